@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"io"
+)
+
+// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and '.'.
+type Blobs interface {
+	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or a crash.
+	Create(ctx context.Context, key string) (BlobWriter, error)
+	// Open returns the committed blob; ErrNotFound if there is none.
+	Open(ctx context.Context, key string) (Blob, error)
+	// Delete removes a blob; no error when there is none. Those who have it open can go on reading.
+	Delete(ctx context.Context, key string) error
+	// DeletePrefix removes all blobs whose key starts with prefix + "/".
+	DeletePrefix(ctx context.Context, prefix string) error
+}
+
+// BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium; the writer is then good for Abort only.
+type BlobWriter interface {
+	io.Writer
+	// Commit makes the bytes durable and the blob visible, replacing an earlier one of the key in one step.
+	Commit() error
+	// Abort drops what was written. After Commit it does nothing, so it can be deferred.
+	Abort() error
+}
+
+// Blob is a committed blob; ReadAt may be called concurrently.
+type Blob interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new owner, and all
+// that its earlier self held is free at that moment.
+type Owner struct {
+	Node        string
+	Incarnation int64
+}
+
+// ChunkID names a chunk: a run of positions in its batch's order that are claimed together.
+type ChunkID struct {
+	Batch string
+	Index int
+}
+
+// Chunk is a run of lines of one model.
+type Chunk struct {
+	ChunkID
+	Model        string
+	First, Count int // positions in the batch's order, not line numbers
+	Epoch        int64
+	Done         bool
+}
+
+// ChunkCounts says how many chunks of a batch are free, claimed (under a living lease) and done.
+type ChunkCounts struct {
+	Free, Claimed, Done int
+}
+
+// Claims hands out chunks to dispatchers.
+type Claims interface {
+	// Register makes a new owner of the node and frees what its earlier incarnations held. The lease lives for ttl from now.
+	Register(ctx context.Context, node string, ttl time.Duration) (Owner, error)
+	// Renew prolongs the lease; ErrFenced when the owner is superseded or was let expire and reaped.
+	Renew(ctx context.Context, o Owner, ttl time.Duration) error
+	// Unregister frees all that the owner holds.
+	Unregister(ctx context.Context, o Owner) error
+
+	// AddChunks lays out a batch, once: a second call for the same batch changes nothing.
+	AddChunks(ctx context.Context, batch string, chunks []Chunk) error
+	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first, each with an epoch above all
+	// earlier ones. A chunk is free when nobody has claimed it, or its owner's lease has run out.
+	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int) ([]Chunk, error)
+	// FinishChunk marks the claimed chunk done. ErrFenced when the claim is not the newest.
+	FinishChunk(ctx context.Context, o Owner, c Chunk) error
+	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
+	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
+	// Chunks lists all chunks of a batch by index.
+	Chunks(ctx context.Context, batch string) ([]Chunk, error)
+	CountChunks(ctx context.Context, batch string) (ChunkCounts, error)
+
+	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier holders'; ok is false
+	// when another living owner has it. Locks end with Unlock or with their owner.
+	Lock(ctx context.Context, o Owner, name string) (epoch int64, ok bool, err error)
+	Unlock(ctx context.Context, o Owner, name string) error
+}

@@ -1,0 +1,19 @@
+package store
+
+import "errors"
+
+// Conditions that callers branch on. Backends wrap them with the operation and its subject.
+var (
+	// ErrNotFound: no such object, or it belongs to another tenant, or it is deleted or expired.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the object changed since it was read; read it again and decide anew.
+	ErrConflict = errors.New("changed meanwhile")
+	// ErrExists: an object with this id is there already.
+	ErrExists = errors.New("exists already")
+	// ErrFenced: a newer claim exists; the holder of the older one must stop and forget.
+	ErrFenced = errors.New("fenced off by a newer claim")
+	// ErrNoSpace: the medium is full. Nothing that was reported as written is harmed; try again when there is room.
+	ErrNoSpace = errors.New("no space left")
+	// ErrBadCursor: the object that a listing should continue after is unknown.
+	ErrBadCursor = errors.New("unknown cursor")
+)

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// File is what the Files API knows of one file. Its bytes stand in [Blobs] under BlobKey.
+type File struct {
+	ID        string
+	Tenant    string
+	Purpose   string
+	Filename  string
+	Bytes     int64
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: until deleted
+	BlobKey   string
+	IndexKey  string             // line index of a batch input; empty: none
+	Summary   *batchfile.Summary // what the upload's validation found; nil unless a batch input
+}
+
+// FileQuery selects a page of a tenant's files in order of creation.
+type FileQuery struct {
+	Purpose   string // empty: any
+	After     string // id of the last file of the page before; empty: from the start
+	Limit     int
+	Ascending bool
+}
+
+// Page is one page of a listing.
+type Page[T any] struct {
+	Items []T
+	More  bool
+}
+
+// Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
+type Files interface {
+	CreateFile(ctx context.Context, f File) error
+	File(ctx context.Context, tenant, id string) (File, error)
+	ListFiles(ctx context.Context, tenant string, q FileQuery) (Page[File], error)
+	// DeleteFile removes the row and returns it, so that the caller can remove the bytes. ErrNotFound the second time.
+	DeleteFile(ctx context.Context, tenant, id string) (File, error)
+	// ExpiredFiles returns up to limit files of any tenant whose life is over, for the sweeper to delete with PurgeFile.
+	ExpiredFiles(ctx context.Context, limit int) ([]File, error)
+	PurgeFile(ctx context.Context, id string) error
+}
+
+// UploadState is where an upload in parts stands.
+type UploadState string
+
+const (
+	UploadPending   UploadState = "pending"
+	UploadCompleted UploadState = "completed"
+	UploadCancelled UploadState = "cancelled"
+	UploadExpired   UploadState = "expired"
+)
+
+// Upload is a file that arrives in parts.
+type Upload struct {
+	ID        string
+	Tenant    string
+	State     UploadState
+	Filename  string
+	Purpose   string
+	MIMEType  string
+	Bytes     int64 // announced size of the whole
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	FileLife  time.Duration // life of the completed file; zero: the purpose's default
+	FileID    string        // set when completed
+}
+
+// Part is one part of an upload; its bytes stand in [Blobs] under BlobKey.
+type Part struct {
+	ID        string
+	UploadID  string
+	Bytes     int64
+	CreatedAt time.Time
+	BlobKey   string
+}
+
+// Uploads keeps uploads in parts.
+type Uploads interface {
+	CreateUpload(ctx context.Context, u Upload) error
+	Upload(ctx context.Context, tenant, id string) (Upload, error)
+	// EndUpload moves a pending upload to a final state; ErrConflict when it isn't pending any more.
+	EndUpload(ctx context.Context, tenant, id string, to UploadState, fileID string) (Upload, error)
+	// AddPart is refused with ErrConflict when the upload isn't pending.
+	AddPart(ctx context.Context, p Part) error
+	// Parts lists the parts of an upload in order of their arrival.
+	Parts(ctx context.Context, uploadID string) ([]Part, error)
+	// StaleUploads returns up to limit uploads that are over (expired while pending, completed, cancelled) and still have
+	// parts, for the sweeper to drop their bytes and then call DropParts.
+	StaleUploads(ctx context.Context, limit int) ([]Upload, error)
+	DropParts(ctx context.Context, uploadID string) error
+}

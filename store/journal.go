@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// Record is the result of one line as its chunk's journal keeps it.
+type Record struct {
+	Line     uint32 // number of the line in its batch
+	Failed   bool   // goes to the error file
+	Attempts uint16
+	Usage    batchfile.Usage
+	// Result is the finished line of the output or error file, newline included.
+	Result []byte
+}
+
+// Commit tells of records that became durable together, in the order of their Append.
+type Commit struct {
+	Records   int
+	Completed int
+	Failed    int
+	Usage     batchfile.Usage
+	// Err, when set, says why the medium doesn't take records now (ErrNoSpace, say). Nothing is lost: the journal keeps
+	// what it was given, tries again by itself, and reports the success as a later commit. ErrFenced is final.
+	Err error
+}
+
+// Journals keeps the results of chunks.
+type Journals interface {
+	// Open fences all writers of the chunk with a lower epoch and returns a journal to append to. replay is called for every
+	// valid record that stands there already, in order; its Result is valid during the call only. Damaged stretches (a torn
+	// tail, flipped bits) are skipped, and counted. ErrFenced when a higher epoch has been there. committed is called, never
+	// concurrently with itself, as records become durable: at most 50 ms or 1 MiB after their Append.
+	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record), committed func(Commit)) (Journal, error)
+	// Read calls each with every valid record of the chunk's journal, at most one per line, the earliest. A chunk without a journal has none.
+	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
+	// ReadResult reads the Result of the record at a location that Read gave, appending to dst.
+	ReadResult(ctx context.Context, id ChunkID, at Location, dst []byte) ([]byte, error)
+	// Remove deletes all journals of a batch.
+	Remove(ctx context.Context, batch string) error
+}
+
+// Journal takes the results of one claimed chunk.
+type Journal interface {
+	// Append queues a record for the next group commit. It copies what it needs and does not wait for the medium.
+	Append(r Record) error
+	// Flush waits until all that was appended is durable, or the medium or a newer claim refuses.
+	Flush(ctx context.Context) error
+	// Close flushes what it can and lets go.
+	Close() error
+}
+
+// Location is where a record's Result stands within its chunk's journal.
+type Location struct {
+	Offset int64
+	Length uint32
+}

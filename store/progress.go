@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Progress is what a dispatcher last said about a running batch. It is for showing, not for deciding: the journals are
+// the truth, and a new owner replays them.
+type Progress struct {
+	Completed, Failed int // durable results
+	InFlight          int
+	Retrying          int   // lines that wait for another attempt
+	Attempts          int64 // requests sent, first ones included
+	LinesPerSecond    float64
+	Waiting           string // why nothing more is started now; empty while it flows
+	UpdatedAt         time.Time
+}
+
+// Add joins the words of two dispatchers about one batch.
+func (p Progress) Add(q Progress) Progress {
+	p.Completed += q.Completed
+	p.Failed += q.Failed
+	p.InFlight += q.InFlight
+	p.Retrying += q.Retrying
+	p.Attempts += q.Attempts
+	p.LinesPerSecond += q.LinesPerSecond
+	if q.UpdatedAt.After(p.UpdatedAt) {
+		p.UpdatedAt = q.UpdatedAt
+		p.Waiting = q.Waiting
+	}
+	return p
+}
+
+// ProgressBoard is where dispatchers post progress and the API reads it.
+type ProgressBoard interface {
+	// PostProgress replaces what this owner's node said about each of these batches, in one round trip.
+	PostProgress(ctx context.Context, o Owner, progress map[string]Progress) error
+	// Progress adds up what all nodes last said about each of these batches; batches nobody spoke of are absent.
+	Progress(ctx context.Context, batches []string) (map[string]Progress, error)
+}
