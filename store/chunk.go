@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new owner, and all
@@ -25,6 +27,13 @@ type Chunk struct {
 	First, Count int // positions in the batch's order, not line numbers
 	Epoch        int64
 	Done         bool
+	Tally        Tally // what its journal holds; told by FinishChunk, zero before
+}
+
+// Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done chunks to count.
+type Tally struct {
+	Completed, Failed int
+	Usage             batchfile.Usage
 }
 
 // ChunkCounts says how many chunks of a batch are free, claimed (under a living lease) and done.
@@ -46,7 +55,7 @@ type Claims interface {
 	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first, each with an epoch above all
 	// earlier ones. A chunk is free when nobody has claimed it, or its owner's lease has run out.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int) ([]Chunk, error)
-	// FinishChunk marks the claimed chunk done. ErrFenced when the claim is not the newest.
+	// FinishChunk marks the claimed chunk done and keeps its Tally. ErrFenced when the claim is not the newest.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error

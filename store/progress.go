@@ -8,7 +8,7 @@ import (
 // Progress is what a dispatcher last said about a running batch. It is for showing, not for deciding: the journals are
 // the truth, and a new owner replays them.
 type Progress struct {
-	Completed, Failed int // durable results
+	Completed, Failed int // durable results; as posted: those of chunks that aren't done yet
 	InFlight          int
 	Retrying          int   // lines that wait for another attempt
 	Attempts          int64 // requests sent, first ones included
@@ -34,8 +34,10 @@ func (p Progress) Add(q Progress) Progress {
 
 // ProgressBoard is where dispatchers post progress and the API reads it.
 type ProgressBoard interface {
-	// PostProgress replaces what this owner's node said about each of these batches, in one round trip.
+	// PostProgress replaces what this owner's node said about each of these batches, in one round trip. Completed and Failed
+	// speak of unfinished chunks only: the caller leaves a chunk out from the moment its FinishChunk has returned.
 	PostProgress(ctx context.Context, o Owner, progress map[string]Progress) error
-	// Progress adds up what all nodes last said about each of these batches; batches nobody spoke of are absent.
+	// Progress adds up, for each of these batches, the tallies of its done chunks and what the nodes with a living lease last
+	// said. Batches without either are absent.
 	Progress(ctx context.Context, batches []string) (map[string]Progress, error)
 }
