@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// BlockSize is the number of tokens in a KV block.
+const BlockSize = 16
+
+// watermark is the share of KV blocks kept free when a request is admitted, so
+// that those already running can grow before anyone is preempted.
+const watermark = 0.02
+
+// Scheduling is the order of the waiting queue and of preemption.
+type Scheduling string
+
+const (
+	// ByPriority admits the lowest Request.Priority first, then the earliest.
+	ByPriority Scheduling = "priority"
+	// FirstCome ignores priorities.
+	FirstCome Scheduling = "fcfs"
+)
+
+// Host is the software around the GPU, whose time is part of an iteration.
+type Host string
+
+const (
+	// HostV1 is vLLM V1 with CUDA graphs: 2 ms, contained in Law.C0.
+	HostV1 Host = "v1"
+	// HostLegacy is the Ray-based V0: 6.7 ms, and 3 to 8 ms more as the number of
+	// requests in the iteration goes to 128.
+	HostLegacy Host = "legacy"
+)
+
+func (h Host) extra(requests int) float64 {
+	if h != HostLegacy {
+		return 0
+	}
+	return 6.7 + 3 + 5*float64(min(requests, 128))/128 - 2
+}
+
+// Config describes one engine. Start from DefaultConfig.
+type Config struct {
+	Profile    Profile
+	Scheduling Scheduling
+	Host       Host
+
+	// MaxModelLen bounds prompt plus output of a request, in tokens; it is also
+	// bounded by the KV capacity. 0: as much as the KV cache holds.
+	MaxModelLen int
+
+	// PrefixCaching reuses KV blocks whose hashes are known.
+	PrefixCaching bool
+
+	// Noise is the standard deviation of the logarithm of an iteration's time.
+	// Default 0.01, measured on a real server. 0: none.
+	Noise float64
+
+	// MaxRun bounds how many iterations of pure decoding are planned and
+	// reported as one. 1, the default, reports each by itself.
+	MaxRun int
+}
+
+// DefaultConfig is vLLM V1 with priority scheduling and prefix caching.
+func DefaultConfig(p Profile) Config {
+	return Config{
+		Profile:       p,
+		Scheduling:    ByPriority,
+		Host:          HostV1,
+		PrefixCaching: true,
+		Noise:         0.01,
+		MaxRun:        1,
+	}
+}
+
+// Validate reports every fault of the configuration at once.
+func (c Config) Validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	p := c.Profile
+	check(p.Law.C0 > 0, "profile.law.c0 is %v, want above 0", p.Law.C0)
+	check(p.Law.C1 >= 0 && p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 && p.Law.P2 >= 0 && p.Law.N0 >= 0,
+		"profile.law has a negative coefficient: %+v", p.Law)
+	check(p.KVTokens >= BlockSize, "profile.kv_tokens is %d, want at least one block of %d", p.KVTokens, BlockSize)
+	check(p.MaxSeqs >= 1, "profile.max_seqs is %d, want at least 1", p.MaxSeqs)
+	check(p.MaxBatchedTokens >= p.MaxSeqs, "profile.max_batched_tokens is %d, want at least max_seqs (%d)", p.MaxBatchedTokens, p.MaxSeqs)
+	check(c.Scheduling == ByPriority || c.Scheduling == FirstCome, "scheduling is %q, want %q or %q", c.Scheduling, ByPriority, FirstCome)
+	check(c.Host == HostV1 || c.Host == HostLegacy, "host is %q, want %q or %q", c.Host, HostV1, HostLegacy)
+	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2", c.MaxModelLen)
+	check(c.Noise >= 0 && c.Noise <= 1, "noise is %v, want 0 to 1", c.Noise)
+	check(c.MaxRun >= 1, "max_run is %d, want at least 1", c.MaxRun)
+	return errors.Join(faults...)
+}
+
+// What a server spends on a request outside the engine's iterations (HTTP,
+// tokenization, streaming), measured on vLLM 0.15.
+const (
+	serverPerRequest = 16 * time.Millisecond
+	serverPerToken   = 50 * time.Microsecond
+)
+
+// ServerDelay is how long after the engine has produced a request's n-th token
+// a client sees it. It delays what clients see and slows no iteration.
+func ServerDelay(n int) time.Duration {
+	return serverPerRequest + time.Duration(n)*serverPerToken
+}
