@@ -1,0 +1,303 @@
+package batchfile
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Line is the index record of one request.
+type Line struct {
+	Number   uint32 // among the request lines, from 0; this is "the line" everywhere outside this package
+	Physical uint32 // among all lines of the file, from 1; for messages
+
+	Offset int64  // of the JSON object in the file
+	Length uint32 // of the JSON object, without the newline
+
+	// Relative to Offset.
+	BodyOffset, BodyLength uint32 // the bytes of "body"
+	IDOffset, IDLength     uint32 // the string literal of "custom_id", quotes included
+
+	Model uint16 // position in Index.Models
+	URL   uint16 // position in Index.URLs
+
+	MaxTokens   uint32 // the bound on output tokens that the body gives; 0: none
+	PromptBytes uint32 // of the fields the engine reads as input, without inline base64 data
+	PrefixHash  uint64 // of the first KiB of those fields: equal beginnings, equal hashes; 0: no matter here
+}
+
+// Body slices the request's body out of object, the Length bytes at Offset in the file.
+func (l Line) Body(object []byte) []byte {
+	return object[l.BodyOffset : l.BodyOffset+l.BodyLength]
+}
+
+// CustomID slices the string literal of the custom_id, quotes included, out of object.
+func (l Line) CustomID(object []byte) []byte {
+	return object[l.IDOffset : l.IDOffset+l.IDLength]
+}
+
+// ReadObject reads the line's JSON object from its batch file, into buf if it is large enough.
+func (l Line) ReadObject(file io.ReaderAt, buf []byte) ([]byte, error) {
+	if uint64(cap(buf)) < uint64(l.Length) {
+		buf = make([]byte, l.Length)
+	}
+	buf = buf[:l.Length]
+	if n, err := file.ReadAt(buf, l.Offset); n < len(buf) {
+		return nil, fmt.Errorf("read line %d: %w", l.Physical, err)
+	}
+	return buf, nil
+}
+
+// An index is a header, one record per line, the two tables of names, and a trailer that says how much of each there
+// is. Numbers are little-endian. Each record carries its own checksum, so that a window can be trusted by itself; the
+// trailer comes last, so that an index cut short has none.
+const (
+	indexHeader  = "TFLINES\x01"
+	indexTrailer = "TFLINEND"
+
+	recordSize  = 56
+	trailerSize = 8 + 8 + 4 + 4 + len(indexTrailer) // lines, length of the tables, their checksum, the trailer's own
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errTorn marks an index that was not written to its end, or was damaged since.
+var errTorn = errors.New("line index is torn or damaged; scan the batch file again")
+
+func (l *Line) encode(record []byte) {
+	_ = record[recordSize-1]
+	le := binary.LittleEndian
+	le.PutUint64(record[0:], uint64(l.Offset))
+	le.PutUint64(record[8:], l.PrefixHash)
+	le.PutUint32(record[16:], l.Physical)
+	le.PutUint32(record[20:], l.Length)
+	le.PutUint32(record[24:], l.BodyOffset)
+	le.PutUint32(record[28:], l.BodyLength)
+	le.PutUint32(record[32:], l.IDOffset)
+	le.PutUint32(record[36:], l.IDLength)
+	le.PutUint32(record[40:], l.MaxTokens)
+	le.PutUint32(record[44:], l.PromptBytes)
+	le.PutUint16(record[48:], l.Model)
+	le.PutUint16(record[50:], l.URL)
+	le.PutUint32(record[52:], crc32.Checksum(record[:52], castagnoli))
+}
+
+func (l *Line) decode(record []byte, number uint32) error {
+	_ = record[recordSize-1]
+	le := binary.LittleEndian
+	if le.Uint32(record[52:]) != crc32.Checksum(record[:52], castagnoli) {
+		return fmt.Errorf("record %d: %w", number, errTorn)
+	}
+	*l = Line{
+		Number:      number,
+		Offset:      int64(le.Uint64(record[0:])),
+		PrefixHash:  le.Uint64(record[8:]),
+		Physical:    le.Uint32(record[16:]),
+		Length:      le.Uint32(record[20:]),
+		BodyOffset:  le.Uint32(record[24:]),
+		BodyLength:  le.Uint32(record[28:]),
+		IDOffset:    le.Uint32(record[32:]),
+		IDLength:    le.Uint32(record[36:]),
+		MaxTokens:   le.Uint32(record[40:]),
+		PromptBytes: le.Uint32(record[44:]),
+		Model:       le.Uint16(record[48:]),
+		URL:         le.Uint16(record[50:]),
+	}
+	return nil
+}
+
+// indexWriter writes an index front to back. Its errors stick, as bufio's do.
+type indexWriter struct {
+	w      *bufio.Writer
+	lines  uint32
+	record [recordSize]byte
+}
+
+func newIndexWriter(w io.Writer) *indexWriter {
+	x := &indexWriter{w: bufio.NewWriterSize(w, 64<<10)}
+	x.w.WriteString(indexHeader)
+	return x
+}
+
+func (x *indexWriter) append(l *Line) error {
+	l.encode(x.record[:])
+	x.lines++
+	_, err := x.w.Write(x.record[:])
+	return err
+}
+
+func (x *indexWriter) finish(models, urls []string) error {
+	tables := appendTable(appendTable(nil, models), urls)
+	x.w.Write(tables)
+
+	le := binary.LittleEndian
+	trailer := le.AppendUint64(nil, uint64(x.lines))
+	trailer = le.AppendUint64(trailer, uint64(len(tables)))
+	trailer = le.AppendUint32(trailer, crc32.Checksum(tables, castagnoli))
+	trailer = le.AppendUint32(trailer, crc32.Checksum(trailer, castagnoli))
+	trailer = append(trailer, indexTrailer...)
+	x.w.Write(trailer)
+	return x.w.Flush()
+}
+
+func appendTable(dst []byte, names []string) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(names)))
+	for _, name := range names {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(name)))
+		dst = append(dst, name...)
+	}
+	return dst
+}
+
+// cutTable takes one table off the front of b.
+func cutTable(b []byte) (names []string, rest []byte, ok bool) {
+	number, b, ok := cutUint32(b)
+	for ; ok && number > 0; number-- {
+		var size uint32
+		if size, b, ok = cutUint32(b); !ok || uint64(size) > uint64(len(b)) {
+			return nil, nil, false
+		}
+		names, b = append(names, string(b[:size])), b[size:]
+	}
+	return names, b, ok
+}
+
+func cutUint32(b []byte) (uint32, []byte, bool) {
+	if len(b) < 4 {
+		return 0, nil, false
+	}
+	return binary.LittleEndian.Uint32(b), b[4:], true
+}
+
+// Index gives random access to the lines of a file, reading only the records asked for. It may be used by many
+// goroutines if its reader may.
+type Index struct {
+	r            io.ReaderAt
+	lines        int
+	models, urls []string
+}
+
+// OpenIndex opens an index of size bytes. An index that was cut short or damaged is an error; damage to a record shows
+// when that record is read.
+func OpenIndex(r io.ReaderAt, size int64) (*Index, error) {
+	x, err := openIndex(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("open line index: %w", err)
+	}
+	return x, nil
+}
+
+func openIndex(r io.ReaderAt, size int64) (*Index, error) {
+	if size < int64(len(indexHeader)+trailerSize) {
+		return nil, errTorn
+	}
+	var header [len(indexHeader)]byte
+	if err := readAt(r, header[:], 0); err != nil {
+		return nil, err
+	}
+	var trailer [trailerSize]byte
+	if err := readAt(r, trailer[:], size-int64(trailerSize)); err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
+	if string(header[:]) != indexHeader || string(trailer[24:]) != indexTrailer ||
+		le.Uint32(trailer[20:]) != crc32.Checksum(trailer[:20], castagnoli) {
+		return nil, errTorn
+	}
+	lines, tableSize := le.Uint64(trailer[0:]), le.Uint64(trailer[8:])
+	between := uint64(size) - uint64(len(indexHeader)+trailerSize)
+	if lines > between/recordSize || between-lines*recordSize != tableSize {
+		return nil, errTorn
+	}
+	tables := make([]byte, tableSize)
+	if err := readAt(r, tables, int64(uint64(len(indexHeader))+lines*recordSize)); err != nil {
+		return nil, err
+	}
+	if le.Uint32(trailer[16:]) != crc32.Checksum(tables, castagnoli) {
+		return nil, errTorn
+	}
+	x := &Index{r: r, lines: int(lines)}
+	var ok bool
+	if x.models, tables, ok = cutTable(tables); !ok {
+		return nil, errTorn
+	}
+	if x.urls, tables, ok = cutTable(tables); !ok || len(tables) > 0 {
+		return nil, errTorn
+	}
+	return x, nil
+}
+
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	if n, err := r.ReadAt(b, at); n < len(b) {
+		return err
+	}
+	return nil
+}
+
+// Len is the number of lines.
+func (x *Index) Len() int { return x.lines }
+
+// Models returns the names that Line.Model counts into. The caller must not change them.
+func (x *Index) Models() []string { return x.models }
+
+// URLs returns the URLs that Line.URL counts into. The caller must not change them.
+func (x *Index) URLs() []string { return x.urls }
+
+// Read fills into with the lines from first on and returns how many there were: fewer than asked for only at the end.
+// From the end on it returns io.EOF.
+func (x *Index) Read(first int, into []Line) (int, error) {
+	if first < 0 {
+		return 0, fmt.Errorf("read line index: no record %d", first)
+	}
+	if first >= x.lines {
+		return 0, io.EOF
+	}
+	n := min(len(into), x.lines-first)
+	records := make([]byte, n*recordSize)
+	if err := readAt(x.r, records, int64(len(indexHeader))+int64(first)*recordSize); err != nil {
+		return 0, fmt.Errorf("read line index: %w", err)
+	}
+	for i := range n {
+		if err := into[i].decode(records[i*recordSize:], uint32(first+i)); err != nil {
+			return 0, fmt.Errorf("read line index: %w", err)
+		}
+	}
+	return n, nil
+}
+
+// MismatchedLines returns a fault for each line, up to most, whose URL is not the batch's endpoint.
+func MismatchedLines(x *Index, endpoint string, most int) ([]Fault, error) {
+	if len(x.urls) == 0 || len(x.urls) == 1 && x.urls[0] == endpoint {
+		return nil, nil
+	}
+	var faults []Fault
+	window := make([]Line, 1024)
+	for first := 0; len(faults) < most; {
+		n, err := x.Read(first, window)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range window[:n] {
+			if int(line.URL) >= len(x.urls) {
+				return nil, fmt.Errorf("record %d: %w", line.Number, errTorn)
+			}
+			if url := x.urls[line.URL]; url != endpoint && len(faults) < most {
+				faults = append(faults, Fault{
+					Code: CodeURLMismatch,
+					Message: fmt.Sprintf("The url %q of this line is not the batch's endpoint %q; "+
+						"give every line of a batch the batch's endpoint.", url, endpoint),
+					Param: fieldURL.String(),
+					Line:  int(line.Physical),
+				})
+			}
+		}
+		first += n
+	}
+	return faults, nil
+}

@@ -1,0 +1,410 @@
+package batchfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep the values of a batch line may nest.
+const maxDepth = 512
+
+// answerDepth is the same for what engines answer: the limit of encoding/json, since an answer can't be refused.
+const answerDepth = 10_000
+
+// syntaxError says why bytes are not JSON. It travels with the position of the offending byte.
+type syntaxError string
+
+func (e syntaxError) Error() string { return string(e) }
+
+const (
+	errCut       = syntaxError("the line ends before the value does; a request must stand whole on one line")
+	errValue     = syntaxError("expected a value")
+	errKey       = syntaxError("expected a key in double quotes")
+	errColon     = syntaxError("expected ':' after the key")
+	errMember    = syntaxError("expected ',' or '}' after the member")
+	errElement   = syntaxError("expected ',' or ']' after the element")
+	errNumber    = syntaxError("malformed number")
+	errLiteral   = syntaxError("expected true, false or null")
+	errEscape    = syntaxError("unknown escape in a string; escape the backslash itself as \\\\")
+	errControl   = syntaxError("control character in a string; escape it, a tab as \\t")
+	errTrailing  = syntaxError("more follows the value; put each request on a line of its own")
+	errTooNested = syntaxError("nested too deep")
+)
+
+// span is a piece of a line: b[start:end]. Its zero value means that the piece is absent.
+type span struct{ start, end int }
+
+func (s span) of(b []byte) []byte { return b[s.start:s.end] }
+func (s span) len() int           { return s.end - s.start }
+func (s span) present() bool      { return s.end > 0 }
+
+// The skip functions return the position after the value that begins at b[i], or the position of the first wrong
+// byte and the reason.
+
+func skipValue(b []byte, i, depth int) (int, error) {
+	if i >= len(b) {
+		return i, errCut
+	}
+	switch c := b[i]; {
+	case c == '"':
+		return skipString(b, i)
+	case c == '-' || isDigit(c):
+		return skipNumber(b, i)
+	case c == '{':
+		return skipObject(b, i, depth)
+	case c == '[':
+		return skipArray(b, i, depth)
+	case c == 't':
+		return skipLiteral(b, i, "true")
+	case c == 'f':
+		return skipLiteral(b, i, "false")
+	case c == 'n':
+		return skipLiteral(b, i, "null")
+	}
+	return i, errValue
+}
+
+func skipObject(b []byte, i, depth int) (int, error) {
+	if depth == 0 {
+		return i, errTooNested
+	}
+	m := membersAt(b, i)
+	for {
+		_, more, err := m.next()
+		if err != nil || !more {
+			return m.at, err
+		}
+		if m.at, err = skipValue(b, m.at, depth-1); err != nil {
+			return m.at, err
+		}
+	}
+}
+
+func skipArray(b []byte, i, depth int) (int, error) {
+	if depth == 0 {
+		return i, errTooNested
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		var err error
+		if i, err = skipValue(b, i, depth-1); err != nil {
+			return i, err
+		}
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return i, errCut
+		}
+		switch b[i] {
+		case ',':
+			i = skipSpace(b, i+1)
+		case ']':
+			return i + 1, nil
+		default:
+			return i, errElement
+		}
+	}
+}
+
+// members steps through the members of an object. next returns a key and leaves at on the first byte of its value;
+// the caller moves at past that value before it calls next again. After the last member at is past the brace, after
+// an error on the wrong byte.
+type members struct {
+	b     []byte
+	at    int
+	begun bool
+}
+
+// membersAt begins with the object whose opening brace is b[i].
+func membersAt(b []byte, i int) members { return members{b: b, at: i + 1} }
+
+func (m *members) next() (key span, more bool, err error) {
+	b, i := m.b, skipSpace(m.b, m.at)
+	if i < len(b) && b[i] == '}' {
+		m.at = i + 1
+		return span{}, false, nil
+	}
+	if m.begun {
+		if i < len(b) && b[i] != ',' {
+			m.at = i
+			return span{}, false, errMember
+		}
+		i = skipSpace(b, i+1)
+	}
+	m.begun = true
+	if i >= len(b) {
+		m.at = len(b)
+		return span{}, false, errCut
+	}
+	if b[i] != '"' {
+		m.at = i
+		return span{}, false, errKey
+	}
+	key.start = i
+	if i, err = skipString(b, i); err != nil {
+		m.at = i
+		return span{}, false, err
+	}
+	key.end = i
+	i = skipSpace(b, i)
+	if i >= len(b) {
+		m.at = i
+		return span{}, false, errCut
+	}
+	if b[i] != ':' {
+		m.at = i
+		return span{}, false, errColon
+	}
+	m.at = skipSpace(b, i+1)
+	return key, true, nil
+}
+
+// Words of eight equal bytes, for looking at eight bytes of a string at once.
+const (
+	ones     = 0x0101010101010101
+	highs    = ones * 0x80
+	quotes   = ones * '"'
+	slashes  = ones * '\\'
+	controls = ones * 0x20
+)
+
+// endsRun marks the bytes of w at which a run of plain string bytes ends: quotes, backslashes and controls. Only the
+// lowest mark is exact (a borrow may mark bytes above it), which is the one that counts.
+func endsRun(w uint64) uint64 {
+	q, s := w^quotes, w^slashes
+	return ((q-ones)&^q | (s-ones)&^s | (w-controls)&^w) & highs
+}
+
+func skipString(b []byte, i int) (int, error) {
+	i++
+	for {
+		for i+8 <= len(b) {
+			if m := endsRun(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, errCut
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, nil
+		case c == '\\':
+			var err error
+			if i, err = skipEscape(b, i); err != nil {
+				return i, err
+			}
+		case c < 0x20:
+			return i, errControl
+		default:
+			i++
+		}
+	}
+}
+
+func skipEscape(b []byte, i int) (int, error) {
+	if i+1 >= len(b) {
+		return len(b), errCut
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, nil
+	case 'u':
+		for k := i + 2; k < i+6; k++ {
+			if k >= len(b) {
+				return len(b), errCut
+			}
+			if hexDigit(b[k]) < 0 {
+				return k, errEscape
+			}
+		}
+		return i + 6, nil
+	}
+	return i + 1, errEscape
+}
+
+func skipNumber(b []byte, i int) (int, error) {
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if n := skipDigits(b, i); n > i {
+		i = n
+	} else {
+		return i, errNumber
+	}
+	if i < len(b) && b[i] == '.' {
+		n := skipDigits(b, i+1)
+		if n == i+1 {
+			return n, errNumber
+		}
+		i = n
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		n := skipDigits(b, i)
+		if n == i {
+			return n, errNumber
+		}
+		i = n
+	}
+	return i, nil
+}
+
+func skipDigits(b []byte, i int) int {
+	for i < len(b) && isDigit(b[i]) {
+		i++
+	}
+	return i
+}
+
+func skipLiteral(b []byte, i int, literal string) (int, error) {
+	if len(b)-i < len(literal) || string(b[i:i+len(literal)]) != literal {
+		return i, errLiteral
+	}
+	return i + len(literal), nil
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// valid reports whether b is exactly one JSON value.
+func valid(b []byte, depth int) bool {
+	i, err := skipValue(b, skipSpace(b, 0), depth)
+	return err == nil && skipSpace(b, i) == len(b)
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+func hexDigit(c byte) rune {
+	switch {
+	case isDigit(c):
+		return rune(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+func inside(literal []byte) []byte { return literal[1 : len(literal)-1] }
+
+func escaped(inner []byte) bool { return bytes.IndexByte(inner, '\\') >= 0 }
+
+// appendText decodes the inside of a valid string literal. Half a surrogate pair stays what it is (three bytes, as
+// WTF-8 writes it) instead of becoming U+FFFD, so that two different strings never decode to the same bytes.
+func appendText(dst, inner []byte) []byte {
+	for len(inner) > 0 {
+		k := bytes.IndexByte(inner, '\\')
+		if k < 0 {
+			return append(dst, inner...)
+		}
+		dst = append(dst, inner[:k]...)
+		c := inner[k+1]
+		inner = inner[k+2:]
+		switch c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r := codeUnit(inner)
+			inner = inner[4:]
+			if utf16.IsSurrogate(r) {
+				if len(inner) >= 6 && inner[0] == '\\' && inner[1] == 'u' {
+					if pair := utf16.DecodeRune(r, codeUnit(inner[2:])); pair != utf8.RuneError {
+						dst = utf8.AppendRune(dst, pair)
+						inner = inner[6:]
+						continue
+					}
+				}
+				dst = append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+				continue
+			}
+			dst = utf8.AppendRune(dst, r)
+		default: // quote, backslash, slash
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func codeUnit(hex []byte) rune {
+	return hexDigit(hex[0])<<12 | hexDigit(hex[1])<<8 | hexDigit(hex[2])<<4 | hexDigit(hex[3])
+}
+
+// appendQuoted appends s as a JSON string literal. Invalid UTF-8 becomes U+FFFD.
+func appendQuoted[S string | []byte](dst []byte, s S) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			if r == utf8.RuneError && n == 1 {
+				dst = append(append(dst, s[from:i]...), "\uFFFD"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= 0x20 && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
+		}
+		i++
+		from = i
+	}
+	return append(append(dst, s[from:]...), '"')
+}
+
+// count reads a whole number that is not negative. Anything else is 0, as if nobody had given it; what is too large
+// for int64 is cut to it.
+func count(number []byte) int64 {
+	var n int64
+	for _, c := range number {
+		if !isDigit(c) {
+			return 0
+		}
+		if n > (math.MaxInt64-9)/10 {
+			return math.MaxInt64
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,63 @@
+package batchfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// prefixBytes is how much of a prompt the prefix hash covers: some 250 tokens, well above the block sizes of engines'
+// prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth keeping.
+const prefixBytes = 1 << 10
+
+// prompt measures what an engine will read of a line.
+func (r *request) prompt(line []byte, e *Endpoint) (size int, prefix uint64) {
+	hash, left := uint64(0), prefixBytes
+	for _, f := range e.prompt {
+		value := r.values[f].of(line)
+		size += len(value) - inlineData(value)
+		if n := min(len(value), left); e.prefix && n > 0 {
+			hash = mix(hash, value[:n])
+			left -= n
+		}
+	}
+	return size, hash
+}
+
+// inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some hundred tokens, whatever
+// its bytes, so they would spoil any estimate.
+func inlineData(value []byte) int {
+	n := 0
+	for {
+		i := bytes.Index(value, []byte(";base64,"))
+		if i < 0 {
+			return n
+		}
+		value = value[i+len(";base64,"):]
+		end := bytes.IndexByte(value, '"')
+		if end < 0 {
+			return n
+		}
+		n += end
+		value = value[end:]
+	}
+}
+
+// mix folds b into a 64-bit hash, eight bytes a step, by the full product of two words (as wyhash does). Values are kept
+// in indexes, so the function must never change without a new indexHeader. It never returns 0.
+func mix(hash uint64, b []byte) uint64 {
+	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
+	hash ^= k0 ^ uint64(len(b))
+	for ; len(b) >= 8; b = b[8:] {
+		hash = fold(hash^binary.LittleEndian.Uint64(b), k1)
+	}
+	var tail [8]byte
+	copy(tail[:], b)
+	hash = fold(hash^binary.LittleEndian.Uint64(tail[:]), k0)
+	return max(hash, 1)
+}
+
+func fold(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
