@@ -68,6 +68,8 @@ type Batch struct {
 
 	Counts Counts
 	Usage  *batchfile.Usage // sums over all answers, set at the end
+	// Attempts counts the requests sent over all lines, set at the end; until then see Progress.
+	Attempts int64
 	// Work is the estimated work of all lines, in prompt bytes and output tokens, for ordering before any is measured.
 	PromptBytes, MaxTokens int64
 }
@@ -82,12 +84,14 @@ type Options struct {
 	RetryOn        []int   // HTTP statuses that are worth another attempt; nil: the daemon's default
 	Defaults       []ParameterRule
 	Overrides      []ParameterRule
-	Canary         int    // lines that decide whether the rest runs; 0: none
-	GroupBy        string // none, model or prefix
-	MaxConcurrency int    // lines in flight at most; 0: no limit of its own
-	OutputPerInput bool   // one output and error file per input instead of joined ones
-	OutputLife     time.Duration
-	RetryOf        string // the batch whose failed lines these are
+	Canary         int // lines that decide whether the rest runs; 0: none
+	// CanaryMaxFailedRatio is the share of the canary lines that may fail without stopping the batch; 0: none may.
+	CanaryMaxFailedRatio float64
+	GroupBy              string // none, model or prefix
+	MaxConcurrency       int    // lines in flight at most; 0: no limit of its own
+	OutputPerInput       bool   // one output and error file per input instead of joined ones
+	OutputLife           time.Duration
+	RetryOf              string // the batch whose failed lines these are
 }
 
 // ParameterRule sets top-level body parameters of the lines it applies to: all, those of one url, those of one model.

@@ -2,9 +2,13 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidefill/tidefill/store/batchfile"
 )
+
+// JournalLife is how long the journals of a batch are kept after its end, for readers that follow its results.
+const JournalLife = time.Hour
 
 // Record is the result of one line as its chunk's journal keeps it.
 type Record struct {
