@@ -1,0 +1,74 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config bounds what users may send and says how long it is kept. Sizes are bytes.
+type Config struct {
+	// MaxBatchFileBytes bounds a batch input file. Default 200 MiB, as OpenAI's; at most 4 GiB.
+	MaxBatchFileBytes int64 `yaml:"max_batch_file_bytes"`
+	// MaxBatchLines bounds the requests of one batch. Default 50,000, as OpenAI's.
+	MaxBatchLines int `yaml:"max_batch_lines"`
+	// MaxFileBytes bounds a file of any other purpose. Default 512 MiB, as OpenAI's.
+	MaxFileBytes int64 `yaml:"max_file_bytes"`
+	// MaxPartBytes bounds one part of an upload in parts. Default 64 MiB, as OpenAI's.
+	MaxPartBytes int64 `yaml:"max_part_bytes"`
+
+	// BatchFileLife is how long a batch input file is kept when its upload does not say. Default 30 days; 0: until deleted.
+	BatchFileLife time.Duration `yaml:"batch_file_life"`
+	// UploadLife is how long an upload in parts may take from its creation to its completion. Default 1 hour.
+	UploadLife time.Duration `yaml:"upload_life"`
+	// UploadStall is how long an upload may stand still before it is given up. Default 2 minutes.
+	UploadStall time.Duration `yaml:"upload_stall"`
+	// IdempotencyLife is how long an Idempotency-Key stands for its first answer. Default 24 hours.
+	IdempotencyLife time.Duration `yaml:"idempotency_life"`
+
+	// BatchRetention is how long ended batches stay in listings. Their files expire apart. Default 180 days; 0: for ever.
+	BatchRetention time.Duration `yaml:"batch_retention"`
+	// SweepEvery is how often expired files, stale uploads and old batches are removed. Default 1 minute.
+	SweepEvery time.Duration `yaml:"sweep_every"`
+}
+
+// DefaultConfig returns the limits of the OpenAI API.
+func DefaultConfig() Config {
+	return Config{
+		MaxBatchFileBytes: 200 << 20,
+		MaxBatchLines:     50_000,
+		MaxFileBytes:      512 << 20,
+		MaxPartBytes:      64 << 20,
+		BatchFileLife:     30 * 24 * time.Hour,
+		UploadLife:        time.Hour,
+		UploadStall:       2 * time.Minute,
+		IdempotencyLife:   24 * time.Hour,
+		BatchRetention:    180 * 24 * time.Hour,
+		SweepEvery:        time.Minute,
+	}
+}
+
+// Validate reports every field that can't be served.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	positive := func(key string, n int64) { fault(n > 0, "%s is %d; set it above 0", key, n) }
+	lasting := func(key string, d time.Duration) { fault(d > 0, "%s is %v; set it above 0", key, d) }
+
+	positive("max_batch_file_bytes", c.MaxBatchFileBytes)
+	fault(c.MaxBatchFileBytes < 4<<30, "max_batch_file_bytes is %d; set it below 4 GiB", c.MaxBatchFileBytes)
+	positive("max_batch_lines", int64(c.MaxBatchLines))
+	positive("max_file_bytes", c.MaxFileBytes)
+	positive("max_part_bytes", c.MaxPartBytes)
+	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
+	lasting("upload_life", c.UploadLife)
+	lasting("upload_stall", c.UploadStall)
+	lasting("idempotency_life", c.IdempotencyLife)
+	fault(c.BatchRetention >= 0, "batch_retention is %v; set it to 0 or more", c.BatchRetention)
+	lasting("sweep_every", c.SweepEvery)
+	return errors.Join(faults...)
+}

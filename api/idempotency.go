@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// fingerprint tells two request bodies apart. It begins with the kind of object made, so that a key can't be used for two kinds.
+func fingerprint(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// idempotencyKeyOf returns the request's Idempotency-Key; empty: it has none.
+func idempotencyKeyOf(r *http.Request) (string, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > 255 {
+		return "", invalid("", "invalid_value", "The Idempotency-Key has %d bytes, the limit is 255.", len(key))
+	}
+	return key, nil
+}
+
+// creation is how once makes or finds the object of a POST.
+type creation[T any] struct {
+	Key         string // the request's Idempotency-Key; empty: always create
+	Fingerprint string // of the request's body
+	ID          string // of the object that Create makes
+	Create      func(ctx context.Context) (T, error)
+	Load        func(ctx context.Context, id string) (T, error) // store.ErrNotFound when there is none
+}
+
+// maxCreation is how long a key may be remembered before its object must be there. The two are written one right after the
+// other, so a key that is older was left by a crash, or its object has been deleted since.
+const maxCreation = 10 * time.Second
+
+// once creates the object, or returns the one that an earlier request with the same key made; fresh tells which.
+func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh bool, err error) {
+	if c.Key == "" {
+		made, err = c.Create(ctx)
+		return made, true, err
+	}
+	tenant := tenantOf(ctx)
+	for {
+		claim := fmt.Sprintf("%s %s %d", c.Fingerprint, c.ID, s.now().UnixMilli())
+		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim, s.config.IdempotencyLife)
+		if err != nil {
+			return made, false, fmt.Errorf("remember idempotency key: %w", err)
+		}
+		if fresh {
+			made, err := c.Create(ctx)
+			if err != nil {
+				ctx, cancel := leave(ctx)
+				defer cancel()
+				err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
+			}
+			return made, true, err
+		}
+		first, id, at, err := parseClaim(stored)
+		if err != nil {
+			return made, false, err
+		}
+		if first != c.Fingerprint {
+			return made, false, invalid("", "idempotency_key_reuse",
+				"This Idempotency-Key was used with another body; use a new key for a new request.")
+		}
+		made, err = c.Load(ctx, id)
+		if !errors.Is(err, store.ErrNotFound) {
+			return made, false, err
+		}
+		if s.now().Sub(at) < maxCreation {
+			return made, false, &Error{
+				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
+				Message:    "The first request with this Idempotency-Key is still being handled; send it again in a moment.",
+				RetryAfter: time.Second,
+			}
+		}
+		if err := s.meta.Forget(ctx, tenant, c.Key); err != nil {
+			return made, false, fmt.Errorf("forget idempotency key: %w", err)
+		}
+	}
+}
+
+func parseClaim(stored string) (fingerprint, id string, at time.Time, err error) {
+	fields := strings.Fields(stored)
+	if len(fields) == 3 {
+		var millis int64
+		if millis, err = strconv.ParseInt(fields[2], 10, 64); err == nil {
+			return fields[0], fields[1], time.UnixMilli(millis), nil
+		}
+	}
+	return "", "", at, fmt.Errorf("idempotency key holds %q, which is none of ours", stored)
+}

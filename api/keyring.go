@@ -1,0 +1,201 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// KeysVariable is the environment variable with keys in the clear, for ParseKeys.
+const KeysVariable = "TIDEFILL_API_KEYS"
+
+// AuthConfig says where API keys come from, besides the environment.
+type AuthConfig struct {
+	// KeysFile is the path of a keys file, see LoadKeys. Empty: none.
+	KeysFile string `yaml:"keys_file"`
+}
+
+// Keyring knows API keys by their hashes only. The nil Keyring is empty: every request is then the default tenant's.
+type Keyring struct {
+	keys []keyEntry
+}
+
+type keyEntry struct {
+	hash  [sha256.Size]byte
+	owner principal
+}
+
+// Empty reports whether no key is asked for.
+func (k *Keyring) Empty() bool { return k == nil || len(k.keys) == 0 }
+
+// find returns the owner of a key. It compares with every hash, each in constant time, so that the time taken tells
+// nothing about the keys there are.
+func (k *Keyring) find(key string) (owner principal, ok bool) {
+	hash := sha256.Sum256([]byte(key))
+	found := -1
+	for i := range k.keys {
+		same := subtle.ConstantTimeCompare(hash[:], k.keys[i].hash[:])
+		found = subtle.ConstantTimeSelect(same, i, found)
+	}
+	if found < 0 {
+		return principal{}, false
+	}
+	return k.keys[found].owner, true
+}
+
+// Join returns a keyring with the keys of both; the same key in both is an error.
+func (k *Keyring) Join(other *Keyring) (*Keyring, error) {
+	joined := &Keyring{}
+	for _, ring := range []*Keyring{k, other} {
+		if ring == nil {
+			continue
+		}
+		for _, e := range ring.keys {
+			if err := joined.add(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return joined, nil
+}
+
+func (k *Keyring) add(e keyEntry) error {
+	if i := slices.IndexFunc(k.keys, func(have keyEntry) bool { return have.hash == e.hash }); i >= 0 {
+		return fmt.Errorf("the same key is given to the tenants %s and %s; give each one of its own",
+			k.keys[i].owner.Tenant, e.owner.Tenant)
+	}
+	k.keys = append(k.keys, e)
+	return nil
+}
+
+// ParseKeys reads a comma list of `key` or `tenant=key`, as TIDEFILL_API_KEYS holds it. Such keys have the role user.
+// Its errors name the place in the list, never a key.
+func ParseKeys(list string) (*Keyring, error) {
+	ring := &Keyring{}
+	for i, item := range strings.Split(list, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		tenant, key, named := strings.Cut(item, "=")
+		if !named {
+			tenant, key = DefaultTenant, item
+		}
+		err := checkTenant(tenant)
+		switch {
+		case err != nil:
+			err = errors.New("what stands before '=' is no tenant; write key or tenant=key")
+		case key == "" || key[0] == '=' || strings.ContainsAny(key, " \t\r\n"):
+			err = errors.New("the key is empty, holds a space, or ends in '=' without a tenant before it; write key or tenant=key")
+		default:
+			err = ring.add(keyEntry{sha256.Sum256([]byte(key)), principal{tenant, RoleUser}})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)
+		}
+	}
+	return ring, nil
+}
+
+const hashPrefix = "sha256:"
+
+// HashKey returns the form in which a keys file holds a key. The shell says the same with
+//
+//	printf %s "$KEY" | sha256sum
+//
+// Keys are random and long (openssl rand -hex 24), so they need no salt and no slow hash.
+func HashKey(key string) string {
+	hash := sha256.Sum256([]byte(key))
+	return hashPrefix + hex.EncodeToString(hash[:])
+}
+
+// LoadKeys reads a keys file:
+//
+//	keys:
+//	  - hash: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+//	    tenant: research   # default: "default"
+//	    role: user         # viewer, user (the default) or admin
+func LoadKeys(path string) (*Keyring, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read keys file: %w", err)
+	}
+	ring, err := parseKeysFile(text)
+	if err != nil {
+		return nil, fmt.Errorf("keys file %s: %w", path, err)
+	}
+	return ring, nil
+}
+
+func parseKeysFile(text []byte) (*Keyring, error) {
+	var file struct {
+		Keys []struct {
+			Hash   string `yaml:"hash"`
+			Tenant string `yaml:"tenant"`
+			Role   Role   `yaml:"role"`
+		} `yaml:"keys"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && err != io.EOF {
+		return nil, err
+	}
+	ring := &Keyring{}
+	var faults []error
+	for i, entry := range file.Keys {
+		owner := principal{Tenant: entry.Tenant, Role: entry.Role}
+		if owner.Tenant == "" {
+			owner.Tenant = DefaultTenant
+		}
+		if owner.Role == "" {
+			owner.Role = RoleUser
+		}
+		hash, err := parseHash(entry.Hash)
+		if err == nil {
+			err = checkTenant(owner.Tenant)
+		}
+		if err == nil && !slices.Contains([]Role{RoleViewer, RoleUser, RoleAdmin}, owner.Role) {
+			err = fmt.Errorf("role %q is unknown; use viewer, user or admin", owner.Role)
+		}
+		if err == nil {
+			err = ring.add(keyEntry{hash, owner})
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("keys[%d]: %w", i, err))
+		}
+	}
+	if len(file.Keys) == 0 {
+		faults = append(faults, errors.New("it holds no keys; list them under keys"))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return ring, nil
+}
+
+func parseHash(text string) (hash [sha256.Size]byte, err error) {
+	digits, ok := strings.CutPrefix(text, hashPrefix)
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != len(hash) {
+		return hash, errors.New(`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
+	}
+	return [sha256.Size]byte(raw), nil
+}
+
+var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func checkTenant(name string) error {
+	if !tenantName.MatchString(name) {
+		return fmt.Errorf("tenant %q is no name of up to 64 letters, digits, '.', '_' and '-'", name)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// ModelInfo is a model that the upstreams serve.
+type ModelInfo struct {
+	ID      string
+	Created time.Time // zero: unknown
+	OwnedBy string
+}
+
+type modelObject struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func (m ModelInfo) object() modelObject {
+	o := modelObject{ID: m.ID, Object: "model", OwnedBy: m.OwnedBy}
+	if !m.Created.IsZero() {
+		o.Created = m.Created.Unix()
+	}
+	return o
+}
+
+func (s *Server) models() []ModelInfo {
+	if s.deps.Models == nil {
+		return nil
+	}
+	return s.deps.Models()
+}
+
+func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
+	data := []modelObject{}
+	for _, m := range s.models() {
+		data = append(data, m.object())
+	}
+	return writeJSON(w, struct {
+		Object string        `json:"object"`
+		Data   []modelObject `json:"data"`
+	}{"list", data})
+}
+
+func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	models := s.models()
+	i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == id })
+	if i < 0 {
+		return &Error{
+			Status: http.StatusNotFound, Type: invalidRequest, Code: "model_not_found", Param: "model",
+			Message: "No upstream serves a model named '" + id + "' now.",
+		}
+	}
+	return writeJSON(w, models[i].object())
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Deps is what a Server works with. Metadata, Blobs and Journals are required.
+type Deps struct {
+	Metadata store.Metadata
+	Blobs    store.Blobs
+	Journals store.Journals
+
+	// Nudge tells that a batch is new or changed, so that dispatchers may look at once. It must not block. May be nil.
+	Nudge func(batchID string)
+	// Models returns what the upstreams serve now. Nil: nothing.
+	Models func() []ModelInfo
+	// Keys is who may come in. Nil or empty: everybody, as the default tenant.
+	Keys *Keyring
+
+	Logger     *slog.Logger          // nil: none
+	Now        func() time.Time      // nil: time.Now
+	Registerer prometheus.Registerer // nil: metrics are counted and shown nowhere
+}
+
+// Server answers the API's requests.
+type Server struct {
+	config  Config
+	deps    Deps
+	meta    store.Metadata
+	blobs   store.Blobs
+	keys    *Keyring
+	log     *slog.Logger
+	now     func() time.Time
+	metrics *metrics
+	mux     *http.ServeMux
+}
+
+// New returns a server; Handler serves, Run keeps house.
+func New(config Config, deps Deps) (*Server, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("api config: %w", err)
+	}
+	if deps.Metadata == nil || deps.Blobs == nil || deps.Journals == nil {
+		return nil, errors.New("api needs Metadata, Blobs and Journals")
+	}
+	metrics, err := newMetrics(deps.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("register api metrics: %w", err)
+	}
+	s := &Server{
+		config:  config,
+		deps:    deps,
+		meta:    deps.Metadata,
+		blobs:   deps.Blobs,
+		keys:    deps.Keys,
+		log:     cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api"),
+		now:     time.Now,
+		metrics: metrics,
+		mux:     http.NewServeMux(),
+	}
+	if deps.Now != nil {
+		s.now = deps.Now
+	}
+	s.routes()
+	return s, nil
+}
+
+func (s *Server) routes() {
+	s.route("/v1/models", methods{"GET": s.listModels})
+	s.route("/v1/models/{id...}", methods{"GET": s.getModel})
+	s.fileRoutes()
+	s.uploadRoutes()
+	s.batchRoutes()
+	s.mux.Handle("/", s.serve(func(_ http.ResponseWriter, r *http.Request) error {
+		return &Error{
+			Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
+			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
+		}
+	}))
+}
+
+// handler answers a request or returns why it can't; serve renders the error.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// methods are the handlers of one path. GET answers HEAD too.
+type methods map[string]handler
+
+// route serves a path, in http.ServeMux's pattern language without a method.
+func (s *Server) route(path string, m methods) {
+	if get, ok := m["GET"]; ok {
+		m["HEAD"] = get
+	}
+	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+	s.mux.Handle(path, s.serve(func(w http.ResponseWriter, r *http.Request) error {
+		h, ok := m[r.Method]
+		if !ok {
+			w.Header().Set("Allow", allowed)
+			return &Error{
+				Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_allowed",
+				Message: fmt.Sprintf("Not allowed to %s on %s; use %s.", r.Method, r.URL.Path, allowed),
+			}
+		}
+		return h(w, r)
+	}))
+}
+
+// Handler returns the API's one entrance.
+func (s *Server) Handler() http.Handler { return s.entrance(s.mux) }
+
+// nudge tells dispatchers about a batch.
+func (s *Server) nudge(batchID string) {
+	if s.deps.Nudge != nil {
+		s.deps.Nudge(batchID)
+	}
+}
+
+// leave is a context for cleaning up after a request that may be over already.
+func leave(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+}
