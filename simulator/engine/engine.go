@@ -45,12 +45,18 @@ type Iteration struct {
 	Start, End time.Time
 	Steps      []time.Duration // the time of each iteration
 	Tokens     int             // scheduled in each iteration
-	Admitted   []ID            // began, or began again, at Start
+	Admitted   []Admission     // began, or began again, at Start
 	Preempted  []ID            // lost their blocks at Start and wait again
 	Produced   []ID            // got one token at the end of each of Steps, whether or not they ended with it
 	First      []ID            // of Produced: those whose first token it was
 	Finished   []Completion    // ended at End
 	Aborted    []ID            // left at End
+}
+
+// Admission is a request let in from the waiting queue.
+type Admission struct {
+	ID     ID
+	Cached int // tokens found in the prefix cache, which need not be computed
 }
 
 // New builds an idle engine. rng feeds the noise and nothing else.
@@ -298,7 +304,7 @@ func (e *Engine) admit(now time.Time, budget int) {
 		s.scheduled = min(s.known-s.computed, budget)
 		budget -= s.scheduled
 		e.running = append(e.running, s)
-		e.report.Admitted = append(e.report.Admitted, s.ID)
+		e.report.Admitted = append(e.report.Admitted, Admission{ID: s.ID, Cached: s.computed})
 	}
 }
 

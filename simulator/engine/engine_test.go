@@ -67,10 +67,14 @@ func story(e *Engine) string {
 func line(it *Iteration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v n=%d", it.End.Sub(it.Start), it.Tokens)
+	var admitted []ID
+	for _, a := range it.Admitted {
+		admitted = append(admitted, a.ID)
+	}
 	for _, part := range []struct {
 		name string
 		ids  []ID
-	}{{"admitted", it.Admitted}, {"preempted", it.Preempted}, {"first", it.First}, {"produced", it.Produced}, {"aborted", it.Aborted}} {
+	}{{"admitted", admitted}, {"preempted", it.Preempted}, {"first", it.First}, {"produced", it.Produced}, {"aborted", it.Aborted}} {
 		if len(part.ids) > 0 {
 			fmt.Fprintf(&b, " %s%v", part.name, part.ids)
 		}
@@ -468,8 +472,11 @@ func TestRunsEqualSteps(t *testing.T) {
 				for _, f := range it.Finished {
 					lines = append(lines, fmt.Sprintf("%+v", f))
 				}
-				for _, id := range slices.Concat(it.First, it.Aborted, it.Preempted, it.Admitted) {
+				for _, id := range slices.Concat(it.First, it.Aborted, it.Preempted) {
 					lines = append(lines, fmt.Sprintf("%v %d", it.End, id))
+				}
+				for _, a := range it.Admitted {
+					lines = append(lines, fmt.Sprintf("%v %+v", it.Start, a))
 				}
 			}
 			replay(t, e, all, see, func(now time.Time) {
@@ -518,6 +525,7 @@ func BenchmarkHour(b *testing.B) {
 				for range 64 {
 					add(epoch)
 				}
+				e.Advance(epoch, nil)
 				e.Advance(epoch.Add(time.Hour), func(it *Iteration) {
 					for range it.Finished {
 						add(it.End)

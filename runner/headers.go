@@ -1,0 +1,39 @@
+package runner
+
+// Headers of an inference request.
+const (
+	HeaderCacheMode = "X-Cache-Mode" // CacheMode
+	HeaderCacheTag  = "X-Cache-Tag"  // scopes cache entries; at most MaxCacheTag characters
+	HeaderTenant    = "X-Tenant-ID"
+	HeaderPriority  = "X-Priority" // Priority
+)
+
+// Headers of an inference answer. When it is streamed they come with the first
+// token, and the GPU time, known only at the end, as a trailer.
+const (
+	HeaderCacheHit          = "X-Cache-Hit"           // true or false
+	HeaderCacheTokensReused = "X-Cache-Tokens-Reused" // prompt tokens not computed again
+	HeaderQueueWaitMs       = "X-Queue-Wait-Ms"
+	HeaderGPUTimeMs         = "X-GPU-Time-Ms"
+)
+
+// MaxCacheTag bounds the length of HeaderCacheTag.
+const MaxCacheTag = 64
+
+// CacheMode says how a request uses the prefix cache.
+type CacheMode string
+
+const (
+	CachePrefix CacheMode = "prefix"
+	CacheNone   CacheMode = "none"
+	CacheAuto   CacheMode = "auto"
+)
+
+// Priority places a request in the runner's queue.
+type Priority string
+
+const (
+	PriorityHigh   Priority = "high"
+	PriorityNormal Priority = "normal"
+	PriorityLow    Priority = "low"
+)
