@@ -1,0 +1,218 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder lays what was written over a Config, collecting faults and where each value came from.
+type decoder struct {
+	origin string            // file name, or the flag
+	places map[string]string // by path: where it was given, as file:line
+	faults []error
+}
+
+func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
+	d.faults = append(d.faults, fmt.Errorf("%s: "+format, append([]any{d.place(n)}, args...)...))
+}
+
+func (d *decoder) place(n *yaml.Node) string {
+	if n.Line == 0 {
+		return d.origin
+	}
+	return fmt.Sprintf("%s:%d", d.origin, n.Line)
+}
+
+// decode sets v from n. An empty value leaves what v has.
+func (d *decoder) decode(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	d.places[path] = d.place(n)
+	if n.Tag == "!!null" {
+		return
+	}
+	switch t := v.Type(); {
+	case readsItself(t):
+		d.value(n, path, v)
+	case t == durationType:
+		d.duration(n, path, v)
+	case t.Kind() == reflect.Pointer:
+		element := reflect.New(t.Elem())
+		if !v.IsNil() {
+			element.Elem().Set(v.Elem())
+		}
+		d.decode(n, path, element.Elem())
+		v.Set(element)
+	case t.Kind() == reflect.Struct:
+		d.section(n, path, v)
+	case t.Kind() == reflect.Slice:
+		d.list(n, path, v)
+	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
+		d.table(n, path, v)
+	default:
+		d.value(n, path, v)
+	}
+}
+
+func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, "%s is %s, not a section with keys of its own", shownPath(path), shown(n))
+		return
+	}
+	d.eachPair(n, path, func(key, value *yaml.Node) {
+		for f := range fields(v.Type()) {
+			if f.key == key.Value {
+				d.decode(value, join(path, f.key), v.FieldByIndex(f.Index))
+				return
+			}
+		}
+		d.fault(key, "unknown key %s; %s", join(path, key.Value), suggestion(key.Value, path, v.Type()))
+	})
+}
+
+// suggestion says which key was probably meant: a sibling spelled alike, the same key in another section, or any sibling.
+func suggestion(key, path string, section reflect.Type) string {
+	var siblings []string
+	for f := range fields(section) {
+		siblings = append(siblings, f.key)
+	}
+	if near := nearest(key, siblings); near != "" {
+		return fmt.Sprintf("did you mean %s?", join(path, near))
+	}
+	for _, k := range Keys() {
+		if k.Path == key || strings.HasSuffix(k.Path, "."+key) {
+			return fmt.Sprintf("did you mean %s?", k.Path)
+		}
+	}
+	slices.Sort(siblings)
+	return fmt.Sprintf("%s knows %s", shownPath(path), strings.Join(siblings, ", "))
+}
+
+func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.fault(n, "%s is %s, not a list; write [a, b] or one element a line after a dash", path, shown(n))
+		return
+	}
+	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, element := range n.Content {
+		d.decode(element, fmt.Sprintf("%s[%d]", path, i), list.Index(i))
+	}
+	v.Set(list)
+}
+
+// table lays the given entries over those that are there.
+func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, "%s is %s, not a table of names and values", path, shown(n))
+		return
+	}
+	table := reflect.MakeMap(v.Type())
+	for entry := v.MapRange(); entry.Next(); {
+		table.SetMapIndex(entry.Key(), entry.Value())
+	}
+	d.eachPair(n, path, func(key, value *yaml.Node) {
+		name := reflect.ValueOf(key.Value).Convert(v.Type().Key())
+		element := reflect.New(v.Type().Elem()).Elem()
+		if given := table.MapIndex(name); given.IsValid() {
+			element.Set(given)
+		}
+		d.decode(value, join(path, key.Value), element)
+		table.SetMapIndex(name, element)
+	})
+	v.Set(table)
+}
+
+func (d *decoder) eachPair(n *yaml.Node, path string, do func(key, value *yaml.Node)) {
+	seen := make(map[string]*yaml.Node)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if first, twice := seen[key.Value]; twice {
+			d.fault(key, "%s is given twice, first at %s; keep one", join(path, key.Value), d.place(first))
+			continue
+		}
+		seen[key.Value] = key
+		do(key, value)
+	}
+}
+
+func (d *decoder) duration(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind != yaml.ScalarNode {
+		d.fault(n, "%s is %s, not a duration such as 30s", path, shown(n))
+		return
+	}
+	if n.Tag == "!!int" && n.Value != "0" {
+		d.fault(n, "%s: %s has no unit; write %ss or %sms", path, n.Value, n.Value, n.Value)
+		return
+	}
+	duration, err := ParseDuration(n.Value)
+	if err != nil {
+		d.fault(n, "%s: %w", path, err)
+		return
+	}
+	v.SetInt(int64(duration))
+}
+
+func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
+	err := n.Decode(v.Addr().Interface())
+	if err == nil {
+		return
+	}
+	if mismatch := new(yaml.TypeError); errors.As(err, &mismatch) || n.Kind != yaml.ScalarNode {
+		d.fault(n, "%s is %s, not %s", path, shown(n), typeName(v.Type()))
+		return
+	}
+	d.fault(n, "%s: %w", path, err)
+}
+
+// typeName names a type for people.
+func typeName(t reflect.Type) string {
+	if t == durationType {
+		return "a duration"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "an integer"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "an integer of 0 or more"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a table"
+	case reflect.Pointer:
+		return typeName(t.Elem())
+	}
+	return t.String()
+}
+
+func shown(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a table"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	const most = 64
+	if len(n.Value) > most {
+		return fmt.Sprintf("%.*q…", most, n.Value)
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+func shownPath(path string) string {
+	if path == "" {
+		return "the file"
+	}
+	return path
+}

@@ -1,0 +1,135 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Setting is one value given beside the file.
+type Setting struct {
+	Origin string // how messages call it, such as --listen
+	Path   string
+	Value  string // in YAML's syntax
+}
+
+// ParseSetting reads the key.path=value of a --set flag.
+func ParseSetting(s string) (Setting, error) {
+	path, value, ok := strings.Cut(s, "=")
+	if !ok || path == "" {
+		return Setting{}, fmt.Errorf("--set %s: write --set key.path=value", s)
+	}
+	return Setting{Origin: "--set " + path, Path: path, Value: value}, nil
+}
+
+// Load reads the file, if path isn't empty, over the defaults, then the settings in order, and checks the whole. The error
+// joins all faults.
+func Load(path string, settings ...Setting) (Config, error) {
+	var file []byte
+	if path != "" {
+		var err error
+		if file, err = os.ReadFile(path); err != nil {
+			return Config{}, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	return Parse(path, file, settings...)
+}
+
+// Parse is Load of a file that has been read; name stands for it in messages.
+func Parse(name string, file []byte, settings ...Setting) (Config, error) {
+	cfg := Default()
+	d := &decoder{origin: name, places: make(map[string]string)}
+	d.file(file, &cfg)
+	for _, s := range settings {
+		d.setting(s, &cfg)
+	}
+	if len(d.faults) > 0 {
+		return Config{}, errors.Join(d.faults...)
+	}
+	return cfg, d.locate(cfg.Validate())
+}
+
+func (d *decoder) file(file []byte, cfg *Config) {
+	documents := yaml.NewDecoder(bytes.NewReader(file))
+	var document, second yaml.Node
+	switch err := documents.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return
+	case err != nil:
+		d.faults = append(d.faults, fmt.Errorf("%s:%s", d.origin, syntaxFault(err)))
+		return
+	}
+	d.decode(document.Content[0], "", reflect.ValueOf(cfg).Elem())
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
+		d.faults = append(d.faults, fmt.Errorf("%s holds a second YAML document; keep one", d.origin))
+	}
+}
+
+// setting turns a.b=v into the file {a: {b: v}}, so that both are read by the same rules.
+func (d *decoder) setting(s Setting, cfg *Config) {
+	d.origin = s.Origin
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(s.Value), &document); err != nil {
+		d.faults = append(d.faults, fmt.Errorf("%s: value %q:%s", s.Origin, s.Value, syntaxFault(err)))
+		return
+	}
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"} // an empty value is an empty text
+	if len(document.Content) > 0 {
+		value = document.Content[0]
+	}
+	withoutLines(value)
+	keys := strings.Split(s.Path, ".")
+	for i := len(keys) - 1; i >= 0; i-- {
+		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: keys[i]}
+		value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{key, value}}
+	}
+	d.decode(value, "", reflect.ValueOf(cfg).Elem())
+}
+
+// syntaxFault turns "yaml: line 3: what" into "3: what", to stand behind a file's name and a colon.
+func syntaxFault(err error) string {
+	what := strings.TrimPrefix(err.Error(), "yaml:")
+	return strings.TrimPrefix(what, " line ")
+}
+
+func withoutLines(n *yaml.Node) {
+	n.Line = 0
+	for _, child := range n.Content {
+		withoutLines(child)
+	}
+}
+
+// locate puts in front of each fault where its value was given, found by the path that the fault begins with.
+func (d *decoder) locate(err error) error {
+	var located []error
+	for _, fault := range Faults(err) {
+		path, _, _ := strings.Cut(fault.Error(), " ")
+		if place := d.places[strings.TrimSuffix(path, ":")]; place != "" {
+			fault = fmt.Errorf("%s: %w", place, fault)
+		}
+		located = append(located, fault)
+	}
+	return errors.Join(located...)
+}
+
+// Faults takes a joined error, such as Load's, apart.
+func Faults(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // an error that wraps several says more than they do
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, Faults(e)...)
+	}
+	return all
+}
