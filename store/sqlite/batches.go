@@ -1,0 +1,257 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// batchRow is the columns of a batch that decide about an update.
+type batchRow struct {
+	seq, version        int64
+	state               store.State
+	created, due, ended int64
+}
+
+// CreateBatch implements [store.Batches].
+func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
+	b.Version = 1
+	row, doc, err := db.encodeBatch(&b)
+	if err != nil {
+		return fmt.Errorf("create batch %s: %w", b.ID, err)
+	}
+	err = db.write(ctx, func(s *session) error {
+		revision, err := s.nextRevision(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.row(ctx, `INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+			[]any{b.ID, b.Tenant, b.Version, revision, row.state, row.created, row.due, row.ended, doc}, &row.seq)
+		if taken(err) {
+			return store.ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		return s.addTags(ctx, row, batchTags(b))
+	})
+	if err != nil {
+		return fmt.Errorf("create batch %s: %w", b.ID, err)
+	}
+	return nil
+}
+
+// Batch implements [store.Batches].
+func (db *DB) Batch(ctx context.Context, tenant, id string) (b store.Batch, err error) {
+	query, args := "SELECT doc FROM batches WHERE id = ?", []any{id}
+	if tenant != "" {
+		query, args = query+" AND tenant = ?", append(args, tenant)
+	}
+	err = db.read(ctx, func(s *session) error {
+		var doc []byte
+		if err := s.row(ctx, query, args, &doc); err != nil {
+			return err
+		}
+		b, err = decode[store.Batch](doc)
+		return err
+	})
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// UpdateBatch implements [store.Batches].
+func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error) {
+	read := b.Version
+	b.Version++
+	row, doc, err := db.encodeBatch(&b)
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, err)
+	}
+	err = db.write(ctx, func(s *session) error {
+		var was batchRow
+		err := s.row(ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
+			[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
+		if err != nil {
+			return err
+		}
+		if was.version != read {
+			return fmt.Errorf("it is at version %d, not %d: %w", was.version, read, store.ErrConflict)
+		}
+		if was.ended != 0 {
+			return fmt.Errorf("it is %s: %w", was.state, store.ErrConflict)
+		}
+		revision, err := s.nextRevision(ctx)
+		if err != nil {
+			return err
+		}
+		row.seq = was.seq
+		err = s.exec(ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
+			row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
+		if err != nil {
+			return err
+		}
+		return s.updateTags(ctx, was, row, batchTags(b))
+	})
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, err)
+	}
+	return b, nil
+}
+
+// DeleteBatch implements [store.Batches]. Chunks, tags and progress go with their batch by foreign key.
+func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch, err error) {
+	err = db.write(ctx, func(s *session) error {
+		var doc []byte
+		if err := s.row(ctx, "SELECT doc FROM batches WHERE id = ? AND tenant = ?", []any{id, tenant}, &doc); err != nil {
+			return err
+		}
+		if b, err = decode[store.Batch](doc); err != nil {
+			return err
+		}
+		if !b.State.Terminal() {
+			return fmt.Errorf("it is %s: %w", b.State, store.ErrConflict)
+		}
+		return s.exec(ctx, "DELETE FROM batches WHERE id = ?", id)
+	})
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("delete batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// ChangedBatches implements [store.Batches].
+func (db *DB) ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error) {
+	err = db.snapshot(ctx, func(s *session) error {
+		if revision == 0 {
+			ids, next, err = s.liveBatches(ctx)
+		} else {
+			ids, next, err = s.changedBatches(ctx, revision, limit)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list batches changed after revision %d: %w", revision, err)
+	}
+	return ids, next, nil
+}
+
+// liveBatches returns all batches that aren't terminal, and the revision at which that was so.
+func (s *session) liveBatches(ctx context.Context) (ids []string, newest int64, err error) {
+	if err := s.row(ctx, "SELECT newest FROM revisions", nil, &newest); err != nil {
+		return nil, 0, err
+	}
+	err = s.rows(ctx, "SELECT id FROM batches WHERE ended = 0 ORDER BY revision", nil, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, newest, err
+}
+
+func (s *session) changedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error) {
+	next = revision
+	err = s.rows(ctx, "SELECT id, revision FROM batches WHERE revision > ? ORDER BY revision LIMIT ?", []any{revision, limit},
+		func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id, &next)
+			ids = append(ids, id)
+			return err
+		})
+	return ids, next, err
+}
+
+// StaleBatches implements [store.Batches].
+func (db *DB) StaleBatches(ctx context.Context, endedBefore time.Time, limit int) (batches []store.Batch, err error) {
+	err = db.read(ctx, func(s *session) error {
+		batches, err = documents[store.Batch](ctx, s,
+			"SELECT doc FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", micros(endedBefore), limit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list batches that ended before %s: %w", endedBefore.Format(time.RFC3339), err)
+	}
+	return batches, nil
+}
+
+// encodeBatch rounds b's times and derives its columns and document.
+func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
+	whole(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt, &b.ExpiredAt,
+		&b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
+	row := batchRow{
+		version: b.Version,
+		state:   b.State,
+		created: micros(b.CreatedAt),
+		due:     microsOrNever(b.Deadline),
+		ended:   db.ended(b),
+	}
+	doc, err := encode(b)
+	return row, doc, err
+}
+
+// ended is when b reached its terminal state; 0 while it lives.
+func (db *DB) ended(b *store.Batch) int64 {
+	var at time.Time
+	switch b.State {
+	case store.Completed:
+		at = b.CompletedAt
+	case store.Failed:
+		at = b.FailedAt
+	case store.Expired:
+		at = b.ExpiredAt
+	case store.Cancelled:
+		at = b.CancelledAt
+	default:
+		return 0
+	}
+	if at.IsZero() {
+		at = db.now()
+	}
+	return max(micros(at), 1) // 0 and less would read as living
+}
+
+func (s *session) nextRevision(ctx context.Context) (revision int64, err error) {
+	err = s.row(ctx, "UPDATE revisions SET newest = newest + 1 RETURNING newest", nil, &revision)
+	return revision, err
+}
+
+func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {
+	for _, tag := range tags {
+		err := s.exec(ctx, "INSERT INTO batch_tags (seq, tag, state, created, due) VALUES (?, ?, ?, ?, ?)",
+			row.seq, tag, row.state, row.created, row.due)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) updateTags(ctx context.Context, was, is batchRow, tags []int64) error {
+	var stored []int64
+	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{is.seq}, func(rows *sql.Rows) error {
+		var tag int64
+		err := rows.Scan(&tag)
+		stored = append(stored, tag)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(stored, tags) {
+		if err := s.exec(ctx, "DELETE FROM batch_tags WHERE seq = ?", is.seq); err != nil {
+			return err
+		}
+		return s.addTags(ctx, is, tags)
+	}
+	if was.state == is.state && was.created == is.created && was.due == is.due {
+		return nil
+	}
+	return s.exec(ctx, "UPDATE batch_tags SET state = ?, created = ?, due = ? WHERE seq = ?", is.state, is.created, is.due, is.seq)
+}

@@ -1,0 +1,194 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// A claim is never taken back in its row. It counts as long as owners has its node at its incarnation with a lease that
+// lasts, so registering, unregistering and expiry free everything at once without touching a chunk.
+const holderLives = `EXISTS (SELECT 1 FROM owners AS o
+	WHERE o.node = c.node AND o.incarnation = c.incarnation AND o.lease_until > ?)`
+
+// Register implements [store.Claims].
+func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error) {
+	o := store.Owner{Node: node}
+	err := db.write(ctx, func(s *session) error {
+		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
+			ON CONFLICT (node) DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
+			RETURNING incarnation`, []any{node, micros(db.now().Add(ttl))}, &o.Incarnation)
+	})
+	if err != nil {
+		return store.Owner{}, fmt.Errorf("register node %s: %w", node, err)
+	}
+	return o, nil
+}
+
+// Renew implements [store.Claims].
+func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+	err := db.write(ctx, func(s *session) error {
+		return fencedUnlessOne(s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
+			micros(db.now().Add(ttl)), o.Node, o.Incarnation))
+	})
+	if err != nil {
+		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
+	}
+	return nil
+}
+
+// Unregister implements [store.Claims]. The next incarnation is the owner that nobody is.
+func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
+	err := db.write(ctx, func(s *session) error {
+		return s.exec(ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = 0 WHERE node = ? AND incarnation = ?",
+			o.Node, o.Incarnation)
+	})
+	if err != nil {
+		return fmt.Errorf("unregister node %s: %w", o.Node, err)
+	}
+	return nil
+}
+
+// leased reports whether the owner's lease lasts; ErrFenced when it isn't the node's owner any more.
+func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, error) {
+	var until int64
+	found := false
+	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?", []any{o.Node, o.Incarnation},
+		func(rows *sql.Rows) error {
+			found = true
+			return rows.Scan(&until)
+		})
+	if err == nil && !found {
+		err = store.ErrFenced
+	}
+	return until > micros(db.now()), err
+}
+
+// AddChunks implements [store.Claims].
+func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error {
+	err := db.write(ctx, func(s *session) error {
+		var laidOut bool
+		if err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ?)", []any{batch}, &laidOut); err != nil || laidOut {
+			return err
+		}
+		for _, c := range chunks {
+			err := s.exec(ctx, `INSERT INTO chunks (batch, idx, model, first, count, epoch, done, completed, failed, usage)
+				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB))`, batch, c.Index, c.Model, c.First, c.Count)
+			if orphan(err) {
+				return store.ErrNotFound
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("lay out chunks of batch %s: %w", batch, err)
+	}
+	return nil
+}
+
+// ClaimChunks implements [store.Claims].
+func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int) (claimed []store.Chunk, err error) {
+	err = db.write(ctx, func(s *session) error {
+		if living, err := db.leased(ctx, s, o); err != nil || !living {
+			return err
+		}
+		claimed, err = s.chunks(ctx, `UPDATE chunks SET node = ?, incarnation = ?, epoch = epoch + 1
+			WHERE batch = ? AND idx IN (SELECT idx FROM chunks AS c
+				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT `+holderLives+` ORDER BY c.idx LIMIT ?)
+			RETURNING `+chunkColumns,
+			o.Node, o.Incarnation, batch, batch, model, micros(db.now()), max(n, 0))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim chunks of batch %s: %w", batch, err)
+	}
+	slices.SortFunc(claimed, func(a, b store.Chunk) int { return a.Index - b.Index }) // RETURNING promises no order
+	return claimed, nil
+}
+
+// FinishChunk implements [store.Claims].
+func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	usage, err := encode(c.Tally.Usage)
+	if err == nil {
+		err = db.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true", c.Tally.Completed, c.Tally.Failed, usage)
+	}
+	if err != nil {
+		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
+// ReleaseChunk implements [store.Claims].
+func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	if err := db.settle(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done"); err != nil {
+		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
+// settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as nobody made use of it.
+func (db *DB) settle(ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any) error {
+	return db.write(ctx, func(s *session) error {
+		return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
+			AND node = ? AND incarnation = ? AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
+			append(values, c.Batch, c.Index, c.Epoch, o.Node, o.Incarnation, o.Node, o.Incarnation)...))
+	})
+}
+
+// Chunks implements [store.Claims].
+func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
+	err = db.read(ctx, func(s *session) error {
+		chunks, err = s.chunks(ctx, "SELECT "+chunkColumns+" FROM chunks WHERE batch = ? ORDER BY idx", batch)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list chunks of batch %s: %w", batch, err)
+	}
+	return chunks, nil
+}
+
+// CountChunks implements [store.Claims].
+func (db *DB) CountChunks(ctx context.Context, batch string) (n store.ChunkCounts, err error) {
+	err = db.read(ctx, func(s *session) error {
+		return s.row(ctx, `SELECT
+				count(*) FILTER (WHERE NOT done AND NOT held), count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
+			FROM (SELECT c.done AS done, `+holderLives+` AS held FROM chunks AS c WHERE c.batch = ?)`,
+			[]any{micros(db.now()), batch}, &n.Free, &n.Claimed, &n.Done)
+	})
+	if err != nil {
+		return store.ChunkCounts{}, fmt.Errorf("count chunks of batch %s: %w", batch, err)
+	}
+	return n, nil
+}
+
+const chunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"
+
+func (s *session) chunks(ctx context.Context, query string, args ...any) (chunks []store.Chunk, err error) {
+	var usage sql.RawBytes
+	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
+		var c store.Chunk
+		err := rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done, &c.Tally.Completed, &c.Tally.Failed, &usage)
+		if err == nil && c.Done {
+			c.Tally.Usage, err = decode[batchfile.Usage](usage)
+		}
+		chunks = append(chunks, c)
+		return err
+	})
+	return chunks, err
+}
+
+// fencedUnlessOne turns the count of changed rows into the fate of a compare-and-set.
+func fencedUnlessOne(changed int64, err error) error {
+	if err == nil && changed != 1 {
+		return store.ErrFenced
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/tidefill/tidefill/store"
+)
+
+const (
+	// readers is the number of reading sessions. Queries are short and run on the CPU, so a few suffice.
+	readers = 4
+	// lockPatience is how long a write waits for another process to finish its own.
+	lockPatience = 15 * time.Second
+)
+
+// Options are what Open takes besides the path.
+type Options struct {
+	// Now stamps and judges leases, expiry and the like; time.Now by default.
+	Now func() time.Time
+}
+
+// DB is an open database.
+type DB struct {
+	now     func() time.Time
+	pool    *sql.DB
+	writer  *sessions
+	readers *sessions
+}
+
+var _ store.Metadata = (*DB)(nil)
+
+// Open opens the database file at path and brings its schema up to date; it creates the file and its directory if need be.
+func Open(ctx context.Context, path string, opts Options) (*DB, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	db, err := open(ctx, path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func open(ctx context.Context, path string, opts Options) (*DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
+	}
+	pool, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{now: opts.Now, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
+	if err := db.start(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) start(ctx context.Context) error {
+	if err := db.writer.open(ctx, db.pool); err != nil {
+		return err
+	}
+	if err := db.migrate(ctx); err != nil {
+		return err
+	}
+	return db.readers.open(ctx, db.pool)
+}
+
+func dsn(path string) string {
+	pragmas := url.Values{"_pragma": {
+		"busy_timeout(250)", // between looks at the context, not in all: see session.retryBusy
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		"foreign_keys(ON)",
+		"cache_size(-16000)", // KiB per session
+		"temp_store(MEMORY)",
+	}}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: pragmas.Encode()}).String()
+}
+
+// Ping reports whether the database answers a query.
+func (db *DB) Ping(ctx context.Context) error {
+	err := db.read(ctx, func(s *session) error {
+		var newest int64
+		return s.row(ctx, "SELECT newest FROM revisions", nil, &newest)
+	})
+	if err != nil {
+		return fmt.Errorf("ping database: %w", err)
+	}
+	return nil
+}
+
+// Close waits for the methods under way and closes the file. Methods called later return an error.
+func (db *DB) Close() error {
+	return errors.Join(db.readers.close(), db.writer.close(), db.pool.Close())
+}

@@ -1,0 +1,252 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// position is a place in a listing's order.
+type position struct{ at, seq int64 }
+
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
+}
+
+// stretch is the positions between from and to, both excluded.
+type stretch struct{ from, to position }
+
+// listing is a BatchQuery in the terms of the index it walks: one walk per state and stretch, joined in order.
+type listing struct {
+	tenant      string
+	states      []store.State
+	tags        []int64 // the first one leads, the others are looked up
+	sort, other string  // columns: created and due, or the other way round
+	ascending   bool
+	stretches   []stretch // in the order of the listing
+	low, high   int64     // bounds of the other column, both included
+	limit       int       // of one walk; negative: none
+}
+
+var allStates = []store.State{
+	store.Validating, store.InProgress, store.Finalizing, store.Completed,
+	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
+}
+
+// ListBatches implements [store.Batches].
+func (db *DB) ListBatches(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[store.Batch], err error) {
+	err = db.snapshot(ctx, func(s *session) error {
+		page, err = s.listBatches(ctx, tenant, q)
+		return err
+	})
+	if err != nil {
+		return store.Page[store.Batch]{}, fmt.Errorf("list batches: %w", err)
+	}
+	return page, nil
+}
+
+func (s *session) listBatches(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[store.Batch], err error) {
+	l, err := s.listing(ctx, tenant, q)
+	if err != nil {
+		return page, err
+	}
+	positions, err := s.walk(ctx, l)
+	if err != nil {
+		return page, err
+	}
+	if q.Limit > 0 && len(positions) > q.Limit {
+		positions, page.More = positions[:q.Limit], true
+	}
+	page.Items, err = s.batchesAt(ctx, positions)
+	return page, err
+}
+
+func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery) (listing, error) {
+	l := listing{
+		tenant:    tenant,
+		states:    allStates,
+		tags:      queryTags(tenant, q),
+		sort:      "created",
+		other:     "due",
+		ascending: q.Ascending,
+		limit:     limitOrAll(q.Limit),
+	}
+	if len(q.States) > 0 {
+		l.states = slices.Compact(slices.Sorted(slices.Values(q.States)))
+	}
+	low, high := between(q.CreatedAfter, q.CreatedBefore, math.MaxInt64)
+	// No deadline lies within no bounds.
+	l.low, l.high = between(q.DeadlineAfter, q.DeadlineBefore, never-1)
+	if q.DeadlineAfter.IsZero() && q.DeadlineBefore.IsZero() {
+		l.high = never
+	}
+	if q.Order == store.ByDeadline {
+		l.sort, l.other = l.other, l.sort
+		low, high, l.low, l.high = l.low, l.high, low, high
+	}
+	l.stretches = []stretch{{position{low, math.MinInt64}, position{high, math.MaxInt64}}}
+	if q.Order == store.ByDeadline && !q.Ascending {
+		l.stretches = undatedLast(l.stretches[0])
+	}
+	if q.After != "" {
+		if err := s.skipTo(ctx, &l, q.After); err != nil {
+			return l, err
+		}
+	}
+	if err := s.rarestFirst(ctx, l); err != nil {
+		return l, err
+	}
+	return l, nil
+}
+
+// undatedLast cuts a descending stretch of deadlines in two: those without one come last although their column sorts first.
+func undatedLast(all stretch) []stretch {
+	dated, undated := all, all
+	undated.from = position{never, math.MinInt64}
+	if dated.to.compare(undated.from) > 0 {
+		dated.to = undated.from
+	}
+	return []stretch{dated, undated}
+}
+
+// between turns two excluded bounds into included ones; zero times don't bound.
+func between(after, before time.Time, highest int64) (low, high int64) {
+	low, high = math.MinInt64, highest
+	if !after.IsZero() {
+		low = micros(after) + 1
+	}
+	if !before.IsZero() {
+		high = micros(before.Add(time.Microsecond-1)) - 1
+	}
+	return low, high
+}
+
+// skipTo cuts off what comes up to and including the batch that the page before ended with.
+func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
+	var after position
+	err := s.row(ctx, "SELECT "+l.sort+", seq FROM batches WHERE id = ? AND tenant = ?", []any{id, l.tenant}, &after.at, &after.seq)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("after %s: %w", id, store.ErrBadCursor)
+	} else if err != nil {
+		return err
+	}
+	if len(l.stretches) > 1 && after.at == never {
+		l.stretches = l.stretches[1:]
+	}
+	first := &l.stretches[0]
+	if l.ascending && after.compare(first.from) > 0 {
+		first.from = after
+	}
+	if !l.ascending && after.compare(first.to) < 0 {
+		first.to = after
+	}
+	return nil
+}
+
+// rarestFirst puts the tag with the fewest batches first, so that the walk is as short as one tag can make it. Beyond
+// a thousand batches any tag will do.
+func (s *session) rarestFirst(ctx context.Context, l listing) error {
+	if len(l.tags) < 2 {
+		return nil
+	}
+	counts := make(map[int64]int, len(l.tags))
+	for _, tag := range l.tags {
+		var n int
+		err := s.row(ctx, "SELECT count(*) FROM (SELECT 1 FROM batch_tags WHERE tag = ? LIMIT 1000)", []any{tag}, &n)
+		if err != nil {
+			return err
+		}
+		counts[tag] = n
+	}
+	slices.SortFunc(l.tags, func(a, b int64) int { return cmp.Compare(counts[a], counts[b]) })
+	return nil
+}
+
+// walk returns the positions of the matching batches in order, one more than a page holds if there are.
+func (s *session) walk(ctx context.Context, l listing) (found []position, err error) {
+	query := l.query()
+	for _, stretch := range l.stretches {
+		start := len(found)
+		for _, state := range l.states {
+			err := s.rows(ctx, query, l.args(state, stretch), func(rows *sql.Rows) error {
+				var p position
+				err := rows.Scan(&p.at, &p.seq)
+				found = append(found, p)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		slices.SortFunc(found[start:], func(p, q position) int {
+			if l.ascending {
+				return p.compare(q)
+			}
+			return q.compare(p)
+		})
+		if l.limit >= 0 && len(found) >= l.limit {
+			return found[:l.limit], nil
+		}
+	}
+	return found, nil
+}
+
+// query is the statement of one walk. Its shape depends on the order and the number of tags alone, so few of them get prepared.
+func (l listing) query() string {
+	from, where := "batches AS b", "b.tenant = ?"
+	if len(l.tags) > 0 {
+		from, where = "batch_tags AS b", "b.tag = ?"
+	}
+	query := "SELECT b." + l.sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?" +
+		" AND (b." + l.sort + ", b.seq) > (?, ?) AND (b." + l.sort + ", b.seq) < (?, ?)" +
+		" AND b." + l.other + " BETWEEN ? AND ?"
+	for range l.tags[min(1, len(l.tags)):] {
+		query += " AND EXISTS (SELECT 1 FROM batch_tags AS t WHERE t.seq = b.seq AND t.tag = ?)"
+	}
+	if l.ascending {
+		return query + " ORDER BY b." + l.sort + ", b.seq LIMIT ?"
+	}
+	return query + " ORDER BY b." + l.sort + " DESC, b.seq DESC LIMIT ?"
+}
+
+func (l listing) args(state store.State, within stretch) []any {
+	args := []any{l.tenant, state, within.from.at, within.from.seq, within.to.at, within.to.seq, l.low, l.high}
+	if len(l.tags) > 0 {
+		args[0] = l.tags[0]
+		for _, tag := range l.tags[1:] {
+			args = append(args, tag)
+		}
+	}
+	return append(args, l.limit)
+}
+
+// batchesAt loads the batches at the positions, in their order.
+func (s *session) batchesAt(ctx context.Context, positions []position) ([]store.Batch, error) {
+	place := make(map[int64]int, len(positions))
+	seqs := make([]int64, len(positions))
+	for i, p := range positions {
+		place[p.seq], seqs[i] = i, p.seq
+	}
+	list, err := idList(seqs)
+	if err != nil {
+		return nil, err
+	}
+	batches := make([]store.Batch, len(positions))
+	var seq int64
+	var doc sql.RawBytes
+	err = s.rows(ctx, "SELECT seq, doc FROM batches WHERE seq IN (SELECT value FROM json_each(?))", []any{list}, func(rows *sql.Rows) error {
+		if err := rows.Scan(&seq, &doc); err != nil {
+			return err
+		}
+		batches[place[seq]], err = decode[store.Batch](doc)
+		return err
+	})
+	return batches, err
+}

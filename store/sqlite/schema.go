@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+)
+
+//go:embed schema.sql
+var schema1 string
+
+// migrations lead from one schema version to the next; the file's user_version counts those it has been through.
+var migrations = []string{schema1}
+
+// migrate brings the schema up to date. Processes that open a new file together take turns here.
+func (db *DB) migrate(ctx context.Context) error {
+	return db.write(ctx, func(s *session) error {
+		var version int
+		if err := s.row(ctx, "PRAGMA user_version", nil, &version); err != nil {
+			return err
+		}
+		if version > len(migrations) {
+			return fmt.Errorf("schema version %d is newer than %d, the newest this release knows: "+
+				"run the release that wrote the file, or a later one", version, len(migrations))
+		}
+		for ; version < len(migrations); version++ {
+			if err := s.script(ctx, migrations[version]); err != nil {
+				return fmt.Errorf("migrate schema from version %d: %w", version, err)
+			}
+			if err := s.script(ctx, fmt.Sprintf("PRAGMA user_version = %d", version+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,192 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// session is a connection with the statements it has prepared. All of them are constants of this package, so their number
+// is bounded.
+type session struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// write runs f in a transaction that is committed if f returns nil, and undone in any other case.
+func (db *DB) write(ctx context.Context, f func(*session) error) error {
+	return db.transact(ctx, db.writer, "BEGIN IMMEDIATE", f)
+}
+
+// snapshot runs f in a transaction that sees one state of the database throughout.
+func (db *DB) snapshot(ctx context.Context, f func(*session) error) error {
+	return db.transact(ctx, db.readers, "BEGIN", f)
+}
+
+// read runs f, which reads with a single statement.
+func (db *DB) read(ctx context.Context, f func(*session) error) error {
+	s, err := db.readers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.readers.give(s)
+	return translate(ctx, f(s))
+}
+
+func (db *DB) transact(ctx context.Context, from *sessions, begin string, f func(*session) error) error {
+	s, err := from.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.give(s)
+
+	// Neither COMMIT nor ROLLBACK may be interrupted: the session goes to the next caller outside of any transaction.
+	steady := context.WithoutCancel(ctx)
+	done := false
+	defer func() {
+		if !done {
+			// Says "no transaction is active" where SQLite has rolled back already; nothing is left to do then.
+			_ = s.exec(steady, "ROLLBACK")
+		}
+	}()
+	if err := s.begin(ctx, begin); err != nil {
+		return translate(ctx, err)
+	}
+	if err := f(s); err != nil {
+		return translate(ctx, err)
+	}
+	if err := s.exec(steady, "COMMIT"); err != nil {
+		return translate(steady, err)
+	}
+	done = true
+	return nil
+}
+
+// begin waits for other processes' writes in slices of busy_timeout, so that it notices when the context ends.
+func (s *session) begin(ctx context.Context, statement string) error {
+	for start := time.Now(); ; {
+		err := s.exec(ctx, statement)
+		if primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil || time.Since(start) > lockPatience {
+			return err
+		}
+	}
+}
+
+func (s *session) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := s.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := s.conn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	s.stmts[query] = stmt
+	return stmt, nil
+}
+
+func (s *session) exec(ctx context.Context, query string, args ...any) error {
+	stmt, err := s.prepare(ctx, query)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.ExecContext(ctx, args...)
+	return err
+}
+
+// affect is exec for statements whose count of changed rows is the answer.
+func (s *session) affect(ctx context.Context, query string, args ...any) (int64, error) {
+	stmt, err := s.prepare(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// row reads the one row of a query; [store.ErrNotFound] when it has none.
+func (s *session) row(ctx context.Context, query string, args []any, dest ...any) error {
+	stmt, err := s.prepare(ctx, query)
+	if err != nil {
+		return err
+	}
+	err = stmt.QueryRowContext(ctx, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrNotFound
+	}
+	return err
+}
+
+// rows calls scan for every row of a query.
+func (s *session) rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+	stmt, err := s.prepare(ctx, query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// script runs several statements without keeping them.
+func (s *session) script(ctx context.Context, statements string) error {
+	_, err := s.conn.ExecContext(ctx, statements)
+	return err
+}
+
+func (s *session) close() (err error) {
+	for _, stmt := range s.stmts {
+		err = errors.Join(err, stmt.Close())
+	}
+	return errors.Join(err, s.conn.Close())
+}
+
+// translate turns the driver's errors into those the contracts name.
+func translate(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && (primaryCode(err) == codes.SQLITE_INTERRUPT || errors.Is(err, sql.ErrTxDone)):
+		return ctx.Err()
+	case primaryCode(err) == codes.SQLITE_FULL:
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	return err
+}
+
+func primaryCode(err error) int {
+	var coded *driver.Error
+	if !errors.As(err, &coded) {
+		return codes.SQLITE_OK
+	}
+	return coded.Code() & 0xff
+}
+
+// taken reports whether an insert met a row that has the id already.
+func taken(err error) bool {
+	var coded *driver.Error
+	return errors.As(err, &coded) && (coded.Code() == codes.SQLITE_CONSTRAINT_UNIQUE || coded.Code() == codes.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// orphan reports whether an insert named an object that doesn't exist.
+func orphan(err error) bool {
+	var coded *driver.Error
+	return errors.As(err, &coded) && coded.Code() == codes.SQLITE_CONSTRAINT_FOREIGNKEY
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// CreateUpload implements [store.Uploads].
+func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
+	whole(&u.CreatedAt, &u.ExpiresAt)
+	doc, err := encode(u)
+	if err != nil {
+		return fmt.Errorf("create upload %s: %w", u.ID, err)
+	}
+	err = db.write(ctx, func(s *session) error {
+		err := s.exec(ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
+			u.ID, u.Tenant, u.State, microsOrNever(u.ExpiresAt), doc)
+		if taken(err) {
+			return store.ErrExists
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create upload %s: %w", u.ID, err)
+	}
+	return nil
+}
+
+// Upload implements [store.Uploads].
+func (db *DB) Upload(ctx context.Context, tenant, id string) (u store.Upload, err error) {
+	err = db.read(ctx, func(s *session) error {
+		u, err = db.upload(ctx, s, tenant, id)
+		return err
+	})
+	if err != nil {
+		return store.Upload{}, fmt.Errorf("load upload %s: %w", id, err)
+	}
+	return u, nil
+}
+
+func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.Upload, error) {
+	var doc []byte
+	if err := s.row(ctx, "SELECT doc FROM uploads WHERE id = ? AND tenant = ?", []any{id, tenant}, &doc); err != nil {
+		return store.Upload{}, err
+	}
+	u, err := decode[store.Upload](doc)
+	return db.judged(u), err
+}
+
+// judged shows a pending upload whose time is over as expired; nothing else marks it so.
+func (db *DB) judged(u store.Upload) store.Upload {
+	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.now()) {
+		u.State = store.UploadExpired
+	}
+	return u
+}
+
+// EndUpload implements [store.Uploads].
+func (db *DB) EndUpload(ctx context.Context, tenant, id string, to store.UploadState, fileID string) (u store.Upload, err error) {
+	err = db.write(ctx, func(s *session) error {
+		if u, err = db.upload(ctx, s, tenant, id); err != nil {
+			return err
+		}
+		if u.State != store.UploadPending {
+			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
+		}
+		u.State, u.FileID = to, fileID
+		doc, err := encode(u)
+		if err != nil {
+			return err
+		}
+		return s.exec(ctx, "UPDATE uploads SET state = ?, doc = ? WHERE id = ?", u.State, doc, id)
+	})
+	if err != nil {
+		return store.Upload{}, fmt.Errorf("end upload %s: %w", id, err)
+	}
+	return u, nil
+}
+
+// AddPart implements [store.Uploads].
+func (db *DB) AddPart(ctx context.Context, p store.Part) error {
+	whole(&p.CreatedAt)
+	doc, err := encode(p)
+	if err != nil {
+		return fmt.Errorf("add part %s: %w", p.ID, err)
+	}
+	err = db.write(ctx, func(s *session) error {
+		var tenant string
+		if err := s.row(ctx, "SELECT tenant FROM uploads WHERE id = ?", []any{p.UploadID}, &tenant); err != nil {
+			return err
+		}
+		u, err := db.upload(ctx, s, tenant, p.UploadID)
+		if err != nil {
+			return err
+		}
+		if u.State != store.UploadPending {
+			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
+		}
+		err = s.exec(ctx, "INSERT INTO parts (id, upload, doc) VALUES (?, ?, ?)", p.ID, p.UploadID, doc)
+		if taken(err) {
+			return store.ErrExists
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("add part %s to upload %s: %w", p.ID, p.UploadID, err)
+	}
+	return nil
+}
+
+// Parts implements [store.Uploads].
+func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, err error) {
+	err = db.read(ctx, func(s *session) error {
+		parts, err = documents[store.Part](ctx, s, "SELECT doc FROM parts WHERE upload = ? ORDER BY seq", uploadID)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list parts of upload %s: %w", uploadID, err)
+	}
+	return parts, nil
+}
+
+// StaleUploads implements [store.Uploads].
+func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Upload, err error) {
+	err = db.read(ctx, func(s *session) error {
+		uploads, err = documents[store.Upload](ctx, s, `SELECT doc FROM uploads
+			WHERE id IN (SELECT upload FROM parts) AND (state <> 'pending' OR expires <= ?) ORDER BY seq LIMIT ?`,
+			micros(db.now()), limit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list stale uploads: %w", err)
+	}
+	for i := range uploads {
+		uploads[i] = db.judged(uploads[i])
+	}
+	return uploads, nil
+}
+
+// DropParts implements [store.Uploads].
+func (db *DB) DropParts(ctx context.Context, uploadID string) error {
+	err := db.write(ctx, func(s *session) error {
+		return s.exec(ctx, "DELETE FROM parts WHERE upload = ?", uploadID)
+	})
+	if err != nil {
+		return fmt.Errorf("drop parts of upload %s: %w", uploadID, err)
+	}
+	return nil
+}
