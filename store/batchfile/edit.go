@@ -42,7 +42,7 @@ func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 		}
 		name := keyText(key.of(body), new([32]byte)[:0])
 		start := m.at
-		if m.at, err = skipValue(body, start, maxDepth); err != nil {
+		if m.at, err = skipValue(body, start, maxDepth-1); err != nil {
 			return nil, fmt.Errorf("byte %d: %w", m.at+1, err)
 		}
 		override, overridden := overrides[string(name)]

@@ -21,7 +21,7 @@ type syntaxError string
 func (e syntaxError) Error() string { return string(e) }
 
 const (
-	errCut       = syntaxError("the line ends before the value does; a request must stand whole on one line")
+	errCut       = syntaxError("the line ends before the value does; keep the whole object on one line")
 	errValue     = syntaxError("expected a value")
 	errKey       = syntaxError("expected a key in double quotes")
 	errColon     = syntaxError("expected ':' after the key")
@@ -31,7 +31,7 @@ const (
 	errLiteral   = syntaxError("expected true, false or null")
 	errEscape    = syntaxError("unknown escape in a string; escape the backslash itself as \\\\")
 	errControl   = syntaxError("control character in a string; escape it, a tab as \\t")
-	errTrailing  = syntaxError("more follows the value; put each request on a line of its own")
+	errTrailing  = syntaxError("more follows the value; give each object a line of its own")
 	errTooNested = syntaxError("nested too deep")
 )
 
@@ -177,58 +177,75 @@ const (
 // endsRun marks the bytes of w at which a run of plain string bytes ends: quotes, backslashes and controls. Only the
 // lowest mark is exact (a borrow may mark bytes above it), which is the one that counts.
 func endsRun(w uint64) uint64 {
-	q, s := w^quotes, w^slashes
-	return ((q-ones)&^q | (s-ones)&^s | (w-controls)&^w) & highs
+	return ((w ^ quotes - ones) | (w ^ slashes - ones) | (w - controls)) &^ w & highs
 }
 
 func skipString(b []byte, i int) (int, error) {
 	i++
 	for {
-		for i+8 <= len(b) {
-			if m := endsRun(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
+		rest := b[i:]
+		for len(rest) >= 16 {
+			first := endsRun(binary.LittleEndian.Uint64(rest))
+			second := endsRun(binary.LittleEndian.Uint64(rest[8:]))
+			if first|second == 0 {
+				rest = rest[16:]
+				continue
 			}
-			i += 8
+			if first == 0 {
+				first, rest = second, rest[8:]
+			}
+			rest = rest[bits.TrailingZeros64(first)>>3:]
+			break
 		}
-		if i >= len(b) {
+		for i = len(b) - len(rest); i < len(b) && plain[b[i]]; {
+			i++
+		}
+		if i == len(b) {
 			return i, errCut
 		}
-		switch c := b[i]; {
-		case c == '"':
+		switch b[i] {
+		case '"':
 			return i + 1, nil
-		case c == '\\':
+		case '\\':
+			if i+1 < len(b) && shortEscape[b[i+1]] {
+				i += 2
+				continue
+			}
 			var err error
-			if i, err = skipEscape(b, i); err != nil {
+			if i, err = skipUnicodeEscape(b, i); err != nil {
 				return i, err
 			}
-		case c < 0x20:
-			return i, errControl
 		default:
-			i++
+			return i, errControl
 		}
 	}
 }
 
-func skipEscape(b []byte, i int) (int, error) {
-	if i+1 >= len(b) {
-		return len(b), errCut
+// plain marks the bytes that stand for themselves in a string, shortEscape those that may follow a backslash alone.
+var plain, shortEscape = func() (plain, escape [256]bool) {
+	for c := range plain {
+		plain[c] = c >= 0x20 && c != '"' && c != '\\'
 	}
-	switch b[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 2, nil
-	case 'u':
-		for k := i + 2; k < i+6; k++ {
-			if k >= len(b) {
-				return len(b), errCut
-			}
-			if hexDigit(b[k]) < 0 {
-				return k, errEscape
-			}
+	for _, c := range `"\/bfnrt` {
+		escape[c] = true
+	}
+	return plain, escape
+}()
+
+// skipUnicodeEscape skips \uXXXX.
+func skipUnicodeEscape(b []byte, i int) (int, error) {
+	if i+1 < len(b) && b[i+1] != 'u' {
+		return i + 1, errEscape
+	}
+	for k := i + 2; k < i+6; k++ {
+		if k >= len(b) {
+			return len(b), errCut
 		}
-		return i + 6, nil
+		if hexDigit(b[k]) < 0 {
+			return k, errEscape
+		}
 	}
-	return i + 1, errEscape
+	return i + 6, nil
 }
 
 func skipNumber(b []byte, i int) (int, error) {

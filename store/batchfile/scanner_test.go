@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,7 +137,7 @@ func TestScanFaults(t *testing.T) {
 		{"blank lines only", "\n \r\n\t\n", CodeEmptyFile, "", 0, "no requests"},
 		{"not JSON", "hello", CodeInvalidJSON, "", 1, notJSON + " Byte 1"},
 		{"cut", chat("a", "")[:40], CodeInvalidJSON, "", 1, notJSON + " Byte 41: the line ends"},
-		{"two values", chat("a", "") + "{}", CodeInvalidJSON, "", 1, "each request on a line of its own"},
+		{"two values", chat("a", "") + "{}", CodeInvalidJSON, "", 1, "each object a line of its own"},
 		{"an array", "[1]", CodeInvalidRequest, "", 1, "not a JSON object"},
 		{"null", "null", CodeInvalidRequest, "", 1, "not a JSON object"},
 		{"bad UTF-8", chat("a\\u0000", "") + "\n" + strings.Replace(chat("b", ""), "hi", "h\xFF", 1), CodeInvalidJSON, "", 2, "not UTF-8"},
@@ -239,4 +241,53 @@ func TestScanLimits(t *testing.T) {
 			t.Errorf("over it: %v", sum.Faults)
 		}
 	})
+}
+
+func TestScanManyFaultsOfALine(t *testing.T) {
+	sum, _ := scan(t, "{}\n\n"+chat("a", "")+"\n"+`{"custom_id":1}`, Limits{})
+	var got []string
+	for _, f := range sum.Faults {
+		got = append(got, fmt.Sprint(f.Line, " ", f.Param))
+	}
+	want := []string{"1 custom_id", "1 method", "1 url", "1 body", "4 custom_id", "4 method", "4 url", "4 body"}
+	if diff := cmp.Diff(want, got); diff != "" || sum.Lines != 3 {
+		t.Errorf("%d lines, faults (-want +got):\n%s", sum.Lines, diff)
+	}
+}
+
+// TestScanAllocations lets the sets of ids and names grow, but no line cost an allocation.
+func TestScanAllocations(t *testing.T) {
+	const lines = 2_000
+	file := chatFile(lines, 100, prose)
+	escaped := bytes.ReplaceAll(file, []byte("/v1/chat"), []byte(`\/v1\/chat`))
+	escaped = bytes.ReplaceAll(escaped, []byte(`"model"`), []byte(`"mod\u0065l"`))
+	for name, file := range map[string][]byte{"plain": file, "escaped": escaped} {
+		got := testing.AllocsPerRun(3, func() {
+			s := NewScanner(io.Discard, Limits{})
+			for chunk := range slices.Chunk(file, 1_000) {
+				s.Write(chunk)
+			}
+			if sum, err := s.Finish(); err != nil || sum.FaultCount > 0 || sum.Lines != lines {
+				t.Fatal(err, sum)
+			}
+		})
+		if got > lines/20 {
+			t.Errorf("%s: %v allocations for %d lines", name, got, lines)
+		}
+	}
+}
+
+func TestSummaryInJSON(t *testing.T) {
+	want, _ := scan(t, chat("a", "")+"\n"+chat("a", ""), Limits{})
+	stored, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Summary
+	if err := json.Unmarshal(stored, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("through %s (-want +got):\n%s", stored, diff)
+	}
 }
