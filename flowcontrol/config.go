@@ -1,0 +1,96 @@
+package flowcontrol
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says how much batch work the runners of a pool may carry. Start from DefaultConfig.
+type Config struct {
+	// Policy is the controller: aimd, fixed or a registered one. Default: aimd, because it needs no knowledge of the engines.
+	Policy string `yaml:"policy"`
+	// Fixed is for the policy fixed.
+	Fixed FixedConfig `yaml:"fixed"`
+	// AIMD is for the policy aimd.
+	AIMD AIMDConfig `yaml:"aimd"`
+}
+
+// FixedConfig sets the numbers of lines by hand.
+type FixedConfig struct {
+	// PerRunner is how many batch lines each runner carries at most, at least 1. Default: 64, a quarter of the 256 sequences that
+	// vLLM runs at once by default, so that interactive requests find room.
+	PerRunner int `yaml:"per_runner"`
+	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+}
+
+// AIMDConfig bounds additive increase and multiplicative decrease.
+type AIMDConfig struct {
+	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that. Default: 16, few enough for any engine that serves more than
+	// one user, many enough that a large one is well used within its first minutes.
+	Start int `yaml:"start"`
+	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues instead of shedding gets that many in
+	// the end. Default: 128, half of the 256 sequences that vLLM runs at once by default.
+	PerRunner int `yaml:"per_runner"`
+	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of them shed. At least 1.
+	// Default: 1.
+	Increase int `yaml:"increase"`
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; 1 line always remains. Default: 0.7,
+	// as TCP CUBIC: with steps of Increase it loses less of a good level than 0.5 and still frees a third at once.
+	Decrease float64 `yaml:"decrease"`
+	// DecreaseEvery is the least time between two decreases of a runner, because lines that are shed together are one sign. 0:
+	// every shed counts. Default: 2s, longer than a burst of refusals takes to come back.
+	DecreaseEvery time.Duration `yaml:"decrease_every"`
+}
+
+// DefaultConfig learns each runner's limit from what it sheds.
+func DefaultConfig() Config {
+	return Config{
+		Policy: "aimd",
+		Fixed:  FixedConfig{PerRunner: 64},
+		AIMD: AIMDConfig{
+			Start:         16,
+			PerRunner:     128,
+			Increase:      1,
+			Decrease:      0.7,
+			DecreaseEvery: 2 * time.Second,
+		},
+	}
+}
+
+// Validate reports every fault with the path of its field.
+func (c Config) Validate() error {
+	var all faults
+	if err := known(c.Policy); err != nil {
+		all.add("policy", "%w", err)
+	}
+	all.atLeast("fixed.per_runner", c.Fixed.PerRunner, 1)
+	all.atLeast("fixed.per_pool", c.Fixed.PerPool, 0)
+	all.atLeast("aimd.per_runner", c.AIMD.PerRunner, 1)
+	all.atLeast("aimd.per_pool", c.AIMD.PerPool, 0)
+	all.atLeast("aimd.increase", c.AIMD.Increase, 1)
+	all.atLeast("aimd.start", c.AIMD.Start, 1)
+	if !(c.AIMD.Decrease > 0 && c.AIMD.Decrease < 1) {
+		all.add("aimd.decrease", "is %v, must be above 0 and below 1", c.AIMD.Decrease)
+	}
+	if c.AIMD.DecreaseEvery < 0 {
+		all.add("aimd.decrease_every", "is %v, must not be negative", c.AIMD.DecreaseEvery)
+	}
+	return errors.Join(all...)
+}
+
+// faults collects what is wrong, each with the path of its field.
+type faults []error
+
+func (f *faults) add(path, format string, args ...any) {
+	*f = append(*f, fmt.Errorf("%s: "+format, append([]any{path}, args...)...))
+}
+
+func (f *faults) atLeast(path string, got, least int) {
+	if got < least {
+		f.add(path, "is %d, must be at least %d", got, least)
+	}
+}

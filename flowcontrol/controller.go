@@ -1,0 +1,92 @@
+package flowcontrol
+
+import (
+	"math"
+	"time"
+)
+
+// Controller decides how many batch lines each runner of one pool may carry.
+//
+// One goroutine uses it. It reads no clock: now must not go back from call to call. Observations of runners that have not joined
+// are ignored, and so are kinds that a controller does not know, so that a new kind (a reading of the pool's metrics, the gap between
+// two streamed tokens) needs no change in those that exist. flowcontroltest.TestController checks the contract.
+type Controller interface {
+	Name() string
+	// Observe feeds what happened; changed says whether the allowance may differ now.
+	Observe(now time.Time, o Observation) (changed bool)
+	// Allowance is valid until the next Observe that reports a change, or until its Until.
+	Allowance(now time.Time) Allowance
+}
+
+// Observation is one thing that happened to a runner.
+type Observation struct {
+	Kind   Kind
+	Runner string
+	// InFlight is how many batch lines the runner carries after this event.
+	InFlight int
+	// Latency is from start to answer. For Answered.
+	Latency time.Duration
+	// RetryAfter is how long the runner asked not to be sent more; 0: it didn't say, which counts as PauseAfterShed. More than
+	// LongestHold counts as that. For Shed.
+	RetryAfter time.Duration
+	// PromptTokens and OutputTokens are what the answer's usage says; 0: unknown. For Answered.
+	PromptTokens, OutputTokens int
+}
+
+// Kind is what an Observation is about.
+type Kind uint8
+
+const (
+	RunnerJoined Kind = iota + 1 // may be sent lines from now on; a second time changes nothing
+	RunnerLeft                   // is forgotten, with all that was learnt about it
+	Started                      // a line went out to it
+	Answered                     // it answered a line, whatever the answer says about the line
+	Shed                         // it refused a line for load: 429 or 503
+	Broken                       // a line got no answer: transport error, another 5xx
+)
+
+// LongestHold bounds Retry-After. A longer one is an outage or a mistake; asking again once an hour costs nobody anything.
+const LongestHold = time.Hour
+
+// PauseAfterShed is how long a runner gets no new lines after it shed one without saying for how long. Without it the freed place
+// would be filled and shed again as fast as the network allows.
+const PauseAfterShed = time.Second
+
+// NoLimit is Allowance.Pool when the pool has no limit of its own.
+const NoLimit = math.MaxInt
+
+// Allowance is what flow control grants. A line may be started on a runner while the runner carries fewer than its Lines and the
+// pool, all its runners together, carries fewer than Pool. Runners that carry more than they may (an allowance has just shrunk) keep
+// what they carry.
+type Allowance struct {
+	// Pool is how many lines may be in flight in the pool at most; NoLimit: only the runners' own limits bind. The sum over
+	// Runners never exceeds it.
+	Pool int
+	// Runners holds every runner that has joined, sorted by ID. It belongs to the controller: read it, don't keep it past the
+	// next call.
+	Runners []RunnerAllowance
+	// Reason is what limits the pool: its own limit if that binds, else the reason of most runners.
+	Reason Reason
+	// Until is when to ask again because time alone changes the allowance; zero: never.
+	Until time.Time
+}
+
+// RunnerAllowance is one runner's part.
+type RunnerAllowance struct {
+	Runner string
+	Lines  int // in flight at most; never negative
+	Reason Reason
+}
+
+// Reason names the one thing that keeps an allowance from being larger. It is a metric label and is shown to users.
+type Reason string
+
+const (
+	ReasonNone        Reason = ""             // nothing limits
+	ReasonNoRunner    Reason = "no_runner"    // the pool has none
+	ReasonRunnerLimit Reason = "runner_limit" // the configured limit per runner
+	ReasonPoolLimit   Reason = "pool_limit"   // the configured limit per pool
+	ReasonRetryAfter  Reason = "retry_after"  // the runner asked to be left alone for a while
+	ReasonShed        Reason = "shed"         // the runner shed at a higher number, or a moment ago
+	ReasonLearning    Reason = "learning"     // the runner has not shown yet that it carries more
+)
