@@ -43,6 +43,7 @@ const (
 	Answered                     // it answered a line, whatever the answer says about the line
 	Shed                         // it refused a line for load: 429 or 503
 	Broken                       // a line got no answer: transport error, another 5xx
+	Recalled                     // a line was ended by us; says nothing about the runner
 )
 
 // LongestHold bounds Retry-After. A longer one is an outage or a mistake; asking again once an hour costs nobody anything.
