@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -78,6 +81,43 @@ func BenchmarkScan(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkUpload compares an upload that only writes and syncs with one that scans as well.
+func BenchmarkUpload(b *testing.B) {
+	content := chatFile(12_000, 4<<10, prose)
+	upload := func(b *testing.B, more ...io.Writer) {
+		file, err := os.Create(filepath.Join(b.TempDir(), "upload.jsonl"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer file.Close()
+		w := io.MultiWriter(append(more, file)...)
+		for chunk := range slices.Chunk(content, 64<<10) {
+			if _, err := w.Write(chunk); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := file.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("write", func(b *testing.B) {
+		b.SetBytes(int64(len(content)))
+		for b.Loop() {
+			upload(b)
+		}
+	})
+	b.Run("write+scan", func(b *testing.B) {
+		b.SetBytes(int64(len(content)))
+		for b.Loop() {
+			s := NewScanner(io.Discard, Limits{})
+			upload(b, s)
+			if sum, err := s.Finish(); err != nil || sum.FaultCount > 0 {
+				b.Fatal(sum.Faults, err)
+			}
+		}
+	})
 }
 
 var answer = []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":` +

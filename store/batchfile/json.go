@@ -177,7 +177,8 @@ const (
 // endsRun marks the bytes of w at which a run of plain string bytes ends: quotes, backslashes and controls. Only the
 // lowest mark is exact (a borrow may mark bytes above it), which is the one that counts.
 func endsRun(w uint64) uint64 {
-	return ((w ^ quotes - ones) | (w ^ slashes - ones) | (w - controls)) &^ w & highs
+	quote, slash := w^quotes, w^slashes
+	return ((quote - ones) | (slash - ones) | (w - controls)) &^ w & highs
 }
 
 func skipString(b []byte, i int) (int, error) {

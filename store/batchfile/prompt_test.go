@@ -79,6 +79,15 @@ func TestPrefixHash(t *testing.T) {
 	if hash(shared[1:]+"a") == hash(shared[1:]+"b") {
 		t.Error("prompts that differ within the first KiB don't")
 	}
+	split := func(input string) uint64 {
+		return only(t, "/v1/responses", `{"model":"m","input":"`+input+`","instructions":"`+shared[:600]+`"}`).PrefixHash
+	}
+	if split(shared[:500]+"a") != split(shared[:500]+"b") {
+		t.Error("prompts in two fields with the same first KiB differ")
+	}
+	if split("a") == split("b") {
+		t.Error("prompts in two fields that differ within the first KiB don't")
+	}
 	if hash("a") == hash("b") || hash("a") == hash(`a\u0000`) {
 		t.Error("short prompts collide")
 	}

@@ -49,7 +49,7 @@ func TestScanResults(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	var file []byte
 	var want []string
-	for i, body := range []string{`{}`, long, `[1]`} {
+	for i, body := range []string{`{}`, long, `[1]`, long, long} {
 		id := fmt.Sprintf("é%d", i)
 		file = AppendResult(file, Result{CustomID: appendQuoted(nil, id), Status: 200, Body: []byte(body)})
 		file = append(file, '\n')
@@ -68,6 +68,23 @@ func TestScanResults(t *testing.T) {
 		})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestCustomID(t *testing.T) {
+	for literal, want := range map[string]string{
+		`"a"`:                      "a",
+		`"é😀"`:                     "é😀",
+		`"\u00e9\ud83d\ude00!"`:    "é😀!",
+		`"\"\\\/\b\f\n\r\t\u0000"`: "\"\\/\b\f\n\r\t\x00",
+		`"\ud83dx\ude00"`:          "\xed\xa0\xbdx\xed\xb8\x80",
+		`"\ud83d\u0041"`:           "\xed\xa0\xbdA",
+		`"\ude00\ud83d\ude00"`:     "\xed\xb8\x80😀",
+		`"\uABCD\uabcd"`:           "\uabcd\uabcd",
+	} {
+		if got := CustomID([]byte(literal)); got != want {
+			t.Errorf("%s means %q, want %q", literal, got, want)
 		}
 	}
 }

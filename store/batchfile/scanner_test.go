@@ -144,6 +144,7 @@ func TestScanFaults(t *testing.T) {
 		{"raw control", strings.Replace(chat("b", ""), "hi", "h\ti", 1), CodeInvalidJSON, "", 1, "control character"},
 		{"bad escape", strings.Replace(chat("b", ""), "hi", `C:\dir`, 1), CodeInvalidJSON, "", 1, "unknown escape"},
 		{"too deep", chat("b", `,"x":`+strings.Repeat("[", 511)+strings.Repeat("]", 511)), CodeInvalidJSON, "", 1, "nested too deep"},
+		{"too deep in objects", chat("b", `,"x":`+strings.Repeat(`{"x":`, 511)+"1"+strings.Repeat("}", 511)), CodeInvalidJSON, "", 1, "nested too deep"},
 		{"no custom_id", `{"method":"POST","url":"/v1/chat/completions","body":{"model":"m"}}`, CodeMissing, "custom_id", 1, "custom_id"},
 		{"null custom_id", line(`null`, post, url, body), CodeInvalidType, "custom_id", 1, "is null"},
 		{"numeric custom_id", line(`7`, post, url, body), CodeInvalidType, "custom_id", 1, "is a number"},
@@ -220,9 +221,11 @@ func TestScanLimits(t *testing.T) {
 		if sum, _ := scan(t, file.String(), Limits{MaxBytes: size}); sum.FaultCount != 0 {
 			t.Errorf("at the limit: %v", sum.Faults)
 		}
-		sum, _ := scan(t, file.String(), Limits{MaxBytes: size - 1})
-		if sum.Bytes != size || sum.FaultCount != 1 || sum.Faults[0].Code != CodeFileTooLarge || sum.Faults[0].Line != 0 {
-			t.Errorf("over it: %d bytes, %v", sum.Bytes, sum.Faults)
+		for _, over := range []int64{1, 2, 50, size - 1} { // a line cut by the limit is no fault of its own
+			sum, _ := scan(t, file.String(), Limits{MaxBytes: size - over})
+			if sum.Bytes != size || sum.FaultCount != 1 || sum.Faults[0].Code != CodeFileTooLarge || sum.Faults[0].Line != 0 {
+				t.Errorf("%d over it: %d bytes, %v", over, sum.Bytes, sum.Faults)
+			}
 		}
 	})
 	t.Run("faults", func(t *testing.T) {
