@@ -1,0 +1,86 @@
+package emulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/runner"
+)
+
+// failure is an error as a client gets it.
+type failure struct {
+	status     int
+	body       runner.Error
+	retryAfter time.Duration
+}
+
+func (f *failure) Error() string { return f.body.Message }
+
+func (f *failure) write(w http.ResponseWriter) {
+	if f.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retryAfter.Seconds()))))
+	}
+	writeJSON(w, f.status, runner.ErrorBody{Error: f.body})
+}
+
+// badRequest blames a parameter; an empty one blames the request as a whole.
+func badRequest(param, format string, args ...any) *failure {
+	f := &failure{status: http.StatusBadRequest, body: runner.Error{
+		Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: "invalid_value",
+	}}
+	if param != "" {
+		f.body.Param = &param
+	}
+	return f
+}
+
+func notFound(model string) *failure {
+	param := "model"
+	return &failure{status: http.StatusNotFound, body: runner.Error{
+		Message: fmt.Sprintf("The model `%s` does not exist.", model),
+		Type:    "invalid_request_error", Param: &param, Code: "model_not_found",
+	}}
+}
+
+func tooLong(tokens, limit int) *failure {
+	f := badRequest("", "This model's maximum context length is %d tokens. However, your prompt has %d tokens.", limit, tokens)
+	f.body.Code = "context_length_exceeded"
+	return f
+}
+
+func shed(status int, code, message string, retryAfter time.Duration) *failure {
+	return &failure{status: status, retryAfter: retryAfter, body: runner.Error{Message: message, Type: "server_error", Code: code}}
+}
+
+func queueFull(depth, limit int, meanWaitMs float64) *failure {
+	wait := time.Duration(max(1, math.Ceil(meanWaitMs/1000))) * time.Second
+	f := shed(http.StatusServiceUnavailable, runner.CodeQueueFull,
+		fmt.Sprintf("Queue depth %d/%d, retry in %d seconds", depth, limit, wait/time.Second), wait)
+	f.body.QueueDepth, f.body.AvgWaitMs = &depth, &meanWaitMs
+	return f
+}
+
+func notServing() *failure {
+	return shed(http.StatusServiceUnavailable, "not_serving", "The runner is starting up or shutting down.", time.Second)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only types of our own are written
+	}
+	write(w, status, b)
+}
+
+func write(w http.ResponseWriter, status int, body []byte) bool {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, err := w.Write(body)
+	return err == nil
+}

@@ -1,0 +1,169 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Faults is what goes wrong, and how often. Of the probabilities at most one
+// strikes a request, so their sum may not exceed 1. Durations are real time,
+// whatever the speedup; in JSON they are strings such as "1.5s".
+type Faults struct {
+	TooManyRequests float64  `json:"too_many_requests,omitempty"` // probability of 429
+	Unavailable     float64  `json:"unavailable,omitempty"`       // probability of 503
+	RetryAfter      Duration `json:"retry_after,omitempty"`       // told with 429 and 503, in whole seconds rounded up; 0: not told
+	ServerError     float64  `json:"server_error,omitempty"`      // probability of 500
+	Reset           float64  `json:"reset,omitempty"`             // probability of a connection reset instead of an answer
+	Hang            float64  `json:"hang,omitempty"`              // probability of silence
+	HangFor         Duration `json:"hang_for,omitempty"`          // then the connection closes; 0: only when the client leaves
+	Garbage         float64  `json:"garbage,omitempty"`           // probability of 200 with a body that is not JSON
+	Cut             float64  `json:"cut,omitempty"`               // probability of a connection closed halfway through the answer
+
+	Latency Duration `json:"latency,omitempty"` // added before each request is looked at
+	Jitter  Duration `json:"jitter,omitempty"`  // added to that, uniform from 0 to this
+
+	Slow     float64  `json:"slow,omitempty"`      // iterations take this many times as long; 0: 1
+	Stall    float64  `json:"stall,omitempty"`     // probability that an iteration stalls
+	StallFor Duration `json:"stall_for,omitempty"` // how long
+
+	RefuseModels []string `json:"refuse_models,omitempty"` // answered 404 and not listed
+	Down         Duration `json:"down,omitempty"`          // for this long from now every connection but the admin's is closed at once
+}
+
+// Duration is a time.Duration that reads and writes itself as text.
+type Duration time.Duration
+
+// MarshalText writes a duration as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(b []byte) error {
+	parsed, err := time.ParseDuration(string(b))
+	*d = Duration(parsed)
+	return err
+}
+
+// Validate reports every fault of the faults at once.
+func (f Faults) Validate() error {
+	var faults []error
+	sum := 0.0
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{
+		{"too_many_requests", f.TooManyRequests}, {"unavailable", f.Unavailable}, {"server_error", f.ServerError},
+		{"reset", f.Reset}, {"hang", f.Hang}, {"garbage", f.Garbage}, {"cut", f.Cut}, {"stall", f.Stall},
+	} {
+		if p.value < 0 || p.value > 1 {
+			faults = append(faults, fmt.Errorf("%s is %v, want a probability from 0 to 1", p.name, p.value))
+		}
+		if p.name != "stall" {
+			sum += p.value
+		}
+	}
+	if sum > 1+1e-9 {
+		faults = append(faults, fmt.Errorf("probabilities of a request's faults sum to %v, want at most 1", sum))
+	}
+	for _, d := range []struct {
+		name  string
+		value Duration
+	}{
+		{"retry_after", f.RetryAfter}, {"hang_for", f.HangFor}, {"latency", f.Latency},
+		{"jitter", f.Jitter}, {"stall_for", f.StallFor}, {"down", f.Down},
+	} {
+		if d.value < 0 {
+			faults = append(faults, fmt.Errorf("%s is %v, want at least 0", d.name, time.Duration(d.value)))
+		}
+	}
+	if f.Slow < 0 {
+		faults = append(faults, fmt.Errorf("slow is %v, want at least 0", f.Slow))
+	}
+	return errors.Join(faults...)
+}
+
+// fate is what befalls one request.
+type fate int
+
+const (
+	served fate = iota
+	tooManyRequests
+	unavailable
+	serverError
+	reset
+	hang
+	garbage
+	cut
+)
+
+// misfortune draws fates from the faults in force.
+type misfortune struct {
+	mu        sync.Mutex
+	faults    Faults
+	downUntil time.Time
+	requests  *rand.Rand
+	stalls    *rand.Rand
+}
+
+func newMisfortune(f Faults, seed uint64, now time.Time) *misfortune {
+	m := &misfortune{requests: rand.New(rand.NewPCG(seed, 2)), stalls: rand.New(rand.NewPCG(seed, 3))}
+	m.set(f, now)
+	return m
+}
+
+func (m *misfortune) set(f Faults, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults, m.downUntil = f, now.Add(time.Duration(f.Down))
+}
+
+func (m *misfortune) inForce() Faults {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.faults
+}
+
+func (m *misfortune) down(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.Before(m.downUntil)
+}
+
+func (m *misfortune) refuses(model string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.faults.RefuseModels, model)
+}
+
+// request draws the fate of a request and how long to wait before meeting it.
+func (m *misfortune) request() (fate, time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wait := time.Duration(m.faults.Latency)
+	if m.faults.Jitter > 0 {
+		wait += time.Duration(m.requests.Int64N(int64(m.faults.Jitter)))
+	}
+	at := m.requests.Float64()
+	for i, p := range []float64{
+		m.faults.TooManyRequests, m.faults.Unavailable, m.faults.ServerError,
+		m.faults.Reset, m.faults.Hang, m.faults.Garbage, m.faults.Cut,
+	} {
+		if at -= p; at < 0 {
+			return tooManyRequests + fate(i), wait
+		}
+	}
+	return served, wait
+}
+
+// stall draws how long the next iteration stalls.
+func (m *misfortune) stall() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults.Stall == 0 || m.stalls.Float64() >= m.faults.Stall {
+		return 0
+	}
+	return time.Duration(m.faults.StallFor)
+}

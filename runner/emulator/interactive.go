@@ -1,0 +1,49 @@
+package emulator
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+)
+
+// interact submits interactive requests until ctx ends. Arrivals are a Poisson
+// process at the highest rate, thinned to the rate of the moment.
+func (p *plant) interact(ctx context.Context, load Interactive) {
+	rng := rand.New(rand.NewPCG(load.Seed, 1))
+	peak := load.RPS * (1 + load.Swing)
+	begin := p.clock.now()
+	at := begin
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		at = at.Add(time.Duration(rng.ExpFloat64() / peak * float64(time.Second)))
+		timer.Reset(p.clock.until(at))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if rng.Float64()*peak > load.rate(at.Sub(begin)) {
+			continue
+		}
+		t := &ticket{interactive: true, finish: finishStop, changed: make(chan struct{}, 1)}
+		request := engine.Request{
+			Prompt: min(load.Prompt.draw(rng), p.engine.MaxModelLen()-1),
+			Output: load.Output.draw(rng),
+		}
+		if p.submit([]*ticket{t}, []engine.Request{request}) != nil {
+			p.metrics.interactiveShed.Inc()
+		}
+	}
+}
+
+// rate is in requests per emulated second.
+func (i Interactive) rate(since time.Duration) float64 {
+	if i.Swing == 0 {
+		return i.RPS
+	}
+	return i.RPS * (1 + i.Swing*math.Sin(2*math.Pi*since.Seconds()/i.Period))
+}

@@ -1,0 +1,116 @@
+package emulator
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"sync"
+)
+
+// Ledger counts inference requests since the start or the last DELETE of
+// /admin/requests.
+type Ledger struct {
+	Received  int `json:"received"`  // bodies read in full
+	Completed int `json:"completed"` // answered 200, to the last byte
+	Shed      int `json:"shed"`      // answered 429 or 503
+	Failed    int `json:"failed"`    // any other end, a client that left included
+	InFlight  int `json:"in_flight"`
+
+	// Only with Config.Record.
+	Distinct         int    `json:"distinct"`           // bodies
+	Repeated         int    `json:"repeated"`           // bodies received more than once
+	CompletedTwice   int    `json:"completed_twice"`    // bodies completed more than once
+	MostReceived     int    `json:"most_received"`      // times the most frequent body was received
+	DistinctComplete int    `json:"distinct_completed"` // bodies completed at least once
+	Bodies           []Body `json:"bodies,omitempty"`   // with ?bodies=true, by hash
+}
+
+// Body counts a request body, byte for byte.
+type Body struct {
+	SHA256    string `json:"sha256"` // in hexadecimal
+	Received  int    `json:"received"`
+	Completed int    `json:"completed"`
+}
+
+type digest [sha256.Size]byte
+
+// ledger keeps the counts of a Ledger.
+type ledger struct {
+	mu     sync.Mutex
+	totals Ledger
+	record bool
+	bodies map[digest]*Body
+}
+
+func newLedger(record bool) *ledger {
+	return &ledger{record: record, bodies: map[digest]*Body{}}
+}
+
+// receive opens the entry of a request; the returned func closes it.
+func (l *ledger) receive(body []byte) (close func(status int, whole bool)) {
+	var key digest
+	if l.record {
+		key = sha256.Sum256(body)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.totals.Received++
+	l.totals.InFlight++
+	var entry *Body
+	if l.record {
+		if entry = l.bodies[key]; entry == nil {
+			entry = &Body{SHA256: hex.EncodeToString(key[:])}
+			l.bodies[key] = entry
+		}
+		entry.Received++
+	}
+	return func(status int, whole bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.totals.InFlight--
+		switch {
+		case whole && status == 200:
+			l.totals.Completed++
+			if entry != nil {
+				entry.Completed++
+			}
+		case whole && (status == 429 || status == 503):
+			l.totals.Shed++
+		default:
+			l.totals.Failed++
+		}
+	}
+}
+
+func (l *ledger) read(withBodies bool) Ledger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	told := l.totals
+	told.Distinct = len(l.bodies)
+	for _, b := range l.bodies {
+		if b.Received > 1 {
+			told.Repeated++
+		}
+		if b.Completed > 0 {
+			told.DistinctComplete++
+		}
+		if b.Completed > 1 {
+			told.CompletedTwice++
+		}
+		told.MostReceived = max(told.MostReceived, b.Received)
+		if withBodies {
+			told.Bodies = append(told.Bodies, *b)
+		}
+	}
+	slices.SortFunc(told.Bodies, func(a, b Body) int { return cmp.Compare(a.SHA256, b.SHA256) })
+	return told
+}
+
+// forget starts the counts anew; requests in flight stay in flight.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.totals = Ledger{InFlight: l.totals.InFlight}
+	l.bodies = map[digest]*Body{}
+}
