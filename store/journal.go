@@ -42,6 +42,8 @@ type Journals interface {
 	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
 	// ReadResult reads the Result of the record at a location that Read gave, appending to dst.
 	ReadResult(ctx context.Context, id ChunkID, at Location, dst []byte) ([]byte, error)
+	// Batches lists the batches that have journals, for a sweeper that drops those whose time is over.
+	Batches(ctx context.Context) ([]string, error)
 	// Remove deletes all journals of a batch.
 	Remove(ctx context.Context, batch string) error
 }
