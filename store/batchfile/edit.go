@@ -40,7 +40,7 @@ func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 		if !more {
 			break
 		}
-		name := keyText(key.of(body), new([32]byte)[:0])
+		name := textOf(key.of(body), new([32]byte)[:0])
 		start := m.at
 		if m.at, err = skipValue(body, start, maxDepth-1); err != nil {
 			return nil, fmt.Errorf("byte %d: %w", m.at+1, err)

@@ -60,7 +60,7 @@ func (f field) key() string { return strings.TrimPrefix(fieldNames[f], "body.") 
 
 // lineField finds the field behind a key literal of the line's own object.
 func lineField(key []byte) field {
-	switch string(keyText(key, new([32]byte)[:0])) {
+	switch string(textOf(key, new([32]byte)[:0])) {
 	case "custom_id":
 		return fieldCustomID
 	case "method":
@@ -75,7 +75,7 @@ func lineField(key []byte) field {
 
 // bodyField finds the field behind a key literal of the body.
 func bodyField(key []byte) field {
-	switch string(keyText(key, new([32]byte)[:0])) {
+	switch string(textOf(key, new([32]byte)[:0])) {
 	case "model":
 		return fieldModel
 	case "stream":
@@ -108,12 +108,4 @@ func bodyField(key []byte) field {
 		return fieldText2
 	}
 	return noField
-}
-
-// keyText is what a key literal says, decoded onto scratch only if it must be.
-func keyText(key, scratch []byte) []byte {
-	if inner := inside(key); escaped(inner) {
-		return appendText(scratch, inner)
-	}
-	return inside(key)
 }

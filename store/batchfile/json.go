@@ -1,12 +1,9 @@
 package batchfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // maxDepth is how deep the values of a batch line may nest.
@@ -318,97 +315,6 @@ func hexDigit(c byte) rune {
 		return rune(c|0x20-'a') + 10
 	}
 	return -1
-}
-
-func inside(literal []byte) []byte { return literal[1 : len(literal)-1] }
-
-func escaped(inner []byte) bool { return bytes.IndexByte(inner, '\\') >= 0 }
-
-// appendText decodes the inside of a valid string literal. Half a surrogate pair stays what it is (three bytes, as
-// WTF-8 writes it) instead of becoming U+FFFD, so that two different strings never decode to the same bytes.
-func appendText(dst, inner []byte) []byte {
-	for len(inner) > 0 {
-		k := bytes.IndexByte(inner, '\\')
-		if k < 0 {
-			return append(dst, inner...)
-		}
-		dst = append(dst, inner[:k]...)
-		c := inner[k+1]
-		inner = inner[k+2:]
-		switch c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r := codeUnit(inner)
-			inner = inner[4:]
-			if utf16.IsSurrogate(r) {
-				if len(inner) >= 6 && inner[0] == '\\' && inner[1] == 'u' {
-					if pair := utf16.DecodeRune(r, codeUnit(inner[2:])); pair != utf8.RuneError {
-						dst = utf8.AppendRune(dst, pair)
-						inner = inner[6:]
-						continue
-					}
-				}
-				dst = append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
-				continue
-			}
-			dst = utf8.AppendRune(dst, r)
-		default: // quote, backslash, slash
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
-
-func codeUnit(hex []byte) rune {
-	return hexDigit(hex[0])<<12 | hexDigit(hex[1])<<8 | hexDigit(hex[2])<<4 | hexDigit(hex[3])
-}
-
-// appendQuoted appends s as a JSON string literal. Invalid UTF-8 becomes U+FFFD.
-func appendQuoted[S string | []byte](dst []byte, s S) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-			if r == utf8.RuneError && n == 1 {
-				dst = append(append(dst, s[from:i]...), "\uFFFD"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= 0x20 && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
-		}
-		i++
-		from = i
-	}
-	return append(append(dst, s[from:]...), '"')
 }
 
 // count reads a whole number that is not negative. Anything else is 0, as if nobody had given it; what is too large

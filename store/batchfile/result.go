@@ -73,7 +73,7 @@ func blank(b []byte, c byte) {
 
 // CustomID returns what a custom_id's literal says. Two literals mean the same id exactly if it returns the same string.
 func CustomID(literal []byte) string {
-	return string(keyText(literal, nil))
+	return string(textOf(literal, nil))
 }
 
 // ScanResults reads an output or error file, whose lines may have any length, and calls fn with each custom_id and the
