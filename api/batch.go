@@ -1,0 +1,268 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// batchObject is a batch as OpenAI shows it. Every nullable field is sent, as null: typed SDKs read a missing time as
+// 1970 and "" as an id.
+type batchObject struct {
+	ID               string            `json:"id"`
+	Object           string            `json:"object"`
+	Endpoint         string            `json:"endpoint"`
+	Model            *string           `json:"model"`
+	Errors           *batchErrors      `json:"errors"`
+	InputFileID      string            `json:"input_file_id"`
+	CompletionWindow string            `json:"completion_window"`
+	Status           store.State       `json:"status"`
+	OutputFileID     *string           `json:"output_file_id"`
+	ErrorFileID      *string           `json:"error_file_id"`
+	CreatedAt        int64             `json:"created_at"`
+	InProgressAt     *int64            `json:"in_progress_at"`
+	ExpiresAt        *int64            `json:"expires_at"`
+	FinalizingAt     *int64            `json:"finalizing_at"`
+	CompletedAt      *int64            `json:"completed_at"`
+	FailedAt         *int64            `json:"failed_at"`
+	ExpiredAt        *int64            `json:"expired_at"`
+	CancellingAt     *int64            `json:"cancelling_at"`
+	CancelledAt      *int64            `json:"cancelled_at"`
+	RequestCounts    requestCounts     `json:"request_counts"`
+	Usage            *batchUsage       `json:"usage"`
+	Metadata         map[string]string `json:"metadata"`
+	Tidefill         batchDetails      `json:"tidefill"`
+}
+
+type requestCounts struct {
+	Total     int `json:"total"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+}
+
+type batchErrors struct {
+	Object string       `json:"object"`
+	Data   []batchError `json:"data"`
+}
+
+type batchError struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
+	Line    *int    `json:"line"`
+}
+
+type batchUsage struct {
+	InputTokens        int64 `json:"input_tokens"`
+	InputTokensDetails struct {
+		CachedTokens int64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	OutputTokens        int64 `json:"output_tokens"`
+	OutputTokensDetails struct {
+		ReasoningTokens int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	TotalTokens int64 `json:"total_tokens"`
+}
+
+// batchDetails is the `tidefill` object of a batch: what OpenAI has no field for.
+type batchDetails struct {
+	Paused   bool            `json:"paused"`
+	Progress float64         `json:"progress"` // share of the lines that are done, 0 to 1
+	Rate     float64         `json:"rate"`     // lines per second, now
+	ETA      *int64          `json:"eta"`      // Unix seconds at this rate; null when it stands still
+	Deadline *int64          `json:"deadline"`
+	StartBy  *int64          `json:"start_by"`
+	Priority int             `json:"priority"`
+	Attempts int64           `json:"attempts"` // requests sent, repeated ones included
+	InFlight int             `json:"in_flight"`
+	Retrying int             `json:"retrying"`
+	Waiting  *string         `json:"waiting"` // why nothing more is started now
+	Reason   *string         `json:"reason"`  // why the batch was stopped early
+	Models   []batchModel    `json:"models"`
+	Inputs   []string        `json:"input_file_ids"`
+	Outputs  []batchOutput   `json:"outputs"`
+	RetryOf  *string         `json:"retry_of"`
+	Options  json.RawMessage `json:"options"` // the `tidefill` object of the create request, as it came
+}
+
+type batchModel struct {
+	Model string `json:"model"`
+	Lines int    `json:"lines"`
+}
+
+// batchOutput are result files that stand; InputFileID is null when they join all inputs.
+type batchOutput struct {
+	InputFileID  *string `json:"input_file_id"`
+	OutputFileID *string `json:"output_file_id"`
+	ErrorFileID  *string `json:"error_file_id"`
+}
+
+// waitingPaused is what a paused batch waits for.
+const waitingPaused = "paused"
+
+// showBatch renders b with what the dispatchers last said about it.
+func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
+	o := batchObject{
+		ID:               b.ID,
+		Object:           "batch",
+		Endpoint:         b.Endpoint,
+		Errors:           showFaults(b.Errors),
+		InputFileID:      b.Inputs[0].FileID,
+		CompletionWindow: b.Window,
+		Status:           b.State,
+		CreatedAt:        b.CreatedAt.Unix(),
+		InProgressAt:     orNullTime(b.InProgressAt),
+		ExpiresAt:        orNullTime(b.Deadline),
+		FinalizingAt:     orNullTime(b.FinalizingAt),
+		CompletedAt:      orNullTime(b.CompletedAt),
+		FailedAt:         orNullTime(b.FailedAt),
+		ExpiredAt:        orNullTime(b.ExpiredAt),
+		CancellingAt:     orNullTime(b.CancellingAt),
+		CancelledAt:      orNullTime(b.CancelledAt),
+		RequestCounts:    requestCounts(b.Counts),
+		Usage:            showUsage(b.Usage),
+		Metadata:         b.Metadata,
+		Tidefill:         showDetails(b),
+	}
+	if len(b.Models) > 0 {
+		o.Model = orNull(b.Models[0].Model)
+	}
+	// The first of each kind: with an output per input there may be more, all of them in tidefill.outputs.
+	for _, output := range o.Tidefill.Outputs {
+		if o.OutputFileID == nil {
+			o.OutputFileID = output.OutputFileID
+		}
+		if o.ErrorFileID == nil {
+			o.ErrorFileID = output.ErrorFileID
+		}
+	}
+	if !b.State.Terminal() {
+		o.follow(b, p, now)
+	}
+	if total := o.RequestCounts.Total; total > 0 {
+		o.Tidefill.Progress = float64(o.RequestCounts.Completed+o.RequestCounts.Failed) / float64(total)
+	}
+	return o
+}
+
+// follow takes over what only a living batch has.
+func (o *batchObject) follow(b store.Batch, p store.Progress, now time.Time) {
+	counts, details := &o.RequestCounts, &o.Tidefill
+	counts.Completed = min(max(counts.Completed, p.Completed), counts.Total)
+	counts.Failed = min(max(counts.Failed, p.Failed), counts.Total-counts.Completed)
+	details.Rate = p.LinesPerSecond
+	details.Attempts = max(details.Attempts, p.Attempts)
+	details.InFlight = p.InFlight
+	details.Retrying = p.Retrying
+	details.Waiting = orNull(p.Waiting)
+	if b.Paused {
+		details.Waiting = orNull(waitingPaused)
+		return
+	}
+	left := counts.Total - counts.Completed - counts.Failed
+	if seconds := float64(left) / p.LinesPerSecond; b.State == store.InProgress && p.LinesPerSecond > 0 && seconds < maxInt32 {
+		eta := now.Unix() + int64(math.Ceil(seconds))
+		details.ETA = &eta
+	}
+}
+
+func showDetails(b store.Batch) batchDetails {
+	d := batchDetails{
+		Paused:   b.Paused,
+		Deadline: orNullTime(b.Deadline),
+		StartBy:  orNullTime(b.StartBy),
+		Priority: b.Options.Priority,
+		Attempts: b.Attempts,
+		Reason:   orNull(b.Reason),
+		Models:   make([]batchModel, len(b.Models)),
+		Inputs:   make([]string, len(b.Inputs)),
+		Outputs:  []batchOutput{},
+		RetryOf:  orNull(b.Options.RetryOf),
+		Options:  b.OptionsJSON,
+	}
+	for i, m := range b.Models {
+		d.Models[i] = batchModel(m)
+	}
+	for i, input := range b.Inputs {
+		d.Inputs[i] = input.FileID
+	}
+	for _, output := range b.Outputs {
+		if !output.HasOutput && !output.HasErrors {
+			continue
+		}
+		var shown batchOutput
+		if output.Input >= 0 {
+			shown.InputFileID = &d.Inputs[output.Input]
+		}
+		if output.HasOutput {
+			shown.OutputFileID = &output.OutputID
+		}
+		if output.HasErrors {
+			shown.ErrorFileID = &output.ErrorID
+		}
+		d.Outputs = append(d.Outputs, shown)
+	}
+	return d
+}
+
+func showFaults(faults []batchfile.Fault) *batchErrors {
+	if len(faults) == 0 {
+		return nil
+	}
+	shown := &batchErrors{Object: "list", Data: make([]batchError, len(faults))}
+	for i, f := range faults {
+		shown.Data[i] = batchError{Code: f.Code, Message: f.Message, Param: orNull(f.Param)}
+		if f.Line > 0 {
+			shown.Data[i].Line = &f.Line
+		}
+	}
+	return shown
+}
+
+func showUsage(u *batchfile.Usage) *batchUsage {
+	if u == nil {
+		return nil
+	}
+	shown := &batchUsage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, TotalTokens: u.TotalTokens}
+	shown.InputTokensDetails.CachedTokens = u.CachedTokens
+	shown.OutputTokensDetails.ReasoningTokens = u.ReasoningTokens
+	return shown
+}
+
+// show renders batches, asking for the progress of all that live in one call.
+func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObject, error) {
+	var living []string
+	for _, b := range batches {
+		if !b.State.Terminal() {
+			living = append(living, b.ID)
+		}
+	}
+	var progress map[string]store.Progress
+	if len(living) > 0 {
+		var err error
+		if progress, err = s.meta.Progress(ctx, living); err != nil {
+			return nil, fmt.Errorf("read progress: %w", err)
+		}
+	}
+	now := s.now()
+	shown := make([]batchObject, len(batches))
+	for i, b := range batches {
+		shown[i] = showBatch(b, s.peaks.raise(b, progress[b.ID]), now)
+	}
+	return shown, nil
+}
+
+// writeBatch answers with one batch.
+func (s *Server) writeBatch(ctx context.Context, w http.ResponseWriter, b store.Batch) error {
+	shown, err := s.show(ctx, b)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, shown[0])
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// draft is a create request that reads well. Whether its files exist, and what stands in them, is not known yet.
+type draft struct {
+	InputFileIDs []string
+	Endpoint     string
+	Window       string        // completion_window as given
+	Life         time.Duration // of the window; 0: best effort
+	Metadata     map[string]string
+	extensions
+}
+
+// readDraft reads the body of a create request.
+func readDraft(body []byte, now time.Time) (draft, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return draft{}, err
+	}
+	d := draft{extensions: readExtensions(o, now)}
+	d.InputFileIDs = readInputs(o, d.extensions.InputFileIDs)
+	d.Endpoint = readEndpoint(o, "endpoint")
+	d.Window, d.Life = readWindow(o, "completion_window")
+	d.Metadata = readMetadata(o, "metadata")
+	d.Options.OutputLife = readExpiry(o, "output_expires_after")
+	return d, o.finish()
+}
+
+// readInputs reads input_file_id, which several inputs make optional: their first stands in for it.
+func readInputs(o *object, several []string) []string {
+	if len(several) == 0 {
+		return []string{o.required("input_file_id")}
+	}
+	if id, ok := o.text("input_file_id"); ok && id != several[0] {
+		o.wrongValue("input_file_id", "%s is not the first of '%s.input_file_ids'; leave it out or repeat the first.",
+			quoted(id), extensionsKey)
+	}
+	return several
+}
+
+func readEndpoint(o *object, key string) string {
+	endpoint := o.required(key)
+	if _, ok := batchfile.LookupEndpoint(endpoint); !ok && endpoint != "" {
+		o.wrongValue(key, "%s is no supported endpoint; they are %s.", quoted(endpoint), endpointList())
+	}
+	return endpoint
+}
+
+func endpointList() string {
+	var urls []string
+	for _, e := range batchfile.Endpoints() {
+		urls = append(urls, "'"+e.URL+"'")
+	}
+	return strings.Join(urls, ", ")
+}
+
+// OpenAI's bounds on metadata. Keys and values are measured in characters, not bytes.
+const (
+	maxMetadataPairs = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+func readMetadata(o *object, key string) map[string]string {
+	given, ok := o.object(key)
+	if !ok {
+		return nil
+	}
+	keys := given.keys()
+	if len(keys) > maxMetadataPairs {
+		o.wrongValue(key, "it has %d pairs, at most %d are allowed.", len(keys), maxMetadataPairs)
+		return nil
+	}
+	metadata := make(map[string]string, len(keys))
+	for _, k := range keys {
+		if n := utf8.RuneCountInString(k); n > maxMetadataKey {
+			o.wrongValue(key, "the key %s has %d characters, at most %d are allowed.", quoted(k), n, maxMetadataKey)
+			return nil
+		}
+		value, ok := given.text(k)
+		if !ok {
+			given.wrongType(k, "a string", given.members[k])
+		}
+		if n := utf8.RuneCountInString(value); n > maxMetadataValue {
+			given.wrongValue(k, "the value has %d characters, at most %d are allowed.", n, maxMetadataValue)
+		}
+		metadata[k] = value
+	}
+	return metadata
+}
+
+// readExpiry reads the life of the result files, counted from their own creation; absent, 0.
+func readExpiry(o *object, key string) time.Duration {
+	expiry, ok := o.object(key)
+	if !ok {
+		return 0
+	}
+	if anchor := expiry.required("anchor"); anchor != "created_at" && anchor != "" {
+		expiry.wrongValue("anchor", "the only anchor is 'created_at'.")
+	}
+	if !expiry.has("seconds") {
+		expiry.missing("seconds")
+	}
+	seconds := expiry.integer("seconds", 3_600, 2_592_000, 0)
+	_ = expiry.finish()
+	return time.Duration(seconds) * time.Second
+}
+
+// createBatch answers POST /v1/batches.
+func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
+	key, err := idempotencyKeyOf(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	d, err := readDraft(body, now)
+	if err != nil {
+		return err
+	}
+	tenant, id := tenantOf(r.Context()), newID(batchPrefix)
+	b, _, err := once(r.Context(), s, creation[store.Batch]{
+		Key:         key,
+		Fingerprint: fingerprint("batch", string(body)),
+		ID:          id,
+		Create: func(ctx context.Context) (store.Batch, error) {
+			return s.submit(ctx, tenant, id, d, now)
+		},
+		Load: func(ctx context.Context, id string) (store.Batch, error) {
+			return s.meta.Batch(ctx, tenant, id)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.writeBatch(r.Context(), w, b)
+}
+
+// submit makes a batch of a draft and hands it on. A batch whose inputs have faults is stored too, failed, so that its
+// user finds all of them in it.
+func (s *Server) submit(ctx context.Context, tenant, id string, d draft, now time.Time) (store.Batch, error) {
+	files, err := s.inputFiles(ctx, tenant, d)
+	if err != nil {
+		return store.Batch{}, err
+	}
+	b := newBatch(tenant, id, d, files, now)
+	faults, err := s.findFaults(ctx, b, files)
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("check the inputs of batch %s: %w", id, err)
+	}
+	if len(faults) > 0 {
+		b.State, b.FailedAt, b.Errors = store.Failed, now, faults
+		b.Counts = store.Counts{} // nothing was taken on, as the files are refused whole
+	}
+	if err := s.meta.CreateBatch(ctx, b); err != nil {
+		return store.Batch{}, fmt.Errorf("create batch %s: %w", id, err)
+	}
+	b.Version = 1
+	s.nudge(id)
+	return b, nil
+}
+
+// inputFiles looks the inputs up.
+func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]store.File, error) {
+	files := make([]store.File, len(d.InputFileIDs))
+	for i, id := range d.InputFileIDs {
+		param := "input_file_id"
+		if d.extensions.InputFileIDs != nil {
+			param = fmt.Sprintf("%s.input_file_ids[%d]", extensionsKey, i)
+		}
+		file, err := s.meta.File(ctx, tenant, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, invalid(param, "", "No such File object: %s", shortened(id))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up input file %s: %w", id, err)
+		}
+		if file.Purpose != "batch" {
+			return nil, invalid(param, "invalid_value", "File '%s' has the purpose '%s'; upload it with the purpose 'batch'.",
+				id, file.Purpose)
+		}
+		if file.Summary == nil {
+			return nil, fmt.Errorf("input file %s of purpose batch was stored without a summary", id)
+		}
+		files[i] = file
+	}
+	return files, nil
+}
+
+// newBatch lays a batch out over its input files, as if they had no faults.
+func newBatch(tenant, id string, d draft, files []store.File, now time.Time) store.Batch {
+	b := store.Batch{
+		ID:          id,
+		Tenant:      tenant,
+		State:       store.Validating,
+		Endpoint:    d.Endpoint,
+		Window:      d.Window,
+		Metadata:    d.Metadata,
+		Options:     d.Options,
+		OptionsJSON: d.Given,
+		CreatedAt:   now,
+		StartBy:     d.StartBy,
+		Deadline:    d.Deadline,
+	}
+	if end := now.Add(d.Life); d.Life > 0 && (b.Deadline.IsZero() || end.Before(b.Deadline)) {
+		b.Deadline = end
+	}
+	for _, file := range files {
+		b.Inputs = append(b.Inputs, store.Input{
+			FileID:   file.ID,
+			BlobKey:  file.BlobKey,
+			IndexKey: file.IndexKey,
+			First:    b.Counts.Total,
+			Lines:    file.Summary.Lines,
+		})
+		b.Counts.Total += file.Summary.Lines
+		for _, m := range file.Summary.Models {
+			b.Models = addModel(b.Models, m)
+			b.PromptBytes += m.PromptBytes
+			b.MaxTokens += m.MaxTokens
+		}
+	}
+	outputs := 1
+	if d.Options.OutputPerInput {
+		outputs = len(files)
+	}
+	for i := range outputs {
+		if !d.Options.OutputPerInput {
+			i = -1
+		}
+		b.Outputs = append(b.Outputs, store.Output{Input: i, OutputID: newID(filePrefix), ErrorID: newID(filePrefix)})
+	}
+	return b
+}
+
+func addModel(models []store.ModelLines, m batchfile.ModelSummary) []store.ModelLines {
+	i := slices.IndexFunc(models, func(known store.ModelLines) bool { return known.Model == m.Name })
+	if i < 0 {
+		return append(models, store.ModelLines{Model: m.Name, Lines: m.Lines})
+	}
+	models[i].Lines += m.Lines
+	return models
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+const (
+	// eventPoll is how often a stream looks at its batch: fast enough to look live, and a hundred streams still cost a
+	// store less than a thousand small reads per second.
+	eventPoll = 300 * time.Millisecond
+	// eventHeartbeat keeps proxies from closing a quiet stream.
+	eventHeartbeat = 15 * time.Second
+	// eventStall is how long a client may leave what was sent unread.
+	eventStall = 30 * time.Second
+)
+
+// batchEvents answers GET /v1/batches/{id}/events with a stream of server-sent events:
+//
+//	state     the batch object, at first and when its status or its pause changes
+//	progress  counts, rate and ETA, when they change
+//	reason    why nothing is started now, or why the batch was stopped, when that changes
+//	done      the batch object at its end; the last event
+//
+// The events tell how things are, not what happened, so a client that comes back needs no past ones: whatever its
+// Last-Event-ID, it is told the present.
+func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.batch(r)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies of nginx's kind would hold events back
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	stream := eventStream{out: w, control: http.NewResponseController(w)}
+	poll, heartbeat := time.NewTicker(eventPoll), time.NewTicker(eventHeartbeat)
+	defer poll.Stop()
+	defer heartbeat.Stop()
+	for {
+		ended, err := s.tell(r.Context(), &stream, b)
+		if err != nil || ended {
+			return ignoreGone(r.Context(), err)
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-s.streams.closed:
+			return nil // the client comes back, to a daemon that stays
+		case <-heartbeat.C:
+			if err := stream.write(": heartbeat\n\n"); err != nil {
+				return ignoreGone(r.Context(), err)
+			}
+		case <-poll.C:
+		}
+		if b, err = s.batch(r); err != nil {
+			return ignoreGone(r.Context(), err)
+		}
+	}
+}
+
+// ignoreGone drops the error of a client that left, which is how streams usually end.
+func ignoreGone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// tell sends what has changed about b since it was last told of.
+func (s *Server) tell(ctx context.Context, stream *eventStream, b store.Batch) (ended bool, err error) {
+	shown, err := s.show(ctx, b)
+	if err != nil {
+		return false, err
+	}
+	now := shown[0]
+	details := now.Tidefill
+	state := stateEvent{now.Status, details.Paused}
+	stateChanged := stream.state != state
+	stream.state = state
+	progress := progressEvent{
+		RequestCounts: now.RequestCounts,
+		Progress:      details.Progress,
+		Rate:          details.Rate,
+		Attempts:      details.Attempts,
+		InFlight:      details.InFlight,
+		Retrying:      details.Retrying,
+	}
+	progressChanged := stream.progress != progress
+	stream.progress = progress
+	progress.ETA = details.ETA // moves with the clock alone; no event for that
+	reason := reasonEvent{orEmpty(details.Waiting), orEmpty(details.Reason)}
+	reasonChanged := stream.reason != reason
+	stream.reason = reason
+
+	err = errors.Join(
+		stream.send(stateChanged, "state", b.Version, now),
+		stream.send(progressChanged, "progress", b.Version, progress),
+		stream.send(reasonChanged, "reason", b.Version, reasonObject{details.Waiting, details.Reason}),
+		stream.send(b.State.Terminal(), "done", b.Version, now),
+	)
+	return b.State.Terminal(), err
+}
+
+type stateEvent struct {
+	status store.State
+	paused bool
+}
+
+type progressEvent struct {
+	RequestCounts requestCounts `json:"request_counts"`
+	Progress      float64       `json:"progress"`
+	Rate          float64       `json:"rate"`
+	ETA           *int64        `json:"eta"`
+	Attempts      int64         `json:"attempts"`
+	InFlight      int           `json:"in_flight"`
+	Retrying      int           `json:"retrying"`
+}
+
+type reasonEvent struct{ waiting, reason string }
+
+type reasonObject struct {
+	Waiting *string `json:"waiting"`
+	Reason  *string `json:"reason"`
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// eventStream writes events and remembers what was told last.
+type eventStream struct {
+	out     http.ResponseWriter
+	control *http.ResponseController
+
+	state    stateEvent
+	progress progressEvent
+	reason   reasonEvent
+}
+
+// send writes an event if it is wanted.
+func (e *eventStream) send(wanted bool, name string, id int64, data any) error {
+	if !wanted {
+		return nil
+	}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", name, err)
+	}
+	return e.write(fmt.Sprintf("event: %s\nid: %d\ndata: %s\n\n", name, id, encoded))
+}
+
+func (e *eventStream) write(text string) error {
+	// A writer that knows no deadlines has no connection that could stall.
+	_ = e.control.SetWriteDeadline(time.Now().Add(eventStall))
+	if _, err := e.out.Write([]byte(text)); err != nil {
+		return fmt.Errorf("send event: %w", err)
+	}
+	if err := e.control.Flush(); err != nil {
+		return fmt.Errorf("send event: %w", err)
+	}
+	return nil
+}
+
+// streams ends the answers that have no end of their own.
+type streams struct {
+	once   sync.Once
+	closed chan struct{}
+}
+
+// CloseStreams ends all event streams, so that a shutdown needn't wait for them; register it with
+// http.Server.RegisterOnShutdown. Streams opened later end at once.
+func (s *Server) CloseStreams() { s.streams.once.Do(func() { close(s.streams.closed) }) }

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// failedLine is a line of an error file.
+type failedLine struct {
+	id    string
+	input int // of the batch, when each has an error file of its own; -1: not told
+}
+
+// failedLines reads the custom_ids from the error files of an ended batch. They stand there in input order, so one look ahead is
+// enough to find them among the inputs' lines, whatever their number.
+func (s *Server) failedLines(ctx context.Context, b store.Batch) iter.Seq2[failedLine, error] {
+	return func(yield func(failedLine, error) bool) {
+		for _, output := range b.Outputs {
+			if !output.HasErrors {
+				continue
+			}
+			err := s.scanErrorFile(ctx, b.Tenant, output.ErrorID, func(id string) bool {
+				return yield(failedLine{id, output.Input}, nil)
+			})
+			if errors.Is(err, errStopped) {
+				return
+			}
+			if err != nil {
+				yield(failedLine{}, err)
+				return
+			}
+		}
+	}
+}
+
+// errStopped ends a scan whose reader has enough.
+var errStopped = errors.New("stopped")
+
+func (s *Server) scanErrorFile(ctx context.Context, tenant, id string, yield func(customID string) bool) error {
+	file, err := s.meta.File(ctx, tenant, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return invalid("", "error_file_gone", "The error file %s is gone, so nobody knows which lines have failed.", id)
+	}
+	if err != nil {
+		return fmt.Errorf("look up error file %s: %w", id, err)
+	}
+	blob, err := s.blobs.Open(ctx, file.BlobKey)
+	if err != nil {
+		return fmt.Errorf("open error file %s: %w", id, err)
+	}
+	defer blob.Close()
+	err = batchfile.ScanResults(io.NewSectionReader(blob, 0, blob.Size()), func(customID string, _ int64) error {
+		if !yield(customID) {
+			return errStopped
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read error file %s: %w", id, err)
+	}
+	return nil
+}
+
+// failedQueue holds one failed line at a time.
+type failedQueue struct {
+	pull func() (failedLine, error, bool)
+	stop func()
+
+	next failedLine
+	more bool  // next is one
+	err  error // why there is no more
+}
+
+func pullFailed(failed iter.Seq2[failedLine, error]) *failedQueue {
+	q := new(failedQueue)
+	q.pull, q.stop = iter.Pull2(failed)
+	q.advance()
+	return q
+}
+
+func (q *failedQueue) advance() {
+	if q.next, q.err, q.more = q.pull(); q.err != nil {
+		q.more = false
+	}
+}
+
+// failedOf is the queue as one input sees it.
+type failedOf struct {
+	*failedQueue
+	input int
+}
+
+// has reports whether the next failed line may stand in the input.
+func (f failedOf) has() bool { return f.more && (f.next.input < 0 || f.next.input == f.input) }
+
+// takes reports whether the next failed line is the one with the custom_id, and goes on to the one after it.
+func (f failedOf) takes(customID string) bool {
+	if !f.has() || f.next.id != customID {
+		return false
+	}
+	f.advance()
+	return true
+}

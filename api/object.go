@@ -1,0 +1,324 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// object reads a JSON object strictly: each member is asked for by its name and type, a member that nobody asked for is
+// unknown, and every fault names its path. null reads as absent, since typed SDKs send it for what was left out.
+//
+// The first fault sticks, for the object and all objects inside it, and finish returns it; until then the readers may
+// go on with zero values.
+type object struct {
+	path    string // with the dot that goes before a member's name; empty at the top
+	members map[string]json.RawMessage
+	known   []string
+	fault   *error
+}
+
+// readObject reads the body of a request.
+func readObject(body []byte) (*object, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, invalid("", "invalid_json", "The request has no body; send a JSON object.")
+	}
+	if !utf8.Valid(body) {
+		return nil, invalid("", "invalid_json", "The body of the request is not UTF-8.")
+	}
+	members, err := decodeMembers(body)
+	if err != nil {
+		return nil, invalid("", "invalid_json", "We could not parse the JSON body of your request: %v.", err)
+	}
+	if members == nil {
+		return nil, invalid("", "invalid_type", "The body of the request must be a JSON object, it is %s.", kindOf(body))
+	}
+	return &object{members: members, fault: new(error)}, nil
+}
+
+// decodeMembers takes a JSON object apart; what is valid JSON but no object gives no members.
+// encoding/json alone would let the last of several members with one name win in silence.
+func decodeMembers(raw []byte) (map[string]json.RawMessage, error) {
+	var whole json.RawMessage
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, err
+	}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := in.Token(); err != nil || start != json.Delim('{') {
+		return nil, err
+	}
+	members := make(map[string]json.RawMessage)
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return nil, err
+		}
+		if _, twice := members[name.(string)]; twice {
+			return nil, fmt.Errorf("the key %q stands more than once", name)
+		}
+		members[name.(string)] = value
+	}
+	return members, nil
+}
+
+// fail records a fault of a member, unless there was one before.
+func (o *object) fail(key, code, format string, args ...any) {
+	if *o.fault == nil {
+		*o.fault = invalid(o.path+key, code, format, args...)
+	}
+}
+
+func (o *object) missing(key string) {
+	if *o.fault == nil {
+		*o.fault = missing(o.path + key)
+	}
+}
+
+func (o *object) wrongType(key, want string, raw json.RawMessage) {
+	o.fail(key, "invalid_type", "Invalid type for '%s%s': expected %s, got %s.", o.path, key, want, kindOf(raw))
+}
+
+func (o *object) wrongValue(key, format string, args ...any) {
+	o.fail(key, "invalid_value", "Invalid '%s%s': %s", o.path, key, fmt.Sprintf(format, args...))
+}
+
+// finish tells the first fault. Members that nobody asked for are one.
+func (o *object) finish() error {
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		if slices.Contains(o.known, name) {
+			continue
+		}
+		hint := ""
+		if meant, ok := nearest(name, o.known); ok {
+			hint = fmt.Sprintf(" Did you mean '%s%s'?", o.path, meant)
+		}
+		o.fail(name, "unknown_parameter", "Unknown parameter: '%s%s'.%s", o.path, name, hint)
+	}
+	return *o.fault
+}
+
+// value returns a member as it stands; ok is false when it is absent or null.
+func (o *object) value(key string) (raw json.RawMessage, ok bool) {
+	o.known = append(o.known, key)
+	raw, ok = o.members[key]
+	return raw, ok && string(raw) != "null"
+}
+
+// has reports whether a member is there, without reading it.
+func (o *object) has(key string) bool {
+	raw, ok := o.members[key]
+	return ok && string(raw) != "null"
+}
+
+func (o *object) text(key string) (text string, ok bool) {
+	raw, ok := o.value(key)
+	if !ok {
+		return "", false
+	}
+	if err := json.Unmarshal(raw, &text); err != nil {
+		o.wrongType(key, "a string", raw)
+		return "", false
+	}
+	return text, true
+}
+
+// required is text that must be there.
+func (o *object) required(key string) string {
+	text, ok := o.text(key)
+	if !ok || text == "" {
+		o.missing(key)
+	}
+	return text
+}
+
+// choice is one of a few texts; absent, the first of them.
+func (o *object) choice(key string, choices ...string) string {
+	text, ok := o.text(key)
+	if !ok {
+		return choices[0]
+	}
+	if !slices.Contains(choices, text) {
+		o.wrongValue(key, "%s is none of the supported values, which are '%s'.", quoted(text), strings.Join(choices, "', '"))
+	}
+	return text
+}
+
+// integer is a whole number from least to most; absent, absent.
+func (o *object) integer(key string, least, most, absent int64) int64 {
+	raw, ok := o.value(key)
+	if !ok {
+		return absent
+	}
+	return o.integerOf(key, raw, least, most)
+}
+
+func (o *object) integerOf(key string, raw json.RawMessage, least, most int64) int64 {
+	if !isNumber(raw) {
+		o.wrongType(key, "an integer", raw)
+		return 0
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		o.fail(key, "invalid_type", "Invalid type for '%s%s': expected an integer, got %s.", o.path, key, shortened(raw))
+		return 0
+	}
+	if err != nil || n < least || n > most {
+		o.wrongValue(key, "expected an integer from %d to %d, got %s.", least, most, shortened(raw))
+		return 0
+	}
+	return n
+}
+
+// ratio is a number from 0 to 1; with positive, 0 itself is out of range.
+func (o *object) ratio(key string, positive bool, absent float64) float64 {
+	raw, ok := o.value(key)
+	if !ok {
+		return absent
+	}
+	if !isNumber(raw) {
+		o.wrongType(key, "a number", raw)
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsNaN(n) || n < 0 || n > 1 || positive && n == 0 {
+		least := "at least 0"
+		if positive {
+			least = "above 0"
+		}
+		o.wrongValue(key, "expected a number %s and at most 1, got %s.", least, shortened(raw))
+		return 0
+	}
+	return n
+}
+
+// list returns the elements of an array of at most most elements, and an object that reads them: its keys are [0], [1], …
+func (o *object) list(key string, most int) (elements []json.RawMessage, ok bool) {
+	raw, ok := o.value(key)
+	if !ok {
+		return nil, false
+	}
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		o.wrongType(key, "an array", raw)
+		return nil, false
+	}
+	if len(elements) == 0 || len(elements) > most {
+		o.wrongValue(key, "expected 1 to %d elements, got %d.", most, len(elements))
+		return nil, false
+	}
+	return elements, true
+}
+
+// object is the object inside; ok is false when it is absent, or a fault.
+func (o *object) object(key string) (inside *object, ok bool) {
+	raw, ok := o.value(key)
+	if !ok {
+		return nil, false
+	}
+	return o.objectOf(key, raw)
+}
+
+func (o *object) objectOf(key string, raw json.RawMessage) (inside *object, ok bool) {
+	members, err := decodeMembers(raw)
+	if err != nil {
+		o.wrongValue(key, "%v.", err)
+		return nil, false
+	}
+	if members == nil {
+		o.wrongType(key, "an object", raw)
+		return nil, false
+	}
+	return &object{path: o.path + key + ".", members: members, fault: o.fault}, true
+}
+
+// keys returns all names of the object, sorted: for objects whose keys are the user's own.
+func (o *object) keys() []string {
+	o.known = slices.Sorted(maps.Keys(o.members))
+	return o.known
+}
+
+func isNumber(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9')
+}
+
+// kindOf names the type of a JSON value, for messages.
+func kindOf(raw []byte) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// shortened is a user's value for a message, cut so that a message stays one.
+func shortened[T ~string | ~[]byte](value T) string {
+	const most = 64
+	text := string(value)
+	if len(text) <= most {
+		return text
+	}
+	cut := most
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+func quoted(text string) string { return "'" + shortened(text) + "'" }
+
+// nearest finds the known name that was most likely meant.
+func nearest(name string, known []string) (meant string, ok bool) {
+	best := 1 + max(2, len(name)/3)
+	if len(name) > 64 {
+		return "", false
+	}
+	for _, k := range known {
+		if d := editDistance(strings.ToLower(name), k); d < best && d < len(k) {
+			best, meant = d, k
+		}
+	}
+	return meant, meant != ""
+}
+
+// editDistance counts the insertions, deletions and replacements of bytes that turn a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

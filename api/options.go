@@ -1,0 +1,201 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// extensionsKey is the one key of a batch that OpenAI doesn't know. All that is ours stands under it, in requests and
+// in answers.
+const extensionsKey = "tidefill"
+
+// maxInputs bounds the input files of one batch.
+const maxInputs = 100
+
+// extensions are the `tidefill` object of a create request, resolved at the time of the request.
+type extensions struct {
+	Options      store.Options
+	Deadline     time.Time // zero: the completion window alone
+	StartBy      time.Time
+	InputFileIDs []string        // nil: input_file_id alone
+	Given        json.RawMessage // as the user sent it; nil: not at all
+}
+
+// readExtensions reads the `tidefill` object of the request, and fills in the defaults when there is none.
+func readExtensions(request *object, now time.Time) extensions {
+	o, ok := request.object(extensionsKey)
+	if !ok {
+		o = &object{fault: request.fault}
+	}
+	x := extensions{Deadline: o.instant("deadline", now), StartBy: o.instant("start_by", now)}
+	if ok {
+		x.Given = request.members[extensionsKey]
+	}
+	if !x.Deadline.IsZero() && x.StartBy.After(x.Deadline) {
+		o.wrongValue("start_by", "it lies after '%sdeadline'.", o.path)
+	}
+	x.InputFileIDs = readFileIDs(o, "input_file_ids")
+	x.Options = store.Options{
+		Priority:       int(o.integer("priority", -100, 100, 0)),
+		MaxFailedLines: int(o.integer("max_failed_lines", 1, maxInt32, 0)),
+		MaxFailedRatio: o.ratio("max_failed_ratio", true, 0),
+		MaxTotalTokens: o.integer("max_total_tokens", 1, maxInt53, 0),
+		GroupBy:        o.choice("group_by", "prefix", "model", "none"),
+		MaxConcurrency: int(o.integer("max_concurrency", 1, maxInt32, 0)),
+		OutputPerInput: o.choice("outputs", "joined", "per_input") == "per_input",
+		Defaults:       readRules(o, "defaults"),
+		Overrides:      readRules(o, "overrides"),
+	}
+	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
+	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
+	_ = o.finish() // the fault is the request's too
+	return x
+}
+
+const (
+	maxInt32 = 1<<31 - 1
+	maxInt53 = 1<<53 - 1 // what JavaScript can still count
+)
+
+func readFileIDs(o *object, key string) []string {
+	elements, ok := o.list(key, maxInputs)
+	if !ok {
+		return nil
+	}
+	ids := make([]string, len(elements))
+	seen := make(map[string]int, len(elements))
+	for i, raw := range elements {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if json.Unmarshal(raw, &ids[i]) != nil || ids[i] == "" {
+			o.wrongType(at, "the id of a file", raw)
+			return nil
+		}
+		if first, twice := seen[ids[i]]; twice {
+			o.wrongValue(at, "%s is %s[%d] already; name each file once.", quoted(ids[i]), key, first)
+			return nil
+		}
+		seen[ids[i]] = i
+	}
+	return ids
+}
+
+// readRetry reads how often, and after which answers, a line is tried again.
+func readRetry(o *object, key string) (attempts int, on []int) {
+	retry, ok := o.object(key)
+	if !ok {
+		return 0, nil
+	}
+	attempts = int(retry.integer("attempts", 1, 100, 0))
+	elements, _ := retry.list("on", 200)
+	for i, raw := range elements {
+		on = append(on, int(retry.integerOf(fmt.Sprintf("on[%d]", i), raw, 400, 599)))
+	}
+	_ = retry.finish()
+	return attempts, on
+}
+
+// canaryTolerance is the share of canary lines that may fail when the user doesn't say: beyond a half, the input is
+// more likely wrong than unlucky.
+const canaryTolerance = 0.5
+
+// readCanary reads a number of lines, or an object with that number and the share of them that may fail.
+func readCanary(o *object, key string) (lines int, tolerance float64) {
+	raw, ok := o.value(key)
+	if !ok {
+		return 0, 0
+	}
+	if isNumber(raw) {
+		return int(o.integerOf(key, raw, 1, maxInt32)), canaryTolerance
+	}
+	canary, ok := o.objectOf(key, raw)
+	if !ok {
+		return 0, 0
+	}
+	lines = int(canary.integer("lines", 1, maxInt32, 0))
+	if !canary.has("lines") {
+		canary.missing("lines")
+	}
+	tolerance = canary.ratio("max_failed_ratio", false, canaryTolerance)
+	_ = canary.finish()
+	return lines, tolerance
+}
+
+// The scopes of parameter rules. An object with any of these keys is scoped and may hold no other; an object with none
+// of them holds parameters for all lines. No inference parameter of a known endpoint has one of these names.
+const (
+	scopeAll     = "all"
+	scopeByURL   = "by_url"
+	scopeByModel = "by_model"
+)
+
+// readRules reads defaults or overrides of inference parameters, the general rules first: who applies them in order
+// lets the narrower rule win.
+func readRules(o *object, key string) []store.ParameterRule {
+	rules, ok := o.object(key)
+	if !ok {
+		return nil
+	}
+	if !scoped(rules) {
+		return appendRule(nil, rules, "", "")
+	}
+	var read []store.ParameterRule
+	if all, ok := rules.object(scopeAll); ok {
+		read = appendRule(read, all, "", "")
+	}
+	if byURL, ok := rules.object(scopeByURL); ok {
+		for _, url := range byURL.keys() {
+			if _, known := batchfile.LookupEndpoint(url); !known {
+				byURL.wrongValue(url, "this is no supported endpoint; they are %s.", endpointList())
+			}
+			if parameters, ok := byURL.objectOf(url, byURL.members[url]); ok {
+				read = appendRule(read, parameters, url, "")
+			}
+		}
+	}
+	if byModel, ok := rules.object(scopeByModel); ok {
+		for _, model := range byModel.keys() {
+			if model == "" {
+				byModel.wrongValue(model, "the name of a model is empty.")
+			}
+			if parameters, ok := byModel.objectOf(model, byModel.members[model]); ok {
+				read = appendRule(read, parameters, "", model)
+			}
+		}
+	}
+	_ = rules.finish()
+	return read
+}
+
+func scoped(rules *object) bool {
+	for _, scope := range []string{scopeAll, scopeByURL, scopeByModel} {
+		if _, ok := rules.members[scope]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// appendRule reads the parameters of one scope. model and stream are refused: the model decides where a line runs and
+// was counted at upload, and a batch line is answered whole.
+func appendRule(rules []store.ParameterRule, parameters *object, url, model string) []store.ParameterRule {
+	names := parameters.keys()
+	for _, name := range names {
+		switch name {
+		case "":
+			parameters.wrongValue(name, "the name of a parameter is empty.")
+		case "model", "stream":
+			parameters.wrongValue(name, "'%s' can be neither a default nor an override; write it into the lines.", name)
+		}
+	}
+	if len(names) == 0 {
+		return rules
+	}
+	if _, err := batchfile.EditBody(nil, []byte("{}"), nil, parameters.members); err != nil {
+		parameters.fail("", "invalid_value", "Invalid parameters: %v.", err)
+	}
+	return append(rules, store.ParameterRule{URL: url, Model: model, Parameters: parameters.members})
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+const (
+	defaultResultPage = 1_000
+	maxResultPage     = 10_000
+)
+
+// The headers that lead a reader through the results of a batch.
+const (
+	// nextHeader is the value for `after` of the next request.
+	nextHeader = "Tidefill-Next"
+	// moreHeader tells whether that request would find lines now.
+	moreHeader = "Tidefill-More"
+	// statusHeader is the status of the batch before the results were read: when it is terminal and there is no
+	// more, all has been told.
+	statusHeader = "Tidefill-Batch-Status"
+)
+
+// batchResults answers GET /v1/batches/{id}/results with the lines finished since the cursor `after`, in the shape that
+// they will have in the output and error files. Over successive calls each line comes once, in no particular order.
+func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.batch(r)
+	if err != nil {
+		return err
+	}
+	values := r.URL.Query()
+	limit, err := readLimit(values, defaultResultPage, maxResultPage)
+	if err != nil {
+		return err
+	}
+	if b.State.Terminal() && b.Counts.Total > 0 && s.now().Sub(endedAt(b)) > store.JournalLife {
+		return resultsGone(b)
+	}
+	chunks, err := s.meta.Chunks(r.Context(), b.ID)
+	if err != nil {
+		return fmt.Errorf("list chunks of batch %s: %w", b.ID, err)
+	}
+	told, err := decodeCursor(values.Get("after"), b.ID, len(chunks))
+	if err != nil {
+		return invalid("after", "invalid_value", "Invalid 'after': take it from the header '%s' of an earlier answer for this batch.",
+			nextHeader)
+	}
+	page, more, err := s.finishedLines(r.Context(), chunks, told, limit)
+	if err != nil {
+		return fmt.Errorf("read results of batch %s: %w", b.ID, err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/x-ndjson")
+	h.Set(nextHeader, told.encode(b.ID))
+	h.Set(moreHeader, strconv.FormatBool(more))
+	h.Set(statusHeader, string(b.State))
+	return s.writeResults(r.Context(), w, b, page)
+}
+
+// finishedLine is where the result of a line stands.
+type finishedLine struct {
+	chunk store.ChunkID
+	at    store.Location
+}
+
+// finishedLines finds up to limit results that were not told yet, and moves told on over them.
+func (s *Server) finishedLines(ctx context.Context, chunks []store.Chunk, told cursor, limit int) (page []finishedLine, more bool, err error) {
+	errFull := errors.New("the page is full")
+	for i, chunk := range chunks {
+		if told[i] == drained {
+			continue
+		}
+		from := told[i]
+		err := s.deps.Journals.Read(ctx, chunk.ChunkID, func(_ store.Record, at store.Location) error {
+			if at.Offset < from {
+				return nil
+			}
+			if len(page) == limit {
+				return errFull
+			}
+			page = append(page, finishedLine{chunk.ChunkID, at})
+			told[i] = at.Offset + 1
+			return nil
+		})
+		if errors.Is(err, errFull) {
+			return page, true, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("chunk %d: %w", chunk.Index, err)
+		}
+		if chunk.Done { // before its journal was read, so all of it was there
+			told[i] = drained
+		}
+	}
+	return page, false, nil
+}
+
+func (s *Server) writeResults(ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	var result []byte
+	for _, line := range page {
+		var err error
+		result, err = s.deps.Journals.ReadResult(ctx, line.chunk, line.at, result[:0])
+		if errors.Is(err, store.ErrNotFound) {
+			return resultsGone(b)
+		}
+		if err != nil {
+			return fmt.Errorf("read a result of batch %s: %w", b.ID, err)
+		}
+		if _, err := out.Write(result); err != nil {
+			return fmt.Errorf("send results of batch %s: %w", b.ID, err)
+		}
+	}
+	return out.Flush()
+}
+
+// resultsGone is for a batch whose journals are gone, its files being there.
+func resultsGone(b store.Batch) *Error {
+	var files []string
+	for _, output := range b.Outputs {
+		if output.HasOutput {
+			files = append(files, output.OutputID)
+		}
+		if output.HasErrors {
+			files = append(files, output.ErrorID)
+		}
+	}
+	return &Error{
+		Status: http.StatusGone,
+		Type:   invalidRequest,
+		Code:   "results_gone",
+		Message: fmt.Sprintf("The batch ended and can't be followed any more; read its result files instead (GET /v1/files/{id}/content): %s.",
+			strings.Join(files, ", ")),
+	}
+}
+
+// endedAt is when a terminal batch became so.
+func endedAt(b store.Batch) time.Time {
+	switch b.State {
+	case store.Completed:
+		return b.CompletedAt
+	case store.Failed:
+		return b.FailedAt
+	case store.Expired:
+		return b.ExpiredAt
+	}
+	return b.CancelledAt
+}

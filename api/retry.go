@@ -1,0 +1,215 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error files of an ended
+// one. The body, which may be missing, can replace completion_window, metadata, output_expires_after and `tidefill`.
+func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
+	key, err := idempotencyKeyOf(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	b, err := s.batch(r)
+	if err != nil {
+		return err
+	}
+	if !b.State.Terminal() {
+		return refused("retry", &b)
+	}
+	now := s.now()
+	d, err := readRetryDraft(b, body, now)
+	if err != nil {
+		return err
+	}
+	id := newID(batchPrefix)
+	retried, _, err := once(r.Context(), s, creation[store.Batch]{
+		Key:         key,
+		Fingerprint: fingerprint("retry", b.ID, string(body)),
+		ID:          id,
+		Create: func(ctx context.Context) (store.Batch, error) {
+			return s.submitFailed(ctx, b, id, d, now)
+		},
+		Load: func(ctx context.Context, id string) (store.Batch, error) {
+			return s.meta.Batch(ctx, b.Tenant, id)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.writeBatch(r.Context(), w, retried)
+}
+
+// readRetryDraft reads the request as a create request in which everything left out is as it was in b.
+func readRetryDraft(b store.Batch, body []byte, now time.Time) (draft, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}")
+	}
+	o, err := readObject(body)
+	if err != nil {
+		return draft{}, err
+	}
+	if !o.has("completion_window") {
+		o.members["completion_window"] = jsonText(b.Window)
+	}
+	kept, replaced := b.Options.OutputLife, o.has("output_expires_after")
+	if !o.has(extensionsKey) && b.OptionsJSON != nil {
+		if o.members[extensionsKey], err = keptExtensions(b.OptionsJSON, now); err != nil {
+			return draft{}, fmt.Errorf("read the options of batch %s: %w", b.ID, err)
+		}
+	}
+	d := draft{Endpoint: b.Endpoint, Metadata: b.Metadata, extensions: readExtensions(o, now)}
+	if d.extensions.InputFileIDs != nil {
+		o.fail(extensionsKey+".input_file_ids", "invalid_value",
+			"Invalid '%s.input_file_ids': a retry takes its lines from the batch.", extensionsKey)
+	}
+	d.Window, d.Life = readWindow(o, "completion_window")
+	if metadata := readMetadata(o, "metadata"); metadata != nil {
+		d.Metadata = metadata
+	}
+	if d.Options.OutputLife = readExpiry(o, "output_expires_after"); !replaced {
+		d.Options.OutputLife = kept
+	}
+	// Lines of several inputs with results of their own may share a custom_id, so they stay apart.
+	d.Options.OutputPerInput = b.Options.OutputPerInput
+	d.Options.RetryOf = b.ID
+	return d, o.finish()
+}
+
+// keptExtensions is a batch's `tidefill` object for its retry: without the inputs, and without instants that have
+// passed. Durations begin anew.
+func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
+	members, err := decodeMembers(given)
+	if err != nil {
+		return nil, err
+	}
+	delete(members, "input_file_ids")
+	for _, key := range []string{"deadline", "start_by"} {
+		if at, err := parseInstant(members[key], now); err != nil || !at.After(now) {
+			delete(members, key)
+		}
+	}
+	return json.Marshal(members)
+}
+
+// submitFailed makes the input files of the retry, one for each input of b with failed lines, and submits it. Nothing
+// is left of them when it fails.
+func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d draft, now time.Time) (retried store.Batch, err error) {
+	var made []store.File
+	defer func() {
+		if err == nil {
+			return
+		}
+		ctx, cancel := leave(ctx)
+		defer cancel()
+		for _, f := range made {
+			err = errors.Join(err, s.meta.PurgeFile(ctx, f.ID), s.blobs.Delete(ctx, f.BlobKey), s.blobs.Delete(ctx, f.IndexKey))
+		}
+	}()
+	failed := pullFailed(s.failedLines(ctx, b))
+	defer failed.stop()
+	for i, input := range b.Inputs {
+		f, err := s.copyFailed(ctx, b.Tenant, input, failedOf{failed, i}, retryName(b, i))
+		if err != nil {
+			return store.Batch{}, fmt.Errorf("copy the failed lines of file %s: %w", input.FileID, err)
+		}
+		if f.ID != "" {
+			made = append(made, f)
+			d.InputFileIDs = append(d.InputFileIDs, f.ID)
+		}
+	}
+	if failed.err != nil {
+		return store.Batch{}, failed.err
+	}
+	if failed.more {
+		return store.Batch{}, fmt.Errorf("error files of batch %s name %s, which is no line of its inputs or out of order",
+			b.ID, quoted(failed.next.id))
+	}
+	if len(made) == 0 {
+		return store.Batch{}, invalid("", "nothing_failed", "The batch has no failed lines, so there is nothing to retry.")
+	}
+	return s.submit(ctx, b.Tenant, id, d, now)
+}
+
+func retryName(b store.Batch, input int) string {
+	if len(b.Inputs) == 1 {
+		return "retry-of-" + b.ID + ".jsonl"
+	}
+	return fmt.Sprintf("retry-of-%s-%d.jsonl", b.ID, input+1)
+}
+
+// copyFailed makes a file of the failed lines of one input, byte for byte as they were. A zero file: none have failed.
+func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Input, failed failedOf, name string) (store.File, error) {
+	if !failed.has() {
+		return store.File{}, nil
+	}
+	if _, err := s.meta.File(ctx, tenant, input.FileID); err != nil {
+		return store.File{}, inputGone(err, input.FileID)
+	}
+	from, err := openLines(ctx, s.blobs, input.BlobKey, input.IndexKey)
+	if err != nil {
+		return store.File{}, inputGone(err, input.FileID)
+	}
+	defer from.Close()
+	in, err := s.newIntake(ctx, newID(filePrefix), true, nil)
+	if err != nil {
+		return store.File{}, err
+	}
+	defer in.abort()
+	next, stop := iter.Pull2(from.pick(ctx, failed.takes))
+	defer stop()
+	if err := in.take(&pulledReader{next: next}, s.fileLimit(purposeBatch)); err != nil {
+		return store.File{}, err
+	}
+	if in.size == 0 { // the failed ids belong to a later input
+		return store.File{}, nil
+	}
+	if err := in.finish(purposeBatch); err != nil {
+		return store.File{}, err
+	}
+	return s.commitFile(ctx, in, creation[store.File]{}, store.File{Purpose: purposeBatch, Filename: name}, 0)
+}
+
+func inputGone(err error, fileID string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return invalid("input_file_id", "input_file_gone", "The input file %s is gone, so its lines can't be sent again.", fileID)
+	}
+	return err
+}
+
+// pulledReader reads the pieces of a sequence one after the other. A piece is done with before the next is asked for.
+type pulledReader struct {
+	next func() ([]byte, error, bool)
+	rest []byte
+}
+
+func (r *pulledReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		piece, err, more := r.next()
+		if !more {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		r.rest = piece
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
