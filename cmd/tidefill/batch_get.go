@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+)
+
+func getCommand() *cobra.Command {
+	return remoteCommand(&cobra.Command{
+		Use:   "get BATCH",
+		Short: "Show one batch",
+		Args:  cobra.ExactArgs(1),
+	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+		b, err := c.Batch(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return show(out, r, b)
+	})
+}
+
+// actionCommand asks the API for one of a batch's actions.
+func actionCommand(action, short, long string) *cobra.Command {
+	return remoteCommand(&cobra.Command{
+		Use:   action + " BATCH",
+		Short: short,
+		Long:  long,
+		Args:  cobra.ExactArgs(1),
+	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+		b, err := c.Act(ctx, args[0], action)
+		if err != nil {
+			return err
+		}
+		return show(out, r, b)
+	})
+}
+
+func deleteCommand() *cobra.Command {
+	return remoteCommand(&cobra.Command{
+		Use:   "delete BATCH",
+		Short: "Delete an ended batch",
+		Long:  "Delete an ended batch. Its input and result files stay until they expire or are deleted themselves.",
+		Args:  cobra.ExactArgs(1),
+	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+		answer, err := c.DeleteBatch(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if r.json {
+			return printJSON(out, answer)
+		}
+		_, err = fmt.Fprintf(out, "%s  deleted\n", args[0])
+		return err
+	})
+}
+
+func show(out io.Writer, r *remote, b client.Batch) error {
+	if r.json {
+		return printJSON(out, b.Raw)
+	}
+	describe(out, b)
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+)
+
+func watchCommand() *cobra.Command {
+	return remoteCommand(&cobra.Command{
+		Use:   "watch BATCH",
+		Short: "Watch a batch until it ends",
+		Long: `Watch a batch until it ends: a bar on a terminal, a line every few seconds elsewhere, with --json the batch object
+after each change. An unreachable daemon is waited for.`,
+		Args: cobra.ExactArgs(1),
+	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+		b, err := c.Batch(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		var last string
+		each := newMeter(out).show
+		if r.json {
+			each = func(b client.Batch) {
+				if now := string(b.Raw); now != last {
+					last = now
+					printJSON(out, b.Raw) // an output that is gone ends the process by SIGPIPE
+				}
+			}
+		}
+		if b, err = watch(ctx, c, b, each); err != nil {
+			return err
+		}
+		if !r.json {
+			describe(out, b)
+		}
+		return ending(b)
+	})
+}
+
+const (
+	watchEvery    = 500 * time.Millisecond
+	watchPatience = 10 * time.Second // at most between two attempts to reach a daemon that is away
+)
+
+// watch calls each with the batch again and again, the last time when it has ended, and returns it.
+func watch(ctx context.Context, c *client.Client, b client.Batch, each func(client.Batch)) (client.Batch, error) {
+	id, pause := b.ID, watchEvery
+	for {
+		each(b)
+		if b.Ended() {
+			return b, nil
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return b, fmt.Errorf("watch batch %s: %w", id, ctx.Err())
+			case <-time.After(pause):
+			}
+			next, err := c.Batch(ctx, id)
+			if err == nil {
+				b, pause = next, watchEvery
+				break
+			}
+			if !client.Temporary(err) {
+				return b, err
+			}
+			pause = min(2*pause, watchPatience)
+		}
+	}
+}

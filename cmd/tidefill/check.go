@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+func checkCommand() *cobra.Command {
+	var c check
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Find the faults of batch files and configurations",
+		Long: `Find every fault of batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon.
+Of a configuration without faults, the result is printed: all keys with the values in effect.
+
+"-" is a batch file on standard input. Exit status 1 says that there are faults.`,
+		Example: `  tidefill check requests.jsonl
+  tidefill check tidefill.yaml --set scheduler.policy=edf`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.in, c.out = cmd.InOrStdin(), cmd.OutOrStdout()
+			faulty := 0
+			for _, name := range args {
+				sound, err := c.file(name)
+				if err != nil {
+					return err
+				}
+				if !sound {
+					faulty++
+				}
+			}
+			if faulty > 0 {
+				return exit{status: exitError}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&c.endpoint, "endpoint", "", "the `url` that every line must have (default: that of the first line)")
+	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object a batch file")
+	c.set.register(cmd)
+	return cmd
+}
+
+type check struct {
+	endpoint string
+	json     bool
+	set      settings
+	in       io.Reader
+	out      io.Writer
+}
+
+func (c *check) file(name string) (sound bool, err error) {
+	switch extension := strings.ToLower(filepath.Ext(name)); {
+	case name == "-":
+		return c.batch("standard input", c.in)
+	case extension == ".yaml" || extension == ".yml":
+		return c.configuration(name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return c.batch(name, f)
+}
+
+func (c *check) configuration(name string) (sound bool, err error) {
+	settings, err := c.set.parse()
+	if err != nil {
+		return false, err
+	}
+	cfg, err := config.Load(name, settings...)
+	if err != nil {
+		for _, fault := range config.Faults(err) {
+			fmt.Fprintln(c.out, fault)
+		}
+		return false, nil
+	}
+	effective, err := cfg.YAML()
+	if err != nil {
+		return false, err
+	}
+	_, err = fmt.Fprintf(c.out, "# %s is sound. In effect:\n%s", name, effective)
+	return true, err
+}
+
+// batch scans as the daemon does on upload and on creating a batch.
+func (c *check) batch(name string, in io.Reader) (sound bool, err error) {
+	var index bytes.Buffer
+	scanner := batchfile.NewScanner(&index, batchfile.Limits{})
+	if _, err := io.Copy(scanner, bufio.NewReaderSize(in, 1<<20)); err != nil {
+		return false, fmt.Errorf("read %s: %w", name, err)
+	}
+	summary, err := scanner.Finish()
+	if err != nil {
+		return false, fmt.Errorf("check %s: %w", name, err)
+	}
+	if len(summary.URLs) > 0 {
+		lines, err := batchfile.OpenIndex(bytes.NewReader(index.Bytes()), int64(index.Len()))
+		if err != nil {
+			return false, fmt.Errorf("check %s: %w", name, err)
+		}
+		endpoint := cmp.Or(c.endpoint, summary.URLs[0].URL)
+		mismatched, err := batchfile.MismatchedLines(lines, endpoint, lines.Len())
+		if err != nil {
+			return false, fmt.Errorf("check %s: %w", name, err)
+		}
+		summary.FaultCount += len(mismatched)
+		summary.Faults = append(summary.Faults, mismatched...)
+	}
+	if c.json {
+		return summary.FaultCount == 0, json.NewEncoder(c.out).Encode(struct {
+			File string `json:"file"`
+			batchfile.Summary
+		}{name, summary})
+	}
+	return summary.FaultCount == 0, c.print(name, summary)
+}
+
+func (c *check) print(name string, s batchfile.Summary) error {
+	w := bufio.NewWriter(c.out)
+	for _, fault := range s.Faults {
+		if fault.Line > 0 {
+			fmt.Fprintf(w, "%s:%d: %s (%s)\n", name, fault.Line, fault.Message, fault.Code)
+		} else {
+			fmt.Fprintf(w, "%s: %s (%s)\n", name, fault.Message, fault.Code)
+		}
+	}
+	if more := s.FaultCount - len(s.Faults); more > 0 {
+		fmt.Fprintf(w, "%s: %d more faults\n", name, more)
+	}
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, counted(s.Lines, "line"), bytesText(s.Bytes), counted(s.FaultCount, "fault"))
+	for _, m := range s.Models {
+		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"), counted(m.Lines, "line"))
+	}
+	for _, u := range s.URLs {
+		fmt.Fprintf(w, "  url %s: %s\n", u.URL, counted(u.Lines, "line"))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+)
+
+// File is a file as the API shows it.
+type File struct {
+	ID        string `json:"id"`
+	Bytes     int64  `json:"bytes"`
+	CreatedAt int64  `json:"created_at"`
+	ExpiresAt int64  `json:"expires_at"`
+	Filename  string `json:"filename"`
+	Purpose   string `json:"purpose"`
+}
+
+// Upload streams a batch input file of size bytes, -1 if the size isn't known.
+func (c *Client) Upload(ctx context.Context, name string, content io.Reader, size int64) (File, error) {
+	var frame bytes.Buffer
+	form := multipart.NewWriter(&frame)
+	if err := form.WriteField("purpose", "batch"); err != nil {
+		return File{}, err
+	}
+	if _, err := form.CreateFormFile("file", name); err != nil {
+		return File{}, err
+	}
+	head := bytes.Clone(frame.Bytes())
+	frame.Reset()
+	if err := form.Close(); err != nil {
+		return File{}, err
+	}
+	length := int64(-1)
+	if size >= 0 {
+		length = int64(len(head)) + size + int64(frame.Len())
+	}
+	var f File
+	err := c.ask(ctx, request{
+		method: http.MethodPost, path: "/v1/files", once: true,
+		body:   io.MultiReader(bytes.NewReader(head), content, &frame),
+		length: length, contentType: form.FormDataContentType(),
+	}, &f)
+	if err != nil {
+		return File{}, fmt.Errorf("upload %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// Content streams a file's bytes; the caller closes it.
+func (c *Client) Content(ctx context.Context, id string) (io.ReadCloser, error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/files/" + url.PathEscape(id) + "/content"})
+	if err != nil {
+		return nil, fmt.Errorf("download %s: %w", id, err)
+	}
+	return answer.Body, nil
+}
