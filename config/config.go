@@ -8,6 +8,10 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
 )
 
 // Config is everything that the daemon can be told.
@@ -21,9 +25,15 @@ type Config struct {
 	// Node names this daemon among those that share a store, and must stay the same over restarts. Empty: the host's name.
 	Node string `yaml:"node"`
 
-	Log      Log      `yaml:"log"`
-	Auth     Auth     `yaml:"auth"`
-	Shutdown Shutdown `yaml:"shutdown"`
+	Log  Log  `yaml:"log"`
+	Auth Auth `yaml:"auth"`
+	// API bounds what users may send and how long it is kept. Sizes are bytes.
+	API api.Config `yaml:"api"`
+	// Scheduler orders the batches.
+	Scheduler scheduler.Config `yaml:"scheduler"`
+	// FlowControl says how much batch work the runners may carry.
+	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
+	Shutdown    Shutdown           `yaml:"shutdown"`
 }
 
 // Log is how the daemon tells its story, on standard error.
@@ -37,8 +47,7 @@ type Log struct {
 // Auth is who may use the API. Keys also come from the environment variable TIDEFILL_API_KEYS, a comma list of key or
 // tenant=key.
 type Auth struct {
-	// KeysFile is a file of hashed keys with their tenants and roles. Empty: none.
-	KeysFile string `yaml:"keys_file"`
+	api.AuthConfig `yaml:",inline"`
 	// InsecureNoAuth serves anyone who reaches a non-loopback listen address when there are no keys at all.
 	InsecureNoAuth bool `yaml:"insecure_no_auth"`
 }
@@ -59,6 +68,9 @@ func Default() Config {
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
+		API:         api.DefaultConfig(),
+		Scheduler:   scheduler.DefaultConfig(),
+		FlowControl: flowcontrol.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
 }
@@ -90,7 +102,11 @@ func (c Config) Validate() error {
 	if c.Shutdown.Drain < 0 {
 		refuse("shutdown.drain is %s, less than nothing", c.Shutdown.Drain)
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults,
+		section("api", c.API.Validate()),
+		section("scheduler", c.Scheduler.Validate()),
+		section("flowcontrol", c.FlowControl.Validate()),
+	)...)
 }
 
 // section prefixes the faults of a section with its path.

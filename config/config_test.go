@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tidefill/tidefill/config"
 )
@@ -111,7 +112,7 @@ func TestYAMLReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, written)
 	}
-	if diff := cmp.Diff(cfg, again); diff != "" {
+	if diff := cmp.Diff(cfg, again, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("read back (-written +read):\n%s", diff)
 	}
 	for _, key := range config.Keys() {
@@ -173,7 +174,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("an effective configuration is refused: %v\n%s", err, written)
 		}
-		if diff := cmp.Diff(cfg, again); diff != "" {
+		if diff := cmp.Diff(cfg, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("read back (-written +read):\n%s", diff)
 		}
 	})

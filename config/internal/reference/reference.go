@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/tidefill/tidefill/config"
 )
@@ -34,12 +35,11 @@ ending in ` + "`_env`" + ` name the environment variable that holds one.
 
 // Page renders the page from the module's source below root.
 func Page(root string) ([]byte, error) {
-	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec)}
-	var page bytes.Buffer
-	page.WriteString(introduction)
-
-	section := "\x00"
-	for _, key := range config.Keys() {
+	keys := config.Keys()
+	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec), names: namesOf(keys)}
+	sections := []*section{{heading: "Top level"}}
+	byPath := map[string]*section{"": sections[0]}
+	for _, key := range keys {
 		doc, err := source.field(key.Struct, key.Field)
 		if err != nil {
 			return nil, err
@@ -50,25 +50,37 @@ func Page(root string) ([]byte, error) {
 					return nil, err
 				}
 			}
-			section = key.Path
-			fmt.Fprintf(&page, "\n## %s\n\n%s\n\n%s", heading(key), doc, tableHead)
+			s := &section{heading: heading(key), doc: doc}
+			sections = append(sections, s)
+			byPath[key.Path+suffix(key.Type)] = s
 			continue
 		}
-		parent := key.Path[:max(0, strings.LastIndex(key.Path, "."))]
-		if parent != section && !strings.HasPrefix(parent, section+"[]") && !strings.HasPrefix(parent, section+".<") {
-			if section = parent; section == "" {
-				fmt.Fprintf(&page, "\n## Top level\n\n%s", tableHead)
-			} else {
-				fmt.Fprintf(&page, "\n## %s, continued\n\n%s", section, tableHead)
-			}
-		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n",
-			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(doc, "|", "\\|"))
+		s := byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
+		s.rows = append(s.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
+			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(doc, "|", "\\|")))
+	}
+	page := bytes.NewBufferString(introduction)
+	for _, s := range sections {
+		s.write(page)
 	}
 	return page.Bytes(), nil
 }
 
-const tableHead = "| Key | Type | Default | Meaning |\n| --- | --- | --- | --- |\n"
+// section is a table of keys with what all of them are about.
+type section struct {
+	heading, doc string
+	rows         []string
+}
+
+func (s *section) write(page *bytes.Buffer) {
+	fmt.Fprintf(page, "\n## %s\n", s.heading)
+	if s.doc != "" {
+		fmt.Fprintf(page, "\n%s\n", s.doc)
+	}
+	if len(s.rows) > 0 {
+		fmt.Fprintf(page, "\n| Key | Type | Default | Meaning |\n| --- | --- | --- | --- |\n%s\n", strings.Join(s.rows, "\n"))
+	}
+}
 
 func isTable(t reflect.Type) bool { return config.IsSection(element(t)) }
 
@@ -88,6 +100,17 @@ func heading(key config.Key) string {
 		return key.Path + " (by name)"
 	}
 	return key.Path
+}
+
+// suffix is what the paths of keys inside a table have between its own path and theirs.
+func suffix(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "[]"
+	case reflect.Map:
+		return ".<name>"
+	}
+	return ""
 }
 
 func typeName(t reflect.Type) string {
@@ -127,6 +150,20 @@ func shownDefault(v reflect.Value) string {
 type source struct {
 	root     string
 	packages map[string]map[string]*ast.TypeSpec // by import path, by type name
+	names    *strings.Replacer
+}
+
+// namesOf turns the names that fields have in Go, in doc comments, into their keys. A name of one word could be that word.
+func namesOf(keys []config.Key) *strings.Replacer {
+	var pairs []string
+	for _, key := range keys {
+		name := "`" + key.Path[strings.LastIndex(key.Path, ".")+1:] + "`"
+		pairs = append(pairs, "Config."+key.Field, name)
+		if strings.IndexFunc(key.Field[1:], unicode.IsUpper) >= 0 && strings.ToUpper(key.Field) != key.Field {
+			pairs = append(pairs, key.Field, name)
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // link is a reference to a Go name in a doc comment, which means nothing to readers of the page but its last word.
@@ -154,7 +191,7 @@ func (s *source) field(t reflect.Type, name string) (string, error) {
 	for _, f := range fields.Fields.List {
 		for _, n := range f.Names {
 			if n.Name == name {
-				return withoutName(prose(f.Doc, f.Comment), name), nil
+				return s.names.Replace(withoutName(prose(f.Doc, f.Comment), name)), nil
 			}
 		}
 	}
