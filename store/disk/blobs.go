@@ -1,0 +1,203 @@
+package disk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// commitTries bounds how often a commit makes its directory again after a neighbour's deletion took it away.
+const commitTries = 10
+
+// Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the beginning of another one's path.
+type Blobs struct{ store *Store }
+
+var _ store.Blobs = (*Blobs)(nil)
+
+func (b *Blobs) root() string { return filepath.Join(b.store.dir, "blobs") }
+
+func (b *Blobs) path(key string) (string, error) {
+	rel, err := pathOf(key)
+	return filepath.Join(b.root(), rel), err
+}
+
+// Create implements [store.Blobs].
+func (b *Blobs) Create(ctx context.Context, key string) (store.BlobWriter, error) {
+	w, err := b.create(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("create blob %s: %w", key, err)
+	}
+	return w, nil
+}
+
+func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := b.path(key)
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := os.CreateTemp(b.store.tmp.path, "blob-")
+	if err != nil {
+		return nil, translate(err)
+	}
+	if err := reserved.Close(); err != nil {
+		return nil, err
+	}
+	f, err := b.store.opts.openFile(reserved.Name(), os.O_WRONLY)
+	if err != nil {
+		return nil, err
+	}
+	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(f, 64<<10)}, nil
+}
+
+type blobWriter struct {
+	key, path, tmp string
+	file           file
+	buf            *bufio.Writer // keeps its first error, so that a blob with a hole can't be committed
+	done           bool
+}
+
+func (w *blobWriter) Write(p []byte) (int, error) {
+	n, err := w.buf.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("write blob %s: %w", w.key, err)
+	}
+	return n, nil
+}
+
+func (w *blobWriter) Commit() error {
+	if w.done {
+		return fmt.Errorf("commit blob %s: %w", w.key, os.ErrClosed)
+	}
+	if err := w.commit(); err != nil {
+		return errors.Join(fmt.Errorf("commit blob %s: %w", w.key, err), w.Abort())
+	}
+	w.done = true
+	return nil
+}
+
+func (w *blobWriter) commit() error {
+	if err := w.buf.Flush(); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	if err := w.rename(); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(filepath.Dir(w.path)), w.file.Close())
+}
+
+func (w *blobWriter) rename() (err error) {
+	for range commitTries {
+		if err = makeDir(filepath.Dir(w.path)); err != nil {
+			return err
+		}
+		if err = os.Rename(w.tmp, w.path); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return translate(err)
+}
+
+func (w *blobWriter) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	_ = w.file.Close() // closed already when Commit failed late; its bytes are dropped anyway
+	if err := os.Remove(w.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("abort blob %s: %w", w.key, err)
+	}
+	return nil
+}
+
+// Open implements [store.Blobs].
+func (b *Blobs) Open(ctx context.Context, key string) (store.Blob, error) {
+	o, err := b.open(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("open blob %s: %w", key, err)
+	}
+	return o, nil
+}
+
+func (b *Blobs) open(ctx context.Context, key string) (*blob, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := b.path(key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, translate(err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &blob{f, info.Size()}, nil
+}
+
+type blob struct {
+	*os.File
+	size int64
+}
+
+func (b *blob) Size() int64 { return b.size }
+
+// Delete implements [store.Blobs].
+func (b *Blobs) Delete(ctx context.Context, key string) error {
+	path, err := b.path(key)
+	if err == nil {
+		err = b.remove(ctx, path, os.Remove)
+	}
+	if err != nil {
+		return fmt.Errorf("delete blob %s: %w", key, err)
+	}
+	return nil
+}
+
+// DeletePrefix implements [store.Blobs].
+func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
+	path, err := b.path(prefix)
+	if err == nil {
+		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
+			return nil // a blob of just this name, which doesn't start with prefix + "/"
+		}
+		err = b.remove(ctx, path, os.RemoveAll)
+	}
+	if err != nil {
+		return fmt.Errorf("delete blobs below %s: %w", prefix, err)
+	}
+	return nil
+}
+
+// remove also removes the directories that become empty.
+func (b *Blobs) remove(ctx context.Context, path string, remove func(string) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir := filepath.Dir(path); dir != b.root(); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil {
+			break // not empty
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// file is what journals and blobs need of an open file. It is the seam at which tests make the medium fail.
+type file interface {
+	io.ReaderAt
+	io.Writer
+	io.Closer
+	// Sync makes the bytes durable, and the size.
+	Sync() error
+	Size() (int64, error)
+}
+
+// openFile opens a real file.
+func openFile(path string, flag int) (file, error) {
+	f, err := os.OpenFile(path, flag, 0o640)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return osFile{f}, nil
+}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	return n, translate(err)
+}
+
+func (f osFile) Sync() error { return translate(datasync(f.File)) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// translate turns the system's words for a full medium and a missing file into the contracts'.
+func translate(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return err
+}
+
+// makeDir creates the directory and what is missing above it, durably.
+func makeDir(path string) error {
+	err := os.Mkdir(path, 0o750)
+	switch {
+	case err == nil:
+		return syncDir(filepath.Dir(path))
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		if err := makeDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		return makeDir(path)
+	}
+	return translate(err)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return translate(err)
+	}
+	return errors.Join(translate(d.Sync()), d.Close())
+}

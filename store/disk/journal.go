@@ -1,0 +1,352 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+var errJournalClosed = errors.New("journal is closed")
+
+// errTorn says that another process wrote into the middle of our frames; they are written again.
+var errTorn = errors.New("append was torn by another writer")
+
+// journal implements [store.Journal].
+type journal struct {
+	id        store.ChunkID
+	epoch     int64
+	commits   *committer
+	committed func(store.Commit)
+	forget    func() // takes the journal out of the list of open ones
+
+	mu       sync.Mutex
+	active   pending
+	final    error // why there will be no more commits; nil while there are
+	queued   bool  // the committer has the journal on a list, or at work
+	appended int64 // records since Open
+	durable  int64
+	waiting  []flush
+
+	// What follows belongs to the holder of io, which is taken before mu.
+	io       sync.Mutex
+	file     file
+	size     int64 // of the file, as far as this journal knows
+	writing  pending
+	reported string // the refusal that was told last; empty after a success
+	told     bool   // that the journal was fenced
+	closed   bool
+}
+
+var _ store.Journal = (*journal)(nil)
+
+// pending are encoded frames and what they amount to.
+type pending struct {
+	frames []byte
+	sum    store.Commit
+}
+
+func (p *pending) add(epoch int64, r *store.Record) {
+	p.frames = appendFrame(p.frames, recordFrame, epoch, r)
+	p.sum.Records++
+	if r.Failed {
+		p.sum.Failed++
+	} else {
+		p.sum.Completed++
+	}
+	p.sum.Usage.Add(r.Usage)
+}
+
+// flush waits for the first target records.
+type flush struct {
+	target int64
+	done   chan error
+}
+
+// Append implements [store.Journal].
+func (j *journal) Append(r store.Record) error {
+	if len(r.Result) > maxResult {
+		return j.wrap("append to", errTooLarge)
+	}
+	j.mu.Lock()
+	if j.final != nil {
+		defer j.mu.Unlock()
+		return j.wrap("append to", j.final)
+	}
+	if j.active.frames == nil {
+		j.active.frames = j.commits.borrow()
+	}
+	before := len(j.active.frames)
+	j.active.add(j.epoch, &r)
+	grown := len(j.active.frames) - before
+	j.appended++
+	j.enqueue()
+	j.mu.Unlock()
+	j.commits.count(grown)
+	return nil
+}
+
+// enqueue asks for a commit; the caller holds mu.
+func (j *journal) enqueue() {
+	if !j.queued {
+		j.queued = true
+		j.commits.add(j)
+	}
+}
+
+// Flush implements [store.Journal].
+func (j *journal) Flush(ctx context.Context) error {
+	if err := j.flush(ctx); err != nil {
+		return j.wrap("flush", err)
+	}
+	return nil
+}
+
+func (j *journal) flush(ctx context.Context) error {
+	j.mu.Lock()
+	if j.durable == j.appended || j.final != nil {
+		defer j.mu.Unlock()
+		return j.final
+	}
+	f := flush{target: j.appended, done: make(chan error, 1)}
+	j.waiting = append(j.waiting, f)
+	j.enqueue()
+	j.mu.Unlock()
+
+	j.commits.force()
+	select {
+	case err := <-f.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close implements [store.Journal].
+func (j *journal) Close() error {
+	err := j.flush(context.Background())
+	j.forget()
+	j.io.Lock()
+	defer j.io.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	j.end(errJournalClosed)
+	err = errors.Join(err, j.file.Close())
+	if err != nil {
+		return j.wrap("close", err)
+	}
+	return nil
+}
+
+// fence ends the journal because a newer claim opened the chunk; its owner is told by the next round.
+func (j *journal) fence() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.final == nil {
+		j.final = store.ErrFenced
+		j.enqueue()
+	}
+}
+
+// commit writes what was appended and makes it durable. It reports whether the medium refused, so that it has to be tried again.
+func (j *journal) commit() (refused bool) {
+	j.io.Lock()
+	defer j.io.Unlock()
+	if j.closed {
+		return false
+	}
+	target, err := j.collect()
+	if err == nil && len(j.writing.frames) > 0 {
+		err = j.write()
+	}
+	switch {
+	case err == nil:
+		j.reported = ""
+		if sum := j.writing.sum; sum.Records > 0 {
+			j.drop()
+			j.succeed(target)
+			j.committed(sum)
+		}
+		return j.proceed()
+	case errors.Is(err, store.ErrFenced):
+		j.end(store.ErrFenced)
+		j.tellFenced()
+		return false
+	default:
+		if reason := err.Error(); reason != j.reported {
+			j.reported = reason
+			j.committed(store.Commit{Err: err})
+		}
+		j.refuse(err)
+		return true
+	}
+}
+
+// collect adds what was appended to what still has to be written, and returns the count of records up to there.
+func (j *journal) collect() (target int64, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.writing.frames) == 0 {
+		j.writing, j.active = j.active, pending{}
+	} else {
+		j.writing.frames = append(j.writing.frames, j.active.frames...)
+		j.writing.sum.Records += j.active.sum.Records
+		j.writing.sum.Completed += j.active.sum.Completed
+		j.writing.sum.Failed += j.active.sum.Failed
+		j.writing.sum.Usage.Add(j.active.sum.Usage)
+		j.active = pending{frames: j.active.frames[:0]}
+	}
+	return j.appended, j.final
+}
+
+// write brings j.writing onto the medium. On an error it has cut off what is durable nevertheless.
+func (j *journal) write() error {
+	n, err := j.file.Write(j.writing.frames)
+	if n > 0 {
+		// Also after a short write: its whole frames count if they are durable, and needn't be written again.
+		if syncErr := j.file.Sync(); syncErr != nil {
+			j.size += int64(n)
+			return errors.Join(err, syncErr)
+		}
+	}
+	whole, frames := wholeFrames(j.writing.frames[:n])
+	if checkErr := j.check(int64(n), frames); checkErr != nil {
+		return errors.Join(err, checkErr)
+	}
+	j.writing.frames = j.writing.frames[:copy(j.writing.frames, j.writing.frames[whole:])]
+	if err == nil && len(j.writing.frames) > 0 {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// check makes sure that the n bytes just written, which hold that many whole frames, stand where no newer claim has fenced
+// them off. Only when the file has grown by more than that it has to look.
+func (j *journal) check(n int64, frames int) error {
+	size, err := j.file.Size()
+	if err != nil {
+		return err
+	}
+	if size == j.size+n {
+		j.size = size
+		return nil
+	}
+	s := newScanner(j.file, j.size, size)
+	ours, fenced := 0, false
+	for s.next() {
+		if s.frame.epoch > j.epoch {
+			fenced = true
+			break
+		}
+		if s.frame.kind == recordFrame && s.frame.epoch == j.epoch {
+			ours++
+		}
+	}
+	if s.err != nil {
+		return s.err
+	}
+	j.size = s.frameEnd // a frame that another process is still writing is looked at again
+	switch {
+	case ours >= frames && fenced:
+		j.fence() // but what was written came first
+		return nil
+	case fenced:
+		return store.ErrFenced
+	case ours < frames:
+		return errTorn
+	}
+	return nil
+}
+
+// wholeFrames returns the size and number of the whole frames at the start of b, which the journal encoded itself.
+func wholeFrames(b []byte) (size, frames int) {
+	for len(b)-size >= prefixSize {
+		n, ok := frameSize(b[size:])
+		if !ok || n > int64(len(b)-size) {
+			break
+		}
+		size += int(n)
+		frames++
+	}
+	return size, frames
+}
+
+// drop gives the written frames' buffer back.
+func (j *journal) drop() {
+	j.commits.giveBack(j.writing.frames)
+	j.writing = pending{}
+}
+
+// succeed answers those who wait for records that are durable now.
+func (j *journal) succeed(target int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.durable = target
+	j.answer(func(f flush) (error, bool) { return nil, f.target <= target })
+}
+
+// refuse answers all who wait.
+func (j *journal) refuse(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answer(func(flush) (error, bool) { return err, true })
+}
+
+// proceed queues the journal again if it has got more records meanwhile.
+func (j *journal) proceed() (refused bool) {
+	j.mu.Lock()
+	fenced := j.final != nil
+	j.queued = false
+	if !fenced && len(j.active.frames) > 0 {
+		j.enqueue()
+		if len(j.waiting) > 0 {
+			j.commits.force()
+		}
+	}
+	j.mu.Unlock()
+	if fenced {
+		j.end(store.ErrFenced)
+		j.tellFenced()
+	}
+	return false
+}
+
+// end drops what isn't durable and lets nothing more in.
+func (j *journal) end(reason error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.final = reason
+	j.queued = false
+	j.active, j.writing = pending{}, pending{}
+	j.answer(func(flush) (error, bool) { return reason, true })
+}
+
+func (j *journal) tellFenced() {
+	if !j.told {
+		j.told = true
+		j.committed(store.Commit{Err: j.wrap("commit", store.ErrFenced)})
+	}
+}
+
+// answer sends the verdict to those who have got one, and keeps the others waiting. The caller holds mu.
+func (j *journal) answer(verdict func(flush) (error, bool)) {
+	kept := j.waiting[:0]
+	for _, f := range j.waiting {
+		if err, ok := verdict(f); ok {
+			f.done <- err
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	clear(j.waiting[len(kept):])
+	j.waiting = kept
+}
+
+func (j *journal) wrap(operation string, err error) error {
+	return fmt.Errorf("%s journal %d of batch %s: %w", operation, j.id.Index, j.id.Batch, err)
+}
