@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/vm"
@@ -32,7 +33,16 @@ type Variables struct {
 	HasStartBy  bool    `expr:"has_start_by"`
 }
 
-// functions are the builtins an expression may call: those that need no clock and whose cost does not grow with the data.
+// trial is a job that has everything.
+var trial = Job{
+	ID: "trial", Tenant: "tenant", Model: "model", Priority: 1, Window: 24 * time.Hour,
+	Created: time.Unix(1_700_000_000, 0), StartBy: time.Unix(1_700_043_200, 0), Deadline: time.Unix(1_700_086_400, 0),
+	Lines: 1000, Work: 1e6, Rate: 500,
+}
+
+var errNaN = errors.New("the result is not a number (NaN), as of 0/0 or Inf-Inf")
+
+// functions are the builtins an expression may call: none of them asks the clock.
 var functions = []string{"abs", "ceil", "floor", "round", "int", "float", "min", "max", "len", "lower", "upper", "hasPrefix", "hasSuffix"}
 
 // expression ranks by an expression of the operator's, compiled and type-checked when it is built.
@@ -45,9 +55,9 @@ type expression struct {
 
 func newExpression(source string, assumedRate float64) (*expression, error) {
 	if strings.TrimSpace(source) == "" {
-		return nil, errors.New("expression: is empty; the expression policy needs one, such as deadline_s - 3600 * priority")
+		return nil, errors.New("expression is empty; the expression policy needs one, such as deadline_s - 3600 * priority")
 	}
-	options := []expr.Option{expr.Env(Variables{}), expr.AsFloat64(), expr.WarnOnAny(), expr.DisableAllBuiltins()}
+	options := []expr.Option{expr.Env(Variables{}), expr.AsFloat64(), expr.DisableAllBuiltins()}
 	for _, name := range functions {
 		options = append(options, expr.EnableBuiltin(name))
 	}
@@ -55,7 +65,13 @@ func newExpression(source string, assumedRate float64) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile expression into a number: %w", err)
 	}
-	return &expression{program: program, assumedRate: assumedRate}, nil
+	e := &expression{program: program, assumedRate: assumedRate}
+	for _, j := range []Job{trial, {}} { // what types alone can't tell, such as a list's element
+		if e.Rank(j); e.fault != nil && !errors.Is(e.fault, errNaN) {
+			return nil, fmt.Errorf("try expression: %w", e.fault)
+		}
+	}
+	return e, nil
 }
 
 func (*expression) Name() string { return "expression" }
@@ -63,13 +79,13 @@ func (*expression) Name() string { return "expression" }
 func (e *expression) Rank(j Job) float64 {
 	value, err := e.machine.Run(e.program, e.variables(j))
 	if err != nil {
-		e.fault = fmt.Errorf("expression: %w", err)
+		e.fault = fmt.Errorf("run expression: %w", err)
 		return math.NaN()
 	}
 	rank := value.(float64) // AsFloat64 makes it one
 	e.fault = nil
 	if math.IsNaN(rank) {
-		e.fault = errors.New("expression: the result is not a number (NaN), as of 0/0 or Inf-Inf")
+		e.fault = errNaN
 	}
 	return rank
 }

@@ -98,16 +98,10 @@ func (q *Queue) Park(id string) {
 
 // Unpark offers a parked job again.
 func (q *Queue) Unpark(id string) {
-	e := q.jobs[id]
-	if e == nil || !e.parked {
-		return
+	if e := q.jobs[id]; e != nil && e.parked {
+		e.parked = false
+		q.offer(e) // if its class has ended meanwhile, the next advance moves it
 	}
-	e.parked = false
-	if class, changes := e.lane.classify(e.job, q.now); class != e.class {
-		e.lane.dismiss(e)
-		e.lane.enlist(e, class, changes)
-	}
-	q.offer(e)
 }
 
 // Remove forgets a job.
