@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -51,6 +53,11 @@ type Config struct {
 	// MaxQueueDepth is the number of waiting requests at which further ones get
 	// 503 queue_full. Default 512.
 	MaxQueueDepth int
+
+	// TenantRates bounds requests per minute by X-Tenant-ID; "default" is for
+	// tenants without a bound of their own and for requests without a tenant.
+	// Beyond it: 429. Default: no bounds.
+	TenantRates map[string]int
 
 	// Output draws how long answers are when the request's own limit does not end
 	// them earlier, in tokens. Default: median 200, sigma 0.7, at most 4,096.
@@ -132,6 +139,9 @@ func (c Config) Validate() error {
 	check(c.Speedup > 0, "speedup is %v, want above 0", c.Speedup)
 	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2", c.MaxModelLen)
 	check(c.MaxQueueDepth >= 1, "max_queue_depth is %d, want at least 1", c.MaxQueueDepth)
+	for _, tenant := range slices.Sorted(maps.Keys(c.TenantRates)) {
+		check(c.TenantRates[tenant] >= 1, "tenant_rates[%s] is %d, want at least 1", tenant, c.TenantRates[tenant])
+	}
 	if err := c.Output.validate(); err != nil {
 		check(false, "output: %w", err)
 	}

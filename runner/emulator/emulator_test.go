@@ -36,9 +36,7 @@ func start(t testing.TB, edit ...func(*Config)) (*Server, string) {
 		web.CloseClientConnections()
 		web.Close()
 	})
-	for s.plant != nil && !s.serving() {
-		http.Get(web.URL + "/health")
-	}
+	until(t, s.serving)
 	return s, web.URL
 }
 

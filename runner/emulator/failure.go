@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -64,16 +63,21 @@ func queueFull(depth, limit int, meanWaitMs float64) *failure {
 	return f
 }
 
+func rateLimited(tenant string, limit int, now, reset time.Time) *failure {
+	remaining, resetAt := 0, reset.Unix()
+	f := shed(http.StatusTooManyRequests, runner.CodeRateLimited,
+		fmt.Sprintf("Tenant %s exceeded %d req/min", tenant, limit), reset.Sub(now))
+	f.body.Type = "rate_limit_error"
+	f.body.Limit, f.body.Remaining, f.body.ResetAt = &limit, &remaining, &resetAt
+	return f
+}
+
 func notServing() *failure {
 	return shed(http.StatusServiceUnavailable, "not_serving", "The runner is starting up or shutting down.", time.Second)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // only types of our own are written
-	}
-	write(w, status, b)
+	write(w, status, mustJSON(v))
 }
 
 func write(w http.ResponseWriter, status int, body []byte) bool {

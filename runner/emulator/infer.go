@@ -94,6 +94,9 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 		w = &cutWriter{ResponseWriter: w}
 	}
 	if f == nil {
+		f = s.tenants.admit(r.Header.Get(runner.HeaderTenant), time.Now())
+	}
+	if f == nil {
 		j, f = s.parse(raw, r.Header, to)
 	}
 	if f != nil {

@@ -89,12 +89,9 @@ func (p *prompt) add(content json.RawMessage) error {
 	case 0, 'n':
 		return nil
 	case '"':
-		var s string
-		if err := json.Unmarshal(content, &s); err != nil {
-			return errContent
-		}
+		s, err := unquote(content)
 		p.data = append(p.data, s...)
-		return nil
+		return err
 	}
 	var parts []part
 	if json.Unmarshal(content, &parts) != nil {
@@ -116,11 +113,11 @@ var errInput = errors.New("must be a string, an array of strings, an array of to
 func inputs(raw json.RawMessage) ([]prompt, error) {
 	switch first(raw) {
 	case '"':
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
+		s, err := unquote(raw)
+		if err != nil {
 			return nil, errInput
 		}
-		return []prompt{text(s)}, nil
+		return []prompt{{data: s}}, nil
 	case '[':
 	default:
 		return nil, errInput
@@ -159,6 +156,20 @@ func inputs(raw json.RawMessage) ([]prompt, error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// unquote is the text of a valid JSON string. Most have no escapes and need no
+// second look.
+func unquote(raw json.RawMessage) ([]byte, error) {
+	raw = bytes.TrimSpace(raw)
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1], nil
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, errContent
+	}
+	return []byte(s), nil
 }
 
 // first is the first byte of a JSON value, 0 if there is none.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/http"
 
@@ -112,11 +111,9 @@ func (s *Server) parse(raw []byte, header http.Header, r route) (*job, *failure)
 		seed := mix(hash(fnvOffset^s.config.Seed, p.data))
 		for range choices {
 			q := sequence{prompt: p, tokens: p.tokens(), seed: seed, output: 1, finish: finishStop}
-			room := math.MaxInt32
-			if limit := s.contextLength(); limit > 0 {
-				if room = limit - q.tokens; room < 1 {
-					return nil, tooLong(q.tokens, limit)
-				}
+			room := s.contextLength() - q.tokens
+			if room < 1 {
+				return nil, tooLong(q.tokens, s.contextLength())
 			}
 			if generates {
 				q.draw(j, s.config.Output, room)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type Server struct {
 	metrics *metrics
 	ledger  *ledger
 	ill     *misfortune
+	tenants *tenants
 	plant   *plant // nil for Instant
 	instant instantCounts
 	started time.Time
@@ -52,11 +54,11 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, log: c.Logger.With("component", "emulator"), models: map[string][]byte{},
 		mux: http.NewServeMux(), metrics: newMetrics(c.Models[0]), ledger: newLedger(c.Record),
-		started: time.Now(),
+		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
 	s.ill = newMisfortune(c.Faults, c.Seed, s.started)
 	for _, m := range c.Models {
-		s.models[m], _ = json.Marshal(m)
+		s.models[m] = mustJSON(m)
 	}
 	if c.Profile != Instant {
 		e, err := c.engine()
@@ -105,8 +107,7 @@ func (s *Server) routes() {
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	admin := len(r.URL.Path) >= 7 && r.URL.Path[:7] == "/admin/"
-	if !admin && s.ill.down(time.Now()) {
+	if !strings.HasPrefix(r.URL.Path, "/admin/") && s.ill.down(time.Now()) {
 		hangUp(w)
 	}
 	s.mux.ServeHTTP(w, r)
@@ -130,6 +131,10 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
+// instantBlocks is the KV capacity claimed where there is no engine: more than
+// anyone fills.
+const instantBlocks = 1 << 20
+
 // instantCounts is what an engine counts, when there is none.
 type instantCounts struct {
 	prompt, generated, finished atomic.Uint64
@@ -140,7 +145,7 @@ func (s *Server) snapshot() engine.Snapshot {
 		snapshot, _ := s.plant.read()
 		return snapshot
 	}
-	return engine.Snapshot{KVBlocks: 1, Counters: engine.Counters{
+	return engine.Snapshot{KVBlocks: instantBlocks, Counters: engine.Counters{
 		PromptTokens: s.instant.prompt.Load(), GeneratedTokens: s.instant.generated.Load(), Finished: s.instant.finished.Load(),
 	}}
 }
@@ -160,19 +165,22 @@ type model struct {
 	Object      string `json:"object"`
 	Created     int64  `json:"created"`
 	OwnedBy     string `json:"owned_by"`
-	MaxModelLen int    `json:"max_model_len,omitempty"`
+	MaxModelLen int    `json:"max_model_len"`
 }
 
 func (s *Server) model(id string) model {
 	return model{ID: id, Object: "model", Created: s.started.Unix(), OwnedBy: "tidefill", MaxModelLen: s.contextLength()}
 }
 
-// contextLength is in tokens, 0 if unlimited.
+// contextLength is in tokens.
 func (s *Server) contextLength() int {
-	if s.plant != nil {
+	switch {
+	case s.plant != nil:
 		return s.plant.engine.MaxModelLen()
+	case s.config.MaxModelLen > 0:
+		return s.config.MaxModelLen
 	}
-	return s.config.MaxModelLen
+	return instantBlocks * engine.BlockSize
 }
 
 // served lists the models that are not refused.
@@ -253,7 +261,7 @@ func (s *Server) readCapabilities(now time.Time) []byte {
 		}
 		s.busyBefore = snapshot.Busy
 	}
-	s.capabilities, _ = json.Marshal(c)
+	s.capabilities = mustJSON(c)
 	s.capabilitiesAt = now
 	return s.capabilities
 }

@@ -1,0 +1,170 @@
+package emulator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func read(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// try posts without expecting an answer.
+func try(t *testing.T, ctx context.Context, url, body string) (int, string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+func TestFaults(t *testing.T) {
+	s, url := start(t, instant)
+	url += "/v1/chat/completions"
+
+	s.SetFaults(Faults{TooManyRequests: 1, RetryAfter: Duration(1500 * time.Millisecond)})
+	if resp, _ := post(t, url, hello); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "2" {
+		t.Errorf("429: %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+	s.SetFaults(Faults{Unavailable: 1})
+	if resp, _ := post(t, url, hello); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "" {
+		t.Errorf("503: %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+	s.SetFaults(Faults{ServerError: 1})
+	if resp, body := post(t, url, hello); resp.StatusCode != 500 || !strings.Contains(body, `"error":{`) {
+		t.Errorf("500: %d %s", resp.StatusCode, body)
+	}
+	s.SetFaults(Faults{Garbage: 1})
+	if resp, body := post(t, url, hello); resp.StatusCode != 200 || json.Valid([]byte(body)) {
+		t.Errorf("garbage: %d %s", resp.StatusCode, body)
+	}
+	s.SetFaults(Faults{Reset: 1})
+	if _, _, err := try(t, t.Context(), url, hello); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+		t.Errorf("reset: %v", err)
+	}
+	s.SetFaults(Faults{Hang: 1, HangFor: Duration(time.Millisecond)})
+	if _, _, err := try(t, t.Context(), url, hello); err == nil {
+		t.Error("hang: answered")
+	}
+	s.SetFaults(Faults{Hang: 1})
+	brief, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := try(t, brief, url, hello); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("hang: %v", err)
+	}
+	s.SetFaults(Faults{Cut: 1})
+	for _, body := range []string{hello, hello[:len(hello)-1] + `,"stream":true,"min_tokens":20}`} {
+		status, part, err := try(t, t.Context(), url, body)
+		if status != 200 || err == nil || part == "" || strings.Contains(part, "[DONE]") {
+			t.Errorf("cut: %d %v %q", status, err, part)
+		}
+	}
+	s.SetFaults(Faults{Latency: Duration(30 * time.Millisecond)})
+	before := time.Now()
+	if resp, _ := post(t, url, hello); resp.StatusCode != 200 || time.Since(before) < 30*time.Millisecond {
+		t.Errorf("latency: %d after %v", resp.StatusCode, time.Since(before))
+	}
+}
+
+func TestFaultsOverHTTP(t *testing.T) {
+	s, url := start(t, instant)
+	for _, body := range []string{`{"reset":2}`, `{"typo":1}`, `{"latency":"fast"}`, `[]`, `{"reset":0.6,"hang":0.6}`} {
+		if resp, answer := post(t, url+"/admin/faults", body); resp.StatusCode != 400 {
+			t.Errorf("%s accepted: %s", body, answer)
+		}
+	}
+	post(t, url+"/admin/faults", `{"down":"1h"}`)
+	if _, _, err := try(t, t.Context(), url+"/v1/chat/completions", hello); err == nil {
+		t.Error("down, but answered")
+	}
+	if _, err := http.Get(url + "/metrics"); err == nil {
+		t.Error("down, but told metrics")
+	}
+	if _, body := get(t, url+"/admin/faults"); body != `{"down":"1h0m0s"}` {
+		t.Errorf("in force: %s", body)
+	}
+	post(t, url+"/admin/faults", `{}`)
+	if resp, body := post(t, url+"/v1/chat/completions", hello); resp.StatusCode != 200 || s.ill.inForce().Down != 0 {
+		t.Errorf("healed: %s", body)
+	}
+}
+
+func TestFateFollowsSeedAndProbability(t *testing.T) {
+	faults := Faults{TooManyRequests: 0.1, ServerError: 0.2, Cut: 0.3}
+	draw := func(seed uint64) (fates [cut + 1]int, log string) {
+		m := newMisfortune(faults, seed, time.Time{})
+		for range 10_000 {
+			f, _ := m.request()
+			fates[f]++
+			log += string(rune('0' + f))
+		}
+		return fates, log
+	}
+	fates, log := draw(1)
+	for f, want := range map[fate]int{served: 4000, tooManyRequests: 1000, unavailable: 0, serverError: 2000, cut: 3000} {
+		if got := fates[f]; got < want-200 || got > want+200 {
+			t.Errorf("fate %d: %d times of 10,000, want about %d", f, got, want)
+		}
+	}
+	if _, again := draw(1); again != log {
+		t.Error("same seed, other fates")
+	}
+	if _, other := draw(2); other == log {
+		t.Error("other seed, same fates")
+	}
+}
+
+func TestLedger(t *testing.T) {
+	s, url := start(t, instant, func(c *Config) { c.Record = true })
+	chatURL := url + "/v1/chat/completions"
+	post(t, chatURL, hello)
+	post(t, chatURL, hello)
+	post(t, chatURL, `{"model":"m"}`)
+	s.SetFaults(Faults{Unavailable: 1})
+	post(t, chatURL, hello)
+	s.SetFaults(Faults{Cut: 1})
+	try(t, t.Context(), chatURL, hello+" ")
+	s.SetFaults(Faults{})
+
+	// A handler may close its entry a moment after the client has its answer.
+	var got Ledger
+	for got.Received == 0 || got.InFlight > 0 {
+		_, body := get(t, url+"/admin/requests?bodies=true")
+		got = decode[Ledger](t, body)
+	}
+	bodies := got.Bodies
+	got.Bodies = nil
+	want := Ledger{Received: 5, Completed: 2, Shed: 1, Failed: 2, Distinct: 3, Repeated: 1, CompletedTwice: 1, MostReceived: 3, DistinctComplete: 1}
+	if len(bodies) != 3 || got.Received != want.Received || got.Completed != want.Completed || got.Shed != want.Shed || got.Failed != want.Failed ||
+		got.Distinct != want.Distinct || got.Repeated != want.Repeated || got.CompletedTwice != want.CompletedTwice ||
+		got.MostReceived != want.MostReceived || got.DistinctComplete != want.DistinctComplete {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "DELETE", url+"/admin/requests", nil)
+	if resp, err := http.DefaultClient.Do(r); err != nil || resp.StatusCode != 204 {
+		t.Errorf("delete: %v %v", resp, err)
+	}
+	if got := s.Requests(); got.Received != 0 || len(got.Bodies) != 0 {
+		t.Errorf("not forgotten: %+v", got)
+	}
+}
