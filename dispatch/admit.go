@@ -1,0 +1,156 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same outcome.
+func (s *session) admit(ctx context.Context, b store.Batch) error {
+	if err := s.layOut(ctx, &b); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return s.inputGone(ctx, b, err)
+		}
+		return err
+	}
+	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
+		if b.State != store.Validating {
+			return errSettled
+		}
+		b.State, b.InProgressAt = store.InProgress, time.Now()
+		return nil
+	})
+	if err != nil && !errors.Is(err, errSettled) {
+		return fmt.Errorf("start batch %s: %w", b.ID, err)
+	}
+	s.keep.add(b.ID)
+	return nil
+}
+
+// inputGone fails a batch whose input was deleted before it could be looked at.
+func (s *session) inputGone(ctx context.Context, b store.Batch, cause error) error {
+	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
+		if b.State != store.Validating {
+			return errSettled
+		}
+		b.State, b.FailedAt = store.Failed, time.Now()
+		b.Errors = []batchfile.Fault{{Code: "invalid_input_file", Message: "the input file was deleted before the batch started", Param: "input_file_id"}}
+		return nil
+	})
+	if errors.Is(err, errSettled) {
+		return nil
+	}
+	if err == nil {
+		s.log.WarnContext(ctx, "the input of a batch is gone", "batch_id", b.ID, "error", cause)
+	}
+	return err
+}
+
+// layOut decides the order of a batch's lines and cuts it into chunks.
+func (s *session) layOut(ctx context.Context, b *store.Batch) error {
+	src, err := openSource(ctx, s.deps.Blobs, b)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	src.order.close()
+	src.order = order{} // what a layout that was cut short may have left is made anew
+	numbers, err := s.orderLines(src, b)
+	if err != nil {
+		return err
+	}
+	if numbers != nil {
+		if err := writeOrder(ctx, s.deps.Blobs, b.ID, numbers); err != nil {
+			return fmt.Errorf("write order of batch %s: %w", b.ID, err)
+		}
+		if src.order, err = openOrder(ctx, s.deps.Blobs, b.ID); err != nil {
+			return err
+		}
+	}
+	chunks, err := cut(src, b, s.cfg.ChunkLines, s.cfg.ChunkBytes)
+	if err != nil {
+		return err
+	}
+	if err := s.deps.Metadata.AddChunks(ctx, b.ID, chunks); err != nil {
+		return fmt.Errorf("lay out batch %s: %w", b.ID, err)
+	}
+	return nil
+}
+
+// orderLines returns the line number of every position; nil if lines are taken as they come.
+func (s *session) orderLines(src *source, b *store.Batch) ([]uint32, error) {
+	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
+		return nil, nil
+	}
+	models := map[string]uint16{}
+	for i, m := range b.Models {
+		models[m.Model] = uint16(i)
+	}
+	keys := make([]scheduler.LineKey, 0, b.Counts.Total)
+	err := src.each(func(l *sourceLine) error {
+		keys = append(keys, scheduler.LineKey{Model: models[l.model()], Prefix: l.PrefixHash})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	numbers := scheduler.OrderLines(keys, b.Options.Canary, scheduler.GroupBy(b.Options.GroupBy))
+	if asTheyCome(numbers) {
+		return nil, nil
+	}
+	return numbers, nil
+}
+
+// each calls fn for every line in order of position.
+func (src *source) each(fn func(l *sourceLine) error) error {
+	const window = 512
+	total := 0
+	for _, in := range src.inputs {
+		total += in.Lines
+	}
+	for first := 0; first < total; first += window {
+		lines, err := src.at(first, min(window, total-first))
+		if err != nil {
+			return err
+		}
+		for i := range lines {
+			if err := fn(&lines[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cut makes chunks of lines of one model that stand together, no larger than allowed, with canaries in chunks of their own.
+func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
+	var chunks []store.Chunk
+	var current store.Chunk
+	var bytes int64
+	position := 0
+	end := func() {
+		if current.Count > 0 {
+			current.ChunkID = store.ChunkID{Batch: b.ID, Index: len(chunks)}
+			chunks = append(chunks, current)
+		}
+	}
+	err := src.each(func(l *sourceLine) error {
+		size := int64(l.Length)
+		if current.Count == 0 || current.Count == maxLines || bytes+size > maxBytes || l.model() != current.Model || position == b.Options.Canary {
+			end()
+			current, bytes = store.Chunk{Model: l.model(), First: position}, 0
+		}
+		current.Count++
+		bytes += size
+		position++
+		return nil
+	})
+	end()
+	return chunks, err
+}

@@ -1,0 +1,175 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// committed learns from the journal that results of a chunk are durable, or why they aren't yet. It runs on the journal's
+// committer and must not wait for it.
+func (s *session) committed(c *chunk, commit store.Commit) {
+	if commit.Err != nil {
+		if isFenced(commit.Err) {
+			s.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
+			return
+		}
+		s.blocked(c, commit.Err)
+		return
+	}
+	s.unblocked(c)
+	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage}
+	r := c.run
+	r.mu.Lock()
+	c.tally, r.live = plus(c.tally, now), plus(r.live, now)
+	c.pending -= commit.Records
+	r.speed.add(commit.Records)
+	whole := c.pending == 0 && !c.leaving
+	if whole {
+		c.leaving = true
+	}
+	stop, why := r.overLimit()
+	r.mu.Unlock()
+	s.metrics.committed(commit)
+	if whole {
+		s.background.Go(func() { s.finishUntilDone(c) })
+	}
+	if stop != "" {
+		s.background.Go(func() { s.stopLogged(r.id, stop, why) })
+	}
+}
+
+// finishUntilDone says that a chunk is done, and goes on saying so while the store does not listen.
+func (s *session) finishUntilDone(c *chunk) {
+	for {
+		err := s.finishChunk(s.work, c)
+		switch {
+		case err == nil:
+			return
+		case isFenced(err):
+			s.lose(err)
+			return
+		case s.work.Err() != nil:
+			return
+		}
+		c.run.waitFor(reasonOf(err))
+		s.log.Warn("could not finish a chunk, trying again", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+		select {
+		case <-s.work.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// finishChunk marks a chunk done whose results are all durable, and looks after the batch if it may have been the last.
+func (s *session) finishChunk(ctx context.Context, c *chunk) error {
+	r := c.run
+	if err := c.journal.Close(); err != nil {
+		return fmt.Errorf("close journal of chunk %d: %w", c.Index, err)
+	}
+	r.posting.Lock() // so that no post counts the chunk as unfinished after the store knows that it is done
+	r.mu.Lock()
+	done := c.Chunk
+	done.Tally = c.tally
+	r.mu.Unlock()
+	err := s.deps.Metadata.FinishChunk(ctx, s.owner, done)
+	if err == nil {
+		r.mu.Lock()
+		delete(r.chunks, c.Index)
+		r.live = minus(r.live, c.tally)
+		r.done = plus(r.done, c.tally)
+		r.mu.Unlock()
+	}
+	r.posting.Unlock()
+	if err != nil {
+		return fmt.Errorf("finish chunk %d of %s: %w", c.Index, c.Batch, err)
+	}
+	s.inbox.put(chunkDone{c})
+	r.mu.Lock()
+	idle, canary := len(r.chunks) == 0, !r.canary.passed
+	models := r.batch.Models
+	r.mu.Unlock()
+	if canary {
+		for _, m := range models {
+			s.inbox.put(plan.MoreChunks{Key: plan.JobKey{Batch: c.Batch, Model: m.Model}})
+		}
+	}
+	if idle {
+		s.keep.add(c.Batch)
+	}
+	return nil
+}
+
+// releaseChunk puts back a chunk of which nothing is under way, with what it has got so far.
+func (s *session) releaseChunk(c *chunk) {
+	r := c.run
+	r.mu.Lock()
+	leaving := c.leaving
+	c.leaving = true
+	r.mu.Unlock()
+	if leaving {
+		return // finishing on its own
+	}
+	err := c.journal.Flush(s.work)
+	err = errors.Join(err, c.journal.Close())
+	if err != nil {
+		s.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+	}
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(s.work), 5*time.Second)
+	defer cancel()
+	r.mu.Lock()
+	whole := c.pending == 0
+	r.mu.Unlock()
+	if whole {
+		err = s.finishChunk(releasing, c)
+	} else {
+		err = s.deps.Metadata.ReleaseChunk(releasing, s.owner, c.Chunk)
+	}
+	if err != nil && !isFenced(err) {
+		s.log.Warn("could not put a chunk back; its claim ends with the lease", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+	}
+	r.mu.Lock()
+	delete(r.chunks, c.Index)
+	r.mu.Unlock()
+	s.keep.add(c.Batch)
+}
+
+func minus(a, b store.Tally) store.Tally {
+	a.Completed -= b.Completed
+	a.Failed -= b.Failed
+	a.Usage.InputTokens -= b.Usage.InputTokens
+	a.Usage.OutputTokens -= b.Usage.OutputTokens
+	a.Usage.TotalTokens -= b.Usage.TotalTokens
+	a.Usage.CachedTokens -= b.Usage.CachedTokens
+	a.Usage.ReasoningTokens -= b.Usage.ReasoningTokens
+	return a
+}
+
+// blocked stops all starts while a journal can't be written: answers would pile up in memory.
+func (s *session) blocked(c *chunk, err error) {
+	s.mu.Lock()
+	first := len(s.stuck) == 0
+	s.stuck[c] = true
+	s.mu.Unlock()
+	if first {
+		s.log.Error("results can't be written down, starting no more lines until they can", "batch_id", c.Batch, "error", err)
+		s.inbox.put(plan.Hold{Reason: reasonOf(err)})
+	}
+}
+
+func (s *session) unblocked(c *chunk) {
+	s.mu.Lock()
+	was := len(s.stuck) > 0
+	delete(s.stuck, c)
+	free := was && len(s.stuck) == 0
+	s.mu.Unlock()
+	if free {
+		s.log.Info("results can be written down again, going on")
+		s.inbox.put(plan.Hold{})
+	}
+}

@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// askAgain is how long to wait before asking for chunks again that others hold, or after the store did not answer.
+const askAgain = time.Second
+
+func loadKey(k plan.JobKey) string { return k.Batch + "\x00" + k.Model }
+
+// loadedChunk tells the loop what came of a Claim.
+type loadedChunk struct {
+	plan.Loaded
+	chunk *chunk
+}
+
+// loadChunk claims the next chunk of a job, learns from its journal what is done, and reads the rest.
+func (s *session) loadChunk(ctx context.Context, key string) {
+	batch, model, _ := strings.Cut(key, "\x00")
+	job := plan.JobKey{Batch: batch, Model: model}
+	answer := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	if r := s.run(batch); r != nil {
+		var err error
+		answer, err = s.claimNext(ctx, r, job)
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", batch, "model", model, "error", err)
+			r.waitFor(reasonOf(err))
+		}
+		if err != nil {
+			answer = loadedChunk{Loaded: plan.Loaded{Key: job, More: true, Again: askAgain}}
+		}
+	}
+	s.inbox.put(answer)
+}
+
+func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {
+	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	src, err := s.open(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	below, err := s.canaryAllows(ctx, r, job.Model)
+	if err != nil {
+		return none, err
+	}
+	for {
+		if below == 0 {
+			none.More, none.Again = true, askAgain
+			return none, nil
+		}
+		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, job.Batch, job.Model, 1)
+		if err != nil {
+			return none, err
+		}
+		if len(claimed) == 0 {
+			return s.nothingToClaim(ctx, r, job)
+		}
+		if claimed[0].First >= below { // another dispatcher took the canaries meanwhile
+			below = 0
+			if err := s.deps.Metadata.ReleaseChunk(ctx, s.owner, claimed[0]); err != nil {
+				return none, ignoreFenced(err)
+			}
+			continue
+		}
+		c, lines, err := s.take(ctx, r, src, claimed[0])
+		if err != nil {
+			release := s.deps.Metadata.ReleaseChunk(context.WithoutCancel(ctx), s.owner, claimed[0])
+			return none, errors.Join(err, ignoreFenced(release))
+		}
+		if len(lines) > 0 {
+			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines, More: true}, chunk: c}, nil
+		}
+		// A crash came between the last result and the word that the chunk is done.
+		if err := s.finishChunk(ctx, c); err != nil {
+			return none, err
+		}
+	}
+}
+
+// nothingToClaim tells "all is done" from "others are at it".
+func (s *session) nothingToClaim(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {
+	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
+	if err != nil {
+		return none, err
+	}
+	open, own := 0, 0
+	r.mu.Lock()
+	for _, c := range chunks {
+		if c.Done {
+			continue
+		}
+		open++
+		if r.chunks[c.Index] != nil && c.Model == job.Model {
+			own++
+		}
+	}
+	r.mu.Unlock()
+	switch {
+	case open == 0:
+		s.keep.add(r.id)
+	case own == 0 && anyOpen(chunks, job.Model):
+		none.More, none.Again = true, askAgain // another dispatcher's; its claim may end without a word
+	default:
+		// Ours are under way. Others may let go of theirs meanwhile: look again later.
+		none.More, none.Again = true, s.cfg.LeaseTTL
+	}
+	return none, nil
+}
+
+func anyOpen(chunks []store.Chunk, model string) bool {
+	for _, c := range chunks {
+		if !c.Done && c.Model == model {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens the batch's files at the first claim, and corrects what the planner believes is left.
+func (s *session) open(ctx context.Context, r *run) (*source, error) {
+	r.mu.Lock()
+	src, b := r.source, r.batch
+	r.mu.Unlock()
+	if src != nil {
+		return src, nil
+	}
+	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	src, err = openSource(ctx, s.deps.Blobs, &b)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.source != nil { // another model's loader was faster
+		src.close()
+		return r.source, nil
+	}
+	if r.stopped {
+		src.close()
+		return nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
+	}
+	r.source, r.edits = src, allEdits(&r.batch.Options, src.inputs)
+	r.trouble = plan.Flowing
+	r.canary = newCanaryGate(&r.batch)
+	left := map[string]int{}
+	r.done = store.Tally{}
+	for _, c := range chunks {
+		if c.Done {
+			r.done = plus(r.done, c.Tally)
+		} else {
+			left[c.Model] += c.Count
+		}
+	}
+	put := planned(&r.batch)
+	put.Models = plannedModels(&r.batch, func(model string) int { return left[model] })
+	s.inbox.put(plan.BatchPut{Batch: put})
+	return src, nil
+}
+
+// take opens the journal of a chunk that was just claimed and reads the lines that it has no result of.
+func (s *session) take(ctx context.Context, r *run, src *source, claimed store.Chunk) (*chunk, []plan.Line, error) {
+	lines, err := src.at(claimed.First, claimed.Count)
+	if err != nil {
+		return nil, nil, err
+	}
+	slotOf := make(map[uint32]int, len(lines))
+	for slot := range lines {
+		slotOf[lines[slot].number] = slot
+	}
+	c := &chunk{Chunk: claimed, run: r, lines: lines}
+	done := make([]bool, len(lines))
+	replay := func(rec store.Record) {
+		slot, known := slotOf[rec.Line]
+		if !known || done[slot] {
+			return
+		}
+		done[slot] = true
+		c.tally.Usage.Add(rec.Usage)
+		if rec.Failed {
+			c.tally.Failed++
+		} else {
+			c.tally.Completed++
+		}
+	}
+	c.journal, err = s.deps.Journals.Open(ctx, claimed.ChunkID, claimed.Epoch, replay, func(commit store.Commit) { s.committed(c, commit) })
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
+	}
+	if err := fetch(lines, func(slot int) bool { return !done[slot] }); err != nil {
+		c.journal.Close()
+		return nil, nil, err
+	}
+	todo := make([]plan.Line, 0, len(lines))
+	for slot := range lines {
+		if !done[slot] {
+			todo = append(todo, plan.Line{
+				Slot: slot, PromptTokens: int(float64(lines[slot].PromptBytes)/bytesPerToken) + 1, MaxTokens: int(lines[slot].MaxTokens),
+			})
+		}
+	}
+	c.pending, c.unstarted = len(todo), len(todo)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		c.journal.Close()
+		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
+	}
+	r.chunks[c.Index] = c
+	r.live = plus(r.live, c.tally)
+	return c, todo, nil
+}
+
+// errStopped ends work on a batch whose lines may not start any more.
+var errStopped = errors.New("stopped")
+
+func plus(a, b store.Tally) store.Tally {
+	a.Completed += b.Completed
+	a.Failed += b.Failed
+	a.Usage.Add(b.Usage)
+	return a
+}
+
+func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }
+
+// ignoreFenced drops the error that says a claim has ended anyway.
+func ignoreFenced(err error) error {
+	if isFenced(err) {
+		return nil
+	}
+	return err
+}
+
+// reasonOf names for users what an error of the store makes a batch wait for.
+func reasonOf(err error) plan.Reason {
+	if errors.Is(err, store.ErrNoSpace) {
+		return plan.DiskFull
+	}
+	return plan.StoreDown
+}

@@ -1,0 +1,98 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// Config holds the constants of dispatching.
+type Config struct {
+	// Plan configures retries, breakers and look-ahead.
+	Plan plan.Config `yaml:"plan"`
+	// ChunkLines is how many lines are claimed together at most. Default 256.
+	ChunkLines int `yaml:"chunk_lines"`
+	// ChunkBytes is how many bytes of input lines are claimed (and held in memory) together at most; a longer line is a
+	// chunk of its own. Default 1 MiB.
+	ChunkBytes int64 `yaml:"chunk_bytes"`
+	// LeaseTTL is how long after its last sign of life a dispatcher's claims are free for others. Default 15s.
+	LeaseTTL time.Duration `yaml:"lease_ttl"`
+	// RequestTimeout bounds one request, from sending to the last byte. Default 30m.
+	RequestTimeout time.Duration `yaml:"request_timeout"`
+	// DialTimeout bounds the making of a connection. Default 10s.
+	DialTimeout time.Duration `yaml:"dial_timeout"`
+	// MaxAnswerBytes bounds the body of an answer; a longer one fails its line. Default 64 MiB.
+	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
+	// CancelGrace is how long lines under way may finish after their batch was cancelled or stopped. Default 30s.
+	CancelGrace time.Duration `yaml:"cancel_grace"`
+	// Drain is how long lines under way may finish at shutdown. Default 30s.
+	Drain time.Duration `yaml:"drain"`
+	// ModelsEvery is how often upstreams are asked which models they serve. Default 10s.
+	ModelsEvery time.Duration `yaml:"models_every"`
+	// PollEvery is how often the store is asked for changes that nobody announced. Default 1s.
+	PollEvery time.Duration `yaml:"poll_every"`
+	// ProgressEvery is how often progress is posted for the API to show. Default 250ms.
+	ProgressEvery time.Duration `yaml:"progress_every"`
+}
+
+// DefaultConfig returns the documented defaults.
+func DefaultConfig() Config {
+	return Config{
+		Plan:           plan.DefaultConfig(),
+		ChunkLines:     256,
+		ChunkBytes:     1 << 20,
+		LeaseTTL:       15 * time.Second,
+		RequestTimeout: 30 * time.Minute,
+		DialTimeout:    10 * time.Second,
+		MaxAnswerBytes: 64 << 20,
+		CancelGrace:    30 * time.Second,
+		Drain:          30 * time.Second,
+		ModelsEvery:    10 * time.Second,
+		PollEvery:      time.Second,
+		ProgressEvery:  250 * time.Millisecond,
+	}
+}
+
+// Validate reports every value that makes no sense.
+func (c Config) Validate() error {
+	var faults []error
+	if err := c.Plan.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("plan: %w", err))
+	}
+	positive := func(name string, ok bool) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("%s: must be positive", name))
+		}
+	}
+	positive("chunk_lines", c.ChunkLines > 0)
+	positive("chunk_bytes", c.ChunkBytes > 0)
+	positive("request_timeout", c.RequestTimeout > 0)
+	positive("dial_timeout", c.DialTimeout > 0)
+	positive("max_answer_bytes", c.MaxAnswerBytes > 0)
+	positive("models_every", c.ModelsEvery > 0)
+	positive("poll_every", c.PollEvery > 0)
+	positive("progress_every", c.ProgressEvery > 0)
+	if c.LeaseTTL < 3*time.Second {
+		faults = append(faults, fmt.Errorf("lease_ttl: is %v, must be at least 3s so that one slow write doesn't lose the lease", c.LeaseTTL))
+	}
+	if c.CancelGrace < 0 || c.Drain < 0 {
+		faults = append(faults, errors.New("cancel_grace and drain: must not be negative"))
+	}
+	return errors.Join(faults...)
+}
+
+// Upstream is one model server, or a gateway in front of several.
+type Upstream struct {
+	// URL is the base, with or without the trailing /v1.
+	URL string `yaml:"url"`
+	// Name in metrics and logs; default: host and port of the URL.
+	Name string `yaml:"name"`
+	// APIKeyEnv names the environment variable that holds the bearer token; empty: none is sent.
+	APIKeyEnv string `yaml:"api_key_env"`
+	// Models overrides what GET /v1/models would say.
+	Models []string `yaml:"models"`
+	// Headers are added to every request. Default: X-Priority: low.
+	Headers map[string]string `yaml:"headers"`
+}

@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/store"
+)
+
+// Deps is what a dispatcher works with.
+type Deps struct {
+	Metadata  store.Metadata
+	Blobs     store.Blobs
+	Journals  store.Journals
+	Node      string // name of this process among those that share the store
+	Upstreams []Upstream
+	Scheduler scheduler.Config
+	Flow      flowcontrol.Config
+	Logger    *slog.Logger
+	// Registerer takes the metrics; nil: none are kept.
+	Registerer prometheus.Registerer
+}
+
+// Dispatcher runs the batches of a store against a set of upstreams.
+type Dispatcher struct {
+	cfg       Config
+	deps      Deps
+	log       *slog.Logger
+	metrics   *metrics
+	upstreams map[string]*upstream
+	current   atomic.Pointer[session]
+	ready     atomic.Bool
+	draining  chan struct{}
+	drainOnce sync.Once
+}
+
+// New builds a dispatcher; Run starts it.
+func New(cfg Config, deps Deps) (*Dispatcher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("dispatch: %w", err)
+	}
+	d := &Dispatcher{
+		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),
+		metrics: newMetrics(deps.Registerer), upstreams: map[string]*upstream{}, draining: make(chan struct{}),
+	}
+	for _, u := range deps.Upstreams {
+		up, err := newUpstream(cfg, u)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := d.upstreams[up.name]; taken {
+			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own", up.name)
+		}
+		d.upstreams[up.name] = up
+	}
+	if _, err := d.newPlanner(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
+	return plan.New(d.cfg.Plan, plan.Deps{
+		Scheduler: d.deps.Scheduler, Flow: d.deps.Flow,
+		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	})
+}
+
+// Run works until ctx is done and then drains: lines under way may finish within Config.Drain, the rest is put back.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	defer d.ready.Store(false)
+	for {
+		err := d.session(ctx)
+		switch {
+		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+			return nil
+		case errors.Is(err, store.ErrFenced):
+			// Another process took this node's name, or this one slept longer than its lease. What it held is others' now.
+			d.log.WarnContext(ctx, "lost the lease, registering again", "node", d.deps.Node, "error", err)
+		case err != nil && ctx.Err() != nil:
+			return err
+		case err != nil:
+			d.log.ErrorContext(ctx, "dispatching stopped, trying again", "error", err)
+		}
+		d.ready.Store(false)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Ready reports whether the dispatcher has taken over what the store holds and works.
+func (d *Dispatcher) Ready() bool { return d.ready.Load() }
+
+// Nudge says that a batch is new or changed, so that nobody has to wait for the next poll.
+func (d *Dispatcher) Nudge(batch string) {
+	if s := d.current.Load(); s != nil {
+		s.keep.add(batch)
+	}
+}
+
+// ModelInfo says who serves a model.
+type ModelInfo struct {
+	ID      string
+	Runners []string
+	Since   time.Time // first seen
+}
+
+// Models lists what the upstreams serve, by name.
+func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.upstreams) }
+
+// Pools tells how the pools stand; empty before the first session.
+func (d *Dispatcher) Pools() []plan.PoolStatus {
+	if s := d.current.Load(); s != nil {
+		if pools := s.pools.Load(); pools != nil {
+			return *pools
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// ratioSample is how many lines a failed share is judged over at least (or the batch, if it is smaller): the first
+// line's failure is not a share of one.
+const ratioSample = 100
+
+// exceeded says which of the batch's own limits its results have passed, and how; an empty code: none.
+func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
+	finished := t.Completed + t.Failed
+	switch {
+	case o.MaxFailedLines > 0 && t.Failed > o.MaxFailedLines:
+		return "max_failed_lines_exceeded", fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)", t.Failed, o.MaxFailedLines)
+	case o.MaxFailedRatio > 0 && float64(t.Failed) > o.MaxFailedRatio*float64(max(finished, min(total, ratioSample))):
+		return "max_failed_ratio_exceeded", fmt.Sprintf("%d of %d finished lines failed, more than the share of %.3g that may (tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
+	case o.MaxTotalTokens > 0 && t.Usage.TotalTokens > o.MaxTotalTokens:
+		return "max_total_tokens_exceeded", fmt.Sprintf("the answers used %d tokens, more than the %d that may be (tidefill.max_total_tokens)", t.Usage.TotalTokens, o.MaxTotalTokens)
+	default:
+		return "", ""
+	}
+}
+
+// overLimit is exceeded for the run; it speaks once. r.mu is held.
+func (r *run) overLimit() (code, why string) {
+	if r.stopped || r.stopping {
+		return "", ""
+	}
+	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, plus(r.done, r.live))
+	r.stopping = code != ""
+	return code, why
+}

@@ -1,0 +1,164 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// Messages to the loop besides plain planner events.
+type (
+	// finishedLine is a request that ended, with what is needed to write it down.
+	finishedLine struct {
+		plan.Finished
+		chunk  *chunk
+		answer answer
+	}
+	// stopRun ends a batch's lines: none starts any more, those under way are recalled after the grace.
+	stopRun struct {
+		run   *run
+		grace time.Duration
+	}
+	// chunkDone is a chunk that is told done.
+	chunkDone struct{ chunk *chunk }
+	// drain starts no more lines; done is closed when none is under way.
+	drain struct{ done chan struct{} }
+)
+
+// chunkKey finds the chunk of a planner's Start.
+type chunkKey struct {
+	batch string
+	index int
+}
+
+// loop is the goroutine that owns the planner, and which lines of which chunk are under way.
+func (s *session) loop() {
+	l := loop{session: s, chunks: map[chunkKey]*chunk{}}
+	timer := time.NewTimer(time.Hour)
+	progress := time.NewTicker(s.cfg.ProgressEvery)
+	defer timer.Stop()
+	defer progress.Stop()
+	var spent []any
+	for !l.ended() {
+		select {
+		case <-s.inbox.signal:
+		case <-progress.C:
+			s.postProgress(l.session.planner)
+		case <-timer.C:
+			l.step(plan.Tick{})
+		}
+		spent = s.inbox.take(spent)
+		for _, message := range spent {
+			l.handle(message)
+		}
+		if !l.wake.Equal(l.armed) {
+			l.arm(timer)
+		}
+	}
+	close(l.drained)
+	s.postProgress(l.session.planner)
+}
+
+type loop struct {
+	*session
+	chunks   map[chunkKey]*chunk
+	inFlight int
+	wake     time.Time
+	armed    time.Time
+	drained  chan struct{}
+}
+
+func (l *loop) ended() bool { return l.drained != nil && l.inFlight == 0 }
+
+func (l *loop) arm(timer *time.Timer) {
+	l.armed = l.wake
+	wait := time.Hour
+	if !l.wake.IsZero() {
+		wait = max(0, time.Until(l.wake))
+	}
+	timer.Reset(wait)
+}
+
+func (l *loop) handle(message any) {
+	switch m := message.(type) {
+	case *finishedLine:
+		l.finished(m)
+	case loadedChunk:
+		l.loaded(m)
+	case stopRun:
+		l.stopRun(m)
+	case chunkDone:
+		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
+	case drain:
+		l.drained = m.done
+		l.step(plan.Drain{})
+	case plan.Event:
+		l.step(m)
+	}
+}
+
+// step asks the planner and does what it says.
+func (l *loop) step(ev plan.Event) plan.Verdict {
+	actions := l.planner.Step(time.Now(), ev)
+	for i := range actions.Start {
+		l.start(actions.Start[i])
+	}
+	for _, claim := range actions.Claim {
+		l.loads.add(loadKey(claim.Key))
+	}
+	l.wake = actions.Wake
+	return actions.Verdict
+}
+
+func (l *loop) start(start plan.Start) {
+	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
+	c.inFlight++
+	l.inFlight++
+	l.senders.hand(&job{Start: start, chunk: c})
+}
+
+func (l *loop) finished(f *finishedLine) {
+	f.chunk.inFlight--
+	l.inFlight--
+	verdict := l.step(&f.Finished)
+	if f.Outcome != plan.Succeeded { // good answers are in the journal already
+		switch {
+		case verdict == plan.Record:
+			l.record(f.chunk, f.Start.Slot, f.Start.Attempt, f.answer)
+		case verdict == plan.Return && f.Outcome == plan.Refused:
+			// The batch is over, but this is an answer, and paid for.
+			l.record(f.chunk, f.Start.Slot, f.Start.Attempt, f.answer)
+		}
+	}
+	l.letGo(f.chunk)
+}
+
+func (l *loop) loaded(m loadedChunk) {
+	if m.chunk != nil {
+		l.chunks[chunkKey{m.chunk.Batch, m.chunk.Index}] = m.chunk
+	}
+	l.step(m.Loaded)
+	if m.chunk != nil {
+		l.letGo(m.chunk) // its batch may have been stopped while it was loaded
+	}
+}
+
+func (l *loop) stopRun(m stopRun) {
+	l.step(plan.BatchGone{Batch: m.run.id})
+	m.run.recallAfter(m.grace)
+	for _, c := range m.run.held() {
+		l.letGo(c)
+	}
+}
+
+// letGo releases a chunk of a stopped batch when nothing of it is under way.
+func (l *loop) letGo(c *chunk) {
+	if c.inFlight > 0 || !c.run.isStopped() {
+		return
+	}
+	if l.chunks[chunkKey{c.Batch, c.Index}] != c {
+		return // on its way already, or not here yet
+	}
+	delete(l.chunks, chunkKey{c.Batch, c.Index})
+	l.background.Go(func() { l.releaseChunk(c) })
+}

@@ -1,0 +1,99 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// metrics are what the dispatcher tells Prometheus.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	lines    *prometheus.CounterVec
+	tokens   *prometheus.CounterVec
+	batches  *prometheus.CounterVec
+	inFlight *prometheus.GaugeVec
+	limit    *prometheus.GaugeVec
+	open     *prometheus.GaugeVec
+
+	seen map[string]bool // runners with gauges; owned by the loop
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_requests_total", Help: "Requests sent to runners, by how they ended.",
+		}, []string{"runner", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tidefill_request_duration_seconds", Help: "Time from sending a line to the last byte of its answer.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
+		}, []string{"runner"}),
+		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_lines_total", Help: "Lines whose result is durable.",
+		}, []string{"result"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_tokens_total", Help: "Tokens of durable results, as the answers' usage tells them.",
+		}, []string{"kind"}),
+		batches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_batches_ended_total", Help: "Batches that ended, by final state.",
+		}, []string{"state"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_runner_in_flight_lines", Help: "Batch lines under way.",
+		}, []string{"runner"}),
+		limit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_runner_allowance_lines", Help: "Batch lines that may be under way.",
+		}, []string{"runner"}),
+		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_runner_breaker_open", Help: "1 while the runner is left alone because it can't be reached.",
+		}, []string{"runner"}),
+		seen: map[string]bool{},
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.requests, m.duration, m.lines, m.tokens, m.batches, m.inFlight, m.limit, m.open)
+	}
+	return m
+}
+
+func (m *metrics) finished(runner string, outcome plan.Outcome, latency time.Duration) {
+	m.requests.WithLabelValues(runner, outcome.String()).Inc()
+	m.duration.WithLabelValues(runner).Observe(latency.Seconds())
+}
+
+func (m *metrics) committed(c store.Commit) {
+	m.lines.WithLabelValues("completed").Add(float64(c.Completed))
+	m.lines.WithLabelValues("failed").Add(float64(c.Failed))
+	m.tokens.WithLabelValues("input").Add(float64(c.Usage.InputTokens))
+	m.tokens.WithLabelValues("output").Add(float64(c.Usage.OutputTokens))
+}
+
+func (m *metrics) ended(state store.State) { m.batches.WithLabelValues(string(state)).Inc() }
+
+// pools shows what the runners carry and may carry: a runner that has left shows nothing any more.
+func (m *metrics) pools(pools []plan.PoolStatus) {
+	here := map[string]bool{}
+	for _, p := range pools {
+		for _, r := range p.Runners {
+			here[r.ID] = true
+			m.seen[r.ID] = true
+			m.inFlight.WithLabelValues(r.ID).Set(float64(r.InFlight))
+			m.limit.WithLabelValues(r.ID).Set(float64(r.Limit))
+			open := 0.0
+			if r.Open {
+				open = 1
+			}
+			m.open.WithLabelValues(r.ID).Set(open)
+		}
+	}
+	for id := range m.seen {
+		if !here[id] {
+			delete(m.seen, id)
+			m.inFlight.DeleteLabelValues(id)
+			m.limit.DeleteLabelValues(id)
+			m.open.DeleteLabelValues(id)
+		}
+	}
+}

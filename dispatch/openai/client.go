@@ -1,0 +1,240 @@
+// Package openai sends lines to an OpenAI-compatible model server.
+//
+// A [Client] speaks to one server over connections of its own, so that a slow server never holds up another. Bodies go out
+// and come back byte for byte: no decoding, no compression, no redirects.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says how to reach one server.
+type Config struct {
+	// URL is the server's base, with or without the trailing /v1.
+	URL string
+	// APIKey is sent as a bearer token; empty: none.
+	APIKey string
+	// Header is added to every request.
+	Header http.Header
+	// MaxAnswer bounds an answer's body in bytes.
+	MaxAnswer int64
+	// DialTimeout bounds the making of a connection.
+	DialTimeout time.Duration
+}
+
+// Client speaks to one server. It is safe for concurrent use.
+type Client struct {
+	cfg       Config
+	base      *url.URL
+	header    http.Header
+	transport *http.Transport
+}
+
+// New builds a client; it fails on a URL that can't be a server's.
+func New(cfg Config) (*Client, error) {
+	base, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("upstream url: %w", err)
+	}
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, fmt.Errorf("upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
+	}
+	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/v1")
+	base.RawQuery, base.Fragment = "", ""
+	header := http.Header{
+		"Accept":       {"application/json"},
+		"Content-Type": {"application/json"},
+		"User-Agent":   {"tidefill"},
+	}
+	for key, values := range cfg.Header {
+		header[http.CanonicalHeaderKey(key)] = values
+	}
+	if cfg.APIKey != "" {
+		header.Set("Authorization", "Bearer "+cfg.APIKey)
+	}
+	dialer := &net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
+	return &Client{
+		cfg: cfg, base: base, header: header,
+		transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           dialer.DialContext,
+			MaxIdleConns:          0, // as many as there are lines under way; flow control bounds those
+			MaxIdleConnsPerHost:   1 << 16,
+			IdleConnTimeout:       90 * time.Second,
+			TLSHandshakeTimeout:   cfg.DialTimeout,
+			DisableCompression:    true, // answers are kept as they were sent
+			ResponseHeaderTimeout: 0,    // an answer takes as long as its generation; the request's context bounds it
+		},
+	}, nil
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Request is one line to send.
+type Request struct {
+	Path string // of the endpoint, beginning with /v1/
+	// Body of Size bytes; NewBody is called for each sending of it.
+	NewBody func() io.ReadCloser
+	Size    int64
+	// ID goes along as x-request-id, so that the server's log, its evictions and our result name the same thing.
+	ID string
+	// Tenant goes along as X-Tenant-ID.
+	Tenant string
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status     int
+	RequestID  string // as the server gave it
+	Body       []byte
+	RetryAfter time.Duration
+}
+
+// Errors of Send that callers tell apart; anything else means that the connection broke under way.
+var (
+	// ErrUnreachable: no connection could be made, so the server never saw the request.
+	ErrUnreachable = errors.New("unreachable")
+	// ErrTooLarge: the answer is longer than Config.MaxAnswer.
+	ErrTooLarge = errors.New("answer too large")
+)
+
+// Send posts a line and reads the whole answer into buf, which grows as needed. The answer's Body is a part of it.
+func (c *Client) Send(ctx context.Context, r Request, buf []byte) (Answer, error) {
+	header := make(http.Header, len(c.header)+2)
+	for key, values := range c.header {
+		header[key] = values
+	}
+	header["X-Request-Id"] = []string{r.ID}
+	if r.Tenant != "" {
+		header["X-Tenant-Id"] = []string{r.Tenant}
+	}
+	target := *c.base
+	target.Path += r.Path
+	req := (&http.Request{
+		Method: http.MethodPost, URL: &target, Host: target.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: r.NewBody(), ContentLength: r.Size,
+		// Lets the transport repeat a request that an idle connection, closed by the server meanwhile, never carried.
+		GetBody: func() (io.ReadCloser, error) { return r.NewBody(), nil },
+	}).WithContext(ctx)
+	// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the operator said, or nowhere).
+	response, err := c.transport.RoundTrip(req)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return Answer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	answer := Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now())}
+	answer.Body, err = readAll(response, buf, c.cfg.MaxAnswer)
+	return answer, err
+}
+
+// readAll reads an answer's body into buf, growing it as needed.
+func readAll(response *http.Response, buf []byte, limit int64) ([]byte, error) {
+	if response.ContentLength > limit {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, response.ContentLength, limit)
+	}
+	buf = buf[:0]
+	if n := response.ContentLength; n >= 0 && int64(cap(buf)) <= n {
+		buf = make([]byte, 0, n+1) // one more, so that the end is seen without growing
+	}
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := response.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return nil, fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read answer: %w", err)
+		}
+	}
+}
+
+// retryAfter reads how long the server wants to be left alone: milliseconds, seconds or a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return clampWait(ms * float64(time.Millisecond))
+	}
+	value := h.Get("Retry-After")
+	if value == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return clampWait(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// clampWait keeps what a server asks for within a day, and NaN, infinities and negatives out.
+func clampWait(ns float64) time.Duration {
+	if !(ns > 0) {
+		return 0
+	}
+	return time.Duration(min(ns, float64(24*time.Hour)))
+}
+
+// Models asks the server which models it serves.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	target := *c.base
+	target.Path += "/v1/models"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range c.header {
+		req.Header[key] = values
+	}
+	response, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
+	}
+	defer response.Body.Close()
+	body, err := readAll(response, nil, 4<<20)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: status %d", target.Redacted(), response.StatusCode)
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("get %s: the answer is no list of models: %w", target.Redacted(), err)
+	}
+	models := make([]string, 0, len(list.Data))
+	for _, m := range list.Data {
+		if m.ID != "" {
+			models = append(models, m.ID)
+		}
+	}
+	if len(models) == 0 {
+		return nil, fmt.Errorf("get %s: the answer names no model", target.Redacted())
+	}
+	return models, nil
+}

@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// order says which line stands at which position of a batch. Chunks are runs of positions. Most batches are taken as
+// they come; for the others the order is a blob of line numbers.
+type order struct{ blob store.Blob } // nil: position and line number are the same
+
+func orderKey(batch string) string { return "batches/" + batch + "/order" }
+
+// lines fills into with the line numbers from position first on.
+func (o order) lines(first int, into []uint32) error {
+	if o.blob == nil {
+		for i := range into {
+			into[i] = uint32(first + i)
+		}
+		return nil
+	}
+	raw := make([]byte, 4*len(into))
+	if n, err := o.blob.ReadAt(raw, int64(4*first)); n < len(raw) {
+		return fmt.Errorf("read order: %w", err)
+	}
+	for i := range into {
+		into[i] = binary.LittleEndian.Uint32(raw[4*i:])
+	}
+	return nil
+}
+
+func (o order) close() {
+	if o.blob != nil {
+		o.blob.Close()
+	}
+}
+
+func openOrder(ctx context.Context, blobs store.Blobs, batch string) (order, error) {
+	blob, err := blobs.Open(ctx, orderKey(batch))
+	if errors.Is(err, store.ErrNotFound) {
+		return order{}, nil
+	}
+	return order{blob: blob}, err
+}
+
+func writeOrder(ctx context.Context, blobs store.Blobs, batch string, numbers []uint32) error {
+	w, err := blobs.Create(ctx, orderKey(batch))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	raw := make([]byte, 0, 64<<10)
+	for i, n := range numbers {
+		raw = binary.LittleEndian.AppendUint32(raw, n)
+		if len(raw) == cap(raw) || i == len(numbers)-1 {
+			if _, err := w.Write(raw); err != nil {
+				return err
+			}
+			raw = raw[:0]
+		}
+	}
+	return w.Commit()
+}
+
+// asTheyCome reports whether the numbers say nothing: every line stands at its own position.
+func asTheyCome(numbers []uint32) bool {
+	for i, n := range numbers {
+		if n != uint32(i) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// JobKey names a job: the lines of one model of one batch.
+type JobKey struct{ Batch, Model string }
+
+// Batch is what planning needs to know of a batch.
+type Batch struct {
+	ID, Tenant                 string
+	Priority                   int
+	Window                     time.Duration
+	Created, StartBy, Deadline time.Time
+	Paused                     bool
+	MaxConcurrency             int   // lines in flight at most; 0: no limit
+	RetryAttempts              int   // 0: the configured number
+	RetryOn                    []int // nil: the configured statuses
+	Models                     []ModelLines
+}
+
+// ModelLines says how much of a model's work is left in a batch, claimed or not. A later BatchPut may leave them out; if it
+// doesn't, it corrects what is left (a restart learns only at its first claim what was done before).
+type ModelLines struct {
+	Model                   string
+	Lines                   int
+	PromptTokens, MaxTokens int64 // summed over the lines; MaxTokens 0: no limits were given
+}
+
+// Line is one line of a claimed chunk.
+type Line struct {
+	Slot         int
+	PromptTokens int
+	MaxTokens    int // 0: no limit was given
+}
+
+// line is a line as the planner keeps it, with what it has used up.
+type line struct {
+	chunk, slot  int32
+	prompt, max  int32
+	work         float32 // as charged when it was last started
+	tries, sheds uint16  // charged attempts, and uncharged ones
+	deaths       uint16
+}
+
+// batchState is a batch with all its jobs.
+type batchState struct {
+	Batch
+	jobs     []*job
+	inFlight int
+}
+
+// mayStart reports whether the batch's own rules let one more line go.
+func (b *batchState) mayStart() bool {
+	return !b.Paused && (b.MaxConcurrency == 0 || b.inFlight < b.MaxConcurrency)
+}
+
+// job is a JobKey's lines. It is offered to the queues of its pools while it has a line to start or a chunk to claim.
+type job struct {
+	key   JobKey
+	id    string
+	batch *batchState
+	pools []*pool
+
+	ready    lineQueue
+	inFlight int
+	retrying int
+	lines    int     // left, claimed or not
+	work     float64 // left
+	ranked   float64 // work at the last ranking
+
+	more       bool      // there may be chunks to claim
+	claiming   bool      // a Claim is out
+	claimedBy  *pool     // whose look-ahead it counts for
+	expecting  int       // lines it will bring, as far as one can guess
+	claimAfter time.Time // not before this
+	offered    bool
+	gone       bool
+}
+
+// queued is the job as the scheduler sees it.
+func (j *job) queued(rate float64) scheduler.Job {
+	b := &j.batch.Batch
+	return scheduler.Job{
+		ID: j.id, Tenant: b.Tenant, Model: j.key.Model, Priority: b.Priority, Window: b.Window,
+		Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline,
+		Lines: j.lines, Work: j.work, Rate: rate,
+	}
+}
+
+func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
+
+func (j *job) claimable(now time.Time) bool {
+	return j.more && !j.claiming && !j.batch.Paused && !j.claimAfter.After(now)
+}
+
+// claimDone takes back what an outstanding claim let its pool expect.
+func (j *job) claimDone() {
+	if j.claiming {
+		j.claimedBy.expected -= j.expecting
+		j.claiming, j.claimedBy, j.expecting = false, nil, 0
+	}
+}
+
+// lineQueue is a first-in-first-out queue whose head can be given back.
+type lineQueue struct {
+	lines []line
+	head  int
+}
+
+func (q *lineQueue) len() int { return len(q.lines) - q.head }
+
+func (q *lineQueue) push(l line) { q.lines = append(q.lines, l) }
+
+// pushFront puts a line before all others: one that waited for its next attempt has waited enough.
+func (q *lineQueue) pushFront(l line) {
+	if q.head == 0 {
+		grown := make([]line, len(q.lines)+16, 2*len(q.lines)+32)
+		copy(grown[16:], q.lines)
+		q.lines, q.head = grown, 16
+	}
+	q.head--
+	q.lines[q.head] = l
+}
+
+func (q *lineQueue) pop() line {
+	l := q.lines[q.head]
+	q.head++
+	switch {
+	case q.head == len(q.lines):
+		q.lines, q.head = q.lines[:0], 0
+	case q.head >= 1024 && q.head*2 >= len(q.lines):
+		n := copy(q.lines, q.lines[q.head:])
+		q.lines, q.head = q.lines[:n], 0
+	}
+	return l
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+// Outcome classifies how a request ended.
+type Outcome uint8
+
+const (
+	// Succeeded: a 2xx answer with a sound body.
+	Succeeded Outcome = iota
+	// Refused: a 4xx that blames the request.
+	Refused
+	// Shed: 429 or 503, the runner has no room now.
+	Shed
+	// Failed: a 5xx that may be the request's fault or the runner's.
+	Failed
+	// Garbled: a 2xx whose body is not what was asked for.
+	Garbled
+	// TimedOut: no complete answer within the time a request may take.
+	TimedOut
+	// Unreachable: the connection could not be made; the runner never saw the line.
+	Unreachable
+	// Died: the connection broke, or a gateway lost its backend, while the line was under way.
+	Died
+	// Recalled: we ended it ourselves.
+	Recalled
+)
+
+var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out", "unreachable", "died", "recalled"}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// alive reports whether the outcome shows a runner that answers.
+func (o Outcome) alive() bool {
+	return o == Succeeded || o == Refused || o == Shed || o == Failed || o == Garbled
+}
+
+// judgement is what judge decides: whether the line is tried again, at what price and after which pause.
+type judgement struct {
+	again        bool
+	chargedTry   bool
+	chargedDeath bool
+	pause        time.Duration
+}
+
+// judge is the retry policy as one table. l counts what the line has used up before this answer.
+func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retryAfter time.Duration) judgement {
+	attempts := cfg.Attempts
+	if b.RetryAttempts > 0 {
+		attempts = b.RetryAttempts
+	}
+	tryAgain := int(l.tries)+1 < attempts
+	switch outcome {
+	case Succeeded:
+		return judgement{}
+	case Shed:
+		pause := cfg.backoff(int(l.sheds))
+		if retryAfter > 0 {
+			pause = min(retryAfter, cfg.MaxRetryAfter)
+		}
+		return judgement{again: true, pause: pause}
+	case Unreachable:
+		// The breaker decides when the runner is tried again; the line may go elsewhere at once.
+		return judgement{again: true}
+	case Recalled:
+		return judgement{again: true}
+	case Died:
+		return judgement{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true, pause: cfg.backoff(int(l.deaths))}
+	case Failed, Refused:
+		on := cfg.On
+		if b.RetryOn != nil {
+			on = b.RetryOn
+		}
+		return judgement{again: tryAgain && slices.Contains(on, status), chargedTry: true, pause: cfg.backoff(int(l.tries))}
+	default: // Garbled, TimedOut
+		return judgement{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
+	}
+}

@@ -1,0 +1,533 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// Planner decides which line starts where. One goroutine owns it.
+type Planner struct {
+	cfg      Config
+	newQueue func() (*scheduler.Queue, error)
+	newFlow  func() (flowcontrol.Controller, error)
+	random   *rand.Rand // jitter of retry pauses
+
+	pools   []*pool // by key
+	runners map[string]*runner
+	batches map[string]*batchState
+	jobs    map[JobKey]*job
+	byID    map[string]*job
+	outputs map[string]*outputMean // by model
+	timers  timers
+
+	hold     Reason
+	draining bool
+	out      Actions
+}
+
+// Deps is what a planner is built from.
+type Deps struct {
+	Scheduler scheduler.Config
+	Flow      flowcontrol.Config
+	Random    *rand.Rand
+}
+
+// New builds a planner; it fails on a configuration that names unknown policies.
+func New(cfg Config, deps Deps) (*Planner, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Planner{
+		cfg:      cfg,
+		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
+		newFlow:  func() (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow) },
+		random:   deps.Random,
+		runners:  map[string]*runner{},
+		batches:  map[string]*batchState{},
+		jobs:     map[JobKey]*job{},
+		byID:     map[string]*job{},
+		outputs:  map[string]*outputMean{},
+	}
+	// Built once for their errors, so that pools can be built later without any.
+	if _, err := p.newQueue(); err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	if _, err := p.newFlow(); err != nil {
+		return nil, fmt.Errorf("flowcontrol: %w", err)
+	}
+	return p, nil
+}
+
+// Step feeds one event to the planner and returns what to do about it. It neither blocks nor reads a clock.
+func (p *Planner) Step(now time.Time, ev Event) Actions {
+	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0]}
+	switch ev := ev.(type) {
+	case RunnerUp:
+		p.runnerUp(now, ev)
+	case RunnerGone:
+		p.runnerGone(now, ev.Runner)
+	case BatchPut:
+		p.batchPut(now, ev.Batch)
+	case BatchGone:
+		p.batchGone(ev.Batch)
+	case Loaded:
+		p.loaded(now, ev)
+	case MoreChunks:
+		if j := p.jobs[ev.Key]; j != nil {
+			j.more, j.claimAfter = true, time.Time{}
+			p.offer(now, j)
+		}
+	case *Finished:
+		p.out.Verdict = p.finished(now, ev)
+	case Hold:
+		p.hold = ev.Reason
+	case Drain:
+		p.draining = true
+	case Tick:
+	default:
+		panic(fmt.Sprintf("plan: unknown event %T", ev))
+	}
+	p.fire(now)
+	for _, pool := range p.pools {
+		p.fill(now, pool)
+	}
+	p.out.Wake = p.wake(now)
+	return p.out
+}
+
+// fire makes possible what the time has made possible.
+func (p *Planner) fire(now time.Time) {
+	for {
+		t, ok := p.timers.due(now)
+		if !ok {
+			return
+		}
+		switch {
+		case t.runner != nil: // its room has changed; fill will see
+		case t.job.gone:
+		case t.retry:
+			t.job.retrying--
+			p.giveBack(t.job, t.line)
+			p.offer(now, t.job)
+		default:
+			p.offer(now, t.job)
+		}
+	}
+}
+
+// fill starts lines while there is room, and asks for chunks so that there will be lines for the room to come.
+func (p *Planner) fill(now time.Time, pool *pool) {
+	if p.draining || p.hold != Flowing {
+		pool.why = p.hold
+		if p.draining {
+			pool.why = Draining
+		}
+		return
+	}
+	pool.refresh(now)
+	for {
+		r := pool.roomiest(now)
+		if r == nil {
+			pool.why = pool.noRoom(now)
+			break
+		}
+		id, ok := pool.queue.Next(now)
+		if !ok {
+			pool.why = NothingReady
+			break
+		}
+		j := p.byID[id]
+		if j.startable() {
+			p.start(now, pool, r, j)
+			continue
+		}
+		pool.why = Loading
+		if pool.ready+pool.expected >= p.lookAhead(pool)+pool.limit-pool.inFlight {
+			break // enough is on its way; what comes next is for the jobs whose turn it is then
+		}
+		p.claim(now, pool, j)
+	}
+	p.stock(now, pool)
+}
+
+// stock claims for the job at the head before its lines run out, and for a newcomer at the head before a slot is free.
+func (p *Planner) stock(now time.Time, pool *pool) {
+	for pool.limit > 0 {
+		id, ok := pool.queue.Next(now)
+		if !ok {
+			return
+		}
+		j := p.byID[id]
+		if !j.claimable(now) || j.ready.len() >= p.lookAhead(pool) {
+			return
+		}
+		if j.startable() || pool.expected < p.lookAhead(pool) {
+			p.claim(now, pool, j)
+			if j.startable() {
+				return // it stays at the head; one claim at a time is enough
+			}
+			continue
+		}
+		return
+	}
+}
+
+// lookAhead is how many lines should be ready: enough for everything under way to end at once.
+func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
+
+func (p *Planner) claim(now time.Time, pool *pool, j *job) {
+	if j.claimable(now) {
+		j.claiming, j.claimedBy, j.expecting = true, pool, min(j.lines, p.cfg.LookAhead)
+		pool.expected += j.expecting
+		p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
+	}
+	p.offer(now, j)
+}
+
+func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
+	l := j.ready.pop()
+	p.countReady(j, -1)
+	work := p.cfg.Cost.work(float64(l.prompt), p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, int(l.max)))
+	l.work = float32(work)
+	j.inFlight++
+	j.batch.inFlight++
+	r.inFlight++
+	pool.inFlight++
+	if r.open {
+		r.trial = true
+	}
+	pool.queue.Charge(j.id, work)
+	pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: r.id, InFlight: r.inFlight, PromptTokens: int(l.prompt)})
+	pool.refresh(now)
+	p.out.Start = append(p.out.Start, Start{
+		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
+		line: l, job: j, runner: r, pool: pool,
+	})
+	if !j.startable() {
+		p.offer(now, j)
+	}
+	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit {
+		p.offerAll(now, j.batch)
+	}
+}
+
+func (p *Planner) finished(now time.Time, f *Finished) Verdict {
+	s := &f.Start
+	j, r, pool, l := s.job, s.runner, s.pool, s.line
+	j.inFlight--
+	j.batch.inFlight--
+	r.inFlight--
+	pool.inFlight--
+	p.heed(now, f, r, pool)
+	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
+		p.offerAll(now, j.batch)
+	}
+	if j.gone {
+		return Return
+	}
+	judged := judge(p.cfg.Retry, &j.batch.Batch, l, f.Outcome, f.Status, f.RetryAfter)
+	if !judged.again {
+		p.settle(now, j, l, f)
+		return Record
+	}
+	if judged.chargedTry {
+		l.tries++
+	}
+	if judged.chargedDeath {
+		l.deaths++
+	}
+	if f.Outcome == Shed {
+		l.sheds++
+	}
+	if judged.pause == 0 {
+		p.giveBack(j, l)
+		p.offer(now, j)
+		return Again
+	}
+	j.retrying++
+	p.timers.set(timer{at: now.Add(p.jitter(judged.pause)), job: j, line: l, retry: true})
+	return Again
+}
+
+// heed tells breaker and flow control how a line ended.
+func (p *Planner) heed(now time.Time, f *Finished, r *runner, pool *pool) {
+	o := flowcontrol.Observation{
+		Runner: r.id, InFlight: r.inFlight, Latency: f.Latency, RetryAfter: f.RetryAfter,
+		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens,
+	}
+	switch {
+	case f.Outcome == Recalled:
+		r.trial = false
+		o.Kind = flowcontrol.Recalled
+	case f.Outcome == Shed:
+		r.succeed()
+		o.Kind = flowcontrol.Shed
+	case f.Outcome.alive():
+		r.succeed()
+		o.Kind = flowcontrol.Answered
+	case f.Outcome == TimedOut:
+		r.trial = false
+		o.Kind = flowcontrol.Broken
+	default:
+		if until, opened := r.fail(now, p.cfg.Breaker); opened {
+			p.timers.set(timer{at: until, runner: r})
+		}
+		o.Kind = flowcontrol.Broken
+	}
+	if !r.gone {
+		pool.observe(now, o)
+	}
+}
+
+// settle takes a line that has its result out of what is left.
+func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
+	j.lines--
+	j.work = max(0, j.work-float64(l.work))
+	if f.Outcome == Succeeded && f.OutputTokens > 0 {
+		o := p.outputs[j.key.Model]
+		if o == nil {
+			o = &outputMean{}
+			p.outputs[j.key.Model] = o
+		}
+		o.learn(f.OutputTokens)
+	}
+	f.Start.pool.rate.add(now, float64(l.work))
+	// A rank follows the work that is left; a twentieth of it is soon enough.
+	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
+		p.rank(j)
+	}
+}
+
+func (p *Planner) jitter(pause time.Duration) time.Duration {
+	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
+}
+
+// giveBack puts a line where it is started next.
+func (p *Planner) giveBack(j *job, l line) {
+	j.ready.pushFront(l)
+	p.countReady(j, 1)
+}
+
+func (p *Planner) countReady(j *job, n int) {
+	for _, pool := range j.pools {
+		pool.ready += n
+	}
+}
+
+// offer puts the job into the order of its pools, or out of it, as it has something to do there or not.
+func (p *Planner) offer(now time.Time, j *job) {
+	want := !j.gone && (j.startable() || j.claimable(now))
+	if want == j.offered {
+		return
+	}
+	j.offered = want
+	for _, pool := range j.pools {
+		if want {
+			pool.queue.Unpark(j.id)
+		} else {
+			pool.queue.Park(j.id)
+		}
+	}
+}
+
+func (p *Planner) offerAll(now time.Time, b *batchState) {
+	for _, j := range b.jobs {
+		p.offer(now, j)
+	}
+}
+
+func (p *Planner) rank(j *job) {
+	j.ranked = j.work
+	for _, pool := range j.pools {
+		pool.queue.Put(j.queued(pool.rate.perSecond()))
+	}
+}
+
+func (p *Planner) batchPut(now time.Time, b Batch) {
+	state := p.batches[b.ID]
+	if state == nil {
+		state = &batchState{Batch: b}
+		p.batches[b.ID] = state
+		for _, m := range b.Models {
+			key := JobKey{Batch: b.ID, Model: m.Model}
+			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
+			j.work = p.workLeft(m)
+			state.jobs = append(state.jobs, j)
+			p.jobs[key], p.byID[j.id] = j, j
+			p.assign(now, j)
+		}
+		return
+	}
+	models := b.Models
+	b.Models = state.Models
+	state.Batch = b
+	for _, j := range state.jobs {
+		if i := slices.IndexFunc(models, func(m ModelLines) bool { return m.Model == j.key.Model }); i >= 0 {
+			j.lines, j.work = models[i].Lines, p.workLeft(models[i])
+		}
+		p.rank(j)
+		p.offer(now, j)
+	}
+}
+
+func (p *Planner) workLeft(m ModelLines) float64 {
+	output := p.outputs[m.Model].expect(p.cfg.Cost.OutputTokens, 0) * float64(m.Lines)
+	if m.MaxTokens > 0 {
+		output = min(output, float64(m.MaxTokens))
+	}
+	return p.cfg.Cost.work(float64(m.PromptTokens), output)
+}
+
+func (p *Planner) batchGone(id string) {
+	state := p.batches[id]
+	if state == nil {
+		return
+	}
+	delete(p.batches, id)
+	for _, j := range state.jobs {
+		p.countReady(j, -j.ready.len())
+		j.ready = lineQueue{}
+		j.gone = true
+		for _, pool := range j.pools {
+			pool.queue.Remove(j.id)
+		}
+		j.claimDone()
+		delete(p.jobs, j.key)
+		delete(p.byID, j.id)
+	}
+}
+
+func (p *Planner) loaded(now time.Time, ev Loaded) {
+	j := p.jobs[ev.Key]
+	if j == nil {
+		return
+	}
+	j.claimDone()
+	for _, l := range ev.Lines {
+		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot), prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
+	}
+	p.countReady(j, len(ev.Lines))
+	j.more = ev.More
+	j.claimAfter = time.Time{}
+	if ev.Again > 0 {
+		j.claimAfter = now.Add(ev.Again)
+		p.timers.set(timer{at: j.claimAfter, job: j})
+	}
+	p.offer(now, j)
+}
+
+func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
+	models := slices.Clone(ev.Models)
+	slices.Sort(models)
+	models = slices.Compact(models)
+	r := p.runners[ev.Runner]
+	if r != nil && slices.Equal(r.models, models) {
+		return
+	}
+	if r != nil {
+		p.runnerGone(now, ev.Runner)
+	}
+	r = &runner{id: ev.Runner, models: models}
+	p.runners[r.id] = r
+	p.poolOf(now, models).add(r)
+	r.pool = p.poolOf(now, models)
+	r.pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r.id})
+	r.pool.stale = true
+}
+
+func (p *Planner) runnerGone(now time.Time, id string) {
+	r := p.runners[id]
+	if r == nil {
+		return
+	}
+	delete(p.runners, id)
+	r.gone = true
+	r.pool.remove(r)
+	r.pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: id})
+	r.pool.stale = true
+}
+
+// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves: jobs wait there.
+func (p *Planner) poolOf(now time.Time, models []string) *pool {
+	key := strings.Join(models, "\x00")
+	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int { return strings.Compare(x.key, key) })
+	if found {
+		return p.pools[i]
+	}
+	queue, err := p.newQueue()
+	if err != nil {
+		panic(fmt.Sprintf("plan: a queue that could be built can't be built again: %v", err))
+	}
+	flow, err := p.newFlow()
+	if err != nil {
+		panic(fmt.Sprintf("plan: a controller that could be built can't be built again: %v", err))
+	}
+	made := &pool{key: key, models: models, queue: queue, flow: flow, stale: true}
+	p.pools = slices.Insert(p.pools, i, made)
+	for _, id := range p.jobIDs() {
+		if j := p.byID[id]; slices.Contains(models, j.key.Model) {
+			p.join(now, j, made)
+		}
+	}
+	return made
+}
+
+// jobIDs lists all jobs in a fixed order, since a decision must not follow map order.
+func (p *Planner) jobIDs() []string {
+	ids := make([]string, 0, len(p.byID))
+	for id := range p.byID {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// assign puts a new job into every pool that serves its model.
+func (p *Planner) assign(now time.Time, j *job) {
+	for _, pool := range p.pools {
+		if slices.Contains(pool.models, j.key.Model) {
+			p.join(now, j, pool)
+		}
+	}
+	p.offer(now, j)
+}
+
+func (p *Planner) join(now time.Time, j *job, pool *pool) {
+	j.pools = append(j.pools, pool)
+	pool.ready += j.ready.len()
+	j.ranked = j.work
+	pool.queue.Put(j.queued(pool.rate.perSecond()))
+	if j.offered {
+		pool.queue.Unpark(j.id)
+		return
+	}
+	pool.queue.Park(j.id)
+	p.offer(now, j)
+}
+
+func (p *Planner) wake(now time.Time) time.Time {
+	var next time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	sooner(p.timers.next())
+	if p.draining {
+		return next
+	}
+	for _, pool := range p.pools {
+		sooner(pool.until)
+		if pool.roomiest(now) != nil {
+			sooner(pool.queue.Wake(now))
+		}
+	}
+	return next
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// pool is the runners that serve the same models, with the queue of the jobs they could run.
+type pool struct {
+	key     string // the models, joined
+	models  []string
+	runners []*runner // by id
+	queue   *scheduler.Queue
+	flow    flowcontrol.Controller
+
+	inFlight int
+	limit    int
+	reason   flowcontrol.Reason
+	until    time.Time // when to ask the controller again
+	stale    bool      // the allowance must be asked for again
+
+	ready    int // lines in the ready queues of its jobs
+	expected int // lines that claims under way will bring, as far as one can guess
+	rate     rate
+	why      Reason // why no more was started, as of the last fill
+}
+
+// observe feeds the controller.
+func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
+	if p.flow.Observe(now, o) {
+		p.stale = true
+	}
+}
+
+// refresh takes over the controller's allowance if it may have changed.
+func (p *pool) refresh(now time.Time) {
+	if !p.stale && (p.until.IsZero() || p.until.After(now)) {
+		return
+	}
+	a := p.flow.Allowance(now)
+	p.stale, p.limit, p.reason, p.until = false, 0, a.Reason, a.Until
+	for _, r := range p.runners {
+		i, found := slices.BinarySearchFunc(a.Runners, r.id, func(x flowcontrol.RunnerAllowance, id string) int { return cmp.Compare(x.Runner, id) })
+		r.limit = 0
+		if found {
+			r.limit = a.Runners[i].Lines
+		}
+		p.limit += r.limit
+	}
+	p.limit = min(p.limit, a.Pool)
+}
+
+// roomiest is the runner that a line should go to: the one with the most room left, the first by id among equals. A scan:
+// pools have tens of runners, and a heap would have to follow every change of allowance.
+func (p *pool) roomiest(now time.Time) *runner {
+	if p.inFlight >= p.limit {
+		return nil
+	}
+	var best *runner
+	room := 0
+	for _, r := range p.runners {
+		if have := r.room(now); have > room {
+			best, room = r, have
+		}
+	}
+	return best
+}
+
+// noRoom names why roomiest found nobody.
+func (p *pool) noRoom(now time.Time) Reason {
+	if len(p.runners) == 0 {
+		return NoRunner
+	}
+	for _, r := range p.runners {
+		if !r.open {
+			if p.reason != "" {
+				return Reason(p.reason)
+			}
+			return AtLimit
+		}
+	}
+	return UpstreamDown
+}
+
+func (p *pool) add(r *runner) {
+	i, _ := slices.BinarySearchFunc(p.runners, r.id, func(x *runner, id string) int { return cmp.Compare(x.id, id) })
+	p.runners = slices.Insert(p.runners, i, r)
+}
+
+func (p *pool) remove(r *runner) {
+	if i := slices.Index(p.runners, r); i >= 0 {
+		p.runners = slices.Delete(p.runners, i, i+1)
+	}
+}
+
+// rate is work per second, as an exponential mean over half a minute.
+type rate struct {
+	sum  float64
+	last time.Time
+}
+
+const rateMemory = 30 * time.Second
+
+func (r *rate) add(now time.Time, work float64) {
+	r.decay(now)
+	r.sum += work
+}
+
+func (r *rate) decay(now time.Time) {
+	if dt := now.Sub(r.last); dt > 0 {
+		if !r.last.IsZero() {
+			r.sum *= math.Exp(-dt.Seconds() / rateMemory.Seconds())
+		}
+		r.last = now
+	}
+}
+
+func (r *rate) perSecond() float64 { return r.sum / rateMemory.Seconds() }

@@ -1,0 +1,87 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// postProgress tells the store how the runs stand. The loop looks at the planner; the writing is done beside it, one at a time.
+func (s *session) postProgress(planner *plan.Planner) {
+	pools := planner.Pools()
+	s.pools.Store(&pools)
+	s.metrics.pools(pools)
+	if !s.writing.CompareAndSwap(false, true) {
+		return // the store is slow; the next post says it all
+	}
+	now := time.Now()
+	var changed []progressPost
+	s.mu.Lock()
+	for id, r := range s.runs {
+		status, known := planner.Status(now, id)
+		if post, ok := r.progress(now, status, known); ok {
+			changed = append(changed, post)
+		}
+	}
+	s.mu.Unlock()
+	if len(changed) == 0 {
+		s.writing.Store(false)
+		return
+	}
+	s.background.Go(func() {
+		defer s.writing.Store(false)
+		s.write(changed)
+	})
+}
+
+type progressPost struct {
+	run      *run
+	progress store.Progress
+}
+
+// progress is the run's state for show, and whether it differs from what was posted.
+func (r *run) progress(now time.Time, status plan.BatchStatus, known bool) (progressPost, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.batch.State.Terminal() {
+		return progressPost{}, false
+	}
+	p := store.Progress{
+		Completed: r.live.Completed, Failed: r.live.Failed,
+		InFlight: status.InFlight, Retrying: status.Retrying,
+		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now), Waiting: string(status.Waiting),
+	}
+	if r.trouble != plan.Flowing {
+		p.Waiting = string(r.trouble)
+	}
+	if !known {
+		p.Waiting, p.LinesPerSecond = "", 0
+	}
+	if p == r.posted {
+		return progressPost{}, false
+	}
+	r.posted = p
+	p.UpdatedAt = now
+	return progressPost{run: r, progress: p}, true
+}
+
+// write posts progress. The counts are taken once more under each run's posting lock, so that they agree with the chunks
+// that the store knows to be done.
+func (s *session) write(changed []progressPost) {
+	posts := make(map[string]store.Progress, len(changed))
+	for _, c := range changed {
+		c.run.posting.Lock()
+		defer c.run.posting.Unlock()
+		c.run.mu.Lock()
+		c.progress.Completed, c.progress.Failed = c.run.live.Completed, c.run.live.Failed
+		c.run.mu.Unlock()
+		posts[c.run.id] = c.progress
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.cfg.LeaseTTL)
+	defer cancel()
+	if err := s.deps.Metadata.PostProgress(ctx, s.owner, posts); err != nil && !isFenced(err) {
+		s.log.Warn("could not post progress", "error", err)
+	}
+}

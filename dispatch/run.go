@@ -1,0 +1,216 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// run is a batch that this dispatcher has a hand in.
+type run struct {
+	id     string
+	tenant string
+	work   context.Context // of its lines under way
+	recall context.CancelCauseFunc
+
+	edits    map[editsKey]edits // by url and model; written when the source is opened
+	attempts atomic.Int64
+
+	posting sync.Mutex // held while progress is posted or a chunk is told done, so that the two agree
+
+	mu       sync.Mutex
+	done     store.Tally // of done chunks, as far as this session knows
+	batch    store.Batch // as last read
+	source   *source     // its open files; nil until its first claim
+	chunks   map[int]*chunk
+	live     store.Tally // durable results of chunks that aren't done
+	canary   canaryGate
+	speed    speed
+	posted   store.Progress // as last posted
+	stopping bool           // a limit of its own was passed; the store is being told
+	stopped  bool           // its lines may not start any more
+	trouble  plan.Reason    // what keeps its chunks from being loaded, if anything
+	dirty    bool           // results came since progress was last posted
+}
+
+// waitFor notes what keeps the run's lines from being loaded; nothing does any more if reason is empty.
+func (r *run) waitFor(reason plan.Reason) {
+	r.mu.Lock()
+	r.trouble = reason
+	r.mu.Unlock()
+}
+
+// chunk is a claimed run of lines.
+type chunk struct {
+	store.Chunk
+	run     *run
+	journal store.Journal
+	lines   []sourceLine // by slot; slots whose result was in the journal already are never started
+
+	// Owned by the loop.
+	inFlight  int
+	unstarted int
+
+	// Guarded by run.mu.
+	pending int // results not durable yet
+	tally   store.Tally
+	leaving bool  // being finished or released
+	refused error // why its journal takes nothing now
+}
+
+func (s *session) newRun(b store.Batch) *run {
+	r := &run{id: b.ID, tenant: b.Tenant, batch: b, chunks: map[int]*chunk{}}
+	r.work, r.recall = context.WithCancelCause(s.work)
+	return r
+}
+
+// close lets go of the run's files, once nothing of it is under way.
+func (r *run) close() {
+	r.recall(openai.ErrRecalled)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.source != nil {
+		r.source.close()
+		r.source = nil
+	}
+}
+
+// planned is the batch as the planner sees it. Model lines are left to the caller.
+func planned(b *store.Batch) plan.Batch {
+	window := time.Duration(0)
+	if !b.Deadline.IsZero() {
+		window = b.Deadline.Sub(b.CreatedAt)
+	}
+	return plan.Batch{
+		ID: b.ID, Tenant: b.Tenant, Priority: b.Options.Priority, Window: window,
+		Created: b.CreatedAt, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
+		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts, RetryOn: b.Options.RetryOn,
+	}
+}
+
+// bytesPerToken turns prompt bytes into tokens where no tokenizer is at hand.
+const bytesPerToken = 3.6
+
+// plannedModels estimates what each model's lines are worth: the batch's sums, shared out by lines.
+func plannedModels(b *store.Batch, left func(model string) int) []plan.ModelLines {
+	total := 0
+	for _, m := range b.Models {
+		total += m.Lines
+	}
+	models := make([]plan.ModelLines, 0, len(b.Models))
+	for _, m := range b.Models {
+		lines := left(m.Model)
+		share := float64(lines) / float64(max(1, total))
+		models = append(models, plan.ModelLines{
+			Model: m.Model, Lines: lines,
+			PromptTokens: int64(share * float64(b.PromptBytes) / bytesPerToken), MaxTokens: int64(share * float64(b.MaxTokens)),
+		})
+	}
+	return models
+}
+
+// recallAfter ends the run's lines under way when the grace is over.
+func (r *run) recallAfter(grace time.Duration) {
+	if grace <= 0 {
+		r.recall(openai.ErrRecalled)
+		return
+	}
+	timer := time.AfterFunc(grace, func() { r.recall(openai.ErrRecalled) })
+	context.AfterFunc(r.work, func() { timer.Stop() }) // closed before
+}
+
+func (r *run) isStopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
+}
+
+// held lists the chunks in hand.
+func (r *run) held() []*chunk {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.chunks))
+}
+
+// editsKey is what an endpoint's and a model's parameters depend on.
+type editsKey struct{ url, model string }
+
+// edits are the changes to bodies that a batch asked for, resolved for one url and model.
+type edits struct{ defaults, overrides map[string]json.RawMessage }
+
+// allEdits resolves the batch's rules for everything its lines may be; empty if there are none.
+func allEdits(o *store.Options, inputs []sourceInput) map[editsKey]edits {
+	all := map[editsKey]edits{}
+	if len(o.Defaults) == 0 && len(o.Overrides) == 0 {
+		return all
+	}
+	for _, in := range inputs {
+		for _, url := range in.urls {
+			for _, model := range in.models {
+				all[editsKey{url, model}] = edits{defaults: parameters(o.Defaults, url, model), overrides: parameters(o.Overrides, url, model)}
+			}
+		}
+	}
+	return all
+}
+
+// parameters joins the rules that apply; a later rule wins, and the narrower ones stand later.
+func parameters(rules []store.ParameterRule, url, model string) map[string]json.RawMessage {
+	var joined map[string]json.RawMessage
+	for _, rule := range rules {
+		if (rule.URL != "" && rule.URL != url) || (rule.Model != "" && rule.Model != model) {
+			continue
+		}
+		if joined == nil {
+			joined = map[string]json.RawMessage{}
+		}
+		for key, value := range rule.Parameters {
+			joined[key] = value
+		}
+	}
+	return joined
+}
+
+func (e edits) none() bool { return len(e.defaults) == 0 && len(e.overrides) == 0 }
+
+// resultID names a line's result: the same in every attempt, so that the upstream's log and the result file agree.
+func resultID(batch string, line uint32) string {
+	const prefix = "batch_"
+	if len(batch) > len(prefix) && batch[:len(prefix)] == prefix {
+		batch = batch[len(prefix):]
+	}
+	return fmt.Sprintf("batch_req_%s%06x", batch, line)
+}
+
+// speed is durable results per second, over about ten seconds.
+type speed struct {
+	since time.Time
+	count int
+	last  float64
+}
+
+func (s *speed) add(n int) { s.count += n }
+
+func (s *speed) perSecond(now time.Time) float64 {
+	const window = 3 * time.Second
+	if s.since.IsZero() {
+		s.since = now
+		return 0
+	}
+	elapsed := now.Sub(s.since)
+	if elapsed < window && (s.last > 0 || elapsed < 500*time.Millisecond) {
+		return s.last
+	}
+	s.last = float64(s.count) / elapsed.Seconds()
+	s.since, s.count = now, 0
+	return s.last
+}

@@ -1,0 +1,203 @@
+package dispatch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// source is the open input of a batch: its files, their indexes and the order of its lines.
+type source struct {
+	inputs []sourceInput
+	order  order
+}
+
+type sourceInput struct {
+	store.Input
+	blob, indexBlob store.Blob
+	index           *batchfile.Index
+	models          []string
+	urls            []string
+}
+
+// sourceLine is a line with what it takes to send it.
+type sourceLine struct {
+	batchfile.Line
+	number uint32 // in its batch
+	input  *sourceInput
+	object []byte // its JSON, while it is kept in memory; nil: read it from the blob
+}
+
+func (l *sourceLine) model() string { return l.input.models[l.Model] }
+func (l *sourceLine) url() string   { return l.input.urls[l.URL] }
+
+// inMemory bounds what a line may weigh to be kept in memory; larger ones are streamed from the blob when they are sent.
+const inMemory = 256 << 10
+
+func openSource(ctx context.Context, blobs store.Blobs, b *store.Batch) (_ *source, err error) {
+	src := &source{}
+	defer func() {
+		if err != nil {
+			src.close()
+		}
+	}()
+	for _, in := range b.Inputs {
+		opened, err := openInput(ctx, blobs, in)
+		if err != nil {
+			return nil, err
+		}
+		src.inputs = append(src.inputs, opened)
+	}
+	src.order, err = openOrder(ctx, blobs, b.ID)
+	return src, err
+}
+
+func openInput(ctx context.Context, blobs store.Blobs, in store.Input) (sourceInput, error) {
+	opened := sourceInput{Input: in}
+	var err error
+	if opened.blob, err = blobs.Open(ctx, in.BlobKey); err != nil {
+		return opened, fmt.Errorf("open input %s: %w", in.FileID, err)
+	}
+	if opened.indexBlob, err = blobs.Open(ctx, in.IndexKey); err != nil {
+		opened.blob.Close()
+		return opened, fmt.Errorf("open line index of %s: %w", in.FileID, err)
+	}
+	if opened.index, err = batchfile.OpenIndex(opened.indexBlob, opened.indexBlob.Size()); err != nil {
+		opened.blob.Close()
+		opened.indexBlob.Close()
+		return opened, fmt.Errorf("line index of %s: %w", in.FileID, err)
+	}
+	opened.models, opened.urls = opened.index.Models(), opened.index.URLs()
+	return opened, nil
+}
+
+func (src *source) close() {
+	for _, in := range src.inputs {
+		in.blob.Close()
+		in.indexBlob.Close()
+	}
+	src.order.close()
+}
+
+// inputOf finds the input that a line of the batch stands in.
+func (src *source) inputOf(number uint32) *sourceInput {
+	i, found := slices.BinarySearchFunc(src.inputs, int(number), func(in sourceInput, n int) int { return cmp.Compare(in.First, n) })
+	if !found {
+		i--
+	}
+	return &src.inputs[i]
+}
+
+// at reads the index records of count positions from first on.
+func (src *source) at(first, count int) ([]sourceLine, error) {
+	numbers := make([]uint32, count)
+	if err := src.order.lines(first, numbers); err != nil {
+		return nil, err
+	}
+	return src.numbered(numbers)
+}
+
+// numbered reads the index records of these lines, one window for each run of neighbours.
+func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
+	lines := make([]sourceLine, len(numbers))
+	records := make([]batchfile.Line, len(numbers))
+	for i := 0; i < len(numbers); {
+		in := src.inputOf(numbers[i])
+		k := i + 1
+		for k < len(numbers) && numbers[k] == numbers[k-1]+1 && int(numbers[k]) < in.First+in.Lines {
+			k++
+		}
+		if _, err := in.index.Read(int(numbers[i])-in.First, records[i:k]); err != nil {
+			return nil, fmt.Errorf("line index of %s: %w", in.FileID, err)
+		}
+		for ; i < k; i++ {
+			lines[i] = sourceLine{Line: records[i], number: numbers[i], input: in}
+		}
+	}
+	return lines, nil
+}
+
+// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob.
+func fetch(lines []sourceLine, want func(slot int) bool) error {
+	slots := make([]int, 0, len(lines))
+	for i := range lines {
+		if want(i) && lines[i].Length <= inMemory {
+			slots = append(slots, i)
+		}
+	}
+	slices.SortFunc(slots, func(a, b int) int {
+		return cmp.Or(cmp.Compare(lines[a].input.First, lines[b].input.First), cmp.Compare(lines[a].Offset, lines[b].Offset))
+	})
+	const gap = 4 << 10 // what is cheaper to read over than to skip
+	for i := 0; i < len(slots); {
+		first := &lines[slots[i]]
+		end := first.Offset + int64(first.Length)
+		k := i + 1
+		for ; k < len(slots); k++ {
+			next := &lines[slots[k]]
+			if next.input != first.input || next.Offset > end+gap {
+				break
+			}
+			end = next.Offset + int64(next.Length)
+		}
+		window := make([]byte, end-first.Offset)
+		if n, err := first.input.blob.ReadAt(window, first.Offset); n < len(window) {
+			return fmt.Errorf("read input %s: %w", first.input.FileID, err)
+		}
+		from := first.Offset
+		for ; i < k; i++ {
+			l := &lines[slots[i]]
+			l.object = window[l.Offset-from:][:l.Length:l.Length]
+		}
+	}
+	return nil
+}
+
+// customID returns the line's custom_id as it stands in the file, quotes included.
+func (l *sourceLine) customID() ([]byte, error) {
+	if l.object != nil {
+		return l.CustomID(l.object), nil
+	}
+	return readSpan(l.input.blob, l.Offset+int64(l.IDOffset), int(l.IDLength))
+}
+
+// body is how to send a line's body: how long it is, and a reader of it for each sending.
+func (l *sourceLine) body(e edits) (size int64, open func() io.ReadCloser, err error) {
+	if !e.none() {
+		object := l.object
+		if object == nil {
+			if object, err = readSpan(l.input.blob, l.Offset, int(l.Length)); err != nil {
+				return 0, nil, err
+			}
+		}
+		edited, err := batchfile.EditBody(make([]byte, 0, int(l.BodyLength)+256), l.Body(object), e.defaults, e.overrides)
+		if err != nil {
+			return 0, nil, err
+		}
+		return int64(len(edited)), reading(edited), nil
+	}
+	if l.object != nil {
+		return int64(l.BodyLength), reading(l.Body(l.object)), nil
+	}
+	at, n := l.Offset+int64(l.BodyOffset), int64(l.BodyLength)
+	return n, func() io.ReadCloser { return io.NopCloser(io.NewSectionReader(l.input.blob, at, n)) }, nil
+}
+
+func reading(body []byte) func() io.ReadCloser {
+	return func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
+}
+
+func readSpan(from io.ReaderAt, at int64, n int) ([]byte, error) {
+	span := make([]byte, n)
+	if got, err := from.ReadAt(span, at); got < n {
+		return nil, errors.Join(fmt.Errorf("read %d bytes of input at %d", n, at), err)
+	}
+	return span, nil
+}

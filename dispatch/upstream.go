@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// upstream is one model server with its client and what it was last known to serve.
+type upstream struct {
+	Upstream
+	name   string
+	client *openai.Client
+
+	mu     sync.Mutex
+	models []string
+	since  map[string]time.Time // when each model was first seen
+	silent bool                 // the last question went unanswered
+}
+
+func newUpstream(cfg Config, u Upstream) (*upstream, error) {
+	header := http.Header{"X-Priority": {"low"}}
+	if u.Headers != nil {
+		header = http.Header{}
+		for key, value := range u.Headers {
+			header.Set(key, value)
+		}
+	}
+	var key string
+	if u.APIKeyEnv != "" {
+		if key = os.Getenv(u.APIKeyEnv); key == "" {
+			return nil, fmt.Errorf("upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL, u.APIKeyEnv)
+		}
+	}
+	client, err := openai.New(openai.Config{URL: u.URL, APIKey: key, Header: header, MaxAnswer: cfg.MaxAnswerBytes, DialTimeout: cfg.DialTimeout})
+	if err != nil {
+		return nil, err
+	}
+	name := u.Name
+	if name == "" {
+		parsed, err := url.Parse(u.URL)
+		if err != nil {
+			return nil, err
+		}
+		name = parsed.Host + parsed.EscapedPath()
+	}
+	return &upstream{Upstream: u, name: name, client: client, models: slices.Clone(u.Models), since: map[string]time.Time{}}, nil
+}
+
+// learn notes which models the upstream serves.
+func (u *upstream) learn(models []string, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.models = models
+	for _, m := range models {
+		if _, known := u.since[m]; !known {
+			u.since[m] = now
+		}
+	}
+}
+
+// watchUpstream asks an upstream again and again which models it serves, and tells the planner. One that doesn't answer keeps
+// the models it had: whether it can be used is for the breaker to say.
+func (s *session) watchUpstream(ctx context.Context, u *upstream) {
+	if len(u.Models) > 0 {
+		u.learn(u.Models, time.Now())
+		s.inbox.put(plan.RunnerUp{Runner: u.name, Models: u.Models})
+		return
+	}
+	for {
+		wait := s.cfg.ModelsEvery
+		if !s.askModels(ctx, u) {
+			wait = min(wait, time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *session) askModels(ctx context.Context, u *upstream) bool {
+	asking, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+	defer cancel()
+	models, err := u.client.Models(asking)
+	u.mu.Lock()
+	was := u.silent
+	u.silent = err != nil
+	u.mu.Unlock()
+	if err != nil {
+		if !was && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again", "runner", u.name, "error", err)
+		}
+		return false
+	}
+	if was {
+		s.log.InfoContext(ctx, "an upstream answers again", "runner", u.name)
+	}
+	u.learn(models, time.Now())
+	s.inbox.put(plan.RunnerUp{Runner: u.name, Models: models})
+	return true
+}
+
+func modelsOf(upstreams map[string]*upstream) []ModelInfo {
+	byID := map[string]*ModelInfo{}
+	for _, u := range upstreams {
+		u.mu.Lock()
+		for _, m := range u.models {
+			info := byID[m]
+			if info == nil {
+				info = &ModelInfo{ID: m, Since: u.since[m]}
+				byID[m] = info
+			}
+			info.Runners = append(info.Runners, u.name)
+			if since := u.since[m]; since.Before(info.Since) {
+				info.Since = since
+			}
+		}
+		u.mu.Unlock()
+	}
+	all := make([]ModelInfo, 0, len(byID))
+	for _, info := range byID {
+		slices.Sort(info.Runners)
+		all = append(all, *info)
+	}
+	slices.SortFunc(all, func(a, b ModelInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
