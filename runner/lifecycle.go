@@ -31,8 +31,8 @@ const (
 type LoadTask struct {
 	TaskID          string     `json:"taskId"`
 	Status          LoadStatus `json:"status"`
-	Progress        float64    `json:"progress,omitempty"` // 0 to 1
-	ETA             int        `json:"eta,omitempty"`      // seconds
+	Progress        *float64   `json:"progress,omitempty"` // 0 to 1, while loading
+	ETA             int        `json:"eta,omitempty"`      // seconds, while loading
 	ModelID         string     `json:"modelId,omitempty"`
 	GPUMemoryUsedMB int        `json:"gpuMemoryUsedMB,omitempty"`
 	LoadTimeMs      int64      `json:"loadTimeMs,omitempty"`

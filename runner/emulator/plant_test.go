@@ -129,7 +129,7 @@ func hold(t *testing.T, s *Server, url string, n int, headers ...string) (stop f
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var held sync.WaitGroup
-	had := s.snapshot()
+	had := s.Snapshot()
 	for i := range n {
 		held.Go(func() {
 			body := fmt.Sprintf(`{"model":"m","prompt":"%d","max_tokens":30000,"ignore_eos":true}`, i)
@@ -143,7 +143,7 @@ func hold(t *testing.T, s *Server, url string, n int, headers ...string) (stop f
 		})
 	}
 	until(t, func() bool {
-		now := s.snapshot()
+		now := s.Snapshot()
 		return now.Running+now.Waiting == had.Running+had.Waiting+n
 	})
 	return func() { cancel(); held.Wait() }
@@ -176,8 +176,8 @@ func TestQueueFull(t *testing.T) {
 		t.Errorf("health with a full queue: %d", resp.StatusCode)
 	}
 	stop()
-	until(t, func() bool { return s.snapshot().Running == 0 && s.snapshot().Waiting == 0 })
-	if got := s.snapshot().Aborted; got != 3 {
+	until(t, func() bool { return s.Snapshot().Running == 0 && s.Snapshot().Waiting == 0 })
+	if got := s.Snapshot().Aborted; got != 3 {
 		t.Errorf("%d requests aborted when their clients left, want 3", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestPriorityOrdersTheQueue(t *testing.T) {
 	var streams sync.WaitGroup
 	for i, r := range []struct{ header, body string }{{"low", ""}, {"normal", ""}, {"low", `,"priority":-5`}} {
 		streams.Go(func() {
-			body := `{"model":"m","prompt":"x","max_tokens":2,"ignore_eos":true,"stream":true` + r.body + `}`
+			body := `{"model":"m","prompt":"x","max_tokens":6,"ignore_eos":true,"stream":true` + r.body + `}`
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/completions", strings.NewReader(body))
 			req.Header.Set("X-Priority", r.header)
 			resp, err := http.DefaultClient.Do(req)
@@ -203,7 +203,7 @@ func TestPriorityOrdersTheQueue(t *testing.T) {
 			bufio.NewReader(resp.Body).ReadString('\n')
 			order <- r.header + r.body
 		})
-		until(t, func() bool { return s.snapshot().Waiting == i+1 })
+		until(t, func() bool { return s.Snapshot().Waiting == i+1 })
 	}
 	stop()
 	streams.Wait()
@@ -219,7 +219,7 @@ func TestInteractiveLoad(t *testing.T) {
 		c.Interactive.RPS, c.Interactive.Swing, c.Interactive.Period = 5, 0.5, 60
 		c.Speedup = 2000
 	})
-	until(t, func() bool { return s.snapshot().Finished > 50 })
+	until(t, func() bool { return s.Snapshot().Finished > 50 })
 	families := scrape(t, url)
 	if got := value(t, families, "emulator_interactive_time_to_first_token_seconds"); got < 50 {
 		t.Errorf("%v interactive requests got a first token, want over 50", got)
@@ -256,7 +256,7 @@ func TestRequestsUnderWayAreRefusedWhenRunEnds(t *testing.T) {
 		code, _, _ := try(t, t.Context(), url+"/v1/completions", `{"model":"emulated-model","prompt":"x","max_tokens":3000,"ignore_eos":true}`)
 		status <- code
 	}()
-	until(t, func() bool { return s.snapshot().Running == 1 })
+	until(t, func() bool { return s.Snapshot().Running == 1 })
 	cancel()
 	if got := <-status; got != 503 {
 		t.Errorf("status %d, want 503", got)

@@ -70,7 +70,7 @@ func New(c Config) (*Server, error) {
 		}
 		s.applyPace(c.Faults)
 	}
-	s.metrics.registry.MustRegister(newEngineCollector(c.Models[0], c.PrefixCaching, s.snapshot))
+	s.metrics.registry.MustRegister(newEngineCollector(c.Models[0], c.PrefixCaching, s.Snapshot))
 	s.routes()
 	return s, nil
 }
@@ -140,7 +140,8 @@ type instantCounts struct {
 	prompt, generated, finished atomic.Uint64
 }
 
-func (s *Server) snapshot() engine.Snapshot {
+// Snapshot is the state of the engine.
+func (s *Server) Snapshot() engine.Snapshot {
 	if s.plant != nil {
 		snapshot, _ := s.plant.read()
 		return snapshot
@@ -211,7 +212,7 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
 	status := runner.HealthStatus{
 		Status: runner.Healthy, Uptime: int64(time.Since(s.started).Seconds()),
-		ModelsLoaded: len(s.served()), QueueDepth: s.snapshot().Waiting,
+		ModelsLoaded: len(s.served()), QueueDepth: s.Snapshot().Waiting,
 	}
 	code := http.StatusOK
 	if !s.serving() || status.QueueDepth >= s.config.MaxQueueDepth {

@@ -15,10 +15,10 @@
 //	it := e.End()             // at end: who got tokens, who finished
 //
 // or lets [Engine.Advance] do so up to an instant. With Config.MaxRun above 1 a
-// stretch of pure decoding is planned as one run of many iterations, at a cost
-// independent of the requests in it. A run is cut short at the end of the
-// iteration under way when something arrives, so the outcome is the same to the
-// nanosecond as stepping one by one, noise included.
+// stretch of pure decoding, where the law is an arithmetic series, is planned as
+// one run: the requests are looked at once for all of its iterations. A run is
+// cut short at the end of the iteration under way when something arrives, so the
+// outcome is the same to the nanosecond as stepping one by one, noise included.
 //
 // An Engine has one owner and no lock. What observers get (Iteration,
 // Snapshot) never tells how long an unfinished request will go on: only Request

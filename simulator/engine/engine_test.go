@@ -138,6 +138,18 @@ func TestScheduler(t *testing.T) {
 				74ms n=64 admitted[2] first[2] produced[2] finished[2]
 				11ms n=1 admitted[3] first[3] produced[3] finished[3]`,
 		}, {
+			// The second would fit into the four blocks left of a hundred, but two in a
+			// hundred are kept.
+			name: "a watermark of blocks stays free for those who run",
+			config: small(func(c *Config) {
+				c.Profile.KVTokens, c.Profile.MaxBatchedTokens = 100*BlockSize, 2000
+			}),
+			requests: []Request{{ID: 1, Prompt: 96 * BlockSize, Output: 2}, {ID: 2, Prompt: 3 * BlockSize, Output: 1}},
+			want: `
+				1.546s n=1536 admitted[1] first[1] produced[1]
+				11ms n=1 produced[1] finished[1]
+				58ms n=48 admitted[2] first[2] produced[2] finished[2]`,
+		}, {
 			// Two requests of two full blocks each fill four of five blocks. The first to
 			// grow takes the fifth, then the later request is the victim of the earlier.
 			name:     "blocks short: the latest of the worst priority is computed again",
@@ -525,12 +537,13 @@ func BenchmarkHour(b *testing.B) {
 				for range 64 {
 					add(epoch)
 				}
-				e.Advance(epoch, nil)
-				e.Advance(epoch.Add(time.Hour), func(it *Iteration) {
+				refill := func(it *Iteration) {
 					for range it.Finished {
 						add(it.End)
 					}
-				})
+				}
+				e.Advance(epoch, refill)
+				e.Advance(epoch.Add(time.Hour), refill)
 				b.ReportMetric(float64(e.Snapshot(epoch).Iterations), "iterations/op")
 			}
 		})

@@ -21,10 +21,10 @@ type Request struct {
 // Completion tells how a finished request fared.
 type Completion struct {
 	ID          ID
-	Output      int       // tokens produced
-	Cached      int       // prompt tokens found in the prefix cache when it was first admitted
-	Preemptions int       // times it lost its KV blocks and was computed again
-	Submitted   time.Time //
+	Output      int // tokens produced
+	Cached      int // prompt tokens found in the prefix cache when it was first admitted
+	Preemptions int // times it lost its KV blocks and was computed again
+	Submitted   time.Time
 	Admitted    time.Time // start of its first iteration
 	FirstToken  time.Time
 	Finished    time.Time
