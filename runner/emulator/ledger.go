@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"slices"
 	"sync"
 )
@@ -47,8 +48,16 @@ func newLedger(record bool) *ledger {
 	return &ledger{record: record, bodies: map[digest]*Body{}}
 }
 
-// receive opens the entry of a request; the returned func closes it.
-func (l *ledger) receive(body []byte) (close func(status int, whole bool)) {
+// entry is one request in the ledger.
+type entry struct {
+	ledger *ledger
+	body   *Body // nil without Config.Record
+	status int   // 0: no whole answer was given
+}
+
+// receive opens the entry of a request; it must be closed.
+func (l *ledger) receive(body []byte) *entry {
+	e := &entry{ledger: l}
 	var key digest
 	if l.record {
 		key = sha256.Sum256(body)
@@ -57,29 +66,34 @@ func (l *ledger) receive(body []byte) (close func(status int, whole bool)) {
 	defer l.mu.Unlock()
 	l.totals.Received++
 	l.totals.InFlight++
-	var entry *Body
 	if l.record {
-		if entry = l.bodies[key]; entry == nil {
-			entry = &Body{SHA256: hex.EncodeToString(key[:])}
-			l.bodies[key] = entry
+		if e.body = l.bodies[key]; e.body == nil {
+			e.body = &Body{SHA256: hex.EncodeToString(key[:])}
+			l.bodies[key] = e.body
 		}
-		entry.Received++
+		e.body.Received++
 	}
-	return func(status int, whole bool) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.totals.InFlight--
-		switch {
-		case whole && status == 200:
-			l.totals.Completed++
-			if entry != nil {
-				entry.Completed++
-			}
-		case whole && (status == 429 || status == 503):
-			l.totals.Shed++
-		default:
-			l.totals.Failed++
+	return e
+}
+
+// settle notes that a whole answer was given.
+func (e *entry) settle(status int) { e.status = status }
+
+func (e *entry) close() {
+	e.ledger.mu.Lock()
+	defer e.ledger.mu.Unlock()
+	totals := &e.ledger.totals
+	totals.InFlight--
+	switch e.status {
+	case http.StatusOK:
+		totals.Completed++
+		if e.body != nil {
+			e.body.Completed++
 		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		totals.Shed++
+	default:
+		totals.Failed++
 	}
 }
 

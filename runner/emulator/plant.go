@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -228,4 +229,23 @@ func (p *plant) progress(t *ticket) progress {
 		tokens: t.tokens, done: t.completion != nil, cached: t.cached, admitted: t.admitted,
 		visible: t.lastToken.Add(engine.ServerDelay(t.tokens)),
 	}
+}
+
+// change waits until something has happened to the request of t, or explains why
+// nothing will.
+func (p *plant) change(ctx context.Context, t *ticket) *failure {
+	select {
+	case <-t.changed:
+		return nil
+	case <-ctx.Done():
+		return shed(http.StatusServiceUnavailable, "client_left", "The client left.", 0)
+	case <-p.stopped:
+		return notServing()
+	}
+}
+
+// wait sleeps until an emulated instant and says whether ctx let it.
+func (p *plant) wait(ctx context.Context, t time.Time) bool {
+	d := p.clock.until(t)
+	return d <= 0 || sleep(ctx, d)
 }
