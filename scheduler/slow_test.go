@@ -198,7 +198,7 @@ func (q *slowQueue) sync() {
 				offered[j.Tenant] = offered[j.Tenant] || !j.parked
 			}
 		}
-		r.order = slices.DeleteFunc(r.order, func(t string) bool { return !offered[t] })
+		r.order = slices.DeleteFunc(r.order, func(t string) bool { return !known[t] })
 		for _, j := range q.jobs {
 			if t := j.Tenant; j.queue == at.queue && j.class == at.class && offered[t] && !slices.Contains(r.order, t) {
 				if r.credit[t] > 0 {
@@ -213,8 +213,12 @@ func (q *slowQueue) sync() {
 				delete(r.credit, t)
 			}
 		}
-		for len(r.order) > 0 && r.credit[r.order[0]] <= 0 {
+		for len(r.order) > 0 && (!offered[r.order[0]] || r.credit[r.order[0]] <= 0) {
 			t := r.order[0]
+			if !offered[t] {
+				r.order = r.order[1:]
+				continue
+			}
 			weight, set := q.cfg.TenantWeights[t]
 			if !set {
 				weight = 1

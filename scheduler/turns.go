@@ -9,14 +9,14 @@ import (
 // until its credit is used up, then goes to the back, and the next one gets a quantum on top of what it still owes. Since a line
 // is started as soon as there is any credit, a tenant may overdraw by one line, which its next turn pays back.
 //
-// A tenant with nothing to offer leaves. Credit left from an interrupted turn, never more than one quantum, is kept while the
-// tenant has jobs at all, and when one is offered again, the turn goes on where it was: a job that is parked for a moment between
-// two of its chunks costs its tenant nothing. A turn that has not begun is not kept: such a tenant comes back to the end of the
-// line, so parking gains nothing either.
+// A tenant with nothing to offer keeps its place until the turn comes to it, and is then left out. Credit left from an interrupted
+// turn, never more than one quantum, it keeps while it has jobs at all, and when it comes back, the turn goes on where it
+// was. So a job that is parked for a moment between two of its chunks costs its tenant nothing. A turn that has not begun is not
+// kept: who was away that long comes back to the end of the line, so parking gains nothing either.
 type turns struct {
 	cfg     *Config
 	tenants map[string]*tenant
-	order   list.List // of *tenant, those that offer something; the front one has credit
+	order   list.List // of *tenant; the front one offers something and has credit
 }
 
 type tenant struct {
@@ -25,7 +25,7 @@ type tenant struct {
 	credit  float64
 	known   int // jobs, parked ones included; at 0 the tenant is forgotten
 	line    heap
-	turn    *list.Element // in turns.order; nil while it offers nothing
+	turn    *list.Element // in turns.order; nil if left out
 }
 
 // mostWork bounds a single charge, so that sums stay finite: 30,000 years of one engine.
@@ -54,7 +54,15 @@ func (ts *turns) enlist(name string) *tenant {
 func (ts *turns) dismiss(t *tenant) {
 	t.known--
 	if t.known == 0 {
+		ts.leaveOut(t)
 		delete(ts.tenants, t.name)
+	}
+}
+
+func (ts *turns) leaveOut(t *tenant) {
+	if t.turn != nil {
+		ts.order.Remove(t.turn)
+		t.turn = nil
 	}
 }
 
@@ -62,12 +70,11 @@ func (ts *turns) dismiss(t *tenant) {
 func (ts *turns) offer(e *entry) {
 	t := e.tenant
 	t.line.push(e)
-	if t.turn != nil {
-		return
-	}
-	if t.credit > 0 {
+	switch {
+	case t.turn != nil:
+	case t.credit > 0:
 		t.turn = ts.order.PushFront(t)
-	} else {
+	default:
 		t.turn = ts.order.PushBack(t)
 	}
 	ts.settle()
@@ -75,13 +82,8 @@ func (ts *turns) offer(e *entry) {
 
 // withdraw takes e out of its tenant's line.
 func (ts *turns) withdraw(e *entry) {
-	t := e.tenant
-	t.line.remove(e)
-	if t.line.top() == nil {
-		ts.order.Remove(t.turn)
-		t.turn = nil
-		ts.settle()
-	}
+	e.tenant.line.remove(e)
+	ts.settle()
 }
 
 // top is the entry whose line goes next; nil if nothing is offered.
@@ -102,12 +104,15 @@ func (ts *turns) charge(t *tenant, work float64) {
 	ts.settle()
 }
 
-// settle gives the turn to the first tenant whose quantum exceeds what it owes. When all owe more than a quantum, the rounds in
-// which nobody could start anything are granted in one go.
+// settle gives the turn to the first tenant that offers something and whose quantum exceeds what it owes. When all owe more than
+// a quantum, the rounds in which nobody could start anything are granted in one go.
 func (ts *turns) settle() {
-	for visits := 1; ts.order.Len() > 0; visits++ {
-		front := ts.order.Front()
-		t := front.Value.(*tenant)
+	for granted := 0; ts.order.Len() > 0; {
+		t := ts.order.Front().Value.(*tenant)
+		if t.line.top() == nil {
+			ts.leaveOut(t)
+			continue
+		}
 		if t.credit > 0 {
 			return
 		}
@@ -115,8 +120,9 @@ func (ts *turns) settle() {
 		if t.credit > 0 {
 			return
 		}
-		ts.order.MoveToBack(front)
-		if visits%ts.order.Len() == 0 {
+		ts.order.MoveToBack(t.turn)
+		granted++
+		if granted%ts.order.Len() == 0 { // all have been granted one and owe still
 			ts.skipRounds()
 		}
 	}
