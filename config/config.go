@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/scheduler"
 )
@@ -27,13 +29,17 @@ type Config struct {
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
+	// Upstreams are the model servers that lines are sent to.
+	Upstreams []dispatch.Upstream `yaml:"upstreams"`
 	// API bounds what users may send and how long it is kept. Sizes are bytes.
 	API api.Config `yaml:"api"`
 	// Scheduler orders the batches.
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl says how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	Shutdown    Shutdown           `yaml:"shutdown"`
+	// Dispatch sends lines, tries them again, and keeps what comes back.
+	Dispatch dispatch.Config `yaml:"dispatch"`
+	Shutdown Shutdown        `yaml:"shutdown"`
 }
 
 // Log is how the daemon tells its story, on standard error.
@@ -71,6 +77,7 @@ func Default() Config {
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
+		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
 }
@@ -102,10 +109,16 @@ func (c Config) Validate() error {
 	if c.Shutdown.Drain < 0 {
 		refuse("shutdown.drain is %s, less than nothing", c.Shutdown.Drain)
 	}
+	for i, u := range c.Upstreams {
+		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
+		}
+	}
 	return errors.Join(append(faults,
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
+		section("dispatch", c.Dispatch.Validate()),
 	)...)
 }
 

@@ -78,6 +78,18 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "not YAML", file: "a: [\n", want: []string{"tidefill.yaml:1: did not find expected node content"}},
 		{name: "not a mapping", file: "- a\n", want: []string{"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
 		{name: "two documents", file: "node: a\n---\nnode: b\n", want: []string{"tidefill.yaml holds a second YAML document; keep one"}},
+		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n", want: []string{
+			`tidefill.yaml:3: upstreams[1].url is "gpu-2", no URL; write http://host:port`,
+		}},
+		{name: "sections' own faults", file: "scheduler:\n  guard_min: -1s\nflowcontrol: {fixed: {per_runner: 0}}\napi:\n\n  sweep_every: 0s\n", want: []string{
+			"tidefill.yaml:6: api.sweep_every is 0s; set it above 0",
+			"tidefill.yaml:2: scheduler.guard_min: is -1s, must not be negative",
+			"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
+		}},
+		{name: "faults two sections deep", sets: []string{"dispatch.plan={look_ahead: 0, retry: {deaths: 0}}"}, want: []string{
+			"--set dispatch.plan: dispatch.plan.retry.deaths: is 0, must be at least 1",
+			"--set dispatch.plan: dispatch.plan.look_ahead: is 0, must be at least 1",
+		}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},
 		{name: "setting below a value", sets: []string{"node.name=x"}, want: []string{"--set node.name: node is a table, not a text"}},

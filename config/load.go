@@ -118,18 +118,32 @@ func (d *decoder) locate(err error) error {
 	return errors.Join(located...)
 }
 
-// Faults takes a joined error, such as Load's, apart.
+// Faults takes a joined error, such as Load's, apart. One that was wrapped after joining lends its prefix to each.
 func Faults(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // an error that wraps several says more than they do
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		if errors.Join(joined.Unwrap()...).Error() != err.Error() { // an error that wraps several says more than they do
+			return []error{err}
+		}
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, Faults(e)...)
+		}
+		return all
+	}
+	inner := errors.Unwrap(err)
+	all := Faults(inner)
+	if len(all) < 2 {
 		return []error{err}
 	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, Faults(e)...)
+	prefix, found := strings.CutSuffix(err.Error(), inner.Error())
+	if !found {
+		return []error{err}
+	}
+	for i, e := range all {
+		all[i] = fmt.Errorf("%s%w", prefix, e)
 	}
 	return all
 }

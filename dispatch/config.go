@@ -12,7 +12,7 @@ import (
 type Config struct {
 	// Plan configures retries, breakers and look-ahead.
 	Plan plan.Config `yaml:"plan"`
-	// ChunkLines is how many lines are claimed together at most. Default 256.
+	// ChunkLines is how many lines are claimed together at most. Default 512.
 	ChunkLines int `yaml:"chunk_lines"`
 	// ChunkBytes is how many bytes of input lines are claimed (and held in memory) together at most; a longer line is a
 	// chunk of its own. Default 1 MiB.
@@ -27,8 +27,8 @@ type Config struct {
 	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
 	// CancelGrace is how long lines under way may finish after their batch was cancelled or stopped. Default 30s.
 	CancelGrace time.Duration `yaml:"cancel_grace"`
-	// Drain is how long lines under way may finish at shutdown. Default 30s.
-	Drain time.Duration `yaml:"drain"`
+	// Drain is how long lines under way may finish at shutdown. Default 30s. The daemon has one drain time for all its parts.
+	Drain time.Duration `yaml:"-"`
 	// ModelsEvery is how often upstreams are asked which models they serve. Default 10s.
 	ModelsEvery time.Duration `yaml:"models_every"`
 	// PollEvery is how often the store is asked for changes that nobody announced. Default 1s.
@@ -41,7 +41,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Plan:           plan.DefaultConfig(),
-		ChunkLines:     256,
+		ChunkLines:     512,
 		ChunkBytes:     1 << 20,
 		LeaseTTL:       15 * time.Second,
 		RequestTimeout: 30 * time.Minute,
@@ -59,7 +59,7 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var faults []error
 	if err := c.Plan.Validate(); err != nil {
-		faults = append(faults, fmt.Errorf("plan: %w", err))
+		faults = append(faults, fmt.Errorf("plan.%w", err))
 	}
 	positive := func(name string, ok bool) {
 		if !ok {
