@@ -42,6 +42,8 @@ lines failed, 3 when it ended otherwise.`,
 	return cmd
 }
 
+const defaultServer = "http://127.0.0.1:8080"
+
 // remote is how a command reaches a daemon and prints its answers.
 type remote struct {
 	server, key string
@@ -49,7 +51,7 @@ type remote struct {
 }
 
 func (r *remote) register(cmd *cobra.Command) {
-	r.server = "http://127.0.0.1:8080"
+	r.server = defaultServer
 	if server := os.Getenv("TIDEFILL_SERVER"); server != "" {
 		r.server = server
 	}
@@ -109,7 +111,7 @@ func describe(w io.Writer, b client.Batch) {
 		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	c := b.Counts
-	row("lines", "%s: %s completed, %s failed", counted(c.Total, "line"), thousands(int64(c.Completed)), thousands(int64(c.Failed)))
+	row("lines", "%s, %s completed, %s failed", thousands(int64(c.Total)), thousands(int64(c.Completed)), thousands(int64(c.Failed)))
 	row("endpoint", "%s", b.Endpoint)
 	for _, m := range b.Tidefill.Models {
 		row("model", "%s, %s", m.Model, counted(m.Lines, "line"))

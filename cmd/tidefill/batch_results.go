@@ -45,8 +45,10 @@ With --out, the output and error files are written into a directory.`,
 			return fmt.Errorf("batch %s is %s and has no files yet; add --follow to wait for them, or leave out --out to see the lines so far",
 				b.ID, b.Status)
 		}
-		if b, err = watch(ctx, c, b, newMeter(cmd.ErrOrStderr()).show); err != nil {
-			return err
+		if !b.Ended() {
+			if b, err = watch(ctx, c, b, newMeter(cmd.ErrOrStderr()).show); err != nil {
+				return err
+			}
 		}
 		files, err := download(ctx, c, b, dir)
 		if err != nil {

@@ -7,14 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// stallTimeout is how long a body may stand still, in or out. There is no limit on a whole body: 200 MB over a thin line
-	// take their time.
+	// stallTimeout is how long an answer may stand still. There is no limit on the whole: 200 MB over a thin line take their
+	// time.
 	stallTimeout = time.Minute
 )
 
@@ -53,7 +54,8 @@ func shutdown(ctx context.Context, server *http.Server, drain time.Duration) err
 	return server.Close()
 }
 
-// progressing ends requests whose body, in or out, stands still for stallTimeout.
+// progressing ends answers whose reader stands still for stallTimeout, and requests whose body takes longer than that; a
+// handler of large bodies minds their progress itself.
 func progressing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -62,8 +64,9 @@ func progressing(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r) // no connection of a server's, as in tests
 			return
 		}
-		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &progressBody{r.Body, control}
+		if r.ContentLength != 0 && !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+			control.SetReadDeadline(time.Now().Add(stallTimeout))
+			r.Body = &boundedBody{r.Body, control}
 		}
 		out := &progressWriter{w, control}
 		defer out.extend() // what is buffered goes out after the handler
@@ -71,16 +74,16 @@ func progressing(next http.Handler) http.Handler {
 	})
 }
 
-type progressBody struct {
+// boundedBody lifts the deadline at its end: the server reads on to notice a client that leaves, and that may last as long
+// as the answer.
+type boundedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-func (b *progressBody) Read(p []byte) (int, error) {
-	b.control.SetReadDeadline(time.Now().Add(stallTimeout))
+func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		// The server reads on to notice a client that leaves; that may last as long as the answer.
+	if err == io.EOF {
 		b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -42,11 +42,13 @@ Exit status: 0 done; 1 an error; 2 a mistake in the command line; 3 the batch en
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		versionCommand(),
+		demoCommand(),
+		serveCommand(),
 		batchCommand(),
 		checkCommand(),
 		verifyCommand(),
 		runnerCommand(),
+		versionCommand(),
 	)
 	return root
 }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/config"
+)
+
+func serveCommand() *cobra.Command {
+	var file string
+	var upstreams []string
+	var sets settings
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Long: `Run the daemon. With --upstream alone no configuration file is needed; the models are those that the upstreams list.
+
+API keys come from TIDEFILL_API_KEYS, a comma list of key or tenant=key, and from auth.keys_file. Without keys only a
+loopback address is served.
+
+SIGTERM and Ctrl-C drain: lines under way may finish within shutdown.drain, the rest goes on after the next start. A second
+signal ends at once, and loses nothing either.`,
+		Example: `  tidefill serve --upstream http://gpu-1:8000 --upstream http://gpu-2:8000
+  tidefill serve --config tidefill.yaml --set flowcontrol.policy=fixed --set flowcontrol.fixed.per_runner=100`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&file, "config", "", "the configuration `file`")
+	flags.StringArrayVar(&upstreams, "upstream", nil, "base `URL` of an OpenAI-compatible model server; may be repeated, replaces the file's")
+	defaults := config.Default()
+	keys := map[string]string{ // by flag
+		"listen":           "listen",
+		"admin-listen":     "admin_listen",
+		"data":             "data",
+		"node":             "node",
+		"log-level":        "log.level",
+		"insecure-no-auth": "auth.insecure_no_auth",
+	}
+	flags.String("listen", defaults.Listen, "`address` of the API")
+	flags.String("admin-listen", defaults.AdminListen, "`address` of probes, metrics and profiles; empty: none")
+	flags.String("data", defaults.Data, "`directory` of files and results")
+	flags.String("node", "", "`name` of this daemon among those that share a store (default: the host's name)")
+	flags.String("log-level", "info", "`level`: debug, info, warn or error")
+	flags.Bool("insecure-no-auth", false, "serve anyone on a non-loopback address without keys")
+	sets.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		settings, err := sets.parse()
+		if err != nil {
+			return err
+		}
+		for _, flag := range sortedKeys(keys) {
+			if f := flags.Lookup(flag); f.Changed && f.Value.Type() == "bool" {
+				settings = append(settings, setting(flag, keys[flag], f.Value.String() == "true"))
+			} else if f.Changed {
+				settings = append(settings, setting(flag, keys[flag], f.Value.String()))
+			}
+		}
+		if len(upstreams) > 0 {
+			var list []map[string]string
+			for _, url := range upstreams {
+				list = append(list, map[string]string{"url": url})
+			}
+			settings = append(settings, setting("upstream", "upstreams", list))
+		}
+		cfg, err := config.Load(file, settings...)
+		if err != nil {
+			return err
+		}
+		return runDaemon(cmd.Context(), cfg, cmd.ErrOrStderr())
+	}
+	return cmd
+}
+
+// setting is what a flag says, in JSON, which YAML includes.
+func setting(flag, path string, value any) config.Setting {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // texts and lists of texts
+	}
+	return config.Setting{Origin: "--" + flag, Path: path, Value: string(encoded)}
+}
+
+func runDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) error {
+	if len(cfg.Upstreams) == 0 {
+		return errors.New("there is no upstream to send lines to; give --upstream URL, or list some under upstreams in the configuration")
+	}
+	keys, err := loadKeys(cfg)
+	if err != nil {
+		return err
+	}
+	d, err := openDaemon(ctx, cfg, keys, newLogger(cfg.Log, stderr))
+	if err != nil {
+		return err
+	}
+	return d.run(ctx)
+}
+
+// loadKeys collects the API keys, and refuses to serve the world without any.
+func loadKeys(cfg config.Config) (*api.Keyring, error) {
+	keys, err := api.ParseKeys(os.Getenv(api.KeysVariable))
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Auth.KeysFile != "" {
+		filed, err := api.LoadKeys(cfg.Auth.KeysFile)
+		if err != nil {
+			return nil, err
+		}
+		if keys, err = keys.Join(filed); err != nil {
+			return nil, err
+		}
+	}
+	if keys.Empty() && !cfg.Auth.InsecureNoAuth && !isLoopback(cfg.Listen) {
+		return nil, fmt.Errorf("listen is %s, which other machines reach, and there are no API keys: set %s or auth.keys_file, "+
+			"or serve anyone with --insecure-no-auth", cfg.Listen, api.KeysVariable)
+	}
+	return keys, nil
+}
+
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+func newLogger(cfg config.Log, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.Level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}
