@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -14,8 +13,6 @@ import (
 // askAgain is how long to wait before asking for chunks again that others hold, or after the store did not answer.
 const askAgain = time.Second
 
-func loadKey(k plan.JobKey) string { return k.Batch + "\x00" + k.Model }
-
 // loadedChunk tells the loop what came of a Claim.
 type loadedChunk struct {
 	plan.Loaded
@@ -23,15 +20,13 @@ type loadedChunk struct {
 }
 
 // loadChunk claims the next chunk of a job, learns from its journal what is done, and reads the rest.
-func (s *session) loadChunk(ctx context.Context, key string) {
-	batch, model, _ := strings.Cut(key, "\x00")
-	job := plan.JobKey{Batch: batch, Model: model}
+func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 	answer := loadedChunk{Loaded: plan.Loaded{Key: job}}
-	if r := s.run(batch); r != nil {
+	if r := s.run(job.Batch); r != nil {
 		var err error
 		answer, err = s.claimNext(ctx, r, job)
 		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", batch, "model", model, "error", err)
+			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch, "model", job.Model, "error", err)
 			r.waitFor(reasonOf(err))
 		}
 		if err != nil {

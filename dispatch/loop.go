@@ -104,7 +104,7 @@ func (l *loop) step(ev plan.Event) plan.Verdict {
 		l.start(actions.Start[i])
 	}
 	for _, claim := range actions.Claim {
-		l.loads.add(loadKey(claim.Key))
+		l.loads.put(claim.Key)
 	}
 	l.wake = actions.Wake
 	return actions.Verdict

@@ -29,8 +29,8 @@ type session struct {
 	log     *slog.Logger
 	planner *plan.Planner
 	inbox   *inbox
-	keep    *workqueue // batches to look at
-	loads   *workqueue // jobs to claim chunks for, as loadKey
+	keep    *workqueue         // batches to look at
+	loads   *fifo[plan.JobKey] // jobs to claim chunks for, one chunk each time
 	senders senders
 
 	// work is what lines under way and everything that must be written down live in: it outlasts ctx by the drain.
@@ -60,7 +60,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		return err
 	}
 	s := &session{
-		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(), loads: newWorkqueue(),
+		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(), loads: newFIFO[plan.JobKey](),
 		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -92,7 +92,6 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	lost := context.Cause(taking)
 	d.ready.Store(false)
 	s.keep.close()
-	s.loads.close()
 	takers.Wait()
 	s.shutdown(ctx, lost)
 	<-loopDone

@@ -29,14 +29,14 @@ import (
 
 // world is a store on disk with everything a dispatcher works on; dispatchers come and go in it.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	meta  *sqlite.DB
 	disk  *disk.Store
 	next  int
 	nudge []func(string)
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	dir := t.TempDir()
 	meta, err := sqlite.Open(t.Context(), filepath.Join(dir, "meta.db"), sqlite.Options{})

@@ -14,8 +14,11 @@ type Config struct {
 	Breaker BreakerConfig `yaml:"breaker"`
 	// Cost turns tokens into work units, milliseconds of engine iteration. Only ratios matter for order.
 	Cost CostConfig `yaml:"cost"`
-	// LookAhead is how many lines are kept ready beyond those under way, so that a free slot never waits for the store. Default 256.
+	// LookAhead is how many lines are kept ready beyond those under way, so that a free slot never waits for the store. Default 1024.
 	LookAhead int `yaml:"look_ahead"`
+	// LookAheadTokens bounds the same by weight, since ready lines are held in memory: prompt tokens of a pool's ready lines
+	// beyond which no more are read ahead. Default 1,000,000, some 4 MB of text.
+	LookAheadTokens int `yaml:"look_ahead_tokens"`
 }
 
 // RetryConfig says what is tried again.
@@ -64,7 +67,7 @@ func DefaultConfig() Config {
 		},
 		Breaker:   BreakerConfig{Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second},
 		Cost:      CostConfig{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256},
-		LookAhead: 256,
+		LookAhead: 1024, LookAheadTokens: 1_000_000,
 	}
 }
 
@@ -86,7 +89,7 @@ func (c Config) Validate() error {
 	require(c.Breaker.Failures >= 1, "breaker.failures: is %d, must be at least 1", c.Breaker.Failures)
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base, "breaker: base %v and max %v must be positive and in order", c.Breaker.Base, c.Breaker.Max)
 	require(c.Cost.PromptToken > 0 && c.Cost.OutputToken > 0 && c.Cost.OutputTokens > 0, "cost: prompt_token, output_token and output_tokens must be positive")
-	require(c.LookAhead >= 1, "look_ahead: is %d, must be at least 1", c.LookAhead)
+	require(c.LookAhead >= 1 && c.LookAheadTokens >= 1, "look_ahead and look_ahead_tokens: must be at least 1")
 	return errors.Join(faults...)
 }
 

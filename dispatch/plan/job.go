@@ -72,10 +72,9 @@ type job struct {
 	work     float64 // left
 	ranked   float64 // work at the last ranking
 
-	more       bool      // there may be chunks to claim
-	claiming   bool      // a Claim is out
-	claimedBy  *pool     // whose look-ahead it counts for
-	expecting  int       // lines it will bring, as far as one can guess
+	more       bool // there may be chunks to claim
+	claims     []pendingClaim
+	expecting  int       // lines that they will bring, as far as one can guess
 	claimAfter time.Time // not before this
 	offered    bool
 	gone       bool
@@ -94,14 +93,33 @@ func (j *job) queued(rate float64) scheduler.Job {
 func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
 
 func (j *job) claimable(now time.Time) bool {
-	return j.more && !j.claiming && !j.batch.Paused && !j.claimAfter.After(now)
+	return j.more && len(j.claims) < mostClaims && !j.batch.Paused && !j.claimAfter.After(now)
 }
 
-// claimDone takes back what an outstanding claim let its pool expect.
+// pendingClaim is a Claim that has not been answered.
+type pendingClaim struct {
+	pool  *pool // whose look-ahead it counts for
+	lines int   // expected of it
+}
+
+// mostClaims is how many may be out for one job: enough to read ahead while the store is slow, few enough that a batch is
+// not drained of chunks that other dispatchers could run.
+const mostClaims = 3
+
+// claimDone takes back what the oldest outstanding claim let its pool expect.
 func (j *job) claimDone() {
-	if j.claiming {
-		j.claimedBy.expected -= j.expecting
-		j.claiming, j.claimedBy, j.expecting = false, nil, 0
+	if len(j.claims) == 0 {
+		return
+	}
+	c := j.claims[0]
+	j.claims = j.claims[1:]
+	j.expecting -= c.lines
+	c.pool.expected -= c.lines
+}
+
+func (j *job) forgetClaims() {
+	for len(j.claims) > 0 {
+		j.claimDone()
 	}
 }
 
@@ -112,6 +130,14 @@ type lineQueue struct {
 }
 
 func (q *lineQueue) len() int { return len(q.lines) - q.head }
+
+func (q *lineQueue) promptTokens() int {
+	sum := 0
+	for _, l := range q.lines[q.head:] {
+		sum += int(l.prompt)
+	}
+	return sum
+}
 
 func (q *lineQueue) push(l line) { q.lines = append(q.lines, l) }
 

@@ -149,7 +149,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 			continue
 		}
 		pool.why = Loading
-		if pool.ready+pool.expected >= p.lookAhead(pool)+pool.limit-pool.inFlight {
+		if pool.expected >= p.lookAhead(pool)+pool.limit-pool.inFlight {
 			break // enough is on its way; what comes next is for the jobs whose turn it is then
 		}
 		p.claim(now, pool, j)
@@ -159,33 +159,30 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 
 // stock claims for the job at the head before its lines run out, and for a newcomer at the head before a slot is free.
 func (p *Planner) stock(now time.Time, pool *pool) {
-	for pool.limit > 0 {
+	for pool.limit > 0 && pool.promptTokens < p.cfg.LookAheadTokens {
 		id, ok := pool.queue.Next(now)
 		if !ok {
 			return
 		}
 		j := p.byID[id]
-		if !j.claimable(now) || j.ready.len() >= p.lookAhead(pool) {
+		short := j.ready.len()+j.expecting < p.lookAhead(pool)
+		if !j.claimable(now) || !short || pool.expected >= 2*p.lookAhead(pool) {
 			return
 		}
-		if j.startable() || pool.expected < p.lookAhead(pool) {
-			p.claim(now, pool, j)
-			if j.startable() {
-				return // it stays at the head; one claim at a time is enough
-			}
-			continue
-		}
-		return
+		p.claim(now, pool, j)
 	}
 }
 
 // lookAhead is how many lines should be ready: enough for everything under way to end at once.
 func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
 
+// claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
 	if j.claimable(now) {
-		j.claiming, j.claimedBy, j.expecting = true, pool, min(j.lines, p.cfg.LookAhead)
-		pool.expected += j.expecting
+		expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
+		j.claims = append(j.claims, pendingClaim{pool: pool, lines: expecting})
+		j.expecting += expecting
+		pool.expected += expecting
 		p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
 	}
 	p.offer(now, j)
@@ -193,7 +190,7 @@ func (p *Planner) claim(now time.Time, pool *pool, j *job) {
 
 func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
-	p.countReady(j, -1)
+	p.countReady(j, -int(l.prompt))
 	work := p.cfg.Cost.work(float64(l.prompt), p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, int(l.max)))
 	l.work = float32(work)
 	j.inFlight++
@@ -312,12 +309,13 @@ func (p *Planner) jitter(pause time.Duration) time.Duration {
 // giveBack puts a line where it is started next.
 func (p *Planner) giveBack(j *job, l line) {
 	j.ready.pushFront(l)
-	p.countReady(j, 1)
+	p.countReady(j, int(l.prompt))
 }
 
-func (p *Planner) countReady(j *job, n int) {
+// countReady keeps account of how much the ready lines of a pool weigh: they are held in memory.
+func (p *Planner) countReady(j *job, promptTokens int) {
 	for _, pool := range j.pools {
-		pool.ready += n
+		pool.promptTokens += promptTokens
 	}
 }
 
@@ -392,13 +390,13 @@ func (p *Planner) batchGone(id string) {
 	}
 	delete(p.batches, id)
 	for _, j := range state.jobs {
-		p.countReady(j, -j.ready.len())
+		p.countReady(j, -j.ready.promptTokens())
 		j.ready = lineQueue{}
 		j.gone = true
 		for _, pool := range j.pools {
 			pool.queue.Remove(j.id)
 		}
-		j.claimDone()
+		j.forgetClaims()
 		delete(p.jobs, j.key)
 		delete(p.byID, j.id)
 	}
@@ -412,8 +410,8 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 	j.claimDone()
 	for _, l := range ev.Lines {
 		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot), prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
+		p.countReady(j, l.PromptTokens)
 	}
-	p.countReady(j, len(ev.Lines))
 	j.more = ev.More
 	j.claimAfter = time.Time{}
 	if ev.Again > 0 {
@@ -501,7 +499,7 @@ func (p *Planner) assign(now time.Time, j *job) {
 
 func (p *Planner) join(now time.Time, j *job, pool *pool) {
 	j.pools = append(j.pools, pool)
-	pool.ready += j.ready.len()
+	pool.promptTokens += j.ready.promptTokens()
 	j.ranked = j.work
 	pool.queue.Put(j.queued(pool.rate.perSecond()))
 	if j.offered {

@@ -86,7 +86,6 @@ type PoolStatus struct {
 	Runners  []RunnerStatus
 	InFlight int
 	Limit    int
-	Ready    int
 	Jobs     int
 	Why      Reason
 }
@@ -102,7 +101,7 @@ type RunnerStatus struct {
 func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
-		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Ready: pool.ready, Jobs: pool.queue.Len(), Why: pool.why}
+		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Jobs: pool.queue.Len(), Why: pool.why}
 		for _, r := range pool.runners {
 			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.limit, Open: r.open})
 		}
