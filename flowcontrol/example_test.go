@@ -1,0 +1,53 @@
+package flowcontrol_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// cautious carries one line per pool, whatever happens: the least a controller can be.
+type cautious struct{ runners []flowcontrol.RunnerAllowance }
+
+func (*cautious) Name() string { return "cautious" }
+
+func (c *cautious) Observe(_ time.Time, o flowcontrol.Observation) bool {
+	if o.Kind != flowcontrol.RunnerJoined || len(c.runners) > 0 {
+		return false
+	}
+	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1, Reason: flowcontrol.ReasonRunnerLimit})
+	return true
+}
+
+func (c *cautious) Allowance(time.Time) flowcontrol.Allowance {
+	return flowcontrol.Allowance{Pool: 1, Runners: c.runners, Reason: flowcontrol.ReasonRunnerLimit}
+}
+
+// A controller of one's own. A real one also honours Retry-After and forgets runners that leave: flowcontroltest.TestController
+// says what is missing.
+func ExampleController() {
+	var c flowcontrol.Controller = new(cautious)
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gpu-0"})
+	fmt.Println(c.Allowance(now).Runners)
+	// Output: [{gpu-0 1 runner_limit}]
+}
+
+func ExampleNew() {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy = "fixed"
+	cfg.Fixed.PerRunner, cfg.Fixed.PerPool = 100, 150
+	c, err := flowcontrol.New(cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	for _, runner := range []string{"gpu-0", "gpu-1"} {
+		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: runner})
+	}
+	a := c.Allowance(now)
+	fmt.Println(a.Pool, a.Runners, a.Reason)
+	// Output: 150 [{gpu-0 75 pool_limit} {gpu-1 75 pool_limit}] pool_limit
+}

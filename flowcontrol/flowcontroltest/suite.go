@@ -1,0 +1,262 @@
+// Package flowcontroltest holds the contract of flowcontrol.Controller as a test suite.
+package flowcontroltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Noon is when the suite's time begins.
+var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+// Limits are what a controller was configured with: bounds that nothing may exceed.
+type Limits struct {
+	PerRunner int
+	PerPool   int // 0: no limit
+}
+
+// TestController checks the controllers that build makes, each time afresh and alike.
+func TestController(t *testing.T, limits Limits, build func() flowcontrol.Controller) {
+	t.Helper()
+
+	t.Run("random days keep the contract", func(t *testing.T) {
+		for seed := range uint64(20) {
+			day := newDay(t, limits, build(), seed)
+			for range 500 {
+				day.step()
+			}
+		}
+	})
+
+	t.Run("the same day gives the same allowances", func(t *testing.T) {
+		one, other := newDay(t, limits, build(), 1), newDay(t, limits, build(), 1)
+		for range 500 {
+			one.step()
+			other.step()
+			if !reflect.DeepEqual(one.last, other.last) {
+				t.Fatalf("got %+v, the other day %+v", other.last, one.last)
+			}
+		}
+	})
+
+	t.Run("a pool without runners says so", func(t *testing.T) {
+		a := build().Allowance(Noon)
+		if len(a.Runners) != 0 || a.Reason != flowcontrol.ReasonNoRunner {
+			t.Errorf("got %+v, want no runner and that reason", a)
+		}
+	})
+
+	t.Run("a new runner may start something at once", func(t *testing.T) {
+		c := build()
+		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
+			t.Error("joining changes nothing")
+		}
+		if a := c.Allowance(Noon); len(a.Runners) != 1 || a.Runners[0].Lines < 1 || a.Pool < 1 {
+			t.Errorf("got %+v, want at least one line", a)
+		}
+		if c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
+			t.Error("joining twice changes something")
+		}
+	})
+
+	t.Run("retry-after is honoured to the end and then over", func(t *testing.T) {
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: 30 * time.Second}) {
+			t.Error("a shed with Retry-After changes nothing")
+		}
+		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: time.Second}) // shortens nothing
+		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r"})                      // neither does this
+		for _, test := range []struct {
+			after time.Duration
+			held  bool
+		}{{0, true}, {2 * time.Second, true}, {30*time.Second - 1, true}, {30 * time.Second, false}, {time.Hour, false}} {
+			now := Noon.Add(test.after)
+			a := c.Allowance(now)
+			if held := a.Runners[0].Lines == 0; held != test.held {
+				t.Errorf("after %v: %+v, held should be %v", test.after, a, test.held)
+			}
+			if test.held && (!a.Until.Equal(Noon.Add(30*time.Second)) || a.Runners[0].Reason != flowcontrol.ReasonRetryAfter) {
+				t.Errorf("after %v: %+v, want retry_after until 30s", test.after, a)
+			}
+			if !test.held && !a.Until.IsZero() && !a.Until.After(now) {
+				t.Errorf("after %v: ask again at %v, which is past", test.after, a.Until)
+			}
+		}
+	})
+
+	t.Run("a shed without retry-after is followed by a pause", func(t *testing.T) {
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r"})
+		if a := c.Allowance(Noon); a.Runners[0].Lines != 0 || !a.Until.After(Noon) {
+			t.Errorf("got %+v, want a pause with an end", a)
+		}
+		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); a.Runners[0].Lines < 1 {
+			t.Errorf("got %+v, want lines again after the pause", a)
+		}
+	})
+
+	t.Run("an absurd retry-after ends", func(t *testing.T) {
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: 1<<63 - 1})
+		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); a.Runners[0].Lines < 1 {
+			t.Errorf("got %+v after the longest hold, want lines again", a)
+		}
+	})
+
+	t.Run("a runner that left is forgotten", func(t *testing.T) {
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		fresh := c.Allowance(Noon).Runners[0]
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: time.Minute})
+		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: "r"}) {
+			t.Error("leaving changes nothing")
+		}
+		for _, kind := range []flowcontrol.Kind{flowcontrol.Answered, flowcontrol.Shed, flowcontrol.Broken, flowcontrol.RunnerLeft} {
+			if c.Observe(Noon, flowcontrol.Observation{Kind: kind, Runner: "r"}) {
+				t.Errorf("kind %d of a runner that left changes something", kind)
+			}
+		}
+		if a := c.Allowance(Noon); len(a.Runners) != 0 {
+			t.Errorf("got %+v, want no runner", a)
+		}
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		if got := c.Allowance(Noon).Runners[0]; got != fresh {
+			t.Errorf("back again: %+v, want it as new: %+v", got, fresh)
+		}
+	})
+
+	t.Run("unknown kinds are ignored", func(t *testing.T) {
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		if c.Observe(Noon, flowcontrol.Observation{Kind: 250, Runner: "r"}) || c.Observe(Noon, flowcontrol.Observation{Runner: "r"}) {
+			t.Error("an unknown kind changes something")
+		}
+	})
+}
+
+// day is a pool that does as it is allowed, with runners that come, go, shed, break and answer as chance will have it.
+type day struct {
+	t          *testing.T
+	limits     Limits
+	controller flowcontrol.Controller
+	random     *rand.Rand
+	now        time.Time
+	inFlight   map[string]int // by runner; a runner that is not in it has left
+	heldUntil  map[string]time.Time
+	last       flowcontrol.Allowance
+}
+
+func newDay(t *testing.T, limits Limits, c flowcontrol.Controller, seed uint64) *day {
+	d := &day{t: t, limits: limits, controller: c, random: rand.New(rand.NewPCG(seed, 0)), now: Noon,
+		inFlight: map[string]int{}, heldUntil: map[string]time.Time{}}
+	d.check(true)
+	return d
+}
+
+// step lets one thing happen.
+func (d *day) step() {
+	d.now = d.now.Add(time.Duration(d.random.ExpFloat64() * float64(300*time.Millisecond)))
+	id := fmt.Sprintf("runner-%d", d.random.IntN(5))
+	o := flowcontrol.Observation{Runner: id}
+	busy, joined := d.inFlight[id]
+	switch dice := d.random.IntN(100); {
+	case !joined:
+		o.Kind, d.inFlight[id] = flowcontrol.RunnerJoined, 0
+	case dice < 2:
+		o.Kind = flowcontrol.RunnerLeft
+		delete(d.inFlight, id)
+		delete(d.heldUntil, id)
+	case dice < 60 || busy == 0:
+		if !d.mayStart(id) {
+			return
+		}
+		o.Kind, o.InFlight = flowcontrol.Started, busy+1
+		d.inFlight[id]++
+	default:
+		o.InFlight = busy - 1
+		d.inFlight[id]--
+		switch {
+		case dice < 90:
+			o.Kind, o.Latency = flowcontrol.Answered, time.Duration(d.random.IntN(30_000))*time.Millisecond
+		case dice < 93:
+			o.Kind = flowcontrol.Broken
+		case dice < 96:
+			o.Kind = flowcontrol.Recalled
+		default:
+			o.Kind, o.RetryAfter = flowcontrol.Shed, time.Duration(d.random.IntN(4))*time.Second
+			if until := d.now.Add(o.RetryAfter); until.After(d.heldUntil[id]) {
+				d.heldUntil[id] = until
+			}
+		}
+	}
+	d.check(d.controller.Observe(d.now, o))
+}
+
+func (d *day) total() (sum int) {
+	for _, n := range d.inFlight {
+		sum += n
+	}
+	return sum
+}
+
+func (d *day) mayStart(id string) bool {
+	a := d.controller.Allowance(d.now)
+	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool { return r.Runner == id })
+	return i >= 0 && d.inFlight[id] < a.Runners[i].Lines && d.total() < a.Pool
+}
+
+// check looks at the allowance after something happened.
+func (d *day) check(changed bool) {
+	d.t.Helper()
+	a := d.controller.Allowance(d.now)
+	a.Runners = slices.Clone(a.Runners)
+	if again := d.controller.Allowance(d.now); !reflect.DeepEqual(a, again) {
+		d.t.Fatalf("allowance %+v, asked again %+v", a, again)
+	}
+	valid := d.last.Until.IsZero() || d.now.Before(d.last.Until)
+	if !changed && valid && !reflect.DeepEqual(a, d.last) {
+		d.t.Fatalf("no change was reported and time was not up, but the allowance went from %+v to %+v", d.last, a)
+	}
+	d.last = a
+	if !a.Until.IsZero() && !a.Until.After(d.now) {
+		d.t.Fatalf("ask again at %v, which is not after %v", a.Until, d.now)
+	}
+	if len(a.Runners) != len(d.inFlight) {
+		d.t.Fatalf("%d runners, want %d: %+v", len(a.Runners), len(d.inFlight), a)
+	}
+	if d.limits.PerPool > 0 && (a.Pool > d.limits.PerPool || d.total() > d.limits.PerPool) {
+		d.t.Fatalf("pool allowance %d, in flight %d, want no more than %d", a.Pool, d.total(), d.limits.PerPool)
+	}
+	sum := 0
+	for i, r := range a.Runners {
+		_, joined := d.inFlight[r.Runner]
+		switch {
+		case i > 0 && a.Runners[i-1].Runner >= r.Runner:
+			d.t.Fatalf("runners are not sorted: %+v", a)
+		case !joined:
+			d.t.Fatalf("%s has left, but is granted %+v", r.Runner, r)
+		case r.Lines < 0 || r.Lines > d.limits.PerRunner:
+			d.t.Fatalf("%+v, want between 0 and %d", r, d.limits.PerRunner)
+		case d.now.Before(d.heldUntil[r.Runner]) && r.Lines != 0:
+			d.t.Fatalf("%+v, but it asked for nothing until %v, now is %v", r, d.heldUntil[r.Runner], d.now)
+		case r.Reason == flowcontrol.ReasonNone:
+			d.t.Fatalf("%+v has no reason", r)
+		}
+		sum += r.Lines
+	}
+	if sum > a.Pool {
+		d.t.Fatalf("runners are granted %d lines, the pool %d", sum, a.Pool)
+	}
+	if a.Reason == flowcontrol.ReasonNone {
+		d.t.Fatalf("%+v has no reason", a)
+	}
+}
