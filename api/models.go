@@ -28,16 +28,9 @@ func (m ModelInfo) object() modelObject {
 	return o
 }
 
-func (s *Server) models() []ModelInfo {
-	if s.deps.Models == nil {
-		return nil
-	}
-	return s.deps.Models()
-}
-
 func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 	data := []modelObject{}
-	for _, m := range s.models() {
+	for _, m := range s.deps.Models() {
 		data = append(data, m.object())
 	}
 	return writeJSON(w, struct {
@@ -48,7 +41,7 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	models := s.models()
+	models := s.deps.Models()
 	i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == id })
 	if i < 0 {
 		return &Error{

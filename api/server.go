@@ -46,6 +46,8 @@ type Server struct {
 	now     func() time.Time
 	metrics *metrics
 	mux     *http.ServeMux
+	peaks   peaks
+	streams streams
 }
 
 // New returns a server; Handler serves, Run keeps house.
@@ -55,6 +57,16 @@ func New(config Config, deps Deps) (*Server, error) {
 	}
 	if deps.Metadata == nil || deps.Blobs == nil || deps.Journals == nil {
 		return nil, errors.New("api needs Metadata, Blobs and Journals")
+	}
+	deps.Logger = cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api")
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.Nudge == nil {
+		deps.Nudge = func(string) {}
+	}
+	if deps.Models == nil {
+		deps.Models = func() []ModelInfo { return nil }
 	}
 	metrics, err := newMetrics(deps.Registerer)
 	if err != nil {
@@ -66,13 +78,11 @@ func New(config Config, deps Deps) (*Server, error) {
 		meta:    deps.Metadata,
 		blobs:   deps.Blobs,
 		keys:    deps.Keys,
-		log:     cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api"),
-		now:     time.Now,
+		log:     deps.Logger,
+		now:     deps.Now,
 		metrics: metrics,
 		mux:     http.NewServeMux(),
-	}
-	if deps.Now != nil {
-		s.now = deps.Now
+		streams: streams{closed: make(chan struct{})},
 	}
 	s.routes()
 	return s, nil
@@ -120,12 +130,8 @@ func (s *Server) route(path string, m methods) {
 // Handler returns the API's one entrance.
 func (s *Server) Handler() http.Handler { return s.entrance(s.mux) }
 
-// nudge tells dispatchers about a batch.
-func (s *Server) nudge(batchID string) {
-	if s.deps.Nudge != nil {
-		s.deps.Nudge(batchID)
-	}
-}
+// nudge tells dispatchers that a batch is new or changed.
+func (s *Server) nudge(batchID string) { s.deps.Nudge(batchID) }
 
 // leave is a context for cleaning up after a request that may be over already.
 func leave(ctx context.Context) (context.Context, context.CancelFunc) {

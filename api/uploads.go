@@ -1,3 +1,255 @@
 package api
 
-func (s *Server) uploadRoutes() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+func (s *Server) uploadRoutes() {
+	s.route("/v1/uploads", methods{"POST": s.createUpload})
+	s.route("/v1/uploads/{id}/parts", methods{"POST": s.addPart})
+	s.route("/v1/uploads/{id}/complete", methods{"POST": s.completeUpload})
+	s.route("/v1/uploads/{id}/cancel", methods{"POST": s.cancelUpload})
+}
+
+type uploadObject struct {
+	ID        string      `json:"id"`
+	Object    string      `json:"object"`
+	Bytes     int64       `json:"bytes"`
+	CreatedAt int64       `json:"created_at"`
+	ExpiresAt int64       `json:"expires_at"`
+	Filename  string      `json:"filename"`
+	Purpose   string      `json:"purpose"`
+	Status    string      `json:"status"`
+	File      *fileObject `json:"file"`
+}
+
+// showUpload shows an upload, with its file once it is completed.
+func (s *Server) showUpload(ctx context.Context, u store.Upload) (uploadObject, error) {
+	shown := uploadObject{
+		ID:        u.ID,
+		Object:    "upload",
+		Bytes:     u.Bytes,
+		CreatedAt: u.CreatedAt.Unix(),
+		ExpiresAt: u.ExpiresAt.Unix(),
+		Filename:  u.Filename,
+		Purpose:   u.Purpose,
+		Status:    string(u.State),
+	}
+	if u.State != store.UploadCompleted {
+		return shown, nil
+	}
+	f, err := s.meta.File(ctx, u.Tenant, u.FileID)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // deleted since
+	case err != nil:
+		return shown, fmt.Errorf("show upload %s: %w", u.ID, err)
+	default:
+		file := showFile(f)
+		shown.File = &file
+	}
+	return shown, nil
+}
+
+func (s *Server) writeUpload(ctx context.Context, w http.ResponseWriter, u store.Upload) error {
+	shown, err := s.showUpload(ctx, u)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, shown)
+}
+
+func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
+	key, err := idempotencyKeyOf(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	u, err := s.readUpload(body)
+	if err != nil {
+		return err
+	}
+	ctx := r.Context()
+	u.ID = newID(uploadPrefix)
+	u.Tenant = tenantOf(ctx)
+	u.State = store.UploadPending
+	u.CreatedAt = s.now()
+	u.ExpiresAt = u.CreatedAt.Add(s.config.UploadLife)
+	made, _, err := once(ctx, s, creation[store.Upload]{
+		Key:         key,
+		Fingerprint: fingerprint("upload", string(body)),
+		ID:          u.ID,
+		Create:      func(ctx context.Context) (store.Upload, error) { return u, s.meta.CreateUpload(ctx, u) },
+		Load:        func(ctx context.Context, id string) (store.Upload, error) { return s.meta.Upload(ctx, u.Tenant, id) },
+	})
+	if err != nil {
+		return fmt.Errorf("create upload: %w", err)
+	}
+	return s.writeUpload(ctx, w, made)
+}
+
+// readUpload reads the body of a creation and judges all that can be judged before the bytes come.
+func (s *Server) readUpload(body []byte) (store.Upload, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return store.Upload{}, err
+	}
+	u := store.Upload{Filename: o.required("filename"), Purpose: o.required("purpose")}
+	u.MIMEType, _ = o.text("mime_type")
+	u.FileLife = readExpiry(o, "expires_after")
+	if !o.has("bytes") {
+		o.fail("bytes", "missing_required_parameter", "Missing required parameter: 'bytes'.")
+	}
+	u.Bytes = o.integer("bytes", 1, 8<<30, 0) // OpenAI's own bound; the purpose's is below
+	if err := o.finish(); err != nil {
+		return store.Upload{}, err
+	}
+	if err := checkPurpose(u.Purpose); err != nil {
+		return store.Upload{}, err
+	}
+	if u.Filename, err = cleanFilename(u.Filename); err != nil {
+		return store.Upload{}, err
+	}
+	if u.Filename == "" {
+		return store.Upload{}, invalid("filename", "invalid_value", "Invalid 'filename': it names no file.")
+	}
+	if err := checkName(u.Purpose, u.Filename); err != nil {
+		return store.Upload{}, err
+	}
+	if limit := s.fileLimit(u.Purpose); u.Bytes > limit {
+		return store.Upload{}, fileTooLarge(u.Purpose, limit)
+	}
+	return u, nil
+}
+
+// pendingUpload returns the upload of a request that wants to change it.
+func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
+	id := r.PathValue("id")
+	u, err := s.meta.Upload(r.Context(), tenantOf(r.Context()), id)
+	if err != nil {
+		return u, named(err, "Upload", id)
+	}
+	if u.State != store.UploadPending {
+		return u, uploadOver(u)
+	}
+	return u, nil
+}
+
+func uploadOver(u store.Upload) *Error {
+	return invalid("id", "invalid_value", "The upload '%s' is %s; only a pending one can be changed. Create a new one.", u.ID, u.State)
+}
+
+type partObject struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+	CreatedAt int64  `json:"created_at"`
+	UploadID  string `json:"upload_id"`
+}
+
+func partsPrefix(uploadID string) string { return "uploads/" + uploadID }
+
+func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
+	u, err := s.pendingUpload(r)
+	if err != nil {
+		return err
+	}
+	limit := min(s.config.MaxPartBytes, u.Bytes)
+	body, err := s.readForm(w, r, limit)
+	if err != nil {
+		return err
+	}
+	defer body.close()
+	part := store.Part{ID: newID(partPrefix), UploadID: u.ID}
+	part.BlobKey = partsPrefix(u.ID) + "/" + part.ID
+	in, err := s.takePart(r.Context(), body, part.BlobKey, limit)
+	if in != nil {
+		defer in.abort()
+	}
+	if err != nil {
+		return err
+	}
+	if err := in.commit(r.Context()); err != nil {
+		return err
+	}
+	part.Bytes, part.CreatedAt = in.size, s.now()
+	if err := s.meta.AddPart(r.Context(), part); err != nil {
+		err = errors.Join(err, in.remove(r.Context()))
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+			return invalid("id", "invalid_value", "The upload '%s' ended while its part came.", u.ID)
+		}
+		return err
+	}
+	return writeJSON(w, partObject{ID: part.ID, Object: "upload.part", CreatedAt: part.CreatedAt.Unix(), UploadID: u.ID})
+}
+
+// takePart takes in the form's field data, and reads the form to its end. The intake is the caller's to abort.
+func (s *Server) takePart(ctx context.Context, body *form, key string, limit int64) (in *intake, err error) {
+	for {
+		part, err := body.next()
+		switch {
+		case err == io.EOF && in == nil:
+			return nil, missing("data")
+		case err == io.EOF:
+			return in, nil
+		case err != nil:
+			return in, err
+		case part.FormName() != "data":
+			continue
+		case in != nil:
+			return in, invalid("data", "invalid_value", "The form has more than one 'data'; send parts one by one.")
+		}
+		if in, err = s.newIntake(ctx, key, false, nil); err != nil {
+			return nil, err
+		}
+		err = in.take(part, limit)
+		s.metrics.uploaded.Add(float64(in.size))
+		var source readError
+		switch {
+		case errors.As(err, &source):
+			return in, body.broken(source.error)
+		case err == errOverLimit:
+			return in, tooLarge("The part is over the limit of %d bytes.", limit)
+		case err != nil:
+			return in, err
+		}
+	}
+}
+
+func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
+	id, ctx := r.PathValue("id"), r.Context()
+	u, err := s.meta.EndUpload(ctx, tenantOf(ctx), id, store.UploadCancelled, "")
+	if errors.Is(err, store.ErrConflict) {
+		if u, err = s.meta.Upload(ctx, tenantOf(ctx), id); err == nil && u.State != store.UploadCancelled {
+			err = uploadOver(u)
+		}
+	}
+	if err != nil {
+		return named(err, "Upload", id)
+	}
+	s.dropParts(ctx, u.ID)
+	return s.writeUpload(ctx, w, u)
+}
+
+// dropParts removes the parts of an upload that is over. What it can't remove now the sweeper will.
+func (s *Server) dropParts(ctx context.Context, uploadID string) {
+	ctx, cancel := leave(ctx)
+	defer cancel()
+	if err := s.removeParts(ctx, uploadID); err != nil {
+		s.log.WarnContext(ctx, "parts of upload stay until the next sweep", "upload_id", uploadID, "error", err)
+	}
+}
+
+func (s *Server) removeParts(ctx context.Context, uploadID string) error {
+	if err := s.blobs.DeletePrefix(ctx, partsPrefix(uploadID)); err != nil {
+		return fmt.Errorf("remove parts of upload %s: %w", uploadID, err)
+	}
+	return s.meta.DropParts(ctx, uploadID)
+}

@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// fileForm is an upload in the making. Its parts come in any order.
+type fileForm struct {
+	id              string
+	purpose         string
+	expiry          map[string]string // the fields of expires_after, by name
+	filename        string
+	file            *intake // nil: not come yet
+	idempotencyKey  string
+	idempotencyHash hash.Hash
+}
+
+func (s *Server) createFile(w http.ResponseWriter, r *http.Request) error {
+	upload := fileForm{id: newID(filePrefix), expiry: map[string]string{}}
+	var err error
+	if upload.idempotencyKey, err = idempotencyKeyOf(r); err != nil {
+		return err
+	}
+	if upload.idempotencyKey != "" {
+		upload.idempotencyHash = sha256.New()
+	}
+	body, err := s.readForm(w, r, s.fileLimit(""))
+	if err != nil {
+		return err
+	}
+	defer body.close()
+	defer func() {
+		if upload.file != nil {
+			upload.file.abort()
+		}
+	}()
+	for {
+		part, err := body.next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = s.readPart(&upload, body, part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	file, err := s.keepFile(r.Context(), &upload)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, showFile(file))
+}
+
+func (s *Server) readPart(upload *fileForm, body *form, part *multipart.Part) error {
+	var err error
+	switch name := part.FormName(); name {
+	case "file":
+		return s.readFile(upload, body, part)
+	case "purpose":
+		if upload.purpose, err = body.field(part); err == nil {
+			err = checkPurpose(upload.purpose)
+		}
+	case "expires_after", "expires_after[anchor]", "expires_after[seconds]":
+		upload.expiry[name], err = body.field(part)
+	}
+	return err
+}
+
+// readFile takes the file in. Its purpose may follow it: until then it is taken for all it may turn out to be.
+func (s *Server) readFile(upload *fileForm, body *form, part *multipart.Part) error {
+	if upload.file != nil {
+		return invalid("file", "invalid_value", "The form has more than one file; upload them one by one.")
+	}
+	var err error
+	if upload.filename, err = filenameOf(part); err != nil {
+		return err
+	}
+	if upload.filename == "" {
+		return invalid("file", "invalid_value", "The field 'file' has no filename; send it as a file.")
+	}
+	if err := checkName(upload.purpose, upload.filename); err != nil {
+		return err
+	}
+	scan := isJSONL(upload.filename) && (upload.purpose == purposeBatch || upload.purpose == "")
+	if upload.file, err = s.newIntake(body.r.Context(), fileKey(upload.id), scan, upload.idempotencyHash); err != nil {
+		return err
+	}
+	limit := s.fileLimit(upload.purpose)
+	err = upload.file.take(part, limit)
+	s.metrics.uploaded.Add(float64(upload.file.size))
+	var source readError
+	switch {
+	case errors.As(err, &source):
+		return body.broken(source.error)
+	case err == errOverLimit:
+		return fileTooLarge(upload.purpose, limit)
+	}
+	return err
+}
+
+// keepFile judges the whole of a form and keeps its file.
+func (s *Server) keepFile(ctx context.Context, upload *fileForm) (store.File, error) {
+	if err := checkPurpose(upload.purpose); err != nil {
+		return store.File{}, err
+	}
+	if upload.file == nil {
+		return store.File{}, missing("file")
+	}
+	life, err := readFormExpiry(upload.expiry)
+	if err != nil {
+		return store.File{}, err
+	}
+	if err := checkName(upload.purpose, upload.filename); err != nil {
+		return store.File{}, err
+	}
+	in := upload.file
+	if limit := s.fileLimit(upload.purpose); in.size > limit {
+		return store.File{}, fileTooLarge(upload.purpose, limit)
+	}
+	if err := in.finish(upload.purpose); err != nil {
+		return store.File{}, err
+	}
+	c := creation[store.File]{Key: upload.idempotencyKey}
+	if c.Key != "" {
+		c.Fingerprint = fingerprint("file", upload.purpose, upload.filename, life.String(),
+			hex.EncodeToString(upload.idempotencyHash.Sum(nil)))
+	}
+	return s.commitFile(ctx, in, c, store.File{ID: upload.id, Purpose: upload.purpose, Filename: upload.filename}, life)
+}
+
+// fileKey is where the bytes of a file stand.
+func fileKey(id string) string { return "files/" + id }
+
+// commitFile makes a file of what was taken in: bytes first, row last. It completes f, which says its id, purpose and
+// name, and c, which says how to recognize a repeated request.
+func (s *Server) commitFile(ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration) (store.File, error) {
+	if err := in.commit(ctx); err != nil {
+		return store.File{}, err
+	}
+	f.Tenant = tenantOf(ctx)
+	f.Bytes = in.size
+	f.CreatedAt = s.now()
+	f.ExpiresAt = s.expiry(f.Purpose, f.CreatedAt, life)
+	f.BlobKey = in.key
+	if in.summary != nil {
+		f.IndexKey = in.indexKey()
+		f.Summary = in.summary
+	}
+	c.ID = f.ID
+	c.Create = func(ctx context.Context) (store.File, error) { return f, s.meta.CreateFile(ctx, f) }
+	c.Load = func(ctx context.Context, id string) (store.File, error) { return s.meta.File(ctx, f.Tenant, id) }
+	kept, fresh, err := once(ctx, s, c)
+	if err != nil || !fresh {
+		err = errors.Join(err, in.remove(ctx))
+	}
+	if err != nil {
+		return store.File{}, fmt.Errorf("create file %s: %w", f.ID, err)
+	}
+	return kept, nil
+}
+
+// readFormExpiry reads the fields of expires_after, which come one by one or as one JSON object.
+func readFormExpiry(fields map[string]string) (time.Duration, error) {
+	if len(fields) == 0 {
+		return 0, nil
+	}
+	const key = "expires_after"
+	raw := json.RawMessage(fields[key])
+	if len(raw) == 0 {
+		raw = formExpiry(fields[key+"[anchor]"], fields[key+"[seconds]"])
+	}
+	o := &object{members: map[string]json.RawMessage{key: raw}, fault: new(error)}
+	life := readExpiry(o, key)
+	return life, o.finish()
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// An intake takes in the bytes of one blob and, for what may become a batch input, puts them through a scanner into the
+// blob of its line index, in the same pass. Nothing of it is seen before commit.
+type intake struct {
+	blobs store.Blobs
+
+	key     string
+	data    store.BlobWriter
+	index   store.BlobWriter // nil: the file isn't scanned
+	scanner *batchfile.Scanner
+	sum     hash.Hash // of all bytes; nil: nobody asked
+
+	size    int64
+	summary *batchfile.Summary // after finish, of a scanned file
+}
+
+// newIntake starts a blob. The caller must abort it sooner or later; after a commit that does nothing.
+func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.Hash) (*intake, error) {
+	in := &intake{blobs: s.blobs, key: key, sum: sum}
+	var err error
+	if in.data, err = s.blobs.Create(ctx, key); err != nil {
+		return nil, fmt.Errorf("store %s: %w", key, err)
+	}
+	if scan {
+		if in.index, err = s.blobs.Create(ctx, in.indexKey()); err != nil {
+			in.abort()
+			return nil, fmt.Errorf("store %s: %w", in.indexKey(), err)
+		}
+		in.scanner = batchfile.NewScanner(in.index, batchfile.Limits{
+			MaxLines: s.config.MaxBatchLines,
+			MaxBytes: s.config.MaxBatchFileBytes,
+		})
+	}
+	return in, nil
+}
+
+func (in *intake) indexKey() string { return in.key + ".index" }
+
+// errOverLimit says that a file has more bytes than it may have.
+var errOverLimit = errors.New("over the limit")
+
+// readError marks an error of the source, which is the client's, apart from those of the store.
+type readError struct{ error }
+
+func (e readError) Unwrap() error { return e.error }
+
+// Buffers go round between the reader and the writer of an intake: two can wait for the disk while one is filled and
+// scanned. 256 KiB make a system call worth its while and keep an upload below 1 MiB.
+const (
+	bufferSize  = 256 << 10
+	bufferCount = 3
+)
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// take reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads and scans; a second one
+// writes the data, so that the disk and the scanner work at the same time. take may be called again to append.
+func (in *intake) take(src io.Reader, limit int64) error {
+	free := make(chan *[bufferSize]byte, bufferCount)
+	for range bufferCount {
+		free <- buffers.Get().(*[bufferSize]byte)
+	}
+	defer func() {
+		for range bufferCount {
+			buffers.Put(<-free)
+		}
+	}()
+
+	type filled struct {
+		buffer *[bufferSize]byte
+		n      int
+	}
+	full := make(chan filled, bufferCount)
+	failed := make(chan error, 1)
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		var err error
+		for f := range full {
+			if err == nil {
+				if _, err = in.data.Write(f.buffer[:f.n]); err != nil {
+					failed <- fmt.Errorf("store %s: %w", in.key, err)
+				}
+			}
+			free <- f.buffer
+		}
+	})
+
+	var taken int64
+	err := func() error {
+		defer writer.Wait()
+		defer close(full)
+		for {
+			buffer := <-free // the writer may return a buffer that is still being scanned below; nobody else takes it before
+			n, readErr := fill(src, buffer[:])
+			taken += int64(n)
+			full <- filled{buffer, n}
+			switch {
+			case taken > limit:
+				return errOverLimit
+			case readErr != nil && readErr != io.EOF:
+				return readError{readErr}
+			}
+			if err := in.look(buffer[:n]); err != nil {
+				return err
+			}
+			if readErr == io.EOF {
+				return nil
+			}
+			select {
+			case err := <-failed:
+				return err
+			default:
+			}
+		}
+	}()
+	in.size += taken
+	select {
+	case writeErr := <-failed:
+		return writeErr
+	default:
+		return err
+	}
+}
+
+// look shows bytes to all that want to see them.
+func (in *intake) look(p []byte) error {
+	if in.sum != nil {
+		in.sum.Write(p)
+	}
+	if in.scanner == nil {
+		return nil
+	}
+	if _, err := in.scanner.Write(p); err != nil {
+		return fmt.Errorf("scan %s: %w", in.key, err)
+	}
+	return nil
+}
+
+// fill reads until p is full or src has no more; io.EOF comes with the last bytes.
+func fill(src io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = src.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
+// finish ends the scan. A file that turned out to be no batch input is kept without its index.
+func (in *intake) finish(purpose string) error {
+	if in.scanner == nil {
+		return nil
+	}
+	if purpose != purposeBatch {
+		err := in.index.Abort()
+		in.index, in.scanner = nil, nil
+		if err != nil {
+			return fmt.Errorf("drop %s: %w", in.indexKey(), err)
+		}
+		return nil
+	}
+	summary, err := in.scanner.Finish()
+	if err != nil {
+		return fmt.Errorf("scan %s: %w", in.key, err)
+	}
+	in.summary = &summary
+	return nil
+}
+
+// commit makes the blobs durable, both at once, or leaves none of them.
+func (in *intake) commit(ctx context.Context) error {
+	if err := ctx.Err(); err != nil { // nobody waits for it any more
+		return fmt.Errorf("commit %s: %w", in.key, err)
+	}
+	var group errgroup.Group
+	group.Go(in.data.Commit)
+	if in.index != nil {
+		group.Go(in.index.Commit)
+	}
+	if err := group.Wait(); err != nil {
+		return errors.Join(fmt.Errorf("commit %s: %w", in.key, err), in.remove(ctx))
+	}
+	return nil
+}
+
+// remove deletes what was committed, even if ctx is over.
+func (in *intake) remove(ctx context.Context) error {
+	ctx, cancel := leave(ctx)
+	defer cancel()
+	return errors.Join(in.blobs.Delete(ctx, in.key), in.blobs.Delete(ctx, in.indexKey()))
+}
+
+// abort drops what was not committed.
+func (in *intake) abort() error {
+	var err error
+	if in.data != nil {
+		err = in.data.Abort()
+	}
+	if in.index != nil {
+		err = errors.Join(err, in.index.Abort())
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const (
+	maxFields     = 100      // parts of a form
+	maxFieldBytes = 16 << 10 // of the value of a form's field
+	// formOverhead is what a form may have besides its file: boundaries, headers, fields.
+	formOverhead = 1 << 20
+	maxFilename  = 1024
+)
+
+// form reads a multipart form front to back, each part as it comes.
+type form struct {
+	r     *http.Request
+	parts *multipart.Reader
+	count int
+	lines *bufio.Reader
+}
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
+
+// readForm begins to read the body of r, of which a file takes up to limit bytes. The form must be closed.
+func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (*form, error) {
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err != nil || mediaType != "multipart/form-data":
+		return nil, invalid("", "", "The request's body must be a form; send it with 'Content-Type: multipart/form-data'.")
+	case params["boundary"] == "" || len(params["boundary"]) > 70:
+		return nil, invalid("", "", "The Content-Type multipart/form-data must name its boundary, of 1 to 70 characters.")
+	case r.ContentLength > limit+formOverhead:
+		return nil, tooLarge("The request has %d bytes; its file may have %d.", r.ContentLength, limit)
+	}
+	body := &livelyBody{
+		body:  http.MaxBytesReader(w, r.Body, limit+formOverhead),
+		conn:  http.NewResponseController(w),
+		stall: s.config.UploadStall,
+	}
+	// multipart reads in small steps; the buffer makes few large reads of them.
+	buffered := readers.Get().(*bufio.Reader)
+	buffered.Reset(body)
+	return &form{r: r, parts: multipart.NewReader(buffered, params["boundary"]), lines: buffered}, nil
+}
+
+func (f *form) close() {
+	f.lines.Reset(nil)
+	readers.Put(f.lines)
+}
+
+// next returns the next part, io.EOF after the last. A part that isn't read is skipped.
+func (f *form) next() (*multipart.Part, error) {
+	part, err := f.parts.NextRawPart() // raw: a Content-Transfer-Encoding must not change the user's bytes
+	if err == io.EOF {                 // and nothing that wraps it: that is a form cut short
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, f.broken(err)
+	}
+	if f.count++; f.count > maxFields {
+		return nil, invalid("", "", "The form has more than %d fields.", maxFields)
+	}
+	return part, nil
+}
+
+// field reads the value of a part that is no file.
+func (f *form) field(part *multipart.Part) (string, error) {
+	value, err := io.ReadAll(io.LimitReader(part, maxFieldBytes+1))
+	if err != nil {
+		return "", f.broken(err)
+	}
+	if len(value) > maxFieldBytes {
+		return "", invalid(part.FormName(), "invalid_value", "The field '%s' is over the limit of %d bytes.",
+			shortened(part.FormName()), maxFieldBytes)
+	}
+	return string(value), nil
+}
+
+// broken is the answer to a form that could not be read on.
+func (f *form) broken(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge("The request is over the limit of %d bytes.", large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded): // before the context, which the server ends with the connection
+		return &Error{
+			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "upload_stalled",
+			Message: "The upload stood still for too long; send it again.",
+		}
+	case f.r.Context().Err() != nil:
+		return fmt.Errorf("read form: %w", f.r.Context().Err())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return invalid("", "", "The form ends before its closing boundary; send it again, whole.")
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "multipart: "), "NextPart: ")
+	return invalid("", "", "The form could not be read: %s.", shortened(text))
+}
+
+// filenameOf returns the base name of a part's file, whatever system it was written on; empty: it has none.
+func filenameOf(part *multipart.Part) (string, error) {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return "", nil
+	}
+	// Browsers and the SDKs' form encoders escape quotes this way, and nothing else is safe to undo.
+	name := strings.ReplaceAll(params["filename"], "%22", `"`)
+	return cleanFilename(name)
+}
+
+// cleanFilename strips directories and what can't be shown.
+func cleanFilename(name string) (string, error) {
+	name = path.Base(strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), `\`, "/"))
+	name = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return -1
+		}
+		return c
+	}, name)
+	if name == "." || name == "/" || name == ".." {
+		return "", nil
+	}
+	if len(name) > maxFilename {
+		return "", invalid("file", "invalid_value", "The file's name has %d bytes, the limit is %d.", len(name), maxFilename)
+	}
+	return name, nil
+}
+
+// livelyBody gives a request's body up when it stands still. The server's own read timeout can't do that: it would bound the
+// whole of a long upload.
+type livelyBody struct {
+	body  io.Reader
+	conn  *http.ResponseController
+	stall time.Duration
+	until time.Time // the deadline set last
+}
+
+func (b *livelyBody) Read(p []byte) (int, error) {
+	if now := time.Now(); b.until.Sub(now) < b.stall*3/4 { // not at every read
+		b.until = now.Add(b.stall)
+		b.conn.SetReadDeadline(b.until) // a server that can't goes without
+	}
+	n, err := b.body.Read(p)
+	if err == io.EOF {
+		b.conn.SetReadDeadline(time.Time{}) // the deadline must not end what comes after the body
+	}
+	return n, err
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"crypto/md5" // the API's choice; it guards against accidents, not against malice
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// maxParts bounds the list of a completion: 8 GiB in parts of 1 MiB.
+const maxParts = 8192
+
+// completion is what a client says about the whole.
+type completion struct {
+	partIDs []string // in the order of the file
+	md5     []byte   // nil: not given
+}
+
+// completeUpload joins the parts. Sent again after it succeeded, as SDKs do when an answer gets lost, it answers the same.
+func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	u, err := s.pendingUpload(r)
+	if err != nil {
+		if u.State == store.UploadCompleted {
+			return s.writeUpload(ctx, w, u)
+		}
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	c, err := readCompletion(body)
+	if err != nil {
+		return err
+	}
+	parts, err := s.chosenParts(ctx, u, c.partIDs)
+	if err != nil {
+		return err
+	}
+	f, err := s.join(ctx, u, parts, c.md5)
+	if err != nil {
+		return err
+	}
+	ended, err := s.meta.EndUpload(ctx, u.Tenant, u.ID, store.UploadCompleted, f.ID)
+	if err != nil {
+		return s.undoCompletion(ctx, w, f, err)
+	}
+	s.dropParts(ctx, u.ID)
+	return s.writeUpload(ctx, w, ended)
+}
+
+// undoCompletion takes back a file whose upload ended otherwise meanwhile: by a cancel, its expiry or another completion.
+func (s *Server) undoCompletion(ctx context.Context, w http.ResponseWriter, f store.File, cause error) error {
+	cleanup, cancel := leave(ctx)
+	defer cancel()
+	if err := errors.Join(s.meta.PurgeFile(cleanup, f.ID), s.removeBytes(cleanup, f)); err != nil {
+		return errors.Join(cause, err)
+	}
+	if !errors.Is(cause, store.ErrConflict) {
+		return cause
+	}
+	return &Error{
+		Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
+		Message: "The upload ended while it was being completed; send the request again to see how.",
+	}
+}
+
+func readCompletion(body []byte) (c completion, err error) {
+	o, err := readObject(body)
+	if err != nil {
+		return c, err
+	}
+	if !o.has("part_ids") {
+		o.fail("part_ids", "missing_required_parameter", "Missing required parameter: 'part_ids'.")
+	}
+	elements, _ := o.list("part_ids", maxParts)
+	seen := make(map[string]bool, len(elements))
+	for i, element := range elements {
+		var id string
+		if json.Unmarshal(element, &id) != nil || id == "" {
+			o.wrongType(fmt.Sprintf("part_ids[%d]", i), "the id of a part", element)
+		}
+		if seen[id] {
+			o.wrongValue("part_ids", "the part %s stands in it more than once.", quoted(id))
+		}
+		seen[id] = true
+		c.partIDs = append(c.partIDs, id)
+	}
+	if text, ok := o.text("md5"); ok {
+		if c.md5, err = hex.DecodeString(strings.TrimSpace(text)); err != nil || len(c.md5) != md5.Size {
+			o.wrongValue("md5", "expected %d hex digits.", 2*md5.Size)
+		}
+	}
+	return c, o.finish()
+}
+
+// chosenParts returns the parts in the order asked for, if they make up the whole.
+func (s *Server) chosenParts(ctx context.Context, u store.Upload, ids []string) ([]store.Part, error) {
+	have, err := s.meta.Parts(ctx, u.ID)
+	if err != nil {
+		return nil, fmt.Errorf("complete upload %s: %w", u.ID, err)
+	}
+	byID := make(map[string]store.Part, len(have))
+	for _, p := range have {
+		byID[p.ID] = p
+	}
+	chosen, total := make([]store.Part, 0, len(ids)), int64(0)
+	for _, id := range ids {
+		p, ok := byID[id]
+		if !ok {
+			return nil, invalid("part_ids", "invalid_value", "The upload has no part %s.", quoted(id))
+		}
+		chosen, total = append(chosen, p), total+p.Bytes
+	}
+	if total != u.Bytes {
+		return nil, invalid("part_ids", "invalid_value", "The parts have %d bytes together, the upload was announced with %d.",
+			total, u.Bytes)
+	}
+	return chosen, nil
+}
+
+// join makes the file of the parts, scanning it on the way as if it had come in one piece.
+func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, want []byte) (store.File, error) {
+	var sum hash.Hash
+	if want != nil {
+		sum = md5.New()
+	}
+	id := newID(filePrefix)
+	in, err := s.newIntake(ctx, fileKey(id), u.Purpose == purposeBatch, sum)
+	if err != nil {
+		return store.File{}, err
+	}
+	defer in.abort()
+	for _, p := range parts {
+		if err := s.appendPart(ctx, in, p); err != nil {
+			return store.File{}, err
+		}
+	}
+	if want != nil && string(sum.Sum(nil)) != string(want) {
+		return store.File{}, invalid("md5", "invalid_value", "The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
+	}
+	if err := in.finish(u.Purpose); err != nil {
+		return store.File{}, err
+	}
+	return s.commitFile(ctx, in, creation[store.File]{}, store.File{ID: id, Purpose: u.Purpose, Filename: u.Filename}, u.FileLife)
+}
+
+func (s *Server) appendPart(ctx context.Context, in *intake, p store.Part) error {
+	blob, err := s.blobs.Open(ctx, p.BlobKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return invalid("part_ids", "invalid_value", "The upload ended while it was being completed.")
+	}
+	if err != nil {
+		return fmt.Errorf("read part %s: %w", p.ID, err)
+	}
+	defer blob.Close()
+	if err := in.take(io.NewSectionReader(blob, 0, blob.Size()), p.Bytes); err != nil {
+		return fmt.Errorf("append part %s: %w", p.ID, err)
+	}
+	return ctx.Err()
+}
