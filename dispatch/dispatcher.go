@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +40,6 @@ type Dispatcher struct {
 	upstreams map[string]*upstream
 	current   atomic.Pointer[session]
 	ready     atomic.Bool
-	draining  chan struct{}
-	drainOnce sync.Once
 }
 
 // New builds a dispatcher; Run starts it.
@@ -52,7 +49,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{
 		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),
-		metrics: newMetrics(deps.Registerer), upstreams: map[string]*upstream{}, draining: make(chan struct{}),
+		metrics: newMetrics(deps.Registerer), upstreams: map[string]*upstream{},
 	}
 	for _, u := range deps.Upstreams {
 		up, err := newUpstream(cfg, u)

@@ -6,14 +6,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// Messages to the loop besides plain planner events.
+// Messages to the loop besides planner events, loaded chunks and flights that ended.
 type (
-	// finishedLine is a request that ended, with what is needed to write it down.
-	finishedLine struct {
-		plan.Finished
-		chunk  *chunk
-		answer answer
-	}
 	// stopRun ends a batch's lines: none starts any more, those under way are recalled after the grace.
 	stopRun struct {
 		run   *run
@@ -63,6 +57,7 @@ type loop struct {
 	*session
 	chunks   map[chunkKey]*chunk
 	inFlight int
+	spare    []*flight
 	wake     time.Time
 	armed    time.Time
 	drained  chan struct{}
@@ -81,7 +76,7 @@ func (l *loop) arm(timer *time.Timer) {
 
 func (l *loop) handle(message any) {
 	switch m := message.(type) {
-	case *finishedLine:
+	case *flight:
 		l.finished(m)
 	case loadedChunk:
 		l.loaded(m)
@@ -101,7 +96,7 @@ func (l *loop) handle(message any) {
 func (l *loop) step(ev plan.Event) plan.Verdict {
 	actions := l.planner.Step(time.Now(), ev)
 	for i := range actions.Start {
-		l.start(actions.Start[i])
+		l.start(&actions.Start[i])
 	}
 	for _, claim := range actions.Claim {
 		l.loads.put(claim.Key)
@@ -110,27 +105,31 @@ func (l *loop) step(ev plan.Event) plan.Verdict {
 	return actions.Verdict
 }
 
-func (l *loop) start(start plan.Start) {
+func (l *loop) start(start *plan.Start) {
 	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
 	c.inFlight++
 	l.inFlight++
-	l.senders.hand(&job{Start: start, chunk: c})
+	var f *flight
+	if n := len(l.spare); n > 0 {
+		f, l.spare = l.spare[n-1], l.spare[:n-1]
+	} else {
+		f = &flight{}
+	}
+	f.Start, f.chunk = *start, c
+	l.senders.hand(f)
 }
 
-func (l *loop) finished(f *finishedLine) {
+func (l *loop) finished(f *flight) {
 	f.chunk.inFlight--
 	l.inFlight--
 	verdict := l.step(&f.Finished)
-	if f.Outcome != plan.Succeeded { // good answers are in the journal already
-		switch {
-		case verdict == plan.Record:
-			l.record(f.chunk, f.Start.Slot, f.Start.Attempt, f.answer)
-		case verdict == plan.Return && f.Outcome == plan.Refused:
-			// The batch is over, but this is an answer, and paid for.
-			l.record(f.chunk, f.Start.Slot, f.Start.Attempt, f.answer)
-		}
+	// Good answers are in the journal already. A refusal is an answer too, and paid for, though its batch be over.
+	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return && f.Outcome == plan.Refused) {
+		l.record(f)
 	}
 	l.letGo(f.chunk)
+	*f = flight{}
+	l.spare = append(l.spare, f)
 }
 
 func (l *loop) loaded(m loadedChunk) {

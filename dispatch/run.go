@@ -39,7 +39,6 @@ type run struct {
 	stopping bool           // a limit of its own was passed; the store is being told
 	stopped  bool           // its lines may not start any more
 	trouble  plan.Reason    // what keeps its chunks from being loaded, if anything
-	dirty    bool           // results came since progress was last posted
 }
 
 // waitFor notes what keeps the run's lines from being loaded; nothing does any more if reason is empty.

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,25 +12,31 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// job is a line on its way to a sender.
-type job struct {
-	plan.Start
-	chunk *chunk
+// flight is a line under way: from the loop to a sender and back, with what the sender found. The loop uses it again for
+// another line afterwards.
+type flight struct {
+	plan.Finished
+	chunk  *chunk
+	answer answer
 }
 
 // senders are goroutines that post lines. There are as many as lines were ever under way at once, less those that had
 // nothing to do for a while: a fresh goroutine for every line would grow its stack anew each time.
 type senders struct {
-	send   func(j *job, buf *buffers)
-	queue  chan *job
+	send   func(w *sender, f *flight)
+	queue  chan *flight
 	idle   atomic.Int64
 	start  sync.Once
 	ending chan struct{}
 	all    sync.WaitGroup
 }
 
-// buffers are what a sender reuses from line to line.
-type buffers struct{ answer, result []byte }
+// sender is what one goroutine reuses from line to line.
+type sender struct {
+	scratch openai.Scratch
+	result  []byte
+	bound   bound
+}
 
 const (
 	senderIdle    = 10 * time.Second
@@ -39,32 +44,38 @@ const (
 )
 
 func (s *senders) init() {
-	s.queue = make(chan *job, 1024)
+	s.queue = make(chan *flight, 1024)
 	s.ending = make(chan struct{})
 }
 
 // hand gives a line to a sender. Only the loop calls it.
-func (s *senders) hand(j *job) {
+func (s *senders) hand(f *flight) {
 	s.start.Do(s.init)
 	if s.idle.Add(-1) < 0 {
 		s.idle.Add(1)
-		s.all.Go(func() { s.run(j) })
+		s.all.Go(func() { s.run(f) })
 		return
 	}
-	s.queue <- j
+	s.queue <- f
 }
 
-func (s *senders) run(j *job) {
-	var buf buffers
+func (s *senders) run(f *flight) {
+	var w sender
+	defer w.bound.close()
 	timer := time.NewTimer(senderIdle)
 	defer timer.Stop()
 	for {
-		s.send(j, &buf)
-		buf.trim()
+		s.send(&w, f)
+		w.trim()
 		s.idle.Add(1)
+		select { // the next line is often there already
+		case f = <-s.queue:
+			continue
+		default:
+		}
 		timer.Reset(senderIdle)
 		select {
-		case j = <-s.queue:
+		case f = <-s.queue:
 		case <-s.ending:
 			return
 		case <-timer.C:
@@ -73,7 +84,7 @@ func (s *senders) run(j *job) {
 				return
 			}
 			s.idle.Add(1)
-			j = <-s.queue
+			f = <-s.queue
 		}
 	}
 }
@@ -84,12 +95,12 @@ func (s *senders) stop() {
 	s.all.Wait()
 }
 
-func (b *buffers) trim() {
-	if cap(b.answer) > largestBuffer {
-		b.answer = nil
+func (w *sender) trim() {
+	if cap(w.scratch.Answer) > largestBuffer {
+		w.scratch.Answer = nil
 	}
-	if cap(b.result) > largestBuffer {
-		b.result = nil
+	if cap(w.result) > largestBuffer {
+		w.result = nil
 	}
 }
 
@@ -103,38 +114,27 @@ type answer struct {
 }
 
 // send posts one line and tells the loop how it went. A good answer goes into the journal on the way.
-func (s *session) send(j *job, buf *buffers) {
-	line := &j.chunk.lines[j.Slot]
-	r := j.chunk.run
+func (s *session) send(w *sender, f *flight) {
+	line := &f.chunk.lines[f.Start.Slot]
 	begun := time.Now()
-	f := &finishedLine{chunk: j.chunk}
-	f.Start = j.Start
-	reply, err := s.post(r, line, j, buf)
+	id := resultID(f.chunk.Batch, line.number)
+	got, err := s.post(w, f, line, id)
 	f.Latency = time.Since(begun)
-	if cap(reply.Body) > cap(buf.answer) {
-		buf.answer = reply.Body
-	}
-	f.Outcome, f.Status, f.RetryAfter = reply.outcome, reply.Status, reply.RetryAfter
+	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if f.Outcome == plan.Succeeded {
-		usage, _ := batchfile.ReadUsage(reply.Body)
+		usage, _ := batchfile.ReadUsage(got.Body)
 		f.InputTokens, f.OutputTokens = int(usage.InputTokens), int(usage.OutputTokens)
-		record := store.Record{Line: line.number, Attempts: uint16(min(j.Attempt, 1<<16-1)), Usage: usage}
-		buf.result = s.append(buf.result[:0], j.chunk, line, record, answer{status: reply.Status, requestID: reply.RequestID, body: reply.Body})
+		record := store.Record{Line: line.number, Attempts: attempts(f), Usage: usage}
+		w.result = s.append(w.result[:0], f.chunk, line, id, record, answer{status: got.Status, requestID: got.RequestID, body: got.Body})
 	} else {
-		f.answer = describe(reply, err)
+		f.answer = describe(f.Outcome, got, err)
 	}
-	s.metrics.finished(j.Runner, f.Outcome, f.Latency)
+	s.metrics.finished(f.Start.Runner, f.Outcome, f.Latency)
 	s.inbox.put(f)
 }
 
-type reply struct {
-	openai.Answer
-	outcome plan.Outcome
-}
-
-func (s *session) post(r *run, line *sourceLine, j *job, buf *buffers) (reply, error) {
-	ctx, cancel := context.WithTimeout(r.work, s.cfg.RequestTimeout)
-	defer cancel()
+func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (openai.Answer, error) {
+	r := f.chunk.run
 	r.attempts.Add(1)
 	var change edits
 	if len(r.edits) > 0 {
@@ -142,17 +142,24 @@ func (s *session) post(r *run, line *sourceLine, j *job, buf *buffers) (reply, e
 	}
 	size, open, err := line.body(change)
 	if err != nil {
-		return reply{outcome: plan.Recalled}, err // the input can't be read now; no runner's fault
+		f.Outcome = plan.Recalled // the input can't be read now; no runner's fault
+		s.log.Error("could not read an input line, trying again", "batch_id", r.id, "line", line.number, "error", err)
+		return openai.Answer{}, err
 	}
-	a, err := s.upstreams[j.Runner].client.Send(ctx, openai.Request{
-		Path: line.url(), NewBody: open, Size: size, ID: resultID(r.id, line.number), Tenant: r.tenant,
-	}, buf.answer)
-	return reply{Answer: a, outcome: openai.Classify(ctx, a, err)}, err
+	ctx := w.bound.begin(r, s.cfg.RequestTimeout)
+	a, err := s.upstreams[f.Start.Runner].client.Send(ctx, openai.Request{
+		Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: r.tenant,
+	}, &w.scratch)
+	f.Outcome = openai.Classify(ctx, a, err)
+	w.bound.end()
+	return a, err
 }
 
+func attempts(f *flight) uint16 { return uint16(min(f.Start.Attempt, 1<<16-1)) }
+
 // describe keeps what a failed line's result should say. The body is copied: the sender's buffer goes on.
-func describe(r reply, err error) answer {
-	if err == nil && r.outcome != plan.Garbled {
+func describe(outcome plan.Outcome, r openai.Answer, err error) answer {
+	if err == nil && outcome != plan.Garbled {
 		return answer{status: r.Status, requestID: r.RequestID, body: append([]byte(nil), r.Body...)}
 	}
 	message := "the upstream's answer is not a JSON object"
@@ -163,7 +170,7 @@ func describe(r reply, err error) answer {
 		plan.Garbled: "invalid_upstream_answer", plan.TimedOut: "upstream_timeout",
 		plan.Died: "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
 	}
-	code := codes[r.outcome]
+	code := codes[outcome]
 	if code == "" {
 		code = "not_sent"
 	}
@@ -174,21 +181,21 @@ func describe(r reply, err error) answer {
 }
 
 // record writes a failed line down.
-func (s *session) record(c *chunk, slot, attempt int, a answer) {
-	line := &c.lines[slot]
-	rec := store.Record{Line: line.number, Failed: true, Attempts: uint16(min(attempt, 1<<16-1))}
-	s.append(nil, c, line, rec, a)
+func (s *session) record(f *flight) {
+	line := &f.chunk.lines[f.Start.Slot]
+	rec := store.Record{Line: line.number, Failed: true, Attempts: attempts(f)}
+	s.append(nil, f.chunk, line, resultID(f.chunk.Batch, line.number), rec, f.answer)
 }
 
 // append adds a line's result to its chunk's journal. A journal refuses only those whose claim is over.
-func (s *session) append(buf []byte, c *chunk, line *sourceLine, rec store.Record, a answer) []byte {
+func (s *session) append(buf []byte, c *chunk, line *sourceLine, id string, rec store.Record, a answer) []byte {
 	customID, err := line.customID()
 	if err != nil {
 		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", c.Batch, "line", line.number, "error", err)
 		return buf
 	}
 	buf = batchfile.AppendResult(buf, batchfile.Result{
-		ID: resultID(c.Batch, line.number), CustomID: customID,
+		ID: id, CustomID: customID,
 		Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code, ErrorMessage: a.message,
 	})
 	rec.Result = buf

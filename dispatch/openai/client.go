@@ -15,7 +15,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // Config says how to reach one server.
@@ -38,6 +41,7 @@ type Client struct {
 	base      *url.URL
 	header    http.Header
 	transport *http.Transport
+	targets   sync.Map // path -> *url.URL
 }
 
 // New builds a client; it fails on a URL that can't be a server's.
@@ -109,20 +113,47 @@ var (
 	ErrTooLarge = errors.New("answer too large")
 )
 
-// Send posts a line and reads the whole answer into buf, which grows as needed. The answer's Body is a part of it.
-func (c *Client) Send(ctx context.Context, r Request, buf []byte) (Answer, error) {
-	header := make(http.Header, len(c.header)+2)
-	for key, values := range c.header {
-		header[key] = values
+// Scratch is what a caller of Send lends it again and again, to spare the making of it. It must not be shared between
+// calls that overlap.
+type Scratch struct {
+	// Answer is the buffer that an answer's body is read into; it grows as needed.
+	Answer []byte
+	header http.Header
+	of     *Client // whose header it is
+}
+
+// headerFor returns the client's header with room for what differs from line to line.
+func (s *Scratch) headerFor(c *Client, r Request) http.Header {
+	if s.of != c {
+		s.of, s.header = c, make(http.Header, len(c.header)+2)
+		for key, values := range c.header {
+			s.header[key] = values
+		}
 	}
-	header["X-Request-Id"] = []string{r.ID}
+	s.header["X-Request-Id"] = []string{r.ID}
+	delete(s.header, "X-Tenant-Id")
 	if r.Tenant != "" {
-		header["X-Tenant-Id"] = []string{r.Tenant}
+		s.header["X-Tenant-Id"] = []string{r.Tenant}
 	}
-	target := *c.base
-	target.Path += r.Path
+	return s.header
+}
+
+// Send posts a line and reads the whole answer. Its Body is a part of the scratch.
+func (c *Client) Send(ctx context.Context, r Request, scratch *Scratch) (Answer, error) {
+	answer, err := c.send(ctx, r, scratch)
+	if err != nil {
+		scratch.of = nil // the transport may still be reading the header
+	}
+	return answer, err
+}
+
+func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer, error) {
+	target, err := c.target(r.Path)
+	if err != nil {
+		return Answer{}, err
+	}
 	req := (&http.Request{
-		Method: http.MethodPost, URL: &target, Host: target.Host, Header: header,
+		Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(c, r),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: r.NewBody(), ContentLength: r.Size,
 		// Lets the transport repeat a request that an idle connection, closed by the server meanwhile, never carried.
@@ -139,8 +170,25 @@ func (c *Client) Send(ctx context.Context, r Request, buf []byte) (Answer, error
 	}
 	defer response.Body.Close()
 	answer := Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now())}
-	answer.Body, err = readAll(response, buf, c.cfg.MaxAnswer)
+	answer.Body, err = readAll(response, scratch.Answer, c.cfg.MaxAnswer)
+	if cap(answer.Body) > cap(scratch.Answer) {
+		scratch.Answer = answer.Body
+	}
 	return answer, err
+}
+
+// target is the URL of an endpoint. The few there are get made once.
+func (c *Client) target(path string) (*url.URL, error) {
+	if known, ok := c.targets.Load(path); ok {
+		return known.(*url.URL), nil
+	}
+	if _, ok := batchfile.LookupEndpoint(path); !ok {
+		return nil, fmt.Errorf("%s is no endpoint of batch lines", path)
+	}
+	made := *c.base
+	made.Path += path
+	c.targets.Store(path, &made)
+	return &made, nil
 }
 
 // readAll reads an answer's body into buf, growing it as needed.

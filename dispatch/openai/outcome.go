@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// ErrRecalled is the cause to cancel a request's context with when it is we who end it.
+// ErrRecalled is the cause to cancel a request's context with when it is we who end it; context.DeadlineExceeded, when its
+// time is over.
 var ErrRecalled = errors.New("recalled")
 
 // Classify says how a Send ended, in the planner's terms.
@@ -19,7 +20,7 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 		return classifyStatus(a)
 	case errors.Is(context.Cause(ctx), ErrRecalled):
 		return plan.Recalled
-	case errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return plan.TimedOut
 	case errors.Is(err, ErrUnreachable):
 		return plan.Unreachable
