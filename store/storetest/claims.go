@@ -1,0 +1,249 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+func newChunks(batch, model string, n int) []store.Chunk {
+	chunks := make([]store.Chunk, n)
+	for i := range chunks {
+		chunks[i] = store.Chunk{ChunkID: store.ChunkID{Batch: batch, Index: i}, Model: model, First: i * 10, Count: 10}
+	}
+	return chunks
+}
+
+// layOut creates a batch with n chunks of the model "m".
+func layOut(t testing.TB, m store.Metadata, batch string, n int) {
+	t.Helper()
+	must(t, m.CreateBatch(t.Context(), newBatch(batch, "t")))
+	must(t, m.AddChunks(t.Context(), batch, newChunks(batch, "m", n)))
+}
+
+func indexes(chunks []store.Chunk) (list []int) {
+	for _, c := range chunks {
+		list = append(list, c.Index)
+	}
+	return list
+}
+
+func chunksLayout(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	layOut(t, m, "b", 3)
+	must(t, m.AddChunks(ctx, "b", newChunks("b", "other", 9)))
+	wantEqual(t, "chunks", got(m.Chunks(ctx, "b"))(t), newChunks("b", "m", 3))
+	wantEqual(t, "counts", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 3})
+	wantEqual(t, "counts of no batch", got(m.CountChunks(ctx, "nothing"))(t), store.ChunkCounts{})
+
+	// Dispatchers that lay out the same batch at the same time agree on one layout.
+	must(t, m.CreateBatch(ctx, newBatch("raced", "t")))
+	var running sync.WaitGroup
+	for n := 1; n <= 4; n++ {
+		running.Go(func() {
+			if err := m.AddChunks(ctx, "raced", newChunks("raced", fmt.Sprint("m", n), 5*n)); err != nil {
+				t.Errorf("add chunks: %v", err)
+			}
+		})
+	}
+	running.Wait()
+	chunks := got(m.Chunks(ctx, "raced"))(t)
+	for _, c := range chunks {
+		if c.Model != fmt.Sprint("m", len(chunks)/5) {
+			t.Errorf("chunk %d of %d is of another's layout, %s", c.Index, len(chunks), c.Model)
+		}
+	}
+}
+
+func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	must(t, m.CreateBatch(ctx, newBatch("b", "t")))
+	chunks := newChunks("b", "even", 13)
+	for i := range chunks {
+		if i%2 == 1 {
+			chunks[i].Model = "odd"
+		}
+	}
+	must(t, m.AddChunks(ctx, "b", chunks))
+	o := got(m.Register(ctx, "n", time.Minute))(t)
+	claim := func(model string, n int) []store.Chunk {
+		t.Helper()
+		return got(m.ClaimChunks(ctx, o, "b", model, n))(t)
+	}
+	wantEqual(t, "none asked for", indexes(claim("odd", 0)), nil)
+	wantEqual(t, "first claim", indexes(claim("odd", 2)), []int{1, 3})
+	second := claim("odd", 2)
+	wantEqual(t, "second claim", indexes(second), []int{5, 7})
+	wantEqual(t, "other model", indexes(claim("even", 1)), []int{0})
+	wantEqual(t, "unknown model", indexes(claim("none", 1)), nil)
+	wantEqual(t, "unknown batch", indexes(got(m.ClaimChunks(ctx, o, "nothing", "odd", 1))(t)), nil)
+
+	must(t, m.ReleaseChunk(ctx, o, second[0]))
+	wantErr(t, "release twice", m.ReleaseChunk(ctx, o, second[0]), store.ErrFenced)
+	wantErr(t, "finish after the release", m.FinishChunk(ctx, o, second[0]), store.ErrFenced)
+	again := claim("odd", 10)
+	wantEqual(t, "released and rest", indexes(again), []int{5, 9, 11})
+	if again[0].Epoch <= second[0].Epoch {
+		t.Errorf("got epoch %d after %d, want a higher one", again[0].Epoch, second[0].Epoch)
+	}
+	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, second[0]), store.ErrFenced)
+
+	done := again[0]
+	done.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7, ReasoningTokens: 3}}
+	must(t, m.FinishChunk(ctx, o, done))
+	must(t, m.FinishChunk(ctx, o, done)) // the answer to the first may have got lost
+	wantErr(t, "release a done chunk", m.ReleaseChunk(ctx, o, done), store.ErrFenced)
+	done.Done = true
+	wantEqual(t, "done chunk", got(m.Chunks(ctx, "b"))(t)[5], done)
+	wantEqual(t, "counts", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
+}
+
+func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
+	const chunks, owners = 60, 4
+	ctx := t.Context()
+	layOut(t, m, "b", chunks)
+	var claims [chunks]atomic.Int32
+	var running sync.WaitGroup
+	for i := range owners {
+		running.Go(func() {
+			o, err := m.Register(ctx, fmt.Sprint("n", i), time.Minute)
+			for n := 1; err == nil; n = n%3 + 1 {
+				var claimed []store.Chunk
+				if claimed, err = m.ClaimChunks(ctx, o, "b", "m", n); len(claimed) == 0 {
+					break
+				}
+				for _, c := range claimed {
+					claims[c.Index].Add(1)
+					if err = m.FinishChunk(ctx, o, c); err != nil {
+						break
+					}
+				}
+			}
+			if err != nil {
+				t.Errorf("owner %d: %v", i, err)
+			}
+		})
+	}
+	running.Wait()
+	for i := range claims {
+		if n := claims[i].Load(); n != 1 {
+			t.Errorf("chunk %d was claimed %d times", i, n)
+		}
+	}
+	wantEqual(t, "counts", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Done: chunks})
+}
+
+func chunksFree(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	other := got(m.Register(ctx, "other", time.Hour))(t)
+	for _, test := range []struct {
+		name string
+		free func(o store.Owner)
+	}{
+		{"expired", func(store.Owner) { c.advance(time.Minute) }},
+		{"registered again", func(o store.Owner) { got(m.Register(ctx, o.Node, time.Minute))(t) }},
+		{"unregistered", func(o store.Owner) { must(t, m.Unregister(ctx, o)) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			layOut(t, m, test.name, 1)
+			o := got(m.Register(ctx, "node", time.Minute))(t)
+			held := got(m.ClaimChunks(ctx, o, test.name, "m", 1))(t)[0]
+			if stolen := got(m.ClaimChunks(ctx, other, test.name, "m", 1))(t); len(stolen) != 0 {
+				t.Fatalf("claimed %v while its owner lives", stolen)
+			}
+			c.advance(time.Minute - time.Millisecond)
+			must(t, m.Renew(ctx, o, time.Minute))
+			c.advance(time.Minute - time.Millisecond)
+			wantEqual(t, "counts after the renewal", got(m.CountChunks(ctx, test.name))(t), store.ChunkCounts{Claimed: 1})
+
+			test.free(o)
+			wantEqual(t, "counts when free", got(m.CountChunks(ctx, test.name))(t), store.ChunkCounts{Free: 1})
+			taken := got(m.ClaimChunks(ctx, other, test.name, "m", 1))(t)
+			if len(taken) != 1 || taken[0].Epoch <= held.Epoch {
+				t.Fatalf("got %v, want the chunk with an epoch above %d", taken, held.Epoch)
+			}
+			wantErr(t, "finish by the earlier owner", m.FinishChunk(ctx, o, held), store.ErrFenced)
+			wantErr(t, "release by the earlier owner", m.ReleaseChunk(ctx, o, held), store.ErrFenced)
+			must(t, m.FinishChunk(ctx, other, taken[0]))
+		})
+	}
+
+	t.Run("superseded", func(t *testing.T) {
+		layOut(t, m, "last", 1)
+		o := got(m.Register(ctx, "node", time.Minute))(t)
+		held := got(m.ClaimChunks(ctx, o, "last", "m", 1))(t)[0]
+		successor := got(m.Register(ctx, "node", time.Minute))(t)
+		if successor.Incarnation <= o.Incarnation {
+			t.Errorf("got incarnation %d after %d", successor.Incarnation, o.Incarnation)
+		}
+		wantErr(t, "finish", m.FinishChunk(ctx, o, held), store.ErrFenced)
+		wantErr(t, "renew", m.Renew(ctx, o, time.Minute), store.ErrFenced)
+		_, err := m.ClaimChunks(ctx, o, "last", "m", 1)
+		wantErr(t, "claim", err, store.ErrFenced)
+		_, _, err = m.Lock(ctx, o, "l")
+		wantErr(t, "lock", err, store.ErrFenced)
+		must(t, m.Unregister(ctx, o)) // must not touch the successor
+		must(t, m.Renew(ctx, successor, time.Minute))
+		must(t, m.Unregister(ctx, successor))
+		wantErr(t, "renew after unregistering", m.Renew(ctx, successor, time.Minute), store.ErrFenced)
+	})
+}
+
+func locksRace(t *testing.T, m store.Metadata, c *clock) {
+	const owners = 5
+	ctx := t.Context()
+	var highest int64
+	for round := range 4 {
+		var winners atomic.Int32
+		var winner store.Owner
+		var running sync.WaitGroup
+		for i := range owners {
+			running.Go(func() {
+				o, err := m.Register(ctx, fmt.Sprint("n", i), time.Minute)
+				if err != nil {
+					t.Errorf("register: %v", err)
+					return
+				}
+				epoch, ok, err := m.Lock(ctx, o, "l")
+				if err != nil {
+					t.Errorf("lock: %v", err)
+				}
+				if !ok {
+					return
+				}
+				winners.Add(1)
+				if epoch <= highest {
+					t.Errorf("got epoch %d after %d", epoch, highest)
+				}
+				winner, highest = o, epoch
+			})
+		}
+		running.Wait()
+		if n := winners.Load(); n != 1 {
+			t.Fatalf("round %d: %d owners have the lock", round, n)
+		}
+		epoch, ok, err := m.Lock(ctx, winner, "l")
+		if err != nil || !ok || epoch != highest {
+			t.Errorf("lock again: got %d, %t, %v, want the epoch %d that the holder has", epoch, ok, err, highest)
+		}
+		switch round {
+		case 0:
+			must(t, m.Unlock(ctx, winner, "l"))
+			must(t, m.Unlock(ctx, winner, "l"))
+		case 1:
+			c.advance(time.Minute)
+		case 2:
+			must(t, m.Unregister(ctx, winner))
+		}
+	}
+	stranger := got(m.Register(ctx, "stranger", time.Minute))(t)
+	must(t, m.Unlock(ctx, stranger, "l"))
+	if _, ok, err := m.Lock(ctx, stranger, "l"); ok || err != nil {
+		t.Errorf("got the lock (%t, %v) by unlocking another's", ok, err)
+	}
+}

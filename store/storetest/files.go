@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+func newFile(id, tenant string) store.File {
+	return store.File{ID: id, Tenant: tenant, Purpose: "batch", Filename: id + ".jsonl", Bytes: 12,
+		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), BlobKey: "files/" + id}
+}
+
+func filesKeep(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	f := newFile("f1", "t1")
+	f.Filename = "<a> & \"b\" ü\x00.jsonl"
+	f.Summary = &batchfile.Summary{}
+	f.ExpiresAt = c.Now().Add(time.Hour).In(time.FixedZone("east", 7200))
+	must(t, m.CreateFile(ctx, f))
+	wantErr(t, "create again", m.CreateFile(ctx, newFile("f1", "t2")), store.ErrExists)
+
+	f.ExpiresAt = f.ExpiresAt.UTC().Truncate(time.Microsecond)
+	wantEqual(t, "file", got(m.File(ctx, "t1", "f1"))(t), f)
+	_, err := m.File(ctx, "t2", "f1")
+	wantErr(t, "load another tenant's file", err, store.ErrNotFound)
+	_, err = m.DeleteFile(ctx, "t2", "f1")
+	wantErr(t, "delete another tenant's file", err, store.ErrNotFound)
+	wantEqual(t, "deleted file", got(m.DeleteFile(ctx, "t1", "f1"))(t), f)
+	_, err = m.DeleteFile(ctx, "t1", "f1")
+	wantErr(t, "delete twice", err, store.ErrNotFound)
+	_, err = m.File(ctx, "t1", "f1")
+	wantErr(t, "load deleted file", err, store.ErrNotFound)
+}
+
+func filesList(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	var all, outputs []string
+	for i := range 11 {
+		f := newFile(fmt.Sprintf("f%02d", i), "t1")
+		f.CreatedAt = f.CreatedAt.Add(time.Duration(i/3) * time.Second) // three of a time
+		if i%2 == 1 {
+			f.Purpose = "batch_output"
+			outputs = append(outputs, f.ID)
+		}
+		all = append(all, f.ID)
+		must(t, m.CreateFile(ctx, f))
+		must(t, m.CreateFile(ctx, newFile(fmt.Sprintf("other%02d", i), "t2")))
+	}
+	for _, test := range []struct {
+		purpose string
+		want    []string
+	}{{"", all}, {"batch_output", outputs}, {"nothing", nil}} {
+		for _, limit := range []int{1, 2, 4, 5, 6, 11, 100, 0} {
+			for _, ascending := range []bool{true, false} {
+				want := slices.Clone(test.want)
+				if !ascending {
+					slices.Reverse(want)
+				}
+				listed := listFiles(t, m, store.FileQuery{Purpose: test.purpose, Limit: limit, Ascending: ascending})
+				wantEqual(t, fmt.Sprintf("purpose %q, limit %d, ascending %t", test.purpose, limit, ascending), listed, want)
+			}
+		}
+	}
+	for _, cursor := range []string{"nowhere", "other00"} {
+		_, err := m.ListFiles(ctx, "t1", store.FileQuery{After: cursor, Limit: 1})
+		wantErr(t, "list after "+cursor, err, store.ErrBadCursor)
+	}
+}
+
+// listFiles follows the pages of t1's files to the end.
+func listFiles(t *testing.T, m store.Metadata, q store.FileQuery) (ids []string) {
+	t.Helper()
+	for {
+		page := got(m.ListFiles(t.Context(), "t1", q))(t)
+		for _, f := range page.Items {
+			ids = append(ids, f.ID)
+		}
+		if !page.More {
+			return ids
+		}
+		if len(page.Items) != q.Limit || len(ids) > 100 {
+			t.Fatalf("page before the last has %d items, want %d; %d so far", len(page.Items), q.Limit, len(ids))
+		}
+		q.After = ids[len(ids)-1]
+	}
+}
+
+func filesExpire(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	short, long := newFile("short", "t1"), newFile("long", "t1")
+	short.ExpiresAt = c.Now().Add(time.Minute)
+	must(t, m.CreateFile(ctx, short))
+	must(t, m.CreateFile(ctx, long))
+	if expired := got(m.ExpiredFiles(ctx, 10))(t); len(expired) != 0 {
+		t.Errorf("expired before their time: %v", expired)
+	}
+	c.advance(time.Minute)
+	_, err := m.File(ctx, "t1", "short")
+	wantErr(t, "load expired file", err, store.ErrNotFound)
+	_, err = m.DeleteFile(ctx, "t1", "short")
+	wantErr(t, "delete expired file", err, store.ErrNotFound)
+	wantEqual(t, "listed", listFiles(t, m, store.FileQuery{Limit: 1}), []string{"long"})
+
+	expired := got(m.ExpiredFiles(ctx, 10))(t)
+	if len(expired) != 1 || expired[0].ID != "short" {
+		t.Fatalf("got expired files %v, want short alone", expired)
+	}
+	must(t, m.PurgeFile(ctx, "short"))
+	must(t, m.PurgeFile(ctx, "short"))
+	if expired := got(m.ExpiredFiles(ctx, 10))(t); len(expired) != 0 {
+		t.Errorf("expired after the purge: %v", expired)
+	}
+}
