@@ -1,0 +1,63 @@
+# Tidefill. `make help` lists what there is.
+
+GO     ?= go
+BIN    := bin/tidefill
+RACE   ?= -race
+FUZZ   ?= 20s
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Run the daemon with two emulated runners and a sample batch.
+	$(GO) run ./cmd/tidefill demo
+
+.PHONY: build
+build: ## Build the one binary into bin/.
+	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/tidefill
+
+.PHONY: test
+test: setup check unit e2e ## Install what is missing and pass all tests: format, vet, lint, unit, end to end.
+	@echo "all tests passed"
+
+.PHONY: setup
+setup: ## Install what the tests need and the machine lacks (Debian packages, npm packages).
+	./tools/setup
+
+.PHONY: check
+check: ## Format, vet, lint, generated pages.
+	@unformatted="$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go'))"; \
+	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	cd e2e && $(GO) vet ./...
+	$(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	./bin/staticcheck ./...
+
+.PHONY: unit
+unit: ## Unit, property and conformance tests under the race detector.
+	$(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: e2e
+e2e: ## The real binary under the official SDKs, kill -9 and bad days.
+	cd e2e && $(GO) test -timeout 30m ./...
+
+.PHONY: bench
+bench: ## Print the table of docs/benchmarks.md.
+	$(GO) run ./cmd/tidefill-bench
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZ (20s) each.
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) $$pkg || exit 1; \
+	  done; \
+	done
+
+.PHONY: docs
+docs: ## Make the generated pages anew.
+	$(GO) generate ./config
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin
