@@ -188,7 +188,9 @@ func (js *Journals) closeAll() (err error) {
 	js.open = nil
 	js.mu.Unlock()
 	for _, j := range open {
-		err = errors.Join(err, j.Close())
+		if closeErr := j.Close(); !errors.Is(closeErr, store.ErrFenced) { // its owner was told
+			err = errors.Join(err, closeErr)
+		}
 	}
 	return err
 }

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// TestBlobs runs the suite for [store.Blobs]. open returns a new, empty backend and closes it when the test ends.
+func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, b store.Blobs)
+	}{
+		{"blobs appear when committed", blobsCommit},
+		{"blobs are replaced in one step", blobsReplace},
+		{"blobs are deleted by key and prefix", blobsDelete},
+		{"blobs have harmless keys", blobsKeys},
+		{"blobs are written and deleted side by side", blobsRace},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+func putBlob(t testing.TB, b store.Blobs, key, content string) {
+	t.Helper()
+	w := got(b.Create(t.Context(), key))(t)
+	defer w.Abort()
+	got(io.WriteString(w, content))(t)
+	must(t, w.Commit())
+}
+
+func readBlob(t testing.TB, b store.Blobs, key string) (string, error) {
+	t.Helper()
+	o, err := b.Open(t.Context(), key)
+	if err != nil {
+		return "", err
+	}
+	defer o.Close()
+	return string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), nil
+}
+
+func wantBlob(t testing.TB, b store.Blobs, key, want string) {
+	t.Helper()
+	if content, err := readBlob(t, b, key); err != nil || content != want {
+		t.Errorf("blob %s: got %.60q, %v, want %.60q", key, content, err, want)
+	}
+}
+
+func wantNoBlob(t testing.TB, b store.Blobs, key string) {
+	t.Helper()
+	_, err := readBlob(t, b, key)
+	wantErr(t, "open "+key, err, store.ErrNotFound)
+}
+
+func blobsCommit(t *testing.T, b store.Blobs) {
+	ctx := t.Context()
+	wantNoBlob(t, b, "a/b")
+	w := got(b.Create(ctx, "a/b"))(t)
+	want := bytes.Repeat([]byte("0123456789"), 50_000)
+	for i := 0; i < len(want); i += 70_001 {
+		got(w.Write(want[i:min(i+70_001, len(want))]))(t)
+	}
+	wantNoBlob(t, b, "a/b")
+	must(t, w.Commit())
+	must(t, w.Abort()) // does nothing any more
+	wantBlob(t, b, "a/b", string(want))
+
+	o := got(b.Open(ctx, "a/b"))(t)
+	defer o.Close()
+	part := make([]byte, 7)
+	got(o.ReadAt(part, 123_455))(t)
+	wantEqual(t, "bytes from the middle", string(part), "5678901")
+	if _, err := o.ReadAt(part, o.Size()-3); !errors.Is(err, io.EOF) {
+		t.Errorf("read across the end: got %v, want %v", err, io.EOF)
+	}
+
+	dropped := got(b.Create(ctx, "a/dropped"))(t)
+	got(io.WriteString(dropped, "x"))(t)
+	must(t, dropped.Abort())
+	wantNoBlob(t, b, "a/dropped")
+	putBlob(t, b, "a/empty", "")
+	wantBlob(t, b, "a/empty", "")
+}
+
+func blobsReplace(t *testing.T, b store.Blobs) {
+	putBlob(t, b, "k", "first")
+	o := got(b.Open(t.Context(), "k"))(t)
+	defer o.Close()
+	putBlob(t, b, "k", "second one")
+	wantBlob(t, b, "k", "second one")
+	wantEqual(t, "the blob that was open", string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "first")
+}
+
+func blobsDelete(t *testing.T, b store.Blobs) {
+	ctx := t.Context()
+	for _, key := range []string{"p/1", "p/2/3", "p/2/4", "pp/1", "q"} {
+		putBlob(t, b, key, key)
+	}
+	o := got(b.Open(ctx, "p/1"))(t)
+	defer o.Close()
+	must(t, b.Delete(ctx, "p/1"))
+	must(t, b.Delete(ctx, "p/1"))
+	must(t, b.Delete(ctx, "nothing/at/all"))
+	wantNoBlob(t, b, "p/1")
+	wantEqual(t, "the blob that was open", string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "p/1")
+
+	must(t, b.DeletePrefix(ctx, "p"))
+	must(t, b.DeletePrefix(ctx, "p"))
+	must(t, b.DeletePrefix(ctx, "q"))
+	wantNoBlob(t, b, "p/2/3")
+	wantNoBlob(t, b, "p/2/4")
+	wantBlob(t, b, "pp/1", "pp/1")
+	wantBlob(t, b, "q", "q")
+}
+
+func blobsKeys(t *testing.T, b store.Blobs) {
+	ctx := t.Context()
+	for _, key := range []string{"", "/a", "a/", "a//b", ".", "..", "a/../../b", "a/./b", "a b", "a\\b", "a\x00b", "ä", "a:b"} {
+		if _, err := b.Create(ctx, key); err == nil {
+			t.Errorf("created a blob under key %q", key)
+		}
+		if _, err := b.Open(ctx, key); err == nil {
+			t.Errorf("opened a blob under key %q", key)
+		}
+		if err := b.DeletePrefix(ctx, key); err == nil {
+			t.Errorf("deleted blobs below %q", key)
+		}
+	}
+	putBlob(t, b, "File-1_a.b/..c", "x")
+	wantBlob(t, b, "File-1_a.b/..c", "x")
+}
+
+func blobsRace(t *testing.T, b store.Blobs) {
+	var running sync.WaitGroup
+	for i := range 4 {
+		running.Go(func() {
+			for n := range 25 {
+				key := fmt.Sprintf("d/%d/%d", i, n)
+				w, err := b.Create(t.Context(), key)
+				if err == nil {
+					_, err = io.WriteString(w, key)
+				}
+				if err == nil {
+					err = w.Commit()
+				}
+				if err == nil && n%2 == 0 {
+					err = b.Delete(t.Context(), key)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	for i := range 4 {
+		wantNoBlob(t, b, fmt.Sprintf("d/%d/24", i))
+		wantBlob(t, b, fmt.Sprintf("d/%d/23", i), fmt.Sprintf("d/%d/23", i))
+	}
+}
