@@ -133,6 +133,7 @@ func (s *session) releaseChunk(c *chunk) {
 	if err != nil && !isFenced(err) {
 		s.log.Warn("could not put a chunk back; its claim ends with the lease", "batch_id", c.Batch, "chunk", c.Index, "error", err)
 	}
+	s.unblocked(c)
 	r.mu.Lock()
 	delete(r.chunks, c.Index)
 	r.mu.Unlock()

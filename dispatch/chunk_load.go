@@ -31,6 +31,8 @@ func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 		}
 		if err != nil {
 			answer = loadedChunk{Loaded: plan.Loaded{Key: job, More: true, Again: askAgain}}
+		} else {
+			r.waitFor(plan.Flowing)
 		}
 	}
 	s.inbox.put(answer)

@@ -136,6 +136,7 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 		return cmp.Or(cmp.Compare(lines[a].input.First, lines[b].input.First), cmp.Compare(lines[a].Offset, lines[b].Offset))
 	})
 	const gap = 4 << 10 // what is cheaper to read over than to skip
+	var window []byte   // lines are copied out of it, so that the last of a chunk doesn't keep the memory of all
 	for i := 0; i < len(slots); {
 		first := &lines[slots[i]]
 		end := first.Offset + int64(first.Length)
@@ -147,14 +148,17 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 			}
 			end = next.Offset + int64(next.Length)
 		}
-		window := make([]byte, end-first.Offset)
+		if int64(cap(window)) < end-first.Offset {
+			window = make([]byte, end-first.Offset)
+		}
+		window = window[:end-first.Offset]
 		if n, err := first.input.blob.ReadAt(window, first.Offset); n < len(window) {
 			return fmt.Errorf("read input %s: %w", first.input.FileID, err)
 		}
 		from := first.Offset
 		for ; i < k; i++ {
 			l := &lines[slots[i]]
-			l.object = window[l.Offset-from:][:l.Length:l.Length]
+			l.object = bytes.Clone(window[l.Offset-from:][:l.Length])
 		}
 	}
 	return nil
