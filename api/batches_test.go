@@ -118,7 +118,7 @@ func TestCancelEndsPause(t *testing.T) {
 }
 
 func TestDeleteBatch(t *testing.T) {
-	s := newService(t)
+	s := newService(t, diskJournals(t))
 	id := s.create(line("a"))["id"].(string)
 	path := "/v1/batches/" + id
 	live := s.do("DELETE", path, nil)

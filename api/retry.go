@@ -166,14 +166,19 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 		return store.File{}, inputGone(err, input.FileID)
 	}
 	defer from.Close()
-	in, err := s.newIntake(ctx, newID(filePrefix), true, nil)
+	id := newID(filePrefix)
+	in, err := s.newIntake(ctx, fileKey(id), true, nil)
 	if err != nil {
 		return store.File{}, err
 	}
 	defer in.abort()
 	next, stop := iter.Pull2(from.pick(ctx, failed.takes))
 	defer stop()
-	if err := in.take(&pulledReader{next: next}, s.fileLimit(purposeBatch)); err != nil {
+	switch err := in.take(&pulledReader{next: next}, s.fileLimit(purposeBatch)); err {
+	case nil:
+	case errOverLimit: // which was higher when the input came
+		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
+	default:
 		return store.File{}, err
 	}
 	if in.size == 0 { // the failed ids belong to a later input
@@ -182,7 +187,7 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 	if err := in.finish(purposeBatch); err != nil {
 		return store.File{}, err
 	}
-	return s.commitFile(ctx, in, creation[store.File]{}, store.File{Purpose: purposeBatch, Filename: name}, 0)
+	return s.commitFile(ctx, in, creation[store.File]{}, store.File{ID: id, Purpose: purposeBatch, Filename: name}, 0)
 }
 
 func inputGone(err error, fileID string) error {
