@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"time"
 
@@ -65,9 +64,9 @@ func (s *Server) createFile(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, showFile(file))
 }
 
-func (s *Server) readPart(upload *fileForm, body *form, part *multipart.Part) error {
+func (s *Server) readPart(upload *fileForm, body *form, part partHeader) error {
 	var err error
-	switch name := part.FormName(); name {
+	switch part.name {
 	case "file":
 		return s.readFile(upload, body, part)
 	case "purpose":
@@ -75,13 +74,13 @@ func (s *Server) readPart(upload *fileForm, body *form, part *multipart.Part) er
 			err = checkPurpose(upload.purpose)
 		}
 	case "expires_after", "expires_after[anchor]", "expires_after[seconds]":
-		upload.expiry[name], err = body.field(part)
+		upload.expiry[part.name], err = body.field(part)
 	}
 	return err
 }
 
 // readFile takes the file in. Its purpose may follow it: until then it is taken for all it may turn out to be.
-func (s *Server) readFile(upload *fileForm, body *form, part *multipart.Part) error {
+func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 	if upload.file != nil {
 		return invalid("file", "invalid_value", "The form has more than one file; upload them one by one.")
 	}
@@ -100,7 +99,7 @@ func (s *Server) readFile(upload *fileForm, body *form, part *multipart.Part) er
 		return err
 	}
 	limit := s.fileLimit(upload.purpose)
-	err = upload.file.take(part, limit)
+	err = upload.file.take(body.parts, limit)
 	s.metrics.uploaded.Add(float64(upload.file.size))
 	var source readError
 	switch {

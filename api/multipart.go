@@ -1,17 +1,14 @@
 package api
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"path"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 )
@@ -26,13 +23,11 @@ const (
 
 // form reads a multipart form front to back, each part as it comes.
 type form struct {
-	r     *http.Request
-	parts *multipart.Reader
-	count int
-	lines *bufio.Reader
+	r      *http.Request
+	parts  *formReader
+	buffer *[bufferSize]byte
+	count  int
 }
-
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
 // readForm begins to read the body of r, of which a file takes up to limit bytes. The form must be closed.
 func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (*form, error) {
@@ -50,41 +45,36 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (
 		conn:  http.NewResponseController(w),
 		stall: s.config.UploadStall,
 	}
-	// multipart reads in small steps; the buffer makes few large reads of them.
-	buffered := readers.Get().(*bufio.Reader)
-	buffered.Reset(body)
-	return &form{r: r, parts: multipart.NewReader(buffered, params["boundary"]), lines: buffered}, nil
+	buffer := buffers.Get().(*[bufferSize]byte)
+	return &form{r: r, parts: newFormReader(body, params["boundary"], buffer[:]), buffer: buffer}, nil
 }
 
-func (f *form) close() {
-	f.lines.Reset(nil)
-	readers.Put(f.lines)
-}
+func (f *form) close() { buffers.Put(f.buffer) }
 
-// next returns the next part, io.EOF after the last. A part that isn't read is skipped.
-func (f *form) next() (*multipart.Part, error) {
-	part, err := f.parts.NextRawPart() // raw: a Content-Transfer-Encoding must not change the user's bytes
-	if err == io.EOF {                 // and nothing that wraps it: that is a form cut short
-		return nil, io.EOF
+// next goes on to the next part; io.EOF after the last. A part that isn't read is skipped.
+func (f *form) next() (partHeader, error) {
+	part, err := f.parts.next()
+	if err == io.EOF {
+		return part, io.EOF
 	}
 	if err != nil {
-		return nil, f.broken(err)
+		return part, f.broken(err)
 	}
 	if f.count++; f.count > maxFields {
-		return nil, invalid("", "", "The form has more than %d fields.", maxFields)
+		return part, invalid("", "", "The form has more than %d fields.", maxFields)
 	}
 	return part, nil
 }
 
 // field reads the value of a part that is no file.
-func (f *form) field(part *multipart.Part) (string, error) {
-	value, err := io.ReadAll(io.LimitReader(part, maxFieldBytes+1))
+func (f *form) field(part partHeader) (string, error) {
+	value, err := io.ReadAll(io.LimitReader(f.parts, maxFieldBytes+1))
 	if err != nil {
 		return "", f.broken(err)
 	}
 	if len(value) > maxFieldBytes {
-		return "", invalid(part.FormName(), "invalid_value", "The field '%s' is over the limit of %d bytes.",
-			shortened(part.FormName()), maxFieldBytes)
+		return "", invalid(part.name, "invalid_value", "The field '%s' is over the limit of %d bytes.",
+			part.name, maxFieldBytes)
 	}
 	return string(value), nil
 }
@@ -102,22 +92,16 @@ func (f *form) broken(err error) error {
 		}
 	case f.r.Context().Err() != nil:
 		return fmt.Errorf("read form: %w", f.r.Context().Err())
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return invalid("", "", "The form ends before its closing boundary; send it again, whole.")
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "multipart: "), "NextPart: ")
-	return invalid("", "", "The form could not be read: %s.", shortened(text))
+	return invalid("", "", "The form could not be read: %s.", shortened(err.Error()))
 }
 
 // filenameOf returns the base name of a part's file, whatever system it was written on; empty: it has none.
-func filenameOf(part *multipart.Part) (string, error) {
-	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
-	if err != nil {
-		return "", nil
-	}
+func filenameOf(part partHeader) (string, error) {
 	// Browsers and the SDKs' form encoders escape quotes this way, and nothing else is safe to undo.
-	name := strings.ReplaceAll(params["filename"], "%22", `"`)
-	return cleanFilename(name)
+	return cleanFilename(strings.ReplaceAll(part.filename, "%22", `"`))
 }
 
 // cleanFilename strips directories and what can't be shown.

@@ -201,7 +201,7 @@ func (s *Server) takePart(ctx context.Context, body *form, key string, limit int
 			return in, nil
 		case err != nil:
 			return in, err
-		case part.FormName() != "data":
+		case part.name != "data":
 			continue
 		case in != nil:
 			return in, invalid("data", "invalid_value", "The form has more than one 'data'; send parts one by one.")
@@ -209,7 +209,7 @@ func (s *Server) takePart(ctx context.Context, body *form, key string, limit int
 		if in, err = s.newIntake(ctx, key, false, nil); err != nil {
 			return nil, err
 		}
-		err = in.take(part, limit)
+		err = in.take(body.parts, limit)
 		s.metrics.uploaded.Add(float64(in.size))
 		var source readError
 		switch {
