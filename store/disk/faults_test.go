@@ -1,0 +1,278 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// medium is a file system that refuses on cue.
+type medium struct {
+	mu       sync.Mutex
+	room     int              // bytes that may still be written; negative: any number
+	sync     error            // what Sync says
+	between  func(f *os.File) // called once in the middle of the next write
+	attempts chan struct{}    // one token per refused write or sync
+}
+
+func newMedium() *medium { return &medium{room: -1, attempts: make(chan struct{}, 1000)} }
+
+func (m *medium) open(path string, flag int) (file, error) {
+	f, err := openFile(path, flag)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{f.(osFile), m}, nil
+}
+
+func (m *medium) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+type faultyFile struct {
+	osFile
+	medium *medium
+}
+
+func (f *faultyFile) Write(b []byte) (int, error) {
+	m := f.medium
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if between := m.between; between != nil {
+		m.between = nil
+		n, err := f.osFile.Write(b[:len(b)/2])
+		between(f.File)
+		rest, restErr := f.osFile.Write(b[len(b)/2:])
+		return n + rest, errors.Join(err, restErr)
+	}
+	if m.room < 0 || len(b) <= m.room {
+		m.room -= min(len(b), max(m.room, 0))
+		return f.osFile.Write(b)
+	}
+	n, _ := f.osFile.Write(b[:m.room])
+	m.room = 0
+	m.attempts <- struct{}{}
+	return n, translate(&os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC})
+}
+
+func (f *faultyFile) Sync() error {
+	f.medium.mu.Lock()
+	defer f.medium.mu.Unlock()
+	if f.medium.sync != nil {
+		f.medium.attempts <- struct{}{}
+		return f.medium.sync
+	}
+	return f.osFile.Sync()
+}
+
+// faulty is a journal on a medium, with what it told.
+type faulty struct {
+	t       *testing.T
+	medium  *medium
+	store   *Store
+	journal store.Journal
+	told    chan store.Commit
+}
+
+func newFaulty(t *testing.T) *faulty {
+	f := &faulty{t: t, medium: newMedium(), told: make(chan store.Commit, 1000)}
+	f.store = openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond, RetryAfter: 2 * time.Millisecond, openFile: f.medium.open})
+	j, err := f.store.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(c store.Commit) { f.told <- c })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.journal = j
+	return f
+}
+
+func (f *faulty) append(lines ...int) {
+	f.t.Helper()
+	for _, line := range lines {
+		if err := f.journal.Append(store.Record{Line: uint32(line), Result: result(line)}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *faulty) want(what string, ok func(store.Commit) bool) {
+	f.t.Helper()
+	if c := <-f.told; !ok(c) {
+		f.t.Errorf("%s: was told %+v", what, c)
+	}
+}
+
+func (f *faulty) wantLines(want ...int) {
+	f.t.Helper()
+	var lines []int
+	err := f.store.Journals().Read(f.t.Context(), chunk, func(r store.Record, _ store.Location) error {
+		lines = append(lines, int(r.Line))
+		return nil
+	})
+	if err != nil || !slices.Equal(lines, want) {
+		f.t.Errorf("read lines %v, %v, want %v", lines, err, want)
+	}
+}
+
+func noSpace(c store.Commit) bool { return errors.Is(c.Err, store.ErrNoSpace) }
+
+func commitOf(records int) func(store.Commit) bool {
+	return func(c store.Commit) bool { return c.Err == nil && c.Records == records }
+}
+
+func TestFullDiskIsToldOnceAndOvercome(t *testing.T) {
+	for room := 0; room < 400; room += 13 {
+		f := newFaulty(t)
+		f.medium.set(func() { f.medium.room = room })
+		f.append(1, 2, 3, 4, 5)
+		f.want("full disk", noSpace)
+		for range 3 {
+			<-f.medium.attempts // it tries again by itself
+		}
+		f.append(6)
+		if err := f.journal.Flush(t.Context()); !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("flush on a full disk: got %v, want %v", err, store.ErrNoSpace)
+		}
+		f.medium.set(func() { f.medium.room = 100 }) // still too little
+		<-f.medium.attempts
+		<-f.medium.attempts
+		f.medium.set(func() { f.medium.room = -1 })
+		f.want("room again", commitOf(6))
+		f.append(7)
+		f.want("next record", commitOf(1))
+		if len(f.told) != 0 {
+			t.Errorf("was told more: %+v", <-f.told)
+		}
+		f.wantLines(1, 2, 3, 4, 5, 6, 7)
+	}
+}
+
+func TestRefusedSyncIsWrittenAgain(t *testing.T) {
+	f := newFaulty(t)
+	broken := errors.New("broken")
+	f.medium.set(func() { f.medium.sync = broken })
+	f.append(1, 2)
+	f.want("refused sync", func(c store.Commit) bool { return errors.Is(c.Err, broken) })
+	f.medium.set(func() { f.medium.sync = nil })
+	f.want("sync again", commitOf(2))
+	f.append(3)
+	if err := f.journal.Close(); err != nil {
+		t.Error(err)
+	}
+	f.want("close", commitOf(1))
+	f.wantLines(1, 2, 3)
+}
+
+func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {
+	f := newFaulty(t)
+	late := appendFrame(nil, recordFrame, 0, &store.Record{Line: 9, Result: result(9)})
+	f.medium.set(func() { f.medium.between = func(file *os.File) { _, _ = file.Write(late) } })
+	f.append(1, 2, 3)
+	f.want("torn append", func(c store.Commit) bool { return errors.Is(c.Err, errTorn) })
+	f.want("append again", commitOf(3))
+	f.append(4)
+	f.want("next record", commitOf(1))
+	lines := map[uint32]bool{}
+	err := f.store.Journals().Read(t.Context(), chunk, func(r store.Record, _ store.Location) error {
+		lines[r.Line] = true
+		return nil
+	})
+	if err != nil || len(lines) != 4 || lines[9] {
+		t.Errorf("read lines %v, %v, want 1 to 4", lines, err)
+	}
+}
+
+func TestFenceInTheMiddleOfAnAppend(t *testing.T) {
+	f := newFaulty(t)
+	fence := appendFrame(nil, fenceFrame, 2, &store.Record{})
+	f.medium.set(func() { f.medium.between = func(file *os.File) { _, _ = file.Write(fence) } })
+	f.append(1, 2, 3)
+	f.want("fence", func(c store.Commit) bool { return errors.Is(c.Err, store.ErrFenced) && c.Records == 0 })
+	if err := f.journal.Append(store.Record{}); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("append after the fence: got %v, want %v", err, store.ErrFenced)
+	}
+}
+
+func TestFullDiskFailsBlobsCleanly(t *testing.T) {
+	m := newMedium()
+	s := openStore(t, t.TempDir(), Options{openFile: m.open})
+	m.room = 10
+	w, err := s.Blobs().Create(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("write: got %v, want %v", err, store.ErrNoSpace)
+	}
+	if err := w.Commit(); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("commit: got %v, want %v", err, store.ErrNoSpace)
+	}
+	if err := w.Abort(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Blobs().Open(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("open: got %v, want %v", err, store.ErrNotFound)
+	}
+	wantTemporary(t, s, 0)
+}
+
+func wantTemporary(t *testing.T, s *Store, want int) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(s.dir, "tmp", "*", "blob-*"))
+	if err != nil || len(left) != want {
+		t.Errorf("got temporary files %v, %v, want %d", left, err, want)
+	}
+}
+
+func TestOpenRemovesWhatDeadProcessesLeft(t *testing.T) {
+	dir := t.TempDir()
+	living := openStore(t, dir, Options{})
+	if _, err := living.Blobs().Create(t.Context(), "living"); err != nil {
+		t.Fatal(err)
+	}
+	dead := openStore(t, dir, Options{})
+	w, err := dead.Blobs().Create(t.Context(), "dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTemporary(t, living, 2)
+	if err := errors.Join(w.(*blobWriter).file.Close(), dead.tmp.lock.Close()); err != nil { // as the end of its process does
+		t.Fatal(err)
+	}
+	openStore(t, dir, Options{})
+	wantTemporary(t, living, 1)
+}
+
+func TestNodeNamesAreTakenOnce(t *testing.T) {
+	dir := t.TempDir()
+	first, second := openStore(t, dir, Options{}), openStore(t, dir, Options{})
+	release, err := first.Lock("node-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Lock("node-1"); err == nil || !strings.Contains(err.Error(), "node name of its own") {
+		t.Errorf("lock a taken name: got %v, want advice", err)
+	}
+	if _, err := second.Lock("../node-1"); err == nil {
+		t.Error("locked a name that is a path")
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	release, err = second.Lock("node-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
