@@ -22,6 +22,6 @@
 //
 // # Concurrency
 //
-// A [Server] has no state of its own besides its counters; all methods may be called at once, by many processes on
-// one store. [Server.Run] sweeps what has expired; several may run, they only repeat each other's work.
+// A [Server] has no state of its own besides its counters and the highest progress shown of each running batch; all
+// methods may be called at once, by many processes on one store. [Server.Run] sweeps what has expired; several may run, they only repeat each other's work.
 package api
