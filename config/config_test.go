@@ -86,9 +86,9 @@ func TestFaultsAreNamed(t *testing.T) {
 			"tidefill.yaml:2: scheduler.guard_min: is -1s, must not be negative",
 			"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
 		}},
-		{name: "faults two sections deep", sets: []string{"dispatch.plan={look_ahead: 0, retry: {deaths: 0}}"}, want: []string{
+		{name: "faults two sections deep", sets: []string{"dispatch.plan={retry: {deaths: 0}, breaker: {failures: 0}}"}, want: []string{
 			"--set dispatch.plan: dispatch.plan.retry.deaths: is 0, must be at least 1",
-			"--set dispatch.plan: dispatch.plan.look_ahead: is 0, must be at least 1",
+			"--set dispatch.plan: dispatch.plan.breaker.failures: is 0, must be at least 1",
 		}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},

@@ -49,10 +49,11 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 	for _, s := range settings {
 		d.setting(s, &cfg)
 	}
-	if len(d.faults) > 0 {
-		return Config{}, errors.Join(d.faults...)
+	// What couldn't be read has its default, so whatever is wrong beyond that was read.
+	if err := errors.Join(append(d.faults, d.locate(cfg.Validate()))...); err != nil {
+		return Config{}, err
 	}
-	return cfg, d.locate(cfg.Validate())
+	return cfg, nil
 }
 
 func (d *decoder) file(file []byte, cfg *Config) {
