@@ -44,6 +44,7 @@ through the API, and show its progress and results. Then it goes on serving unti
 	cmd.Flags().StringVar(&d.data, "data", "", "`directory` to keep everything in (default: a temporary one, removed at the end)")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:8080", "`address` of the API; another port if it is taken")
 	cmd.Flags().StringVar(&d.adminListen, "admin-listen", "127.0.0.1:8081", "`address` of probes and metrics; another port if it is taken")
+	d.sets.register(cmd)
 	cmd.Flags().Float64Var(&d.speedup, "speedup", 3, "how many `times` faster than real GPUs the emulated ones are")
 	return cmd
 }
@@ -60,12 +61,21 @@ type demo struct {
 	data                string
 	listen, adminListen string
 	speedup             float64
+	sets                settings
 
 	out io.Writer
 	log *slog.Logger
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
+	settings, err := d.sets.parse()
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load("", settings...)
+	if err != nil {
+		return err
+	}
 	if d.data == "" {
 		if d.data, err = os.MkdirTemp("", "tidefill-demo-"); err != nil {
 			return err
@@ -79,16 +89,19 @@ func (d *demo) run(ctx context.Context) (err error) {
 		stop()
 		err = errors.Join(err, runners.Wait())
 	}()
-	var upstreams []dispatch.Upstream
+	cfg.Upstreams = nil
 	for i := range demoRunners {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("listen for an emulated runner: %w", err)
 		}
-		upstreams = append(upstreams, dispatch.Upstream{URL: "http://" + listener.Addr().String(), Name: fmt.Sprintf("gpu-%d", i+1)})
+		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: "http://" + listener.Addr().String(), Name: fmt.Sprintf("gpu-%d", i+1)})
 		runners.Go(func() error { return serveRunner(failing, d.engine(i), listener) })
 	}
-	return d.serve(ctx, failing, d.config(upstreams))
+	cfg.Listen, cfg.AdminListen = d.free(d.listen), d.free(d.adminListen)
+	cfg.Data, cfg.Node = d.data, "demo"
+	cfg.Shutdown.Drain = demoDrain
+	return d.serve(ctx, failing, cfg)
 }
 
 // serve runs the daemon, and the batch through it, until ctx ends, a runner fails or the demo is over.
@@ -123,17 +136,6 @@ func (d *demo) engine(i int) emulator.Config {
 	c.Interactive.Swing = 0.8
 	c.Interactive.Period = 60
 	return c
-}
-
-func (d *demo) config(upstreams []dispatch.Upstream) config.Config {
-	cfg := config.Default()
-	cfg.Listen = d.free(d.listen)
-	cfg.AdminListen = d.free(d.adminListen)
-	cfg.Data = d.data
-	cfg.Node = "demo"
-	cfg.Upstreams = upstreams
-	cfg.Shutdown.Drain = demoDrain
-	return cfg
 }
 
 // free returns the address if it can be listened on, or says so and returns one with a free port.
