@@ -25,7 +25,8 @@ type Start struct {
 	line   line
 	job    *job
 	runner *runner
-	pool   *pool
+	life   uint32 // of the runner
+	trial  uint32 // of the runner's breaker; 0: none
 }
 
 // Claim asks for the next chunk of a job.

@@ -58,7 +58,7 @@ func (b *batchState) mayStart() bool {
 	return !b.Paused && (b.MaxConcurrency == 0 || b.inFlight < b.MaxConcurrency)
 }
 
-// job is a JobKey's lines. It is offered to the queues of its pools while it has a line to start or a chunk to claim.
+// job is a JobKey's lines.
 type job struct {
 	key   JobKey
 	id    string
@@ -76,7 +76,8 @@ type job struct {
 	claims     []pendingClaim
 	expecting  int       // lines that they will bring, as far as one can guess
 	claimAfter time.Time // not before this
-	offered    bool
+	inStarts   bool      // it is offered to the queues of its pools
+	inLoads    bool
 	gone       bool
 }
 
@@ -94,6 +95,14 @@ func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() 
 
 func (j *job) claimable(now time.Time) bool {
 	return j.more && len(j.claims) < mostClaims && !j.batch.Paused && !j.claimAfter.After(now)
+}
+
+// enough is how many ready lines the job can use: what its pool looks ahead, or all that its batch may have under way.
+func (j *job) enough(lookAhead int) int {
+	if limit := j.batch.MaxConcurrency; limit > 0 {
+		return min(limit, lookAhead)
+	}
+	return lookAhead
 }
 
 // pendingClaim is a Claim that has not been answered.

@@ -33,11 +33,6 @@ var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garble
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// alive reports whether the outcome shows a runner that answers.
-func (o Outcome) alive() bool {
-	return o == Succeeded || o == Refused || o == Shed || o == Failed || o == Garbled
-}
-
 // judgement is what judge decides: whether the line is tried again, at what price and after which pause.
 type judgement struct {
 	again        bool

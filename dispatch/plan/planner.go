@@ -98,7 +98,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	for _, pool := range p.pools {
 		p.fill(now, pool)
 	}
-	p.out.Wake = p.wake(now)
+	p.out.Wake = p.wake()
 	return p.out
 }
 
@@ -132,41 +132,40 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		return
 	}
 	pool.refresh(now)
-	for {
-		r := pool.roomiest(now)
-		if r == nil {
-			pool.why = pool.noRoom(now)
-			break
-		}
-		id, ok := pool.queue.Next(now)
+	r := pool.roomiest(now)
+	hungry := r != nil
+	for r != nil {
+		id, ok := pool.starts.Next(now)
 		if !ok {
-			pool.why = NothingReady
 			break
 		}
-		j := p.byID[id]
-		if j.startable() {
-			p.start(now, pool, r, j)
-			continue
-		}
-		pool.why = Loading
-		if pool.expected >= p.lookAhead(pool)+pool.limit-pool.inFlight {
-			break // enough is on its way; what comes next is for the jobs whose turn it is then
-		}
-		p.claim(now, pool, j)
+		p.start(now, pool, r, p.byID[id])
+		r = pool.roomiest(now)
 	}
-	p.stock(now, pool)
+	p.stock(now, pool, hungry)
+	switch {
+	case r == nil:
+		pool.why = pool.noRoom(now)
+	case pool.expected > 0 || pool.loads.Offered() > 0:
+		pool.why = Loading
+	default:
+		pool.why = NothingReady
+	}
 }
 
-// stock claims for the job at the head before its lines run out, and for a newcomer at the head before a slot is free.
-func (p *Planner) stock(now time.Time, pool *pool) {
-	for pool.limit > 0 && pool.promptTokens < p.cfg.LookAheadTokens {
-		id, ok := pool.queue.Next(now)
+// stock claims for the job whose turn it is before its lines run out. A job that has none gets its first even if the lines that
+// are ready weigh enough, provided the pool was hungry, that is, had a slot to fill: so an urgent newcomer overtakes, and what
+// is held in memory grows no faster than lines start.
+func (p *Planner) stock(now time.Time, pool *pool, hungry bool) {
+	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
+		id, ok := pool.loads.Next(now)
 		if !ok {
 			return
 		}
 		j := p.byID[id]
-		short := j.ready.len()+j.expecting < p.lookAhead(pool)
-		if !j.claimable(now) || !short || pool.expected >= 2*p.lookAhead(pool) {
+		have := j.ready.len() + j.expecting
+		heavy := pool.promptTokens >= p.cfg.LookAheadTokens && !(hungry && have == 0)
+		if heavy || !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
 			return
 		}
 		p.claim(now, pool, j)
@@ -178,13 +177,11 @@ func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.i
 
 // claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
-	if j.claimable(now) {
-		expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
-		j.claims = append(j.claims, pendingClaim{pool: pool, lines: expecting})
-		j.expecting += expecting
-		pool.expected += expecting
-		p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
-	}
+	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
+	j.claims = append(j.claims, pendingClaim{pool: pool, lines: expecting})
+	j.expecting += expecting
+	pool.expected += expecting
+	p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
 	p.offer(now, j)
 }
 
@@ -197,15 +194,13 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	j.batch.inFlight++
 	r.inFlight++
 	pool.inFlight++
-	if r.open {
-		r.trial = true
-	}
-	pool.queue.Charge(j.id, work)
+	pool.starts.Charge(j.id, work)
+	pool.loads.Charge(j.id, work)
 	pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: r.id, InFlight: r.inFlight, PromptTokens: int(l.prompt)})
 	pool.refresh(now)
 	p.out.Start = append(p.out.Start, Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
-		line: l, job: j, runner: r, pool: pool,
+		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(),
 	})
 	if !j.startable() {
 		p.offer(now, j)
@@ -217,12 +212,19 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 
 func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	s := &f.Start
-	j, r, pool, l := s.job, s.runner, s.pool, s.line
+	j, r, l := s.job, s.runner, s.line
 	j.inFlight--
 	j.batch.inFlight--
 	r.inFlight--
-	pool.inFlight--
-	p.heed(now, f, r, pool)
+	switch {
+	case r.pool != nil:
+		r.pool.inFlight--
+	case r.inFlight == 0:
+		delete(p.runners, r.id)
+	}
+	if s.life == r.life && r.pool != nil {
+		p.heed(now, f, r)
+	}
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
 	}
@@ -254,33 +256,32 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 }
 
 // heed tells breaker and flow control how a line ended.
-func (p *Planner) heed(now time.Time, f *Finished, r *runner, pool *pool) {
+func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
 	o := flowcontrol.Observation{
 		Runner: r.id, InFlight: r.inFlight, Latency: f.Latency, RetryAfter: f.RetryAfter,
 		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens,
 	}
-	switch {
-	case f.Outcome == Recalled:
-		r.trial = false
+	trial := f.Start.trial
+	switch f.Outcome {
+	case Recalled:
+		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Recalled
-	case f.Outcome == Shed:
-		r.succeed()
-		o.Kind = flowcontrol.Shed
-	case f.Outcome.alive():
-		r.succeed()
-		o.Kind = flowcontrol.Answered
-	case f.Outcome == TimedOut:
-		r.trial = false
+	case TimedOut:
+		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Broken
-	default:
-		if until, opened := r.fail(now, p.cfg.Breaker); opened {
+	case Unreachable, Died:
+		if until, opened := r.breaker.fail(now, p.cfg.Breaker, trial); opened {
 			p.timers.set(timer{at: until, runner: r})
 		}
 		o.Kind = flowcontrol.Broken
+	case Shed:
+		r.breaker.succeed()
+		o.Kind = flowcontrol.Shed
+	default:
+		r.breaker.succeed()
+		o.Kind = flowcontrol.Answered
 	}
-	if !r.gone {
-		pool.observe(now, o)
-	}
+	r.pool.observe(now, o)
 }
 
 // settle takes a line that has its result out of what is left.
@@ -295,7 +296,9 @@ func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 		}
 		o.learn(f.OutputTokens)
 	}
-	f.Start.pool.rate.add(now, float64(l.work))
+	if r := f.Start.runner; r.pool != nil {
+		r.pool.rate.add(now, float64(l.work))
+	}
 	// A rank follows the work that is left; a twentieth of it is soon enough.
 	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
 		p.rank(j)
@@ -319,19 +322,26 @@ func (p *Planner) countReady(j *job, promptTokens int) {
 	}
 }
 
-// offer puts the job into the order of its pools, or out of it, as it has something to do there or not.
+// offer puts the job into the orders of its pools, or out of them, as it has something to do there or not.
 func (p *Planner) offer(now time.Time, j *job) {
-	want := !j.gone && (j.startable() || j.claimable(now))
-	if want == j.offered {
-		return
-	}
-	j.offered = want
+	starts := !j.gone && j.startable()
+	loads := starts || !j.gone && j.claimable(now) && j.ready.len()+j.expecting < j.enough(p.cfg.LookAhead)
 	for _, pool := range j.pools {
-		if want {
-			pool.queue.Unpark(j.id)
-		} else {
-			pool.queue.Park(j.id)
+		if starts != j.inStarts {
+			offer(pool.starts, j.id, starts)
 		}
+		if loads != j.inLoads {
+			offer(pool.loads, j.id, loads)
+		}
+	}
+	j.inStarts, j.inLoads = starts, loads
+}
+
+func offer(q *scheduler.Queue, id string, offered bool) {
+	if offered {
+		q.Unpark(id)
+	} else {
+		q.Park(id)
 	}
 }
 
@@ -344,12 +354,15 @@ func (p *Planner) offerAll(now time.Time, b *batchState) {
 func (p *Planner) rank(j *job) {
 	j.ranked = j.work
 	for _, pool := range j.pools {
-		pool.queue.Put(j.queued(pool.rate.perSecond()))
+		pool.put(j)
 	}
 }
 
 func (p *Planner) batchPut(now time.Time, b Batch) {
 	state := p.batches[b.ID]
+	if state == nil && len(b.Models) == 0 {
+		return // stale news of a batch that is gone
+	}
 	if state == nil {
 		state = &batchState{Batch: b}
 		p.batches[b.ID] = state
@@ -394,7 +407,8 @@ func (p *Planner) batchGone(id string) {
 		j.ready = lineQueue{}
 		j.gone = true
 		for _, pool := range j.pools {
-			pool.queue.Remove(j.id)
+			pool.starts.Remove(j.id)
+			pool.loads.Remove(j.id)
 		}
 		j.forgetClaims()
 		delete(p.jobs, j.key)
@@ -426,55 +440,55 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	slices.Sort(models)
 	models = slices.Compact(models)
 	r := p.runners[ev.Runner]
-	if r != nil && slices.Equal(r.models, models) {
+	switch {
+	case r == nil:
+		r = &runner{id: ev.Runner}
+		p.runners[r.id] = r
+	case r.pool != nil && slices.Equal(r.models, models):
 		return
+	case r.pool != nil:
+		r.pool.remove(now, r)
 	}
-	if r != nil {
-		p.runnerGone(now, ev.Runner)
-	}
-	r = &runner{id: ev.Runner, models: models}
-	p.runners[r.id] = r
-	p.poolOf(now, models).add(r)
-	r.pool = p.poolOf(now, models)
-	r.pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r.id})
-	r.pool.stale = true
+	r.models = models
+	p.poolOf(models).add(now, r)
 }
 
 func (p *Planner) runnerGone(now time.Time, id string) {
 	r := p.runners[id]
-	if r == nil {
+	if r == nil || r.pool == nil {
 		return
 	}
-	delete(p.runners, id)
-	r.gone = true
-	r.pool.remove(r)
-	r.pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: id})
-	r.pool.stale = true
+	r.pool.remove(now, r)
+	r.life, r.breaker = r.life+1, breaker{}
+	if r.inFlight == 0 {
+		delete(p.runners, id)
+	}
 }
 
 // poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves: jobs wait there.
-func (p *Planner) poolOf(now time.Time, models []string) *pool {
+func (p *Planner) poolOf(models []string) *pool {
 	key := strings.Join(models, "\x00")
 	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int { return strings.Compare(x.key, key) })
 	if found {
 		return p.pools[i]
 	}
-	queue, err := p.newQueue()
-	if err != nil {
-		panic(fmt.Sprintf("plan: a queue that could be built can't be built again: %v", err))
-	}
-	flow, err := p.newFlow()
-	if err != nil {
-		panic(fmt.Sprintf("plan: a controller that could be built can't be built again: %v", err))
-	}
-	made := &pool{key: key, models: models, queue: queue, flow: flow, stale: true}
+	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue), flow: again(p.newFlow), stale: true}
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
 		if j := p.byID[id]; slices.Contains(models, j.key.Model) {
-			p.join(now, j, made)
+			p.join(j, made)
 		}
 	}
 	return made
+}
+
+// again builds what could be built before.
+func again[T any](build func() (T, error)) T {
+	built, err := build()
+	if err != nil {
+		panic(fmt.Sprintf("plan: what could be built can't be built again: %v", err))
+	}
+	return built
 }
 
 // jobIDs lists all jobs in a fixed order, since a decision must not follow map order.
@@ -491,26 +505,24 @@ func (p *Planner) jobIDs() []string {
 func (p *Planner) assign(now time.Time, j *job) {
 	for _, pool := range p.pools {
 		if slices.Contains(pool.models, j.key.Model) {
-			p.join(now, j, pool)
+			p.join(j, pool)
 		}
 	}
 	p.offer(now, j)
 }
 
-func (p *Planner) join(now time.Time, j *job, pool *pool) {
+func (p *Planner) join(j *job, pool *pool) {
 	j.pools = append(j.pools, pool)
 	pool.promptTokens += j.ready.promptTokens()
 	j.ranked = j.work
-	pool.queue.Put(j.queued(pool.rate.perSecond()))
-	if j.offered {
-		pool.queue.Unpark(j.id)
-		return
-	}
-	pool.queue.Park(j.id)
-	p.offer(now, j)
+	pool.put(j)
+	offer(pool.starts, j.id, j.inStarts)
+	offer(pool.loads, j.id, j.inLoads)
 }
 
-func (p *Planner) wake(now time.Time) time.Time {
+// wake is when time alone makes something possible. What moves in the order by itself (a job becomes urgent) needs no waking:
+// while there is room, all that could start has started.
+func (p *Planner) wake() time.Time {
 	var next time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
@@ -518,14 +530,11 @@ func (p *Planner) wake(now time.Time) time.Time {
 		}
 	}
 	sooner(p.timers.next())
-	if p.draining {
+	if p.draining || p.hold != Flowing {
 		return next
 	}
 	for _, pool := range p.pools {
 		sooner(pool.until)
-		if pool.roomiest(now) != nil {
-			sooner(pool.queue.Wake(now))
-		}
 	}
 	return next
 }

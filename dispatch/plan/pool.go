@@ -10,16 +10,20 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// pool is the runners that serve the same models, with the queue of the jobs they could run.
+// pool is the runners that serve the same models, with the jobs they could run in order: once those with a line to start, and
+// once those with a line to start or a chunk to claim. Whose lines are read next follows from the second, while a job whose
+// lines are still to come never holds up one whose lines are here.
 type pool struct {
 	key     string // the models, joined
 	models  []string
 	runners []*runner // by id
-	queue   *scheduler.Queue
+	starts  *scheduler.Queue
+	loads   *scheduler.Queue
 	flow    flowcontrol.Controller
 
-	inFlight int
-	limit    int
+	inFlight int // of its runners
+	limit    int // of its runners together, as granted
+	ceiling  int // of the pool, as granted
 	reason   flowcontrol.Reason
 	until    time.Time // when to ask the controller again
 	stale    bool      // the allowance must be asked for again
@@ -28,6 +32,13 @@ type pool struct {
 	expected     int // lines that claims under way will bring, as far as one can guess
 	rate         rate
 	why          Reason // why no more was started, as of the last fill
+}
+
+// put makes a job known, or ranks it again.
+func (p *pool) put(j *job) {
+	queued := j.queued(p.rate.perSecond())
+	p.starts.Put(queued)
+	p.loads.Put(queued)
 }
 
 // observe feeds the controller.
@@ -43,7 +54,7 @@ func (p *pool) refresh(now time.Time) {
 		return
 	}
 	a := p.flow.Allowance(now)
-	p.stale, p.limit, p.reason, p.until = false, 0, a.Reason, a.Until
+	p.stale, p.limit, p.ceiling, p.reason, p.until = false, 0, a.Pool, a.Reason, a.Until
 	for _, r := range p.runners {
 		i, found := slices.BinarySearchFunc(a.Runners, r.id, func(x flowcontrol.RunnerAllowance, id string) int { return cmp.Compare(x.Runner, id) })
 		r.limit = 0
@@ -52,13 +63,13 @@ func (p *pool) refresh(now time.Time) {
 		}
 		p.limit += r.limit
 	}
-	p.limit = min(p.limit, a.Pool)
 }
 
 // roomiest is the runner that a line should go to: the one with the most room left, the first by id among equals. A scan:
-// pools have tens of runners, and a heap would have to follow every change of allowance.
+// pools have tens of runners, and a heap would have to follow every change of allowance. What one runner carries beyond its
+// limit, since that has shrunk, takes nothing from the others.
 func (p *pool) roomiest(now time.Time) *runner {
-	if p.inFlight >= p.limit {
+	if p.inFlight >= p.ceiling {
 		return nil
 	}
 	var best *runner
@@ -77,7 +88,7 @@ func (p *pool) noRoom(now time.Time) Reason {
 		return NoRunner
 	}
 	for _, r := range p.runners {
-		if !r.open {
+		if !r.breaker.open {
 			if p.reason != "" {
 				return Reason(p.reason)
 			}
@@ -87,15 +98,22 @@ func (p *pool) noRoom(now time.Time) Reason {
 	return UpstreamDown
 }
 
-func (p *pool) add(r *runner) {
+func (p *pool) add(now time.Time, r *runner) {
 	i, _ := slices.BinarySearchFunc(p.runners, r.id, func(x *runner, id string) int { return cmp.Compare(x.id, id) })
 	p.runners = slices.Insert(p.runners, i, r)
+	r.pool = p
+	p.inFlight += r.inFlight
+	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r.id, InFlight: r.inFlight})
+	p.stale = true
 }
 
-func (p *pool) remove(r *runner) {
-	if i := slices.Index(p.runners, r); i >= 0 {
-		p.runners = slices.Delete(p.runners, i, i+1)
-	}
+func (p *pool) remove(now time.Time, r *runner) {
+	i := slices.Index(p.runners, r)
+	p.runners = slices.Delete(p.runners, i, i+1)
+	r.pool, r.limit = nil, 0
+	p.inFlight -= r.inFlight
+	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
+	p.stale = true
 }
 
 // rate is work per second, as an exponential mean over half a minute.

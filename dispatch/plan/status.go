@@ -101,9 +101,9 @@ type RunnerStatus struct {
 func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
-		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Jobs: pool.queue.Len(), Why: pool.why}
+		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Jobs: pool.starts.Len(), Why: pool.why}
 		for _, r := range pool.runners {
-			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.limit, Open: r.open})
+			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.limit, Open: r.breaker.open})
 		}
 		all = append(all, s)
 	}

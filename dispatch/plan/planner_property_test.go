@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// TestPlannerKeepsItsWord feeds random legal events; world checks every step.
+func TestPlannerKeepsItsWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"runner up":    w.drawRunnerUp,
+			"runner gone":  w.drawRunnerGone,
+			"batch":        w.drawBatch,
+			"change batch": w.drawChange,
+			"batch gone":   w.drawBatchGone,
+			"load":         w.drawLoad,
+			"load more":    w.drawLoad,
+			"more chunks":  w.drawMoreChunks,
+			"finish":       w.drawFinish,
+			"finish one":   w.drawFinish,
+			"finish well":  w.drawFinishWell,
+			"hold":         w.drawHold,
+			"pass":         w.drawPass,
+		})
+		w.complete()
+	})
+}
+
+// TestDrainStartsNothingMore drains in the middle of random events.
+func TestDrainStartsNothingMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		w.runnerUp("r1", "m1", "m2", "m3")
+		actions := []func(*rapid.T){w.drawBatch, w.drawLoad, w.drawFinish, w.drawPass, w.drawRunnerUp}
+		for i := range rapid.IntRange(0, 30).Draw(t, "before") {
+			w.try(t, actions[i%len(actions)])
+		}
+		w.draining = true
+		w.step(Drain{})
+		for len(w.flights) > 0 {
+			w.drawFinish(t)
+		}
+		w.pass(time.Hour)
+		if !w.wake.IsZero() {
+			t.Fatalf("drained and still wants to be woken at %v", w.wake)
+		}
+	})
+}
+
+// try does what an action does where it is possible.
+func (w *world) try(t *rapid.T, action func(*rapid.T)) {
+	if len(w.claims) == 0 || len(w.flights) == 0 || len(w.batches) == 0 {
+		w.drawBatch(t)
+	}
+	if len(w.claims) > 0 && len(w.flights) == 0 {
+		w.load(0, 100)
+	}
+	if len(w.claims) > 0 && len(w.flights) > 0 {
+		action(t)
+	}
+}
+
+func drawWorld(t *rapid.T) *world {
+	cfg := DefaultConfig()
+	cfg.LookAhead = rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "look ahead")
+	cfg.LookAheadTokens = rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(t, "look ahead tokens")
+	cfg.Retry.MaxRetryAfter = time.Minute
+	sched := scheduler.DefaultConfig()
+	fifo := rapid.Bool().Draw(t, "fifo")
+	if fifo {
+		sched.Policy, sched.Urgency = "fifo", scheduler.UrgencyNever
+	}
+	flow := flowcontrol.DefaultConfig()
+	flow.Policy = rapid.SampledFrom([]string{"fixed", "aimd"}).Draw(t, "flow")
+	flow.Fixed = flowcontrol.FixedConfig{
+		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"), PerPool: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
+	}
+	flow.AIMD.Start, flow.AIMD.PerRunner = 2, 6
+	w := newWorld(t, cfg, sched, flow)
+	w.fifo = fifo
+	return w
+}
+
+var modelSets = [][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m2", "m3"}}
+
+func (w *world) drawRunnerUp(t *rapid.T) {
+	id := fmt.Sprintf("r%d", rapid.IntRange(1, 4).Draw(t, "runner"))
+	w.runnerUp(id, slices.Clone(rapid.SampledFrom(modelSets).Draw(t, "models"))...)
+}
+
+func (w *world) drawRunnerGone(t *rapid.T) {
+	var up []string
+	for _, id := range sortedKeys(w.runners) {
+		if w.runners[id].models != nil {
+			up = append(up, id)
+		}
+	}
+	if len(up) == 0 {
+		t.Skip("no runner")
+	}
+	w.runnerGone(rapid.SampledFrom(up).Draw(t, "runner"))
+}
+
+func (w *world) drawBatch(t *rapid.T) {
+	if len(w.batches) >= 8 {
+		t.Skip("batches enough")
+	}
+	b := Batch{
+		ID: fmt.Sprintf("b%d", len(w.batches)), Tenant: "t", Created: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute),
+		Window: 24 * time.Hour, Deadline: w.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "deadline")) * time.Hour),
+		MaxConcurrency: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "max concurrency"),
+		RetryAttempts:  rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "attempts"),
+		Paused:         rapid.IntRange(0, 5).Draw(t, "paused") == 0,
+	}
+	if !w.fifo {
+		b.Tenant = rapid.SampledFrom([]string{"t", "u", "v"}).Draw(t, "tenant")
+		b.Priority = rapid.IntRange(0, 2).Draw(t, "priority")
+		if rapid.Bool().Draw(t, "starts by") {
+			b.StartBy = w.now.Add(time.Hour)
+		}
+	}
+	chunks := map[string][]int{}
+	for _, model := range rapid.SampledFrom([][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m1", "m2", "m3"}}).Draw(t, "models") {
+		chunks[model] = rapid.SliceOfN(rapid.IntRange(1, 5), 1, 5).Draw(t, "chunks")
+	}
+	w.put(b, chunks)
+}
+
+func (w *world) drawLiving(t *rapid.T) string {
+	var living []string
+	for _, id := range sortedKeys(w.batches) {
+		if !w.batches[id].gone {
+			living = append(living, id)
+		}
+	}
+	if len(living) == 0 {
+		t.Skip("no batch")
+	}
+	return rapid.SampledFrom(living).Draw(t, "batch")
+}
+
+func (w *world) drawChange(t *rapid.T) {
+	id := w.drawLiving(t)
+	paused, limit := rapid.Bool().Draw(t, "paused"), rapid.IntRange(0, 3).Draw(t, "max concurrency")
+	w.change(id, func(b *Batch) { b.Paused, b.MaxConcurrency = paused, limit })
+}
+
+func (w *world) drawBatchGone(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "seldom") > 0 {
+		t.Skip("batches live longer")
+	}
+	id := w.drawLiving(t)
+	w.batchGone(id)
+	if rapid.Bool().Draw(t, "stale news") {
+		w.change(id, func(*Batch) {}) // read before, told after
+	}
+}
+
+func (w *world) drawLoad(t *rapid.T) {
+	if len(w.claims) == 0 {
+		t.Skip("no claim")
+	}
+	i := rapid.IntRange(0, len(w.claims)-1).Draw(t, "claim")
+	again := rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second}).Draw(t, "again")
+	if rapid.IntRange(0, 3).Draw(t, "answer") == 0 {
+		w.loadNone(i, true, again)
+		return
+	}
+	w.load(i, rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "prompt"))
+}
+
+// drawMoreChunks lets another dispatcher give up a chunk that it had.
+func (w *world) drawMoreChunks(t *rapid.T) {
+	id := w.drawLiving(t)
+	b := w.batches[id]
+	model := rapid.SampledFrom(sortedKeys(b.unclaimed)).Draw(t, "model")
+	if rapid.Bool().Draw(t, "another's") {
+		b.unclaimed[model] = append(b.unclaimed[model], 2)
+	}
+	w.step(MoreChunks{Key: JobKey{id, model}})
+}
+
+func (w *world) drawFinish(t *rapid.T) {
+	if len(w.flights) == 0 {
+		t.Skip("nothing under way")
+	}
+	f := rapid.SampledFrom(w.flights).Draw(t, "flight")
+	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut, Unreachable, Unreachable, Died, Died, Recalled}).Draw(t, "outcome")
+	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500}[outcome]
+	var retryAfter time.Duration
+	if outcome == Shed {
+		retryAfter = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 10 * time.Minute}).Draw(t, "retry after")
+	}
+	w.finish(f, outcome, status, retryAfter)
+}
+
+func (w *world) drawFinishWell(t *rapid.T) {
+	if len(w.flights) == 0 {
+		t.Skip("nothing under way")
+	}
+	w.finish(rapid.SampledFrom(w.flights).Draw(t, "flight"), Succeeded, 200, 0)
+}
+
+func (w *world) drawHold(t *rapid.T) {
+	w.hold = rapid.SampledFrom([]Reason{Flowing, Flowing, DiskFull}).Draw(t, "hold")
+	w.step(Hold{Reason: w.hold})
+}
+
+func (w *world) drawPass(t *rapid.T) {
+	w.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, 600 * time.Millisecond, 10 * time.Second, 10 * time.Minute}).Draw(t, "time"))
+}
