@@ -12,7 +12,7 @@ const (
 	parallelCommits = 8
 	// Buffers up to keptBufferSize are used again, at most keptBuffers of them.
 	keptBuffers    = 32
-	keptBufferSize = 2 << 20
+	keptBufferSize = 4 << 20
 )
 
 // committer runs the group commits of a Store. Lock order: a journal's mutex before the committer's.

@@ -25,25 +25,29 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		revision, err := s.nextRevision(ctx)
-		if err != nil {
-			return err
-		}
-		err = s.row(ctx, `INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-			[]any{b.ID, b.Tenant, b.Version, revision, row.state, row.created, row.due, row.ended, doc}, &row.seq)
-		if taken(err) {
-			return store.ErrExists
-		}
-		if err != nil {
-			return err
-		}
-		return s.addTags(ctx, row, batchTags(b))
+		return s.createBatch(ctx, b, row, doc)
 	})
 	if err != nil {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	return nil
+}
+
+func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, doc []byte) error {
+	revision, err := s.nextRevision(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.row(ctx, `INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended, doc}, &row.seq)
+	if taken(err) {
+		return store.ErrExists
+	}
+	if err != nil {
+		return err
+	}
+	return s.addTags(ctx, row, batchTags(b))
 }
 
 // Batch implements [store.Batches].

@@ -171,9 +171,8 @@ func (s *session) rarestFirst(ctx context.Context, l listing) error {
 
 // walk returns the positions of the matching batches in order, one more than a page holds if there are.
 func (s *session) walk(ctx context.Context, l listing) (found []position, err error) {
-	query := l.query()
 	for _, stretch := range l.stretches {
-		start := len(found)
+		query, start := l.query(stretch), len(found)
 		for _, state := range l.states {
 			err := s.rows(ctx, query, l.args(state, stretch), func(rows *sql.Rows) error {
 				var p position
@@ -198,15 +197,23 @@ func (s *session) walk(ctx context.Context, l listing) (found []position, err er
 	return found, nil
 }
 
-// query is the statement of one walk. Its shape depends on the order and the number of tags alone, so few of them get prepared.
-func (l listing) query() string {
+// tied reports whether the stretch lies between two batches of one time, as pages without deadlines do. SQLite reaches
+// into the ties of an index only when told so.
+func (s stretch) tied() bool { return s.from.at == s.to.at }
+
+// query is the statement of one walk. It comes in few shapes, so that all of them stay prepared.
+func (l listing) query(within stretch) string {
 	from, where := "batches AS b", "b.tenant = ?"
 	if len(l.tags) > 0 {
 		from, where = "batch_tags AS b", "b.tag = ?"
 	}
-	query := "SELECT b." + l.sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?" +
-		" AND (b." + l.sort + ", b.seq) > (?, ?) AND (b." + l.sort + ", b.seq) < (?, ?)" +
-		" AND b." + l.other + " BETWEEN ? AND ?"
+	query := "SELECT b." + l.sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?"
+	if within.tied() {
+		query += " AND b." + l.sort + " = ? AND b.seq > ? AND b.seq < ?"
+	} else {
+		query += " AND (b." + l.sort + ", b.seq) > (?, ?) AND (b." + l.sort + ", b.seq) < (?, ?)"
+	}
+	query += " AND b." + l.other + " BETWEEN ? AND ?"
 	for range l.tags[min(1, len(l.tags)):] {
 		query += " AND EXISTS (SELECT 1 FROM batch_tags AS t WHERE t.seq = b.seq AND t.tag = ?)"
 	}
@@ -217,7 +224,11 @@ func (l listing) query() string {
 }
 
 func (l listing) args(state store.State, within stretch) []any {
-	args := []any{l.tenant, state, within.from.at, within.from.seq, within.to.at, within.to.seq, l.low, l.high}
+	args := []any{l.tenant, state, within.from.at, within.from.seq}
+	if !within.tied() {
+		args = append(args, within.to.at)
+	}
+	args = append(args, within.to.seq, l.low, l.high)
 	if len(l.tags) > 0 {
 		args[0] = l.tags[0]
 		for _, tag := range l.tags[1:] {
