@@ -130,11 +130,12 @@ type Counts struct {
 type BatchOrder string
 
 const (
-	ByCreation BatchOrder = "created_at"
-	ByDeadline BatchOrder = "deadline" // batches without a deadline come last in either direction
+	ByCreation BatchOrder = "created_at" // ties, here and below: in order of CreateBatch, or its reverse
+	ByDeadline BatchOrder = "deadline"   // batches without a deadline come last in either direction
 )
 
-// BatchQuery selects a page of a tenant's batches. Zero fields don't filter.
+// BatchQuery selects a page of a tenant's batches. Zero fields don't filter, no Limit means all. Bounds of times are
+// excluded; a batch without a deadline lies within no bounds of it.
 type BatchQuery struct {
 	After     string
 	Limit     int
@@ -155,13 +156,14 @@ type Batches interface {
 	// Batch reads one. An empty tenant reads across tenants; so do dispatchers.
 	Batch(ctx context.Context, tenant, id string) (Batch, error)
 	// UpdateBatch writes b if the stored version is still b.Version, and returns it with the next one. ErrConflict if not.
-	// A terminal batch is frozen: an update of one is ErrConflict, whatever its version.
+	// A terminal batch is frozen: an update of one is ErrConflict, whatever its version. ErrNotFound if b.Tenant has no such batch.
 	UpdateBatch(ctx context.Context, b Batch) (Batch, error)
 	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
 	// DeleteBatch removes a terminal batch with its chunks and returns it; ErrConflict while it lives.
 	DeleteBatch(ctx context.Context, tenant, id string) (Batch, error)
 	// ChangedBatches returns, oldest change first, up to limit ids of batches that changed after the given revision, and the
-	// revision to ask with next. Revision 0 returns every batch that isn't terminal: what a dispatcher starts from.
+	// revision to ask with next. Revision 0 returns every batch that isn't terminal, whatever the limit: what a dispatcher starts
+	// from. No ids: nothing has changed. A deleted batch is no change.
 	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error)
 	// StaleBatches returns up to limit terminal batches that ended before the given time, for retention.
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]Batch, error)

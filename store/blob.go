@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and '.'.
+// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and '.'; a key and "/" don't
+// start another key.
 type Blobs interface {
 	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or a crash.
 	Create(ctx context.Context, key string) (BlobWriter, error)

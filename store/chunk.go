@@ -50,12 +50,14 @@ type Claims interface {
 	// Unregister frees all that the owner holds.
 	Unregister(ctx context.Context, o Owner) error
 
-	// AddChunks lays out a batch, once: a second call for the same batch changes nothing.
+	// AddChunks lays out a batch, once: a second call for the same batch changes nothing. ErrNotFound if the batch is gone.
 	AddChunks(ctx context.Context, batch string, chunks []Chunk) error
 	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first, each with an epoch above all
-	// earlier ones. A chunk is free when nobody has claimed it, or its owner's lease has run out.
+	// earlier ones. A chunk is free when nobody has claimed it, or its owner's lease has run out. An owner whose own lease
+	// has run out gets none until it renews; one that is superseded or unregistered gets ErrFenced.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int) ([]Chunk, error)
-	// FinishChunk marks the claimed chunk done and keeps its Tally. ErrFenced when the claim is not the newest.
+	// FinishChunk marks the claimed chunk done and keeps its Tally. ErrFenced when the claim is not the newest. The claimant
+	// may repeat it when it got no answer.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
@@ -64,7 +66,8 @@ type Claims interface {
 	CountChunks(ctx context.Context, batch string) (ChunkCounts, error)
 
 	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier holders'; ok is false
-	// when another living owner has it. Locks end with Unlock or with their owner.
+	// when another living owner has it, or its own lease has run out. The holder may ask again and gets the epoch it has.
+	// ErrFenced for a superseded owner. Locks end with Unlock or with their owner.
 	Lock(ctx context.Context, o Owner, name string) (epoch int64, ok bool, err error)
 	Unlock(ctx context.Context, o Owner, name string) error
 }

@@ -21,11 +21,11 @@ type File struct {
 	Summary   *batchfile.Summary // what the upload's validation found; nil unless a batch input
 }
 
-// FileQuery selects a page of a tenant's files in order of creation.
+// FileQuery selects a page of a tenant's files by CreatedAt; ties in order of CreateFile, or its reverse.
 type FileQuery struct {
 	Purpose   string // empty: any
 	After     string // id of the last file of the page before; empty: from the start
-	Limit     int
+	Limit     int    // 0: all
 	Ascending bool
 }
 
@@ -81,7 +81,7 @@ type Part struct {
 	BlobKey   string
 }
 
-// Uploads keeps uploads in parts.
+// Uploads keeps uploads in parts. A pending upload whose time is over reads as UploadExpired.
 type Uploads interface {
 	CreateUpload(ctx context.Context, u Upload) error
 	Upload(ctx context.Context, tenant, id string) (Upload, error)

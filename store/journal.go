@@ -34,9 +34,10 @@ type Commit struct {
 // Journals keeps the results of chunks.
 type Journals interface {
 	// Open fences all writers of the chunk with a lower epoch and returns a journal to append to. replay is called for every
-	// valid record that stands there already, in order; its Result is valid during the call only. Damaged stretches (a torn
-	// tail, flipped bits) are skipped, and counted. ErrFenced when a higher epoch has been there. committed is called, never
-	// concurrently with itself, as records become durable: at most 50 ms or 1 MiB after their Append.
+	// valid record that stands there already, in order, at most one per line; its Result is valid during the call only. An error
+	// voids what was replayed. Damaged stretches (a torn tail, flipped bits) are skipped, and counted. ErrFenced when a higher
+	// epoch has been there. committed is called, never concurrently with itself, as records become durable: at most 50 ms or
+	// 1 MiB after their Append.
 	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record), committed func(Commit)) (Journal, error)
 	// Read calls each with every valid record of the chunk's journal, at most one per line, the earliest. A chunk without a journal has none.
 	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
@@ -54,7 +55,7 @@ type Journal interface {
 	Append(r Record) error
 	// Flush waits until all that was appended is durable, or the medium or a newer claim refuses.
 	Flush(ctx context.Context) error
-	// Close flushes what it can and lets go.
+	// Close flushes what it can and lets go. Neither it nor Flush may be called from within committed.
 	Close() error
 }
 

@@ -35,7 +35,8 @@ func (p Progress) Add(q Progress) Progress {
 // ProgressBoard is where dispatchers post progress and the API reads it.
 type ProgressBoard interface {
 	// PostProgress replaces what this owner's node said about each of these batches, in one round trip. Completed and Failed
-	// speak of unfinished chunks only: the caller leaves a chunk out from the moment its FinishChunk has returned.
+	// speak of unfinished chunks only: the caller leaves a chunk out from the moment its FinishChunk has returned. ErrFenced for
+	// a superseded owner; words about deleted batches are dropped.
 	PostProgress(ctx context.Context, o Owner, progress map[string]Progress) error
 	// Progress adds up, for each of these batches, the tallies of its done chunks and what the nodes with a living lease last
 	// said. Batches without either are absent.

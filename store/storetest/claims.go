@@ -247,3 +247,7 @@ func locksRace(t *testing.T, m store.Metadata, c *clock) {
 		t.Errorf("got the lock (%t, %v) by unlocking another's", ok, err)
 	}
 }
+
+func chunksOfNoBatch(t *testing.T, m store.Metadata, _ *clock) {
+	wantErr(t, "lay out a batch that is gone", m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
+}

@@ -32,6 +32,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"batches are listed in any order under any filter", batchesList},
 		{"batches' cursors survive changes", batchesCursors},
 		{"chunks are laid out once", chunksLayout},
+		{"chunks need a batch", chunksOfNoBatch},
 		{"chunks are claimed lowest first", chunksOrder},
 		{"chunks are claimed by one owner each", chunksRace},
 		{"chunks come free with their owner", chunksFree},
