@@ -41,7 +41,7 @@ func readExtensions(request *object, now time.Time) extensions {
 	x.InputFileIDs = readFileIDs(o, "input_file_ids")
 	x.Options = store.Options{
 		Priority:       int(o.integer("priority", -100, 100, 0)),
-		MaxFailedLines: int(o.integer("max_failed_lines", 1, maxInt32, 0)),
+		StopAtFailed:   int(o.integer("max_failed_lines", 0, maxInt32, -1)) + 1, // one more than may fail
 		MaxFailedRatio: o.ratio("max_failed_ratio", true, 0),
 		MaxTotalTokens: o.integer("max_total_tokens", 1, maxInt53, 0),
 		GroupBy:        o.choice("group_by", "prefix", "model", "none"),

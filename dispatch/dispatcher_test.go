@@ -276,7 +276,7 @@ func TestLimitsStopABatchCleanly(t *testing.T) {
 		options store.Options
 		code    string
 	}{
-		"failed lines": {refuse, store.Options{MaxFailedLines: 20}, "max_failed_lines_exceeded"},
+		"failed lines": {refuse, store.Options{StopAtFailed: 21}, "max_failed_lines_exceeded"},
 		"failed share": {refuse, store.Options{MaxFailedRatio: 0.3}, "max_failed_ratio_exceeded"},
 		"tokens":       {nil, store.Options{MaxTotalTokens: 1000}, "max_total_tokens_exceeded"},
 		"canary":       {refuse, store.Options{Canary: 5, CanaryMaxFailedRatio: 0.5}, "canary_failed"},

@@ -14,8 +14,8 @@ const ratioSample = 100
 func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	finished := t.Completed + t.Failed
 	switch {
-	case o.MaxFailedLines > 0 && t.Failed > o.MaxFailedLines:
-		return "max_failed_lines_exceeded", fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)", t.Failed, o.MaxFailedLines)
+	case o.StopAtFailed > 0 && t.Failed >= o.StopAtFailed:
+		return "max_failed_lines_exceeded", fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)", t.Failed, o.StopAtFailed-1)
 	case o.MaxFailedRatio > 0 && float64(t.Failed) > o.MaxFailedRatio*float64(max(finished, min(total, ratioSample))):
 		return "max_failed_ratio_exceeded", fmt.Sprintf("%d of %d finished lines failed, more than the share of %.3g that may (tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
 	case o.MaxTotalTokens > 0 && t.Usage.TotalTokens > o.MaxTotalTokens:

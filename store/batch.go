@@ -77,7 +77,7 @@ type Batch struct {
 // Options are the extensions of the create request, resolved: durations have become times, defaults are filled in.
 type Options struct {
 	Priority       int     // higher goes first under the priority policy
-	MaxFailedLines int     // stop when more lines than this have failed; 0: no limit
+	StopAtFailed   int     // stop once this many lines have failed; 0: no limit
 	MaxFailedRatio float64 // stop when more than this share of the finished lines has failed; 0: no limit
 	MaxTotalTokens int64   // stop when the answers' usage exceeds this; 0: no limit
 	RetryAttempts  int     // attempts per line, the first included; 0: the daemon's default
