@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// binaries are built on first use and live for the run.
+var binaries struct {
+	dir       string
+	fast      func() (string, error)
+	checked   func() (string, error)
+	buildLock sync.Mutex // the two share packages, and the machine
+}
+
+func init() {
+	binaries.fast = sync.OnceValues(func() (string, error) { return build("tidefill") })
+	binaries.checked = sync.OnceValues(func() (string, error) { return build("tidefill-race", "-race") })
+}
+
+// Main runs the tests and removes what was built.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tidefill-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binaries.dir = dir
+	return m.Run()
+}
+
+// Binary is the program as users get it.
+func Binary(t testing.TB) string { return built(t, binaries.fast) }
+
+// RaceBinary is the program with the race detector, slower and larger.
+func RaceBinary(t testing.TB) string { return built(t, binaries.checked) }
+
+func built(t testing.TB, binary func() (string, error)) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func build(name string, flags ...string) (string, error) {
+	binaries.buildLock.Lock()
+	defer binaries.buildLock.Unlock()
+	path := filepath.Join(binaries.dir, name)
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "./cmd/tidefill")...)
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return path, nil
+}

@@ -1,0 +1,219 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options say how to run a daemon. What is empty gets a value of its own.
+type Options struct {
+	Binary    string // default: Binary
+	Listen    string // default: a free port
+	Data      string // default: a temporary directory
+	Upstreams []string
+	Keys      string   // as in TIDEFILL_API_KEYS
+	Set       []string // key=value
+	Args      []string
+}
+
+// Daemon is a `tidefill serve` that can be killed and started again on the same address and data.
+type Daemon struct {
+	Options
+	URL string
+
+	t       testing.TB
+	mu      sync.Mutex
+	process *process
+	log     logBuffer
+}
+
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // once ended
+}
+
+// NewDaemon starts a daemon and waits until it answers. It ends with the test, which fails if there was a data race or a panic.
+func NewDaemon(t testing.TB, o Options) *Daemon {
+	t.Helper()
+	if o.Binary == "" {
+		o.Binary = Binary(t)
+	}
+	if o.Listen == "" {
+		o.Listen = freeAddress(t)
+	}
+	if o.Data == "" {
+		o.Data = t.TempDir()
+	}
+	d := &Daemon{Options: o, URL: "http://" + o.Listen, t: t}
+	t.Cleanup(func() {
+		d.Kill()
+		log := d.log.String()
+		for _, word := range []string{"DATA RACE", "panic:", "panicked", "fatal error:"} {
+			if strings.Contains(log, word) {
+				t.Errorf("the daemon's log tells of a %q", word)
+			}
+		}
+		if t.Failed() {
+			t.Logf("log of the daemon on %s:\n%s", o.Listen, d.log.tail())
+		}
+	})
+	d.Start()
+	d.AwaitReady()
+	return d
+}
+
+// Start starts the process and returns at once.
+func (d *Daemon) Start() {
+	d.t.Helper()
+	args := []string{"serve", "--listen", d.Listen, "--admin-listen", "", "--data", d.Data}
+	for _, url := range d.Upstreams {
+		args = append(args, "--upstream", url)
+	}
+	for _, set := range d.Set {
+		args = append(args, "--set", set)
+	}
+	cmd := exec.Command(d.Binary, append(args, d.Args...)...)
+	cmd.Env = append(os.Environ(), "TIDEFILL_API_KEYS="+d.Keys)
+	cmd.Stdout, cmd.Stderr = &d.log, &d.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	d.mu.Lock()
+	d.process = p
+	d.mu.Unlock()
+}
+
+func (d *Daemon) current() *process {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.process
+}
+
+// AwaitReady waits until the API answers.
+func (d *Daemon) AwaitReady() {
+	d.t.Helper()
+	p := d.current()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			d.t.Fatalf("the daemon ended at once: %v\n%s", p.err, d.log.tail())
+		default:
+		}
+		if response, err := http.Get(d.URL + "/v1/models"); err == nil {
+			response.Body.Close()
+			return
+		}
+	}
+	d.t.Fatalf("the daemon does not answer\n%s", d.log.tail())
+}
+
+// Signal sends a signal to the process.
+func (d *Daemon) Signal(sig syscall.Signal) {
+	d.t.Helper()
+	if err := d.current().cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		d.t.Fatal(err)
+	}
+}
+
+// Kill ends the process as kill -9 does, and returns when it is gone.
+func (d *Daemon) Kill() {
+	p := d.current()
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// Wait returns the exit status, -1 for an end by signal. The test fails when the process lives longer than limit.
+func (d *Daemon) Wait(limit time.Duration) int {
+	d.t.Helper()
+	p := d.current()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		d.t.Fatalf("the process lives on after %v\n%s", limit, d.log.tail())
+		return 0
+	}
+}
+
+// Restart kills the process and starts it again.
+func (d *Daemon) Restart() {
+	d.t.Helper()
+	d.Kill()
+	d.Start()
+	d.AwaitReady()
+}
+
+// Run runs another command of the program against the daemon, and returns what it wrote and its exit status.
+func (d *Daemon) Run(args ...string) (output string, status int) {
+	d.t.Helper()
+	cmd := exec.CommandContext(d.t.Context(), d.Binary, args...)
+	first, _, _ := strings.Cut(d.Keys, ",")
+	key := first[strings.LastIndexByte(first, '=')+1:] // key or tenant=key
+	cmd.Env = append(os.Environ(), "TIDEFILL_SERVER="+d.URL, "TIDEFILL_API_KEY="+key)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// Log is what the processes have written so far.
+func (d *Daemon) Log() string { return d.log.String() }
+
+// freeAddress finds a port below those that the system gives to clients, one of which could take it between a kill and the
+// next start.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port found")
+	return ""
+}
+
+// logBuffer keeps what processes write.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// tail is the last part, enough to see what went wrong.
+func (b *logBuffer) tail() string {
+	const lines = 60
+	all := strings.SplitAfter(b.String(), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "")
+}

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Stub is an upstream that keeps a ledger. It answers each request with a digest of its body, so that an answer can be told to
+// belong to its line.
+type Stub struct {
+	URL string
+	// MinDelay and MaxDelay bound the random time that an answer takes.
+	MinDelay, MaxDelay time.Duration
+
+	model  string
+	server *httptest.Server
+	handle atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
+	mu     sync.Mutex
+	ledger map[string][]*Sending // by digest of the body
+}
+
+// Sending is one request of a line as the stub saw it.
+type Sending struct {
+	Begin, End time.Time // End is zero while it is under way
+}
+
+// NewStub serves a model until the test ends.
+func NewStub(t testing.TB, model string) *Stub {
+	s := &Stub{model: model, ledger: map[string][]*Sending{}}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	t.Cleanup(func() {
+		s.server.CloseClientConnections() // those of killed daemons and of lines under way
+		s.server.Close()
+	})
+	return s
+}
+
+// Answering puts handle before the stub's own answers; it says whether it answered. nil takes it away.
+func (s *Stub) Answering(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
+	if handle == nil {
+		s.handle.Store(nil)
+		return
+	}
+	s.handle.Store(&handle)
+}
+
+func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/models" {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":1700000000,"owned_by":"stub"}]}`, s.model)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	digest := Digest(body)
+	sending := &Sending{Begin: time.Now()}
+	s.mu.Lock()
+	s.ledger[digest] = append(s.ledger[digest], sending)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		sending.End = time.Now()
+		s.mu.Unlock()
+	}()
+	if handle := s.handle.Load(); handle != nil && (*handle)(w, r, body) {
+		return
+	}
+	if s.MaxDelay > 0 {
+		delay := time.NewTimer(s.MinDelay + rand.N(s.MaxDelay-s.MinDelay+1))
+		defer delay.Stop()
+		select {
+		case <-delay.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	answer(w, s.model, digest)
+}
+
+func answer(w http.ResponseWriter, model, digest string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Request-Id", "stub-"+digest[:8])
+	fmt.Fprintf(w, `{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],`+
+		`"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`, digest[:8], model, digest)
+}
+
+// Digest names a body.
+func Digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// answerDigest is the digest that an answer of the stub carries.
+func answerDigest(body json.RawMessage) string {
+	var completion struct {
+		Choices []struct {
+			Message struct{ Content string }
+		}
+	}
+	if json.Unmarshal(body, &completion) != nil || len(completion.Choices) != 1 {
+		return ""
+	}
+	return completion.Choices[0].Message.Content
+}
+
+// Requests is how many requests for lines have come.
+func (s *Stub) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, sendings := range s.ledger {
+		n += len(sendings)
+	}
+	return n
+}
+
+// UnderWay is how many requests have no answer yet.
+func (s *Stub) UnderWay() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, sendings := range s.ledger {
+		for _, sending := range sendings {
+			if sending.End.IsZero() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Ledger is a copy of the sendings by digest.
+func (s *Stub) Ledger() map[string][]Sending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ledger := make(map[string][]Sending, len(s.ledger))
+	for digest, sendings := range s.ledger {
+		for _, sending := range sendings {
+			ledger[digest] = append(ledger[digest], *sending)
+		}
+	}
+	return ledger
+}
