@@ -201,3 +201,15 @@ func FuzzScanner(f *testing.F) {
 type byteReader []byte
 
 func (b byteReader) ReadAt(p []byte, at int64) (int, error) { return copy(p, b[at:]), nil }
+
+func TestScannerFindsFramesAcrossWindows(t *testing.T) {
+	frame := appendFrame(nil, recordFrame, 1, &store.Record{Line: 1, Result: result(1)})
+	for at := window - len(frame) - 1; at <= window+1; at++ {
+		b := append(make([]byte, at), frame...)
+		b = append(b, make([]byte, window)...)
+		s := newScanner(byteReader(b), 0, int64(len(b)))
+		if !s.next() || s.frameAt != int64(at) {
+			t.Fatalf("frame at %d wasn't found", at)
+		}
+	}
+}
