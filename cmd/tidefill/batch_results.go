@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +93,11 @@ func copyFile(ctx context.Context, c *client.Client, id string, out io.Writer) e
 // followResults writes the finished lines of a batch, with follow until there are no more to come.
 func followResults(ctx context.Context, c *client.Client, id string, follow bool, out io.Writer) error {
 	for after := ""; ; {
-		page, err := c.Results(ctx, id, after)
+		var page client.ResultPage
+		err := patiently(ctx, func() (err error) {
+			page, err = c.Results(ctx, id, after)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -110,10 +113,8 @@ func followResults(ctx context.Context, c *client.Client, id string, follow bool
 		if !follow || (client.Batch{Status: page.Status}).Ended() {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(watchEvery):
+		if err := sleep(ctx, watchEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -50,27 +49,42 @@ const (
 
 // watch calls each with the batch again and again, the last time when it has ended, and returns it.
 func watch(ctx context.Context, c *client.Client, b client.Batch, each func(client.Batch)) (client.Batch, error) {
-	id, pause := b.ID, watchEvery
-	for {
+	for pause := watchEvery / 8; ; pause = min(2*pause, watchEvery) { // small batches are over soon
 		each(b)
 		if b.Ended() {
 			return b, nil
 		}
-		for {
-			select {
-			case <-ctx.Done():
-				return b, fmt.Errorf("watch batch %s: %w", id, ctx.Err())
-			case <-time.After(pause):
-			}
-			next, err := c.Batch(ctx, id)
-			if err == nil {
-				b, pause = next, watchEvery
-				break
-			}
-			if !client.Temporary(err) {
-				return b, err
-			}
-			pause = min(2*pause, watchPatience)
+		if err := sleep(ctx, pause); err != nil {
+			return b, err
 		}
+		err := patiently(ctx, func() (err error) {
+			b, err = c.Batch(ctx, b.ID)
+			return err
+		})
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
+// patiently asks until it succeeds, or fails for good: daemons are restarted, and batches outlive that.
+func patiently(ctx context.Context, ask func() error) error {
+	for pause := watchEvery; ; pause = min(2*pause, watchPatience) {
+		err := ask()
+		if err == nil || !client.Temporary(err) {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }

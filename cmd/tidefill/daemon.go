@@ -177,6 +177,14 @@ func ignoreClosed(close func() error) func() error {
 // url is where the API is reached from this machine.
 func (d *daemon) url() string { return "http://" + reachable(d.listener.Addr()) }
 
+// adminURL is where administration is reached; empty if it isn't served.
+func (d *daemon) adminURL() string {
+	if d.adminListener == nil {
+		return ""
+	}
+	return "http://" + reachable(d.adminListener.Addr())
+}
+
 // reachable turns the address of all interfaces into one that can be dialled.
 func reachable(address net.Addr) string {
 	tcp := address.(*net.TCPAddr)
@@ -212,7 +220,7 @@ func (d *daemon) run(ctx context.Context) error {
 		<-dispatched
 		return errors.Join(err, admin.Close())
 	})
-	d.log.InfoContext(ctx, "serving", "url", d.url(), "admin", d.cfg.AdminListen, "data", d.cfg.Data, "node", d.cfg.Node, "version", version())
+	d.log.InfoContext(ctx, "serving", "url", d.url(), "admin", d.adminURL(), "data", d.cfg.Data, "node", d.cfg.Node, "version", version())
 	err := errors.Join(parts.Wait(), d.close())
 	d.log.InfoContext(ctx, "stopped")
 	return err

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/config"
 )
 
 func TestAdminRoutes(t *testing.T) {
 	d, _ := startDaemon(t, t.TempDir(), startRunner(t, nil))
-	admin := "http://" + d.adminListener.Addr().String()
+	admin := d.adminURL()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		if status := get(t, admin+path); status != http.StatusOK {
 			t.Errorf("%s: status %d", path, status)
@@ -62,6 +63,51 @@ func TestRestartGoesOn(t *testing.T) {
 	startDaemon(t, data, startRunner(t, nil))
 	must(t, exitOK, "batch", "watch", id)
 	must(t, exitOK, "verify", id)
+}
+
+func TestKeysAreAsked(t *testing.T) {
+	t.Setenv("TIDEFILL_API_KEYS", "team-a=secret-a")
+	file := writeFile(t, "keys.yaml", "keys: [{hash: '"+api.HashKey("secret-b")+"', tenant: team-b}]\n")
+	cfg, err := config.Parse("", nil, setting("listen", "listen", "0.0.0.0:0"), setting("keys", "auth.keys_file", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := loadKeys(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startDaemonWith(t, t.TempDir(), keys, startRunner(t, nil))
+	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors, "TIDEFILL_API_KEY") {
+		t.Errorf("without a key: %s", got.errors)
+	}
+	t.Setenv("TIDEFILL_API_KEY", "secret-a")
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(1)), "--wait", "--json").out)
+	must(t, exitError, "batch", "get", id, "--api-key", "secret-b")
+}
+
+func TestWatchOutlastsARestart(t *testing.T) {
+	data := t.TempDir()
+	d, stop := startDaemon(t, data, startHanging(t, nil))
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(5)), "--json").out)
+	said, out := io.Pipe()
+	watched := make(chan int, 1)
+	go func() {
+		watched <- run(t.Context(), []string{"batch", "watch", id}, nil, out, t.Output())
+		out.Close()
+	}()
+	lines := bufio.NewReader(said)
+	if _, err := lines.ReadString('\n'); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, lines)
+	stop()
+	cfg := d.cfg
+	cfg.Listen = d.listener.Addr().String()
+	cfg.Upstreams[0].URL = startRunner(t, nil)
+	runDaemonUntilEnd(t, cfg, nil)
+	if status := <-watched; status != exitOK {
+		t.Errorf("watch ended with status %d", status)
+	}
 }
 
 func TestOneDaemonPerNode(t *testing.T) {

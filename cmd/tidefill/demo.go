@@ -209,10 +209,8 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 // awaitReady waits until the daemon would be sent requests.
 func awaitReady(ctx context.Context, daemon *daemon) error {
 	for !daemon.readiness(ctx).Ready {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -287,7 +285,8 @@ or with the OpenAI SDK for Python:
   file = client.files.create(file=open("%[5]s", "rb"), purpose="batch")
   batch = client.batches.create(input_file_id=file.id, endpoint="%[7]s", completion_window="24h")
   print(client.batches.retrieve(batch.id).request_counts)
-
-Probes and metrics: http://%[8]s/readyz, /metrics
-`, daemon.url(), b.ID, b.OutputFileID, me, input, server, sampleEndpoint, daemon.adminListener.Addr())
+`, daemon.url(), b.ID, b.OutputFileID, me, input, server, sampleEndpoint)
+	if admin := daemon.adminURL(); admin != "" {
+		fmt.Fprintf(d.out, "\nProbes and metrics: %[1]s/readyz, %[1]s/metrics\n", admin)
+	}
 }

@@ -50,6 +50,7 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 			return status
 		}
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr) // below a progress bar
 		return exitInterrupted
 	}
 	if faults := config.Faults(err); len(faults) > 1 {

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/runner/emulator"
@@ -76,9 +78,14 @@ func startRunner(t *testing.T, edit func(*emulator.Config)) (url string) {
 	return server.URL
 }
 
-// startDaemon runs a daemon on free ports over the data directory, and makes it the one that commands talk to. It is
-// stopped by the returned function or with the test.
+// startDaemon runs a daemon without keys on free ports over the data directory, and makes it the one that commands talk
+// to. It is stopped by the returned function or with the test.
 func startDaemon(t *testing.T, data string, upstreams ...string) (d *daemon, stop func()) {
+	t.Helper()
+	return startDaemonWith(t, data, nil, upstreams...)
+}
+
+func startDaemonWith(t *testing.T, data string, keys *api.Keyring, upstreams ...string) (d *daemon, stop func()) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", data, "test"
@@ -86,29 +93,31 @@ func startDaemon(t *testing.T, data string, upstreams ...string) (d *daemon, sto
 	for _, url := range upstreams {
 		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: url})
 	}
-	d, err := openDaemon(t.Context(), cfg, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	d, stop = runDaemonUntilEnd(t, cfg, keys)
+	t.Setenv("TIDEFILL_SERVER", d.url())
+	return d, stop
+}
+
+// runDaemonUntilEnd returns when the daemon is ready.
+func runDaemonUntilEnd(t *testing.T, cfg config.Config, keys *api.Keyring) (d *daemon, stop func()) {
+	t.Helper()
+	d, err := openDaemon(t.Context(), cfg, keys, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("daemon ended with: %v", err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	if err := awaitReady(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TIDEFILL_SERVER", d.url())
 	return d, stop
 }
 

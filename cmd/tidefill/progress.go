@@ -60,7 +60,7 @@ func (m *meter) show(b client.Batch) {
 
 // bar fits the progress of a batch into a row of width columns.
 func bar(b client.Batch, figures string, width int) string {
-	const longest, shortest = 40, 8
+	const longest, shortest = 30, 8
 	text := fmt.Sprintf("%s  %s", statusText(b), figures)
 	room := min(longest, width-len(text)-4) // brackets, a space, and the last column, which some terminals wrap at
 	if room < shortest {

@@ -69,7 +69,11 @@ func (e *Error) Error() string {
 		}
 	}
 	what = append(what, fmt.Sprintf("status %d", e.Status))
-	return fmt.Sprintf("%s (%s)", e.Message, strings.Join(what, ", "))
+	message := e.Message
+	if e.Status == http.StatusUnauthorized {
+		message += " Set TIDEFILL_API_KEY to a key of this daemon."
+	}
+	return fmt.Sprintf("%s (%s)", message, strings.Join(what, ", "))
 }
 
 // Temporary tells whether asking again later may help: the daemon is away, busy or in trouble.
@@ -117,7 +121,7 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if err != nil {
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
-			return nil, fmt.Errorf("reach %s: %w; is the daemon running there? See --server", c.server, dial.Err)
+			return nil, fmt.Errorf("reach %s: %w; is the daemon running there? See --server", c.server, dial)
 		}
 		return nil, err
 	}
