@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -41,7 +40,7 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if b.State.Terminal() && b.Counts.Total > 0 && s.now().Sub(endedAt(b)) > store.JournalLife {
+	if b.State.Terminal() && b.Counts.Total > 0 && s.now().Sub(b.EndedAt()) > store.JournalLife {
 		return resultsGone(b)
 	}
 	chunks, err := s.meta.Chunks(r.Context(), b.ID)
@@ -106,13 +105,29 @@ func (s *Server) finishedLines(ctx context.Context, chunks []store.Chunk, told c
 func (s *Server) writeResults(ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	var result []byte
-	for _, line := range page {
-		var err error
-		result, err = s.deps.Journals.ReadResult(ctx, line.chunk, line.at, result[:0])
-		if errors.Is(err, store.ErrNotFound) {
-			return resultsGone(b)
+	var journal store.Results // of the chunk of the line before: a page holds each chunk's lines together
+	var of store.ChunkID
+	defer func() {
+		if journal != nil {
+			journal.Close()
 		}
-		if err != nil {
+	}()
+	for _, line := range page {
+		if journal == nil || of != line.chunk {
+			next, err := s.deps.Journals.Results(ctx, line.chunk)
+			if errors.Is(err, store.ErrNotFound) {
+				return resultsGone(b)
+			}
+			if err != nil {
+				return fmt.Errorf("read results of batch %s: %w", b.ID, err)
+			}
+			if journal != nil {
+				journal.Close()
+			}
+			journal, of = next, line.chunk
+		}
+		var err error
+		if result, err = journal.Append(result[:0], line.at); err != nil {
 			return fmt.Errorf("read a result of batch %s: %w", b.ID, err)
 		}
 		if _, err := out.Write(result); err != nil {
@@ -140,17 +155,4 @@ func resultsGone(b store.Batch) *Error {
 		Message: fmt.Sprintf("The batch ended and can't be followed any more; read its result files instead (GET /v1/files/{id}/content): %s.",
 			strings.Join(files, ", ")),
 	}
-}
-
-// endedAt is when a terminal batch became so.
-func endedAt(b store.Batch) time.Time {
-	switch b.State {
-	case store.Completed:
-		return b.CompletedAt
-	case store.Failed:
-		return b.FailedAt
-	case store.Expired:
-		return b.ExpiredAt
-	}
-	return b.CancelledAt
 }

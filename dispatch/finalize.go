@@ -43,7 +43,9 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 			first, lines = b.Inputs[out.Input].First, b.Inputs[out.Input].Lines
 		}
 		w := resultFiles{session: s, batch: &b, source: src, found: found}
-		if outputs[i], err = w.write(ctx, out, first, lines); err != nil {
+		outputs[i], err = w.write(ctx, out, first, lines)
+		w.close()
+		if err != nil {
 			return fmt.Errorf("write results of batch %s: %w", b.ID, err)
 		}
 		counts.Completed += w.completed
@@ -172,6 +174,7 @@ type resultFiles struct {
 	source            *source
 	found             *results
 	completed, failed int
+	open              map[int]store.Results // by chunk
 	buf               []byte
 }
 
@@ -223,10 +226,41 @@ func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines 
 	return out, err
 }
 
+// mostOpen is how many journals are read from at once. Lines as they come need one at a time; grouped ones, several.
+const mostOpen = 32
+
+// journal returns the results of a chunk, open.
+func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, error) {
+	if open := w.open[chunk]; open != nil {
+		return open, nil
+	}
+	if len(w.open) == mostOpen {
+		w.close()
+	}
+	opened, err := w.deps.Journals.Results(ctx, store.ChunkID{Batch: w.batch.ID, Index: chunk})
+	if err != nil {
+		return nil, err
+	}
+	if w.open == nil {
+		w.open = map[int]store.Results{}
+	}
+	w.open[chunk] = opened
+	return opened, nil
+}
+
+func (w *resultFiles) close() {
+	for _, open := range w.open {
+		open.Close()
+	}
+	clear(w.open)
+}
+
 func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resultFile) error {
-	var err error
-	id := store.ChunkID{Batch: w.batch.ID, Index: int(at.chunk)}
-	if w.buf, err = w.deps.Journals.ReadResult(ctx, id, at.Location, w.buf[:0]); err != nil {
+	journal, err := w.journal(ctx, int(at.chunk))
+	if err != nil {
+		return err
+	}
+	if w.buf, err = journal.Append(w.buf[:0], at.Location); err != nil {
 		return err
 	}
 	if at.failed {

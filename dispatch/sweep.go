@@ -36,7 +36,7 @@ func (s *session) sweepOnce(ctx context.Context) error {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return err
-		case !b.State.Terminal() || time.Since(endOf(&b)) < store.JournalLife:
+		case !b.State.Terminal() || time.Since(b.EndedAt()) < store.JournalLife:
 			continue
 		}
 		if err := s.deps.Journals.Remove(ctx, id); err != nil {
@@ -44,17 +44,4 @@ func (s *session) sweepOnce(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func endOf(b *store.Batch) time.Time {
-	switch b.State {
-	case store.Completed:
-		return b.CompletedAt
-	case store.Failed:
-		return b.FailedAt
-	case store.Expired:
-		return b.ExpiredAt
-	default:
-		return b.CancelledAt
-	}
 }

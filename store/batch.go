@@ -74,6 +74,22 @@ type Batch struct {
 	PromptBytes, MaxTokens int64
 }
 
+// EndedAt is when a terminal batch became so; zero before.
+func (b *Batch) EndedAt() time.Time {
+	switch b.State {
+	case Completed:
+		return b.CompletedAt
+	case Failed:
+		return b.FailedAt
+	case Expired:
+		return b.ExpiredAt
+	case Cancelled:
+		return b.CancelledAt
+	default:
+		return time.Time{}
+	}
+}
+
 // Options are the extensions of the create request, resolved: durations have become times, defaults are filled in.
 type Options struct {
 	Priority       int     // higher goes first under the priority policy

@@ -41,12 +41,20 @@ type Journals interface {
 	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record), committed func(Commit)) (Journal, error)
 	// Read calls each with every valid record of the chunk's journal, at most one per line, the earliest. A chunk without a journal has none.
 	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
-	// ReadResult reads the Result of the record at a location that Read gave, appending to dst.
-	ReadResult(ctx context.Context, id ChunkID, at Location, dst []byte) ([]byte, error)
+	// Results opens a chunk's journal for reading results where Read found them; ErrNotFound if there is none.
+	Results(ctx context.Context, id ChunkID) (Results, error)
 	// Batches lists the batches that have journals, for a sweeper that drops those whose time is over.
 	Batches(ctx context.Context) ([]string, error)
 	// Remove deletes all journals of a batch.
 	Remove(ctx context.Context, batch string) error
+}
+
+// Results reads results by location. Places that lie close together are read together, so the order of the journal is the
+// quick one. It is for one goroutine.
+type Results interface {
+	// Append reads the Result of the record at a location and appends it to dst.
+	Append(dst []byte, at Location) ([]byte, error)
+	Close() error
 }
 
 // Journal takes the results of one claimed chunk.

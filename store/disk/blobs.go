@@ -55,7 +55,7 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(f, 64<<10)}, nil
+	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f}, 64<<10)}, nil
 }
 
 type blobWriter struct {

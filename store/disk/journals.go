@@ -237,37 +237,6 @@ func (js *Journals) read(ctx context.Context, id store.ChunkID, each func(store.
 	return s.err
 }
 
-// ReadResult implements [store.Journals].
-func (js *Journals) ReadResult(ctx context.Context, id store.ChunkID, at store.Location, dst []byte) ([]byte, error) {
-	b, err := js.readResult(ctx, id, at, dst)
-	if err != nil {
-		return dst, fmt.Errorf("read result from journal %d of batch %s: %w", id.Index, id.Batch, err)
-	}
-	return b, nil
-}
-
-func (js *Journals) readResult(ctx context.Context, id store.ChunkID, at store.Location, dst []byte) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if at.Length > maxResult {
-		return nil, errTooLarge
-	}
-	path, err := js.path(id)
-	if err != nil {
-		return nil, err
-	}
-	f, err := js.store.opts.openFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	n := len(dst)
-	dst = append(dst, make([]byte, at.Length)...)
-	_, err = f.ReadAt(dst[n:], at.Offset)
-	return dst, err
-}
-
 // Batches implements [store.Journals].
 func (js *Journals) Batches(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(js.store.dir, "journals"))

@@ -114,15 +114,31 @@ func openJournal(t testing.TB, js store.Journals, epoch int64, c *commits) (stor
 
 func readJournal(t testing.TB, js store.Journals) (records []store.Record) {
 	t.Helper()
+	var places []store.Location
 	must(t, js.Read(t.Context(), theChunk, func(r store.Record, at store.Location) error {
 		r.Result = slices.Clone(r.Result)
-		records = append(records, r)
-		if again := got(js.ReadResult(t.Context(), theChunk, at, []byte("before:")))(t); string(again) != "before:"+string(r.Result) {
-			t.Errorf("line %d: read %q at its location, want %q", r.Line, again, r.Result)
-		}
+		records, places = append(records, r), append(places, at)
 		return nil
 	}))
+	if len(records) > 0 {
+		readResults(t, js, records, places)
+	}
 	return records
+}
+
+// readResults reads the results again where they stand, in an order that jumps back and forth.
+func readResults(t testing.TB, js store.Journals, records []store.Record, places []store.Location) {
+	t.Helper()
+	results := got(js.Results(t.Context(), theChunk))(t)
+	defer func() { must(t, results.Close()) }()
+	for i := range records {
+		for _, k := range []int{i, len(records) - 1 - i} {
+			again := got(results.Append([]byte("before:"), places[k]))(t)
+			if string(again) != "before:"+string(records[k].Result) {
+				t.Errorf("line %d: read %q at its location, want %q", records[k].Line, again, records[k].Result)
+			}
+		}
+	}
 }
 
 func journalsKeep(t *testing.T, here, there store.Journals) {
