@@ -39,11 +39,12 @@ type Line struct {
 
 // line is a line as the planner keeps it, with what it has used up.
 type line struct {
-	chunk, slot  int32
-	prompt, max  int32
-	work         float32 // as charged when it was last started
-	tries, sheds uint16  // charged attempts, and uncharged ones
-	deaths       uint16
+	chunk, slot int32
+	prompt, max int32
+	work        float32 // as charged when it was last started
+	tries       uint16  // charged attempts
+	deaths      uint16  // of runners while it was under way
+	waits       uint16  // pauses that cost nothing
 }
 
 // batchState is a batch with all its jobs.
@@ -51,6 +52,7 @@ type batchState struct {
 	Batch
 	jobs     []*job
 	inFlight int
+	begun    bool // a line has been started
 }
 
 // mayStart reports whether the batch's own rules let one more line go.
@@ -84,17 +86,24 @@ type job struct {
 // queued is the job as the scheduler sees it.
 func (j *job) queued(rate float64) scheduler.Job {
 	b := &j.batch.Batch
+	startBy := b.StartBy
+	if j.batch.begun {
+		startBy = time.Time{}
+	}
 	return scheduler.Job{
 		ID: j.id, Tenant: b.Tenant, Model: j.key.Model, Priority: b.Priority, Window: b.Window,
-		Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline,
+		Created: b.Created, StartBy: startBy, Deadline: b.Deadline,
 		Lines: j.lines, Work: j.work, Rate: rate,
 	}
 }
 
 func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
 
+// claimable reports whether a chunk may be claimed. Once all lines that are left are in hand or being read, it's no use; only
+// when none is, one more look tells whether that was true.
 func (j *job) claimable(now time.Time) bool {
-	return j.more && len(j.claims) < mostClaims && !j.batch.Paused && !j.claimAfter.After(now)
+	inHand := j.ready.len() + j.inFlight + j.retrying + j.expecting
+	return j.more && (j.lines > inHand || inHand == 0) && len(j.claims) < mostClaims && !j.batch.Paused && !j.claimAfter.After(now)
 }
 
 // enough is how many ready lines the job can use: what its pool looks ahead, or all that its batch may have under way.

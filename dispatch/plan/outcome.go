@@ -52,7 +52,7 @@ func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retry
 	case Succeeded:
 		return judgement{}
 	case Shed:
-		pause := cfg.backoff(int(l.sheds))
+		pause := cfg.backoff(int(l.waits))
 		if retryAfter > 0 {
 			pause = min(retryAfter, cfg.MaxRetryAfter)
 		}
@@ -61,7 +61,8 @@ func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retry
 		// The breaker decides when the runner is tried again; the line may go elsewhere at once.
 		return judgement{again: true}
 	case Recalled:
-		return judgement{again: true}
+		// Whatever it was recalled for, input that can't be read for instance, may not be over yet.
+		return judgement{again: true, pause: cfg.backoff(int(l.waits))}
 	case Died:
 		return judgement{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true, pause: cfg.backoff(int(l.deaths))}
 	case Failed, Refused:

@@ -190,6 +190,9 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	p.countReady(j, -int(l.prompt))
 	work := p.cfg.Cost.work(float64(l.prompt), p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, int(l.max)))
 	l.work = float32(work)
+	if pool.inFlight == 0 {
+		pool.rate.resume(now)
+	}
 	j.inFlight++
 	j.batch.inFlight++
 	r.inFlight++
@@ -202,11 +205,25 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
 		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(),
 	})
+	if !j.batch.begun {
+		p.begin(j.batch)
+	}
 	if !j.startable() {
 		p.offer(now, j)
 	}
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit {
 		p.offerAll(now, j.batch)
+	}
+}
+
+// begin notes that the first line of a batch is under way: the promise of when to start is kept and makes it urgent no more.
+func (p *Planner) begin(b *batchState) {
+	b.begun = true
+	if b.StartBy.IsZero() {
+		return
+	}
+	for _, j := range b.jobs {
+		p.rank(j)
 	}
 }
 
@@ -234,16 +251,16 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	judged := judge(p.cfg.Retry, &j.batch.Batch, l, f.Outcome, f.Status, f.RetryAfter)
 	if !judged.again {
 		p.settle(now, j, l, f)
+		p.offer(now, j)
 		return Record
 	}
-	if judged.chargedTry {
+	switch {
+	case judged.chargedTry:
 		l.tries++
-	}
-	if judged.chargedDeath {
+	case judged.chargedDeath:
 		l.deaths++
-	}
-	if f.Outcome == Shed {
-		l.sheds++
+	case judged.pause > 0:
+		l.waits++
 	}
 	if judged.pause == 0 {
 		p.giveBack(j, l)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -115,27 +114,3 @@ func (p *pool) remove(now time.Time, r *runner) {
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
 	p.stale = true
 }
-
-// rate is work per second, as an exponential mean over half a minute.
-type rate struct {
-	sum  float64
-	last time.Time
-}
-
-const rateMemory = 30 * time.Second
-
-func (r *rate) add(now time.Time, work float64) {
-	r.decay(now)
-	r.sum += work
-}
-
-func (r *rate) decay(now time.Time) {
-	if dt := now.Sub(r.last); dt > 0 {
-		if !r.last.IsZero() {
-			r.sum *= math.Exp(-dt.Seconds() / rateMemory.Seconds())
-		}
-		r.last = now
-	}
-}
-
-func (r *rate) perSecond() float64 { return r.sum / rateMemory.Seconds() }

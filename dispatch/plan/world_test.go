@@ -490,7 +490,7 @@ func (w *world) pauseOf(f *flight, outcome Outcome, retryAfter time.Duration, tr
 			return w.now.Add(min(retryAfter, w.cfg.Retry.MaxRetryAfter)), tries
 		}
 		return w.now.Add(w.cfg.Retry.Base), tries
-	case Died:
+	case Died, Recalled:
 		return w.now.Add(w.cfg.Retry.Base), tries
 	case Failed, Refused, Garbled, TimedOut:
 		return w.now.Add(w.cfg.Retry.Base), tries + 1
