@@ -202,19 +202,10 @@ func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
 
 // ended is when b reached its terminal state; 0 while it lives.
 func (db *DB) ended(b *store.Batch) int64 {
-	var at time.Time
-	switch b.State {
-	case store.Completed:
-		at = b.CompletedAt
-	case store.Failed:
-		at = b.FailedAt
-	case store.Expired:
-		at = b.ExpiredAt
-	case store.Cancelled:
-		at = b.CancelledAt
-	default:
+	if !b.State.Terminal() {
 		return 0
 	}
+	at := b.EndedAt()
 	if at.IsZero() {
 		at = db.now()
 	}
