@@ -57,8 +57,11 @@ func watch(ctx context.Context, c *client.Client, b client.Batch, each func(clie
 		if err := sleep(ctx, pause); err != nil {
 			return b, err
 		}
-		err := patiently(ctx, func() (err error) {
-			b, err = c.Batch(ctx, b.ID)
+		err := patiently(ctx, func() error {
+			now, err := c.Batch(ctx, b.ID)
+			if err == nil {
+				b = now
+			}
 			return err
 		})
 		if err != nil {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -110,11 +113,57 @@ func TestWatchOutlastsARestart(t *testing.T) {
 	}
 }
 
+func TestDelayLetsRoutesChange(t *testing.T) {
+	cfg := testConfig(t.TempDir(), startRunner(t, nil))
+	cfg.Shutdown.Delay = time.Hour
+	d, err := openDaemon(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failing, fail := context.WithCancel(t.Context())
+	waited := make(chan struct{})
+	go func() {
+		d.awaitEnd(ctx, failing)
+		close(waited)
+	}()
+	if d.draining.Load() {
+		t.Error("draining before the end")
+	}
+	cancel()
+	for !d.draining.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-waited:
+		t.Error("the delay was skipped")
+	default:
+	}
+	fail() // a broken daemon has nothing to wait for
+	<-waited
+	if err := d.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneFailingPartEndsAll(t *testing.T) {
+	d, err := openDaemon(t.Context(), testConfig(t.TempDir(), startRunner(t, nil)), nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.listener.Close()
+	if err := d.run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "api server: ") {
+		t.Errorf("run ended with %v, want the error of the API's server", err)
+	}
+	if _, err := net.Dial("tcp", d.adminListener.Addr().String()); err == nil {
+		t.Error("the admin server goes on")
+	}
+}
+
 func TestOneDaemonPerNode(t *testing.T) {
 	data := t.TempDir()
 	startDaemon(t, data, startRunner(t, nil))
-	cfg := config.Default()
-	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "", data, "test"
+	cfg := testConfig(data)
 	if _, err := openDaemon(t.Context(), cfg, nil, newLogger(cfg.Log, t.Output())); err == nil || !strings.Contains(err.Error(), "node name") {
 		t.Errorf("a second daemon of the same node: %v", err)
 	}

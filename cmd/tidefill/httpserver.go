@@ -14,7 +14,7 @@ import (
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// stallTimeout is how long an answer may stand still. There is no limit on the whole: 200 MB over a thin line take their
+	// stallTimeout is how long a body may stand still. There is no limit on the whole: 200 MB over a thin line take their
 	// time.
 	stallTimeout = time.Minute
 )
@@ -22,7 +22,7 @@ const (
 // newHTTPServer returns a server that gives slow clients their time and stalled ones none.
 func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           progressing(handler),
+		Handler:           progressing(handler, stallTimeout),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
@@ -54,9 +54,9 @@ func shutdown(ctx context.Context, server *http.Server, drain time.Duration) err
 	return server.Close()
 }
 
-// progressing ends answers whose reader stands still for stallTimeout, and requests whose body takes longer than that; a
-// handler of large bodies minds their progress itself.
-func progressing(next http.Handler) http.Handler {
+// progressing ends answers whose reader stands still for the time of stall, and requests whose body takes longer than that;
+// a handler of forms, which may be large, minds their progress itself.
+func progressing(next http.Handler, stall time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		// A connection keeps its deadlines from one request to the next.
@@ -65,10 +65,10 @@ func progressing(next http.Handler) http.Handler {
 			return
 		}
 		if r.ContentLength != 0 && !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-			control.SetReadDeadline(time.Now().Add(stallTimeout))
+			control.SetReadDeadline(time.Now().Add(stall))
 			r.Body = &boundedBody{r.Body, control}
 		}
-		out := &progressWriter{w, control}
+		out := &progressWriter{w, control, stall}
 		defer out.extend() // what is buffered goes out after the handler
 		next.ServeHTTP(out, r)
 	})
@@ -92,9 +92,10 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 type progressWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	stall   time.Duration
 }
 
-func (w *progressWriter) extend() { w.control.SetWriteDeadline(time.Now().Add(stallTimeout)) }
+func (w *progressWriter) extend() { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
 
 func (w *progressWriter) Write(p []byte) (int, error) {
 	w.extend()

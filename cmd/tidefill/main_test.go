@@ -87,15 +87,20 @@ func startDaemon(t *testing.T, data string, upstreams ...string) (d *daemon, sto
 
 func startDaemonWith(t *testing.T, data string, keys *api.Keyring, upstreams ...string) (d *daemon, stop func()) {
 	t.Helper()
+	d, stop = runDaemonUntilEnd(t, testConfig(data, upstreams...), keys)
+	t.Setenv("TIDEFILL_SERVER", d.url())
+	return d, stop
+}
+
+// testConfig is a daemon on free ports that doesn't wait long for its end.
+func testConfig(data string, upstreams ...string) config.Config {
 	cfg := config.Default()
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", data, "test"
 	cfg.Shutdown.Drain = 100 * time.Millisecond
 	for _, url := range upstreams {
 		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: url})
 	}
-	d, stop = runDaemonUntilEnd(t, cfg, keys)
-	t.Setenv("TIDEFILL_SERVER", d.url())
-	return d, stop
+	return cfg
 }
 
 // runDaemonUntilEnd returns when the daemon is ready.

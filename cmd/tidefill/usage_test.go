@@ -32,6 +32,8 @@ func TestMistakesAndErrors(t *testing.T) {
 		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError, []string{`--upstream: upstreams[0].url is "gpu-1", no URL`}},
 		{"faulty policy", []string{"serve", "--upstream", "http://a", "--set", "scheduler.policy=best"}, exitError, []string{"--set scheduler.policy: scheduler.policy: "}},
 		{"open to the world", []string{"serve", "--config", exposed}, exitError, []string{"there are no API keys", "TIDEFILL_API_KEYS", "--insecure-no-auth"}},
+		{"flags over settings", []string{"serve", "--listen", "0.0.0.0:0", "--set", "listen=127.0.0.1:0", "--upstream", "http://a"}, exitError, []string{"listen is 0.0.0.0:0"}},
+		{"settings over the file", []string{"serve", "--config", exposed, "--set", "listen=0.0.0.0:7"}, exitError, []string{"listen is 0.0.0.0:7"}},
 		{"unknown profile", []string{"runner", "emulate", "--profile", "b300"}, exitUsage, []string{`profile is "b300"`, "instant"}},
 		{"unknown fault", []string{"runner", "emulate", "--faults", `{"flood": 1}`}, exitUsage, []string{"flood"}},
 		{"demo without lines", []string{"demo", "--lines", "0"}, exitUsage, []string{"--lines is 0"}},
