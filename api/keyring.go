@@ -21,7 +21,7 @@ const KeysVariable = "TIDEFILL_API_KEYS"
 
 // AuthConfig says where API keys come from, besides the environment.
 type AuthConfig struct {
-	// KeysFile is the path of a keys file, see LoadKeys. Empty: none.
+	// KeysFile is the path of a file of hashed keys with their tenants and roles; docs/api.md shows one. Empty: none.
 	KeysFile string `yaml:"keys_file"`
 }
 
