@@ -32,8 +32,13 @@ func demoCommand() *cobra.Command {
 through the API, and show its progress and results. Then it goes on serving until Ctrl-C, for you to try things.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if d.lines < 1 {
+			switch {
+			case d.lines < 1:
 				return usageFault("--lines is %d; give 1 or more", d.lines)
+			case d.speedup <= 0:
+				return usageFault("--speedup is %g; give more than 0", d.speedup)
+			case !isLoopback(d.listen):
+				return usageFault("--listen is %s; the demo asks for no keys, so give it a loopback address", d.listen)
 			}
 			d.out, d.log = cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			return d.run(cmd.Context())

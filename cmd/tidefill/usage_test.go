@@ -36,6 +36,7 @@ func TestMistakesAndErrors(t *testing.T) {
 		{"settings over the file", []string{"serve", "--config", exposed, "--set", "listen=0.0.0.0:7"}, exitError, []string{"listen is 0.0.0.0:7"}},
 		{"unknown profile", []string{"runner", "emulate", "--profile", "b300"}, exitUsage, []string{`profile is "b300"`, "instant"}},
 		{"unknown fault", []string{"runner", "emulate", "--faults", `{"flood": 1}`}, exitUsage, []string{"flood"}},
+		{"demo for the world", []string{"demo", "--listen", ":8080"}, exitUsage, []string{"loopback"}},
 		{"demo without lines", []string{"demo", "--lines", "0"}, exitUsage, []string{"--lines is 0"}},
 	}
 	for _, test := range tests {
