@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,11 +23,12 @@ type Stub struct {
 	// MinDelay and MaxDelay bound the random time that an answer takes.
 	MinDelay, MaxDelay time.Duration
 
-	model  string
-	server *httptest.Server
-	handle atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
-	mu     sync.Mutex
-	ledger map[string][]*Sending // by digest of the body
+	model   string
+	address string
+	server  *http.Server
+	handle  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
+	mu      sync.Mutex
+	ledger  map[string][]*Sending // by digest of the body
 }
 
 // Sending is one request of a line as the stub saw it.
@@ -36,15 +38,26 @@ type Sending struct {
 
 // NewStub serves a model until the test ends.
 func NewStub(t testing.TB, model string) *Stub {
-	s := &Stub{model: model, ledger: map[string][]*Sending{}}
-	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
-	s.URL = s.server.URL
-	t.Cleanup(func() {
-		s.server.CloseClientConnections() // those of killed daemons and of lines under way
-		s.server.Close()
-	})
+	s := &Stub{model: model, address: freeAddress(t), ledger: map[string][]*Sending{}}
+	s.URL = "http://" + s.address
+	s.Up(t)
+	t.Cleanup(s.Down)
 	return s
 }
+
+// Up makes the stub reachable again after Down.
+func (s *Stub) Up(t testing.TB) {
+	t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ErrorLog: log.New(io.Discard, "", 0)}
+	go s.server.Serve(listener)
+}
+
+// Down breaks off all that is under way and refuses connections.
+func (s *Stub) Down() { s.server.Close() }
 
 // Answering puts handle before the stub's own answers; it says whether it answered. nil takes it away.
 func (s *Stub) Answering(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
