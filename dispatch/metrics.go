@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,10 +16,12 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	lines    *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
-	batches  *prometheus.CounterVec
+	ends     *prometheus.CounterVec
 	inFlight *prometheus.GaugeVec
 	limit    *prometheus.GaugeVec
 	open     *prometheus.GaugeVec
+	living   *prometheus.GaugeVec
+	reason   *prometheus.GaugeVec
 
 	seen map[string]bool // runners with gauges; owned by the loop
 }
@@ -38,7 +41,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_tokens_total", Help: "Tokens of durable results, as the answers' usage tells them.",
 		}, []string{"kind"}),
-		batches: prometheus.NewCounterVec(prometheus.CounterOpts{
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_batches_ended_total", Help: "Batches that ended, by final state.",
 		}, []string{"state"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -50,10 +53,16 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_runner_breaker_open", Help: "1 while the runner is left alone because it can't be reached.",
 		}, []string{"runner"}),
+		living: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_batches", Help: "Batches that have not ended, by state; paused ones count as paused.",
+		}, []string{"state"}),
+		reason: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_pool_limited", Help: "1 for the reason why a pool starts no more lines now; flowing if lines start as slots free up.",
+		}, []string{"pool", "reason"}),
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.lines, m.tokens, m.batches, m.inFlight, m.limit, m.open)
+		registerer.MustRegister(m.requests, m.duration, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason)
 	}
 	return m
 }
@@ -70,12 +79,26 @@ func (m *metrics) committed(c store.Commit) {
 	m.tokens.WithLabelValues("output").Add(float64(c.Usage.OutputTokens))
 }
 
-func (m *metrics) ended(state store.State) { m.batches.WithLabelValues(string(state)).Inc() }
+func (m *metrics) ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }
+
+// batches shows how many batches are in each state.
+func (m *metrics) batches(states map[string]int) {
+	m.living.Reset()
+	for state, n := range states {
+		m.living.WithLabelValues(state).Set(float64(n))
+	}
+}
 
 // pools shows what the runners carry and may carry: a runner that has left shows nothing any more.
 func (m *metrics) pools(pools []plan.PoolStatus) {
 	here := map[string]bool{}
+	m.reason.Reset()
 	for _, p := range pools {
+		why := string(p.Why)
+		if p.Why == plan.Flowing {
+			why = "flowing"
+		}
+		m.reason.WithLabelValues(strings.Join(p.Models, ","), why).Set(1)
 		for _, r := range p.Runners {
 			here[r.ID] = true
 			m.seen[r.ID] = true

@@ -18,14 +18,17 @@ func (s *session) postProgress(planner *plan.Planner) {
 	}
 	now := time.Now()
 	var changed []progressPost
+	states := map[string]int{}
 	s.mu.Lock()
 	for id, r := range s.runs {
+		states[r.state()]++
 		status, known := planner.Status(now, id)
 		if post, ok := r.progress(now, status, known); ok {
 			changed = append(changed, post)
 		}
 	}
 	s.mu.Unlock()
+	s.metrics.batches(states)
 	if len(changed) == 0 {
 		s.writing.Store(false)
 		return
@@ -65,6 +68,16 @@ func (r *run) progress(now time.Time, status plan.BatchStatus, known bool) (prog
 	r.posted = p
 	p.UpdatedAt = now
 	return progressPost{run: r, progress: p}, true
+}
+
+// state is the run's state as metrics show it.
+func (r *run) state() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.batch.Paused && r.batch.State == store.InProgress {
+		return "paused"
+	}
+	return string(r.batch.State)
 }
 
 // write posts progress. The counts are taken once more under each run's posting lock, so that they agree with the chunks

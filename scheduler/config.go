@@ -26,7 +26,7 @@ const DefaultQueue = "default"
 type Config struct {
 	// Policy ranks jobs: edf, slack, fifo, priority, sjf, expression or a registered one. Default: slack.
 	Policy string `yaml:"policy"`
-	// Expression is the operator's own rank, lower first, for the policy expression; see Variables for what it may use.
+	// Expression is the operator's own rank, lower first, for the policy expression; docs/operations.md lists what it may use.
 	// Default: empty, which that policy refuses.
 	Expression string `yaml:"expression,omitempty"`
 	// Urgency says whether jobs whose time runs out overtake the others: auto (edf and slack yes, the others no), always or

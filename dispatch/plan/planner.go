@@ -22,7 +22,6 @@ type Planner struct {
 	pools   []*pool // by key
 	runners map[string]*runner
 	batches map[string]*batchState
-	jobs    map[JobKey]*job
 	byID    map[string]*job
 	outputs map[string]*outputMean // by model
 	timers  timers
@@ -51,7 +50,6 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		random:   deps.Random,
 		runners:  map[string]*runner{},
 		batches:  map[string]*batchState{},
-		jobs:     map[JobKey]*job{},
 		byID:     map[string]*job{},
 		outputs:  map[string]*outputMean{},
 	}
@@ -80,7 +78,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	case Loaded:
 		p.loaded(now, ev)
 	case MoreChunks:
-		if j := p.jobs[ev.Key]; j != nil {
+		if j := p.job(ev.Key); j != nil {
 			j.more, j.claimAfter = true, time.Time{}
 			p.offer(now, j)
 		}
@@ -100,6 +98,18 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	}
 	p.out.Wake = p.wake()
 	return p.out
+}
+
+// job finds a job by its key; nil if its batch is gone. Batches have few models.
+func (p *Planner) job(key JobKey) *job {
+	if b := p.batches[key.Batch]; b != nil {
+		for _, j := range b.jobs {
+			if j.key == key {
+				return j
+			}
+		}
+	}
+	return nil
 }
 
 // fire makes possible what the time has made possible.
@@ -387,8 +397,9 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 			key := JobKey{Batch: b.ID, Model: m.Model}
 			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
 			j.work = p.workLeft(m)
+			j.ranked = j.work
 			state.jobs = append(state.jobs, j)
-			p.jobs[key], p.byID[j.id] = j, j
+			p.byID[j.id] = j
 			p.assign(now, j)
 		}
 		return
@@ -428,13 +439,12 @@ func (p *Planner) batchGone(id string) {
 			pool.loads.Remove(j.id)
 		}
 		j.forgetClaims()
-		delete(p.jobs, j.key)
 		delete(p.byID, j.id)
 	}
 }
 
 func (p *Planner) loaded(now time.Time, ev Loaded) {
-	j := p.jobs[ev.Key]
+	j := p.job(ev.Key)
 	if j == nil {
 		return
 	}
@@ -531,7 +541,6 @@ func (p *Planner) assign(now time.Time, j *job) {
 func (p *Planner) join(j *job, pool *pool) {
 	j.pools = append(j.pools, pool)
 	pool.promptTokens += j.ready.promptTokens()
-	j.ranked = j.work
 	pool.put(j)
 	offer(pool.starts, j.id, j.inStarts)
 	offer(pool.loads, j.id, j.inLoads)

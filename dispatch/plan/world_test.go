@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -158,7 +159,8 @@ func plain(a Actions) []string {
 func (w *world) started(starts, twins []Start) {
 	w.t.Helper()
 	ready := map[JobKey]int{}
-	for key, j := range w.planner.jobs {
+	for _, j := range w.planner.byID {
+		key := j.key
 		ready[key] = j.ready.len()
 	}
 	for _, s := range starts {
@@ -299,7 +301,8 @@ func (w *world) poolMates(runner string) (mates []string) {
 func (w *world) checkAccounts() {
 	w.t.Helper()
 	p := w.planner
-	for key, j := range p.jobs {
+	for _, j := range p.byID {
+		key := j.key
 		waiting, flying, claimed := 0, 0, 0
 		for id, line := range w.lines {
 			if id.key == key && !line.recorded {
@@ -334,7 +337,7 @@ func (w *world) checkAccounts() {
 	}
 	for _, pool := range p.pools {
 		prompt, expected, inFlight := 0, 0, 0
-		for _, j := range p.jobs {
+		for _, j := range p.byID {
 			serves := slices.Contains(pool.models, j.key.Model)
 			if slices.Contains(j.pools, pool) != serves {
 				w.t.Fatalf("job %v in pool %v: %v", j.key, pool.models, !serves)
@@ -354,6 +357,8 @@ func (w *world) checkAccounts() {
 				w.t.Fatalf("runner %s: %d in flight, counted %d", r.id, w.carries(r.id), r.inFlight)
 			}
 		}
+		w.checkOrder(pool, pool.starts, func(j *job) bool { return j.inStarts })
+		w.checkOrder(pool, pool.loads, func(j *job) bool { return j.inLoads })
 		if pool.promptTokens != prompt || pool.expected != expected || pool.inFlight != inFlight {
 			w.t.Fatalf("pool %v counts %d prompt tokens, %d expected, %d in flight; they are %d, %d, %d",
 				pool.models, pool.promptTokens, pool.expected, pool.inFlight, prompt, expected, inFlight)
@@ -366,6 +371,34 @@ func (w *world) checkAccounts() {
 		if _, known := p.Status(w.now, id); known == b.gone && len(b.Models) > 0 {
 			w.t.Fatalf("batch %s: known %v, gone %v", id, known, b.gone)
 		}
+	}
+}
+
+// checkOrder compares what a queue knows with what the planner knows.
+func (w *world) checkOrder(pool *pool, q *scheduler.Queue, offered func(*job) bool) {
+	w.t.Helper()
+	known := 0
+	for _, standing := range q.Snapshot(w.now) {
+		j := w.planner.byID[standing.Job.ID]
+		switch {
+		case j == nil || !slices.Contains(j.pools, pool):
+			w.t.Fatalf("pool %v orders %s, which is not its job", pool.models, standing.Job.ID)
+		case standing.Parked == offered(j):
+			w.t.Fatalf("pool %v, %v: parked %v, offered %v", pool.models, j.key, standing.Parked, offered(j))
+		case math.Abs(standing.Job.Work-j.work) > 0.05*standing.Job.Work:
+			w.t.Fatalf("%v was ranked with %v of work left, has %v", j.key, standing.Job.Work, j.work)
+		case j.batch.begun && !standing.Job.StartBy.IsZero():
+			w.t.Fatalf("%v is under way and still ranked by when it must start", j.key)
+		}
+		known++
+	}
+	for _, j := range w.planner.byID {
+		if slices.Contains(j.pools, pool) {
+			known--
+		}
+	}
+	if known != 0 {
+		w.t.Fatalf("pool %v orders %d jobs too many", pool.models, known)
 	}
 }
 
