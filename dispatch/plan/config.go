@@ -16,8 +16,8 @@ type Config struct {
 	Cost CostConfig `yaml:"cost"`
 	// LookAhead is how many lines are kept ready beyond those under way, so that a free slot never waits for the store. Default 1024.
 	LookAhead int `yaml:"look_ahead"`
-	// LookAheadTokens bounds the same by weight, since ready lines are held in memory: prompt tokens of a pool's ready lines
-	// beyond which no more are read ahead. Default 1,000,000, some 4 MB of text.
+	// LookAheadTokens bounds the same by weight, since ready lines are held in memory: prompt tokens of a pool's ready lines,
+	// those being read included, beyond which no more are read ahead. Default 1,000,000, some 4 MB of text.
 	LookAheadTokens int `yaml:"look_ahead_tokens"`
 }
 

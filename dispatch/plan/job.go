@@ -73,6 +73,8 @@ type job struct {
 	lines    int     // left, claimed or not
 	work     float64 // left
 	ranked   float64 // work at the last ranking
+	// promptMean is how many prompt tokens a line has.
+	promptMean float64
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim
@@ -116,8 +118,9 @@ func (j *job) enough(lookAhead int) int {
 
 // pendingClaim is a Claim that has not been answered.
 type pendingClaim struct {
-	pool  *pool // whose look-ahead it counts for
-	lines int   // expected of it
+	pool   *pool // whose look-ahead it counts for
+	lines  int   // expected of it
+	tokens int   // of their prompts
 }
 
 // mostClaims is how many may be out for one job: enough to read ahead while the store is slow, few enough that a batch is
@@ -133,6 +136,7 @@ func (j *job) claimDone() {
 	j.claims = j.claims[1:]
 	j.expecting -= c.lines
 	c.pool.expected -= c.lines
+	c.pool.expectedTokens -= c.tokens
 }
 
 func (j *job) forgetClaims() {

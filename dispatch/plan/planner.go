@@ -142,9 +142,10 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		return
 	}
 	pool.refresh(now)
+	slots := 0
 	r := pool.roomiest(now)
-	hungry := r != nil
 	for r != nil {
+		slots++
 		id, ok := pool.starts.Next(now)
 		if !ok {
 			break
@@ -152,7 +153,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		p.start(now, pool, r, p.byID[id])
 		r = pool.roomiest(now)
 	}
-	p.stock(now, pool, hungry)
+	p.stock(now, pool, slots)
 	switch {
 	case r == nil:
 		pool.why = pool.noRoom(now)
@@ -163,10 +164,10 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	}
 }
 
-// stock claims for the job whose turn it is before its lines run out. A job that has none gets its first even if the lines that
-// are ready weigh enough, provided the pool was hungry, that is, had a slot to fill: so an urgent newcomer overtakes, and what
-// is held in memory grows no faster than lines start.
-func (p *Planner) stock(now time.Time, pool *pool, hungry bool) {
+// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready or expected weigh enough, only
+// a job that has none may claim, once for each slot that was free: so an urgent newcomer overtakes, and what is held in memory
+// grows no faster than lines start.
+func (p *Planner) stock(now time.Time, pool *pool, slots int) {
 	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
 		id, ok := pool.loads.Next(now)
 		if !ok {
@@ -174,9 +175,14 @@ func (p *Planner) stock(now time.Time, pool *pool, hungry bool) {
 		}
 		j := p.byID[id]
 		have := j.ready.len() + j.expecting
-		heavy := pool.promptTokens >= p.cfg.LookAheadTokens && !(hungry && have == 0)
-		if heavy || !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
+		if !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
 			return
+		}
+		if pool.promptTokens+pool.expectedTokens >= p.cfg.LookAheadTokens {
+			if have > 0 || slots == 0 {
+				return
+			}
+			slots--
 		}
 		p.claim(now, pool, j)
 	}
@@ -188,9 +194,11 @@ func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.i
 // claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
 	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
-	j.claims = append(j.claims, pendingClaim{pool: pool, lines: expecting})
-	j.expecting += expecting
-	pool.expected += expecting
+	c := pendingClaim{pool: pool, lines: expecting, tokens: int(float64(expecting) * j.promptMean)}
+	j.claims = append(j.claims, c)
+	j.expecting += c.lines
+	pool.expected += c.lines
+	pool.expectedTokens += c.tokens
 	p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
 	p.offer(now, j)
 }
@@ -398,6 +406,7 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
 			j.work = p.workLeft(m)
 			j.ranked = j.work
+			j.promptMean = float64(m.PromptTokens) / float64(max(1, m.Lines))
 			state.jobs = append(state.jobs, j)
 			p.byID[j.id] = j
 			p.assign(now, j)

@@ -27,10 +27,11 @@ type pool struct {
 	until    time.Time // when to ask the controller again
 	stale    bool      // the allowance must be asked for again
 
-	promptTokens int // of the ready lines of its jobs
-	expected     int // lines that claims under way will bring, as far as one can guess
-	rate         rate
-	why          Reason // why no more was started, as of the last fill
+	promptTokens   int // of the ready lines of its jobs
+	expected       int // lines that claims under way will bring, as far as one can guess
+	expectedTokens int // of their prompts
+	rate           rate
+	why            Reason // why no more was started, as of the last fill
 }
 
 // put makes a job known, or ranks it again.

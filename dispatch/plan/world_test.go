@@ -336,7 +336,7 @@ func (w *world) checkAccounts() {
 		}
 	}
 	for _, pool := range p.pools {
-		prompt, expected, inFlight := 0, 0, 0
+		prompt, expected, tokens, inFlight := 0, 0, 0, 0
 		for _, j := range p.byID {
 			serves := slices.Contains(pool.models, j.key.Model)
 			if slices.Contains(j.pools, pool) != serves {
@@ -345,6 +345,7 @@ func (w *world) checkAccounts() {
 			for _, c := range j.claims {
 				if c.pool == pool {
 					expected += c.lines
+					tokens += c.tokens
 				}
 			}
 			if serves {
@@ -359,10 +360,14 @@ func (w *world) checkAccounts() {
 		}
 		w.checkOrder(pool, pool.starts, func(j *job) bool { return j.inStarts })
 		w.checkOrder(pool, pool.loads, func(j *job) bool { return j.inLoads })
-		if pool.promptTokens != prompt || pool.expected != expected || pool.inFlight != inFlight {
+		if pool.promptTokens != prompt || pool.expected != expected || pool.expectedTokens != tokens || pool.inFlight != inFlight {
 			w.t.Fatalf("pool %v counts %d prompt tokens, %d expected, %d in flight; they are %d, %d, %d",
 				pool.models, pool.promptTokens, pool.expected, pool.inFlight, prompt, expected, inFlight)
 		}
+	}
+	for _, pool := range w.twin.pools { // a snapshot lets the queue's time go on
+		pool.starts.Snapshot(w.now)
+		pool.loads.Snapshot(w.now)
 	}
 	if p.draining || p.hold != Flowing {
 		return
