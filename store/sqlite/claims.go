@@ -134,6 +134,18 @@ func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) er
 	return nil
 }
 
+// ReopenChunk implements [store.Claims].
+func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
+	err := db.write(ctx, func(s *session) error {
+		return s.exec(ctx, `UPDATE chunks SET done = 0, node = NULL, incarnation = NULL, completed = 0, failed = 0, usage = CAST('{}' AS BLOB)
+			WHERE batch = ? AND idx = ? AND epoch = ? AND done`, c.Batch, c.Index, c.Epoch)
+	})
+	if err != nil {
+		return fmt.Errorf("reopen chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
 // settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as nobody made use of it.
 func (db *DB) settle(ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any) error {
 	return db.write(ctx, func(s *session) error {

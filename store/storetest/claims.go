@@ -103,6 +103,29 @@ func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
 	wantEqual(t, "counts", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
 }
 
+func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	layOut(t, m, "b", 2)
+	o := got(m.Register(ctx, "n", time.Minute))(t)
+	c := got(m.ClaimChunks(ctx, o, "b", "m", 1))(t)[0]
+	must(t, m.ReopenChunk(ctx, c))
+	wantEqual(t, "a claimed chunk stays claimed", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 1, Claimed: 1})
+	c.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7}}
+	must(t, m.FinishChunk(ctx, o, c))
+	stale := c
+	stale.Epoch--
+	must(t, m.ReopenChunk(ctx, stale))
+	wantEqual(t, "another epoch changes nothing", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 1, Done: 1})
+	must(t, m.ReopenChunk(ctx, c))
+	wantEqual(t, "reopened", got(m.CountChunks(ctx, "b"))(t), store.ChunkCounts{Free: 2})
+	wantEqual(t, "progress", got(m.Progress(ctx, []string{"b"}))(t), map[string]store.Progress{})
+	wantErr(t, "finish by the old claim", m.FinishChunk(ctx, o, c), store.ErrFenced)
+	again := got(m.ClaimChunks(ctx, o, "b", "m", 1))(t)[0]
+	if again.Index != c.Index || again.Epoch <= c.Epoch || again.Tally != (store.Tally{}) {
+		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done", again, c)
+	}
+}
+
 func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
 	const chunks, owners = 60, 4
 	ctx := t.Context()

@@ -34,6 +34,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"chunks are laid out once", chunksLayout},
 		{"chunks need a batch", chunksOfNoBatch},
 		{"chunks are claimed lowest first", chunksOrder},
+		{"chunks can be reopened", chunksReopened},
 		{"chunks are claimed by one owner each", chunksRace},
 		{"chunks come free with their owner", chunksFree},
 		{"claims agree with the obvious model", claimsModel},
