@@ -195,6 +195,37 @@ func TestRestartGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+func TestLostJournalsRunAgain(t *testing.T) {
+	w := newWorld(t)
+	var answered atomic.Int64
+	hang := make(chan struct{})
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if answered.Add(1) > 70 {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		io.WriteString(w, okBody)
+	}, "m")
+	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.ChunkLines, cfg.Drain = 20, 0 }, up.URL)
+	id := w.submit(chatLines(100, "m"), nil)
+	w.await(id, "at 70 lines", func(store.Batch) bool { return w.progress(id).Completed == 70 })
+	stop()
+	if err := w.disk.Journals().Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	close(hang)
+	w.dispatcher("a", nil, up.URL)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts != (store.Counts{Total: 100, Completed: 100}) || b.FinalizingAt.IsZero() {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	if output, errs := w.results(id); len(output) != 100 || len(errs) != 0 {
+		t.Errorf("%d lines completed, %d failed", len(output), len(errs))
+	}
+}
+
 func TestTwoDispatchersShareABatch(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Millisecond); io.WriteString(w, okBody) }, "m")

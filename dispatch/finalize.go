@@ -28,6 +28,9 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
 	}
+	if b.Ending == store.Completed && len(found.lost) > 0 {
+		return s.runAgain(ctx, b.ID, found.lost)
+	}
 	src, err := openSource(ctx, s.deps.Blobs, &b)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -95,7 +98,8 @@ func (s *session) conclude(ctx context.Context, b *store.Batch, outputs []store.
 
 // results says where the result of every line stands.
 type results struct {
-	at       []place // by line number
+	at       []place       // by line number
+	lost     []store.Chunk // those that have no result of some line
 	usage    batchfile.Usage
 	attempts int64
 }
@@ -118,6 +122,7 @@ func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) 
 	}
 	found := &results{at: make([]place, b.Counts.Total)}
 	for _, c := range chunks {
+		missing := c.Count
 		err := s.deps.Journals.Read(ctx, c.ChunkID, func(rec store.Record, at store.Location) error {
 			if int(rec.Line) >= len(found.at) {
 				return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index, rec.Line, len(found.at))
@@ -126,11 +131,15 @@ func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) 
 				found.at[rec.Line] = place{Location: at, chunk: int32(c.Index), failed: rec.Failed}
 				found.usage.Add(rec.Usage)
 				found.attempts += int64(rec.Attempts)
+				missing--
 			}
 			return nil
 		})
 		if err != nil {
 			return nil, err
+		}
+		if missing > 0 {
+			found.lost = append(found.lost, c)
 		}
 	}
 	return found, nil

@@ -97,6 +97,10 @@ func modelTotals(b *store.Batch) func(string) int {
 func (s *session) adopt(b store.Batch) (r *run, isNew bool) {
 	s.mu.Lock()
 	r = s.runs[b.ID]
+	if r != nil && r.outlivedBy(b) {
+		r.close()
+		r = nil
+	}
 	if r == nil {
 		r, isNew = s.newRun(b), true
 		s.runs[b.ID] = r

@@ -133,6 +133,13 @@ func (r *run) isStopped() bool {
 	return r.stopped
 }
 
+// outlivedBy reports whether the batch runs on after the run was stopped and has let go of everything: it was put back to work.
+func (r *run) outlivedBy(b store.Batch) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped && len(r.chunks) == 0 && b.State == store.InProgress && b.Version > r.batch.Version
+}
+
 // held lists the chunks in hand.
 func (r *run) held() []*chunk {
 	r.mu.Lock()
