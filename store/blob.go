@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and '.'; a key and "/" don't
@@ -16,6 +17,17 @@ type Blobs interface {
 	Delete(ctx context.Context, key string) error
 	// DeletePrefix removes all blobs whose key starts with prefix + "/".
 	DeletePrefix(ctx context.Context, prefix string) error
+	// List returns up to limit (0: all) committed blobs whose key starts with prefix + "/" and sorts after the given key, in
+	// order of their keys, byte by byte. An empty after lists from the start. A blob that comes or goes meanwhile is listed
+	// or not.
+	List(ctx context.Context, prefix, after string, limit int) ([]BlobInfo, error)
+}
+
+// BlobInfo is what a listing tells of a blob.
+type BlobInfo struct {
+	Key         string
+	Bytes       int64
+	CommittedAt time.Time // by the clock of the process that committed it
 }
 
 // BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium; the writer is then good for Abort only.

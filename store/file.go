@@ -38,6 +38,7 @@ type Page[T any] struct {
 // Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
 type Files interface {
 	CreateFile(ctx context.Context, f File) error
+	// File reads one. An empty tenant reads across tenants; so does the sweeper.
 	File(ctx context.Context, tenant, id string) (File, error)
 	ListFiles(ctx context.Context, tenant string, q FileQuery) (Page[File], error)
 	// DeleteFile removes the row and returns it, so that the caller can remove the bytes. ErrNotFound the second time.
@@ -84,15 +85,22 @@ type Part struct {
 // Uploads keeps uploads in parts. A pending upload whose time is over reads as UploadExpired.
 type Uploads interface {
 	CreateUpload(ctx context.Context, u Upload) error
+	// Upload reads one. An empty tenant reads across tenants; so does the sweeper.
 	Upload(ctx context.Context, tenant, id string) (Upload, error)
+	// CountPending counts the tenant's pending uploads.
+	CountPending(ctx context.Context, tenant string) (int, error)
 	// EndUpload moves a pending upload to a final state; ErrConflict when it isn't pending any more.
 	EndUpload(ctx context.Context, tenant, id string, to UploadState, fileID string) (Upload, error)
 	// AddPart is refused with ErrConflict when the upload isn't pending.
 	AddPart(ctx context.Context, p Part) error
 	// Parts lists the parts of an upload in order of their arrival.
 	Parts(ctx context.Context, uploadID string) ([]Part, error)
+	CountParts(ctx context.Context, uploadID string) (int, error)
 	// StaleUploads returns up to limit uploads that are over (expired while pending, completed, cancelled) and still have
 	// parts, for the sweeper to drop their bytes and then call DropParts.
 	StaleUploads(ctx context.Context, limit int) ([]Upload, error)
 	DropParts(ctx context.Context, uploadID string) error
+	// PurgeUploads removes up to limit uploads of any tenant whose ExpiresAt lies before the given time, in whatever way they
+	// ended, and returns how many. Those that still have parts stay.
+	PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (int, error)
 }

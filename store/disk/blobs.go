@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -90,6 +91,10 @@ func (w *blobWriter) commit() error {
 	}
 	if err := w.file.Sync(); err != nil {
 		return err
+	}
+	// The last write may be long ago; listings tell when the blob appeared.
+	if err := os.Chtimes(w.tmp, time.Time{}, time.Now()); err != nil {
+		return translate(err)
 	}
 	if err := w.rename(); err != nil {
 		return err

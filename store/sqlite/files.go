@@ -45,8 +45,11 @@ func (db *DB) File(ctx context.Context, tenant, id string) (f store.File, err er
 
 func (s *session) file(ctx context.Context, tenant, id string, now int64) (store.File, error) {
 	var doc []byte
-	err := s.row(ctx, "SELECT doc FROM files WHERE id = ? AND tenant = ? AND expires > ?", []any{id, tenant, now}, &doc)
-	if err != nil {
+	query, args := "SELECT doc FROM files WHERE id = ? AND expires > ?", []any{id, now}
+	if tenant != "" {
+		query, args = query+" AND tenant = ?", append(args, tenant)
+	}
+	if err := s.row(ctx, query, args, &doc); err != nil {
 		return store.File{}, err
 	}
 	return decode[store.File](doc)
@@ -104,6 +107,9 @@ func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, 
 	err = db.write(ctx, func(s *session) error {
 		if f, err = s.file(ctx, tenant, id, micros(db.now())); err != nil {
 			return err
+		}
+		if f.Tenant != tenant { // none was given; that is for reading
+			return store.ErrNotFound
 		}
 		return s.exec(ctx, "DELETE FROM files WHERE id = ?", id)
 	})

@@ -21,6 +21,8 @@ CREATE TABLE uploads (
 	expires INTEGER NOT NULL,
 	doc     BLOB NOT NULL
 ) STRICT;
+CREATE INDEX uploads_pending ON uploads (tenant, expires) WHERE state = 'pending';
+CREATE INDEX uploads_expires ON uploads (expires);
 
 CREATE TABLE parts (
 	seq    INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -42,7 +43,11 @@ func (db *DB) Upload(ctx context.Context, tenant, id string) (u store.Upload, er
 
 func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.Upload, error) {
 	var doc []byte
-	if err := s.row(ctx, "SELECT doc FROM uploads WHERE id = ? AND tenant = ?", []any{id, tenant}, &doc); err != nil {
+	query, args := "SELECT doc FROM uploads WHERE id = ?", []any{id}
+	if tenant != "" {
+		query, args = query+" AND tenant = ?", append(args, tenant)
+	}
+	if err := s.row(ctx, query, args, &doc); err != nil {
 		return store.Upload{}, err
 	}
 	u, err := decode[store.Upload](doc)
@@ -57,11 +62,26 @@ func (db *DB) judged(u store.Upload) store.Upload {
 	return u
 }
 
+// CountPending implements [store.Uploads].
+func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error) {
+	err = db.read(ctx, func(s *session) error {
+		return s.row(ctx, "SELECT count(*) FROM uploads WHERE state = 'pending' AND tenant = ? AND expires > ?",
+			[]any{tenant, micros(db.now())}, &n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count pending uploads: %w", err)
+	}
+	return n, nil
+}
+
 // EndUpload implements [store.Uploads].
 func (db *DB) EndUpload(ctx context.Context, tenant, id string, to store.UploadState, fileID string) (u store.Upload, err error) {
 	err = db.write(ctx, func(s *session) error {
 		if u, err = db.upload(ctx, s, tenant, id); err != nil {
 			return err
+		}
+		if u.Tenant != tenant { // none was given; that is for reading
+			return store.ErrNotFound
 		}
 		if u.State != store.UploadPending {
 			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
@@ -87,11 +107,7 @@ func (db *DB) AddPart(ctx context.Context, p store.Part) error {
 		return fmt.Errorf("add part %s: %w", p.ID, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		var tenant string
-		if err := s.row(ctx, "SELECT tenant FROM uploads WHERE id = ?", []any{p.UploadID}, &tenant); err != nil {
-			return err
-		}
-		u, err := db.upload(ctx, s, tenant, p.UploadID)
+		u, err := db.upload(ctx, s, "", p.UploadID)
 		if err != nil {
 			return err
 		}
@@ -122,6 +138,17 @@ func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, e
 	return parts, nil
 }
 
+// CountParts implements [store.Uploads].
+func (db *DB) CountParts(ctx context.Context, uploadID string) (n int, err error) {
+	err = db.read(ctx, func(s *session) error {
+		return s.row(ctx, "SELECT count(*) FROM parts WHERE upload = ?", []any{uploadID}, &n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count parts of upload %s: %w", uploadID, err)
+	}
+	return n, nil
+}
+
 // StaleUploads implements [store.Uploads].
 func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Upload, err error) {
 	err = db.read(ctx, func(s *session) error {
@@ -148,4 +175,19 @@ func (db *DB) DropParts(ctx context.Context, uploadID string) error {
 		return fmt.Errorf("drop parts of upload %s: %w", uploadID, err)
 	}
 	return nil
+}
+
+// PurgeUploads implements [store.Uploads].
+func (db *DB) PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (n int, err error) {
+	err = db.write(ctx, func(s *session) error {
+		purged, err := s.affect(ctx, `DELETE FROM uploads WHERE seq IN (SELECT seq FROM uploads AS u
+			WHERE expires < ? AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id) ORDER BY expires LIMIT ?)`,
+			micros(expiredBefore), limit)
+		n = int(purged)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("purge uploads that expired before %s: %w", expiredBefore.Format(time.RFC3339), err)
+	}
+	return n, nil
 }

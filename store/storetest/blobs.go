@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -21,6 +23,8 @@ func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
 		{"blobs are replaced in one step", blobsReplace},
 		{"blobs are deleted by key and prefix", blobsDelete},
 		{"blobs have harmless keys", blobsKeys},
+		{"blobs are listed page by page", blobsList},
+		{"blobs' listings tell when they were committed", blobsCommittedAt},
 		{"blobs are written and deleted side by side", blobsRace},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -131,9 +135,72 @@ func blobsKeys(t *testing.T, b store.Blobs) {
 		if err := b.DeletePrefix(ctx, key); err == nil {
 			t.Errorf("deleted blobs below %q", key)
 		}
+		if _, err := b.List(ctx, key, "", 0); err == nil {
+			t.Errorf("listed blobs below %q", key)
+		}
 	}
 	putBlob(t, b, "File-1_a.b/..c", "x")
 	wantBlob(t, b, "File-1_a.b/..c", "x")
+}
+
+func blobsList(t *testing.T, b store.Blobs) {
+	ctx := t.Context()
+	// '-' and '.' sort before the slash and digits after it, so that directories and their neighbours interleave.
+	want := []string{"p/a-b", "p/a.index", "p/a/b-c", "p/a/b/c", "p/a/b/d", "p/a0", "p/b"}
+	for i, key := range want {
+		putBlob(t, b, key, strings.Repeat("x", i))
+	}
+	for _, key := range []string{"pp/1", "o/1", "q"} {
+		putBlob(t, b, key, key)
+	}
+	half := got(b.Create(ctx, "p/half"))(t)
+	defer half.Abort()
+	for limit := range len(want) + 2 {
+		var listed []string
+		for after := ""; ; {
+			page := got(b.List(ctx, "p", after, limit))(t)
+			for _, info := range page {
+				wantEqual(t, "size of "+info.Key, info.Bytes, int64(len(listed)))
+				listed = append(listed, info.Key)
+			}
+			if limit > 0 && len(page) > limit || len(listed) > len(want) {
+				t.Fatalf("got a page of %d under a limit of %d; %d blobs so far", len(page), limit, len(listed))
+			}
+			if limit == 0 || len(page) < limit {
+				break
+			}
+			after = page[limit-1].Key
+		}
+		wantEqual(t, fmt.Sprintf("keys in pages of %d", limit), listed, want)
+	}
+	for after, first := range map[string]string{"o": "p/a-b", "p/a/": "p/a/b-c", "p/a/a": "p/a/b-c", "p/a/b": "p/a/b-c", "p/a/b/": "p/a/b/c", "p/a/z": "p/a0"} {
+		page := got(b.List(ctx, "p", after, 1))(t)
+		if len(page) != 1 || page[0].Key != first {
+			t.Errorf("after %s: got %v, want %s", after, page, first)
+		}
+	}
+	for _, prefix := range []string{"nothing/at/all", "q", "p/b"} {
+		if page := got(b.List(ctx, prefix, "", 0))(t); len(page) > 0 {
+			t.Errorf("got %v below %s", page, prefix)
+		}
+	}
+	if page := got(b.List(ctx, "p", "p/b", 0))(t); len(page) > 0 {
+		t.Errorf("got %v after the last", page)
+	}
+}
+
+func blobsCommittedAt(t *testing.T, b store.Blobs) {
+	const grain = 10 * time.Millisecond // how finely some file systems keep time
+	w := got(b.Create(t.Context(), "d/a"))(t)
+	defer w.Abort()
+	got(w.Write(make([]byte, 1<<20)))(t)
+	<-time.After(3 * grain) // what counts is the commit, not the last write
+	before := time.Now().Add(-grain)
+	must(t, w.Commit())
+	after := time.Now().Add(grain)
+	if at := got(b.List(t.Context(), "d", "", 0))(t)[0].CommittedAt; at.Before(before) || at.After(after) {
+		t.Errorf("got %v, want a time between %v and %v", at, before, after)
+	}
 }
 
 func blobsRace(t *testing.T, b store.Blobs) {

@@ -28,8 +28,11 @@ func filesKeep(t *testing.T, m store.Metadata, c *clock) {
 	wantEqual(t, "file", got(m.File(ctx, "t1", "f1"))(t), f)
 	_, err := m.File(ctx, "t2", "f1")
 	wantErr(t, "load another tenant's file", err, store.ErrNotFound)
-	_, err = m.DeleteFile(ctx, "t2", "f1")
-	wantErr(t, "delete another tenant's file", err, store.ErrNotFound)
+	wantEqual(t, "file read across tenants", got(m.File(ctx, "", "f1"))(t), f)
+	for _, tenant := range []string{"t2", ""} {
+		_, err = m.DeleteFile(ctx, tenant, "f1")
+		wantErr(t, fmt.Sprintf("delete a file as tenant %q", tenant), err, store.ErrNotFound)
+	}
 	wantEqual(t, "deleted file", got(m.DeleteFile(ctx, "t1", "f1"))(t), f)
 	_, err = m.DeleteFile(ctx, "t1", "f1")
 	wantErr(t, "delete twice", err, store.ErrNotFound)
@@ -100,9 +103,11 @@ func filesExpire(t *testing.T, m store.Metadata, c *clock) {
 		t.Errorf("expired before their time: %v", expired)
 	}
 	c.advance(time.Minute)
-	_, err := m.File(ctx, "t1", "short")
-	wantErr(t, "load expired file", err, store.ErrNotFound)
-	_, err = m.DeleteFile(ctx, "t1", "short")
+	for _, tenant := range []string{"t1", ""} {
+		_, err := m.File(ctx, tenant, "short")
+		wantErr(t, fmt.Sprintf("load expired file as tenant %q", tenant), err, store.ErrNotFound)
+	}
+	_, err := m.DeleteFile(ctx, "t1", "short")
 	wantErr(t, "delete expired file", err, store.ErrNotFound)
 	wantEqual(t, "listed", listFiles(t, m, store.FileQuery{Limit: 1}), []string{"long"})
 

@@ -23,6 +23,8 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"files expire", filesExpire},
 		{"uploads end once", uploadsEnd},
 		{"uploads take parts while pending", uploadsParts},
+		{"uploads are counted while pending", uploadsCount},
+		{"uploads are purged when they are over", uploadsPurge},
 		{"batches keep what they are given", batchesKeep},
 		{"batches are changed by compare and set", batchesUpdate},
 		{"batches freeze at their end", batchesFreeze},
@@ -40,6 +42,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"claims agree with the obvious model", claimsModel},
 		{"locks have one holder", locksRace},
 		{"progress adds up", progressAdds},
+		{"a finished chunk counts once", finishedChunkCountsOnce},
 		{"keys are remembered once", keysOnce},
 		{"ended contexts end methods", contextsEnd},
 	} {

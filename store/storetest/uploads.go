@@ -26,8 +26,11 @@ func uploadsEnd(t *testing.T, m store.Metadata, c *clock) {
 	wantEqual(t, "upload", got(m.Upload(ctx, "t1", "u"))(t), u)
 	_, err := m.Upload(ctx, "t2", "u")
 	wantErr(t, "load another tenant's upload", err, store.ErrNotFound)
-	_, err = m.EndUpload(ctx, "t2", "u", store.UploadCancelled, "")
-	wantErr(t, "end another tenant's upload", err, store.ErrNotFound)
+	wantEqual(t, "upload read across tenants", got(m.Upload(ctx, "", "u"))(t), u)
+	for _, tenant := range []string{"t2", ""} {
+		_, err = m.EndUpload(ctx, tenant, "u", store.UploadCancelled, "")
+		wantErr(t, fmt.Sprintf("end an upload as tenant %q", tenant), err, store.ErrNotFound)
+	}
 
 	u.State, u.FileID = store.UploadCompleted, "f"
 	wantEqual(t, "ended upload", got(m.EndUpload(ctx, "t1", "u", store.UploadCompleted, "f"))(t), u)
@@ -58,6 +61,8 @@ func uploadsParts(t *testing.T, m store.Metadata, c *clock) {
 		}
 	}
 	wantEqual(t, "parts", got(m.Parts(ctx, "done"))(t), want["done"])
+	wantEqual(t, "count of parts", got(m.CountParts(ctx, "done"))(t), 3)
+	wantEqual(t, "count of no parts", got(m.CountParts(ctx, "nothing"))(t), 0)
 	if stale := got(m.StaleUploads(ctx, 10))(t); len(stale) != 0 {
 		t.Errorf("got stale uploads %v while all are pending", stale)
 	}
@@ -81,4 +86,49 @@ func uploadsParts(t *testing.T, m store.Metadata, c *clock) {
 	if stale := got(m.StaleUploads(ctx, 10))(t); len(stale) != 0 {
 		t.Errorf("got stale uploads %v without parts", stale)
 	}
+}
+
+func uploadsCount(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	pending := func(want int) {
+		t.Helper()
+		wantEqual(t, "count of pending uploads", got(m.CountPending(ctx, "t1"))(t), want)
+	}
+	pending(0)
+	other := newUpload(c, "other")
+	other.Tenant = "t2"
+	must(t, m.CreateUpload(ctx, other))
+	for _, id := range []string{"a", "b"} {
+		must(t, m.CreateUpload(ctx, newUpload(c, id)))
+	}
+	c.advance(time.Minute)
+	must(t, m.CreateUpload(ctx, newUpload(c, "c")))
+	pending(3)
+	got(m.EndUpload(ctx, "t1", "a", store.UploadCompleted, "f"))(t)
+	pending(2)
+	c.advance(59 * time.Minute)
+	pending(1) // b has expired
+}
+
+func uploadsPurge(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	for _, id := range []string{"done", "late", "parted"} {
+		must(t, m.CreateUpload(ctx, newUpload(c, id)))
+	}
+	must(t, m.AddPart(ctx, newPart("parted", 1)))
+	got(m.EndUpload(ctx, "t1", "done", store.UploadCompleted, "f"))(t)
+	first := got(m.Upload(ctx, "t1", "late"))(t).ExpiresAt
+	c.advance(time.Second)
+	must(t, m.CreateUpload(ctx, newUpload(c, "younger")))
+
+	wantEqual(t, "purged before their time", got(m.PurgeUploads(ctx, first, 10))(t), 0)
+	after := first.Add(time.Microsecond)
+	wantEqual(t, "purged under a limit", got(m.PurgeUploads(ctx, after, 1))(t), 1)
+	wantEqual(t, "purged after that", got(m.PurgeUploads(ctx, after, 10))(t), 1)
+	for id, want := range map[string]error{"done": store.ErrNotFound, "late": store.ErrNotFound, "parted": nil, "younger": nil} {
+		_, err := m.Upload(ctx, "t1", id)
+		wantErr(t, "load upload "+id, err, want)
+	}
+	must(t, m.DropParts(ctx, "parted"))
+	wantEqual(t, "purged without parts", got(m.PurgeUploads(ctx, after, 10))(t), 1)
 }
