@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// lab is where benchmarks are run: a directory that vanishes, the binary under test, and how much to do.
+type lab struct {
+	dir      string
+	binary   string
+	runs     int
+	profiles string // directory; empty: none are kept
+	sizes    sizes
+	stderr   io.Writer
+
+	prepared string // data directory of prepareStore; empty before
+}
+
+// sizes is how much work the benchmarks are made of.
+type sizes struct {
+	dispatchLines  int
+	concurrencies  []int
+	uploadLines    int // of lineBytes
+	starts         int
+	smallBatches   int
+	smallLines     int
+	waitingBatches int
+	endedBatches   int
+	memoryLines    []int // of lineBytes; the second is the one with a goal
+	plannerJobs    int
+	plannerSteps   int
+	listings       int
+	idle           time.Duration // how long it is watched doing nothing
+}
+
+// lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
+const lineBytes = 4_000
+
+var fullSizes = sizes{
+	dispatchLines:  50_000,
+	concurrencies:  []int{10, 100, 500},
+	uploadLines:    50_000,
+	starts:         20,
+	smallBatches:   100,
+	smallLines:     100,
+	waitingBatches: 10_000,
+	endedBatches:   100_000,
+	memoryLines:    []int{12_500, 50_000, 100_000},
+	plannerJobs:    100_000,
+	plannerSteps:   500_000,
+	listings:       50,
+	idle:           3 * time.Second,
+}
+
+func newLab(ctx context.Context, parent string, stderr io.Writer) (*lab, error) {
+	dir, err := os.MkdirTemp(parent, "tidefill-bench-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{dir: dir, binary: filepath.Join(dir, "tidefill"), stderr: stderr}
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary, "github.com/tidefill/tidefill/cmd/tidefill")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		l.close()
+		return nil, fmt.Errorf("build tidefill: %w\n%s", err, out)
+	}
+	return l, nil
+}
+
+func (l *lab) close() error { return os.RemoveAll(l.dir) }
+
+func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.stderr, format+"\n", args...) }
+
+// newDir makes a directory that nobody used before.
+func (l *lab) newDir(name string) (string, error) { return os.MkdirTemp(l.dir, name+"-") }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+)
+
+// The bare loop is what the dispatcher is compared with: it posts the bodies of a batch file as plainly as net/http allows,
+// reads the answers and throws them away. The bodies lie in memory before the clock starts.
+//
+// A loop process says "ready" when it has read the file; then, for every line "URL CONCURRENCY COUNT" on its input, it posts
+// that many bodies and says "done".
+func runLoop(path string, in io.Reader, out io.Writer) error {
+	bodies, err := readBodies(path)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
+	fmt.Fprintln(out, "ready")
+	for orders := bufio.NewScanner(in); orders.Scan(); {
+		var url string
+		var concurrency, count int
+		if _, err := fmt.Sscan(orders.Text(), &url, &concurrency, &count); err != nil {
+			return fmt.Errorf("understand %q: %w", orders.Text(), err)
+		}
+		if err := postAll(client, url, bodies[:count], concurrency); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "done")
+	}
+	return nil
+}
+
+func readBodies(path string) ([][]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var bodies [][]byte
+	for line := range bytes.Lines(text) {
+		_, body, found := bytes.Cut(line, []byte(`"body":`))
+		if !found {
+			return nil, fmt.Errorf("line %d of %s has no body", len(bodies)+1, path)
+		}
+		bodies = append(bodies, bytes.TrimSuffix(body, []byte("}\n")))
+	}
+	return bodies, nil
+}
+
+func postAll(client *http.Client, url string, bodies [][]byte, concurrency int) error {
+	next := make(chan []byte, concurrency)
+	failed := make(chan error, concurrency)
+	var senders sync.WaitGroup
+	for range concurrency {
+		senders.Go(func() {
+			for body := range next {
+				if err := post(client, url, body); err != nil {
+					select {
+					case failed <- err:
+					default: // enough are known
+					}
+				}
+			}
+		})
+	}
+	for _, body := range bodies {
+		next <- body
+	}
+	close(next)
+	senders.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+func post(client *http.Client, url string, body []byte) error {
+	response, err := client.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
+}
+
+// loop is the bare loop in a process of its own.
+type loop struct{ *process }
+
+func (l *lab) startLoop(ctx context.Context, path string) (loop, error) {
+	p, err := l.startRole(ctx, "loop", path)
+	if err != nil {
+		return loop{}, fmt.Errorf("start bare loop: %w", err)
+	}
+	if err := (loop{p}).expect("ready"); err != nil {
+		p.kill()
+		return loop{}, fmt.Errorf("start bare loop: %w", err)
+	}
+	return loop{p}, nil
+}
+
+// post has the first count bodies posted and returns when all are answered.
+func (l loop) post(url string, concurrency, count int) error {
+	if _, err := fmt.Fprintln(l.stdin, url, concurrency, count); err != nil {
+		return fmt.Errorf("post from the bare loop: %w", err)
+	}
+	if err := l.expect("done"); err != nil {
+		return fmt.Errorf("post from the bare loop: %w", err)
+	}
+	return nil
+}
+
+func (l loop) expect(word string) error {
+	said, err := l.readLine()
+	if err == nil && strings.TrimSpace(said) != word {
+		err = fmt.Errorf("it says %q instead of %q", said, word)
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// benchPlanner times each step of a planner that knows many jobs, driven as a busy dispatcher would: lines end, some shed or
+// broken; claims are answered; batches come and go.
+func benchPlanner(ctx context.Context, l *lab) ([]figure, error) {
+	what := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
+	middle := figure{What: what + ", median", Unit: "µs"}
+	high := figure{What: what + ", p99", Unit: "µs", Goal: atMost(50)}
+	for run := range l.runs {
+		l.say("planner: run %d of %d", run+1, l.runs)
+		steps, err := plannerSteps(ctx, l.sizes.plannerJobs, l.sizes.plannerSteps)
+		if err != nil {
+			return nil, err
+		}
+		middle.Values = append(middle.Values, percentile(steps, 0.5))
+		high.Values = append(high.Values, percentile(steps, 0.99))
+		high.Detail = fmt.Sprintf("p99.9 %s µs", number(percentile(steps, 0.999)))
+	}
+	return []figure{middle, high}, nil
+}
+
+const (
+	plannerRunners = 8
+	plannerTenants = 50
+	chunkLines     = 64
+)
+
+// plannerDriver answers a planner as the dispatcher would, in a time of its own.
+type plannerDriver struct {
+	planner  *plan.Planner
+	random   *rand.Rand
+	now      time.Time
+	inFlight []plan.Start
+	claims   []plan.JobKey
+	chunks   int
+	starts   int
+	batches  int
+}
+
+// plannerSteps returns the microseconds that each step took, once all jobs are there.
+func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
+	flow := flowcontrol.DefaultConfig()
+	flow.Policy = "fixed"
+	random := rand.New(rand.NewPCG(1, 2))
+	planner, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow, Random: random})
+	if err != nil {
+		return nil, err
+	}
+	d := &plannerDriver{planner: planner, random: random, now: time.Unix(1_767_225_600, 0)}
+	for i := range plannerRunners {
+		d.step(plan.RunnerUp{Runner: fmt.Sprintf("runner-%d", i), Models: []string{model}})
+	}
+	for range jobs {
+		d.putBatch()
+	}
+	took := make([]float64, 0, steps)
+	for len(took) < steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d.now = d.now.Add(time.Millisecond)
+		event := d.next()
+		begun := time.Now()
+		actions := d.planner.Step(d.now, event)
+		took = append(took, microseconds(time.Since(begun)))
+		d.heed(actions)
+	}
+	if d.starts < steps/2 {
+		return nil, fmt.Errorf("the planner started %d lines in %d steps: it was hardly at work", d.starts, steps)
+	}
+	return took, nil
+}
+
+func (d *plannerDriver) step(event plan.Event) { d.heed(d.planner.Step(d.now, event)) }
+
+func (d *plannerDriver) heed(a plan.Actions) {
+	d.inFlight = append(d.inFlight, a.Start...)
+	d.starts += len(a.Start)
+	for _, claim := range a.Claim {
+		d.claims = append(d.claims, claim.Key)
+	}
+}
+
+// putBatch announces a new batch with one job.
+func (d *plannerDriver) putBatch() {
+	d.step(plan.BatchPut{Batch: d.newBatch()})
+}
+
+func (d *plannerDriver) newBatch() plan.Batch {
+	d.batches++
+	lines := 1 + d.random.IntN(2000)
+	window := time.Hour + time.Duration(d.random.Int64N(int64(48*time.Hour)))
+	return plan.Batch{
+		ID: batchID(d.batches), Tenant: fmt.Sprintf("tenant-%d", d.random.IntN(plannerTenants)),
+		Window: window, Created: d.now, Deadline: d.now.Add(window),
+		Models: []plan.ModelLines{{Model: model, Lines: lines, PromptTokens: int64(lines) * 500}},
+	}
+}
+
+func batchID(n int) string { return fmt.Sprintf("batch-%07d", n) }
+
+// next is what happens next: mostly a line's end.
+func (d *plannerDriver) next() plan.Event {
+	chance := d.random.IntN(1000)
+	switch {
+	case len(d.claims) > 0:
+		key := d.claims[0]
+		d.claims = d.claims[1:]
+		return d.load(key)
+	case chance < 5:
+		return plan.BatchPut{Batch: d.newBatch()}
+	case chance < 10:
+		return plan.BatchGone{Batch: batchID(1 + d.random.IntN(d.batches))}
+	case len(d.inFlight) == 0:
+		return plan.Tick{}
+	}
+	i := d.random.IntN(len(d.inFlight))
+	start := d.inFlight[i]
+	last := len(d.inFlight) - 1
+	d.inFlight[i] = d.inFlight[last]
+	d.inFlight = d.inFlight[:last]
+	finished := plan.Finished{Start: start, Outcome: plan.Succeeded, Status: 200, Latency: time.Second, InputTokens: 500, OutputTokens: 1 + d.random.IntN(500)}
+	switch {
+	case chance < 15:
+		finished = plan.Finished{Start: start, Outcome: plan.Shed, Status: 429, RetryAfter: 20 * time.Millisecond}
+	case chance < 20:
+		finished = plan.Finished{Start: start, Outcome: plan.Died}
+	}
+	return &finished
+}
+
+func (d *plannerDriver) load(key plan.JobKey) plan.Event {
+	d.chunks++
+	loaded := plan.Loaded{Key: key, Chunk: d.chunks, More: true}
+	for slot := range chunkLines {
+		loaded.Lines = append(loaded.Lines, plan.Line{Slot: slot, PromptTokens: 500})
+	}
+	return loaded
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profileCPU keeps a CPU profile of the daemon's next moments, if profiles are wanted. The caller must wait for it.
+func (d *daemon) profileCPU(ctx context.Context, l *lab, name string, length time.Duration) (wait func() error) {
+	if l.profiles == "" {
+		return func() error { return nil }
+	}
+	kept := make(chan error, 1)
+	go func() {
+		kept <- d.keepProfile(ctx, l, name+"-cpu", fmt.Sprintf("profile?seconds=%.0f", length.Seconds()))
+	}()
+	return func() error { return <-kept }
+}
+
+// profileHeap keeps a profile of the daemon's memory, if profiles are wanted.
+func (d *daemon) profileHeap(ctx context.Context, l *lab, name string) error {
+	if l.profiles == "" {
+		return nil
+	}
+	return d.keepProfile(ctx, l, name+"-heap", "heap")
+}
+
+func (d *daemon) keepProfile(ctx context.Context, l *lab, name, query string) (err error) {
+	r, err := http.NewRequestWithContext(ctx, "GET", d.admin+"/debug/pprof/"+query, nil)
+	if err != nil {
+		return err
+	}
+	response, err := httpClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	f, err := os.Create(filepath.Join(l.profiles, name+".pprof"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = io.Copy(f, response.Body)
+	return err
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// benchRestart measures how soon a daemon is ready on a store with many batches, and how soon it sends the first line of a new
+// batch then. Every life but the first begins after a kill.
+func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
+	data, err := l.prepareStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	up, err := l.startUpstream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer up.kill()
+	path, err := l.writeBatchFile("restart.jsonl", 10, dispatchLineBytes)
+	if err != nil {
+		return nil, err
+	}
+	waiting := grouped(l.sizes.waitingBatches)
+	ready := figure{What: "Restart with " + waiting + " waiting batches, exec to ready", Unit: "s", Goal: atMost(1), Detail: "and " + grouped(l.sizes.endedBatches) + " ended ones"}
+	served := figure{What: "Restart with " + waiting + " waiting batches, exec to first line of a new batch", Unit: "s"}
+	idle := figure{What: "CPU while " + waiting + " batches wait", Unit: "% of a core"}
+	for i := range l.runs {
+		l.say("restart: run %d of %d", i+1, l.runs)
+		life, err := restart(ctx, l, up, data, path)
+		if err != nil {
+			return nil, err
+		}
+		ready.Values = append(ready.Values, life.ready.Seconds())
+		served.Values = append(served.Values, life.served.Seconds())
+		idle.Values = append(idle.Values, 100*life.idle)
+	}
+	return []figure{ready, served, idle}, nil
+}
+
+// life is what restart measures.
+type life struct {
+	ready, served time.Duration // since exec
+	idle          float64       // share of a core that is used once nothing happens
+}
+
+func restart(ctx context.Context, l *lab, up *upstream, data, path string) (life, error) {
+	if err := up.clear(ctx); err != nil {
+		return life{}, err
+	}
+	begun := time.Now()
+	d, err := l.startDaemon(ctx, data, up.url)
+	if err != nil {
+		return life{}, err
+	}
+	defer d.kill()
+	ready := time.Since(begun)
+	file, err := d.upload(ctx, path)
+	if err != nil {
+		return life{}, err
+	}
+	id, err := d.create(ctx, file)
+	if err != nil {
+		return life{}, err
+	}
+	first, err := up.awaitFirst(ctx)
+	if err != nil {
+		return life{}, fmt.Errorf("%w\n%s", err, tail(d.log))
+	}
+	if err := d.await(ctx, id, "completed"); err != nil {
+		return life{}, err
+	}
+	idle, err := d.idleLoad(ctx, l.sizes.idle)
+	return life{ready: ready, served: first.Sub(begun), idle: idle}, err
+}
+
+// idleLoad is the share of a core that the daemon uses when it is left alone, watched after the same time in which it
+// finishes what it had at hand.
+func (d *daemon) idleLoad(ctx context.Context, watch time.Duration) (float64, error) {
+	if err := pause(ctx, watch); err != nil {
+		return 0, err
+	}
+	used, err := d.cpuTime()
+	if err != nil {
+		return 0, err
+	}
+	if err := pause(ctx, watch); err != nil {
+		return 0, err
+	}
+	usedThen, err := d.cpuTime()
+	return (usedThen - used).Seconds() / watch.Seconds(), err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// settle is how long a daemon is left alone before it counts as idle.
+const settle = 250 * time.Millisecond
+
+// benchStart measures how soon the first line of a new batch is at the upstream, with a small batch and a large one. Each is
+// tried often enough as it is, so it is not repeated by runs.
+func benchStart(ctx context.Context, l *lab) ([]figure, error) {
+	up, err := l.startUpstream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer up.kill()
+	data, err := l.newDir("start")
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.startDaemon(ctx, data, up.url)
+	if err != nil {
+		return nil, err
+	}
+	defer d.kill()
+
+	var figures []figure
+	for _, lines := range []int{10, l.sizes.dispatchLines} {
+		path, err := l.writeBatchFile("start.jsonl", lines, dispatchLineBytes)
+		if err != nil {
+			return nil, err
+		}
+		file, err := d.upload(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.complete(ctx, file); err != nil { // the first batch opens connections
+			return nil, err
+		}
+		l.say("start of a batch of %s lines", grouped(lines))
+		times, err := startTimes(ctx, l, d, up, file)
+		if err != nil {
+			return nil, err
+		}
+		what, of := "Create to first line sent, batch of "+grouped(lines)+" lines", fmt.Sprintf("of %d", l.sizes.starts)
+		figures = append(figures,
+			figure{What: what + ", median", Unit: "ms", Values: times, Goal: atMost(100), Detail: of},
+			figure{What: what + ", longest", Unit: "ms", Values: []float64{slices.Max(times)}, Goal: atMost(100), Detail: of},
+		)
+	}
+	return figures, nil
+}
+
+// startTimes creates batches, one after the other, and cancels each once it has begun.
+func startTimes(ctx context.Context, l *lab, d *daemon, up *upstream, file string) ([]float64, error) {
+	var times []float64
+	for range l.sizes.starts {
+		if err := pause(ctx, settle); err != nil {
+			return nil, err
+		}
+		if err := up.clear(ctx); err != nil {
+			return nil, err
+		}
+		begun := time.Now()
+		id, err := d.create(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		first, err := up.awaitFirst(ctx)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, milliseconds(first.Sub(begun)))
+		// A small batch may be over by now, which is as good.
+		_ = ask(ctx, "POST", d.url+"/v1/batches/"+id+"/cancel", nil, nil)
+		if err := d.awaitNone(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}

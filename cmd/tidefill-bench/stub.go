@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// model is what the stub serves.
+const model = "llama-70b"
+
+// answerBody is an ordinary chat completion.
+const answerBody = `{"id":"chatcmpl-8f1c2a6e0b7d4f3aa1f0c9d2","object":"chat.completion","created":1767225600,"model":"llama-70b",` +
+	`"choices":[{"index":0,"message":{"role":"assistant","content":"The quick brown fox jumps over the lazy dog, and that is all there is to say."},` +
+	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":86,"completion_tokens":21,"total_tokens":107}}`
+
+// stub is an upstream that answers at once and remembers when it was asked.
+type stub struct {
+	count       atomic.Int64
+	first, last atomic.Int64 // Unix nanoseconds; 0: none
+}
+
+// ledger is what a stub has seen since it was last cleared.
+type ledger struct {
+	Count       int64
+	First, Last time.Time // zero: none
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Path == "/ledger" && r.Method == "DELETE":
+		s.count.Store(0)
+		s.first.Store(0)
+		s.last.Store(0)
+	case r.URL.Path == "/ledger":
+		json.NewEncoder(w).Encode(s.ledger())
+	case r.URL.Path == "/v1/models":
+		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":1767225600,"owned_by":"bench"}]}`, model)
+	default:
+		s.first.CompareAndSwap(0, time.Now().UnixNano())
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, answerBody)
+		s.last.Store(time.Now().UnixNano())
+		s.count.Add(1)
+	}
+}
+
+func (s *stub) ledger() ledger {
+	l := ledger{Count: s.count.Load()}
+	if first := s.first.Load(); first != 0 {
+		l.First = time.Unix(0, first)
+	}
+	if last := s.last.Load(); last != 0 {
+		l.Last = time.Unix(0, last)
+	}
+	return l
+}
+
+// perSecond is the rate from the first request to the last.
+func (l ledger) perSecond() float64 { return float64(l.Count) / l.Last.Sub(l.First).Seconds() }
+
+// serveUntilParentEnds listens, says where on standard output, and serves until standard input ends.
+func serveUntilParentEnds(h http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Println("http://" + listener.Addr().String()); err != nil {
+		return err
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return http.Serve(listener, h)
+}
+
+// upstream is a stub in a process of its own.
+type upstream struct {
+	*process
+	url string
+}
+
+func (l *lab) startUpstream(ctx context.Context) (*upstream, error) {
+	p, err := l.startRole(ctx, "stub")
+	if err != nil {
+		return nil, fmt.Errorf("start upstream: %w", err)
+	}
+	url, err := p.readLine()
+	if err != nil {
+		p.kill()
+		return nil, fmt.Errorf("start upstream: %w", err)
+	}
+	return &upstream{p, url}, nil
+}
+
+func (u *upstream) clear(ctx context.Context) error {
+	return ask(ctx, "DELETE", u.url+"/ledger", nil, nil)
+}
+
+func (u *upstream) ledger(ctx context.Context) (seen ledger, err error) {
+	err = ask(ctx, "GET", u.url+"/ledger", nil, &seen)
+	return seen, err
+}
+
+// awaitFirst returns when the first request since clear arrived.
+func (u *upstream) awaitFirst(ctx context.Context) (time.Time, error) {
+	for {
+		seen, err := u.ledger(ctx)
+		if err != nil || !seen.First.IsZero() {
+			return seen.First, err
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return time.Time{}, fmt.Errorf("await the first line at the upstream: %w", err)
+		}
+	}
+}
