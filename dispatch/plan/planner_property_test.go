@@ -87,6 +87,12 @@ func drawWorld(t *rapid.T) *world {
 	flow.AIMD.Start, flow.AIMD.PerRunner = 2, 6
 	w := newWorld(t, cfg, sched, flow)
 	w.fifo = fifo
+	for i := range rapid.IntRange(0, 3).Draw(t, "runners") {
+		w.runnerUp(fmt.Sprintf("r%d", i+1), "m1", "m2")
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "batches") {
+		w.drawBatch(t)
+	}
 	return w
 }
 

@@ -35,3 +35,28 @@ func TestRate(t *testing.T) {
 	run(&r, now, 180, 10)
 	near("after three minutes at 10", 10)
 }
+
+// A pool that had nothing to do for a night is as fast in the morning as it was in the evening.
+func TestRateRestsWithThePool(t *testing.T) {
+	w := lookAheadWorld(t, 8, 1_000_000)
+	work := func(id string, lines int) {
+		w.put(Batch{ID: id, Created: noon}, chunksOf(lines, 1))
+		for len(w.claims)+len(w.flights) > 0 {
+			for len(w.claims) > 0 {
+				w.load(0, 100)
+			}
+			if len(w.flights) > 0 {
+				w.pass(time.Second)
+				w.finish(w.flights[0], Succeeded, 200, 0)
+			}
+		}
+	}
+	work("evening", 40)
+	evening := w.planner.pools[0].rate.perSecond()
+	w.pass(8 * time.Hour)
+	work("morning", 2)
+	morning := w.planner.pools[0].rate.perSecond()
+	if evening == 0 || math.Abs(morning-evening) > 0.2*evening {
+		t.Errorf("%v in the evening, %v in the morning", evening, morning)
+	}
+}

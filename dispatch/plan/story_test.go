@@ -221,6 +221,9 @@ func (s *story) step(ev Event) {
 		s.say("claim %s/%s", claim.Key.Batch, claim.Key.Model)
 	}
 	s.wake = actions.Wake
+	if !s.wake.IsZero() && !s.wake.After(s.now) {
+		s.Fatalf("wants to be woken at %v, which is over at %v", s.wake.Sub(noon), s.now.Sub(noon))
+	}
 }
 
 // wait lets time go by. Only wakes that bring something about are told.

@@ -189,8 +189,9 @@ func (w *world) started(starts, twins []Start) {
 			w.t.Fatalf("%v was started on %s, which has no room (%d under way, breaker %+v)", f.id(), s.Runner, w.carries(s.Runner), *r)
 		}
 		for _, other := range w.poolMates(s.Runner) {
-			if w.room(other) > w.room(s.Runner) || w.room(other) == w.room(s.Runner) && other < s.Runner {
-				w.t.Fatalf("%v was started on %s, where %d more fit, instead of %s with %d", f.id(), s.Runner, w.room(s.Runner), other, w.room(other))
+			here, there := w.roomOnRunner(s.Runner), w.roomOnRunner(other)
+			if there > here || there == here && other < s.Runner {
+				w.t.Fatalf("%v was started on %s, where %d more fit, instead of %s with %d", f.id(), s.Runner, here, other, there)
 			}
 		}
 		could := w.candidates(r.models, ready)
@@ -240,23 +241,28 @@ func (w *world) candidates(models []string, ready map[JobKey]int) []JobKey {
 	return keys
 }
 
-// room is how many more lines may go to a runner now: the least of what its controller grants it, what the controller grants
-// its pool, and what its breaker lets through.
+// room is how many more lines may go to a runner now, its pool's own limit included.
 func (w *world) room(runner string) int {
-	r := w.runners[runner]
-	pool := w.planner.runners[runner].pool
-	granted := pool.flow.Allowance(w.now)
-	room := 0
-	for _, x := range granted.Runners {
-		if x.Runner == runner {
-			room = x.Lines - w.carries(runner)
-		}
-	}
 	carried := 0
 	for _, mate := range w.poolMates(runner) {
 		carried += w.carries(mate)
 	}
-	room = min(room, granted.Pool-carried)
+	return min(w.roomOnRunner(runner), w.granted(runner).Pool-carried)
+}
+
+func (w *world) granted(runner string) flowcontrol.Allowance {
+	return w.planner.runners[runner].pool.flow.Allowance(w.now)
+}
+
+// roomOnRunner is the least of what its controller grants a runner and what its breaker lets through.
+func (w *world) roomOnRunner(runner string) int {
+	r := w.runners[runner]
+	room := 0
+	for _, x := range w.granted(runner).Runners {
+		if x.Runner == runner {
+			room = x.Lines - w.carries(runner)
+		}
+	}
 	switch {
 	case w.now.Before(r.heldUntil):
 		return 0
@@ -573,6 +579,7 @@ func (w *world) pass(d time.Duration) {
 		w.step(Tick{})
 	}
 	w.now = end
+	w.started(nil, nil) // nor did time make possible what nobody was woken for
 }
 
 // complete takes all obstacles away and answers everything well, until every line of every living batch is recorded.
