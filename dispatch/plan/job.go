@@ -80,8 +80,8 @@ type job struct {
 	claims     []pendingClaim
 	expecting  int       // lines that they will bring, as far as one can guess
 	claimAfter time.Time // not before this
-	inStarts   bool      // it is offered to the queues of its pools
-	inLoads    bool
+	inStarts   bool      // its pools may start a line of it
+	inLoads    bool      // and its pools may claim a chunk of it, or start a line
 	gone       bool
 }
 
