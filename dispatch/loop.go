@@ -39,6 +39,7 @@ func (s *session) loop() {
 		case <-progress.C:
 			s.postProgress(l.session.planner)
 		case <-timer.C:
+			l.armed = time.Time{} // the same instant again needs the timer again
 			l.step(plan.Tick{})
 		}
 		spent = s.inbox.take(spent)

@@ -31,8 +31,6 @@ type RetryConfig struct {
 	Base time.Duration `yaml:"base"`
 	// Max bounds the pause. Default 30s.
 	Max time.Duration `yaml:"max"`
-	// MaxRetryAfter bounds what a runner's Retry-After may ask for. Default 5m.
-	MaxRetryAfter time.Duration `yaml:"max_retry_after"`
 	// Deaths is how many times a line may be under way when its runner breaks down before it is given up as the
 	// probable cause. Default 5.
 	Deaths int `yaml:"deaths"`
@@ -63,7 +61,7 @@ func DefaultConfig() Config {
 	return Config{
 		Retry: RetryConfig{
 			Attempts: 3, On: []int{408, 409, 425, 500, 502, 504}, Base: 500 * time.Millisecond, Max: 30 * time.Second,
-			MaxRetryAfter: 5 * time.Minute, Deaths: 5,
+			Deaths: 5,
 		},
 		Breaker:   BreakerConfig{Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second},
 		Cost:      CostConfig{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256},
@@ -84,7 +82,6 @@ func (c Config) Validate() error {
 		require(status >= 400 && status <= 599, "retry.on: %d is no HTTP error status", status)
 	}
 	require(c.Retry.Base > 0 && c.Retry.Max >= c.Retry.Base, "retry: base %v and max %v must be positive and in order", c.Retry.Base, c.Retry.Max)
-	require(c.Retry.MaxRetryAfter > 0, "retry.max_retry_after: must be positive")
 	require(c.Retry.Deaths >= 1, "retry.deaths: is %d, must be at least 1", c.Retry.Deaths)
 	require(c.Breaker.Failures >= 1, "breaker.failures: is %d, must be at least 1", c.Breaker.Failures)
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base, "breaker: base %v and max %v must be positive and in order", c.Breaker.Base, c.Breaker.Max)

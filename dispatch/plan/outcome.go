@@ -52,9 +52,11 @@ func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retry
 	case Succeeded:
 		return judgement{}
 	case Shed:
+		// Retry-After is about the runner, which flow control leaves alone for as long: the line may go elsewhere before. It
+		// waits no longer than it was asked to, though.
 		pause := cfg.backoff(int(l.waits))
 		if retryAfter > 0 {
-			pause = min(retryAfter, cfg.MaxRetryAfter)
+			pause = min(pause, retryAfter)
 		}
 		return judgement{again: true, pause: pause}
 	case Unreachable:

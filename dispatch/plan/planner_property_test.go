@@ -73,7 +73,6 @@ func drawWorld(t *rapid.T) *world {
 	cfg := DefaultConfig()
 	cfg.LookAhead = rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "look ahead")
 	cfg.LookAheadTokens = rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(t, "look ahead tokens")
-	cfg.Retry.MaxRetryAfter = time.Minute
 	sched := scheduler.DefaultConfig()
 	fifo := rapid.Bool().Draw(t, "fifo")
 	if fifo {

@@ -531,7 +531,7 @@ func (w *world) pauseOf(f *flight, outcome Outcome, retryAfter time.Duration, tr
 	switch outcome {
 	case Shed:
 		if retryAfter > 0 {
-			return w.now.Add(min(retryAfter, w.cfg.Retry.MaxRetryAfter)), tries
+			return w.now.Add(min(retryAfter, w.cfg.Retry.Base)), tries
 		}
 		return w.now.Add(w.cfg.Retry.Base), tries
 	case Died, Recalled:
