@@ -28,6 +28,7 @@ type Chunk struct {
 	Epoch        int64
 	Done         bool
 	Tally        Tally // what its journal holds; told by FinishChunk, zero before
+	Posted       Tally // what of it the claimant's last PostProgress spoke of; told to FinishChunk, zero elsewhere
 }
 
 // Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done chunks to count.
@@ -56,8 +57,9 @@ type Claims interface {
 	// earlier ones. A chunk is free when nobody has claimed it, or its owner's lease has run out. An owner whose own lease
 	// has run out gets none until it renews; one that is superseded or unregistered gets ErrFenced.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int) ([]Chunk, error)
-	// FinishChunk marks the claimed chunk done and keeps its Tally. ErrFenced when the claim is not the newest. The claimant
-	// may repeat it when it got no answer.
+	// FinishChunk marks the claimed chunk done, keeps its Tally and takes Posted off what the owner's node has posted about the
+	// batch, in one step: so nobody ever sees the chunk counted twice, or not at all. ErrFenced when the claim is not the
+	// newest. The claimant may repeat it when it got no answer.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error

@@ -36,7 +36,8 @@ func (p Progress) Add(q Progress) Progress {
 type ProgressBoard interface {
 	// PostProgress replaces what this owner's node said about each of these batches, in one round trip. Completed and Failed
 	// speak of unfinished chunks only: the caller leaves a chunk out from the moment its FinishChunk has returned. ErrFenced for
-	// a superseded owner; words about deleted batches are dropped.
+	// a superseded owner; words about deleted batches are dropped. With ErrNoSpace nothing is kept, but Progress in this
+	// process knows of it all the same: a full disk is just when users ask why nothing moves.
 	PostProgress(ctx context.Context, o Owner, progress map[string]Progress) error
 	// Progress adds up, for each of these batches, the tallies of its done chunks and what the nodes with a living lease last
 	// said. Batches without either are absent.

@@ -117,9 +117,21 @@ func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model strin
 // FinishChunk implements [store.Claims].
 func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
 	usage, err := encode(c.Tally.Usage)
-	if err == nil {
-		err = db.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true", c.Tally.Completed, c.Tally.Failed, usage)
+	if err != nil {
+		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
+	err = db.write(ctx, func(s *session) error {
+		var again bool
+		err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ? AND idx = ? AND done)", []any{c.Batch, c.Index}, &again)
+		if err != nil {
+			return err
+		}
+		err = s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true", c.Tally.Completed, c.Tally.Failed, usage)
+		if err != nil || again {
+			return err
+		}
+		return s.takeOff(ctx, o, c)
+	})
 	if err != nil {
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
@@ -128,7 +140,10 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 
 // ReleaseChunk implements [store.Claims].
 func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	if err := db.settle(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done"); err != nil {
+	err := db.write(ctx, func(s *session) error {
+		return s.settle(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done")
+	})
+	if err != nil {
 		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	return nil
@@ -147,12 +162,10 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 }
 
 // settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as nobody made use of it.
-func (db *DB) settle(ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any) error {
-	return db.write(ctx, func(s *session) error {
-		return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
-			AND node = ? AND incarnation = ? AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
-			append(values, c.Batch, c.Index, c.Epoch, o.Node, o.Incarnation, o.Node, o.Incarnation)...))
-	})
+func (s *session) settle(ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any) error {
+	return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
+		AND node = ? AND incarnation = ? AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
+		append(values, c.Batch, c.Index, c.Epoch, o.Node, o.Incarnation, o.Node, o.Incarnation)...))
 }
 
 // Chunks implements [store.Claims].

@@ -34,6 +34,8 @@ type DB struct {
 	pool    *sql.DB
 	writer  *sessions
 	readers *sessions
+
+	unposted unposted
 }
 
 var _ store.Metadata = (*DB)(nil)

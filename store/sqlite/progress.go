@@ -3,7 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -36,10 +40,68 @@ func (db *DB) PostProgress(ctx context.Context, o store.Owner, progress map[stri
 		}
 		return nil
 	})
+	db.unposted.note(o.Node, progress, err)
 	if err != nil {
 		return fmt.Errorf("post progress of node %s: %w", o.Node, err)
 	}
 	return nil
+}
+
+// takeOff takes a chunk that is told done off what its claimant has posted.
+func (s *session) takeOff(ctx context.Context, o store.Owner, c store.Chunk) error {
+	if c.Posted == (store.Tally{}) {
+		return nil
+	}
+	var doc []byte
+	err := s.row(ctx, "SELECT doc FROM progress WHERE batch = ? AND node = ? AND incarnation = ?", []any{c.Batch, o.Node, o.Incarnation}, &doc)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := decode[store.Progress](doc)
+	if err != nil {
+		return err
+	}
+	p.Completed -= c.Posted.Completed
+	p.Failed -= c.Posted.Failed
+	if doc, err = encode(p); err != nil {
+		return err
+	}
+	return s.exec(ctx, "UPDATE progress SET doc = ? WHERE batch = ? AND node = ?", doc, c.Batch, o.Node)
+}
+
+// unposted is what nodes of this process said last about batches while the disk was full.
+type unposted struct {
+	mu   sync.Mutex
+	said map[posting]store.Progress
+}
+
+type posting struct{ batch, node string }
+
+// note remembers what found no room, and forgets all that once there is.
+func (u *unposted) note(node string, progress map[string]store.Progress, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case err == nil:
+		u.said = nil
+	case errors.Is(err, store.ErrNoSpace):
+		if u.said == nil {
+			u.said = map[posting]store.Progress{}
+		}
+		for batch, p := range progress {
+			u.said[posting{batch, node}] = p
+		}
+	}
+}
+
+// now is what stands.
+func (u *unposted) now() map[posting]store.Progress {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.said)
 }
 
 // Progress implements [store.ProgressBoard].
@@ -49,14 +111,20 @@ func (db *DB) Progress(ctx context.Context, batches []string) (map[string]store.
 	if err != nil {
 		return nil, fmt.Errorf("read progress: %w", err)
 	}
+	newer := db.unposted.now()
 	err = db.snapshot(ctx, func(s *session) error {
 		if err := s.tallies(ctx, list, sums); err != nil {
 			return err
 		}
-		return s.posts(ctx, list, micros(db.now()), sums)
+		return s.posts(ctx, list, micros(db.now()), newer, sums)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read progress: %w", err)
+	}
+	for said, p := range newer {
+		if slices.Contains(batches, said.batch) {
+			sums[said.batch] = sums[said.batch].Add(p)
+		}
 	}
 	return sums, nil
 }
@@ -74,15 +142,19 @@ func (s *session) tallies(ctx context.Context, batches string, sums map[string]s
 		})
 }
 
-// posts adds what living owners said. The words of earlier incarnations are about claims that are no more.
-func (s *session) posts(ctx context.Context, batches string, now int64, sums map[string]store.Progress) error {
+// posts adds what living owners said, unless they said something newer. The words of earlier incarnations are about claims that
+// are no more.
+func (s *session) posts(ctx context.Context, batches string, now int64, newer map[posting]store.Progress, sums map[string]store.Progress) error {
 	var doc sql.RawBytes
-	return s.rows(ctx, `SELECT c.batch, c.doc FROM progress AS c
+	return s.rows(ctx, `SELECT c.batch, c.node, c.doc FROM progress AS c
 			WHERE c.batch IN (SELECT value FROM json_each(?)) AND `+holderLives+` ORDER BY c.batch, c.node`, []any{batches, now},
 		func(rows *sql.Rows) error {
-			var batch string
-			if err := rows.Scan(&batch, &doc); err != nil {
+			var batch, node string
+			if err := rows.Scan(&batch, &node, &doc); err != nil {
 				return err
+			}
+			if _, superseded := newer[posting{batch, node}]; superseded {
+				return nil
 			}
 			p, err := decode[store.Progress](doc)
 			sums[batch] = sums[batch].Add(p)

@@ -11,6 +11,34 @@ import (
 // settler is FinishChunk or ReleaseChunk.
 type settler = func(ctx context.Context, o store.Owner, c store.Chunk) error
 
+func finishedChunkCountsOnce(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	layOut(t, m, "b", 3)
+	o := got(m.Register(ctx, "n", time.Minute))(t)
+	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3))(t)
+	count := func(what string, completed, failed int) {
+		t.Helper()
+		p := got(m.Progress(ctx, []string{"b"}))(t)["b"]
+		wantEqual(t, what, [2]int{p.Completed, p.Failed}, [2]int{completed, failed})
+	}
+	must(t, m.PostProgress(ctx, o, map[string]store.Progress{"b": {Completed: 12, Failed: 3}}))
+	first := chunks[0]
+	first.Tally, first.Posted = store.Tally{Completed: 9, Failed: 1}, store.Tally{Completed: 7, Failed: 1}
+	must(t, m.FinishChunk(ctx, o, first))
+	count("after a chunk of which 7 and 1 were posted", 14, 3)
+	must(t, m.FinishChunk(ctx, o, first))
+	count("after the same again", 14, 3)
+	second := chunks[1]
+	second.Tally = store.Tally{Completed: 10}
+	must(t, m.FinishChunk(ctx, o, second))
+	count("after a chunk of which nothing was posted", 24, 3)
+	stale := chunks[2]
+	stale.Epoch--
+	stale.Posted = store.Tally{Completed: 5}
+	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, stale), store.ErrFenced)
+	count("after a finish that was refused", 24, 3)
+}
+
 func progressAdds(t *testing.T, m store.Metadata, c *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b1", 2)
