@@ -75,7 +75,7 @@ func (s *session) finishChunk(ctx context.Context, c *chunk) error {
 	r.posting.Lock() // so that no post counts the chunk as unfinished after the store knows that it is done
 	r.mu.Lock()
 	done := c.Chunk
-	done.Tally = c.tally
+	done.Tally, done.Posted = c.tally, c.posted
 	r.mu.Unlock()
 	err := s.deps.Metadata.FinishChunk(ctx, s.owner, done)
 	if err == nil {
@@ -83,6 +83,8 @@ func (s *session) finishChunk(ctx context.Context, c *chunk) error {
 		delete(r.chunks, c.Index)
 		r.live = minus(r.live, c.tally)
 		r.done = plus(r.done, c.tally)
+		r.posted.Completed -= c.posted.Completed
+		r.posted.Failed -= c.posted.Failed
 		r.mu.Unlock()
 	}
 	r.posting.Unlock()
@@ -120,18 +122,16 @@ func (s *session) releaseChunk(c *chunk) {
 	if err != nil {
 		s.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch, "chunk", c.Index, "error", err)
 	}
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(s.work), 5*time.Second)
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(s.work), releaseTimeout)
 	defer cancel()
 	r.mu.Lock()
 	whole := c.pending == 0
 	r.mu.Unlock()
 	if whole {
 		err = s.finishChunk(releasing, c)
-	} else {
-		err = s.deps.Metadata.ReleaseChunk(releasing, s.owner, c.Chunk)
 	}
-	if err != nil && !isFenced(err) {
-		s.log.Warn("could not put a chunk back; its claim ends with the lease", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+	if !whole || err != nil { // one that isn't told done is found so by whoever claims it next
+		s.putBack(c.Chunk)
 	}
 	s.unblocked(c)
 	r.mu.Lock()
@@ -139,6 +139,30 @@ func (s *session) releaseChunk(c *chunk) {
 	r.mu.Unlock()
 	s.keep.add(c.Batch)
 }
+
+// putBack releases a claim. While the store does not listen it goes on trying: the claim won't end with the lease, which is
+// renewed for the sake of all others.
+func (s *session) putBack(c store.Chunk) {
+	for waited := false; ; waited = true {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), releaseTimeout)
+		err := s.deps.Metadata.ReleaseChunk(ctx, s.owner, c)
+		cancel()
+		if err == nil || isFenced(err) {
+			return
+		}
+		if !waited {
+			s.log.Warn("could not put a chunk back, trying again", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+		}
+		select {
+		case <-s.work.Done():
+			return
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// releaseTimeout bounds one try to tell the store that a chunk is left.
+const releaseTimeout = 5 * time.Second
 
 func minus(a, b store.Tally) store.Tally {
 	a.Completed -= b.Completed

@@ -62,15 +62,13 @@ func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loade
 		}
 		if claimed[0].First >= below { // another dispatcher took the canaries meanwhile
 			below = 0
-			if err := s.deps.Metadata.ReleaseChunk(ctx, s.owner, claimed[0]); err != nil {
-				return none, ignoreFenced(err)
-			}
+			s.background.Go(func() { s.putBack(claimed[0]) })
 			continue
 		}
 		c, lines, err := s.take(ctx, r, src, claimed[0])
 		if err != nil {
-			release := s.deps.Metadata.ReleaseChunk(context.WithoutCancel(ctx), s.owner, claimed[0])
-			return none, errors.Join(err, ignoreFenced(release))
+			s.background.Go(func() { s.putBack(claimed[0]) })
+			return none, err
 		}
 		if len(lines) > 0 {
 			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines, More: true}, chunk: c}, nil
@@ -230,14 +228,6 @@ func plus(a, b store.Tally) store.Tally {
 }
 
 func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }
-
-// ignoreFenced drops the error that says a claim has ended anyway.
-func ignoreFenced(err error) error {
-	if isFenced(err) {
-		return nil
-	}
-	return err
-}
 
 // reasonOf names for users what an error of the store makes a batch wait for.
 func reasonOf(err error) plan.Reason {

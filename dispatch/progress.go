@@ -84,17 +84,44 @@ func (r *run) state() string {
 // that the store knows to be done.
 func (s *session) write(changed []progressPost) {
 	posts := make(map[string]store.Progress, len(changed))
+	counted := map[*chunk]store.Tally{}
 	for _, c := range changed {
 		c.run.posting.Lock()
 		defer c.run.posting.Unlock()
-		c.run.mu.Lock()
-		c.progress.Completed, c.progress.Failed = c.run.live.Completed, c.run.live.Failed
-		c.run.mu.Unlock()
-		posts[c.run.id] = c.progress
+		posts[c.run.id] = c.run.count(c.progress, counted)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.cfg.LeaseTTL)
 	defer cancel()
-	if err := s.deps.Metadata.PostProgress(ctx, s.owner, posts); err != nil && !isFenced(err) {
-		s.log.Warn("could not post progress", "error", err)
+	err := s.deps.Metadata.PostProgress(ctx, s.owner, posts)
+	if failed := err != nil && !isFenced(err); s.mute.Swap(failed) != failed && failed {
+		s.log.Warn("could not post progress, trying again", "error", err)
+	}
+	for _, c := range changed {
+		c.run.wasPosted(counted, err == nil)
+	}
+}
+
+// count brings the counts of p up to date, and notes what it counted of which chunk.
+func (r *run) count(p store.Progress, counted map[*chunk]store.Tally) store.Progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.Completed, p.Failed = r.live.Completed, r.live.Failed
+	r.posted.Completed, r.posted.Failed = p.Completed, p.Failed
+	for _, c := range r.chunks {
+		counted[c] = c.tally
+	}
+	return p
+}
+
+// wasPosted notes what the store now knows of the run's chunks, or that it is to be told again.
+func (r *run) wasPosted(counted map[*chunk]store.Tally, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !ok {
+		r.posted = store.Progress{Attempts: -1} // like none
+		return
+	}
+	for _, c := range r.chunks {
+		c.posted = counted[c]
 	}
 }

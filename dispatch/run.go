@@ -62,8 +62,9 @@ type chunk struct {
 	// Guarded by run.mu.
 	pending int // results not durable yet
 	tally   store.Tally
-	leaving bool  // being finished or released
-	refused error // why its journal takes nothing now
+	posted  store.Tally // what the store was last told of tally
+	leaving bool        // being finished or released
+	refused error       // why its journal takes nothing now
 }
 
 func (s *session) newRun(b store.Batch) *run {

@@ -46,6 +46,7 @@ type session struct {
 	lose context.CancelCauseFunc
 
 	writing atomic.Bool // progress is being posted
+	mute    atomic.Bool // the last post of progress found no hearing
 	pools   atomic.Pointer[[]plan.PoolStatus]
 }
 
