@@ -184,6 +184,25 @@ func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
+func TestCountsNeverRunAheadOrBack(t *testing.T) {
+	stub := NewStub(t, "m")
+	stub.MinDelay, stub.MaxDelay = time.Millisecond, 10*time.Millisecond
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
+	c := d.Client()
+	lines := NewLines("counts", "m", 1500)
+	id := c.Submit(t, lines.Content, "").ID
+	last := 0
+	b := c.Await(t, id, 30*time.Second, func(b Batch) bool {
+		// What the stub was asked afterwards is at least what was counted before.
+		if n := b.RequestCounts.Completed; n < last || n > stub.Requests() {
+			t.Errorf("completed is %d after %d, with %d requests sent", n, last, stub.Requests())
+		}
+		last = b.RequestCounts.Completed
+		return b.Ended()
+	})
+	c.CheckComplete(t, b, lines)
+}
+
 // smallDisk mounts a file system of a given size.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()

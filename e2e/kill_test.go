@@ -146,11 +146,12 @@ func persist(ctx context.Context, c *Client, lines Lines) (string, error) {
 	return id, nil
 }
 
-// insist repeats what no daemon answered. An answer that is no success ends it: a kill must not show as an error.
+// insist repeats what no daemon answered, or one asked to have sent again. Any other answer that is no success ends it: a kill
+// must not show as an error.
 func insist(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if refused := (statusError{}); err == nil || errors.As(err, &refused) {
+		if refused := (statusError{}); err == nil || errors.As(err, &refused) && refused.answer.Header.Get("Retry-After") == "" {
 			return err
 		}
 		select {
