@@ -30,6 +30,9 @@ type Config struct {
 	BatchRetention time.Duration `yaml:"batch_retention"`
 	// SweepEvery is how often expired files, stale uploads and old batches are removed. Default 1 minute.
 	SweepEvery time.Duration `yaml:"sweep_every"`
+	// OrphanAfter is how old bytes must be to be removed when nothing knows them any more, as a crash may leave some. It is also
+	// how often they are looked for, and at every start. Default 1 hour, at least 1 minute; 0: never.
+	OrphanAfter time.Duration `yaml:"orphan_after"`
 }
 
 // DefaultConfig returns the limits of the OpenAI API.
@@ -45,6 +48,7 @@ func DefaultConfig() Config {
 		IdempotencyLife:   24 * time.Hour,
 		BatchRetention:    180 * 24 * time.Hour,
 		SweepEvery:        time.Minute,
+		OrphanAfter:       time.Hour,
 	}
 }
 
@@ -70,5 +74,6 @@ func (c Config) Validate() error {
 	lasting("idempotency_life", c.IdempotencyLife)
 	fault(c.BatchRetention >= 0, "batch_retention is %v; set it to 0 or more", c.BatchRetention)
 	lasting("sweep_every", c.SweepEvery)
+	fault(c.OrphanAfter == 0 || c.OrphanAfter >= time.Minute, "orphan_after is %v; set it to 1m or more, or to 0", c.OrphanAfter)
 	return errors.Join(faults...)
 }

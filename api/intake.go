@@ -49,7 +49,10 @@ func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.
 	return in, nil
 }
 
-func (in *intake) indexKey() string { return in.key + ".index" }
+// indexSuffix makes the key of a line index of the key of its file.
+const indexSuffix = ".index"
+
+func (in *intake) indexKey() string { return in.key + indexSuffix }
 
 // errOverLimit says that a file has more bytes than it may have.
 var errOverLimit = errors.New("over the limit")

@@ -12,20 +12,37 @@ import (
 // sweepPage is how many objects a sweep looks at between two looks at the clock of its context.
 const sweepPage = 100
 
-// Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past their retention.
-// What can't be removed now is tried again at the next sweep.
+// uploadMemory is how long an upload can be asked for once it is over.
+const uploadMemory = 24 * time.Hour
+
+// Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past their retention,
+// and bytes that a crash has left. What can't be removed now is tried again at the next sweep.
 func (s *Server) Run(ctx context.Context) error {
-	tick := time.NewTicker(s.config.SweepEvery)
-	defer tick.Stop()
+	sweeps := time.NewTicker(s.config.SweepEvery)
+	defer sweeps.Stop()
+	var orphans <-chan time.Time // nil, and never ready, if they are to stay
+	if every := s.config.OrphanAfter; every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		orphans = ticker.C
+	}
+	s.tidy(ctx, s.sweep)
+	s.tidy(ctx, s.sweepOrphans)
 	for {
-		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "sweep left something behind", "error", err)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-sweeps.C:
+			s.tidy(ctx, s.sweep)
+		case <-orphans:
+			s.tidy(ctx, s.sweepOrphans)
 		}
+	}
+}
+
+func (s *Server) tidy(ctx context.Context, sweep func(context.Context) error) {
+	if err := sweep(ctx); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "sweep left something behind", "error", err)
 	}
 }
 
@@ -35,6 +52,7 @@ func (s *Server) sweep(ctx context.Context) error {
 		sweepAll(ctx, "stale uploads", s.meta.StaleUploads, func(ctx context.Context, u store.Upload) error {
 			return s.removeParts(ctx, u.ID)
 		}),
+		s.sweepUploads(ctx),
 		s.sweepBatches(ctx),
 	)
 }
@@ -62,6 +80,20 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 		return err
 	}
 	return s.meta.PurgeFile(ctx, f.ID)
+}
+
+// sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still stands for.
+func (s *Server) sweepUploads(ctx context.Context) error {
+	before := s.now().Add(-max(uploadMemory, s.config.IdempotencyLife))
+	for {
+		purged, err := s.meta.PurgeUploads(ctx, before, sweepPage)
+		if err != nil {
+			return fmt.Errorf("sweep old uploads: %w", err)
+		}
+		if purged < sweepPage {
+			return nil
+		}
+	}
 }
 
 func (s *Server) sweepBatches(ctx context.Context) error {

@@ -101,3 +101,24 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestSweepForgetsUploads(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.IdempotencyLife = 48 * time.Hour })
+	for range sweepPage + 1 {
+		s.post("/v1/uploads/"+s.createUpload(9, "")+"/cancel", "").ok()
+	}
+	body := `{"filename":"in.jsonl","purpose":"batch","mime_type":"application/jsonl","bytes":9}`
+	keyed := s.post("/v1/uploads", body, "Idempotency-Key", "k").ok()["id"].(string)
+	s.addPart(keyed, "xyz")
+	s.clock.advance(48 * time.Hour)
+	s.sweep()
+	if u, err := s.meta.Upload(t.Context(), DefaultTenant, keyed); err != nil || u.State != store.UploadExpired {
+		t.Errorf("got upload %v, %v while its key may come again", u, err)
+	}
+	s.clock.advance(time.Hour + time.Second)
+	s.sweep()
+	if n, err := s.meta.PurgeUploads(t.Context(), s.clock.now(), 10); err != nil || n > 0 {
+		t.Errorf("got %d uploads left, %v", n, err)
+	}
+	s.nothingStored()
+}

@@ -15,9 +15,6 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// maxParts bounds the list of a completion: 8 GiB in parts of 1 MiB.
-const maxParts = 8192
-
 // completion is what a client says about the whole.
 type completion struct {
 	partIDs []string // in the order of the file

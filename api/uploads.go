@@ -10,6 +10,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
+// Bounds on what one tenant can make the store keep in rows. They guard against abuse and loops run wild, so it does
+// no harm that requests side by side may pass them by their number.
+const (
+	maxParts          = 10_000
+	maxPendingUploads = 1_000
+)
+
 func (s *Server) uploadRoutes() {
 	s.route("/v1/uploads", methods{"POST": s.createUpload})
 	s.route("/v1/uploads/{id}/parts", methods{"POST": s.addPart})
@@ -87,8 +94,13 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 		Key:         key,
 		Fingerprint: fingerprint("upload", string(body)),
 		ID:          u.ID,
-		Create:      func(ctx context.Context) (store.Upload, error) { return u, s.meta.CreateUpload(ctx, u) },
-		Load:        func(ctx context.Context, id string) (store.Upload, error) { return s.meta.Upload(ctx, u.Tenant, id) },
+		Create: func(ctx context.Context) (store.Upload, error) {
+			if err := s.checkPending(ctx, u.Tenant); err != nil {
+				return u, err
+			}
+			return u, s.meta.CreateUpload(ctx, u)
+		},
+		Load: func(ctx context.Context, id string) (store.Upload, error) { return s.meta.Upload(ctx, u.Tenant, id) },
 	})
 	if err != nil {
 		return fmt.Errorf("create upload: %w", err)
@@ -130,6 +142,29 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	return u, nil
 }
 
+// checkPending refuses one more upload to a tenant that leaves too many of them open.
+func (s *Server) checkPending(ctx context.Context, tenant string) error {
+	pending, err := s.meta.CountPending(ctx, tenant)
+	if err != nil || pending < maxPendingUploads {
+		return err
+	}
+	e := invalid("", "too_many_uploads",
+		"You have %d pending uploads, the most there may be. Complete or cancel some; others expire %v after their creation.",
+		pending, s.config.UploadLife)
+	e.Status, e.NoRetry = http.StatusTooManyRequests, true // a retry within seconds would change nothing
+	return e
+}
+
+// checkParts refuses one more part to an upload that has too many of them.
+func (s *Server) checkParts(ctx context.Context, uploadID string) error {
+	parts, err := s.meta.CountParts(ctx, uploadID)
+	if err != nil || parts < maxParts {
+		return err
+	}
+	return invalid("id", "too_many_parts", "The upload '%s' has %d parts, the most it may have. Create a new one and send larger parts.",
+		uploadID, parts)
+}
+
 // pendingUpload returns the upload of a request that wants to change it.
 func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
 	id := r.PathValue("id")
@@ -159,6 +194,9 @@ func partsPrefix(uploadID string) string { return "uploads/" + uploadID }
 func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	u, err := s.pendingUpload(r)
 	if err != nil {
+		return err
+	}
+	if err := s.checkParts(r.Context(), u.ID); err != nil {
 		return err
 	}
 	limit := min(s.config.MaxPartBytes, u.Bytes)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/store"
 )
 
 func (s *service) createUpload(bytes int, more string) string {
@@ -227,4 +230,48 @@ func TestUploadCreationIdempotency(t *testing.T) {
 		t.Errorf("got %v again, want %v", again, first)
 	}
 	s.post("/v1/uploads", strings.Replace(body, "1", "2", 1), "Idempotency-Key", "k").refused(400, "", "idempotency_key_reuse")
+}
+
+// crowded makes it look as if so many uploads and parts were there besides.
+type crowded struct {
+	store.Metadata
+	uploads, parts int
+}
+
+func (c *crowded) CountPending(ctx context.Context, tenant string) (int, error) {
+	n, err := c.Metadata.CountPending(ctx, tenant)
+	return c.uploads + n, err
+}
+
+func (c *crowded) CountParts(ctx context.Context, uploadID string) (int, error) {
+	n, err := c.Metadata.CountParts(ctx, uploadID)
+	return c.parts + n, err
+}
+
+func TestUploadsAreBounded(t *testing.T) {
+	meta := &crowded{uploads: maxPendingUploads - 1, parts: maxParts - 1}
+	s := newService(t, func(_ *Config, d *Deps) {
+		meta.Metadata = d.Metadata
+		d.Metadata = meta
+	})
+	const body = `{"filename":"in.jsonl","purpose":"batch","mime_type":"application/jsonl","bytes":9}`
+	last := s.post("/v1/uploads", body, "Idempotency-Key", "k").ok()["id"].(string)
+	refused := s.post("/v1/uploads", body, "Idempotency-Key", "k2")
+	refused.refused(429, "", "too_many_uploads", "1000 pending uploads")
+	if refused.header.Get("X-Should-Retry") != "false" {
+		t.Error("SDKs would send it again at once")
+	}
+	if again := s.post("/v1/uploads", body, "Idempotency-Key", "k").ok()["id"]; again != last {
+		t.Errorf("got %v for a repeated request, want %s", again, last)
+	}
+
+	s.addPart(last, "abc")
+	stored := len(s.stored())
+	s.postForm("/v1/uploads/"+last+"/parts", field{name: "data", filename: "blob", value: "def"}).
+		refused(400, "id", "too_many_parts", "10000 parts")
+	if got := len(s.stored()); got != stored {
+		t.Errorf("got %d blobs after the refusal, want %d", got, stored)
+	}
+	s.post("/v1/uploads/"+last+"/cancel", "").ok()
+	s.post("/v1/uploads", body, "Idempotency-Key", "k2").ok() // a refusal isn't remembered
 }
