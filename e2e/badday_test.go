@@ -353,12 +353,12 @@ func damageJournals(t *testing.T, random *rand.Rand, dir string, damage func([]b
 func TestAnEmulatedRunnerWithEveryFaultIsOutlived(t *testing.T) {
 	address := freeAddress(t)
 	emulator := startRunner(t, address, "--profile", "instant", "--model", "m",
-		"--faults", `{"too_many_requests":0.1,"unavailable":0.05,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)
+		"--faults", `{"too_many_requests":0.01,"unavailable":0.01,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)
 	d := NewDaemon(t, Options{Binary: RaceBinary(t), Upstreams: []string{emulator}, Set: append([]string{"dispatch.plan.retry.attempts=12", "dispatch.plan.retry.deaths=100"}, small...)})
 	c := d.Client()
-	lines := NewLines("faulty", "m", 500)
+	lines := NewLines("faulty", "m", 300)
 	b := c.AwaitEnd(t, c.Submit(t, lines.Content, "").ID, time.Minute)
-	if b.Status != "completed" || b.RequestCounts.Completed != 500 {
+	if b.Status != "completed" || b.RequestCounts.Completed != 300 {
 		t.Errorf("the batch is %s, %+v", b.Status, b.RequestCounts)
 	}
 	d.Verify(t, b.ID)

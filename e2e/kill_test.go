@@ -12,14 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// commitWindow is how long before a kill an answer may have been given and still be asked for again: a group commit collects
-// for at most 50 ms; what is more is for the medium and for the way of the answer on a loaded machine.
-const commitWindow = 50*time.Millisecond + 100*time.Millisecond
+// How long before a kill an answer may have been given and still be asked for again. A group commit collects for at most
+// 50 ms, so most answers are safe within commitWindow; a busy machine and its medium may take a few up to stalledWindow.
+const (
+	commitWindow  = 60 * time.Millisecond
+	stalledWindow = 500 * time.Millisecond
+)
 
 // small makes every stage short, so that kills hit them all.
 var small = []string{
@@ -116,12 +120,33 @@ func TestKilledAtRandomMomentsLosesAndDoublesNothing(t *testing.T) {
 			t.Errorf("file %s is listed and belongs to no batch", id)
 		}
 	}
-	d.Restart() // sweeps what kills left half written
-	for _, stray := range strays(t, d.Data, files) {
-		t.Errorf("%s was left behind", stray)
-	}
+	checkSwept(t, d, files)
 	checkRepeats(t, stub.Ledger(), killed, total)
 	t.Logf("%d kills, %d batches, %d lines, %d requests", len(killed), len(submitted), total, stub.Requests())
+}
+
+// checkSwept fails the test unless the next start removes what kills left half written, and, once it is old, what they left
+// whole and without a name.
+func checkSwept(t *testing.T, d *Daemon, files map[string]bool) {
+	t.Helper()
+	d.Kill()
+	old := time.Now().Add(-2 * time.Hour)
+	for _, stray := range strays(t, d.Data, files) {
+		if err := os.Chtimes(stray, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Start()
+	d.AwaitReady()
+	var left []string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if left = strays(t, d.Data, files); len(left) == 0 {
+			return
+		}
+	}
+	for _, stray := range left {
+		t.Errorf("%s was left behind", stray)
+	}
 }
 
 // persist uploads and creates through whatever befalls the daemon, waits for the end, and returns the batch's id.
@@ -166,24 +191,30 @@ func insist(ctx context.Context, do func() error) error {
 // under way at a kill, or answered within the last group commit.
 func checkRepeats(t *testing.T, ledger map[string][]Sending, killed []moment, lines int) {
 	t.Helper()
-	repeats, oldest := 0, time.Duration(0)
+	repeats, stalled, oldest := 0, 0, time.Duration(0)
 	for digest, sendings := range ledger {
 		for i := 1; i < len(sendings); i++ {
 			repeats++
 			before, again := sendings[i-1], sendings[i]
 			k := slices.IndexFunc(killed, func(k moment) bool {
 				return before.Begin.Before(k.end) && again.Begin.After(k.begin) &&
-					(before.End.IsZero() || before.End.After(k.begin.Add(-commitWindow)))
+					(before.End.IsZero() || before.End.After(k.begin.Add(-stalledWindow)))
 			})
 			if k < 0 {
 				t.Errorf("line %.8s was sent again at %v without need, %v after it was answered", digest, again.Begin.Format(time.StampMilli), again.Begin.Sub(before.End))
 			} else if !before.End.IsZero() {
-				oldest = max(oldest, killed[k].begin.Sub(before.End))
+				age := killed[k].begin.Sub(before.End)
+				if oldest = max(oldest, age); age > commitWindow {
+					stalled++
+				}
 			}
 		}
 	}
 	if len(ledger) != lines {
 		t.Errorf("the stub saw %d different bodies, there are %d lines", len(ledger), lines)
+	}
+	if stalled > repeats/20 {
+		t.Errorf("%d of %d lines that were sent again had been answered more than %v before the kill", stalled, repeats, commitWindow)
 	}
 	t.Logf("%d lines were sent again; the oldest of their answers came %v before the kill", repeats, oldest)
 }
@@ -246,14 +277,16 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 10 })
 
 	// Some lines never end by themselves: they are cut off at the limit.
+	var hanging atomic.Int64
 	stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		if rand.IntN(4) > 0 {
 			return false
 		}
+		hanging.Add(1)
 		<-r.Context().Done()
 		return true
 	})
-	time.Sleep(100 * time.Millisecond)
+	c.Await(t, b.ID, 10*time.Second, func(Batch) bool { return hanging.Load() > 2 })
 	began := time.Now()
 	d.Signal(syscall.SIGTERM)
 	if status := d.Wait(4 * time.Second); status != 0 {
@@ -323,24 +356,24 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	}
 	time.Sleep(700 * time.Millisecond)
 	frozen.Signal(syscall.SIGSTOP)
-	time.Sleep(4500 * time.Millisecond) // longer than the lease
-	done := 0
+	held := stub.UnderWay() // by both
 	for id := range inputs {
+		c.AwaitEnd(t, id, 20*time.Second) // its lease runs out meanwhile
+	}
+	frozen.Signal(syscall.SIGCONT)
+	time.Sleep(500 * time.Millisecond) // for the late answers of the frozen one
+	for id, lines := range inputs {
 		b, err := c.Batch(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		done += b.RequestCounts.Completed
-	}
-	frozen.Signal(syscall.SIGCONT)
-	for id, lines := range inputs {
-		b := c.AwaitEnd(t, id, 30*time.Second)
 		c.CheckComplete(t, b, lines)
 		other.Verify(t, id)
 	}
-	t.Logf("%d lines were done while one node was frozen, %d requests for %d lines", done, stub.Requests(), 1200)
-	if extra := stub.Requests() - 1200; extra > 2*48+2*12 {
-		t.Errorf("%d lines were sent twice, more than one node can hold", extra)
+	extra := stub.Requests() - 1200
+	t.Logf("of %d lines under way %d were sent again", held, extra)
+	if extra > 2*12 { // under way there, and answered within its last group commit
+		t.Errorf("%d lines were sent twice, more than one node has under way", extra)
 	}
 	// Both must go on serving.
 	for _, d := range []*Daemon{frozen, other} {
