@@ -64,6 +64,7 @@ type demo struct {
 	once                bool
 	lines               int
 	data                string
+	passing             bool // data is removed at the end
 	listen, adminListen string
 	speedup             float64
 	sets                settings
@@ -85,7 +86,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 		if d.data, err = os.MkdirTemp("", "tidefill-demo-"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(d.data)) }()
+		d.passing = !d.once // what --once says of its results must be true after its end
+		if d.passing {
+			defer func() { err = errors.Join(err, os.RemoveAll(d.data)) }()
+		}
 	}
 	// The runners outlive the daemon, whose lines they have under way.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -273,8 +277,12 @@ func (d *demo) suggest(daemon *daemon, b client.Batch, input string) {
 	if daemon.url() != defaultServer {
 		server = " --server " + daemon.url()
 	}
+	end := ""
+	if d.passing {
+		end = " (which removes its data; --data DIR keeps them)"
+	}
 	fmt.Fprintf(d.out, `
-The daemon goes on until Ctrl-C. Try, in another terminal:
+The daemon goes on until Ctrl-C`+end+`. Try, in another terminal:
 
   curl %[1]s/v1/batches/%[2]s
   curl %[1]s/v1/files/%[3]s/content
