@@ -253,7 +253,7 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), *ballast.Load())
 		return true
 	})
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Set: small})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Set: append([]string{"dispatch.lease_ttl=3s"}, small...)})
 	c := d.Client()
 	lines := NewLines("disk", "m", 1000)
 	ballast.Store(&much)
@@ -276,9 +276,12 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 		t.Errorf("files on the full disk: %v", ids)
 	}
 	before := stub.Requests()
-	time.Sleep(time.Second)
+	time.Sleep(5 * time.Second) // longer than the lease, which can't be renewed
 	if n := stub.Requests() - before; n > 12 {
 		t.Errorf("%d lines were sent with nowhere to put their results", n)
+	}
+	if b, err := c.Batch(b.ID); err != nil || b.Tidefill.Waiting == nil || !isAboutRoom(*b.Tidefill.Waiting) {
+		t.Errorf("after a while the batch waits for %q, %v", orZero(b.Tidefill.Waiting), err)
 	}
 	free()
 	ended := c.AwaitEnd(t, b.ID, 30*time.Second)
@@ -290,6 +293,25 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	if left := strays(t, d.Data, map[string]bool{ended.InputFileID: true, *ended.OutputFileID: true}); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+func TestAStartOnAFullDiskServesAndWaits(t *testing.T) {
+	disk := smallDisk(t, 16<<20)
+	stub := NewStub(t, "m")
+	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Set: small})
+	c := d.Client()
+	lines := NewLines("start", "m", 300)
+	b := c.Submit(t, lines.Content, "")
+	c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 20 })
+	free := fill(t, disk)
+	d.Restart()
+	if b, err := c.Batch(b.ID); err != nil || b.Status != "in_progress" {
+		t.Errorf("the batch is %s, %v", b.Status, err)
+	}
+	free()
+	c.CheckComplete(t, c.AwaitEnd(t, b.ID, 20*time.Second), lines)
+	d.Verify(t, b.ID)
 }
 
 func isAboutRoom(text string) bool {

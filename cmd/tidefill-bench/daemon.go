@@ -148,4 +148,3 @@ func (d *daemon) complete(ctx context.Context, file string) error {
 	}
 	return d.await(ctx, id, "completed")
 }
-
