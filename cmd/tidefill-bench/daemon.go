@@ -148,3 +148,4 @@ func (d *daemon) complete(ctx context.Context, file string) error {
 	}
 	return d.await(ctx, id, "completed")
 }
+
