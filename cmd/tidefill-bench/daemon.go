@@ -112,8 +112,8 @@ func (d *daemon) create(ctx context.Context, file string) (string, error) {
 	return batch.ID, err
 }
 
-// lookEvery is how often an end is looked for: a hundredth of what most figures take, and little work for the daemon.
-const lookEvery = 20 * time.Millisecond
+// lookEvery is how often an end is looked for: a hundredth of what most figures take.
+const lookEvery = 10 * time.Millisecond
 
 // await returns when the batch has the given end. It must be reached with all lines answered, if the end is completed.
 func (d *daemon) await(ctx context.Context, id, end string) error {
@@ -148,4 +148,3 @@ func (d *daemon) complete(ctx context.Context, file string) error {
 	}
 	return d.await(ctx, id, "completed")
 }
-

@@ -14,7 +14,8 @@ func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
 	}
 	defer up.kill()
 	var figures []figure
-	growth := figure{What: "Peak memory, largest batch against smallest", Goal: atMost(1.25)}
+	// The sizes are eight times apart; the collector's moments alone make a quarter's difference from run to run.
+	growth := figure{What: "Peak memory, largest batch against smallest", Goal: atMost(1.5)}
 	for i, lines := range l.sizes.memoryLines {
 		size := fmt.Sprintf("%d MB", lines*lineBytes/1_000_000)
 		path, err := l.writeBatchFile("memory.jsonl", lines, lineBytes)

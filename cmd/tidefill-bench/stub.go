@@ -110,6 +110,19 @@ func (u *upstream) ledger(ctx context.Context) (seen ledger, err error) {
 	return seen, err
 }
 
+// awaitCount returns when so many requests have arrived since clear.
+func (u *upstream) awaitCount(ctx context.Context, count int64) error {
+	for {
+		seen, err := u.ledger(ctx)
+		if err != nil || seen.Count >= count {
+			return err
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return fmt.Errorf("await %d requests at the upstream, which saw %d: %w", count, seen.Count, err)
+		}
+	}
+}
+
 // awaitFirst returns when the first request since clear arrived.
 func (u *upstream) awaitFirst(ctx context.Context) (time.Time, error) {
 	for {
@@ -117,7 +130,7 @@ func (u *upstream) awaitFirst(ctx context.Context) (time.Time, error) {
 		if err != nil || !seen.First.IsZero() {
 			return seen.First, err
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := pause(ctx, lookEvery); err != nil {
 			return time.Time{}, fmt.Errorf("await the first line at the upstream: %w", err)
 		}
 	}
