@@ -85,8 +85,8 @@ func (c Config) Validate() error {
 	}
 	p := c.Profile
 	check(p.Law.C0 > 0, "profile.law.c0 is %v, want above 0", p.Law.C0)
-	check(p.Law.C1 >= 0 && p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 && p.Law.P2 >= 0 && p.Law.N0 >= 0,
-		"profile.law has a negative coefficient: %+v", p.Law)
+	check(p.Law.C1 >= 0 && p.Law.C1+p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 && p.Law.P2 >= 0 && p.Law.N0 >= 0,
+		"profile.law has a negative coefficient, or c2 below -c1: %+v", p.Law)
 	check(p.KVTokens >= BlockSize, "profile.kv_tokens is %d, want at least one block of %d", p.KVTokens, BlockSize)
 	check(p.MaxSeqs >= 1, "profile.max_seqs is %d, want at least 1", p.MaxSeqs)
 	check(p.MaxBatchedTokens >= p.MaxSeqs, "profile.max_batched_tokens is %d, want at least max_seqs (%d)", p.MaxBatchedTokens, p.MaxSeqs)

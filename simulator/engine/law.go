@@ -14,7 +14,7 @@ import "time"
 type Law struct {
 	C0 float64 // fixed cost: weights, all-reduce floor, launches, host
 	C1 float64 // per token
-	C2 float64 // per token beyond N0
+	C2 float64 // per token beyond N0; below 0, to -C1 at most, where a fit finds small batches the dearer
 	N0 int     // knee, in tokens
 	KV float64 // per token of context read by decoding
 	P1 float64 // per prefill token, attention
