@@ -1,0 +1,231 @@
+package fit
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+)
+
+// term is a summand of the law that is linear in its coefficient. The law's C1 and C2 stand here as the
+// slopes below and beyond the knee, C1 and C1+C2, so that non-negative coefficients are just what
+// makes the time grow with the tokens. C2 itself may be negative: kernels chosen by batch size can make the
+// first tokens dearer than the next.
+type term int
+
+const (
+	fixed   term = iota // c0
+	below               // c1: per token, below the knee
+	beyond              // c1+c2: per token beyond it
+	context             // kv
+	chunk               // p1
+	square              // p2
+	terms
+)
+
+var termNames = [terms]string{"c0", "c1", "c2", "kv", "p1", "p2"}
+
+func (t term) String() string { return termNames[t] }
+
+// noKnee is a knee that no iteration reaches.
+var noKnee = math.Inf(1)
+
+// features are the factors of the terms, summed over the iterations of the interval.
+func (o Observation) features(knee float64) [terms]float64 {
+	w := o.Work
+	rest, decoding, prefill := float64(o.Steps-1), float64(w.Decoding), float64(w.Prefill)
+	tokens := decoding + prefill // of the one iteration with the chunks
+	return [terms]float64{
+		fixed:   float64(o.Steps),
+		below:   rest*min(decoding, knee) + min(tokens, knee),
+		beyond:  rest*max(0, decoding-knee) + max(0, tokens-knee),
+		context: float64(o.Steps) * w.Context,
+		chunk:   prefill,
+		square:  prefill * (w.Before + prefill/(2*float64(max(1, w.Chunks)))),
+	}
+}
+
+func slopesOf(l engine.Law) [terms]float64 {
+	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C1 + l.C2, context: l.KV, chunk: l.P1, square: l.P2}
+}
+
+// model is a linear least squares problem in the relative error: rows are divided by the observed
+// time. What held explains is taken off first.
+type model struct {
+	terms []term
+	held  engine.Law
+	knee  float64
+	rows  [][]float64 // a column per term, then what is to be explained
+}
+
+func newModel(obs []Observation, knee float64, held engine.Law, active []term) *model {
+	m := &model{terms: active, held: held, knee: knee, rows: make([][]float64, len(obs))}
+	width := len(active) + 1
+	flat := make([]float64, width*len(obs))
+	for i, o := range obs {
+		row := flat[i*width : (i+1)*width]
+		x := o.features(knee)
+		for j, t := range active {
+			row[j] = x[t] / o.Time
+		}
+		row[len(active)] = 1 - o.Predict(held)/o.Time
+		m.rows[i] = row
+	}
+	return m
+}
+
+// solution is a fitted model.
+type solution struct {
+	coefficients []float64 // by the model's terms
+	weights      []float64 // of the rows; near 0: an outlier
+	scale        float64   // robust standard deviation of the relative residual
+	triangle     *triangle
+}
+
+const (
+	// huberAt and tukeyAt are the usual constants for 95 % efficiency on normal residuals.
+	huberAt = 1.345
+	tukeyAt = 4.685
+	// leastScale keeps weights finite on data without noise.
+	leastScale    = 1e-7
+	mostRounds    = 40
+	stopWhenMoved = 1e-7
+	// madToDeviation makes a median absolute deviation a standard deviation.
+	madToDeviation = 1.4826
+)
+
+func huber(u float64) float64 {
+	if u = math.Abs(u); u > huberAt {
+		return huberAt / u
+	}
+	return 1
+}
+
+func tukey(u float64) float64 {
+	u /= tukeyAt
+	return max(0, 1-u*u) * max(0, 1-u*u)
+}
+
+func huberLoss(u float64) float64 {
+	if u = math.Abs(u); u > huberAt {
+		return huberAt * (u - huberAt/2)
+	}
+	return u * u / 2
+}
+
+// robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and scale
+// for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
+func (m *model) robust() solution {
+	s := m.reweigh(huber, m.start(), 0)
+	return m.reweigh(tukey, s, s.scale)
+}
+
+func (m *model) start() solution {
+	weights := make([]float64, len(m.rows))
+	for i := range weights {
+		weights[i] = 1
+	}
+	return solution{weights: weights, coefficients: make([]float64, len(m.terms))}
+}
+
+// reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated anew each round.
+func (m *model) reweigh(weight func(float64) float64, s solution, scale float64) solution {
+	residuals := make([]float64, len(m.rows))
+	s.weights = slices.Clone(s.weights)
+	for range mostRounds {
+		t := newTriangle(len(m.terms) + 1)
+		for i, row := range m.rows {
+			t.add(row, math.Sqrt(s.weights[i]))
+		}
+		before := s.coefficients
+		s.coefficients, s.triangle = t.nonNegative(), t
+		m.residuals(s.coefficients, residuals)
+		s.scale = scale
+		if scale == 0 {
+			s.scale = deviation(residuals)
+		}
+		for i, r := range residuals {
+			s.weights[i] = weight(r / s.scale)
+		}
+		if moved(before, s.coefficients) < stopWhenMoved {
+			break
+		}
+	}
+	s.scale = deviation(residuals)
+	return s
+}
+
+func (m *model) residuals(coefficients, into []float64) {
+	for i, row := range m.rows {
+		r := row[len(coefficients)]
+		for j, b := range coefficients {
+			r -= b * row[j]
+		}
+		into[i] = r
+	}
+}
+
+// loss is Huber's, at a given scale: what knees are compared by.
+func (m *model) loss(s solution, scale float64) float64 {
+	residuals := make([]float64, len(m.rows))
+	m.residuals(s.coefficients, residuals)
+	sum := 0.0
+	for _, r := range residuals {
+		sum += huberLoss(r / scale)
+	}
+	return sum
+}
+
+func moved(before, after []float64) float64 {
+	most := 0.0
+	for j := range after {
+		most = max(most, math.Abs(after[j]-before[j])/max(math.Abs(after[j]), math.Abs(before[j]), 1e-300))
+	}
+	return most
+}
+
+// deviation is the robust standard deviation around zero.
+func deviation(residuals []float64) float64 {
+	sizes := make([]float64, len(residuals))
+	for i, r := range residuals {
+		sizes[i] = math.Abs(r)
+	}
+	return max(leastScale, madToDeviation*quantile(sizes, 0.5))
+}
+
+// quantile sorts its values.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	at := q * float64(len(values)-1)
+	i := int(at)
+	if i+1 == len(values) {
+		return values[i]
+	}
+	return values[i] + (at-float64(i))*(values[i+1]-values[i])
+}
+
+// law joins what was fitted and what was held.
+func (m *model) law(coefficients []float64) engine.Law {
+	l := m.held
+	for j, t := range m.terms {
+		switch b := coefficients[j]; t {
+		case fixed:
+			l.C0 += b
+		case below:
+			l.C1 += b
+		case context:
+			l.KV += b
+		case chunk:
+			l.P1 += b
+		case square:
+			l.P2 += b
+		case beyond:
+			l.N0 = int(m.knee)
+			l.C2 += b - coefficients[slices.Index(m.terms, below)]
+		}
+	}
+	return l
+}
