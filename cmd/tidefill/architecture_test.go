@@ -16,7 +16,7 @@ import (
 const module = "github.com/tidefill/tidefill/"
 
 // decisions are the packages that must stay pure: given the time, the state and an event, they say what to do.
-var decisions = []string{"scheduler", "flowcontrol", "dispatch/plan", "simulator/engine"}
+var decisions = []string{"scheduler", "flowcontrol", "dispatch/plan", "simulator/engine", "simulator/fit"}
 
 // mayImport says which packages of ours a package may import, as docs/architecture.md has it. Packages below a named one
 // follow its rule unless they are named themselves.
@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"dispatch/openai":  {"dispatch/plan", "store/batchfile"},
 	"dispatch":         {"dispatch", "store", "scheduler", "flowcontrol"},
 	"simulator/engine": {},
+	"simulator/fit":    {"simulator/engine", "simulator/fit"},
 	"runner":           {"runner", "simulator/engine"},
 	"api":              {"api", "store", "scheduler"},
 	"config":           {"config", "api", "dispatch", "scheduler", "flowcontrol"},
