@@ -1,0 +1,45 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// cox is a doubly stochastic Poisson process: its rate is itself a random process,
+// constant over steps.
+type cox struct {
+	rate func(time.Duration) float64 // requests a second; taken at the middle of a step
+	step time.Duration
+	pace func() float64 // multiplies the rate of the next step; mean 1
+	rng  *rand.Rand
+
+	begin, end time.Duration // of the step
+	now        time.Duration
+	current    float64 // rate in the step
+	silent     int     // steps in a row without a rate
+}
+
+// silence is how many steps without any rate end a process; a rate that is 0 for
+// ever would otherwise be waited for.
+const silence = 1 << 22
+
+// next is the instant of the next arrival.
+func (c *cox) next() (time.Duration, bool) {
+	need := exponential(c.rng) // of the integral of the rate
+	for {
+		if left := float64(c.current * (c.end - c.now).Seconds()); left > need {
+			c.now += time.Duration(need / c.current * 1e9)
+			return c.now, true
+		} else {
+			need -= left
+		}
+		c.begin, c.end, c.now = c.end, c.end+c.step, c.end
+		c.current = c.rate(c.begin+c.step/2) * c.pace()
+		if c.silent++; c.current > 0 {
+			c.silent = 0
+		}
+		if c.silent > silence || c.end < c.begin {
+			return 0, false
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Curve is the shape of a rate over time: linear between its points, periodic,
+// with mean 1 over its period.
+type Curve struct {
+	at     []time.Duration // from 0, increasing
+	value  []float64
+	period time.Duration
+}
+
+// NewCurve normalises rates at points of time that begin at 0 and increase. After
+// the last point the curve leads back to the first, which comes again at period.
+func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve, error) {
+	if len(at) == 0 || len(at) != len(rate) {
+		return nil, fmt.Errorf("rate curve of %d times and %d rates: want as many of each, and at least one", len(at), len(rate))
+	}
+	if at[0] != 0 || period <= at[len(at)-1] {
+		return nil, fmt.Errorf("rate curve from %v to %v with period %v: want it to begin at 0 and to end before its period", at[0], at[len(at)-1], period)
+	}
+	for i := range at {
+		if i > 0 && at[i] <= at[i-1] {
+			return nil, fmt.Errorf("rate curve: time %v follows %v: want times that increase", at[i], at[i-1])
+		}
+		if !(rate[i] >= 0 && rate[i] <= maxRate) {
+			return nil, fmt.Errorf("rate curve: rate %v at %v: want a number from 0 to %g", rate[i], at[i], float64(maxRate))
+		}
+	}
+	c := &Curve{at: slices.Clone(at), value: slices.Clone(rate), period: period}
+	mean := c.mean()
+	if mean == 0 {
+		return nil, fmt.Errorf("rate curve: all rates are 0")
+	}
+	for i := range c.value {
+		c.value[i] /= mean
+	}
+	return c, nil
+}
+
+// Flat is the curve that is 1 always.
+func Flat() *Curve {
+	return &Curve{at: []time.Duration{0}, value: []float64{1}, period: time.Hour}
+}
+
+// Period is the time after which the curve repeats.
+func (c *Curve) Period() time.Duration { return c.period }
+
+// At is the rate at t as a multiple of the mean rate.
+func (c *Curve) At(t time.Duration) float64 {
+	t %= c.period
+	if t < 0 {
+		t += c.period
+	}
+	next, found := slices.BinarySearch(c.at, t)
+	if found {
+		return c.value[next]
+	}
+	last := next - 1
+	share := float64(t-c.at[last]) / float64(c.pointAt(next)-c.at[last])
+	return between(c.value[last], c.value[next%len(c.value)], share)
+}
+
+// Max is the highest multiple.
+func (c *Curve) Max() float64 { return slices.Max(c.value) }
+
+// Cut is the curve from one instant to a later one as a period of its own, with
+// mean 1 again: a day of a week. Where it repeats it may jump.
+func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
+	if from < 0 || length <= 0 || from+length > c.period {
+		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from, c.period)
+	}
+	at, value := []time.Duration{0}, []float64{c.At(from)}
+	for i, t := range c.at {
+		if t > from && t < from+length {
+			at, value = append(at, t-from), append(value, c.value[i])
+		}
+	}
+	if end := length - 1; end > at[len(at)-1] {
+		at, value = append(at, end), append(value, c.At(from+end))
+	}
+	return NewCurve(at, value, length)
+}
+
+// MeanUntil is the mean from 0 to the end of a stretch of any length.
+func (c *Curve) MeanUntil(length time.Duration) float64 {
+	whole := length / c.period
+	area := float64(float64(whole) * c.period.Seconds()) // the mean over a period is 1
+	return (area + c.area(length%c.period)) / length.Seconds()
+}
+
+func (c *Curve) mean() float64 { return c.area(c.period) / c.period.Seconds() }
+
+// area is the integral from 0 to an end within the first period.
+func (c *Curve) area(end time.Duration) float64 {
+	sum := 0.0
+	for i, from := range c.at {
+		to := min(c.pointAt(i+1), end)
+		if to <= from {
+			break
+		}
+		middle := from + (to-from)/2
+		sum += float64((to - from).Seconds() * c.At(middle))
+	}
+	return sum
+}
+
+// pointAt is the time of a point, the first point of the next period included.
+func (c *Curve) pointAt(i int) time.Duration {
+	if i == len(c.at) {
+		return c.period
+	}
+	return c.at[i]
+}

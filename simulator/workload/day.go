@@ -1,0 +1,192 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"time"
+)
+
+// DayConfig says what day to make from a trace.
+type DayConfig struct {
+	Trace *Trace
+	// Shape of the day; nil is flat.
+	Shape *Curve
+	// Rate is what the shape multiplies, in requests a second: the mean rate over
+	// the shape's period.
+	Rate   float64
+	Length time.Duration
+	Seed   Seed
+	// Name tells days of one scenario apart, so that their randomness is too.
+	Name string
+}
+
+// Day is traffic of any length and rate made from a shorter trace, so that what
+// the trace tells of bursts and lengths stays true.
+//
+// Copies of the trace are laid side by side. Each is the trace over and over
+// (tiles), each tile rotated by an offset of its own; so no two copies rise
+// together and no hour repeats the last. Of all copies together each request is
+// kept with a probability of rate asked over rate of the copies, at its time.
+// Time is never stretched and no length is changed. The names of prefixes are kept
+// within a copy and differ between copies, so reuse does not cross them.
+//
+// A report on such a day should print its [Day.Honesty] and [DayNotes].
+type Day struct {
+	cfg    DayConfig
+	copies int
+	first  int // number of the first copy, for the names of prefixes
+}
+
+// DayNotes are what a reader of results should know of days made this way.
+var DayNotes = []string{
+	"the shape of the day and the mix of token lengths come from different services",
+	"thinning moves the variance of counts towards that of a Poisson process; compare it with the source's",
+	"a day has no pattern of the week beyond what its rate curve holds",
+	"requests that share a tick of the trace are spread over it uniformly, so nothing is known of bursts within a tick",
+}
+
+// mostCopies bounds the memory and, with a name space each, the prefix names.
+const mostCopies = 1 << 15
+
+// NewDay checks what is asked.
+func NewDay(cfg DayConfig) (*Day, error) {
+	if cfg.Shape == nil {
+		cfg.Shape = Flat()
+	}
+	switch {
+	case cfg.Trace == nil || cfg.Trace.Len() == 0:
+		return nil, fmt.Errorf("day %q: no trace to make it from", cfg.Name)
+	case !(cfg.Rate > 0 && cfg.Rate <= maxRate):
+		return nil, fmt.Errorf("day %q: rate is %v requests a second, want a finite number above 0", cfg.Name, cfg.Rate)
+	case cfg.Length <= 0:
+		return nil, fmt.Errorf("day %q: length is %v, want a time above 0", cfg.Name, cfg.Length)
+	}
+	// A rate that is a whole number of copies but for rounding is taken as whole.
+	copies := math.Ceil(cfg.Rate*cfg.Shape.Max()/cfg.Trace.Rate() - 1e-9)
+	if copies > mostCopies {
+		return nil, fmt.Errorf("day %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
+			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), mostCopies)
+	}
+	return &Day{cfg: cfg, copies: max(1, int(copies))}, nil
+}
+
+// Copies is how many of the trace lie side by side.
+func (d *Day) Copies() int { return d.copies }
+
+// Rate is what was asked for at t, in requests a second.
+func (d *Day) Rate(t time.Duration) float64 { return d.cfg.Rate * d.cfg.Shape.At(t) }
+
+// Arrivals tells the day; each call tells the same again.
+func (d *Day) Arrivals() Stream {
+	copies := make([]Stream, d.copies)
+	for i := range copies {
+		copies[i] = d.copy(i)
+	}
+	return Merge(copies...)
+}
+
+// Surge tells the like once more, independent of the day and of other crowds, for
+// [Flash].
+func (d *Day) Surge(crowd int) Stream {
+	other := *d
+	other.cfg.Name = fmt.Sprintf("%s/crowd %d", d.cfg.Name, crowd)
+	other.first = (crowd + 1) * d.copies
+	return other.Arrivals()
+}
+
+func (d *Day) copy(i int) Stream {
+	name := fmt.Sprintf("day %s/copy %d/", d.cfg.Name, i)
+	tiles := &tiles{trace: d.cfg.Trace, rotation: d.cfg.Seed.Cause(name + "rotation")}
+	thinning := d.cfg.Seed.Cause(name + "thinning")
+	keep := d.cfg.Rate / (float64(d.copies) * d.cfg.Trace.Rate())
+	return named(Until(Func(func() (Arrival, bool) {
+		for {
+			a := tiles.next()
+			// The day's end has to be seen before the thinning, which may keep
+			// nothing any more.
+			if a.At >= d.cfg.Length || thinning.Float64() < keep*d.cfg.Shape.At(a.At) {
+				return a, true
+			}
+		}
+	}), d.cfg.Length), uint64(d.first+i)<<copyBits)
+}
+
+// tiles tells a trace over and over, each time rotated by another offset.
+type tiles struct {
+	trace    *Trace
+	rotation *rand.Rand
+	begin    time.Duration // of the tile
+	offset   time.Duration
+	first    int // index of the first request at or after the offset
+	told     int // of this tile
+	started  bool
+}
+
+func (t *tiles) next() Arrival {
+	n := t.trace.Len()
+	if !t.started || t.told == n {
+		if t.started {
+			t.begin += t.trace.span
+		}
+		t.started, t.told = true, 0
+		t.offset = time.Duration(t.rotation.Int64N(int64(t.trace.span)))
+		t.first = sort.Search(n, func(i int) bool { return t.trace.arrivals[i].At >= t.offset })
+	}
+	i := t.first + t.told
+	t.told++
+	turn := -t.offset
+	if i >= n {
+		i -= n
+		turn += t.trace.span
+	}
+	a := t.trace.arrivals[i]
+	a.At += t.begin + turn
+	return a
+}
+
+// Honesty sets a day beside the trace it was made from.
+type Honesty struct {
+	Copies         int
+	Asked, Got     float64 // mean rate, requests a second
+	Source, Result Statistics
+}
+
+// Honesty makes the whole day once more and measures it.
+func (d *Day) Honesty() Honesty {
+	result := Measure(d.Arrivals(), d.cfg.Length, d.Rate)
+	return Honesty{
+		Copies: d.copies,
+		Asked:  d.cfg.Rate * d.cfg.Shape.MeanUntil(d.cfg.Length),
+		Got:    result.Rate,
+		Source: d.cfg.Trace.Statistics(),
+		Result: result,
+	}
+}
+
+// Prefix names of an arrival: the high bits keep traffic apart that does not
+// share prefixes (spaceBits the streams, copyBits the copies within one), the
+// low ones are the trace's own. Names that are hashes already wrap around, and
+// stay as distinct as hashes are.
+const (
+	spaceBits = 56
+	copyBits  = 41
+)
+
+// Namespace keeps the prefixes of a stream apart from those of streams with other
+// numbers, from 0 to 255: two services share none.
+func Namespace(s Stream, number int) Stream { return named(s, uint64(number)<<spaceBits) }
+
+func named(s Stream, offset uint64) Stream {
+	if offset == 0 {
+		return s
+	}
+	return each(s, func(a *Arrival) {
+		a.Prefix = slices.Clone(a.Prefix)
+		for i := range a.Prefix {
+			a.Prefix[i] += offset
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package workload
+
+import "time"
+
+// Windows are those over which counts of arrivals are compared.
+var Windows = []time.Duration{time.Second, 10 * time.Second, time.Minute}
+
+// Dispersion is how uneven arrivals are over windows of one length. A Poisson
+// process has 1 in both measures.
+type Dispersion struct {
+	Window time.Duration
+	// VarMean is the variance of the counts over their mean. The shape of a day
+	// is part of it.
+	VarMean float64
+	// AroundRate is the mean square distance of the counts from what the rate
+	// asked for leads to expect, over that expectation: what is left when the
+	// shape is taken out. Without a shape it is nearly VarMean.
+	AroundRate float64
+}
+
+// Tally counts arrivals as they pass. Build it with NewTally.
+type Tally struct {
+	expected func(time.Duration) float64
+	windows  []window
+	arrivals int
+	input    int
+	output   int
+}
+
+// NewTally counts against an expected rate, in requests a second.
+func NewTally(expected func(time.Duration) float64) *Tally {
+	t := &Tally{expected: expected, windows: make([]window, len(Windows))}
+	for i, length := range Windows {
+		t.windows[i].length = length
+	}
+	return t
+}
+
+// Add counts an arrival, which is not before the last.
+func (t *Tally) Add(a Arrival) {
+	t.arrivals++
+	t.input += a.Input
+	t.output += a.Output
+	for i := range t.windows {
+		w := &t.windows[i]
+		w.advance(a.At, t.expected)
+		w.count++
+	}
+}
+
+// Close tells what was counted from 0 to the end. The last window of each length
+// counts only if it is whole.
+func (t *Tally) Close(end time.Duration) Statistics {
+	s := Statistics{Requests: t.arrivals, Span: end, Rate: float64(t.arrivals) / end.Seconds()}
+	if t.arrivals > 0 {
+		s.MeanInput = float64(t.input) / float64(t.arrivals)
+		s.MeanOutput = float64(t.output) / float64(t.arrivals)
+	}
+	for i := range t.windows {
+		t.windows[i].advance(end, t.expected)
+		s.Dispersion = append(s.Dispersion, t.windows[i].dispersion())
+	}
+	return s
+}
+
+// Statistics sum up a stretch of traffic.
+type Statistics struct {
+	Requests              int
+	Span                  time.Duration
+	Rate                  float64 // requests a second
+	MeanInput, MeanOutput float64 // tokens
+	Dispersion            []Dispersion
+}
+
+// Statistics of the trace, as it is.
+func (t *Trace) Statistics() Statistics {
+	return Measure(t.Arrivals(), t.span, func(time.Duration) float64 { return t.Rate() })
+}
+
+// Measure pulls a stream up to an end and sums it up against an expected rate.
+func Measure(s Stream, end time.Duration, expected func(time.Duration) float64) Statistics {
+	t := NewTally(expected)
+	for a := range All(Until(s, end)) {
+		t.Add(a)
+	}
+	return t.Close(end)
+}
+
+// window sums up the counts of windows that follow each other.
+type window struct {
+	length time.Duration
+	begin  time.Duration
+	count  int
+
+	whole     int     // windows summed up
+	sum       float64 // of counts, whole numbers and so exact
+	squares   float64
+	expected  float64
+	deviation float64 // squares of count less expectation
+}
+
+// advance closes the windows that end by now.
+func (w *window) advance(now time.Duration, rate func(time.Duration) float64) {
+	for now-w.begin >= w.length {
+		n := float64(w.count)
+		expected := float64(rate(w.begin+w.length/2) * w.length.Seconds())
+		w.whole++
+		w.sum += n
+		w.squares += float64(n * n)
+		w.expected += expected
+		w.deviation += float64((n - expected) * (n - expected))
+		w.begin += w.length
+		w.count = 0
+	}
+}
+
+func (w *window) dispersion() Dispersion {
+	d := Dispersion{Window: w.length}
+	if w.sum > 0 {
+		mean := w.sum / float64(w.whole)
+		d.VarMean = (w.squares/float64(w.whole) - float64(mean*mean)) / mean
+	}
+	if w.expected > 0 {
+		d.AroundRate = w.deviation / w.expected
+	}
+	return d
+}

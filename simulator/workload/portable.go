@@ -1,0 +1,69 @@
+package workload
+
+import "math"
+
+// exp and log give the same bits on every processor, which those of package math
+// do not promise. They follow the FreeBSD algorithms that package math cites
+// (e_exp.c and e_log.c, Sun Microsystems 1993), with every product rounded before
+// it is added to; an assignment is not enough, only a conversion is. Both are within one unit in the last place.
+
+const (
+	ln2Hi = 6.93147180369123816490e-01
+	ln2Lo = 1.90821492927058770002e-10
+)
+
+func exp(x float64) float64 {
+	switch {
+	case math.IsNaN(x):
+		return x
+	case x > 7.09782712893383973096e+02:
+		return math.Inf(1)
+	case x < -7.45133219101941108420e+02:
+		return 0
+	}
+	k := math.Floor(float64(x*math.Log2E) + 0.5)
+	hi := x - float64(k*ln2Hi)
+	lo := float64(k * ln2Lo)
+	r := hi - lo
+	t := r * r
+	p := horner(t, 1.66666666666666657415e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05,
+		-1.65339022054652515390e-06, 4.13813679705723846039e-08)
+	c := r - float64(t*p)
+	return math.Ldexp(1-((lo-float64(r*c)/(2-c))-hi), int(k))
+}
+
+func log(x float64) float64 {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 1):
+		return x
+	case x < 0:
+		return math.NaN()
+	case x == 0:
+		return math.Inf(-1)
+	}
+	fraction, exponent := math.Frexp(x)
+	if fraction < math.Sqrt2/2 {
+		fraction *= 2
+		exponent--
+	}
+	f := fraction - 1
+	k := float64(exponent)
+	s := f / (2 + f)
+	s2 := s * s
+	r := float64(s2 * horner(s2, 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+		2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01))
+	half := float64(f * f / 2)
+	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
+}
+
+// horner is c[0] + c[1]*x + c[2]*x^2 + ...
+func horner(x float64, c ...float64) float64 {
+	sum := 0.0
+	for i := len(c) - 1; i >= 0; i-- {
+		sum = float64(sum*x) + c[i]
+	}
+	return sum
+}
+
+// between is the point that lies the given share of the way from a to b.
+func between(a, b, share float64) float64 { return a + float64((b-a)*share) }

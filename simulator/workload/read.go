@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"time"
+)
+
+// Format is how a file tells a trace.
+type Format string
+
+const (
+	// Azure is the conversation trace of the Azure public data set, with times in
+	// seconds: the columns t_s, input_tokens and output_tokens.
+	Azure Format = "azure"
+	// Mooncake is the Mooncake release: JSON lines of timestamp (ms),
+	// input_length, output_length and hash_ids (prefix blocks of 512 tokens). It
+	// stamps requests with the beginning of a tick of 3 s; those that share a tick
+	// are spread over it, uniformly, by a fixed seed.
+	Mooncake Format = "mooncake"
+	// CSV is our own: a header, then t_s (seconds, from any beginning, never going
+	// back), input_tokens and output_tokens (whole, at least 1), and if wanted
+	// class (of traffic), prefix_id (any text: requests that share it share a
+	// prefix; empty for none) with prefix_tokens (how much of the prompt that is).
+	CSV Format = "csv"
+)
+
+// Formats are those that Read knows.
+var Formats = []Format{Azure, Mooncake, CSV}
+
+const (
+	maxSeconds = 1e9     // of time in a trace: 31 years
+	maxTokens  = 1 << 30 // of one request
+	maxRate    = 1e12    // requests a second
+)
+
+// Read reads a whole trace, plain or gzipped, and refuses it with name and line
+// if anything is amiss, before it is used.
+func Read(name string, format Format, r io.Reader) (*Trace, error) {
+	return Collect(name, Scan(name, format, r))
+}
+
+// Scan reads a trace request by request, and ends with the first error.
+func Scan(name string, format Format, r io.Reader) iter.Seq2[Arrival, error] {
+	src, err := open(name, r)
+	if err != nil {
+		return refused(err)
+	}
+	switch format {
+	case Azure:
+		return ordered(src, scanCSV(src, azureColumns))
+	case CSV:
+		return ordered(src, scanCSV(src, csvColumns))
+	case Mooncake:
+		return spread(ordered(src, scanMooncake(src)), mooncakeTick, mooncakeSeed)
+	default:
+		return refused(fmt.Errorf("%s: unknown trace format %q, want one of %q", name, format, Formats))
+	}
+}
+
+func refused(err error) iter.Seq2[Arrival, error] {
+	return func(yield func(Arrival, error) bool) { yield(Arrival{}, err) }
+}
+
+// ordered refuses time that goes back.
+func ordered(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arrival, error] {
+	return func(yield func(Arrival, error) bool) {
+		var last time.Duration
+		for a, err := range arrivals {
+			if err == nil && a.At < last {
+				err = src.fault("time goes back from %v to %v s; sort the file by time", last.Seconds(), a.At.Seconds())
+			}
+			last = a.At
+			if !yield(a, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// source is a file being read, with where we are in it.
+type source struct {
+	io.Reader
+	name string
+	line int
+}
+
+// open looks whether the bytes are gzipped, whatever the name says.
+func open(name string, r io.Reader) (*source, error) {
+	src := &source{name: name, line: 1}
+	buffered := bufio.NewReader(r)
+	src.Reader = buffered
+	if magic, _ := buffered.Peek(2); string(magic) == "\x1f\x8b" {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, src.wrap(gzipError{err})
+		}
+		src.Reader = gunzip{unzipped}
+	}
+	return src, nil
+}
+
+// fault says what is wrong on the line we are at.
+func (s *source) fault(format string, args ...any) error { return s.wrap(fmt.Errorf(format, args...)) }
+
+func (s *source) wrap(err error) error { return fmt.Errorf("%s:%d: %w", s.name, s.line, err) }
+
+// gunzip names its own errors: a bare "unexpected EOF" says too little.
+type gunzip struct{ r *gzip.Reader }
+
+func (g gunzip) Read(p []byte) (int, error) {
+	n, err := g.r.Read(p)
+	if err != nil && err != io.EOF {
+		err = gzipError{err}
+	}
+	return n, err
+}
+
+type gzipError struct{ error }
+
+func (e gzipError) Error() string { return "broken gzip: " + e.error.Error() }
+func (e gzipError) Unwrap() error { return e.error }
+
+var errNotFinite = errors.New("want a finite number")
+
+// duration turns a number of the given unit into time.
+func duration(x float64, unit time.Duration) (time.Duration, error) {
+	switch limit := maxSeconds * float64(time.Second/unit); {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return 0, errNotFinite
+	case x < 0:
+		return 0, errors.New("want no negative time")
+	case x > limit:
+		return 0, fmt.Errorf("want at most %g", limit)
+	}
+	return time.Duration(math.Round(x * float64(unit))), nil
+}
+
+// tokens turns a number into a count of tokens.
+func tokens(x float64, least int) (int, error) {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return 0, errNotFinite
+	case x < float64(least) || x > maxTokens || x != math.Trunc(x):
+		return 0, fmt.Errorf("want a whole number from %d to %d", least, maxTokens)
+	}
+	return int(x), nil
+}

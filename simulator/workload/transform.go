@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// each changes every arrival as it passes; it leaves its time alone.
+func each(s Stream, change func(*Arrival)) Stream {
+	return Func(func() (Arrival, bool) {
+		a, ok := s.Next()
+		if ok {
+			change(&a)
+		}
+		return a, ok
+	})
+}
+
+// Until ends a stream with the last arrival before an instant.
+func Until(s Stream, end time.Duration) Stream {
+	over := false
+	return Func(func() (Arrival, bool) {
+		if over {
+			return Arrival{}, false
+		}
+		a, ok := s.Next()
+		if over = !ok || a.At >= end; over {
+			return Arrival{}, false
+		}
+		return a, true
+	})
+}
+
+// Label gives all arrivals a class.
+func Label(s Stream, class string) Stream {
+	return each(s, func(a *Arrival) { a.Class = class })
+}
+
+// Surge is a span of time with Factor times the traffic.
+type Surge struct {
+	From   time.Duration
+	Length time.Duration
+	Factor float64 // at least 1
+}
+
+func (f Surge) crowds() int { return int(math.Ceil(f.Factor - 1)) }
+
+// mostFactor bounds the crowds of a surge.
+const mostFactor = 64
+
+// Flash adds crowds to a stream. What a surge brings beyond the stream itself
+// comes from streams like it, told by crowd for the numbers 0, 1, 2 ..., so a
+// crowd's second-scale bursts are real and its requests are not the same ones
+// again. A crowd that would be too large is thinned by rng. Surges that overlap add.
+func Flash(s Stream, crowd func(number int) Stream, rng *rand.Rand, surges ...Surge) (Stream, error) {
+	streams := []Stream{s}
+	for _, surge := range surges {
+		if surge.From < 0 || surge.Length <= 0 || !(surge.Factor >= 1 && surge.Factor <= mostFactor) {
+			return nil, fmt.Errorf("surge of %v from %v by %v: want times from 0 on and a factor from 1 to %d", surge.Length, surge.From, surge.Factor, mostFactor)
+		}
+		n := surge.crowds()
+		for range n {
+			keep := (surge.Factor - 1) / float64(n)
+			thinning := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+			streams = append(streams, within(crowd(len(streams)-1), surge, keep, thinning))
+		}
+	}
+	return Merge(streams...), nil
+}
+
+// within keeps what falls into a surge, with a probability.
+func within(s Stream, surge Surge, keep float64, rng *rand.Rand) Stream {
+	s = Until(s, surge.From+surge.Length)
+	return Func(func() (Arrival, bool) {
+		for {
+			a, ok := s.Next()
+			if !ok || a.At >= surge.From && rng.Float64() < keep {
+				return a, ok
+			}
+		}
+	})
+}
+
+// Ramp is a value that goes in a straight line from Before at From to After at To,
+// and stays.
+type Ramp struct {
+	From, To      time.Duration
+	Before, After float64
+}
+
+// At is the value at t.
+func (r Ramp) At(t time.Duration) float64 {
+	switch {
+	case t < r.From:
+		return r.Before
+	case t >= r.To:
+		return r.After
+	default:
+		return between(r.Before, r.After, float64(t-r.From)/float64(r.To-r.From))
+	}
+}
+
+// Drift multiplies prompts by a factor that moves with time, as when
+// conversations grow longer. It is the one transformation that changes a length of
+// the source, and a report should say so. Names of prefixes stay, and so does what
+// they cover; put [Share] behind it where the growth is history that an engine has
+// cached.
+func Drift(s Stream, factor Ramp) Stream {
+	return each(s, func(a *Arrival) {
+		a.Input = min(max(1, int(math.Round(float64(a.Input)*factor.At(a.At)))), maxTokens)
+	})
+}
+
+// Share gives each prompt a prefix that covers a share of it, the same for all
+// prompts of one of the groups (system prompts, say), which are drawn with equal
+// odds. It takes the place of what prefix there was. With the share from 0 to 1,
+// and an engine that caches, it is the share of prompt tokens found there.
+func Share(s Stream, share float64, groups int, rng *rand.Rand) Stream {
+	names := make([][]uint64, max(1, groups))
+	for i := range names {
+		names[i] = []uint64{rng.Uint64()}
+	}
+	return each(s, func(a *Arrival) {
+		a.Prefix, a.Segment = names[rng.IntN(len(names))], int(share*float64(a.Input))
+		if a.Segment <= 0 {
+			a.Prefix, a.Segment = nil, 0
+		}
+	})
+}
+
+// Chill takes the prefix from each prompt with a probability that moves with time:
+// at 1 nothing is found in any cache, as after a restart or a change of the
+// system prompt.
+func Chill(s Stream, cold Ramp, rng *rand.Rand) Stream {
+	return each(s, func(a *Arrival) {
+		if rng.Float64() < cold.At(a.At) {
+			a.Prefix, a.Segment = nil, 0
+		}
+	})
+}
+
+// Retime gives the requests of a stream, in their order, the times of another
+// process: a Poisson process whose rate is the given one, in requests a second,
+// multiplied in each window by a gamma variable of its own with mean 1, so that the
+// variance of counts over windows is target times their mean, where the rate is
+// that of reference. The source's own times, and its own unevenness, are gone. A
+// target of 1 is a Poisson process; below 1 there is none.
+func Retime(s Stream, rate func(time.Duration) float64, reference float64, window time.Duration, target float64, rng *rand.Rand) (Stream, error) {
+	if !(target >= 1 && target <= maxTarget) || window <= 0 || !(reference > 0 && reference <= maxRate) {
+		return nil, fmt.Errorf("retime to variance/mean %v over windows of %v at %v requests a second: want a target from 1 to %g, a window and a rate above 0",
+			target, window, reference, float64(maxTarget))
+	}
+	variance := (target - 1) / (reference * window.Seconds())
+	pace := func() float64 { return 1 }
+	if variance > 0 {
+		pace = func() float64 { return gamma(rng, 1/variance) }
+	}
+	clock := &cox{rate: rate, step: window, pace: pace, rng: rng}
+	return Func(func() (Arrival, bool) {
+		a, ok := s.Next()
+		if ok {
+			a.At, ok = clock.next()
+		}
+		return a, ok
+	}), nil
+}
+
+const maxTarget = 1e6
