@@ -213,10 +213,10 @@ func checkRepeats(t *testing.T, ledger map[string][]Sending, killed []moment, li
 	if len(ledger) != lines {
 		t.Errorf("the stub saw %d different bodies, there are %d lines", len(ledger), lines)
 	}
-	if stalled > repeats/20 {
+	if stalled > 2+repeats/20 {
 		t.Errorf("%d of %d lines that were sent again had been answered more than %v before the kill", stalled, repeats, commitWindow)
 	}
-	t.Logf("%d lines were sent again; the oldest of their answers came %v before the kill", repeats, oldest)
+	t.Logf("%d lines were sent again; the oldest of their answers came %v before that", repeats, oldest)
 }
 
 // listAll walks all pages of a list and returns the ids, each of which must come once.
@@ -351,12 +351,11 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	c := other.Client()
 	inputs := map[string]Lines{}
 	for i := range 3 {
-		lines := NewLines(fmt.Sprintf("frozen-%d", i), "m", 400)
+		lines := NewLines(fmt.Sprintf("frozen-%d", i), "m", 800)
 		inputs[c.Submit(t, lines.Content, "").ID] = lines
 	}
 	time.Sleep(700 * time.Millisecond)
-	frozen.Signal(syscall.SIGSTOP)
-	held := stub.UnderWay() // by both
+	stopped := freeze(t, frozen, other)
 	for id := range inputs {
 		c.AwaitEnd(t, id, 20*time.Second) // its lease runs out meanwhile
 	}
@@ -370,10 +369,10 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 		c.CheckComplete(t, b, lines)
 		other.Verify(t, id)
 	}
-	extra := stub.Requests() - 1200
-	t.Logf("of %d lines under way %d were sent again", held, extra)
-	if extra > 2*12 { // under way there, and answered within its last group commit
-		t.Errorf("%d lines were sent twice, more than one node has under way", extra)
+	// To its lines a freeze is what a kill is.
+	checkRepeats(t, stub.Ledger(), []moment{stopped}, 2400)
+	if stub.Requests() == 2400 {
+		t.Error("nothing was taken over from the frozen node")
 	}
 	// Both must go on serving.
 	for _, d := range []*Daemon{frozen, other} {
@@ -381,6 +380,25 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 		b := d.Client().Submit(t, lines.Content, "")
 		d.Client().CheckComplete(t, d.Client().AwaitEnd(t, b.ID, 20*time.Second), lines)
 	}
+}
+
+// freeze stops a daemon at a moment when it isn't writing to the database: there it would hold the lock that all processes
+// share, and a lock of SQLite ends with its holder only.
+func freeze(t *testing.T, d, other *Daemon) moment {
+	t.Helper()
+	c := other.Client()
+	c.HTTP.Timeout = time.Second
+	begin := time.Now() // of the first try: what was answered meanwhile the daemon may not have got to
+	for range 20 {
+		d.Signal(syscall.SIGSTOP)
+		if _, err := c.Upload([]byte(line("probe"))); err == nil {
+			return moment{begin, time.Now().Add(100 * time.Millisecond)} // what was on its way still arrives
+		}
+		d.Signal(syscall.SIGCONT)
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the daemon writes to the database all the time")
+	return moment{}
 }
 
 func TestTwoNodesMayNotShareAName(t *testing.T) {
