@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// eventPoll is how often a stream looks at its batch: fast enough to look live, and a hundred streams still cost a
-	// store less than a thousand small reads per second.
-	eventPoll = 300 * time.Millisecond
 	// eventHeartbeat keeps proxies from closing a quiet stream.
 	eventHeartbeat = 15 * time.Second
 	// eventStall is how long a client may leave what was sent unread.
@@ -36,6 +33,10 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shown, err := s.show(r.Context(), b)
+	if err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -43,14 +44,26 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	s.watch.join(b.ID)
+	defer s.watch.leave(b.ID)
+	return ignoreGone(r.Context(), s.follow(w, r, sighting{batch: b, shown: shown[0]}))
+}
+
+// follow tells of a batch until its end, that of the client or that of the server.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, now sighting) error {
 	stream := eventStream{out: w, control: http.NewResponseController(w)}
-	poll, heartbeat := time.NewTicker(eventPoll), time.NewTicker(eventHeartbeat)
-	defer poll.Stop()
+	heartbeat := time.NewTicker(eventHeartbeat)
 	defer heartbeat.Stop()
 	for {
-		ended, err := s.tell(r.Context(), &stream, b)
-		if err != nil || ended {
-			return ignoreGone(r.Context(), err)
+		last, next := s.watch.see(now.batch.ID)
+		if last.err != nil {
+			return last.err
+		}
+		if last.batch.Version >= now.batch.Version { // a round may have begun before the stream
+			now = last
+		}
+		if ended, err := stream.tell(now); ended || err != nil {
+			return err
 		}
 		select {
 		case <-r.Context().Done():
@@ -59,12 +72,12 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 			return nil // the client comes back, to a daemon that stays
 		case <-heartbeat.C:
 			if err := stream.write(": heartbeat\n\n"); err != nil {
-				return ignoreGone(r.Context(), err)
+				return err
 			}
-		case <-poll.C:
-		}
-		if b, err = s.batch(r); err != nil {
-			return ignoreGone(r.Context(), err)
+			if _, err := s.batch(r); err != nil { // a deletion is no change that a watch is told of
+				return err
+			}
+		case <-next:
 		}
 	}
 }
@@ -77,17 +90,13 @@ func ignoreGone(ctx context.Context, err error) error {
 	return err
 }
 
-// tell sends what has changed about b since it was last told of.
-func (s *Server) tell(ctx context.Context, stream *eventStream, b store.Batch) (ended bool, err error) {
-	shown, err := s.show(ctx, b)
-	if err != nil {
-		return false, err
-	}
-	now := shown[0]
+// tell sends what has changed about a batch since it was last told of.
+func (e *eventStream) tell(of sighting) (ended bool, err error) {
+	b, now := of.batch, of.shown
 	details := now.Tidefill
 	state := stateEvent{now.Status, details.Paused}
-	stateChanged := stream.state != state
-	stream.state = state
+	stateChanged := e.state != state
+	e.state = state
 	progress := progressEvent{
 		RequestCounts: now.RequestCounts,
 		Progress:      details.Progress,
@@ -96,18 +105,18 @@ func (s *Server) tell(ctx context.Context, stream *eventStream, b store.Batch) (
 		InFlight:      details.InFlight,
 		Retrying:      details.Retrying,
 	}
-	progressChanged := stream.progress != progress
-	stream.progress = progress
+	progressChanged := e.progress != progress
+	e.progress = progress
 	progress.ETA = details.ETA // moves with the clock alone; no event for that
 	reason := reasonEvent{orEmpty(details.Waiting), orEmpty(details.Reason)}
-	reasonChanged := stream.reason != reason
-	stream.reason = reason
+	reasonChanged := e.reason != reason
+	e.reason = reason
 
 	err = errors.Join(
-		stream.send(stateChanged, "state", b.Version, now),
-		stream.send(progressChanged, "progress", b.Version, progress),
-		stream.send(reasonChanged, "reason", b.Version, reasonObject{details.Waiting, details.Reason}),
-		stream.send(b.State.Terminal(), "done", b.Version, now),
+		e.send(stateChanged, "state", b.Version, now),
+		e.send(progressChanged, "progress", b.Version, progress),
+		e.send(reasonChanged, "reason", b.Version, reasonObject{details.Waiting, details.Reason}),
+		e.send(b.State.Terminal(), "done", b.Version, now),
 	)
 	return b.State.Terminal(), err
 }

@@ -48,6 +48,7 @@ type Server struct {
 	mux     *http.ServeMux
 	peaks   peaks
 	streams streams
+	watch   watch
 }
 
 // New returns a server; Handler serves, Run keeps house.
@@ -84,6 +85,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		mux:     http.NewServeMux(),
 		streams: streams{closed: make(chan struct{})},
 	}
+	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int), round: make(chan struct{})}
 	s.routes()
 	return s, nil
 }

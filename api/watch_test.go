@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+func TestWatchAsksOnceForAll(t *testing.T) {
+	meta := &asked{}
+	s := newService(t, func(_ *Config, d *Deps) {
+		meta.Metadata = d.Metadata
+		d.Metadata = meta
+	})
+	input := s.upload(line("a"))
+	var ids []string
+	for range 5 {
+		ids = append(ids, s.reading(input, store.InProgress).ID)
+	}
+	known := knownBatches{byID: map[string]store.Batch{}}
+	look := func(reads int64, ids ...string) map[string]sighting {
+		t.Helper()
+		meta.times.Store(0)
+		seen, err := s.server.watch.look(t.Context(), &known, ids)
+		if err != nil || len(seen) != len(ids) {
+			t.Fatalf("got %d sightings, %v; want %d", len(seen), err, len(ids))
+		}
+		if got := meta.times.Load(); got != reads {
+			t.Errorf("got %d reads, want %d", got, reads)
+		}
+		return seen
+	}
+	const changes, progress = 1, 1
+	look(changes+len64(ids)+progress, ids...)
+	look(changes+progress, ids...)
+	s.change(ids[2], func(b *store.Batch) { b.Paused = true })
+	s.reading(input, store.InProgress) // which nobody follows
+	if seen := look(changes+1+progress, ids...)[ids[2]]; !seen.batch.Paused || !seen.shown.Tidefill.Paused {
+		t.Error("the change isn't seen")
+	}
+	look(changes+progress, ids[:3]...)
+	look(changes+2+progress, ids...) // as nobody listened to changes of the others meanwhile
+	s.change(ids[0], func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, s.clock.now() })
+	if seen := look(changes+1+progress, ids...)[ids[0]]; seen.shown.Status != store.Completed {
+		t.Errorf("got status %s", seen.shown.Status)
+	}
+	s.do("DELETE", "/v1/batches/"+ids[0], nil).ok()
+	look(changes+progress, ids[1:]...)
+	if seen := look(changes+1+progress, ids...)[ids[0]]; answerTo(seen.err).Status != http.StatusNotFound {
+		t.Errorf("got %v for a deleted batch", seen.err)
+	}
+}
+
+func len64[T any](items []T) int64 { return int64(len(items)) }
+
+func TestStreamsShareAWatch(t *testing.T) {
+	s := newService(t)
+	input := s.upload(line("a"))
+	ids := []string{s.reading(input, store.InProgress).ID, s.reading(input, store.InProgress).ID}
+	var listening, reading sync.WaitGroup
+	ends := make(chan string, 8)
+	for i := range cap(ends) {
+		r := s.listen(ids[i%2])
+		listening.Add(1)
+		reading.Go(func() {
+			begun := sync.OnceFunc(listening.Done)
+			readEvents(t, r, func(e event) bool {
+				begun()
+				if e.name == "done" {
+					ends <- answer{t: t, body: e.data}.object()["id"].(string)
+				}
+				return false
+			})
+		})
+	}
+	listening.Wait()
+	for _, id := range ids {
+		s.change(id, func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, s.clock.now() })
+	}
+	reading.Wait()
+	close(ends)
+	told := map[string]int{}
+	for id := range ends {
+		told[id]++
+	}
+	if told[ids[0]] != 4 || told[ids[1]] != 4 {
+		t.Errorf("got ends %v, want four of each", told)
+	}
+	w := &s.server.watch
+	s.eventually("the watch to end", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.cancel == nil && len(w.streams) == 0 && len(w.seen) == 0
+	})
+}
+
+// deaf can't tell changes.
+type deaf struct{ store.Metadata }
+
+func (deaf) ChangedBatches(context.Context, int64, int) ([]string, int64, error) {
+	return nil, 0, errors.New("the disk sulks")
+}
+
+func TestStreamsEndWhenTheStoreFails(t *testing.T) {
+	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = deaf{d.Metadata} })
+	id := s.create(line("a"))["id"].(string)
+	var got []string
+	readEvents(t, s.listen(id), func(e event) bool { got = append(got, e.name); return false })
+	if len(got) != 2 || got[0] != "state" || got[1] != "progress" {
+		t.Errorf("got %v, want what was known and no more", got)
+	}
+}
