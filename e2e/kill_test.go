@@ -355,7 +355,7 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 		inputs[c.Submit(t, lines.Content, "").ID] = lines
 	}
 	time.Sleep(700 * time.Millisecond)
-	stopped := freeze(t, frozen, other)
+	freeze(t, frozen, other)
 	for id := range inputs {
 		c.AwaitEnd(t, id, 20*time.Second) // its lease runs out meanwhile
 	}
@@ -369,10 +369,11 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 		c.CheckComplete(t, b, lines)
 		other.Verify(t, id)
 	}
-	// To its lines a freeze is what a kill is.
-	checkRepeats(t, stub.Ledger(), []moment{stopped}, 2400)
-	if stub.Requests() == 2400 {
-		t.Error("nothing was taken over from the frozen node")
+	extra := stub.Requests() - 2400
+	t.Logf("%d lines were sent again", extra)
+	// Each node may have to send again what it had under way, and what was answered within its last group commit.
+	if most := 2 * (12 + 18); extra == 0 || extra > most {
+		t.Errorf("%d lines were sent again, want 1 to %d", extra, most)
 	}
 	// Both must go on serving.
 	for _, d := range []*Daemon{frozen, other} {
@@ -384,21 +385,19 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 
 // freeze stops a daemon at a moment when it isn't writing to the database: there it would hold the lock that all processes
 // share, and a lock of SQLite ends with its holder only.
-func freeze(t *testing.T, d, other *Daemon) moment {
+func freeze(t *testing.T, d, other *Daemon) {
 	t.Helper()
 	c := other.Client()
 	c.HTTP.Timeout = time.Second
-	begin := time.Now() // of the first try: what was answered meanwhile the daemon may not have got to
 	for range 20 {
 		d.Signal(syscall.SIGSTOP)
 		if _, err := c.Upload([]byte(line("probe"))); err == nil {
-			return moment{begin, time.Now().Add(100 * time.Millisecond)} // what was on its way still arrives
+			return
 		}
 		d.Signal(syscall.SIGCONT)
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("the daemon writes to the database all the time")
-	return moment{}
 }
 
 func TestTwoNodesMayNotShareAName(t *testing.T) {
