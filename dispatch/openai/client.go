@@ -1,7 +1,7 @@
 // Package openai sends lines to an OpenAI-compatible model server.
 //
 // A [Client] speaks to one server over connections of its own, so that a slow server never holds up another. Bodies go out
-// and come back byte for byte: no decoding, no compression, no redirects.
+// and come back byte for byte: no decoding, no compression, no redirects. Plain HTTP takes a short way (wire.go).
 package openai
 
 import (
@@ -40,7 +40,7 @@ type Client struct {
 	cfg       Config
 	base      *url.URL
 	header    http.Header
-	transport *http.Transport
+	transport transport
 	targets   sync.Map // path -> *url.URL
 }
 
@@ -66,20 +66,36 @@ func New(cfg Config) (*Client, error) {
 	if cfg.APIKey != "" {
 		header.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
-	dialer := &net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
-	return &Client{
-		cfg: cfg, base: base, header: header,
-		transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           dialer.DialContext,
-			MaxIdleConns:          0, // as many as there are lines under way; flow control bounds those
-			MaxIdleConnsPerHost:   1 << 16,
-			IdleConnTimeout:       90 * time.Second,
-			TLSHandshakeTimeout:   cfg.DialTimeout,
-			DisableCompression:    true, // answers are kept as they were sent
-			ResponseHeaderTimeout: 0,    // an answer takes as long as its generation; the request's context bounds it
-		},
-	}, nil
+	return &Client{cfg: cfg, base: base, header: header, transport: newTransport(cfg, base)}, nil
+}
+
+// transport is what carries requests.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should the server offer it) and
+// proxies are for net/http.
+func newTransport(cfg Config, base *url.URL) transport {
+	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
+	if base.Scheme == "http" && proxy == nil && err == nil {
+		host := base.Host
+		if base.Port() == "" {
+			host = net.JoinHostPort(base.Hostname(), "80")
+		}
+		return &wire{host: host, dialer: dialer}
+	}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 1 << 16, // as many as there are lines under way; flow control bounds those
+		IdleConnTimeout:     idleLife,
+		TLSHandshakeTimeout: cfg.DialTimeout,
+		DisableCompression:  true, // answers are kept as they were sent
+	}
 }
 
 // Close lets go of idle connections.
@@ -220,6 +236,9 @@ func readAll(response *http.Response, buf []byte, limit int64) ([]byte, error) {
 
 // retryAfter reads how long the server wants to be left alone: milliseconds, seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
+	if len(h["Retry-After"]) == 0 && len(h["Retry-After-Ms"]) == 0 {
+		return 0 // as nearly always
+	}
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clampWait(ms * float64(time.Millisecond))
 	}
