@@ -97,7 +97,7 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	if opt.Resamples == 0 {
 		opt.Resamples = 200
 	}
-	st, all := choose(all, opt.Prior.Law)
+	st, all := choose(all, obs.Context, opt.Prior.Law)
 	m := newModel(all, st.knee, st.held, st.active)
 	s := m.robust()
 	r := Result{Law: m.law(s.coefficients), chosen: st, Warnings: st.notes}
@@ -147,10 +147,13 @@ func bearable(all []Observation) error {
 
 // choose decides which terms the data can tell, whether there is a knee, and which intervals are fitted:
 // where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
-func choose(all []Observation, prior engine.Law) (structure, []Observation) {
+func choose(all []Observation, source ContextSource, prior engine.Law) (structure, []Observation) {
 	st := structure{active: []term{fixed, below}, knee: noKnee}
 	for _, t := range []term{context, chunk, square} {
 		switch n := excited(all, t, noKnee); {
+		case t == context && source == ContextMean: // each request counts the same
+			st.note("c1 and kv can't be told apart, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
+				holds(t, prior))
 		case n >= leastExcited:
 			st.active = append(st.active, t)
 		default:
@@ -292,7 +295,7 @@ func (st *structure) bend(all []Observation, prior engine.Law) bool {
 		return false
 	}
 	knee, loss = with.scan(all, around(knee, candidates(all)), s.scale)
-	without, n := straight.loss(straight.reweigh(huber, s, s.scale), s.scale), float64(len(all))
+	without, n := straight.loss(straight.reweigh(huber, s, s.scale, exactly), s.scale), float64(len(all))
 	if loss > (1-kneeGain)*without || n*math.Log(without/loss) < kneeEvidence*math.Log(n) {
 		return false
 	}
@@ -310,7 +313,7 @@ func (st *structure) scan(all []Observation, knees []float64, scale float64) (be
 		if from != nil {
 			start.weights = from.weights
 		}
-		s := m.reweigh(huber, start, scale)
+		s := m.reweigh(huber, start, scale, roughly)
 		from = &s
 		if l := m.loss(s, scale); l < loss {
 			best, loss = knee, l

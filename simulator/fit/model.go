@@ -87,9 +87,12 @@ const (
 	huberAt = 1.345
 	tukeyAt = 4.685
 	// leastScale keeps weights finite on data without noise.
-	leastScale    = 1e-7
-	mostRounds    = 40
-	stopWhenMoved = 1e-7
+	leastScale = 1e-7
+	mostRounds = 40
+	// exactly and roughly are by how much coefficients may still move, relative to themselves, when
+	// reweighing ends. Roughly is for comparing knees, whose losses differ by more.
+	exactly = 1e-7
+	roughly = 1e-3
 	// madToDeviation makes a median absolute deviation a standard deviation.
 	madToDeviation = 1.4826
 )
@@ -116,8 +119,8 @@ func huberLoss(u float64) float64 {
 // robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and scale
 // for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
 func (m *model) robust() solution {
-	s := m.reweigh(huber, m.start(), 0)
-	return m.reweigh(tukey, s, s.scale)
+	s := m.reweigh(huber, m.start(), 0, exactly)
+	return m.reweigh(tukey, s, s.scale, exactly)
 }
 
 func (m *model) start() solution {
@@ -129,7 +132,7 @@ func (m *model) start() solution {
 }
 
 // reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated anew each round.
-func (m *model) reweigh(weight func(float64) float64, s solution, scale float64) solution {
+func (m *model) reweigh(weight func(float64) float64, s solution, scale, precision float64) solution {
 	residuals := make([]float64, len(m.rows))
 	s.weights = slices.Clone(s.weights)
 	for range mostRounds {
@@ -147,7 +150,7 @@ func (m *model) reweigh(weight func(float64) float64, s solution, scale float64)
 		for i, r := range residuals {
 			s.weights[i] = weight(r / s.scale)
 		}
-		if moved(before, s.coefficients) < stopWhenMoved {
+		if moved(before, s.coefficients) < precision {
 			break
 		}
 	}
