@@ -232,3 +232,7 @@ func (m *model) law(coefficients []float64) engine.Law {
 	}
 	return l
 }
+
+func valueOf(l engine.Law, t term) float64 {
+	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C2, context: l.KV, chunk: l.P1, square: l.P2}[t]
+}

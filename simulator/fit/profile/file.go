@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
@@ -127,8 +128,10 @@ func Bundled(p engine.Profile) File {
 
 // round keeps six digits, more than any fit knows, so that files don't show the last bits of a machine's arithmetic.
 func round(v float64) float64 {
-	var rounded float64
-	fmt.Sscanf(fmt.Sprintf("%.6g", v), "%g", &rounded)
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		panic(err) // what was just formatted
+	}
 	return rounded
 }
 
