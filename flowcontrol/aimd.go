@@ -28,6 +28,7 @@ func (c *aimd) Observe(now time.Time, o Observation) (changed bool) {
 	}
 	switch o.Kind {
 	case Answered:
+		m.sheds = 0
 		return c.grow(m, o.InFlight+1)
 	case Shed:
 		held := m.hold(now, o.RetryAfter)

@@ -49,9 +49,13 @@ const (
 // LongestHold bounds Retry-After. A longer one is an outage or a mistake; asking again once an hour costs nobody anything.
 const LongestHold = time.Hour
 
-// PauseAfterShed is how long a runner gets no new lines after it shed one without saying for how long. Without it the freed place
-// would be filled and shed again as fast as the network allows.
-const PauseAfterShed = time.Second
+// PauseAfterShed is how long a runner gets no new lines after it shed one without saying for how long; it doubles with every
+// further one, up to LongestPause, until a line is answered. Without it the freed place would be filled and shed again as fast as
+// the network allows; with a long one from the start, a runner that sheds one line in ten would rest most of the time.
+const (
+	PauseAfterShed = 50 * time.Millisecond
+	LongestPause   = time.Second
+)
 
 // NoLimit is Allowance.Pool when the pool has no limit of its own.
 const NoLimit = math.MaxInt

@@ -64,7 +64,7 @@ func (p *pool) answer(runner string, n int) {
 // shed reports a refusal and lets its pause pass.
 func (p *pool) shed(runner string) {
 	p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: runner})
-	p.now = p.now.Add(flowcontrol.PauseAfterShed)
+	p.now = p.now.Add(flowcontrol.LongestPause)
 }
 
 func (p *pool) of(runner string) flowcontrol.RunnerAllowance {

@@ -20,6 +20,10 @@ func (f *fixed) Observe(now time.Time, o Observation) (changed bool) {
 		return f.join(o.Runner, f.cfg.PerRunner)
 	case RunnerLeft:
 		return f.leave(o.Runner)
+	case Answered:
+		if m := f.find(o.Runner); m != nil {
+			m.sheds = 0
+		}
 	case Shed:
 		m := f.find(o.Runner)
 		return m != nil && m.hold(now, o.RetryAfter)

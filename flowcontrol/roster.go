@@ -11,6 +11,7 @@ type member struct {
 	id        string
 	heldUntil time.Time // no new lines until then
 	heldFor   Reason
+	sheds     int // since a line was answered
 
 	// What aimd has learnt about it.
 	limit   int
@@ -54,12 +55,14 @@ func (r *roster) leave(id string) bool {
 	return joined
 }
 
-// hold keeps new lines from m for as long as it asked, or for PauseAfterShed if it didn't say. A longer hold is not shortened.
+// hold keeps new lines from m for as long as it asked, or for PauseAfterShed and its doubles if it didn't say. A longer hold is not
+// shortened.
 func (m *member) hold(now time.Time, retryAfter time.Duration) bool {
 	reason := ReasonRetryAfter
 	if retryAfter <= 0 {
-		retryAfter, reason = PauseAfterShed, ReasonShed
+		retryAfter, reason = min(PauseAfterShed<<min(m.sheds, 10), LongestPause), ReasonShed
 	}
+	m.sheds++
 	until := now.Add(min(retryAfter, LongestHold))
 	if !until.After(m.heldUntil) {
 		return false

@@ -78,6 +78,7 @@ type worldRunner struct {
 	until              time.Time
 	trial              *flight
 	heldUntil          time.Time // Retry-After
+	sheds              int       // since an answer
 }
 
 type worldLine struct {
@@ -560,11 +561,15 @@ func (w *world) heed(r *worldRunner, f *flight, outcome Outcome, retryAfter time
 	default:
 		r.failures, r.openings, r.open, r.trial = 0, 0, false, nil
 	}
+	if outcome == Succeeded || outcome == Refused || outcome == Failed || outcome == Garbled {
+		r.sheds = 0
+	}
 	if outcome == Shed {
 		hold := retryAfter
 		if hold == 0 {
-			hold = flowcontrol.PauseAfterShed
+			hold = min(flowcontrol.PauseAfterShed<<min(r.sheds, 10), flowcontrol.LongestPause)
 		}
+		r.sheds++
 		if until := w.now.Add(hold); until.After(r.heldUntil) {
 			r.heldUntil = until
 		}
