@@ -31,7 +31,8 @@ type Config struct {
 	// SweepEvery is how often expired files, stale uploads and old batches are removed. Default 1 minute.
 	SweepEvery time.Duration `yaml:"sweep_every"`
 	// OrphanAfter is how old bytes must be to be removed when nothing knows them any more, as a crash may leave some. It is also
-	// how often they are looked for, and at every start. Default 1 hour, at least 1 minute; 0: never.
+	// how often they are looked for, and at every start. Default 24 hours, which leaves time to notice that the wrong database was put
+	// beside them; at least 1 minute; 0: never.
 	OrphanAfter time.Duration `yaml:"orphan_after"`
 }
 
@@ -48,7 +49,7 @@ func DefaultConfig() Config {
 		IdempotencyLife:   24 * time.Hour,
 		BatchRetention:    180 * 24 * time.Hour,
 		SweepEvery:        time.Minute,
-		OrphanAfter:       time.Hour,
+		OrphanAfter:       24 * time.Hour,
 	}
 }
 

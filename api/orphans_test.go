@@ -77,7 +77,7 @@ func (s *service) createFile(id, tenant string) {
 }
 
 func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.UploadLife = 24 * time.Hour })
+	s := newService(t, func(c *Config, _ *Deps) { c.UploadLife, c.OrphanAfter = 24*time.Hour, time.Hour })
 	s.asOfNow()
 	var kept []string
 	keep := func(keys ...string) { kept = append(kept, keys...) }
@@ -171,7 +171,7 @@ func TestSweepRacesWithBatches(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.clock.advance(2 * time.Hour)
+	s.clock.advance(25 * time.Hour)
 	s.sweepOrphans()
 	if created.ID == "" {
 		t.Fatal("nobody looked at the batches")
@@ -191,7 +191,7 @@ func TestSweepOfOrphansGoesOn(t *testing.T) {
 	s.asOfNow()
 	s.putBlob("files/file-lost")
 	s.putBlob("uploads/upload_lost/part")
-	s.clock.advance(2 * time.Hour)
+	s.clock.advance(25 * time.Hour)
 	if err := s.server.sweepOrphans(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
@@ -205,7 +205,7 @@ func TestRunLooksForOrphansAtItsStart(t *testing.T) {
 		s := newService(t, func(c *Config, _ *Deps) { c.OrphanAfter = after })
 		s.asOfNow()
 		s.putBlob("files/file-lost")
-		s.clock.advance(2 * time.Hour)
+		s.clock.advance(25 * time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.server.Run(ctx) }()
