@@ -12,10 +12,10 @@ import (
 type Config struct {
 	// Plan configures retries, breakers and look-ahead.
 	Plan plan.Config `yaml:"plan"`
-	// ChunkLines is how many lines are claimed together at most. Default 512.
+	// ChunkLines is how many lines are claimed together at most. Default 1024.
 	ChunkLines int `yaml:"chunk_lines"`
 	// ChunkBytes is how many bytes of input lines are claimed (and held in memory) together at most; a longer line is a
-	// chunk of its own. Default 1 MiB.
+	// chunk of its own. Default 2 MiB.
 	ChunkBytes int64 `yaml:"chunk_bytes"`
 	// LeaseTTL is how long after its last sign of life a dispatcher's claims are free for others. Default 15s.
 	LeaseTTL time.Duration `yaml:"lease_ttl"`
@@ -41,8 +41,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Plan:           plan.DefaultConfig(),
-		ChunkLines:     512,
-		ChunkBytes:     1 << 20,
+		ChunkLines:     1024,
+		ChunkBytes:     2 << 20,
 		LeaseTTL:       15 * time.Second,
 		RequestTimeout: 30 * time.Minute,
 		DialTimeout:    10 * time.Second,

@@ -105,7 +105,7 @@ func (d *Dispatcher) Ready() bool { return d.ready.Load() }
 // Nudge says that a batch is new or changed, so that nobody has to wait for the next poll.
 func (d *Dispatcher) Nudge(batch string) {
 	if s := d.current.Load(); s != nil {
-		s.keep.add(batch)
+		s.keep.addFirst(batch)
 	}
 }
 

@@ -59,6 +59,8 @@ type loop struct {
 	chunks   map[chunkKey]*chunk
 	inFlight int
 	spare    []*flight
+	full     plan.Reason // why results can't be written down, if so
+	lapsed   bool        // the lease may have run out
 	wake     time.Time
 	armed    time.Time
 	drained  chan struct{}
@@ -88,13 +90,34 @@ func (l *loop) handle(message any) {
 	case drain:
 		l.drained = m.done
 		l.step(plan.Drain{})
+	case plan.Hold:
+		l.full = m.Reason
+		l.hold()
 	case plan.Event:
 		l.step(m)
 	}
 }
 
-// step asks the planner and does what it says.
+// hold tells the planner what keeps lines from starting, if anything does.
+func (l *loop) hold() {
+	reason := l.full
+	if l.lapsed && reason == plan.Flowing {
+		reason = plan.StoreDown
+	}
+	l.do(plan.Hold{Reason: reason})
+}
+
+// step asks the planner and does what it says. Nothing starts while the lease may have run out: a process that was frozen
+// would send lines that others have long taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
+	if lapsed := l.session.lapsed(time.Now()); lapsed != l.lapsed {
+		l.lapsed = lapsed
+		l.hold()
+	}
+	return l.do(ev)
+}
+
+func (l *loop) do(ev plan.Event) plan.Verdict {
 	actions := l.planner.Step(time.Now(), ev)
 	for i := range actions.Start {
 		l.start(&actions.Start[i])

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,14 @@ type metrics struct {
 	living   *prometheus.GaugeVec
 	reason   *prometheus.GaugeVec
 
-	seen map[string]bool // runners with gauges; owned by the loop
+	runners sync.Map        // name -> *runnerMetrics
+	seen    map[string]bool // runners with gauges; owned by the loop
+}
+
+// runnerMetrics are a runner's, found once: looking them up by labels costs more than counting.
+type runnerMetrics struct {
+	ends     [plan.Outcomes]prometheus.Counter
+	duration prometheus.Observer
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -68,8 +76,21 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) finished(runner string, outcome plan.Outcome, latency time.Duration) {
-	m.requests.WithLabelValues(runner, outcome.String()).Inc()
-	m.duration.WithLabelValues(runner).Observe(latency.Seconds())
+	of := m.of(runner)
+	of.ends[outcome].Inc()
+	of.duration.Observe(latency.Seconds())
+}
+
+func (m *metrics) of(runner string) *runnerMetrics {
+	if known, ok := m.runners.Load(runner); ok {
+		return known.(*runnerMetrics)
+	}
+	made := &runnerMetrics{duration: m.duration.WithLabelValues(runner)}
+	for o := range plan.Outcomes {
+		made.ends[o] = m.requests.WithLabelValues(runner, plan.Outcome(o).String())
+	}
+	known, _ := m.runners.LoadOrStore(runner, made)
+	return known.(*runnerMetrics)
 }
 
 func (m *metrics) committed(c store.Commit) {

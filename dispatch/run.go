@@ -3,9 +3,9 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,7 +195,14 @@ func resultID(batch string, line uint32) string {
 	if len(batch) > len(prefix) && batch[:len(prefix)] == prefix {
 		batch = batch[len(prefix):]
 	}
-	return fmt.Sprintf("batch_req_%s%06x", batch, line)
+	id := make([]byte, 0, 64)
+	id = append(append(id, "batch_req_"...), batch...)
+	for shift := 20; shift > 0; shift -= 4 { // six digits at least, so that ids of one batch are of one length
+		if line>>shift == 0 {
+			id = append(id, '0')
+		}
+	}
+	return string(strconv.AppendUint(id, uint64(line), 16))
 }
 
 // speed is durable results per second, over about ten seconds.

@@ -42,6 +42,7 @@ type session struct {
 	runs  map[string]*run
 	stuck map[*chunk]bool // chunks whose journals can't be written now
 
+	renewed atomic.Pointer[time.Time] // when the lease was last prolonged; the clock is monotonic
 	// lose ends the session: another holds the lease, or a chunk of it, now.
 	lose context.CancelCauseFunc
 
@@ -52,6 +53,7 @@ type session struct {
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
 func (d *Dispatcher) session(ctx context.Context) error {
+	registered := time.Now()
 	owner, err := d.deps.Metadata.Register(ctx, d.deps.Node, d.cfg.LeaseTTL)
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", d.deps.Node, err)
@@ -65,6 +67,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.renewed.Store(&registered)
 	s.senders.send = s.send
 	d.current.Store(s)
 	defer d.current.CompareAndSwap(s, nil)
@@ -137,10 +140,14 @@ func (s *session) heartbeat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		asked := time.Now()
 		renewing, cancel := context.WithTimeout(ctx, s.cfg.LeaseTTL)
 		err := s.deps.Metadata.Renew(renewing, s.owner, s.cfg.LeaseTTL)
 		cancel()
 		switch {
+		case err == nil:
+			s.renewed.Store(&asked)
+			s.inbox.put(plan.Tick{}) // if starts were held, they may go on
 		case isFenced(err):
 			s.lose(err)
 			return
@@ -149,6 +156,10 @@ func (s *session) heartbeat(ctx context.Context) {
 		}
 	}
 }
+
+// lapsed reports whether the lease may have run out, as far as this process can know: it was frozen, or the store has not
+// answered. What it holds may be another's then.
+func (s *session) lapsed(now time.Time) bool { return now.Sub(*s.renewed.Load()) > s.cfg.LeaseTTL }
 
 // watch looks for batches that are new or changed: all of them first, then those that changed since.
 func (s *session) watch(ctx context.Context) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,6 +29,24 @@ func (q *workqueue) add(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.addLocked(key)
+}
+
+// addFirst adds the key in front of all others: somebody is waiting for it.
+func (q *workqueue) addFirst(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.order, key); i >= 0 {
+		q.order = slices.Delete(q.order, i, i+1)
+		delete(q.queued, key)
+	}
+	if q.closed || q.queued[key] {
+		return
+	}
+	q.queued[key] = true
+	if !q.working[key] {
+		q.order = slices.Insert(q.order, 0, key)
+		q.wake()
+	}
 }
 
 func (q *workqueue) addLocked(key string) {

@@ -14,10 +14,10 @@ type Config struct {
 	Breaker BreakerConfig `yaml:"breaker"`
 	// Cost turns tokens into work units, milliseconds of engine iteration. Only ratios matter for order.
 	Cost CostConfig `yaml:"cost"`
-	// LookAhead is how many lines are kept ready beyond those under way, so that a free slot never waits for the store. Default 1024.
+	// LookAhead is how many lines are kept ready beyond those under way, so that a free slot never waits for the store. Default 2048.
 	LookAhead int `yaml:"look_ahead"`
 	// LookAheadTokens bounds the same by weight, since ready lines are held in memory: prompt tokens of a pool's ready lines,
-	// those being read included, beyond which no more are read ahead. Default 1,000,000, some 4 MB of text.
+	// those being read included, beyond which no more are read ahead. Default 2,000,000, some 7 MB of text.
 	LookAheadTokens int `yaml:"look_ahead_tokens"`
 }
 
@@ -65,7 +65,7 @@ func DefaultConfig() Config {
 		},
 		Breaker:   BreakerConfig{Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second},
 		Cost:      CostConfig{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256},
-		LookAhead: 1024, LookAheadTokens: 1_000_000,
+		LookAhead: 2048, LookAheadTokens: 2_000_000,
 	}
 }
 

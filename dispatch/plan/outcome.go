@@ -31,6 +31,9 @@ const (
 
 var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out", "unreachable", "died", "recalled"}
 
+// Outcomes is how many there are.
+const Outcomes = len(outcomeNames)
+
 func (o Outcome) String() string { return outcomeNames[o] }
 
 // judgement is what judge decides: whether the line is tried again, at what price and after which pause.
