@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,8 @@ func (s *senders) run(f *flight) {
 		s.send(&w, f)
 		w.trim()
 		s.idle.Add(1)
-		select { // the next line is often there already
+		runtime.Gosched() // lets the loop answer at once, instead of waking it on another core and being woken by it
+		select {
 		case f = <-s.queue:
 			continue
 		default:

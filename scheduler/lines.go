@@ -37,8 +37,8 @@ func OrderLines(lines []LineKey, canary int, group GroupBy) []uint32 {
 // place writes the indexes of lines, counted from first, into order: a counting sort by group, groups sorted by model.
 func place(order []uint32, lines []LineKey, first int, models map[uint16]int, group GroupBy) {
 	type run struct{ model, size, start int }
-	var runs []run // in order of first appearance
-	byKey := map[LineKey]int{}
+	var runs []run                               // in order of first appearance
+	byKey := make(map[LineKey]int, len(lines)/2) // often nearly every line has a prefix of its own
 	runOf := make([]int, len(lines))
 	for i, line := range lines {
 		if group != GroupPrefix {
