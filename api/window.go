@@ -66,7 +66,7 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 	if isNumber(raw) {
 		seconds, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
-			return time.Time{}, errors.New("Unix seconds must be a whole number")
+			return time.Time{}, errors.New("seconds of Unix time must be a whole number")
 		}
 		if seconds < 0 || seconds > latestInstant {
 			return time.Time{}, errors.New("this is out of the range of Unix seconds; are they milliseconds?")

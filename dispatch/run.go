@@ -64,7 +64,6 @@ type chunk struct {
 	tally   store.Tally
 	posted  store.Tally // what the store was last told of tally
 	leaving bool        // being finished or released
-	refused error       // why its journal takes nothing now
 }
 
 func (s *session) newRun(b store.Batch) *run {

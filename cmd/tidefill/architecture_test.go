@@ -16,23 +16,24 @@ import (
 const module = "github.com/tidefill/tidefill/"
 
 // decisions are the packages that must stay pure: given the time, the state and an event, they say what to do.
-var decisions = []string{"scheduler", "flowcontrol", "dispatch/plan", "simulator/engine", "simulator/fit"}
+var decisions = []string{"scheduler", "flowcontrol", "dispatch/plan", "simulator/engine", "simulator/fit", "simulator/workload"}
 
 // mayImport says which packages of ours a package may import, as docs/architecture.md has it. Packages below a named one
 // follow its rule unless they are named themselves.
 var mayImport = map[string][]string{
-	"store/batchfile":  {},
-	"store":            {"store"},
-	"scheduler":        {"scheduler"},
-	"flowcontrol":      {"flowcontrol"},
-	"dispatch/plan":    {"scheduler", "flowcontrol"},
-	"dispatch/openai":  {"dispatch/plan", "store/batchfile"},
-	"dispatch":         {"dispatch", "store", "scheduler", "flowcontrol"},
-	"simulator/engine": {},
-	"simulator/fit":    {"simulator/engine", "simulator/fit"},
-	"runner":           {"runner", "simulator/engine"},
-	"api":              {"api", "store", "scheduler"},
-	"config":           {"config", "api", "dispatch", "scheduler", "flowcontrol"},
+	"store/batchfile":    {},
+	"store":              {"store"},
+	"scheduler":          {"scheduler"},
+	"flowcontrol":        {"flowcontrol"},
+	"dispatch/plan":      {"scheduler", "flowcontrol"},
+	"dispatch/openai":    {"dispatch/plan", "store/batchfile"},
+	"dispatch":           {"dispatch", "store", "scheduler", "flowcontrol"},
+	"simulator/engine":   {},
+	"simulator/fit":      {"simulator/engine", "simulator/fit"},
+	"simulator/workload": {},
+	"runner":             {"runner", "simulator/engine"},
+	"api":                {"api", "store", "scheduler"},
+	"config":             {"config", "api", "dispatch", "scheduler", "flowcontrol"},
 }
 
 func TestDecisionsArePure(t *testing.T) {

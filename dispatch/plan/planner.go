@@ -2,10 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -164,45 +162,6 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	}
 }
 
-// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready or expected weigh enough, only
-// a job that has none may claim, once for each slot that was free: so an urgent newcomer overtakes, and what is held in memory
-// grows no faster than lines start.
-func (p *Planner) stock(now time.Time, pool *pool, slots int) {
-	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
-		id, ok := pool.loads.Next(now)
-		if !ok {
-			return
-		}
-		j := p.byID[id]
-		have := j.ready.len() + j.expecting
-		if !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
-			return
-		}
-		if pool.promptTokens+pool.expectedTokens >= p.cfg.LookAheadTokens {
-			if have > 0 || slots == 0 {
-				return
-			}
-			slots--
-		}
-		p.claim(now, pool, j)
-	}
-}
-
-// lookAhead is how many lines should be ready: enough for everything under way to end at once.
-func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
-
-// claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
-func (p *Planner) claim(now time.Time, pool *pool, j *job) {
-	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
-	c := pendingClaim{pool: pool, lines: expecting, tokens: int(float64(expecting) * j.promptMean)}
-	j.claims = append(j.claims, c)
-	j.expecting += c.lines
-	pool.expected += c.lines
-	pool.expectedTokens += c.tokens
-	p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
-	p.offer(now, j)
-}
-
 func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
 	p.countReady(j, -int(l.prompt))
@@ -242,118 +201,6 @@ func (p *Planner) begin(b *batchState) {
 	}
 	for _, j := range b.jobs {
 		p.rank(j)
-	}
-}
-
-func (p *Planner) finished(now time.Time, f *Finished) Verdict {
-	s := &f.Start
-	j, r, l := s.job, s.runner, s.line
-	j.inFlight--
-	j.batch.inFlight--
-	r.inFlight--
-	switch {
-	case r.pool != nil:
-		r.pool.inFlight--
-	case r.inFlight == 0:
-		delete(p.runners, r.id)
-	}
-	if s.life == r.life && r.pool != nil {
-		p.heed(now, f, r)
-	}
-	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
-		p.offerAll(now, j.batch)
-	}
-	if j.gone {
-		return Return
-	}
-	judged := judge(p.cfg.Retry, &j.batch.Batch, l, f.Outcome, f.Status, f.RetryAfter)
-	if !judged.again {
-		p.settle(now, j, l, f)
-		p.offer(now, j)
-		return Record
-	}
-	switch {
-	case judged.chargedTry:
-		l.tries++
-	case judged.chargedDeath:
-		l.deaths++
-	case judged.pause > 0:
-		l.waits++
-	}
-	if judged.pause == 0 {
-		p.giveBack(j, l)
-		p.offer(now, j)
-		return Again
-	}
-	j.retrying++
-	p.timers.set(timer{at: now.Add(p.jitter(judged.pause)), job: j, line: l, retry: true})
-	return Again
-}
-
-// heed tells breaker and flow control how a line ended.
-func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
-	o := flowcontrol.Observation{
-		Runner: r.id, InFlight: r.inFlight, Latency: f.Latency, RetryAfter: f.RetryAfter,
-		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens,
-	}
-	trial := f.Start.trial
-	switch f.Outcome {
-	case Recalled:
-		r.breaker.pass(trial)
-		o.Kind = flowcontrol.Recalled
-	case TimedOut:
-		r.breaker.pass(trial)
-		o.Kind = flowcontrol.Broken
-	case Unreachable, Died:
-		if until, opened := r.breaker.fail(now, p.cfg.Breaker, trial); opened {
-			p.timers.set(timer{at: until, runner: r})
-		}
-		o.Kind = flowcontrol.Broken
-	case Shed:
-		r.breaker.succeed()
-		o.Kind = flowcontrol.Shed
-	default:
-		r.breaker.succeed()
-		o.Kind = flowcontrol.Answered
-	}
-	r.pool.observe(now, o)
-}
-
-// settle takes a line that has its result out of what is left.
-func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
-	j.lines--
-	j.work = max(0, j.work-float64(l.work))
-	if f.Outcome == Succeeded && f.OutputTokens > 0 {
-		o := p.outputs[j.key.Model]
-		if o == nil {
-			o = &outputMean{}
-			p.outputs[j.key.Model] = o
-		}
-		o.learn(f.OutputTokens)
-	}
-	if r := f.Start.runner; r.pool != nil {
-		r.pool.rate.add(now, float64(l.work))
-	}
-	// A rank follows the work that is left; a twentieth of it is soon enough.
-	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
-		p.rank(j)
-	}
-}
-
-func (p *Planner) jitter(pause time.Duration) time.Duration {
-	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
-}
-
-// giveBack puts a line where it is started next.
-func (p *Planner) giveBack(j *job, l line) {
-	j.ready.pushFront(l)
-	p.countReady(j, int(l.prompt))
-}
-
-// countReady keeps account of how much the ready lines of a pool weigh: they are held in memory.
-func (p *Planner) countReady(j *job, promptTokens int) {
-	for _, pool := range j.pools {
-		pool.promptTokens += promptTokens
 	}
 }
 
@@ -450,109 +297,6 @@ func (p *Planner) batchGone(id string) {
 		j.forgetClaims()
 		delete(p.byID, j.id)
 	}
-}
-
-func (p *Planner) loaded(now time.Time, ev Loaded) {
-	j := p.job(ev.Key)
-	if j == nil {
-		return
-	}
-	j.claimDone()
-	for _, l := range ev.Lines {
-		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot), prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
-		p.countReady(j, l.PromptTokens)
-	}
-	j.more = ev.More
-	j.claimAfter = time.Time{}
-	if ev.Again > 0 {
-		j.claimAfter = now.Add(ev.Again)
-		p.timers.set(timer{at: j.claimAfter, job: j})
-	}
-	p.offer(now, j)
-}
-
-func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
-	models := slices.Clone(ev.Models)
-	slices.Sort(models)
-	models = slices.Compact(models)
-	r := p.runners[ev.Runner]
-	switch {
-	case r == nil:
-		r = &runner{id: ev.Runner}
-		p.runners[r.id] = r
-	case r.pool != nil && slices.Equal(r.models, models):
-		return
-	case r.pool != nil:
-		r.pool.remove(now, r)
-	}
-	r.models = models
-	p.poolOf(models).add(now, r)
-}
-
-func (p *Planner) runnerGone(now time.Time, id string) {
-	r := p.runners[id]
-	if r == nil || r.pool == nil {
-		return
-	}
-	r.pool.remove(now, r)
-	r.life, r.breaker = r.life+1, breaker{}
-	if r.inFlight == 0 {
-		delete(p.runners, id)
-	}
-}
-
-// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves: jobs wait there.
-func (p *Planner) poolOf(models []string) *pool {
-	key := strings.Join(models, "\x00")
-	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int { return strings.Compare(x.key, key) })
-	if found {
-		return p.pools[i]
-	}
-	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue), flow: again(p.newFlow), stale: true}
-	p.pools = slices.Insert(p.pools, i, made)
-	for _, id := range p.jobIDs() {
-		if j := p.byID[id]; slices.Contains(models, j.key.Model) {
-			p.join(j, made)
-		}
-	}
-	return made
-}
-
-// again builds what could be built before.
-func again[T any](build func() (T, error)) T {
-	built, err := build()
-	if err != nil {
-		panic(fmt.Sprintf("plan: what could be built can't be built again: %v", err))
-	}
-	return built
-}
-
-// jobIDs lists all jobs in a fixed order, since a decision must not follow map order.
-func (p *Planner) jobIDs() []string {
-	ids := make([]string, 0, len(p.byID))
-	for id := range p.byID {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// assign puts a new job into every pool that serves its model.
-func (p *Planner) assign(now time.Time, j *job) {
-	for _, pool := range p.pools {
-		if slices.Contains(pool.models, j.key.Model) {
-			p.join(j, pool)
-		}
-	}
-	p.offer(now, j)
-}
-
-func (p *Planner) join(j *job, pool *pool) {
-	j.pools = append(j.pools, pool)
-	pool.promptTokens += j.ready.promptTokens()
-	pool.put(j)
-	offer(pool.starts, j.id, j.inStarts)
-	offer(pool.loads, j.id, j.inLoads)
 }
 
 // wake is when time alone makes something possible. What moves in the order by itself (a job becomes urgent) needs no waking:

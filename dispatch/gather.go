@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// results says where the result of every line stands.
+type results struct {
+	at       []place       // by line number
+	lost     []store.Chunk // those that have no result of some line
+	usage    batchfile.Usage
+	attempts int64
+}
+
+// place is a result's place in its chunk's journal; Length 0: there is none.
+type place struct {
+	store.Location
+	chunk  int32
+	failed bool
+}
+
+// gather reads the journals of all chunks. Those that aren't done are fenced first, so that nothing is added behind our back.
+func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) {
+	chunks, err := s.deps.Metadata.Chunks(ctx, b.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fence(ctx, b); err != nil {
+		return nil, err
+	}
+	found := &results{at: make([]place, b.Counts.Total)}
+	for _, c := range chunks {
+		missing := c.Count
+		err := s.deps.Journals.Read(ctx, c.ChunkID, func(rec store.Record, at store.Location) error {
+			if int(rec.Line) >= len(found.at) {
+				return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index, rec.Line, len(found.at))
+			}
+			if found.at[rec.Line].Length == 0 {
+				found.at[rec.Line] = place{Location: at, chunk: int32(c.Index), failed: rec.Failed}
+				found.usage.Add(rec.Usage)
+				found.attempts += int64(rec.Attempts)
+				missing--
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if missing > 0 {
+			found.lost = append(found.lost, c)
+		}
+	}
+	return found, nil
+}
+
+// fence claims what is left of a batch that ends early and opens its journals, which shuts out writers that still believe in
+// an older claim.
+func (s *session) fence(ctx context.Context, b *store.Batch) error {
+	if b.Ending == store.Completed {
+		return nil // all chunks are done: no claim is left to believe in
+	}
+	for _, m := range b.Models {
+		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, b.ID, m.Model, 1<<30)
+		if err != nil {
+			return err
+		}
+		for _, c := range claimed {
+			if err := s.fenceChunk(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
+	j, err := s.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {}, func(store.Commit) {})
+	if err != nil {
+		return err
+	}
+	if err := j.Close(); err != nil {
+		return err
+	}
+	return s.deps.Metadata.ReleaseChunk(ctx, s.owner, c)
+}

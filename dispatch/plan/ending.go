@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+func (p *Planner) finished(now time.Time, f *Finished) Verdict {
+	s := &f.Start
+	j, r, l := s.job, s.runner, s.line
+	j.inFlight--
+	j.batch.inFlight--
+	r.inFlight--
+	switch {
+	case r.pool != nil:
+		r.pool.inFlight--
+	case r.inFlight == 0:
+		delete(p.runners, r.id)
+	}
+	if s.life == r.life && r.pool != nil {
+		p.heed(now, f, r)
+	}
+	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
+		p.offerAll(now, j.batch)
+	}
+	if j.gone {
+		return Return
+	}
+	judged := judge(p.cfg.Retry, &j.batch.Batch, l, f.Outcome, f.Status, f.RetryAfter)
+	if !judged.again {
+		p.settle(now, j, l, f)
+		p.offer(now, j)
+		return Record
+	}
+	switch {
+	case judged.chargedTry:
+		l.tries++
+	case judged.chargedDeath:
+		l.deaths++
+	case judged.pause > 0:
+		l.waits++
+	}
+	if judged.pause == 0 {
+		p.giveBack(j, l)
+		p.offer(now, j)
+		return Again
+	}
+	j.retrying++
+	p.timers.set(timer{at: now.Add(p.jitter(judged.pause)), job: j, line: l, retry: true})
+	return Again
+}
+
+// heed tells breaker and flow control how a line ended.
+func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
+	o := flowcontrol.Observation{
+		Runner: r.id, InFlight: r.inFlight, Latency: f.Latency, RetryAfter: f.RetryAfter,
+		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens,
+	}
+	trial := f.Start.trial
+	switch f.Outcome {
+	case Recalled:
+		r.breaker.pass(trial)
+		o.Kind = flowcontrol.Recalled
+	case TimedOut:
+		r.breaker.pass(trial)
+		o.Kind = flowcontrol.Broken
+	case Unreachable, Died:
+		if until, opened := r.breaker.fail(now, p.cfg.Breaker, trial); opened {
+			p.timers.set(timer{at: until, runner: r})
+		}
+		o.Kind = flowcontrol.Broken
+	case Shed:
+		r.breaker.succeed()
+		o.Kind = flowcontrol.Shed
+	default:
+		r.breaker.succeed()
+		o.Kind = flowcontrol.Answered
+	}
+	r.pool.observe(now, o)
+}
+
+// settle takes a line that has its result out of what is left.
+func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
+	j.lines--
+	j.work = max(0, j.work-float64(l.work))
+	if f.Outcome == Succeeded && f.OutputTokens > 0 {
+		o := p.outputs[j.key.Model]
+		if o == nil {
+			o = &outputMean{}
+			p.outputs[j.key.Model] = o
+		}
+		o.learn(f.OutputTokens)
+	}
+	if r := f.Start.runner; r.pool != nil {
+		r.pool.rate.add(now, float64(l.work))
+	}
+	// A rank follows the work that is left; a twentieth of it is soon enough.
+	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
+		p.rank(j)
+	}
+}
+
+func (p *Planner) jitter(pause time.Duration) time.Duration {
+	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
+}
+
+// giveBack puts a line where it is started next.
+func (p *Planner) giveBack(j *job, l line) {
+	j.ready.pushFront(l)
+	p.countReady(j, int(l.prompt))
+}

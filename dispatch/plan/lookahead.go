@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"time"
+)
+
+// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready or expected weigh enough, only
+// a job that has none may claim, once for each slot that was free: so an urgent newcomer overtakes, and what is held in memory
+// grows no faster than lines start.
+func (p *Planner) stock(now time.Time, pool *pool, slots int) {
+	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
+		id, ok := pool.loads.Next(now)
+		if !ok {
+			return
+		}
+		j := p.byID[id]
+		have := j.ready.len() + j.expecting
+		if !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
+			return
+		}
+		if pool.promptTokens+pool.expectedTokens >= p.cfg.LookAheadTokens {
+			if have > 0 || slots == 0 {
+				return
+			}
+			slots--
+		}
+		p.claim(now, pool, j)
+	}
+}
+
+// lookAhead is how many lines should be ready: enough for everything under way to end at once.
+func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
+
+// claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
+func (p *Planner) claim(now time.Time, pool *pool, j *job) {
+	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
+	c := pendingClaim{pool: pool, lines: expecting, tokens: int(float64(expecting) * j.promptMean)}
+	j.claims = append(j.claims, c)
+	j.expecting += c.lines
+	pool.expected += c.lines
+	pool.expectedTokens += c.tokens
+	p.out.Claim = append(p.out.Claim, Claim{Key: j.key})
+	p.offer(now, j)
+}
+
+// countReady keeps account of how much the ready lines of a pool weigh: they are held in memory.
+func (p *Planner) countReady(j *job, promptTokens int) {
+	for _, pool := range j.pools {
+		pool.promptTokens += promptTokens
+	}
+}
+
+func (p *Planner) loaded(now time.Time, ev Loaded) {
+	j := p.job(ev.Key)
+	if j == nil {
+		return
+	}
+	j.claimDone()
+	for _, l := range ev.Lines {
+		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot), prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
+		p.countReady(j, l.PromptTokens)
+	}
+	j.more = ev.More
+	j.claimAfter = time.Time{}
+	if ev.Again > 0 {
+		j.claimAfter = now.Add(ev.Again)
+		p.timers.set(timer{at: j.claimAfter, job: j})
+	}
+	p.offer(now, j)
+}

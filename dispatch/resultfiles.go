@@ -1,0 +1,210 @@
+package dispatch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// resultFiles writes one pair of output and error file.
+type resultFiles struct {
+	*session
+	batch             *store.Batch
+	source            *source
+	found             *results
+	completed, failed int
+	open              map[int]store.Results // by chunk
+	buf               []byte
+}
+
+func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines int) (store.Output, error) {
+	good, err := w.create(ctx, out.OutputID, "output")
+	if err != nil {
+		return out, err
+	}
+	defer good.abort()
+	bad, err := w.create(ctx, out.ErrorID, "error")
+	if err != nil {
+		return out, err
+	}
+	defer bad.abort()
+	code, message := leftover(w.batch)
+	missing := make([]uint32, 0, 512)
+	list := func() error {
+		err := w.listMissing(bad, missing, code, message)
+		w.failed += len(missing)
+		missing = missing[:0]
+		return err
+	}
+	for line := first; line < first+lines; line++ {
+		at := w.found.at[line]
+		if at.Length == 0 {
+			if missing = append(missing, uint32(line)); len(missing) == cap(missing) {
+				if err := list(); err != nil {
+					return out, err
+				}
+			}
+			continue
+		}
+		if at.failed { // error lines stand in input order, missing ones among them
+			if err := list(); err != nil {
+				return out, err
+			}
+		}
+		if err := w.copyResult(ctx, at, good, bad); err != nil {
+			return out, err
+		}
+	}
+	if err := list(); err != nil {
+		return out, err
+	}
+	if out.HasOutput, err = good.commit(ctx, w.session); err != nil {
+		return out, err
+	}
+	out.HasErrors, err = bad.commit(ctx, w.session)
+	return out, err
+}
+
+// mostOpen is how many journals are read from at once. Lines as they come need one at a time; grouped ones, several.
+const mostOpen = 32
+
+// journal returns the results of a chunk, open.
+func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, error) {
+	if open := w.open[chunk]; open != nil {
+		return open, nil
+	}
+	if len(w.open) == mostOpen {
+		w.close()
+	}
+	opened, err := w.deps.Journals.Results(ctx, store.ChunkID{Batch: w.batch.ID, Index: chunk})
+	if err != nil {
+		return nil, err
+	}
+	if w.open == nil {
+		w.open = map[int]store.Results{}
+	}
+	w.open[chunk] = opened
+	return opened, nil
+}
+
+func (w *resultFiles) close() {
+	for _, open := range w.open {
+		open.Close()
+	}
+	clear(w.open)
+}
+
+func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resultFile) error {
+	journal, err := w.journal(ctx, int(at.chunk))
+	if err != nil {
+		return err
+	}
+	if w.buf, err = journal.Append(w.buf[:0], at.Location); err != nil {
+		return err
+	}
+	if at.failed {
+		w.failed++
+		_, err = bad.out.Write(w.buf)
+	} else {
+		w.completed++
+		_, err = good.out.Write(w.buf)
+	}
+	return err
+}
+
+// leftover is what the error file says of lines that never got an answer.
+func leftover(b *store.Batch) (code, message string) {
+	switch b.Ending {
+	case store.Expired:
+		return "batch_expired", "This request could not be executed before the completion window expired."
+	case store.Failed:
+		return "batch_stopped", "This request was not executed because the batch was stopped: " + b.Reason + "."
+	default:
+		return "batch_cancelled", "This request was not executed because the batch was cancelled."
+	}
+}
+
+func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, message string) error {
+	if len(numbers) == 0 || w.source == nil {
+		return nil
+	}
+	lines, err := w.source.numbered(numbers)
+	if err != nil {
+		return err
+	}
+	for i := range lines {
+		customID, err := lines[i].customID()
+		if err != nil {
+			return err
+		}
+		w.buf = batchfile.AppendResult(w.buf[:0], batchfile.Result{
+			ID: resultID(w.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code, ErrorMessage: message,
+		})
+		if _, err := bad.out.Write(w.buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resultFile is an output or error file on its way.
+type resultFile struct {
+	file store.File
+	blob store.BlobWriter
+	out  *bufio.Writer
+	size *counter
+}
+
+// counter counts what passes.
+type counter struct {
+	to    store.BlobWriter
+	bytes int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
+	key := "files/" + id
+	blob, err := w.deps.Blobs.Create(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	f := &resultFile{blob: blob, size: &counter{to: blob}, file: store.File{
+		ID: id, Tenant: w.batch.Tenant, Purpose: "batch_output", Filename: w.batch.ID + "_" + kind + ".jsonl", CreatedAt: now, BlobKey: key,
+	}}
+	if life := w.batch.Options.OutputLife; life > 0 {
+		f.file.ExpiresAt = now.Add(life)
+	}
+	f.out = bufio.NewWriterSize(f.size, 256<<10)
+	return f, nil
+}
+
+// commit makes the file known, unless it is empty: an empty file is no file.
+func (f *resultFile) commit(ctx context.Context, s *session) (written bool, err error) {
+	if err := f.out.Flush(); err != nil {
+		return false, err
+	}
+	if f.size.bytes == 0 {
+		return false, f.blob.Abort()
+	}
+	if err := f.blob.Commit(); err != nil {
+		return false, err
+	}
+	f.file.Bytes = f.size.bytes
+	err = s.deps.Metadata.CreateFile(ctx, f.file)
+	if errors.Is(err, store.ErrExists) { // by an earlier try that did not get to the end
+		err = nil
+	}
+	return err == nil, err
+}
+
+func (f *resultFile) abort() { f.blob.Abort() }
