@@ -376,6 +376,33 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	}
 }
 
+func TestClockStepsHarmNothing(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(2 * time.Millisecond)
+		io.WriteString(w, okBody)
+	}, "m")
+	small := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ChunkLines, cfg.Plan.LookAhead, cfg.LeaseTTL = 20, 10, 3*time.Second
+	}
+	w.dispatcher("a", small, up.URL)
+	w.dispatcher("b", small, up.URL)
+	id := w.submit(chatLines(2000, "m"), nil)
+	for i, step := range []time.Duration{time.Hour, -2 * time.Hour, 24 * time.Hour, 0} {
+		w.await(id, "a step further", func(b store.Batch) bool { return b.State.Terminal() || w.progress(id).Completed > 300*(i+1) })
+		w.clock.Store(int64(step))
+	}
+	b := w.awaitEnd(id)
+	w.results(id)
+	if b.State != store.Completed || b.Counts.Completed != 2000 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	// A step forward ends the leases, for either to take over: lines under way are sent again, not more.
+	if n := up.requests(); n > 2000+3*2*16+3*2*20*2 {
+		t.Errorf("%d requests for 2000 lines", n)
+	}
+}
+
 func TestMaxConcurrencyBindsABatch(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Millisecond); io.WriteString(w, okBody) }, "m")

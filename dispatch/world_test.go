@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type world struct {
 	t     testing.TB
 	meta  *sqlite.DB
 	disk  *disk.Store
+	clock atomic.Int64 // by how much the store's clock is off, in nanoseconds
 	next  int
 	nudge []func(string)
 }
@@ -39,7 +41,9 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	dir := t.TempDir()
-	meta, err := sqlite.Open(t.Context(), filepath.Join(dir, "meta.db"), sqlite.Options{})
+	w := &world{t: t}
+	now := func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }
+	meta, err := sqlite.Open(t.Context(), filepath.Join(dir, "meta.db"), sqlite.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,8 @@ func newWorld(t testing.TB) *world {
 			t.Error(err)
 		}
 	})
-	return &world{t: t, meta: meta, disk: files}
+	w.meta, w.disk = meta, files
+	return w
 }
 
 // dispatcher starts one; stop ends it as a SIGTERM would and waits for it.
