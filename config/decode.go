@@ -10,9 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder lays what was written over a Config, collecting faults and where each value came from.
+// decoder lays what was written over a value, collecting faults and where each value came from.
 type decoder struct {
 	origin string            // file name, or the flag
+	root   reflect.Type      // of the whole
 	places map[string]string // by path: where it was given, as file:line
 	faults []error
 }
@@ -72,12 +73,12 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 				return
 			}
 		}
-		d.fault(key, "unknown key %s; %s", join(path, key.Value), suggestion(key.Value, path, v.Type()))
+		d.fault(key, "unknown key %s; %s", join(path, key.Value), d.suggestion(key.Value, path, v.Type()))
 	})
 }
 
 // suggestion says which key was probably meant: a sibling spelled alike, the same key in another section, or any sibling.
-func suggestion(key, path string, section reflect.Type) string {
+func (d *decoder) suggestion(key, path string, section reflect.Type) string {
 	var siblings []string
 	for f := range fields(section) {
 		siblings = append(siblings, f.key)
@@ -85,7 +86,7 @@ func suggestion(key, path string, section reflect.Type) string {
 	if near := nearest(key, siblings); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(path, near))
 	}
-	for _, k := range Keys() {
+	for _, k := range keysOf(d.root, reflect.Value{}) {
 		if k.Path == key || strings.HasSuffix(k.Path, "."+key) {
 			return fmt.Sprintf("did you mean %s?", k.Path)
 		}

@@ -21,7 +21,9 @@ type Key struct {
 }
 
 // Keys lists every key with its default, sections before what they hold.
-func Keys() []Key {
+func Keys() []Key { return keysOf(reflect.TypeFor[Config](), reflect.ValueOf(Default())) }
+
+func keysOf(root reflect.Type, defaults reflect.Value) []Key {
 	var keys []Key
 	var walk func(prefix string, t reflect.Type, v reflect.Value)
 	walk = func(prefix string, t reflect.Type, v reflect.Value) {
@@ -41,7 +43,7 @@ func Keys() []Key {
 			}
 		}
 	}
-	walk("", reflect.TypeFor[Config](), reflect.ValueOf(Default()))
+	walk("", root, defaults)
 	return keys
 }
 

@@ -44,19 +44,26 @@ func Load(path string, settings ...Setting) (Config, error) {
 // Parse is Load of a file that has been read; name stands for it in messages.
 func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 	cfg := Default()
-	d := &decoder{origin: name, places: make(map[string]string)}
-	d.file(file, &cfg)
-	for _, s := range settings {
-		d.setting(s, &cfg)
-	}
-	// What couldn't be read has its default, so whatever is wrong beyond that was read.
-	if err := errors.Join(append(d.faults, d.locate(cfg.Validate()))...); err != nil {
+	if err := Read(name, file, &cfg, settings...); err != nil {
 		return Config{}, err
 	}
 	return cfg, nil
 }
 
-func (d *decoder) file(file []byte, cfg *Config) {
+// Read lays a file over what v holds, then the settings in order, and checks the whole, by the same rules for every file of
+// ours: keys are yaml tags, unknown ones are refused, and each fault says where it stands. Validate's faults begin with a path.
+func Read[T interface{ Validate() error }](name string, file []byte, v *T, settings ...Setting) error {
+	root := reflect.ValueOf(v).Elem()
+	d := &decoder{origin: name, root: root.Type(), places: make(map[string]string)}
+	d.file(file, root)
+	for _, s := range settings {
+		d.setting(s, root)
+	}
+	// What couldn't be read has its default, so whatever is wrong beyond that was read.
+	return errors.Join(append(d.faults, d.locate((*v).Validate()))...)
+}
+
+func (d *decoder) file(file []byte, root reflect.Value) {
 	documents := yaml.NewDecoder(bytes.NewReader(file))
 	var document, second yaml.Node
 	switch err := documents.Decode(&document); {
@@ -66,14 +73,14 @@ func (d *decoder) file(file []byte, cfg *Config) {
 		d.faults = append(d.faults, fmt.Errorf("%s:%s", d.origin, syntaxFault(err)))
 		return
 	}
-	d.decode(document.Content[0], "", reflect.ValueOf(cfg).Elem())
+	d.decode(document.Content[0], "", root)
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
 		d.faults = append(d.faults, fmt.Errorf("%s holds a second YAML document; keep one", d.origin))
 	}
 }
 
 // setting turns a.b=v into the file {a: {b: v}}, so that both are read by the same rules.
-func (d *decoder) setting(s Setting, cfg *Config) {
+func (d *decoder) setting(s Setting, root reflect.Value) {
 	d.origin = s.Origin
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(s.Value), &document); err != nil {
@@ -90,7 +97,7 @@ func (d *decoder) setting(s Setting, cfg *Config) {
 		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: keys[i]}
 		value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{key, value}}
 	}
-	d.decode(value, "", reflect.ValueOf(cfg).Elem())
+	d.decode(value, "", root)
 }
 
 // syntaxFault turns "yaml: line 3: what" into "3: what", to stand behind a file's name and a colon.
