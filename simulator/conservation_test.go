@@ -1,0 +1,129 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Every line is recorded once or still in the system at the end, and what was
+// harvested is what the recorded lines hold; on engines that shed, preempt,
+// refuse and expire.
+func TestNoLineIsLostOrDoubled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(t, "seed")}
+		s.Profile, _ = engine.ProfileNamed("llama-8b-a100")
+		s.Scenario.Name, s.Scenario.Horizon = "drawn", 4*time.Minute
+		s.Scenario.Interactive.Generator = "conversation"
+		s.Scenario.Interactive.Rate = rapid.Float64Range(0.1, 4).Draw(t, "rate")
+		pool := &s.Scenario.Pool
+		pool.Profile, pool.Replicas = s.Profile.Name, rapid.IntRange(1, 3).Draw(t, "replicas")
+		pool.ShedAbove = rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "shed above")
+		pool.KVTokens = rapid.SampledFrom([]int{3000, 16_000, 400_000}).Draw(t, "kv")
+		pool.Network = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 2 * time.Second}).Draw(t, "network")
+		s.Policy.ChunkLines = rapid.SampledFrom([]int{1, 7, 1024}).Draw(t, "chunk")
+		s.Policy.Flow.Policy = rapid.SampledFrom([]string{"aimd", "fixed"}).Draw(t, "policy")
+		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
+			s.Scenario.Jobs = append(s.Scenario.Jobs, scenario.Job{
+				Name:   string(rune('a' + i)),
+				Kind:   rapid.SampledFrom(workload.Kinds()).Draw(t, "kind").Name,
+				At:     time.Duration(rapid.IntRange(0, 300).Draw(t, "at")) * time.Second,
+				Window: time.Duration(rapid.IntRange(0, 120).Draw(t, "window")) * time.Second,
+				Lines:  rapid.IntRange(0, 2000).Draw(t, "lines"),
+			})
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := tell(s, true, silent) // panics if a line goes a way it may not
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, jobs := p.batches.report()
+		inFlight, input, output := 0, int64(0), int64(0)
+		for i, j := range p.batches.jobs {
+			count := map[lineState]int{}
+			for _, state := range j.lines {
+				count[state]++
+			}
+			told := jobs[i]
+			if count[lineRecorded] != told.Done+told.Failed || count[lineUnderWay] != told.InFlight || len(j.lines) > j.Lines {
+				t.Fatalf("job %+v, but its %d lines are %v", told, len(j.lines), count)
+			}
+			if all := told.Done+told.Failed == j.Lines; all != (told.Finished > 0) {
+				t.Fatalf("job %+v of %d lines: is it finished?", told, j.Lines)
+			}
+			inFlight += told.InFlight
+			if told.Failed == 0 {
+				in, out := recorded(j, p.replicas[0].engine.MaxModelLen())
+				if in != j.input || out != j.output {
+					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d", told, j.input, j.output, in, out)
+				}
+			}
+			input, output = input+j.input, output+j.output
+		}
+		if sum.Input != input || sum.Output != output || sum.Useful != input+output {
+			t.Fatalf("harvest %+v, by jobs %d + %d", sum, input, output)
+		}
+		inside := 0
+		for _, f := range p.flights {
+			if f.line != nil {
+				inside++
+			}
+		}
+		if inside > inFlight {
+			t.Fatalf("%d lines are inside engines, %d under way", inside, inFlight)
+		}
+	})
+}
+
+// recorded sums up the recorded lines; an engine ends an answer at its context length.
+func recorded(j *job, context int) (input, output int64) {
+	for i, state := range j.lines {
+		if state == lineRecorded {
+			r := j.Line(i)
+			input, output = input+int64(r.Input), output+int64(min(r.Output, context-r.Input))
+		}
+	}
+	return input, output
+}
+
+func TestDeadlines(t *testing.T) {
+	s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), fixed(8))
+	s.Scenario.Jobs = []scenario.Job{
+		{Name: "easy", Kind: "score", At: 2 * time.Minute, Window: 5 * time.Minute, Lines: 100},
+		{Name: "hopeless", Kind: "gen", At: time.Minute, Window: time.Minute, Lines: 50_000},
+		{Name: "open", Kind: "bal", At: 8 * time.Minute, Window: time.Hour, Lines: 50_000},
+		{Name: "ahead", Kind: "bal", At: 11 * time.Minute, Lines: 1},
+	}
+	r := result(t, s)
+	if r.Batch.Deadlines != 2 || r.Batch.Met != 1 {
+		t.Errorf("%d of %d deadlines met, want 1 of 2", r.Batch.Met, r.Batch.Deadlines)
+	}
+	want := map[string]Fate{"easy": Finished, "hopeless": Expired, "open": Open, "ahead": Ahead}
+	for _, j := range r.Jobs {
+		if j.Fate != want[j.Name] {
+			t.Errorf("job %+v, want %s", j, want[j.Name])
+		}
+	}
+}
+
+// Work lost to preemption is told.
+func TestPreemptionIsWaste(t *testing.T) {
+	s := tiny(t, "0,1,1\n100,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "gen"})
+	s.Scenario.Pool.KVTokens = 8000
+	s.Policy.Flow.Policy = "fixed"
+	r := result(t, s)
+	if r.Batch.Preemptions == 0 || r.Batch.Wasted < int64(r.Batch.Preemptions) {
+		t.Errorf("eight long answers in 8,000 tokens: %+v", r.Batch)
+	}
+	s.Scenario.Pool.KVTokens = 100_000
+	if r := result(t, s); r.Batch.Preemptions != 0 || r.Batch.Wasted != 0 {
+		t.Errorf("with room for all: %+v", r.Batch)
+	}
+}

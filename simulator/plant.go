@@ -1,0 +1,141 @@
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// epoch is when every story begins.
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// The engine's order of priority: lower goes first.
+const (
+	priorityInteractive = 0
+	priorityBatch       = 10
+)
+
+// plant is the pool in virtual time, with its users.
+type plant struct {
+	setup    Setup
+	now, end time.Time
+	agenda   agenda
+	replicas []*replica
+	flights  map[engine.ID]*flight // inside the engines
+	lastID   engine.ID
+	traffic  workload.Stream
+	users    *users
+	batches  *batches // nil: a run without batch work
+}
+
+func newPlant(s Setup, withBatch bool) (*plant, error) {
+	p := &plant{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon), flights: map[engine.ID]*flight{}}
+	p.users = newUsers(s.Scenario)
+	for i := range s.Scenario.Pool.Replicas {
+		name := "replica-" + strconv.Itoa(i)
+		e, err := engine.New(s.engineConfig(), s.seed().Cause("engine "+name))
+		if err != nil {
+			return nil, err
+		}
+		p.replicas = append(p.replicas, &replica{plant: p, name: name, engine: e})
+	}
+	var err error
+	if p.traffic, err = s.traffic(); err != nil {
+		return nil, fmt.Errorf("interactive traffic: %w", err)
+	}
+	p.nextArrival()
+	if withBatch {
+		p.batches, err = newBatches(p)
+	}
+	return p, err
+}
+
+// run goes on to an instant.
+func (p *plant) run(to time.Time) {
+	for {
+		e, ok := p.agenda.take(to)
+		if !ok {
+			p.now = to
+			return
+		}
+		p.now = e.at
+		e.do()
+	}
+}
+
+func (p *plant) nextArrival() {
+	a, ok := p.traffic.Next()
+	if !ok {
+		return
+	}
+	p.agenda.put(epoch.Add(a.At), func() {
+		p.arrive(a)
+		p.nextArrival()
+	})
+}
+
+// arrive routes an interactive request to the replica with the least work.
+func (p *plant) arrive(a workload.Arrival) {
+	best, least := p.replicas[0], math.Inf(1)
+	for _, r := range p.replicas {
+		if w := r.work(); w < least {
+			best, least = r, w
+		}
+	}
+	f := &flight{arrived: p.now, input: a.Input, output: a.Output}
+	if err := best.submit(p.newID(), f, a.Request, priorityInteractive); err != nil {
+		p.users.refused(p.refusal(f, err))
+	}
+}
+
+func (p *plant) newID() engine.ID {
+	p.lastID++
+	return p.lastID
+}
+
+// refusal is the flight that the engine did not take, because it is too long.
+// Another reason is a mistake of the plant's.
+func (p *plant) refusal(f *flight, err error) *flight {
+	if !errors.Is(err, engine.ErrTooLong) {
+		panic(fmt.Sprintf("simulator: %v", err))
+	}
+	return f
+}
+
+// completed takes a finished request out of an engine.
+func (p *plant) completed(f *flight, c engine.Completion) {
+	if f.line == nil {
+		p.users.finished(f, c)
+		return
+	}
+	p.batches.answered(f, c)
+}
+
+// preempted books what a request loses with its KV blocks.
+func (p *plant) preempted(r *replica, f *flight) {
+	if f.line != nil {
+		p.batches.lost(r.computed(f))
+	}
+	if f.since < r.steps {
+		f.produced += int(r.steps - f.since)
+	}
+	f.since = math.MaxUint64 // until it is admitted again
+}
+
+// unfinished lists the interactive requests inside the engines, oldest first.
+func (p *plant) unfinished() []*flight {
+	var left []*flight
+	for _, id := range slices.Sorted(maps.Keys(p.flights)) {
+		if f := p.flights[id]; f.line == nil {
+			left = append(left, f)
+		}
+	}
+	return left
+}

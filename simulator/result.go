@@ -1,0 +1,91 @@
+package simulator
+
+// Result is what a policy did to a pool, beside the same day without batch work.
+// Shares are parts of one, times as their names say.
+type Result struct {
+	Scenario string  `json:"scenario"`
+	Seed     uint64  `json:"seed"`
+	Hours    float64 `json:"hours"`
+	Replicas int     `json:"replicas"`
+	// Flow and Order name the policies.
+	Flow  string `json:"flowcontrol_policy"`
+	Order string `json:"scheduler_policy"`
+
+	NoBatch     Interactive `json:"no_batch"`
+	Interactive Interactive `json:"interactive"`
+	// Loss is the attainment that batch work costs, in percentage points.
+	Loss  float64 `json:"loss_points"`
+	Batch Batch   `json:"batch"`
+	Jobs  []Job   `json:"jobs"`
+}
+
+// Interactive is how the interactive requests fared that came between the first
+// and the last minute.
+type Interactive struct {
+	Requests int `json:"requests"`
+	// Attainment is the share that got both its times.
+	Attainment float64   `json:"attainment"`
+	TTFT       Quantiles `json:"ttft_ms"`
+	TPOT       Quantiles `json:"tpot_ms"` // of each request's mean
+	// MissedTTFT, MissedTPOT: one may have missed both.
+	MissedTTFT int `json:"missed_ttft"`
+	MissedTPOT int `json:"missed_tpot"`
+	// Refused could not be served, being longer than the KV cache; they are missed too.
+	Refused int `json:"refused"`
+	// Undecided were still being answered at the end, and in time so far. They are not among Requests.
+	Undecided int `json:"undecided"`
+	// Worst5Minutes is the least attainment over five minutes on end, which begin at Worst5MinutesAt.
+	Worst5Minutes   float64 `json:"worst_5_minutes"`
+	Worst5MinutesAt float64 `json:"worst_5_minutes_at_s"`
+}
+
+// Quantiles of times, in milliseconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+// Batch is the harvest: lines answered before the end of the run.
+type Batch struct {
+	Lines  int   `json:"lines"`
+	Failed int   `json:"failed"` // refused by the engine as too long
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	// Useful is Input and Output together.
+	Useful int64 `json:"useful_tokens"`
+	// Wasted is at most how many tokens were computed twice, because a line lost its KV blocks.
+	Wasted      int64 `json:"wasted_tokens"`
+	Preemptions int   `json:"preemptions"`
+	// Work is what the answered lines cost an engine, in seconds of iteration.
+	Work float64 `json:"work_s"`
+	// Sheds are answers of 503.
+	Sheds int `json:"sheds"`
+	// Deadlines are those that fell within the run; Met of them were kept.
+	Deadlines int `json:"deadlines"`
+	Met       int `json:"deadlines_met"`
+}
+
+// Fate is what became of a job.
+type Fate string
+
+// The fates.
+const (
+	Finished Fate = "finished"
+	Expired  Fate = "expired"
+	Open     Fate = "open"  // the run ended first
+	Ahead    Fate = "ahead" // the run ended before it came
+)
+
+// Job is how one batch fared.
+type Job struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Lines int    `json:"lines,omitempty"` // 0: without end
+	Done  int    `json:"done"`
+	// Failed lines were answered too, with an error.
+	Failed   int     `json:"failed"`
+	InFlight int     `json:"in_flight"` // when the run ended
+	Fate     Fate    `json:"fate"`
+	Finished float64 `json:"finished_s,omitempty"`
+	Deadline float64 `json:"deadline_s,omitempty"`
+}

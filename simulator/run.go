@@ -1,0 +1,117 @@
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Progress is told how far a run has come, as a share of one; its error ends the
+// run.
+type Progress func(share float64) error
+
+// Run tells the scenario twice, without batch work and with the policy's, and
+// compares. A pool that misses its promise without batch work is refused.
+func Run(s Setup, progress Progress) (Result, error) {
+	if err := s.Check(); err != nil {
+		return Result{}, err
+	}
+	quiet, err := tell(s, false, func(done float64) error { return progress(done / 2) })
+	if err != nil {
+		return Result{}, err
+	}
+	pool, slo := s.Scenario.Pool, s.Scenario.Interactive.SLO
+	r := Result{
+		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: pool.Replicas,
+		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.users.report(),
+	}
+	if r.NoBatch.Requests == 0 {
+		return Result{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", r.Scenario)
+	}
+	if n := r.NoBatch; n.Attainment < slo.Attainment {
+		return Result{}, &UnfitError{Scenario: r.Scenario, Replicas: pool.Replicas, Wanted: slo.Attainment, Got: n}
+	}
+	busy, err := tell(s, true, func(done float64) error { return progress(0.5 + done/2) })
+	if err != nil {
+		return Result{}, err
+	}
+	r.Interactive = busy.users.report()
+	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
+	r.Batch, r.Jobs = busy.batches.report()
+	return r, nil
+}
+
+// UnfitError says that a scenario tells nothing of a policy, because the pool
+// misses its promise without any batch work.
+type UnfitError struct {
+	Scenario string
+	Replicas int
+	Wanted   float64
+	Got      Interactive
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("%s: without batch work %.2f%% of %d interactive requests attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
+		"raise pool.replicas (now %d), lower interactive.rate, or loosen interactive.slo",
+		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, 100*e.Wanted, e.Got.MissedTTFT, e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
+}
+
+// tell lets a plant run to its end.
+func tell(s Setup, withBatch bool, progress Progress) (*plant, error) {
+	p, err := newPlant(s, withBatch)
+	if err != nil {
+		return nil, err
+	}
+	const parts = 200
+	for i := 1; i <= parts; i++ {
+		p.run(epoch.Add(s.Scenario.Horizon * time.Duration(i) / parts))
+		if err := progress(float64(i) / parts); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range p.unfinished() {
+		p.users.cutOff(f, p.end)
+	}
+	return p, nil
+}
+
+func (b *batches) report() (Batch, []Job) {
+	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Work: b.work / 1000}
+	jobs := make([]Job, 0, len(b.jobs))
+	horizon := b.plant.setup.Scenario.Horizon
+	for _, j := range b.jobs {
+		told := Job{Name: j.Name, Kind: j.Kind.Name, Lines: j.Lines, Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
+		if j.Lines == workload.Backlog {
+			told.Lines = 0
+		}
+		deadline, due := j.Deadline()
+		if due {
+			told.Deadline = deadline.Seconds()
+		}
+		inTime := j.finished > 0 && (!due || j.finished <= deadline)
+		switch {
+		case inTime:
+			told.Fate = Finished
+		case due && deadline <= horizon:
+			told.Fate = Expired
+		case j.At > horizon:
+			told.Fate = Ahead
+		default:
+			told.Fate = Open
+		}
+		if due && deadline <= horizon {
+			sum.Deadlines++
+			if inTime {
+				sum.Met++
+			}
+		}
+		sum.Lines += j.done
+		sum.Failed += j.failed
+		sum.Input += j.input
+		sum.Output += j.output
+		jobs = append(jobs, told)
+	}
+	sum.Useful = sum.Input + sum.Output
+	return sum, jobs
+}

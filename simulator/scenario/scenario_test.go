@@ -1,0 +1,105 @@
+package scenario_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+const least = "name: x\npool: {profile: llama-8b-a100, replicas: 1}\ninteractive: {generator: conversation}\n"
+
+func read(content string) (scenario.Scenario, error) {
+	s := scenario.Default()
+	err := config.Read("x.yaml", []byte(content), &s)
+	return s, err
+}
+
+func TestTheLeastIsEnough(t *testing.T) {
+	s, err := read(least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Horizon != time.Hour || !s.Pool.PrefixCaching || s.Interactive.SLO.Attainment != 0.99 || s.Pool.Network != 20*time.Millisecond {
+		t.Errorf("defaults are %+v", s)
+	}
+}
+
+func TestFaultsAreNamed(t *testing.T) {
+	for _, test := range []struct {
+		name, content string
+		want          []string
+	}{
+		{"empty", "", []string{"name is empty", "pool.profile is empty", "pool.replicas is 0", "interactive.generator is empty, and so is interactive.trace"}},
+		{"mistyped key", least + "horizn: 2h\n", []string{"x.yaml:4: unknown key horizn; did you mean horizon?"}},
+		{"key in another section", least + "replicas: 2\n", []string{"x.yaml:4: unknown key replicas; did you mean pool.replicas?"}},
+		{"no unit", least + "horizon: 30\n", []string{"x.yaml:4: horizon: 30 has no unit"}},
+		{"nothing left to judge", least + "horizon: 2m\n", []string{"x.yaml:4: horizon is 2m0s, want more than 2m0s"}},
+		{"several", "name: x\npool:\n  profile: p\n  replicas: -1\n  noise: 3\n  network: -1s\ninteractive:\n  generator: chat\n  rate: -2\n  slo:\n    ttft: 0s\n    attainment: 0.5\n", []string{
+			"x.yaml:4: pool.replicas is -1", "x.yaml:5: pool.noise is 3", "x.yaml:6: pool.network is -1s",
+			`x.yaml:8: interactive.generator: unknown population "chat"`, "x.yaml:9: interactive.rate is -2",
+			"x.yaml:11: interactive.slo.ttft is 0s", "x.yaml:12: interactive.slo.attainment is 0.5, want 0.97 to 1",
+		}},
+		{"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  trace: a.csv\n", []string{
+			"x.yaml:5: interactive.trace is given beside interactive.generator; keep one"}},
+		{"trace without a format", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  rate: 2\n", []string{
+			`interactive.format is "", want one of ["azure" "mooncake" "csv"]`, "x.yaml:5: interactive.rate is of a generator"}},
+		{"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
+			`x.yaml:6: jobs[1].name is "a", like that of a job above`, `x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
+			"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s", "x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
+		}},
+		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n", []string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
+		{"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
+			"pool.noise is NaN", "interactive.rate is NaN"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := read(test.content)
+			if faults := config.Faults(err); len(faults) != len(test.want) {
+				t.Fatalf("%d faults, want %d:\n%v", len(faults), len(test.want), err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no fault holds %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestFirstToken(t *testing.T) {
+	slo := scenario.SLO{TTFT: 2 * time.Second, TTFTPrompt: 4000, TTFTPer1K: 200 * time.Millisecond}
+	for prompt, want := range map[int]time.Duration{1: 2 * time.Second, 4000: 2 * time.Second, 6000: 2400 * time.Millisecond, 4500: 2100 * time.Millisecond, 1 << 30: 2*time.Second + (1<<30-4000)*200*time.Microsecond} {
+		if got := slo.FirstToken(prompt); got != want {
+			t.Errorf("a prompt of %d tokens may take %v, want %v", prompt, got, want)
+		}
+	}
+}
+
+func FuzzScenario(f *testing.F) {
+	files, err := filepath.Glob("../scenarios/*.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(content))
+	}
+	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
+	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		s, err := read(content)
+		if err != nil {
+			return
+		}
+		if s.Horizon <= 2*scenario.Edge || s.Pool.Replicas < 1 || !(s.Interactive.Rate >= 0) || s.Interactive.SLO.FirstToken(1<<30) <= 0 {
+			t.Errorf("accepted %+v", s)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Setup is all that a run is made of. What the scenario names as files has been
+// read by the caller.
+type Setup struct {
+	Scenario scenario.Scenario
+	// Profile is what Scenario.Pool.Profile names.
+	Profile engine.Profile
+	// Trace is what Scenario.Interactive.Trace names; nil: there is none.
+	Trace  *workload.Trace
+	Policy Policy
+	Seed   uint64
+}
+
+// Policy is the part of the daemon's configuration that decides.
+type Policy struct {
+	Scheduler scheduler.Config
+	Flow      flowcontrol.Config
+	Plan      plan.Config
+	// ChunkLines is how many lines the planner is given at a time.
+	ChunkLines int
+}
+
+// engineConfig lays the scenario's own limits over the profile's.
+func (s Setup) engineConfig() engine.Config {
+	pool := s.Scenario.Pool
+	cfg := engine.DefaultConfig(s.Profile)
+	cfg.Scheduling, cfg.PrefixCaching, cfg.Noise = pool.Scheduling, pool.PrefixCaching, pool.Noise
+	cfg.MaxRun = maxRun
+	set := func(limit *int, own int) {
+		if own > 0 {
+			*limit = own
+		}
+	}
+	set(&cfg.Profile.KVTokens, pool.KVTokens)
+	set(&cfg.Profile.MaxBatchedTokens, pool.MaxBatchedTokens)
+	set(&cfg.Profile.MaxSeqs, pool.MaxSeqs)
+	return cfg
+}
+
+// maxRun is how many iterations of pure decoding an engine plans at once. It
+// changes the speed of a simulation and nothing else.
+const maxRun = 64
+
+func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }
+
+// traffic is the interactive arrivals, told anew with each call.
+func (s Setup) traffic() (workload.Stream, error) {
+	if s.Trace != nil {
+		return workload.Until(s.Trace.Arrivals(), s.Scenario.Horizon), nil
+	}
+	population, err := workload.LookupPopulation(s.Scenario.Interactive.Generator)
+	if err != nil {
+		return nil, err
+	}
+	g, err := workload.NewGenerator(workload.GeneratorConfig{
+		Population: population, Rate: s.Scenario.Interactive.Rate, Seed: s.seed(), Name: "interactive",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return workload.Until(g.Arrivals(), s.Scenario.Horizon), nil
+}
+
+func (s Setup) jobs() (workload.Jobs, error) {
+	list := make([]workload.Job, 0, len(s.Scenario.Jobs))
+	for _, j := range s.Scenario.Jobs {
+		kind, err := workload.LookupKind(j.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", j.Name, err)
+		}
+		lines := j.Lines
+		if lines == 0 {
+			lines = workload.Backlog
+		}
+		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines, Kind: kind})
+	}
+	return workload.List(s.seed(), list...)
+}
+
+// Check tells what is wrong before anything runs.
+func (s Setup) Check() error {
+	if err := s.Scenario.Validate(); err != nil {
+		return err
+	}
+	cfg := s.engineConfig()
+	if cfg.Profile.KVTokens == 0 {
+		return errors.New("pool.kv_tokens must be given: the profile does not know how many tokens fit into the KV cache")
+	}
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("engine of the pool: %w", err)
+	}
+	if s.Trace != nil && s.Trace.Span() < s.Scenario.Horizon {
+		return fmt.Errorf("horizon is %s, but interactive.trace ends after %s; shorten the horizon", s.Scenario.Horizon, s.Trace.Span().Round(time.Second))
+	}
+	// Both refuse what the fields allow one by one.
+	_, traffic := s.traffic()
+	_, jobs := s.jobs()
+	return errors.Join(traffic, jobs)
+}
