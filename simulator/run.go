@@ -53,7 +53,7 @@ type UnfitError struct {
 
 func (e *UnfitError) Error() string {
 	return fmt.Sprintf("%s: without batch work %.2f%% of %d interactive requests attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
-		"raise pool.replicas (now %d), lower interactive.rate, or loosen interactive.slo",
+		"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another trace), or loosen interactive.slo",
 		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, 100*e.Wanted, e.Got.MissedTTFT, e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }
 
