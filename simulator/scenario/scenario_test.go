@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -102,4 +103,28 @@ func FuzzScenario(f *testing.F) {
 			t.Errorf("accepted %+v", s)
 		}
 	})
+}
+
+// Every key stands in the documentation.
+func TestKeysAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(prefix string, typ reflect.Type)
+	walk = func(prefix string, typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			path := prefix + f.Tag.Get("yaml")
+			switch {
+			case f.Type.Kind() == reflect.Struct:
+				walk(path+".", f.Type)
+			case f.Type.Kind() == reflect.Slice:
+				walk(path+"[].", f.Type.Elem())
+			case !strings.Contains(string(page), "`"+path+"`"):
+				t.Errorf("docs/simulator.md lacks the key %s", path)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[scenario.Scenario]())
 }
