@@ -203,7 +203,8 @@ func checkRepeats(t *testing.T, ledger map[string][]Sending, killed []moment, li
 					(before.End.IsZero() || before.End.After(k.begin.Add(-stalledWindow)))
 			})
 			if k < 0 {
-				t.Errorf("line %.8s was sent again at %v without need, %v after it was answered", digest, again.Begin.Format(time.StampMilli), again.Begin.Sub(before.End))
+				t.Errorf("line %.8s was sent again at %v without need: before it came at %v and was answered at %v; last kill by then %v",
+					digest, clock(again.Begin), clock(before.Begin), clock(before.End), lastBefore(killed, again.Begin))
 			} else if !before.End.IsZero() {
 				age := killed[k].begin.Sub(before.End)
 				if oldest = max(oldest, age); age > commitWindow {
@@ -219,6 +220,19 @@ func checkRepeats(t *testing.T, ledger map[string][]Sending, killed []moment, li
 		t.Errorf("%d of %d lines that were sent again had been answered more than %v before the kill", stalled, repeats, commitWindow)
 	}
 	t.Logf("%d lines were sent again; the oldest of their answers came %v before that", repeats, oldest)
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05.000000") }
+
+// lastBefore is the last kill before a moment, in words.
+func lastBefore(killed []moment, t time.Time) string {
+	last := "none"
+	for _, k := range killed {
+		if k.begin.Before(t) {
+			last = clock(k.begin) + " to " + clock(k.end)
+		}
+	}
+	return last
 }
 
 // listAll walks all pages of a list and returns the ids, each of which must come once.
