@@ -3,6 +3,7 @@ package flowcontrol
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -10,10 +11,35 @@ import (
 type Config struct {
 	// Policy is the controller: aimd, fixed or a registered one. Default: aimd, because it needs no knowledge of the engines.
 	Policy string `yaml:"policy"`
+	// SLO is what interactive users are promised, for policies that protect it.
+	SLO SLO `yaml:"slo"`
+	// Engine is what is known of the runners' engines. A policy that asks for nothing here learns by itself.
+	Engine Engine `yaml:"engine"`
 	// Fixed is for the policy fixed.
 	Fixed FixedConfig `yaml:"fixed"`
 	// AIMD is for the policy aimd.
 	AIMD AIMDConfig `yaml:"aimd"`
+}
+
+// SLO is what interactive users are promised.
+type SLO struct {
+	// TTFT is the longest time to the first token. Default: 2s.
+	TTFT time.Duration `yaml:"ttft"`
+	// TPOT is the longest mean time between a request's further tokens. Default: 100ms, which a reader does not notice.
+	TPOT time.Duration `yaml:"tpot"`
+	// Late is the share of interactive requests for which batch work may break either promise, above 0 and at most 0.1. Default: 0.008.
+	Late float64 `yaml:"late"`
+}
+
+// Engine is what is known of an inference engine beforehand. Zero values are unknown.
+type Engine struct {
+	// Law predicts its iterations; all zero: unknown, and only feedback steers. Default: unknown.
+	Law Law `yaml:"law"`
+	// KVTokens is how many tokens its KV cache holds, MaxSeqs how many requests it runs at once, MaxBatchedTokens how many tokens an
+	// iteration computes at most. 0: unknown. Default: 0.
+	KVTokens         int `yaml:"kv_tokens"`
+	MaxSeqs          int `yaml:"max_seqs"`
+	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 }
 
 // FixedConfig sets the numbers of lines by hand.
@@ -50,6 +76,7 @@ type AIMDConfig struct {
 func DefaultConfig() Config {
 	return Config{
 		Policy: "aimd",
+		SLO:    SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond, Late: 0.008},
 		Fixed:  FixedConfig{PerRunner: 64},
 		AIMD: AIMDConfig{
 			Start:         16,
@@ -67,6 +94,23 @@ func (c Config) Validate() error {
 	if err := known(c.Policy); err != nil {
 		all.add("policy", "%w", err)
 	}
+	if c.SLO.TTFT <= 0 || c.SLO.TPOT <= 0 {
+		all.add("slo", "ttft %v and tpot %v must be positive", c.SLO.TTFT, c.SLO.TPOT)
+	}
+	if !(c.SLO.Late > 0 && c.SLO.Late <= 0.1) {
+		all.add("slo.late", "is %v, must be above 0 and at most 0.1", c.SLO.Late)
+	}
+	for _, coefficient := range []float64{c.Engine.Law.C0, c.Engine.Law.C1, c.Engine.Law.N0, c.Engine.Law.KV, c.Engine.Law.P1, c.Engine.Law.P2} {
+		if !(coefficient >= 0) || math.IsInf(coefficient, 1) {
+			all.add("engine.law", "%v is no coefficient; only c2 may be negative, as far as -c1", coefficient)
+		}
+	}
+	if !(c.Engine.Law.C1+c.Engine.Law.C2 >= 0) {
+		all.add("engine.law.c2", "is %v, must be at least -c1", c.Engine.Law.C2)
+	}
+	all.atLeast("engine.kv_tokens", c.Engine.KVTokens, 0)
+	all.atLeast("engine.max_seqs", c.Engine.MaxSeqs, 0)
+	all.atLeast("engine.max_batched_tokens", c.Engine.MaxBatchedTokens, 0)
 	all.atLeast("fixed.per_runner", c.Fixed.PerRunner, 1)
 	all.atLeast("fixed.per_pool", c.Fixed.PerPool, 0)
 	all.atLeast("aimd.per_runner", c.AIMD.PerRunner, 1)

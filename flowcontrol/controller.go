@@ -18,19 +18,31 @@ type Controller interface {
 	Allowance(now time.Time) Allowance
 }
 
-// Observation is one thing that happened to a runner.
+// Observation is one thing that happened to a runner, or to the pool as a whole where Runner is empty.
 type Observation struct {
 	Kind   Kind
 	Runner string
 	// InFlight is how many batch lines the runner carries after this event.
 	InFlight int
-	// Latency is from start to answer. For Answered.
+	// Prefilling is how many prompt tokens the runner was sent with batch lines and, as far as anyone knows, has not computed yet. A
+	// first token tells that its line's prompt is computed, and those of all lines sent there before it.
+	Prefilling int
+	// Latency is from start to answer. For Answered; for FirstToken, from start to that token.
 	Latency time.Duration
 	// RetryAfter is how long the runner asked not to be sent more; 0: it didn't say, which counts as PauseAfterShed. More than
 	// LongestHold counts as that. For Shed.
 	RetryAfter time.Duration
-	// PromptTokens and OutputTokens are what the answer's usage says; 0: unknown. For Answered.
+	// PromptTokens and OutputTokens are what the answer's usage says; 0: unknown. For Answered. For Started and FirstToken,
+	// PromptTokens is what the line is estimated to have.
 	PromptTokens, OutputTokens int
+	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or unknown. For Answered.
+	CachedTokens int
+	// Gaps is how many gaps between tokens of one stream were seen since the last such event, GapTime how long they took
+	// together. One gap is one iteration of the engine: streams of one runner get their tokens together. For TokenGaps.
+	Gaps    int
+	GapTime time.Duration
+	// Reading is for Read. It is shared; nobody writes to it.
+	Reading *Reading
 }
 
 // Kind is what an Observation is about.
@@ -44,6 +56,9 @@ const (
 	Shed                         // it refused a line for load: 429 or 503
 	Broken                       // a line got no answer: transport error, another 5xx
 	Recalled                     // a line was ended by us; says nothing about the runner
+	FirstToken                   // a streamed line brought its first token
+	TokenGaps                    // streamed lines brought further tokens
+	Read                         // somebody looked at its metrics, or at the pool's
 )
 
 // LongestHold bounds Retry-After. A longer one is an outage or a mistake; asking again once an hour costs nobody anything.
@@ -57,12 +72,12 @@ const (
 	LongestPause   = time.Second
 )
 
-// NoLimit is Allowance.Pool when the pool has no limit of its own.
+// NoLimit is Allowance.Pool when the pool has no limit of its own, and RunnerAllowance.Prompt when prompts are not limited.
 const NoLimit = math.MaxInt
 
-// Allowance is what flow control grants. A line may be started on a runner while the runner carries fewer than its Lines and the
-// pool, all its runners together, carries fewer than Pool. Runners that carry more than they may (an allowance has just shrunk) keep
-// what they carry.
+// Allowance is what flow control grants. A line may be started on a runner while the runner carries fewer than its Lines and has
+// fewer than its Prompt tokens left to compute, and while the pool, all its runners together, carries fewer than Pool. Runners
+// that carry more than they may (an allowance has just shrunk) keep what they carry, unless it is recalled.
 type Allowance struct {
 	// Pool is how many lines may be in flight in the pool at most; NoLimit: only the runners' own limits bind. The sum over
 	// Runners never exceeds it.
@@ -70,6 +85,9 @@ type Allowance struct {
 	// Runners holds every runner that has joined, sorted by ID. It belongs to the controller: read it, don't keep it past the
 	// next call.
 	Runners []RunnerAllowance
+	// Streams is how many of the lines that a runner carries should be streamed, so that their tokens can be seen as they come.
+	// 0: none need be.
+	Streams int
 	// Reason is what limits the pool: its own limit if that binds, else the reason of most runners.
 	Reason Reason
 	// Until is when to ask again because time alone changes the allowance; zero: never.
@@ -80,6 +98,11 @@ type Allowance struct {
 type RunnerAllowance struct {
 	Runner string
 	Lines  int // in flight at most; never negative
+	// Prompt is how many prompt tokens may be waiting to be computed there when another line starts; NoLimit: any number.
+	Prompt int
+	// Recall is how many lines to end before their answer, the youngest first, because interactive requests suffer. Each is
+	// asked for once: the next Allowance does not repeat it.
+	Recall int
 	Reason Reason
 }
 
@@ -94,4 +117,5 @@ const (
 	ReasonRetryAfter  Reason = "retry_after"  // the runner asked to be left alone for a while
 	ReasonShed        Reason = "shed"         // the runner shed at a higher number, or a moment ago
 	ReasonLearning    Reason = "learning"     // the runner has not shown yet that it carries more
+	ReasonPrompt      Reason = "prompt_limit" // enough prompt tokens wait to be computed there
 )

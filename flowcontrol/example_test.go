@@ -16,7 +16,7 @@ func (c *cautious) Observe(_ time.Time, o flowcontrol.Observation) bool {
 	if o.Kind != flowcontrol.RunnerJoined || len(c.runners) > 0 {
 		return false
 	}
-	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1, Reason: flowcontrol.ReasonRunnerLimit})
+	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1, Prompt: flowcontrol.NoLimit, Reason: flowcontrol.ReasonRunnerLimit})
 	return true
 }
 
@@ -30,8 +30,8 @@ func ExampleController() {
 	var c flowcontrol.Controller = new(cautious)
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gpu-0"})
-	fmt.Println(c.Allowance(now).Runners)
-	// Output: [{gpu-0 1 runner_limit}]
+	fmt.Println(c.Allowance(now).Runners[0].Lines)
+	// Output: 1
 }
 
 func ExampleNew() {
@@ -48,6 +48,6 @@ func ExampleNew() {
 		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: runner})
 	}
 	a := c.Allowance(now)
-	fmt.Println(a.Pool, a.Runners, a.Reason)
-	// Output: 150 [{gpu-0 75 pool_limit} {gpu-1 75 pool_limit}] pool_limit
+	fmt.Println(a.Pool, a.Runners[0].Lines, a.Runners[1].Lines, a.Reason)
+	// Output: 150 75 75 pool_limit
 }

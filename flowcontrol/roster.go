@@ -79,7 +79,7 @@ func (r *roster) allowance(now time.Time, reason func(*member) Reason) Allowance
 	r.granted = r.granted[:0]
 	a := Allowance{Pool: NoLimit, Reason: ReasonNoRunner}
 	for _, m := range r.members {
-		granted := RunnerAllowance{m.id, m.limit, reason(m)}
+		granted := RunnerAllowance{Runner: m.id, Lines: m.limit, Prompt: NoLimit, Reason: reason(m)}
 		if m.held(now) {
 			granted.Lines, granted.Reason = 0, m.heldFor
 			if a.Until.IsZero() || m.heldUntil.Before(a.Until) {

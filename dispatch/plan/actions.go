@@ -8,6 +8,8 @@ type Actions struct {
 	Start []Start
 	// Claim lists the jobs whose next chunk should be claimed and fed back as Loaded.
 	Claim []Claim
+	// Recall lists lines under way that are to be ended now; each comes back as Finished, Recalled unless its answer was faster.
+	Recall []Start
 	// Verdict is the fate of the line of a Finished event.
 	Verdict Verdict
 	// Wake: send a Tick no later than this; zero: only when something happens.
@@ -21,7 +23,10 @@ type Start struct {
 	Slot    int // of the line within its chunk, as given in Loaded
 	Runner  string
 	Attempt int // from 1; sheds don't count
+	// Stream asks for the answer token by token, so that FirstToken and TokenGaps can be told. What is written down is the same.
+	Stream bool
 
+	number uint64 // of the start; grows
 	line   line
 	job    *job
 	runner *runner

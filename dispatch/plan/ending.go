@@ -13,6 +13,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.inFlight--
 	j.batch.inFlight--
 	r.inFlight--
+	r.underWay.remove(s.number)
 	switch {
 	case r.pool != nil:
 		r.pool.inFlight--
@@ -54,10 +55,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 
 // heed tells breaker and flow control how a line ended.
 func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
-	o := flowcontrol.Observation{
-		Runner: r.id, InFlight: r.inFlight, Latency: f.Latency, RetryAfter: f.RetryAfter,
-		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens,
-	}
+	o := r.observation(flowcontrol.Answered)
+	o.Latency, o.RetryAfter = f.Latency, f.RetryAfter
+	o.PromptTokens, o.OutputTokens, o.CachedTokens = f.InputTokens, f.OutputTokens, f.CachedTokens
 	trial := f.Start.trial
 	switch f.Outcome {
 	case Recalled:
@@ -76,7 +76,6 @@ func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
 		o.Kind = flowcontrol.Shed
 	default:
 		r.breaker.succeed()
-		o.Kind = flowcontrol.Answered
 	}
 	r.pool.observe(now, o)
 }

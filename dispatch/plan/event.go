@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
 
 // Event is something that happened. The concrete types are below.
 type Event interface{ isEvent() }
@@ -46,6 +50,30 @@ type Finished struct {
 	Latency time.Duration
 	// InputTokens and OutputTokens as the answer's usage tells them; 0: unknown.
 	InputTokens, OutputTokens int
+	// CachedTokens of the InputTokens were found in the runner's prefix cache; 0: none, or unknown.
+	CachedTokens int
+}
+
+// FirstToken says that a Start with Stream has brought its first token.
+type FirstToken struct {
+	Start Start
+	// Latency from sending to that token.
+	Latency time.Duration
+}
+
+// TokenGaps tells how fast streams of a runner brought their tokens since it was last told: the gaps between two tokens of one
+// stream, how many and how long together. One stream's are enough, since all get their tokens together.
+type TokenGaps struct {
+	Runner string
+	Gaps   int
+	Time   time.Duration
+}
+
+// Reading is a look at a runner's metrics or, where Runner is empty, at those of what stands before the pools of a model; of all pools,
+// where Model is empty too.
+type Reading struct {
+	Runner, Model string
+	*flowcontrol.Reading
 }
 
 // Hold stops all starts for a reason that lies outside the pools (a full disk, say); an empty reason lets them go on.
@@ -57,13 +85,16 @@ type Drain struct{}
 // Tick is the passing of time: the driver sends it when Actions.Wake has come.
 type Tick struct{}
 
-func (RunnerUp) isEvent()   {}
-func (RunnerGone) isEvent() {}
-func (BatchPut) isEvent()   {}
-func (BatchGone) isEvent()  {}
-func (Loaded) isEvent()     {}
-func (MoreChunks) isEvent() {}
-func (*Finished) isEvent()  {}
-func (Hold) isEvent()       {}
-func (Drain) isEvent()      {}
-func (Tick) isEvent()       {}
+func (RunnerUp) isEvent()    {}
+func (RunnerGone) isEvent()  {}
+func (BatchPut) isEvent()    {}
+func (BatchGone) isEvent()   {}
+func (Loaded) isEvent()      {}
+func (MoreChunks) isEvent()  {}
+func (*Finished) isEvent()   {}
+func (*FirstToken) isEvent() {}
+func (TokenGaps) isEvent()   {}
+func (Reading) isEvent()     {}
+func (Hold) isEvent()        {}
+func (Drain) isEvent()       {}
+func (Tick) isEvent()        {}

@@ -24,6 +24,7 @@ type Planner struct {
 	outputs map[string]*outputMean // by model
 	timers  timers
 
+	starts   uint64 // so far
 	hold     Reason
 	draining bool
 	out      Actions
@@ -63,7 +64,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 
 // Step feeds one event to the planner and returns what to do about it. It neither blocks nor reads a clock.
 func (p *Planner) Step(now time.Time, ev Event) Actions {
-	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0]}
+	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Recall: p.out.Recall[:0]}
 	switch ev := ev.(type) {
 	case RunnerUp:
 		p.runnerUp(now, ev)
@@ -82,6 +83,12 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		}
 	case *Finished:
 		p.out.Verdict = p.finished(now, ev)
+	case *FirstToken:
+		p.firstToken(now, ev)
+	case TokenGaps:
+		p.tokenGaps(now, ev)
+	case Reading:
+		p.reading(now, ev)
 	case Hold:
 		p.hold = ev.Reason
 	case Drain:
@@ -139,7 +146,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		}
 		return
 	}
-	pool.refresh(now)
+	pool.refresh(now, &p.out)
 	slots := 0
 	r := pool.roomiest(now)
 	for r != nil {
@@ -176,12 +183,18 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	pool.inFlight++
 	pool.starts.Charge(j.id, work)
 	pool.loads.Charge(j.id, work)
-	pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: r.id, InFlight: r.inFlight, PromptTokens: int(l.prompt)})
-	pool.refresh(now)
-	p.out.Start = append(p.out.Start, Start{
+	p.starts++
+	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
+		Stream: r.underWay.streamed < pool.streams, number: p.starts,
 		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(),
-	})
+	}
+	r.underWay.add(&s)
+	p.out.Start = append(p.out.Start, s)
+	o := r.observation(flowcontrol.Started)
+	o.PromptTokens = int(l.prompt)
+	pool.observe(now, o)
+	pool.refresh(now, &p.out)
 	if !j.batch.begun {
 		p.begin(j.batch)
 	}

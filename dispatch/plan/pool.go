@@ -23,6 +23,7 @@ type pool struct {
 	inFlight int // of its runners
 	limit    int // of its runners together, as granted
 	ceiling  int // of the pool, as granted
+	streams  int // of each runner's lines, as wished
 	reason   flowcontrol.Reason
 	until    time.Time // when to ask the controller again
 	stale    bool      // the allowance must be asked for again
@@ -49,19 +50,20 @@ func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
 }
 
 // refresh takes over the controller's allowance if it may have changed.
-func (p *pool) refresh(now time.Time) {
+func (p *pool) refresh(now time.Time, out *Actions) {
 	if !p.stale && (p.until.IsZero() || p.until.After(now)) {
 		return
 	}
 	a := p.flow.Allowance(now)
-	p.stale, p.limit, p.ceiling, p.reason, p.until = false, 0, a.Pool, a.Reason, a.Until
+	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams, a.Reason, a.Until
 	for _, r := range p.runners {
 		i, found := slices.BinarySearchFunc(a.Runners, r.id, func(x flowcontrol.RunnerAllowance, id string) int { return cmp.Compare(x.Runner, id) })
-		r.limit = 0
+		r.granted = flowcontrol.RunnerAllowance{}
 		if found {
-			r.limit = a.Runners[i].Lines
+			r.granted = a.Runners[i]
 		}
-		p.limit += r.limit
+		p.limit += r.granted.Lines
+		out.Recall = append(out.Recall, r.underWay.recall(r.id, r.granted.Recall)...)
 	}
 }
 
@@ -103,14 +105,14 @@ func (p *pool) add(now time.Time, r *runner) {
 	p.runners = slices.Insert(p.runners, i, r)
 	r.pool = p
 	p.inFlight += r.inFlight
-	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r.id, InFlight: r.inFlight})
+	p.observe(now, r.observation(flowcontrol.RunnerJoined))
 	p.stale = true
 }
 
 func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
-	r.pool, r.limit = nil, 0
+	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
 	p.inFlight -= r.inFlight
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
 	p.stale = true

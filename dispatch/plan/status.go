@@ -103,7 +103,7 @@ func (p *Planner) Pools() []PoolStatus {
 	for _, pool := range p.pools {
 		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Jobs: pool.starts.Len(), Why: pool.why}
 		for _, r := range pool.runners {
-			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.limit, Open: r.breaker.open})
+			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open})
 		}
 		all = append(all, s)
 	}

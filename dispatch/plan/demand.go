@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Demand is what is left of a job, for those who plan capacity.
+type Demand struct {
+	Key              JobKey
+	Tenant           string
+	Created, StartBy time.Time // StartBy zero: begun, or no promise
+	Deadline         time.Time
+	Paused           bool
+	// Lines left, those under way included, and the engine time they are expected to take, in Config.Cost's milliseconds.
+	Lines int
+	Work  float64
+	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
+	Prompt, Output float64
+}
+
+// Demand lists the jobs that have lines left, the earliest deadline first; those without one come last.
+func (p *Planner) Demand() []Demand {
+	var all []Demand
+	for _, j := range p.byID {
+		if j.lines == 0 {
+			continue
+		}
+		b := &j.batch.Batch
+		d := Demand{
+			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
+			Lines: j.lines, Work: j.work, Prompt: j.promptMean,
+			Output: p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, 0),
+		}
+		if j.batch.begun {
+			d.StartBy = time.Time{}
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b Demand) int {
+		if a.Deadline.IsZero() != b.Deadline.IsZero() {
+			if a.Deadline.IsZero() {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.Key.Batch, b.Key.Batch), cmp.Compare(a.Key.Model, b.Key.Model))
+	})
+	return all
+}

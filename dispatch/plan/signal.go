@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
+	s := &ev.Start
+	r := s.runner
+	if s.life != r.life || r.pool == nil {
+		return
+	}
+	r.underWay.firstToken(s.number)
+	o := r.observation(flowcontrol.FirstToken)
+	o.Latency, o.PromptTokens = ev.Latency, int(s.line.prompt)
+	r.pool.observe(now, o)
+}
+
+func (p *Planner) tokenGaps(now time.Time, ev TokenGaps) {
+	if r := p.runners[ev.Runner]; r != nil && r.pool != nil && ev.Gaps > 0 {
+		o := r.observation(flowcontrol.TokenGaps)
+		o.Gaps, o.GapTime = ev.Gaps, ev.Time
+		r.pool.observe(now, o)
+	}
+}
+
+// reading goes to the pool of its runner, or to all pools of its model.
+func (p *Planner) reading(now time.Time, ev Reading) {
+	if ev.Runner != "" {
+		if r := p.runners[ev.Runner]; r != nil && r.pool != nil {
+			o := r.observation(flowcontrol.Read)
+			o.Reading = ev.Reading
+			r.pool.observe(now, o)
+		}
+		return
+	}
+	for _, pool := range p.pools {
+		if ev.Model == "" || slices.Contains(pool.models, ev.Model) {
+			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: ev.Reading})
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package flowcontrol
+
+// Law predicts the time of an engine's iteration, in milliseconds, for loads that stand still:
+//
+//	T = C0 + C1·n + C2·max(0, n-N0) + KV·S + prefill
+//
+// n counts the tokens of the iteration, S the context tokens that decoding requests attend to. tidefill profile fit measures the
+// coefficients. A law need not be true to be useful: it says where to step to when the load changes, and token gaps correct it.
+type Law struct {
+	// C0 is what every iteration costs.
+	C0 float64 `yaml:"c0"`
+	// C1 is for each token, C2 for each beyond N0 in addition.
+	C1 float64 `yaml:"c1"`
+	C2 float64 `yaml:"c2"`
+	N0 float64 `yaml:"n0"`
+	// KV is for each token of context.
+	KV float64 `yaml:"kv"`
+	// P1 is for each prefill token, P2 for each and each token of context before it.
+	P1 float64 `yaml:"p1"`
+	P2 float64 `yaml:"p2"`
+}
+
+// Load is what a runner carries of interactive traffic.
+type Load struct {
+	Running    float64 // requests
+	Context    float64 // tokens in KV, all requests together
+	PromptRate float64 // prompt tokens computed a second
+	PromptMean float64 // of a request, computed
+}
+
+// Mix is what a batch line is like on average.
+type Mix struct{ Prompt, Output float64 }
+
+// context is how many tokens a line attends to, on average over its life.
+func (m Mix) context() float64 { return m.Prompt + m.Output/2 }
+
+// PromptToken is the cost of computing one prompt token of a prompt of the given length. Chunks of prompts make iterations large, so
+// the token is one beyond the knee.
+func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + l.P2*prompt/2 }
+
+// Iteration is the mean time of an iteration in which lines batch lines run beside the load. Prompts are computed as fast as requests
+// leave and come: for each of a line's Output iterations, Prompt/Output prompt tokens.
+func (l Law) Iteration(load Load, mix Mix, lines float64) float64 {
+	decoding := load.Running + lines
+	fixed := l.C0 + l.C1*decoding + l.C2*max(0, decoding-l.N0) + l.KV*(load.Context+lines*mix.context()) +
+		lines*l.PromptToken(mix.Prompt)*mix.Prompt/mix.Output
+	// What interactive prompts take grows with the time they have to come in: T = fixed + T·share.
+	share := min(l.PromptToken(load.PromptMean)*load.PromptRate/1000, 0.99)
+	return fixed / (1 - share)
+}
+
+// Lines is how many batch lines may run beside the load for an iteration to take target milliseconds; negative when the load alone
+// takes longer.
+func (l Law) Lines(load Load, mix Mix, target float64) float64 {
+	share := l.PromptToken(load.PromptMean) * load.PromptRate / 1000
+	left := target*(1-share) - l.C0 - l.C1*load.Running - l.C2*max(0, load.Running-l.N0) - l.KV*load.Context
+	each := l.C1 + l.KV*mix.context() + l.PromptToken(mix.Prompt)*mix.Prompt/mix.Output
+	free := max(0, l.N0-load.Running) // lines below the knee
+	if left <= free*each {
+		return left / each
+	}
+	return free + (left-free*each)/(each+l.C2)
+}
+
+// Harvest is how many tokens a second, prompt and output, lines batch lines bring beside the load.
+func (l Law) Harvest(load Load, mix Mix, lines float64) float64 {
+	if lines <= 0 {
+		return 0
+	}
+	return lines / l.Iteration(load, mix, lines) * 1000 * (1 + mix.Prompt/mix.Output)
+}
