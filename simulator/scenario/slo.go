@@ -1,0 +1,37 @@
+package scenario
+
+import (
+	"errors"
+	"time"
+)
+
+// SLO is what an interactive user is promised. A request attains it if both times hold.
+type SLO struct {
+	// TTFT is the longest time to the first token for a prompt of at most TTFTPrompt tokens.
+	TTFT time.Duration `yaml:"ttft"`
+	// TTFTPrompt is the prompt length from which more time is allowed.
+	TTFTPrompt int `yaml:"ttft_prompt"`
+	// TTFTPer1K is that time, for each further 1,000 tokens of prompt.
+	TTFTPer1K time.Duration `yaml:"ttft_per_1k"`
+	// TPOT is the longest mean time between the tokens of a request after its first.
+	TPOT time.Duration `yaml:"tpot"`
+	// Attainment is the share of requests that must attain the SLO without any batch work for the scenario to be valid. A pool
+	// that misses its promise by itself tells nothing of a policy. 0.99; 0.97 for flash crowds, and no less.
+	Attainment float64 `yaml:"attainment"`
+}
+
+// FirstToken is the longest time to first token for a prompt.
+func (s SLO) FirstToken(prompt int) time.Duration {
+	beyond := time.Duration(max(0, prompt-s.TTFTPrompt))
+	return s.TTFT + beyond/1000*s.TTFTPer1K + beyond%1000*s.TTFTPer1K/1000
+}
+
+func (s SLO) validate() error {
+	var all faults
+	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "interactive.slo.ttft is %s, want above 0 and at most %s", s.TTFT, time.Hour)
+	all.check(s.TTFTPrompt >= 0, "interactive.slo.ttft_prompt is %d, want 0 or more", s.TTFTPrompt)
+	all.check(s.TTFTPer1K >= 0 && s.TTFTPer1K <= time.Hour, "interactive.slo.ttft_per_1k is %s, want 0 to %s", s.TTFTPer1K, time.Hour)
+	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "interactive.slo.tpot is %s, want above 0 and at most %s", s.TPOT, time.Hour)
+	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "interactive.slo.attainment is %v, want 0.97 to 1", s.Attainment)
+	return errors.Join(all...)
+}
