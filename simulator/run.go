@@ -12,31 +12,55 @@ import (
 type Progress func(share float64) error
 
 // Run tells the scenario twice, without batch work and with the policy's, and
-// compares. A pool that misses its promise without batch work is refused.
+// compares.
 func Run(s Setup, progress Progress) (Result, error) {
+	quiet, err := RunQuiet(s, func(done float64) error { return progress(done / 2) })
+	if err != nil {
+		return Result{}, err
+	}
+	return RunBeside(quiet, s, func(done float64) error { return progress(0.5 + done/2) })
+}
+
+// Quiet is a scenario told without batch work: what every policy is judged
+// against. It is the same for all policies, so it need be told only once a seed.
+type Quiet struct {
+	Interactive Interactive
+}
+
+// RunQuiet tells the scenario without batch work. A pool that misses its promise
+// even so is refused.
+func RunQuiet(s Setup, progress Progress) (Quiet, error) {
+	if err := s.Check(); err != nil {
+		return Quiet{}, err
+	}
+	p, err := tell(s, false, progress)
+	if err != nil {
+		return Quiet{}, err
+	}
+	q := Quiet{Interactive: p.users.report()}
+	if q.Interactive.Requests == 0 {
+		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
+	}
+	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
+		return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas, Wanted: wanted, Got: q.Interactive}
+	}
+	return q, nil
+}
+
+// RunBeside tells the scenario with the policy's batch work and compares it with
+// the quiet run of the same scenario and seed.
+func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
-	quiet, err := tell(s, false, func(done float64) error { return progress(done / 2) })
+	busy, err := tell(s, true, progress)
 	if err != nil {
 		return Result{}, err
 	}
-	pool, slo := s.Scenario.Pool, s.Scenario.Interactive.SLO
 	r := Result{
-		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: pool.Replicas,
-		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.users.report(),
+		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
+		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.Interactive, Interactive: busy.users.report(),
 	}
-	if r.NoBatch.Requests == 0 {
-		return Result{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", r.Scenario)
-	}
-	if n := r.NoBatch; n.Attainment < slo.Attainment {
-		return Result{}, &UnfitError{Scenario: r.Scenario, Replicas: pool.Replicas, Wanted: slo.Attainment, Got: n}
-	}
-	busy, err := tell(s, true, func(done float64) error { return progress(0.5 + done/2) })
-	if err != nil {
-		return Result{}, err
-	}
-	r.Interactive = busy.users.report()
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
 	r.Batch, r.Jobs = busy.batches.report()
 	return r, nil
