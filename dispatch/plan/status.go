@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // BatchStatus is how a batch stands with the planner.
@@ -88,6 +90,8 @@ type PoolStatus struct {
 	Limit    int
 	Jobs     int
 	Why      Reason
+	// Granted is why flow control allows no more.
+	Granted flowcontrol.Reason
 }
 
 // RunnerStatus is how a runner stands.
@@ -95,17 +99,38 @@ type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
 	Open            bool // its breaker: nothing is sent but trials
+	// Prefilling is how many prompt tokens of lines wait there to be computed, as far as is known; Prompt how many may when another
+	// line starts.
+	Prefilling, Prompt int
+	// Granted is why flow control allows no more.
+	Granted flowcontrol.Reason
 }
 
 // Pools tells how all pools stand.
 func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
-		s := PoolStatus{Models: pool.models, InFlight: pool.inFlight, Limit: pool.limit, Jobs: pool.starts.Len(), Why: pool.why}
+		s := PoolStatus{
+			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling), Jobs: pool.starts.Len(), Why: pool.why, Granted: pool.reason,
+		}
 		for _, r := range pool.runners {
-			s.Runners = append(s.Runners, RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open})
+			s.Runners = append(s.Runners, RunnerStatus{
+				ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
+				Prefilling: r.underWay.prefilling, Prompt: r.granted.Prompt, Granted: r.granted.Reason,
+			})
 		}
 		all = append(all, s)
+	}
+	return all
+}
+
+// Terms are what the pools' controllers explain their allowances by, in the order of Pools; nil for one that doesn't explain.
+func (p *Planner) Terms(now time.Time) [][]flowcontrol.Term {
+	all := make([][]flowcontrol.Term, len(p.pools))
+	for i, pool := range p.pools {
+		if e, explains := pool.flow.(flowcontrol.Explainer); explains {
+			all[i] = e.Explain(now)
+		}
 	}
 	return all
 }
