@@ -76,8 +76,7 @@ const (
 const NoLimit = math.MaxInt
 
 // Allowance is what flow control grants. A line may be started on a runner while the runner carries fewer than its Lines and has
-// fewer than its Prompt tokens left to compute, and while the pool, all its runners together, carries fewer than Pool. Runners
-// that carry more than they may (an allowance has just shrunk) keep what they carry, unless it is recalled.
+// fewer than its Prompt tokens left to compute, and while the pool, all its runners together, carries fewer than Pool.
 type Allowance struct {
 	// Pool is how many lines may be in flight in the pool at most; NoLimit: only the runners' own limits bind. The sum over
 	// Runners never exceeds it.
@@ -100,9 +99,9 @@ type RunnerAllowance struct {
 	Lines  int // in flight at most; never negative
 	// Prompt is how many prompt tokens may be waiting to be computed there when another line starts; NoLimit: any number.
 	Prompt int
-	// Recall is how many lines to end before their answer, the youngest first, because interactive requests suffer. Each is
-	// asked for once: the next Allowance does not repeat it.
-	Recall int
+	// Recall asks to end lines before their answer, the youngest first, until no more than Lines are left: interactive requests
+	// suffer. Otherwise a runner that carries more than its Lines keeps them.
+	Recall bool
 	Reason Reason
 }
 

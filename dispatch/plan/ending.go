@@ -13,6 +13,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.inFlight--
 	j.batch.inFlight--
 	r.inFlight--
+	if f.Outcome == Succeeded {
+		r.underWay.answered(s.number)
+	}
 	r.underWay.remove(s.number)
 	switch {
 	case r.pool != nil:

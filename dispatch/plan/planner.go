@@ -139,14 +139,15 @@ func (p *Planner) fire(now time.Time) {
 
 // fill starts lines while there is room, and asks for chunks so that there will be lines for the room to come.
 func (p *Planner) fill(now time.Time, pool *pool) {
-	if p.draining || p.hold != Flowing {
-		pool.why = p.hold
-		if p.draining {
-			pool.why = Draining
-		}
+	if p.draining {
+		pool.why = Draining
 		return
 	}
-	pool.refresh(now, &p.out)
+	pool.refresh(now, &p.out) // while starts are held, too: what hurts interactive requests is recalled
+	if p.hold != Flowing {
+		pool.why = p.hold
+		return
+	}
 	slots := 0
 	r := pool.roomiest(now)
 	for r != nil {
@@ -322,7 +323,7 @@ func (p *Planner) wake() time.Time {
 		}
 	}
 	sooner(p.timers.next())
-	if p.draining || p.hold != Flowing {
+	if p.draining {
 		return next
 	}
 	for _, pool := range p.pools {

@@ -29,6 +29,8 @@ func TestPlannerKeepsItsWord(t *testing.T) {
 			"finish one":   w.drawFinish,
 			"finish well":  w.drawFinishWell,
 			"hold":         w.drawHold,
+			"first token":  w.drawFirstToken,
+			"reading":      w.drawReading,
 			"pass":         w.drawPass,
 		})
 		w.complete()
@@ -79,11 +81,12 @@ func drawWorld(t *rapid.T) *world {
 		sched.Policy, sched.Urgency = "fifo", scheduler.UrgencyNever
 	}
 	flow := flowcontrol.DefaultConfig()
-	flow.Policy = rapid.SampledFrom([]string{"fixed", "aimd"}).Draw(t, "flow")
+	flow.Policy = rapid.SampledFrom([]string{"fixed", "aimd", "moody"}).Draw(t, "flow")
 	flow.Fixed = flowcontrol.FixedConfig{
 		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"), PerPool: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
 	}
 	flow.AIMD.Start, flow.AIMD.PerRunner = 2, 6
+	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
 	w := newWorld(t, cfg, sched, flow)
 	w.fifo = fifo
 	for i := range rapid.IntRange(0, 3).Draw(t, "runners") {
@@ -218,6 +221,34 @@ func (w *world) drawFinishWell(t *rapid.T) {
 func (w *world) drawHold(t *rapid.T) {
 	w.hold = rapid.SampledFrom([]Reason{Flowing, Flowing, DiskFull}).Draw(t, "hold")
 	w.step(Hold{Reason: w.hold})
+}
+
+func (w *world) drawFirstToken(t *rapid.T) {
+	var streamed []*flight
+	for _, f := range w.flights {
+		if f.Stream {
+			streamed = append(streamed, f)
+		}
+	}
+	if len(streamed) == 0 {
+		t.Skip("nothing is streamed")
+	}
+	w.firstToken(rapid.SampledFrom(streamed).Draw(t, "flight"))
+}
+
+// drawReading changes the mood of a moody pool or runner; the others pay no heed.
+func (w *world) drawReading(t *rapid.T) {
+	r := flowcontrol.NoReading(flowcontrol.Metrics, w.now)
+	r.Running = float64(rapid.IntRange(0, 8).Draw(t, "running"))
+	ev := Reading{Model: rapid.SampledFrom([]string{"", "m1", "m3"}).Draw(t, "model"), Reading: &r}
+	if rapid.Bool().Draw(t, "of a runner") {
+		ev = Reading{Runner: fmt.Sprintf("r%d", rapid.IntRange(1, 5).Draw(t, "runner")), Reading: &r}
+	}
+	if rapid.Bool().Draw(t, "gaps instead") {
+		w.step(TokenGaps{Runner: ev.Runner, Gaps: int(r.Running), Time: time.Second})
+		return
+	}
+	w.step(ev)
 }
 
 func (w *world) drawPass(t *rapid.T) {

@@ -63,7 +63,9 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 			r.granted = a.Runners[i]
 		}
 		p.limit += r.granted.Lines
-		out.Recall = append(out.Recall, r.underWay.recall(r.id, r.granted.Recall)...)
+		if r.granted.Recall {
+			out.Recall = r.underWay.recall(r.id, r.granted.Lines, out.Recall)
+		}
 	}
 }
 

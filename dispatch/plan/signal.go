@@ -13,7 +13,7 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 	if s.life != r.life || r.pool == nil {
 		return
 	}
-	r.underWay.firstToken(s.number)
+	r.underWay.answered(s.number)
 	o := r.observation(flowcontrol.FirstToken)
 	o.Latency, o.PromptTokens = ev.Latency, int(s.line.prompt)
 	r.pool.observe(now, o)

@@ -8,12 +8,13 @@ import (
 )
 
 // underWay is the lines that a runner carries, in the order of their starts, with what of their prompts is known to be computed.
-// An engine takes lines of one priority in the order they come, so a first token tells of all prompts before it: a few streamed
-// lines are enough to follow the rest.
+// An engine takes lines of one priority in the order they come, so a first token tells of all prompts before it, and so does an
+// answer: where not all lines are streamed, the rest can still be followed.
 type underWay struct {
 	lines      []lineUnderWay
 	prefilling int // prompt tokens of those not known to be computed
 	streamed   int
+	recalled   int // asked to end, and not yet back
 }
 
 type lineUnderWay struct {
@@ -40,8 +41,8 @@ func (u *underWay) find(number uint64) (int, bool) {
 	return slices.BinarySearchFunc(u.lines, number, func(l lineUnderWay, number uint64) int { return cmp.Compare(l.number, number) })
 }
 
-// firstToken notes that the prompt of a line is computed, and so are those of the lines before it.
-func (u *underWay) firstToken(number uint64) {
+// answered notes that a line has brought a token: its prompt is computed, and so are those of the lines before it.
+func (u *underWay) answered(number uint64) {
 	i, found := u.find(number)
 	if !found {
 		return
@@ -69,16 +70,19 @@ func (u *underWay) remove(number uint64) {
 	if l.streamed {
 		u.streamed--
 	}
+	if l.recalled {
+		u.recalled--
+	}
 	u.lines = slices.Delete(u.lines, i, i+1)
 }
 
-// recall marks up to n lines, the youngest first, and returns them. What has come least far is lost most cheaply, and gives back
-// the room that its prompt would still have taken.
-func (u *underWay) recall(runner string, n int) []Start {
-	var recalled []Start
-	for i := len(u.lines) - 1; i >= 0 && len(recalled) < n; i-- {
+// recall marks lines, the youngest first, until no more than keep are left, and appends them to recalled. What has come least far is
+// lost most cheaply, and gives back the room that its prompt would still have taken.
+func (u *underWay) recall(runner string, keep int, recalled []Start) []Start {
+	for i := len(u.lines) - 1; i >= 0 && len(u.lines)-u.recalled > keep; i-- {
 		if l := &u.lines[i]; !l.recalled {
 			l.recalled = true
+			u.recalled++
 			recalled = append(recalled, Start{Key: l.job.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: runner, number: l.number})
 		}
 	}

@@ -91,8 +91,11 @@ type worldLine struct {
 
 type flight struct {
 	Start
-	twin Start
-	life int
+	twin     Start
+	life     int
+	prompt   int
+	computed bool // a token of it, or of one started there later, has been seen
+	recalled bool
 }
 
 func (f *flight) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
@@ -112,15 +115,22 @@ func (w *world) step(ev Event) Verdict {
 	w.t.Helper()
 	got := w.planner.Step(w.now, ev)
 	twinEvent := ev
-	if f, ok := ev.(*Finished); ok {
-		copied := *f
-		for _, flying := range w.flights {
-			if flying.id() == (lineID{f.Start.Key, f.Start.Chunk, f.Start.Slot}) {
-				copied.Start = flying.twin
-			}
-		}
+	switch ev := ev.(type) {
+	case *FirstToken:
+		copied, f := *ev, w.flight(ev.Start)
+		copied.Start = f.twin
 		twinEvent = &copied
-		w.flights = slices.DeleteFunc(w.flights, func(x *flight) bool { return x.id() == (lineID{f.Start.Key, f.Start.Chunk, f.Start.Slot}) })
+		if w.runners[f.Runner].models != nil && w.runners[f.Runner].life == f.life {
+			w.computed(f)
+		}
+	case *Finished:
+		copied, f := *ev, w.flight(ev.Start)
+		copied.Start = f.twin
+		twinEvent = &copied
+		if ev.Outcome == Succeeded {
+			w.computed(f)
+		}
+		w.flights = slices.DeleteFunc(w.flights, func(x *flight) bool { return x == f })
 	}
 	twin := w.twin.Step(w.now, twinEvent)
 	if diff := cmp.Diff(plain(got), plain(twin)); diff != "" {
@@ -132,6 +142,7 @@ func (w *world) step(ev Event) Verdict {
 			w.recorded++
 		}
 	}
+	w.recalled(got.Recall)
 	w.started(got.Start, twin.Start)
 	for _, c := range got.Claim {
 		w.claims = append(w.claims, c.Key)
@@ -148,12 +159,71 @@ func (w *world) step(ev Event) Verdict {
 func plain(a Actions) []string {
 	all := []string{fmt.Sprint(a.Verdict, a.Wake.UTC())}
 	for _, s := range a.Start {
-		all = append(all, fmt.Sprintf("start %v on %s, attempt %d", lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt))
+		all = append(all, fmt.Sprintf("start %v on %s, attempt %d, stream %v", lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt, s.Stream))
+	}
+	for _, s := range a.Recall {
+		all = append(all, fmt.Sprintf("recall %v from %s", lineID{s.Key, s.Chunk, s.Slot}, s.Runner))
 	}
 	for _, c := range a.Claim {
 		all = append(all, fmt.Sprint("claim ", c.Key))
 	}
 	return all
+}
+
+// flight finds what a start has become.
+func (w *world) flight(s Start) *flight {
+	i := slices.IndexFunc(w.flights, func(f *flight) bool { return f.id() == lineID{s.Key, s.Chunk, s.Slot} })
+	return w.flights[i]
+}
+
+// computed notes that a line has brought a token: engines compute the prompts of a runner in the order of their starts.
+func (w *world) computed(f *flight) {
+	for _, x := range w.flights {
+		if x.Runner == f.Runner && x.number <= f.number {
+			x.computed = true
+		}
+	}
+}
+
+// recalled checks that lines under way are recalled once each, the youngest first, as many as are too many and no more.
+func (w *world) recalled(starts []Start) {
+	w.t.Helper()
+	for _, s := range starts {
+		i := slices.IndexFunc(w.flights, func(f *flight) bool { return f.id() == lineID{s.Key, s.Chunk, s.Slot} })
+		switch {
+		case i < 0:
+			w.t.Fatalf("%s %d.%d was recalled and is not under way", s.Key, s.Chunk, s.Slot)
+		case w.flights[i].recalled:
+			w.t.Fatalf("%v was recalled twice", w.flights[i].id())
+		case w.flights[i].Runner != s.Runner:
+			w.t.Fatalf("%v was recalled from %s, it is on %s", w.flights[i].id(), s.Runner, w.flights[i].Runner)
+		}
+		w.flights[i].recalled = true
+		for _, f := range w.flights {
+			if f.Runner == s.Runner && f.number > s.number && !f.recalled {
+				w.t.Fatalf("%v was recalled before %v, which is younger", w.flights[i].id(), f.id())
+			}
+		}
+	}
+	if w.draining {
+		return
+	}
+	for _, id := range sortedKeys(w.runners) {
+		if w.runners[id].models == nil {
+			continue
+		}
+		left := 0
+		for _, f := range w.flights {
+			if f.Runner == id && !f.recalled {
+				left++
+			}
+		}
+		granted := w.grantedTo(id)
+		recalledHere := slices.ContainsFunc(starts, func(s Start) bool { return s.Runner == id })
+		if granted.Recall && left > granted.Lines || recalledHere && left != granted.Lines {
+			w.t.Fatalf("%s is left with %d lines, granted %+v", id, left, granted)
+		}
+	}
 }
 
 // started checks the starts of one step one by one, against the state that each one met, and that nothing was left undone.
@@ -170,6 +240,12 @@ func (w *world) started(starts, twins []Start) {
 	for i, s := range starts {
 		f := &flight{Start: s, twin: twins[i]}
 		line := w.lines[f.id()]
+		streamed := 0
+		for _, x := range w.flights {
+			if x.Runner == s.Runner && x.Stream {
+				streamed++
+			}
+		}
 		b, r := w.batches[s.Key.Batch], w.runners[s.Runner]
 		switch {
 		case line == nil || b.gone:
@@ -186,6 +262,10 @@ func (w *world) started(starts, twins []Start) {
 			w.t.Fatalf("%v was started though its batch is paused", f.id())
 		case !slices.Contains(r.models, s.Key.Model):
 			w.t.Fatalf("%v was started on %s, which serves %v", f.id(), s.Runner, r.models)
+		case s.Stream != (streamed < w.granted(s.Runner).Streams):
+			w.t.Fatalf("%v: streamed is %v beside %d others, wished are %d", f.id(), s.Stream, streamed, w.granted(s.Runner).Streams)
+		case w.prefilling(s.Runner) >= w.grantedTo(s.Runner).Prompt:
+			w.t.Fatalf("%v was started on %s, where %d prompt tokens wait already", f.id(), s.Runner, w.prefilling(s.Runner))
 		case w.room(s.Runner) <= 0:
 			w.t.Fatalf("%v was started on %s, which has no room (%d under way, breaker %+v)", f.id(), s.Runner, w.carries(s.Runner), *r)
 		}
@@ -204,7 +284,7 @@ func (w *world) started(starts, twins []Start) {
 		}
 		ready[s.Key]--
 		line.flying = true
-		f.life = r.life
+		f.life, f.prompt = r.life, line.prompt
 		if r.open {
 			r.trial = f
 		}
@@ -255,16 +335,32 @@ func (w *world) granted(runner string) flowcontrol.Allowance {
 	return w.planner.runners[runner].pool.flow.Allowance(w.now)
 }
 
-// roomOnRunner is the least of what its controller grants a runner and what its breaker lets through.
-func (w *world) roomOnRunner(runner string) int {
-	r := w.runners[runner]
-	room := 0
+func (w *world) grantedTo(runner string) flowcontrol.RunnerAllowance {
 	for _, x := range w.granted(runner).Runners {
 		if x.Runner == runner {
-			room = x.Lines - w.carries(runner)
+			return x
 		}
 	}
+	return flowcontrol.RunnerAllowance{}
+}
+
+// prefilling counts the prompt tokens on a runner that are not known to be computed.
+func (w *world) prefilling(runner string) (tokens int) {
+	for _, f := range w.flights {
+		if f.Runner == runner && !f.computed {
+			tokens += f.prompt
+		}
+	}
+	return tokens
+}
+
+// roomOnRunner is the least of what its controller grants a runner and what its breaker lets through.
+func (w *world) roomOnRunner(runner string) int {
+	r, granted := w.runners[runner], w.grantedTo(runner)
+	room := granted.Lines - w.carries(runner)
 	switch {
+	case w.prefilling(runner) >= granted.Prompt:
+		return 0
 	case w.now.Before(r.heldUntil):
 		return 0
 	case r.open && (r.trial != nil || w.now.Before(r.until)):
@@ -363,6 +459,9 @@ func (w *world) checkAccounts() {
 			inFlight += w.carries(r.id)
 			if r.inFlight != w.carries(r.id) {
 				w.t.Fatalf("runner %s: %d in flight, counted %d", r.id, w.carries(r.id), r.inFlight)
+			}
+			if r.underWay.prefilling != w.prefilling(r.id) {
+				w.t.Fatalf("runner %s: %d prompt tokens wait, counted %d", r.id, w.prefilling(r.id), r.underWay.prefilling)
 			}
 		}
 		w.checkOrder(pool, pool.starts, func(j *job) bool { return j.inStarts })
@@ -466,6 +565,18 @@ func (w *world) batchGone(id string) {
 		}
 	}
 	w.step(BatchGone{Batch: id})
+}
+
+// firstToken tells that a streamed line has brought its first token.
+func (w *world) firstToken(f *flight) {
+	w.step(&FirstToken{Start: f.Start, Latency: time.Second})
+}
+
+// mood tells all pools that so many requests are running.
+func (w *world) mood(running float64) {
+	r := flowcontrol.NoReading(flowcontrol.Metrics, w.now)
+	r.Running = running
+	w.step(Reading{Reading: &r})
 }
 
 // load answers a claim with the job's next chunk, or says that there is none (any more).
@@ -595,6 +706,7 @@ func (w *world) complete() {
 		w.step(Hold{})
 	}
 	w.runnerUp("r1", "m1", "m2", "m3")
+	w.mood(101)
 	for _, id := range sortedKeys(w.batches) {
 		if b := w.batches[id]; !b.gone && b.Paused {
 			w.change(id, func(b *Batch) { b.Paused = false })

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// moody is the policy fixed in changing moods: no more lines than the last reading said were running, those above recalled if that
+// was an even number, prompts bounded by Engine.MaxBatchedTokens, two streams. It asks for everything that a planner must be able to
+// do, and makes no sense.
+type moody struct {
+	flowcontrol.Controller
+	prompt int
+	moods  map[string]int
+	all    int // the mood of those without one of their own
+}
+
+func init() {
+	flowcontrol.Register("moody", func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+		prompt := cfg.Engine.MaxBatchedTokens
+		cfg.Policy = "fixed"
+		inner, err := flowcontrol.New(cfg)
+		return &moody{Controller: inner, prompt: prompt, moods: map[string]int{}, all: 100}, err
+	})
+}
+
+func (m *moody) Observe(now time.Time, o flowcontrol.Observation) bool {
+	changed := m.Controller.Observe(now, o)
+	switch {
+	case o.Kind == flowcontrol.RunnerLeft:
+		delete(m.moods, o.Runner)
+	case o.Kind != flowcontrol.Read:
+		return changed
+	case o.Runner == "":
+		clear(m.moods)
+		m.all = int(o.Reading.Running)
+	default:
+		m.moods[o.Runner] = int(o.Reading.Running)
+	}
+	return true
+}
+
+func (m *moody) Allowance(now time.Time) flowcontrol.Allowance {
+	a := m.Controller.Allowance(now)
+	for i := range a.Runners {
+		r := &a.Runners[i]
+		mood, own := m.moods[r.Runner]
+		if !own {
+			mood = m.all
+		}
+		r.Lines, r.Prompt, r.Recall = min(r.Lines, mood), m.prompt, mood%2 == 0
+	}
+	a.Streams = 2
+	return a
+}
