@@ -31,15 +31,16 @@ type batches struct {
 	byName   map[string]*job
 	wake     time.Time
 
-	sheds, preemptions int
-	wasted             int64
-	work               float64 // milliseconds of engine iterations
+	sheds, preemptions, recalls int
+	wasted                      int64   // tokens computed in vain
+	work                        float64 // milliseconds of engine iterations
 }
 
 // job is a batch under way.
 type job struct {
 	*workload.Job
-	lines                  []lineState // of the chunks claimed so far
+	lines                  []lineState      // of the chunks claimed so far
+	underWay               map[int]*attempt // by line
 	done, failed, inFlight int
 	input, output          int64
 	over                   bool          // no more lines start
@@ -60,6 +61,8 @@ type attempt struct {
 	job   *job
 	line  int
 	sent  time.Time
+	id    engine.ID // in the engine; 0: not there yet, or refused
+	over  bool      // recalled: whatever still comes of it, nobody waits for
 }
 
 func newBatches(p *plant) (*batches, error) {
@@ -84,7 +87,7 @@ func newBatches(p *plant) (*batches, error) {
 		if !ok {
 			return b, nil
 		}
-		j := &job{Job: handed}
+		j := &job{Job: handed, underWay: map[int]*attempt{}}
 		b.jobs = append(b.jobs, j)
 		b.byName[j.Name] = j
 		p.agenda.put(epoch.Add(j.At), func() { b.begin(j) })
@@ -97,6 +100,9 @@ func (b *batches) step(ev plan.Event) plan.Verdict {
 	actions := b.planner.Step(p.now, ev)
 	for _, s := range actions.Start {
 		b.start(s)
+	}
+	for _, s := range actions.Recall {
+		b.recall(s)
 	}
 	for _, c := range actions.Claim {
 		p.agenda.put(p.now.Add(readTime), func() { b.load(c.Key) })
@@ -166,6 +172,7 @@ func (b *batches) start(s plan.Start) {
 	p := b.plant
 	a := &attempt{start: s, job: b.byName[s.Key.Batch], line: s.Chunk*b.chunk + s.Slot, sent: p.now}
 	a.job.move(a.line, lineReady, lineUnderWay)
+	a.job.underWay[a.line] = a
 	a.job.inFlight++
 	p.agenda.put(p.now.Add(p.setup.Scenario.Pool.Network), func() { b.reach(a) })
 }
@@ -174,28 +181,62 @@ func (b *batches) start(s plan.Start) {
 func (b *batches) reach(a *attempt) {
 	p, r := b.plant, b.replicas[a.start.Runner]
 	if bound := p.setup.Scenario.Pool.ShedAbove; bound > 0 && r.engine.Snapshot(p.now).Waiting >= bound {
-		b.answer(a, 0, &plan.Finished{Outcome: plan.Shed, Status: 503})
+		b.answer(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 503})
 		return
 	}
 	request := a.job.Line(a.line)
 	f := &flight{arrived: p.now, input: request.Input, output: request.Output, line: a}
-	if err := r.submit(p.newID(), f, request, priorityBatch); err != nil {
+	a.id = p.newID()
+	if err := r.submit(a.id, f, request, priorityBatch); err != nil {
 		p.refusal(f, err)
-		b.answer(a, 0, &plan.Finished{Outcome: plan.Refused, Status: 400})
+		a.id = 0
+		b.answer(a, 0, 0, &plan.Finished{Outcome: plan.Refused, Status: 400})
 	}
+}
+
+// recall hangs up on a line. The planner learns at once that it is over; the
+// engine, when word has reached it.
+func (b *batches) recall(s plan.Start) {
+	p := b.plant
+	a := b.byName[s.Key.Batch].underWay[s.Chunk*b.chunk+s.Slot]
+	a.over = true
+	b.recalls++
+	p.agenda.put(p.now, func() {
+		b.settle(a, &plan.Finished{Start: a.start, Outcome: plan.Recalled, Latency: p.now.Sub(a.sent)})
+	})
+	p.agenda.put(p.now.Add(p.setup.Scenario.Pool.Network), func() {
+		if a.id != 0 {
+			b.replicas[a.start.Runner].abort(a.id)
+		}
+	})
+}
+
+// firstToken sends a line's first token on its way back.
+func (b *batches) firstToken(a *attempt) {
+	p := b.plant
+	p.agenda.put(p.now.Add(engine.ServerDelay(1)+p.setup.Scenario.Pool.Network), func() {
+		if !a.over {
+			b.step(&plan.FirstToken{Start: a.start, Latency: p.now.Sub(a.sent)})
+		}
+	})
 }
 
 // answered takes a line's answer from the engine.
 func (b *batches) answered(f *flight, c engine.Completion) {
-	b.answer(f.line, engine.ServerDelay(c.Output), &plan.Finished{
-		Outcome: plan.Succeeded, Status: 200, InputTokens: f.input, OutputTokens: c.Output,
+	b.answer(f.line, engine.ServerDelay(c.Output), f.input-c.Cached+c.Output, &plan.Finished{
+		Outcome: plan.Succeeded, Status: 200, InputTokens: f.input, OutputTokens: c.Output, CachedTokens: c.Cached,
 	})
 }
 
-// answer sends an answer on its way back.
-func (b *batches) answer(a *attempt, delay time.Duration, f *plan.Finished) {
+// answer sends an answer on its way back, for which the engine has computed some
+// tokens.
+func (b *batches) answer(a *attempt, delay time.Duration, tokens int, f *plan.Finished) {
 	p := b.plant
 	p.agenda.put(p.now.Add(delay+p.setup.Scenario.Pool.Network), func() {
+		if a.over {
+			b.wasted += int64(tokens)
+			return
+		}
 		f.Start, f.Latency = a.start, p.now.Sub(a.sent)
 		b.settle(a, f)
 	})
@@ -207,6 +248,7 @@ func (b *batches) settle(a *attempt, f *plan.Finished) {
 	// The planner may start the line again before it returns its verdict, so the line is ready first.
 	j.move(a.line, lineUnderWay, lineReady)
 	j.inFlight--
+	delete(j.underWay, a.line)
 	if f.Outcome == plan.Shed {
 		b.sheds++
 	}
@@ -231,8 +273,8 @@ func (b *batches) settle(a *attempt, f *plan.Finished) {
 	}
 }
 
-// lost books what an engine has computed for a line and will compute again.
-func (b *batches) lost(tokens int) {
+// preempted books what an engine has computed for a line and will compute again.
+func (b *batches) preempted(tokens int) {
 	b.preemptions++
 	b.wasted += int64(tokens)
 }

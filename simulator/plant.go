@@ -118,15 +118,26 @@ func (p *plant) completed(f *flight, c engine.Completion) {
 	p.batches.answered(f, c)
 }
 
+// begun notes a request's first token.
+func (p *plant) begun(r *replica, f *flight) {
+	if f.line != nil && f.line.start.Stream {
+		r.probe.begun(r)
+		p.batches.firstToken(f.line)
+	}
+}
+
 // preempted books what a request loses with its KV blocks.
-func (p *plant) preempted(r *replica, f *flight) {
+func (p *plant) preempted(f *flight, tokens int) {
 	if f.line != nil {
-		p.batches.lost(r.computed(f))
+		p.batches.preempted(tokens)
 	}
-	if f.since < r.steps {
-		f.produced += int(r.steps - f.since)
+}
+
+// aborted takes a request that was given up out of an engine.
+func (p *plant) aborted(f *flight, tokens int) {
+	if f.line != nil {
+		p.batches.wasted += int64(tokens)
 	}
-	f.since = math.MaxUint64 // until it is admitted again
 }
 
 // unfinished lists the interactive requests inside the engines, oldest first.

@@ -13,7 +13,7 @@ type replica struct {
 	name   string
 	engine *engine.Engine
 	armed  time.Time // the end of what is under way, as the agenda has it
-	steps  uint64    // iterations ended
+	probe  probe
 }
 
 // flight is a request inside an engine.
@@ -22,10 +22,6 @@ type flight struct {
 	input, output int
 	first         time.Time // token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
-
-	// How far it has come, for what is lost when it is computed again.
-	produced int    // tokens before since
-	since    uint64 // step after which it decodes
 }
 
 // submit hands a request to the engine.
@@ -57,30 +53,40 @@ func (r *replica) advance() {
 // see takes the engine's report of what has ended.
 func (r *replica) see(it *engine.Iteration) {
 	flights := r.plant.flights
-	for _, id := range it.Preempted {
-		r.plant.preempted(r, flights[id])
+	for _, l := range it.Preempted {
+		r.plant.preempted(flights[l.ID], l.Tokens)
 	}
-	for _, a := range it.Admitted {
-		flights[a.ID].since = r.steps + 1
-	}
-	r.steps += uint64(len(it.Steps))
 	for _, id := range it.First {
 		f := flights[id]
-		f.first, f.produced, f.since = it.End, 1, r.steps
+		f.first = it.End
+		r.plant.begun(r, f)
 	}
 	for _, c := range it.Finished {
-		f := flights[c.ID]
-		delete(flights, c.ID)
-		r.plant.completed(f, c)
+		r.plant.completed(r.leave(c.ID), c)
+	}
+	for _, l := range it.Aborted {
+		r.plant.aborted(r.leave(l.ID), l.Tokens)
 	}
 }
 
-// computed is at most how many tokens of a request the engine has computed.
-func (r *replica) computed(f *flight) int {
-	if f.first.IsZero() {
-		return f.input
+// abort gives a request up at the end of the iteration under way.
+func (r *replica) abort(id engine.ID) {
+	r.advance()
+	if !r.engine.Abort(r.plant.now, id) {
+		return // it has left already
 	}
-	return min(f.input+f.output, f.input+f.produced+int(r.steps-min(r.steps, f.since)))
+	if !r.engine.Knows(id) { // it waited, so nobody will report it
+		r.plant.aborted(r.leave(id), 0)
+	}
+	r.advance()
+}
+
+// leave takes a request that is no longer in the engine off the books.
+func (r *replica) leave(id engine.ID) *flight {
+	f := r.plant.flights[id]
+	delete(r.plant.flights, id)
+	r.probe.left(r, f)
+	return f
 }
 
 // work estimates what the replica has before it, as a router would: tokens to be

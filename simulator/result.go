@@ -17,6 +17,8 @@ type Result struct {
 	Loss  float64 `json:"loss_points"`
 	Batch Batch   `json:"batch"`
 	Jobs  []Job   `json:"jobs"`
+	// Tape is the time line; nil unless Setup.Watch asked for it.
+	Tape *Tape `json:"tape,omitempty"`
 }
 
 // Interactive is how the interactive requests fared that came between the first
@@ -53,9 +55,11 @@ type Batch struct {
 	Output int64 `json:"output_tokens"`
 	// Useful is Input and Output together.
 	Useful int64 `json:"useful_tokens"`
-	// Wasted is at most how many tokens were computed twice, because a line lost its KV blocks.
+	// Wasted is how many tokens were computed in vain, for lines that were recalled or lost their KV blocks.
 	Wasted      int64 `json:"wasted_tokens"`
 	Preemptions int   `json:"preemptions"`
+	// Recalls are lines that the policy ended before their answer.
+	Recalls int `json:"recalls"`
 	// Work is what the answered lines cost an engine, in seconds of iteration.
 	Work float64 `json:"work_s"`
 	// Sheds are answers of 503.

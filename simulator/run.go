@@ -33,7 +33,7 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err := s.Check(); err != nil {
 		return Quiet{}, err
 	}
-	p, err := tell(s, false, progress)
+	p, _, err := tell(s, false, progress)
 	if err != nil {
 		return Quiet{}, err
 	}
@@ -53,7 +53,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
-	busy, err := tell(s, true, progress)
+	busy, tape, err := tell(s, true, progress)
 	if err != nil {
 		return Result{}, err
 	}
@@ -63,6 +63,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	}
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
 	r.Batch, r.Jobs = busy.batches.report()
+	r.Tape = tape
 	return r, nil
 }
 
@@ -82,26 +83,39 @@ func (e *UnfitError) Error() string {
 }
 
 // tell lets a plant run to its end.
-func tell(s Setup, withBatch bool, progress Progress) (*plant, error) {
+func tell(s Setup, withBatch bool, progress Progress) (*plant, *Tape, error) {
 	p, err := newPlant(s, withBatch)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	const parts = 200
-	for i := 1; i <= parts; i++ {
-		p.run(epoch.Add(s.Scenario.Horizon * time.Duration(i) / parts))
-		if err := progress(float64(i) / parts); err != nil {
-			return nil, err
+	var tape *Tape
+	var rec *recorder
+	part := max(time.Second, s.Scenario.Horizon/200)
+	if withBatch && s.Watch.Tape {
+		rec = newRecorder(p)
+		part, tape = rec.step, rec.tape
+	}
+	for p.now.Before(p.end) {
+		to := p.now.Add(part)
+		if to.After(p.end) {
+			to = p.end
+		}
+		p.run(to)
+		if rec != nil {
+			rec.sample()
+		}
+		if err := progress(float64(p.now.Sub(epoch)) / float64(s.Scenario.Horizon)); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, f := range p.unfinished() {
 		p.users.cutOff(f, p.end)
 	}
-	return p, nil
+	return p, tape, nil
 }
 
 func (b *batches) report() (Batch, []Job) {
-	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Work: b.work / 1000}
+	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Recalls: b.recalls, Work: b.work / 1000}
 	jobs := make([]Job, 0, len(b.jobs))
 	horizon := b.plant.setup.Scenario.Horizon
 	for _, j := range b.jobs {

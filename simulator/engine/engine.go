@@ -46,11 +46,19 @@ type Iteration struct {
 	Steps      []time.Duration // the time of each iteration
 	Tokens     int             // scheduled in each iteration
 	Admitted   []Admission     // began, or began again, at Start
-	Preempted  []ID            // lost their blocks at Start and wait again
+	Preempted  []Loss          // lost their blocks at Start and wait again
 	Produced   []ID            // got one token at the end of each of Steps, whether or not they ended with it
 	First      []ID            // of Produced: those whose first token it was
 	Finished   []Completion    // ended at End
-	Aborted    []ID            // left at End
+	Aborted    []Loss          // left at End
+}
+
+// Loss is a request that let go of its KV blocks before it was done.
+type Loss struct {
+	ID ID
+	// Tokens were computed for it since it was last admitted and are kept
+	// nowhere, not even in the prefix cache.
+	Tokens int
 }
 
 // Admission is a request let in from the waiting queue.
@@ -102,9 +110,9 @@ func (e *Engine) Submit(now time.Time, r Request) error {
 	return nil
 }
 
-// Abort gives a request up. One that waits leaves at once; one that runs leaves at
-// the end of the iteration under way, and is reported there. It tells whether
-// the request was known.
+// Abort gives a request up. One that waits leaves at once, having nothing to
+// lose; one that runs leaves at the end of the iteration under way, and is
+// reported there. It tells whether the request was known.
 func (e *Engine) Abort(now time.Time, id ID) bool {
 	s := e.byID[id]
 	if s == nil || s.aborted {
@@ -123,6 +131,9 @@ func (e *Engine) Abort(now time.Time, id ID) bool {
 	}
 	return true
 }
+
+// Knows tells whether a request is waiting or running.
+func (e *Engine) Knows(id ID) bool { return e.byID[id] != nil }
 
 // SetPace makes iterations that begin after now take factor times as long.
 func (e *Engine) SetPace(now time.Time, factor float64) {
@@ -260,13 +271,13 @@ func (e *Engine) worst() int {
 func (e *Engine) preempt(index int) *sequence {
 	s := e.running[index]
 	e.running = slices.Delete(e.running, index, index+1)
+	e.report.Preempted = append(e.report.Preempted, s.loss())
 	e.kv.release(s)
 	e.pending += s.computed
 	s.computed, s.scheduled, s.prefilling = 0, 0, true
 	s.preemptions++
 	e.counters.Preemptions++
 	e.waiting.add(s)
-	e.report.Preempted = append(e.report.Preempted, s.ID)
 	return s
 }
 
@@ -292,6 +303,7 @@ func (e *Engine) admit(now time.Time, budget int) {
 		e.kv.take(need)
 		s.shared, s.private = hits, need
 		s.computed = hits * BlockSize
+		s.found = s.computed
 		e.pending -= s.computed
 		if s.admitted.IsZero() {
 			s.admitted = now
@@ -450,7 +462,7 @@ func (e *Engine) leave() {
 		switch {
 		case s.aborted:
 			e.counters.Aborted++
-			e.report.Aborted = append(e.report.Aborted, s.ID)
+			e.report.Aborted = append(e.report.Aborted, s.loss())
 		case s.produced >= s.Output:
 			e.counters.Finished++
 			e.report.Finished = append(e.report.Finished, s.completion(e.report.End))

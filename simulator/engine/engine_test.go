@@ -74,7 +74,7 @@ func line(it *Iteration) string {
 	for _, part := range []struct {
 		name string
 		ids  []ID
-	}{{"admitted", admitted}, {"preempted", it.Preempted}, {"first", it.First}, {"produced", it.Produced}, {"aborted", it.Aborted}} {
+	}{{"admitted", admitted}, {"preempted", ids(it.Preempted)}, {"first", it.First}, {"produced", it.Produced}, {"aborted", ids(it.Aborted)}} {
 		if len(part.ids) > 0 {
 			fmt.Fprintf(&b, " %s%v", part.name, part.ids)
 		}
@@ -83,6 +83,14 @@ func line(it *Iteration) string {
 		fmt.Fprintf(&b, " finished[%d]", c.ID)
 	}
 	return b.String() + "\n"
+}
+
+func ids(losses []Loss) []ID {
+	var all []ID
+	for _, l := range losses {
+		all = append(all, l.ID)
+	}
+	return all
 }
 
 func TestScheduler(t *testing.T) {
@@ -256,8 +264,15 @@ func TestAbort(t *testing.T) {
 	if s := e.Snapshot(epoch); s.Running != 2 || s.Waiting != 0 {
 		t.Errorf("running %d, waiting %d: a running request must stay to the end of its iteration", s.Running, s.Waiting)
 	}
-	if got, want := line(e.End()), "18ms n=8 admitted[1 2] first[1 2] produced[1 2] aborted[1]\n"; got != want {
+	it := e.End()
+	if got, want := line(it), "18ms n=8 admitted[1 2] first[1 2] produced[1 2] aborted[1]\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
+	}
+	if len(it.Aborted) != 1 || it.Aborted[0].Tokens != 4 {
+		t.Errorf("lost %+v, want the 4 tokens of the prompt", it.Aborted)
+	}
+	if e.Knows(1) || !e.Knows(2) || e.Knows(3) {
+		t.Error("want the running request known, and neither that left")
 	}
 	if s := e.Snapshot(end); s.Running != 1 || s.KVBlocksUsed != 1 || s.Aborted != 2 {
 		t.Errorf("after the iteration: %+v", s)
@@ -382,7 +397,7 @@ func TestInvariants(t *testing.T) {
 				wanted[ev.request.ID] = ev.request
 			}
 		}
-		produced := uint64(0)
+		produced, computed, useful, lost := uint64(0), 0, 0, 0
 		see := func(it *Iteration) {
 			if it.Tokens < 1 || it.Tokens > c.Profile.MaxBatchedTokens || !it.End.After(it.Start) {
 				t.Fatalf("iteration of %d tokens in %v", it.Tokens, it.End.Sub(it.Start))
@@ -391,11 +406,19 @@ func TestInvariants(t *testing.T) {
 				get(id).tokens += len(it.Steps)
 				produced += uint64(len(it.Steps))
 			}
-			for _, id := range it.Aborted {
-				get(id).ended++
+			computed += it.Tokens * len(it.Steps)
+			for _, l := range slices.Concat(it.Preempted, it.Aborted) {
+				if l.Tokens < 0 {
+					t.Fatalf("request %d lost %d tokens", l.ID, l.Tokens)
+				}
+				lost += l.Tokens
+			}
+			for _, l := range it.Aborted {
+				get(l.ID).ended++
 			}
 			for _, f := range it.Finished {
 				get(f.ID).ended++
+				useful += wanted[f.ID].Prompt - f.Cached + f.Output - 1
 				want := min(wanted[f.ID].Output, e.MaxModelLen()-wanted[f.ID].Prompt)
 				if f.Output != want || get(f.ID).tokens != want {
 					t.Fatalf("request %d finished with %d tokens, %d reported, want %d", f.ID, f.Output, get(f.ID).tokens, want)
@@ -420,6 +443,10 @@ func TestInvariants(t *testing.T) {
 		}
 		if s.GeneratedTokens != produced {
 			t.Fatalf("counted %d tokens, reported %d", s.GeneratedTokens, produced)
+		}
+		// What is computed is of use or lost, where no cache keeps it for others.
+		if !c.PrefixCaching && computed != useful+lost {
+			t.Fatalf("computed %d tokens, %d of use and %d lost", computed, useful, lost)
 		}
 		if int(s.Finished+s.Aborted) != len(wanted) {
 			t.Fatalf("%d finished and %d aborted of %d", s.Finished, s.Aborted, len(wanted))
@@ -484,8 +511,11 @@ func TestRunsEqualSteps(t *testing.T) {
 				for _, f := range it.Finished {
 					lines = append(lines, fmt.Sprintf("%+v", f))
 				}
-				for _, id := range slices.Concat(it.First, it.Aborted, it.Preempted) {
+				for _, id := range it.First {
 					lines = append(lines, fmt.Sprintf("%v %d", it.End, id))
+				}
+				for _, l := range slices.Concat(it.Aborted, it.Preempted) {
+					lines = append(lines, fmt.Sprintf("%v %+v", it.End, l))
 				}
 				for _, a := range it.Admitted {
 					lines = append(lines, fmt.Sprintf("%v %+v", it.Start, a))

@@ -45,6 +45,7 @@ type sequence struct {
 	aborted    bool // leaves at the end of the iteration
 	shared     int  // leading blocks held in the prefix cache
 	private    int  // blocks held alone
+	found      int  // of computed, in the prefix cache when it was last admitted
 	slot       int  // index in the waiting heap, -1 when running
 
 	cached      int
@@ -61,6 +62,11 @@ func (s *sequence) completion(now time.Time) Completion {
 		ID: s.ID, Output: s.produced, Cached: s.cached, Preemptions: s.preemptions,
 		Submitted: s.submitted, Admitted: s.admitted, FirstToken: s.firstToken, Finished: now,
 	}
+}
+
+// loss is what goes with the blocks that s holds; what it shares stays cached.
+func (s *sequence) loss() Loss {
+	return Loss{ID: s.ID, Tokens: s.computed - max(s.found, s.shared*BlockSize)}
 }
 
 // before is the order of admission; the last in it is the first to be preempted.
