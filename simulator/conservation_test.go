@@ -40,7 +40,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		p, err := tell(s, true, silent) // panics if a line goes a way it may not
+		p, _, err := tell(s, true, silent) // panics if a line goes a way it may not
 		if err != nil {
 			t.Fatal(err)
 		}

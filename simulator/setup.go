@@ -23,6 +23,7 @@ type Setup struct {
 	Trace  *workload.Trace
 	Policy Policy
 	Seed   uint64
+	Watch  Watch
 }
 
 // Policy is the part of the daemon's configuration that decides.

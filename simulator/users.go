@@ -18,6 +18,8 @@ type users struct {
 	tpot     []time.Duration
 
 	missedTTFT, missedTPOT, rejected, undecided int
+
+	window *window // of the tape; nil: there is none
 }
 
 // minute counts the requests that came in one minute after the first edge.
@@ -45,11 +47,13 @@ func (u *users) finished(f *flight, c engine.Completion) {
 		return
 	}
 	ttft := c.FirstToken.Sub(f.arrived) + engine.ServerDelay(1)
-	held := u.firstToken(f, ttft)
+	held, tpot := u.firstToken(f, ttft), time.Duration(0)
 	if c.Output > 1 {
 		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
-		held = u.rest(rest/time.Duration(c.Output-1)) && held
+		tpot = rest / time.Duration(c.Output-1)
+		held = u.rest(tpot) && held
 	}
+	u.window.add(ttft, tpot, held)
 	m.judged++
 	if held {
 		m.attained++

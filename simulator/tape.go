@@ -1,0 +1,95 @@
+package simulator
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not known there is NaN, null in
+// JSON. What "passed since the last" tells of is the time from one of At to the next.
+type Tape struct {
+	// Every is the time between two samples in seconds: ten, and more for long runs.
+	Every float64 `json:"every_s"`
+	At    Series  `json:"at_s"`
+
+	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample.
+	Attainment Series         `json:"attainment"`
+	TTFT       QuantileSeries `json:"ttft_ms"`
+	TPOT       QuantileSeries `json:"tpot_ms"`
+	// Running and Waiting are requests in the engines, batch lines among them; KVUsed the share of their KV blocks.
+	Running Series `json:"running"`
+	Waiting Series `json:"waiting"`
+	KVUsed  Series `json:"kv_used"`
+	// InFlight is batch lines under way, Allowance how many may be, Reason why no more are.
+	InFlight  Series        `json:"in_flight"`
+	Allowance Series        `json:"allowance"`
+	Reason    []plan.Reason `json:"reason"`
+	// Harvest is useful batch tokens a second since the last sample.
+	Harvest Series `json:"harvest_tok_s"`
+	// Wanted, Ready and Starting count replicas.
+	Wanted   Series `json:"replicas_wanted"`
+	Ready    Series `json:"replicas_ready"`
+	Starting Series `json:"replicas_starting"`
+	// Iteration is the mean time of an iteration since the last sample, by replica; of the first mostDrawn of them.
+	Iteration []ReplicaSeries `json:"iteration_ms"`
+	// Predictions tell when jobs with a deadline were thought to finish.
+	Predictions []Prediction `json:"predictions"`
+}
+
+// QuantileSeries are two quantiles over time.
+type QuantileSeries struct {
+	P50 Series `json:"p50"`
+	P99 Series `json:"p99"`
+}
+
+// ReplicaSeries is one replica's.
+type ReplicaSeries struct {
+	Replica string `json:"replica"`
+	Values  Series `json:"values"`
+}
+
+// Prediction is when a job was thought to finish, in seconds from the start, as
+// seen at the times At. NaN: never, at the pace of that time.
+type Prediction struct {
+	Job    string `json:"job"`
+	At     Series `json:"at_s"`
+	Finish Series `json:"finish_s"`
+}
+
+// Series is numbers over time. In JSON they have five digits, more than any plot
+// shows, and those that are not known are null.
+type Series []float64
+
+// MarshalJSON implements json.Marshaler.
+func (s Series) MarshalJSON() ([]byte, error) {
+	text := []byte{'['}
+	for i, v := range s {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			text = append(text, "null"...)
+			continue
+		}
+		text = strconv.AppendFloat(text, v, 'g', 5, 64)
+	}
+	return append(text, ']'), nil
+}
+
+// How fine a tape is, so that its memory is bounded however long the run.
+const (
+	tapeEvery       = 10 * time.Second
+	mostSamples     = 720
+	mostDrawn       = 16 // replicas
+	mostPredictions = 60 // of a job
+	paceOver        = 10 * time.Minute
+)
+
+// tapeStep is the time between two samples of a run: a whole number of tapeEvery.
+func tapeStep(horizon time.Duration) time.Duration {
+	times := (horizon + mostSamples*tapeEvery - 1) / (mostSamples * tapeEvery)
+	return tapeEvery * max(1, times)
+}
