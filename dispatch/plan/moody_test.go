@@ -6,9 +6,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// moody is the policy fixed in changing moods: no more lines than the last reading said were running, those above recalled if that
-// was an even number, prompts bounded by Engine.MaxBatchedTokens, two streams. It asks for everything that a planner must be able to
-// do, and makes no sense.
+// moody is the policy fixed in changing moods: no more lines than the last reading said were running, those above recalled unless
+// that was 1 more than a multiple of four, prompts bounded by Engine.MaxBatchedTokens, two streams. It asks for everything that a
+// planner must be able to do, and makes no sense.
 type moody struct {
 	flowcontrol.Controller
 	prompt int
@@ -49,7 +49,7 @@ func (m *moody) Allowance(now time.Time) flowcontrol.Allowance {
 		if !own {
 			mood = m.all
 		}
-		r.Lines, r.Prompt, r.Recall = min(r.Lines, mood), m.prompt, mood%2 == 0
+		r.Lines, r.Prompt, r.Recall = min(r.Lines, mood), m.prompt, mood%4 != 1
 	}
 	a.Streams = 2
 	return a

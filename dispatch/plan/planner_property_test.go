@@ -31,6 +31,7 @@ func TestPlannerKeepsItsWord(t *testing.T) {
 			"hold":         w.drawHold,
 			"first token":  w.drawFirstToken,
 			"reading":      w.drawReading,
+			"reading more": w.drawReading,
 			"pass":         w.drawPass,
 		})
 		w.complete()
