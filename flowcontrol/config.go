@@ -19,6 +19,12 @@ type Config struct {
 	Fixed FixedConfig `yaml:"fixed"`
 	// AIMD is for the policy aimd.
 	AIMD AIMDConfig `yaml:"aimd"`
+	// Budget is for the policy budget, the dispatch budget of llm-d-async.
+	Budget BudgetConfig `yaml:"budget"`
+	// Saturation is for the policy saturation, a threshold on the pool's load as in llm-d.
+	Saturation SaturationConfig `yaml:"saturation"`
+	// Gradient is for the policy gradient, Netflix's Gradient2.
+	Gradient GradientConfig `yaml:"gradient"`
 }
 
 // SLO is what interactive users are promised.
@@ -85,6 +91,9 @@ func DefaultConfig() Config {
 			Decrease:      0.7,
 			DecreaseEvery: 2 * time.Second,
 		},
+		Budget:     defaultBudget(),
+		Saturation: defaultSaturation(),
+		Gradient:   defaultGradient(),
 	}
 }
 
@@ -123,6 +132,9 @@ func (c Config) Validate() error {
 	if c.AIMD.DecreaseEvery < 0 {
 		all.add("aimd.decrease_every", "is %v, must not be negative", c.AIMD.DecreaseEvery)
 	}
+	c.Budget.validate(&all)
+	c.Saturation.validate(&all)
+	c.Gradient.validate(&all)
 	return errors.Join(all...)
 }
 

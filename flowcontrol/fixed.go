@@ -4,15 +4,25 @@ import "time"
 
 // fixed carries a set number of lines per runner and per pool, whatever happens. It is for those who know their engines.
 type fixed struct {
-	cfg FixedConfig
+	name string
+	cfg  FixedConfig
 	roster
 }
 
 func newFixed(cfg FixedConfig) *fixed {
-	return &fixed{cfg: cfg, roster: roster{perPool: cfg.PerPool}}
+	return &fixed{name: "fixed", cfg: cfg, roster: roster{perPool: cfg.PerPool}}
 }
 
-func (*fixed) Name() string { return "fixed" }
+// Unlimited is how many lines the policy unlimited starts on a runner: many times what an engine runs at once, so that the rest waits
+// there, and few enough for an engine that queues without end to stay alive.
+const Unlimited = 4096
+
+// newSame is fixed under the name of a policy that has nothing to configure: none and unlimited.
+func newSame(name string, perRunner int) *fixed {
+	return &fixed{name: name, cfg: FixedConfig{PerRunner: perRunner}}
+}
+
+func (f *fixed) Name() string { return f.name }
 
 func (f *fixed) Observe(now time.Time, o Observation) (changed bool) {
 	switch o.Kind {

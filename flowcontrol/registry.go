@@ -11,6 +11,13 @@ import (
 var builders = map[string]func(Config) (Controller, error){
 	"fixed": func(cfg Config) (Controller, error) { return newFixed(cfg.Fixed), nil },
 	"aimd":  func(cfg Config) (Controller, error) { return newAIMD(cfg.AIMD), nil },
+
+	// What others do, to compare with and for those who want just that.
+	"none":       func(Config) (Controller, error) { return newSame("none", 0), nil },
+	"unlimited":  func(Config) (Controller, error) { return newSame("unlimited", Unlimited), nil },
+	"budget":     func(cfg Config) (Controller, error) { return newBudget(cfg.Budget), nil },
+	"saturation": func(cfg Config) (Controller, error) { return newSaturation(cfg.Saturation), nil },
+	"gradient":   func(cfg Config) (Controller, error) { return newGradient(cfg.Gradient), nil },
 }
 
 // Register makes a controller known to configurations by its name. Call it from an init function; it panics on a name that is empty
