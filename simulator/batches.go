@@ -26,6 +26,7 @@ type batches struct {
 	plant    *plant
 	planner  *plan.Planner
 	chunk    int // lines
+	watchers watchers
 	replicas map[string]*replica
 	jobs     []*job
 	byName   map[string]*job
@@ -72,6 +73,7 @@ func newBatches(p *plant) (*batches, error) {
 		return nil, err
 	}
 	b := &batches{plant: p, planner: planner, chunk: max(1, policy.ChunkLines), replicas: map[string]*replica{}, byName: map[string]*job{}}
+	b.watchers = newWatchers(p.setup.Watch, planner, b.chunk)
 	jobs, err := p.setup.jobs()
 	if err != nil {
 		return nil, err
@@ -97,7 +99,9 @@ func newBatches(p *plant) (*batches, error) {
 // step asks the planner and does what it says, as the dispatcher's loop does.
 func (b *batches) step(ev plan.Event) plan.Verdict {
 	p := b.plant
+	b.watchers.before(p.now)
 	actions := b.planner.Step(p.now, ev)
+	b.watchers.see(p.now, ev, actions)
 	for _, s := range actions.Start {
 		b.start(s)
 	}

@@ -61,6 +61,9 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
 		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.Interactive, Interactive: busy.users.report(),
 	}
+	if err := busy.batches.watchers.fault(); err != nil {
+		return Result{}, err
+	}
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
 	r.Batch, r.Jobs = busy.batches.report()
 	r.Tape = tape

@@ -1,0 +1,153 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// eventLog writes what the planner is told and what it decides, a line for each
+// event that has a consequence, and the allowances whenever they change:
+//
+//	12.345  finished night/17 on replica-0: succeeded 200, 707 in, 5 out → record; start night/44 on replica-0
+//	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
+//
+// A line of a job is named by its number, from 0. Mere observations that lead to
+// nothing are left out.
+type eventLog struct {
+	out     io.Writer
+	planner *plan.Planner
+	chunk   int // lines
+	granted string
+	err     error
+}
+
+func (l *eventLog) see(now time.Time, ev plan.Event, actions plan.Actions) {
+	if l == nil || l.err != nil {
+		return
+	}
+	done := l.consequences(ev, actions)
+	if told := l.event(ev); done != "" || !observation(ev) {
+		l.line(now, told+done)
+	}
+	granted := allowances(l.planner.Pools())
+	if granted != l.granted {
+		l.granted = granted
+		for told := range strings.Lines(granted) {
+			l.line(now, "allowance "+strings.TrimSuffix(told, "\n"))
+		}
+	}
+}
+
+func (l *eventLog) line(now time.Time, text string) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.out, "%10.3f  %s\n", now.Sub(epoch).Seconds(), text)
+	}
+}
+
+// observation reports whether an event only tells how things are.
+func observation(ev plan.Event) bool {
+	switch ev.(type) {
+	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick:
+		return true
+	}
+	return false
+}
+
+func (l *eventLog) event(ev plan.Event) string {
+	switch ev := ev.(type) {
+	case plan.RunnerUp:
+		return "runner " + ev.Runner + " is up"
+	case plan.RunnerGone:
+		return "runner " + ev.Runner + " is gone"
+	case plan.BatchPut:
+		told := "batch " + ev.Batch.ID
+		for _, m := range ev.Batch.Models {
+			told += fmt.Sprintf(": %d lines of %s", m.Lines, m.Model)
+		}
+		if !ev.Batch.Deadline.IsZero() {
+			told += fmt.Sprintf(", due at %.0f s", ev.Batch.Deadline.Sub(epoch).Seconds())
+		}
+		return told
+	case plan.BatchGone:
+		return "batch " + ev.Batch + " is over"
+	case plan.Loaded:
+		return fmt.Sprintf("loaded %d lines of %s", len(ev.Lines), ev.Key.Batch)
+	case *plan.Finished:
+		told := fmt.Sprintf("finished %s on %s: %s", l.name(ev.Start), ev.Start.Runner, ev.Outcome)
+		if ev.Status != 0 {
+			told += fmt.Sprintf(" %d", ev.Status)
+		}
+		if ev.OutputTokens > 0 {
+			told += fmt.Sprintf(", %d in, %d out", ev.InputTokens, ev.OutputTokens)
+		}
+		return told
+	case *plan.FirstToken:
+		return fmt.Sprintf("first token of %s on %s after %d ms", l.name(ev.Start), ev.Start.Runner, ev.Latency.Milliseconds())
+	case plan.TokenGaps:
+		return fmt.Sprintf("tokens of %s come every %.1f ms", ev.Runner, float64(ev.Time)/float64(max(1, ev.Gaps))/float64(time.Millisecond))
+	case plan.Reading:
+		return "reading of " + cmp.Or(ev.Runner, "the gateway")
+	case plan.Tick:
+		return "time has come"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "plan.")
+}
+
+var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Again: "again", plan.Return: "return"}
+
+func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
+	told := ""
+	if _, ended := ev.(*plan.Finished); ended {
+		told = " → " + verdicts[actions.Verdict]
+	}
+	list := func(verb string, lines []plan.Start) {
+		for _, s := range lines {
+			told += fmt.Sprintf("; %s %s on %s", verb, l.name(s), s.Runner)
+		}
+	}
+	list("start", actions.Start)
+	list("recall", actions.Recall)
+	for _, c := range actions.Claim {
+		told += "; claim of " + c.Key.Batch
+	}
+	return told
+}
+
+func (l *eventLog) name(s plan.Start) string {
+	return fmt.Sprintf("%s/%d", s.Key.Batch, s.Chunk*l.chunk+s.Slot)
+}
+
+// allowances tells each pool's in a line.
+func allowances(pools []plan.PoolStatus) string {
+	var told strings.Builder
+	for _, p := range pools {
+		fmt.Fprintf(&told, "%d%s", p.Limit, because(p.Granted))
+		for i, r := range p.Runners {
+			if i == 0 {
+				told.WriteByte(':')
+			} else {
+				told.WriteByte(',')
+			}
+			fmt.Fprintf(&told, " %s %d", r.ID, r.Limit)
+			if r.Prompt < flowcontrol.NoLimit {
+				fmt.Fprintf(&told, " and %d prompt tokens", r.Prompt)
+			}
+			told.WriteString(because(r.Granted))
+		}
+		told.WriteByte('\n')
+	}
+	return told.String()
+}
+
+func because(reason flowcontrol.Reason) string {
+	if reason == flowcontrol.ReasonNone {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", reason)
+}

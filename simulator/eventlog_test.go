@@ -1,0 +1,111 @@
+package simulator
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// shortStory is one replica, little traffic and a job of a few lines.
+func shortStory() Setup {
+	profile, _ := engine.ProfileNamed("llama-70b-a100")
+	s := Setup{Scenario: scenario.Default(), Profile: profile, Seed: 1, Policy: daemon()}
+	fixed(3)(&s)
+	s.Scenario.Name, s.Scenario.Horizon = "short story", 3*time.Minute
+	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = profile.Name, 1
+	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Rate = "conversation", 0.2
+	s.Scenario.Jobs = []scenario.Job{{Name: "night", Kind: "bal", At: 30 * time.Second, Lines: 12, Window: time.Minute}}
+	return s
+}
+
+func TestEventLog(t *testing.T) {
+	const golden = "testdata/short_story.log"
+	s := shortStory()
+	var got bytes.Buffer
+	s.Watch.Events = &got
+	watched := result(t, s)
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
+	}
+	s.Watch = Watch{}
+	if diff := cmp.Diff(result(t, s), watched); diff != "" {
+		t.Errorf("watching has changed the run (-not watched +watched):\n%s", diff)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	s := shortStory()
+	var got bytes.Buffer
+	s.Watch.Explain, s.Watch.Moment = &got, 40*time.Second
+	result(t, s)
+	for _, want := range []string{
+		"--- how it stands at 40.000 s\npool model: 3 lines under way, 3 allowed (runner_limit); no more start because: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
+		"job night: ", "due at 90 s", "finished night/",
+	} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("the explanation lacks %q:\n%s", want, got.String())
+		}
+	}
+	for line := range strings.Lines(got.String()) {
+		if at, err := strconv.ParseFloat(strings.TrimSpace(line[:min(10, len(line))]), 64); err == nil && (at < 35 || at > 45) {
+			t.Errorf("told of another time: %s", line)
+		}
+	}
+}
+
+func TestTape(t *testing.T) {
+	s := shortStory()
+	s.Watch.Tape = true
+	r := result(t, s)
+	tape := r.Tape
+	if tape == nil || len(tape.At) != 18 || tape.At[17] != 180 {
+		t.Fatalf("3 minutes are 18 samples, got %+v", tape)
+	}
+	sum, most := 0.0, 0.0
+	for i := range tape.At {
+		sum += tape.Harvest[i] * tape.Every
+		most = max(most, tape.InFlight[i])
+	}
+	if got, want := int64(sum+0.5), r.Batch.Useful; got != want {
+		t.Errorf("the harvest of all samples is %d tokens, that of the run %d", got, want)
+	}
+	if most != 3 || tape.Allowance[17] != 3 {
+		t.Errorf("at most %v lines in flight, %v allowed at the end, want 3 and 3", most, tape.Allowance[17])
+	}
+	s.Watch = Watch{}
+	r.Tape = nil
+	if diff := cmp.Diff(result(t, s), r); diff != "" {
+		t.Errorf("a tape has changed the run (-without +with):\n%s", diff)
+	}
+}
+
+func TestTapeStaysSmall(t *testing.T) {
+	for _, test := range []struct{ horizon, step time.Duration }{
+		{time.Minute, 10 * time.Second}, {2 * time.Hour, 10 * time.Second}, {2*time.Hour + time.Second, 20 * time.Second}, {24 * time.Hour, 2 * time.Minute},
+		{31 * 24 * time.Hour, 62 * time.Minute},
+	} {
+		if got := tapeStep(test.horizon); got != test.step {
+			t.Errorf("step of %s is %s, want %s", test.horizon, got, test.step)
+		}
+	}
+}

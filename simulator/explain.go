@@ -1,0 +1,85 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// explainer writes why decisions about one moment fell: how everything stood then,
+// and every event of the seconds around it.
+type explainer struct {
+	eventLog
+	at   time.Time
+	told bool // how it stood
+}
+
+// explainAround is how far from the moment events are told.
+const explainAround = 5 * time.Second
+
+// before is called before an event is fed to the planner.
+func (e *explainer) before(now time.Time) {
+	if e == nil || e.told || now.Before(e.at) {
+		return
+	}
+	e.told = true
+	e.stand(e.at)
+}
+
+func (e *explainer) see(now time.Time, ev plan.Event, actions plan.Actions) {
+	if e != nil && now.Sub(e.at).Abs() <= explainAround {
+		e.eventLog.see(now, ev, actions)
+	}
+}
+
+// stand tells how the planner's pools, runners and jobs stand.
+func (e *explainer) stand(now time.Time) {
+	say := func(format string, args ...any) {
+		if e.err == nil {
+			_, e.err = fmt.Fprintf(e.out, format+"\n", args...)
+		}
+	}
+	terms := e.planner.Terms(now)
+	say("--- how it stands at %.3f s", now.Sub(epoch).Seconds())
+	for i, p := range e.planner.Pools() {
+		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s", strings.Join(p.Models, ", "), p.InFlight, p.Limit,
+			because(p.Granted), cmp.Or(string(p.Why), "nothing; they do"))
+		for _, r := range p.Runners {
+			prompt := "no limit"
+			if r.Prompt < flowcontrol.NoLimit {
+				prompt = fmt.Sprint(r.Prompt)
+			}
+			open := ""
+			if r.Open {
+				open = ", its breaker is open"
+			}
+			say("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight, r.Limit, because(r.Granted), r.Prefilling, prompt, open)
+		}
+		if terms[i] == nil {
+			say("  its policy does not say how it came to this")
+		}
+		for _, t := range terms[i] {
+			say("  %s %s = %.6g %s", cmp.Or(t.Runner, "pool"), t.Name, t.Value, t.Unit)
+		}
+	}
+	demand := e.planner.Demand()
+	for i, d := range demand {
+		if i == mostExplained {
+			say("and %d jobs more", len(demand)-i)
+			break
+		}
+		due := "no deadline"
+		if !d.Deadline.IsZero() {
+			due = fmt.Sprintf("due at %.0f s", d.Deadline.Sub(epoch).Seconds())
+		}
+		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000, due)
+	}
+	say("--- what happens next")
+}
+
+// mostExplained is how many jobs are told of.
+const mostExplained = 20
