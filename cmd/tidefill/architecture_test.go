@@ -16,7 +16,7 @@ import (
 const module = "github.com/tidefill/tidefill/"
 
 // decisions are the packages that must stay pure: given the time, the state and an event, they say what to do.
-var decisions = []string{"scheduler", "flowcontrol", "dispatch/plan", "simulator"}
+var decisions = []string{"scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator"}
 
 // mayImport says which packages of ours a package may import, as docs/architecture.md has it. Packages below a named one
 // follow its rule unless they are named themselves.
@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"store":              {"store"},
 	"scheduler":          {"scheduler"},
 	"flowcontrol":        {"flowcontrol"},
+	"autoscale":          {"scheduler", "flowcontrol"},
 	"dispatch/plan":      {"scheduler", "flowcontrol"},
 	"dispatch/openai":    {"dispatch/plan", "store/batchfile"},
 	"dispatch":           {"dispatch", "store", "scheduler", "flowcontrol"},
@@ -32,7 +33,7 @@ var mayImport = map[string][]string{
 	"simulator/fit":      {"simulator/engine", "simulator/fit"},
 	"simulator/workload": {},
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
-	"simulator":          {"dispatch/plan", "scheduler", "flowcontrol", "simulator"},
+	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator"},
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
 	"config":             {"config", "api", "dispatch", "scheduler", "flowcontrol"},
