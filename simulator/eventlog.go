@@ -32,7 +32,7 @@ func (l *eventLog) see(now time.Time, ev plan.Event, actions plan.Actions) {
 		return
 	}
 	done := l.consequences(ev, actions)
-	if told := l.event(ev); done != "" || !observation(ev) {
+	if told := l.event(ev); done != "" || !mere(ev) {
 		l.line(now, told+done)
 	}
 	granted := allowances(l.planner.Pools())
@@ -50,8 +50,8 @@ func (l *eventLog) line(now time.Time, text string) {
 	}
 }
 
-// observation reports whether an event only tells how things are.
-func observation(ev plan.Event) bool {
+// mere reports whether an event only tells how things are.
+func mere(ev plan.Event) bool {
 	switch ev.(type) {
 	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick:
 		return true

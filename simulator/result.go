@@ -14,9 +14,12 @@ type Result struct {
 	NoBatch     Interactive `json:"no_batch"`
 	Interactive Interactive `json:"interactive"`
 	// Loss is the attainment that batch work costs, in percentage points.
-	Loss  float64 `json:"loss_points"`
-	Batch Batch   `json:"batch"`
-	Jobs  []Job   `json:"jobs"`
+	Loss float64 `json:"loss_points"`
+	// WorstLoss is the largest loss over any five minutes on end, which begin at WorstLossAt.
+	WorstLoss   float64 `json:"worst_5_minutes_loss_points"`
+	WorstLossAt float64 `json:"worst_5_minutes_loss_at_s"`
+	Batch       Batch   `json:"batch"`
+	Jobs        []Job   `json:"jobs"`
 	// Tape is the time line; nil unless Setup.Watch asked for it.
 	Tape *Tape `json:"tape,omitempty"`
 }

@@ -25,6 +25,7 @@ func Run(s Setup, progress Progress) (Result, error) {
 // against. It is the same for all policies, so it need be told only once a seed.
 type Quiet struct {
 	Interactive Interactive
+	minutes     []minute
 }
 
 // RunQuiet tells the scenario without batch work. A pool that misses its promise
@@ -37,8 +38,8 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report()}
-	if q.Interactive.Requests == 0 {
+	q := Quiet{Interactive: p.users.report(), minutes: p.users.minutes}
+	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != "none" {
 		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
@@ -65,6 +66,8 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 		return Result{}, err
 	}
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
+	worst, at := worstLoss(quiet.minutes, busy.users.minutes)
+	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 	r.Batch, r.Jobs = busy.batches.report()
 	r.Tape = tape
 	return r, nil

@@ -1,0 +1,95 @@
+package simulator
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+const (
+	// mostLoss is how many points of attainment batch work may cost before its harvest counts for less.
+	mostLoss = 1
+	// worthless is how many points further it counts for nothing.
+	worthless = 2
+	// cappedScore is the most that a policy can score overall that misses a deadline which could have been met.
+	cappedScore = 0.8
+)
+
+// Score is a run's harvest as a share of the best possible, less for what it costs
+// interactive users beyond a point of attainment; at three points it is 0. It is
+// NaN where the best is not known.
+func Score(harvest, best, loss float64) float64 {
+	if !(best > 0) {
+		return math.NaN()
+	}
+	share := harvest / best
+	if loss <= mostLoss {
+		return share
+	}
+	return share * max(0, 1-(loss-mostLoss)/worthless)
+}
+
+// Overall is the geometric mean of a policy's scores over scenarios, and no more
+// than 0.8 if it missed a deadline that could have been met. Scores that are not
+// known are left out; it is NaN if none is.
+func Overall(scores []float64, missedFeasible bool) float64 {
+	overall := GeometricMean(scores)
+	if missedFeasible && overall > cappedScore {
+		return cappedScore
+	}
+	return overall
+}
+
+// GeometricMean leaves out what is not known; it is NaN if nothing is. It takes
+// the root by halving, because math.Pow does not give the same bits everywhere.
+func GeometricMean(values []float64) float64 {
+	product, n := 1.0, 0
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			product *= v
+			n++
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	low, high := 0.0, max(1, product)
+	for {
+		middle := low + (high-low)/2
+		if middle <= low || middle >= high {
+			return middle
+		}
+		power := 1.0
+		for range n {
+			power *= middle
+		}
+		if power < product {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+}
+
+// worstLoss is the largest loss in points over the arrivals of any five minutes on
+// end, and where these begin.
+func worstLoss(quiet, busy []minute) (points float64, at time.Duration) {
+	const span = 5
+	points = math.Inf(-1)
+	n := min(len(quiet), len(busy))
+	for i := range max(1, n-span+1) {
+		attained := func(minutes []minute) float64 {
+			var sum minute
+			for _, m := range minutes[i:min(i+span, n)] {
+				sum.judged += m.judged
+				sum.attained += m.attained
+			}
+			return share(sum.attained, sum.judged)
+		}
+		if lost := 100 * (attained(quiet) - attained(busy)); lost > points+1e-9 { // beyond what rounding makes of the same loss
+			points, at = lost, scenario.Edge+time.Duration(i)*time.Minute
+		}
+	}
+	return points, at
+}
