@@ -34,6 +34,10 @@ type Engine struct {
 	ends   []time.Duration // since report.Start, of each iteration of the run
 	noise  []float64       // drawn and not yet used; a run that is cut leaves some
 
+	filler    Filler // nil: none
+	scheduled Scheduled
+	filled    bool // the iteration under way is
+
 	counters Counters
 	pending  int // known tokens not computed, over waiting and running
 }
@@ -164,7 +168,8 @@ func (e *Engine) Begin(now time.Time) (end time.Time, busy bool) {
 	if e.busy {
 		panic("engine: Begin while an iteration is under way")
 	}
-	if len(e.running) == 0 && len(e.waiting) == 0 {
+	idle := len(e.running) == 0 && len(e.waiting) == 0
+	if idle && e.filler == nil {
 		return time.Time{}, false
 	}
 	e.reset(now)
@@ -173,6 +178,9 @@ func (e *Engine) Begin(now time.Time) (end time.Time, busy bool) {
 		e.admit(now, budget)
 	}
 	e.plan()
+	if idle && !e.filled {
+		return time.Time{}, false
+	}
 	e.busy = true
 	return e.report.End, true
 }
@@ -195,6 +203,10 @@ func (e *Engine) End() *Iteration {
 		}
 	}
 	e.leave()
+	if e.filled {
+		e.filled = false
+		e.filler.Filled(it.End)
+	}
 	return it
 }
 
@@ -341,7 +353,10 @@ func (e *Engine) plan() {
 		}
 	}
 	steps := 1
-	if prefilling == 0 && len(e.report.Preempted) == 0 && e.stall == 0 {
+	switch {
+	case e.filler != nil: // which thinks anew each time
+		requests, tokens, context, prefill = e.fill(e.report.Start, requests, tokens, context, prefill)
+	case prefilling == 0 && len(e.report.Preempted) == 0 && e.stall == 0:
 		steps = e.runLength()
 	}
 
