@@ -19,11 +19,17 @@ type Setup struct {
 	Scenario scenario.Scenario
 	// Profile is what Scenario.Pool.Profile names.
 	Profile engine.Profile
+	// Profiles are what Scenario.BatchPools name, where they name any.
+	Profiles map[string]engine.Profile
 	// Trace is what Scenario.Interactive.Trace names; nil: there is none.
-	Trace  *workload.Trace
+	Trace *workload.Trace
+	// Shape is the curve of the file that Scenario.Interactive.Shape names; nil: it names none.
+	Shape  *workload.Curve
 	Policy Policy
 	Seed   uint64
 	Watch  Watch
+
+	inside Inside // nil: none
 }
 
 // Policy is the part of the daemon's configuration that decides.
@@ -58,24 +64,6 @@ const maxRun = 64
 
 func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }
 
-// traffic is the interactive arrivals, told anew with each call.
-func (s Setup) traffic() (workload.Stream, error) {
-	if s.Trace != nil {
-		return workload.Until(s.Trace.Arrivals(), s.Scenario.Horizon), nil
-	}
-	population, err := workload.LookupPopulation(s.Scenario.Interactive.Generator)
-	if err != nil {
-		return nil, err
-	}
-	g, err := workload.NewGenerator(workload.GeneratorConfig{
-		Population: population, Rate: s.Scenario.Interactive.Rate, Seed: s.seed(), Name: "interactive",
-	})
-	if err != nil {
-		return nil, err
-	}
-	return workload.Until(g.Arrivals(), s.Scenario.Horizon), nil
-}
-
 func (s Setup) jobs() (workload.Jobs, error) {
 	list := make([]workload.Job, 0, len(s.Scenario.Jobs))
 	for _, j := range s.Scenario.Jobs {
@@ -89,7 +77,21 @@ func (s Setup) jobs() (workload.Jobs, error) {
 		}
 		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines, Kind: kind})
 	}
-	return workload.List(s.seed(), list...)
+	listed, err := workload.List(s.seed(), list...)
+	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {
+		cfg := workload.DefaultJobs(s.seed(), stream.PerHour)
+		cfg.Median, cfg.Sigma, cfg.Most = stream.Lines.Median, stream.Lines.Sigma, stream.Lines.Max
+		more, err := workload.Generate(cfg)
+		if err != nil {
+			return nil, err
+		}
+		until := s.Scenario.Horizon
+		if stream.Until > 0 {
+			until = stream.Until
+		}
+		return workload.MergeJobs(listed, workload.JobsUntil(more, until)), nil
+	}
+	return listed, err
 }
 
 // Check tells what is wrong before anything runs.
@@ -104,8 +106,9 @@ func (s Setup) Check() error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("engine of the pool: %w", err)
 	}
-	if s.Trace != nil && s.Trace.Span() < s.Scenario.Horizon {
-		return fmt.Errorf("horizon is %s, but interactive.trace ends after %s; shorten the horizon", s.Scenario.Horizon, s.Trace.Span().Round(time.Second))
+	if s.Scenario.Interactive.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
+		return fmt.Errorf("horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
+			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
 	}
 	// Both refuse what the fields allow one by one.
 	_, traffic := s.traffic()

@@ -17,14 +17,14 @@ import (
 // defaults.
 func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 	t.Helper()
-	content, err := os.ReadFile("scenarios/" + name)
+	told, err := scenario.Read("scenarios/"+name, scenario.Files{
+		Read: os.ReadFile,
+		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Scenario: scenario.Default(), Seed: 1, Policy: daemon()}
-	if err := config.Read(name, content, &s.Scenario); err != nil {
-		t.Fatal(err)
-	}
+	s := Setup{Scenario: told, Seed: 1, Policy: daemon()}
 	known := false
 	if s.Profile, known = engine.ProfileNamed(s.Scenario.Pool.Profile); !known {
 		t.Fatalf("%s: no profile %q", name, s.Scenario.Pool.Profile)
@@ -49,7 +49,7 @@ func fixed(lines int) func(*Setup) {
 }
 
 func horizon(d time.Duration) func(*Setup) {
-	return func(s *Setup) { s.Scenario.Horizon = d }
+	return func(s *Setup) { s.Scenario = s.Scenario.Until(d) }
 }
 
 func result(t testing.TB, s Setup) Result {

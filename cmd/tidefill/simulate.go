@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,14 +102,14 @@ func openStories(files []string, cfg config.Config, seed uint64) ([]story, error
 }
 
 func openStory(file string) (story, error) {
-	content, err := os.ReadFile(file)
+	read, err := scenario.Read(file, scenario.Files{
+		Read: os.ReadFile,
+		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+	})
 	if err != nil {
-		return story{}, fmt.Errorf("read scenario: %w", err)
-	}
-	s := story{file: file, Setup: simulator.Setup{Scenario: scenario.Default()}}
-	if err := config.Read(file, content, &s.Scenario); err != nil {
 		return story{}, err
 	}
+	s := story{file: file, Setup: simulator.Setup{Scenario: read}}
 	if err := s.readProfile(); err != nil {
 		return story{}, fmt.Errorf("%s: pool.profile: %w", file, err)
 	}
@@ -119,34 +118,61 @@ func openStory(file string) (story, error) {
 			return story{}, fmt.Errorf("%s: interactive.trace: %w", file, err)
 		}
 	}
+	if name, ok := s.Scenario.Interactive.ShapeFile(); ok {
+		if err := s.readShape(name); err != nil {
+			return story{}, fmt.Errorf("%s: interactive.shape: %w", file, err)
+		}
+	}
 	if err := s.Check(); err != nil {
 		return story{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return s, nil
 }
 
-// beside is a path as the scenario means it, from its own folder.
-func (s *story) beside(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(s.file), path)
-}
-
+// readProfile reads those of all pools.
 func (s *story) readProfile() (err error) {
-	name := s.Scenario.Pool.Profile
-	if _, bundled := engine.ProfileNamed(name); !bundled {
-		name = s.beside(name)
-	}
-	if s.profile, err = profileAt(name); err != nil {
+	if s.profile, err = s.profileAt(s.Scenario.Pool.Profile); err != nil {
 		return err
 	}
-	s.Profile, err = s.profile.Profile()
+	if s.Profile, err = s.profile.Profile(); err != nil {
+		return err
+	}
+	s.Profiles = map[string]engine.Profile{}
+	for i, pool := range s.Scenario.BatchPools {
+		if pool.Profile == "" {
+			continue
+		}
+		file, err := s.profileAt(pool.Profile)
+		if err != nil {
+			return fmt.Errorf("batch_pools[%d].profile: %w", i, err)
+		}
+		if s.Profiles[pool.Profile], err = file.Profile(); err != nil {
+			return fmt.Errorf("batch_pools[%d].profile: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// profileAt is a bundled profile, or a file beside the scenario.
+func (s *story) profileAt(name string) (profile.File, error) {
+	if _, bundled := engine.ProfileNamed(name); !bundled {
+		name = scenario.Beside(s.file, name)
+	}
+	return profileAt(name)
+}
+
+func (s *story) readShape(name string) error {
+	in, err := os.Open(scenario.Beside(s.file, name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	s.Shape, err = workload.ReadCurve(name, in, s.Scenario.Interactive.ShapeColumn)
 	return err
 }
 
 func (s *story) readTrace() error {
-	in, err := os.Open(s.beside(s.Scenario.Interactive.Trace))
+	in, err := os.Open(scenario.Beside(s.file, s.Scenario.Interactive.Trace))
 	if err != nil {
 		return err
 	}

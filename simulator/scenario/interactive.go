@@ -9,16 +9,26 @@ import (
 
 // Interactive is the traffic that comes first.
 type Interactive struct {
-	// Generator names bundled traffic: conversation or long-conversation. Empty where Trace is given.
+	// Generator names bundled traffic: conversation or long-conversation; none for a pool that has batch work alone. Empty where
+	// Trace is given.
 	Generator string `yaml:"generator"`
-	// Rate is the generator's mean, in requests a second. 0: that of the traffic it was fitted to.
+	// Rate is the mean, in requests a second. 0: a generator's is that of the traffic it was fitted to; a trace is told once, as it
+	// was, or at its own rate where there is a shape. With a rate or a shape a trace is rotated, repeated, laid over itself and
+	// thinned to as many requests.
 	Rate float64 `yaml:"rate"`
-	// Trace is a recorded file, from the scenario's folder, told once as it was.
+	// Trace is a recorded file, from the scenario's folder.
 	Trace string `yaml:"trace"`
 	// Format is the trace's: azure, mooncake or csv.
-	Format workload.Format `yaml:"format"`
-	SLO    SLO             `yaml:"slo"`
+	Format  workload.Format `yaml:"format"`
+	Traffic `yaml:",inline"`
+	SLO     SLO `yaml:"slo"`
 }
+
+// None is the Generator of a pool without interactive traffic.
+const None = "none"
+
+// AsItWas says that the trace is told once and unchanged in time.
+func (i Interactive) AsItWas() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }
 
 func (i Interactive) validate() error {
 	var all faults
@@ -27,13 +37,14 @@ func (i Interactive) validate() error {
 		all.check(false, "interactive.generator is empty, and so is interactive.trace; give one of them")
 	case i.Generator != "" && i.Trace != "":
 		all.check(false, "interactive.trace is given beside interactive.generator; keep one")
+	case i.Generator == None:
+		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.plain(), "interactive.generator is none, so there is no traffic to describe; remove the other keys of interactive but slo")
 	case i.Generator != "":
 		_, err := workload.LookupPopulation(i.Generator)
 		all.check(err == nil, "interactive.generator: %w", err)
 		all.check(i.Format == "", "interactive.format is of a trace, and there is none; remove it")
 	default:
 		all.check(slices.Contains(workload.Formats, i.Format), "interactive.format is %q, want one of %q", i.Format, workload.Formats)
-		all.check(i.Rate == 0, "interactive.rate is of a generator; a trace has its own, remove it")
 	}
 	all.check(i.Rate >= 0 && i.Rate <= mostRate, "interactive.rate is %v requests a second, want 0 for the generator's own or up to %d", i.Rate, mostRate)
 	return errors.Join(append(all, i.SLO.validate())...)

@@ -20,6 +20,28 @@ type Job struct {
 	Lines int `yaml:"lines"`
 }
 
+// JobStream is jobs that come by themselves, of all kinds, as users hand them in: a quarter gen, a quarter score, half bal; six in
+// ten due in a day, the others in 4 hours or in one.
+type JobStream struct {
+	// PerHour is the mean number of jobs. 0: none come.
+	PerHour float64 `yaml:"per_hour"`
+	// Lines of a job.
+	Lines Length `yaml:"lines"`
+	// Until is when the last may come. 0: the horizon.
+	Until time.Duration `yaml:"until"`
+}
+
+func (s JobStream) validate(horizon time.Duration) error {
+	var all faults
+	all.check(s.PerHour >= 0 && s.PerHour <= 1000, "job_stream.per_hour is %v, want 0 for none or up to 1000", s.PerHour)
+	all.check(s.PerHour > 0 || s.Until == 0, "job_stream.until is %s, but no job comes; give job_stream.per_hour", s.Until)
+	all.check(s.Until >= 0 && s.Until <= horizon, "job_stream.until is %s, want 0 to the horizon, %s", s.Until, horizon)
+	all.check(s.Lines.Median >= 1 && s.Lines.Median <= mostLines, "job_stream.lines.median is %v, want 1 to %d", s.Lines.Median, mostLines)
+	all.check(s.Lines.Sigma >= 0 && s.Lines.Sigma <= 5, "job_stream.lines.sigma is %v, want 0 to 5", s.Lines.Sigma)
+	all.check(s.Lines.Max >= 1 && s.Lines.Max <= mostLines, "job_stream.lines.max is %d, want 1 to %d", s.Lines.Max, mostLines)
+	return errors.Join(all...)
+}
+
 func validateJobs(jobs []Job) error {
 	var all faults
 	names := map[string]bool{}

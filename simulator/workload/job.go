@@ -94,6 +94,39 @@ func List(seed Seed, list ...Job) (Jobs, error) {
 	}), nil
 }
 
+// JobsUntil ends a stream of jobs with the last before an instant.
+func JobsUntil(s Jobs, end time.Duration) Jobs {
+	over := false
+	return jobs(func() (*Job, bool) {
+		if over {
+			return nil, false
+		}
+		j, ok := s.Next()
+		if over = !ok || j.At >= end; over {
+			return nil, false
+		}
+		return j, true
+	})
+}
+
+// MergeJobs joins two streams of jobs in order of time; at the same instant, the
+// first goes first.
+func MergeJobs(a, b Jobs) Jobs {
+	x, moreX := a.Next()
+	y, moreY := b.Next()
+	return jobs(func() (j *Job, ok bool) {
+		switch {
+		case moreX && (!moreY || x.At <= y.At):
+			j = x
+			x, moreX = a.Next()
+		case moreY:
+			j = y
+			y, moreY = b.Next()
+		}
+		return j, j != nil
+	})
+}
+
 // JobsConfig says what jobs come by themselves.
 type JobsConfig struct {
 	// PerHour is the mean number of jobs, at times without memory.

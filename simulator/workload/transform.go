@@ -102,6 +102,19 @@ func (r Ramp) At(t time.Duration) float64 {
 	}
 }
 
+// Resize draws the lengths of requests anew. A length whose median is 0 is left as
+// it is.
+func Resize(s Stream, input, output Length, rng *rand.Rand) Stream {
+	return each(s, func(a *Arrival) {
+		if input.Median > 0 {
+			a.Input = input.draw(rng)
+		}
+		if output.Median > 0 {
+			a.Output = output.draw(rng)
+		}
+	})
+}
+
 // Drift multiplies prompts by a factor that moves with time, as when
 // conversations grow longer. It is the one transformation that changes a length of
 // the source, and a report should say so. Names of prefixes stay, and so does what

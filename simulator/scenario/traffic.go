@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Traffic is what is made of a generator's or a trace's requests, in the order of its fields.
+type Traffic struct {
+	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it was fitted to.
+	Input  Length `yaml:"input"`
+	Output Length `yaml:"output"`
+	// Shape makes the rate move over the day: diurnal (a clean day and night), wandering (yesterday is no guide), or a CSV file of
+	// rates from the scenario's folder. Empty: flat.
+	Shape string `yaml:"shape"`
+	// ShapeColumn is the file's column.
+	ShapeColumn string `yaml:"shape_column"`
+	// Dispersion gives the requests the times of a burstier process.
+	Dispersion Dispersion `yaml:"dispersion"`
+	// Surges are spans of time with several times the traffic.
+	Surges []Surge `yaml:"surges"`
+	// Growth makes prompts longer from one time to another.
+	Growth Growth `yaml:"growth"`
+	// Prefix makes prompts begin alike.
+	Prefix Prefix `yaml:"prefix"`
+	// Chill takes their prefixes from prompts, so that none is found in a cache.
+	Chill Chill `yaml:"chill"`
+}
+
+// Length is a log-normal number of tokens.
+type Length struct {
+	// Median of it. 0: the length is left as it is.
+	Median float64 `yaml:"median"`
+	// Sigma is the standard deviation of its logarithm. 0: all are alike.
+	Sigma float64 `yaml:"sigma"`
+	// Max is what longer ones are cut to. 0: no bound.
+	Max int `yaml:"max"`
+}
+
+// Dispersion is how uneven arrivals are.
+type Dispersion struct {
+	// VarMean is the variance of the counts of arrivals over Window, over their mean. 0: the times are left as they are; 1: a
+	// Poisson process.
+	VarMean float64       `yaml:"var_mean"`
+	Window  time.Duration `yaml:"window"`
+}
+
+// Surge is a span of time with more traffic.
+type Surge struct {
+	At     time.Duration `yaml:"at"`
+	For    time.Duration `yaml:"for"`
+	Factor float64       `yaml:"factor"`
+}
+
+// Growth multiplies the lengths of prompts by a factor that goes from 1 to Factor.
+type Growth struct {
+	From time.Duration `yaml:"from"`
+	To   time.Duration `yaml:"to"`
+	// Factor from To on. 0: prompts are left as they are.
+	Factor float64 `yaml:"factor"`
+}
+
+// Prefix is what prompts have in common.
+type Prefix struct {
+	// Share of each prompt that is the same for all of its group. 0: prefixes are left as they are.
+	Share float64 `yaml:"share"`
+	// Groups of prompts, of equal odds. At least 1.
+	Groups int `yaml:"groups"`
+}
+
+// Chill is a cache that goes cold: a share of prompts begin like none before, from 0 at From to Share at To, and from then on.
+type Chill struct {
+	From  time.Duration `yaml:"from"`
+	To    time.Duration `yaml:"to"`
+	Share float64       `yaml:"share"`
+}
+
+// The shapes that come with the simulator.
+const (
+	Diurnal   = "diurnal"
+	Wandering = "wandering"
+)
+
+// ShapeFile is the file that Shape names, if it does.
+func (t Traffic) ShapeFile() (name string, ok bool) {
+	return t.Shape, t.Shape != "" && t.Shape != Diurnal && t.Shape != Wandering
+}
+
+// plain says that requests are left as they come.
+func (t Traffic) plain() bool {
+	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} && len(t.Surges) == 0 &&
+		t.Growth == Growth{} && t.Prefix == Prefix{} && t.Chill == Chill{}
+}
+
+func (t Traffic) validate(generated bool, horizon time.Duration) error {
+	var all faults
+	for _, l := range []struct {
+		key string
+		Length
+	}{{"input", t.Input}, {"output", t.Output}} {
+		all.check(generated || l.Length == Length{}, "interactive.%s is of a generator; a trace has its own lengths, remove it", l.key)
+		all.add("interactive."+l.key, l.validate())
+	}
+	_, file := t.ShapeFile()
+	all.check(file || t.ShapeColumn == "", "interactive.shape_column is of a file of rates, and interactive.shape names none; remove it")
+	all.check(!file || t.ShapeColumn != "", "interactive.shape_column is empty; name the column of %s, or write %s or %s as the shape", t.Shape, Diurnal, Wandering)
+	if d := t.Dispersion; d != (Dispersion{}) {
+		all.check(d.VarMean >= 1 && d.VarMean <= 1e4, "interactive.dispersion.var_mean is %v, want 1 (no memory) to 10000", d.VarMean)
+		all.check(d.Window >= 100*time.Millisecond && d.Window <= time.Hour, "interactive.dispersion.window is %s, want 100ms to 1h", d.Window)
+	}
+	for i, s := range t.Surges {
+		path := fmt.Sprintf("interactive.surges[%d]", i)
+		all.span(path, s.At, s.For, horizon)
+		all.check(s.Factor >= 1 && s.Factor <= mostFactor, "%s.factor is %v, want 1 to %d", path, s.Factor, mostFactor)
+	}
+	if g := t.Growth; g != (Growth{}) {
+		all.ramp("interactive.growth", g.From, g.To, horizon)
+		all.check(g.Factor > 0 && g.Factor <= 1000, "interactive.growth.factor is %v, want above 0 and at most 1000", g.Factor)
+	}
+	if p := t.Prefix; p != (Prefix{}) {
+		all.check(p.Share > 0 && p.Share <= 1, "interactive.prefix.share is %v, want above 0 and at most 1", p.Share)
+		all.check(p.Groups >= 0 && p.Groups <= 1e6, "interactive.prefix.groups is %d, want 1 to 1000000", p.Groups)
+	}
+	if c := t.Chill; c != (Chill{}) {
+		all.ramp("interactive.chill", c.From, c.To, horizon)
+		all.check(c.Share > 0 && c.Share <= 1, "interactive.chill.share is %v, want above 0 and at most 1", c.Share)
+	}
+	return errors.Join(all...)
+}
+
+const mostFactor = 64
+
+func (l Length) validate() error {
+	var all faults
+	if l == (Length{}) {
+		return nil
+	}
+	all.check(l.Median >= 1 && l.Median <= 1e6, "median is %v, want 1 to 1000000 tokens", l.Median)
+	all.check(l.Sigma >= 0 && l.Sigma <= 5, "sigma is %v, want 0 to 5", l.Sigma)
+	all.check(l.Max >= 0, "max is %d, want 0 for no bound or more", l.Max)
+	return errors.Join(all...)
+}
+
+// Workload is the length as package workload draws it.
+func (l Length) Workload() workload.Length {
+	return workload.Length{Median: l.Median, Sigma: l.Sigma, Max: l.Max}
+}
+
+// until leaves out what lies beyond a horizon.
+func (t Traffic) until(horizon time.Duration) Traffic {
+	var surges []Surge
+	for _, s := range t.Surges {
+		if s.At < horizon {
+			s.For = min(s.For, horizon-s.At)
+			surges = append(surges, s)
+		}
+	}
+	t.Surges = surges
+	if t.Growth.To > horizon {
+		t.Growth = Growth{}
+	}
+	if t.Chill.To > horizon {
+		t.Chill = Chill{}
+	}
+	return t
+}

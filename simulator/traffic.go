@@ -1,0 +1,204 @@
+package simulator
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// origin is where requests come from, before the scenario bends them.
+type origin struct {
+	arrivals func() workload.Stream
+	crowd    func(number int) workload.Stream
+	rate     func(time.Duration) float64 // asked for, requests a second
+	mean     float64                     // of rate over the shape's period
+	day      *workload.Day               // nil: no trace was thinned
+}
+
+func (s Setup) origin() (origin, error) {
+	shape, err := s.shape()
+	if err != nil {
+		return origin{}, err
+	}
+	in := s.Scenario.Interactive
+	switch {
+	case in.Generator == scenario.None:
+		none := func() workload.Stream {
+			return workload.Func(func() (workload.Arrival, bool) { return workload.Arrival{}, false })
+		}
+		return origin{arrivals: none}, nil
+	case in.AsItWas():
+		rate := s.Trace.Rate()
+		// A crowd is like the trace, and not the trace again.
+		day, err := s.day(shape, rate)
+		if err != nil {
+			return origin{}, err
+		}
+		return origin{s.Trace.Arrivals, day.Surge, func(time.Duration) float64 { return rate }, rate, nil}, nil
+	case s.Trace != nil:
+		rate := in.Rate
+		if rate == 0 {
+			rate = s.Trace.Rate()
+		}
+		day, err := s.day(shape, rate)
+		if err != nil {
+			return origin{}, err
+		}
+		return origin{day.Arrivals, day.Surge, day.Rate, rate, day}, nil
+	}
+	population, err := workload.LookupPopulation(in.Generator)
+	if err != nil {
+		return origin{}, err
+	}
+	rate := in.Rate
+	if rate == 0 {
+		rate = population.Rate
+	}
+	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Shape: shape, Rate: rate, Seed: s.seed(), Name: "interactive"})
+	if err != nil {
+		return origin{}, err
+	}
+	return origin{g.Arrivals, g.Surge, g.Rate, rate, nil}, nil
+}
+
+func (s Setup) day(shape *workload.Curve, rate float64) (*workload.Day, error) {
+	return workload.NewDay(workload.DayConfig{
+		Trace: s.Trace, Shape: shape, Rate: rate, Length: s.Scenario.Horizon, Seed: s.seed(), Name: "interactive",
+	})
+}
+
+// shape of the rate; nil is flat.
+func (s Setup) shape() (*workload.Curve, error) {
+	const day = 24 * time.Hour
+	days := int((s.Scenario.Horizon + day - 1) / day)
+	switch rng := s.seed().Cause("shape"); s.Scenario.Interactive.Shape {
+	case "":
+		return nil, nil
+	case scenario.Diurnal:
+		return workload.Diurnal(days, rng), nil
+	case scenario.Wandering:
+		return workload.Wandering(days, rng), nil
+	}
+	if s.Shape == nil {
+		return nil, fmt.Errorf("interactive.shape names the file %s, which was not read", s.Scenario.Interactive.Shape)
+	}
+	return s.Shape, nil
+}
+
+// traffic is the interactive arrivals, told anew with each call.
+func (s Setup) traffic() (workload.Stream, error) {
+	org, err := s.origin()
+	if err != nil {
+		return nil, err
+	}
+	return s.bend(org)
+}
+
+// bend makes of an origin what the scenario asks for.
+func (s Setup) bend(org origin) (workload.Stream, error) {
+	t := s.Scenario.Interactive.Traffic
+	cause := s.seed().Cause
+	stream := org.arrivals()
+	var err error
+	if d := t.Dispersion; d.VarMean > 0 {
+		if stream, err = workload.Retime(stream, org.rate, org.mean, d.Window, d.VarMean, cause("dispersion")); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.Surges) > 0 {
+		surges := make([]workload.Surge, len(t.Surges))
+		for i, x := range t.Surges {
+			surges[i] = workload.Surge{From: x.At, Length: x.For, Factor: x.Factor}
+		}
+		if stream, err = workload.Flash(stream, org.crowd, cause("surges"), surges...); err != nil {
+			return nil, err
+		}
+	}
+	if t.Input.Median > 0 || t.Output.Median > 0 {
+		stream = workload.Resize(stream, t.Input.Workload(), t.Output.Workload(), cause("lengths"))
+	}
+	if g := t.Growth; g.Factor > 0 {
+		stream = workload.Drift(stream, workload.Ramp{From: g.From, To: g.To, Before: 1, After: g.Factor})
+	}
+	if p := t.Prefix; p.Share > 0 {
+		stream = workload.Share(stream, p.Share, max(1, p.Groups), cause("prefixes"))
+	}
+	if c := t.Chill; c.Share > 0 {
+		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share}, cause("chill"))
+	}
+	return workload.Until(stream, s.Scenario.Horizon), nil
+}
+
+// Honesty is what interactive traffic is like, beside what it was made from.
+type Honesty struct {
+	// Rate is the mean asked for, requests a second, surges left out.
+	Rate float64
+	// Result is the traffic as it comes.
+	Result workload.Statistics
+	// Source is the trace it was made from; nil: there is none.
+	Source *workload.Statistics
+	// Copies of the trace lie side by side; 0: it was told once, as it was.
+	Copies int
+	// Notes are what a reader of results should know of traffic that was made so.
+	Notes []string
+}
+
+// Honesty tells the interactive traffic of the scenario once more and measures it.
+func (s Setup) Honesty() (Honesty, error) {
+	org, err := s.origin()
+	if err != nil || org.rate == nil {
+		return Honesty{}, err
+	}
+	stream, err := s.bend(org)
+	if err != nil {
+		return Honesty{}, err
+	}
+	surged := func(t time.Duration) float64 {
+		factor := 1.0
+		for _, x := range s.Scenario.Interactive.Surges {
+			if t >= x.At && t < x.At+x.For {
+				factor += x.Factor - 1
+			}
+		}
+		return factor * org.rate(t)
+	}
+	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon, surged)}
+	if s.Trace != nil {
+		statistics := s.Trace.Statistics()
+		told.Source = &statistics
+	}
+	if org.day != nil {
+		told.Copies, told.Notes = org.day.Copies(), workload.DayNotes
+	}
+	if s.Scenario.Interactive.Growth.Factor > 0 {
+		told.Notes = append(told.Notes[:len(told.Notes):len(told.Notes)], "prompts grow on the way, so their lengths are not the source's")
+	}
+	return told, nil
+}
+
+// meanRate is the mean over the horizon of what was asked for.
+func (s Setup) meanRate(org origin) float64 {
+	const parts = 1000
+	sum := 0.0
+	for i := range parts {
+		sum += org.rate(s.Scenario.Horizon / parts * time.Duration(i))
+	}
+	return math.Round(sum/parts*1e6) / 1e6
+}
+
+// Replay is the setup with another trace for its interactive traffic, told at the
+// rate that the scenario asks for, if it asks for one. A trace that is too short to
+// be told once is repeated at its own rate.
+func (s Setup) Replay(name string, format workload.Format, trace *workload.Trace) Setup {
+	in := &s.Scenario.Interactive
+	in.Generator, in.Trace, in.Format = "", name, format
+	in.Input, in.Output = scenario.Length{}, scenario.Length{}
+	s.Trace = trace
+	if in.AsItWas() && trace.Span() < s.Scenario.Horizon {
+		in.Rate = trace.Rate()
+	}
+	return s
+}
