@@ -68,7 +68,7 @@ type attempt struct {
 
 func newBatches(p *plant) (*batches, error) {
 	policy := p.setup.Policy
-	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler, Flow: policy.Flow, Random: p.setup.seed().Cause("planner")})
+	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler, Flow: p.setup.told(), Random: p.setup.seed().Cause("planner")})
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func newBatches(p *plant) (*batches, error) {
 		return nil, err
 	}
 	p.agenda.put(epoch, func() {
-		for _, r := range p.replicas {
-			b.replicas[r.name] = r
-			b.step(plan.RunnerUp{Runner: r.name, Models: []string{model}})
+		for i, r := range p.replicas {
+			b.runnerUp(r, i)
 		}
+		b.watchGateway(p.users.gateway)
 	})
 	for {
 		handed, ok := jobs.Next()
@@ -94,6 +94,19 @@ func newBatches(p *plant) (*batches, error) {
 		b.byName[j.Name] = j
 		p.agenda.put(epoch.Add(j.At), func() { b.begin(j) })
 	}
+}
+
+// runnerUp tells the planner of a replica, by its number, that serves from now on.
+func (b *batches) runnerUp(r *replica, number int) {
+	b.replicas[r.name] = r
+	b.step(plan.RunnerUp{Runner: r.name, Models: []string{model}})
+	b.watch(r, number)
+}
+
+// runnerGone tells the planner that a replica serves no more.
+func (b *batches) runnerGone(r *replica) {
+	delete(b.replicas, r.name)
+	b.step(plan.RunnerGone{Runner: r.name})
 }
 
 // step asks the planner and does what it says, as the dispatcher's loop does.

@@ -52,6 +52,7 @@ func newPlant(s Setup, withBatch bool) (*plant, error) {
 	}
 	p.nextArrival()
 	if withBatch {
+		p.users.gateway = newGateway(s.Scenario.Metrics, s.promises())
 		p.batches, err = newBatches(p)
 	}
 	return p, err
@@ -120,7 +121,9 @@ func (p *plant) completed(f *flight, c engine.Completion) {
 
 // begun notes a request's first token.
 func (p *plant) begun(r *replica, f *flight) {
-	if f.line != nil && f.line.start.Stream {
+	if f.line == nil {
+		p.users.begun(f)
+	} else if f.line.start.Stream {
 		r.probe.begun(r)
 		p.batches.firstToken(f.line)
 	}

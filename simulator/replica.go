@@ -20,6 +20,7 @@ type replica struct {
 type flight struct {
 	arrived       time.Time
 	input, output int
+	class         int       // of interactive traffic, by number
 	first         time.Time // token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
 }

@@ -19,7 +19,8 @@ type users struct {
 
 	missedTTFT, missedTPOT, rejected, undecided int
 
-	window *window // of the tape; nil: there is none
+	window  *window  // of the tape; nil: there is none
+	gateway *gateway // nil: nothing measures what they get
 }
 
 // minute counts the requests that came in one minute after the first edge.
@@ -41,16 +42,30 @@ func (u *users) minute(at time.Time) *minute {
 	return &u.minutes[at.Sub(u.from)/time.Minute]
 }
 
+// begun notes a request's first token.
+func (u *users) begun(f *flight) {
+	if g := u.gateway; g != nil {
+		ttft := f.first.Sub(f.arrived) + engine.ServerDelay(1)
+		g.see(f.first.Add(engine.ServerDelay(1)), &g.ttft[f.class], ttft, ttft > u.slo.FirstToken(f.input))
+	}
+}
+
 func (u *users) finished(f *flight, c engine.Completion) {
+	tpot := time.Duration(0) // of a single token there is none
+	if c.Output > 1 {
+		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
+		tpot = rest / time.Duration(c.Output-1)
+		if g := u.gateway; g != nil {
+			g.see(c.Finished.Add(engine.ServerDelay(c.Output)), &g.tpot[f.class], tpot, tpot > u.slo.TPOT)
+		}
+	}
 	m := u.minute(f.arrived)
 	if m == nil {
 		return
 	}
 	ttft := c.FirstToken.Sub(f.arrived) + engine.ServerDelay(1)
-	held, tpot := u.firstToken(f, ttft), time.Duration(0)
-	if c.Output > 1 {
-		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
-		tpot = rest / time.Duration(c.Output-1)
+	held := u.firstToken(f, ttft)
+	if tpot > 0 {
 		held = u.rest(tpot) && held
 	}
 	u.window.add(ttft, tpot, held)

@@ -1,0 +1,140 @@
+package simulator
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// gateway stands before the pool and measures what interactive requests get, as
+// far as it has seen by now. What batch lines get, it counts elsewhere.
+type gateway struct {
+	ttft, tpot []meter // by class of traffic
+	onTheWay   []sighting
+}
+
+// sighting is a time that the gateway has seen from an instant on.
+type sighting struct {
+	at    time.Time
+	meter *meter
+	took  time.Duration
+	late  bool
+}
+
+// meter counts times for one promise: late ones by the word of each, or in a
+// histogram if it has edges.
+type meter struct {
+	promise time.Duration
+	edges   []time.Duration
+	counts  []float64 // by bucket, the last without bound
+	late    float64
+}
+
+// newGateway is nil where the scenario has none.
+func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
+	if m.Gateway == scenario.GatewayOff {
+		return nil
+	}
+	g := &gateway{}
+	for _, slo := range promises {
+		ttft, tpot := meter{promise: slo.TTFT}, meter{promise: slo.TPOT}
+		if m.Gateway == scenario.GatewayHistogram {
+			ttft.edges, tpot.edges = edges(m.TTFTEdges, ttftEdges, slo.TTFT), edges(m.TPOTEdges, tpotEdges, slo.TPOT)
+		}
+		for _, meter := range []*meter{&ttft, &tpot} {
+			meter.counts = make([]float64, len(meter.edges)+1)
+		}
+		g.ttft, g.tpot = append(g.ttft, ttft), append(g.tpot, tpot)
+	}
+	return g
+}
+
+// edges are those given; else the usual, and the promise among them: who lives by
+// an SLO counts at its edge.
+func edges(given, usual []time.Duration, promise time.Duration) []time.Duration {
+	if len(given) > 0 {
+		return given
+	}
+	at, found := slices.BinarySearch(usual, promise)
+	if found {
+		return usual
+	}
+	return slices.Insert(slices.Clone(usual), at, promise)
+}
+
+// The edges of the histograms of the endpoint picker of Kubernetes' Gateway API
+// inference extension, as far as anybody waits.
+var (
+	ttftEdges = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000,
+		15_000, 20_000, 30_000, 45_000, 60_000, 120_000)
+	tpotEdges = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500, 600, 800, 1000, 1500, 2000, 3000,
+		4500, 6000, 12_000)
+)
+
+func milliseconds(ms ...float64) []time.Duration {
+	all := make([]time.Duration, len(ms))
+	for i, m := range ms {
+		all[i] = time.Duration(m * float64(time.Millisecond))
+	}
+	return all
+}
+
+// see notes a time that was over at an instant.
+func (g *gateway) see(at time.Time, m *meter, took time.Duration, late bool) {
+	g.onTheWay = append(g.onTheWay, sighting{at: at, meter: m, took: took, late: late})
+}
+
+// catchUp counts what has been seen by now.
+func (g *gateway) catchUp(now time.Time) {
+	g.onTheWay = slices.DeleteFunc(g.onTheWay, func(o sighting) bool {
+		if o.at.After(now) {
+			return false
+		}
+		o.meter.add(o.took, o.late)
+		return true
+	})
+}
+
+func (m *meter) add(took time.Duration, late bool) {
+	bucket, _ := slices.BinarySearch(m.edges, took)
+	m.counts[bucket]++
+	if late {
+		m.late++
+	}
+}
+
+// attained reads a meter as the daemon would.
+func (m *meter) attained() flowcontrol.Attainment {
+	if len(m.edges) == 0 {
+		return flowcontrol.Attainment{Requests: m.counts[0], Late: m.late}
+	}
+	buckets, sum := make([]flowcontrol.Bucket, 0, len(m.counts)), 0.0
+	for i, n := range m.counts {
+		upper := math.Inf(1)
+		if i < len(m.edges) {
+			upper = m.edges[i].Seconds()
+		}
+		sum += n
+		buckets = append(buckets, flowcontrol.Bucket{Upper: upper, Count: sum})
+	}
+	return flowcontrol.Attained(buckets, m.promise.Seconds())
+}
+
+// look is what the gateway shows at an instant, all classes together.
+func (g *gateway) look(now time.Time) flowcontrol.Reading {
+	g.catchUp(now)
+	sum := func(meters []meter) (all flowcontrol.Attainment) {
+		for i := range meters {
+			a := meters[i].attained()
+			all.Requests += a.Requests
+			all.Late += a.Late
+		}
+		return all
+	}
+	r := flowcontrol.NoReading(flowcontrol.Gateway, now)
+	r.TTFT, r.TPOT = sum(g.ttft), sum(g.tpot)
+	return r
+}

@@ -1,0 +1,43 @@
+package simulator
+
+import (
+	"cmp"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// told is the policy's configuration with what it leaves open filled in, as an
+// operator would who knows the pool: what users are promised, and the engine's law
+// and limits. The law may be told wrong, which is the scenario's doing.
+func (s Setup) told() flowcontrol.Config {
+	cfg, open := s.Policy.Flow, flowcontrol.DefaultConfig().SLO
+	slo := s.Scenario.Interactive.SLO
+	if cfg.SLO.TTFT == open.TTFT {
+		cfg.SLO.TTFT = slo.TTFT
+	}
+	if cfg.SLO.TPOT == open.TPOT {
+		cfg.SLO.TPOT = slo.TPOT
+	}
+	known := s.engineConfig()
+	limits := known.Profile
+	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
+	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
+	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
+	if cfg.Engine.Law == (flowcontrol.Law{}) {
+		l, off := limits.Law, s.Scenario.Pool.Told
+		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
+		cfg.Engine.Law = flowcontrol.Law{
+			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV, P1: prefill * l.P1, P2: prefill * l.P2,
+		}
+	}
+	return cfg
+}
+
+// promises are what users are promised, by class of traffic, as the policy
+// believes.
+func (s Setup) promises() []scenario.SLO {
+	slo, told := s.Scenario.Interactive.SLO, s.told().SLO
+	slo.TTFT, slo.TPOT = told.TTFT, told.TPOT
+	return []scenario.SLO{slo}
+}
