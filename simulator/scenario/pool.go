@@ -134,7 +134,7 @@ func (p Pool) validate() error {
 func (s Scaled) validate(replicas int) error {
 	var all faults
 	all.check(replicas >= 0 && replicas <= mostReplicas, "replicas is %d, want 0 to %d", replicas, mostReplicas)
-	all.check(replicas > 0 || s.Max > 0, "replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
+	all.check(replicas != 0 || s.Max > 0, "replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
 	all.check(s.Max >= 0 && s.Max <= mostReplicas, "max is %d, want 0 for a number that stands still or up to %d", s.Max, mostReplicas)
 	all.check(s.Min >= 0, "min is %d, want 0 or more", s.Min)
 	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, above max, which is %d", s.Min, s.Max)
