@@ -14,6 +14,8 @@ type Bound struct {
 	// oracle bounds no cost.
 	GPUHours      float64 `json:"gpu_hours,omitempty"`
 	BatchGPUHours float64 `json:"batch_gpu_hours,omitempty"`
+	// Infeasible names the jobs whose deadlines nobody could have met: the LP with 97 % of the capacity can't.
+	Infeasible []string `json:"infeasible,omitempty"`
 	// Margin is the share by which the bound may be off by its nature: a fluid bound is one only to about 5 %, a search none at all.
 	Margin float64 `json:"margin,omitempty"`
 	// Note says what a reader must know to believe it: how it was searched, what it leaves out.
