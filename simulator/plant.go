@@ -44,6 +44,9 @@ func newPlant(s Setup, withBatch bool) (*plant, error) {
 		if err != nil {
 			return nil, err
 		}
+		if s.inside != nil {
+			e.FillWith(s.inside(name))
+		}
 		p.replicas = append(p.replicas, &replica{plant: p, name: name, engine: e})
 	}
 	var err error

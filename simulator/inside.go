@@ -1,0 +1,60 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Inside is batch work that the engines themselves fit in, for comparison: no
+// policy of ours takes part.
+type Inside func(replica string) engine.Filler
+
+// RunInside tells the scenario with such work and says what the users got.
+func RunInside(s Setup, work Inside, progress Progress) (Interactive, error) {
+	if err := s.Check(); err != nil {
+		return Interactive{}, err
+	}
+	s.inside = work
+	p, _, err := tell(s, false, progress)
+	if err != nil {
+		return Interactive{}, err
+	}
+	return p.users.report(), nil
+}
+
+// Jobs are the scenario's, told anew with each call.
+func (s Setup) Jobs() (workload.Jobs, error) { return s.jobs() }
+
+// Traffic is the interactive arrivals, told anew with each call.
+func (s Setup) Traffic() (workload.Stream, error) { return s.traffic() }
+
+// Engine is what each replica of the pool is.
+func (s Setup) Engine() engine.Config { return s.engineConfig() }
+
+// Epoch is when every story begins.
+func Epoch() time.Time { return epoch }
+
+// WorkOf is the cost of a line to an engine in milliseconds of iteration, as in
+// Batch.Work.
+func WorkOf(l engine.Law, input, output int) float64 { return workOf(l, input, output) }
+
+// wakeInside lets engines that rest look for work when a job comes.
+func (p *plant) wakeInside() error {
+	jobs, err := p.setup.jobs()
+	if err != nil {
+		return err
+	}
+	for {
+		j, ok := jobs.Next()
+		if !ok {
+			return nil
+		}
+		p.agenda.put(epoch.Add(j.At), func() {
+			for _, r := range p.replicas {
+				r.advance()
+			}
+		})
+	}
+}
