@@ -191,3 +191,8 @@ func (r *recorder) note(job string, at, finish float64) {
 func (p *plant) replicaCounts() (wanted, ready, starting int) {
 	return p.setup.Scenario.Pool.Replicas, len(p.replicas), 0
 }
+
+// gpuHours are the replica hours so far.
+func (p *plant) gpuHours() float64 {
+	return float64(len(p.replicas)) * p.now.Sub(epoch).Hours()
+}

@@ -20,6 +20,9 @@ type Result struct {
 	WorstLossAt float64 `json:"worst_5_minutes_loss_at_s"`
 	Batch       Batch   `json:"batch"`
 	Jobs        []Job   `json:"jobs"`
+	// GPUHours are replica hours, from being asked for to being gone; NoBatchGPUHours those of the quiet day.
+	GPUHours        float64 `json:"gpu_hours"`
+	NoBatchGPUHours float64 `json:"no_batch_gpu_hours"`
 	// Tape is the time line; nil unless Setup.Watch asked for it.
 	Tape *Tape `json:"tape,omitempty"`
 }
@@ -93,6 +96,9 @@ type Job struct {
 	Failed   int     `json:"failed"`
 	InFlight int     `json:"in_flight"` // when the run ended
 	Fate     Fate    `json:"fate"`
+	Came     float64 `json:"came_s"`
 	Finished float64 `json:"finished_s,omitempty"`
 	Deadline float64 `json:"deadline_s,omitempty"`
+	// Flagged is when it was first called infeasible; 0: it never was.
+	Flagged float64 `json:"flagged_s,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -25,6 +26,7 @@ func Run(s Setup, progress Progress) (Result, error) {
 // against. It is the same for all policies, so it need be told only once a seed.
 type Quiet struct {
 	Interactive Interactive
+	GPUHours    float64
 	minutes     []minute
 }
 
@@ -38,8 +40,8 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report(), minutes: p.users.minutes}
-	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != "none" {
+	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), minutes: p.users.minutes}
+	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
@@ -69,6 +71,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	worst, at := worstLoss(quiet.minutes, busy.users.minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 	r.Batch, r.Jobs = busy.batches.report()
+	r.GPUHours, r.NoBatchGPUHours = busy.gpuHours(), quiet.GPUHours
 	r.Tape = tape
 	return r, nil
 }
@@ -125,7 +128,7 @@ func (b *batches) report() (Batch, []Job) {
 	jobs := make([]Job, 0, len(b.jobs))
 	horizon := b.plant.setup.Scenario.Horizon
 	for _, j := range b.jobs {
-		told := Job{Name: j.Name, Kind: j.Kind.Name, Lines: j.Lines, Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
+		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines, Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
 		if j.Lines == workload.Backlog {
 			told.Lines = 0
 		}
