@@ -2,6 +2,8 @@ package autoscale
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,8 +28,15 @@ func New(cfg Config) (Controller, error) {
 
 // policies by name.
 var policies = map[string]func(Config) Controller{
-	"static": newStatic,
+	"interactive":  newInteractive,
+	"queue_length": newQueueLength,
+	"separate":     newSeparate,
+	"slack":        newSlack,
+	"static":       newStatic,
 }
+
+// Policies lists the names that Config.Policy knows.
+func Policies() []string { return slices.Sorted(maps.Keys(policies)) }
 
 func known(policy string) error {
 	if policies[policy] == nil {

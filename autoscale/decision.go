@@ -27,6 +27,8 @@ type Wanted struct {
 	Drain []string
 	// GiveUp lists starting replicas that have taken too long to be waited for: end them, and start others in their place.
 	GiveUp []string
+	// Closed says that batch lines are not to be sent to the pool at all.
+	Closed bool
 	// Terms is how the number came about.
 	Terms Terms
 }

@@ -1,0 +1,183 @@
+package autoscale
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// future is how much batch work pools could do from now on, by how many replicas they have. Times are seconds from now.
+type future struct {
+	cells []cell
+	pools []prospect // cheapest harvest first
+	total int        // replicas that all pools may have
+	// rates[i][c*(Max+1)+n] is what n replicas of pool i do in a second during cell c; NaN: not worked out yet.
+	rates [][]float64
+}
+
+// cell is a stretch of time in which nothing is expected to change.
+type cell struct{ from, to float64 }
+
+// prospect is a pool as far as it is known ahead.
+type prospect struct {
+	index   int // in State.Pools
+	pool    *Pool
+	replica replica
+	share   float64 // achieved of predicted
+	lasting float64 // share of spot replicas that are not being reclaimed
+	lead    float64 // until a replica asked for now is ready
+	// Per cell: interactive requests a second, replicas that will be there for them, and replicas that are ready anyway, which is
+	// what there is until lead.
+	requests  []float64
+	needed    []int
+	committed []int
+}
+
+// Cells are of a slot's length for the first days, then of an hour's.
+const (
+	fineFor    = 48 * time.Hour
+	coarseCell = time.Hour
+)
+
+// grid cuts the time up to a horizon into cells, at the given instants among others.
+func grid(now time.Time, horizon float64, at ...float64) []cell {
+	bounds := slices.Clone(at)
+	next := now.Truncate(slot).Add(slot)
+	for {
+		s := next.Sub(now).Seconds()
+		if s >= horizon {
+			break
+		}
+		bounds = append(bounds, s)
+		if s < fineFor.Seconds() {
+			next = next.Add(slot)
+		} else {
+			next = next.Add(coarseCell)
+		}
+	}
+	bounds = append(bounds, horizon)
+	slices.Sort(bounds)
+	cells := make([]cell, 0, len(bounds))
+	from := 0.0
+	for _, to := range bounds {
+		if to > from && to <= horizon {
+			cells = append(cells, cell{from, to})
+			from = to
+		}
+	}
+	return cells
+}
+
+func newFuture(cells []cell, pools []prospect) *future {
+	f := &future{cells: cells, pools: pools, rates: make([][]float64, len(pools))}
+	for i, p := range pools {
+		f.total += p.pool.Max
+		f.rates[i] = make([]float64, len(cells)*(p.pool.Max+1))
+		for j := range f.rates[i] {
+			f.rates[i][j] = math.NaN()
+		}
+	}
+	return f
+}
+
+// rate is the work that n replicas of a pool do in a second of a cell.
+func (f *future) rate(i, c, n int) float64 {
+	p := &f.pools[i]
+	if n == 0 {
+		return 0
+	}
+	known := &f.rates[i][c*(p.pool.Max+1)+n]
+	if math.IsNaN(*known) {
+		*known = float64(n) * p.share * p.lasting * p.replica.rate(p.requests[c]/float64(n))
+	}
+	return *known
+}
+
+// fill shares a number of replicas out to the pools, to the cheapest harvest first.
+func (f *future) fill(level int, into []int) {
+	for i, p := range f.pools {
+		into[i] = min(level, p.pool.Max)
+		level -= into[i]
+	}
+}
+
+// supply is how much work can be done up to the end of each cell.
+type supply struct {
+	cells []cell
+	sum   []float64 // up to the end of cell
+}
+
+// supply of the pools with soon replicas in all until a moment after each could be there, and then with later ones; with those needed
+// for interactive traffic in any case. Without spot, replicas that may be reclaimed do not count.
+func (f *future) supply(soon, later int, until float64, spot bool) supply {
+	s := supply{cells: f.cells, sum: make([]float64, len(f.cells))}
+	first, then := make([]int, len(f.pools)), make([]int, len(f.pools))
+	f.fill(soon, first)
+	f.fill(later, then)
+	total := 0.0
+	for c, cell := range f.cells {
+		rate := 0.0
+		for i := range f.pools {
+			p := &f.pools[i]
+			if !spot && p.lasting < 1 {
+				continue
+			}
+			n := p.committed[c]
+			if cell.from >= p.lead {
+				level := then[i]
+				if cell.from < p.lead+until {
+					level = first[i]
+				}
+				n = min(max(p.needed[c], level, p.pool.Min), p.pool.Max)
+			}
+			rate += f.rate(i, c, n)
+		}
+		total += float64(rate * (cell.to - cell.from))
+		s.sum[c] = total
+	}
+	return s
+}
+
+// until is how much can be done up to an instant. Past the last cell things go on as in it.
+func (s supply) until(t float64) float64 {
+	if t <= 0 || len(s.cells) == 0 {
+		return 0
+	}
+	c, _ := slices.BinarySearchFunc(s.cells, t, func(c cell, t float64) int {
+		if c.to < t {
+			return -1
+		}
+		return 1
+	})
+	c = min(c, len(s.cells)-1)
+	before := 0.0
+	if c > 0 {
+		before = s.sum[c-1]
+	}
+	rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
+	return before + float64(rate*(t-s.cells[c].from))
+}
+
+// when is the instant at which as much work is done; +Inf: never.
+func (s supply) when(work float64) float64 {
+	c, _ := slices.BinarySearch(s.sum, work)
+	if c == len(s.sum) {
+		if c == 0 {
+			return math.Inf(1)
+		}
+		c--
+	}
+	before := 0.0
+	if c > 0 {
+		before = s.sum[c-1]
+	}
+	length := s.cells[c].to - s.cells[c].from
+	rate := (s.sum[c] - before) / length
+	if work <= before {
+		return s.cells[c].from
+	}
+	if rate <= 0 {
+		return math.Inf(1)
+	}
+	return s.cells[c].from + (work-before)/rate
+}

@@ -1,0 +1,307 @@
+package autoscale
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// slack buys replicas for deadlines: no more than the work needs that the forecast harvest leaves, no sooner than waiting would make it
+// more, and never so late that all replicas at once could not make up for a forecast that was too good.
+type slack struct {
+	cfg   Config
+	watch *watch
+}
+
+func newSlack(cfg Config) Controller { return &slack{cfg: cfg, watch: newWatch(cfg)} }
+
+func (*slack) Name() string { return "slack" }
+
+// Step in phases: see, look ahead, tell what can't be, buy, keep, answer.
+func (c *slack) Step(now time.Time, s State) Decision {
+	c.watch.observe(now, s)
+	o := c.look(now, s)
+	o.judge()
+	o.buy()
+	o.keep()
+	dry := len(s.Jobs) == 0
+	d := c.watch.answer(now, s, o.want, func(p *Pool) time.Duration {
+		if dry && !p.Interactive.Served {
+			return c.cfg.Down.Dry
+		}
+		return c.watch.hold(p)
+	})
+	o.explain(&d)
+	d.Jobs = o.forecasts()
+	return d
+}
+
+// outlook is one step's view of the future.
+type outlook struct {
+	cfg         *Config
+	now         time.Time
+	future      *future
+	tasks       []task
+	patience    float64 // seconds until the next step at the latest
+	guard, tail float64 // seconds before a deadline at which work should, and must, be answered
+	most        supply  // with all replicas
+	// What is due, by guard and by tail.
+	expected, doubtful demand
+
+	level   []int // replicas per pool of the future, for deadlines
+	bought  int   // their number
+	target  int   // that will do from the moment when waiting ends
+	reason  Reason
+	startBy bool
+	keeping []bool
+	binding float64
+	latest  float64
+}
+
+func (c *slack) look(now time.Time, s State) *outlook {
+	o := &outlook{cfg: &c.cfg, now: now, tasks: tasks(now, s.Jobs), patience: 2 * c.cfg.Step.Seconds()}
+	horizon := time.Hour.Seconds()
+	if n := len(o.tasks); n > 0 {
+		horizon = min(max(horizon, o.tasks[n-1].at), c.cfg.Deadline.Horizon.Seconds())
+	}
+	pools := make([]prospect, len(s.Pools))
+	var bounds []float64
+	for i := range s.Pools {
+		p, x := &s.Pools[i], c.watch.pools[s.Pools[i].ID]
+		pools[i] = prospect{index: i, pool: p, replica: x.replica, share: x.harvest.share, lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
+		bounds = append(bounds, pools[i].lead, pools[i].lead+o.patience)
+		for _, r := range p.Replicas {
+			if r.Phase == Starting {
+				bounds = append(bounds, comes(now, r, x.lead))
+			}
+		}
+		line := x.replica.line().Seconds()
+		o.tail = max(o.tail, line)
+		o.guard = max(o.guard, c.cfg.Deadline.Guard.Seconds()+float64(c.cfg.Deadline.Lines*line))
+	}
+	slices.SortStableFunc(pools, func(a, b prospect) int { return cmp.Compare(a.costs(), b.costs()) })
+	cells := grid(now, horizon, bounds...)
+	for i := range pools {
+		pools[i].expect(now, cells, c.watch.pools[pools[i].pool.ID])
+	}
+	o.future = newFuture(cells, pools)
+	o.level, o.keeping = make([]int, len(pools)), make([]bool, len(pools))
+	return o
+}
+
+// costs is the price of a pool's harvest. Where no prices are given, replicas cost the same.
+func (p *prospect) costs() float64 {
+	price := p.pool.Price
+	if price <= 0 {
+		price = 1
+	}
+	return price / max(p.share*p.lasting*p.replica.rate(0), 1e-9)
+}
+
+// comes is when a starting replica is likely to be ready, in seconds. One that is late is expected in a quarter of a start's time.
+func comes(now time.Time, r Replica, lead time.Duration) float64 {
+	return max(r.Since.Add(lead).Sub(now), lead/4).Seconds()
+}
+
+// expect fills in what a pool will carry, cell by cell.
+func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
+	p.requests, p.needed, p.committed = make([]float64, len(cells)), make([]int, len(cells)), make([]int, len(cells))
+	if p.pool.Interactive.Served {
+		band := 1 + x.forecast.band()
+		for c, cell := range cells {
+			middle := now.Add(seconds((cell.from + cell.to) / 2))
+			p.requests[c] = x.forecast.at(middle)
+			// Replicas come before they are needed and stay a while.
+			top := max(p.requests[c], x.forecast.at(middle.Add(-slot)), x.forecast.at(middle.Add(slot)))
+			p.needed[c] = min(p.replica.serve(top*band), p.pool.Max)
+		}
+	}
+	for _, r := range p.pool.Replicas {
+		from := 0.0
+		switch {
+		case r.Phase == Draining || slices.Contains(x.giveUp, r.ID):
+			continue
+		case r.Phase == Starting:
+			from = comes(now, r, x.lead)
+		}
+		for c, cell := range cells {
+			if cell.from >= from && p.committed[c] < p.pool.Max {
+				p.committed[c]++
+			}
+		}
+	}
+}
+
+// judge finds the jobs that can't be met.
+func (o *outlook) judge() {
+	f := o.future
+	o.most = f.supply(f.total, f.total, 0, true)
+	lose(o.tasks, o.most, o.tail)
+	o.expected, o.doubtful = demandOf(o.tasks, o.guard), demandOf(o.tasks, o.tail)
+	tight := 0.0
+	for _, p := range f.pools {
+		tight = max(tight, o.cfg.Deadline.SpotSlack*p.lead)
+	}
+	if slices.ContainsFunc(f.pools, func(p prospect) bool { return p.lasting < 1 }) {
+		o.expected.tighten(o.most, tight)
+		o.doubtful.tighten(o.most, tight)
+	}
+}
+
+// buy finds how many replicas deadlines need now.
+func (o *outlook) buy() {
+	f, d := o.future, o.expected
+	least := func(up int, ok func(n int) bool) int { return sort.Search(up, ok) }
+	if len(d) > 0 && !d.met(f, 0, 0, 0, 1) {
+		_, o.binding = d.worst(f.supply(0, 0, 0, true), 1, false)
+		// The number that will do from now on; waiting is free until that number would no longer do.
+		o.target = least(f.total, func(n int) bool { return d.met(f, n, n, 0, 1) })
+		o.bought = least(o.target, func(n int) bool { return d.met(f, n, o.target, o.patience, 1) })
+		o.reason = ReasonDeadline
+		if o.bought == 0 {
+			o.latest = o.put()
+		}
+	}
+	surge := max(o.target, int(float64(f.total)*(1-o.cfg.Deadline.Reserve)))
+	factor := 1 + o.cfg.Deadline.Doubt
+	if len(d) > 0 && !o.doubtful.met(f, o.bought, surge, o.patience, factor) {
+		o.bought = least(f.total, func(n int) bool { return n >= o.bought && o.doubtful.met(f, n, max(n, surge), o.patience, factor) })
+		o.reason = ReasonAtRisk
+	}
+	f.fill(o.bought, o.level)
+	o.promise()
+}
+
+// put is for how many seconds asking for replicas can be put off.
+func (o *outlook) put() float64 {
+	low, high := 0.0, o.binding
+	for range 8 {
+		if middle := (low + high) / 2; o.expected.met(o.future, 0, o.target, middle, 1) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// promise sees to a replica for jobs whose beginning was promised.
+func (o *outlook) promise() {
+	f := o.future
+	for i, p := range f.pools {
+		if o.level[i] > 0 || p.needed[0] > 0 || p.pool.Min > 0 {
+			return
+		}
+	}
+	for i, p := range f.pools {
+		if p.pool.Max == 0 {
+			continue
+		}
+		latest := o.now.Add(seconds(p.lead + o.patience + o.cfg.Deadline.Guard.Seconds()))
+		for _, t := range o.tasks {
+			if s := t.job.StartBy; !s.IsZero() && !s.After(latest) {
+				o.level[i], o.startBy = 1, true
+				return
+			}
+		}
+		return
+	}
+}
+
+// keep lets replicas of pools that serve batches alone go on until the work is done that somebody has to be paid for anyway. Letting
+// them go would only mean another start.
+func (o *outlook) keep() {
+	if len(o.expected) == 0 {
+		return
+	}
+	f := o.future
+	short := o.expected.shortOf(f.supply(0, 0, 0, true), 1, false)
+	for i, p := range f.pools {
+		if p.pool.Interactive.Served {
+			continue
+		}
+		rate := p.share * p.lasting * p.replica.rate(0)
+		worth := int(short / max(rate*slot.Seconds(), 1e-9))
+		if short > 0 {
+			worth = max(worth, 1)
+		}
+		if there := min(exist(p.pool), worth); there > o.level[i] {
+			o.level[i], o.keeping[i] = there, true
+		}
+	}
+}
+
+// want is the number for a pool of the state, before its bounds.
+func (o *outlook) want(index int, x *watched) (int, Reason) {
+	i := slices.IndexFunc(o.future.pools, func(p prospect) bool { return p.index == index })
+	level := o.level[i]
+	switch {
+	case x.needed >= level && x.needed > 0:
+		return x.needed, ReasonInteractive
+	case level == 0:
+		return 0, ReasonNone
+	case o.keeping[i]:
+		return level, ReasonPaid
+	case o.startBy:
+		return level, ReasonStartBy
+	}
+	return level, o.reason
+}
+
+// explain adds the deadlines' part to the terms.
+func (o *outlook) explain(d *Decision) {
+	for i, p := range o.future.pools {
+		t := &d.Pools[p.index].Terms
+		if o.startBy {
+			t.StartBy = o.level[i]
+		} else {
+			t.Deadline = o.level[i]
+		}
+		if o.binding > 0 {
+			t.Binding = o.now.Add(seconds(o.binding))
+		}
+		if o.latest > 0 {
+			t.LatestStart = o.now.Add(seconds(o.latest))
+		}
+	}
+	if o.latest > 0 {
+		if at := o.now.Add(seconds(o.latest)); at.Before(d.Wake) {
+			d.Wake = at
+		}
+	}
+}
+
+// forecasts says what becomes of the jobs: done by deadline, those that can't be met after the others.
+func (o *outlook) forecasts() []Forecast {
+	planned := o.future.supply(o.bought, max(o.bought, o.target), o.patience, true)
+	list := make([]Forecast, 0, len(o.tasks))
+	sum, lost := 0.0, 0.0
+	for _, t := range o.tasks {
+		if !t.lost {
+			lost += t.job.Work
+		}
+	}
+	for _, t := range o.tasks {
+		f := Forecast{Job: t.job.ID, Verdict: OK}
+		var finish float64
+		if t.lost {
+			lost += t.job.Work
+			f.Verdict, finish = Infeasible, max(o.most.when(lost)+o.tail, t.at)
+		} else {
+			sum += t.job.Work
+			finish = planned.when(sum) + o.tail
+			if finish > t.at {
+				finish = min(finish, max(o.most.when(sum)+o.tail, 0))
+			}
+			if float64(sum*(1+o.cfg.Deadline.Doubt)) > o.most.until(t.at-o.tail) {
+				f.Verdict = AtRisk
+			}
+		}
+		if finish <= o.cfg.Deadline.Horizon.Seconds() {
+			f.Finish = o.now.Add(seconds(finish))
+		}
+		list = append(list, f)
+	}
+	return list
+}

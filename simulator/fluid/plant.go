@@ -1,0 +1,304 @@
+package fluid
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Story is what a law is told.
+type Story struct {
+	// Pools are the templates of what the law sees; Replicas, Interactive.Rate and Harvested are the plant's to fill in.
+	Pools []autoscale.Pool
+	// Rate is the interactive requests a second at a time since the beginning, for the first pool that serves them.
+	Rate func(t time.Duration) float64
+	Jobs []Job
+	// Warm is for how long the law may learn before anything counts; Length is what counts.
+	Warm, Length time.Duration
+	// Achieved is the share of the engine law's harvest that flow control really gets.
+	Achieved float64
+	// Cold draws how long a start takes; Reclaim draws in [0, 1) for replicas that may be taken back.
+	Cold func() time.Duration
+	Rand *rand.Rand
+	// Drain is how long a replica takes to become empty.
+	Drain time.Duration
+	Step  time.Duration
+}
+
+// Job is a batch. Times are since the beginning, Warm included.
+type Job struct {
+	ID           string
+	At, Deadline time.Duration
+	StartBy      time.Duration // 0: none
+	Lines        int
+	Work         float64 // milliseconds
+}
+
+// Outcome is what a law did.
+type Outcome struct {
+	// Hours of replicas paid, and what they cost at the pools' prices (1 where there is none).
+	Hours, Cost float64
+	Starts      int
+	// Met counts the deadlines met.
+	Met  int
+	Fate []Fate // as Story.Jobs
+	// Short is the share of the time in which fewer replicas were ready than the traffic needed at that moment.
+	Short float64
+	// Changes of the number wanted, all pools.
+	Changes int
+	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools.
+	Paid []float64
+}
+
+// Fate of a job.
+type Fate struct {
+	Began, Finished time.Duration // 0: not
+	Met             bool
+	// Flagged is when the law first said that the deadline can't be met, Risked that it may not; 0: never.
+	Flagged, Risked time.Duration
+}
+
+// Slot is the grain of Outcome.Paid.
+const Slot = 10 * time.Minute
+
+type replica struct {
+	autoscale.Replica
+	ready, gone time.Time // when it will be; gone zero: not told to go
+}
+
+// pool is a pool's replicas, the oldest first.
+type pool struct {
+	spec      *autoscale.Pool
+	replicas  []replica
+	harvested float64
+	closed    bool
+	wanted    int
+}
+
+// epoch is midnight.
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Run tells a story to a law.
+func Run(s Story, law autoscale.Controller) Outcome {
+	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot))}
+	pools := make([]pool, len(s.Pools))
+	for i := range pools {
+		pools[i] = pool{spec: &s.Pools[i]}
+	}
+	left := make([]float64, len(s.Jobs))
+	order := make([]int, len(s.Jobs))
+	for i, j := range s.Jobs {
+		left[i], order[i] = j.Work, i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.Jobs[a].Deadline, s.Jobs[b].Deadline) })
+	born, wake, short := 0, epoch, 0
+	end := s.Warm + s.Length
+	for t := time.Duration(0); t < end; t += s.Step {
+		now, counts := epoch.Add(t), t >= s.Warm
+		changed := false
+		for i := range pools {
+			changed = pools[i].live(now, s) || changed
+		}
+		for _, j := range s.Jobs {
+			changed = changed || (j.At > t-s.Step && j.At <= t)
+		}
+		if changed || !now.Before(wake) {
+			d := law.Step(now, s.state(t, pools, left, out.Fate))
+			wake = d.Wake
+			for i, w := range d.Pools {
+				p := &pools[i]
+				if counts && w.Replicas != p.wanted {
+					out.Changes++
+				}
+				p.wanted, p.closed = w.Replicas, w.Closed
+				started := p.follow(now, w, s, &born)
+				if counts {
+					out.Starts += started
+				}
+			}
+			for _, f := range d.Jobs {
+				i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == f.Job })
+				fate := &out.Fate[i]
+				switch {
+				case f.Verdict == autoscale.Infeasible && fate.Flagged == 0:
+					fate.Flagged = t
+				case f.Verdict == autoscale.AtRisk && fate.Risked == 0:
+					fate.Risked = t
+				}
+			}
+		}
+		s.harvest(t, pools, order, left, out.Fate)
+		for i := range pools {
+			p := &pools[i]
+			if !counts {
+				continue
+			}
+			hours := float64(len(p.replicas)) * s.Step.Hours()
+			out.Hours += hours
+			out.Cost += hours * cmp.Or(p.spec.Price, 1)
+			out.Paid[min(int((t-s.Warm)/Slot), len(out.Paid)-1)] += float64(len(p.replicas)) * s.Step.Seconds() / Slot.Seconds()
+			if p.spec.Interactive.Served && p.serving() < Need(*p.spec, s.Rate(t)) {
+				short++
+			}
+		}
+	}
+	out.Short = float64(short) * s.Step.Seconds() / s.Length.Seconds()
+	for _, f := range out.Fate {
+		if f.Met {
+			out.Met++
+		}
+	}
+	return out
+}
+
+// Need is the replicas that a rate of interactive requests needs.
+func Need(p autoscale.Pool, rate float64) int {
+	return int(math.Ceil(rate/p.Interactive.PerReplica - 1e-9))
+}
+
+// state is what the law sees.
+func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate) autoscale.State {
+	var state autoscale.State
+	for i := range pools {
+		p := *pools[i].spec
+		p.Harvested = pools[i].harvested
+		for _, r := range pools[i].replicas {
+			p.Replicas = append(p.Replicas, r.Replica)
+		}
+		if p.Interactive.Served {
+			p.Interactive.Rate = s.Rate(t)
+		}
+		state.Pools = append(state.Pools, p)
+	}
+	for i, j := range s.Jobs {
+		if j.At > t || left[i] <= 0 || j.Deadline <= t {
+			continue
+		}
+		job := autoscale.Job{
+			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i],
+			Lines: int(math.Ceil(float64(j.Lines) * left[i] / j.Work)),
+		}
+		if j.StartBy > 0 && fates[i].Began == 0 {
+			job.StartBy = epoch.Add(j.StartBy)
+		}
+		state.Jobs = append(state.Jobs, job)
+	}
+	return state
+}
+
+// live lets replicas become ready, go, and be taken back.
+func (p *pool) live(now time.Time, s Story) (changed bool) {
+	p.replicas = slices.DeleteFunc(p.replicas, func(r replica) bool {
+		gone := !r.gone.IsZero() && !now.Before(r.gone)
+		if r.Phase == autoscale.Ready && p.spec.Reclaim > 0 && s.Rand.Float64() < p.spec.Reclaim*s.Step.Hours() {
+			gone, changed = true, true
+		}
+		return gone
+	})
+	for i := range p.replicas {
+		if r := &p.replicas[i]; r.Phase == autoscale.Starting && !now.Before(r.ready) {
+			r.Phase, r.Since, changed = autoscale.Ready, now, true
+		}
+	}
+	return changed
+}
+
+// follow does what is wanted.
+func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (started int) {
+	there := 0
+	for i := range p.replicas {
+		r := &p.replicas[i]
+		if r.Phase == autoscale.Draining {
+			continue
+		}
+		if slices.Contains(w.GiveUp, r.ID) || slices.Contains(w.Drain, r.ID) {
+			r.gone = now.Add(s.Drain)
+			if r.Phase == autoscale.Starting {
+				r.gone = now
+			}
+			r.Phase, r.Since = autoscale.Draining, now
+			continue
+		}
+		there++
+	}
+	for ; there < w.Replicas; there++ {
+		*born++
+		started++
+		p.replicas = append(p.replicas, replica{
+			Replica: autoscale.Replica{ID: strconv.Itoa(*born), Phase: autoscale.Starting, Since: now}, ready: now.Add(s.Cold()),
+		})
+	}
+	return started
+}
+
+// serving counts the replicas that answer interactive requests: those that drain do too.
+func (p *pool) serving() int {
+	n := 0
+	for _, r := range p.replicas {
+		if r.Phase != autoscale.Starting && (r.gone.IsZero() || r.Phase == autoscale.Draining) {
+			n++
+		}
+	}
+	return n
+}
+
+// harvest does the work of a step, the earliest deadline first.
+func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float64, fates []Fate) {
+	for i := range pools {
+		p := &pools[i]
+		ready := 0
+		for _, r := range p.replicas {
+			if r.Phase == autoscale.Ready {
+				ready++
+			}
+		}
+		if ready == 0 || p.closed {
+			continue
+		}
+		requests := 0.0
+		if p.spec.Interactive.Served {
+			requests = s.Rate(t) / float64(ready)
+		}
+		can := float64(ready) * s.Achieved * Harvest(*p.spec, requests) * s.Step.Seconds()
+		for _, k := range order {
+			j := s.Jobs[k]
+			if j.At > t || left[k] <= 0 || t >= j.Deadline || can <= 0 {
+				continue
+			}
+			if fates[k].Began == 0 {
+				fates[k].Began = t
+			}
+			done := min(can, left[k])
+			can -= done
+			left[k] -= done
+			p.harvested += done
+			if left[k] <= 1e-6*j.Work {
+				left[k] = 0
+				fates[k].Finished = t + s.Step
+				fates[k].Met = fates[k].Finished <= j.Deadline
+			}
+		}
+	}
+}
+
+// Harvest is the work a second, in milliseconds, that a replica's engine leaves for batch lines beside interactive requests, if flow
+// control steers its iterations to nine tenths of what was promised.
+func Harvest(p autoscale.Pool, requests float64) float64 {
+	target := 0.9 * float64(p.SLO.TPOT) / float64(time.Millisecond)
+	mix := p.Interactive.Mix
+	running := requests * mix.Output * target / 1000
+	load := flowcontrol.Load{
+		Running: running, Context: running * (mix.Prompt + mix.Output/2), PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
+	}
+	lines := min(p.Engine.Law.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
+	if lines <= 0 {
+		return 0
+	}
+	return lines / p.Engine.Law.Iteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output * p.Lines.Work
+}
