@@ -9,7 +9,7 @@ import (
 
 // Config says how much batch work the runners of a pool may carry. Start from DefaultConfig.
 type Config struct {
-	// Policy is the controller: aimd, fixed or a registered one. Default: aimd, because it needs no knowledge of the engines.
+	// Policy is the controller: aimd, fixed, probe or a registered one. Default: aimd, because it needs no knowledge of the engines.
 	Policy string `yaml:"policy"`
 	// SLO is what interactive users are promised, for policies that protect it.
 	SLO SLO `yaml:"slo"`
@@ -19,6 +19,8 @@ type Config struct {
 	Fixed FixedConfig `yaml:"fixed"`
 	// AIMD is for the policy aimd.
 	AIMD AIMDConfig `yaml:"aimd"`
+	// Probe is for the policy probe.
+	Probe ProbeConfig `yaml:"probe"`
 	// Budget is for the policy budget, the dispatch budget of llm-d-async.
 	Budget BudgetConfig `yaml:"budget"`
 	// Saturation is for the policy saturation, a threshold on the pool's load as in llm-d.
@@ -91,6 +93,7 @@ func DefaultConfig() Config {
 			Decrease:      0.7,
 			DecreaseEvery: 2 * time.Second,
 		},
+		Probe:      defaultProbe(),
 		Budget:     defaultBudget(),
 		Saturation: defaultSaturation(),
 		Gradient:   defaultGradient(),
@@ -132,6 +135,7 @@ func (c Config) Validate() error {
 	if c.AIMD.DecreaseEvery < 0 {
 		all.add("aimd.decrease_every", "is %v, must not be negative", c.AIMD.DecreaseEvery)
 	}
+	c.Probe.validate(&all)
 	c.Budget.validate(&all)
 	c.Saturation.validate(&all)
 	c.Gradient.validate(&all)

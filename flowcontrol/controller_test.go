@@ -39,6 +39,7 @@ func TestControllers(t *testing.T) {
 				cfg.Fixed.PerRunner, cfg.Fixed.PerPool = limits.PerRunner, limits.PerPool
 				cfg.AIMD.PerRunner, cfg.AIMD.PerPool = limits.PerRunner, limits.PerPool
 				cfg.AIMD.Start = 4
+				cfg.Probe.PerRunner, cfg.Probe.PerPool = limits.PerRunner, limits.PerPool
 				// Without metrics these start something only where they are told to.
 				cfg.Budget.MaxConcurrency, cfg.Budget.PerPool, cfg.Budget.Fallback = limits.PerRunner, limits.PerPool, 1
 				cfg.Saturation.PerRunner, cfg.Saturation.PerPool = limits.PerRunner, limits.PerPool

@@ -29,37 +29,55 @@ type Load struct {
 }
 
 // Mix is what a batch line is like on average.
-type Mix struct{ Prompt, Output float64 }
+type Mix struct {
+	Prompt, Output float64 // tokens
+	// Context is how many tokens a line attends to, on average over the lines that run at one time, among which those of long answers
+	// are met more often. 0: Prompt + Output/2, which is right where all lines are alike.
+	Context float64
+}
 
-// context is how many tokens a line attends to, on average over its life.
-func (m Mix) context() float64 { return m.Prompt + m.Output/2 }
+func (m Mix) context() float64 {
+	if m.Context > 0 {
+		return m.Context
+	}
+	return m.Prompt + m.Output/2
+}
 
 // PromptToken is the cost of computing one prompt token of a prompt of the given length. Chunks of prompts make iterations large, so
 // the token is one beyond the knee.
-func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + l.P2*prompt/2 }
+func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + float64(l.P2*prompt)/2 }
 
-// Iteration is the mean time of an iteration in which lines batch lines run beside the load. Prompts are computed as fast as requests
-// leave and come: for each of a line's Output iterations, Prompt/Output prompt tokens.
+// each is what a line adds to an iteration below the knee: its sequence, its context, and its part of the prompts. These are computed
+// as fast as requests leave and come: for each of a line's Output iterations, Prompt/Output prompt tokens.
+func (l Law) each(mix Mix) float64 {
+	return l.C1 + float64(l.KV*mix.context()) + float64(l.PromptToken(mix.Prompt)*mix.Prompt)/mix.Output
+}
+
+// without is the iteration without batch lines, and the share of the time that interactive prompts take in addition. It grows with the
+// time they have to come in: T = without + T·share.
+func (l Law) without(load Load) (without, share float64) {
+	return l.C0 + float64(l.C1*load.Running) + float64(l.C2*max(0, load.Running-l.N0)) + float64(l.KV*load.Context),
+		min(float64(l.PromptToken(load.PromptMean)*load.PromptRate)/1000, 0.99)
+}
+
+// Iteration is the mean time of an iteration in which lines batch lines run beside the load.
 func (l Law) Iteration(load Load, mix Mix, lines float64) float64 {
-	decoding := load.Running + lines
-	fixed := l.C0 + l.C1*decoding + l.C2*max(0, decoding-l.N0) + l.KV*(load.Context+lines*mix.context()) +
-		lines*l.PromptToken(mix.Prompt)*mix.Prompt/mix.Output
-	// What interactive prompts take grows with the time they have to come in: T = fixed + T·share.
-	share := min(l.PromptToken(load.PromptMean)*load.PromptRate/1000, 0.99)
-	return fixed / (1 - share)
+	without, share := l.without(load)
+	beyond := max(0, load.Running+lines-l.N0) - max(0, load.Running-l.N0)
+	return (without + float64(lines*l.each(mix)) + float64(l.C2*beyond)) / (1 - share)
 }
 
 // Lines is how many batch lines may run beside the load for an iteration to take target milliseconds; negative when the load alone
 // takes longer.
 func (l Law) Lines(load Load, mix Mix, target float64) float64 {
-	share := l.PromptToken(load.PromptMean) * load.PromptRate / 1000
-	left := target*(1-share) - l.C0 - l.C1*load.Running - l.C2*max(0, load.Running-l.N0) - l.KV*load.Context
-	each := l.C1 + l.KV*mix.context() + l.PromptToken(mix.Prompt)*mix.Prompt/mix.Output
+	without, share := l.without(load)
+	left := float64(target*(1-share)) - without
+	each := l.each(mix)
 	free := max(0, l.N0-load.Running) // lines below the knee
-	if left <= free*each {
+	if left <= float64(free*each) {
 		return left / each
 	}
-	return free + (left-free*each)/(each+l.C2)
+	return free + (left-float64(free*each))/(each+l.C2)
 }
 
 // Harvest is how many tokens a second, prompt and output, lines batch lines bring beside the load.

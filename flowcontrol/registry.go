@@ -11,6 +11,7 @@ import (
 var builders = map[string]func(Config) (Controller, error){
 	"fixed": func(cfg Config) (Controller, error) { return newFixed(cfg.Fixed), nil },
 	"aimd":  func(cfg Config) (Controller, error) { return newAIMD(cfg.AIMD), nil },
+	"probe": func(cfg Config) (Controller, error) { return newProbe(cfg), nil },
 
 	// What others do, to compare with and for those who want just that.
 	"none":       func(Config) (Controller, error) { return newSame("none", 0), nil },

@@ -17,6 +17,8 @@ type member struct {
 	limit   int
 	answers int       // since the limit last changed, while the limit was in use
 	lastCut time.Time // when the limit was last cut; zero: never
+
+	probed *probed // what probe has; nil with other policies
 }
 
 // roster is the runners of a pool, sorted by ID, with what all controllers have in common: holds and the limit per pool.

@@ -82,8 +82,8 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 			if held := a.Runners[0].Lines == 0; held != test.held {
 				t.Errorf("after %v: %+v, held should be %v", test.after, a, test.held)
 			}
-			if test.held && (!a.Until.Equal(Noon.Add(30*time.Second)) || a.Runners[0].Reason != flowcontrol.ReasonRetryAfter) {
-				t.Errorf("after %v: %+v, want retry_after until 30s", test.after, a)
+			if test.held && (a.Until.IsZero() || a.Until.After(Noon.Add(30*time.Second)) || a.Runners[0].Reason != flowcontrol.ReasonRetryAfter) {
+				t.Errorf("after %v: %+v, want retry_after until 30s at most", test.after, a)
 			}
 			if !test.held && !a.Until.IsZero() && !a.Until.After(now) {
 				t.Errorf("after %v: ask again at %v, which is past", test.after, a.Until)

@@ -1,0 +1,335 @@
+package flowcontrol
+
+import (
+	"math"
+	"time"
+)
+
+// Reasons of the policy probe.
+const (
+	ReasonTokenTime Reason = "token_time" // iterations take as long as they may
+	ReasonSlots     Reason = "slots"      // the rest of the engine's sequences is kept for interactive requests
+	ReasonKV        Reason = "kv"         // the rest of the KV cache is
+	ReasonBrake     Reason = "brake"      // interactive requests suffer
+	ReasonAging     Reason = "aging"      // nothing has been seen of the runner for a while
+	ReasonBlind     Reason = "blind"      // for a long while
+	ReasonDark      Reason = "dark"       // lines break there
+)
+
+// probe keeps the engines' iterations as long as interactive requests can bear, and no longer. Batch lines are the probe: the gaps
+// between their tokens are iterations. See docs/policies.md.
+//
+//   - Each runner's prompts are paced so that its mean iteration takes theta·TPOT: iterations below that earn time, prompts spend it.
+//   - Each runner's lines follow the same target, more slowly; the law, fitted to what is seen, makes them step when the load does.
+//   - Of the pool, theta and the prompt tokens outstanding follow the shares of interactive requests that were late.
+//   - Caps keep KV and sequences for interactive requests; doubt shrinks, sheds cut, a brake recalls.
+type probe struct {
+	cfg    ProbeConfig
+	slo    SLO
+	engine Engine
+	roster
+
+	theta, prompt level
+	ttft, tpot    lateness
+	gatewayAt     time.Time // Sampled of its last reading
+	lateFirst     time.Time // when first tokens were last late, more than allowed
+	mix           mixture
+	fit           refit
+
+	ownShare spread // of the requests that run in the pool
+	answered float64
+	wasted   float64 // tokens, as answered; both fade over an hour
+
+	ticked time.Time
+}
+
+const tick = time.Second
+
+func newProbe(cfg Config) *probe {
+	p := &probe{
+		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine, roster: roster{perPool: cfg.Probe.PerPool},
+		theta: newLevel(cfg.Probe.Theta, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
+	}
+	law, trust := cfg.Engine.Law, cfg.Probe.Fit.Trust
+	if law == (Law{}) {
+		law, trust = guessedLaw(milliseconds(cfg.SLO.TPOT)), cfg.Probe.Fit.Unknown
+	}
+	p.fit = newRefit(law, trust, cfg.Probe.Fit.Memory)
+	return p
+}
+
+func (*probe) Name() string { return "probe" }
+
+// target is how long iterations may take on average, in milliseconds.
+func (p *probe) target() float64 { return float64(p.theta.value * milliseconds(p.slo.TPOT)) }
+
+func (*probe) seconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// kvTokens is what a runner's KV cache holds; 0: unknown.
+func (p *probe) kvTokens(r *probed) float64 {
+	if r.kvTokens > 0 {
+		return r.kvTokens
+	}
+	return float64(p.engine.KVTokens)
+}
+
+func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
+	changed = p.pass(now)
+	switch {
+	case o.Kind == RunnerJoined:
+		if !p.join(o.Runner, 0) {
+			return changed
+		}
+		if len(p.members) == 1 {
+			p.ticked = now
+		}
+		p.find(o.Runner).probed = &probed{
+			lines: float64(p.cfg.Start), stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
+			own: own{lines: o.InFlight, prefilling: o.Prefilling},
+		}
+		p.resized(len(p.members)-1, len(p.members))
+		return true
+	case o.Kind == RunnerLeft:
+		if !p.leave(o.Runner) {
+			return changed
+		}
+		p.resized(len(p.members)+1, len(p.members))
+		return true
+	case o.Kind == Read && o.Runner == "":
+		return p.gateway(now, o.Reading) || changed
+	}
+	m := p.find(o.Runner)
+	if m == nil {
+		return changed
+	}
+	return p.about(now, m, o) || changed
+}
+
+// about takes note of what happened at a runner.
+func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
+	r := m.probed
+	switch o.Kind {
+	case Started:
+		p.mix.start(o.PromptTokens)
+	case Answered:
+		m.sheds = 0
+		r.doubt.see(now)
+		p.mix.answer(o.PromptTokens, o.OutputTokens)
+		p.answered += float64(o.PromptTokens + o.OutputTokens)
+		if o.OutputTokens > 1 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft && now.Sub(r.metricsAt) > p.cfg.Doubt.Soft {
+			// A mean over the line's whole life, waiting included: old, and too high rather than too low.
+			r.unstreamed(now, milliseconds(o.Latency)/float64(o.OutputTokens), o.Latency/time.Duration(max(1, r.own.lines)), p)
+		}
+	case FirstToken:
+		r.doubt.see(now)
+	case TokenGaps:
+		r.doubt.see(now)
+	case Shed:
+		m.hold(now, o.RetryAfter)
+		p.cut(now, r)
+	case Broken:
+		r.doubt.lineBroke(now, p.cfg.Doubt)
+	case Recalled:
+		p.wasted += p.mix.prompt
+	case Read:
+		if o.Reading.Source != Metrics || !r.metrics(now, o.Reading, p) {
+			return false
+		}
+		r.doubt.see(o.Reading.Sampled)
+	default:
+		return false
+	}
+	if o.Kind != Read {
+		r.own.see(now, o, &p.mix)
+	}
+	if o.Kind == TokenGaps {
+		r.gaps(now, float64(o.Gaps), milliseconds(o.GapTime), p)
+	}
+	r.stale = true
+	return true
+}
+
+// resized steps all runners to the load that each will have now that there are more, or fewer, to share it.
+func (p *probe) resized(from, to int) {
+	if from == 0 || to == 0 {
+		return
+	}
+	for _, m := range p.members {
+		m.probed.step(float64(from)/float64(to), p)
+		m.probed.stale = true
+	}
+}
+
+// cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are shed together.
+func (p *probe) cut(now time.Time, r *probed) {
+	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < p.cfg.DecreaseEvery {
+		return
+	}
+	r.lastCut = now
+	r.lines = max(1, float64(min(r.lines, float64(r.own.lines))*p.cfg.Decrease))
+}
+
+// gateway takes note of how interactive requests fared.
+func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
+	if !g.Sampled.After(p.gatewayAt) && p.cfg.Planted != StalenessIgnored {
+		return false
+	}
+	p.gatewayAt = g.Sampled
+	// What is late while next to nothing of ours runs is not our doing.
+	innocent := p.ownShare.mean < innocentShare
+	if requests, late, ok := p.ttft.since(g.TTFT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
+		p.prompt.spend(requests, late)
+		if late > max(float64(lateSign*requests), 1) {
+			p.lateFirst = now
+		}
+	}
+	if requests, late, ok := p.tpot.since(g.TPOT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
+		p.theta.spend(requests, late)
+	}
+	for _, m := range p.members {
+		m.probed.stale = true
+	}
+	return true
+}
+
+const (
+	// innocentShare is the share of the requests that run below which ours are not blamed for what is late.
+	innocentShare = 0.05
+	// lateSign is the share of late first tokens that is a sign for the brake.
+	lateSign = 0.05
+)
+
+// pass lets time go by, in seconds.
+func (p *probe) pass(now time.Time) (changed bool) {
+	dt := now.Sub(p.ticked)
+	if len(p.members) == 0 || dt < tick {
+		return false
+	}
+	p.ticked = now
+	fade := share(dt, time.Hour)
+	p.answered -= float64(fade * p.answered)
+	p.wasted -= float64(fade * p.wasted)
+	ours, all := 0.0, 0.0
+	for _, m := range p.members {
+		r := m.probed
+		ours += float64(r.own.lines)
+		all += float64(r.own.lines) + r.running.mean
+		if p.cfg.Planted != StalenessIgnored {
+			r.doubt.pass(now, min(dt, 10*time.Second), r.lines, p.cfg.Doubt)
+		}
+		p.brake(now, r)
+		r.stale = true
+	}
+	p.ownShare.add(now, 30*time.Second, ours/max(all, 1))
+	return true
+}
+
+// brake looks for the two signs that interactive requests suffer, and recalls lines while they last.
+func (p *probe) brake(now time.Time, r *probed) {
+	cfg := p.cfg.Brake
+	above := float64(cfg.Above * milliseconds(p.slo.TPOT))
+	if budget := p.engine.MaxBatchedTokens; budget > 0 {
+		longest := p.fit.factor[0]*p.fit.base + float64(p.fit.perToken()*float64(budget))
+		above = min(above, float64(cfg.Reach*longest))
+	}
+	fresh := func(t time.Time) bool { return !t.IsZero() && now.Sub(t) <= p.cfg.Doubt.Soft }
+	long := r.iteration > above && fresh(r.gapsAt)
+	suffer := r.waiting >= 1 && fresh(r.metricsAt) || fresh(p.lateFirst)
+	if !long || !suffer || r.own.lines == 0 {
+		r.strained = time.Time{}
+		return
+	}
+	if r.strained.IsZero() {
+		r.strained = now
+	}
+	if now.Sub(r.strained) < cfg.After {
+		return
+	}
+	keep := r.own.lines
+	if p.wasted < float64(cfg.Waste*p.answered) {
+		keep -= int(math.Ceil(float64(cfg.Share * float64(r.own.lines))))
+	}
+	r.keep, r.braked = keep, now.Add(cfg.Hold)
+	r.lines = min(r.lines, float64(max(keep, 1)))
+}
+
+func (p *probe) Allowance(now time.Time) Allowance {
+	p.pass(now)
+	a := Allowance{Pool: NoLimit, Streams: p.cfg.Streams, Reason: ReasonNoRunner}
+	p.granted = p.granted[:0]
+	if len(p.members) > 0 {
+		a.Until = p.ticked.Add(tick)
+	}
+	for _, m := range p.members {
+		r := m.probed
+		if r.stale || !r.due.IsZero() && !r.due.After(now) {
+			p.grant(now, m)
+		}
+		p.granted = append(p.granted, r.granted)
+		if !r.due.IsZero() && r.due.Before(a.Until) {
+			a.Until = r.due
+		}
+	}
+	if p.perPool > 0 {
+		a.Pool = p.perPool
+		shareOut(p.granted, p.perPool)
+	}
+	a.Runners = p.granted
+	if len(p.members) > 0 {
+		a.Reason = commonest(p.granted)
+	}
+	return a
+}
+
+// grant works out a runner's part.
+func (p *probe) grant(now time.Time, m *member) {
+	r := m.probed
+	r.stale, r.due = false, time.Time{}
+	g := RunnerAllowance{Runner: m.id, Lines: int(r.lines), Reason: ReasonTokenTime}
+	if r.iteration == 0 || r.own.lines < g.Lines && r.iteration < p.target() {
+		g.Reason = ReasonLearning
+	}
+	lower := func(lines int, why Reason) {
+		if lines < g.Lines {
+			g.Lines, g.Reason = lines, why
+		}
+	}
+	safe, why := r.safe(now, p)
+	lower(safe, why)
+	if most := int(p.cfg.Floor.Share * float64(safe)); r.pressed > 0 && p.cfg.Planted != FloorAboveSafety {
+		g.Lines = max(g.Lines, min(int(r.pressed), most))
+	} else if r.pressed > 0 {
+		g.Lines = max(g.Lines, int(r.pressed))
+	}
+	if ceiling, why := r.doubt.bound(now); ceiling < float64(g.Lines) {
+		lower(int(ceiling), why)
+		if r.doubt.state == Dark && now.Before(r.doubt.retry) {
+			r.due = r.doubt.retry
+		}
+	}
+	tokens, more := r.prompts(now, p)
+	g.Prompt = int(math.Ceil(tokens))
+	switch {
+	case r.own.lines >= g.Lines || r.own.prefilling < g.Prompt:
+	case tokens >= p.prompt.value:
+		g.Reason = ReasonPrompt
+	default:
+		g.Reason = ReasonTokenTime
+		if !more.IsZero() {
+			r.due = more
+		}
+	}
+	if now.Before(r.braked) {
+		lower(r.keep, ReasonBrake)
+		if !r.strained.IsZero() {
+			g.Recall = g.Lines >= r.keep
+			g.Prompt = 0
+			g.Reason = ReasonBrake
+		}
+	}
+	if m.held(now) {
+		g.Lines, g.Recall, g.Reason = 0, false, m.heldFor
+		r.due = m.heldUntil
+	}
+	r.granted = g
+}

@@ -1,0 +1,252 @@
+package flowcontrol
+
+import (
+	"math"
+	"time"
+)
+
+// ProbeConfig holds the constants of the policy probe. docs/policies.md tells what was tried and what each brought.
+type ProbeConfig struct {
+	// Start is how many lines a runner carries while nothing at all is known of it, at least 1. Default: 2, one to be streamed and
+	// one to see that a second costs little.
+	Start int `yaml:"start"`
+	// PerRunner is how many lines a runner carries at most, at least 1. Default: 512, more than engines run at once; what the engine
+	// can run, where that is known, bounds earlier.
+	PerRunner int `yaml:"per_runner"`
+	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+	// Streams is how many lines of a runner are streamed, at least 1. Default: 512, all: every first token tells at once that a
+	// prompt is computed and that the next may go. With 4, prompts are followed by answers alone and starts wait for those.
+	Streams int `yaml:"streams"`
+
+	// Pace is how lines and prompts follow the token gaps.
+	Pace PaceConfig `yaml:"pace"`
+	// Theta is the share of the SLO's TPOT that iterations may take on average. Late TPOT steers it.
+	Theta LevelConfig `yaml:"theta"`
+	// Prompt is how many prompt tokens of ours may wait on a runner to be computed. Late TTFT steers it.
+	Prompt LevelConfig `yaml:"prompt"`
+	// Fit is how the coefficients of Engine.Law are corrected.
+	Fit FitConfig `yaml:"fit"`
+	// Reserve is what is kept free for interactive requests to come.
+	Reserve ReserveConfig `yaml:"reserve"`
+	// Brake recalls lines when interactive requests suffer.
+	Brake BrakeConfig `yaml:"brake"`
+	// Doubt is what becomes of the allowance when nothing is seen.
+	Doubt DoubtConfig `yaml:"doubt"`
+	// Floor is what deadlines may ask for.
+	Floor FloorConfig `yaml:"floor"`
+
+	// Decrease is what a runner's lines are multiplied by when it sheds, above 0 and below 1. Default: 0.7, as aimd's.
+	Decrease float64 `yaml:"decrease"`
+	// DecreaseEvery is the least time between two such decreases. Default: 2s, longer than a burst of refusals takes to come back.
+	DecreaseEvery time.Duration `yaml:"decrease_every"`
+
+	// Planted is a mistake made on purpose, so that tests can show that they would find it. No file can ask for one.
+	Planted Mistake `yaml:"-"`
+}
+
+// PaceConfig is how lines and prompts follow the token gaps.
+type PaceConfig struct {
+	// Gain is the share of the distance to the target that a runner's lines make up for in a second, above 0 and at most 1. Default:
+	// 0.1, since the effect of a line shows within a few seconds and the gap of one second is noisy.
+	Gain float64 `yaml:"gain"`
+	// GainUnstreamed is Gain where iterations are known only from answers and metrics, which come late. Default: 0.03.
+	GainUnstreamed float64 `yaml:"gain_unstreamed"`
+	// Memory is how long the mean iteration time looks back, which steers the lines. Default: 3s.
+	Memory time.Duration `yaml:"memory"`
+	// Save is how much iteration time below the target a runner may save up and spend on prompts later. Default: 150ms, one prompt's
+	// worth: more would be spent at once, and those who decode then would wait for all of it.
+	Save time.Duration `yaml:"save"`
+	// Debt is how much iteration time above the target is remembered, for which prompts wait. Default: 1s. An interactive burst that
+	// cost more is over for those it hurt; waiting longer gives nothing back.
+	Debt time.Duration `yaml:"debt"`
+	// Reach bounds a runner's lines to this multiple of those it carries, above 1: an allowance that isn't used proves nothing.
+	// Default: 1.5.
+	Reach float64 `yaml:"reach"`
+	// Step is the relative change of what the law predicts from which the lines step to the prediction, instead of waiting for
+	// the gaps to tell. Default: 0.2.
+	Step float64 `yaml:"step"`
+}
+
+// LevelConfig bounds a level that moves with the interactive requests that were late: up by Gain·allowed for each that came back, down
+// by Gain for each that was late, as shares of itself. It rests where the share of late ones is the allowed one.
+type LevelConfig struct {
+	Start float64 `yaml:"start"`
+	Least float64 `yaml:"least"`
+	Most  float64 `yaml:"most"`
+	Gain  float64 `yaml:"gain"`
+	// Fall is the most that one reading may take from the level, as a share: what a single surge did says little of the next hour.
+	Fall float64 `yaml:"fall"`
+	// Part is this level's part of SLO.Late, above 0 and at most 1.
+	Part float64 `yaml:"part"`
+}
+
+// FitConfig is how the coefficients of the law are corrected by what is seen.
+type FitConfig struct {
+	// Memory is how many token gap reports back half of the evidence lies, at least 1. Default: 400.
+	Memory int `yaml:"memory"`
+	// Trust is by what factor a coefficient may be corrected, at least 1. Default: 2, in either direction: what is further off is
+	// more likely noise, and the feedback finds the way without.
+	Trust float64 `yaml:"trust"`
+	// Unknown is the same for an engine whose law is not known, for which a law is guessed from the SLO. Default: 8.
+	Unknown float64 `yaml:"unknown"`
+}
+
+// ReserveConfig is what is kept free for interactive requests.
+type ReserveConfig struct {
+	// KV is the share of the KV cache that may be filled. Default: 0.85; beyond, engines begin to preempt.
+	KV float64 `yaml:"kv"`
+	// Growth is what the most KV that interactive requests held within Window is multiplied by. Default: 1.3.
+	Growth float64 `yaml:"growth"`
+	// Slots is how many of the engine's sequences stay free beyond the most that interactive requests had within Window. Default: 16.
+	Slots int `yaml:"slots"`
+	// Window is how far back the most is looked for. Default: 10m.
+	Window time.Duration `yaml:"window"`
+	// Sigmas is how many standard deviations above its mean the interactive load is taken in the law. Default: 1.
+	Sigmas float64 `yaml:"sigmas"`
+}
+
+// BrakeConfig recalls lines when two signs agree: iterations are longer than Above, and interactive requests wait or are late.
+type BrakeConfig struct {
+	// Above is the share of the SLO's TPOT above which iterations are too long. Default: 1.15.
+	Above float64 `yaml:"above"`
+	// Reach is the share of the longest possible iteration that Above may not pass. Default: 0.92: on an engine of small chunks no
+	// iteration is ever much longer than the SLO.
+	Reach float64 `yaml:"reach"`
+	// After is how long both signs must have been there. Default: 2s.
+	After time.Duration `yaml:"after"`
+	// Share is the most of a runner's lines that are recalled in a second. Default: 0.1.
+	Share float64 `yaml:"share"`
+	// Waste is the share of the tokens answered within the last hour that recalls may waste. Default: 0.01.
+	Waste float64 `yaml:"waste"`
+	// Hold is how long the lines stay down after. Default: 30s.
+	Hold time.Duration `yaml:"hold"`
+}
+
+// DoubtConfig is what becomes of the allowance when nothing is seen of a runner: no token, no answer, no metrics that move.
+type DoubtConfig struct {
+	// Soft is from when on nothing rises. Default: 15s.
+	Soft time.Duration `yaml:"soft"`
+	// Hard is from when on the lines shrink. Default: 60s.
+	Hard time.Duration `yaml:"hard"`
+	// Half is how long it takes them to halve. Default: 30s.
+	Half time.Duration `yaml:"half"`
+	// Blind is the share of the last good number of lines that remains; 1 line always does. Default: 0.1.
+	Blind float64 `yaml:"blind"`
+	// Dark is how many lines in a row must break before a runner counts as dark, carrying 1 line every Retry. Default: 5.
+	Dark int `yaml:"dark"`
+	// Retry is how often a dark runner is tried. Default: 15s.
+	Retry time.Duration `yaml:"retry"`
+	// Recover is by how much the lines grow in a second after, as a share. Default: 0.1.
+	Recover float64 `yaml:"recover"`
+}
+
+// FloorConfig is what deadlines may ask for.
+type FloorConfig struct {
+	// Share is the most of what is safe that deadlines can claim: they raise the allowance up to this share of the runner's caps,
+	// above what feedback grants, never above the caps. Default: 0.25.
+	Share float64 `yaml:"share"`
+	// Overdrive is what theta is multiplied by while a deadline presses, 1 or more. Default: 1: interactive requests come first,
+	// whatever the deadline.
+	Overdrive float64 `yaml:"overdrive"`
+}
+
+// Mistake is one that a test plants.
+type Mistake uint8
+
+// The mistakes that the reports of a simulation must show.
+const (
+	NoMistake         Mistake = iota
+	SignFlipped               // long iterations bring more lines
+	StalenessIgnored          // what is not seen is believed to be as it was
+	FloorAboveSafety          // deadlines raise the allowance above the caps
+	OwnLoadNotOwned           // our lines count as interactive
+	LatenessForgotten         // late requests change nothing
+)
+
+func defaultProbe() ProbeConfig {
+	return ProbeConfig{
+		Start: 2, PerRunner: 512, Streams: 512,
+		Pace: PaceConfig{
+			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second, Reach: 1.5, Step: 0.2,
+		},
+		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.05, Part: 0.75},
+		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.2, Part: 0.25},
+		Fit:     FitConfig{Memory: 400, Trust: 2, Unknown: 8},
+		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
+		Brake: BrakeConfig{
+			Above: 1.15, Reach: 0.92, After: 2 * time.Second, Share: 0.1, Waste: 0.01, Hold: 30 * time.Second,
+		},
+		Doubt: DoubtConfig{
+			Soft: 15 * time.Second, Hard: time.Minute, Half: 30 * time.Second, Blind: 0.1, Dark: 5, Retry: 15 * time.Second, Recover: 0.1,
+		},
+		Floor:    FloorConfig{Share: 0.25, Overdrive: 1},
+		Decrease: 0.7, DecreaseEvery: 2 * time.Second,
+	}
+}
+
+func (c ProbeConfig) validate(all *faults) {
+	all.atLeast("probe.start", c.Start, 1)
+	all.atLeast("probe.per_runner", c.PerRunner, 1)
+	all.atLeast("probe.per_pool", c.PerPool, 0)
+	all.atLeast("probe.streams", c.Streams, 1)
+	all.within("probe.pace.gain", c.Pace.Gain, 1e-4, 1)
+	all.within("probe.pace.gain_unstreamed", c.Pace.GainUnstreamed, 1e-4, 1)
+	all.positive("probe.pace.memory", c.Pace.Memory)
+	all.positive("probe.pace.save", c.Pace.Save)
+	all.positive("probe.pace.debt", c.Pace.Debt)
+	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
+	all.within("probe.pace.step", c.Pace.Step, 0.01, 100)
+	c.Theta.validate(all, "probe.theta", 0.01, 2)
+	c.Prompt.validate(all, "probe.prompt", 1, 1<<20)
+	all.atLeast("probe.fit.memory", c.Fit.Memory, 1)
+	all.within("probe.fit.trust", c.Fit.Trust, 1, 100)
+	all.within("probe.fit.unknown", c.Fit.Unknown, 1, 100)
+	all.within("probe.reserve.kv", c.Reserve.KV, 0.01, 1)
+	all.within("probe.reserve.growth", c.Reserve.Growth, 1, 100)
+	all.atLeast("probe.reserve.slots", c.Reserve.Slots, 0)
+	all.positive("probe.reserve.window", c.Reserve.Window)
+	all.within("probe.reserve.sigmas", c.Reserve.Sigmas, 0, 10)
+	all.within("probe.brake.above", c.Brake.Above, 0.1, 100)
+	all.within("probe.brake.reach", c.Brake.Reach, 0.1, 1)
+	all.positive("probe.brake.after", c.Brake.After)
+	all.within("probe.brake.share", c.Brake.Share, 0, 1)
+	all.within("probe.brake.waste", c.Brake.Waste, 0, 1)
+	all.positive("probe.brake.hold", c.Brake.Hold)
+	all.positive("probe.doubt.soft", c.Doubt.Soft)
+	if c.Doubt.Hard < c.Doubt.Soft {
+		all.add("probe.doubt.hard", "is %v, must not be less than soft, %v", c.Doubt.Hard, c.Doubt.Soft)
+	}
+	all.positive("probe.doubt.half", c.Doubt.Half)
+	all.within("probe.doubt.blind", c.Doubt.Blind, 0, 1)
+	all.atLeast("probe.doubt.dark", c.Doubt.Dark, 1)
+	all.positive("probe.doubt.retry", c.Doubt.Retry)
+	all.within("probe.doubt.recover", c.Doubt.Recover, 0.001, 100)
+	all.within("probe.floor.share", c.Floor.Share, 0, 1)
+	all.within("probe.floor.overdrive", c.Floor.Overdrive, 1, 2)
+	all.within("probe.decrease", c.Decrease, 0.01, 0.99)
+	if c.DecreaseEvery < 0 {
+		all.add("probe.decrease_every", "is %v, must not be negative", c.DecreaseEvery)
+	}
+}
+
+func (c LevelConfig) validate(all *faults, path string, least, most float64) {
+	all.within(path+".least", c.Least, least, most)
+	all.within(path+".most", c.Most, c.Least, most)
+	all.within(path+".start", c.Start, c.Least, c.Most)
+	all.within(path+".gain", c.Gain, 0, 1)
+	all.within(path+".fall", c.Fall, 0, 0.9)
+	all.within(path+".part", c.Part, 0.01, 1)
+}
+
+func (f *faults) within(path string, got, least, most float64) {
+	if !(got >= least && got <= most) || math.IsInf(got, 0) {
+		f.add(path, "is %v, must be from %v to %v", got, least, most)
+	}
+}
+
+func (f *faults) positive(path string, got time.Duration) {
+	if got <= 0 {
+		f.add(path, "is %v, must be positive", got)
+	}
+}

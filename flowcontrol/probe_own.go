@@ -1,0 +1,120 @@
+package flowcontrol
+
+import "time"
+
+// own is what a runner carries of ours, as well as it can be followed from here.
+type own struct {
+	lines      int
+	prefilling int     // prompt tokens not known to be computed
+	context    float64 // tokens that our lines hold in KV
+	computed   float64 // prompt tokens known to be computed, so far; only grows
+	output     float64 // tokens produced, so far; only grows
+
+	past [64]ownAt // a ring
+	next int
+}
+
+// ownAt is how it was at a time.
+type ownAt struct {
+	at                        time.Time
+	lines, context            float64
+	computed, output, waiting float64
+}
+
+// decoding estimates how many of our lines have their prompts computed.
+func (w *own) decoding(prompt float64) float64 {
+	return max(0, float64(w.lines)-float64(w.prefilling)/max(prompt, 1))
+}
+
+// see takes over what an observation says of the runner.
+func (w *own) see(now time.Time, o Observation, mix *mixture) {
+	before := w.prefilling
+	switch o.Kind {
+	case Started:
+		before += o.PromptTokens
+		w.context += float64(o.PromptTokens)
+		fallthrough
+	case FirstToken, Answered:
+		w.computed += float64(max(0, before-o.Prefilling))
+	}
+	switch o.Kind {
+	case TokenGaps:
+		decoded := float64(o.Gaps) * w.decoding(mix.prompt)
+		w.context += decoded
+		w.output += decoded
+	case Answered:
+		w.context -= float64(o.PromptTokens + o.OutputTokens)
+	case Shed, Broken, Recalled:
+		w.context -= mix.prompt
+	}
+	w.lines, w.prefilling = o.InFlight, o.Prefilling
+	w.context = max(w.context, float64(float64(w.lines)*min(mix.prompt, 1)))
+	if w.lines == 0 {
+		w.context = 0
+	}
+	if last := &w.past[w.next]; now.Sub(last.at) >= time.Second {
+		w.next = (w.next + 1) % len(w.past)
+	}
+	w.past[w.next] = ownAt{
+		at: now, lines: float64(w.lines), context: w.context, computed: w.computed, output: w.output,
+		waiting: float64(w.prefilling) / max(mix.prompt, 1),
+	}
+}
+
+// at is how it was at an instant, to be subtracted from what somebody saw then; the oldest that is remembered if that is too long ago.
+func (w *own) at(t time.Time) ownAt {
+	oldest := ownAt{}
+	for i := range w.past {
+		entry := &w.past[(w.next+len(w.past)-i)%len(w.past)]
+		if entry.at.IsZero() {
+			break
+		}
+		oldest = *entry
+		if !entry.at.After(t) {
+			break
+		}
+	}
+	return oldest
+}
+
+// mixture is what lines are like: means over the last hundred answers.
+type mixture struct {
+	prompt, output float64
+	context        float64 // that a line holds, over those that run at one time: long ones are met more often
+	started, seen  int
+}
+
+const (
+	mixtureMemory = 100
+	// What a line is taken to have before any was seen: as plan.CostConfig's default.
+	someOutput = 256
+)
+
+func (m *mixture) start(prompt int) {
+	if prompt <= 0 {
+		return
+	}
+	m.started = min(m.started+1, mixtureMemory)
+	m.prompt += (float64(prompt) - m.prompt) / float64(m.started)
+}
+
+func (m *mixture) answer(prompt, output int) {
+	if output <= 0 {
+		return
+	}
+	out, held := float64(output), float64(prompt)+float64(output)/2
+	m.seen = min(m.seen+1, mixtureMemory)
+	weight := 1 / float64(m.seen)
+	// Each answer counts in the context by how long it ran.
+	total := m.output + float64(weight*(out-m.output))
+	m.context += float64(weight*out) / total * (held - m.context)
+	m.output = total
+}
+
+func (m *mixture) mix() Mix {
+	mix := Mix{Prompt: m.prompt, Output: m.output, Context: m.context}
+	if m.seen == 0 {
+		mix.Output, mix.Context = someOutput, m.prompt+someOutput/2
+	}
+	return mix
+}

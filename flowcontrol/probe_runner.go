@@ -1,0 +1,263 @@
+package flowcontrol
+
+import (
+	"math"
+	"time"
+)
+
+// probed is what probe knows of a runner. Times of iterations are in milliseconds.
+type probed struct {
+	own   own
+	lines float64 // that may run, by feedback; whole ones are granted
+
+	// How long iterations take.
+	gapsAt    time.Time // of the last report of token gaps; zero: none
+	iteration float64   // mean over PaceConfig.Memory; 0: unknown
+	base      float64   // the same without our prompts
+	credit    float64   // iteration time left over for prompts at gapsAt, as far as told
+	accounted float64   // own.computed up to which prompts are part of what was told
+
+	// What interactive requests do there.
+	metricsAt  time.Time // Sampled of the last metrics that moved; zero: none
+	counted    Reading   // the last one, for its counters
+	ownOutput  float64   // own.output at that time
+	running    spread
+	context    spread
+	promptRate spread
+	waiting    float64 // at metricsAt
+	slotsPeak  peak
+	kvPeak     peak
+	kvTokens   float64 // as told; 0: unknown
+	foreseen   float64 // lines that the law predicted when last stepped to; 0: never
+
+	doubt    doubt
+	strained time.Time // since when both signs of the brake are there; zero: they are not
+	braked   time.Time // until when the lines stay down; zero: not
+	keep     int       // lines, while braked
+	recalled time.Time // when it was last decided how many to recall
+	lastCut  time.Time // for a shed
+	pressed  float64   // lines that deadlines ask for
+
+	granted RunnerAllowance
+	due     time.Time // when time alone changes it; zero: never
+	stale   bool      // it must be computed again
+}
+
+// longestSilence is how long the time since the last token gaps is accounted for by what came before. Nothing decodes there, or it is
+// stuck: what it does is unknown.
+const longestSilence = 2 * time.Second
+
+// gaps takes note of how long iterations took: n of them, in ms milliseconds.
+func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
+	elapsed := ms
+	if since := now.Sub(r.gapsAt); !r.gapsAt.IsZero() && since > 0 && since <= longestSilence {
+		elapsed = max(ms, milliseconds(since))
+	}
+	computed := r.own.computed - r.accounted
+	covered := ms / elapsed
+	if covered > 0.9 { // reports don't begin where gaps do
+		covered, elapsed = 1, ms
+	}
+	token := p.fit.perToken()
+	if base := (ms - float64(covered*token*computed)) / n; base > 0 {
+		if r.base == 0 {
+			r.base = base
+		}
+		r.base += float64(share(p.seconds(elapsed), p.cfg.Pace.Memory) * (base - r.base))
+	}
+	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost there.
+	iterations := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/r.atBase(p)
+	mean := elapsed / iterations
+	if r.iteration == 0 {
+		r.iteration = mean
+	}
+	r.iteration += float64(share(p.seconds(elapsed), p.cfg.Pace.Memory) * (mean - r.iteration))
+
+	// What was saved up or owed since the last report is replaced by what is known now.
+	target := p.target()
+	r.credit += float64(iterations*target) - elapsed
+	r.credit = min(max(r.credit, -milliseconds(p.cfg.Pace.Debt)), milliseconds(p.cfg.Pace.Save))
+	r.gapsAt, r.accounted = now, r.own.computed
+
+	rate := r.promptRate.mean * r.iteration / 1000 // interactive prompt tokens of an iteration
+	if r.metricsAt.IsZero() {
+		rate = 0
+	}
+	p.fit.learn(r.own.decoding(p.mix.prompt)+r.running.mean, computed/iterations+rate, mean)
+	r.follow(p.seconds(elapsed), p.cfg.Pace.Gain, p)
+}
+
+// atBase is how long an iteration without our prompts takes.
+func (r *probed) atBase(p *probe) float64 {
+	if r.base > 0 {
+		return r.base
+	}
+	return max(1, p.fit.factor[0]*p.fit.base)
+}
+
+// follow moves the lines towards the target, for what was seen over a time.
+func (r *probed) follow(d time.Duration, gain float64, p *probe) {
+	mix := p.mix.mix()
+	law := p.fit.fitted()
+	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
+	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
+	off := p.target() - (r.iteration + growth)
+	if p.cfg.Planted == SignFlipped {
+		off = -off
+	}
+	r.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix)
+	r.lines = min(max(r.lines, 1), float64(p.cfg.Pace.Reach*float64(r.own.lines))+float64(p.cfg.Start), float64(p.cfg.PerRunner))
+}
+
+// prompts is how many prompt tokens may wait on the runner when another line starts, so that iterations keep to the target, and when
+// that will be more. A prompt spends credit, iterations below the target earn it: so prompts follow each other as evenly as
+// interactive ones leave room for, and none starts while those that did take their time.
+func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
+	most := p.prompt.value
+	target, base, token := p.target(), r.atBase(p), p.fit.perToken()
+	silence := now.Sub(r.gapsAt)
+	if r.gapsAt.IsZero() || silence > longestSilence {
+		return most, time.Time{} // nothing is known: one after the other
+	}
+	price := float64(token * target / base) // of a token: its time, in which no iteration earns anything
+	earn := target/base - 1                 // a millisecond
+	credit := r.credit + float64(milliseconds(silence)*earn) - float64((r.own.computed-r.accounted)*price)
+	credit = min(credit, milliseconds(p.cfg.Pace.Save))
+	owed := float64(float64(r.own.prefilling) * price)
+	if p.cfg.Planted == SignFlipped {
+		return most, time.Time{}
+	}
+	if credit > owed {
+		return min(credit/price, most), time.Time{}
+	}
+	end := r.gapsAt.Add(longestSilence + 1)
+	if earn > 0 {
+		if wait := p.seconds((owed - credit) / earn); wait < end.Sub(now) {
+			end = now.Add(max(wait, 5*time.Millisecond))
+		}
+	}
+	return max(0, credit/price), end
+}
+
+// metrics takes note of an engine's metrics. Those that do not move are none: the source is stuck, whatever it says of the time.
+func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
+	if !m.Sampled.After(r.metricsAt) && p.cfg.Planted != StalenessIgnored {
+		return false
+	}
+	then := r.own.at(m.Sampled)
+	busy := then.output-r.ownOutput >= 32 // tokens of ours, which its counters must show
+	if !r.metricsAt.IsZero() && busy && m.OutputTokens == r.counted.OutputTokens && p.cfg.Planted != StalenessIgnored {
+		return false
+	}
+	before, at := r.counted, r.metricsAt
+	past := r.own.at(at)
+	r.counted, r.metricsAt, r.ownOutput = *m, m.Sampled, then.output
+	if p.cfg.Planted == OwnLoadNotOwned {
+		then, past = ownAt{}, ownAt{}
+	}
+	memory := 6 * m.Sampled.Sub(at)
+	if at.IsZero() || memory > time.Minute {
+		memory = time.Minute
+	}
+	r.waiting = 0
+	if m.Waiting >= 0 {
+		r.waiting = max(0, m.Waiting-then.waiting)
+	}
+	if m.Running >= 0 {
+		ours := max(0, then.lines-min(then.waiting, max(m.Waiting, 0)))
+		running := max(0, m.Running-ours)
+		r.running.add(m.Sampled, memory, running)
+		r.slotsPeak.add(now, running+r.waiting)
+	}
+	if m.KVTokens > 0 {
+		r.kvTokens = m.KVTokens
+	}
+	if capacity := p.kvTokens(r); m.KVUsed >= 0 && capacity > 0 {
+		held := max(0, float64(m.KVUsed*capacity)-then.context)
+		r.context.add(m.Sampled, memory, held)
+		r.kvPeak.add(now, held)
+	}
+	cached := max(0, m.CachedTokens-before.CachedTokens)
+	if !(cached >= 0) {
+		cached = 0
+	}
+	if computed := m.PromptTokens - before.PromptTokens - cached; !at.IsZero() && computed >= 0 {
+		seconds := m.Sampled.Sub(at).Seconds()
+		r.promptRate.add(m.Sampled, memory, max(0, computed-(then.computed-past.computed))/seconds)
+	}
+	if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 && m.Running > 0 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft {
+		// Each running request gets one token of an iteration: coarse, and the best there is where nothing is streamed.
+		r.unstreamed(now, milliseconds(m.Sampled.Sub(at))*m.Running/produced, m.Sampled.Sub(at), p)
+	}
+	r.step(1, p)
+	return true
+}
+
+// unstreamed takes note of an iteration time that was not seen token by token.
+func (r *probed) unstreamed(now time.Time, ms float64, over time.Duration, p *probe) {
+	if r.iteration == 0 {
+		r.iteration = ms
+	}
+	r.iteration += float64(share(over, 2*p.cfg.Pace.Memory) * (ms - r.iteration))
+	if r.base == 0 {
+		r.base = ms
+	}
+	r.follow(min(over, 5*time.Second), p.cfg.Pace.GainUnstreamed, p)
+}
+
+// load is what interactive requests do there, taken as a little more than it was.
+func (r *probed) load(p *probe) Load {
+	z := p.cfg.Reserve.Sigmas
+	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
+	// Of a rate the mean over the memory is meant, which moves less than the single samples.
+	rate := r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
+	return Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate, PromptMean: typicalContext}
+}
+
+// step moves the lines by the law when what it predicts has moved by enough: feedback would need its time. scale multiplies the load.
+func (r *probed) step(scale float64, p *probe) {
+	if r.metricsAt.IsZero() {
+		return
+	}
+	l := r.load(p)
+	l.Running *= scale
+	l.Context *= scale
+	l.PromptRate *= scale
+	foreseen := max(1, p.fit.fitted().Lines(l, p.mix.mix(), p.target()))
+	if r.foreseen == 0 {
+		r.foreseen = foreseen
+		return
+	}
+	if ratio := foreseen / r.foreseen; ratio > 1+p.cfg.Pace.Step || ratio < 1/(1+p.cfg.Pace.Step) {
+		r.lines = min(max(float64(r.lines*min(ratio, p.cfg.Pace.Reach)), 1), float64(p.cfg.PerRunner))
+		r.foreseen = foreseen
+	}
+}
+
+// safe is how many lines the runner may carry whatever anyone wishes, and which bound that is.
+func (r *probed) safe(now time.Time, p *probe) (lines int, why Reason) {
+	lines, why = p.cfg.PerRunner, ReasonRunnerLimit
+	// What is not seen may have grown: by a deviation for each Soft that it is old.
+	unseen := 0.0
+	if !r.metricsAt.IsZero() {
+		unseen = float64(now.Sub(r.metricsAt)) / float64(p.cfg.Doubt.Soft)
+	}
+	if seqs := p.engine.MaxSeqs; seqs > 0 {
+		interactive := r.slotsPeak.most(now) + float64(unseen*math.Sqrt(r.running.variance))
+		// An engine of few sequences keeps at most half of them free.
+		kept := min(float64(p.cfg.Reserve.Slots), float64(seqs)/2)
+		if slots := max(1, int(float64(seqs)-interactive-kept)); slots < lines {
+			lines, why = slots, ReasonSlots
+		}
+	}
+	if capacity := p.kvTokens(r); capacity > 0 && p.mix.prompt > 0 {
+		interactive := float64(p.cfg.Reserve.Growth*r.kvPeak.most(now)) + float64(unseen*math.Sqrt(r.context.variance))
+		room := float64(p.cfg.Reserve.KV*capacity) - interactive
+		if held := max(1, int(room/p.mix.mix().Context)); held < lines {
+			lines, why = held, ReasonKV
+		}
+	}
+	return lines, why
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
