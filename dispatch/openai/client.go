@@ -1,7 +1,8 @@
 // Package openai sends lines to an OpenAI-compatible model server.
 //
 // A [Client] speaks to one server over connections of its own, so that a slow server never holds up another. Bodies go out
-// and come back byte for byte: no decoding, no compression, no redirects. Plain HTTP takes a short way (wire.go).
+// and come back byte for byte: no decoding, no compression, no redirects. Plain HTTP takes a short way (wire.go). Only an answer
+// that comes as a stream is put together (stream.go), again without decoding: its strings and numbers stand as the server wrote them.
 package openai
 
 import (
@@ -111,6 +112,9 @@ type Request struct {
 	ID string
 	// Tenant goes along as X-Tenant-ID.
 	Tenant string
+	// Watch hears of the tokens of an answer that the body asks to have streamed; nil: it doesn't. A stream is put together, so
+	// that the Answer is the same either way, or the error is ErrUnjoined.
+	Watch *Watch
 }
 
 // Answer is what came back.
@@ -186,7 +190,11 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	}
 	defer response.Body.Close()
 	answer := Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now())}
-	answer.Body, err = readAll(response, scratch.Answer, c.cfg.MaxAnswer)
+	if r.Watch != nil && response.StatusCode/100 == 2 && isStream(response.Header) {
+		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
+	} else {
+		answer.Body, err = readAll(response, scratch.Answer, c.cfg.MaxAnswer)
+	}
 	if cap(answer.Body) > cap(scratch.Answer) {
 		scratch.Answer = answer.Body
 	}
