@@ -1,0 +1,318 @@
+package simulator
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// spy is a controller that notes all that it is told and grants what the test
+// says. The registry is of the whole program, so there is one for all tests.
+type spy struct {
+	granted flowcontrol.Allowance
+	recalls []time.Duration // of the youngest line of each runner, in order
+	carried map[string]int  // lines by runner
+	see     func(now time.Time, o flowcontrol.Observation)
+}
+
+// newSpy is asked anew for each test.
+var newSpy func() *spy
+
+func init() {
+	flowcontrol.Register("spy", func(flowcontrol.Config) (flowcontrol.Controller, error) { return newSpy(), nil })
+}
+
+func (*spy) Name() string { return "spy" }
+
+func (s *spy) Observe(now time.Time, o flowcontrol.Observation) bool {
+	s.carried[o.Runner] = o.InFlight
+	if o.Kind == flowcontrol.RunnerJoined {
+		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
+	}
+	s.see(now, o)
+	return o.Kind == flowcontrol.RunnerJoined
+}
+
+func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
+	a := s.granted
+	a.Runners = slices.Clone(a.Runners)
+	a.Until = time.Time{}
+	if len(s.recalls) > 0 {
+		if at := epoch.Add(s.recalls[0]); at.After(now) {
+			a.Until = at
+		} else {
+			s.recalls = s.recalls[1:]
+			for i := range a.Runners {
+				r := &a.Runners[i]
+				r.Recall, r.Lines = true, max(0, s.carried[r.Runner]-1)
+			}
+			a.Until = now.Add(time.Nanosecond)
+		}
+	}
+	return a
+}
+
+// spied sets the policy of a setup to a spy that grants lines and streams, and
+// that sees with see.
+func spied(s *Setup, lines, streams int, recalls []time.Duration, see func(time.Time, flowcontrol.Observation)) {
+	s.Policy.Flow.Policy = "spy"
+	newSpy = func() *spy {
+		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, recalls: recalls, carried: map[string]int{}, see: see}
+	}
+}
+
+// story is what a controller is told in a run, a line for each thing.
+func story(t *testing.T, s Setup, lines, streams int, recalls ...time.Duration) string {
+	t.Helper()
+	var told strings.Builder
+	spied(&s, lines, streams, recalls, func(now time.Time, o flowcontrol.Observation) { told.WriteString(observed(now, o)) })
+	p, _, err := tell(s, true, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", p.batches.wasted, p.batches.recalls, p.batches.preemptions)
+	return told.String()
+}
+
+var kinds = map[flowcontrol.Kind]string{
+	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left", flowcontrol.Started: "started", flowcontrol.Answered: "answered",
+	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "recalled", flowcontrol.FirstToken: "first token",
+	flowcontrol.TokenGaps: "gaps", flowcontrol.Read: "read",
+}
+
+func observed(now time.Time, o flowcontrol.Observation) string {
+	text := fmt.Sprintf("%9.4f  %-11s", now.Sub(epoch).Seconds(), kinds[o.Kind])
+	switch o.Kind {
+	case flowcontrol.Started:
+		text += fmt.Sprintf(" %d in flight, %d prompt tokens to compute", o.InFlight, o.Prefilling)
+	case flowcontrol.FirstToken:
+		text += fmt.Sprintf(" after %v, %d prompt tokens to compute", o.Latency, o.Prefilling)
+	case flowcontrol.TokenGaps:
+		text += fmt.Sprintf(" %d in %v", o.Gaps, o.GapTime)
+	case flowcontrol.Answered:
+		text += fmt.Sprintf(" after %v, %d in, %d cached, %d out, %d in flight", o.Latency, o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
+	case flowcontrol.Recalled:
+		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency, o.InFlight, o.Prefilling)
+	case flowcontrol.Read:
+		text += " " + shown(o.Reading)
+	}
+	return text + "\n"
+}
+
+func shown(r *flowcontrol.Reading) string {
+	text := [...]string{flowcontrol.Metrics: "engine", flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}[r.Source]
+	text += fmt.Sprintf(" of %.4f:", r.Sampled.Sub(epoch).Seconds())
+	for _, v := range []struct {
+		name  string
+		value float64
+	}{
+		{"running", r.Running}, {"waiting", r.Waiting}, {"kv", r.KVUsed}, {"of", r.KVTokens}, {"prompt", r.PromptTokens}, {"cached", r.CachedTokens},
+		{"output", r.OutputTokens}, {"preemptions", r.Preemptions}, {"ttft", r.TTFT.Requests}, {"late", r.TTFT.Late}, {"tpot", r.TPOT.Requests}, {"late", r.TPOT.Late},
+	} {
+		if !math.IsNaN(v.value) {
+			text += fmt.Sprintf(" %s %.4g", v.name, v.value)
+		}
+	}
+	return text
+}
+
+// What a policy is told, told as small stories that can be checked by hand.
+func TestSignalStories(t *testing.T) {
+	// An engine of 10 ms an iteration and 1 ms a token, one of whose users comes
+	// every ten seconds for a prompt of 20 and an answer of 11 tokens.
+	trace := ""
+	for at := range 60 {
+		trace += fmt.Sprintf("%d,20,11\n", 10*at+3)
+	}
+	quick := func(s *Setup) {
+		s.Scenario.Metrics.Period, s.Scenario.Metrics.Jitter = time.Minute, 0
+	}
+	slow := func(s *Setup) {
+		quick(s)
+		s.Scenario.Pool.Network = 40 * time.Millisecond
+	}
+	for _, test := range []struct {
+		name           string
+		jobs           []scenario.Job
+		lines, streams int
+		recalls        []time.Duration
+		edit           func(*Setup)
+	}{
+		// Gaps come once a second while the one streamed line decodes.
+		{name: "stream", jobs: []scenario.Job{{Name: "j", Kind: "score", Lines: 6, At: 5 * time.Second}}, lines: 2, streams: 1, edit: quick},
+		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1, At: 5 * time.Second}}, lines: 1, streams: 1, edit: quick},
+		// Recalled on its way, and then twice as it decodes: that is waste.
+		{name: "recall", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2, At: 5 * time.Second}}, lines: 2, streams: 2,
+			recalls: []time.Duration{5*time.Second + 20*time.Millisecond, 6 * time.Second, 8 * time.Second}, edit: slow},
+		// Recalled as it waits for the engine's only place: nothing is lost.
+		{name: "recall-waiting", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2, At: 5 * time.Second}}, lines: 2, streams: 2,
+			recalls: []time.Duration{6 * time.Second}, edit: func(s *Setup) {
+				slow(s)
+				s.Scenario.Pool.MaxSeqs = 1
+			}},
+		{name: "metrics", jobs: nil, lines: 1, edit: func(s *Setup) {
+			m := &s.Scenario.Metrics
+			m.Period, m.Jitter, m.Delay, m.Capabilities = 21*time.Second, 0, 500*time.Millisecond, 50*time.Second
+		}},
+		{name: "counters", jobs: nil, lines: 1, edit: func(s *Setup) {
+			quick(s)
+			s.Scenario.Metrics.Gateway = scenario.GatewayCounters
+			s.Scenario.Interactive.SLO.TTFT, s.Scenario.Interactive.SLO.TPOT = 40*time.Millisecond, 11100*time.Microsecond
+		}},
+		{name: "faults", jobs: nil, lines: 1, edit: func(s *Setup) {
+			m := &s.Scenario.Metrics
+			m.Period, m.Jitter = 10*time.Second, 0
+			m.Faults = []scenario.MetricsFault{
+				{Kind: scenario.Absent, Source: scenario.EngineSource, From: 15 * time.Second, To: 35 * time.Second},
+				{Kind: scenario.Frozen, Source: scenario.EngineSource, From: 45 * time.Second, To: 65 * time.Second},
+				{Kind: scenario.Lying, Source: scenario.GatewaySource, From: 45 * time.Second, To: 65 * time.Second},
+				{Kind: scenario.Reset, From: 70 * time.Second},
+				{Kind: scenario.Absent, Source: scenario.EngineSource, Replicas: []int{1}, From: 0, To: 5 * time.Minute}, // there is no such
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := tiny(t, trace, test.jobs...)
+			s.Scenario.Horizon = 150 * time.Second
+			test.edit(&s)
+			got := story(t, s, test.lines, test.streams, test.recalls...)
+			path := filepath.Join("testdata", "signals", test.name+".txt")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// Whatever the faults, no reading is from the future, counters only grow but for
+// resets, gaps are of the size that the engine's law allows, and the same seed
+// tells the same.
+func TestSignalsAreHonest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(t, "seed")}
+		s.Profile, _ = engine.ProfileNamed("llama-8b-a100")
+		s.Scenario.Name, s.Scenario.Horizon = "drawn", 3*time.Minute
+		s.Scenario.Interactive.Generator = "conversation"
+		s.Scenario.Interactive.Rate = rapid.Float64Range(0.1, 3).Draw(t, "rate")
+		s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = s.Profile.Name, rapid.IntRange(1, 3).Draw(t, "replicas")
+		s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: rapid.SampledFrom([]string{"mix", "gen", "score"}).Draw(t, "kind")}}
+		m := &s.Scenario.Metrics
+		m.Period = rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 30 * time.Second}).Draw(t, "period")
+		m.Jitter = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "jitter")
+		m.Delay = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 10 * time.Second}).Draw(t, "delay")
+		m.Capabilities = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "capabilities")
+		m.Gateway = rapid.SampledFrom([]scenario.Gateway{scenario.GatewayHistogram, scenario.GatewayCounters, scenario.GatewayOff}).Draw(t, "gateway")
+		resets, lies := 0, false
+		for range rapid.IntRange(0, 3).Draw(t, "faults") {
+			f := scenario.MetricsFault{
+				Kind:   rapid.SampledFrom([]scenario.MetricsFaultKind{scenario.Absent, scenario.Frozen, scenario.Lying, scenario.Reset}).Draw(t, "fault"),
+				Source: rapid.SampledFrom([]scenario.MetricsSource{"", scenario.EngineSource, scenario.GatewaySource}).Draw(t, "source"),
+				From:   time.Duration(rapid.IntRange(0, 170).Draw(t, "from")) * time.Second,
+			}
+			lies = lies || f.Kind == scenario.Lying
+			if f.Kind == scenario.Reset {
+				resets++
+			} else {
+				f.To = f.From + time.Duration(rapid.IntRange(1, 60).Draw(t, "for"))*time.Second
+			}
+			m.Faults = append(m.Faults, f)
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+
+		var recalls []time.Duration
+		for at := range rapid.IntRange(0, 20).Draw(t, "recalls") {
+			recalls = append(recalls, time.Duration(at)*7*time.Second)
+		}
+		streams := rapid.IntRange(0, 4).Draw(t, "streams")
+		told := func(check func(time.Time, flowcontrol.Observation)) string {
+			var all strings.Builder
+			spied(&s, 6, streams, recalls, func(now time.Time, o flowcontrol.Observation) {
+				all.WriteString(observed(now, o))
+				check(now, o)
+			})
+			if _, _, err := tell(s, true, silent); err != nil {
+				t.Fatal(err)
+			}
+			return all.String()
+		}
+		last := map[string]*flowcontrol.Reading{}
+		shrunk := map[string]int{}
+		first := told(func(now time.Time, o flowcontrol.Observation) {
+			switch o.Kind {
+			case flowcontrol.Read:
+				r, key := o.Reading, o.Runner+shown(o.Reading)[:3]
+				if r.Sampled.After(now.Add(-m.Delay)) {
+					t.Fatalf("at %v a reading of %v", now, r.Sampled)
+				}
+				if before := last[key]; before != nil {
+					if r.Sampled.Before(before.Sampled) && !lies {
+						t.Fatalf("reading of %v after that of %v", r.Sampled, before.Sampled)
+					}
+					if shrank(before, r) {
+						shrunk[key]++
+					}
+				}
+				last[key] = r
+			case flowcontrol.TokenGaps:
+				each := o.GapTime / time.Duration(o.Gaps)
+				if least := time.Duration(s.Profile.Law.C0 * 0.9 * float64(time.Millisecond)); streams == 0 || each < least || each > time.Second {
+					t.Fatalf("%d gaps in %v with %d streams", o.Gaps, o.GapTime, streams)
+				}
+				if o.GapTime > 2*time.Second {
+					t.Fatalf("gaps of %v in a second", o.GapTime)
+				}
+			case flowcontrol.FirstToken:
+				if o.Latency < 2*s.Scenario.Pool.Network || streams == 0 {
+					t.Fatalf("first token after %v with %d streams", o.Latency, streams)
+				}
+			}
+		})
+		for key, n := range shrunk {
+			if n > resets {
+				t.Fatalf("counters of %s shrank %d times, with %d resets", key, n, resets)
+			}
+		}
+		if again := told(func(time.Time, flowcontrol.Observation) {}); again != first {
+			t.Fatalf("the same seed told\n%s\nand\n%s", first, again)
+		}
+	})
+}
+
+func shrank(before, now *flowcontrol.Reading) bool {
+	const rounding = 1e-6 // of interpolated counts
+	for _, c := range [][2]float64{
+		{before.PromptTokens, now.PromptTokens}, {before.CachedTokens, now.CachedTokens}, {before.OutputTokens, now.OutputTokens},
+		{before.Preemptions, now.Preemptions}, {before.TTFT.Requests, now.TTFT.Requests}, {before.TTFT.Late, now.TTFT.Late},
+		{before.TPOT.Requests, now.TPOT.Requests}, {before.TPOT.Late, now.TPOT.Late},
+	} {
+		if c[1] < c[0]-rounding {
+			return true
+		}
+	}
+	return false
+}
