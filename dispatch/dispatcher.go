@@ -109,6 +109,14 @@ func (d *Dispatcher) Nudge(batch string) {
 	}
 }
 
+// Read passes on what a look at a runner's metrics showed or, where runner is empty, at those of the gateway before the pools of a
+// model; of all pools, where model is empty too. Nobody may write to the reading any more.
+func (d *Dispatcher) Read(runner, model string, r *flowcontrol.Reading) {
+	if s := d.current.Load(); s != nil {
+		s.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
+	}
+}
+
 // ModelInfo says who serves a model.
 type ModelInfo struct {
 	ID      string

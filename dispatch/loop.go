@@ -25,9 +25,15 @@ type chunkKey struct {
 	index int
 }
 
+// flightKey finds the line of a chunk that is under way.
+type flightKey struct {
+	chunk *chunk
+	slot  int
+}
+
 // loop is the goroutine that owns the planner, and which lines of which chunk are under way.
 func (s *session) loop() {
-	l := loop{session: s, chunks: map[chunkKey]*chunk{}}
+	l := loop{session: s, chunks: map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}}
 	timer := time.NewTimer(time.Hour)
 	progress := time.NewTicker(s.cfg.ProgressEvery)
 	defer timer.Stop()
@@ -57,6 +63,7 @@ func (s *session) loop() {
 type loop struct {
 	*session
 	chunks   map[chunkKey]*chunk
+	flights  map[flightKey]*flight // under way
 	inFlight int
 	spare    []*flight
 	full     plan.Reason // why results can't be written down, if so
@@ -125,6 +132,9 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 	for _, claim := range actions.Claim {
 		l.loads.put(claim.Key)
 	}
+	for i := range actions.Recall {
+		l.recall(&actions.Recall[i])
+	}
 	l.wake = actions.Wake
 	return actions.Verdict
 }
@@ -140,10 +150,20 @@ func (l *loop) start(start *plan.Start) {
 		f = &flight{}
 	}
 	f.Start, f.chunk = *start, c
+	l.flights[flightKey{c, start.Slot}] = f
 	l.senders.hand(f)
 }
 
+// recall ends a line under way. It comes back as recalled, unless its answer was faster.
+func (l *loop) recall(start *plan.Start) {
+	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
+	if f := l.flights[flightKey{c, start.Slot}]; f != nil {
+		f.reins.pull()
+	}
+}
+
 func (l *loop) finished(f *flight) {
+	delete(l.flights, flightKey{f.chunk, f.Start.Slot})
 	f.chunk.inFlight--
 	l.inFlight--
 	verdict := l.step(&f.Finished)

@@ -15,6 +15,8 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	first    *prometheus.HistogramVec
+	streams  *prometheus.CounterVec
 	lines    *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
 	ends     *prometheus.CounterVec
@@ -43,6 +45,14 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_request_duration_seconds", Help: "Time from sending a line to the last byte of its answer.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
 		}, []string{"runner"}),
+		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tidefill_first_token_seconds", Help: "Time from sending a streamed line to its first token.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
+		}, []string{"runner"}),
+		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_streams_total",
+			Help: "Lines asked to be streamed: joined again; whole, answered at once all the same; failed; refused or unclear, sent again without.",
+		}, []string{"runner", "result"}),
 		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_lines_total", Help: "Lines whose result is durable.",
 		}, []string{"result"}),
@@ -70,7 +80,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason)
+		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason)
 	}
 	return m
 }
@@ -80,6 +90,12 @@ func (m *metrics) finished(runner string, outcome plan.Outcome, latency time.Dur
 	of.ends[outcome].Inc()
 	of.duration.Observe(latency.Seconds())
 }
+
+func (m *metrics) firstToken(runner string, latency time.Duration) {
+	m.first.WithLabelValues(runner).Observe(latency.Seconds())
+}
+
+func (m *metrics) streamed(runner, result string) { m.streams.WithLabelValues(runner, result).Inc() }
 
 func (m *metrics) of(runner string) *runnerMetrics {
 	if known, ok := m.runners.Load(runner); ok {

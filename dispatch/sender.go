@@ -19,6 +19,7 @@ type flight struct {
 	plan.Finished
 	chunk  *chunk
 	answer answer
+	reins  reins
 }
 
 // senders are goroutines that post lines. There are as many as lines were ever under way at once, less those that had
@@ -125,7 +126,7 @@ func (s *session) send(w *sender, f *flight) {
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if f.Outcome == plan.Succeeded {
 		usage, _ := batchfile.ReadUsage(got.Body)
-		f.InputTokens, f.OutputTokens = int(usage.InputTokens), int(usage.OutputTokens)
+		f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens), int(usage.CachedTokens)
 		record := store.Record{Line: line.number, Attempts: attempts(f), Usage: usage}
 		w.result = s.append(w.result[:0], f.chunk, line, id, record, answer{status: got.Status, requestID: got.RequestID, body: got.Body})
 	} else {
@@ -135,6 +136,7 @@ func (s *session) send(w *sender, f *flight) {
 	s.inbox.put(f)
 }
 
+// post sends a line: so that its tokens can be seen if the planner wants that and the runner can, else as the user wrote it.
 func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (openai.Answer, error) {
 	r := f.chunk.run
 	r.attempts.Add(1)
@@ -142,18 +144,32 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 	if len(r.edits) > 0 {
 		change = r.edits[editsKey{line.url(), line.model()}]
 	}
-	size, open, err := line.body(change)
-	if err != nil {
-		f.Outcome = plan.Recalled // the input can't be read now; no runner's fault
-		s.log.Error("could not read an input line, trying again", "batch_id", r.id, "line", line.number, "error", err)
-		return openai.Answer{}, err
-	}
+	u := s.upstreams[f.Start.Runner]
 	ctx := w.bound.begin(r, s.cfg.RequestTimeout)
-	a, err := s.upstreams[f.Start.Runner].client.Send(ctx, openai.Request{
-		Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: r.tenant,
-	}, &w.scratch)
+	defer w.bound.end()
+	f.reins.hold(w.bound.cancel)
+	defer f.reins.drop()
+	refused := 0
+	kind := editsKey{line.url(), line.model()}
+	if f.Start.Stream && !u.streams.isOff(kind) {
+		if streamed, ok := change.streamed(kind.url, line.original); ok {
+			a, err, done := s.postStreamed(ctx, w, f, line, streamed, id)
+			if done {
+				return a, err
+			}
+			refused = a.Status
+		}
+	}
+	request, err := lineRequest(line, change, id, r.tenant)
+	if err != nil {
+		return openai.Answer{}, s.unreadable(f, line, err)
+	}
+	a, err := u.client.Send(ctx, request, &w.scratch)
 	f.Outcome = openai.Classify(ctx, a, err)
-	w.bound.end()
+	if refused >= 400 && f.Outcome == plan.Succeeded && u.streams.leave(kind) {
+		s.log.WarnContext(ctx, "a runner takes no requests for streams, asking without from now on",
+			"runner", u.name, "model", kind.model, "url", kind.url, "status", refused)
+	}
 	return a, err
 }
 

@@ -18,8 +18,9 @@ import (
 // upstream is one model server with its client and what it was last known to serve.
 type upstream struct {
 	Upstream
-	name   string
-	client *openai.Client
+	name    string
+	client  *openai.Client
+	streams streams
 
 	mu     sync.Mutex
 	models []string

@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+func TestGapsAreToldOnceASecondWhileTheyCome(t *testing.T) {
+	var m gapMeter
+	now := time.Unix(0, 0)
+	var told []plan.TokenGaps
+	come := func(n, tokens int, after time.Duration) {
+		for range n {
+			now = now.Add(after)
+			if news, due := m.add("r", now, tokens, after); due {
+				told = append(told, news)
+			}
+		}
+	}
+	expect := func(what string, want ...plan.TokenGaps) {
+		t.Helper()
+		if len(told) != len(want) {
+			t.Fatalf("%s: told %+v, want %+v", what, told, want)
+		}
+		for i := range want {
+			if told[i] != want[i] {
+				t.Errorf("%s: told %+v, want %+v", what, told[i], want[i])
+			}
+		}
+		told = nil
+	}
+	come(100, 1, 20*time.Millisecond)
+	expect("2 s of tokens", plan.TokenGaps{Runner: "r", Gaps: 51, Time: 1020 * time.Millisecond})
+	now = now.Add(time.Minute)
+	come(1, 1, 30*time.Millisecond)
+	expect("what was left is old by now")
+	come(34, 1, 30*time.Millisecond)
+	expect("another second", plan.TokenGaps{Runner: "r", Gaps: 35, Time: 1050 * time.Millisecond})
+	// Ten tokens at once: only the usage at the end tells.
+	m.learn(1000, 100)
+	come(5, 1, 200*time.Millisecond)
+	expect("in tens", plan.TokenGaps{Runner: "r", Gaps: 50, Time: time.Second})
+	for range 50 {
+		m.learn(105, 100) // an end without text is no second token
+	}
+	come(50, 1, 20*time.Millisecond)
+	expect("one by one", plan.TokenGaps{Runner: "r", Gaps: 50, Time: time.Second})
+}

@@ -1,0 +1,179 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store/batchfile"
+)
+
+// streams is what is known about streaming a runner's answers.
+type streams struct {
+	gaps gapMeter
+
+	mu  sync.Mutex
+	off map[editsKey]bool // answers that can't be streamed, or not be put together
+}
+
+func (s *streams) isOff(kind editsKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.off[kind]
+}
+
+// leave notes that answers of a kind are not streamed any more; first says that they were before.
+func (s *streams) leave(kind editsKey) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off == nil {
+		s.off = map[editsKey]bool{}
+	}
+	first = !s.off[kind]
+	s.off[kind] = true
+	return first
+}
+
+// How a line went that was to be streamed; labels of a metric.
+const (
+	streamJoined  = "joined"  // it was, and put together
+	streamWhole   = "whole"   // the runner answered all at once, whatever it was asked
+	streamFailed  = "failed"  // it failed as it might have without
+	streamRefused = "refused" // the runner takes no such requests
+	streamUnclear = "unclear" // it could not be put together
+)
+
+// streamed returns the edits that make an answer a stream besides what they did before; ok is false where a line can't be streamed:
+// its url has no streams, or its body says itself how it wants to be streamed.
+func (e edits) streamed(url string, body func() ([]byte, error)) (_ edits, ok bool) {
+	parameters, ok := openai.StreamParameters(url)
+	if !ok || e.names("stream_options") {
+		return e, false
+	}
+	original, err := body()
+	if err != nil {
+		return e, false
+	}
+	for name := range batchfile.Members(original) {
+		if name == "stream_options" {
+			return e, false
+		}
+	}
+	e.overrides = maps.Clone(e.overrides)
+	if e.overrides == nil {
+		e.overrides = map[string]json.RawMessage{}
+	}
+	for name, value := range parameters {
+		e.overrides[name] = json.RawMessage(value)
+	}
+	return e, true
+}
+
+func (e edits) names(member string) bool {
+	return e.defaults[member] != nil || e.overrides[member] != nil
+}
+
+// postStreamed posts a line so that its tokens can be seen. done is false when the line must be posted again without: it was refused,
+// or its answer could not be put together. Nobody is charged for that.
+func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string) (a openai.Answer, err error, done bool) {
+	r, err := lineRequest(line, change, id, f.chunk.run.tenant)
+	if err != nil {
+		return a, s.unreadable(f, line, err), true
+	}
+	u := s.upstreams[f.Start.Runner]
+	kind := editsKey{r.Path, f.Start.Key.Model}
+	begun := time.Now()
+	pieces := 0
+	r.Watch = &openai.Watch{
+		First: func() {
+			pieces++
+			latency := time.Since(begun)
+			s.metrics.firstToken(u.name, latency)
+			s.inbox.put(&plan.FirstToken{Start: f.Start, Latency: latency})
+		},
+		More: func(tokens int, after time.Duration) {
+			pieces += tokens
+			if news, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
+				s.inbox.put(news)
+			}
+		},
+	}
+	a, err = u.client.Send(ctx, r, &w.scratch)
+	result := streamJoined
+	switch {
+	case err != nil && ctx.Err() != nil:
+		result = streamFailed
+	case errors.Is(err, openai.ErrUnjoined):
+		result = streamUnclear
+		if !errors.Is(err, openai.ErrBrokenOff) && u.streams.leave(kind) {
+			s.log.WarnContext(ctx, "a runner's stream is not understood, asking without from now on",
+				"runner", u.name, "model", kind.model, "url", kind.url, "error", err)
+		}
+	case err != nil:
+		result = streamFailed
+	case refusesStream(a):
+		result = streamRefused
+	case a.Status >= 300:
+		result = streamFailed
+	case pieces == 0:
+		result = streamWhole
+	default:
+		if usage, ok := batchfile.ReadUsage(a.Body); ok && choices(a.Body) == 1 {
+			u.streams.gaps.learn(int(usage.OutputTokens), pieces)
+		}
+	}
+	s.metrics.streamed(u.name, result)
+	f.Outcome = openai.Classify(ctx, a, err)
+	return a, err, result != streamUnclear && result != streamRefused
+}
+
+// refusesStream reports whether a runner seems to take no requests for streams. Whether it does shows when the same line is taken
+// without.
+func refusesStream(a openai.Answer) bool {
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:
+		return strings.Contains(strings.ToLower(string(a.Body)), "stream")
+	}
+	return false
+}
+
+// choices is how many texts an answer has; their tokens come together, and its usage is their sum.
+func choices(body []byte) (n int) {
+	for name, value := range batchfile.Members(body) {
+		if name == "choices" {
+			for range batchfile.Elements(value) {
+				n++
+			}
+			return n
+		}
+	}
+	return 1 // of /v1/responses
+}
+
+// original reads the body as the user wrote it.
+func (l *sourceLine) original() ([]byte, error) {
+	if l.object != nil {
+		return l.Body(l.object), nil
+	}
+	return readSpan(l.input.blob, l.Offset+int64(l.BodyOffset), int(l.BodyLength))
+}
+
+// lineRequest is how to post a line with these edits.
+func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Request, error) {
+	size, open, err := line.body(change)
+	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
+}
+
+// unreadable notes that the input can't be read now, which is no runner's fault.
+func (s *session) unreadable(f *flight, line *sourceLine, err error) error {
+	f.Outcome = plan.Recalled
+	s.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
+	return err
+}
