@@ -36,6 +36,9 @@ type probe struct {
 	mix           mixture
 	fit           refit
 
+	lines    float64 // that a runner may have, by feedback
+	foreseen float64 // lines that the law predicted when last stepped to; 0: never
+
 	ownShare spread // of the requests that run in the pool
 	answered float64
 	wasted   float64 // tokens, as answered; both fade over an hour
@@ -48,7 +51,7 @@ const tick = time.Second
 func newProbe(cfg Config) *probe {
 	p := &probe{
 		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine, roster: roster{perPool: cfg.Probe.PerPool},
-		theta: newLevel(cfg.Probe.Theta, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
+		lines: float64(cfg.Probe.Start), theta: newLevel(cfg.Probe.Theta, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
 	}
 	law, trust := cfg.Engine.Law, cfg.Probe.Fit.Trust
 	if law == (Law{}) {
@@ -84,7 +87,7 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 			p.ticked = now
 		}
 		p.find(o.Runner).probed = &probed{
-			lines: float64(p.cfg.Start), stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
+			pace: 1, yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
 			own: own{lines: o.InFlight, prefilling: o.Prefilling},
 		}
 		p.resized(len(p.members)-1, len(p.members))
@@ -111,6 +114,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	switch o.Kind {
 	case Started:
 		p.mix.start(o.PromptTokens)
+		r.trickle -= float64(p.fit.perToken() * float64(o.PromptTokens))
 	case Answered:
 		m.sheds = 0
 		r.doubt.see(now)
@@ -149,15 +153,77 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	return true
 }
 
-// resized steps all runners to the load that each will have now that there are more, or fewer, to share it.
-func (p *probe) resized(from, to int) {
-	if from == 0 || to == 0 {
+// bound keeps the lines within reach of those that run: an allowance that isn't used proves nothing.
+func (p *probe) bound() {
+	carried := 0.0
+	for _, m := range p.members {
+		carried = max(carried, float64(m.probed.own.lines))
+	}
+	p.lines = min(p.lines, float64(p.cfg.Pace.Reach*carried)+float64(p.cfg.Start), float64(p.cfg.PerRunner))
+	p.lines = max(p.lines, 1)
+}
+
+// load is what interactive requests do on a runner of the pool, taken as a little more than it was; false: nobody has seen it.
+func (p *probe) load() (l Load, seen bool) {
+	z := p.cfg.Reserve.Sigmas
+	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
+	n := 0.0
+	for _, m := range p.members {
+		if r := m.probed; !r.metricsAt.IsZero() {
+			n++
+			l.Running += high(&r.running)
+			l.Context += high(&r.context)
+			// Of a rate the mean over the memory is meant, which moves less than the single samples.
+			l.PromptRate += r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
+		}
+	}
+	n = max(n, 1)
+	return Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
+}
+
+// step moves the lines by the law when what it predicts has moved by enough: feedback would need its time.
+func (p *probe) step() {
+	l, seen := p.load()
+	if !seen {
 		return
 	}
+	p.stepTo(l)
+}
+
+func (p *probe) stepTo(l Load) {
+	foreseen := max(1, p.fit.fitted().Lines(l, p.mix.mix(), p.target()))
+	if p.foreseen == 0 {
+		p.foreseen = foreseen
+	}
+	if ratio := foreseen / p.foreseen; ratio > 1+p.cfg.Pace.Step || ratio < 1/(1+p.cfg.Pace.Step) {
+		p.lines *= ratio
+		p.bound()
+		p.foreseen = foreseen
+	}
+}
+
+// resized steps to the load that each runner will have now that there are more, or fewer, to share it.
+func (p *probe) resized(from, to int) {
 	for _, m := range p.members {
-		m.probed.step(float64(from)/float64(to), p)
 		m.probed.stale = true
 	}
+	if l, seen := p.load(); seen && from > 0 && to > 0 {
+		scale := float64(from) / float64(to)
+		p.stepTo(Load{Running: l.Running * scale, Context: l.Context * scale, PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean})
+	}
+}
+
+// share is a runner's part of the lines: what makes its iterations as long as those of its peers.
+func (p *probe) share(r *probed) float64 {
+	lines := float64(p.lines * r.yield)
+	if slow := r.slowness(); slow != 1 {
+		law, mix := p.fit.fitted(), p.mix.mix()
+		l, _ := p.load()
+		if usual := law.Lines(l, mix, p.target()); usual > 1 {
+			lines *= min(max(law.Lines(l, mix, p.target()/slow)/usual, 0), 2)
+		}
+	}
+	return min(max(lines, 1), float64(p.cfg.PerRunner))
 }
 
 // cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are shed together.
@@ -166,7 +232,8 @@ func (p *probe) cut(now time.Time, r *probed) {
 		return
 	}
 	r.lastCut = now
-	r.lines = max(1, float64(min(r.lines, float64(r.own.lines))*p.cfg.Decrease))
+	carried := min(1, float64(r.own.lines)/max(p.lines, 1))
+	r.yield = max(float64(min(r.yield, carried)*p.cfg.Decrease), 1/max(p.lines, 1))
 }
 
 // gateway takes note of how interactive requests fared.
@@ -215,8 +282,10 @@ func (p *probe) pass(now time.Time) (changed bool) {
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.running.mean
 		if p.cfg.Planted != StalenessIgnored {
-			r.doubt.pass(now, min(dt, 10*time.Second), r.lines, p.cfg.Doubt)
+			r.doubt.pass(now, min(dt, 10*time.Second), p.share(r), p.cfg.Doubt)
 		}
+		r.yield = min(1, float64(r.yield*(1+float64(p.cfg.Doubt.Recover*dt.Seconds()))))
+		r.trickle = min(r.trickle+float64(p.cfg.Pace.Trickle*milliseconds(dt)), 1)
 		p.brake(now, r)
 		r.stale = true
 	}
@@ -250,7 +319,6 @@ func (p *probe) brake(now time.Time, r *probed) {
 		keep -= int(math.Ceil(float64(cfg.Share * float64(r.own.lines))))
 	}
 	r.keep, r.braked = keep, now.Add(cfg.Hold)
-	r.lines = min(r.lines, float64(max(keep, 1)))
 }
 
 func (p *probe) Allowance(now time.Time) Allowance {
@@ -285,7 +353,7 @@ func (p *probe) Allowance(now time.Time) Allowance {
 func (p *probe) grant(now time.Time, m *member) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(r.lines), Reason: ReasonTokenTime}
+	g := RunnerAllowance{Runner: m.id, Lines: int(p.share(r)), Reason: ReasonTokenTime}
 	if r.iteration == 0 || r.own.lines < g.Lines && r.iteration < p.target() {
 		g.Reason = ReasonLearning
 	}

@@ -60,6 +60,14 @@ type PaceConfig struct {
 	// Debt is how much iteration time above the target is remembered, for which prompts wait. Default: 1s. An interactive burst that
 	// cost more is over for those it hurt; waiting longer gives nothing back.
 	Debt time.Duration `yaml:"debt"`
+	// Prompts is how many lines' prompts may wait on a runner at once, at least 1. Default: 4, so that short ones come evenly too.
+	Prompts int `yaml:"prompts"`
+	// Trickle is the share of the time that prompts may take even where iterations are too long, 0 to 1. Default: 0.02. Lines that
+	// cost little to begin and much to run would else die out on a runner that has many interactive requests for a while, and a
+	// router that looks at load would send it more.
+	Trickle float64 `yaml:"trickle"`
+	// Compare is how long a runner is compared with its peers before it counts as slower. Default: 60s.
+	Compare time.Duration `yaml:"compare"`
 	// Reach bounds a runner's lines to this multiple of those it carries, above 1: an allowance that isn't used proves nothing.
 	// Default: 1.5.
 	Reach float64 `yaml:"reach"`
@@ -83,7 +91,7 @@ type LevelConfig struct {
 
 // FitConfig is how the coefficients of the law are corrected by what is seen.
 type FitConfig struct {
-	// Memory is how many token gap reports back half of the evidence lies, at least 1. Default: 400.
+	// Memory is how many token gap reports back half of the evidence lies, at least 1. Default: 3000, some minutes of a few runners.
 	Memory int `yaml:"memory"`
 	// Trust is by what factor a coefficient may be corrected, at least 1. Default: 2, in either direction: what is further off is
 	// more likely noise, and the feedback finds the way without.
@@ -168,11 +176,12 @@ func defaultProbe() ProbeConfig {
 	return ProbeConfig{
 		Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
-			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second, Reach: 1.5, Step: 0.2,
+			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
+			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Reach: 1.5, Step: 0.2,
 		},
 		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.05, Part: 0.75},
 		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.2, Part: 0.25},
-		Fit:     FitConfig{Memory: 400, Trust: 2, Unknown: 8},
+		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
 		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
 			Above: 1.15, Reach: 0.92, After: 2 * time.Second, Share: 0.1, Waste: 0.01, Hold: 30 * time.Second,
@@ -195,6 +204,9 @@ func (c ProbeConfig) validate(all *faults) {
 	all.positive("probe.pace.memory", c.Pace.Memory)
 	all.positive("probe.pace.save", c.Pace.Save)
 	all.positive("probe.pace.debt", c.Pace.Debt)
+	all.atLeast("probe.pace.prompts", c.Pace.Prompts, 1)
+	all.within("probe.pace.trickle", c.Pace.Trickle, 0, 1)
+	all.positive("probe.pace.compare", c.Pace.Compare)
 	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
 	all.within("probe.pace.step", c.Pace.Step, 0.01, 100)
 	c.Theta.validate(all, "probe.theta", 0.01, 2)

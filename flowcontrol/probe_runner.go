@@ -7,8 +7,11 @@ import (
 
 // probed is what probe knows of a runner. Times of iterations are in milliseconds.
 type probed struct {
-	own   own
-	lines float64 // that may run, by feedback; whole ones are granted
+	own own
+	// pace is how long its iterations are beside what the law says of them: above 1 for an engine slower than its peers.
+	pace float64
+	// yield is the share of its lines that it keeps after sheds; 1: all.
+	yield float64
 
 	// How long iterations take.
 	gapsAt    time.Time // of the last report of token gaps; zero: none
@@ -16,6 +19,7 @@ type probed struct {
 	base      float64   // the same without our prompts
 	credit    float64   // iteration time left over for prompts at gapsAt, as far as told
 	accounted float64   // own.computed up to which prompts are part of what was told
+	trickle   float64   // time that prompts may take in any case, saved up to trickleAt
 
 	// What interactive requests do there.
 	metricsAt  time.Time // Sampled of the last metrics that moved; zero: none
@@ -28,7 +32,6 @@ type probed struct {
 	slotsPeak  peak
 	kvPeak     peak
 	kvTokens   float64 // as told; 0: unknown
-	foreseen   float64 // lines that the law predicted when last stepped to; 0: never
 
 	doubt    doubt
 	strained time.Time // since when both signs of the brake are there; zero: they are not
@@ -79,13 +82,27 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 	r.credit = min(max(r.credit, -milliseconds(p.cfg.Pace.Debt)), milliseconds(p.cfg.Pace.Save))
 	r.gapsAt, r.accounted = now, r.own.computed
 
-	rate := r.promptRate.mean * r.iteration / 1000 // interactive prompt tokens of an iteration
-	if r.metricsAt.IsZero() {
-		rate = 0
+	decoding, rate := r.own.decoding(p.mix.prompt), 0.0
+	if now.Sub(r.metricsAt) <= p.cfg.Doubt.Soft {
+		decoding += r.running.mean
+		rate = float64(r.promptRate.mean*r.iteration) / 1000 // interactive prompt tokens of an iteration
+		predicted := p.fit.predict(decoding, computed/iterations+rate)
+		r.pace += float64(share(p.seconds(elapsed), p.cfg.Pace.Compare) * (mean/predicted - r.pace))
 	}
-	p.fit.learn(r.own.decoding(p.mix.prompt)+r.running.mean, computed/iterations+rate, mean)
+	p.fit.learn(decoding, computed/iterations+rate, mean/r.slowness())
 	r.follow(p.seconds(elapsed), p.cfg.Pace.Gain, p)
 }
+
+// slowness is pace where it is more than chance.
+func (r *probed) slowness() float64 {
+	if math.Abs(r.pace-1) < paceByChance {
+		return 1
+	}
+	return min(max(r.pace, 0.25), 4)
+}
+
+// paceByChance is how far a runner's pace is from 1 by the interactive requests that it happens to have.
+const paceByChance = 0.25
 
 // atBase is how long an iteration without our prompts takes.
 func (r *probed) atBase(p *probe) float64 {
@@ -95,7 +112,7 @@ func (r *probed) atBase(p *probe) float64 {
 	return max(1, p.fit.factor[0]*p.fit.base)
 }
 
-// follow moves the lines towards the target, for what was seen over a time.
+// follow moves the pool's lines towards the target, for what was seen of one of its runners over a time.
 func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	mix := p.mix.mix()
 	law := p.fit.fitted()
@@ -105,15 +122,15 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	if p.cfg.Planted == SignFlipped {
 		off = -off
 	}
-	r.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix)
-	r.lines = min(max(r.lines, 1), float64(p.cfg.Pace.Reach*float64(r.own.lines))+float64(p.cfg.Start), float64(p.cfg.PerRunner))
+	p.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix) / float64(len(p.members))
+	p.bound()
 }
 
 // prompts is how many prompt tokens may wait on the runner when another line starts, so that iterations keep to the target, and when
 // that will be more. A prompt spends credit, iterations below the target earn it: so prompts follow each other as evenly as
 // interactive ones leave room for, and none starts while those that did take their time.
 func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
-	most := p.prompt.value
+	most := min(p.prompt.value, float64(float64(p.cfg.Pace.Prompts)*max(p.mix.prompt, 1)))
 	target, base, token := p.target(), r.atBase(p), p.fit.perToken()
 	silence := now.Sub(r.gapsAt)
 	if r.gapsAt.IsZero() || silence > longestSilence {
@@ -129,6 +146,9 @@ func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Tim
 	}
 	if credit > owed {
 		return min(credit/price, most), time.Time{}
+	}
+	if r.trickle > 0 && r.own.prefilling == 0 {
+		return 1, time.Time{}
 	}
 	end := r.gapsAt.Add(longestSilence + 1)
 	if earn > 0 {
@@ -189,7 +209,7 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 		// Each running request gets one token of an iteration: coarse, and the best there is where nothing is streamed.
 		r.unstreamed(now, milliseconds(m.Sampled.Sub(at))*m.Running/produced, m.Sampled.Sub(at), p)
 	}
-	r.step(1, p)
+	p.step()
 	return true
 }
 
@@ -212,26 +232,6 @@ func (r *probed) load(p *probe) Load {
 	// Of a rate the mean over the memory is meant, which moves less than the single samples.
 	rate := r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
 	return Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate, PromptMean: typicalContext}
-}
-
-// step moves the lines by the law when what it predicts has moved by enough: feedback would need its time. scale multiplies the load.
-func (r *probed) step(scale float64, p *probe) {
-	if r.metricsAt.IsZero() {
-		return
-	}
-	l := r.load(p)
-	l.Running *= scale
-	l.Context *= scale
-	l.PromptRate *= scale
-	foreseen := max(1, p.fit.fitted().Lines(l, p.mix.mix(), p.target()))
-	if r.foreseen == 0 {
-		r.foreseen = foreseen
-		return
-	}
-	if ratio := foreseen / r.foreseen; ratio > 1+p.cfg.Pace.Step || ratio < 1/(1+p.cfg.Pace.Step) {
-		r.lines = min(max(float64(r.lines*min(ratio, p.cfg.Pace.Reach)), 1), float64(p.cfg.PerRunner))
-		r.foreseen = foreseen
-	}
 }
 
 // safe is how many lines the runner may carry whatever anyone wishes, and which bound that is.
