@@ -3,7 +3,6 @@ package simulator
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -32,22 +31,6 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	if told(8) == first {
 		t.Error("another seed told the same")
-	}
-}
-
-// Without batch work nothing of the policy may matter, and every bundled scenario
-// must be fit to judge one.
-func TestBundledScenariosAreValid(t *testing.T) {
-	files, err := filepath.Glob("scenarios/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d scenarios, %v", len(files), err)
-	}
-	for _, file := range files {
-		s := bundled(t, filepath.Base(file), fixed(1), horizon(20*time.Minute))
-		r := result(t, s)
-		if r.NoBatch.Attainment < s.Scenario.Interactive.SLO.Attainment || r.NoBatch.Requests < 1000 {
-			t.Errorf("%s: without batch work %+v", file, r.NoBatch)
-		}
 	}
 }
 

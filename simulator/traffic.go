@@ -103,17 +103,17 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 	cause := s.seed().Cause
 	stream := org.arrivals()
 	var err error
-	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, org.rate, org.mean, d.Window, d.VarMean, cause("dispersion")); err != nil {
-			return nil, err
-		}
-	}
 	if len(t.Surges) > 0 {
 		surges := make([]workload.Surge, len(t.Surges))
 		for i, x := range t.Surges {
 			surges[i] = workload.Surge{From: x.At, Length: x.For, Factor: x.Factor}
 		}
 		if stream, err = workload.Flash(stream, org.crowd, cause("surges"), surges...); err != nil {
+			return nil, err
+		}
+	}
+	if d := t.Dispersion; d.VarMean > 0 {
+		if stream, err = workload.Retime(stream, s.asked(org), org.mean, d.Window, d.VarMean, cause("dispersion")); err != nil {
 			return nil, err
 		}
 	}
@@ -130,6 +130,19 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share}, cause("chill"))
 	}
 	return workload.Until(stream, s.Scenario.Horizon), nil
+}
+
+// asked is the rate with surges, requests a second.
+func (s Setup) asked(org origin) func(time.Duration) float64 {
+	return func(t time.Duration) float64 {
+		factor := 1.0
+		for _, x := range s.Scenario.Interactive.Surges {
+			if t >= x.At && t < x.At+x.For {
+				factor += x.Factor - 1
+			}
+		}
+		return factor * org.rate(t)
+	}
 }
 
 // Honesty is what interactive traffic is like, beside what it was made from.
@@ -156,16 +169,7 @@ func (s Setup) Honesty() (Honesty, error) {
 	if err != nil {
 		return Honesty{}, err
 	}
-	surged := func(t time.Duration) float64 {
-		factor := 1.0
-		for _, x := range s.Scenario.Interactive.Surges {
-			if t >= x.At && t < x.At+x.For {
-				factor += x.Factor - 1
-			}
-		}
-		return factor * org.rate(t)
-	}
-	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon, surged)}
+	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon, s.asked(org))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
 		told.Source = &statistics

@@ -10,18 +10,18 @@ import (
 
 // Traffic is what is made of a generator's or a trace's requests, in the order of its fields.
 type Traffic struct {
-	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it was fitted to.
-	Input  Length `yaml:"input"`
-	Output Length `yaml:"output"`
 	// Shape makes the rate move over the day: diurnal (a clean day and night), wandering (yesterday is no guide), or a CSV file of
 	// rates from the scenario's folder. Empty: flat.
 	Shape string `yaml:"shape"`
 	// ShapeColumn is the file's column.
 	ShapeColumn string `yaml:"shape_column"`
-	// Dispersion gives the requests the times of a burstier process.
-	Dispersion Dispersion `yaml:"dispersion"`
 	// Surges are spans of time with several times the traffic.
 	Surges []Surge `yaml:"surges"`
+	// Dispersion gives the requests the times of another process, of the same rate.
+	Dispersion Dispersion `yaml:"dispersion"`
+	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it was fitted to.
+	Input  Length `yaml:"input"`
+	Output Length `yaml:"output"`
 	// Growth makes prompts longer from one time to another.
 	Growth Growth `yaml:"growth"`
 	// Prefix makes prompts begin alike.

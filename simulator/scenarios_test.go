@@ -1,0 +1,56 @@
+package simulator
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// Every bundled scenario must be fit to judge a policy: without batch work its
+// users get what they are promised, whatever the seed.
+func TestScenariosAreValid(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	files, err := filepath.Glob("scenarios/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	const seeds, long = 5, 2 * time.Hour // whole days are for make sim
+	var told []scenario.Scenario         // without what only batch work notices
+	for _, file := range files {
+		s := bundled(t, filepath.Base(file))
+		if g := s.Scenario.Goals; g.Loss == 0 && g.Deadlines == 0 {
+			t.Errorf("%s: judges nothing", file)
+		}
+		quiet := withoutBatch(s.Scenario)
+		known := false
+		for _, other := range told {
+			known = known || reflect.DeepEqual(other, quiet)
+		}
+		if known {
+			continue
+		}
+		told = append(told, quiet)
+		for seed := range uint64(seeds) {
+			if s.Seed = seed + 1; s.Scenario.Horizon > long {
+				horizon(long)(&s)
+			}
+			q, err := RunQuiet(s, silent)
+			if err != nil {
+				t.Errorf("%s, seed %d: %v", file, s.Seed, err)
+			}
+			t.Logf("%-36s %3.0f h, seed %d: %6.2f%% of %d, worst five minutes %.2f%%", file, s.Scenario.Horizon.Hours(), s.Seed,
+				100*q.Interactive.Attainment, q.Interactive.Requests, 100*q.Interactive.Worst5Minutes)
+		}
+	}
+}
+
+func withoutBatch(s scenario.Scenario) scenario.Scenario {
+	s.Name, s.About, s.Base, s.Jobs, s.JobStream, s.Goals, s.Metrics = "", "", "", nil, scenario.JobStream{}, scenario.Goals{}, scenario.Metrics{}
+	s.Pool.Told, s.Pool.Scheduling = scenario.Told{}, ""
+	return s
+}
