@@ -1,0 +1,163 @@
+package gpuhours
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Problem is a story as the oracle knows it. Times are seconds from its beginning.
+type Problem struct {
+	Cells []Cell
+	Jobs  []Job
+}
+
+// Cell is a stretch of time in which load and harvest stand still.
+type Cell struct {
+	Seconds float64
+	// Need is the replicas that are paid whatever batches ask for.
+	Need float64
+	// Rates are the work a second that batches get with 0, 1, 2 … replicas in all, up to the most there may be; between two numbers
+	// they run straight. Need lies among them.
+	Rates []float64
+}
+
+// Job is released at once and due once. Work is in the unit of Rates times seconds.
+type Job struct{ Release, Due, Work float64 }
+
+// Validate says what makes no sense.
+func (p Problem) Validate() error {
+	end := 0.0
+	for i, c := range p.Cells {
+		if !(c.Seconds > 0) || len(c.Rates) == 0 || !(c.Need >= 0) || c.Need > float64(len(c.Rates)-1) {
+			return fmt.Errorf("cell %d: %v seconds, %v needed of at most %d replicas", i, c.Seconds, c.Need, len(c.Rates)-1)
+		}
+		end += c.Seconds
+	}
+	for i, j := range p.Jobs {
+		if !(j.Release >= 0) || !(j.Due > j.Release) || j.Due > end+1e-6 || !(j.Work > 0) {
+			return fmt.Errorf("job %d: work of %v from %v to %v, want some, within the %v seconds of the story", i, j.Work, j.Release, j.Due, end)
+		}
+	}
+	return nil
+}
+
+// stretch is the time between two instants at which work is released or due.
+type stretch struct {
+	from, to float64
+	free     float64 // harvest of the replicas needed anyway
+	offers   []offer // the best first
+}
+
+// offer is harvest to be bought: so much for each replica-second, up to so many of them.
+type offer struct{ gain, most float64 }
+
+// alike is how much offers of a stretch may differ, as a share of the best, to count as the best of them. It makes the answer too low
+// by no more than that share of what is bought.
+const alike = 0.001
+
+// stretches cuts the story at every release and deadline.
+func (p Problem) stretches() []stretch {
+	var at []float64
+	for _, j := range p.Jobs {
+		at = append(at, j.Release, j.Due)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	var list []stretch
+	for i := range max(0, len(at)-1) {
+		list = append(list, stretch{from: at[i], to: at[i+1]})
+	}
+	begin, s := 0.0, 0
+	for _, c := range p.Cells {
+		end := begin + c.Seconds
+		for s < len(list) && list[s].to <= begin {
+			s++
+		}
+		for k := s; k < len(list) && list[k].from < end; k++ {
+			list[k].add(c, min(end, list[k].to)-max(begin, list[k].from))
+		}
+		begin = end
+	}
+	for k := range list {
+		list[k].merge()
+	}
+	return list
+}
+
+// add takes in some seconds of a cell.
+func (s *stretch) add(c Cell, seconds float64) {
+	if seconds <= 0 {
+		return
+	}
+	s.free += c.rate(c.Need) * seconds
+	// Replicas beyond the need, best first: gains that grow with the number are levelled, which is what mixing two numbers gives.
+	var steps []offer
+	for n := c.Need; n < float64(len(c.Rates)-1); {
+		next := math.Floor(n) + 1
+		steps = append(steps, offer{gain: (c.rate(next) - c.rate(n)) / (next - n), most: (next - n) * seconds})
+		n = next
+		for k := len(steps) - 1; k > 0 && steps[k].gain > steps[k-1].gain; k-- {
+			a, b := steps[k-1], steps[k]
+			steps[k-1] = offer{(a.gain*a.most + b.gain*b.most) / (a.most + b.most), a.most + b.most}
+			steps = steps[:k]
+		}
+	}
+	for _, o := range steps {
+		if o.gain > 0 {
+			s.offers = append(s.offers, o)
+		}
+	}
+}
+
+// rate is the harvest a second with n replicas.
+func (c Cell) rate(n float64) float64 {
+	i := min(int(n), len(c.Rates)-1)
+	if i == len(c.Rates)-1 {
+		return c.Rates[i]
+	}
+	return c.Rates[i] + (c.Rates[i+1]-c.Rates[i])*(n-float64(i))
+}
+
+func (s *stretch) merge() {
+	slices.SortFunc(s.offers, func(a, b offer) int { return cmp.Compare(b.gain, a.gain) })
+	var merged []offer
+	for _, o := range s.offers {
+		if n := len(merged); n > 0 && o.gain >= merged[n-1].gain*(1-alike) {
+			merged[n-1].most += o.most
+			continue
+		}
+		merged = append(merged, o)
+	}
+	s.offers = merged
+}
+
+// condition says that what is released from one instant on and due until another fits.
+type condition struct {
+	from, to int // stretches, to not included
+	work     float64
+}
+
+// conditions of the jobs, for every release and every deadline.
+func conditions(list []stretch, jobs []Job) []condition {
+	var all []condition
+	for a := range list {
+		if !slices.ContainsFunc(jobs, func(j Job) bool { return j.Release == list[a].from }) {
+			continue
+		}
+		for b := a; b < len(list); b++ {
+			work, due := 0.0, false
+			for _, j := range jobs {
+				if j.Release >= list[a].from && j.Due <= list[b].to {
+					work += j.Work
+					due = due || j.Due == list[b].to
+				}
+			}
+			if due {
+				all = append(all, condition{a, b + 1, work})
+			}
+		}
+	}
+	return all
+}
