@@ -1,0 +1,111 @@
+package oracle
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due first, its lines in their order.
+type backlog struct {
+	law      engine.Law
+	jobs     []*supply // in order of time
+	horizon  time.Duration
+	useful   float64
+	work     float64 // milliseconds
+	finished int
+}
+
+// supply is what is left of a job.
+type supply struct {
+	*workload.Job
+	due     time.Duration // end of the horizon: never
+	next    int           // line
+	skipped []int         // lines before next that were too long to end in time when they were looked at
+}
+
+// line is one under way. Its length is known: oracles may.
+type line struct {
+	prompt, output int
+	prefix         []engine.Hash
+	computed       int // of the prompt
+	produced       int
+}
+
+func newBacklog(s simulator.Setup) (*backlog, error) {
+	jobs, err := s.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	b := &backlog{law: s.Profile.Law, horizon: s.Scenario.Horizon}
+	for {
+		j, ok := jobs.Next()
+		if !ok {
+			return b, nil
+		}
+		due, some := j.Deadline()
+		if !some || due > b.horizon {
+			due = b.horizon
+		}
+		b.jobs = append(b.jobs, &supply{Job: j, due: due})
+	}
+}
+
+// lookAhead is how many lines of a job are looked at for one that ends in time.
+const lookAhead = 64
+
+// take is the next line of which an answer is there in time if each of its tokens takes pace.
+func (b *backlog) take(now, pace time.Duration) *line {
+	var first *supply
+	for _, j := range b.jobs {
+		if j.At > now {
+			break
+		}
+		if now < j.due && (j.next < j.Lines || len(j.skipped) > 0) && (first == nil || j.due < first.due) {
+			first = j
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.take(first.due-now, pace)
+}
+
+func (s *supply) take(left, pace time.Duration) *line {
+	fits := func(r workload.Request) bool { return time.Duration(r.Output)*pace <= left }
+	for i, number := range s.skipped {
+		if r := s.Line(number); fits(r) {
+			s.skipped = append(s.skipped[:i], s.skipped[i+1:]...)
+			return newLine(r)
+		}
+	}
+	for s.next < s.Lines && len(s.skipped) < lookAhead {
+		r := s.Line(s.next)
+		s.next++
+		if fits(r) {
+			return newLine(r)
+		}
+		s.skipped = append(s.skipped, s.next-1)
+	}
+	return nil
+}
+
+func newLine(r workload.Request) *line {
+	l := &line{prompt: r.Input, output: r.Output}
+	for _, h := range r.Blocks(nil, engine.BlockSize) {
+		l.prefix = append(l.prefix, engine.Hash(h))
+	}
+	return l
+}
+
+// context is how many tokens of the line are known.
+func (l *line) context() int { return l.prompt + l.produced }
+
+// done books a line that has been answered.
+func (b *backlog) done(l *line) {
+	b.finished++
+	b.useful += float64(l.prompt + l.output)
+	b.work += simulator.WorkOf(b.law, l.prompt, l.output)
+}

@@ -1,0 +1,101 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+)
+
+// trial is one run of a search.
+type trial struct {
+	useful, work, loss float64
+}
+
+func (t trial) allowed() bool { return t.loss <= MostLoss }
+
+// Budget bounds a search and tells how it goes on.
+type Budget struct {
+	// Runs is how many times the scenario may be told.
+	Runs int
+	// Progress is told the share that is done; its error ends the search. nil: nobody is told.
+	Progress func(share float64) error
+}
+
+func (b Budget) spent(runs int) error {
+	if b.Progress == nil {
+		return nil
+	}
+	return b.Progress(min(1, float64(runs)/float64(max(1, b.Runs))))
+}
+
+// Engine is oracle E: what batch work an engine could carry that schedules it itself, iteration by iteration, knows how long every
+// answer will be and drops lines at no loss. It searches for the tempo that harvests most at an allowed loss.
+func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Bound, error) {
+	runs := 0
+	tell := func(t tempo) (trial, error) {
+		runs++
+		got, err := tellInside(s, quiet, t)
+		if err != nil {
+			return got, err
+		}
+		return got, budget.spent(runs)
+	}
+	tpot := s.Scenario.Interactive.SLO.TPOT.Seconds() * 1000
+	best, found, err := searchTempo(tell, tpot, budget.Runs)
+	if err != nil {
+		return Bound{}, fmt.Errorf("oracle E of %s: %w", s.Scenario.Name, err)
+	}
+	return Bound{
+		Name: "E", Useful: found.useful, Work: found.work, Loss: found.loss,
+		Note: fmt.Sprintf("margin %.3f, at least %.0f and at most %.0f ms for an iteration, best of %d runs", best.Margin, best.Least, best.Most, runs),
+	}, nil
+}
+
+// tellInside runs the scenario with a stoker in every engine.
+func tellInside(s simulator.Setup, quiet simulator.Quiet, t tempo) (trial, error) {
+	lines, err := newBacklog(s)
+	if err != nil {
+		return trial{}, err
+	}
+	law := s.Engine().Profile.Law
+	users, err := simulator.RunInside(s, func(string) engine.Filler {
+		return &stoker{
+			tempo: t, law: law, slo: s.Scenario.Interactive.SLO, epoch: simulator.Epoch(), backlog: lines,
+			pace: time.Duration(law.C0 * float64(time.Millisecond)), cached: map[engine.Hash]bool{},
+		}
+	}, func(float64) error { return nil })
+	return trial{useful: lines.useful, work: lines.work / 1000, loss: 100 * (quiet.Interactive.Attainment - users.Attainment)}, err
+}
+
+// searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the time of an iteration, and on the
+// fixed time at which it is. Loss grows with either but for noise, so halving finds the place.
+func searchTempo(tell func(tempo) (trial, error), tpot float64, runs int) (tempo, trial, error) {
+	var best tempo
+	var found trial // none is allowed: no batch work at all
+	bounded := func(most float64) func(float64) tempo {
+		return func(m float64) tempo { return tempo{m, 0, most * tpot} }
+	}
+	told := 0
+	for _, family := range []func(float64) tempo{
+		bounded(0.95), bounded(10), func(m float64) tempo { return tempo{0, m * tpot, m * tpot} }, bounded(1), bounded(0.9),
+	} {
+		const fine = 0.005
+		for low, high := 0.4, 1.1; high-low > fine && told < runs; told++ {
+			m := (low + high) / 2
+			got, err := tell(family(m))
+			switch {
+			case err != nil:
+				return best, found, err
+			case !got.allowed():
+				high = m
+				continue
+			case got.useful > found.useful:
+				best, found = family(m), got
+			}
+			low = m
+		}
+	}
+	return best, found, nil
+}

@@ -1,0 +1,26 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// policyRun tells the scenario with a policy.
+func policyRun(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy)) simulator.Result {
+	t.Helper()
+	s.Policy = defaultPolicy()
+	change(&s.Policy)
+	r, err := simulator.RunBeside(quiet, s, func(float64) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func defaultPolicy() simulator.Policy {
+	return simulator.Policy{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Plan: plan.DefaultConfig(), ChunkLines: 100}
+}

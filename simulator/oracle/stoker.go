@@ -1,0 +1,194 @@
+package oracle
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in the greatest hurry can spare for
+// each of its tokens, never less than Least and never more than Most milliseconds.
+type tempo struct{ Margin, Least, Most float64 }
+
+// stoker fits batch lines into one engine's iterations: it knows how long each answer will be and how much time each stream has to
+// spare, decides anew for every iteration which lines go on in it, and keeps what those that rest have computed at no cost.
+type stoker struct {
+	tempo   tempo
+	law     engine.Law
+	slo     scenario.SLO
+	epoch   time.Time // when the scenario begins
+	backlog *backlog
+	pace    time.Duration // of the last iterations, their exponential mean
+	began   time.Time
+
+	active []*line              // in the order of their beginning; at most one is still being read
+	cached map[engine.Hash]bool // blocks of prompts that have been computed here; nothing is ever evicted
+	under  []*line              // those that decode in the iteration under way
+	chunks []engine.Chunk
+	reads  []*line // whose chunks those are
+}
+
+func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
+	s.began = now
+	s.under, s.reads, s.chunks = s.under[:0], s.reads[:0], s.chunks[:0]
+	limit := s.limit(now, it) / it.Pace
+	load := &iteration{law: s.law, tokens: it.Tokens, ms: iterationTime(s.law, it.Tokens, it.Context, it.Prefill)}
+	tokens, seqs, kv := it.FreeTokens, it.FreeSeqs, it.FreeKV
+	filling := engine.Filling{}
+	rests := false
+	for _, l := range s.active {
+		if l.computed < l.prompt {
+			continue
+		}
+		context := l.context()
+		cost := load.cost(1) + float64(s.law.KV*float64(context))
+		if load.ms+cost > limit || tokens < 1 || seqs < 1 {
+			rests = true
+			break
+		}
+		if kv < context+1 { // a younger line may be shorter
+			rests = true
+			continue
+		}
+		load.add(1, cost)
+		tokens, seqs, kv = tokens-1, seqs-1, kv-context-1
+		filling.Decoding++
+		filling.Context += context
+		s.under = append(s.under, l)
+	}
+	if !rests {
+		s.read(now, load, limit, tokens, seqs, kv)
+	}
+	filling.Chunks = s.chunks
+	return filling
+}
+
+// read begins lines, or goes on reading prompts, with what is left of an iteration.
+func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seqs, kv int) {
+	for seqs > 0 && tokens > 0 {
+		l := s.half()
+		if l == nil {
+			if l = s.backlog.take(now.Sub(s.epoch), s.pace); l == nil {
+				return
+			}
+			s.active = append(s.active, l)
+			l.computed = min(s.hits(l), l.prompt-1)
+		}
+		left := l.prompt - l.computed
+		each := s.law.C1 + max(0, s.law.C2) + s.law.P1 + float64(s.law.P2*float64(l.prompt))
+		chunk := min(left, tokens, int((limit-load.ms)/each))
+		if chunk < 1 || kv < l.prompt {
+			return
+		}
+		c := engine.Chunk{Tokens: chunk, Context: l.computed}
+		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) + float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(chunk)/2))
+		load.add(chunk, cost)
+		s.chunks, s.reads = append(s.chunks, c), append(s.reads, l)
+		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt
+		if chunk < left {
+			return
+		}
+		l.computed = l.prompt // by the end of this iteration; Filled counts its first token
+	}
+}
+
+// half is the line whose prompt is read in part. It is the youngest.
+func (s *stoker) half() *line {
+	if n := len(s.active); n > 0 && s.active[n-1].computed < s.active[n-1].prompt {
+		return s.active[n-1]
+	}
+	return nil
+}
+
+// hits is how much of a prompt has been computed here before.
+func (s *stoker) hits(l *line) int {
+	for i, h := range l.prefix {
+		if !s.cached[h] {
+			return i * engine.BlockSize
+		}
+	}
+	return len(l.prefix) * engine.BlockSize
+}
+
+func (s *stoker) Filled(end time.Time) {
+	const share = 0.05 // of the last iteration in the mean
+	s.pace += time.Duration(share * float64(end.Sub(s.began)-s.pace))
+	for i, l := range s.reads {
+		if l.computed < l.prompt {
+			l.computed += s.chunks[i].Tokens
+			continue
+		}
+		for _, h := range l.prefix {
+			s.cached[h] = true
+		}
+		l.produced++
+	}
+	for _, l := range s.under {
+		l.produced++
+	}
+	kept := s.active[:0]
+	for _, l := range s.active {
+		if l.produced >= l.output {
+			s.backlog.done(l)
+			continue
+		}
+		kept = append(kept, l)
+	}
+	clear(s.active[len(kept):])
+	s.active = kept
+}
+
+// limit is how many milliseconds the iteration may take.
+func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
+	const none = 1e9
+	spare, unread := none, 0
+	least := s.law.C0 + s.law.C1
+	var hurry time.Duration // of the prompt that must be read first
+	for i := range it.Streams {
+		q := &it.Streams[i]
+		if q.FirstToken.IsZero() {
+			due := q.Submitted.Add(s.slo.FirstToken(q.Prompt) - engine.ServerDelay(1)).Sub(now)
+			if unread += q.Uncomputed; hurry == 0 || due < hurry {
+				hurry = due
+			}
+			continue
+		}
+		if q.Output < 2 {
+			continue
+		}
+		each := s.slo.TPOT - (engine.ServerDelay(1) - engine.ServerDelay(0))
+		due := q.FirstToken.Add(time.Duration(q.Output-1) * each).Sub(now)
+		ms := due.Seconds() * 1000 / float64(q.Output-q.Produced)
+		if ms >= least { // else it is late whatever is done
+			spare = min(spare, ms)
+		}
+	}
+	if unread > 0 && hurry > 0 {
+		iterations := 1 + (unread-1)/max(1, it.FreeTokens+it.Tokens-len(it.Streams))
+		spare = min(spare, hurry.Seconds()*1000/float64(iterations))
+	}
+	return min(max(s.tempo.Margin*spare, s.tempo.Least), s.tempo.Most)
+}
+
+// iteration is one that is being put together.
+type iteration struct {
+	law    engine.Law
+	tokens int
+	ms     float64
+}
+
+func iterationTime(law engine.Law, tokens, context int, prefill float64) float64 {
+	return law.C0 + float64(law.C1*float64(tokens)) + float64(law.C2*float64(max(0, tokens-law.N0))) + float64(law.KV*float64(context)) + prefill
+}
+
+// cost is what further tokens take as tokens.
+func (i *iteration) cost(tokens int) float64 {
+	beyond := max(0, i.tokens+tokens-i.law.N0) - max(0, i.tokens-i.law.N0)
+	return float64(i.law.C1*float64(tokens)) + float64(i.law.C2*float64(beyond))
+}
+
+func (i *iteration) add(tokens int, cost float64) {
+	i.tokens += tokens
+	i.ms += cost
+}
