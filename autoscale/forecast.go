@@ -185,7 +185,7 @@ func (f *forecast) present(t time.Time) float64 {
 func (f *forecast) fade(t time.Time) float64 {
 	x := max(0, t.Sub(f.last).Seconds()/f.cfg.Memory.Seconds())
 	square := float64(x * x)
-	return 1 / (1 + x + square/2 + float64(square*x)/6)
+	return 1 / (1 + x + float64(square/2) + float64(square*x/6))
 }
 
 // usually is the usual day's rate, over three slots and linear between their middles.

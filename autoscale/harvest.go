@@ -44,7 +44,7 @@ func (r replica) load(rate, iteration float64) flowcontrol.Load {
 	mix := r.pool.Interactive.Mix
 	running := rate * mix.Output * iteration / 1000
 	return flowcontrol.Load{
-		Running: running, Context: running * (mix.Prompt + mix.Output/2),
+		Running: running, Context: float64(running * (mix.Prompt + float64(mix.Output/2))),
 		PromptRate: rate * mix.Prompt, PromptMean: mix.Prompt,
 	}
 }
@@ -92,7 +92,7 @@ func (r replica) rate(requests float64) float64 {
 		lines = min(lines, float64(p.Engine.MaxSeqs-r.cfg.Slots)-load.Running)
 	}
 	if p.Engine.KVTokens > 0 {
-		lines = min(lines, (float64(r.cfg.KV*float64(p.Engine.KVTokens))-load.Context)/(mix.Prompt+mix.Output/2))
+		lines = min(lines, (float64(r.cfg.KV*float64(p.Engine.KVTokens))-load.Context)/(mix.Prompt+float64(mix.Output/2)))
 	}
 	if !(lines > 0) {
 		return 0
@@ -138,7 +138,7 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
 	h.achieved = float64(h.achieved*fade) + harvested
 	h.predicted = float64(h.predicted*fade) + float64(rate*float64(ready)*length.Seconds())
-	trust := rate * float64(ready) * h.cfg.Trust.Seconds()
+	trust := float64(rate * float64(ready) * h.cfg.Trust.Seconds())
 	h.share = (h.achieved + float64(trust*h.cfg.Share)) / (h.predicted + trust)
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }

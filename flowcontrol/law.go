@@ -40,12 +40,12 @@ func (m Mix) context() float64 {
 	if m.Context > 0 {
 		return m.Context
 	}
-	return m.Prompt + m.Output/2
+	return m.Prompt + float64(m.Output/2)
 }
 
 // PromptToken is the cost of computing one prompt token of a prompt of the given length. Chunks of prompts make iterations large, so
 // the token is one beyond the knee.
-func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + float64(l.P2*prompt)/2 }
+func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + float64(l.P2*prompt/2) }
 
 // each is what a line adds to an iteration below the knee: its sequence, its context, and its part of the prompts. These are computed
 // as fast as requests leave and come: for each of a line's Output iterations, Prompt/Output prompt tokens.

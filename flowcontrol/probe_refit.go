@@ -93,7 +93,7 @@ func (f *refit) fitted() Law {
 	l := f.law
 	l.C0 *= f.factor[0]
 	l.KV *= f.factor[1]
-	l.P1 *= f.factor[2]
+	l.P1 = float64(l.P1 * f.factor[2])
 	l.P2 *= f.factor[2]
 	// C1 and C2 are part of both; what a prompt token costs more or less than a sequence goes to P1.
 	c1, c2 := float64(l.C1*f.factor[1]), float64(l.C2*f.factor[1])

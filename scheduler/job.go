@@ -52,5 +52,5 @@ func (j Job) latestStart(assumedRate float64) instant {
 	if !(rate > 0) {
 		rate = assumedRate
 	}
-	return min(instantOf(j.Deadline)-max(j.Work, 0)/rate*1e6, instantOf(j.StartBy))
+	return min(instantOf(j.Deadline)-instant(max(j.Work, 0)/rate*1e6), instantOf(j.StartBy))
 }

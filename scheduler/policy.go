@@ -85,5 +85,5 @@ func (priority) Rank(j Job) float64 {
 	)
 	level := float64(max(-highest, min(j.Priority, highest)))
 	due := max(0, min(float64(int64(min(j.due(), seconds*1e6)/1e6)), seconds-1))
-	return due - level*seconds
+	return due - float64(level*seconds)
 }

@@ -137,6 +137,6 @@ func (ts *turns) skipRounds() {
 	}
 	for e := ts.order.Front(); e != nil; e = e.Next() {
 		t := e.Value.(*tenant)
-		t.credit = min(t.credit+rounds*t.quantum, 0)
+		t.credit = min(t.credit+float64(rounds*t.quantum), 0)
 	}
 }

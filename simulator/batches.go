@@ -301,7 +301,7 @@ func (b *batches) preempted(tokens int) {
 func workOf(l engine.Law, input, output int) float64 {
 	in, out := float64(input), float64(output)
 	prefill := l.C1 + l.C2 + l.P1 + float64(l.P2*in/2)
-	decode := l.C1 + float64(l.KV*(in+out/2))
+	decode := l.C1 + float64(l.KV*(in+float64(out/2)))
 	return float64(prefill*in) + float64(decode*out)
 }
 

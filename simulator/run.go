@@ -19,7 +19,7 @@ func Run(s Setup, progress Progress) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return RunBeside(quiet, s, func(done float64) error { return progress(0.5 + done/2) })
+	return RunBeside(quiet, s, func(done float64) error { return progress(0.5 + float64(done/2)) })
 }
 
 // Quiet is a scenario told without batch work: what every policy is judged

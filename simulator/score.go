@@ -27,7 +27,7 @@ func Score(harvest, best, loss float64) float64 {
 	if loss <= mostLoss {
 		return share
 	}
-	return share * max(0, 1-(loss-mostLoss)/worthless)
+	return share * max(0, 1-float64((loss-mostLoss)/worthless))
 }
 
 // Overall is the geometric mean of a policy's scores over scenarios, and no more
@@ -56,7 +56,7 @@ func GeometricMean(values []float64) float64 {
 	}
 	low, high := 0.0, max(1, product)
 	for {
-		middle := low + (high-low)/2
+		middle := low + float64((high-low)/2)
 		if middle <= low || middle >= high {
 			return middle
 		}

@@ -29,5 +29,5 @@ func (o *outputMean) expect(prior, limit int) float64 {
 }
 
 func (c CostConfig) work(promptTokens, outputTokens float64) float64 {
-	return c.PromptToken*promptTokens + c.OutputToken*outputTokens
+	return float64(c.PromptToken*promptTokens) + float64(c.OutputToken*outputTokens)
 }

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // rate is the work per second that a pool brought while it had any, as an exponential mean over half a minute. Times in which
 // nothing was under way don't count: they would make the pool look slow, and every large job urgent, after an idle night.
@@ -23,9 +20,9 @@ func (r *rate) resume(now time.Time) { r.last = now }
 
 func (r *rate) add(now time.Time, work float64) {
 	if dt := now.Sub(r.last).Seconds(); dt > 0 {
-		keep := math.Exp(-dt / rateMemory)
+		keep := rateMemory / (rateMemory + dt) // exp(-dt/memory), near enough and the same on every processor
 		r.work *= keep
-		r.seconds = r.seconds*keep + (1-keep)*rateMemory
+		r.seconds = float64(r.seconds*keep) + float64((1-keep)*rateMemory)
 		r.last = now
 	}
 	r.work += work

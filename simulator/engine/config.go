@@ -38,7 +38,7 @@ func (h Host) extra(requests int) float64 {
 	if h != HostLegacy {
 		return 0
 	}
-	return 6.7 + 3 + 5*float64(min(requests, 128))/128 - 2
+	return 6.7 + 3 + float64(5*float64(min(requests, 128))/128) - 2
 }
 
 // Config describes one engine. Start from DefaultConfig.

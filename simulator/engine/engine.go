@@ -3,10 +3,11 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 var (
@@ -403,7 +404,8 @@ func (e *Engine) noiseAt(i int) float64 {
 		return 1
 	}
 	if i == len(e.noise) {
-		e.noise = append(e.noise, math.Exp(e.cfg.Noise*e.rng.NormFloat64()))
+		a, b := portable.Normals(e.rng)
+		e.noise = append(e.noise, portable.Exp(e.cfg.Noise*a), portable.Exp(e.cfg.Noise*b))
 	}
 	return e.noise[i]
 }

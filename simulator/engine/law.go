@@ -39,12 +39,12 @@ func (l Law) Iteration(decoding, context int, chunks ...Chunk) time.Duration {
 }
 
 func (l Law) iteration(tokens, context int, prefill float64) float64 {
-	return l.C0 + l.C1*float64(tokens) + l.C2*float64(max(0, tokens-l.N0)) + l.KV*float64(context) + prefill
+	return l.C0 + float64(l.C1*float64(tokens)) + float64(l.C2*float64(max(0, tokens-l.N0))) + float64(l.KV*float64(context)) + prefill
 }
 
 func (l Law) chunk(c Chunk) float64 {
 	tokens := float64(c.Tokens)
-	return l.P1*tokens + l.P2*tokens*(float64(c.Context)+tokens/2)
+	return float64(l.P1*tokens) + float64(l.P2*tokens*(float64(c.Context)+float64(tokens/2)))
 }
 
 func milliseconds(ms float64) time.Duration {

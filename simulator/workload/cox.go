@@ -3,6 +3,8 @@ package workload
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // cox is a doubly stochastic Poisson process: its rate is itself a random process,
@@ -25,7 +27,7 @@ const silence = 1 << 22
 
 // next is the instant of the next arrival.
 func (c *cox) next() (time.Duration, bool) {
-	need := exponential(c.rng) // of the integral of the rate
+	need := portable.Exponential(c.rng) // of the integral of the rate
 	for {
 		if left := float64(c.current * (c.end - c.now).Seconds()); left > need {
 			c.now += time.Duration(need / c.current * 1e9)

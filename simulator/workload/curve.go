@@ -116,3 +116,6 @@ func (c *Curve) pointAt(i int) time.Duration {
 	}
 	return c.at[i]
 }
+
+// between is the point that lies the given share of the way from a to b.
+func between(a, b, share float64) float64 { return a + float64((b-a)*share) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Kind is a kind of batch job: what its lines look like.
@@ -31,7 +33,7 @@ type Length struct {
 func (l Length) draw(rng *rand.Rand) int {
 	x := l.Median
 	if l.Sigma > 0 {
-		x *= exp(l.Sigma * normal(rng))
+		x *= portable.Exp(l.Sigma * normal(rng))
 	}
 	most := maxTokens
 	if l.Max > 0 {

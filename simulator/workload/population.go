@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Population is what is known of a kind of interactive traffic, enough to make
@@ -199,8 +201,8 @@ func swelling(swells []Swell, scale float64, rng *rand.Rand) func() float64 {
 	processes := make([]process, len(swells))
 	middle := 0.0
 	for i, s := range swells {
-		variance := log(1 + float64(s.Variance*scale)) // of the logarithm
-		keep := exp(-swellStep.Seconds() / s.Memory.Seconds())
+		variance := portable.Log(1 + float64(s.Variance*scale)) // of the logarithm
+		keep := portable.Exp(-swellStep.Seconds() / s.Memory.Seconds())
 		processes[i] = process{math.Sqrt(variance), keep, math.Sqrt(1 - float64(keep*keep)), normal(rng)}
 		middle -= float64(variance / 2)
 	}
@@ -211,6 +213,6 @@ func swelling(swells []Swell, scale float64, rng *rand.Rand) func() float64 {
 			p.state = float64(p.keep*p.state) + float64(p.fresh*normal(rng))
 			sum += float64(p.deviation * p.state)
 		}
-		return exp(sum)
+		return portable.Exp(sum)
 	}
 }

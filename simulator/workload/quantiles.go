@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Quantiles are a distribution of lengths by a table of its quantiles, between
@@ -33,7 +35,7 @@ func NewQuantiles(table ...Quantile) (Quantiles, error) {
 				row.Share, row.Value, table[i-1].Share, table[i-1].Value)
 		}
 		q.share = append(q.share, row.Share)
-		q.log = append(q.log, log(row.Value))
+		q.log = append(q.log, portable.Log(row.Value))
 	}
 	if len(table) < 2 || table[0].Share != 0 || table[len(table)-1].Share != 1 {
 		return q, fmt.Errorf("quantile table: want it to go from share 0 to share 1")
@@ -46,7 +48,7 @@ func (q Quantiles) At(share float64) float64 {
 	i, _ := slices.BinarySearch(q.share, share)
 	i = min(max(i, 1), len(q.share)-1)
 	part := (share - q.share[i-1]) / (q.share[i] - q.share[i-1])
-	return exp(between(q.log[i-1], q.log[i], part))
+	return portable.Exp(between(q.log[i-1], q.log[i], part))
 }
 
 // draw is a length.

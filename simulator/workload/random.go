@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Seed stands for all the randomness of one run.
@@ -29,22 +31,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// exponential draws with mean 1. rand.ExpFloat64 would use math.Log.
-func exponential(rng *rand.Rand) float64 { return -log(positive(rng)) }
-
-// positive draws evenly from above 0 to 1.
-func positive(rng *rand.Rand) float64 { return 1 - float64(rng.Float64()) }
-
-// normal draws with mean 0 and deviation 1, by Marsaglia's polar method.
+// normal draws with mean 0 and deviation 1.
 func normal(rng *rand.Rand) float64 {
-	for {
-		u := 1 - float64(2*positive(rng))
-		v := 1 - float64(2*positive(rng))
-		s := float64(u*u) + float64(v*v)
-		if s > 0 && s < 1 {
-			return u * math.Sqrt(-2*log(s)/s)
-		}
-	}
+	x, _ := portable.Normals(rng)
+	return x
 }
 
 // gamma draws with the given shape and mean 1, by Marsaglia and Tsang's method.
@@ -52,7 +42,7 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	boost := 1.0
 	k := shape
 	if k < 1 {
-		boost = exp(log(positive(rng)) / k)
+		boost = portable.Exp(portable.Log(portable.Positive(rng)) / k)
 		k++
 	}
 	d := k - 1.0/3
@@ -64,8 +54,8 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 			continue
 		}
 		v = v * v * v
-		accept := float64(x*x/2) + d - float64(d*v) + float64(d*log(v))
-		if log(positive(rng)) < accept {
+		accept := float64(x*x/2) + d - float64(d*v) + float64(d*portable.Log(v))
+		if portable.Log(portable.Positive(rng)) < accept {
 			return d * v * boost / shape
 		}
 	}

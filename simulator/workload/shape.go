@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Rate shapes that need no file, after the published rates of a large model
@@ -69,10 +71,10 @@ func ripple(rng *rand.Rand, parts ...memory) func() float64 {
 	return func() float64 {
 		sum := 0.0
 		for i, p := range parts {
-			keep := exp(-shapeStep.Seconds() / p.length.Seconds())
+			keep := portable.Exp(-shapeStep.Seconds() / p.length.Seconds())
 			states[i] = float64(keep*states[i]) + float64(math.Sqrt(1-float64(keep*keep))*normal(rng))
 			sum += float64(p.deviation * states[i])
 		}
-		return exp(sum)
+		return portable.Exp(sum)
 	}
 }

@@ -1,18 +1,14 @@
-package workload
+package portable
 
 import "math"
-
-// exp and log give the same bits on every processor, which those of package math
-// do not promise. They follow the FreeBSD algorithms that package math cites
-// (e_exp.c and e_log.c, Sun Microsystems 1993), with every product rounded before
-// it is added to; an assignment is not enough, only a conversion is. Both are within one unit in the last place.
 
 const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-func exp(x float64) float64 {
+// Exp is e to the power of x.
+func Exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x):
 		return x
@@ -32,7 +28,8 @@ func exp(x float64) float64 {
 	return math.Ldexp(1-((lo-float64(r*c)/(2-c))-hi), int(k))
 }
 
-func log(x float64) float64 {
+// Log is the natural logarithm of x.
+func Log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 1):
 		return x
@@ -64,6 +61,3 @@ func horner(x float64, c ...float64) float64 {
 	}
 	return sum
 }
-
-// between is the point that lies the given share of the way from a to b.
-func between(a, b, share float64) float64 { return a + float64((b-a)*share) }

@@ -1,0 +1,70 @@
+package portable_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whatever a simulation's bytes come from.
+var rooms = []string{
+	"scheduler", "flowcontrol", "autoscale", "dispatch/plan",
+	"simulator", "simulator/engine", "simulator/scenario", "simulator/workload", "simulator/portable",
+}
+
+// The compiler for arm64 fuses a product into the sum that follows, across
+// statements too, unless a conversion stands between. That would tell another day
+// there than here.
+func TestNothingIsFused(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command")
+	}
+	arguments := []string{"build", "-gcflags=-S"}
+	for _, room := range rooms {
+		arguments = append(arguments, "github.com/tidefill/tidefill/"+room)
+	}
+	build := exec.CommandContext(t.Context(), "go", arguments...)
+	build.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=")
+	assembly, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("build for arm64: %v\n%.2000s", err, assembly)
+	}
+	if len(regexp.MustCompile(`\bFMULD\b`).FindAll(assembly, -1)) < 10 {
+		t.Fatal("the assembly has hardly a product; is it still written like this?")
+	}
+	var fused []string
+	for _, line := range regexp.MustCompile(`\((\S+\.go:\d+)\)\s+FN?M(?:ADD|SUB)[DS]`).FindAllSubmatch(assembly, -1) {
+		fused = append(fused, string(line[1]))
+	}
+	slices.Sort(fused)
+	for _, place := range slices.Compact(fused) {
+		t.Errorf("%s: a product is fused into a sum; round it with float64(...)", place)
+	}
+}
+
+// What differs between processors stands nowhere in those packages.
+func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
+	unportable := regexp.MustCompile(`\bmath\.(Exp|Exp2|Expm1|Log|Log2|Log10|Log1p|Pow|Sin|Cos|Tan|Tanh|Sinh|Cosh|Atan|Atan2|Asin|Acos|Hypot|Cbrt|Gamma|Lgamma|Erf|Erfc|FMA)\(|\.(NormFloat64|ExpFloat64)\(`)
+	for _, room := range rooms {
+		files, err := filepath.Glob("../../" + room + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", room, len(files), err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, use := range unportable.FindAll(source, -1) {
+				t.Errorf("%s uses %s, whose last bits differ between processors; package portable has the like", file, use)
+			}
+		}
+	}
+}
