@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// model is what the pool serves and all jobs ask for.
-	model = "model"
 	// readTime is what it takes to claim a chunk and read its lines.
 	readTime = 5 * time.Millisecond
 	// backlogLines is how many lines a backlog without end tells the planner.
@@ -58,12 +56,13 @@ const (
 
 // attempt is a line under way.
 type attempt struct {
-	start plan.Start
-	job   *job
-	line  int
-	sent  time.Time
-	id    engine.ID // in the engine; 0: not there yet, or refused
-	over  bool      // recalled: whatever still comes of it, nobody waits for
+	start   plan.Start
+	job     *job
+	line    int
+	sent    time.Time
+	id      engine.ID // in the engine; 0: not there yet, or refused
+	replica *replica  // that it has reached
+	over    bool      // recalled: whatever still comes of it, nobody waits for
 }
 
 func newBatches(p *plant) (*batches, error) {
@@ -79,8 +78,8 @@ func newBatches(p *plant) (*batches, error) {
 		return nil, err
 	}
 	p.agenda.put(epoch, func() {
-		for i, r := range p.replicas {
-			b.runnerUp(r, i)
+		for _, r := range p.replicas {
+			b.runnerUp(r)
 		}
 		b.watchGateway(p.users.gateway)
 	})
@@ -96,17 +95,25 @@ func newBatches(p *plant) (*batches, error) {
 	}
 }
 
-// runnerUp tells the planner of a replica, by its number, that serves from now on.
-func (b *batches) runnerUp(r *replica, number int) {
+// runnerUp tells the planner of a replica that serves from now on.
+func (b *batches) runnerUp(r *replica) {
+	switch known := b.replicas[r.name]; {
+	case known == r:
+		return
+	case known != nil: // lost, and back before anybody has noticed
+		b.runnerGone(known)
+	}
 	b.replicas[r.name] = r
-	b.step(plan.RunnerUp{Runner: r.name, Models: []string{model}})
-	b.watch(r, number)
+	b.step(plan.RunnerUp{Runner: r.name, Models: r.pool.models})
+	b.watch(r)
 }
 
 // runnerGone tells the planner that a replica serves no more.
 func (b *batches) runnerGone(r *replica) {
-	delete(b.replicas, r.name)
-	b.step(plan.RunnerGone{Runner: r.name})
+	if b.replicas[r.name] == r {
+		delete(b.replicas, r.name)
+		b.step(plan.RunnerGone{Runner: r.name})
+	}
 }
 
 // step asks the planner and does what it says, as the dispatcher's loop does.
@@ -153,6 +160,7 @@ func (b *batches) begin(j *job) {
 		b.plant.agenda.put(batch.Deadline, func() { b.close(j) })
 	}
 	b.step(plan.BatchPut{Batch: batch})
+	b.plant.scaling.happened()
 }
 
 func promptTokens(j *job, lines int) int64 {
@@ -168,6 +176,7 @@ func (b *batches) close(j *job) {
 	if !j.over {
 		j.over = true
 		b.step(plan.BatchGone{Batch: j.Name})
+		b.plant.scaling.happened()
 	}
 }
 
@@ -196,7 +205,12 @@ func (b *batches) start(s plan.Start) {
 
 // reach is the line's arrival at the engine.
 func (b *batches) reach(a *attempt) {
-	p, r := b.plant, b.replicas[a.start.Runner]
+	p, r := b.plant, b.plant.serving[a.start.Runner]
+	if r == nil {
+		b.broken(a, plan.Unreachable)
+		return
+	}
+	a.replica = r
 	if bound := p.setup.Scenario.Pool.ShedAbove; bound > 0 && r.engine.Snapshot(p.now).Waiting >= bound {
 		b.answer(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 503})
 		return
@@ -214,8 +228,15 @@ func (b *batches) reach(a *attempt) {
 // recall hangs up on a line. The planner learns at once that it is over; the
 // engine, when word has reached it.
 func (b *batches) recall(s plan.Start) {
+	b.hangUp(b.byName[s.Key.Batch].underWay[s.Chunk*b.chunk+s.Slot])
+}
+
+// hangUp ends a line before its answer.
+func (b *batches) hangUp(a *attempt) {
 	p := b.plant
-	a := b.byName[s.Key.Batch].underWay[s.Chunk*b.chunk+s.Slot]
+	if a.over {
+		return
+	}
 	a.over = true
 	b.recalls++
 	p.agenda.put(p.now, func() {
@@ -223,9 +244,15 @@ func (b *batches) recall(s plan.Start) {
 	})
 	p.agenda.put(p.now.Add(p.setup.Scenario.Pool.Network), func() {
 		if a.id != 0 {
-			b.replicas[a.start.Runner].abort(a.id)
+			a.replica.abort(a.id)
 		}
 	})
+}
+
+// broken tells the planner that a line's connection is broken, or could not be
+// made.
+func (b *batches) broken(a *attempt, outcome plan.Outcome) {
+	b.answer(a, 0, 0, &plan.Finished{Outcome: outcome})
 }
 
 // firstToken sends a line's first token on its way back.
@@ -282,6 +309,7 @@ func (b *batches) settle(a *attempt, f *plan.Finished) {
 		j.done++
 		j.input += int64(f.InputTokens)
 		j.output += int64(f.OutputTokens)
+		b.plant.scaling.answered(a, f.InputTokens, f.OutputTokens)
 		b.work += workOf(b.plant.setup.Profile.Law, f.InputTokens, f.OutputTokens)
 	}
 	if j.done+j.failed == j.Lines {

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -27,28 +25,26 @@ type plant struct {
 	setup    Setup
 	now, end time.Time
 	agenda   agenda
-	replicas []*replica
+	pools    []*pool
+	replicas []*replica            // of all pools
+	serving  map[string]*replica   // and those that drain
 	flights  map[engine.ID]*flight // inside the engines
 	lastID   engine.ID
 	traffic  workload.Stream
 	users    *users
+	scaling  *scaling
 	batches  *batches // nil: a run without batch work
 }
 
 func newPlant(s Setup, withBatch bool) (*plant, error) {
-	p := &plant{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon), flights: map[engine.ID]*flight{}}
+	p := &plant{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon), flights: map[engine.ID]*flight{}, serving: map[string]*replica{}}
 	p.users = newUsers(s.Scenario)
-	for i := range s.Scenario.Pool.Replicas {
-		name := "replica-" + strconv.Itoa(i)
-		e, err := engine.New(s.engineConfig(), s.seed().Cause("engine "+name))
-		if err != nil {
-			return nil, err
-		}
-		if s.inside != nil {
-			e.FillWith(s.inside(name))
-		}
-		p.replicas = append(p.replicas, &replica{plant: p, name: name, engine: e})
+	p.scaling = newScaling(p)
+	if err := newPools(p); err != nil {
+		return nil, err
 	}
+	p.lookAround()
+	p.strike()
 	var err error
 	if p.traffic, err = s.traffic(); err != nil {
 		return nil, fmt.Errorf("interactive traffic: %w", err)
@@ -56,9 +52,11 @@ func newPlant(s Setup, withBatch bool) (*plant, error) {
 	p.nextArrival()
 	if withBatch {
 		p.users.gateway = newGateway(s.Scenario.Metrics, s.promises())
-		p.batches, err = newBatches(p)
+		if p.batches, err = newBatches(p); err != nil {
+			return nil, err
+		}
 	}
-	return p, err
+	return p, p.scaling.begin()
 }
 
 // run goes on to an instant.
@@ -85,18 +83,10 @@ func (p *plant) nextArrival() {
 	})
 }
 
-// arrive routes an interactive request to the replica with the least work.
+// arrive takes in an interactive request.
 func (p *plant) arrive(a workload.Arrival) {
-	best, least := p.replicas[0], math.Inf(1)
-	for _, r := range p.replicas {
-		if w := r.work(); w < least {
-			best, least = r, w
-		}
-	}
-	f := &flight{arrived: p.now, input: a.Input, output: a.Output}
-	if err := best.submit(p.newID(), f, a.Request, priorityInteractive); err != nil {
-		p.users.refused(p.refusal(f, err))
-	}
+	p.scaling.arrived++
+	p.route(&flight{arrived: p.now, input: a.Input, output: a.Output, request: a.Request})
 }
 
 func (p *plant) newID() engine.ID {
@@ -116,6 +106,7 @@ func (p *plant) refusal(f *flight, err error) *flight {
 // completed takes a finished request out of an engine.
 func (p *plant) completed(f *flight, c engine.Completion) {
 	if f.line == nil {
+		p.scaling.served(f, c)
 		p.users.finished(f, c)
 		return
 	}

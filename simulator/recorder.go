@@ -16,7 +16,7 @@ type recorder struct {
 	step     time.Duration
 	window   window
 	useful   []float64 // batch tokens by sample
-	before   map[string]engineTotals
+	before   map[*replica]engineTotals
 	predicts map[string]int // job: index of tape.Predictions
 }
 
@@ -50,7 +50,7 @@ func (w *window) add(ttft, tpot time.Duration, passed bool) {
 
 func newRecorder(p *plant) *recorder {
 	r := &recorder{
-		plant: p, step: tapeStep(p.setup.Scenario.Horizon), before: map[string]engineTotals{}, predicts: map[string]int{},
+		plant: p, step: tapeStep(p.setup.Scenario.Horizon), before: map[*replica]engineTotals{}, predicts: map[string]int{},
 	}
 	r.tape = &Tape{Every: r.step.Seconds()}
 	p.users.window = &r.window
@@ -112,27 +112,33 @@ func (r *recorder) interactive() {
 func (r *recorder) engines() {
 	t, p := r.tape, r.plant
 	running, waiting, used, blocks := 0, 0, 0, 0
-	for i, replica := range p.replicas {
+	missing := math.NaN()
+	for i := range t.Iteration {
+		t.Iteration[i].Values = append(t.Iteration[i].Values, missing) // unless it is found below
+	}
+	for _, replica := range p.replicas {
 		s := replica.engine.Snapshot(p.now)
 		running += s.Running
 		waiting += s.Waiting
 		used += s.KVBlocksUsed
 		blocks += s.KVBlocks
-		if i >= mostDrawn {
-			continue
-		}
-		if i == len(t.Iteration) {
+		i := slices.IndexFunc(t.Iteration, func(x ReplicaSeries) bool { return x.Replica == replica.name })
+		if i < 0 && len(t.Iteration) < mostDrawn {
+			i = len(t.Iteration)
 			t.Iteration = append(t.Iteration, ReplicaSeries{Replica: replica.name})
-			for range len(t.At) - 1 { // it did not stand here before
-				t.Iteration[i].Values = append(t.Iteration[i].Values, math.NaN())
+			for range t.At { // it did not stand here before
+				t.Iteration[i].Values = append(t.Iteration[i].Values, missing)
 			}
 		}
-		mean, last := math.NaN(), r.before[replica.name]
-		if s.Iterations > last.iterations {
-			mean = float64(s.Busy-last.busy) / float64(time.Millisecond) / float64(s.Iterations-last.iterations)
+		if i < 0 {
+			continue
 		}
-		r.before[replica.name] = engineTotals{s.Iterations, s.Busy}
-		t.Iteration[i].Values = append(t.Iteration[i].Values, mean)
+		last := r.before[replica]
+		if s.Iterations > last.iterations {
+			values := t.Iteration[i].Values
+			values[len(values)-1] = float64(s.Busy-last.busy) / float64(time.Millisecond) / float64(s.Iterations-last.iterations)
+		}
+		r.before[replica] = engineTotals{s.Iterations, s.Busy}
 	}
 	t.Running = append(t.Running, float64(running))
 	t.Waiting = append(t.Waiting, float64(waiting))
@@ -184,15 +190,4 @@ func (r *recorder) note(job string, at, finish float64) {
 	}
 	p := &r.tape.Predictions[i]
 	p.At, p.Finish = append(p.At, at), append(p.Finish, finish)
-}
-
-// replicaCounts are how many replicas somebody wants, how many serve, and how many
-// are on their way.
-func (p *plant) replicaCounts() (wanted, ready, starting int) {
-	return p.setup.Scenario.Pool.Replicas, len(p.replicas), 0
-}
-
-// gpuHours are the replica hours so far.
-func (p *plant) gpuHours() float64 {
-	return float64(len(p.replicas)) * p.now.Sub(epoch).Hours()
 }

@@ -10,7 +10,15 @@ import (
 // replica is one engine and what it has been given.
 type replica struct {
 	plant  *plant
+	pool   *pool
 	name   string
+	cause  string // of its randomness: its name, and which of its lives this is
+	number int    // within its pool
+	phase  phase
+	asked  time.Time // from then on it is paid for
+	since  time.Time // it is in its phase
+	load   int       // requests inside
+	view   float64   // its work, as the router last saw it
 	engine *engine.Engine
 	armed  time.Time // the end of what is under way, as the agenda has it
 	probe  probe
@@ -23,6 +31,8 @@ type flight struct {
 	class         int       // of interactive traffic, by number
 	first         time.Time // token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
+	replica       *replica
+	request       workload.Request // of an interactive one, should it have to go elsewhere
 }
 
 // submit hands a request to the engine.
@@ -37,6 +47,8 @@ func (r *replica) submit(id engine.ID, f *flight, request workload.Request, prio
 	err := r.engine.Submit(now, engine.Request{ID: id, Prompt: request.Input, Output: request.Output, Priority: priority, Prefix: prefix})
 	if err == nil {
 		r.plant.flights[id] = f
+		f.replica = r
+		r.load++
 	}
 	r.advance()
 	return err
@@ -44,6 +56,9 @@ func (r *replica) submit(id engine.ID, f *flight, request workload.Request, prio
 
 // advance brings the engine to the present and puts down when to look again.
 func (r *replica) advance() {
+	if r.phase == gone {
+		return
+	}
 	r.engine.Advance(r.plant.now, r.see)
 	if end, busy := r.engine.Next(); busy && !end.Equal(r.armed) {
 		r.armed = end
@@ -68,6 +83,7 @@ func (r *replica) see(it *engine.Iteration) {
 	for _, l := range it.Aborted {
 		r.plant.aborted(r.leave(l.ID), l.Tokens)
 	}
+	r.emptied()
 }
 
 // abort gives a request up at the end of the iteration under way.
@@ -80,21 +96,14 @@ func (r *replica) abort(id engine.ID) {
 		r.plant.aborted(r.leave(id), 0)
 	}
 	r.advance()
+	r.emptied()
 }
 
 // leave takes a request that is no longer in the engine off the books.
 func (r *replica) leave(id engine.ID) *flight {
 	f := r.plant.flights[id]
 	delete(r.plant.flights, id)
+	r.load--
 	r.probe.left(r, f)
 	return f
 }
-
-// work estimates what the replica has before it, as a router would: tokens to be
-// computed, and a little for those held.
-func (r *replica) work() float64 {
-	s := r.engine.Snapshot(r.plant.now)
-	return float64(s.PendingTokens) + float64(perHeldToken*float64(s.KVBlocksUsed*engine.BlockSize))
-}
-
-const perHeldToken = 0.02

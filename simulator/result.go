@@ -40,6 +40,8 @@ type Interactive struct {
 	MissedTPOT int `json:"missed_tpot"`
 	// Refused could not be served, being longer than the KV cache; they are missed too.
 	Refused int `json:"refused"`
+	// Lost were cut off with their replica, or found none; they are missed too.
+	Lost int `json:"lost"`
 	// Undecided were still being answered at the end, and in time so far. They are not among Requests.
 	Undecided int `json:"undecided"`
 	// Worst5Minutes is the least attainment over five minutes on end, which begin at Worst5MinutesAt.

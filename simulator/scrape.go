@@ -27,7 +27,11 @@ type source struct {
 }
 
 // watch starts to look at all that a replica shows.
-func (b *batches) watch(r *replica, number int) {
+func (b *batches) watch(r *replica) {
+	number := r.number
+	if r.pool.name != "" {
+		number = -1 // faults of metrics count the first pool's
+	}
 	b.look(&source{kind: scenario.EngineSource, replica: r, number: number, present: r.metrics})
 	if ttl := b.plant.setup.Scenario.Metrics.Capabilities; ttl > 0 {
 		kept := flowcontrol.Reading{}
@@ -77,7 +81,7 @@ func (s *source) schedule() {
 func (s *source) scrape() {
 	b := s.batches
 	p := b.plant
-	if s.replica != nil && b.replicas[s.replica.name] != s.replica {
+	if s.replica != nil && (b.replicas[s.replica.name] != s.replica || s.replica.phase == gone) {
 		return // it is gone
 	}
 	s.looks++

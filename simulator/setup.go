@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/scheduler"
@@ -37,6 +38,8 @@ type Policy struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Plan      plan.Config
+	// Scale says how replicas are asked for; its zero value is the default.
+	Scale autoscale.Config
 	// ChunkLines is how many lines the planner is given at a time.
 	ChunkLines int
 }
@@ -55,6 +58,23 @@ func (s Setup) engineConfig() engine.Config {
 	set(&cfg.Profile.KVTokens, pool.KVTokens)
 	set(&cfg.Profile.MaxBatchedTokens, pool.MaxBatchedTokens)
 	set(&cfg.Profile.MaxSeqs, pool.MaxSeqs)
+	return cfg
+}
+
+// batchEngine is the engine of a further pool.
+func (s Setup) batchEngine(b scenario.BatchPool) engine.Config {
+	cfg := s.engineConfig()
+	if b.Profile != "" {
+		cfg.Profile = s.Profiles[b.Profile]
+	}
+	set := func(limit *int, own int) {
+		if own > 0 {
+			*limit = own
+		}
+	}
+	set(&cfg.Profile.KVTokens, b.KVTokens)
+	set(&cfg.Profile.MaxBatchedTokens, b.MaxBatchedTokens)
+	set(&cfg.Profile.MaxSeqs, b.MaxSeqs)
 	return cfg
 }
 

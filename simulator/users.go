@@ -17,7 +17,7 @@ type users struct {
 	ttft     []time.Duration
 	tpot     []time.Duration
 
-	missedTTFT, missedTPOT, rejected, undecided int
+	missedTTFT, missedTPOT, rejected, losses, undecided int
 
 	window  *window  // of the tape; nil: there is none
 	gateway *gateway // nil: nothing measures what they get
@@ -83,6 +83,14 @@ func (u *users) refused(f *flight) {
 	}
 }
 
+// lost counts a request whose replica was lost, or for which there was none.
+func (u *users) lost(f *flight) {
+	if m := u.minute(f.arrived); m != nil {
+		m.judged++
+		u.losses++
+	}
+}
+
 // cutOff judges a request that the end of the run finds inside an engine: it has
 // missed if one of its times is over already; what else becomes of it, nobody
 // knows.
@@ -131,7 +139,7 @@ func (u *users) report() Interactive {
 	slices.Sort(u.ttft)
 	slices.Sort(u.tpot)
 	r := Interactive{
-		MissedTTFT: u.missedTTFT, MissedTPOT: u.missedTPOT, Refused: u.rejected, Undecided: u.undecided,
+		MissedTTFT: u.missedTTFT, MissedTPOT: u.missedTPOT, Refused: u.rejected, Lost: u.losses, Undecided: u.undecided,
 		TTFT: quantiles(u.ttft), TPOT: quantiles(u.tpot),
 	}
 	attained := 0
