@@ -39,6 +39,8 @@ type probe struct {
 	lines    float64 // that a runner may have, by feedback
 	foreseen float64 // lines that the law predicted when last stepped to; 0: never
 
+	strained time.Time // since when iterations are too long in all the pool; zero: they are not
+
 	ownShare spread // of the requests that run in the pool
 	answered float64
 	wasted   float64 // tokens, as answered; both fade over an hour
@@ -64,7 +66,7 @@ func newProbe(cfg Config) *probe {
 func (*probe) Name() string { return "probe" }
 
 // target is how long iterations may take on average, in milliseconds.
-func (p *probe) target() float64 { return float64(p.theta.value * milliseconds(p.slo.TPOT)) }
+func (p *probe) target() float64 { return float64(p.theta.value() * milliseconds(p.slo.TPOT)) }
 
 func (*probe) seconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
@@ -134,7 +136,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	case Broken:
 		r.doubt.lineBroke(now, p.cfg.Doubt)
 	case Recalled:
-		p.wasted += p.mix.prompt
+		p.wasted += r.own.context / max(float64(r.own.lines), 1)
 	case Read:
 		if o.Reading.Source != Metrics || !r.metrics(now, o.Reading, p) {
 			return false
@@ -153,14 +155,33 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	return true
 }
 
+// lineMix is what lines are like. Until enough have ended, those that run tell that they are longer than what is known.
+func (p *probe) lineMix() Mix {
+	mix := p.mix.mix()
+	if p.mix.seen >= mixtureKnown {
+		return mix
+	}
+	lines, context := 0.0, 0.0
+	for _, m := range p.members {
+		lines += float64(m.probed.own.lines)
+		context += m.probed.own.context
+	}
+	if age := context/max(lines, 1) - mix.Prompt; age > mix.Output/2 {
+		mix.Output, mix.Context = 2*age, mix.Prompt+age
+	}
+	return mix
+}
+
 // bound keeps the lines within reach of those that run: an allowance that isn't used proves nothing.
 func (p *probe) bound() {
 	carried := 0.0
 	for _, m := range p.members {
-		carried = max(carried, float64(m.probed.own.lines))
+		carried += float64(m.probed.own.lines)
 	}
-	p.lines = min(p.lines, float64(p.cfg.Pace.Reach*carried)+float64(p.cfg.Start), float64(p.cfg.PerRunner))
-	p.lines = max(p.lines, 1)
+	carried /= max(1, float64(len(p.members)))
+	reach, start := p.cfg.Pace.Reach, float64(p.cfg.Start)
+	p.lines = max(p.lines, carried/reach-start, 1)
+	p.lines = min(p.lines, float64(reach*carried)+start, float64(p.cfg.PerRunner))
 }
 
 // load is what interactive requests do on a runner of the pool, taken as a little more than it was; false: nobody has seen it.
@@ -191,7 +212,7 @@ func (p *probe) step() {
 }
 
 func (p *probe) stepTo(l Load) {
-	foreseen := max(1, p.fit.fitted().Lines(l, p.mix.mix(), p.target()))
+	foreseen := max(1, p.fit.fitted().Lines(l, p.lineMix(), p.target()))
 	if p.foreseen == 0 {
 		p.foreseen = foreseen
 	}
@@ -213,17 +234,46 @@ func (p *probe) resized(from, to int) {
 	}
 }
 
-// share is a runner's part of the lines: what makes its iterations as long as those of its peers.
-func (p *probe) share(r *probed) float64 {
+// slowness is how long a runner's iterations are beside those of its peers under the same load, 1 where that may be chance.
+func (p *probe) slowness(r *probed) float64 {
+	others, n := 0.0, 0.0
+	for _, m := range p.members {
+		if m.probed != r {
+			others += m.probed.pace
+			n++
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	if slow := float64(r.pace*n) / others; slow > 1+p.cfg.Pace.Slow || slow < 1/(1+p.cfg.Pace.Slow) {
+		return min(max(slow, 0.25), 4)
+	}
+	return 1
+}
+
+// part is a runner's part of the lines: what makes its iterations as long as those of its peers.
+func (p *probe) part(r *probed) float64 {
 	lines := float64(p.lines * r.yield)
-	if slow := r.slowness(); slow != 1 {
-		law, mix := p.fit.fitted(), p.mix.mix()
+	if slow := p.slowness(r); slow != 1 {
+		law, mix := p.fit.fitted(), p.lineMix()
 		l, _ := p.load()
 		if usual := law.Lines(l, mix, p.target()); usual > 1 {
 			lines *= min(max(law.Lines(l, mix, p.target()/slow)/usual, 0), 2)
 		}
 	}
 	return min(max(lines, 1), float64(p.cfg.PerRunner))
+}
+
+// together is how many lines a runner may carry for the pool's to stay alike.
+func (p *probe) together() float64 {
+	least := math.Inf(1)
+	for _, m := range p.members {
+		if r := m.probed; p.slowness(r) == 1 && r.yield == 1 {
+			least = min(least, float64(r.own.lines))
+		}
+	}
+	return float64(p.cfg.Pace.Apart*least) + 4
 }
 
 // cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are shed together.
@@ -245,13 +295,13 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 	// What is late while next to nothing of ours runs is not our doing.
 	innocent := p.ownShare.mean < innocentShare
 	if requests, late, ok := p.ttft.since(g.TTFT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
-		p.prompt.spend(requests, late)
+		p.prompt.spend(now, requests, late)
 		if late > max(float64(lateSign*requests), 1) {
 			p.lateFirst = now
 		}
 	}
 	if requests, late, ok := p.tpot.since(g.TPOT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
-		p.theta.spend(requests, late)
+		p.theta.spend(now, requests, late)
 	}
 	for _, m := range p.members {
 		m.probed.stale = true
@@ -276,13 +326,14 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	fade := share(dt, time.Hour)
 	p.answered -= float64(fade * p.answered)
 	p.wasted -= float64(fade * p.wasted)
+	p.strain(now)
 	ours, all := 0.0, 0.0
 	for _, m := range p.members {
 		r := m.probed
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.running.mean
 		if p.cfg.Planted != StalenessIgnored {
-			r.doubt.pass(now, min(dt, 10*time.Second), p.share(r), p.cfg.Doubt)
+			r.doubt.pass(now, min(dt, 10*time.Second), p.part(r), p.cfg.Doubt)
 		}
 		r.yield = min(1, float64(r.yield*(1+float64(p.cfg.Doubt.Recover*dt.Seconds()))))
 		r.trickle = min(r.trickle+float64(p.cfg.Pace.Trickle*milliseconds(dt)), 1)
@@ -293,18 +344,41 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	return true
 }
 
-// brake looks for the two signs that interactive requests suffer, and recalls lines while they last.
+// strain notes since when the pool as a whole takes too long for its iterations: its runners' mean is above the promise.
+func (p *probe) strain(now time.Time) {
+	sum, n := 0.0, 0.0
+	for _, m := range p.members {
+		if r := m.probed; r.iteration > 0 && p.recent(now, r.gapsAt) {
+			sum += r.iteration
+			n++
+		}
+	}
+	if sum <= float64(n*p.cfg.Brake.Pool*milliseconds(p.slo.TPOT)) {
+		p.strained = time.Time{}
+	} else if p.strained.IsZero() {
+		p.strained = now
+	}
+}
+
+func (p *probe) recent(now, at time.Time) bool {
+	return !at.IsZero() && now.Sub(at) <= p.cfg.Doubt.Soft
+}
+
+// brake recalls lines of a runner while interactive requests suffer by them. Either way it takes two signs: iterations are much too
+// long here, and interactive requests wait or are late; or they are too long in all the pool, and what runs of ours is a good
+// part of it.
 func (p *probe) brake(now time.Time, r *probed) {
-	cfg := p.cfg.Brake
-	above := float64(cfg.Above * milliseconds(p.slo.TPOT))
+	cfg, promise := p.cfg.Brake, milliseconds(p.slo.TPOT)
+	above := float64(cfg.Above * promise)
 	if budget := p.engine.MaxBatchedTokens; budget > 0 {
-		longest := p.fit.factor[0]*p.fit.base + float64(p.fit.perToken()*float64(budget))
+		longest := float64(p.fit.factor[0]*p.fit.base) + float64(p.fit.perToken()*float64(budget))
 		above = min(above, float64(cfg.Reach*longest))
 	}
-	fresh := func(t time.Time) bool { return !t.IsZero() && now.Sub(t) <= p.cfg.Doubt.Soft }
-	long := r.iteration > above && fresh(r.gapsAt)
-	suffer := r.waiting >= 1 && fresh(r.metricsAt) || fresh(p.lateFirst)
-	if !long || !suffer || r.own.lines == 0 {
+	here := r.iteration > above && p.recent(now, r.gapsAt) &&
+		(r.waiting >= 1 && p.recent(now, r.metricsAt) || p.recent(now, p.lateFirst))
+	ours := float64(r.own.decoding(p.mix.prompt) * p.fit.perSequence())
+	all := !p.strained.IsZero() && r.iteration > p.target() && ours > float64(cfg.Ours*promise)
+	if !here && !all || r.own.lines == 0 {
 		r.strained = time.Time{}
 		return
 	}
@@ -353,7 +427,7 @@ func (p *probe) Allowance(now time.Time) Allowance {
 func (p *probe) grant(now time.Time, m *member) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(p.share(r)), Reason: ReasonTokenTime}
+	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together())), Reason: ReasonTokenTime}
 	if r.iteration == 0 || r.own.lines < g.Lines && r.iteration < p.target() {
 		g.Reason = ReasonLearning
 	}
@@ -379,7 +453,7 @@ func (p *probe) grant(now time.Time, m *member) {
 	g.Prompt = int(math.Ceil(tokens))
 	switch {
 	case r.own.lines >= g.Lines || r.own.prefilling < g.Prompt:
-	case tokens >= p.prompt.value:
+	case tokens >= p.prompt.value():
 		g.Reason = ReasonPrompt
 	default:
 		g.Reason = ReasonTokenTime

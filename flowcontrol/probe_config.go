@@ -68,8 +68,17 @@ type PaceConfig struct {
 	Trickle float64 `yaml:"trickle"`
 	// Compare is how long a runner is compared with its peers before it counts as slower. Default: 60s.
 	Compare time.Duration `yaml:"compare"`
-	// Reach bounds a runner's lines to this multiple of those it carries, above 1: an allowance that isn't used proves nothing.
-	// Default: 1.5.
+	// Slow is how much longer a runner's iterations must be than those of its peers, as a share, before it gets fewer lines. Default:
+	// 0.4; less is by the interactive requests that a runner happens to have.
+	Slow float64 `yaml:"slow"`
+	// Lives bounds Gain to this share of the distance within a line's life. Default: 2: lines that run for minutes can't be taken
+	// back when interactive requests come, and let go too fast they would swing.
+	Lives float64 `yaml:"lives"`
+	// Apart is how many times as many lines as the one that carries the fewest a runner may carry, 1 or more. Default: 1.25. A router
+	// that looks at load sends interactive requests where our lines are few, and those who run ahead make it worse.
+	Apart float64 `yaml:"apart"`
+	// Reach bounds a runner's lines to this multiple, and to this part, of those it carries, above 1: what isn't carried proves
+	// nothing. Default: 1.5.
 	Reach float64 `yaml:"reach"`
 	// Step is the relative change of what the law predicts from which the lines step to the prediction, instead of waiting for
 	// the gaps to tell. Default: 0.2.
@@ -85,6 +94,11 @@ type LevelConfig struct {
 	Gain  float64 `yaml:"gain"`
 	// Fall is the most that one reading may take from the level, as a share: what a single surge did says little of the next hour.
 	Fall float64 `yaml:"fall"`
+	// Ease is the share by which the level is lowered, beyond that, for each multiple of the allowed share that was late within
+	// Memory, and Eased the most by which it is.
+	Ease   float64       `yaml:"ease"`
+	Eased  float64       `yaml:"eased"`
+	Memory time.Duration `yaml:"memory"`
 	// Part is this level's part of SLO.Late, above 0 and at most 1.
 	Part float64 `yaml:"part"`
 }
@@ -121,6 +135,10 @@ type BrakeConfig struct {
 	// Reach is the share of the longest possible iteration that Above may not pass. Default: 0.92: on an engine of small chunks no
 	// iteration is ever much longer than the SLO.
 	Reach float64 `yaml:"reach"`
+	// Pool is the share of the SLO's TPOT above which the mean of all runners' iterations is too long, and Ours the share of it that
+	// the lines running on a runner must make up for them to be recalled. Defaults: 1 and 0.05.
+	Pool float64 `yaml:"pool"`
+	Ours float64 `yaml:"ours"`
 	// After is how long both signs must have been there. Default: 2s.
 	After time.Duration `yaml:"after"`
 	// Share is the most of a runner's lines that are recalled in a second. Default: 0.1.
@@ -177,14 +195,14 @@ func defaultProbe() ProbeConfig {
 		Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
-			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Reach: 1.5, Step: 0.2,
+			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Slow: 0.4, Lives: 1, Apart: 1.25, Reach: 1.5, Step: 0.2,
 		},
-		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.05, Part: 0.75},
-		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.2, Part: 0.25},
+		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.02, Ease: 0.03, Eased: 0.4, Memory: time.Minute, Part: 0.75},
+		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
 		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
 		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
-			Above: 1.15, Reach: 0.92, After: 2 * time.Second, Share: 0.1, Waste: 0.01, Hold: 30 * time.Second,
+			Above: 1.15, Reach: 0.92, Pool: 1, Ours: 0.05, After: 2 * time.Second, Share: 0.1, Waste: 0.01, Hold: 30 * time.Second,
 		},
 		Doubt: DoubtConfig{
 			Soft: 15 * time.Second, Hard: time.Minute, Half: 30 * time.Second, Blind: 0.1, Dark: 5, Retry: 15 * time.Second, Recover: 0.1,
@@ -207,6 +225,9 @@ func (c ProbeConfig) validate(all *faults) {
 	all.atLeast("probe.pace.prompts", c.Pace.Prompts, 1)
 	all.within("probe.pace.trickle", c.Pace.Trickle, 0, 1)
 	all.positive("probe.pace.compare", c.Pace.Compare)
+	all.within("probe.pace.slow", c.Pace.Slow, 0.05, 10)
+	all.within("probe.pace.lives", c.Pace.Lives, 0.01, 1000)
+	all.within("probe.pace.apart", c.Pace.Apart, 1, 1000)
 	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
 	all.within("probe.pace.step", c.Pace.Step, 0.01, 100)
 	c.Theta.validate(all, "probe.theta", 0.01, 2)
@@ -220,6 +241,8 @@ func (c ProbeConfig) validate(all *faults) {
 	all.positive("probe.reserve.window", c.Reserve.Window)
 	all.within("probe.reserve.sigmas", c.Reserve.Sigmas, 0, 10)
 	all.within("probe.brake.above", c.Brake.Above, 0.1, 100)
+	all.within("probe.brake.pool", c.Brake.Pool, 0.1, 100)
+	all.within("probe.brake.ours", c.Brake.Ours, 0, 1)
 	all.within("probe.brake.reach", c.Brake.Reach, 0.1, 1)
 	all.positive("probe.brake.after", c.Brake.After)
 	all.within("probe.brake.share", c.Brake.Share, 0, 1)
@@ -248,6 +271,9 @@ func (c LevelConfig) validate(all *faults, path string, least, most float64) {
 	all.within(path+".start", c.Start, c.Least, c.Most)
 	all.within(path+".gain", c.Gain, 0, 1)
 	all.within(path+".fall", c.Fall, 0, 0.9)
+	all.within(path+".ease", c.Ease, 0, 10)
+	all.within(path+".eased", c.Eased, 0, 0.9)
+	all.positive(path+".memory", c.Memory)
 	all.within(path+".part", c.Part, 0.01, 1)
 }
 

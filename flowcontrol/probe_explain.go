@@ -7,11 +7,13 @@ import (
 
 // Explain tells what the allowance follows from, the pool's terms first.
 func (p *probe) Explain(now time.Time) []Term {
-	law, mix := p.fit.fitted(), p.mix.mix()
+	law, mix := p.fit.fitted(), p.lineMix()
 	terms := []Term{
-		{Name: "theta", Value: p.theta.value},
+		{Name: "theta", Value: p.theta.value()},
+		{Name: "theta at rest", Value: p.theta.rest},
+		{Name: "late TPOT", Value: p.theta.share()},
 		{Name: "target", Value: p.target(), Unit: "ms"},
-		{Name: "prompt level", Value: p.prompt.value, Unit: "tokens"},
+		{Name: "prompt level", Value: p.prompt.value(), Unit: "tokens"},
 		{Name: "lines by feedback", Value: p.lines, Unit: "lines"},
 		{Name: "lines by the law", Value: p.foreseen, Unit: "lines"},
 		{Name: "own share", Value: p.ownShare.mean},
@@ -35,8 +37,9 @@ func (p *probe) Explain(now time.Time) []Term {
 		add("seen ago", age(now, r.gapsAt), "s")
 		add("credit", r.credit, "ms")
 		add("prompt tokens earned", tokens, "tokens")
-		add("lines by feedback", p.share(r), "lines")
+		add("lines by feedback", p.part(r), "lines")
 		add("pace", r.pace, "")
+		add("slower than its peers", p.slowness(r), "")
 		add("safe lines", float64(safe), "lines")
 		add("lines left by doubt", r.doubt.ceiling, "lines")
 		add("knowledge", float64(r.doubt.state), "state")

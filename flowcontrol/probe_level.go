@@ -2,22 +2,54 @@ package flowcontrol
 
 import "time"
 
-// level is a setting that the late requests steer: the highest at which no more than a share of requests is late.
+// level is a setting that the late requests steer: the highest at which no more than a share of requests is late. What it rests at
+// moves slowly; while more are late than allowed it is eased below that, at once and for as long.
 type level struct {
 	cfg     LevelConfig
 	allowed float64 // share of requests
-	value   float64
+	rest    float64
+	// Requests within Memory, and those of them that were late; both fade.
+	requests, late float64
+	at             time.Time
+	fixed          bool // nothing steers it
 }
 
 func newLevel(cfg LevelConfig, late float64) level {
-	return level{cfg: cfg, allowed: float64(cfg.Part * late), value: cfg.Start}
+	return level{cfg: cfg, allowed: float64(cfg.Part * late), rest: cfg.Start}
 }
 
 // spend takes note of requests that came back, and of those of them that were late. With a share of late ones above the allowed one
 // the level falls, with one below it rises.
-func (l *level) spend(requests, late float64) {
+func (l *level) spend(now time.Time, requests, late float64) {
+	if l.fixed {
+		return
+	}
+	if !l.at.IsZero() {
+		fade := 1 - share(now.Sub(l.at), l.cfg.Memory)
+		l.requests *= fade
+		l.late *= fade
+	}
+	l.at = now
+	l.requests += requests
+	l.late += late
 	move := float64(l.cfg.Gain * (float64(l.allowed*requests) - late))
-	l.value = min(max(l.value*(1+max(move, -l.cfg.Fall)), l.cfg.Least), l.cfg.Most)
+	l.rest = min(max(l.rest*(1+max(move, -l.cfg.Fall)), l.cfg.Least), l.cfg.Most)
+}
+
+// share of the recent requests that were late. One that is allowed to be late anyway proves nothing: as if as many had been in time
+// as it takes for one to be allowed.
+func (l *level) share() float64 { return l.late / (l.requests + 1/l.allowed) }
+
+// fix sets the level for good.
+func (l *level) fix(value float64) { l.rest, l.fixed = value, true }
+
+// value is the level as it is now.
+func (l *level) value() float64 {
+	if l.fixed {
+		return l.rest
+	}
+	beyond := max(0, l.share()/l.allowed-1)
+	return max(l.rest*(1-min(float64(l.cfg.Ease*beyond), l.cfg.Eased)), l.cfg.Least)
 }
 
 // lateness turns the counters of a source into what came back since it was last seen.

@@ -39,7 +39,7 @@ func (w *own) see(now time.Time, o Observation, mix *mixture) {
 	}
 	switch o.Kind {
 	case TokenGaps:
-		decoded := float64(o.Gaps) * w.decoding(mix.prompt)
+		decoded := float64(float64(o.Gaps) * w.decoding(mix.prompt))
 		w.context += decoded
 		w.output += decoded
 	case Answered:
@@ -86,6 +86,7 @@ type mixture struct {
 
 const (
 	mixtureMemory = 100
+	mixtureKnown  = 30 // answers from which the means are believed
 	// What a line is taken to have before any was seen: as plan.CostConfig's default.
 	someOutput = 256
 )
@@ -102,12 +103,12 @@ func (m *mixture) answer(prompt, output int) {
 	if output <= 0 {
 		return
 	}
-	out, held := float64(output), float64(prompt)+float64(output)/2
+	out, held := float64(output), float64(prompt)+float64(float64(output)/2)
 	m.seen = min(m.seen+1, mixtureMemory)
 	weight := 1 / float64(m.seen)
 	// Each answer counts in the context by how long it ran.
 	total := m.output + float64(weight*(out-m.output))
-	m.context += float64(weight*out) / total * (held - m.context)
+	m.context += float64(float64(weight*out) / total * (held - m.context))
 	m.output = total
 }
 

@@ -17,9 +17,11 @@ type probed struct {
 	gapsAt    time.Time // of the last report of token gaps; zero: none
 	iteration float64   // mean over PaceConfig.Memory; 0: unknown
 	base      float64   // the same without our prompts
-	credit    float64   // iteration time left over for prompts at gapsAt, as far as told
-	accounted float64   // own.computed up to which prompts are part of what was told
-	trickle   float64   // time that prompts may take in any case, saved up to trickleAt
+	// Iterations, their milliseconds and our prompt tokens computed in them, not yet learnt from.
+	iterations, time, prompted float64
+	credit                     float64 // iteration time left over for prompts at gapsAt, as far as told
+	accounted                  float64 // own.computed up to which prompts are part of what was told
+	trickle                    float64 // time that prompts may take in any case, saved up to trickleAt
 
 	// What interactive requests do there.
 	metricsAt  time.Time // Sampled of the last metrics that moved; zero: none
@@ -82,27 +84,31 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 	r.credit = min(max(r.credit, -milliseconds(p.cfg.Pace.Debt)), milliseconds(p.cfg.Pace.Save))
 	r.gapsAt, r.accounted = now, r.own.computed
 
-	decoding, rate := r.own.decoding(p.mix.prompt), 0.0
-	if now.Sub(r.metricsAt) <= p.cfg.Doubt.Soft {
-		decoding += r.running.mean
-		rate = float64(r.promptRate.mean*r.iteration) / 1000 // interactive prompt tokens of an iteration
-		predicted := p.fit.predict(decoding, computed/iterations+rate)
-		r.pace += float64(share(p.seconds(elapsed), p.cfg.Pace.Compare) * (mean/predicted - r.pace))
-	}
-	p.fit.learn(decoding, computed/iterations+rate, mean/r.slowness())
+	r.learn(now, iterations, elapsed, computed, p)
 	r.follow(p.seconds(elapsed), p.cfg.Pace.Gain, p)
 }
 
-// slowness is pace where it is more than chance.
-func (r *probed) slowness() float64 {
-	if math.Abs(r.pace-1) < paceByChance {
-		return 1
+// learn corrects the law, and compares the runner with it, once enough time has come together: a prompt is known to be computed a
+// moment after its iterations were told, so that short times mistake what belongs to what.
+func (r *probed) learn(now time.Time, iterations, ms, computed float64, p *probe) {
+	r.iterations += iterations
+	r.time += ms
+	r.prompted += computed
+	if p.seconds(r.time) < enoughToLearn {
+		return
 	}
-	return min(max(r.pace, 0.25), 4)
+	mean, tokens, decoding := r.time/r.iterations, r.prompted/r.iterations, r.own.decoding(p.mix.prompt)
+	over := p.seconds(r.time)
+	r.iterations, r.time, r.prompted = 0, 0, 0
+	if p.recent(now, r.metricsAt) {
+		decoding += r.running.mean
+		tokens += float64(r.promptRate.mean*mean) / 1000 // interactive prompt tokens of an iteration
+		r.pace += float64(share(over, p.cfg.Pace.Compare) * (mean/p.fit.predict(decoding, tokens) - r.pace))
+	}
+	p.fit.learn(decoding, tokens, mean/p.slowness(r))
 }
 
-// paceByChance is how far a runner's pace is from 1 by the interactive requests that it happens to have.
-const paceByChance = 0.25
+const enoughToLearn = 5 * time.Second
 
 // atBase is how long an iteration without our prompts takes.
 func (r *probed) atBase(p *probe) float64 {
@@ -114,14 +120,19 @@ func (r *probed) atBase(p *probe) float64 {
 
 // follow moves the pool's lines towards the target, for what was seen of one of its runners over a time.
 func (r *probed) follow(d time.Duration, gain float64, p *probe) {
-	mix := p.mix.mix()
+	mix := p.lineMix()
 	law := p.fit.fitted()
 	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
 	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
+	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them.
+	growth += float64(law.each(mix) * (p.lines - float64(r.own.lines)))
 	off := p.target() - (r.iteration + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off
 	}
+	// Lines that live long can't be taken back for long: what is short beside their lives is left to the prompts.
+	life := float64(mix.Output*r.iteration) / 1000
+	gain = min(gain, p.cfg.Pace.Lives/max(life, 1))
 	p.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix) / float64(len(p.members))
 	p.bound()
 }
@@ -130,7 +141,7 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 // that will be more. A prompt spends credit, iterations below the target earn it: so prompts follow each other as evenly as
 // interactive ones leave room for, and none starts while those that did take their time.
 func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
-	most := min(p.prompt.value, float64(float64(p.cfg.Pace.Prompts)*max(p.mix.prompt, 1)))
+	most := min(p.prompt.value(), float64(float64(p.cfg.Pace.Prompts)*max(p.mix.prompt, 1)))
 	target, base, token := p.target(), r.atBase(p), p.fit.perToken()
 	silence := now.Sub(r.gapsAt)
 	if r.gapsAt.IsZero() || silence > longestSilence {
@@ -253,7 +264,7 @@ func (r *probed) safe(now time.Time, p *probe) (lines int, why Reason) {
 	if capacity := p.kvTokens(r); capacity > 0 && p.mix.prompt > 0 {
 		interactive := float64(p.cfg.Reserve.Growth*r.kvPeak.most(now)) + float64(unseen*math.Sqrt(r.context.variance))
 		room := float64(p.cfg.Reserve.KV*capacity) - interactive
-		if held := max(1, int(room/p.mix.mix().Context)); held < lines {
+		if held := max(1, int(room/p.lineMix().Context)); held < lines {
 			lines, why = held, ReasonKV
 		}
 	}
