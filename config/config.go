@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/probe"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -37,6 +38,9 @@ type Config struct {
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl says how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
+	// Readings are looks at the runners' metrics, and at those of what stands before them, for policies of flow control that heed them
+	// (all but fixed, aimd and gradient).
+	Readings probe.Config `yaml:"readings"`
 	// Dispatch sends lines, tries them again, and keeps what comes back.
 	Dispatch dispatch.Config `yaml:"dispatch"`
 	Shutdown Shutdown        `yaml:"shutdown"`
@@ -77,6 +81,7 @@ func Default() Config {
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
+		Readings:    probe.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
@@ -110,6 +115,9 @@ func (c Config) Validate() error {
 		refuse("shutdown.drain is %s, less than nothing", c.Shutdown.Drain)
 	}
 	for i, u := range c.Upstreams {
+		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" && (err != nil || parsed.Host == "") {
+			refuse("upstreams[%d].metrics is %q, no URL; write http://host:port/metrics, or none", i, u.Metrics)
+		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
 		}
@@ -118,6 +126,7 @@ func (c Config) Validate() error {
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
+		section("readings", c.Readings.Validate()),
 		section("dispatch", c.Dispatch.Validate()),
 	)...)
 }

@@ -95,4 +95,6 @@ type Upstream struct {
 	Models []string `yaml:"models"`
 	// Headers are added to every request. Default: X-Priority: low.
 	Headers map[string]string `yaml:"headers"`
+	// Metrics is the URL of the page where the server shows its metrics; none: it has none, as gateways do. Default: /metrics.
+	Metrics string `yaml:"metrics"`
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,32 +30,84 @@ type upstream struct {
 }
 
 func newUpstream(cfg Config, u Upstream) (*upstream, error) {
+	name, err := u.Runner()
+	if err != nil {
+		return nil, err
+	}
+	key, err := u.key()
+	if err != nil {
+		return nil, err
+	}
 	header := http.Header{"X-Priority": {"low"}}
 	if u.Headers != nil {
-		header = http.Header{}
-		for key, value := range u.Headers {
-			header.Set(key, value)
-		}
-	}
-	var key string
-	if u.APIKeyEnv != "" {
-		if key = os.Getenv(u.APIKeyEnv); key == "" {
-			return nil, fmt.Errorf("upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL, u.APIKeyEnv)
-		}
+		header = u.header()
 	}
 	client, err := openai.New(openai.Config{URL: u.URL, APIKey: key, Header: header, MaxAnswer: cfg.MaxAnswerBytes, DialTimeout: cfg.DialTimeout})
 	if err != nil {
 		return nil, err
 	}
-	name := u.Name
-	if name == "" {
-		parsed, err := url.Parse(u.URL)
-		if err != nil {
-			return nil, err
-		}
-		name = parsed.Host + parsed.EscapedPath()
-	}
 	return &upstream{Upstream: u, name: name, client: client, models: slices.Clone(u.Models), since: map[string]time.Time{}}, nil
+}
+
+// Runner is what the upstream is called everywhere: its name, or else where it is.
+func (u Upstream) Runner() (string, error) {
+	if u.Name != "" {
+		return u.Name, nil
+	}
+	parsed, err := url.Parse(u.URL)
+	if err != nil {
+		return "", fmt.Errorf("upstream url: %w", err)
+	}
+	return parsed.Host + parsed.EscapedPath(), nil
+}
+
+// MetricsURL is where the upstream shows its metrics; empty: nowhere.
+func (u Upstream) MetricsURL() string {
+	switch u.Metrics {
+	case "":
+		return u.Base() + "/metrics"
+	case "none":
+		return ""
+	}
+	return u.Metrics
+}
+
+// Base is the URL without /v1.
+func (u Upstream) Base() string {
+	base, _, _ := strings.Cut(u.URL, "?")
+	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
+}
+
+// AskHeader is what goes along when the upstream is asked about itself: its key, and the headers that were configured.
+func (u Upstream) AskHeader() (http.Header, error) {
+	key, err := u.key()
+	if err != nil {
+		return nil, err
+	}
+	header := u.header()
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	return header, nil
+}
+
+func (u Upstream) header() http.Header {
+	header := http.Header{}
+	for key, value := range u.Headers {
+		header.Set(key, value)
+	}
+	return header
+}
+
+func (u Upstream) key() (string, error) {
+	if u.APIKeyEnv == "" {
+		return "", nil
+	}
+	key := os.Getenv(u.APIKeyEnv)
+	if key == "" {
+		return "", fmt.Errorf("upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL, u.APIKeyEnv)
+	}
+	return key, nil
 }
 
 // learn notes which models the upstream serves.

@@ -18,6 +18,7 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/flowcontrol/probe"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
 )
@@ -32,6 +33,7 @@ type daemon struct {
 	metadata   *sqlite.DB
 	files      *disk.Store
 	dispatcher *dispatch.Dispatcher
+	probe      *probe.Probe // nil: nobody heeds readings
 	api        *api.Server
 
 	listener, adminListener net.Listener // adminListener is nil if it isn't wanted
@@ -132,6 +134,9 @@ func (d *daemon) wire(keys *api.Keyring) (err error) {
 	if err != nil {
 		return err
 	}
+	if d.probe, err = d.newProbe(); err != nil {
+		return err
+	}
 	d.api, err = api.New(d.cfg.API, api.Deps{
 		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(),
 		Nudge: d.dispatcher.Nudge, Models: d.models, Keys: keys,
@@ -208,6 +213,9 @@ func (d *daemon) run(ctx context.Context) error {
 		defer close(dispatched)
 		return named("dispatcher", d.dispatcher.Run(work))
 	})
+	if d.probe != nil {
+		parts.Go(func() error { return named("probe", d.probe.Run(work)) })
+	}
 	parts.Go(func() error { return named("api", d.api.Run(work)) })
 	parts.Go(func() error { return named("api server", serve(server, d.listener)) })
 	if d.adminListener != nil {

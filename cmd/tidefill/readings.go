@@ -1,0 +1,29 @@
+package main
+
+import (
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/probe"
+)
+
+// newProbe builds what reads the world for flow control; nil where nobody heeds it.
+func (d *daemon) newProbe() (*probe.Probe, error) {
+	if !flowcontrol.HeedsReadings(d.cfg.FlowControl.Policy) {
+		return nil, nil
+	}
+	deps := probe.Deps{
+		SLO: d.cfg.FlowControl.SLO, Logger: d.log, Registerer: d.registry,
+		Tell: func(l probe.Look) { d.dispatcher.Read(l.Runner, l.Model, l.Reading) },
+	}
+	for _, u := range d.cfg.Upstreams {
+		name, err := u.Runner()
+		if err != nil {
+			return nil, err
+		}
+		header, err := u.AskHeader()
+		if err != nil {
+			return nil, err
+		}
+		deps.Runners = append(deps.Runners, probe.Runner{Name: name, Base: u.Base(), Metrics: u.MetricsURL(), Header: header})
+	}
+	return probe.New(d.cfg.Readings, deps)
+}

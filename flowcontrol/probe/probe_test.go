@@ -1,0 +1,502 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+var equalReadings = cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreFields(flowcontrol.Reading{}, "Sampled")}
+
+// reading is one that shows only what change sets.
+func reading(source flowcontrol.Source, change func(*flowcontrol.Reading)) flowcontrol.Reading {
+	r := flowcontrol.NoReading(source, time.Time{})
+	change(&r)
+	return r
+}
+
+func builtIn(t testing.TB) signalMap {
+	t.Helper()
+	m, err := loadSignals("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestEnginesAreReadByTheirOwnNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		page   string
+		engine string
+		want   func(*flowcontrol.Reading)
+	}{
+		"vllm": {`
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 4.0
+vllm:num_requests_waiting{engine="0",model_name="m"} 9
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 2
+vllm:num_requests_waiting_by_reason{engine="0",reason="deferred"} 7
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.75
+vllm:gpu_cache_usage_perc{engine="0"} 0.9
+vllm:cache_config_info{block_size="16",num_gpu_blocks="1000",engine="0"} 1
+vllm:cache_config_info{block_size="16",num_gpu_blocks="500",engine="1"} 1
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0"} 1.5e6
+vllm:prefix_cache_hits_total{engine="0"} 7
+vllm:generation_tokens_total{engine="0"} 11
+vllm:num_preemptions_total{engine="0"} 0
+vllm:time_to_first_token_seconds_bucket{le="+Inf"} 5
+`, "vllm", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 7, 2, 0.5, 24_000
+			r.PromptTokens, r.CachedTokens, r.OutputTokens, r.Preemptions = 1.5e6, 7, 11, 0
+		}},
+		"vllm under ray, an older one": {`
+ray_vllm_num_requests_running{} 3
+ray_vllm_num_requests_waiting 1
+ray_vllm_gpu_cache_usage_perc 0.9
+ray_vllm_cache_config_info{block_size="16",num_gpu_blocks="None"} 1
+ray_vllm_generation_tokens_total NaN
+`, "vllm", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.KVUsed = 3, 1, 0.9 }},
+		"sglang": {`
+sglang:num_running_reqs 5
+sglang:num_queue_reqs 6
+sglang:token_usage 0.4
+sglang:max_total_num_tokens 70000
+sglang:cached_tokens_total 1
+sglang:prompt_tokens_total 2
+sglang:generation_tokens_total 3
+sglang:realtime_tokens_total{mode="decode"} 4
+sglang:realtime_tokens_total{mode="prefill_compute"} 9
+`, "sglang", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 6, 0.4, 70_000
+			r.CachedTokens, r.PromptTokens, r.OutputTokens = 1, 2, 4
+		}},
+		"tensorrt-llm": {`
+trtllm_num_requests_running 5
+trtllm_num_requests_waiting 0
+trtllm_kv_cache_utilization 0.5
+trtllm_kv_cache_max_blocks 100
+trtllm_kv_cache_tokens_per_block 64
+`, "tensorrt-llm", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 0, 0.5, 6400 }},
+		"triton": {`
+nv_trt_llm_request_metrics{model="m",request_type="scheduled",version="1"} 2
+nv_trt_llm_request_metrics{model="m",request_type="waiting",version="1"} 3
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"} 0.1
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max"} 10
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"} 32
+`, "triton-tensorrt-llm", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.KVUsed, r.KVTokens = 2, 3, 0.1, 320 }},
+		"tgi": {`
+# TYPE tgi_batch_current_size gauge
+tgi_batch_current_size 2
+# TYPE tgi_queue_size gauge
+tgi_queue_size 1
+# TYPE tgi_request_generated_tokens histogram
+tgi_request_generated_tokens_bucket{le="10"} 1
+tgi_request_generated_tokens_bucket{le="+Inf"} 2
+tgi_request_generated_tokens_sum 44
+tgi_request_generated_tokens_count 2
+`, "tgi", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.OutputTokens = 2, 1, 44 }},
+		"something else": {"go_goroutines 7\nvllm:num_requests_waiting 3\n", "", func(*flowcontrol.Reading) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := parsePage([]byte(strings.TrimLeft(c.page, "\n")), http.Header{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, found := builtIn(t).read(p, time.Unix(9, 0))
+			if diff := cmp.Diff(reading(flowcontrol.Metrics, c.want), got, equalReadings); diff != "" || found.engine != c.engine {
+				t.Errorf("engine %q, want %q; reading: %s", found.engine, c.engine, diff)
+			}
+			if !got.Sampled.Equal(time.Unix(9, 0)) {
+				t.Errorf("sampled %v, want the time of the look", got.Sampled)
+			}
+		})
+	}
+}
+
+func TestThePagesOwnTimeCounts(t *testing.T) {
+	p, err := parsePage([]byte("vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := builtIn(t).read(p, time.Unix(60, 0)); !r.Sampled.Equal(time.Unix(4, 0)) {
+		t.Errorf("sampled %v, want 4 s", r.Sampled)
+	}
+}
+
+func TestSignalMapsAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "EOF",
+		"- engine: x\n  prefixes: [x_]\n  signals: {runing: [a]}":                                      "signals.running must be given",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], wating: [b]}":                        `"wating" is no signal`,
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b}']}":                                "no list of label",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=\"1\"']}":                           "no closing brace",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=~\"(\"}']}":                         "missing closing",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['1a']}":                                  "does not begin with a metric's name",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: [{metric: a, label: [b]}]}":               `"label" is not metric`,
+		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}":                                      "signal not found",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
+	} {
+		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// world is servers that a probe looks at, and what it told.
+type world struct {
+	mu    sync.Mutex
+	looks []Look
+	log   strings.Builder
+}
+
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (w *world) logged() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+func (w *world) of(source flowcontrol.Source) (of []Look) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.looks {
+		if l.Reading.Source == source {
+			of = append(of, l)
+		}
+	}
+	return of
+}
+
+// run lets a probe look until it has told enough.
+func (w *world) run(t *testing.T, cfg Config, enough func() bool, runners ...Runner) {
+	t.Helper()
+	p, err := New(cfg, Deps{
+		Runners: runners, SLO: flowcontrol.SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond},
+		Tell: func(l Look) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.looks = append(w.looks, l)
+		},
+		Logger: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	for !enough() && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("it never told enough; log:\n%s", w.logged())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// quick looks as often as a test wants.
+func quick() Config {
+	cfg := DefaultConfig()
+	cfg.Every, cfg.CapabilitiesEvery, cfg.Prometheus.Every = 5*time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
+	return cfg
+}
+
+func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
+	var page atomic.Pointer[string]
+	set := func(s string) { page.Store(&s) }
+	set("vllm:num_requests_running 1\n")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer k" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		io.WriteString(w, *page.Load())
+	})
+	mux.HandleFunc("GET /v1/capabilities", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Age", "3")
+		io.WriteString(w, `{"queue":{"depth":4},"resources":{"gpuUtilization":0.5}}`)
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	w := &world{}
+	began := time.Now()
+	stage := 0
+	w.run(t, quick(), func() bool {
+		seen := w.of(flowcontrol.Metrics)
+		if len(seen) == 0 || len(w.of(flowcontrol.Capabilities)) == 0 {
+			return false
+		}
+		running := seen[len(seen)-1].Reading.Running
+		switch {
+		case stage == 0 && running == 1:
+			set("vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n")
+			stage++
+		case stage == 1 && running == 2:
+			set("oops {\n")
+			stage++
+		case stage == 2 && strings.Contains(w.logged(), "a source of readings is silent"):
+			set("sglang:num_running_reqs 3\n")
+			stage++
+		}
+		return stage == 3 && running == 3
+	}, Runner{Name: "r", Base: server.URL, Metrics: server.URL + "/metrics", Header: http.Header{"Authorization": {"Bearer k"}}})
+	for _, line := range []string{
+		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
+		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting missing=\"[kv_used",
+		"a source of readings speaks again",
+		"engine=sglang running=sglang:num_running_reqs",
+	} {
+		if n := strings.Count(w.logged(), line); n != 1 {
+			t.Errorf("%q is logged %d times, want once:\n%s", line, n, w.logged())
+		}
+	}
+	for _, l := range w.of(flowcontrol.Metrics) {
+		if l.Runner != "r" || l.Reading.Sampled.Before(began) || l.Reading.Sampled.After(time.Now()) {
+			t.Errorf("got %+v, want one of r sampled within the test", l)
+		}
+	}
+	want := reading(flowcontrol.Capabilities, func(r *flowcontrol.Reading) { r.Waiting = 4 })
+	got := w.of(flowcontrol.Capabilities)[0].Reading
+	if diff := cmp.Diff(want, *got, equalReadings); diff != "" {
+		t.Error(diff)
+	}
+	if age := began.Sub(got.Sampled); age < time.Second || age > 3*time.Second {
+		t.Errorf("capabilities are from %v before the look, want 3 s", age)
+	}
+}
+
+func TestASourceThatIsSilentIsLeftAloneForLonger(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         error
+		most, least int // looks in ten minutes
+	}{
+		"well":      {nil, 660, 540},
+		"failing":   {io.ErrUnexpectedEOF, 140, 110},
+		"not there": {errUnknownPage, 12, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{}
+				p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.NewTextHandler(w, nil)), Tell: func(Look) {}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer stop()
+				looks := 0
+				p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: time.Second, look: func(context.Context) ([]Look, error) {
+					looks++
+					return nil, c.err
+				}})
+				if looks < c.least || looks > c.most {
+					t.Errorf("%d looks in ten minutes, want %d to %d", looks, c.least, c.most)
+				}
+				if n := strings.Count(w.logged(), "silent"); n > 1 || (n == 1) != (c.err != nil) {
+					t.Errorf("it is told %d times that the source is silent", n)
+				}
+			})
+		})
+	}
+}
+
+func TestASourceThatHangsIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), Tell: func(Look) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		looks := 0
+		p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second, look: func(ctx context.Context) ([]Look, error) {
+			looks++
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		if looks < 8 {
+			t.Errorf("%d looks in a minute", looks)
+		}
+	})
+}
+
+// fakePrometheus answers instant queries from a table: the first whose key the query holds.
+func fakePrometheus(t *testing.T, answers ...[2]string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.FormValue("query")
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/query" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		result := "[]"
+		for _, a := range answers {
+			if strings.Contains(query, a[0]) {
+				result = a[1]
+				break
+			}
+		}
+		if strings.HasPrefix(result, "error ") {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			json.NewEncoder(w).Encode(map[string]string{"status": "error", "error": result[6:]})
+			return
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":%s}}`, result)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func bucket(m, le string, count int) string {
+	return fmt.Sprintf(`{"metric":{"le":%q,"model_name":%q},"value":[1700000100,"%d"]}`, le, m, count)
+}
+
+func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
+	at := func(m string, seconds float64) string {
+		return fmt.Sprintf(`{"metric":{"model_name":%q},"value":[1700000100,"%v"]}`, m, seconds)
+	}
+	cfg := quick()
+	cfg.Prometheus.URL = fakePrometheus(t,
+		[2]string{"timestamp(inference_objective_request_ttft", "[" + at("a", 1700000090.5) + "," + at("b", 1700000095) + "]"},
+		[2]string{"timestamp(llm_d_epp_request_streaming_tpot", "[" + at("a", 1700000080) + "]"},
+		[2]string{"(inference_objective_request_ttft_seconds_bucket", "[" + strings.Join([]string{
+			bucket("a", "+Inf", 100), bucket("a", "1", 80), bucket("a", "2.5", 95), bucket("b", "2", 3), bucket("b", "+Inf", 3), bucket("c", "+Inf", 3)}, ",") + "]"},
+		[2]string{"(llm_d_epp_request_streaming_tpot_seconds_bucket", "[" + strings.Join([]string{
+			bucket("a", "0.1", 50), bucket("a", "+Inf", 60)}, ",") + "]"},
+	)
+	w := &world{}
+	w.run(t, cfg, func() bool { return len(w.of(flowcontrol.Gateway)) >= 4 })
+	got := w.of(flowcontrol.Gateway)[:2]
+	want := []Look{
+		{Model: "a", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000080000)}},
+		{Model: "b", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000095000)}},
+	}
+	*want[0].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
+		r.Sampled = time.UnixMilli(1700000080000)
+		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10} // a third of 80 to 95 lies above 2 s
+		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
+	})
+	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
+		r.Sampled = time.UnixMilli(1700000095000)
+		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
+	})
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPrometheusThatKnowsNothingTellsNothing(t *testing.T) {
+	cfg := quick()
+	for name, c := range map[string]struct{ url, want string }{
+		"no series": {fakePrometheus(t), "Prometheus knows no interactive latencies"},
+		"an error":  {fakePrometheus(t, [2]string{"", "error too many samples"}), "too many samples"},
+		"no answer": {"http://127.0.0.1:1", "a source of readings is silent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Prometheus.URL = c.url
+			w := &world{}
+			w.run(t, cfg, func() bool { return strings.Contains(w.logged(), c.want) })
+			if got := w.of(flowcontrol.Gateway); len(got) > 0 {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"every":                   func(c *Config) { c.Every = -1 },
+		"timeout":                 func(c *Config) { c.Timeout = 0 },
+		"jitter":                  func(c *Config) { c.Jitter = math.NaN() },
+		"prometheus.url":          func(c *Config) { c.Prometheus.URL = "prometheus:9090" },
+		"prometheus.every":        func(c *Config) { c.Prometheus.URL, c.Prometheus.Every = "http://p", 0 },
+		"prometheus.ttft[0]":      func(c *Config) { c.Prometheus.URL, c.Prometheus.TTFT = "http://p", []string{"a{"} },
+		"prometheus.tpot[0]":      func(c *Config) { c.Prometheus.URL, c.Prometheus.TPOT = "http://p", []string{""} },
+		"prometheus.ttft: is":     func(c *Config) { c.Prometheus.URL, c.Prometheus.TTFT, c.Prometheus.TPOT = "http://p", nil, nil },
+		"prometheus.model_label:": func(c *Config) { c.Prometheus.URL, c.Prometheus.ModelLabel = "http://p", "a b" },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want a fault of %s", err, want)
+		}
+	}
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	c := DefaultConfig()
+	c.Signals = filepath.Join(t.TempDir(), "none")
+	if _, err := New(c, Deps{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "readings.signals") {
+		t.Errorf("a signal map that isn't there: %v", err)
+	}
+	c.Signals = filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(c.Signals, builtInSignals, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(c, Deps{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzPage(f *testing.F) {
+	f.Add("vllm:num_requests_running{a=\"b\"} 3 5000\n# TYPE x histogram\nx_bucket{le=\"1\"} 2\nx_sum 1\n")
+	f.Add("tgi_batch_current_size 1\ntgi_request_generated_tokens_sum NaN\n")
+	f.Add("vllm:num_requests_running 1\nvllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
+	m := builtIn(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parsePage([]byte(text), http.Header{})
+		if err != nil {
+			return
+		}
+		r, _ := m.read(p, time.Unix(1, 0))
+		for _, s := range signals {
+			if v := *s.of(&r); v < 0 || math.IsInf(v, 0) {
+				t.Errorf("%s is %v on %q", s.name, v, text)
+			}
+		}
+	})
+}
+
+func FuzzSelector(f *testing.F) {
+	f.Add(`a:b{c="d",e!~"f.*"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseSelector(text)
+		if err != nil {
+			return
+		}
+		again, err := parseSelector(s.String())
+		if err != nil || again.String() != s.String() {
+			t.Errorf("%q reads as %q, and that as %q, %v", text, s, again, err)
+		}
+	})
+}

@@ -1,0 +1,10 @@
+package flowcontrol
+
+// HeedsReadings says whether a policy makes use of readings. Where none does, nobody need look.
+func HeedsReadings(policy string) bool {
+	switch policy {
+	case "fixed", "aimd", "gradient":
+		return false
+	}
+	return true
+}
