@@ -23,6 +23,8 @@ type Result struct {
 	// GPUHours are replica hours, from being asked for to being gone; NoBatchGPUHours those of the quiet day.
 	GPUHours        float64 `json:"gpu_hours"`
 	NoBatchGPUHours float64 `json:"no_batch_gpu_hours"`
+	// Pools are what each was used and paid for.
+	Pools []PoolUse `json:"pools"`
 	// Tape is the time line; nil unless Setup.Watch asked for it.
 	Tape *Tape `json:"tape,omitempty"`
 }

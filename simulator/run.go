@@ -71,7 +71,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	worst, at := worstLoss(quiet.minutes, busy.users.minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 	r.Batch, r.Jobs = busy.batches.report()
-	r.GPUHours, r.NoBatchGPUHours = busy.gpuHours(), quiet.GPUHours
+	r.GPUHours, r.NoBatchGPUHours, r.Pools = busy.gpuHours(), quiet.GPUHours, busy.uses()
 	r.Tape = tape
 	return r, nil
 }
@@ -133,6 +133,7 @@ func (b *batches) report() (Batch, []Job) {
 			told.Lines = 0
 		}
 		deadline, due := j.Deadline()
+		told.Flagged = b.plant.scaling.flagged(j.Name).Seconds()
 		if due {
 			told.Deadline = deadline.Seconds()
 		}

@@ -127,6 +127,14 @@ func (s *scaling) judge(f autoscale.Forecast) {
 	}
 }
 
+// flagged is when a job was first called infeasible; 0: it never was.
+func (s *scaling) flagged(job string) time.Duration {
+	if v := s.verdicts[job]; v != nil {
+		return max(0, v.infeasible)
+	}
+	return 0
+}
+
 // apply does what an autoscaler would.
 func (s *scaling) apply(w autoscale.Wanted) {
 	x := s.plant.poolNamed(w.Pool)
