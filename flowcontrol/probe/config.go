@@ -36,10 +36,11 @@ type Prometheus struct {
 	Every time.Duration `yaml:"every"`
 	// Timeout bounds one query. Default: 5s.
 	Timeout time.Duration `yaml:"timeout"`
-	// TTFT and TPOT choose the histograms of the time to the first token and of the mean time between further ones, in seconds, by
-	// name without _bucket and by labels. The first that knows any request counts. Default: those of llm-d's endpoint picker, of
-	// requests whose priority is not negative, by its new and its old names.
+	// TTFT chooses the histogram of the time to the first token, in seconds, by name without _bucket and by labels. The first that
+	// knows any request counts. Default: that of llm-d's endpoint picker, of requests whose priority is not negative, by its new and
+	// its old name.
 	TTFT []string `yaml:"ttft"`
+	// TPOT chooses the histogram of a request's mean time between further tokens likewise.
 	TPOT []string `yaml:"tpot"`
 	// ModelLabel is the label that names the model, as lines do; empty: all pools are told the sum. Default: model_name.
 	ModelLabel string `yaml:"model_label"`

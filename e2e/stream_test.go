@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A streamed line's output is what it would have been without.
+func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
+	bodies := map[string]func(i int) string{
+		"/v1/chat/completions": func(i int) string {
+			return fmt.Sprintf(`{"model":"m","n":%d,"max_tokens":40,"messages":[{"role":"user","content":"say %d é"}]}`, 1+i%2, i)
+		},
+		"/v1/completions": func(i int) string {
+			return fmt.Sprintf(`{"model":"m","prompt":["%d"],"max_tokens":30,"stream":false}`, i)
+		},
+		"/v1/responses":  func(i int) string { return fmt.Sprintf(`{"model":"m","input":"say %d","max_output_tokens":30}`, i) },
+		"/v1/embeddings": func(i int) string { return fmt.Sprintf(`{"model":"m","input":"%d"}`, i) },
+	}
+	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m", "--speedup", "10")
+	outputs := map[string]map[string]any{}
+	for _, policy := range []string{"fixed", "probe"} {
+		admin := freeAddress(t)
+		d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{"flowcontrol.policy=" + policy}, Args: []string{"--admin-listen", admin}})
+		c := d.Client()
+		ids := map[string]string{}
+		for url, body := range bodies {
+			var lines strings.Builder
+			for i := range 30 {
+				fmt.Fprintf(&lines, `{"custom_id":"%s %d","method":"POST","url":%q,"body":%s}`+"\n", url, i, url, body(i))
+			}
+			file, err := c.Upload([]byte(lines.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b Batch
+			create := fmt.Sprintf(`{"input_file_id":%q,"endpoint":%q,"completion_window":"24h"}`, file.ID, url)
+			if err := c.json("POST", "/v1/batches", "application/json", strings.NewReader(create), &b); err != nil {
+				t.Fatal(err)
+			}
+			ids[url] = b.ID
+		}
+		outputs[policy] = map[string]any{}
+		for _, id := range ids {
+			output, failed := c.Results(t, c.AwaitEnd(t, id, time.Minute))
+			for _, r := range failed {
+				t.Errorf("policy %s: %s failed: %+v %+v", policy, r.CustomID, r.Error, r.Response)
+			}
+			for _, r := range output {
+				outputs[policy][r.CustomID] = stripped(t, r.Response.Body)
+			}
+			d.Verify(t, id)
+		}
+		joined := strings.Contains(metricsOf(t, admin), `tidefill_streams_total{result="joined"`)
+		if joined != (policy == "probe") {
+			t.Errorf("policy %s: streams were joined: %v", policy, joined)
+		}
+	}
+	if len(outputs["probe"]) != 120 {
+		t.Errorf("there are %d answers, want 120", len(outputs["probe"]))
+	}
+	for id, fixed := range outputs["fixed"] {
+		if streamed := outputs["probe"][id]; !reflect.DeepEqual(fixed, streamed) {
+			t.Errorf("%s: streamed\n%v\nunstreamed\n%v", id, streamed, fixed)
+		}
+	}
+}
+
+// stripped is an answer without what differs between two sendings of one body.
+func stripped(t testing.TB, body []byte) any {
+	t.Helper()
+	unique := regexp.MustCompile(`"(id|item_id)":"[^"]*"|"created(_at)?":\d+|"cached_tokens":\d+`)
+	var v any
+	if err := json.Unmarshal(unique.ReplaceAll(body, []byte(`"$1":0`)), &v); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return v
+}
+
+// A daemon under a policy that heeds readings takes them from its runners and from a real Prometheus, and lives on without either.
+func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
+	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m", "--interactive-rps", "5")
+	prometheus, stop := startPrometheus(t, runner)
+	admin := freeAddress(t)
+	d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{
+		"flowcontrol.policy=probe", "readings.prometheus.url=" + prometheus, "readings.prometheus.every=500ms",
+		"readings.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
+		"readings.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
+	}, Args: []string{"--admin-listen", admin}})
+	of := strings.TrimPrefix(runner, "http://")
+	for _, s := range []struct {
+		of, source string
+		age        time.Duration // at most, on a busy machine
+	}{{of, "metrics", 3 * time.Second}, {of, "capabilities", 8 * time.Second}, {"m", "gateway", 5 * time.Second}} {
+		await(t, 30*time.Second, "a fresh reading of "+s.source, func() bool {
+			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{of=%q,source=%q}`, s.of, s.source))
+			return time.Since(time.UnixMilli(int64(at*1000))) < s.age
+		})
+	}
+	if page := metricsOf(t, admin); !strings.Contains(page, `tidefill_signal_resolved{metric="vllm:kv_cache_usage_perc",runner="`+of+`",signal="kv_used"} 1`) {
+		t.Errorf("the signals are not shown:\n%s", page)
+	}
+	if log := d.Log(); !strings.Contains(log, "engine=vllm running=vllm:num_requests_running") || !strings.Contains(log, "reading interactive latencies") {
+		t.Errorf("what was resolved is not logged:\n%s", log)
+	}
+	stop()
+	await(t, 20*time.Second, "that Prometheus is silent", func() bool {
+		return gauge(t, admin, `tidefill_reading_failures_total{of="prometheus",source="gateway"}`) > 0
+	})
+	c := d.Client()
+	b := c.Submit(t, []byte(`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}}`), "")
+	if ended := c.AwaitEnd(t, b.ID, 30*time.Second); ended.RequestCounts.Completed != 1 {
+		t.Errorf("got %+v", ended)
+	}
+}
+
+// startPrometheus runs a Prometheus that scrapes a runner every second, until the test ends or stop is called.
+func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
+	t.Helper()
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		if program, err = filepath.Abs("../bin/prometheus"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, address := t.TempDir(), freeAddress(t)
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log logBuffer
+	cmd := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v; make setup fetches it", err)
+	}
+	stop = func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	t.Cleanup(stop)
+	url = "http://" + address
+	await(t, 20*time.Second, "that Prometheus is ready", func() bool {
+		response, err := http.Get(url + "/-/ready")
+		if err == nil {
+			response.Body.Close()
+		}
+		return err == nil && response.StatusCode == http.StatusOK
+	})
+	return url, stop
+}
+
+// await polls until something holds.
+func await(t testing.TB, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("after %v it is not so: %s", limit, what)
+}
+
+// metricsOf is the daemon's own metrics page.
+func metricsOf(t testing.TB, admin string) string {
+	t.Helper()
+	response, err := http.Get("http://" + admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// gauge is the value of one series of that page; 0 if it isn't there.
+func gauge(t testing.TB, admin, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(metricsOf(t, admin)) {
+		if text, found := strings.CutPrefix(line, series+" "); found {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	return 0
+}
