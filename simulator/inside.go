@@ -28,7 +28,7 @@ func RunInside(s Setup, work Inside, progress Progress) (Interactive, error) {
 func (s Setup) Jobs() (workload.Jobs, error) { return s.jobs() }
 
 // Traffic is the interactive arrivals, told anew with each call.
-func (s Setup) Traffic() (workload.Stream, error) { return s.traffic() }
+func (s Setup) Traffic() (workload.Stream, error) { return s.arrivals() }
 
 // Engine is what each replica of the pool is.
 func (s Setup) Engine() engine.Config { return s.engineConfig() }

@@ -46,8 +46,11 @@ func newPlant(s Setup, withBatch bool) (*plant, error) {
 	p.lookAround()
 	p.strike()
 	var err error
-	if p.traffic, err = s.traffic(); err != nil {
+	if p.traffic, err = s.arrivals(); err != nil {
 		return nil, fmt.Errorf("interactive traffic: %w", err)
+	}
+	if _, err = p.seatUsers(); err != nil {
+		return nil, err
 	}
 	p.nextArrival()
 	if withBatch {
@@ -85,8 +88,15 @@ func (p *plant) nextArrival() {
 
 // arrive takes in an interactive request.
 func (p *plant) arrive(a workload.Arrival) {
+	class := p.users.byName[a.Class] // what the scenario does not know is of the first
+	p.come(&flight{arrived: p.now, class: class, input: a.Input, output: a.Output, request: a.Request})
+}
+
+// come takes in a try of a request.
+func (p *plant) come(f *flight) {
+	f.sent = p.now
 	p.scaling.arrived++
-	p.route(&flight{arrived: p.now, input: a.Input, output: a.Output, request: a.Request})
+	p.route(f)
 }
 
 func (p *plant) newID() engine.ID {
@@ -116,7 +126,7 @@ func (p *plant) completed(f *flight, c engine.Completion) {
 // begun notes a request's first token.
 func (p *plant) begun(r *replica, f *flight) {
 	if f.line == nil {
-		p.users.begun(f)
+		p.users.begun(r, f)
 	} else if f.line.start.Stream {
 		r.probe.begun(r)
 		p.batches.firstToken(f.line)

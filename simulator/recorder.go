@@ -191,3 +191,15 @@ func (r *recorder) note(job string, at, finish float64) {
 	p := &r.tape.Predictions[i]
 	p.At, p.Finish = append(p.At, at), append(p.Finish, finish)
 }
+
+// quantiles of sorted times: the smallest that the share of all does not exceed.
+func quantiles(sorted []time.Duration) Quantiles {
+	at := func(q float64) float64 {
+		if len(sorted) == 0 {
+			return 0
+		}
+		i := int(math.Ceil(q*float64(len(sorted)))) - 1
+		return float64(sorted[max(0, i)]) / float64(time.Millisecond)
+	}
+	return Quantiles{P50: at(0.50), P99: at(0.99)}
+}

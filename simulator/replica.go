@@ -26,13 +26,16 @@ type replica struct {
 
 // flight is a request inside an engine.
 type flight struct {
-	arrived       time.Time
+	arrived       time.Time // the request
+	sent          time.Time // this try of it
+	id            engine.ID
 	input, output int
 	class         int       // of interactive traffic, by number
 	first         time.Time // token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
 	replica       *replica
 	request       workload.Request // of an interactive one, should it have to go elsewhere
+	person        *person          // who asks; nil: somebody who asks once
 }
 
 // submit hands a request to the engine.
@@ -47,7 +50,7 @@ func (r *replica) submit(id engine.ID, f *flight, request workload.Request, prio
 	err := r.engine.Submit(now, engine.Request{ID: id, Prompt: request.Input, Output: request.Output, Priority: priority, Prefix: prefix})
 	if err == nil {
 		r.plant.flights[id] = f
-		f.replica = r
+		f.id, f.replica = id, r
 		r.load++
 	}
 	r.advance()

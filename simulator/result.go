@@ -46,9 +46,30 @@ type Interactive struct {
 	Lost int `json:"lost"`
 	// Undecided were still being answered at the end, and in time so far. They are not among Requests.
 	Undecided int `json:"undecided"`
+	// Retries are further tries by users who had hung up, GaveUp the requests that they tried no more; these are missed too.
+	Retries int `json:"retries,omitempty"`
+	GaveUp  int `json:"gave_up,omitempty"`
 	// Worst5Minutes is the least attainment over five minutes on end, which begin at Worst5MinutesAt.
 	Worst5Minutes   float64 `json:"worst_5_minutes"`
 	Worst5MinutesAt float64 `json:"worst_5_minutes_at_s"`
+	// Overload is where and when replicas could not keep up; times over such spans grow as long as one looks, and mean nothing.
+	Overload []Overload `json:"overload,omitempty"`
+	// Classes are the classes of traffic one by one, where there are several; the first, without a name, is what has no other.
+	Classes []Class `json:"classes,omitempty"`
+}
+
+// Class is how one class of interactive traffic fared.
+type Class struct {
+	Name string `json:"class"`
+	Interactive
+}
+
+// Overload is a span of time, in seconds, in which requests on a replica waited for their first token more than five times as
+// long as they may.
+type Overload struct {
+	Replica string  `json:"replica"`
+	From    float64 `json:"from_s"`
+	To      float64 `json:"to_s"`
 }
 
 // Quantiles of times, in milliseconds.

@@ -40,12 +40,17 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), minutes: p.users.minutes}
+	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), minutes: p.users.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
 		return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas, Wanted: wanted, Got: q.Interactive}
+	}
+	for i, c := range s.Scenario.Interactive.All()[1:] {
+		if got := q.Interactive.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
+			return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name, Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
+		}
 	}
 	return q, nil
 }
@@ -68,7 +73,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 		return Result{}, err
 	}
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
-	worst, at := worstLoss(quiet.minutes, busy.users.minutes)
+	worst, at := worstLoss(quiet.minutes, busy.users.all().minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 	r.Batch, r.Jobs = busy.batches.report()
 	r.GPUHours, r.NoBatchGPUHours, r.Pools = busy.gpuHours(), quiet.GPUHours, busy.uses()
@@ -80,15 +85,20 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 // misses its promise without any batch work.
 type UnfitError struct {
 	Scenario string
+	Class    string // of traffic; empty: all together
 	Replicas int
 	Wanted   float64
 	Got      Interactive
 }
 
 func (e *UnfitError) Error() string {
-	return fmt.Sprintf("%s: without batch work %.2f%% of %d interactive requests attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
+	of := "interactive requests"
+	if e.Class != "" {
+		of = fmt.Sprintf("requests of class %q", e.Class)
+	}
+	return fmt.Sprintf("%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
 		"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another trace), or loosen interactive.slo",
-		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, 100*e.Wanted, e.Got.MissedTTFT, e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
+		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT, e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }
 
 // tell lets a plant run to its end.

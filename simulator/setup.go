@@ -131,7 +131,7 @@ func (s Setup) Check() error {
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
 	}
 	// Both refuse what the fields allow one by one.
-	_, traffic := s.traffic()
+	_, traffic := s.arrivals()
 	_, jobs := s.jobs()
 	return errors.Join(traffic, jobs)
 }

@@ -37,7 +37,11 @@ func (s Setup) told() flowcontrol.Config {
 // promises are what users are promised, by class of traffic, as the policy
 // believes.
 func (s Setup) promises() []scenario.SLO {
-	slo, told := s.Scenario.Interactive.SLO, s.told().SLO
-	slo.TTFT, slo.TPOT = told.TTFT, told.TPOT
-	return []scenario.SLO{slo}
+	var all []scenario.SLO
+	for _, c := range s.Scenario.Interactive.All() {
+		all = append(all, c.SLO)
+	}
+	told := s.told().SLO
+	all[0].TTFT, all[0].TPOT = told.TTFT, told.TPOT
+	return all
 }

@@ -25,7 +25,7 @@ func (s Setup) origin() (origin, error) {
 	}
 	in := s.Scenario.Interactive
 	switch {
-	case in.Generator == scenario.None:
+	case in.Generator == scenario.None || in.Users.Count > 0:
 		none := func() workload.Stream {
 			return workload.Func(func() (workload.Arrival, bool) { return workload.Arrival{}, false })
 		}
@@ -95,6 +95,29 @@ func (s Setup) traffic() (workload.Stream, error) {
 		return nil, err
 	}
 	return s.bend(org)
+}
+
+// arrivals is the traffic of all classes that no closed loop makes.
+func (s Setup) arrivals() (workload.Stream, error) {
+	first, err := s.traffic()
+	if err != nil {
+		return nil, err
+	}
+	streams := []workload.Stream{first}
+	for _, c := range s.Scenario.Interactive.Classes {
+		if c.Generator == "" || c.Users.Count > 0 {
+			continue
+		}
+		stream, err := s.generated(c, "interactive "+c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("class %q: %w", c.Name, err)
+		}
+		streams = append(streams, workload.Until(workload.Label(stream, c.Name), s.Scenario.Horizon))
+	}
+	if len(streams) == 1 {
+		return first, nil
+	}
+	return workload.Merge(streams...), nil
 }
 
 // bend makes of an origin what the scenario asks for.

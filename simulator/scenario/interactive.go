@@ -21,7 +21,11 @@ type Interactive struct {
 	// Format is the trace's: azure, mooncake or csv.
 	Format  workload.Format `yaml:"format"`
 	Traffic `yaml:",inline"`
-	SLO     SLO `yaml:"slo"`
+	// Users make a closed loop of the generator's requests.
+	Users Users `yaml:"users"`
+	SLO   SLO   `yaml:"slo"`
+	// Classes are further traffic, each with a promise of its own.
+	Classes []Class `yaml:"classes"`
 }
 
 // None is the Generator of a pool without interactive traffic.
@@ -47,5 +51,14 @@ func (i Interactive) validate() error {
 		all.check(slices.Contains(workload.Formats, i.Format), "interactive.format is %q, want one of %q", i.Format, workload.Formats)
 	}
 	all.check(i.Rate >= 0 && i.Rate <= mostRate, "interactive.rate is %v requests a second, want 0 for the generator's own or up to %d", i.Rate, mostRate)
-	return errors.Join(append(all, i.SLO.validate())...)
+	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 && i.timeless(),
+		"interactive.users ask when they will, so there is a generator for their requests, and no trace, rate, shape, dispersion, surges, growth or chill")
+	all.add("interactive.users", i.Users.validate())
+	all.add("interactive.slo", i.SLO.validate())
+	return errors.Join(append(all, i.validateClasses())...)
+}
+
+// timeless says that nothing about the traffic depends on when requests come.
+func (i Interactive) timeless() bool {
+	return i.Shape == "" && i.Dispersion == Dispersion{} && len(i.Surges) == 0 && i.Growth == Growth{} && i.Chill == Chill{}
 }

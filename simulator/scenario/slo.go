@@ -28,10 +28,10 @@ func (s SLO) FirstToken(prompt int) time.Duration {
 
 func (s SLO) validate() error {
 	var all faults
-	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "interactive.slo.ttft is %s, want above 0 and at most %s", s.TTFT, time.Hour)
-	all.check(s.TTFTPrompt >= 0, "interactive.slo.ttft_prompt is %d, want 0 or more", s.TTFTPrompt)
-	all.check(s.TTFTPer1K >= 0 && s.TTFTPer1K <= time.Hour, "interactive.slo.ttft_per_1k is %s, want 0 to %s", s.TTFTPer1K, time.Hour)
-	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "interactive.slo.tpot is %s, want above 0 and at most %s", s.TPOT, time.Hour)
-	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "interactive.slo.attainment is %v, want 0.97 to 1", s.Attainment)
+	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "ttft is %s, want above 0 and at most %s", s.TTFT, time.Hour)
+	all.check(s.TTFTPrompt >= 0, "ttft_prompt is %d, want 0 or more", s.TTFTPrompt)
+	all.check(s.TTFTPer1K >= 0 && s.TTFTPer1K <= time.Hour, "ttft_per_1k is %s, want 0 to %s", s.TTFTPer1K, time.Hour)
+	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "tpot is %s, want above 0 and at most %s", s.TPOT, time.Hour)
+	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "attainment is %v, want 0.97 to 1", s.Attainment)
 	return errors.Join(all...)
 }

@@ -1,0 +1,119 @@
+package simulator
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// crowd is a pool of one engine with users who wait for one another.
+func crowd(profile string, users scenario.Users) Setup {
+	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: 3}
+	s.Profile, _ = engine.ProfileNamed(profile)
+	s.Scenario.Name, s.Scenario.Horizon = "crowd", 10*time.Minute
+	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = profile, 1
+	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Users = "conversation", users
+	return s
+}
+
+// A slower service is asked less, and by each user for the same things in the
+// same order.
+func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
+	told := func(pace float64) (asked [][]workload.Request, served int) {
+		s := crowd("llama-70b-a100", scenario.Users{})
+		s.Scenario.Interactive.Generator = scenario.None
+		p, err := newPlant(s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.setup.Scenario.Interactive.Generator = "conversation"
+		p.setup.Scenario.Interactive.Users = scenario.Users{Count: 40, Think: 20 * time.Second}
+		people, err := p.seatUsers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked = make([][]workload.Request, len(people))
+		for i, u := range people {
+			own := u.requests
+			u.requests = workload.Func(func() (workload.Arrival, bool) {
+				a, ok := own.Next()
+				asked[i] = append(asked[i], a.Request)
+				return a, ok
+			})
+		}
+		p.replicas[0].pace(pace)
+		p.run(p.end)
+		return asked, p.users.report().Requests
+	}
+	quick, many := told(1)
+	slow, few := told(4)
+	if few >= many || few < many/4 {
+		t.Errorf("a service four times slower is asked %d times, the other %d times", few, many)
+	}
+	for i := range quick {
+		n := min(len(slow[i]), len(quick[i]))
+		if n < 2 || !slices.EqualFunc(slow[i][:n], quick[i][:n], func(a, b workload.Request) bool {
+			return a.Input == b.Input && a.Output == b.Output && slices.Equal(a.Prefix, b.Prefix)
+		}) {
+			t.Fatalf("user %d asks for other things of the slow service, or asks only %d times", i, n)
+		}
+	}
+}
+
+// Users who find no place hang up, try again and give up, and each request is
+// judged once, whatever becomes of it.
+func TestImpatientUsers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		users := scenario.Users{
+			Count: rapid.IntRange(1, 60).Draw(t, "count"), Think: time.Duration(rapid.IntRange(1, 20).Draw(t, "think")) * time.Second,
+			Timeout: time.Duration(rapid.IntRange(1, 8).Draw(t, "timeout")) * time.Second,
+			Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
+			Backoff: time.Duration(rapid.IntRange(0, 5).Draw(t, "backoff")) * time.Second,
+		}
+		s := crowd("llama-8b-a100", users)
+		s.Scenario.Pool.MaxSeqs = rapid.SampledFrom([]int{1, 4, 64}).Draw(t, "seqs")
+		if rapid.Bool().Draw(t, "loss") {
+			s.Scenario.Faults = []scenario.Fault{{Kind: scenario.Die, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := tell(s, false, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := p.users.report()
+		if r.Retries > users.Retries*(r.Requests+r.Undecided+users.Count) || users.Retries == 0 && r.Retries > 0 {
+			t.Fatalf("%d retries of %d requests, at most %d of each", r.Retries, r.Requests, users.Retries)
+		}
+		if r.GaveUp > r.MissedTTFT || r.Requests == 0 {
+			t.Fatalf("%+v", r)
+		}
+		waiting := map[*person]int{}
+		for _, f := range p.flights {
+			if p.replicas[0].engine.Knows(f.id) && f.person.flight == f {
+				waiting[f.person]++
+			}
+		}
+		for _, n := range waiting {
+			if n > 1 {
+				t.Fatalf("a user waits for %d answers at once", n)
+			}
+		}
+	})
+	storm := crowd("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second, Timeout: 2 * time.Second, Retries: 2})
+	storm.Scenario.Pool.MaxSeqs = 1
+	p, _, err := tell(storm, false, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.users.report(); r.Retries < 100 || r.GaveUp < 50 || r.Attainment > 0.5 {
+		t.Errorf("fifty users before one place: %+v", r)
+	}
+}

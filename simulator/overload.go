@@ -1,0 +1,65 @@
+package simulator
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// overload is where and when replicas could not keep up: an interactive request
+// had waited for its first token several times as long as it may. While that lasts
+// the queue grows with the time one looks, so means over it tell nothing.
+type overload struct{ spans []overloaded }
+
+// overloaded is a span of time of one replica.
+type overloaded struct {
+	replica  *replica
+	from, to time.Time
+}
+
+const (
+	// overloadAfter is how many times its promise a request waits before its
+	// replica is in overload. A burst that the pool works off makes a request wait
+	// twice as long as it may, hardly five times.
+	overloadAfter = 5
+	// overloadGap is the time without such a request that ends a span.
+	overloadGap = time.Minute
+)
+
+// waited notes that a request was sent to a replica at one instant and got its
+// first token, or still had none, at another.
+func (o *overload) waited(r *replica, sent, until time.Time, slo scenario.SLO) {
+	from := sent.Add(overloadAfter * slo.TTFT)
+	if r == nil || !until.After(from) {
+		return
+	}
+	// The replica's latest span is near the end: requests begin in order of time.
+	for i := len(o.spans) - 1; i >= 0; i-- {
+		if s := &o.spans[i]; s.replica == r {
+			if from.After(s.to.Add(overloadGap)) {
+				break
+			}
+			if from.Before(s.from) {
+				s.from = from
+			}
+			if until.After(s.to) {
+				s.to = until
+			}
+			return
+		}
+	}
+	o.spans = append(o.spans, overloaded{r, from, until})
+}
+
+func (o *overload) report() []Overload {
+	var told []Overload
+	for _, s := range o.spans {
+		told = append(told, Overload{Replica: s.replica.name, From: s.from.Sub(epoch).Seconds(), To: s.to.Sub(epoch).Seconds()})
+	}
+	slices.SortFunc(told, func(a, b Overload) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Replica, b.Replica))
+	})
+	return told
+}

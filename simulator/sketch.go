@@ -1,0 +1,73 @@
+package simulator
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// sketch keeps the distribution of times in memory that does not grow with their
+// number: buckets of a part in two thousand. A quantile is the mean of its bucket,
+// so it is exact where all in the bucket are alike.
+type sketch struct {
+	count   int
+	buckets []bucket
+}
+
+type bucket struct {
+	count int
+	sum   time.Duration
+}
+
+// resolution is how many bits of a time tell its bucket.
+const resolution = 11
+
+// index of a time's bucket. The first 1<<resolution nanoseconds have a bucket each;
+// from there on every doubling has 1<<(resolution-1).
+func index(t time.Duration) int {
+	shift := max(0, bits.Len64(uint64(t))-resolution)
+	return shift<<(resolution-1) + int(t>>shift)
+}
+
+func (s *sketch) add(t time.Duration) {
+	i := index(max(0, t))
+	s.reach(i + 1)
+	s.count++
+	s.buckets[i].count++
+	s.buckets[i].sum += t
+}
+
+// reach makes sure of n buckets.
+func (s *sketch) reach(n int) {
+	if n > len(s.buckets) {
+		s.buckets = slices.Grow(s.buckets, n-len(s.buckets))[:n]
+	}
+}
+
+// merge adds what another sketch holds.
+func (s *sketch) merge(o *sketch) {
+	s.reach(len(o.buckets))
+	s.count += o.count
+	for i, b := range o.buckets {
+		s.buckets[i].count += b.count
+		s.buckets[i].sum += b.sum
+	}
+}
+
+// quantiles are the smallest times that the share of all does not exceed, in
+// milliseconds.
+func (s *sketch) quantiles() Quantiles {
+	return Quantiles{P50: s.quantile(0.50), P99: s.quantile(0.99)}
+}
+
+func (s *sketch) quantile(q float64) float64 {
+	rank := max(1, int(math.Ceil(q*float64(s.count))))
+	below := 0
+	for _, b := range s.buckets {
+		if below += b.count; below >= rank {
+			return float64(b.sum) / float64(b.count) / float64(time.Millisecond)
+		}
+	}
+	return 0
+}
