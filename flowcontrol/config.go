@@ -27,6 +27,10 @@ type Config struct {
 	Saturation SaturationConfig `yaml:"saturation"`
 	// Gradient is for the policy gradient, Netflix's Gradient2.
 	Gradient GradientConfig `yaml:"gradient"`
+	// Model is for the policy model, which goes by the engine's law alone.
+	Model ModelConfig `yaml:"model"`
+	// Schedule is for the policy schedule, a timetable.
+	Schedule ScheduleConfig `yaml:"schedule"`
 }
 
 // SLO is what interactive users are promised.
@@ -97,6 +101,8 @@ func DefaultConfig() Config {
 		Budget:     defaultBudget(),
 		Saturation: defaultSaturation(),
 		Gradient:   defaultGradient(),
+		Model:      defaultModel(),
+		Schedule:   defaultSchedule(),
 	}
 }
 
@@ -139,6 +145,8 @@ func (c Config) Validate() error {
 	c.Budget.validate(&all)
 	c.Saturation.validate(&all)
 	c.Gradient.validate(&all)
+	c.Model.validate(&all, c.Policy, c.Engine.Law)
+	c.Schedule.validate(&all)
 	return errors.Join(all...)
 }
 

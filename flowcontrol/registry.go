@@ -19,6 +19,8 @@ var builders = map[string]func(Config) (Controller, error){
 	"budget":     func(cfg Config) (Controller, error) { return newBudget(cfg.Budget), nil },
 	"saturation": func(cfg Config) (Controller, error) { return newSaturation(cfg.Saturation), nil },
 	"gradient":   func(cfg Config) (Controller, error) { return newGradient(cfg.Gradient), nil },
+	"model":      func(cfg Config) (Controller, error) { return newModel(cfg), nil },
+	"schedule":   func(cfg Config) (Controller, error) { return newSchedule(cfg), nil },
 }
 
 // Register makes a controller known to configurations by its name. Call it from an init function; it panics on a name that is empty

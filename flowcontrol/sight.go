@@ -3,7 +3,7 @@ package flowcontrol
 // HeedsReadings says whether a policy makes use of readings. Where none does, nobody need look.
 func HeedsReadings(policy string) bool {
 	switch policy {
-	case "fixed", "aimd", "gradient":
+	case "none", "unlimited", "fixed", "aimd", "gradient":
 		return false
 	}
 	return true
