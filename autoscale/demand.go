@@ -22,7 +22,8 @@ type demand []due
 type task struct {
 	job  *Job
 	at   float64 // deadline, in seconds from now
-	lost bool    // can't be met, so nothing is bought for it
+	late bool    // can't be met, as far as is expected
+	lost bool    // nor if things go better, so nothing is bought for it
 }
 
 // tasks are the jobs that have a deadline and may go on, the earliest first.
@@ -39,41 +40,39 @@ func tasks(now time.Time, jobs []Job) []task {
 	return list
 }
 
-// lose marks the tasks that can't be met by a supply. Where a deadline would be missed, the largest task due until then is given up,
-// so that the fewest are (Moore, 1968).
-func lose(list []task, s supply, guard float64) {
+// lose chooses the tasks that can't be met by a supply that is a factor of what is expected. Where a deadline would be missed, the
+// largest task due until then is given up, so that the fewest are (Moore, 1968).
+func lose(list []task, s supply, guard, factor float64) map[int]bool {
+	lost := map[int]bool{}
 	sum := 0.0
 	for i := range list {
-		list[i].lost = false
 		sum += list[i].job.Work
-		for sum > s.until(list[i].at-guard) {
+		for most := factor * s.until(list[i].at-guard); sum > most; {
 			largest := -1
 			for k := range list[:i+1] {
-				if !list[k].lost && (largest < 0 || list[k].job.Work > list[largest].job.Work) {
+				if !lost[k] && (largest < 0 || list[k].job.Work > list[largest].job.Work) {
 					largest = k
 				}
 			}
 			if largest < 0 {
 				break
 			}
-			list[largest].lost = true
+			lost[largest] = true
 			sum -= list[largest].job.Work
-			if sum < 0 {
-				sum = 0
-			}
 		}
 	}
+	return lost
 }
 
-// demandOf adds up the tasks that are not lost. Work is due a guard before its deadline.
-func demandOf(list []task, guard float64) demand {
+// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before its deadline.
+func demandOf(list []task, guard, factor float64) demand {
 	var d demand
 	sum := 0.0
 	for _, t := range list {
 		if t.lost {
 			continue
 		}
-		sum += t.job.Work
+		sum += float64(t.job.Work * factor)
 		at := t.at - guard
 		if n := len(d); n > 0 && d[n-1].at == at {
 			d[n-1].work = sum
@@ -97,11 +96,10 @@ func (d demand) tighten(most supply, slack float64) {
 	}
 }
 
-// met says whether every due amount, times a factor, can be done in time: with all replicas, and the tight ones without those that
-// may be reclaimed.
-func (d demand) met(f *future, soon, later int, until, factor float64) bool {
-	return d.shortOf(f.supply(soon, later, until, true), factor, false) <= 0 &&
-		(!d.anyTight() || d.shortOf(f.supply(soon, later, until, false), factor, true) <= 0)
+// met says whether every due amount can be done in time: with all replicas, and the tight ones without those that may be reclaimed.
+func (d demand) met(f *future, soon, later int, until float64) bool {
+	return d.shortOf(f.supply(soon, later, until, true), false) <= 0 &&
+		(!d.anyTight() || d.shortOf(f.supply(soon, later, until, false), true) <= 0)
 }
 
 func (d demand) anyTight() bool {
@@ -109,14 +107,14 @@ func (d demand) anyTight() bool {
 }
 
 // shortOf is by how much work a supply falls short of the demand at worst; negative: what it has to spare.
-func (d demand) shortOf(s supply, factor float64, tight bool) float64 {
-	short, _ := d.worst(s, factor, tight)
+func (d demand) shortOf(s supply, tight bool) float64 {
+	short, _ := d.worst(s, tight)
 	return short
 }
 
 // worst is the same with the instant.
-func (d demand) worst(s supply, factor float64, tight bool) (short, at float64) {
-	c, before, any := 0, 0.0, false
+func (d demand) worst(s supply, tight bool) (short, at float64) {
+	cell, before, found := 0, 0.0, false
 	for _, x := range d {
 		work := x.work
 		if tight {
@@ -125,18 +123,13 @@ func (d demand) worst(s supply, factor float64, tight bool) (short, at float64) 
 			}
 			work = x.tightWork
 		}
-		// s.until(x.at), walking along.
-		for c < len(s.cells)-1 && s.cells[c].to < x.at {
-			before = s.sum[c]
-			c++
+		// What s.until answers, walking along.
+		for cell < len(s.cells)-1 && s.cells[cell].to < x.at {
+			before = s.sum[cell]
+			cell++
 		}
-		done := 0.0
-		if x.at > 0 && len(s.cells) > 0 {
-			rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
-			done = before + float64(rate*(x.at-s.cells[c].from))
-		}
-		if missing := float64(work*factor) - done; !any || missing > short {
-			short, at, any = missing, x.at, true
+		if missing := work - s.within(cell, before, x.at); !found || missing > short {
+			short, at, found = missing, x.at, true
 		}
 	}
 	return short, at

@@ -154,6 +154,14 @@ func (s supply) until(t float64) float64 {
 	if c > 0 {
 		before = s.sum[c-1]
 	}
+	return s.within(c, before, t)
+}
+
+// within is how much can be done up to an instant of a cell, before which an amount has been.
+func (s supply) within(c int, before, t float64) float64 {
+	if t <= s.cells[c].from {
+		return before
+	}
 	rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
 	return before + float64(rate*(t-s.cells[c].from))
 }

@@ -24,7 +24,7 @@ func (c *slack) Step(now time.Time, s State) Decision {
 	o := c.look(now, s)
 	o.judge()
 	o.buy()
-	o.keep()
+	o.keep(c.watch)
 	dry := len(s.Jobs) == 0
 	d := c.watch.answer(now, s, o.want, func(p *Pool) time.Duration {
 		if dry && !p.Interactive.Served {
@@ -48,6 +48,7 @@ type outlook struct {
 	most        supply  // with all replicas
 	// What is due, by guard and by tail.
 	expected, doubtful demand
+	again              demand // what may come besides
 
 	level   []int // replicas per pool of the future, for deadlines
 	bought  int   // their number
@@ -137,8 +138,14 @@ func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
 func (o *outlook) judge() {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
-	lose(o.tasks, o.most, o.tail)
-	o.expected, o.doubtful = demandOf(o.tasks, o.guard), demandOf(o.tasks, o.tail)
+	// Told to users at once, but not given up while it might still come true.
+	for i := range lose(o.tasks, o.most, o.tail, 1) {
+		o.tasks[i].late = true
+	}
+	for i := range lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt) {
+		o.tasks[i].lost = true
+	}
+	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1), demandOf(o.tasks, o.tail, 1+o.cfg.Deadline.Doubt)
 	tight := 0.0
 	for _, p := range f.pools {
 		tight = max(tight, o.cfg.Deadline.SpotSlack*p.lead)
@@ -151,22 +158,22 @@ func (o *outlook) judge() {
 
 // buy finds how many replicas deadlines need now.
 func (o *outlook) buy() {
-	f, d := o.future, o.expected
-	least := func(up int, ok func(n int) bool) int { return sort.Search(up, ok) }
-	if len(d) > 0 && !d.met(f, 0, 0, 0, 1) {
-		_, o.binding = d.worst(f.supply(0, 0, 0, true), 1, false)
-		// The number that will do from now on; waiting is free until that number would no longer do.
-		o.target = least(f.total, func(n int) bool { return d.met(f, n, n, 0, 1) })
-		o.bought = least(o.target, func(n int) bool { return d.met(f, n, o.target, o.patience, 1) })
+	f := o.future
+	if d := o.expected; len(d) > 0 && !d.met(f, 0, 0, 0) {
+		_, o.binding = d.worst(f.supply(0, 0, 0, true), false)
 		o.reason = ReasonDeadline
+		// The need is hardly ever a whole number of replicas. The whole part is bought now; the rest is put off until it has grown to
+		// a whole replica, which is then used to the end. One step before that, not one after.
+		o.target = 1 + sort.Search(f.total, func(n int) bool { return d.met(f, n, n+1, o.patience) })
+		o.bought = o.target - 1
 		if o.bought == 0 {
 			o.latest = o.put()
 		}
 	}
-	surge := max(o.target, int(float64(f.total)*(1-o.cfg.Deadline.Reserve)))
-	factor := 1 + o.cfg.Deadline.Doubt
-	if len(d) > 0 && !o.doubtful.met(f, o.bought, surge, o.patience, factor) {
-		o.bought = least(f.total, func(n int) bool { return n >= o.bought && o.doubtful.met(f, n, max(n, surge), o.patience, factor) })
+	surge := int(float64(f.total) * (1 - o.cfg.Deadline.Reserve))
+	if d := o.doubtful; len(d) > 0 && !d.met(f, o.bought, max(o.bought, surge), o.patience) {
+		from := o.bought
+		o.bought = sort.Search(f.total, func(n int) bool { return n >= from && d.met(f, n, max(n, surge), o.patience) })
 		o.reason = ReasonAtRisk
 	}
 	f.fill(o.bought, o.level)
@@ -177,7 +184,7 @@ func (o *outlook) buy() {
 func (o *outlook) put() float64 {
 	low, high := 0.0, o.binding
 	for range 8 {
-		if middle := (low + high) / 2; o.expected.met(o.future, 0, o.target, middle, 1) {
+		if middle := (low + high) / 2; o.expected.met(o.future, 0, o.target, middle) {
 			low = middle
 		} else {
 			high = middle
@@ -209,26 +216,25 @@ func (o *outlook) promise() {
 	}
 }
 
-// keep lets replicas of pools that serve batches alone go on until the work is done that somebody has to be paid for anyway. Letting
-// them go would only mean another start.
-func (o *outlook) keep() {
+// keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left.
+// Letting them go would only mean another start.
+func (o *outlook) keep(watch *watch) {
 	if len(o.expected) == 0 {
 		return
 	}
 	f := o.future
-	short := o.expected.shortOf(f.supply(0, 0, 0, true), 1, false)
+	short := o.expected.shortOf(f.supply(0, 0, 0, true), false)
 	for i, p := range f.pools {
-		if p.pool.Interactive.Served {
-			continue
+		if short <= 0 {
+			return
 		}
 		rate := p.share * p.lasting * p.replica.rate(0)
-		worth := int(short / max(rate*slot.Seconds(), 1e-9))
-		if short > 0 {
-			worth = max(worth, 1)
-		}
-		if there := min(exist(p.pool), worth); there > o.level[i] {
+		needed := max(watch.pools[p.pool.ID].needed, p.pool.Min)
+		worth := needed + max(1, int(short/max(rate*slot.Seconds(), 1e-9)))
+		if there := min(exist(p.pool), worth); there > o.level[i] && there > needed {
 			o.level[i], o.keeping[i] = there, true
 		}
+		short -= float64(rate * slot.Seconds() * float64(max(0, o.level[i]-needed)))
 	}
 }
 
@@ -276,25 +282,24 @@ func (o *outlook) explain(d *Decision) {
 func (o *outlook) forecasts() []Forecast {
 	planned := o.future.supply(o.bought, max(o.bought, o.target), o.patience, true)
 	list := make([]Forecast, 0, len(o.tasks))
-	sum, lost := 0.0, 0.0
+	inTime, late := 0.0, 0.0
 	for _, t := range o.tasks {
-		if !t.lost {
-			lost += t.job.Work
+		if !t.late {
+			late += t.job.Work
 		}
 	}
 	for _, t := range o.tasks {
 		f := Forecast{Job: t.job.ID, Verdict: OK}
 		var finish float64
-		if t.lost {
-			lost += t.job.Work
-			f.Verdict, finish = Infeasible, max(o.most.when(lost)+o.tail, t.at)
+		if t.late {
+			late += t.job.Work
+			f.Verdict, finish = Infeasible, max(o.most.when(late)+o.tail, t.at)
 		} else {
-			sum += t.job.Work
-			finish = planned.when(sum) + o.tail
-			if finish > t.at {
-				finish = min(finish, max(o.most.when(sum)+o.tail, 0))
+			inTime += t.job.Work
+			if finish = planned.when(inTime) + o.tail; finish > t.at {
+				finish = o.most.when(inTime) + o.tail
 			}
-			if float64(sum*(1+o.cfg.Deadline.Doubt)) > o.most.until(t.at-o.tail) {
+			if float64(inTime*(1+o.cfg.Deadline.Doubt)) > o.most.until(t.at-o.tail) {
 				f.Verdict = AtRisk
 			}
 		}

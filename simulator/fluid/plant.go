@@ -52,8 +52,9 @@ type Outcome struct {
 	Short float64
 	// Changes of the number wanted, all pools.
 	Changes int
-	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools.
-	Paid []float64
+	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools, and Idle how many of them were
+	// starting or draining.
+	Paid, Idle []float64
 }
 
 // Fate of a job.
@@ -86,7 +87,7 @@ var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Run tells a story to a law.
 func Run(s Story, law autoscale.Controller) Outcome {
-	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot))}
+	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot)), Idle: make([]float64, int(s.Length/Slot))}
 	pools := make([]pool, len(s.Pools))
 	for i := range pools {
 		pools[i] = pool{spec: &s.Pools[i]}
@@ -142,7 +143,9 @@ func Run(s Story, law autoscale.Controller) Outcome {
 			hours := float64(len(p.replicas)) * s.Step.Hours()
 			out.Hours += hours
 			out.Cost += hours * cmp.Or(p.spec.Price, 1)
-			out.Paid[min(int((t-s.Warm)/Slot), len(out.Paid)-1)] += float64(len(p.replicas)) * s.Step.Seconds() / Slot.Seconds()
+			slot, part := int((t-s.Warm)/Slot), s.Step.Seconds()/Slot.Seconds()
+			out.Paid[slot] += float64(len(p.replicas)) * part
+			out.Idle[slot] += float64(len(p.replicas)-p.ready()) * part
 			if p.spec.Interactive.Served && p.serving() < Need(*p.spec, s.Rate(t)) {
 				short++
 			}
@@ -220,7 +223,7 @@ func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (st
 		if slices.Contains(w.GiveUp, r.ID) || slices.Contains(w.Drain, r.ID) {
 			r.gone = now.Add(s.Drain)
 			if r.Phase == autoscale.Starting {
-				r.gone = now
+				r.gone = now // nothing is lost
 			}
 			r.Phase, r.Since = autoscale.Draining, now
 			continue
@@ -237,11 +240,16 @@ func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (st
 	return started
 }
 
-// serving counts the replicas that answer interactive requests: those that drain do too.
-func (p *pool) serving() int {
+// ready counts the replicas that take batch lines.
+func (p *pool) ready() int { return p.count(autoscale.Ready) }
+
+// serving counts those that answer interactive requests: draining ones do too.
+func (p *pool) serving() int { return p.ready() + p.count(autoscale.Draining) }
+
+func (p *pool) count(phase autoscale.Phase) int {
 	n := 0
 	for _, r := range p.replicas {
-		if r.Phase != autoscale.Starting && (r.gone.IsZero() || r.Phase == autoscale.Draining) {
+		if r.Phase == phase {
 			n++
 		}
 	}
@@ -252,12 +260,7 @@ func (p *pool) serving() int {
 func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float64, fates []Fate) {
 	for i := range pools {
 		p := &pools[i]
-		ready := 0
-		for _, r := range p.replicas {
-			if r.Phase == autoscale.Ready {
-				ready++
-			}
-		}
+		ready := p.ready()
 		if ready == 0 || p.closed {
 			continue
 		}

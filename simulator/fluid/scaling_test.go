@@ -17,15 +17,48 @@ func run(t testing.TB, s Story, change func(*autoscale.Config)) Outcome {
 	return Run(s, law)
 }
 
-func TestTable(t *testing.T) {
-	for _, tokens := range []float64{2.0, 4.1, 7.2} {
-		for _, policy := range []string{"interactive", "slack", "queue_length", "separate", "static"} {
-			s := ThreeDays(1, tokens, false)
-			if policy == "separate" {
-				s = s.WithBatchPool()
+var change = func(*autoscale.Config) {}
+
+func table(t *testing.T, seeds uint64, sizes ...float64) {
+	var sum, lpsum, isum, fsum float64
+	missed := 0
+	for seed := range seeds {
+		for _, tokens := range sizes {
+			inter := run(t, ThreeDays(seed, tokens, surprise), func(c *autoscale.Config) { change(c); c.Policy = "interactive" })
+			s := ThreeDays(seed, tokens, surprise)
+			o := run(t, s, change)
+			l, err := s.Least(Held{inter.Paid, nil})
+			fair, _ := s.Least(Held{inter.Paid, inter.Idle})
+			can, _ := s.Feasible()
+			n, miss, flags := 0, 0, 0
+			for i, c := range can {
+				if o.Fate[i].Flagged > 0 {
+					flags++
+				}
+				if c {
+					n++
+					if !o.Fate[i].Met {
+						miss++
+						t.Log("    missed", s.Jobs[i].ID, s.Jobs[i].At, s.Jobs[i].Deadline-s.Jobs[i].At, o.Fate[i].Flagged, o.Fate[i].Risked, o.Fate[i].Finished)
+					}
+				}
 			}
-			o := run(t, s, func(c *autoscale.Config) { c.Policy = policy })
-			t.Logf("%.1f %-14s %7.0f h met %2d short %.2f%% starts %d changes %d", tokens, policy, o.Hours, o.Met, 100*o.Short, o.Starts, o.Changes)
+			sum += o.Hours
+			lpsum += l.Hours
+			fsum += fair.Hours
+			isum += inter.Hours
+			missed += miss
+			t.Logf("%d %.1f %7.0f h lp %7.0f %v = %.3f batch %.0f lp %.0f = %.3f, missed %d of %d flags %d starts %d changes %d (%d) short %.2f %.2f", seed, tokens, o.Hours, l.Hours, err, o.Hours/l.Hours,
+				o.Hours-inter.Hours, l.Hours-inter.Hours, (o.Hours-inter.Hours)/(l.Hours-inter.Hours), miss, n, flags, o.Starts, o.Changes, inter.Starts, 100*o.Short, 100*inter.Short)
 		}
 	}
+	t.Logf("=== total %.4f batch %.4f fair %.4f missed %d inter %.0f", sum/lpsum, (sum-isum)/(lpsum-isum), (sum-isum)/(fsum-isum), missed, isum)
+}
+
+var surprise bool
+
+func TestTable(t *testing.T) {
+	table(t, 6, 7.2)
+	surprise = true
+	table(t, 3, 7.2)
 }
