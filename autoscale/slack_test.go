@@ -1,0 +1,211 @@
+package autoscale
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func wanted(d Decision, pool string) Wanted {
+	i := slices.IndexFunc(d.Pools, func(w Wanted) bool { return w.Pool == pool })
+	return d.Pools[i]
+}
+
+func TestWantedAtFirstSight(t *testing.T) {
+	tests := []struct {
+		name   string
+		state  State
+		want   []int
+		reason Reason
+	}{
+		{"nothing to do", State{Pools: []Pool{batchPool(4)}}, []int{0}, ReasonNone},
+		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 24*time.Hour, 3)}}, []int{0}, ReasonNone},
+		{"no deadline", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Lines: 1, Work: hours(50)}}}, []int{0}, ReasonNone},
+		{"paused", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(2), Paused: true}}}, []int{0}, ReasonNone},
+		{"the last moment", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
+		{"two and a half", State{Pools: []Pool{batchPool(9)}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
+		{"all that may be", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
+		{"more than may be", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
+		{"beyond hope", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}}, []int{0}, ReasonNone},
+		{"hopeless beside hopeful", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
+		{"at least", State{Pools: []Pool{func() Pool { p := batchPool(4); p.Min = 2; return p }()}}, []int{2}, ReasonMinimum},
+		{"a promised start", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(5 * time.Minute), Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1}, ReasonStartBy},
+		{"a promised start later", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(time.Hour), Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0}, ReasonNone},
+		{"traffic", State{Pools: []Pool{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
+		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
+		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
+		{"too much traffic", State{Pools: []Pool{with(chatPool(3, 4), 3)}}, []int{3}, ReasonMaximum},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := law(t).Step(noon, test.state)
+			for i, n := range test.want {
+				if got := d.Pools[i]; got.Replicas != n || i == 0 && got.Reason != test.reason {
+					t.Errorf("%s: %d replicas for %q, want %d for %q (%+v)", got.Pool, got.Replicas, got.Reason, n, test.reason, got.Terms)
+				}
+			}
+		})
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	pool := batchPool(4)
+	d := law(t).Step(noon, State{Pools: []Pool{pool}, Jobs: []Job{
+		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21), {ID: "free", Lines: 1, Work: 1},
+	}})
+	want := []Forecast{{Job: "fine", Verdict: OK}, {Job: "lost", Verdict: Infeasible}, {Job: "close", Verdict: AtRisk}}
+	if len(d.Jobs) != len(want) {
+		t.Fatalf("verdicts %+v, want %+v", d.Jobs, want)
+	}
+	for i, f := range d.Jobs {
+		deadline := map[string]time.Duration{"fine": time.Hour, "lost": 2 * time.Hour, "close": 6 * time.Hour}[f.Job]
+		if f.Job != want[i].Job || f.Verdict != want[i].Verdict {
+			t.Errorf("verdict %d is %+v, want %+v", i, f, want[i])
+		}
+		if f.Finish.After(noon.Add(deadline)) != (f.Verdict == Infeasible) {
+			t.Errorf("%s, %s, is said to finish at %s", f.Job, f.Verdict, f.Finish.Sub(noon))
+		}
+	}
+}
+
+// A lost replica makes a job at risk or infeasible at the very next step, and another one better again.
+func TestVerdictsFollowEventsAtOnce(t *testing.T) {
+	c := law(t)
+	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 2*time.Hour, 6.9)}}
+	if d := c.Step(noon, s); d.Jobs[0].Verdict != OK {
+		t.Fatalf("at first %+v", d.Jobs[0])
+	}
+	s.Pools[0].Max = 3
+	s.Pools[0].Replicas = s.Pools[0].Replicas[:3]
+	if d := c.Step(noon.Add(time.Second), s); d.Jobs[0].Verdict != Infeasible || d.Jobs[0].Finish.Before(s.Jobs[0].Deadline) {
+		t.Errorf("with three of four %+v, want infeasible", d.Jobs[0])
+	}
+	s.Pools[0].Max = 4
+	if d := c.Step(noon.Add(2*time.Second), s); d.Jobs[0].Verdict == Infeasible || d.Pools[0].Replicas != 4 {
+		t.Errorf("with another to be had %+v %+v", d.Jobs[0], d.Pools[0])
+	}
+}
+
+// From zero, a replica is asked for at the last moment at which one will do, works until all is done, and goes.
+func TestFromZero(t *testing.T) {
+	cfg := DefaultConfig()
+	l := &life{t: t, law: law(t), cold: 3 * time.Minute, state: State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 12*time.Hour, 3)}}}
+	var begun, gone time.Time
+	changes := 0
+	before := 0
+	l.onStep = func(d Decision) {
+		n := d.Pools[0].Replicas
+		if n != before {
+			changes++
+			before = n
+		}
+		if n == 1 && begun.IsZero() {
+			begun = l.now
+		}
+		if n == 0 && !begun.IsZero() && gone.IsZero() {
+			gone = l.now
+		}
+	}
+	l.run(noon.Add(13 * time.Hour))
+	latest := noon.Add(12*time.Hour - 3*time.Hour - 3*time.Minute - cfg.Deadline.Guard)
+	if begun.After(latest) || begun.Before(latest.Add(-5*time.Minute)) {
+		t.Errorf("asked for at %s, want shortly before %s", begun.Sub(noon), latest.Sub(noon))
+	}
+	if changes != 2 || gone.Sub(noon) > 12*time.Hour+cfg.Down.BatchHold {
+		t.Errorf("%d changes, gone at %s", changes, gone.Sub(noon))
+	}
+}
+
+// The latest start that is shown comes true, and is when the next step is due.
+func TestLatestStart(t *testing.T) {
+	c := law(t)
+	s := State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 12*time.Hour, 3)}}
+	at := c.Step(noon, s).Pools[0].Terms.LatestStart
+	if got := law(t).Step(at.Add(-10*time.Minute), s).Pools[0].Replicas; got != 0 {
+		t.Errorf("%d replicas before %s", got, at)
+	}
+	if got := law(t).Step(at.Add(10*time.Minute), s).Pools[0].Replicas; got != 1 {
+		t.Errorf("%d replicas after %s", got, at)
+	}
+}
+
+// Replicas that may be reclaimed do what has time; what is tight gets the dear ones.
+func TestSpot(t *testing.T) {
+	spot, sure := batchPool(5), batchPool(5)
+	spot.ID, spot.Price, spot.Reclaim = "spot", 0.4, 0.05
+	sure.ID, sure.Price = "sure", 1
+	long := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}}
+	d := law(t).Step(noon, long)
+	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 2 || b != 0 {
+		t.Errorf("with time: %d spot and %d sure, want 2 and 0", a, b)
+	}
+	tight := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 30*time.Minute, 3.9)}}
+	d = law(t).Step(noon, tight)
+	if b := wanted(d, "sure").Replicas; b != 5 {
+		t.Errorf("without: %d sure, want all 5", b)
+	}
+	spot.Reclaim = 0.7
+	d = law(t).Step(noon, State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
+	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
+		t.Errorf("with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: the cheap ones are dear", a, b)
+	}
+}
+
+// A replica that takes too long is given up, and does not count as coming.
+func TestGiveUp(t *testing.T) {
+	c := law(t)
+	p := batchPool(2)
+	p.Replicas = []Replica{{ID: "stuck", Phase: Starting, Since: noon}}
+	s := State{Pools: []Pool{p}, Jobs: []Job{job("a", 100*time.Minute, 1.5)}}
+	if d := c.Step(noon.Add(8*time.Minute), s); len(d.Pools[0].GiveUp) != 0 {
+		t.Errorf("given up after 8 minutes: %+v", d.Pools[0])
+	}
+	d := c.Step(noon.Add(10*time.Minute), s)
+	if !slices.Equal(d.Pools[0].GiveUp, []string{"stuck"}) {
+		t.Errorf("not given up after 10 minutes: %+v", d.Pools[0])
+	}
+	if c.Step(noon.Add(11*time.Minute), s).Pools[0].Terms.ColdStart <= 3*time.Minute {
+		t.Error("nothing was learnt from it")
+	}
+}
+
+// A pool that shrinks names who goes: what is not ready yet, then where the least is lost; and shows those that drain.
+func TestDrain(t *testing.T) {
+	p := with(batchPool(9), 3)
+	p.Replicas[0].Progress, p.Replicas[1].Progress, p.Replicas[2].Progress = 5, 0, 3
+	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon}, Replica{ID: "leaving", Phase: Draining, Since: noon})
+	c := law(t, func(c *Config) { c.Down.Dry, c.Down.Share = 0, 1 })
+	d := c.Step(noon, State{Pools: []Pool{p}})
+	if w := d.Pools[0]; w.Replicas != 0 || w.Shown != 1 || !slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {
+		t.Errorf("%+v", w)
+	}
+}
+
+// Fewer replicas must do for a while, and leave a few at a time.
+func TestShrinkSlowly(t *testing.T) {
+	l := &life{t: t, law: law(t), cold: time.Minute, state: State{Pools: []Pool{with(chatPool(30, 20), 20)}}}
+	l.run(noon.Add(20 * time.Minute))
+	l.state.Pools[0].Interactive.Rate /= 4
+	begin, before := l.now, 20
+	var cut time.Time
+	l.onStep = func(d Decision) {
+		n := d.Pools[0].Replicas
+		if n < before {
+			if l.now.Sub(begin) < 10*time.Minute {
+				t.Errorf("%d replicas after %s", n, l.now.Sub(begin))
+			}
+			if !cut.IsZero() && l.now.Sub(cut) < time.Minute || before-n > 2 {
+				t.Errorf("from %d to %d within %s", before, n, l.now.Sub(cut))
+			}
+			cut = l.now
+		}
+		if n > before {
+			t.Errorf("from %d up to %d", before, n)
+		}
+		before = n
+	}
+	l.run(noon.Add(3 * time.Hour))
+	if before > 8 {
+		t.Errorf("still %d after hours of a quarter of the traffic", before)
+	}
+}

@@ -1,0 +1,157 @@
+package autoscale
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// noon is when most tests begin.
+var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
+
+// batchPool serves batches alone, on 70B models on A100: some 570 ms of work a second and replica as configured.
+func batchPool(most int) Pool {
+	return Pool{
+		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO,
+		Engine: flowcontrol.Engine{
+			Law:      flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+			KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
+		},
+		Lines: Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
+	}
+}
+
+// chatPool serves chat too, at a rate for which so many replicas are needed, band and all.
+func chatPool(most int, needed float64) Pool {
+	p := batchPool(most)
+	p.ID = "chat"
+	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: flowcontrol.Mix{Prompt: 1155, Output: 211}}
+	p.Interactive.Rate = needed / (1 + DefaultConfig().Forecast.Band)
+	return p
+}
+
+// with gives a pool so many ready replicas.
+func with(p Pool, ready int) Pool {
+	for i := range ready {
+		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: Ready, Since: noon.Add(-time.Hour)})
+	}
+	return p
+}
+
+// hours is the work that an empty replica of batchPool is expected to do in so many hours.
+func hours(h float64) float64 {
+	p := batchPool(1)
+	cfg := DefaultConfig()
+	return replicaOf(&p, &cfg.Harvest, cfg.Forecast.Burst).rate(0) * cfg.Harvest.Share * h * 3600
+}
+
+// job is due so long after noon, with so many hours of one replica's work.
+func job(id string, due time.Duration, work float64) Job {
+	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work)}
+}
+
+func law(t testing.TB, change ...func(*Config)) Controller {
+	t.Helper()
+	cfg := DefaultConfig()
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// life lets a controller decide step by step for pools whose replicas start after cold and go at once, from noon on. Work is done as
+// expected, the earliest deadline first.
+type life struct {
+	t      testing.TB
+	law    Controller
+	now    time.Time
+	state  State
+	cold   time.Duration
+	born   int
+	last   Decision
+	onStep func(d Decision)
+}
+
+func (l *life) run(until time.Time) {
+	if l.now.IsZero() {
+		l.now = noon
+	}
+	const step = 30 * time.Second
+	for ; l.now.Before(until); l.now = l.now.Add(step) {
+		for i := range l.state.Pools {
+			for k := range l.state.Pools[i].Replicas {
+				if r := &l.state.Pools[i].Replicas[k]; r.Phase == Starting && l.now.Sub(r.Since) >= l.cold {
+					r.Phase, r.Since = Ready, l.now
+				}
+			}
+		}
+		l.last = l.law.Step(l.now, l.state)
+		if l.onStep != nil {
+			l.onStep(l.last)
+		}
+		for i := range l.state.Pools {
+			l.follow(&l.state.Pools[i], l.last.Pools[i])
+			l.harvest(&l.state.Pools[i], step)
+		}
+	}
+}
+
+func (l *life) follow(p *Pool, w Wanted) {
+	for _, id := range w.Drain {
+		for k, r := range p.Replicas {
+			if r.ID == id {
+				p.Replicas = append(p.Replicas[:k:k], p.Replicas[k+1:]...)
+				break
+			}
+		}
+	}
+	for len(p.Replicas) < w.Replicas {
+		l.born++
+		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("new-%03d", l.born), Phase: Starting, Since: l.now})
+	}
+	if got := exist(p); got != w.Replicas {
+		l.t.Fatalf("%s: %s has %d replicas, wanted %d", l.now, p.ID, got, w.Replicas)
+	}
+}
+
+func (l *life) harvest(p *Pool, step time.Duration) {
+	ready := 0
+	for _, r := range p.Replicas {
+		if r.Phase == Ready {
+			ready++
+		}
+	}
+	if ready == 0 {
+		return
+	}
+	cfg := DefaultConfig()
+	r := replicaOf(p, &cfg.Harvest, cfg.Forecast.Burst)
+	can := float64(ready) * r.rate(p.Interactive.Rate/float64(ready)) * cfg.Harvest.Share * step.Seconds()
+	for can > 0 {
+		next := -1
+		for i, j := range l.state.Jobs {
+			if j.Work > 0 && (next < 0 || j.Deadline.Before(l.state.Jobs[next].Deadline)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		j := &l.state.Jobs[next]
+		did := min(can, j.Work)
+		can -= did
+		p.Harvested += did
+		if j.Work -= did; j.Work < 1e-6 {
+			if l.now.After(j.Deadline) {
+				l.t.Errorf("%s is done at %s, %s too late", j.ID, l.now, l.now.Sub(j.Deadline))
+			}
+			l.state.Jobs = append(l.state.Jobs[:next:next], l.state.Jobs[next+1:]...)
+		}
+	}
+}
