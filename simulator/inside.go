@@ -40,6 +40,16 @@ func Epoch() time.Time { return epoch }
 // Batch.Work.
 func WorkOf(l engine.Law, input, output int) float64 { return workOf(l, input, output) }
 
+// LateByMinute is how many interactive requests missed a promise or were refused,
+// by the minute of their arrival after the first edge.
+func (r Result) LateByMinute() []int {
+	late := make([]int, len(r.minutes))
+	for i, m := range r.minutes {
+		late[i] = m.judged - m.attained
+	}
+	return late
+}
+
 // wakeInside lets engines that rest look for work when a job comes.
 func (p *plant) wakeInside() error {
 	jobs, err := p.setup.jobs()

@@ -27,6 +27,8 @@ type Result struct {
 	Pools []PoolUse `json:"pools"`
 	// Tape is the time line; nil unless Setup.Watch asked for it.
 	Tape *Tape `json:"tape,omitempty"`
+
+	minutes []minute // of the interactive requests
 }
 
 // Interactive is how the interactive requests fared that came between the first

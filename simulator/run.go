@@ -68,6 +68,7 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	r := Result{
 		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
 		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.Interactive, Interactive: busy.users.report(),
+		minutes: busy.users.all().minutes,
 	}
 	if err := busy.batches.watchers.fault(); err != nil {
 		return Result{}, err
