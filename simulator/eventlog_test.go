@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"strconv"
@@ -29,6 +30,15 @@ func shortStory() Setup {
 	return s
 }
 
+func told(t *testing.T, r Result) string {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestEventLog(t *testing.T) {
 	const golden = "testdata/short_story.log"
 	s := shortStory()
@@ -48,7 +58,7 @@ func TestEventLog(t *testing.T) {
 		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
 	}
 	s.Watch = Watch{}
-	if diff := cmp.Diff(result(t, s), watched); diff != "" {
+	if diff := cmp.Diff(told(t, result(t, s)), told(t, watched)); diff != "" {
 		t.Errorf("watching has changed the run (-not watched +watched):\n%s", diff)
 	}
 }
@@ -94,7 +104,7 @@ func TestTape(t *testing.T) {
 	}
 	s.Watch = Watch{}
 	r.Tape = nil
-	if diff := cmp.Diff(result(t, s), r); diff != "" {
+	if diff := cmp.Diff(told(t, result(t, s)), told(t, r)); diff != "" {
 		t.Errorf("a tape has changed the run (-without +with):\n%s", diff)
 	}
 }

@@ -38,8 +38,8 @@ func usageFault(format string, args ...any) error {
 	return exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// report writes what went wrong for people and returns the status for scripts.
-func report(ctx context.Context, stderr io.Writer, err error) int {
+// complain writes what went wrong for people and returns the status for scripts.
+func complain(ctx context.Context, stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}

@@ -23,7 +23,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if own := (exit{}); err != nil && !understood && !errors.As(err, &own) {
 		err = usageFault("%w; see %s --help", err, command.CommandPath())
 	}
-	return report(ctx, stderr, err)
+	return complain(ctx, stderr, err)
 }
 
 func rootCommand() *cobra.Command {

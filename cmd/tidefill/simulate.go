@@ -1,204 +1,238 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/engine"
-	"github.com/tidefill/tidefill/simulator/fit/profile"
-	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
+// simulation is one run of the command.
+type simulation struct {
+	settings  settings
+	config    string
+	policies  []string
+	baselines bool
+	oracles   bool
+	seed      uint64
+	seeds     int
+	trace     string
+	format    string
+	out       string
+	json      bool
+	events    bool
+	explain   string
+}
+
 func simulateCommand() *cobra.Command {
-	var (
-		settings settings
-		file     string
-		seed     uint64
-		asJSON   bool
-	)
+	var s simulation
 	cmd := &cobra.Command{
 		Use:   "simulate SCENARIO.yaml...",
-		Short: "Try a policy on a simulated pool, faster than real time",
-		Long: `Run the daemon's own scheduling and flow control against a model of the pool, and report what it would do to interactive
-users and to batches. Each scenario is told twice with the same arrivals, without batch work and with it; the difference is what batch
-work costs. docs/simulator.md has the keys of a scenario and what is not modelled.
+		Short: "Try policies on a simulated pool, faster than real time",
+		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report what they would do to
+interactive users and to batches. Each scenario is told without batch work and with that of each policy, with the same arrivals;
+the difference is what batch work costs. docs/simulator.md has the keys of a scenario, what the figures mean and what is not modelled.
 
-The same scenario, configuration and seed give the same bytes on standard output. Progress goes to standard error.`,
+The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
 		Example: `  tidefill simulate simulator/scenarios/s1-steady.yaml
-  tidefill simulate s1.yaml --set flowcontrol.policy=fixed --set flowcontrol.fixed.per_runner=16
-  tidefill simulate s1.yaml --config tidefill.yaml --seed 2 --json`,
+  tidefill simulate s1.yaml --policy probe --policy fixed,per_runner=16 --seeds 5 --out report
+  tidefill simulate s1.yaml --config tidefill.yaml --baselines --oracles --json
+  tidefill simulate s1.yaml --explain 20m`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := settings.parse()
-			if err != nil {
-				return err
-			}
-			cfg, err := config.Load(file, given...)
-			if err != nil {
-				return err
-			}
-			stories, err := openStories(args, cfg, seed)
-			if err != nil {
-				return err
-			}
-			for i, s := range stories {
-				result, err := s.run(cmd.Context(), cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					err = printJSON(cmd.OutOrStdout(), simulation{Profile: s.provenance(), Result: result})
-				} else {
-					err = writeReport(cmd.OutOrStdout(), s, result, i > 0)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return s.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&seed, "seed", 1, "draw everything random from this `number`")
-	flags.StringVar(&file, "config", "", "take the policies from this `file`, as serve does (default: the daemon's defaults)")
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object a scenario")
-	settings.register(cmd)
+	flags.StringArrayVar(&s.policies, "policy", nil, "try this flow control `policy`, with settings of its own after commas (fixed,per_runner=16); repeat it to compare (default: the configuration's)")
+	flags.StringVar(&s.config, "config", "", "take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
+	flags.BoolVar(&s.baselines, "baselines", false, "compare with published policies, each with its own and with its best settings")
+	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
+	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
+	flags.IntVar(&s.seeds, "seeds", 1, "run this `number` of seeds, from --seed on, and tell mean and worst")
+	flags.StringVar(&s.trace, "trace", "", "take interactive traffic from this `FILE` instead of the scenario's")
+	flags.StringVar(&s.format, "format", "", "the trace's `format`: azure, mooncake or csv")
+	flags.StringVar(&s.out, "out", "", "write report.html and result.json into this `DIR`")
+	flags.BoolVar(&s.json, "json", false, "print what result.json holds")
+	flags.BoolVar(&s.events, "events", false, "write every decision of the first policy on the first seed into events.log; needs --out")
+	flags.StringVar(&s.explain, "explain", "", "print why the first policy decided as it did around this `time` of the first seed, such as 20m, and nothing else")
+	s.settings.register(cmd)
 	return cmd
 }
 
-// story is a scenario with its files read.
-type story struct {
-	simulator.Setup
-	file    string
-	profile profile.File
-}
-
-// openStories reads all scenarios before the first is run, and tells the faults of all.
-func openStories(files []string, cfg config.Config, seed uint64) ([]story, error) {
-	stories := make([]story, 0, len(files))
-	var faults []error
-	for _, file := range files {
-		s, err := openStory(file)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		s.Seed = seed
-		s.Policy = simulator.Policy{
-			Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines,
-		}
-		stories = append(stories, s)
-	}
-	return stories, errors.Join(faults...)
-}
-
-func openStory(file string) (story, error) {
-	read, err := scenario.Read(file, scenario.Files{
-		Read: os.ReadFile,
-		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
-	})
+func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Writer) error {
+	r, err := s.race(files, stderr)
 	if err != nil {
-		return story{}, err
+		return err
 	}
-	s := story{file: file, Setup: simulator.Setup{Scenario: read}}
-	if err := s.readProfile(); err != nil {
-		return story{}, fmt.Errorf("%s: pool.profile: %w", file, err)
+	var logs eventLogs
+	var explained []*bytes.Buffer
+	moment, err := s.moment()
+	if err != nil {
+		return err
 	}
-	if s.Scenario.Interactive.Trace != "" {
-		if err := s.readTrace(); err != nil {
-			return story{}, fmt.Errorf("%s: interactive.trace: %w", file, err)
+	first := func(c contestant, seed uint64) bool { return c.name == r.field[0].name && seed == r.seeds[0] }
+	if s.events {
+		if logs, err = s.openEvents(r.stories); err != nil {
+			return err
 		}
 	}
-	if name, ok := s.Scenario.Interactive.ShapeFile(); ok {
-		if err := s.readShape(name); err != nil {
-			return story{}, fmt.Errorf("%s: interactive.shape: %w", file, err)
+	if s.explain != "" {
+		r.field, r.seeds = r.field[:1], r.seeds[:1]
+		for range r.stories {
+			explained = append(explained, &bytes.Buffer{})
 		}
 	}
-	if err := s.Check(); err != nil {
-		return story{}, fmt.Errorf("%s: %w", file, err)
+	r.watch = func(at *story, c contestant, seed uint64) simulator.Watch {
+		var w simulator.Watch
+		w.Tape = s.out != "" && !c.baseline && seed == r.seeds[0]
+		if !first(c, seed) {
+			return w
+		}
+		i := slices.IndexFunc(r.stories, func(other story) bool { return other.file == at.file })
+		if s.events {
+			w.Events = logs[i]
+		}
+		if s.explain != "" {
+			w.Explain, w.Moment = explained[i], moment
+		}
+		return w
 	}
-	return s, nil
+	told, err := r.run(ctx)
+	if err = errors.Join(err, logs.close()); err != nil {
+		return err
+	}
+	if s.explain != "" {
+		return writeExplained(out, r.stories, moment, explained)
+	}
+	if err := r.spread(ctx, told.Scenarios); err != nil {
+		return err
+	}
+	told.Judge()
+	if s.out != "" {
+		if err := writeOut(s.out, &told); err != nil {
+			return err
+		}
+	}
+	if s.json {
+		return printJSON(out, told)
+	}
+	return told.Text(out)
 }
 
-// readProfile reads those of all pools.
-func (s *story) readProfile() (err error) {
-	if s.profile, err = s.profileAt(s.Scenario.Pool.Profile); err != nil {
-		return err
+// race reads all that was asked for.
+func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
+	switch {
+	case s.seeds < 1 || s.seeds > 1000:
+		return nil, usageFault("--seeds is %d, want 1 to 1000", s.seeds)
+	case (s.trace == "") != (s.format == ""):
+		return nil, usageFault("--trace and --format go together; give both")
+	case s.format != "" && !slices.Contains(workload.Formats, workload.Format(s.format)):
+		return nil, usageFault("--format is %q, want one of %q", s.format, workload.Formats)
+	case s.events && s.out == "":
+		return nil, usageFault("--events needs --out DIR, where events.log goes")
 	}
-	if s.Profile, err = s.profile.Profile(); err != nil {
-		return err
+	given, err := s.settings.parse()
+	if err != nil {
+		return nil, err
 	}
-	s.Profiles = map[string]engine.Profile{}
-	for i, pool := range s.Scenario.BatchPools {
-		if pool.Profile == "" {
-			continue
+	field, err := configured{s.config, given}.field(s.policies, s.baselines)
+	if err != nil {
+		return nil, err
+	}
+	stories, err := openStories(files, recording{s.trace, workload.Format(s.format)})
+	if err != nil {
+		return nil, err
+	}
+	r := &race{stories: stories, field: field, oracles: s.oracles, stderr: stderr}
+	for i := range s.seeds {
+		r.seeds = append(r.seeds, s.seed+uint64(i))
+	}
+	return r, nil
+}
+
+func (s *simulation) moment() (time.Duration, error) {
+	if s.explain == "" {
+		return 0, nil
+	}
+	moment, err := config.ParseDuration(s.explain)
+	if err != nil || moment < 0 {
+		return 0, usageFault("--explain is %q; write a time from the beginning, such as 20m or 90s", s.explain)
+	}
+	return moment, nil
+}
+
+// writeExplained prints why decisions fell, story by story.
+func writeExplained(out io.Writer, stories []story, moment time.Duration, explained []*bytes.Buffer) error {
+	for i, s := range stories {
+		text := explained[i].String()
+		if text == "" {
+			text = fmt.Sprintf("nothing was decided from %s on\n", moment)
 		}
-		file, err := s.profileAt(pool.Profile)
-		if err != nil {
-			return fmt.Errorf("batch_pools[%d].profile: %w", i, err)
-		}
-		if s.Profiles[pool.Profile], err = file.Profile(); err != nil {
-			return fmt.Errorf("batch_pools[%d].profile: %w", i, err)
+		if _, err := fmt.Fprintf(out, "%s\n%s", s.Scenario.Name, text); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// profileAt is a bundled profile, or a file beside the scenario.
-func (s *story) profileAt(name string) (profile.File, error) {
-	if _, bundled := engine.ProfileNamed(name); !bundled {
-		name = scenario.Beside(s.file, name)
-	}
-	return profileAt(name)
-}
-
-func (s *story) readShape(name string) error {
-	in, err := os.Open(scenario.Beside(s.file, name))
-	if err != nil {
+// writeOut writes the report's files into a folder, which is made if it is not there.
+func writeOut(dir string, told *report.Report) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	defer in.Close()
-	s.Shape, err = workload.ReadCurve(name, in, s.Scenario.Interactive.ShapeColumn)
-	return err
-}
-
-func (s *story) readTrace() error {
-	in, err := os.Open(scenario.Beside(s.file, s.Scenario.Interactive.Trace))
-	if err != nil {
+	var page, figures bytes.Buffer
+	if err := told.HTML(&page); err != nil {
+		return fmt.Errorf("draw report: %w", err)
+	}
+	if err := printJSON(&figures, told); err != nil {
 		return err
 	}
-	defer in.Close()
-	s.Trace, err = workload.Read(s.Scenario.Interactive.Trace, s.Scenario.Interactive.Format, in)
-	return err
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o666),
+		os.WriteFile(filepath.Join(dir, "result.json"), figures.Bytes(), 0o666),
+	)
 }
 
-// run simulates, and tells on the way how far it has come.
-func (s *story) run(ctx context.Context, stderr io.Writer) (simulator.Result, error) {
-	begun := time.Now()
-	bar := newMeter(stderr)
-	result, err := simulator.Run(s.Setup, func(share float64) error {
-		if bar.width != nil {
-			fmt.Fprintf(stderr, "\r\x1b[K%s: %3.0f%%", s.Scenario.Name, 100*share)
+// eventLogs are files of decisions, one a story.
+type eventLogs []*eventFile
+
+func (s *simulation) openEvents(stories []story) (eventLogs, error) {
+	if err := os.MkdirAll(s.out, 0o777); err != nil {
+		return nil, err
+	}
+	var all eventLogs
+	for _, at := range stories {
+		name := "events.log"
+		if len(stories) > 1 {
+			name = strings.TrimSuffix(filepath.Base(at.file), ".yaml") + ".events.log"
 		}
-		return ctx.Err()
-	})
-	if bar.width != nil {
-		fmt.Fprint(stderr, "\r\x1b[K")
+		f, err := newEventFile(filepath.Join(s.out, name))
+		if err != nil {
+			return nil, errors.Join(err, all.close())
+		}
+		all = append(all, f)
 	}
-	if err != nil {
-		return result, err
+	return all, nil
+}
+
+func (l eventLogs) close() error {
+	var faults []error
+	for _, f := range l {
+		faults = append(faults, f.close())
 	}
-	// Each hour is told twice.
-	took, hours := time.Since(begun), 2*result.Hours
-	_, err = fmt.Fprintf(stderr, "%s: %.3g simulated hours in %s, %.2g hours a second\n", s.Scenario.Name, hours, took.Round(10*time.Millisecond), hours/took.Seconds())
-	return result, err
+	return errors.Join(faults...)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -28,25 +29,56 @@ const backlog = "jobs:\n- {name: night, kind: bal}\n"
 
 func TestSimulate(t *testing.T) {
 	file := smallScenario(t, "", backlog)
-	first := must(t, exitOK, "simulate", file)
+	first := must(t, exitOK, "simulate", file, "--policy", "aimd")
 	for _, want := range []string{
-		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; flow control aimd, order slack, seed 1", "attainment %", "useful tokens", "night  bal   endless",
+		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %", "useful batch tokens", "NO BATCH  aimd\n", "night", "endless",
 	} {
 		if !strings.Contains(first.out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, first.out)
 		}
 	}
-	if !strings.Contains(first.errors, "small: 0.133 simulated hours in ") || strings.Contains(first.out, "simulated hours") {
+	if !strings.Contains(first.errors, "0.133 simulated hours in ") || strings.Contains(first.out, "simulated hours") {
 		t.Errorf("speed belongs on standard error:\n%s", first.errors)
 	}
-	if again := must(t, exitOK, "simulate", file); again.out != first.out {
+	if again := must(t, exitOK, "simulate", file, "--policy", "aimd"); again.out != first.out {
 		t.Errorf("the same seed told\n%s\nand\n%s", first.out, again.out)
 	}
-	if other := must(t, exitOK, "simulate", file, "--seed", "2"); other.out == first.out {
+	if other := must(t, exitOK, "simulate", file, "--policy", "aimd", "--seed", "2"); other.out == first.out {
 		t.Error("another seed told the same")
 	}
-	if both := must(t, exitOK, "simulate", file, file); both.out != first.out+"\n"+first.out {
-		t.Errorf("two scenarios told\n%s", both.out)
+	if twice := must(t, exitOK, "simulate", file, file, "--policy", "aimd"); twice.out != first.out {
+		t.Errorf("a scenario given twice is run once; told\n%s", twice.out)
+	}
+}
+
+// However runs are shared out among processors, what comes of them stands in the same place.
+func TestSimulateTellsTheSameInParallel(t *testing.T) {
+	args := []string{
+		"simulate", "--json", "--seeds", "3", "--policy", "fixed,per_runner=1", "--policy", "fixed,per_runner=4", "--policy", "fixed,per_runner=9",
+		smallScenario(t, "", backlog), smallScenario(t, "  noise: 0.05", backlog),
+	}
+	many := must(t, exitOK, args...).out
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if one := must(t, exitOK, args...).out; one != many {
+		t.Errorf("one processor told\n%s\nseveral\n%s", one, many)
+	}
+	var told struct {
+		Scenarios []struct {
+			Policies []struct {
+				Name string
+				Runs []struct{ Seed int }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(many), &told); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range told.Scenarios {
+		for i, want := range []string{"fixed per_runner=1", "fixed per_runner=4", "fixed per_runner=9"} {
+			if p := s.Policies[i]; p.Name != want || len(p.Runs) != 3 || p.Runs[2].Seed != 3 {
+				t.Errorf("policy %d is %+v, want %s on seeds 1 to 3", i, p, want)
+			}
+		}
 	}
 }
 
@@ -56,30 +88,45 @@ type figures struct {
 		Name       string
 		Calibrated bool
 	}
-	Flow  string  `json:"flowcontrol_policy"`
-	Loss  float64 `json:"loss_points"`
-	Batch struct {
-		Lines  int
-		Useful int64 `json:"useful_tokens"`
+	Seeds []struct {
+		NoBatch struct{ Requests int } `json:"no_batch"`
 	}
-	NoBatch struct{ Requests int } `json:"no_batch"`
+	Policies []struct {
+		Name string
+		Loss struct{ Mean, Worst float64 } `json:"loss_points"`
+		Runs []struct {
+			Flow  string `json:"flowcontrol_policy"`
+			Batch struct {
+				Lines  int
+				Useful int64 `json:"useful_tokens"`
+			}
+		}
+	}
 }
 
 func simulated(t *testing.T, args ...string) figures {
 	t.Helper()
-	var f figures
-	if err := json.Unmarshal([]byte(must(t, exitOK, append([]string{"simulate", "--json"}, args...)...).out), &f); err != nil {
+	var told struct {
+		Version   int
+		Scenarios []figures
+	}
+	if err := json.Unmarshal([]byte(must(t, exitOK, append([]string{"simulate", "--json"}, args...)...).out), &told); err != nil {
 		t.Fatal(err)
 	}
-	return f
+	if told.Version != 1 || len(told.Scenarios) != 1 || len(told.Scenarios[0].Policies) == 0 || len(told.Scenarios[0].Seeds) == 0 {
+		t.Fatalf("%+v", told)
+	}
+	return told.Scenarios[0]
 }
 
 func TestSimulateTakesTheDaemonsPolicies(t *testing.T) {
 	file := smallScenario(t, "", backlog)
 	daemon := writeFile(t, "tidefill.yaml", "flowcontrol: {policy: fixed, fixed: {per_runner: 2}}\n")
-	few, many := simulated(t, file, "--config", daemon), simulated(t, file, "--config", daemon, "--set", "flowcontrol.fixed.per_runner=20")
-	if few.Flow != "fixed" || few.Batch.Lines == 0 || many.Batch.Useful < 4*few.Batch.Useful {
-		t.Errorf("2 lines per runner: %+v\n20: %+v", few, many)
+	few := simulated(t, file, "--config", daemon)
+	many := simulated(t, file, "--config", daemon, "--set", "flowcontrol.fixed.per_runner=20")
+	a, b := few.Policies[0].Runs[0], many.Policies[0].Runs[0]
+	if a.Flow != "fixed" || a.Batch.Lines == 0 || b.Batch.Useful < 4*a.Batch.Useful {
+		t.Errorf("2 lines per runner: %+v\n20: %+v", a, b)
 	}
 	if few.Profile.Name != "llama-8b-a100" || few.Profile.Calibrated {
 		t.Errorf("profile %+v", few.Profile)
@@ -99,12 +146,82 @@ interactive: {trace: day.csv, format: csv}
 	}
 	place("mine.yaml", must(t, exitOK, "profile", "show", "llama-70b-h100").out)
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n90,200,20\n300,10,10\n")
-	if f := simulated(t, file); f.NoBatch.Requests != 2 || f.Profile.Name != "llama-70b-h100" || !f.Profile.Calibrated || f.Loss != 0 {
+	if f := simulated(t, file); f.Seeds[0].NoBatch.Requests != 2 || f.Profile.Name != "llama-70b-h100" || !f.Profile.Calibrated || f.Policies[0].Loss.Worst != 0 {
 		t.Errorf("%+v", f)
+	}
+	other := writeFile(t, "other.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n80,100,20\n90,200,20\n300,10,10\n")
+	if f := simulated(t, file, "--trace", other, "--format", "csv"); f.Seeds[0].NoBatch.Requests != 3 {
+		t.Errorf("--trace takes the place of the scenario's: %+v", f)
 	}
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
 	if got := must(t, exitError, "simulate", file).errors; !strings.Contains(got, "own.yaml: interactive.trace: day.csv:4:") {
 		t.Errorf("time goes back: %s", got)
+	}
+}
+
+func TestSimulateComparesWithBaselines(t *testing.T) {
+	file := smallScenario(t, "", backlog+"goals: {loss: 1, harvest_of_cap: 1.25}\n")
+	got := must(t, exitOK, "simulate", file, "--policy", "fixed,per_runner=3", "--baselines").out
+	for _, want := range []string{"BASELINES", "\nfixed per_runner=24", "\ngradient tolerance=2", "best here", "harvest, times the best fixed cap  ≥ 1.25"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+}
+
+func TestSimulateWritesAReport(t *testing.T) {
+	file := smallScenario(t, "", "jobs:\n- {name: night, kind: bal, lines: 200, window: 3m}\n")
+	out := filepath.Join(t.TempDir(), "report")
+	table := must(t, exitOK, "simulate", file, "--policy", "aimd", "--out", out, "--events")
+	if again := must(t, exitOK, "simulate", file, "--policy", "aimd"); again.out != table.out {
+		t.Errorf("--out and --events have changed the table:\n%s\nwant\n%s", table.out, again.out)
+	}
+	for name, want := range map[string][]string{
+		"report.html": {"<!DOCTYPE html>", "<svg", "night"},
+		"result.json": {`"version":1`, `"tape":{`, `"predictions":[{`},
+		"events.log":  {"runner replica-0 is up", "start night/0 on replica-0", "batch night is over"},
+	} {
+		content, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(content), w) {
+				t.Errorf("%s lacks %q", name, w)
+			}
+		}
+	}
+}
+
+func TestSimulateExplains(t *testing.T) {
+	got := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy", "fixed,per_runner=3", "--explain", "2m").out
+	for _, want := range []string{"small\n", "--- how it stands at 120.000 s\n", "replica-0: 3 lines of 3 (runner_limit)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the explanation lacks %q:\n%s", want, got)
+		}
+	}
+	if got := must(t, exitUsage, "simulate", smallScenario(t, "", backlog), "--explain", "noon").errors; !strings.Contains(got, "such as 20m or 90s") {
+		t.Errorf("no time: %s", got)
+	}
+}
+
+// A fitted profile comes with bounds, and a report with what a policy does at them.
+func TestSimulateShowsAProfilesSpread(t *testing.T) {
+	file := smallScenario(t, "", backlog)
+	text := strings.Replace(must(t, exitOK, "profile", "show", "llama-8b-a100").out, "name: c0\n    value: 12.3\n", "name: c0\n    value: 12.3\n    low: 11\n    high: 80\n", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "mine.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(content), "llama-8b-a100", "mine.yaml", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t, exitOK, "simulate", file, "--policy", "aimd").out
+	if !strings.Contains(got, "WITH THE PROFILE'S SPREAD (aimd, seed 1)") || !strings.Contains(got, "\nlow   ") {
+		t.Errorf("the spread is not told:\n%s\nwith\n%s", got, text)
 	}
 }
 
@@ -123,6 +240,13 @@ func TestSimulateMistakes(t *testing.T) {
 		{"faults of all files", []string{good, strange, "/nowhere.yaml"}, exitError, []string{"2 faults", "pool.replica", "/nowhere.yaml"}},
 		{"unknown setting", []string{good, "--set", "flowcontrol.polcy=fixed"}, exitError, []string{"unknown key flowcontrol.polcy; did you mean flowcontrol.policy?"}},
 		{"unknown policy", []string{good, "--set", "flowcontrol.policy=fixd"}, exitError, []string{"flowcontrol.policy", "fixed"}},
+		{"no policy", []string{good, "--policy", "fixd"}, exitError, []string{"--policy fixd", "fixed"}},
+		{"policy without such a setting", []string{good, "--policy", "fixed,per_rnner=2"}, exitError, []string{"--policy fixed,per_rnner=2", "did you mean flowcontrol.fixed.per_runner?"}},
+		{"the same twice", []string{good, "--policy", "aimd", "--policy", "aimd"}, exitUsage, []string{"--policy aimd is given twice"}},
+		{"no seeds", []string{good, "--seeds", "0"}, exitUsage, []string{"--seeds is 0"}},
+		{"trace without format", []string{good, "--trace", "x.csv"}, exitUsage, []string{"--trace and --format go together"}},
+		{"unknown format", []string{good, "--trace", "x.csv", "--format", "xls"}, exitUsage, []string{"--format is \"xls\""}},
+		{"events without a folder", []string{good, "--events"}, exitUsage, []string{"--events needs --out DIR"}},
 		{"no setting", []string{good, "--set", "x"}, exitUsage, []string{"write --set key.path=value"}},
 		{"unknown profile", []string{writeFile(t, "p.yaml", "name: p\npool: {profile: b300, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitUsage, []string{"p.yaml: pool.profile:", "neither a file nor a bundled profile"}},
 		{"pool too small", []string{writeFile(t, "c.yaml", "name: c\nhorizon: 5m\npool: {profile: llama-70b-a100, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitError, []string{"c: without batch work", "raise pool.replicas (now 1)"}},

@@ -57,3 +57,5 @@ func instant(seconds int64) string {
 	}
 	return time.Unix(seconds, 0).Format("2006-01-02 15:04:05")
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

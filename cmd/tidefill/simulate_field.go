@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// contestant is a policy that is tried.
+type contestant struct {
+	name     string
+	law      string   // of flow control
+	settings []string // key=value below flowcontrol.LAW
+	baseline bool
+	policy   simulator.Policy
+}
+
+// policyOf is the part of the daemon's configuration that a simulation takes.
+func policyOf(cfg config.Config) simulator.Policy {
+	return simulator.Policy{
+		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines,
+	}
+}
+
+// configured builds configurations that differ from the given one in a few settings.
+type configured struct {
+	file  string
+	given []config.Setting
+}
+
+func (c configured) load(more ...string) (config.Config, error) {
+	all := slices.Clone(c.given)
+	for _, text := range more {
+		s, err := config.ParseSetting(text)
+		if err != nil {
+			return config.Config{}, err
+		}
+		all = append(all, s)
+	}
+	return config.Load(c.file, all...)
+}
+
+// knowing loads a configuration for a simulation, where policies are told the scenario's law unless the operator gives one of his own:
+// a policy that can't do without a law is then no fault.
+func (c configured) knowing(more []string) (config.Config, error) {
+	given, err := c.load("flowcontrol.policy=fixed")
+	if err != nil || given.FlowControl.Engine.Law != (flowcontrol.Law{}) {
+		return c.load(more...)
+	}
+	cfg, err := c.load(append(more, "flowcontrol.engine.law={c0: 1}")...)
+	cfg.FlowControl.Engine.Law = flowcontrol.Law{}
+	return cfg, err
+}
+
+// contestant builds one. An empty law is that of the configuration.
+func (c configured) contestant(law string, settings []string, baseline bool) (contestant, error) {
+	var more []string
+	if law != "" {
+		more = append(more, "flowcontrol.policy="+law)
+	}
+	for _, s := range settings {
+		more = append(more, "flowcontrol."+law+"."+s)
+	}
+	cfg, err := c.knowing(more)
+	if err != nil {
+		return contestant{}, err
+	}
+	law = cfg.FlowControl.Policy
+	return contestant{
+		name: strings.Join(append([]string{law}, settings...), " "), law: law, settings: settings, baseline: baseline, policy: policyOf(cfg),
+	}, nil
+}
+
+// named reads what --policy says: a law, and settings of its own after commas.
+func (c configured) named(text string) (contestant, error) {
+	law, rest, more := strings.Cut(text, ",")
+	var settings []string
+	if more {
+		settings = strings.Split(rest, ",")
+	}
+	made, err := c.contestant(law, settings, false)
+	if err != nil {
+		return contestant{}, fmt.Errorf("--policy %s: %w", text, err)
+	}
+	return made, nil
+}
+
+// field is the policies that were asked for, then the baselines that are not among them.
+func (c configured) field(asked []string, baselines bool) ([]contestant, error) {
+	if len(asked) == 0 {
+		asked = []string{""}
+	}
+	var all []contestant
+	for _, text := range asked {
+		made, err := c.named(text)
+		if err != nil {
+			return nil, err
+		}
+		if known(all, made.name) {
+			return nil, usageFault("--policy %s is given twice", made.name)
+		}
+		all = append(all, made)
+	}
+	if !baselines {
+		return all, nil
+	}
+	for _, b := range published {
+		for _, settings := range b.settings {
+			made, err := c.contestant(b.law, settings, true)
+			if err != nil {
+				return nil, fmt.Errorf("baseline %s: %w", b.law, err)
+			}
+			if !known(all, made.name) {
+				all = append(all, made)
+			}
+		}
+	}
+	return all, nil
+}
+
+func known(all []contestant, name string) bool {
+	return slices.ContainsFunc(all, func(c contestant) bool { return c.name == name })
+}
+
+// published are the laws that policies are measured against, each with its published settings first. What they do and where they come
+// from, docs/policies.md says.
+var published = []struct {
+	law      string
+	settings [][]string
+}{
+	{"none", [][]string{{}}},
+	{"unlimited", [][]string{{}}},
+	{"fixed", each("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
+	{"aimd", [][]string{{"start=5", "decrease=0.5"}, {"start=5", "decrease=0.7"}, {"start=5", "decrease=0.9"}}},
+	{"budget", append([][]string{{}}, with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "load=running")...)},
+	{"saturation", each("threshold", 0.8, 0.5)},
+	{"gradient", each("tolerance", 1.5, 2)},
+	{"model", append([][]string{{}}, each("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
+}
+
+// each is a setting at several values.
+func each[N int | float64](key string, values ...N) [][]string {
+	var all [][]string
+	for _, v := range values {
+		all = append(all, []string{fmt.Sprintf("%s=%v", key, v)})
+	}
+	return all
+}
+
+// with adds the same settings to each.
+func with(all [][]string, more ...string) [][]string {
+	for i := range all {
+		all[i] = append(all[i], more...)
+	}
+	return all
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+	"github.com/tidefill/tidefill/simulator/report"
+)
+
+// race runs policies side by side: every story on every seed, once without batch work and once with each contestant. Runs go in
+// parallel, and what comes of them stands where it would if they had not.
+type race struct {
+	stories []story
+	seeds   []uint64
+	field   []contestant
+	oracles bool
+	// watch is what to record of a run, besides its figures.
+	watch func(s *story, c contestant, seed uint64) simulator.Watch
+	// stderr shows how far it has come.
+	stderr io.Writer
+}
+
+// run returns the report, not judged.
+func (r *race) run(ctx context.Context) (report.Report, error) {
+	begun := time.Now()
+	progress := newTally(r.stderr, r.hours())
+	defer progress.stop()
+	quiet, err := r.quiet(ctx, progress)
+	if err != nil {
+		return report.Report{}, err
+	}
+	told := report.Report{Scenarios: make([]report.Scenario, len(r.stories))}
+	var jobs []func(context.Context) error
+	for i := range r.stories {
+		s, into := &r.stories[i], &told.Scenarios[i]
+		*into = s.empty(r.seeds)
+		into.Policies = make([]report.Policy, len(r.field))
+		for n := range r.seeds {
+			into.Seeds[n].NoBatch = quiet[i][n].Interactive
+		}
+		for k, c := range r.field {
+			p := &into.Policies[k]
+			*p = report.Policy{Name: c.name, Law: c.law, Settings: c.settings, Baseline: c.baseline, Runs: make([]simulator.Result, len(r.seeds))}
+			for n, seed := range r.seeds {
+				jobs = append(jobs, func(ctx context.Context) error {
+					setup := s.on(seed, c.policy)
+					setup.Watch = r.watch(s, c, seed)
+					result, err := simulator.RunBeside(quiet[i][n], setup, progress.of(ctx, s, c.name))
+					p.Runs[n] = result
+					return err
+				})
+			}
+		}
+	}
+	if err := parallel(ctx, jobs); err != nil {
+		return report.Report{}, err
+	}
+	if r.oracles {
+		if err := r.ask(ctx, quiet, told.Scenarios, progress); err != nil {
+			return report.Report{}, err
+		}
+	}
+	progress.stop()
+	took, hours := time.Since(begun), progress.done.hours()
+	_, err = fmt.Fprintf(r.stderr, "%.3g simulated hours in %s, %.2g hours a second\n", hours, took.Round(10*time.Millisecond), hours/took.Seconds())
+	return told, err
+}
+
+// hours is how long all runs are together; oracles, whose searches nobody knows the length of, are left out.
+func (r *race) hours() float64 {
+	sum := 0.0
+	for _, s := range r.stories {
+		sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds)*(1+len(r.field)))
+	}
+	return sum
+}
+
+// quiet tells all stories without batch work, on all seeds. A pool that misses its promise on one of them ends the race before it
+// begins.
+func (r *race) quiet(ctx context.Context, progress *tally) ([][]simulator.Quiet, error) {
+	var jobs []func(context.Context) error
+	all := make([][]simulator.Quiet, len(r.stories))
+	var mu sync.Mutex
+	unfit := make([]error, len(r.stories)*len(r.seeds)) // in order
+	for i := range r.stories {
+		s := &r.stories[i]
+		all[i] = make([]simulator.Quiet, len(r.seeds))
+		for n, seed := range r.seeds {
+			jobs = append(jobs, func(ctx context.Context) error {
+				quiet, err := simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(ctx, s, "no batch"))
+				if fault := (*simulator.UnfitError)(nil); errors.As(err, &fault) {
+					mu.Lock()
+					defer mu.Unlock()
+					unfit[i*len(r.seeds)+n] = fmt.Errorf("seed %d: %w", seed, err)
+					return nil
+				}
+				all[i][n] = quiet
+				return err
+			})
+		}
+	}
+	if err := parallel(ctx, jobs); err != nil {
+		return nil, err
+	}
+	return all, errors.Join(unfit...)
+}
+
+// ask lets the oracles say how well anyone could have done.
+func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report.Scenario, progress *tally) error {
+	var jobs []func(context.Context) error
+	for i := range r.stories {
+		s := &r.stories[i]
+		for n, seed := range r.seeds {
+			seen := make([]simulator.Result, 0, len(r.field))
+			for _, p := range into[i].Policies {
+				seen = append(seen, p.Runs[n])
+			}
+			jobs = append(jobs, func(ctx context.Context) error {
+				bounds, err := askOracles(s.on(seed, r.field[0].policy), quiet[i][n], seen, progress.beyond(ctx, s, "oracles"))
+				if err != nil {
+					return fmt.Errorf("oracles of %s, seed %d: %w", s.Scenario.Name, seed, err)
+				}
+				into[i].Seeds[n].Oracles = bounds
+				return nil
+			})
+		}
+	}
+	return parallel(ctx, jobs)
+}
+
+// parallel runs jobs on all processors, and ends at the first error.
+func parallel(ctx context.Context, jobs []func(context.Context) error) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, job := range jobs {
+		if within.Err() != nil {
+			break
+		}
+		group.Go(func() error { return job(within) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// tally adds up how far all runs have come, and shows it.
+type tally struct {
+	begun time.Time
+	bar   *runBar
+	all   float64 // hours
+	done  nanohours
+	name  atomic.Value // of what was run last
+	ended chan struct{}
+	once  sync.Once
+	wait  sync.WaitGroup
+}
+
+// nanohours of simulated time, added to by many.
+type nanohours struct{ atomic.Int64 }
+
+func (n *nanohours) add(hours float64) { n.Add(int64(hours * 1e9)) }
+
+func (n *nanohours) hours() float64 { return float64(n.Load()) / 1e9 }
+
+func newTally(out io.Writer, hours float64) *tally {
+	t := &tally{begun: time.Now(), bar: newRunBar(out), all: hours, ended: make(chan struct{})}
+	t.name.Store("")
+	t.wait.Go(func() {
+		tick := time.NewTicker(t.bar.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.ended:
+				return
+			case <-tick.C:
+				t.bar.show(t.done.hours()/t.all, t.name.Load().(string), time.Since(t.begun))
+			}
+		}
+	})
+	return t
+}
+
+// stop wipes the bar.
+func (t *tally) stop() {
+	t.once.Do(func() {
+		close(t.ended)
+		t.wait.Wait()
+		t.bar.wipe()
+	})
+}
+
+// of follows one run.
+func (t *tally) of(ctx context.Context, s *story, name string) simulator.Progress {
+	told := 0.0
+	hours := s.Scenario.Horizon.Hours()
+	t.name.Store(s.Scenario.Name + ", " + name)
+	return func(share float64) error {
+		t.done.add((share - told) * hours)
+		told = share
+		return ctx.Err()
+	}
+}
+
+// beyond follows what was not counted on.
+func (t *tally) beyond(ctx context.Context, s *story, name string) simulator.Progress {
+	t.name.Store(s.Scenario.Name + ", " + name)
+	return func(float64) error { return ctx.Err() }
+}
+
+// askOracles asks all there are for bounds on a story's harvest and cost.
+func askOracles(simulator.Setup, simulator.Quiet, []simulator.Result, simulator.Progress) ([]oracle.Bound, error) {
+	return nil, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/fit/profile"
+	"github.com/tidefill/tidefill/simulator/report"
+)
+
+// spread runs the policies that were asked for, on the first seed, with engines whose law lies at the edges of what the profile's
+// measurements allow. The policies are told the profile's law as before.
+func (r *race) spread(ctx context.Context, scenarios []report.Scenario) error {
+	var jobs []func(context.Context) error
+	for i := range r.stories {
+		s := &r.stories[i]
+		for _, edge := range edges(s.profile) {
+			jobs = append(jobs, func(ctx context.Context) error {
+				return r.atEdge(ctx, s, edge, &scenarios[i])
+			})
+		}
+	}
+	// Each edge writes to a place of its own.
+	for i := range scenarios {
+		if n := len(edges(r.stories[i].profile)); n > 0 {
+			for k := range scenarios[i].Policies {
+				if p := &scenarios[i].Policies[k]; !p.Baseline {
+					p.Spread = make([]report.Edge, n)
+				}
+			}
+		}
+	}
+	return parallel(ctx, jobs)
+}
+
+// edge is a law that the measurements allow.
+type edge struct {
+	place int
+	name  string
+	law   engine.Law
+	fault error
+}
+
+// edges are the laws with all coefficients at their 5 % bounds, and at their 95 % bounds. The coefficients' errors hang together, so
+// these lie further out than nine in ten fits would. A profile without bounds has none.
+func edges(f profile.File) []edge {
+	bounded := func(c profile.Coefficient) bool { return c.Low != 0 || c.High != 0 }
+	if !slices.ContainsFunc(f.Law, bounded) {
+		return nil
+	}
+	at := func(place int, name string, bound func(profile.Coefficient) float64) edge {
+		moved := f
+		moved.Law = slices.Clone(f.Law)
+		for i, c := range moved.Law {
+			if bounded(c) {
+				moved.Law[i].Value = bound(c)
+			}
+		}
+		p, err := moved.Profile()
+		return edge{place, name, p.Law, err}
+	}
+	return []edge{
+		at(0, "low", func(c profile.Coefficient) float64 { return c.Low }),
+		at(1, "high", func(c profile.Coefficient) float64 { return c.High }),
+	}
+}
+
+func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scenario) error {
+	progress := func(float64) error { return ctx.Err() }
+	moved := *s
+	moved.Profile.Law = at.law
+	put := func(i int, e report.Edge) {
+		e.Law = at.name
+		into.Policies[i].Spread[at.place] = e
+	}
+	var quiet simulator.Quiet
+	fault := at.fault
+	if fault == nil {
+		var err error
+		quiet, err = simulator.RunQuiet(moved.on(r.seeds[0], r.field[0].policy), progress)
+		if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
+			fault = err
+		} else if err != nil {
+			return err
+		}
+	}
+	for i, c := range r.field {
+		switch {
+		case c.baseline:
+		case fault != nil:
+			put(i, report.Edge{Fault: fault.Error()})
+		default:
+			policy := c.policy
+			if policy.Flow.Engine.Law == (flowcontrol.Law{}) {
+				policy.Flow.Engine.Law = toldLaw(s.Profile.Law)
+			}
+			result, err := simulator.RunBeside(quiet, moved.on(r.seeds[0], policy), progress)
+			if err != nil {
+				return fmt.Errorf("at the %s edge of the profile: %w", at.name, err)
+			}
+			put(i, report.Edge{Loss: result.Loss, Useful: result.Batch.Useful})
+		}
+	}
+	return nil
+}
+
+// toldLaw is an engine's law as policies are told it.
+func toldLaw(l engine.Law) flowcontrol.Law {
+	return flowcontrol.Law{C0: l.C0, C1: l.C1, C2: l.C2, N0: float64(l.N0), KV: l.KV, P1: l.P1, P2: l.P2}
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// Sizes of a chart over time, in pixels before scaling.
+const (
+	chartWidth  = 760
+	chartHeight = 170
+	chartLeft   = 56
+	chartRight  = 12
+	chartTop    = 26
+	chartBottom = 24
+)
+
+// curve is one line of a chart.
+type curve struct {
+	name   string
+	values simulator.Series
+}
+
+// chart draws curves over the time of a tape.
+type chart struct {
+	id, title, unit string
+	at              simulator.Series
+	curves          []curve
+	// limit is drawn across, such as a promise; 0: none.
+	limit     float64
+	limitName string
+	// most is the least that the axis reaches to.
+	most float64
+}
+
+// figure is a drawing with its values in words, for those who can't see it.
+type figure struct {
+	ID, Caption string
+	Drawing     template.HTML
+	Head        []string
+	Rows        [][]string
+}
+
+func (c chart) figure() figure {
+	most := max(c.most, c.limit*1.1)
+	var told []string
+	for _, line := range c.curves {
+		low, high, mean := span(line.values)
+		if !math.IsNaN(high) {
+			most = max(most, high)
+			told = append(told, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)), short(round3(high)), short(round3(mean))))
+		}
+	}
+	about := strings.Join(told, "; ")
+	if c.limit > 0 {
+		about += fmt.Sprintf("; %s is %s", c.limitName, short(c.limit))
+	}
+	d := newDrawing(c.id, c.title+", "+c.unit, about, chartWidth, chartHeight)
+	ys := ticks(most)
+	ceiling := ys[len(ys)-1]
+	y := func(v float64) float64 {
+		return chartHeight - chartBottom - v/ceiling*(chartHeight-chartTop-chartBottom)
+	}
+	end := 1.0
+	if n := len(c.at); n > 0 {
+		end = c.at[n-1]
+	}
+	x := axis(d, end, chartLeft, chartHeight-chartBottom)
+	for _, v := range ys {
+		d.line(chartLeft, y(v), chartWidth-chartRight, y(v), "grid")
+		d.label(chartLeft-6, y(v)+4, "tick", "end", short(v))
+	}
+	if c.limit > 0 {
+		d.line(chartLeft, y(c.limit), chartWidth-chartRight, y(c.limit), "limit")
+	}
+	xs := make([]float64, len(c.at))
+	for i, t := range c.at {
+		xs[i] = x(t)
+	}
+	legend := float64(chartLeft)
+	for i, line := range c.curves {
+		heights := make([]float64, len(line.values))
+		for k, v := range line.values {
+			heights[k] = y(v)
+		}
+		class := fmt.Sprintf("line c%d", i%colours)
+		d.path(class, xs, heights)
+		d.line(legend, 12, legend+18, 12, class)
+		d.label(legend+23, 16, "legend", "start", line.name)
+		legend += 23 + 7*float64(len([]rune(line.name))) + 18
+	}
+	if c.limit > 0 {
+		d.line(legend, 12, legend+18, 12, "limit")
+		d.label(legend+23, 16, "legend", "start", c.limitName)
+	}
+	f := figure{ID: c.id, Caption: c.title + ", " + c.unit, Drawing: d.end(), Head: []string{"minute"}}
+	for _, line := range c.curves {
+		f.Head = append(f.Head, line.name)
+	}
+	for i := stride(len(c.at)) - 1; i < len(c.at); i += stride(len(c.at)) {
+		row := []string{fixed(c.at[i]/60, 1)}
+		for _, line := range c.curves {
+			row = append(row, fixed(line.values[i], 2))
+		}
+		f.Rows = append(f.Rows, row)
+	}
+	return f
+}
+
+// colours that the page's style tells apart, by stroke as well.
+const colours = 8
+
+// tableRows is how many of a chart's values stand in its table.
+const tableRows = 24
+
+func stride(n int) int { return max(1, n/tableRows) }
+
+// axis draws minutes, or hours of a long run, from left on, and returns where a second stands.
+func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
+	unit, name := 60.0, "min"
+	if end > 4*3600 {
+		unit, name = 3600, "h"
+	}
+	x := func(t float64) float64 { return left + t/end*(d.width-left-chartRight) }
+	for _, v := range ticks(end / unit) {
+		if v*unit > end*1.0001 {
+			break
+		}
+		d.line(x(v*unit), bottom, x(v*unit), chartTop, "grid")
+		text := short(v)
+		if v == 0 {
+			text = "0 " + name
+		}
+		d.label(x(v*unit), bottom+15, "tick", "middle", text)
+	}
+	return x
+}
+
+// span is the least, the most and the mean of what is known.
+func span(values simulator.Series) (low, high, mean float64) {
+	low, high, mean = math.NaN(), math.NaN(), math.NaN()
+	sum, n := 0.0, 0
+	for _, v := range values {
+		if math.IsNaN(v) {
+			continue
+		}
+		if n == 0 || v < low {
+			low = v
+		}
+		if n == 0 || v > high {
+			high = v
+		}
+		sum += v
+		n++
+	}
+	if n > 0 {
+		mean = sum / float64(n)
+	}
+	return low, high, mean
+}
+
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -1,0 +1,142 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+)
+
+// judge holds a policy to the scenario's goals. What a goal is about decides over the seeds: where users or deadlines are hurt, the
+// worst seed counts, and for shares of the best possible the mean.
+func (r *Report) judge(s *Scenario, p *Policy) {
+	p.Goals = nil
+	atMost := func(name string, asked, figure float64, note string) {
+		if asked > 0 {
+			p.goal(Goal{Name: name, Figure: Number(figure), Bound: Number(asked), Note: note})
+		}
+	}
+	atLeast := func(name string, asked, figure float64, note string) {
+		if asked > 0 {
+			p.goal(Goal{Name: name, Figure: Number(figure), Bound: Number(asked), AtLeast: true, Note: note})
+		}
+	}
+	g := s.goals
+	worst := "worst seed"
+	if len(s.Seeds) == 1 {
+		worst = ""
+	}
+	atMost("interactive loss, points", g.Loss, float64(p.Loss.Worst), worst)
+	atMost("loss in the worst 5 minutes, points", g.Worst5Minutes, float64(p.WorstLoss.Worst), worst)
+	atMost("TTFT p99, times no batch", g.TTFT, float64(p.TTFTRatio.Worst), worst)
+	share, note := p.shareOf("G")
+	atLeast("harvest, share of oracle G", g.HarvestOfGateway, share, note)
+	share, note = p.shareOf("E")
+	atLeast("harvest, share of oracle E", g.HarvestOfEngine, share, note)
+	share, note = s.ofCap(p)
+	atLeast("harvest, times the best fixed cap", g.HarvestOfCap, share, note)
+	share, note = r.beside(s, p)
+	atLeast("harvest, share of that in "+g.Beside.Scenario, g.Beside.Harvest, share, note)
+	if g.Deadlines > 0 {
+		share, note = math.NaN(), "no feasible deadline falls within the run"
+		if p.Feasible > 0 {
+			share, note = float64(p.Met)/float64(p.Feasible), fmt.Sprintf("%d of %d, all seeds", p.Met, p.Feasible)
+		}
+		atLeast("feasible deadlines met, share", g.Deadlines, share, note)
+	}
+	if g.Flagged > 0 {
+		late, note := p.flagged(s.Seeds)
+		atMost("infeasible jobs flagged after, seconds", g.Flagged.Seconds(), late, note)
+	}
+	atMost("wasted, share of batch tokens", g.Wasted, float64(p.Wasted.Worst), worst)
+	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.GPUHours }, gpuHours)
+	atMost("GPU hours, times the LP's", g.GPUHours, share, note)
+	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.BatchGPUHours }, batchGPUHours)
+	atMost("GPU hours for batch work, times the LP's", g.BatchGPUHours, share, note)
+}
+
+// slack keeps a figure that equals its bound but for rounding from missing it.
+const slack = 1e-9
+
+func (p *Policy) goal(g Goal) {
+	if g.Figure.Known() {
+		if g.AtLeast {
+			g.Met = g.Figure >= g.Bound-slack
+		} else {
+			g.Met = g.Figure <= g.Bound+slack
+		}
+	}
+	p.Goals = append(p.Goals, g)
+}
+
+func (p *Policy) shareOf(name string) (float64, string) {
+	for _, share := range p.Shares {
+		if share.Oracle == name {
+			note := "mean"
+			if len(p.Runs) > 1 {
+				note = fmt.Sprintf("mean; worst seed %s", fixed(float64(share.Worst), 3))
+			}
+			return float64(share.Mean), note
+		}
+	}
+	return math.NaN(), fmt.Sprintf("oracle %s was not asked; --oracles does", name)
+}
+
+func (s *Scenario) ofCap(p *Policy) (float64, string) {
+	best := s.bestOf(capLaw)
+	switch {
+	case best == nil:
+		return math.NaN(), "no fixed cap was run; --baselines does"
+	case float64(best.Loss.Mean) > oracle.MostLoss:
+		return math.NaN(), "no fixed cap keeps the loss below a point here"
+	}
+	return harvestOver(p, best), "mean; the best is " + best.Name
+}
+
+// beside compares with the same policy's harvest in another scenario.
+func (r *Report) beside(s *Scenario, p *Policy) (float64, string) {
+	for i := range r.Scenarios {
+		other := &r.Scenarios[i]
+		if other.File == s.Beside {
+			if twin := other.policy(p.Name); twin != nil {
+				return ratio(float64(p.Useful.Mean), float64(twin.Useful.Mean)), "mean; " + other.Name
+			}
+		}
+	}
+	return math.NaN(), "that scenario was not run, or not with this policy"
+}
+
+// flagged is how long it took at most until a job that nobody could finish in time was called so.
+func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
+	seconds, n := math.NaN(), 0
+	for i, run := range p.Runs {
+		for _, j := range run.Jobs {
+			if !due(j, run) || !impossible(seeds[i], j.Name) {
+				continue
+			}
+			n++
+			if j.Flagged == 0 {
+				return math.NaN(), fmt.Sprintf("job %s was never flagged on seed %d", j.Name, run.Seed)
+			}
+			if late := j.Flagged - j.Came; !(late <= seconds) {
+				seconds = late
+			}
+		}
+	}
+	if n == 0 {
+		return math.NaN(), "no oracle knows of an infeasible job; --oracles asks"
+	}
+	return seconds, fmt.Sprintf("worst of %d", n)
+}
+
+func (p *Policy) ofLP(seeds []Seed, least func(oracle.Bound) float64, used func(*simulator.Result) float64) (float64, string) {
+	figure := p.over(math.Max, func(i int) float64 {
+		b, _ := bound(seeds[i].Oracles, "LP")
+		return ratio(used(&p.Runs[i]), least(b))
+	})
+	if !figure.Worst.Known() {
+		return math.NaN(), "oracle LP was not asked, or has no figure; --oracles asks"
+	}
+	return float64(figure.Mean), fmt.Sprintf("mean; worst seed %s", fixed(float64(figure.Worst), 3))
+}

@@ -1,0 +1,233 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html"
+	"html/template"
+	"io"
+	"strconv"
+
+	"github.com/tidefill/tidefill/simulator"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+func escape(text string) string { return html.EscapeString(text) }
+
+// HTML writes the report as one page that needs nothing else: no script, no font, no picture from elsewhere.
+func (r *Report) HTML(out io.Writer) error {
+	view := pageView{Style: template.CSS(pageStyle), Overall: r.Overall, Several: len(r.Scenarios) > 1}
+	for i := range r.Scenarios {
+		view.Scenarios = append(view.Scenarios, r.Scenarios[i].view("s"+strconv.Itoa(i+1)))
+	}
+	return page.Execute(out, view)
+}
+
+// pageView is what the template shows.
+type pageView struct {
+	Style     template.CSS
+	Several   bool
+	Overall   []Overall
+	Scenarios []scenarioView
+}
+
+// Number formats one with three digits, for the template.
+func (pageView) Number(n Number) string { return fixed(float64(n), 3) }
+
+type scenarioView struct {
+	*Scenario
+	ID        string
+	Told      string // in a sentence
+	Summary   table
+	Goals     table
+	Baselines table
+	Oracles   table
+	Jobs      table
+	Spread    table
+	Rivals    *figure
+	Runs      []runView
+}
+
+// runView is a run's charts.
+type runView struct {
+	ID, Name  string
+	Seed      uint64
+	Charts    []figure
+	Deadlines *figure
+}
+
+// table is text in rows. The first cell of a row is its heading.
+type table struct {
+	Caption string
+	Head    []string
+	Rows    []tableRow
+}
+
+type tableRow struct {
+	Cells []tableCell
+}
+
+type tableCell struct {
+	Text, Class string
+}
+
+func (t *table) add(cells ...string) {
+	var row tableRow
+	for _, text := range cells {
+		row.Cells = append(row.Cells, tableCell{Text: text})
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+func (s *Scenario) view(id string) scenarioView {
+	asked := s.asked()
+	v := scenarioView{
+		Scenario: s, ID: id, Summary: s.summaryTable(asked), Goals: s.goalsTable(asked), Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
+		Spread: spreadTable(asked),
+		Told: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.", strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
+			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
+	}
+	if f, ok := s.rivals(id); ok {
+		v.Rivals = &f
+	}
+	for k, p := range asked {
+		if len(p.Runs) == 0 {
+			continue
+		}
+		run := &p.Runs[0]
+		rv := runView{ID: fmt.Sprintf("%s-p%d", id, k+1), Name: p.Name, Seed: run.Seed}
+		if run.Tape != nil {
+			rv.Charts = timeline(rv.ID, s.SLO, run)
+		}
+		if f, ok := deadlines(rv.ID, run); ok {
+			rv.Deadlines = &f
+		}
+		v.Runs = append(v.Runs, rv)
+		if k == 0 {
+			v.Jobs = jobsTable(p)
+		}
+	}
+	return v
+}
+
+// summaryTable is the terminal's, from the same rows.
+func (s *Scenario) summaryTable(asked []*Policy) table {
+	t := table{Caption: "Figures, " + seedsText(s.Seeds), Head: []string{"", "no batch"}}
+	for _, p := range asked {
+		t.Head = append(t.Head, p.Name)
+	}
+	for _, row := range s.rows(asked) {
+		t.add(row...)
+	}
+	return t
+}
+
+func (s *Scenario) goalsTable(asked []*Policy) table {
+	t := table{Caption: "Goals", Head: []string{"goal", "asked"}}
+	if len(asked) == 0 {
+		return t
+	}
+	for _, p := range asked {
+		t.Head = append(t.Head, p.Name)
+	}
+	for i, g := range asked[0].Goals {
+		row := tableRow{Cells: []tableCell{{Text: g.Name}, {Text: g.BoundText()}}}
+		for _, p := range asked {
+			g := p.Goals[i]
+			cell := tableCell{Text: g.FigureText() + " " + g.Verdict(), Class: "missed"}
+			if g.Met {
+				cell.Class = "met"
+			}
+			if g.Note != "" {
+				cell.Text += " (" + g.Note + ")"
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func (s *Scenario) baselinesTable() table {
+	t := table{Caption: "Baselines", Head: []string{"policy", "harvest, M an hour", "loss, points", "score", "deadlines", ""}}
+	for _, p := range s.Policies {
+		if p.Baseline {
+			t.add(s.baselineRow(p)...)
+		}
+	}
+	return t
+}
+
+func (s *Scenario) oraclesTable() table {
+	t := table{Caption: "Oracles", Head: []string{"oracle", "seed", "harvest, M an hour", "loss, points", "GPU hours", ""}}
+	for _, seed := range s.Seeds {
+		for _, b := range seed.Oracles {
+			t.add(s.oracleRow(seed.Seed, b)...)
+		}
+	}
+	return t
+}
+
+func jobsTable(p *Policy) table {
+	if len(p.Runs) == 0 || len(p.Runs[0].Jobs) == 0 {
+		return table{}
+	}
+	t := table{
+		Caption: fmt.Sprintf("Jobs with %s, seed %d", p.Name, p.Runs[0].Seed),
+		Head:    []string{"job", "kind", "lines", "answered", "refused", "under way", "fate", "finished", "deadline"},
+	}
+	for _, j := range p.Runs[0].Jobs {
+		t.add(jobRow(j)...)
+	}
+	return t
+}
+
+func spreadTable(asked []*Policy) table {
+	t := table{
+		Caption: "With the engine's law at the edges of what was measured: all coefficients at their 5 % or 95 % bounds",
+		Head:    []string{"policy", "law", "loss, points", "harvest of that with the profile"},
+	}
+	for _, p := range asked {
+		for _, e := range p.Spread {
+			t.add(p.Name, e.Law, e.lossText(), e.harvestText(p))
+		}
+	}
+	return t
+}
+
+// lossText is the loss, or why there is none.
+func (e Edge) lossText() string {
+	if e.Fault != "" {
+		return "no result: " + e.Fault
+	}
+	return fixed(e.Loss, 2)
+}
+
+func (e Edge) harvestText(p *Policy) string {
+	if e.Fault != "" {
+		return "–"
+	}
+	return percent(ratio(float64(e.Useful), float64(p.Runs[0].Batch.Useful)))
+}
+
+// jobRow tells of a job in the words of a table.
+func jobRow(j simulator.Job) []string {
+	lines := "endless"
+	if j.Lines > 0 {
+		lines = grouped(int64(j.Lines))
+	}
+	fate := string(j.Fate)
+	if j.Flagged > 0 {
+		fate += ", flagged at " + minutes(j.Flagged)
+	}
+	return []string{
+		j.Name, j.Kind, lines, grouped(int64(j.Done)), grouped(int64(j.Failed)), strconv.Itoa(j.InFlight), fate, minutes(j.Finished), minutes(j.Deadline),
+	}
+}

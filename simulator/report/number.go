@@ -1,0 +1,68 @@
+package report
+
+import (
+	"math"
+	"strconv"
+)
+
+// fixed writes a number with so many digits after the point; a dash if there is none.
+func fixed(v float64, digits int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if text[0] == '-' && isZero(text[1:]) {
+		return text[1:]
+	}
+	return text
+}
+
+func isZero(text string) bool {
+	for _, c := range text {
+		if c != '0' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// text is mean (worst), or the mean alone of a single seed.
+func (f Figure) text(digits, seeds int) string {
+	mean := fixed(float64(f.Mean), digits)
+	if seeds == 1 {
+		return mean
+	}
+	return mean + " (" + fixed(float64(f.Worst), digits) + ")"
+}
+
+func (f Figure) times(factor float64) Figure {
+	return Figure{f.Mean * Number(factor), f.Worst * Number(factor)}
+}
+
+func percent(share float64) string { return fixed(100*share, 1) + " %" }
+
+func millions(tokens float64) string { return fixed(tokens/1e6, 2) + " M" }
+
+// minutes of seconds; a dash for none.
+func minutes(seconds float64) string {
+	if seconds == 0 {
+		return "–"
+	}
+	return fixed(seconds/60, 1) + " min"
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(int64(n)) + " " + noun + "s"
+}
+
+// grouped parts the thousands.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

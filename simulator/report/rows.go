@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+)
+
+// rows are the figures of a scenario for people: a name, the quiet day's, and each policy's.
+func (s *Scenario) rows(asked []*Policy) [][]string {
+	return append(s.interactiveRows(asked), s.batchRows(asked)...)
+}
+
+func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
+	quiet := &Policy{}
+	for _, seed := range s.Seeds {
+		quiet.Runs = append(quiet.Runs, simulator.Result{Interactive: seed.NoBatch})
+	}
+	var rows [][]string
+	row := func(name string, digits int, worse func(a, b float64) float64, value func(in simulator.Interactive) float64) {
+		cells := []string{name}
+		for _, p := range append([]*Policy{quiet}, asked...) {
+			cells = append(cells, p.over(worse, func(i int) float64 { return value(p.Runs[i].Interactive) }).text(digits, len(s.Seeds)))
+		}
+		rows = append(rows, cells)
+	}
+	lower, higher := math.Min, math.Max
+	row("interactive requests judged", 0, lower, func(in simulator.Interactive) float64 { return float64(in.Requests) })
+	row("attainment %", 2, lower, func(in simulator.Interactive) float64 { return 100 * in.Attainment })
+	row("worst 5 minutes %", 2, lower, func(in simulator.Interactive) float64 { return 100 * in.Worst5Minutes })
+	row("TTFT p50 ms", 0, higher, func(in simulator.Interactive) float64 { return in.TTFT.P50 })
+	row("TTFT p99 ms", 0, higher, func(in simulator.Interactive) float64 { return in.TTFT.P99 })
+	row("TPOT p50 ms", 1, higher, func(in simulator.Interactive) float64 { return in.TPOT.P50 })
+	row("TPOT p99 ms", 1, higher, func(in simulator.Interactive) float64 { return in.TPOT.P99 })
+	row("missed TTFT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTTFT) })
+	row("missed TPOT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTPOT) })
+	row("too long", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Refused) })
+	row("undecided at the end", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Undecided) })
+	return rows
+}
+
+func (s *Scenario) batchRows(asked []*Policy) [][]string {
+	var rows [][]string
+	n := len(s.Seeds)
+	row := func(name string, value func(p *Policy) string) {
+		cells := []string{name, ""}
+		for _, p := range asked {
+			cells = append(cells, value(p))
+		}
+		rows = append(rows, cells)
+	}
+	mean := func(name string, digits int, value func(b *simulator.Result) float64) {
+		row(name, func(p *Policy) string {
+			return p.over(math.Max, func(i int) float64 { return value(&p.Runs[i]) }).text(digits, 1)
+		})
+	}
+	anHour := 1 / (1e6 * s.Hours)
+	row("loss, points", func(p *Policy) string { return p.Loss.text(2, n) })
+	row("  worst 5 minutes", func(p *Policy) string { return p.WorstLoss.text(2, n) })
+	row("useful batch tokens, M an hour", func(p *Policy) string { return p.Useful.times(anHour).text(2, n) })
+	mean("  prompts", 2, func(r *simulator.Result) float64 { return float64(r.Batch.Input) * anHour })
+	mean("  answers", 2, func(r *simulator.Result) float64 { return float64(r.Batch.Output) * anHour })
+	row("work, engine seconds", func(p *Policy) string { return p.Work.text(0, n) })
+	row("score", func(p *Policy) string { return p.Score.text(3, n) })
+	for _, b := range s.bounds() {
+		row("  harvest of oracle "+b, func(p *Policy) string {
+			i := slices.IndexFunc(p.Shares, func(share Share) bool { return share.Oracle == b })
+			return p.Shares[i].text(3, n)
+		})
+	}
+	row("wasted batch tokens, at most %", func(p *Policy) string { return p.Wasted.times(100).text(2, n) })
+	mean("lines answered", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Lines) })
+	mean("lines refused", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Failed) })
+	mean("sheds", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Sheds) })
+	mean("preemptions", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Preemptions) })
+	if slices.ContainsFunc(asked, func(p *Policy) bool { return p.Feasible+p.Infeasible > 0 }) {
+		row("feasible deadlines met", (*Policy).deadlinesText)
+	}
+	row("GPU hours", func(p *Policy) string { return p.GPUHours.text(1, n) })
+	return rows
+}
+
+// bounds names the oracles that bound the harvest.
+func (s *Scenario) bounds() []string {
+	var names []string
+	if len(s.Seeds) > 0 {
+		for _, b := range s.Seeds[0].Oracles {
+			if b.Useful > 0 {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (s *Scenario) baselineRow(p Policy) []string {
+	n := len(s.Seeds)
+	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n), p.Score.text(3, n), p.deadlinesText(), p.BestText()}
+}
+
+func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {
+	harvest, hours := "–", "–"
+	if b.Useful > 0 {
+		harvest = fixed(b.Useful/1e6/s.Hours, 2)
+	}
+	if b.GPUHours > 0 {
+		hours = fixed(b.GPUHours, 1)
+	}
+	return []string{b.Name, strconv.FormatUint(seed, 10), harvest, fixed(b.Loss, 2), hours, b.Note}
+}
+
+// BestText says among which settings of its law this one is the best.
+func (p Policy) BestText() string {
+	switch {
+	case p.BestHere && p.BestOverall:
+		return "best here and over all"
+	case p.BestHere:
+		return "best here"
+	case p.BestOverall:
+		return "best over all"
+	}
+	return ""
+}
+
+func (p *Policy) deadlinesText() string {
+	if p.Feasible == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d of %d", p.Met, p.Feasible)
+}

@@ -1,0 +1,196 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Text writes the report as tables for a terminal.
+func (r *Report) Text(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i := range r.Scenarios {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		r.Scenarios[i].text(w)
+	}
+	if len(r.Scenarios) > 1 {
+		r.overallText(w)
+	}
+	return w.Flush()
+}
+
+func (s *Scenario) text(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s h, %s of %s, %s; %s\n", s.Name, strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"), s.Profile.Name,
+		s.Profile.Error(), seedsText(s.Seeds))
+	if s.About != "" {
+		fmt.Fprintln(w, s.About)
+	}
+	fmt.Fprintln(w)
+	asked := s.asked()
+	s.figuresText(w, asked)
+	s.goalsText(w, asked)
+	s.baselinesText(w)
+	s.oraclesText(w)
+	if len(asked) > 0 {
+		jobsText(w, asked[0])
+	}
+	for _, p := range asked {
+		p.spreadText(w)
+	}
+	for _, line := range s.Aloud {
+		fmt.Fprintln(w, "\n"+line)
+	}
+}
+
+// asked are the policies that somebody named.
+func (s *Scenario) asked() []*Policy {
+	var asked []*Policy
+	for i := range s.Policies {
+		if !s.Policies[i].Baseline {
+			asked = append(asked, &s.Policies[i])
+		}
+	}
+	return asked
+}
+
+func seedsText(seeds []Seed) string {
+	if len(seeds) == 1 {
+		return fmt.Sprintf("seed %d", seeds[0].Seed)
+	}
+	names := make([]string, 0, len(seeds))
+	for _, s := range seeds {
+		names = append(names, strconv.FormatUint(s.Seed, 10))
+	}
+	return "seeds " + strings.Join(names, ", ") + ": mean (worst)"
+}
+
+// figuresText has a column for the quiet day and one for each policy.
+func (s *Scenario) figuresText(w io.Writer, asked []*Policy) {
+	head := "\tNO BATCH"
+	for _, p := range asked {
+		head += "\t" + p.Name
+	}
+	fmt.Fprintln(w, head)
+	for _, row := range s.rows(asked) {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+}
+
+func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
+	if len(asked) == 0 || len(asked[0].Goals) == 0 {
+		return
+	}
+	head := "\nGOALS\t"
+	for _, p := range asked {
+		head += "\t" + p.Name
+	}
+	fmt.Fprintln(w, head)
+	var notes []string
+	for i, g := range asked[0].Goals {
+		line := g.Name + "\t" + g.BoundText()
+		for _, p := range asked {
+			line += "\t" + p.Goals[i].FigureText() + " " + p.Goals[i].Verdict()
+			if !p.Goals[i].Figure.Known() {
+				notes = append(notes, fmt.Sprintf("%s: no figure: %s", p.Goals[i].Name, p.Goals[i].Note))
+			}
+		}
+		fmt.Fprintln(w, line)
+	}
+	slices.Sort(notes)
+	for _, note := range slices.Compact(notes) {
+		fmt.Fprintln(w, note)
+	}
+}
+
+// Verdict is met or NOT met.
+func (g Goal) Verdict() string {
+	if g.Met {
+		return "met"
+	}
+	return "NOT met"
+}
+
+// FigureText has as many digits as the bound needs to be told from it.
+func (g Goal) FigureText() string {
+	if !g.Figure.Known() {
+		return "no figure"
+	}
+	return fixed(float64(g.Figure), 3)
+}
+
+// BoundText is ≤ or ≥ and the bound.
+func (g Goal) BoundText() string {
+	sign := "≤ "
+	if g.AtLeast {
+		sign = "≥ "
+	}
+	return sign + strconv.FormatFloat(float64(g.Bound), 'g', 4, 64)
+}
+
+func (s *Scenario) baselinesText(w io.Writer) {
+	if len(s.laws()) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nBASELINES\tHARVEST, M AN HOUR\tLOSS, POINTS\tSCORE\tDEADLINES\t")
+	for _, p := range s.Policies {
+		if !p.Baseline {
+			continue
+		}
+		fmt.Fprintln(w, strings.Join(s.baselineRow(p), "\t"))
+	}
+}
+
+func (s *Scenario) oraclesText(w io.Writer) {
+	if len(s.Seeds) == 0 || len(s.Seeds[0].Oracles) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nORACLE\tSEED\tHARVEST, M AN HOUR\tLOSS, POINTS\tGPU HOURS\t")
+	for _, seed := range s.Seeds {
+		for _, b := range seed.Oracles {
+			fmt.Fprintln(w, strings.Join(s.oracleRow(seed.Seed, b), "\t"))
+		}
+	}
+}
+
+// mostJobs is how many jobs a terminal is given.
+const mostJobs = 30
+
+// jobsText tells of the jobs of a policy's first seed.
+func jobsText(w io.Writer, p *Policy) {
+	if len(p.Runs) == 0 || len(p.Runs[0].Jobs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tUNDER WAY\tFATE\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
+	for i, j := range p.Runs[0].Jobs {
+		if i == mostJobs {
+			fmt.Fprintf(w, "and %d more, in result.json\n", len(p.Runs[0].Jobs)-i)
+			break
+		}
+		fmt.Fprintln(w, strings.Join(jobRow(j), "\t"))
+	}
+}
+
+func (p *Policy) spreadText(w io.Writer) {
+	for i, e := range p.Spread {
+		if i == 0 {
+			fmt.Fprintf(w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST OF THAT WITH THE PROFILE\n", p.Name, p.Runs[0].Seed)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Law, e.lossText(), e.harvestText(p))
+	}
+}
+
+func (r *Report) overallText(w io.Writer) {
+	fmt.Fprintln(w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST SINGLE CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
+	for _, o := range r.Overall {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score), 3), fixed(float64(o.WorstLoss), 2), fixed(float64(o.OfCaps), 2),
+			fixed(float64(o.OfCap), 2), o.Missed, o.GoalsText(), o.Scenarios)
+	}
+}
+
+// GoalsText is how many of how many.
+func (o Overall) GoalsText() string { return fmt.Sprintf("%d of %d", o.GoalsMet, o.Goals) }

@@ -1,0 +1,220 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// timeline is the charts of one run, on one axis of time.
+func timeline(id string, slo SLO, run *simulator.Result) []figure {
+	t := run.Tape
+	of := func(name, title, unit string, curves ...curve) chart {
+		return chart{id: id + "-" + name, title: title, unit: unit, at: t.At, curves: curves}
+	}
+	ttft := of("ttft", "Interactive time to first token", "ms", curve{"p99", t.TTFT.P99}, curve{"p50", t.TTFT.P50})
+	ttft.limit, ttft.limitName = slo.TTFT, "promise for short prompts"
+	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99}, curve{"p50", t.TPOT.P50})
+	tpot.limit, tpot.limitName = slo.TPOT, "promise"
+	misses := of("missed", "Interactive requests that missed a promise", "% of those answered", curve{"missed", missed(t.Attainment)})
+	all := []figure{
+		ttft.figure(), tpot.figure(), misses.figure(),
+		of("harvest", "Batch harvest", "useful tokens a second", curve{"harvest", t.Harvest}).figure(),
+		allowance(id, t),
+		of("engines", "Requests in the engines", "requests", curve{"running", t.Running}, curve{"waiting", t.Waiting}).figure(),
+		of("replicas", "Replicas", "replicas", curve{"wanted", t.Wanted}, curve{"ready", t.Ready}, curve{"starting", t.Starting}).figure(),
+	}
+	var iterations []curve
+	for _, r := range t.Iteration {
+		iterations = append(iterations, curve{r.Replica, r.Values})
+	}
+	const readable = 8
+	if len(iterations) > readable {
+		iterations = iterations[:readable]
+	}
+	if len(iterations) > 0 {
+		title := "Iteration time by replica"
+		if len(run.Tape.Iteration) > readable {
+			title = fmt.Sprintf("Iteration time of the first %d replicas", readable)
+		}
+		all = append(all, of("iteration", title, "ms", iterations...).figure())
+	}
+	return all
+}
+
+// missed is what attainment leaves, in percent.
+func missed(attained simulator.Series) simulator.Series {
+	out := make(simulator.Series, len(attained))
+	for i, v := range attained {
+		out[i] = 100 * (1 - v)
+	}
+	return out
+}
+
+// allowance is lines under way and allowed, above a band of why there are no more.
+func allowance(id string, t *simulator.Tape) figure {
+	id += "-allowance"
+	const band = 22
+	c := chart{id: id, title: "Batch lines under way and allowed, and what limits them", unit: "lines", at: t.At,
+		curves: []curve{{"under way", t.InFlight}, {"allowed", t.Allowance}}}
+	f := c.figure()
+	reasons := reasonsOf(t)
+	about := "In order of the time they limited: "
+	for i, r := range reasons {
+		if i > 0 {
+			about += ", "
+		}
+		about += fmt.Sprintf("%s %s", r.name, percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
+	}
+	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
+	x := func(i int) float64 {
+		return chartLeft + float64(i)/float64(max(1, len(t.Reason)))*(chartWidth-chartLeft-chartRight)
+	}
+	for i := 0; i < len(t.Reason); {
+		end := i
+		for end < len(t.Reason) && t.Reason[end] == t.Reason[i] {
+			end++
+		}
+		place := slices.IndexFunc(reasons, func(r reason) bool { return r.name == words(t.Reason[i]) })
+		title := fmt.Sprintf("%s, minute %s to %s", words(t.Reason[i]), fixed((t.At[i]-t.Every)/60, 1), fixed(t.At[end-1]/60, 1))
+		d.rect(x(i), 0, x(end)-x(i), band-4, fmt.Sprintf("fill c%d", place%colours), title)
+		i = end
+	}
+	legend := float64(chartLeft)
+	for i, r := range reasons {
+		text := fmt.Sprintf("%s %s", r.name, percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
+		if width := 16 + 6.5*float64(len([]rune(text))) + 14; legend+width <= chartWidth {
+			d.rect(legend, band+6, 11, 11, fmt.Sprintf("fill c%d", i%colours), text)
+			d.label(legend+16, band+16, "legend", "start", text)
+			legend += width
+		}
+	}
+	f.Drawing += d.end()
+	f.Head = append(f.Head, "limited by")
+	step := stride(len(t.At))
+	for k := range f.Rows {
+		if i := (k+1)*step - 1; i < len(t.Reason) {
+			f.Rows[k] = append(f.Rows[k], words(t.Reason[i]))
+		}
+	}
+	return f
+}
+
+// reason is one, with how many samples it limited.
+type reason struct {
+	name    string
+	samples int
+}
+
+// reasonsOf lists them, the commonest first.
+func reasonsOf(t *simulator.Tape) []reason {
+	var all []reason
+	for _, why := range t.Reason {
+		i := slices.IndexFunc(all, func(r reason) bool { return r.name == words(why) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, reason{name: words(why)})
+		}
+		all[i].samples++
+	}
+	slices.SortStableFunc(all, func(a, b reason) int { return cmp.Compare(b.samples, a.samples) })
+	return all
+}
+
+func words(why plan.Reason) string { return cmp.Or(string(why), "nothing") }
+
+// Sizes of the bars of jobs.
+const (
+	barRow   = 22
+	barJobs  = 40
+	barNames = 120
+)
+
+// deadlines draws jobs as bars from when they came to their deadline, with when they were thought to finish and when they did.
+func deadlines(id string, run *simulator.Result) (figure, bool) {
+	var jobs []simulator.Job
+	for _, j := range run.Jobs {
+		if j.Deadline > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	if len(jobs) == 0 {
+		return figure{}, false
+	}
+	id += "-deadlines"
+	f := figure{ID: id, Caption: "Jobs with a deadline: predicted and real finish", Head: []string{"job", "came", "due", "first predicted", "last predicted", "finished", "fate"}}
+	if len(jobs) > barJobs {
+		f.Caption += fmt.Sprintf("; the first %d of %d", barJobs, len(jobs))
+		jobs = jobs[:barJobs]
+	}
+	end := run.Hours * 3600
+	for _, j := range jobs {
+		end = max(end, j.Deadline)
+	}
+	height := float64(chartTop + barRow*len(jobs) + chartBottom)
+	late := 0
+	for _, j := range jobs {
+		if j.Fate == simulator.Expired {
+			late++
+		}
+	}
+	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late), chartWidth, height)
+	d.label(chartLeft, 16, "legend", "start", "bar: from coming to deadline · filled: to the real finish · dots: predicted finish, as time went on · line: end of the run")
+	x := axis(d, end, barNames, height-chartBottom)
+	for i, j := range jobs {
+		y := float64(chartTop + barRow*i)
+		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Came), minutes(j.Deadline), j.Fate)
+		if j.Finished > 0 {
+			fate += " at " + minutes(j.Finished)
+		}
+		d.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
+		d.rect(x(j.Came), y+4, x(j.Deadline)-x(j.Came), barRow-9, "bar", fate)
+		class := "done"
+		if j.Fate == simulator.Expired {
+			class = "late"
+		}
+		if until := cmp.Or(j.Finished, run.Hours*3600); until > j.Came {
+			if j.Finished == 0 && j.Fate != simulator.Expired {
+				class = "open"
+			}
+			d.rect(x(j.Came), y+8, x(min(until, end))-x(j.Came), barRow-17, class, fate)
+		}
+		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
+		row := []string{j.Name, minutes(j.Came), minutes(j.Deadline), "–", "–", minutes(j.Finished), string(j.Fate)}
+		if run.Tape != nil {
+			if k := slices.IndexFunc(run.Tape.Predictions, func(p simulator.Prediction) bool { return p.Job == j.Name }); k >= 0 {
+				p := run.Tape.Predictions[k]
+				known := 0
+				for n, finish := range p.Finish {
+					if math.IsNaN(finish) {
+						continue
+					}
+					if known == 0 {
+						row[3] = minutes(finish)
+					}
+					known++
+					row[4] = minutes(finish)
+					if finish <= end {
+						d.add(`<circle cx="%s" cy="%s" r="2" class="guess"><title>at %s thought to finish at %s</title></circle>`,
+							num(x(finish)), num(y+barRow-4), minutes(p.At[n]), minutes(finish))
+					}
+				}
+			}
+		}
+		f.Rows = append(f.Rows, row)
+	}
+	d.line(x(run.Hours*3600), chartTop, x(run.Hours*3600), height-chartBottom, "limit")
+	f.Drawing = d.end()
+	return f, true
+}
+
+func clipped(text string, most int) string {
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return text
+}
