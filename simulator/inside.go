@@ -4,12 +4,21 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
 // Inside is batch work that the engines themselves fit in, for comparison: no
-// policy of ours takes part.
-type Inside func(replica string) engine.Filler
+// policy of ours takes part. It is asked for each replica's filler once.
+type Inside func(Host) engine.Filler
+
+// Host is a replica that is to be filled.
+type Host struct {
+	Replica string
+	Engine  engine.Config
+	// Promise is what the user of a request inside was promised.
+	Promise func(engine.ID) scenario.SLO
+}
 
 // RunInside tells the scenario with such work and says what the users got.
 func RunInside(s Setup, work Inside, progress Progress) (Interactive, error) {
@@ -50,6 +59,16 @@ func (r Result) LateByMinute() []int {
 	return late
 }
 
+// fill puts the filler into an engine, if there is one.
+func (p *plant) fill(name string, cfg engine.Config, e *engine.Engine) {
+	if p.setup.inside == nil {
+		return
+	}
+	e.FillWith(p.setup.inside(Host{Replica: name, Engine: cfg, Promise: func(id engine.ID) scenario.SLO {
+		return p.users.classes[p.flights[id].class].slo
+	}}))
+}
+
 // wakeInside lets engines that rest look for work when a job comes.
 func (p *plant) wakeInside() error {
 	jobs, err := p.setup.jobs()
@@ -62,9 +81,18 @@ func (p *plant) wakeInside() error {
 			return nil
 		}
 		p.agenda.put(epoch.Add(j.At), func() {
-			for _, r := range p.replicas {
-				r.advance()
+			for _, x := range p.pools {
+				for _, r := range x.replicas {
+					r.wakeInside()
+				}
 			}
 		})
+	}
+}
+
+// wakeInside lets the engine look for work, once it serves.
+func (r *replica) wakeInside() {
+	if r.phase == ready {
+		r.advance()
 	}
 }

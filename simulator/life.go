@@ -62,6 +62,9 @@ func (r *replica) serve() {
 	p := r.plant
 	r.phase, r.since = ready, p.now
 	p.serving[r.name] = r
+	if p.setup.inside != nil {
+		p.agenda.put(p.now, r.wakeInside)
+	}
 	if share := r.pool.scaled.Reclaim; share > 0 {
 		hours := portable.Exponential(p.setup.seed().Cause("reclaim "+r.cause)) / -portable.Log(1-share)
 		if left := p.end.Sub(p.now); hours < left.Hours() {

@@ -59,19 +59,24 @@ func newPlant(s Setup, withBatch bool) (*plant, error) {
 			return nil, err
 		}
 	}
+	if s.inside != nil {
+		if err = p.wakeInside(); err != nil {
+			return nil, err
+		}
+	}
 	return p, p.scaling.begin()
 }
 
 // run goes on to an instant.
 func (p *plant) run(to time.Time) {
 	for {
-		e, ok := p.agenda.take(to)
+		at, do, ok := p.agenda.take(to)
 		if !ok {
 			p.now = to
 			return
 		}
-		p.now = e.at
-		e.do()
+		p.now = at
+		do()
 	}
 }
 

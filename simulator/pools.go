@@ -74,9 +74,7 @@ func (x *pool) build(number int) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.plant.setup.inside != nil {
-		e.FillWith(x.plant.setup.inside(name))
-	}
+	x.plant.fill(name, x.engine, e)
 	return &replica{plant: x.plant, pool: x, name: name, cause: cause, number: number, engine: e, phase: starting, asked: x.plant.now, since: x.plant.now}, nil
 }
 

@@ -29,6 +29,7 @@ type Scheduled struct {
 
 // Stream is a request and its future.
 type Stream struct {
+	ID                    ID
 	Submitted, FirstToken time.Time // zero: no token yet
 	Prompt, Output        int
 	Produced              int
@@ -75,7 +76,7 @@ func (e *Engine) fill(now time.Time, requests, tokens, context int, prefill floa
 
 func (s *Scheduled) add(q *sequence) {
 	s.Streams = append(s.Streams, Stream{
-		Submitted: q.submitted, FirstToken: q.firstToken, Prompt: q.Prompt, Output: q.Output, Produced: q.produced,
+		ID: q.ID, Submitted: q.submitted, FirstToken: q.firstToken, Prompt: q.Prompt, Output: q.Output, Produced: q.produced,
 		Uncomputed: q.known - q.computed,
 	})
 }

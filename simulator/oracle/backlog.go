@@ -103,6 +103,18 @@ func newLine(r workload.Request) *line {
 // context is how many tokens of the line are known.
 func (l *line) context() int { return l.prompt + l.produced }
 
+// dry says whether every line that there ever was has been answered.
+func (b *backlog) dry() bool {
+	lines := 0
+	for _, j := range b.jobs {
+		if j.Lines == workload.Backlog {
+			return false
+		}
+		lines += j.Lines
+	}
+	return b.finished == lines
+}
+
 // done books a line that has been answered.
 func (b *backlog) done(l *line) {
 	b.finished++

@@ -2,15 +2,18 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // trial is one run of a search.
 type trial struct {
 	useful, work, loss float64
+	dry                bool // all there was to do is done
 }
 
 func (t trial) allowed() bool { return t.loss <= MostLoss }
@@ -33,6 +36,9 @@ func (b Budget) spent(runs int) error {
 // Engine is oracle E: what batch work an engine could carry that schedules it itself, iteration by iteration, knows how long every
 // answer will be and drops lines at no loss. It searches for the tempo that harvests most at an allowed loss.
 func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Bound, error) {
+	if follows(s) {
+		return Bound{Name: "E", Note: "none: how many replicas there are follows what a policy asks for"}, nil
+	}
 	runs := 0
 	tell := func(t tempo) (trial, error) {
 		runs++
@@ -59,14 +65,21 @@ func tellInside(s simulator.Setup, quiet simulator.Quiet, t tempo) (trial, error
 	if err != nil {
 		return trial{}, err
 	}
-	law := s.Engine().Profile.Law
-	users, err := simulator.RunInside(s, func(string) engine.Filler {
+	users, err := simulator.RunInside(s, func(h simulator.Host) engine.Filler {
+		law := h.Engine.Profile.Law
 		return &stoker{
-			tempo: t, law: law, slo: s.Scenario.Interactive.SLO, epoch: simulator.Epoch(), backlog: lines,
+			tempo: t, law: law, promise: h.Promise, epoch: simulator.Epoch(), backlog: lines,
 			pace: time.Duration(law.C0 * float64(time.Millisecond)), cached: map[engine.Hash]bool{},
 		}
 	}, func(float64) error { return nil })
-	return trial{useful: lines.useful, work: lines.work / 1000, loss: 100 * (quiet.Interactive.Attainment - users.Attainment)}, err
+	return trial{
+		useful: lines.useful, work: lines.work / 1000, loss: 100 * (quiet.Interactive.Attainment - users.Attainment), dry: lines.dry(),
+	}, err
+}
+
+// follows says whether the number of replicas is a policy's to choose.
+func follows(s simulator.Setup) bool {
+	return s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools, func(p scenario.BatchPool) bool { return p.Max > 0 })
 }
 
 // searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the time of an iteration, and on the
@@ -93,6 +106,9 @@ func searchTempo(tell func(tempo) (trial, error), tpot float64, runs int) (tempo
 				continue
 			case got.useful > found.useful:
 				best, found = family(m), got
+			}
+			if got.dry {
+				return best, found, nil
 			}
 			low = m
 		}

@@ -16,7 +16,7 @@ type tempo struct{ Margin, Least, Most float64 }
 type stoker struct {
 	tempo   tempo
 	law     engine.Law
-	slo     scenario.SLO
+	promise func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins
 	backlog *backlog
 	pace    time.Duration // of the last iterations, their exponential mean
@@ -147,8 +147,9 @@ func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
 	var hurry time.Duration // of the prompt that must be read first
 	for i := range it.Streams {
 		q := &it.Streams[i]
+		slo := s.promise(q.ID)
 		if q.FirstToken.IsZero() {
-			due := q.Submitted.Add(s.slo.FirstToken(q.Prompt) - engine.ServerDelay(1)).Sub(now)
+			due := q.Submitted.Add(slo.FirstToken(q.Prompt) - engine.ServerDelay(1)).Sub(now)
 			if unread += q.Uncomputed; hurry == 0 || due < hurry {
 				hurry = due
 			}
@@ -157,7 +158,7 @@ func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
 		if q.Output < 2 {
 			continue
 		}
-		each := s.slo.TPOT - (engine.ServerDelay(1) - engine.ServerDelay(0))
+		each := slo.TPOT - (engine.ServerDelay(1) - engine.ServerDelay(0))
 		due := q.FirstToken.Add(time.Duration(q.Output-1) * each).Sub(now)
 		ms := due.Seconds() * 1000 / float64(q.Output-q.Produced)
 		if ms >= least { // else it is late whatever is done

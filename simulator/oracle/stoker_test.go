@@ -47,7 +47,7 @@ func newTestStoker(t *testing.T, kind string, tempo tempo) *stoker {
 		t.Fatal(err)
 	}
 	return &stoker{
-		tempo: tempo, law: s.Profile.Law, slo: s.Scenario.Interactive.SLO, epoch: simulator.Epoch(), backlog: lines,
+		tempo: tempo, law: s.Profile.Law, promise: func(engine.ID) scenario.SLO { return s.Scenario.Interactive.SLO }, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
 	}
 }
