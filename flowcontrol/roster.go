@@ -118,18 +118,27 @@ func shareOut(grants []RunnerAllowance, total int) {
 
 // commonest is the pool's reason: its own limit if that binds, else the reason of most runners; of equals the first by runner ID.
 func commonest(grants []RunnerAllowance) Reason {
-	count := map[Reason]int{}
-	for _, grant := range grants {
-		count[grant.Reason]++
+	type votes struct {
+		reason Reason
+		count  int
 	}
-	if count[ReasonPoolLimit] > 0 {
-		return ReasonPoolLimit
-	}
-	most := grants[0].Reason
+	counted := make([]votes, 0, 8) // there are few, and a map would cost more than all the rest of an allowance
+	most := 0
 	for _, grant := range grants {
-		if count[grant.Reason] > count[most] {
-			most = grant.Reason
+		if grant.Reason == ReasonPoolLimit {
+			return ReasonPoolLimit
+		}
+		i := slices.IndexFunc(counted, func(v votes) bool { return v.reason == grant.Reason })
+		if i < 0 {
+			i = len(counted)
+			counted = append(counted, votes{reason: grant.Reason})
+		}
+		counted[i].count++
+	}
+	for i, v := range counted { // in the order of their first runners
+		if v.count > counted[most].count {
+			most = i
 		}
 	}
-	return most
+	return counted[most].reason
 }

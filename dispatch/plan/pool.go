@@ -56,11 +56,14 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 	}
 	a := p.flow.Allowance(now)
 	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams, a.Reason, a.Until
+	granted := a.Runners // by id, like ours
 	for _, r := range p.runners {
-		i, found := slices.BinarySearchFunc(a.Runners, r.id, func(x flowcontrol.RunnerAllowance, id string) int { return cmp.Compare(x.Runner, id) })
+		for len(granted) > 0 && granted[0].Runner < r.id {
+			granted = granted[1:]
+		}
 		r.granted = flowcontrol.RunnerAllowance{}
-		if found {
-			r.granted = a.Runners[i]
+		if len(granted) > 0 && granted[0].Runner == r.id {
+			r.granted = granted[0]
 		}
 		p.limit += r.granted.Lines
 		if r.granted.Recall {
