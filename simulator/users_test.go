@@ -108,11 +108,11 @@ func TestAgendaOrder(t *testing.T) {
 		a.put(whens[i], func() { got = append(got, i) })
 	}
 	for {
-		e, ok := a.take(at(time.Hour))
+		_, do, ok := a.take(at(time.Hour))
 		if !ok {
 			break
 		}
-		e.do()
+		do()
 	}
 	if len(got) != n {
 		t.Fatalf("%d of %d happened", len(got), n)

@@ -1,0 +1,20 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+)
+
+// The speed that is promised: a day of twelve replicas in a minute. Here four
+// hours of it, under the policy that looks at everything.
+func BenchmarkDay(b *testing.B) {
+	const part = 4 * time.Hour
+	s := bundled(b, "s1-steady.yaml", horizon(part), func(s *Setup) {
+		s.Scenario.Pool.Replicas, s.Scenario.Interactive.Rate = 12, 11
+		s.Policy.Flow.Policy = "probe"
+	})
+	for b.Loop() {
+		result(b, s)
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*float64(24*time.Hour/part), "s/day")
+}
