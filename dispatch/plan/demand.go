@@ -18,6 +18,8 @@ type Demand struct {
 	Work  float64
 	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
 	Prompt, Output float64
+	// Answered is how many of the job's own answers, 200 at most, that was learnt from; InFlight how many lines are under way.
+	Answered, InFlight int
 }
 
 // Demand lists the jobs that have lines left, the earliest deadline first; those without one come last.
@@ -31,7 +33,7 @@ func (p *Planner) Demand() []Demand {
 		d := Demand{
 			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
 			Lines: j.lines, Work: j.work, Prompt: j.promptMean,
-			Output: p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, 0),
+			Output: p.expectOutput(j, j.limitMean), Answered: j.output.seen, InFlight: j.inFlight,
 		}
 		if j.batch.begun {
 			d.StartBy = time.Time{}

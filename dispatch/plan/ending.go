@@ -86,8 +86,8 @@ func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
 // settle takes a line that has its result out of what is left.
 func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
-	j.work = max(0, j.work-float64(l.work))
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
+		j.output.learn(f.OutputTokens)
 		o := p.outputs[j.key.Model]
 		if o == nil {
 			o = &outputMean{}
@@ -95,6 +95,7 @@ func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 		}
 		o.learn(f.OutputTokens)
 	}
+	j.work = p.workLeft(j)
 	if r := f.Start.runner; r.pool != nil {
 		r.pool.rate.add(now, float64(l.work))
 	}

@@ -16,14 +16,21 @@ func (o *outputMean) learn(tokens int) {
 	o.mean += (float64(tokens) - o.mean) / float64(o.seen)
 }
 
-// expect is the output a line will likely bring: the mean so far, no more than its own limit.
-func (o *outputMean) expect(prior, limit int) float64 {
-	expected := float64(prior)
-	if o != nil && o.seen > 0 {
+// asMany is how many answers of a job what is known of its model counts for: jobs of one model may be as different as a yes or no and
+// an essay, so a job's own answers soon tell more.
+const asMany = 8
+
+// expectOutput is the output that a line of a job will likely bring: as those before it, of the job and of its model; no more than its
+// limit. Before any was answered it is the configured number.
+func (p *Planner) expectOutput(j *job, limit float64) float64 {
+	expected := float64(p.cfg.Cost.OutputTokens)
+	if o := p.outputs[j.key.Model]; o != nil && o.seen > 0 {
 		expected = o.mean
 	}
+	seen := float64(j.output.seen)
+	expected += (j.output.mean - expected) * seen / (seen + asMany)
 	if limit > 0 {
-		expected = min(expected, float64(limit))
+		expected = min(expected, limit)
 	}
 	return expected
 }

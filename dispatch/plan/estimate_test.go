@@ -5,25 +5,52 @@ import (
 	"testing"
 )
 
-func TestOutputMean(t *testing.T) {
-	var o *outputMean
-	for _, test := range []struct {
-		limit int
-		want  float64
-	}{{0, 256}, {1000, 256}, {16, 16}} {
-		if got := o.expect(256, test.limit); got != test.want {
-			t.Errorf("nothing seen, limit %d: %v, want %v", test.limit, got, test.want)
+func TestExpectOutput(t *testing.T) {
+	const model = "m"
+	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{}}
+	fresh := &job{key: JobKey{Model: model}}
+	expect := func(what string, j *job, limit, want float64) {
+		t.Helper()
+		if got := p.expectOutput(j, limit); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s, limit %v: %v, want %v", what, limit, got, want)
 		}
 	}
-	o = &outputMean{}
+	expect("nothing seen", fresh, 0, 256)
+	expect("nothing seen", fresh, 1000, 256)
+	expect("nothing seen", fresh, 16, 16)
+
+	p.outputs[model] = &outputMean{}
 	for _, tokens := range []int{10, 20, 60} {
-		o.learn(tokens)
+		p.outputs[model].learn(tokens)
 	}
-	if got := o.expect(256, 0); math.Abs(got-30) > 1e-9 {
-		t.Errorf("after 10, 20 and 60: %v, want their mean", got)
+	expect("after 10, 20 and 60 of the model", fresh, 0, 30)
+	expect("after 10, 20 and 60 of the model", fresh, 16, 16)
+
+	essays := &job{key: JobKey{Model: model}}
+	for range asMany {
+		essays.output.learn(2030)
 	}
-	if got := o.expect(256, 16); got != 16 {
-		t.Errorf("with a limit of 16: %v", got)
+	expect("a job of essays among short answers", essays, 0, 1030)
+	for range 200 * asMany {
+		essays.output.learn(2030)
+	}
+	if got := p.expectOutput(essays, 0); got < 1900 {
+		t.Errorf("after many essays: %v, want nearly 2030", got)
+	}
+}
+
+// What is left of a job is counted anew as its answers turn out longer than those of its model, so it never runs out before its lines.
+func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
+	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}
+	j := &job{key: JobKey{Model: "m"}, lines: 1000}
+	j.describe(ModelLines{Lines: 1000, PromptTokens: 50_000})
+	before := p.workLeft(j)
+	for range 100 {
+		j.lines--
+		j.output.learn(2000)
+	}
+	if after := p.workLeft(j); after < 10*before {
+		t.Errorf("900 lines of 2000 tokens count %v, 1000 lines of 10 counted %v", after, before)
 	}
 }
 

@@ -73,8 +73,9 @@ type job struct {
 	lines    int     // left, claimed or not
 	work     float64 // left
 	ranked   float64 // work at the last ranking
-	// promptMean is how many prompt tokens a line has.
-	promptMean float64
+	// promptMean is how many prompt tokens a line has, limitMean how many output tokens it may bring; 0: no limit.
+	promptMean, limitMean float64
+	output                outputMean // of the lines answered here
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim

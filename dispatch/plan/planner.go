@@ -173,7 +173,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
 	p.countReady(j, -int(l.prompt))
-	work := p.cfg.Cost.work(float64(l.prompt), p.outputs[j.key.Model].expect(p.cfg.Cost.OutputTokens, int(l.max)))
+	work := p.cfg.Cost.work(float64(l.prompt), p.expectOutput(j, float64(l.max)))
 	l.work = float32(work)
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
@@ -265,9 +265,9 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 		for _, m := range b.Models {
 			key := JobKey{Batch: b.ID, Model: m.Model}
 			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
-			j.work = p.workLeft(m)
+			j.describe(m)
+			j.work = p.workLeft(j)
 			j.ranked = j.work
-			j.promptMean = float64(m.PromptTokens) / float64(max(1, m.Lines))
 			state.jobs = append(state.jobs, j)
 			p.byID[j.id] = j
 			p.assign(now, j)
@@ -279,19 +279,26 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 	state.Batch = b
 	for _, j := range state.jobs {
 		if i := slices.IndexFunc(models, func(m ModelLines) bool { return m.Model == j.key.Model }); i >= 0 {
-			j.lines, j.work = models[i].Lines, p.workLeft(models[i])
+			j.lines = models[i].Lines
+			j.describe(models[i])
+			j.work = p.workLeft(j)
 		}
 		p.rank(j)
 		p.offer(now, j)
 	}
 }
 
-func (p *Planner) workLeft(m ModelLines) float64 {
-	output := p.outputs[m.Model].expect(p.cfg.Cost.OutputTokens, 0) * float64(m.Lines)
-	if m.MaxTokens > 0 {
-		output = min(output, float64(m.MaxTokens))
+// describe says what the lines are like that are left.
+func (j *job) describe(m ModelLines) {
+	if m.Lines > 0 {
+		j.promptMean = float64(m.PromptTokens) / float64(m.Lines)
+		j.limitMean = float64(m.MaxTokens) / float64(m.Lines)
 	}
-	return p.cfg.Cost.work(float64(m.PromptTokens), output)
+}
+
+// workLeft is what the lines left are expected to take, by what is known by now of lines like them.
+func (p *Planner) workLeft(j *job) float64 {
+	return float64(max(0, j.lines)) * p.cfg.Cost.work(j.promptMean, p.expectOutput(j, j.limitMean))
 }
 
 func (p *Planner) batchGone(id string) {
