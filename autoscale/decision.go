@@ -35,9 +35,8 @@ type Wanted struct {
 
 // Terms explains a number of replicas. It is shown, never acted on.
 type Terms struct {
-	// Interactive is what the forecast traffic needs, Deadline what deadlines need in addition or instead, StartBy what
-	// promised starts need; before bounds, patience and rate limits.
-	Interactive, Deadline, StartBy int
+	// Interactive is what the forecast traffic needs, Deadline what deadlines need in all; before bounds, patience and rate limits.
+	Interactive, Deadline int
 	// Rate is the interactive requests a second expected until a replica asked for now would be well ready, and Seasonal says
 	// that yesterday was the guide.
 	Rate     float64
@@ -63,6 +62,7 @@ const (
 	ReasonDeadline    Reason = "deadline"    // a deadline would be missed with less
 	ReasonAtRisk      Reason = "at_risk"     // a deadline might be, should the forecast prove optimistic
 	ReasonStartBy     Reason = "start_by"    // a job was promised to begin
+	ReasonLearning    Reason = "learning"    // nobody knows yet how long a job's lines take, and it may be too long to wait any longer
 	ReasonMaximum     Reason = "maximum"     // more are needed than Pool.Max
 	ReasonPaid        Reason = "paid"        // a batch replica that runs is kept until the work is done
 	ReasonHolding     Reason = "holding"     // fewer would do, but not for long enough yet, or replicas leave only so fast

@@ -54,7 +54,6 @@ type outlook struct {
 	bought  int   // their number
 	target  int   // that will do from the moment when waiting ends
 	reason  Reason
-	startBy bool
 	keeping []bool
 	binding float64
 	latest  float64
@@ -170,15 +169,18 @@ func (o *outlook) buy() {
 			o.latest = o.put()
 		}
 	}
-	surge := int(float64(f.total) * (1 - o.cfg.Deadline.Reserve))
+	surge := o.surge()
 	if d := o.doubtful; len(d) > 0 && !d.met(f, o.bought, max(o.bought, surge), o.patience) {
 		from := o.bought
 		o.bought = sort.Search(f.total, func(n int) bool { return n >= from && d.met(f, n, max(n, surge), o.patience) })
 		o.reason = ReasonAtRisk
 	}
 	f.fill(o.bought, o.level)
-	o.promise()
+	o.first()
 }
+
+// surge is the replicas that can be had at once if need be.
+func (o *outlook) surge() int { return int(float64(o.future.total) * (1 - o.cfg.Deadline.Reserve)) }
 
 // put is for how many seconds asking for replicas can be put off.
 func (o *outlook) put() float64 {
@@ -193,27 +195,52 @@ func (o *outlook) put() float64 {
 	return low
 }
 
-// promise sees to a replica for jobs whose beginning was promised.
-func (o *outlook) promise() {
+// first sees to one replica where there would be none: for jobs whose beginning was promised, and to find out how long the lines of a
+// new job take.
+func (o *outlook) first() {
 	f := o.future
+	first := -1
 	for i, p := range f.pools {
 		if o.level[i] > 0 || p.needed[0] > 0 || p.pool.Min > 0 {
 			return
 		}
+		if first < 0 && p.pool.Max > 0 {
+			first = i
+		}
 	}
-	for i, p := range f.pools {
-		if p.pool.Max == 0 {
-			continue
-		}
-		latest := o.now.Add(seconds(p.lead + o.patience + o.cfg.Deadline.Guard.Seconds()))
-		for _, t := range o.tasks {
-			if s := t.job.StartBy; !s.IsZero() && !s.After(latest) {
-				o.level[i], o.startBy = 1, true
-				return
-			}
-		}
+	if first < 0 {
 		return
 	}
+	switch lead := f.pools[first].lead; {
+	case o.promised(o.now.Add(seconds(lead + o.patience + o.cfg.Deadline.Guard.Seconds()))):
+		o.level[first], o.reason = 1, ReasonStartBy
+	case o.guessed(lead):
+		o.level[first], o.reason = 1, ReasonLearning
+	}
+}
+
+// promised says whether a job was promised to begin by a time.
+func (o *outlook) promised(by time.Time) bool {
+	return slices.ContainsFunc(o.tasks, func(t task) bool { return !t.job.StartBy.IsZero() && !t.job.StartBy.After(by) })
+}
+
+// guessed says whether deadlines rest on a guess, and would be missed if the guess was bad and that was found out any later: after a
+// replica has come up and lines as long as feared were answered.
+func (o *outlook) guessed(lead float64) bool {
+	cfg := &o.cfg.Deadline
+	feared := slices.Clone(o.tasks)
+	jobs := make([]Job, len(feared))
+	guessed := false
+	for i := range feared {
+		jobs[i] = *feared[i].job
+		if j := &jobs[i]; j.Answered < cfg.Sample || j.Answered < j.UnderWay {
+			guessed = true
+			j.Work *= cfg.Surprise
+		}
+		feared[i].job = &jobs[i]
+	}
+	found := o.patience + lead + float64(cfg.Surprise*o.tail)
+	return guessed && !demandOf(feared, o.tail, 1+cfg.Doubt).met(o.future, 0, o.surge(), found)
 }
 
 // keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left.
@@ -249,8 +276,6 @@ func (o *outlook) want(index int, x *watched) (int, Reason) {
 		return 0, ReasonNone
 	case o.keeping[i]:
 		return level, ReasonPaid
-	case o.startBy:
-		return level, ReasonStartBy
 	}
 	return level, o.reason
 }
@@ -259,11 +284,7 @@ func (o *outlook) want(index int, x *watched) (int, Reason) {
 func (o *outlook) explain(d *Decision) {
 	for i, p := range o.future.pools {
 		t := &d.Pools[p.index].Terms
-		if o.startBy {
-			t.StartBy = o.level[i]
-		} else {
-			t.Deadline = o.level[i]
-		}
+		t.Deadline = o.level[i]
 		if o.binding > 0 {
 			t.Binding = o.now.Add(seconds(o.binding))
 		}

@@ -30,6 +30,9 @@ type Job struct {
 	// Work left, those lines' expected engine time in milliseconds. It is measured in the same unit as Pool.Harvested and
 	// Lines.Work, so that rates and work can be compared.
 	Work float64
+	// Answered is how many lines have been answered that the work of the others is judged by, UnderWay how many are being answered.
+	// While few have been, Work is hardly more than a guess.
+	Answered, UnderWay int
 	// Paused jobs need nothing until they go on. Their deadline runs all the same.
 	Paused bool
 }

@@ -49,7 +49,7 @@ func hours(h float64) float64 {
 
 // job is due so long after noon, with so many hours of one replica's work.
 func job(id string, due time.Duration, work float64) Job {
-	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work)}
+	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work), Answered: 200}
 }
 
 func law(t testing.TB, change ...func(*Config)) Controller {
