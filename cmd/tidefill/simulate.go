@@ -27,6 +27,7 @@ type simulation struct {
 	policies  []string
 	baselines bool
 	oracles   bool
+	searches  int
 	seed      uint64
 	seeds     int
 	trace     string
@@ -61,6 +62,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	flags.StringVar(&s.config, "config", "", "take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
 	flags.BoolVar(&s.baselines, "baselines", false, "compare with published policies, each with its own and with its best settings")
 	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
+	flags.IntVar(&s.searches, "oracle-runs", 150, "how many `times` an oracle may tell each day to find its best")
 	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
 	flags.IntVar(&s.seeds, "seeds", 1, "run this `number` of seeds, from --seed on, and tell mean and worst")
 	flags.StringVar(&s.trace, "trace", "", "take interactive traffic from this `FILE` instead of the scenario's")
@@ -138,6 +140,8 @@ func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
 	switch {
 	case s.seeds < 1 || s.seeds > 1000:
 		return nil, usageFault("--seeds is %d, want 1 to 1000", s.seeds)
+	case s.searches < 1:
+		return nil, usageFault("--oracle-runs is %d, want at least 1", s.searches)
 	case (s.trace == "") != (s.format == ""):
 		return nil, usageFault("--trace and --format go together; give both")
 	case s.format != "" && !slices.Contains(workload.Formats, workload.Format(s.format)):
@@ -157,7 +161,7 @@ func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &race{stories: stories, field: field, oracles: s.oracles, stderr: stderr}
+	r := &race{stories: stories, field: field, oracles: s.oracles, oracleRuns: s.searches, stderr: stderr}
 	for i := range s.seeds {
 		r.seeds = append(r.seeds, s.seed+uint64(i))
 	}

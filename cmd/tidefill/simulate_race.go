@@ -24,6 +24,8 @@ type race struct {
 	seeds   []uint64
 	field   []contestant
 	oracles bool
+	// oracleRuns is how many times each oracle may tell a day.
+	oracleRuns int
 	// watch is what to record of a run, besides its figures.
 	watch func(s *story, c contestant, seed uint64) simulator.Watch
 	// stderr shows how far it has come.
@@ -126,9 +128,10 @@ func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report
 				seen = append(seen, p.Runs[n])
 			}
 			jobs = append(jobs, func(ctx context.Context) error {
-				bounds, err := askOracles(s.on(seed, r.field[0].policy), quiet[i][n], seen, progress.beyond(ctx, s, "oracles"))
+				budget := oracle.Budget{Runs: r.oracleRuns, Progress: progress.beyond(ctx, s, "oracles")}
+				bounds, err := askOracles(s.on(seed, r.field[0].policy), quiet[i][n], seen, budget)
 				if err != nil {
-					return fmt.Errorf("oracles of %s, seed %d: %w", s.Scenario.Name, seed, err)
+					return fmt.Errorf("seed %d: %w", seed, err)
 				}
 				into[i].Seeds[n].Oracles = bounds
 				return nil
@@ -216,9 +219,4 @@ func (t *tally) of(ctx context.Context, s *story, name string) simulator.Progres
 func (t *tally) beyond(ctx context.Context, s *story, name string) simulator.Progress {
 	t.name.Store(s.Scenario.Name + ", " + name)
 	return func(float64) error { return ctx.Err() }
-}
-
-// askOracles asks all there are for bounds on a story's harvest and cost.
-func askOracles(simulator.Setup, simulator.Quiet, []simulator.Result, simulator.Progress) ([]oracle.Bound, error) {
-	return nil, nil
 }

@@ -243,8 +243,14 @@ func better(a, b *Policy) bool {
 func (s *Scenario) speak() {
 	s.Aloud = nil
 	say := func(format string, args ...any) { s.Aloud = append(s.Aloud, fmt.Sprintf(format, args...)) }
+	for _, seed := range s.Seeds {
+		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
+	}
 	for _, p := range s.Policies {
 		for i, run := range p.Runs {
+			if !p.Baseline {
+				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
+			}
 			for _, b := range s.Seeds[i].Oracles {
 				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
 					say("ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
@@ -257,6 +263,25 @@ func (s *Scenario) speak() {
 			}
 		}
 	}
+}
+
+// mostOverloads are told of in a run; the others are in result.json.
+const mostOverloads = 4
+
+// overloaded says where requests waited ever longer, so that nobody takes the means of such a run for more than they are.
+func (s *Scenario) overloaded(who string, in simulator.Interactive) {
+	if len(in.Overload) == 0 {
+		return
+	}
+	var spans []string
+	for i, o := range in.Overload {
+		if i == mostOverloads {
+			spans = append(spans, fmt.Sprintf("and %d more spans", len(in.Overload)-i))
+			break
+		}
+		spans = append(spans, fmt.Sprintf("%s from minute %s to %s", o.Replica, fixed(o.From/60, 1), fixed(o.To/60, 1)))
+	}
+	s.Aloud = append(s.Aloud, fmt.Sprintf("OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who, strings.Join(spans, ", ")))
 }
 
 func (r *Report) overall() {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -39,8 +40,32 @@ func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
 	row("missed TTFT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTTFT) })
 	row("missed TPOT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTPOT) })
 	row("too long", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Refused) })
+	row("lost with a replica", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Lost) })
 	row("undecided at the end", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Undecided) })
+	for _, class := range s.classes() {
+		of := func(in simulator.Interactive) simulator.Interactive {
+			i := slices.IndexFunc(in.Classes, func(c simulator.Class) bool { return c.Name == class })
+			if i < 0 {
+				return simulator.Interactive{Attainment: math.NaN()}
+			}
+			return in.Classes[i].Interactive
+		}
+		row("attainment % of class "+cmp.Or(class, "without a name"), 2, lower, func(in simulator.Interactive) float64 { return 100 * of(in).Attainment })
+		row("  TTFT p99 ms", 0, higher, func(in simulator.Interactive) float64 { return of(in).TTFT.P99 })
+		row("  TPOT p99 ms", 1, higher, func(in simulator.Interactive) float64 { return of(in).TPOT.P99 })
+	}
 	return rows
+}
+
+// classes of interactive traffic, where there are several.
+func (s *Scenario) classes() []string {
+	var names []string
+	if len(s.Seeds) > 0 {
+		for _, c := range s.Seeds[0].NoBatch.Classes {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func (s *Scenario) batchRows(asked []*Policy) [][]string {

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+)
+
+// askOracles asks for the best that anyone could have done on a day. Runs that were seen are a floor for what could be done from
+// outside the engines.
+func askOracles(s simulator.Setup, quiet simulator.Quiet, seen []simulator.Result, budget oracle.Budget) ([]oracle.Bound, error) {
+	inside, err := oracle.Engine(s, quiet, budget)
+	if err != nil {
+		return nil, err
+	}
+	outside, _, err := oracle.Gateway(s, quiet, seen, budget)
+	if err != nil {
+		return nil, err
+	}
+	return []oracle.Bound{inside, outside}, nil
+}
