@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // Every line is recorded once or still in the system at the end, and what was
 // harvested is what the recorded lines hold; on engines that shed, preempt,
-// refuse and expire.
+// refuse and expire, on replicas that die, come back, are drained and reclaimed.
+// No interactive request is lost sight of either.
 func TestNoLineIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(t, "seed")}
@@ -37,6 +39,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 				Lines:  rapid.IntRange(0, 2000).Draw(t, "lines"),
 			})
 		}
+		misfortune(t, &s.Scenario)
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +63,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			}
 			inFlight += told.InFlight
 			if told.Failed == 0 {
-				in, out := recorded(j, p.replicas[0].engine.MaxModelLen())
+				in, out := recorded(j, s.engineConfig().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
 				if in != j.input || out != j.output {
 					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d", told, j.input, j.output, in, out)
 				}
@@ -79,7 +82,86 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		if inside > inFlight {
 			t.Fatalf("%d lines are inside engines, %d under way", inside, inFlight)
 		}
+		stray := p.strays()
+		load := 0
+		for _, r := range p.replicas {
+			load += r.load
+		}
+		if load != len(p.flights) {
+			t.Fatalf("replicas hold %d requests, %d are under way", load, len(p.flights))
+		}
+		arrivals, err := s.traffic()
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := 0
+		for a := range workload.All(arrivals) {
+			if a.At >= scenario.Edge && a.At < s.Scenario.Horizon-scenario.Edge {
+				judged++
+			}
+		}
+		if users := p.users.report(); users.Requests+users.Undecided != judged {
+			t.Fatalf("%d interactive requests came, %d were judged and %d are undecided", judged, users.Requests, users.Undecided)
+		}
+		for range 10 { // one way takes no longer than 3 s
+			p.run(p.now.Add(time.Second))
+			now := p.strays()
+			maps.DeleteFunc(stray, func(a *attempt, _ bool) bool { return !now[a] })
+		}
+		for a := range stray {
+			t.Fatalf("line %d of job %s is on its way between daemon and %s, and has not arrived in 10 s", a.line, a.job.Name, a.start.Runner)
+		}
 	})
+}
+
+// strays are the lines under way that are in no engine.
+func (p *plant) strays() map[*attempt]bool {
+	strays := map[*attempt]bool{}
+	for _, j := range p.batches.jobs {
+		for _, a := range j.underWay {
+			if f := p.flights[a.id]; a.id == 0 || f == nil || f.line != a {
+				strays[a] = true
+			}
+		}
+	}
+	return strays
+}
+
+// misfortune draws what may befall replicas.
+func misfortune(t *rapid.T, s *scenario.Scenario) {
+	p := &s.Pool
+	p.Discovery = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "discovery")
+	p.RouterView = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "router view")
+	p.Start = scenario.Start{Median: 10 * time.Second, Sigma: 0.5, Least: time.Second, Most: time.Minute, Fail: 0.2}
+	p.Drain = scenario.Drain{Batch: time.Duration(rapid.IntRange(0, 20).Draw(t, "drain batch")) * time.Second, Interactive: 10 * time.Second}
+	if rapid.Bool().Draw(t, "scaled") {
+		p.Max = p.Replicas + 2
+	}
+	if rapid.Bool().Draw(t, "spot") {
+		s.BatchPools = []scenario.BatchPool{{Name: "spot", Scaled: scenario.Scaled{Max: 3, Price: 0.4, Reclaim: 0.999}}}
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "faults") {
+		f := scenario.Fault{
+			At:   time.Duration(rapid.IntRange(0, 239).Draw(t, "fault at")) * time.Second,
+			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Die, scenario.Die, scenario.Slow, scenario.Stall, scenario.Flush}).Draw(t, "fault"),
+		}
+		if len(s.BatchPools) > 0 && rapid.Bool().Draw(t, "of spot") {
+			f.Pool = "spot"
+		}
+		if rapid.Bool().Draw(t, "one") {
+			f.Replicas = []int{0}
+		}
+		switch f.Kind {
+		case scenario.Die:
+			f.For = time.Duration(rapid.IntRange(0, 30).Draw(t, "dead for")) * time.Second
+			f.Lost = rapid.SampledFrom([]scenario.Lost{"", scenario.Retried, scenario.Missed}).Draw(t, "lost")
+		case scenario.Slow:
+			f.Factor, f.For = 3, 20*time.Second
+		case scenario.Stall:
+			f.For = 200 * time.Millisecond
+		}
+		s.Faults = append(s.Faults, f)
+	}
 }
 
 // recorded sums up the recorded lines; an engine ends an answer at its context length.

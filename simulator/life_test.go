@@ -1,0 +1,258 @@
+package simulator
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// drained tells a tiny story in which the replica is drained at a time, and gives
+// the plant back at its end.
+func drained(t *testing.T, s Setup, at time.Duration) *plant {
+	t.Helper()
+	p, err := newPlant(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.replicas[0]
+	p.agenda.put(epoch.Add(at), r.drain)
+	p.run(p.end)
+	return p
+}
+
+// What a draining replica can't end in time is given back or cut off, and it is
+// paid for until then.
+func TestDrain(t *testing.T) {
+	long := scenario.Job{Name: "long", Kind: "gen"} // answers of some 1,500 tokens, 11 ms each
+	for _, test := range []struct {
+		name           string
+		trace          string
+		drain          scenario.Drain
+		paid           time.Duration // after the drain began; negative: nobody knows
+		recalled       bool
+		lost, requests int
+	}{
+		{"idle, and missed", "0,1,1\n200,1,1\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 2 * time.Minute}, 0, false, 1, 1},
+		{"lines are given back", "0,1,1\n600,1,1\n", scenario.Drain{Batch: 500 * time.Millisecond, Interactive: 2 * time.Minute}, -1, true, 0, 0},
+		{"a request may end", "0,1,1\n99.5,64,101\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 2 * time.Minute}, 674 * time.Millisecond, false, 0, 1},
+		{"but not for ever", "0,1,1\n99.5,64,1001\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 500 * time.Millisecond}, -1, false, 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := tiny(t, test.trace)
+			if test.recalled {
+				s = tiny(t, test.trace, long)
+				s.Policy.Flow.Policy = "fixed"
+			}
+			s.Scenario.Pool.Drain = test.drain
+			const at = 100 * time.Second
+			p := drained(t, s, at)
+			if len(p.replicas) != 0 || len(p.serving) != 0 || len(p.flights) != 0 {
+				t.Fatalf("there are still %d replicas, %d that serve, %d requests", len(p.replicas), len(p.serving), len(p.flights))
+			}
+			paid := time.Duration(p.gpuHours()*float64(time.Hour)) - at
+			if test.paid >= 0 && (paid-test.paid).Abs() > time.Millisecond {
+				t.Errorf("paid for %v after the drain began, want %v", paid, test.paid)
+			}
+			limit := max(test.drain.Batch, test.drain.Interactive)
+			if paid > limit+time.Second {
+				t.Errorf("paid for %v after the drain began, which may take %v", paid, limit)
+			}
+			if test.recalled != (p.batches.recalls > 0) || test.recalled != (p.batches.wasted > 0) {
+				t.Errorf("%d lines were given back, %d tokens are lost", p.batches.recalls, p.batches.wasted)
+			}
+			if test.recalled && (paid < test.drain.Batch || paid > test.drain.Batch+time.Second) {
+				t.Errorf("lines were given back after %v, want %v", paid, test.drain.Batch)
+			}
+			if u := p.users.report(); u.Lost != test.lost || u.Requests != test.requests {
+				t.Errorf("%d of %d requests were lost, want %d of %d", u.Lost, u.Requests, test.lost, test.requests)
+			}
+		})
+	}
+}
+
+// A replica that dies takes its requests with it: lines have died to the planner,
+// interactive requests are retried or missed. It comes back with another life.
+func TestDeath(t *testing.T) {
+	const trace = "0,1,1\n99.5,64,101\n130,64,11\n600,1,1\n"
+	for _, test := range []struct {
+		name           string
+		fault          scenario.Fault
+		requests, lost int
+		hours          time.Duration
+	}{
+		{"for good", scenario.Fault{Lost: scenario.Missed}, 2, 2, 100 * time.Second},
+		{"and nobody is left to retry on", scenario.Fault{For: time.Minute}, 2, 2, 300 * time.Second},
+		{"and comes back in time for the second", scenario.Fault{For: 10 * time.Second, Lost: scenario.Missed}, 2, 1, 300 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := tiny(t, trace)
+			test.fault.At, test.fault.Kind = 100*time.Second, scenario.Die
+			s.Scenario.Faults = []scenario.Fault{test.fault}
+			p, _, err := tell(s, true, silent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u := p.users.report(); u.Requests != test.requests || u.Lost != test.lost {
+				t.Errorf("%d of %d requests lost, want %d of %d", u.Lost, u.Requests, test.lost, test.requests)
+			}
+			if got := p.gpuHours() * 3600; math.Abs(got-test.hours.Seconds()) > 1e-6 {
+				t.Errorf("paid for %v s, want %v", got, test.hours.Seconds())
+			}
+		})
+	}
+	t.Run("retried elsewhere", func(t *testing.T) {
+		s := tiny(t, trace)
+		s.Scenario.Pool.Replicas = 2
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die, Replicas: []int{0}}}
+		p, _, err := tell(s, true, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The first begins anew half a second late: 64 tokens in one iteration, after the 500 ms.
+		want := 500 + 10 + 64 + 16 + 0.05
+		if u := p.users.report(); u.Lost != 0 || u.Requests != 2 || math.Abs(u.TTFT.P99-want) > 0.01 {
+			t.Errorf("%+v, want a TTFT of %v ms", u, want)
+		}
+	})
+	t.Run("lines die and are done elsewhere", func(t *testing.T) {
+		s := tiny(t, "0,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "bal", At: 95 * time.Second, Lines: 60})
+		s.Scenario.Pool.Replicas = 2
+		s.Policy.Flow.Policy = "fixed"
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die, Replicas: []int{0}}}
+		var ends []plan.Outcome
+		p, err := newPlant(s, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.agenda.put(epoch.Add(100*time.Second-1), func() {
+			for _, a := range p.batches.jobs[0].underWay {
+				if a.start.Runner == "replica-0" {
+					ends = append(ends, plan.Died)
+				}
+			}
+		})
+		p.run(p.end)
+		sum, jobs := p.batches.report()
+		if len(ends) == 0 || jobs[0].Done != 60 || sum.Wasted == 0 {
+			t.Errorf("%d lines died, %d of 60 are done, %d tokens wasted", len(ends), jobs[0].Done, sum.Wasted)
+		}
+		if len(p.batches.replicas) != 1 {
+			t.Errorf("the daemon knows %d replicas, want the one that is left", len(p.batches.replicas))
+		}
+	})
+}
+
+// Iterations of a slow replica take longer, those after it don't; a stall lengthens
+// one.
+func TestSlowAndStalled(t *testing.T) {
+	const trace = "0,1,1\n100,64,101\n200,64,101\n600,1,1\n"
+	s := tiny(t, trace)
+	s.Scenario.Faults = []scenario.Fault{{At: 90 * time.Second, Kind: scenario.Slow, Factor: 2, For: 20 * time.Second}}
+	p, _, err := tell(s, true, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 11 ms an iteration, twice that while it is slow, and 0.05 ms to send a token.
+	if u := p.users.report(); math.Abs(u.TPOT.P99-22.05) > 1e-3 || math.Abs(u.TPOT.P50-11.05) > 1e-3 {
+		t.Errorf("TPOT %+v, want 22.05 and 11.05 ms", u.TPOT)
+	}
+	s.Scenario.Faults = []scenario.Fault{{At: 100*time.Second + 500*time.Millisecond, Kind: scenario.Stall, For: 200 * time.Millisecond}}
+	if p, _, err = tell(s, true, silent); err != nil {
+		t.Fatal(err)
+	}
+	if u := p.users.report(); math.Abs(u.TPOT.P99-13.05) > 1e-3 {
+		t.Errorf("TPOT %+v, want 200 ms more over 100 tokens", u.TPOT)
+	}
+}
+
+// A cold start is the same for every policy, lies within its bounds, and takes
+// about its median.
+func TestColdStart(t *testing.T) {
+	s := tiny(t, "0,1,1\n600,1,1\n")
+	start := s.Scenario.Pool.Start
+	start.Fail = 0
+	s.Scenario.Pool.Start = start
+	p, err := newPlant(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, took := 0, time.Duration(0)
+	const n = 500
+	for range n {
+		r := p.pools[0].add()
+		took = r.coldStart()
+		if took != r.coldStart() {
+			t.Fatal("the same start takes another time")
+		}
+		if took < start.Least || took > start.Most {
+			t.Fatalf("a start takes %v, want %v to %v", took, start.Least, start.Most)
+		}
+		if took < start.Median {
+			below++
+		}
+	}
+	if below < n*4/10 || below > n*6/10 {
+		t.Errorf("%d of %d starts are faster than the median", below, n)
+	}
+	p.setup.Scenario.Pool.Start.Fail = 1
+	if twice := p.replicas[len(p.replicas)-1].coldStart(); twice <= took {
+		t.Errorf("a start that fails once takes %v, one that does not %v", twice, took)
+	}
+}
+
+// A pool asked for more replicas has them after their cold starts, and pays from
+// the time they were asked for; asked for fewer, it lets some go.
+func TestScaling(t *testing.T) {
+	s := bundled(t, "s11-from-zero.yaml")
+	s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: "score", At: 10 * time.Minute, Window: 2 * time.Hour, Lines: 5000}}
+	s.Scenario.Horizon = 4 * time.Hour
+	s.Policy.Scale.Policy = ""
+	r := result(t, s)
+	if r.Jobs[0].Fate != Finished || r.GPUHours <= 0 || r.GPUHours > 4 || r.NoBatchGPUHours != 0 {
+		t.Errorf("%+v for %v replica hours, %v without it", r.Jobs[0], r.GPUHours, r.NoBatchGPUHours)
+	}
+	if len(r.Pools) != 1 || r.Pools[0].Started == 0 || r.Pools[0].Cost != r.Pools[0].Hours {
+		t.Errorf("pools %+v", r.Pools)
+	}
+}
+
+// A router whose view is old still knows what it has sent itself, so it spreads
+// requests that come together.
+func TestRouterView(t *testing.T) {
+	trace := "0,1,1\n"
+	for range 8 {
+		trace += "100.5,64,400\n"
+	}
+	s := tiny(t, trace+"600,1,1\n")
+	s.Scenario.Pool.Replicas, s.Scenario.Pool.RouterView = 4, time.Second
+	p, err := newPlant(s, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run(epoch.Add(101 * time.Second))
+	for _, r := range p.replicas {
+		if r.load != 2 {
+			t.Errorf("%s has %d of 8 requests, want 2", r.name, r.load)
+		}
+	}
+}
+
+// What the provider takes back is asked for again where the number of replicas
+// stands still.
+func TestReclaim(t *testing.T) {
+	s := tiny(t, "0,1,1\n200,1,1\n600,1,1\n")
+	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50, Scaled: scenario.Scaled{Reclaim: 0.5, Price: 1}}}
+	s.Scenario.Horizon = 9 * time.Minute
+	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Least: time.Second, Most: time.Second}
+	r := result(t, s)
+	// Of 50 in nine minutes, 0.5 in an hour: 50·(1-0.5^0.15) = 5.
+	if got := r.Pools[1].Started; got < 1 || got > 12 {
+		t.Errorf("%d of 50 replicas were replaced in nine minutes, want about 5", got)
+	}
+	if want := 50 * 0.15; math.Abs(r.Pools[1].Hours-want) > 0.01 {
+		t.Errorf("paid for %v replica hours, want %v", r.Pools[1].Hours, want)
+	}
+}
