@@ -63,6 +63,7 @@ type attempt struct {
 	id      engine.ID // in the engine; 0: not there yet, or refused
 	replica *replica  // that it has reached
 	over    bool      // recalled: whatever still comes of it, nobody waits for
+	settled bool      // the planner knows its end
 }
 
 func newBatches(p *plant) (*batches, error) {
@@ -259,7 +260,7 @@ func (b *batches) broken(a *attempt, outcome plan.Outcome) {
 func (b *batches) firstToken(a *attempt) {
 	p := b.plant
 	p.agenda.put(p.now.Add(engine.ServerDelay(1)+p.setup.Scenario.Pool.Network), func() {
-		if !a.over {
+		if !a.over && !a.settled { // its replica may have died meanwhile
 			b.step(&plan.FirstToken{Start: a.start, Latency: p.now.Sub(a.sent)})
 		}
 	})
@@ -289,6 +290,7 @@ func (b *batches) answer(a *attempt, delay time.Duration, tokens int, f *plan.Fi
 // settle tells the planner how a line ended and keeps the account.
 func (b *batches) settle(a *attempt, f *plan.Finished) {
 	j := a.job
+	a.settled = true
 	// The planner may start the line again before it returns its verdict, so the line is ready first.
 	j.move(a.line, lineUnderWay, lineReady)
 	j.inFlight--
