@@ -225,7 +225,7 @@ func (o *outlook) promised(by time.Time) bool {
 }
 
 // guessed says whether deadlines rest on a guess, and would be missed if the guess was bad and that was found out any later: after a
-// replica has come up and lines as long as feared were answered.
+// replica has come up and lines as long as feared were answered. A deadline that is beyond hope by a guess is no different.
 func (o *outlook) guessed(lead float64) bool {
 	cfg := &o.cfg.Deadline
 	feared := slices.Clone(o.tasks)
@@ -236,6 +236,7 @@ func (o *outlook) guessed(lead float64) bool {
 		if j := &jobs[i]; j.Answered < cfg.Sample || j.Answered < j.UnderWay {
 			guessed = true
 			j.Work *= cfg.Surprise
+			feared[i].lost = false
 		}
 		feared[i].job = &jobs[i]
 	}

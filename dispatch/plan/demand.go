@@ -18,7 +18,7 @@ type Demand struct {
 	Work  float64
 	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
 	Prompt, Output float64
-	// Answered is how many of the job's own answers, 200 at most, that was learnt from; InFlight how many lines are under way.
+	// Answered is how many of the job's own answers that was learnt from, 5000 at most; InFlight how many lines are under way.
 	Answered, InFlight int
 }
 

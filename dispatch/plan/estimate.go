@@ -6,8 +6,9 @@ type outputMean struct {
 	seen int
 }
 
-// outputMemory is how many answers the mean looks back on once it has seen that many.
-const outputMemory = 200
+// outputMemory is how many answers the mean looks back on once it has seen that many: several times what is under way at once, for of
+// what starts together the short answers come first and the long ones last.
+const outputMemory = 5000
 
 func (o *outputMean) learn(tokens int) {
 	if o.seen < outputMemory {
