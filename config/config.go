@@ -27,6 +27,9 @@ type Config struct {
 	Data string `yaml:"data"`
 	// Node names this daemon among those that share a store, and must stay the same over restarts. Empty: the host's name.
 	Node string `yaml:"node"`
+	// Record is a file that what a simulation needs to know of this daemon's days is written to: how much work came, how the runners took
+	// it, what readings showed; never prompts, answers, custom_ids or names. Empty: nothing is recorded.
+	Record string `yaml:"record"`
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`

@@ -29,6 +29,13 @@ type Deps struct {
 	Logger    *slog.Logger
 	// Registerer takes the metrics; nil: none are kept.
 	Registerer prometheus.Registerer
+	// Watcher hears of all that the planner is told; nil: nobody does.
+	Watcher Watcher
+}
+
+// Watcher hears of each event of a planner and what it led to. The loop calls it: it must not block, nor keep the actions.
+type Watcher interface {
+	Step(now time.Time, ev plan.Event, did plan.Actions)
 }
 
 // Dispatcher runs the batches of a store against a set of upstreams.

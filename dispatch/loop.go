@@ -125,7 +125,11 @@ func (l *loop) step(ev plan.Event) plan.Verdict {
 }
 
 func (l *loop) do(ev plan.Event) plan.Verdict {
-	actions := l.planner.Step(time.Now(), ev)
+	now := time.Now()
+	actions := l.planner.Step(now, ev)
+	if l.deps.Watcher != nil {
+		l.deps.Watcher.Step(now, ev, actions)
+	}
 	for i := range actions.Start {
 		l.start(&actions.Start[i])
 	}

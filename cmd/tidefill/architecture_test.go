@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"autoscale":          {"scheduler", "flowcontrol"},
 	"dispatch/plan":      {"scheduler", "flowcontrol"},
 	"dispatch/openai":    {"dispatch/plan", "store/batchfile"},
+	"recording":          {"dispatch/plan", "flowcontrol"},
 	"dispatch":           {"dispatch", "store", "scheduler", "flowcontrol"},
 	"simulator/portable": {},
 	"simulator/engine":   {"simulator/portable"},

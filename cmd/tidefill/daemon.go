@@ -34,6 +34,7 @@ type daemon struct {
 	files      *disk.Store
 	dispatcher *dispatch.Dispatcher
 	probe      *probe.Probe // nil: nobody heeds readings
+	record     *record      // nil: nothing is recorded
 	api        *api.Server
 
 	listener, adminListener net.Listener // adminListener is nil if it isn't wanted
@@ -125,11 +126,14 @@ func (d *daemon) openStore(ctx context.Context) error {
 
 func (d *daemon) wire(keys *api.Keyring) (err error) {
 	d.cfg.Dispatch.Drain = d.cfg.Shutdown.Drain
+	if d.record, err = d.newRecord(); err != nil {
+		return err
+	}
 	d.dispatcher, err = dispatch.New(d.cfg.Dispatch, dispatch.Deps{
 		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(),
 		Node: d.cfg.Node, Upstreams: d.cfg.Upstreams,
 		Scheduler: d.cfg.Scheduler, Flow: d.cfg.FlowControl,
-		Logger: d.log, Registerer: d.registry,
+		Logger: d.log, Registerer: d.registry, Watcher: d.record.watcher(),
 	})
 	if err != nil {
 		return err
@@ -213,6 +217,16 @@ func (d *daemon) run(ctx context.Context) error {
 		defer close(dispatched)
 		return named("dispatcher", d.dispatcher.Run(work))
 	})
+	if d.record != nil {
+		// It outlasts the dispatcher, which tells it of its last lines.
+		recording, stop := context.WithCancel(context.WithoutCancel(ctx))
+		parts.Go(func() error { return named("recording", d.record.file.Run(recording)) })
+		parts.Go(func() error {
+			defer stop()
+			<-dispatched
+			return nil
+		})
+	}
 	if d.probe != nil {
 		parts.Go(func() error { return named("probe", d.probe.Run(work)) })
 	}

@@ -5,14 +5,17 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 )
 
-// newProbe builds what reads the world for flow control; nil where nobody heeds it.
+// newProbe builds what reads the world for flow control and the recording; nil where nobody heeds it.
 func (d *daemon) newProbe() (*probe.Probe, error) {
-	if !flowcontrol.HeedsReadings(d.cfg.FlowControl.Policy) {
+	if !flowcontrol.HeedsReadings(d.cfg.FlowControl.Policy) && d.record == nil {
 		return nil, nil
 	}
 	deps := probe.Deps{
 		SLO: d.cfg.FlowControl.SLO, Logger: d.log, Registerer: d.registry,
-		Tell: func(l probe.Look) { d.dispatcher.Read(l.Runner, l.Model, l.Reading) },
+		Tell: func(l probe.Look) {
+			d.dispatcher.Read(l.Runner, l.Model, l.Reading)
+			d.record.look(l)
+		},
 	}
 	for _, u := range d.cfg.Upstreams {
 		name, err := u.Runner()

@@ -45,6 +45,7 @@ signal ends at once, and loses nothing either.`,
 		"node":             "node",
 		"log-level":        "log.level",
 		"insecure-no-auth": "auth.insecure_no_auth",
+		"record":           "record",
 	}
 	flags.String("listen", defaults.Listen, "`address` of the API")
 	flags.String("admin-listen", defaults.AdminListen, "`address` of probes, metrics and profiles; empty: none")
@@ -52,6 +53,7 @@ signal ends at once, and loses nothing either.`,
 	flags.String("node", "", "`name` of this daemon among those that share a store (default: the host's name)")
 	flags.String("log-level", "info", "`level`: debug, info, warn or error")
 	flags.Bool("insecure-no-auth", false, "serve anyone on a non-loopback address without keys")
+	flags.String("record", "", "write what a simulation needs to know of the days to come to this `FILE`; no prompts, no names")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()

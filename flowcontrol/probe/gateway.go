@@ -34,6 +34,7 @@ type gateway struct {
 type attained struct {
 	flowcontrol.Attainment
 	sampled time.Time
+	buckets []flowcontrol.Bucket
 }
 
 func (g *gateway) look(ctx context.Context) ([]Look, error) {
@@ -60,7 +61,7 @@ func (g *gateway) look(ctx context.Context) ([]Look, error) {
 		if inEach {
 			r.TPOT = each.Attainment
 		}
-		looks = append(looks, Look{Model: m, Reading: &r})
+		looks = append(looks, Look{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
 	}
 	return looks, nil
 }
@@ -138,7 +139,7 @@ func (g *gateway) attain(buckets, times model.Vector, limit time.Duration) map[s
 		at, known := sampled[m]
 		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
 		if a := flowcontrol.Attained(h, limit.Seconds()); known && !math.IsNaN(a.Requests) {
-			all[m] = attained{a, at}
+			all[m] = attained{a, at, h}
 		}
 	}
 	return all

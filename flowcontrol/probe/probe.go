@@ -31,6 +31,9 @@ type Runner struct {
 type Look struct {
 	Runner, Model string
 	Reading       *flowcontrol.Reading
+	// TTFT and TPOT are the histograms that the look saw, in seconds: the gateway's are of interactive requests, an engine's of all. Nil:
+	// none. No policy sees them; they are for recordings.
+	TTFT, TPOT []flowcontrol.Bucket
 }
 
 // Deps is what a probe works with.

@@ -135,6 +135,25 @@ tgi_request_generated_tokens_count 2
 	}
 }
 
+func TestAnEnginesHistogramsAreRead(t *testing.T) {
+	text := "vllm:num_requests_running 1\n"
+	for rank, add := range []int{0, 5} {
+		text += fmt.Sprintf("vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"+Inf\"} %d\n", rank, 3+add)
+		text += fmt.Sprintf("vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"0.5\"} %d\n", rank, 1+add)
+	}
+	p, err := parsePage([]byte(text), http.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := builtIn(t)
+	_, found := m.read(p, time.Unix(1, 0))
+	ttft, tpot := m.latencies(p, found)
+	want := []flowcontrol.Bucket{{Upper: 0.5, Count: 7}, {Upper: math.Inf(1), Count: 11}}
+	if diff := cmp.Diff(want, tpot); diff != "" || ttft != nil {
+		t.Errorf("ttft %v, tpot %s", ttft, diff)
+	}
+}
+
 func TestThePagesOwnTimeCounts(t *testing.T) {
 	p, err := parsePage([]byte("vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
 	if err != nil {
@@ -410,7 +429,10 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 		r.Sampled = time.UnixMilli(1700000095000)
 		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
 	})
-	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if len(got[0].TTFT) != 3 || len(got[0].TPOT) != 2 || len(got[1].TTFT) != 2 {
+		t.Errorf("histograms are %+v", got)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Look{}, "TTFT", "TPOT")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -79,7 +79,9 @@ func (m *metrics) look(ctx context.Context) ([]Look, error) {
 	if found.engine == "" {
 		return nil, fmt.Errorf("read %s: of no engine in the signal map (readings.signals): %w", m.runner.Metrics, errUnknownPage)
 	}
-	return []Look{{Runner: m.runner.Name, Reading: &r}}, nil
+	look := Look{Runner: m.runner.Name, Reading: &r}
+	look.TTFT, look.TPOT = m.signals.latencies(p, found)
+	return []Look{look}, nil
 }
 
 // tell logs under which names signals are read when those differ from before.

@@ -106,7 +106,7 @@ func parseSignals(text []byte) (signalMap, error) {
 			return nil, fmt.Errorf("engine %q: engine, prefixes and signals.running must be given", e.Engine)
 		}
 		for _, of := range slices.Sorted(maps.Keys(e.Signals)) {
-			if !slices.ContainsFunc(signals, func(s signal) bool { return s.name == of }) {
+			if !slices.ContainsFunc(signals, func(s signal) bool { return s.name == of }) && of != ttftHistogram && of != tpotHistogram {
 				return nil, fmt.Errorf("engine %s: %q is no signal", e.Engine, of)
 			}
 			for i := range e.Signals[of] {
@@ -132,15 +132,22 @@ type page map[model.LabelValue]model.Vector
 // resolved says under which names a page shows its signals.
 type resolved struct {
 	engine string            // empty: of no known engine
+	prefix string            // of its names
 	names  map[string]string // by signal
 }
+
+// Histograms stand in the map beside the signals. They are of all requests of an engine, so no policy sees them.
+const (
+	ttftHistogram = "ttft"
+	tpotHistogram = "tpot"
+)
 
 // read finds the signals of a page. Their time is the oldest that the page itself gives for one of them, else the given one.
 func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, resolved) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, at)
 	for _, e := range m {
 		for _, prefix := range e.Prefixes {
-			found := resolved{engine: e.Engine, names: map[string]string{}}
+			found := resolved{engine: e.Engine, prefix: prefix, names: map[string]string{}}
 			for _, s := range signals {
 				for i := range e.Signals[s.name] {
 					n := &e.Signals[s.name][i]
@@ -163,6 +170,36 @@ func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, resolved) {
 		}
 	}
 	return r, resolved{}
+}
+
+// latencies are the histograms of a page whose signals were found so.
+func (m signalMap) latencies(p page, found resolved) (ttft, tpot []flowcontrol.Bucket) {
+	for _, e := range m {
+		if e.Engine == found.engine {
+			return e.histogram(p, found.prefix, ttftHistogram), e.histogram(p, found.prefix, tpotHistogram)
+		}
+	}
+	return nil, nil
+}
+
+// histogram adds up the series of the first name that the page shows.
+func (e *engine) histogram(p page, prefix, of string) (h []flowcontrol.Bucket) {
+	for i := range e.Signals[of] {
+		n := &e.Signals[of][i]
+		counts := map[float64]float64{}
+		for _, sample := range p[model.LabelValue(prefix+n.metric.name+"_bucket")] {
+			if upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]), 64); err == nil && n.metric.matches(sample.Metric) {
+				counts[upper] += float64(sample.Value)
+			}
+		}
+		for _, upper := range slices.Sorted(maps.Keys(counts)) {
+			h = append(h, flowcontrol.Bucket{Upper: upper, Count: counts[upper]})
+		}
+		if h != nil {
+			return h
+		}
+	}
+	return nil
 }
 
 // value is what the page shows under this name; what is not a number, or negative, is not shown.

@@ -1,0 +1,186 @@
+package recording
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Sink takes entries. It must not block.
+type Sink interface{ Put(Entry) }
+
+// Recorder makes entries of what it is told.
+type Recorder struct {
+	began time.Time
+	sink  Sink
+
+	mu      sync.Mutex
+	last    float64 // time of the last entry
+	runners numbers
+	models  numbers
+	jobs    map[plan.JobKey]int
+	serving map[int][]int // by runner
+	lines   map[int]int   // under way, by runner
+	first   map[lineKey]time.Duration
+	told    map[[2]int]time.Time // when latencies of a runner or model were last written
+}
+
+// lineKey finds a line under way.
+type lineKey struct {
+	job         plan.JobKey
+	chunk, slot int
+}
+
+// latenciesEvery is how often histograms are written. They are long, and only differences over minutes tell something.
+const latenciesEvery = 30 * time.Second
+
+// NewRecorder records into a sink from now on.
+func NewRecorder(began time.Time, sink Sink) *Recorder {
+	return &Recorder{
+		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{}, lines: map[int]int{},
+		first: map[lineKey]time.Duration{}, told: map[[2]int]time.Time{},
+	}
+}
+
+// numbers stand for names, from 1 on in the order in which they came.
+type numbers map[string]int
+
+func (n *numbers) of(name string) int {
+	if *n == nil {
+		*n = numbers{}
+	}
+	number, known := (*n)[name]
+	if !known {
+		number = len(*n) + 1
+		(*n)[name] = number
+	}
+	return number
+}
+
+// Step hears of an event of the planner and what it led to.
+func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range did.Start {
+		r.lines[r.runners.of(did.Start[i].Runner)]++
+	}
+	switch ev := ev.(type) {
+	case plan.RunnerUp:
+		r.runner(now, ev.Runner, ev.Models)
+	case plan.RunnerGone:
+		r.runner(now, ev.Runner, nil)
+	case plan.BatchPut:
+		r.batch(now, ev.Batch)
+	case *plan.FirstToken:
+		r.first[keyOf(&ev.Start)] = ev.Latency
+	case *plan.Finished:
+		r.finished(now, ev)
+	case plan.TokenGaps:
+		runner := r.runners.of(ev.Runner)
+		r.put(now, Entry{Gaps: &Gaps{Runner: runner, Count: ev.Gaps, Took: seconds(ev.Time), Lines: r.lines[runner]}})
+	case plan.Reading:
+		reading := newReading(ev.Reading, now)
+		if ev.Runner != "" {
+			reading.Runner = r.runners.of(ev.Runner)
+		} else if ev.Model != "" {
+			reading.Model = r.models.of(ev.Model)
+		}
+		r.put(now, Entry{Reading: reading})
+	}
+}
+
+// Latencies hears of histograms of a runner or, where runner is empty, of the gateway before a model's pools.
+func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []flowcontrol.Bucket) {
+	if len(ttft)+len(tpot) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := Latencies{TTFT: newHistogram(ttft), TPOT: newHistogram(tpot)}
+	if runner != "" {
+		l.Runner = r.runners.of(runner)
+	} else if model != "" {
+		l.Model = r.models.of(model)
+	}
+	of := [2]int{l.Runner, l.Model}
+	if last, known := r.told[of]; known && now.Sub(last) < latenciesEvery {
+		return
+	}
+	r.told[of] = now
+	r.put(now, Entry{Latencies: &l})
+}
+
+func (r *Recorder) put(now time.Time, e Entry) {
+	r.last = max(r.last, seconds(now.Sub(r.began))) // events overtake each other by a little on their way here
+	e.At = r.last
+	r.sink.Put(e)
+}
+
+func (r *Recorder) runner(now time.Time, name string, models []string) {
+	id := r.runners.of(name)
+	var serves []int
+	for _, m := range models {
+		serves = append(serves, r.models.of(m))
+	}
+	slices.Sort(serves)
+	if slices.Equal(r.serving[id], serves) {
+		return
+	}
+	r.serving[id] = serves
+	r.put(now, Entry{Runner: &Runner{ID: id, Models: serves}})
+}
+
+// batch notes the jobs of a batch once, when it comes.
+func (r *Recorder) batch(now time.Time, b plan.Batch) {
+	for _, m := range b.Models {
+		key := plan.JobKey{Batch: b.ID, Model: m.Model}
+		if _, known := r.jobs[key]; known || m.Lines == 0 {
+			continue
+		}
+		j := r.job(key)
+		j.Lines, j.Priority, j.Age = m.Lines, b.Priority, seconds(max(0, now.Sub(b.Created)))
+		j.Prompt, j.Most = float64(m.PromptTokens/int64(m.Lines)), float64(m.MaxTokens/int64(m.Lines))
+		if !b.Deadline.IsZero() {
+			j.Deadline = seconds(b.Deadline.Sub(now))
+		}
+		r.put(now, Entry{Job: &j})
+	}
+}
+
+func (r *Recorder) job(key plan.JobKey) Job {
+	id, known := r.jobs[key]
+	if !known {
+		id = len(r.jobs) + 1
+		r.jobs[key] = id
+	}
+	return Job{ID: id, Model: r.models.of(key.Model)}
+}
+
+func keyOf(s *plan.Start) lineKey { return lineKey{s.Key, s.Chunk, s.Slot} }
+
+func (r *Recorder) finished(now time.Time, f *plan.Finished) {
+	key := keyOf(&f.Start)
+	l := Line{
+		Job: r.job(f.Start.Key).ID, Runner: r.runners.of(f.Start.Runner), End: f.Outcome.String(),
+		Took: seconds(f.Latency), First: seconds(r.first[key]),
+		Prompt: f.InputTokens, Cached: f.CachedTokens, Output: f.OutputTokens,
+	}
+	delete(r.first, key)
+	r.lines[l.Runner] = max(0, r.lines[l.Runner]-1)
+	r.put(now, Entry{Line: &l})
+}
+
+// Open is what a file needs to stand alone that begins in the middle of a recording: who serves what.
+func (r *Recorder) Open() (all []Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range len(r.runners) {
+		if models := r.serving[id+1]; len(models) > 0 {
+			all = append(all, Entry{At: r.last, Runner: &Runner{ID: id + 1, Models: models}})
+		}
+	}
+	return all
+}
