@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,20 @@ func TestFaultsAreNamed(t *testing.T) {
 			`x.yaml:6: jobs[1].name is "a", like that of a job above`, `x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
 			"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s", "x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
 		}},
+		{"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m,\n     to: 2m}\n", []string{
+			"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period", `x.yaml:6: metrics.gateway is "cloud"`,
+			"x.yaml:7: metrics.ttft_edges[1] is 1s", "metrics.ttft_edges is of a histogram", `x.yaml:9: metrics.faults[0].kind is "broken"`,
+			`x.yaml:9: metrics.faults[0].source is "moon"`, "x.yaml:9: metrics.faults[0].from is 2h0m0s", "metrics.faults[0].to is 0s",
+			"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time",
+		}},
+		{"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
+			"interactive.users ask when they will", "interactive.users.think is 0s", "x.yaml:8: interactive.users.retries is 2, but nobody hangs up",
+		}},
+		{"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: 1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: {ttft: 2h}}\n", []string{
+			"interactive.classes[0].name is empty", `x.yaml:6: interactive.classes[0].generator: unknown population "chat"`, "x.yaml:6: interactive.classes[0].rate is -1",
+			"interactive.classes[1].generator is empty", "interactive.classes[1] has a rate", `x.yaml:8: interactive.classes[2].name is "a"`,
+			"interactive.classes[2].users.count is 0", "x.yaml:9: interactive.classes[2].slo.ttft is 2h0m0s",
+		}},
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n", []string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
 		{"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
 			"pool.noise is NaN", "interactive.rate is NaN"}},
@@ -94,6 +109,8 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
 	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
+	f.Add(least[:len(least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
+	f.Add(least + "metrics: {period: 1s, ttft_edges: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		s, err := read(content)
 		if err != nil {
@@ -101,6 +118,15 @@ func FuzzScenario(f *testing.F) {
 		}
 		if s.Horizon <= 2*scenario.Edge || max(s.Pool.Replicas, s.Pool.Max) < 1 || !(s.Interactive.Rate >= 0) || s.Interactive.SLO.FirstToken(1<<30) <= 0 {
 			t.Errorf("accepted %+v", s)
+		}
+		m := s.Metrics
+		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTEdges) || !slices.IsSorted(m.TPOTEdges) {
+			t.Errorf("accepted %+v", m)
+		}
+		for _, c := range s.Interactive.All() {
+			if c.SLO.TTFT <= 0 || c.SLO.TPOT <= 0 || c.Users.Count > 0 && c.Users.Think <= 0 {
+				t.Errorf("accepted %+v", c)
+			}
 		}
 	})
 }
