@@ -110,6 +110,7 @@ func (r *replica) drain() {
 	p.agenda.put(p.now.Add(limits.Interactive), func() {
 		for _, id := range r.inside() {
 			if f := p.flights[id]; f != nil && f.line == nil {
+				f.cut = true
 				p.users.lost(f)
 				r.abort(id)
 			}

@@ -156,7 +156,7 @@ func (p *plant) aborted(f *flight, tokens int) {
 func (p *plant) unfinished() []*flight {
 	var left []*flight
 	for _, id := range slices.Sorted(maps.Keys(p.flights)) {
-		if f := p.flights[id]; f.line == nil {
+		if f := p.flights[id]; f.line == nil && !f.cut {
 			left = append(left, f)
 		}
 	}

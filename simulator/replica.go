@@ -34,6 +34,7 @@ type flight struct {
 	first         time.Time // token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
 	replica       *replica
+	cut           bool             // judged already, and leaving
 	request       workload.Request // of an interactive one, should it have to go elsewhere
 	person        *person          // who asks; nil: somebody who asks once
 }

@@ -216,16 +216,14 @@ func (s Setup) meanRate(org origin) float64 {
 	return math.Round(sum/parts*1e6) / 1e6
 }
 
-// Replay is the setup with another trace for its interactive traffic, told at the
-// rate that the scenario asks for, if it asks for one. A trace that is too short to
-// be told once is repeated at its own rate.
-func (s Setup) Replay(name string, format workload.Format, trace *workload.Trace) Setup {
+// Replay fits the scenario to a trace that has taken the place of its own traffic.
+// Its rate, shape and surges stay, the lengths and the closed loop of a generator
+// go. A trace that is too short to be told once is repeated at its own rate.
+func (s Setup) Replay() Setup {
 	in := &s.Scenario.Interactive
-	in.Generator, in.Trace, in.Format = "", name, format
-	in.Input, in.Output = scenario.Length{}, scenario.Length{}
-	s.Trace = trace
-	if in.AsItWas() && trace.Span() < s.Scenario.Horizon {
-		in.Rate = trace.Rate()
+	in.Input, in.Output, in.Users = scenario.Length{}, scenario.Length{}, scenario.Users{}
+	if in.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
+		in.Rate = s.Trace.Rate()
 	}
 	return s
 }

@@ -71,7 +71,7 @@ func openStory(file string, traffic recording) (story, error) {
 			return story{}, err
 		}
 		in := &s.Scenario.Interactive
-		in.Generator, in.Rate, in.Trace, in.Format = "", 0, absolute, traffic.format
+		in.Generator, in.Trace, in.Format = "", absolute, traffic.format
 	}
 	for _, read := range []struct {
 		key string
@@ -80,6 +80,9 @@ func openStory(file string, traffic recording) (story, error) {
 		if err := read.do(); err != nil {
 			return story{}, fmt.Errorf("%s: %s: %w", file, read.key, err)
 		}
+	}
+	if traffic.file != "" {
+		s.Setup = s.Replay()
 	}
 	if err := s.Check(); err != nil {
 		return story{}, fmt.Errorf("%s: %w", file, err)
