@@ -36,8 +36,7 @@ type probe struct {
 	mix           mixture
 	fit           refit
 
-	lines    float64 // that a runner may have, by feedback
-	foreseen float64 // lines that the law predicted when last stepped to; 0: never
+	lines float64 // that a runner may have, by feedback
 
 	strained time.Time // since when iterations are too long in all the pool; zero: they are not
 
@@ -136,7 +135,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	case Broken:
 		r.doubt.lineBroke(now, p.cfg.Doubt)
 	case Recalled:
-		p.wasted += r.own.context / max(float64(r.own.lines), 1)
+		p.wasted += float64(p.mix.prompt*min(1, o.Latency.Seconds())) + milliseconds(o.Latency)/max(r.iteration, 1)
 	case Read:
 		if o.Reading.Source != Metrics || !r.metrics(now, o.Reading, p) {
 			return false
@@ -202,36 +201,21 @@ func (p *probe) load() (l Load, seen bool) {
 	return Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
 }
 
-// step moves the lines by the law when what it predicts has moved by enough: feedback would need its time.
-func (p *probe) step() {
-	l, seen := p.load()
-	if !seen {
-		return
-	}
-	p.stepTo(l)
-}
-
-func (p *probe) stepTo(l Load) {
-	foreseen := max(1, p.fit.fitted().Lines(l, p.lineMix(), p.target()))
-	if p.foreseen == 0 {
-		p.foreseen = foreseen
-	}
-	if ratio := foreseen / p.foreseen; ratio > 1+p.cfg.Pace.Step || ratio < 1/(1+p.cfg.Pace.Step) {
-		p.lines *= ratio
-		p.bound()
-		p.foreseen = foreseen
-	}
-}
-
-// resized steps to the load that each runner will have now that there are more, or fewer, to share it.
+// resized steps the lines to the load that each runner will have now that there are more, or fewer, to share it: by as much as the
+// law predicts, since feedback would need its time. Other changes of load come slowly enough for feedback.
 func (p *probe) resized(from, to int) {
 	for _, m := range p.members {
 		m.probed.stale = true
 	}
-	if l, seen := p.load(); seen && from > 0 && to > 0 {
-		scale := float64(from) / float64(to)
-		p.stepTo(Load{Running: l.Running * scale, Context: l.Context * scale, PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean})
+	l, seen := p.load()
+	if !seen || from == 0 || to == 0 {
+		return
 	}
+	law, mix, target := p.fit.fitted(), p.lineMix(), float64(p.theta.rest*milliseconds(p.slo.TPOT))
+	scale := float64(from) / float64(to)
+	after := Load{Running: l.Running * scale, Context: l.Context * scale, PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
+	p.lines *= max(1, law.Lines(after, mix, target)) / max(1, law.Lines(l, mix, target))
+	p.bound()
 }
 
 // slowness is how long a runner's iterations are beside those of its peers under the same load, 1 where that may be chance.
@@ -344,16 +328,16 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	return true
 }
 
-// strain notes since when the pool as a whole takes too long for its iterations: its runners' mean is above the promise.
+// strain notes since when the pool as a whole takes too long for its iterations, whatever our prompts: those can wait, and do.
 func (p *probe) strain(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range p.members {
-		if r := m.probed; r.iteration > 0 && p.recent(now, r.gapsAt) {
-			sum += r.iteration
+		if r := m.probed; r.base > 0 && p.recent(now, r.gapsAt) {
+			sum += r.base
 			n++
 		}
 	}
-	if sum <= float64(n*p.cfg.Brake.Pool*milliseconds(p.slo.TPOT)) {
+	if sum <= float64(n*max(float64(p.cfg.Brake.Pool*milliseconds(p.slo.TPOT)), p.target())) {
 		p.strained = time.Time{}
 	} else if p.strained.IsZero() {
 		p.strained = now
@@ -376,9 +360,9 @@ func (p *probe) brake(now time.Time, r *probed) {
 	}
 	here := r.iteration > above && p.recent(now, r.gapsAt) &&
 		(r.waiting >= 1 && p.recent(now, r.metricsAt) || p.recent(now, p.lateFirst))
-	ours := float64(r.own.decoding(p.mix.prompt) * p.fit.perSequence())
-	all := !p.strained.IsZero() && r.iteration > p.target() && ours > float64(cfg.Ours*promise)
-	if !here && !all || r.own.lines == 0 {
+	all := !p.strained.IsZero() && r.base > p.target()
+	ours := float64(float64(r.own.lines) * p.fit.perSequence())
+	if !here && !all || ours <= float64(cfg.Ours*promise) {
 		r.strained = time.Time{}
 		return
 	}
@@ -427,7 +411,7 @@ func (p *probe) Allowance(now time.Time) Allowance {
 func (p *probe) grant(now time.Time, m *member) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together())), Reason: ReasonTokenTime}
+	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together()) + 0.5), Reason: ReasonTokenTime}
 	if r.iteration == 0 || r.own.lines < g.Lines && r.iteration < p.target() {
 		g.Reason = ReasonLearning
 	}

@@ -74,15 +74,14 @@ type PaceConfig struct {
 	// Lives bounds Gain to this share of the distance within a line's life. Default: 2: lines that run for minutes can't be taken
 	// back when interactive requests come, and let go too fast they would swing.
 	Lives float64 `yaml:"lives"`
+	// Lag is how long lines must live for those that are yet to start, or to end, to be counted half. Default: 30s.
+	Lag time.Duration `yaml:"lag"`
 	// Apart is how many times as many lines as the one that carries the fewest a runner may carry, 1 or more. Default: 1.25. A router
 	// that looks at load sends interactive requests where our lines are few, and those who run ahead make it worse.
 	Apart float64 `yaml:"apart"`
 	// Reach bounds a runner's lines to this multiple, and to this part, of those it carries, above 1: what isn't carried proves
 	// nothing. Default: 1.5.
 	Reach float64 `yaml:"reach"`
-	// Step is the relative change of what the law predicts from which the lines step to the prediction, instead of waiting for
-	// the gaps to tell. Default: 0.2.
-	Step float64 `yaml:"step"`
 }
 
 // LevelConfig bounds a level that moves with the interactive requests that were late: up by Gain·allowed for each that came back, down
@@ -136,14 +135,14 @@ type BrakeConfig struct {
 	// iteration is ever much longer than the SLO.
 	Reach float64 `yaml:"reach"`
 	// Pool is the share of the SLO's TPOT above which the mean of all runners' iterations is too long, and Ours the share of it that
-	// the lines running on a runner must make up for them to be recalled. Defaults: 1 and 0.05.
+	// the lines running on a runner must make up for them to be recalled. Defaults: 0.9 and 0.02.
 	Pool float64 `yaml:"pool"`
 	Ours float64 `yaml:"ours"`
-	// After is how long both signs must have been there. Default: 2s.
+	// After is how long both signs must have been there. Default: 4s.
 	After time.Duration `yaml:"after"`
-	// Share is the most of a runner's lines that are recalled in a second. Default: 0.1.
+	// Share is the most of a runner's lines that are recalled in a second. Default: 0.2.
 	Share float64 `yaml:"share"`
-	// Waste is the share of the tokens answered within the last hour that recalls may waste. Default: 0.01.
+	// Waste is the share of the tokens answered within the last hour that recalls may waste. Default: 0.015.
 	Waste float64 `yaml:"waste"`
 	// Hold is how long the lines stay down after. Default: 30s.
 	Hold time.Duration `yaml:"hold"`
@@ -195,14 +194,14 @@ func defaultProbe() ProbeConfig {
 		Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
-			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Slow: 0.4, Lives: 1, Apart: 1.25, Reach: 1.5, Step: 0.2,
+			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Slow: 0.4, Lives: 1, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,
 		},
 		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.02, Ease: 0.03, Eased: 0.4, Memory: time.Minute, Part: 0.75},
 		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
 		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
 		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
-			Above: 1.15, Reach: 0.92, Pool: 1, Ours: 0.05, After: 2 * time.Second, Share: 0.1, Waste: 0.01, Hold: 30 * time.Second,
+			Above: 1.15, Reach: 0.92, Pool: 0.9, Ours: 0.02, After: 4 * time.Second, Share: 0.2, Waste: 0.015, Hold: 30 * time.Second,
 		},
 		Doubt: DoubtConfig{
 			Soft: 15 * time.Second, Hard: time.Minute, Half: 30 * time.Second, Blind: 0.1, Dark: 5, Retry: 15 * time.Second, Recover: 0.1,
@@ -227,9 +226,9 @@ func (c ProbeConfig) validate(all *faults) {
 	all.positive("probe.pace.compare", c.Pace.Compare)
 	all.within("probe.pace.slow", c.Pace.Slow, 0.05, 10)
 	all.within("probe.pace.lives", c.Pace.Lives, 0.01, 1000)
+	all.positive("probe.pace.lag", c.Pace.Lag)
 	all.within("probe.pace.apart", c.Pace.Apart, 1, 1000)
 	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
-	all.within("probe.pace.step", c.Pace.Step, 0.01, 100)
 	c.Theta.validate(all, "probe.theta", 0.01, 2)
 	c.Prompt.validate(all, "probe.prompt", 1, 1<<20)
 	all.atLeast("probe.fit.memory", c.Fit.Memory, 1)

@@ -15,7 +15,7 @@ func (p *probe) Explain(now time.Time) []Term {
 		{Name: "target", Value: p.target(), Unit: "ms"},
 		{Name: "prompt level", Value: p.prompt.value(), Unit: "tokens"},
 		{Name: "lines by feedback", Value: p.lines, Unit: "lines"},
-		{Name: "lines by the law", Value: p.foreseen, Unit: "lines"},
+		{Name: "lines by the law", Value: p.foreseen(), Unit: "lines"},
 		{Name: "own share", Value: p.ownShare.mean},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
 		{Name: "line output", Value: mix.Output, Unit: "tokens"},
@@ -52,6 +52,12 @@ func (p *probe) Explain(now time.Time) []Term {
 		add("interactive waiting", r.waiting, "requests")
 	}
 	return terms
+}
+
+// foreseen is what the law alone would let run.
+func (p *probe) foreseen() float64 {
+	l, _ := p.load()
+	return p.fit.fitted().Lines(l, p.lineMix(), p.target())
 }
 
 // age is infinite for what has never been.

@@ -10,9 +10,12 @@ type own struct {
 	computed   float64 // prompt tokens known to be computed, so far; only grows
 	output     float64 // tokens produced, so far; only grows
 
-	past [64]ownAt // a ring
-	next int
+	past [128]ownAt // a ring, of looks ownEvery apart at least
+	last int
 }
+
+// ownEvery is how finely the past is known: metrics are about a moment, and lines come and go several times a second.
+const ownEvery = 500 * time.Millisecond
 
 // ownAt is how it was at a time.
 type ownAt struct {
@@ -52,12 +55,12 @@ func (w *own) see(now time.Time, o Observation, mix *mixture) {
 	if w.lines == 0 {
 		w.context = 0
 	}
-	if last := &w.past[w.next]; now.Sub(last.at) >= time.Second {
-		w.next = (w.next + 1) % len(w.past)
-	}
-	w.past[w.next] = ownAt{
-		at: now, lines: float64(w.lines), context: w.context, computed: w.computed, output: w.output,
-		waiting: float64(w.prefilling) / max(mix.prompt, 1),
+	if now.Sub(w.past[w.last].at) >= ownEvery {
+		w.last = (w.last + 1) % len(w.past)
+		w.past[w.last] = ownAt{
+			at: now, lines: float64(w.lines), context: w.context, computed: w.computed, output: w.output,
+			waiting: float64(w.prefilling) / max(mix.prompt, 1),
+		}
 	}
 }
 
@@ -65,7 +68,7 @@ func (w *own) see(now time.Time, o Observation, mix *mixture) {
 func (w *own) at(t time.Time) ownAt {
 	oldest := ownAt{}
 	for i := range w.past {
-		entry := &w.past[(w.next+len(w.past)-i)%len(w.past)]
+		entry := &w.past[(w.last+len(w.past)-i)%len(w.past)]
 		if entry.at.IsZero() {
 			break
 		}

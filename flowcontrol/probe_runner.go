@@ -52,11 +52,21 @@ type probed struct {
 // stuck: what it does is unknown.
 const longestSilence = 2 * time.Second
 
-// gaps takes note of how long iterations took: n of them, in ms milliseconds.
+// gaps takes note of how long iterations took: n of them, in ms milliseconds. Where several streams were counted, they saw the same
+// iterations: more time than has passed stands for that.
 func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
+	since := milliseconds(longestSilence)
+	if !r.gapsAt.IsZero() {
+		since = min(since, milliseconds(now.Sub(r.gapsAt)))
+	}
+	if since <= 0 {
+		return
+	}
 	elapsed := ms
-	if since := now.Sub(r.gapsAt); !r.gapsAt.IsZero() && since > 0 && since <= longestSilence {
-		elapsed = max(ms, milliseconds(since))
+	if ms > 1.5*since { // a report may hold a gap or two from before the last
+		n, ms, elapsed = n*since/ms, since, since
+	} else if !r.gapsAt.IsZero() && now.Sub(r.gapsAt) <= longestSilence {
+		elapsed = max(ms, since)
 	}
 	computed := r.own.computed - r.accounted
 	covered := ms / elapsed
@@ -124,14 +134,16 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	law := p.fit.fitted()
 	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
 	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
-	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them.
-	growth += float64(law.each(mix) * (p.lines - float64(r.own.lines)))
+	life := float64(mix.Output*r.iteration) / 1000
+	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them. Where
+	// lines live shorter than that takes to tell, they have.
+	lag := life / (life + p.cfg.Pace.Lag.Seconds())
+	growth += float64(float64(lag*law.each(mix)) * (p.lines - float64(r.own.lines)))
 	off := p.target() - (r.iteration + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off
 	}
 	// Lines that live long can't be taken back for long: what is short beside their lives is left to the prompts.
-	life := float64(mix.Output*r.iteration) / 1000
 	gain = min(gain, p.cfg.Pace.Lives/max(life, 1))
 	p.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix) / float64(len(p.members))
 	p.bound()
@@ -220,7 +232,6 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 		// Each running request gets one token of an iteration: coarse, and the best there is where nothing is streamed.
 		r.unstreamed(now, milliseconds(m.Sampled.Sub(at))*m.Running/produced, m.Sampled.Sub(at), p)
 	}
-	p.step()
 	return true
 }
 
