@@ -7,12 +7,9 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// The planner hears of a runner's token gaps once in gapsEvery while there are any. What was gathered longer than gapsStale ago says
+// The planner hears of a runner's token gaps every plan.GapsEvery while there are any. What was gathered longer than gapsStale ago says
 // nothing about the runner now.
-const (
-	gapsEvery = time.Second
-	gapsStale = 2 * gapsEvery
-)
+const gapsStale = 2 * time.Second
 
 // gapMeter gathers the gaps between tokens of all streams of a runner.
 type gapMeter struct {
@@ -35,7 +32,7 @@ func (m *gapMeter) add(runner string, now time.Time, tokens int, after time.Dura
 	m.last = now
 	m.gaps += float64(tokens) * m.perPiece()
 	m.time += after
-	if now.Sub(m.since) < gapsEvery || m.gaps < 1 {
+	if now.Sub(m.since) < plan.GapsEvery || m.gaps < 1 {
 		return plan.TokenGaps{}, false
 	}
 	news = plan.TokenGaps{Runner: runner, Gaps: int(m.gaps + 0.5), Time: m.time}

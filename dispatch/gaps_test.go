@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-func TestGapsAreToldOnceASecondWhileTheyCome(t *testing.T) {
+func TestGapsAreToldAgainAndAgainWhileTheyCome(t *testing.T) {
 	var m gapMeter
 	now := time.Unix(0, 0)
 	var told []plan.TokenGaps
@@ -31,20 +31,20 @@ func TestGapsAreToldOnceASecondWhileTheyCome(t *testing.T) {
 		}
 		told = nil
 	}
-	come(100, 1, 20*time.Millisecond)
-	expect("2 s of tokens", plan.TokenGaps{Runner: "r", Gaps: 51, Time: 1020 * time.Millisecond})
+	come(25, 1, 20*time.Millisecond)
+	expect("half a second of tokens", plan.TokenGaps{Runner: "r", Gaps: 14, Time: 280 * time.Millisecond})
 	now = now.Add(time.Minute)
 	come(1, 1, 30*time.Millisecond)
 	expect("what was left is old by now")
-	come(34, 1, 30*time.Millisecond)
-	expect("another second", plan.TokenGaps{Runner: "r", Gaps: 35, Time: 1050 * time.Millisecond})
+	come(9, 1, 30*time.Millisecond)
+	expect("and again", plan.TokenGaps{Runner: "r", Gaps: 10, Time: 300 * time.Millisecond})
 	// Ten tokens at once: only the usage at the end tells.
 	m.learn(1000, 100)
-	come(5, 1, 200*time.Millisecond)
-	expect("in tens", plan.TokenGaps{Runner: "r", Gaps: 50, Time: time.Second})
+	come(2, 1, 200*time.Millisecond)
+	expect("in tens", plan.TokenGaps{Runner: "r", Gaps: 20, Time: 400 * time.Millisecond})
 	for range 50 {
 		m.learn(105, 100) // an end without text is no second token
 	}
-	come(50, 1, 20*time.Millisecond)
-	expect("one by one", plan.TokenGaps{Runner: "r", Gaps: 50, Time: time.Second})
+	come(13, 1, 20*time.Millisecond)
+	expect("one by one", plan.TokenGaps{Runner: "r", Gaps: 13, Time: 260 * time.Millisecond})
 }

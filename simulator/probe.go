@@ -22,9 +22,6 @@ type probe struct {
 	ticking bool
 }
 
-// probeEvery is how often the dispatcher tells the planner what its streams show.
-const probeEvery = time.Second
-
 // begun notes that a streamed line has its first token.
 func (p *probe) begun(r *replica) {
 	if p.streams == 0 {
@@ -34,7 +31,7 @@ func (p *probe) begun(r *replica) {
 	p.streams++
 	if !p.ticking {
 		p.ticking = true
-		r.plant.agenda.put(r.plant.now.Add(probeEvery), func() { p.tell(r) })
+		r.plant.agenda.put(r.plant.now.Add(plan.GapsEvery), func() { p.tell(r) })
 	}
 }
 
@@ -71,5 +68,5 @@ func (p *probe) tell(r *replica) {
 		p.gaps, p.time = 0, 0
 		plant.agenda.put(plant.now.Add(engine.ServerDelay(0)+plant.setup.Scenario.Pool.Network), func() { plant.batches.step(seen) })
 	}
-	plant.agenda.put(plant.now.Add(probeEvery), func() { p.tell(r) })
+	plant.agenda.put(plant.now.Add(plan.GapsEvery), func() { p.tell(r) })
 }

@@ -69,6 +69,10 @@ type TokenGaps struct {
 	Time   time.Duration
 }
 
+// GapsEvery is how often drivers tell them while there are any: a few iterations of most engines, and soon enough to hold the next
+// prompt back while interactive ones are computed. Told once a second, the same interactive loss costs a twentieth of the harvest.
+const GapsEvery = 250 * time.Millisecond
+
 // Reading is a look at a runner's metrics or, where Runner is empty, at those of what stands before the pools of a model; of all pools,
 // where Model is empty too.
 type Reading struct {
