@@ -39,8 +39,11 @@ func (s Setup) Jobs() (workload.Jobs, error) { return s.jobs() }
 // Traffic is the interactive arrivals, told anew with each call.
 func (s Setup) Traffic() (workload.Stream, error) { return s.arrivals() }
 
-// Engine is what each replica of the pool is.
+// Engine is what each replica of the first pool is.
 func (s Setup) Engine() engine.Config { return s.engineConfig() }
+
+// BatchEngine is what each replica of another pool is.
+func (s Setup) BatchEngine(p scenario.BatchPool) engine.Config { return s.batchEngine(p) }
 
 // Epoch is when every story begins.
 func Epoch() time.Time { return epoch }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/portable"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -209,14 +210,14 @@ func (g *gatewaySearch) byMinute() error {
 	if len(told) < 3 {
 		return nil
 	}
-	allowed := MostLoss/100*float64(g.quiet.Interactive.Requests) + float64(g.quiet.Interactive.Requests)*(1-g.quiet.Interactive.Attainment)
+	allowed := float64(g.quiet.Interactive.Requests) * (MostLoss/100 + 1 - g.quiet.Interactive.Attainment)
 	t := g.best.clone()
 	choose := func(price float64) (late float64) {
 		for w := range t.level {
 			value := math.Inf(-1)
 			for _, run := range told {
 				n := run.lateIn(w, g.window)
-				if v := run.level[w]/told[len(told)-1].level[w] - price*n; v > value {
+				if v := run.level[w]/told[len(told)-1].level[w] - float64(price*n); v > value {
 					value, t.level[w], t.prompt[w] = v, run.level[w], run.prompt[w]
 				}
 			}
@@ -305,16 +306,16 @@ func (g *gatewaySearch) walk() error {
 
 // step changes a timetable by about a size.
 func (g *gatewaySearch) step(t timetable, pace *flowcontrol.PaceConfig, size float64) {
-	up := 1 + size*(0.5+g.random.Float64())
+	up := 1 + float64(size*(0.5+float64(g.random.Float64())))
 	sign := float64(2*g.random.IntN(2) - 1)
 	switch g.random.IntN(6) {
 	case 0: // a little everywhere
 		for w := range t.level {
-			t.level[w] *= 1 + size*(g.random.Float64()-0.5)
+			t.level[w] *= 1 + float64(size*(float64(g.random.Float64())-0.5))
 		}
 	case 1: // lower where many were late, higher where none were
 		for w := range t.level {
-			if late := t.lateIn(w, g.window); late > 1+2*g.random.ExpFloat64() {
+			if late := t.lateIn(w, g.window); late > 1+float64(2*portable.Exponential(g.random)) {
 				t.level[w] /= up
 			} else if late == 0 {
 				t.level[w] *= up
@@ -322,12 +323,12 @@ func (g *gatewaySearch) step(t timetable, pace *flowcontrol.PaceConfig, size flo
 		}
 	case 2: // all of them
 		for w := range t.level {
-			t.level[w] *= 1 + sign*size/4
+			t.level[w] *= 1 + float64(sign*size/4)
 		}
 	case 3: // how many prompts may wait, for a while
 		from, to := g.stretch()
 		for w := from; w < to; w++ {
-			t.prompt[w] *= 1 + sign*min(0.7, 8*size)
+			t.prompt[w] *= 1 + float64(sign*min(0.7, 8*size))
 		}
 	case 4: // one while higher, another lower
 		for _, factor := range []float64{up, 1 / up} {
@@ -337,7 +338,7 @@ func (g *gatewaySearch) step(t timetable, pace *flowcontrol.PaceConfig, size flo
 			}
 		}
 	default: // how lines and prompts are led to where they shall be
-		factor := 1 + sign*min(0.4, 8*size)
+		factor := 1 + float64(sign*min(0.4, 8*size))
 		switch g.random.IntN(4) {
 		case 0:
 			pace.Gain = min(pace.Gain*factor, 1)
@@ -357,7 +358,7 @@ func scaled(d time.Duration, factor float64) time.Duration {
 
 // stretch is some windows on end.
 func (g *gatewaySearch) stretch() (from, to int) {
-	length := 1 + int(g.random.ExpFloat64()*float64(g.windows)/8)
+	length := 1 + int(portable.Exponential(g.random)*float64(g.windows)/8)
 	from = g.random.IntN(g.windows)
 	return from, min(g.windows, from+length)
 }

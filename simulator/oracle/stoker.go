@@ -82,7 +82,7 @@ func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seq
 			return
 		}
 		c := engine.Chunk{Tokens: chunk, Context: l.computed}
-		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) + float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(chunk)/2))
+		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) + float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
 		load.add(chunk, cost)
 		s.chunks, s.reads = append(s.chunks, c), append(s.reads, l)
 		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt

@@ -1,0 +1,220 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// fluidMargin is by how much a fluid bound may be off: requests are no liquid, and clumps of them leave gaps that a mean does not see.
+const fluidMargin = 0.05
+
+// fluidWindow is the time over which traffic is taken as even: longer than most requests last, shorter than a day's shape.
+const fluidWindow = time.Minute
+
+// Fluid is oracle F: what the law of the engines leaves to batch work if everything flows evenly. In each window the interactive
+// requests of the actual day take their iterations, tokens and memory; batch lines fill each iteration up to the promised time per
+// token, bounded by slots, KV and the token budget. An iteration's time is convex in what it holds, so an even load is the cheapest
+// there is: clumps can only make it worse.
+func Fluid(s simulator.Setup) (Bound, error) {
+	mix, supply, err := jobMix(s)
+	if err != nil {
+		return Bound{}, fmt.Errorf("oracle F of %s: %w", s.Scenario.Name, err)
+	}
+	loads, err := interactive(s)
+	if err != nil {
+		return Bound{}, fmt.Errorf("oracle F of %s: %w", s.Scenario.Name, err)
+	}
+	replicas := max(s.Scenario.Pool.Replicas, s.Scenario.Pool.Max)
+	f := fluid{cfg: s.Engine(), mix: mix, tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() * 1000}
+	lines := 0.0
+	for i, l := range loads {
+		span := min(fluidWindow, s.Scenario.Horizon-time.Duration(i)*fluidWindow)
+		lines += float64(f.lines(l.per(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() * float64(replicas))
+		for _, p := range s.Scenario.BatchPools {
+			beside := fluid{cfg: s.BatchEngine(p), mix: mix, tpot: math.Inf(1)}
+			lines += float64(beside.lines(flow{}) * span.Seconds() * float64(max(p.Replicas, p.Max)))
+		}
+	}
+	note := fmt.Sprintf("even flow over windows of %v, every replica serving all the time", fluidWindow)
+	if lines > supply {
+		lines, note = supply, "all the lines there are; more would fit"
+	}
+	return Bound{
+		Name: "F", Useful: lines * (mix.input + mix.output), Work: lines * simulator.WorkOf(s.Profile.Law, int(mix.input), int(mix.output)) / 1000,
+		Loss: MostLoss, Margin: fluidMargin, Note: note,
+	}, nil
+}
+
+// liquid is what batch lines are like on average.
+type liquid struct {
+	input, output float64
+	computed      float64 // of input: what the prefix cache does not have
+	context       float64 // that a line holds, over those that run at one time
+}
+
+// mixedLines is how many lines of each job tell what it is like.
+const mixedLines = 2000
+
+// jobMix is the mean line of a scenario's jobs, and how many lines there are.
+func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
+	jobs, err := s.Jobs()
+	if err != nil {
+		return m, 0, err
+	}
+	known := map[uint64]bool{}
+	total := 0.0
+	for {
+		j, ok := jobs.Next()
+		if !ok {
+			break
+		}
+		if j.At >= s.Scenario.Horizon {
+			continue
+		}
+		n := min(j.Lines, mixedLines)
+		weight := min(float64(j.Lines), 1e6) / float64(n) // an endless backlog is as much as anybody can do
+		lines += float64(j.Lines)
+		total += float64(weight * float64(n))
+		for i := range n {
+			r := j.Line(i)
+			in, out := float64(r.Input), float64(r.Output)
+			m.input += float64(weight * in)
+			m.output += float64(weight * out)
+			m.context += float64(weight * out * (in + float64(out/2)))
+			m.computed += float64(weight * float64(uncached(r, s.Scenario.Pool.PrefixCaching, known)))
+		}
+	}
+	if total == 0 {
+		return liquid{}, 0, nil
+	}
+	m.context /= m.output
+	m.input, m.output, m.computed = m.input/total, m.output/total, m.computed/total
+	return m, lines, nil
+}
+
+// uncached is how many tokens of a prompt must be computed if nothing that ever was is evicted.
+func uncached(r workload.Request, caching bool, known map[uint64]bool) int {
+	if !caching {
+		return r.Input
+	}
+	hits, missed := 0, false
+	for _, b := range r.Blocks(nil, engine.BlockSize) {
+		missed = missed || !known[b]
+		if !missed {
+			hits++
+		}
+		known[b] = true
+	}
+	return max(1, r.Input-hits*engine.BlockSize)
+}
+
+// flow is interactive traffic: sums over a window, or means for each second.
+type flow struct {
+	requests, computed float64
+	output             float64 // tokens
+	held               float64 // tokens of context, each for as many iterations as it is held
+}
+
+func (f flow) per(by float64) flow {
+	return flow{requests: f.requests / by, computed: f.computed / by, output: f.output / by, held: f.held / by}
+}
+
+// interactive is the day's traffic by window. Who thinks before asking again is left out: how often they ask is the service's doing.
+func interactive(s simulator.Setup) ([]flow, error) {
+	arrivals, err := s.Traffic()
+	if err != nil {
+		return nil, err
+	}
+	windows := make([]flow, (s.Scenario.Horizon+fluidWindow-1)/fluidWindow)
+	known := map[uint64]bool{}
+	for {
+		a, ok := arrivals.Next()
+		if !ok {
+			return windows, nil
+		}
+		w := &windows[a.At/fluidWindow]
+		in, out := float64(a.Input), float64(a.Output)
+		w.requests++
+		w.computed += float64(uncached(a.Request, s.Scenario.Pool.PrefixCaching, known))
+		w.output += out
+		w.held += float64(out * (in + float64(out/2)))
+	}
+}
+
+// fluid is one engine.
+type fluid struct {
+	cfg  engine.Config
+	mix  liquid
+	tpot float64 // milliseconds
+}
+
+// lines is how many batch lines a second flow through the engine beside interactive traffic. While no interactive request is there,
+// nobody minds how long an iteration takes.
+func (f fluid) lines(l flow) float64 {
+	if f.mix.output == 0 {
+		return 0
+	}
+	bound := f.best(l, f.tpot)
+	present := l.output * f.tpot / 1000
+	if math.IsInf(f.tpot, 1) {
+		present = 0
+	}
+	alone := portable.Exp(-present) // nobody is there that long, if they come as they like
+	return float64(bound*(1-alone)) + float64(max(bound, f.best(flow{}, math.Inf(1)))*alone)
+}
+
+// best is the most lines a second at an iteration time up to most.
+func (f fluid) best(l flow, most float64) float64 {
+	law := f.cfg.Profile.Law
+	longest := min(most, iterationTime(law, f.cfg.Profile.MaxBatchedTokens, f.cfg.Profile.KVTokens, 0)*2)
+	rate := 0.0
+	const steps = 100
+	for i := 1; i <= steps; i++ {
+		ms := law.C0 + float64((longest-law.C0)*float64(i))/steps
+		rate = max(rate, f.running(l, ms)/f.mix.output/ms*1000)
+	}
+	return rate
+}
+
+// running is how many lines may run in iterations of a length.
+func (f fluid) running(l flow, ms float64) float64 {
+	p := f.cfg.Profile
+	seconds := ms / 1000
+	streams, context, reading := float64(l.output*seconds), float64(l.held*seconds), float64(l.computed*seconds)
+	low, high := 0.0, min(float64(p.MaxSeqs)-streams, (float64(p.KVTokens)-context)/f.mix.context)
+	if high <= 0 || !f.fits(0, streams, context, reading, ms) {
+		return 0
+	}
+	if f.fits(high, streams, context, reading, ms) {
+		return high
+	}
+	for range 40 {
+		if middle := (low + high) / 2; f.fits(middle, streams, context, reading, ms) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// fits says whether lines fit into iterations of a length, beside streams that decode, with the context of these, and prompt tokens
+// that are read in each.
+func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
+	law := f.cfg.Profile.Law
+	reads := lines * f.mix.computed / f.mix.output // each line's prompt, once in its life
+	tokens := streams + lines + reading + reads
+	if tokens > float64(f.cfg.Profile.MaxBatchedTokens) {
+		return false
+	}
+	took := law.C0 + float64(law.C1*tokens) + float64(law.C2*max(0, tokens-float64(law.N0))) +
+		float64(law.KV*(context+float64(lines*f.mix.context))) +
+		float64((law.P1+float64(law.P2*f.mix.computed/2))*reads) + float64(law.P1*reading)
+	return took <= ms
+}
