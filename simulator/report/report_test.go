@@ -1,0 +1,278 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+	"github.com/tidefill/tidefill/simulator/report"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// run is a result of a seed's hour with so many million tokens and points of loss.
+func run(seed uint64, millions, loss float64, edit ...func(*simulator.Result)) simulator.Result {
+	r := simulator.Result{
+		Seed: seed, Hours: 1, Loss: loss, NoBatch: simulator.Interactive{Attainment: 1, TTFT: simulator.Quantiles{P99: 1000}},
+		Interactive: simulator.Interactive{Attainment: 1 - loss/100, TTFT: simulator.Quantiles{P99: 1100}}, GPUHours: 10, NoBatchGPUHours: 8,
+		Batch: simulator.Batch{Useful: int64(millions * 1e6)},
+	}
+	for _, f := range edit {
+		f(&r)
+	}
+	return r
+}
+
+func policy(name string, runs ...simulator.Result) report.Policy {
+	law, _, more := strings.Cut(name, " ")
+	return report.Policy{Name: name, Law: law, Baseline: more, Runs: runs}
+}
+
+func story(name string, goals scenario.Goals, bounds []oracle.Bound, policies ...report.Policy) report.Scenario {
+	s := report.Scenario{Name: name, File: name + ".yaml", Hours: 1, Policies: policies}
+	for _, r := range policies[0].Runs {
+		s.Seeds = append(s.Seeds, report.Seed{Seed: r.Seed, NoBatch: r.NoBatch, Oracles: bounds})
+	}
+	s.SetGoals(goals)
+	return s
+}
+
+func judge(stories ...report.Scenario) report.Report {
+	r := report.Report{Scenarios: stories}
+	r.Judge()
+	return r
+}
+
+func TestGoals(t *testing.T) {
+	due := func(name string, fate simulator.Fate, flagged float64) func(*simulator.Result) {
+		return func(r *simulator.Result) {
+			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Came: 100, Deadline: 3000, Fate: fate, Flagged: flagged})
+		}
+	}
+	bounds := []oracle.Bound{{Name: "G", Useful: 40e6}, {Name: "LP", GPUHours: 9.5, BatchGPUHours: 1.6, Infeasible: []string{"dream"}}}
+	for _, test := range []struct {
+		name   string
+		goals  scenario.Goals
+		runs   []simulator.Result
+		figure float64
+		met    bool
+	}{
+		{"the worst seed's loss", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 0.2), run(2, 30, 1.1)}, 1.1, false},
+		{"loss at the bound", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 1)}, 1, true},
+		{"TTFT", scenario.Goals{TTFT: 1.15}, []simulator.Result{run(1, 30, 0)}, 1.1, true},
+		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95}, []simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
+		{"an oracle not asked", scenario.Goals{HarvestOfEngine: 0.5}, []simulator.Result{run(1, 40, 0)}, math.NaN(), false},
+		{"no cap run", scenario.Goals{HarvestOfCap: 1.25}, []simulator.Result{run(1, 40, 0)}, math.NaN(), false},
+		{"deadlines, the hopeless left out", scenario.Goals{Deadlines: 1}, []simulator.Result{
+			run(1, 30, 0, due("a", simulator.Finished, 0), due("dream", simulator.Expired, 0)), run(2, 30, 0, due("a", simulator.Expired, 0)),
+		}, 0.5, false},
+		{"flagged in time", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
+		{"never flagged", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(), false},
+		{"waste", scenario.Goals{Wasted: 0.02}, []simulator.Result{run(1, 30, 0, func(r *simulator.Result) { r.Batch.Wasted = 10e6 })}, 0.25, false},
+		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 10 / 9.5, true},
+		{"GPU hours for batch work", scenario.Goals{BatchGPUHours: 1.05}, []simulator.Result{run(1, 30, 0)}, 1.25, false},
+	} {
+		told := judge(story("s", test.goals, bounds, policy("probe", test.runs...))).Scenarios[0].Policies[0].Goals
+		if len(told) != 1 {
+			t.Errorf("%s: %d goals judged", test.name, len(told))
+			continue
+		}
+		g := told[0]
+		if figure := float64(g.Figure); g.Met != test.met || !(math.Abs(figure-test.figure) < 1e-9 || math.IsNaN(figure) && math.IsNaN(test.figure)) {
+			t.Errorf("%s: %v, met %v, want %v, %v", test.name, figure, g.Met, test.figure, test.met)
+		}
+	}
+}
+
+func TestBeatenOraclesAreSaidAloud(t *testing.T) {
+	bounds := []oracle.Bound{{Name: "E", Useful: 40e6}, {Name: "F", Useful: 40e6, Margin: 0.05}, {Name: "LP", GPUHours: 9}}
+	for _, test := range []struct {
+		name string
+		run  simulator.Result
+		want []string
+	}{
+		{"within all", run(1, 39, 0), nil},
+		{"above one, within the margin of the other", run(1, 41, 0), []string{"ORACLE E"}},
+		{"above both", run(1, 43, 0), []string{"ORACLE E", "ORACLE F"}},
+		{"above both, at the cost of users", run(1, 43, 1.2), nil},
+		{"cheaper than possible", run(1, 39, 0, func(r *simulator.Result) { r.GPUHours = 8.5 }), []string{"ORACLE LP"}},
+	} {
+		aloud := judge(story("s", scenario.Goals{}, bounds, policy("probe", test.run))).Scenarios[0].Aloud
+		if len(aloud) != len(test.want) {
+			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.HasPrefix(aloud[i], want+" IS WRONG: probe ") {
+				t.Errorf("%s: said %q, want %s", test.name, aloud[i], want)
+			}
+		}
+	}
+}
+
+func TestBestSettings(t *testing.T) {
+	stories := []report.Scenario{
+		story("light", scenario.Goals{}, nil, policy("probe", run(1, 40, 0)), policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)), policy("fixed n=32", run(1, 50, 9))),
+		story("heavy", scenario.Goals{}, nil, policy("probe", run(1, 30, 0)), policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)), policy("fixed n=32", run(1, 15, 40))),
+	}
+	r := judge(stories...)
+	for i, want := range []string{"fixed n=16", "fixed n=8"} {
+		for _, p := range r.Scenarios[i].Policies {
+			if p.BestHere != (p.Name == want || p.Name == "probe" && p.BestHere) {
+				t.Errorf("%s: %s best %v, want %s", r.Scenarios[i].Name, p.Name, p.BestHere, want)
+			}
+			if p.Law == "fixed" && p.BestOverall != (p.Name == "fixed n=8") {
+				t.Errorf("%s: %s best over all %v, want fixed n=8", r.Scenarios[i].Name, p.Name, p.BestOverall)
+			}
+		}
+	}
+	i := slices.IndexFunc(r.Overall, func(o report.Overall) bool { return o.Name == "probe" })
+	// 40/20 and 30/12; 40/10 and 30/12.
+	if o := r.Overall[i]; math.Abs(float64(o.OfCaps)-math.Sqrt(5)) > 1e-9 || math.Abs(float64(o.OfCap)-math.Sqrt(10)) > 1e-9 || o.Score != 1 {
+		t.Errorf("probe over all: %+v", o)
+	}
+	if !slices.ContainsFunc(r.Overall, func(o report.Overall) bool { return o.Name == "fixed, best of each scenario" && o.Scenarios == 2 }) {
+		t.Errorf("the best of each scenario is missing: %+v", r.Overall)
+	}
+}
+
+// drawn is a report with everything in it, and names that mean harm.
+func drawn() report.Report {
+	const evil = `<script>alert("x")</script>&'`
+	tape := &simulator.Tape{Every: 10}
+	for i := range 30 {
+		v := float64(i)
+		put := func(s *simulator.Series, v float64) { *s = append(*s, v) }
+		put(&tape.At, 10*v+10)
+		for _, s := range []*simulator.Series{
+			&tape.Attainment, &tape.TTFT.P50, &tape.TTFT.P99, &tape.TPOT.P50, &tape.TPOT.P99, &tape.Running, &tape.Waiting, &tape.KVUsed,
+			&tape.InFlight, &tape.Allowance, &tape.Harvest, &tape.Wanted, &tape.Ready, &tape.Starting,
+		} {
+			put(s, v)
+		}
+		tape.Reason = append(tape.Reason, []plan.Reason{"", "shed", evil}[i/10])
+	}
+	tape.TTFT.P99[3] = math.NaN()
+	tape.Iteration = []simulator.ReplicaSeries{{Replica: evil, Values: tape.Running}}
+	tape.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120}, Finish: simulator.Series{math.NaN(), 280}}}
+	first := run(1, 30, 0.5, func(r *simulator.Result) {
+		r.Tape = tape
+		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300, Fate: simulator.Expired}, {Name: "endless", Kind: "gen"}}
+	})
+	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1}, []oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
+		policy("probe", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
+	one.About = evil
+	other := story("other", scenario.Goals{}, nil, policy("probe", run(1, 30, 50), run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
+	return judge(one, other)
+}
+
+func TestPageStandsAlone(t *testing.T) {
+	r := drawn()
+	var out bytes.Buffer
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, forbidden := range []string{"<script", "<link", "<img", "<iframe", "src=", "url(", "@import", "https://", "NaN", "Inf"} {
+		if strings.Contains(text, forbidden) {
+			t.Errorf("the page holds %q", forbidden)
+		}
+	}
+	for _, address := range regexp.MustCompile(`http://[^"]*`).FindAllString(text, -1) {
+		if address != "http://www.w3.org/2000/svg" {
+			t.Errorf("the page names %s", address)
+		}
+	}
+	for _, want := range []string{
+		`<html lang="en">`, `name="color-scheme" content="light dark"`, "prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`, "default-src 'none'",
+		"&lt;script&gt;", "ORACLE E IS WRONG", "0.700 met", "NOT met",
+		"Interactive time to first token, ms", "Batch lines under way and allowed", "What limits batch work", "Jobs with a deadline", "harvest against loss", "Over all scenarios",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	// What a screen reader needs: everything that is pointed to is there, once; every drawing has words; tables have headings.
+	ids := map[string]int{}
+	for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(text, -1) {
+		if ids[m[1]]++; ids[m[1]] > 1 {
+			t.Errorf("id %s stands twice", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:aria-labelledby|href)="#?([^"]+)"`).FindAllStringSubmatch(text, -1) {
+		for _, id := range strings.Fields(m[1]) {
+			if ids[id] == 0 {
+				t.Errorf("nothing has the id %s", id)
+			}
+		}
+	}
+	if drawings, titles := strings.Count(text, "<svg"), strings.Count(text, `<desc id=`); drawings < 10 || drawings != titles || drawings != strings.Count(text, `role="img"`) {
+		t.Errorf("%d drawings, %d of them described", drawings, titles)
+	}
+	if strings.Count(text, "<table>") != strings.Count(text, "<thead>") || !strings.Contains(text, `<th scope="row">`) {
+		t.Error("a table has no headings")
+	}
+	for _, tag := range []string{"figure", "table", "svg", "section", "details", "g", "ul"} {
+		if open, closed := len(regexp.MustCompile("<"+tag+"[ >]").FindAllString(text, -1)), strings.Count(text, "</"+tag+">"); open != closed {
+			t.Errorf("%d <%s>, %d closed", open, tag, closed)
+		}
+	}
+	var again bytes.Buffer
+	if err := r.HTML(&again); err != nil || again.String() != text {
+		t.Errorf("the same report is drawn differently: %v", err)
+	}
+}
+
+func TestResultIsJSON(t *testing.T) {
+	r := drawn()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		Version   int
+		Scenarios []struct {
+			Policies []struct {
+				Score struct{ Mean, Worst *float64 }
+				Goals []struct {
+					Met    bool
+					Figure *float64
+				}
+				Runs []struct {
+					Tape *struct {
+						TTFT struct{ P99 []*float64 } `json:"ttft_ms"`
+					}
+				}
+			}
+		}
+		Overall []struct {
+			OfCaps *float64 `json:"harvest_of_best_caps"`
+		}
+	}
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	p := back.Scenarios[0].Policies[0]
+	if back.Version != report.Version || *p.Score.Mean != 1.45 || p.Runs[0].Tape.TTFT.P99[3] != nil || *p.Runs[0].Tape.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
+		t.Errorf("read back: %+v", back)
+	}
+}
+
+func TestTextHidesNothing(t *testing.T) {
+	r := drawn()
+	var out bytes.Buffer
+	if err := r.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"not calibrated", "interactive loss, points", "0.700 met", "feasible deadlines met, share", "0.000 NOT met", "ORACLE E IS WRONG", "OVER ALL SCENARIOS", "best here"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+}
