@@ -16,5 +16,9 @@ func askOracles(s simulator.Setup, quiet simulator.Quiet, seen []simulator.Resul
 	if err != nil {
 		return nil, err
 	}
-	return []oracle.Bound{inside, outside}, nil
+	flow, err := oracle.Fluid(s)
+	if err != nil {
+		return nil, err
+	}
+	return []oracle.Bound{inside, outside, flow}, nil
 }

@@ -183,7 +183,7 @@ func (g *gatewaySearch) uniform() error {
 		{byTime, 0.4, 1.2, 4096, 5},
 		{byLines, 1, 256, 512, 6},
 	} {
-		times := min(try.times, max(1, g.budget.Runs/8))
+		times := try.times
 		for low, high := try.low, try.high; times > 0; times-- {
 			level := (low + high) / 2
 			if try.family == byLines {
