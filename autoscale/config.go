@@ -88,10 +88,13 @@ type StartConfig struct {
 
 // DeadlineConfig is about what is bought for deadlines.
 type DeadlineConfig struct {
-	// Guard is how long before a deadline the work is to be done, and Lines how many times a line's mean time in addition: the
-	// last lines end when they end. Defaults: 2m and 3.
+	// Guard is how long before a deadline the work is to be done, in addition to the time of the job's longest line so far, or Lines
+	// times a line's mean time if that is more: the last lines end when they end. Defaults: 2m and 3.
 	Guard time.Duration `yaml:"guard"`
 	Lines float64       `yaml:"lines"`
+	// LeastUse is for how many cold starts another replica must be of use before the guard to be worth its own, unless a deadline is
+	// in doubt. Default: 1.
+	LeastUse float64 `yaml:"least_use"`
 	// Doubt is the share by which the work may be more, and the harvest less, than expected. What is bought is bought for what is
 	// expected, so that free harvest is not replaced by paid; but never so late that doubt could not be met any more with all
 	// replicas but Reserve, a share of them, at once. Defaults: 0.10 and 0.10.
@@ -135,7 +138,7 @@ func DefaultConfig() Config {
 		},
 		Start: StartConfig{Cold: 3 * time.Minute, Quantile: 0.9, Starts: 20, GiveUp: 3},
 		Deadline: DeadlineConfig{
-			Guard: 2 * time.Minute, Lines: 3, Doubt: 0.10, Reserve: 0.10, Surprise: 6, Sample: 50,
+			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Surprise: 6, Sample: 50,
 			SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		},
 		Down:        DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Dry: 2 * time.Minute, Share: 0.10},
@@ -191,6 +194,7 @@ func (c Config) Validate() error {
 	d := c.Deadline
 	check(d.Guard >= 0, "deadline.guard", "is %v, must not be negative", d.Guard)
 	within("deadline.lines", d.Lines, 0, 100)
+	within("deadline.least_use", d.LeastUse, 0, 100)
 	within("deadline.doubt", d.Doubt, 0, 1)
 	within("deadline.reserve", d.Reserve, 0, 0.9)
 	within("deadline.surprise", d.Surprise, 1, 1000)

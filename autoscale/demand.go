@@ -64,8 +64,9 @@ func lose(list []task, s supply, guard, factor float64) map[int]bool {
 	return lost
 }
 
-// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before its deadline.
-func demandOf(list []task, guard, factor float64) demand {
+// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before its deadline. What is due sooner than
+// anything that is asked for now could be of use says nothing, but for the work that it puts before the rest.
+func demandOf(list []task, guard func(task) float64, factor, soonest float64) demand {
 	var d demand
 	sum := 0.0
 	for _, t := range list {
@@ -73,10 +74,13 @@ func demandOf(list []task, guard, factor float64) demand {
 			continue
 		}
 		sum += float64(t.job.Work * factor)
-		at := t.at - guard
-		if n := len(d); n > 0 && d[n-1].at == at {
-			d[n-1].work = sum
+		at := t.at - guard(t)
+		if at < soonest {
 			continue
+		}
+		// What is due with or before an earlier deadline's work is more than that alone.
+		for len(d) > 0 && d[len(d)-1].at >= at {
+			d = d[:len(d)-1]
 		}
 		d = append(d, due{at: at, work: sum})
 	}

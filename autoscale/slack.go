@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -39,13 +40,14 @@ func (c *slack) Step(now time.Time, s State) Decision {
 
 // outlook is one step's view of the future.
 type outlook struct {
-	cfg         *Config
-	now         time.Time
-	future      *future
-	tasks       []task
-	patience    float64 // seconds until the next step at the latest
-	guard, tail float64 // seconds before a deadline at which work should, and must, be answered
-	most        supply  // with all replicas
+	cfg      *Config
+	now      time.Time
+	future   *future
+	tasks    []task
+	patience float64 // seconds until the next step at the latest
+	tail     float64 // seconds that a line takes
+	token    float64 // and a token of it
+	most     supply  // with all replicas
 	// What is due, by guard and by tail.
 	expected, doubtful demand
 	again              demand // what may come besides
@@ -78,7 +80,9 @@ func (c *slack) look(now time.Time, s State) *outlook {
 		}
 		line := x.replica.line().Seconds()
 		o.tail = max(o.tail, line)
-		o.guard = max(o.guard, c.cfg.Deadline.Guard.Seconds()+float64(c.cfg.Deadline.Lines*line))
+		if mean := p.Lines.Mix.Output; mean > 0 {
+			o.token = max(o.token, line/mean)
+		}
 	}
 	slices.SortStableFunc(pools, func(a, b prospect) int { return cmp.Compare(a.costs(), b.costs()) })
 	cells := grid(now, horizon, bounds...)
@@ -144,7 +148,11 @@ func (o *outlook) judge() {
 	for i := range lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt) {
 		o.tasks[i].lost = true
 	}
-	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1), demandOf(o.tasks, o.tail, 1+o.cfg.Deadline.Doubt)
+	lead := math.Inf(1)
+	for _, p := range f.pools {
+		lead = min(lead, p.lead)
+	}
+	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1, lead*(1+o.cfg.Deadline.LeastUse)), demandOf(o.tasks, o.last, 1+o.cfg.Deadline.Doubt, lead)
 	tight := 0.0
 	for _, p := range f.pools {
 		tight = max(tight, o.cfg.Deadline.SpotSlack*p.lead)
@@ -154,6 +162,14 @@ func (o *outlook) judge() {
 		o.doubtful.tighten(o.most, tight)
 	}
 }
+
+// guard is how many seconds before its deadline a job's work should be done, and last before which its last lines must be under way.
+func (o *outlook) guard(t task) float64 {
+	cfg := &o.cfg.Deadline
+	return cfg.Guard.Seconds() + max(float64(cfg.Lines*o.tail), float64(float64(t.job.Longest)*o.token))
+}
+
+func (o *outlook) last(task) float64 { return o.tail }
 
 // buy finds how many replicas deadlines need now.
 func (o *outlook) buy() {
@@ -241,7 +257,7 @@ func (o *outlook) guessed(lead float64) bool {
 		feared[i].job = &jobs[i]
 	}
 	found := o.patience + lead + float64(cfg.Surprise*o.tail)
-	return guessed && !demandOf(feared, o.tail, 1+cfg.Doubt).met(o.future, 0, o.surge(), found)
+	return guessed && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
 
 // keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left.

@@ -30,6 +30,8 @@ type Job struct {
 	// Work left, those lines' expected engine time in milliseconds. It is measured in the same unit as Pool.Harvested and
 	// Lines.Work, so that rates and work can be compared.
 	Work float64
+	// Longest is the tokens of the longest answer so far; 0: none is known. The last lines may take as long.
+	Longest int
 	// Answered is how many lines have been answered that the work of the others is judged by, UnderWay how many are being answered.
 	// While few have been, Work is hardly more than a guess.
 	Answered, UnderWay int

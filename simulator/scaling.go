@@ -172,7 +172,7 @@ func (s *scaling) state() autoscale.State {
 		for _, d := range b.planner.Demand() {
 			state.Jobs = append(state.Jobs, autoscale.Job{
 				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline, Lines: d.Lines, Work: d.Work, Paused: d.Paused,
-				Answered: d.Answered, UnderWay: d.InFlight,
+				Longest: d.Longest, Answered: d.Answered, UnderWay: d.InFlight,
 			})
 			n := float64(d.Lines)
 			left += n

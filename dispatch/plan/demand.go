@@ -18,6 +18,8 @@ type Demand struct {
 	Work  float64
 	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
 	Prompt, Output float64
+	// Longest is the tokens of the job's longest answer so far: its last lines may take as long.
+	Longest int
 	// Answered is how many of the job's own answers that was learnt from, 5000 at most; InFlight how many lines are under way.
 	Answered, InFlight int
 }
@@ -33,7 +35,7 @@ func (p *Planner) Demand() []Demand {
 		d := Demand{
 			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
 			Lines: j.lines, Work: j.work, Prompt: j.promptMean,
-			Output: p.expectOutput(j, j.limitMean), Answered: j.output.seen, InFlight: j.inFlight,
+			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen, InFlight: j.inFlight,
 		}
 		if j.batch.begun {
 			d.StartBy = time.Time{}

@@ -88,6 +88,7 @@ func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
 		j.output.learn(f.OutputTokens)
+		j.longest = max(j.longest, f.OutputTokens)
 		o := p.outputs[j.key.Model]
 		if o == nil {
 			o = &outputMean{}
