@@ -46,6 +46,21 @@ e2e: ## The real binary under the official SDKs, kill -9 and bad days.
 bench: ## Print the table of docs/benchmarks.md.
 	$(GO) run ./cmd/tidefill-bench
 
+# SIM=quick runs one seed of the scenarios that last an hour, without baselines and oracles: minutes instead of hours.
+SIM      ?= full
+POLICY   ?= probe
+SIMOUT   ?= bin/sim
+SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
+DAYS      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
+
+.PHONY: sim
+sim: build ## All scenarios, policies and oracles, 5 seeds (SIM=quick: those of an hour, 1 seed). POLICY=probe, report in SIMOUT=bin/sim.
+ifeq ($(SIM),quick)
+	./$(BIN) simulate $(filter-out $(DAYS),$(SCENARIOS)) --policy $(POLICY) --out $(SIMOUT)
+else
+	./$(BIN) simulate $(SCENARIOS) --policy $(POLICY) --seeds 5 --baselines --oracles --out $(SIMOUT)
+endif
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ (20s) each.
 	@for pkg in $$($(GO) list ./...); do \

@@ -36,6 +36,7 @@ type sizes struct {
 	plannerJobs    int
 	plannerSteps   int
 	listings       int
+	simulated      time.Duration // horizon
 	idle           time.Duration // how long it is watched doing nothing
 }
 
@@ -55,6 +56,7 @@ var fullSizes = sizes{
 	plannerJobs:    100_000,
 	plannerSteps:   500_000,
 	listings:       50,
+	simulated:      24 * time.Hour,
 	idle:           3 * time.Second,
 }
 

@@ -39,6 +39,7 @@ var benchmarks = []benchmark{
 	{"planner", time.Minute, benchPlanner},
 	{"restart", 3 * time.Minute, benchRestart},
 	{"listing", 3 * time.Minute, benchListing},
+	{"simulate", 15 * time.Minute, benchSimulate},
 }
 
 func main() {

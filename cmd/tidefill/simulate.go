@@ -62,7 +62,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	flags.StringVar(&s.config, "config", "", "take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
 	flags.BoolVar(&s.baselines, "baselines", false, "compare with published policies, each with its own and with its best settings")
 	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
-	flags.IntVar(&s.searches, "oracle-runs", 150, "how many `times` an oracle may tell each day to find its best")
+	flags.IntVar(&s.searches, "oracle-runs", 60, "how many `times` an oracle may tell a story of an hour to find its best; of a longer one fewer")
 	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
 	flags.IntVar(&s.seeds, "seeds", 1, "run this `number` of seeds, from --seed on, and tell mean and worst")
 	flags.StringVar(&s.trace, "trace", "", "take interactive traffic from this `FILE` instead of the scenario's")

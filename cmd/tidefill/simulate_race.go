@@ -24,7 +24,7 @@ type race struct {
 	seeds   []uint64
 	field   []contestant
 	oracles bool
-	// oracleRuns is how many times each oracle may tell a day.
+	// oracleRuns is how many times each oracle may tell a story of an hour.
 	oracleRuns int
 	// watch is what to record of a run, besides its figures.
 	watch func(s *story, c contestant, seed uint64) simulator.Watch
@@ -128,7 +128,7 @@ func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report
 				seen = append(seen, p.Runs[n])
 			}
 			jobs = append(jobs, func(ctx context.Context) error {
-				budget := oracle.Budget{Runs: r.oracleRuns, Progress: progress.beyond(ctx, s, "oracles")}
+				budget := oracle.Budget{Runs: r.searches(s), Progress: progress.beyond(ctx, s, "oracles")}
 				bounds, err := askOracles(s.on(seed, r.field[0].policy), quiet[i][n], seen, budget)
 				if err != nil {
 					return fmt.Errorf("seed %d: %w", seed, err)
@@ -139,6 +139,14 @@ func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report
 		}
 	}
 	return parallel(ctx, jobs)
+}
+
+// fewestSearches is how many runs an oracle needs to be worth asking.
+const fewestSearches = 12
+
+// searches is how many times an oracle may tell a story: fewer the longer it is.
+func (r *race) searches(s *story) int {
+	return min(r.oracleRuns, max(fewestSearches, int(float64(r.oracleRuns)/s.Scenario.Horizon.Hours())))
 }
 
 // parallel runs jobs on all processors, and ends at the first error.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// simulatedPool is a large pool on a day with a night, with more batch work than can be done.
+const simulatedPool = `name: bench
+horizon: %s
+pool: {profile: llama-70b-a100, replicas: 12}
+interactive: {generator: conversation, rate: 8, shape: diurnal}
+jobs:
+  - {name: backlog, kind: bal}
+`
+
+// benchSimulate tells a day of twelve replicas, without and with batch work, in one process as users run it; and twice that time.
+func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
+	once := l.sizes.simulated
+	whole := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, told twice", once), Unit: "s", Goal: atMost(60)}
+	memory := figure{What: whole.What + ", peak memory", Unit: "MiB", Goal: atMost(mebibytes(500e6))}
+	longer := figure{What: fmt.Sprintf("CPU time of simulating %s against %s", 2*once, once), Goal: atMost(2.2)}
+	for run := range l.runs {
+		l.say("simulate: run %d of %d", run+1, l.runs)
+		short, err := l.simulate(ctx, once)
+		if err != nil {
+			return nil, err
+		}
+		long, err := l.simulate(ctx, 2*once)
+		if err != nil {
+			return nil, err
+		}
+		whole.Values = append(whole.Values, short.took.Seconds())
+		whole.Detail = fmt.Sprintf("%s s of CPU", number(short.cpu.Seconds()))
+		memory.Values = append(memory.Values, mebibytes(short.peak))
+		longer.Values = append(longer.Values, long.cpu.Seconds()/short.cpu.Seconds())
+		longer.Detail = fmt.Sprintf("%s against %s s, peak %s MiB", number(long.cpu.Seconds()), number(short.cpu.Seconds()), number(mebibytes(long.peak)))
+	}
+	return []figure{whole, memory, longer}, nil
+}
+
+// simulated is what a simulation took.
+type simulated struct {
+	took, cpu time.Duration
+	peak      int64 // bytes
+}
+
+func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, error) {
+	file := filepath.Join(l.dir, "simulate.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, simulatedPool, horizon), 0o600); err != nil {
+		return simulated{}, err
+	}
+	begun := time.Now()
+	cmd := exec.CommandContext(ctx, l.binary, "simulate", file, "--policy", "probe")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return simulated{}, fmt.Errorf("simulate %s: %w\n%s", horizon, err, out)
+	}
+	state := cmd.ProcessState
+	usage := state.SysUsage().(*syscall.Rusage)
+	return simulated{time.Since(begun), state.UserTime() + state.SystemTime(), usage.Maxrss * 1024}, nil
+}
