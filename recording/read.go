@@ -9,6 +9,9 @@ import (
 	"io"
 )
 
+// Is tells whether a file that begins so is a recording.
+func Is(content []byte) bool { return bytes.HasPrefix(content, []byte(`{"tidefill_recording":`)) }
+
 // longestLine bounds a line of a recording, in bytes.
 const longestLine = 1 << 20
 

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"dispatch":           {"dispatch", "store", "scheduler", "flowcontrol"},
 	"simulator/portable": {},
 	"simulator/engine":   {"simulator/portable"},
-	"simulator/fit":      {"simulator/engine", "simulator/fit"},
+	"simulator/fit":      {"simulator/engine", "simulator/fit", "recording"},
 	"simulator/workload": {"simulator/portable"},
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
 	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator"},

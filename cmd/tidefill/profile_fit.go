@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	days "github.com/tidefill/tidefill/recording"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"
 	"github.com/tidefill/tidefill/simulator/fit/profile"
@@ -36,9 +37,10 @@ func profileFitCommand() *cobra.Command {
 		Use:   "fit FILE...",
 		Short: "Fit a profile to measured engine steps",
 		Long: `Fit a profile to the scheduler steps of a real engine: csv files, plain or gzipped, with the columns that docs/simulator.md
-lists. The fit is robust against outliers and is judged on iterations it has not seen. What the data can't tell is said aloud,
-and is taken from --prior, or is 0.`,
+lists, or what serve --record wrote under a policy that streams lines, a file after the other. The fit is robust against outliers
+and is judged on iterations it has not seen. What the data can't tell is said aloud, and is taken from --prior, or is 0.`,
 		Example: `  tidefill profile fit steps.csv.gz --prior llama-70b-h100 --out profile.yaml --plot profile.svg
+  tidefill profile fit day.jsonl.2 day.jsonl.1 day.jsonl --prior llama-70b-h100 --out ours.yaml
   tidefill profile show profile.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(args, cmd.OutOrStdout()) },
@@ -73,13 +75,9 @@ func (p *profileFit) run(files []string, out io.Writer) error {
 			return fmt.Errorf("--prior %s: %w", p.prior, err)
 		}
 	}
-	steps, sources, err := readSteps(files)
+	obs, sources, err := p.observe(files, ahead)
 	if err != nil {
 		return err
-	}
-	obs, err := fit.Observe(steps, p.meanContext, ahead)
-	if err != nil {
-		return fmt.Errorf("fit %s: %w", strings.Join(files, ", "), err)
 	}
 	options := fit.Options{Prior: prior, Seed: p.seed}
 	result, err := fit.Fit(obs, options)
@@ -97,29 +95,51 @@ func (p *profileFit) run(files []string, out io.Writer) error {
 	return printFit(out, file, result, obs, held)
 }
 
-// readSteps reads all files, so that all their faults are told at once.
-func readSteps(files []string) (steps []fit.Step, sources []profile.Source, err error) {
+// observe reads all files, so that all their faults are told at once.
+func (p *profileFit) observe(files []string, ahead fit.Ahead) (obs fit.Observations, sources []profile.Source, err error) {
 	var faults []error
+	var steps []fit.Step
+	var recorded fit.Recorded
+	recordings := 0
 	seen := map[string]bool{}
 	for _, name := range files {
 		if seen[name] {
-			return nil, nil, usageFault("%s is given twice", name)
+			return obs, nil, usageFault("%s is given twice", name)
 		}
 		seen[name] = true
 		content, err := os.ReadFile(name)
 		if err != nil {
-			return nil, nil, err
+			return obs, nil, err
 		}
-		more, err := fit.ReadSteps(name, bytes.NewReader(content))
+		if days.Is(content) {
+			recordings++
+			_, err = days.Read(name, bytes.NewReader(content), func(e days.Entry) error { recorded.Add(e); return nil })
+		} else {
+			var more []fit.Step
+			more, err = fit.ReadSteps(name, bytes.NewReader(content))
+			steps = append(steps, more...)
+		}
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		steps = append(steps, more...)
 		sum := sha256.Sum256(content)
 		sources = append(sources, profile.Source{File: filepath.Base(name), SHA256: hex.EncodeToString(sum[:])})
 	}
-	return steps, sources, errors.Join(faults...)
+	switch {
+	case len(faults) > 0:
+		return obs, nil, errors.Join(faults...)
+	case recordings > 0 && recordings < len(files):
+		return obs, nil, usageFault("recordings of serve --record and files of steps tell different things; fit one kind at a time")
+	case recordings > 0:
+		obs, err = recorded.Observations()
+	default:
+		obs, err = fit.Observe(steps, p.meanContext, ahead)
+	}
+	if err != nil {
+		return obs, nil, fmt.Errorf("fit %s: %w", strings.Join(files, ", "), err)
+	}
+	return obs, sources, nil
 }
 
 func (p *profileFit) profileName(first string) string {

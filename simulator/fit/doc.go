@@ -4,6 +4,7 @@
 // The way from a file to a law:
 //
 //	ReadSteps   a csv of scheduler steps, checked line by line
+//	Recorded    the same from a daemon's recording, some seconds at a time
 //	Observe     the iterations in it whose time is known, with what was computed in them
 //	Fit         coefficients by non-negative least squares on the relative error,
 //	            robust against outliers; the knee by scan; what the data can't tell

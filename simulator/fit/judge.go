@@ -52,7 +52,7 @@ func JudgeRanges(l engine.Law, obs []Observation) []Range {
 		var times, laws []float64
 		for _, o := range obs {
 			if n := o.Work.Decoding; n >= from && n <= to {
-				within, times, laws = append(within, o), append(times, o.Time), append(laws, o.Predict(l))
+				within, times, laws = append(within, o), append(times, o.mean()), append(laws, o.Predict(l)/float64(o.Steps))
 			}
 		}
 		if len(within) > 0 {

@@ -33,12 +33,16 @@ var noKnee = math.Inf(1)
 // features are the factors of the terms, summed over the iterations of the interval.
 func (o Observation) features(knee float64) [terms]float64 {
 	w := o.Work
-	rest, decoding, prefill := float64(o.Steps-1), float64(w.Decoding), float64(w.Prefill)
-	tokens := decoding + prefill // of the one iteration with the chunks
+	with := 1 // iterations with chunks
+	if o.Counted {
+		with = max(1, min(o.Steps, w.Chunks))
+	}
+	rest, decoding, prefill := float64(o.Steps-with), float64(w.Decoding), float64(w.Prefill)
+	tokens, knees := float64(with)*decoding+prefill, float64(with)*knee
 	return [terms]float64{
 		fixed:   float64(o.Steps),
-		below:   rest*min(decoding, knee) + min(tokens, knee),
-		beyond:  rest*max(0, decoding-knee) + max(0, tokens-knee),
+		below:   rest*min(decoding, knee) + min(tokens, knees),
+		beyond:  rest*max(0, decoding-knee) + max(0, tokens-knees),
 		context: float64(o.Steps) * w.Context,
 		chunk:   prefill,
 		square:  prefill * (w.Before + prefill/(2*float64(max(1, w.Chunks)))),

@@ -17,7 +17,9 @@ type Observation struct {
 	Length int64   // microseconds from the run's first step to its last
 	Time   float64 // milliseconds
 	Steps  int     // iterations in the interval
-	Work   Work    // of one of them
+	Work   Work    // of one of them: what it decodes, the mean; what it prefills, all
+	// Counted says that Time is that of all the iterations, as many seconds of a recording are.
+	Counted bool
 }
 
 // Work is what one iteration computes.
@@ -29,8 +31,11 @@ type Work struct {
 	Before   float64 // tokens of context computed before each chunk
 }
 
-// Exact tells whether the interval holds one iteration.
-func (o Observation) Exact() bool { return o.Steps == 1 }
+// Exact tells whether the interval holds one iteration, or a known number of them.
+func (o Observation) Exact() bool { return o.Steps == 1 || o.Counted }
+
+// mean is the time of one of its iterations.
+func (o Observation) mean() float64 { return o.Time / float64(o.Steps) }
 
 // Predict is the law's time for the interval, in milliseconds.
 func (o Observation) Predict(l engine.Law) float64 {

@@ -28,8 +28,8 @@ func Plot(out io.Writer, title string, l engine.Law, obs []Observation) error {
 	var times, contexts []float64
 	most := 1
 	for _, o := range obs {
-		if o.Exact() && o.Work.Decoding > 0 && o.Work.Prefill < chunkInWideGap {
-			points, times = append(points, o), append(times, o.Time)
+		if o.Exact() && o.Work.Decoding > 0 && o.Work.Prefill < chunkInWideGap*o.Steps {
+			points, times = append(points, o), append(times, o.mean())
 			contexts = append(contexts, o.Work.Context/float64(o.Work.Decoding))
 			most = max(most, o.Work.Decoding)
 		}
@@ -70,10 +70,10 @@ func Plot(out io.Writer, title string, l engine.Law, obs []Observation) error {
 	for i, o := range points {
 		switch n := x(float64(o.Work.Decoding)); {
 		case every > 1 && i%every != 0:
-		case o.Time > ceiling:
+		case o.mean() > ceiling:
 			fmt.Fprintf(w, "<path d=\"M%.1f %.1fl4 7h-8z\"/>\n", n, y(ceiling))
 		default:
-			fmt.Fprintf(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\"/>\n", n, y(o.Time))
+			fmt.Fprintf(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\"/>\n", n, y(o.mean()))
 		}
 	}
 	fmt.Fprintf(w, "</g>\n<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", inkLaw)
