@@ -90,7 +90,7 @@ func (s *source) scrape() {
 	if r == nil {
 		return
 	}
-	told := plan.Reading{Model: model, Reading: r}
+	told := plan.Reading{Model: p.pools[0].models[0], Reading: r} // what no other pool serves
 	if s.replica != nil {
 		told = plan.Reading{Runner: s.replica.name, Reading: r}
 	}

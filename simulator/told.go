@@ -8,19 +8,22 @@ import (
 )
 
 // told is the policy's configuration with what it leaves open filled in, as an
-// operator would who knows the pool: what users are promised, and the engine's law
-// and limits. The law may be told wrong, which is the scenario's doing.
+// operator would who knows the pool: the strictest of what users are promised, and
+// the engine's law and limits. The law may be told wrong, which is the scenario's
+// doing.
 func (s Setup) told() flowcontrol.Config {
 	cfg, open := s.Policy.Flow, flowcontrol.DefaultConfig().SLO
 	slo := s.Scenario.Interactive.SLO
+	for _, c := range s.Scenario.Interactive.All() {
+		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
+	}
 	if cfg.SLO.TTFT == open.TTFT {
 		cfg.SLO.TTFT = slo.TTFT
 	}
 	if cfg.SLO.TPOT == open.TPOT {
 		cfg.SLO.TPOT = slo.TPOT
 	}
-	known := s.engineConfig()
-	limits := known.Profile
+	limits := s.engineConfig().Profile
 	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
 	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
@@ -34,14 +37,19 @@ func (s Setup) told() flowcontrol.Config {
 	return cfg
 }
 
-// promises are what users are promised, by class of traffic, as the policy
-// believes.
+// promises are what the daemon counts late against, by class of traffic: what users
+// are promised or, for the first class, what the policy's configuration says.
 func (s Setup) promises() []scenario.SLO {
+	cfg, open := s.Policy.Flow.SLO, flowcontrol.DefaultConfig().SLO
 	var all []scenario.SLO
 	for _, c := range s.Scenario.Interactive.All() {
 		all = append(all, c.SLO)
 	}
-	told := s.told().SLO
-	all[0].TTFT, all[0].TPOT = told.TTFT, told.TPOT
+	if cfg.TTFT != open.TTFT {
+		all[0].TTFT = cfg.TTFT
+	}
+	if cfg.TPOT != open.TPOT {
+		all[0].TPOT = cfg.TPOT
+	}
 	return all
 }
