@@ -39,10 +39,11 @@ func TestScenariosAreValid(t *testing.T) {
 			continue
 		}
 		told = append(told, quiet)
+		day := s.Scenario.Horizon > long
 		for seed := range uint64(seeds) {
 			s.Seed = seed + 1
 			switch {
-			case s.Scenario.Horizon > long:
+			case day:
 				horizon(long)(&s)
 			case seed == 1 && uneventful(s.Scenario, same):
 				horizon(same)(&s)
