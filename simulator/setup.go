@@ -126,6 +126,15 @@ func (s Setup) Check() error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("engine of the pool: %w", err)
 	}
+	for _, b := range s.Scenario.BatchPools {
+		cfg := s.batchEngine(b)
+		if cfg.Profile.KVTokens == 0 {
+			return fmt.Errorf("batch_pools %q: kv_tokens must be given: the profile does not know how many tokens fit into the KV cache", b.Name)
+		}
+		if err := cfg.Validate(); err != nil {
+			return fmt.Errorf("batch_pools %q: engine of the pool: %w", b.Name, err)
+		}
+	}
 	if s.Scenario.Interactive.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
 		return fmt.Errorf("horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())

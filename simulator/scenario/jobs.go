@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -42,7 +44,10 @@ func (s JobStream) validate(horizon time.Duration) error {
 	return errors.Join(all...)
 }
 
-func validateJobs(jobs []Job) error {
+// streamed is how jobs of the stream are called: this, and their number.
+const streamed = "job-"
+
+func validateJobs(jobs []Job, stream JobStream) error {
 	var all faults
 	names := map[string]bool{}
 	for i, j := range jobs {
@@ -51,6 +56,8 @@ func validateJobs(jobs []Job) error {
 		}
 		check(j.Name != "", "name is empty")
 		check(j.Name == "" || !names[j.Name], "name is %q, like that of a job above; lines are drawn by it", j.Name)
+		_, notNumber := strconv.Atoi(strings.TrimPrefix(j.Name, streamed))
+		check(stream.PerHour == 0 || !strings.HasPrefix(j.Name, streamed) || notNumber != nil, "name is %q, as jobs of job_stream are called", j.Name)
 		names[j.Name] = true
 		_, err := workload.LookupKind(j.Kind)
 		check(err == nil, "kind: %w", err)

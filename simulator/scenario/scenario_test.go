@@ -68,6 +68,40 @@ func TestFaultsAreNamed(t *testing.T) {
 			"interactive.classes[1].generator is empty", "interactive.classes[1] has a rate", `x.yaml:8: interactive.classes[2].name is "a"`,
 			"interactive.classes[2].users.count is 0", "x.yaml:9: interactive.classes[2].slo.ttft is 2h0m0s",
 		}},
+		{"a pool without a replica", "name: x\npool: {profile: p, replicas: 0}\ninteractive: {generator: none}\n", []string{"x.yaml:2: pool.replicas is 0 and max is 0, so there will never be one"}},
+		{"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
+			"x.yaml:5: pool.min is 3, above max, which is 2", "x.yaml:4: pool.replicas is 5, want min to max, 3 to 2", "x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
+		}},
+		{"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without a max the number of replicas stands still"}},
+		{"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  told: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
+			"x.yaml:6: pool.start.median is 10m0s, want least to most, 1m0s to 5m0s", "x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2", "x.yaml:9: pool.start.fail is NaN",
+			"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.told.kv is -2", "x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
+		}},
+		{"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
+			`x.yaml:6: batch_pools[1].name is "a", like that of a pool above`, "x.yaml:7: batch_pools[1].replicas is -1", "x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
+		}},
+		{"faults", least + "faults:\n- {at: 1h, kind: die}\n- {kind: explode}\n- {kind: slow}\n- {kind: die, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
+			"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s", `x.yaml:6: faults[1].kind is "explode", want one of ["die" "slow" "stall" "flush"]`,
+			"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0", "x.yaml:8: faults[3].factor is of the kind slow", `x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,
+			"x.yaml:9: faults[4].for is 1s, but a cache is flushed in no time", "x.yaml:10: faults[4].lost is of the kind die", "x.yaml:10: faults[4].replicas holds 1; the pool has replicas 0 to 0",
+		}},
+		{"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  chill: {from: 10m, to: 2h, share: -1}\n", []string{
+			"interactive.shape_column is empty; name the column of rates.csv", "x.yaml:7: interactive.surges[0].for is 20m0s", "x.yaml:7: interactive.surges[0].factor is 0.5",
+			"x.yaml:8: interactive.dispersion.var_mean is 0.5", "interactive.dispersion.window is 0s", "interactive.input.median is 0", "x.yaml:10: interactive.growth.from is 2h0m0s",
+			"x.yaml:11: interactive.prefix.share is 2", "x.yaml:12: interactive.chill.to is 2h0m0s", "x.yaml:12: interactive.chill.share is -1",
+		}},
+		{"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
+			"x.yaml:6: interactive.input is of a generator; a trace has its own lengths", "x.yaml:7: interactive.shape_column is of a file of rates",
+		}},
+		{"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is none, so there is no traffic to describe"}},
+		{"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: 60000}}\n", []string{
+			"x.yaml:4: job_stream.per_hour is -1", "x.yaml:4: job_stream.until is 2h0m0s, but no job comes", "x.yaml:4: job_stream.until is 2h0m0s, want 0 to the horizon",
+			"x.yaml:4: job_stream.lines.median is 0", "x.yaml:4: job_stream.lines.max is 60000",
+		}},
+		{"a name of the stream's", least + "jobs: [{name: job-3, kind: bal}]\njob_stream: {per_hour: 1}\n", []string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
+		{"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged: -1s, beside: {scenario: y.yaml}}\n", []string{
+			"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5", "x.yaml:4: goals.flagged is -1s", `x.yaml:4: goals.beside has scenario "y.yaml" and harvest 0`,
+		}},
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n", []string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
 		{"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
 			"pool.noise is NaN", "interactive.rate is NaN"}},
@@ -83,6 +117,76 @@ func TestFaultsAreNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A scenario says what differs from its base; values of sections are laid over, lists
+// replaced, and what it shows is its own.
+func TestBase(t *testing.T) {
+	files := map[string]string{
+		"dir/a.yaml":      "name: a\nabout: first\npool: {profile: p, replicas: 2, noise: 0.5}\ninteractive: {generator: conversation}\njobs: [{name: x, kind: bal}, {name: y, kind: gen}]\n",
+		"dir/b.yaml":      "base: a.yaml\nname: b\npool: {replicas: 3}\njobs: [{name: z, kind: gen}]\n",
+		"dir/c.yaml":      "base: b.yaml\nname: c\nhorizon: 2h\n",
+		"dir/nameless":    "base: a.yaml\nhorizon: 2h\n",
+		"dir/broken":      "base: a.yaml\nname: d\npool: {replicas: -3}\n",
+		"dir/of broken":   "base: broken\nname: e\n",
+		"dir/circle.yaml": "base: circle.yaml\nname: f\n",
+		"dir/lost.yaml":   "base: nowhere.yaml\nname: g\n",
+	}
+	open := func(file string) (scenario.Scenario, error) {
+		return scenario.Read(file, scenario.Files{
+			Read: func(file string) ([]byte, error) {
+				content, ok := files[file]
+				if !ok {
+					return nil, os.ErrNotExist
+				}
+				return []byte(content), nil
+			},
+			Lay: func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+		})
+	}
+	c, err := open("dir/c.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "c" || c.About != "" || c.Horizon != 2*time.Hour || c.Pool.Profile != "p" || c.Pool.Replicas != 3 || c.Pool.Noise != 0.5 || len(c.Jobs) != 1 || c.Jobs[0].Name != "z" {
+		t.Errorf("a laid under b laid under c is %+v", c)
+	}
+	for file, want := range map[string]string{
+		"dir/nameless":    "name is empty",
+		"dir/broken":      "dir/broken:3: pool.replicas is -3",
+		"dir/of broken":   "base of dir/of broken: dir/broken:3: pool.replicas is -3",
+		"dir/circle.yaml": "is it a circle?",
+		"dir/lost.yaml":   "base of dir/lost.yaml: read scenario: file does not exist",
+	} {
+		if _, err := open(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+}
+
+// The beginning of a valid scenario is valid.
+func TestUntil(t *testing.T) {
+	s, err := read(least + `job_stream: {per_hour: 1, until: 40m}
+faults: [{at: 5m, kind: flush}, {at: 30m, kind: die}]
+metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Interactive.Surges = []scenario.Surge{{At: time.Minute, For: 20 * time.Minute, Factor: 2}, {At: 30 * time.Minute, For: time.Minute, Factor: 3}}
+	s.Interactive.Growth = scenario.Growth{From: 0, To: time.Hour, Factor: 2}
+	s.Interactive.Chill = scenario.Chill{From: time.Minute, To: 2 * time.Minute, Share: 1}
+	short := s.Until(10 * time.Minute)
+	if err := short.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	in := short.Interactive
+	if len(short.Faults) != 1 || len(in.Surges) != 1 || in.Surges[0].For != 9*time.Minute || in.Growth.Factor != 0 || in.Chill.Share != 1 || short.JobStream.Until != 10*time.Minute {
+		t.Errorf("the first ten minutes are %+v", short)
+	}
+	if len(s.Faults) != 2 || len(s.Interactive.Surges) != 2 {
+		t.Error("the whole has changed")
 	}
 }
 
@@ -108,6 +212,8 @@ func FuzzScenario(f *testing.F) {
 		f.Add(string(content))
 	}
 	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
+	f.Add(least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: die, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
+	f.Add(least[:len(least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, chill: {to: 1m, share: 1}}\n")
 	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
 	f.Add(least[:len(least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
 	f.Add(least + "metrics: {period: 1s, ttft_edges: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
