@@ -110,27 +110,47 @@ type supply struct {
 // supply of the pools with soon replicas in all until a moment after each could be there, and then with later ones; with those needed
 // for interactive traffic in any case. Without spot, replicas that may be reclaimed do not count.
 func (f *future) supply(soon, later int, until float64, spot bool) supply {
-	s := supply{cells: f.cells, sum: make([]float64, len(f.cells))}
 	first, then := make([]int, len(f.pools)), make([]int, len(f.pools))
 	f.fill(soon, first)
 	f.fill(later, then)
+	return f.sum(func(i, c int) int {
+		p, from := &f.pools[i], f.cells[c].from
+		switch {
+		case !spot && p.lasting < 1:
+			return 0
+		case from < p.lead:
+			return p.committed[c]
+		case from < p.lead+until:
+			return p.bound(c, first[i])
+		}
+		return p.bound(c, then[i])
+	})
+}
+
+// free is the supply of the replicas that are needed in any case, if all others go now.
+func (f *future) free() supply {
+	return f.sum(func(i, c int) int {
+		p := &f.pools[i]
+		if f.cells[c].from < p.lead {
+			return min(p.committed[c], p.bound(c, 0))
+		}
+		return p.bound(c, 0)
+	})
+}
+
+// bound is the replicas of a cell if a level is asked for, and others are needed.
+func (p *prospect) bound(c, level int) int {
+	return min(max(p.needed[c], level, p.pool.Min), p.pool.Max)
+}
+
+// sum adds up what numbers of replicas do, given by pool and cell.
+func (f *future) sum(replicas func(i, c int) int) supply {
+	s := supply{cells: f.cells, sum: make([]float64, len(f.cells))}
 	total := 0.0
 	for c, cell := range f.cells {
 		rate := 0.0
 		for i := range f.pools {
-			p := &f.pools[i]
-			if !spot && p.lasting < 1 {
-				continue
-			}
-			n := p.committed[c]
-			if cell.from >= p.lead {
-				level := then[i]
-				if cell.from < p.lead+until {
-					level = first[i]
-				}
-				n = min(max(p.needed[c], level, p.pool.Min), p.pool.Max)
-			}
-			rate += f.rate(i, c, n)
+			rate += f.rate(i, c, replicas(i, c))
 		}
 		total += float64(rate * (cell.to - cell.from))
 		s.sum[c] = total

@@ -132,7 +132,7 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 		return
 	}
 	rate := r.rate(requests / float64(ready))
-	if rate*float64(ready)*enoughWork.Seconds() > waiting {
+	if rate <= 0 || rate*float64(ready)*enoughWork.Seconds() > waiting {
 		return
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())

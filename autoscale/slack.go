@@ -48,6 +48,7 @@ type outlook struct {
 	tail     float64 // seconds that a line takes
 	token    float64 // and a token of it
 	most     supply  // with all replicas
+	soonest  float64 // seconds until a replica asked for now can have been worth it
 	// What is due, by guard and by tail.
 	expected, doubtful demand
 	again              demand // what may come besides
@@ -152,7 +153,8 @@ func (o *outlook) judge() {
 	for _, p := range f.pools {
 		lead = min(lead, p.lead)
 	}
-	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1, lead*(1+o.cfg.Deadline.LeastUse)), demandOf(o.tasks, o.last, 1+o.cfg.Deadline.Doubt, lead)
+	o.soonest = lead * (1 + o.cfg.Deadline.LeastUse)
+	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1, o.soonest), demandOf(o.tasks, o.last, 1+o.cfg.Deadline.Doubt, lead)
 	tight := 0.0
 	for _, p := range f.pools {
 		tight = max(tight, o.cfg.Deadline.SpotSlack*p.lead)
@@ -261,25 +263,42 @@ func (o *outlook) guessed(lead float64) bool {
 }
 
 // keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left.
-// Letting them go would only mean another start.
+// Letting them go would only mean another start, as long as there is as much work for each as a start takes. When a deadline is too close for that, those that carry lines stay until they have
+// answered them: there is no time to begin a line anew.
 func (o *outlook) keep(watch *watch) {
-	if len(o.expected) == 0 {
+	f := o.future
+	all := demandOf(o.tasks, o.guard, 1, math.Inf(-1))
+	if len(all) == 0 {
 		return
 	}
-	f := o.future
-	short := o.expected.shortOf(f.supply(0, 0, 0, true), false)
+	short := all.shortOf(f.free(), false)
+	pressing := all[0].at < o.soonest
 	for i, p := range f.pools {
 		if short <= 0 {
 			return
 		}
 		rate := p.share * p.lasting * p.replica.rate(0)
 		needed := max(watch.pools[p.pool.ID].needed, p.pool.Min)
-		worth := needed + max(1, int(short/max(rate*slot.Seconds(), 1e-9)))
+		worth := needed + int(math.Ceil(min(short/max(rate*p.lead, 1e-9), float64(p.pool.Max))))
+		if pressing {
+			worth = max(worth, carrying(p.pool))
+		}
 		if there := min(exist(p.pool), worth); there > o.level[i] && there > needed {
 			o.level[i], o.keeping[i] = there, true
 		}
-		short -= float64(rate * slot.Seconds() * float64(max(0, o.level[i]-needed)))
+		short -= float64(rate * p.lead * float64(max(0, o.level[i]-needed)))
 	}
+}
+
+// carrying counts the replicas that have batch lines under way, and those that are coming to.
+func carrying(p *Pool) int {
+	n := 0
+	for _, r := range p.Replicas {
+		if r.Phase == Starting || r.Phase == Ready && r.Progress > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // want is the number for a pool of the state, before its bounds.

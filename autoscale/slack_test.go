@@ -172,6 +172,29 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
+// Close to a deadline, replicas stay as long as they carry lines, and go when they carry none, though nothing is worth buying any more.
+func TestStayUntilAnswered(t *testing.T) {
+	p := with(batchPool(9), 3)
+	p.Replicas[0].Progress, p.Replicas[2].Progress = 5, 3
+	c := law(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
+	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: []Job{job("a", 6*time.Minute, 0.02)}})
+	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid || !slices.Equal(w.Drain, []string{"batch-01"}) {
+		t.Errorf("%+v", w)
+	}
+}
+
+// The last lines of a job take as long as its longest.
+func TestLongestLine(t *testing.T) {
+	j := job("a", 3*time.Hour+19*time.Minute, 3)
+	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)}, Jobs: []Job{j}}).Pools[0].Replicas; n != 0 {
+		t.Errorf("%d replicas with 12 minutes to spare", n)
+	}
+	j.Longest = 10_000 // more than 13 minutes at 80 ms a token
+	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)}, Jobs: []Job{j}}).Pools[0].Replicas; n != 1 {
+		t.Errorf("%d replicas with less to spare than a line takes", n)
+	}
+}
+
 // A pool that shrinks names who goes: what is not ready yet, then where the least is lost; and shows those that drain.
 func TestDrain(t *testing.T) {
 	p := with(batchPool(9), 3)

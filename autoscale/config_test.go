@@ -1,0 +1,46 @@
+package autoscale
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the default: %v", err)
+	}
+	tests := []struct {
+		path   string
+		change func(*Config)
+	}{
+		{"policy: \"slak\" is unknown; known are interactive, queue_length, separate, slack, static", func(c *Config) { c.Policy = "slak" }},
+		{"step: ", func(c *Config) { c.Step = 0 }},
+		{"forecast.smooth: ", func(c *Config) { c.Forecast.Smooth = 0 }},
+		{"forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},
+		{"forecast.burst: ", func(c *Config) { c.Forecast.Burst = 0.5 }},
+		{"harvest.share: ", func(c *Config) { c.Harvest.ShareLeast = 2 }},
+		{"start.starts: ", func(c *Config) { c.Start.Starts = 0 }},
+		{"deadline.doubt: ", func(c *Config) { c.Deadline.Doubt = -1 }},
+		{"deadline.horizon: ", func(c *Config) { c.Deadline.Horizon = time.Minute }},
+		{"down.share: ", func(c *Config) { c.Down.Share = 0 }},
+		{"queue_length.lines_per_replica: ", func(c *Config) { c.QueueLength.LinesPerReplica = 0 }},
+		{"separate.within: ", func(c *Config) { c.Separate.Within = 0 }},
+	}
+	for _, test := range tests {
+		cfg := DefaultConfig()
+		test.change(&cfg)
+		err := cfg.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), test.path) {
+			t.Errorf("%q: %v", test.path, err)
+		}
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%q: built all the same", test.path)
+		}
+	}
+	cfg := DefaultConfig()
+	cfg.Step, cfg.Down.Share = 0, 0
+	if err := cfg.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("two faults: %v", err)
+	}
+}
