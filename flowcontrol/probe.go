@@ -135,7 +135,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	case Broken:
 		r.doubt.lineBroke(now, p.cfg.Doubt)
 	case Recalled:
-		p.wasted += float64(p.mix.prompt*min(1, o.Latency.Seconds())) + milliseconds(o.Latency)/max(r.iteration, 1)
+		p.wasted += float64(p.mix.prompt*min(1, o.Latency.Seconds())) + milliseconds(o.Latency)/max(r.tempo.mean(), 1)
 	case Read:
 		if o.Reading.Source != Metrics || !r.metrics(now, o.Reading, p) {
 			return false
@@ -276,15 +276,19 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 		return false
 	}
 	p.gatewayAt = g.Sampled
-	// What is late while next to nothing of ours runs is not our doing.
-	innocent := p.ownShare.mean < innocentShare
-	if requests, late, ok := p.ttft.since(g.TTFT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
+	if p.ownShare.mean < innocentShare || p.cfg.Planted == LatenessForgotten {
+		p.ttft.since(g.TTFT) // what is late while next to nothing of ours runs is not our doing
+		p.tpot.since(g.TPOT)
+		return true
+	}
+	requests, late, ok := p.ttft.since(g.TTFT)
+	if ok {
 		p.prompt.spend(now, requests, late)
 		if late > max(float64(lateSign*requests), 1) {
 			p.lateFirst = now
 		}
 	}
-	if requests, late, ok := p.tpot.since(g.TPOT); ok && !innocent && p.cfg.Planted != LatenessForgotten {
+	if requests, late, ok := p.tpot.since(g.TPOT); ok {
 		p.theta.spend(now, requests, late)
 	}
 	for _, m := range p.members {
@@ -332,8 +336,8 @@ func (p *probe) pass(now time.Time) (changed bool) {
 func (p *probe) strain(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range p.members {
-		if r := m.probed; r.base > 0 && p.recent(now, r.gapsAt) {
-			sum += r.base
+		if r := m.probed; r.base.mean() > 0 && p.recent(now, r.gapsAt) {
+			sum += r.base.mean()
 			n++
 		}
 	}
@@ -358,9 +362,9 @@ func (p *probe) brake(now time.Time, r *probed) {
 		longest := float64(p.fit.factor[0]*p.fit.base) + float64(p.fit.perToken()*float64(budget))
 		above = min(above, float64(cfg.Reach*longest))
 	}
-	here := r.iteration > above && p.recent(now, r.gapsAt) &&
+	here := r.tempo.mean() > above && p.recent(now, r.gapsAt) &&
 		(r.waiting >= 1 && p.recent(now, r.metricsAt) || p.recent(now, p.lateFirst))
-	all := !p.strained.IsZero() && r.base > p.target()
+	all := !p.strained.IsZero() && r.base.mean() > p.target()
 	ours := float64(float64(r.own.lines) * p.fit.perSequence())
 	if !here && !all || ours <= float64(cfg.Ours*promise) {
 		r.strained = time.Time{}
@@ -412,7 +416,7 @@ func (p *probe) grant(now time.Time, m *member) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
 	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together()) + 0.5), Reason: ReasonTokenTime}
-	if r.iteration == 0 || r.own.lines < g.Lines && r.iteration < p.target() {
+	if r.tempo.mean() == 0 || r.own.lines < g.Lines && r.tempo.mean() < p.target() {
 		g.Reason = ReasonLearning
 	}
 	lower := func(lines int, why Reason) {

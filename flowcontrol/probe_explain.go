@@ -32,8 +32,8 @@ func (p *probe) Explain(now time.Time) []Term {
 		}
 		safe, _ := r.safe(now, p)
 		tokens, _ := r.prompts(now, p)
-		add("iteration", r.iteration, "ms")
-		add("without our prompts", r.base, "ms")
+		add("iteration", r.tempo.mean(), "ms")
+		add("without our prompts", r.base.mean(), "ms")
 		add("seen ago", age(now, r.gapsAt), "s")
 		add("credit", r.credit, "ms")
 		add("prompt tokens earned", tokens, "tokens")

@@ -118,6 +118,24 @@ func (s *spread) add(now time.Time, memory time.Duration, value float64) {
 	s.variance = (1 - weight) * (s.variance + float64(weight*float64(off*off)))
 }
 
+// tempo is how long iterations take in the mean over a while. It divides the time by their number: a mean of means would count the
+// time of long iterations twice.
+type tempo struct{ iterations, time float64 }
+
+func (t *tempo) add(memory time.Duration, iterations, ms float64) {
+	fade := 1 - share(time.Duration(ms*float64(time.Millisecond)), memory)
+	t.iterations = float64(fade*t.iterations) + iterations
+	t.time = float64(fade*t.time) + ms
+}
+
+// mean is in milliseconds; 0: unknown.
+func (t *tempo) mean() float64 {
+	if t.iterations <= 0 {
+		return 0
+	}
+	return t.time / t.iterations
+}
+
 // share is the weight of what took d in a mean that looks back over memory: 1-exp(-d/memory), near enough and the same on every
 // processor.
 func share(d, memory time.Duration) float64 {

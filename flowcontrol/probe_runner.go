@@ -14,9 +14,9 @@ type probed struct {
 	yield float64
 
 	// How long iterations take.
-	gapsAt    time.Time // of the last report of token gaps; zero: none
-	iteration float64   // mean over PaceConfig.Memory; 0: unknown
-	base      float64   // the same without our prompts
+	gapsAt time.Time // of the last report of token gaps; zero: none
+	tempo  tempo     // over PaceConfig.Memory
+	base   tempo     // the same without our prompts
 	// Iterations, their milliseconds and our prompt tokens computed in them, not yet learnt from.
 	iterations, time, prompted float64
 	credit                     float64 // iteration time left over for prompts at gapsAt, as far as told
@@ -74,19 +74,12 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 		covered, elapsed = 1, ms
 	}
 	token := p.fit.perToken()
-	if base := (ms - float64(covered*token*computed)) / n; base > 0 {
-		if r.base == 0 {
-			r.base = base
-		}
-		r.base += float64(share(p.seconds(elapsed), p.cfg.Pace.Memory) * (base - r.base))
+	if rest := ms - float64(covered*token*computed); rest > 0 {
+		r.base.add(p.cfg.Pace.Memory, n, rest)
 	}
 	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost there.
 	iterations := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/r.atBase(p)
-	mean := elapsed / iterations
-	if r.iteration == 0 {
-		r.iteration = mean
-	}
-	r.iteration += float64(share(p.seconds(elapsed), p.cfg.Pace.Memory) * (mean - r.iteration))
+	r.tempo.add(p.cfg.Pace.Memory, iterations, elapsed)
 
 	// What was saved up or owed since the last report is replaced by what is known now.
 	target := p.target()
@@ -122,8 +115,8 @@ const enoughToLearn = 5 * time.Second
 
 // atBase is how long an iteration without our prompts takes.
 func (r *probed) atBase(p *probe) float64 {
-	if r.base > 0 {
-		return r.base
+	if base := r.base.mean(); base > 0 {
+		return base
 	}
 	return max(1, p.fit.factor[0]*p.fit.base)
 }
@@ -134,12 +127,12 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	law := p.fit.fitted()
 	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
 	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
-	life := float64(mix.Output*r.iteration) / 1000
+	life := float64(mix.Output*r.tempo.mean()) / 1000
 	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them. Where
 	// lines live shorter than that takes to tell, they have.
 	lag := life / (life + p.cfg.Pace.Lag.Seconds())
 	growth += float64(float64(lag*law.each(mix)) * (p.lines - float64(r.own.lines)))
-	off := p.target() - (r.iteration + growth)
+	off := p.target() - (r.tempo.mean() + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off
 	}
@@ -237,13 +230,9 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 
 // unstreamed takes note of an iteration time that was not seen token by token.
 func (r *probed) unstreamed(now time.Time, ms float64, over time.Duration, p *probe) {
-	if r.iteration == 0 {
-		r.iteration = ms
-	}
-	r.iteration += float64(share(over, 2*p.cfg.Pace.Memory) * (ms - r.iteration))
-	if r.base == 0 {
-		r.base = ms
-	}
+	iterations := milliseconds(over) / ms / 2 // it counts half: it is late, and no more than a guess
+	r.tempo.add(p.cfg.Pace.Memory, iterations, iterations*ms)
+	r.base.add(p.cfg.Pace.Memory, iterations, iterations*ms)
 	r.follow(min(over, 5*time.Second), p.cfg.Pace.GainUnstreamed, p)
 }
 
