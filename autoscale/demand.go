@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 	"time"
 )
@@ -42,26 +43,39 @@ func tasks(now time.Time, jobs []Job) []task {
 
 // lose chooses the tasks that can't be met by a supply that is a factor of what is expected. Where a deadline would be missed, the
 // largest task due until then is given up, so that the fewest are (Moore, 1968).
-func lose(list []task, s supply, guard, factor float64) map[int]bool {
-	lost := map[int]bool{}
+func lose(list []task, s supply, guard, factor float64, lost func(i int)) {
+	due := bySize{list: list}
 	sum := 0.0
 	for i := range list {
+		heap.Push(&due, i)
 		sum += list[i].job.Work
-		for most := factor * s.until(list[i].at-guard); sum > most; {
-			largest := -1
-			for k := range list[:i+1] {
-				if !lost[k] && (largest < 0 || list[k].job.Work > list[largest].job.Work) {
-					largest = k
-				}
-			}
-			if largest < 0 {
-				break
-			}
-			lost[largest] = true
+		for most := factor * s.until(list[i].at-guard); sum > most && due.Len() > 0; {
+			largest := heap.Pop(&due).(int)
+			lost(largest)
 			sum -= list[largest].job.Work
 		}
 	}
-	return lost
+}
+
+// bySize is a heap of tasks, the largest first, of equal ones the one due first.
+type bySize struct {
+	list    []task
+	indices []int
+}
+
+func (h *bySize) Len() int      { return len(h.indices) }
+func (h *bySize) Swap(i, k int) { h.indices[i], h.indices[k] = h.indices[k], h.indices[i] }
+func (h *bySize) Push(x any)    { h.indices = append(h.indices, x.(int)) }
+
+func (h *bySize) Less(i, k int) bool {
+	a, b := h.indices[i], h.indices[k]
+	return h.list[a].job.Work > h.list[b].job.Work || h.list[a].job.Work == h.list[b].job.Work && a < b
+}
+
+func (h *bySize) Pop() any {
+	last := h.indices[len(h.indices)-1]
+	h.indices = h.indices[:len(h.indices)-1]
+	return last
 }
 
 // demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before its deadline. What is due sooner than

@@ -143,12 +143,8 @@ func (o *outlook) judge() {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
 	// Told to users at once, but not given up while it might still come true.
-	for i := range lose(o.tasks, o.most, o.tail, 1) {
-		o.tasks[i].late = true
-	}
-	for i := range lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt) {
-		o.tasks[i].lost = true
-	}
+	lose(o.tasks, o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
+	lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt, func(i int) { o.tasks[i].lost = true })
 	lead := math.Inf(1)
 	for _, p := range f.pools {
 		lead = min(lead, p.lead)
