@@ -23,7 +23,7 @@ jobs:
 func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
 	once := l.sizes.simulated
 	whole := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, told twice", once), Unit: "s", Goal: atMost(60)}
-	memory := figure{What: whole.What + ", peak memory", Unit: "MiB", Goal: atMost(mebibytes(500e6))}
+	memory := figure{What: whole.What + ", peak memory", Unit: "MiB", Goal: atMost(476)}
 	longer := figure{What: fmt.Sprintf("CPU time of simulating %s against %s", 2*once, once), Goal: atMost(2.2)}
 	for run := range l.runs {
 		l.say("simulate: run %d of %d", run+1, l.runs)
