@@ -58,8 +58,11 @@ type liquid struct {
 	context       float64 // that a line holds, over those that run at one time
 }
 
-// mixedLines is how many lines of each job tell what it is like.
-const mixedLines = 2000
+// mixedLines is how many lines of an endless job tell what it is like, and endless how many count in a mix with others.
+const (
+	mixedLines = 2000
+	endless    = 1e6
+)
 
 // jobMix is the mean line of a scenario's jobs, and how many lines there are.
 func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
@@ -77,8 +80,10 @@ func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
 		if j.At >= s.Scenario.Horizon {
 			continue
 		}
-		n := min(j.Lines, mixedLines)
-		weight := min(float64(j.Lines), 1e6) / float64(n) // an endless backlog is as much as anybody can do
+		n, weight := j.Lines, 1.0
+		if j.Lines == workload.Backlog {
+			n, weight = mixedLines, endless/mixedLines
+		}
 		lines += float64(j.Lines)
 		total += float64(weight * float64(n))
 		for i := range n {

@@ -26,7 +26,7 @@ func Gateway(s simulator.Setup, quiet simulator.Quiet, seen []simulator.Result, 
 	}
 	b := Bound{
 		Name: "G", Useful: g.best.useful, Work: g.best.work, Loss: g.best.loss,
-		Note: fmt.Sprintf("%s over %d windows of %v, best of %d runs", g.best.family, g.windows, g.window, g.runs),
+		Note: fmt.Sprintf("%s set over %d windows of %v, best of %d runs", g.best.family, len(g.best.level), g.window, g.runs),
 	}
 	for _, r := range seen {
 		if r.Loss <= MostLoss && float64(r.Batch.Useful) > b.Useful {
@@ -45,12 +45,14 @@ const (
 	byTime family = "iteration time"
 	// byLines sets the number of lines, whatever comes of it.
 	byLines family = "lines"
+	// byLate is no timetable but the policy probe, with the share of late requests that it aims at set for the whole day.
+	byLate family = "late share"
 )
 
 // timetable is a candidate and what it brought.
 type timetable struct {
 	family family
-	level  []float64 // by window: share of the TPOT, or lines
+	level  []float64 // by window: share of the TPOT, or lines; of byLate the share, once
 	prompt []float64 // by window: tokens
 	pace   flowcontrol.PaceConfig
 	trial
@@ -58,9 +60,13 @@ type timetable struct {
 }
 
 func (g *gatewaySearch) same(f family, level, prompt float64) timetable {
+	times := g.windows
+	if f == byLate {
+		times = 1
+	}
 	return timetable{
 		family: f, pace: g.setup.Policy.Flow.Probe.Pace,
-		level: slices.Repeat([]float64{level}, g.windows), prompt: slices.Repeat([]float64{prompt}, g.windows),
+		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt}, times),
 	}
 }
 
@@ -74,6 +80,7 @@ const (
 	leastShare, mostShare   = 0.2, 1.5
 	leastPrompt, mostPrompt = 1, 1 << 16
 	mostLines               = 512
+	leastLate, mostLate     = 0.0005, 0.1
 )
 
 func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
@@ -92,8 +99,11 @@ func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
 // keep brings a window's settings back into their bounds.
 func (t timetable) keep(i int) {
 	least, most := leastShare, mostShare
-	if t.family == byLines {
+	switch t.family {
+	case byLines:
 		least, most = 0, mostLines
+	case byLate:
+		least, most = leastLate, mostLate
 	}
 	t.level[i] = min(max(t.level[i], least), most)
 	t.prompt[i] = min(max(t.prompt[i], leastPrompt), mostPrompt)
@@ -128,7 +138,12 @@ func (g *gatewaySearch) left() int { return g.budget.Runs - g.runs }
 // config is the policy that follows a timetable.
 func (g *gatewaySearch) config(t timetable) flowcontrol.Config {
 	cfg := g.setup.Policy.Flow
-	cfg.Policy, cfg.Probe.Pace = "schedule", t.pace
+	cfg.Probe.Pace = t.pace
+	if t.family == byLate {
+		cfg.Policy, cfg.SLO.Late = "probe", t.level[0]
+		return cfg
+	}
+	cfg.Policy = "schedule"
 	cfg.Schedule = flowcontrol.ScheduleConfig{Begin: simulator.Epoch(), Rows: t.rows(g.window)}
 	return cfg
 }
@@ -179,6 +194,7 @@ func (g *gatewaySearch) uniform() error {
 		times     int
 	}{
 		{byTime, 0.4, 1.2, 1024, 5},
+		{byLate, leastLate, mostLate, mostPrompt, 6},
 		{byLines, 1, 256, mostPrompt, 6},
 		{byTime, 0.4, 1.2, 4096, 5},
 		{byLines, 1, 256, 512, 6},
@@ -186,8 +202,11 @@ func (g *gatewaySearch) uniform() error {
 		times := try.times
 		for low, high := try.low, try.high; times > 0; times-- {
 			level := (low + high) / 2
-			if try.family == byLines {
+			switch try.family {
+			case byLines:
 				level = math.Round(math.Sqrt(low * high))
+			case byLate:
+				level = math.Sqrt(low * high)
 			}
 			t := g.same(try.family, level, try.prompt)
 			if err := g.tell(&t); err != nil {
@@ -207,7 +226,7 @@ func (g *gatewaySearch) uniform() error {
 // loss is just allowed.
 func (g *gatewaySearch) byMinute() error {
 	told := g.like()
-	if len(told) < 3 {
+	if len(told) < 3 || g.best.family == byLate {
 		return nil
 	}
 	allowed := float64(g.quiet.Interactive.Requests) * (MostLoss/100 + 1 - g.quiet.Interactive.Attainment)
@@ -218,7 +237,7 @@ func (g *gatewaySearch) byMinute() error {
 			for _, run := range told {
 				n := run.lateIn(w, g.window)
 				if v := run.level[w]/told[len(told)-1].level[w] - float64(price*n); v > value {
-					value, t.level[w], t.prompt[w] = v, run.level[w], run.prompt[w]
+					value, t.level[w] = v, run.level[w]
 				}
 			}
 			for _, run := range told {
@@ -238,7 +257,12 @@ func (g *gatewaySearch) byMinute() error {
 			high = price
 		}
 	}
-	for low, high, i := 0.8, 1.1, 0; i < 4; i++ {
+	const believed = 0.3 // what was late at a time was chance too
+	for w := range t.level {
+		t.level[w] = float64((1-believed)*g.best.level[w]) + float64(believed*t.level[w])
+		t.prompt[w] = g.best.prompt[w]
+	}
+	for low, high, i := 0.9, 1.2, 0; i < 4; i++ {
 		factor := (low + high) / 2
 		shifted := t.clone()
 		for w := range shifted.level {
@@ -308,7 +332,11 @@ func (g *gatewaySearch) walk() error {
 func (g *gatewaySearch) step(t timetable, pace *flowcontrol.PaceConfig, size float64) {
 	up := 1 + float64(size*(0.5+float64(g.random.Float64())))
 	sign := float64(2*g.random.IntN(2) - 1)
-	switch g.random.IntN(6) {
+	kind := g.random.IntN(6)
+	if t.family == byLate {
+		kind = 2 + 3*g.random.IntN(2)
+	}
+	switch kind {
 	case 0: // a little everywhere
 		for w := range t.level {
 			t.level[w] *= 1 + float64(size*(float64(g.random.Float64())-0.5))
