@@ -22,10 +22,16 @@ func Exp(x float64) float64 {
 	lo := float64(k * ln2Lo)
 	r := hi - lo
 	t := r * r
-	p := horner(t, 1.66666666666666657415e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05,
-		-1.65339022054652515390e-06, 4.13813679705723846039e-08)
+	p := float64(t*4.13813679705723846039e-08) - 1.65339022054652515390e-06
+	p = float64(t*p) + 6.61375632143793436117e-05
+	p = float64(t*p) - 2.77777777770155933842e-03
+	p = float64(t*p) + 1.66666666666666657415e-01
 	c := r - float64(t*p)
-	return math.Ldexp(1-((lo-float64(r*c)/(2-c))-hi), int(k))
+	y := 1 - ((lo - float64(r*c)/(2-c)) - hi)
+	if k < -1000 || k > 1000 {
+		return math.Ldexp(y, int(k))
+	}
+	return y * math.Float64frombits(uint64(1023+int64(k))<<52) // what Ldexp does, without its care for extremes
 }
 
 // Log is the natural logarithm of x.
@@ -47,17 +53,13 @@ func Log(x float64) float64 {
 	k := float64(exponent)
 	s := f / (2 + f)
 	s2 := s * s
-	r := float64(s2 * horner(s2, 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
-		2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01))
+	r := float64(s2*1.479819860511658591e-01) + 1.531383769920937332e-01
+	r = float64(s2*r) + 1.818357216161805012e-01
+	r = float64(s2*r) + 2.222219843214978396e-01
+	r = float64(s2*r) + 2.857142874366239149e-01
+	r = float64(s2*r) + 3.999999999940941908e-01
+	r = float64(s2*r) + 6.666666666666735130e-01
+	r = float64(s2 * r)
 	half := float64(f * f / 2)
 	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
-}
-
-// horner is c[0] + c[1]*x + c[2]*x^2 + ...
-func horner(x float64, c ...float64) float64 {
-	sum := 0.0
-	for i := len(c) - 1; i >= 0; i-- {
-		sum = float64(sum*x) + c[i]
-	}
-	return sum
 }
