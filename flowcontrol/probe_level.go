@@ -124,8 +124,8 @@ type tempo struct{ iterations, time float64 }
 
 func (t *tempo) add(memory time.Duration, iterations, ms float64) {
 	fade := 1 - share(time.Duration(ms*float64(time.Millisecond)), memory)
-	t.iterations = float64(fade*t.iterations) + iterations
-	t.time = float64(fade*t.time) + ms
+	t.iterations = float64(fade*t.iterations) + float64(iterations) // callers hand in products
+	t.time = float64(fade*t.time) + float64(ms)
 }
 
 // mean is in milliseconds; 0: unknown.
