@@ -72,6 +72,6 @@ func (c *aimd) cut(m *member, now time.Time) bool {
 		return false
 	}
 	m.lastCut = now
-	m.limit = max(1, int(float64(m.limit)*c.cfg.Decrease))
+	m.limit = max(min(c.cfg.Least, m.limit), int(float64(m.limit)*c.cfg.Decrease))
 	return true
 }

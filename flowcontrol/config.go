@@ -68,6 +68,8 @@ type AIMDConfig struct {
 	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that. Default: 16, few enough for any engine that serves more than
 	// one user, many enough that a large one is well used within its first minutes.
 	Start int `yaml:"start"`
+	// Least is how few lines sheds leave a runner, at least 1. Default: 1, so that it is never forgotten and never more than asked.
+	Least int `yaml:"least"`
 	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues instead of shedding gets that many in
 	// the end. Default: 128, half of the 256 sequences that vLLM runs at once by default.
 	PerRunner int `yaml:"per_runner"`
@@ -76,7 +78,7 @@ type AIMDConfig struct {
 	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of them shed. At least 1.
 	// Default: 1.
 	Increase int `yaml:"increase"`
-	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; 1 line always remains. Default: 0.7,
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Least always remain. Default: 0.7,
 	// as TCP CUBIC: with steps of Increase it loses less of a good level than 0.5 and still frees a third at once.
 	Decrease float64 `yaml:"decrease"`
 	// DecreaseEvery is the least time between two decreases of a runner, because lines that are shed together are one sign. 0:
@@ -92,6 +94,7 @@ func DefaultConfig() Config {
 		Fixed:  FixedConfig{PerRunner: 64},
 		AIMD: AIMDConfig{
 			Start:         16,
+			Least:         1,
 			PerRunner:     128,
 			Increase:      1,
 			Decrease:      0.7,
@@ -135,6 +138,7 @@ func (c Config) Validate() error {
 	all.atLeast("aimd.per_pool", c.AIMD.PerPool, 0)
 	all.atLeast("aimd.increase", c.AIMD.Increase, 1)
 	all.atLeast("aimd.start", c.AIMD.Start, 1)
+	all.atLeast("aimd.least", c.AIMD.Least, 1)
 	if !(c.AIMD.Decrease > 0 && c.AIMD.Decrease < 1) {
 		all.add("aimd.decrease", "is %v, must be above 0 and below 1", c.AIMD.Decrease)
 	}

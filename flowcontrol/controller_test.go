@@ -196,6 +196,25 @@ func TestAIMDCutsOncePerBurst(t *testing.T) {
 	}
 }
 
+// The setting that others publish: from 5, never below, half after a shed, one more for a round of answers.
+func TestAIMDAsPublished(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.AIMD.Start, cfg.AIMD.Least, cfg.AIMD.Decrease = 5, 5, 0.5
+	p := &pool{newController(t, cfg), noon}
+	p.join("a")
+	p.answer("a", 5+6+7+8+9+10+11)
+	if got := p.of("a").Lines; got != 12 {
+		t.Errorf("after seven rounds %d lines, want 12", got)
+	}
+	for _, want := range []int{6, 5, 5} {
+		p.shed("a")
+		p.now = p.now.Add(2 * time.Second)
+		if got := p.of("a").Lines; got != want {
+			t.Errorf("after a shed %d lines, want %d", got, want)
+		}
+	}
+}
+
 func TestAIMDAShedStartsTheCountAgain(t *testing.T) {
 	p := &pool{newController(t, flowcontrol.DefaultConfig()), noon}
 	p.join("a")
@@ -253,6 +272,7 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"fixed.per_runner: ":    func(c *flowcontrol.Config) { c.Fixed.PerRunner = 0 },
 		"fixed.per_pool: ":      func(c *flowcontrol.Config) { c.Fixed.PerPool = -1 },
 		"aimd.start: ":          func(c *flowcontrol.Config) { c.AIMD.Start = 0 },
+		"aimd.least: ":          func(c *flowcontrol.Config) { c.AIMD.Least = 0 },
 		"aimd.per_runner: ":     func(c *flowcontrol.Config) { c.AIMD.PerRunner = 0 },
 		"aimd.per_pool: ":       func(c *flowcontrol.Config) { c.AIMD.PerPool = -1 },
 		"aimd.increase: ":       func(c *flowcontrol.Config) { c.AIMD.Increase = 0 },
