@@ -140,12 +140,12 @@ func Run(s Story, law autoscale.Controller) Outcome {
 			if !counts {
 				continue
 			}
-			hours := float64(len(p.replicas)) * s.Step.Hours()
+			hours := float64(float64(len(p.replicas)) * s.Step.Hours())
 			out.Hours += hours
-			out.Cost += hours * cmp.Or(p.spec.Price, 1)
+			out.Cost += float64(hours * cmp.Or(p.spec.Price, 1))
 			slot, part := int((t-s.Warm)/Slot), s.Step.Seconds()/Slot.Seconds()
-			out.Paid[slot] += float64(len(p.replicas)) * part
-			out.Idle[slot] += float64(len(p.replicas)-p.ready()) * part
+			out.Paid[slot] += float64(float64(len(p.replicas)) * part)
+			out.Idle[slot] += float64(float64(len(p.replicas)-p.ready()) * part)
 			if p.spec.Interactive.Served && p.serving() < Need(*p.spec, s.Rate(t)) {
 				short++
 			}
@@ -297,7 +297,7 @@ func Harvest(p autoscale.Pool, requests float64) float64 {
 	mix := p.Interactive.Mix
 	running := requests * mix.Output * target / 1000
 	load := flowcontrol.Load{
-		Running: running, Context: running * (mix.Prompt + mix.Output/2), PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
+		Running: running, Context: running * (mix.Prompt + float64(mix.Output/2)), PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
 	}
 	lines := min(p.Engine.Law.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
 	if lines <= 0 {

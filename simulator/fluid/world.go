@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/portable"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -36,7 +37,7 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 		Warm: 24 * time.Hour, Length: 72 * time.Hour, Achieved: 0.8, Drain: time.Minute, Step: 30 * time.Second, Rand: rng("reclaims"),
 		// A 70B model on a warm node: 150 s in the median, between 60 and 300 s.
 		Cold: func() time.Duration {
-			return time.Duration(min(max(150*math.Exp(0.25*cold.NormFloat64()), 60), 300) * float64(time.Second))
+			return time.Duration(min(max(150*portable.Exp(0.25*normal(cold)), 60), 300) * float64(time.Second))
 		},
 	}
 	windows := rng("windows")
@@ -53,7 +54,7 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 		window := time.Duration(hours * float64(time.Hour))
 		at := s.Warm + time.Duration(windows.Float64()*float64(s.Length-window)).Truncate(time.Second)
 		// Users hand in more where they allow more time.
-		sizes = append(sizes, hours*math.Exp(0.6*windows.NormFloat64()))
+		sizes = append(sizes, hours*portable.Exp(0.6*normal(windows)))
 		total += sizes[i]
 		s.Jobs = append(s.Jobs, Job{ID: fmt.Sprintf("job-%02d", i), At: at, Deadline: at + window})
 	}
@@ -63,6 +64,11 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 		s.Jobs[i].Lines, s.Jobs[i].Work = int(lines), lines*chat.Lines.Work
 	}
 	return s
+}
+
+func normal(rng *rand.Rand) float64 {
+	x, _ := portable.Normals(rng)
+	return x
 }
 
 // WithBatchPool adds a pool like the first one for batches alone, for laws that want one.

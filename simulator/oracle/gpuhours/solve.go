@@ -70,7 +70,7 @@ func (p Problem) fits(share float64) bool {
 		for _, s := range list[c.from:c.to] {
 			most += s.free
 			for _, o := range s.offers {
-				most += o.gain * o.most
+				most += float64(o.gain * o.most)
 			}
 		}
 		if c.work > share*most*(1+1e-9) {
@@ -132,7 +132,7 @@ func (p *program) solve() (float64, error) {
 		most := 0.0
 		for k, v := range p.variables {
 			if p.speaks(i, k) {
-				most += v.gain * v.most
+				most += float64(v.gain * v.most)
 			}
 		}
 		if p.short[i] > most+slackness {
@@ -172,7 +172,7 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 		got := 0.0
 		for k, v := range p.variables {
 			if p.speaks(i, k) {
-				got += v.gain * x[k]
+				got += float64(v.gain * x[k])
 			}
 		}
 		if by := p.short[i] - got; !inUse[i] && by > slackness {
