@@ -50,6 +50,7 @@ Exit status: 0 done; 1 an error; 2 a mistake in the command line; 3 the batch en
 		runnerCommand(),
 		profileCommand(),
 		simulateCommand(),
+		tuneCommand(),
 		versionCommand(),
 	)
 	return root
