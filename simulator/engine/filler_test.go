@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+)
+
+// glutton adds the same to every iteration, as often as it is allowed to.
+type glutton struct {
+	adds   engine.Filling
+	left   int
+	saw    []engine.Scheduled
+	filled []time.Time
+}
+
+func (g *glutton) Fill(_ time.Time, s *engine.Scheduled) engine.Filling {
+	seen := *s
+	seen.Streams = append([]engine.Stream(nil), s.Streams...)
+	g.saw = append(g.saw, seen)
+	if g.left == 0 {
+		return engine.Filling{}
+	}
+	g.left--
+	return g.adds
+}
+
+func (g *glutton) Filled(end time.Time) { g.filled = append(g.filled, end) }
+
+func fillable(t *testing.T) (*engine.Engine, engine.Law) {
+	t.Helper()
+	p, ok := engine.ProfileNamed("llama-70b-a100")
+	if !ok {
+		t.Fatal("no such profile")
+	}
+	cfg := engine.DefaultConfig(p)
+	cfg.Noise, cfg.MaxRun = 0, 64
+	e, err := engine.New(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, p.Law
+}
+
+func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
+	begin := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	tell := func(f *glutton) (steps []time.Duration, done []engine.Completion) {
+		e, _ := fillable(t)
+		if f != nil {
+			e.FillWith(f)
+		}
+		if err := e.Submit(begin, engine.Request{ID: 1, Prompt: 300, Output: 5}); err != nil {
+			t.Fatal(err)
+		}
+		for _, now := range []time.Time{begin, begin.Add(time.Minute)} {
+			e.Advance(now, func(it *engine.Iteration) {
+				steps = append(steps, it.Steps...)
+				done = append(done, it.Finished...)
+			})
+		}
+		return steps, done
+	}
+	alone, _ := tell(nil)
+	idle := &glutton{}
+	if beside, _ := tell(idle); !cmp.Equal(alone, beside) {
+		t.Errorf("a filler that adds nothing makes %v of %v", beside, alone)
+	}
+	_, law := fillable(t)
+	full := &glutton{left: len(alone), adds: engine.Filling{Decoding: 3, Context: 3000, Chunks: []engine.Chunk{{Tokens: 40, Context: 100}}}}
+	beside, done := tell(full)
+	if len(beside) != len(alone) || len(done) != 1 || done[0].Output != 5 {
+		t.Fatalf("%d iterations, %+v; want %d and the whole answer", len(beside), done, len(alone))
+	}
+	chunks := []engine.Chunk{{Tokens: 40, Context: 100}}
+	for i := range beside {
+		want := law.Iteration(1+3, 301+i-1+3000, chunks...)
+		if i == 0 {
+			want = law.Iteration(3, 3000, engine.Chunk{Tokens: 300}, chunks[0])
+		}
+		if off := beside[i] - want; off < -time.Microsecond || off > time.Microsecond {
+			t.Errorf("iteration %d takes %v, want %v", i, beside[i], want)
+		}
+	}
+	if len(full.filled) != len(beside) {
+		t.Errorf("told of %d ends, want %d", len(full.filled), len(beside))
+	}
+	first, last := full.saw[0], full.saw[len(full.saw)-1]
+	if first.Tokens != 300 || first.FreeTokens != 212 || first.FreeSeqs != 255 || first.Streams[0].Uncomputed != 300 || !first.Streams[0].FirstToken.IsZero() {
+		t.Errorf("first it saw %+v", first)
+	}
+	if len(last.Streams) != 0 {
+		t.Errorf("last it saw %+v, want an engine without requests", last)
+	}
+}
+
+func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
+	begin := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	e, law := fillable(t)
+	f := &glutton{left: 3, adds: engine.Filling{Decoding: 10, Context: 5000}}
+	e.FillWith(f)
+	iterations := 0
+	e.Advance(begin.Add(time.Minute), func(*engine.Iteration) { iterations++ })
+	// Left to itself it has gone on from the instant it was looked at until nothing was added any more.
+	e.Advance(begin.Add(2*time.Minute), func(*engine.Iteration) { iterations++ })
+	if iterations != 3 || len(f.filled) != 3 {
+		t.Errorf("%d iterations, %d ends told; want 3", iterations, len(f.filled))
+	}
+	if took := f.filled[1].Sub(f.filled[0]); took != law.Iteration(10, 5000) {
+		t.Errorf("an iteration took %v, want %v", took, law.Iteration(10, 5000))
+	}
+	if s := e.Snapshot(begin.Add(3 * time.Minute)); s.Running != 0 || s.KVBlocksUsed != 0 || s.GeneratedTokens != 0 {
+		t.Errorf("what a filler does shows: %+v", s)
+	}
+}
