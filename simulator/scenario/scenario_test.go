@@ -225,6 +225,11 @@ func FuzzScenario(f *testing.F) {
 		if s.Horizon <= 2*scenario.Edge || max(s.Pool.Replicas, s.Pool.Max) < 1 || !(s.Interactive.Rate >= 0) || s.Interactive.SLO.FirstToken(1<<30) <= 0 {
 			t.Errorf("accepted %+v", s)
 		}
+		if half := s.Horizon / 2; half > 2*scenario.Edge {
+			if err := s.Until(half).Validate(); err != nil {
+				t.Errorf("the first half of what is accepted is not: %v", err)
+			}
+		}
 		m := s.Metrics
 		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTEdges) || !slices.IsSorted(m.TPOTEdges) {
 			t.Errorf("accepted %+v", m)
@@ -235,6 +240,33 @@ func FuzzScenario(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The examples in the documentation are scenarios.
+func TestExamplesAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []string
+	for block := range strings.SplitSeq(string(page), "```yaml\n") {
+		if example, _, ok := strings.Cut(block, "```"); ok && strings.Contains(example, "name: our pool") {
+			examples = append(examples, example)
+		}
+	}
+	if len(examples) < 3 {
+		t.Fatalf("%d examples, want the first and what is based on it", len(examples))
+	}
+	for _, example := range examples {
+		files := map[string]string{"ours.yaml": examples[0], "example.yaml": example}
+		_, err := scenario.Read("example.yaml", scenario.Files{
+			Read: func(file string) ([]byte, error) { return []byte(files[file]), nil },
+			Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+		})
+		if err != nil {
+			t.Errorf("%v, in\n%s", err, example)
+		}
+	}
 }
 
 // Every key stands in the documentation.
