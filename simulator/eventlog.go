@@ -24,6 +24,7 @@ type eventLog struct {
 	planner *plan.Planner
 	chunk   int // lines
 	granted string
+	scale   string
 	err     error
 }
 

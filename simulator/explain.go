@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
@@ -15,7 +16,8 @@ import (
 type explainer struct {
 	eventLog
 	at   time.Time
-	told bool // how it stood
+	told bool               // how it stood
+	last autoscale.Decision // by then
 }
 
 // explainAround is how far from the moment events are told.
@@ -78,6 +80,7 @@ func (e *explainer) stand(now time.Time) {
 		}
 		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000, due)
 	}
+	e.scaling(say)
 	say("--- what happens next")
 }
 

@@ -158,10 +158,22 @@ func (r *recorder) harvest() {
 	r.tape.Harvest = append(r.tape.Harvest, (float64(total)-last)/r.step.Seconds())
 }
 
-// predict tells of every job with a deadline when it would finish if the jobs went
-// on in the order of their deadlines at the pace of the last ten minutes.
+// predict tells when each job with a deadline is thought to finish: by the law that
+// scales the pool, where there is one; else as if the jobs went on in the order of
+// their deadlines at the pace of the last ten minutes.
 func (r *recorder) predict() {
-	now, n := r.plant.now, len(r.useful)
+	at := r.plant.now.Sub(epoch).Seconds()
+	for _, f := range r.plant.scaling.forecasts {
+		finish := math.NaN()
+		if !f.Finish.IsZero() {
+			finish = f.Finish.Sub(epoch).Seconds()
+		}
+		r.note(f.Job, at, finish)
+	}
+	if r.plant.scaling.forecasts != nil {
+		return
+	}
+	n := len(r.useful)
 	back := min(n-1, max(1, int(paceOver/r.step)))
 	pace := 0.0 // tokens a second
 	if back > 0 {
@@ -173,7 +185,7 @@ func (r *recorder) predict() {
 		if d.Deadline.IsZero() {
 			return // and so are all that follow
 		}
-		at, finish := now.Sub(epoch).Seconds(), math.NaN()
+		finish := math.NaN()
 		if pace > 0 {
 			finish = at + ahead/pace
 		}

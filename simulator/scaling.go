@@ -23,6 +23,7 @@ type scaling struct {
 	told       flowcontrol.Config
 	due        time.Time // of the next step; zero: none is put down
 	verdicts   map[string]*verdict
+	forecasts  []autoscale.Forecast // of the last step; nil: nobody forecasts
 
 	arrived int // interactive requests
 	counts  []count
@@ -103,6 +104,10 @@ func (s *scaling) step() {
 	now := s.plant.now
 	d := s.controller.Step(now, s.state())
 	s.due = time.Time{}
+	s.forecasts = d.Jobs
+	if b := s.plant.batches; b != nil {
+		b.watchers.scaled(now, d)
+	}
 	for _, f := range d.Jobs {
 		s.judge(f)
 	}
