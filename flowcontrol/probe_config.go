@@ -66,14 +66,17 @@ type PaceConfig struct {
 	// cost little to begin and much to run would else die out on a runner that has many interactive requests for a while, and a
 	// router that looks at load would send it more.
 	Trickle float64 `yaml:"trickle"`
-	// Compare is how long a runner is compared with its peers before it counts as slower. Default: 60s.
+	// Compare is how long a runner is compared with its peers before it counts as slower. Default: 20s.
 	Compare time.Duration `yaml:"compare"`
 	// Slow is how much longer a runner's iterations must be than those of its peers, as a share, before it gets fewer lines. Default:
 	// 0.4; less is by the interactive requests that a runner happens to have.
 	Slow float64 `yaml:"slow"`
-	// Lives bounds Gain to this share of the distance within a line's life. Default: 2: lines that run for minutes can't be taken
+	// Lives bounds Gain to this share of the distance within a line's life. Default: 0.5: lines that run for minutes can't be taken
 	// back when interactive requests come, and let go too fast they would swing.
 	Lives float64 `yaml:"lives"`
+	// Slew is the most by which the lines grow in a second, as a share of themselves, beside one line. Default: 0.03: what lines will
+	// cost once they hold their context shows only when it is too late to take them back.
+	Slew float64 `yaml:"slew"`
 	// Lag is how long lines must live for those that are yet to start, or to end, to be counted half. Default: 30s.
 	Lag time.Duration `yaml:"lag"`
 	// Apart is how many times as many lines as the one that carries the fewest a runner may carry, 1 or more. Default: 1.25. A router
@@ -135,12 +138,12 @@ type BrakeConfig struct {
 	// iteration is ever much longer than the SLO.
 	Reach float64 `yaml:"reach"`
 	// Pool is the share of the SLO's TPOT above which the mean of all runners' iterations is too long, and Ours the share of it that
-	// the lines running on a runner must make up for them to be recalled. Defaults: 0.9 and 0.02.
+	// the lines running on a runner must make up for them to be recalled. Defaults: 0.85 and 0.02.
 	Pool float64 `yaml:"pool"`
 	Ours float64 `yaml:"ours"`
 	// After is how long both signs must have been there. Default: 4s.
 	After time.Duration `yaml:"after"`
-	// Share is the most of a runner's lines that are recalled in a second. Default: 0.2.
+	// Share is the most of a runner's lines that are recalled in a second. Default: 0.3.
 	Share float64 `yaml:"share"`
 	// Waste is the share of the tokens answered within the last hour that recalls may waste. Default: 0.015.
 	Waste float64 `yaml:"waste"`
@@ -194,14 +197,14 @@ func defaultProbe() ProbeConfig {
 		Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
-			Prompts: 4, Trickle: 0.02, Compare: time.Minute, Slow: 0.4, Lives: 1, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,
+			Prompts: 4, Trickle: 0.02, Compare: 20 * time.Second, Slow: 0.4, Lives: 0.5, Slew: 0.03, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,
 		},
-		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.02, Ease: 0.03, Eased: 0.4, Memory: time.Minute, Part: 0.75},
+		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.02, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
 		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
 		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
 		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
-			Above: 1.15, Reach: 0.92, Pool: 0.9, Ours: 0.02, After: 4 * time.Second, Share: 0.2, Waste: 0.015, Hold: 30 * time.Second,
+			Above: 1.15, Reach: 0.92, Pool: 0.85, Ours: 0.02, After: 3 * time.Second, Share: 0.3, Waste: 0.015, Hold: 30 * time.Second,
 		},
 		Doubt: DoubtConfig{
 			Soft: 15 * time.Second, Hard: time.Minute, Half: 30 * time.Second, Blind: 0.1, Dark: 5, Retry: 15 * time.Second, Recover: 0.1,
@@ -226,6 +229,7 @@ func (c ProbeConfig) validate(all *faults) {
 	all.positive("probe.pace.compare", c.Pace.Compare)
 	all.within("probe.pace.slow", c.Pace.Slow, 0.05, 10)
 	all.within("probe.pace.lives", c.Pace.Lives, 0.01, 1000)
+	all.within("probe.pace.slew", c.Pace.Slew, 0, 100)
 	all.positive("probe.pace.lag", c.Pace.Lag)
 	all.within("probe.pace.apart", c.Pace.Apart, 1, 1000)
 	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)

@@ -138,7 +138,9 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	}
 	// Lines that live long can't be taken back for long: what is short beside their lives is left to the prompts.
 	gain = min(gain, p.cfg.Pace.Lives/max(life, 1))
-	p.lines += float64(float64(gain*min(d.Seconds(), 5))*off) / law.each(mix) / float64(len(p.members))
+	seconds := min(d.Seconds(), 5)
+	move := float64(float64(gain*seconds)*off) / law.each(mix)
+	p.lines += min(move, float64(seconds*(1+float64(p.cfg.Pace.Slew*p.lines)))) / float64(len(p.members))
 	p.bound()
 }
 
