@@ -100,6 +100,9 @@ type DeadlineConfig struct {
 	// replicas but Reserve, a share of them, at once. Defaults: 0.10 and 0.10.
 	Doubt   float64 `yaml:"doubt"`
 	Reserve float64 `yaml:"reserve"`
+	// Windfall is the share of the work that free harvest may turn out to do beyond what is expected of it. Replicas that run are kept
+	// for what will have to be bought even then. Default: 0.20.
+	Windfall float64 `yaml:"windfall"`
 	// Surprise is by how much the work of a job may be more as long as fewer than Sample of its lines were answered, or fewer than are
 	// under way, of which the short ones come first. One replica is started early enough to find out. Defaults: 6, a service's longest
 	// kind of answer to the mean of all, and 50.
@@ -138,7 +141,7 @@ func DefaultConfig() Config {
 		},
 		Start: StartConfig{Cold: 3 * time.Minute, Quantile: 0.9, Starts: 20, GiveUp: 3},
 		Deadline: DeadlineConfig{
-			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Surprise: 6, Sample: 50,
+			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Windfall: 0.20, Surprise: 6, Sample: 50,
 			SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		},
 		Down:        DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Dry: 2 * time.Minute, Share: 0.10},
@@ -197,6 +200,7 @@ func (c Config) Validate() error {
 	within("deadline.least_use", d.LeastUse, 0, 100)
 	within("deadline.doubt", d.Doubt, 0, 1)
 	within("deadline.reserve", d.Reserve, 0, 0.9)
+	within("deadline.windfall", d.Windfall, 0, 1)
 	within("deadline.surprise", d.Surprise, 1, 1000)
 	check(d.Sample >= 0, "deadline.sample", "is %d, must not be negative", d.Sample)
 	within("deadline.spot_slack", d.SpotSlack, 0, 100)

@@ -258,12 +258,13 @@ func (o *outlook) guessed(lead float64) bool {
 	return guessed && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
 
-// keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left.
+// keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left,
+// even if free harvest turns out to do more of it than expected.
 // Letting them go would only mean another start, as long as there is as much work for each as a start takes. When a deadline is too close for that, those that carry lines stay until they have
 // answered them: there is no time to begin a line anew.
 func (o *outlook) keep(watch *watch) {
 	f := o.future
-	all := demandOf(o.tasks, o.guard, 1, math.Inf(-1))
+	all := demandOf(o.tasks, o.guard, 1-o.cfg.Deadline.Windfall, math.Inf(-1))
 	if len(all) == 0 {
 		return
 	}
