@@ -91,7 +91,7 @@ type Batch struct {
 	// Wasted is how many tokens were computed in vain, for lines that were recalled or lost their KV blocks.
 	Wasted      int64 `json:"wasted_tokens"`
 	Preemptions int   `json:"preemptions"`
-	// Recalls are lines that the policy ended before their answer.
+	// Recalls are lines that were ended before their answer, by the policy or because their replica was to go.
 	Recalls int `json:"recalls"`
 	// Work is what the answered lines cost an engine, in seconds of iteration.
 	Work float64 `json:"work_s"`
