@@ -83,7 +83,7 @@ func follows(s simulator.Setup) bool {
 }
 
 // searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the time of an iteration, and on the
-// fixed time at which it is. Loss grows with either but for noise, so halving finds the place.
+// fixed time at which it is. Loss grows with either but for noise, so halving finds the place; a margin of 0 runs nothing.
 func searchTempo(tell func(tempo) (trial, error), tpot float64, runs int) (tempo, trial, error) {
 	var best tempo
 	var found trial // none is allowed: no batch work at all
@@ -95,7 +95,7 @@ func searchTempo(tell func(tempo) (trial, error), tpot float64, runs int) (tempo
 		bounded(0.95), bounded(10), func(m float64) tempo { return tempo{0, m * tpot, m * tpot} }, bounded(1), bounded(0.9),
 	} {
 		const fine = 0.005
-		for low, high := 0.4, 1.1; high-low > fine && told < runs; told++ {
+		for low, high := 0.0, 1.1; high-low > fine && told < runs; told++ {
 			m := (low + high) / 2
 			got, err := tell(family(m))
 			switch {
