@@ -44,9 +44,10 @@ type ForecastConfig struct {
 	Judge time.Duration `yaml:"judge"`
 	// Ahead is how long beyond a cold start the replicas must suffice: the time to notice, decide and be asked. Default: 5m.
 	Ahead time.Duration `yaml:"ahead"`
-	// Band is the share added to the forecast before enough errors are known, and BandLeast the least share afterwards, when the
-	// 0.95 quantile of the errors of a day is added. Defaults: 0.12 and 0.03.
-	Band      float64 `yaml:"band"`
+	// Band is the share added to the forecast before enough errors are known; afterwards the 0.95 quantile of the errors of a day is.
+	// Default: 0.12.
+	Band float64 `yaml:"band"`
+	// BandLeast is the least that is added afterwards. Default: 0.03.
 	BandLeast float64 `yaml:"band_least"`
 	// Burst is by how much traffic exceeds its mean over some seconds, at least 1: a replica is reckoned to carry as much less.
 	// Default: 2.5, which the prompts of public traces of chat reach over 10 seconds.
@@ -62,15 +63,16 @@ type HarvestConfig struct {
 	// ShareLeast and ShareMost bound what is learnt; what lies beyond says that something is broken, not how much is harvested.
 	// Defaults: 0.2 and 1.5.
 	ShareLeast float64 `yaml:"share_least"`
-	ShareMost  float64 `yaml:"share_most"`
-	// Memory is over how long the share is learnt, Trust how much harvest at the predicted rate Share itself counts for. Defaults:
-	// 1h, which rides out a change of jobs, and 10m.
+	// ShareMost is the upper of the two bounds.
+	ShareMost float64 `yaml:"share_most"`
+	// Memory is over how long the share is learnt. Default: 1h, which rides out a change of jobs.
 	Memory time.Duration `yaml:"memory"`
-	Trust  time.Duration `yaml:"trust"`
-	// KV is the share of the KV cache that may be filled, Slots how many sequences are kept free for interactive requests.
-	// Defaults: 0.85 and 16.
-	KV    float64 `yaml:"kv"`
-	Slots int     `yaml:"slots"`
+	// Trust is how much harvest at the predicted rate Share itself counts for. Default: 10m.
+	Trust time.Duration `yaml:"trust"`
+	// KV is the share of the KV cache that may be filled. Default: 0.85.
+	KV float64 `yaml:"kv"`
+	// Slots is how many sequences are kept free for interactive requests. Default: 16.
+	Slots int `yaml:"slots"`
 	// AssumedRate is the work a replica does in a second where no law is known. Default: 500, half of what an engine could.
 	AssumedRate float64 `yaml:"assumed_rate"`
 }
@@ -79,9 +81,10 @@ type HarvestConfig struct {
 type StartConfig struct {
 	// Cold is how long a start takes before any was seen. Default: 3m, a 70B model on a warm node.
 	Cold time.Duration `yaml:"cold"`
-	// Quantile of the last Starts starts is what is reckoned with. Defaults: 0.9 and 20.
+	// Quantile of the last Starts starts is what is reckoned with. Default: 0.9.
 	Quantile float64 `yaml:"quantile"`
-	Starts   int     `yaml:"starts"`
+	// Starts is how many of the last starts are looked at. Default: 20.
+	Starts int `yaml:"starts"`
 	// GiveUp is after how many times that a start is given up. Default: 3.
 	GiveUp float64 `yaml:"give_up"`
 }
@@ -91,14 +94,16 @@ type DeadlineConfig struct {
 	// Guard is how long before a deadline the work is to be done, in addition to the time of the job's longest line so far, or Lines
 	// times a line's mean time if that is more: the last lines end when they end. Defaults: 2m and 3.
 	Guard time.Duration `yaml:"guard"`
-	Lines float64       `yaml:"lines"`
+	// Lines is how many times a line's mean time is kept free at least, for the last lines to end. Default: 3.
+	Lines float64 `yaml:"lines"`
 	// LeastUse is for how many cold starts another replica must be of use before the guard to be worth its own, unless a deadline is
 	// in doubt. Default: 1.
 	LeastUse float64 `yaml:"least_use"`
 	// Doubt is the share by which the work may be more, and the harvest less, than expected. What is bought is bought for what is
 	// expected, so that free harvest is not replaced by paid; but never so late that doubt could not be met any more with all
 	// replicas but Reserve, a share of them, at once. Defaults: 0.10 and 0.10.
-	Doubt   float64 `yaml:"doubt"`
+	Doubt float64 `yaml:"doubt"`
+	// Reserve is the share of all replicas that is not reckoned with when doubt is to be made up for.
 	Reserve float64 `yaml:"reserve"`
 	// Windfall is the share of the work that free harvest may turn out to do beyond what is expected of it. Replicas that run are kept
 	// for what will have to be bought even then. Default: 0.20.
@@ -107,7 +112,8 @@ type DeadlineConfig struct {
 	// under way, of which the short ones come first. One replica is started early enough to find out. Defaults: 6, a service's longest
 	// kind of answer to the mean of all, and 50.
 	Surprise float64 `yaml:"surprise"`
-	Sample   int     `yaml:"sample"`
+	// Sample is how many lines of a job must have been answered before they are believed.
+	Sample int `yaml:"sample"`
 	// SpotSlack is how many cold starts a deadline must leave for replicas that may be reclaimed to count for it. Default: 2.
 	SpotSlack float64 `yaml:"spot_slack"`
 	// Horizon is how far ahead the future is looked at. Default: 336h, two weeks.
@@ -118,10 +124,11 @@ type DeadlineConfig struct {
 type DownConfig struct {
 	// Hold is how long fewer replicas must do before there are fewer. Default: 10m.
 	Hold time.Duration `yaml:"hold"`
-	// BatchHold is the same for a pool without interactive traffic, and Dry the same once no work is left: about what a start costs,
-	// for it is as likely as not that the next job comes sooner. Defaults: 5m and 2m.
+	// BatchHold is the same for a pool without interactive traffic. Default: 5m.
 	BatchHold time.Duration `yaml:"batch_hold"`
-	Dry       time.Duration `yaml:"dry"`
+	// Dry is the same once no work is left: about what a start costs, for it is as likely as not that the next job comes sooner.
+	// Default: 2m.
+	Dry time.Duration `yaml:"dry"`
 	// Share of a pool's replicas, at least one, may go in a minute. Default: 0.10.
 	Share float64 `yaml:"share"`
 }

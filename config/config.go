@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
@@ -44,6 +45,8 @@ type Config struct {
 	// Readings are looks at the runners' metrics, and at those of what stands before them, for policies of flow control that heed them
 	// (all but fixed, aimd and gradient).
 	Readings probe.Config `yaml:"readings"`
+	// Autoscale says how many replicas the pools should have for deadlines to be met. Simulations act on it; serve does not ask it.
+	Autoscale autoscale.Config `yaml:"autoscale"`
 	// Dispatch sends lines, tries them again, and keeps what comes back.
 	Dispatch dispatch.Config `yaml:"dispatch"`
 	Shutdown Shutdown        `yaml:"shutdown"`
@@ -84,6 +87,7 @@ func Default() Config {
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
+		Autoscale:   autoscale.DefaultConfig(),
 		Readings:    probe.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
@@ -128,6 +132,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults,
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
+		section("autoscale", c.Autoscale.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
 		section("readings", c.Readings.Validate()),
 		section("dispatch", c.Dispatch.Validate()),

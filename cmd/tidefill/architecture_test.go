@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator"},
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
-	"config":             {"config", "api", "dispatch", "scheduler", "flowcontrol"},
+	"config":             {"config", "api", "autoscale", "dispatch", "scheduler", "flowcontrol"},
 }
 
 func TestDecisionsArePure(t *testing.T) {

@@ -23,6 +23,7 @@ type contestant struct {
 func policyOf(cfg config.Config) simulator.Policy {
 	return simulator.Policy{
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines,
+		Scale: cfg.Autoscale,
 	}
 }
 
