@@ -136,9 +136,12 @@ var published = []struct {
 }{
 	{"none", [][]string{{}}},
 	{"fixed", each("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
-	{"aimd", [][]string{{"start=5", "decrease=0.5"}, {"start=5", "decrease=0.7"}, {"start=5", "decrease=0.9"}}},
-	{"budget", append([][]string{{}}, with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "load=running")...)},
-	{"saturation", each("threshold", 0.8, 0.5)},
+	{"aimd", with(each("decrease", 0.5, 0.7, 0.9), "start=5", "least=5")},
+	// Beyond the published setting without the 64 workers, which would bound the pool before the law does.
+	{"budget", slices.Concat([][]string{{}},
+		with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "per_pool=0"),
+		with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "per_pool=0", "load=running"))},
+	{"saturation", append(each("threshold", 0.8, 0.5), with(each("threshold", 0.8, 0.5), "per_pool=0")...)},
 	{"gradient", each("tolerance", 1.5, 2)},
 	{"model", append([][]string{{}}, each("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
 }
