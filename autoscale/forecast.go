@@ -18,10 +18,11 @@ const (
 type forecast struct {
 	cfg ForecastConfig
 
-	last    time.Time // of observe; zero: none yet
-	level   float64   // requests a second now
-	current slotMean
-	begun   time.Time // of the current slot
+	last     time.Time // of observe; zero: none yet
+	informed bool      // a rate was seen
+	level    float64   // requests a second now
+	current  slotMean
+	begun    time.Time // of the current slot
 
 	usual    [slots]float64 // by time of day
 	seen     int            // slots that have been seen at all
@@ -50,7 +51,7 @@ func (f *forecast) observe(now time.Time, rate float64) {
 	if f.last.IsZero() {
 		f.last, f.begun = now, now.Truncate(slot)
 		if rate >= 0 {
-			f.level = rate
+			f.level, f.informed = rate, true
 		}
 		return
 	}
@@ -68,8 +69,8 @@ func (f *forecast) add(length time.Duration, rate float64) {
 		return
 	}
 	seconds := length.Seconds()
-	if f.current.seconds == 0 && f.seen == 0 && f.level == 0 {
-		f.level = rate
+	if !f.informed {
+		f.level, f.informed = rate, true
 	}
 	f.level += float64((rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds()))
 	f.current.sum += float64(rate * seconds)
@@ -135,8 +136,8 @@ func slotOf(t time.Time) int {
 	return int(t.Sub(t.Truncate(day)) / slot)
 }
 
-// known says whether anything is.
-func (f *forecast) known() bool { return !f.last.IsZero() }
+// known says whether any rate was ever seen.
+func (f *forecast) known() bool { return f.informed }
 
 // useSeason says whether the usual day is the better guide.
 func (f *forecast) useSeason() bool {

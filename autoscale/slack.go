@@ -120,6 +120,9 @@ func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
 			// Replicas come before they are needed and stay a while.
 			top := max(p.requests[c], x.forecast.at(middle.Add(-slot)), x.forecast.at(middle.Add(slot)))
 			p.needed[c] = min(p.replica.serve(top*band), p.pool.Max)
+			if x.blind {
+				p.needed[c] = min(x.needed, p.pool.Max)
+			}
 		}
 	}
 	for _, r := range p.pool.Replicas {

@@ -1,9 +1,12 @@
 package autoscale
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 func wanted(d Decision, pool string) Wanted {
@@ -34,6 +37,12 @@ func TestWantedAtFirstSight(t *testing.T) {
 		{"unknown lines", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{1}, ReasonLearning},
 		{"unknown lines in time", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{0}, ReasonNone},
 		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
+		{"traffic that nobody knows", State{Pools: []Pool{func() Pool { p := with(chatPool(10, 4), 3); p.Interactive.Rate = math.NaN(); return p }()}}, []int{3}, ReasonHolding},
+		{"a replica that nobody knows", State{Pools: []Pool{func() Pool {
+			p := with(chatPool(10, 4), 3)
+			p.Interactive.PerReplica, p.Engine = 0, flowcontrol.Engine{}
+			return p
+		}()}}, []int{3}, ReasonHolding},
 		{"traffic", State{Pools: []Pool{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
 		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
 		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},

@@ -94,7 +94,7 @@ type Interactive struct {
 	// Mix is the mean tokens of a request: those of the prompt that must be computed, and those of the answer.
 	Mix flowcontrol.Mix
 	// PerReplica is how many requests a second one replica serves within its SLO when it does nothing else. 0: as the
-	// engine's law says.
+	// engine's law says; without a law nobody knows, and the pool keeps the replicas that it has.
 	PerReplica float64
 }
 

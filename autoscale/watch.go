@@ -23,6 +23,7 @@ type watched struct {
 	giveUp  []string
 	expect  float64 // interactive requests a second until a replica asked for now is well ready
 	needed  int     // replicas for them
+	blind   bool    // that is not known
 }
 
 func newWatch(cfg Config) *watch { return &watch{cfg: cfg, pools: map[string]*watched{}} }
@@ -52,12 +53,16 @@ func (w *watch) observe(now time.Time, s State) {
 			x.forecast.observe(now, p.Interactive.Rate)
 			x.expect = x.forecast.most(now, now.Add(x.lead+w.cfg.Forecast.Ahead)) * (1 + x.forecast.band())
 			x.needed = x.replica.serve(x.expect)
+			x.blind = x.replica.carry <= 0 || !x.forecast.known()
+			if x.blind {
+				x.needed = exist(p) // what is not known is no reason to let go of what serves
+			}
 		}
 		x.harvest.observe(now, x.replica, x.forecast.level, work)
 	}
 }
 
-// serve is how many replicas a rate of interactive requests needs; 0 where that is not known, and others see to it.
+// serve is how many replicas a rate of interactive requests needs.
 func (r replica) serve(rate float64) int {
 	if r.carry <= 0 || rate <= 0 {
 		return 0
@@ -79,7 +84,7 @@ func (w *watch) answer(now time.Time, s State, want func(i int, x *watched) (int
 		}
 		there := exist(p)
 		settled := min(x.settle.to(now, n, there, hold(p), w.cfg.Down.Share), p.Max)
-		if settled > n {
+		if settled > n || x.blind && n == x.needed {
 			reason = ReasonHolding
 		}
 		rate := x.replica.rate(x.forecast.level/max(1, float64(there))) * x.harvest.share
