@@ -32,7 +32,7 @@ type pool struct {
 	lives    map[int]int
 	starts   int // of replicas, those of lost ones again among them
 	wanted   int
-	paid     time.Duration // by those that are gone
+	lived    []span // of those that are gone, while they were paid for
 	work     float64       // of lines answered, in the planner's unit
 }
 
@@ -102,7 +102,7 @@ func (x *pool) again(number int) *replica {
 func (x *pool) remove(r *replica) {
 	i := slices.Index(x.replicas, r)
 	x.replicas = slices.Delete(slices.Clone(x.replicas), i, i+1)
-	x.paid += x.plant.now.Sub(r.asked)
+	x.lived = append(x.lived, span{r.asked, x.plant.now})
 	x.plant.list()
 }
 
@@ -136,11 +136,47 @@ func (x *pool) count(phase phase) int {
 
 // hours are the replica hours so far, from being asked for to being gone.
 func (x *pool) hours() float64 {
-	sum := x.paid
-	for _, r := range x.replicas {
-		sum += x.plant.now.Sub(r.asked)
+	sum := time.Duration(0)
+	for _, s := range x.spans() {
+		sum += s.to.Sub(s.from)
 	}
 	return sum.Hours()
+}
+
+// span is a stretch of time.
+type span struct{ from, to time.Time }
+
+// spans are when replicas were paid for so far.
+func (x *pool) spans() []span {
+	spans := slices.Clone(x.lived)
+	for _, r := range x.replicas {
+		spans = append(spans, span{r.asked, x.plant.now})
+	}
+	return spans
+}
+
+// PaidSlot is the grain of Quiet.Paid.
+const PaidSlot = 10 * time.Minute
+
+// paidBySlot is how many replicas were paid for in the mean of each slot.
+func (x *pool) paidBySlot() []float64 {
+	paid := make([]float64, (x.plant.now.Sub(epoch)+PaidSlot-1)/PaidSlot)
+	for _, s := range x.spans() {
+		for i := range paid {
+			begin := epoch.Add(time.Duration(i) * PaidSlot)
+			from, to := s.from, s.to
+			if from.Before(begin) {
+				from = begin
+			}
+			if end := begin.Add(PaidSlot); to.After(end) {
+				to = end
+			}
+			if to.After(from) {
+				paid[i] += to.Sub(from).Seconds() / PaidSlot.Seconds()
+			}
+		}
+	}
+	return paid
 }
 
 // replicaCounts are how many replicas somebody wants, how many serve, and how many

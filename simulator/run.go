@@ -27,7 +27,9 @@ func Run(s Setup, progress Progress) (Result, error) {
 type Quiet struct {
 	Interactive Interactive
 	GPUHours    float64
-	minutes     []minute
+	// Paid is how many replicas of the first pool were paid for in each PaidSlot.
+	Paid    []float64
+	minutes []minute
 }
 
 // RunQuiet tells the scenario without batch work. A pool that misses its promise
@@ -40,7 +42,7 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), minutes: p.users.all().minutes}
+	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), Paid: p.pools[0].paidBySlot(), minutes: p.users.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
@@ -58,6 +60,16 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 // RunBeside tells the scenario with the policy's batch work and compares it with
 // the quiet run of the same scenario and seed.
 func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
+	r, err := RunBatch(s, progress)
+	if err == nil {
+		r.Compare(quiet)
+	}
+	return r, err
+}
+
+// RunBatch tells the scenario with the policy's batch work. The result is whole
+// once it is compared with the quiet run.
+func RunBatch(s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
@@ -65,21 +77,25 @@ func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{
-		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
-		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, NoBatch: quiet.Interactive, Interactive: busy.users.report(),
-		minutes: busy.users.all().minutes,
-	}
 	if err := busy.batches.watchers.fault(); err != nil {
 		return Result{}, err
 	}
-	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
-	worst, at := worstLoss(quiet.minutes, busy.users.all().minutes)
-	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
+	r := Result{
+		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
+		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, Interactive: busy.users.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
+		Tape: tape, minutes: busy.users.all().minutes,
+	}
 	r.Batch, r.Jobs = busy.batches.report()
-	r.GPUHours, r.NoBatchGPUHours, r.Pools = busy.gpuHours(), quiet.GPUHours, busy.uses()
-	r.Tape = tape
 	return r, nil
+}
+
+// Compare fills in what batch work costs, beside the quiet run of the same scenario
+// and seed.
+func (r *Result) Compare(quiet Quiet) {
+	r.NoBatch, r.NoBatchGPUHours = quiet.Interactive, quiet.GPUHours
+	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
+	worst, at := worstLoss(quiet.minutes, r.minutes)
+	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 }
 
 // UnfitError says that a scenario tells nothing of a policy, because the pool

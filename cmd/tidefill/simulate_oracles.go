@@ -20,5 +20,9 @@ func askOracles(s simulator.Setup, quiet simulator.Quiet, seen []simulator.Resul
 	if err != nil {
 		return nil, err
 	}
-	return []oracle.Bound{inside, outside, flow}, nil
+	least, err := oracle.GPUHours(s, quiet)
+	if err != nil {
+		return nil, err
+	}
+	return []oracle.Bound{inside, outside, flow, least}, nil
 }

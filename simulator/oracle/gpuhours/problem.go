@@ -23,6 +23,24 @@ type Cell struct {
 	Rates []float64
 }
 
+// Beside adds replicas of another kind, of which each does as much as it does, and none is needed.
+func (c Cell) Beside(most int, rate float64) Cell {
+	var gains []float64
+	need := int(math.Ceil(c.Need))
+	for n := need + 1; n < len(c.Rates); n++ {
+		gains = append(gains, c.Rates[n]-c.Rates[n-1])
+	}
+	for range most {
+		gains = append(gains, rate)
+	}
+	slices.SortFunc(gains, func(a, b float64) int { return cmp.Compare(b, a) })
+	c.Rates = slices.Clone(c.Rates[:need+1])
+	for _, g := range gains {
+		c.Rates = append(c.Rates, c.Rates[len(c.Rates)-1]+g)
+	}
+	return c
+}
+
 // Job is released at once and due once. Work is in the unit of Rates times seconds.
 type Job struct{ Release, Due, Work float64 }
 

@@ -1,0 +1,55 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+func TestGPUHours(t *testing.T) {
+	s := small(t, "bal", func(s *scenario.Scenario) {
+		s.Horizon = 2 * time.Hour
+		s.Pool.Max = 6
+		s.Jobs = []scenario.Job{
+			{Name: "free", Kind: "bal", Window: 2 * time.Hour, Lines: 5000},
+			{Name: "bought", Kind: "bal", At: 30 * time.Minute, Window: time.Hour, Lines: 40_000},
+			{Name: "impossible", Kind: "gen", At: time.Hour, Window: 30 * time.Minute, Lines: 50_000},
+			{Name: "later", Kind: "bal", At: time.Hour, Window: 20 * time.Hour, Lines: 50_000},
+			{Name: "never", Kind: "bal"},
+		}
+	})
+	s.Policy.Flow = flowcontrol.DefaultConfig()
+	quiet := quietly(t, s)
+	if got, want := len(quiet.Paid), 12; got != want {
+		t.Fatalf("%d slots are paid for, want %d", got, want)
+	}
+	sum := 0.0
+	for _, n := range quiet.Paid {
+		sum += n / 6
+	}
+	if math.Abs(sum-quiet.GPUHours) > 1e-6 {
+		t.Errorf("%v replica-hours by slot, %v in all", sum, quiet.GPUHours)
+	}
+	b, err := GPUHours(s, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(b.Infeasible, []string{"impossible"}) {
+		t.Errorf("infeasible are %q", b.Infeasible)
+	}
+	if b.BatchGPUHours < 0.5 || b.BatchGPUHours > 5 || math.Abs(b.GPUHours-quiet.GPUHours-b.BatchGPUHours) > 1e-6 {
+		t.Errorf("%+v beside %v on the quiet day", b, quiet.GPUHours)
+	}
+	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4}, MaxBatchedTokens: 2048}}
+	if beside, err := GPUHours(s, quiet); err != nil || beside.BatchGPUHours > b.BatchGPUHours {
+		t.Errorf("with another pool %+v (%v), without %+v", beside, err, b)
+	}
+	s.Scenario.BatchPools, s.Scenario.Pool.Max = nil, 0
+	if fixed, err := GPUHours(s, quiet); err != nil || fixed.GPUHours != 0 || len(fixed.Infeasible) == 0 {
+		t.Errorf("of a pool that stands still %+v (%v), want which deadlines are infeasible and no hours", fixed, err)
+	}
+}
