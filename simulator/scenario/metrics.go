@@ -87,7 +87,7 @@ var (
 	gateways         = []Gateway{GatewayHistogram, GatewayCounters, GatewayOff}
 )
 
-func (m Metrics) validate(horizon time.Duration) error {
+func (m Metrics) validate(horizon time.Duration, replicas int) error {
 	var all faults
 	all.check(m.Period >= 100*time.Millisecond && m.Period <= time.Hour, "metrics.period is %s, want 100ms to 1h", m.Period)
 	all.check(m.Jitter >= 0 && m.Jitter <= m.Period, "metrics.jitter is %s, want 0 to the period, %s", m.Jitter, m.Period)
@@ -109,7 +109,7 @@ func (m Metrics) validate(horizon time.Duration) error {
 		all.check(slices.Contains(sourcesOfMetrics, f.Source), "%s.source is %q, want nothing for all or one of %q", path, f.Source, sourcesOfMetrics[1:])
 		all.check(f.Source != GatewaySource || len(f.Replicas) == 0, "%s.replicas is given, but the gateway has none; remove it", path)
 		for _, n := range f.Replicas {
-			all.check(n >= 0, "%s.replicas holds %d, want numbers from 0", path, n)
+			all.check(n >= 0 && n < replicas, "%s.replicas holds %d; the pool has replicas 0 to %d", path, n, replicas-1)
 		}
 		all.check(f.From >= 0 && f.From < horizon, "%s.from is %s, want 0 to below the horizon, %s", path, f.From, horizon)
 		all.check(f.Kind != Reset || f.To == 0, "%s.to is %s, but a reset takes no time; remove it", path, f.To)

@@ -74,7 +74,7 @@ func (s Scenario) Validate() error {
 	all.check(s.Horizon > 2*Edge && s.Horizon <= longest, "horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, longest)
 	return errors.Join(append(all,
 		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(s.Interactive.Generator != "", s.Horizon),
-		s.Metrics.validate(s.Horizon), validateBatchPools(s.BatchPools), validateJobs(s.Jobs, s.JobStream), s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
+		s.Metrics.validate(s.Horizon, max(s.Pool.Replicas, s.Pool.Max)), validateBatchPools(s.BatchPools), validateJobs(s.Jobs, s.JobStream), s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
 }
 
 // Until is the scenario's beginning: a shorter horizon, without what lies beyond it.

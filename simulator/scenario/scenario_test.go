@@ -54,11 +54,11 @@ func TestFaultsAreNamed(t *testing.T) {
 			`x.yaml:6: jobs[1].name is "a", like that of a job above`, `x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
 			"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s", "x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
 		}},
-		{"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m,\n     to: 2m}\n", []string{
+		{"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
 			"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period", `x.yaml:6: metrics.gateway is "cloud"`,
 			"x.yaml:7: metrics.ttft_edges[1] is 1s", "metrics.ttft_edges is of a histogram", `x.yaml:9: metrics.faults[0].kind is "broken"`,
 			`x.yaml:9: metrics.faults[0].source is "moon"`, "x.yaml:9: metrics.faults[0].from is 2h0m0s", "metrics.faults[0].to is 0s",
-			"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time",
+			"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time", "x.yaml:10: metrics.faults[1].replicas holds 7; the pool has replicas 0 to 0",
 		}},
 		{"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
 			"interactive.users ask when they will", "interactive.users.think is 0s", "x.yaml:8: interactive.users.retries is 2, but nobody hangs up",
