@@ -1,9 +1,13 @@
 package simulator
 
 import (
+	"bytes"
 	"math"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -254,5 +258,29 @@ func TestReclaim(t *testing.T) {
 	}
 	if want := 50 * 0.15; math.Abs(r.Pools[1].Hours-want) > 0.01 {
 		t.Errorf("paid for %v replica hours, want %v", r.Pools[1].Hours, want)
+	}
+}
+
+// One of two replicas dies under its lines and comes back.
+func TestStoryOfADeath(t *testing.T) {
+	const golden = "testdata/death.log"
+	s := shortStory()
+	s.Scenario.Name, s.Scenario.Pool.Replicas = "death", 2
+	s.Scenario.Jobs[0].Lines = 24
+	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Die, Replicas: []int{1}, For: 20 * time.Second}}
+	var got bytes.Buffer
+	s.Watch.Events = &got
+	result(t, s)
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
 	}
 }

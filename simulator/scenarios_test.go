@@ -30,6 +30,9 @@ func TestScenariosAreValid(t *testing.T) {
 		if g := s.Scenario.Goals; g.Loss == 0 && g.Deadlines == 0 {
 			t.Errorf("%s: judges nothing", file)
 		}
+		if beside := s.Scenario.Goals.Beside.Scenario; beside != "" {
+			bundled(t, beside) // it is there
+		}
 		quiet := withoutBatch(s.Scenario)
 		known := false
 		for _, other := range told {
