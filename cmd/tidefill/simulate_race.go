@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,28 +38,23 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	begun := time.Now()
 	progress := newTally(r.stderr, r.hours())
 	defer progress.stop()
-	quiet, err := r.quiet(ctx, progress)
-	if err != nil {
-		return report.Report{}, err
-	}
 	told := report.Report{Scenarios: make([]report.Scenario, len(r.stories))}
-	var jobs []func(context.Context) error
+	quiet, jobs := r.quietJobs(progress)
 	for i := range r.stories {
 		s, into := &r.stories[i], &told.Scenarios[i]
 		*into = s.empty(r.seeds)
 		into.Policies = make([]report.Policy, len(r.field))
-		for n := range r.seeds {
-			into.Seeds[n].NoBatch = quiet[i][n].Interactive
-		}
 		for k, c := range r.field {
 			p := &into.Policies[k]
 			*p = report.Policy{Name: c.name, Law: c.law, Settings: c.settings, Baseline: c.baseline, Runs: make([]simulator.Result, len(r.seeds))}
 			for n, seed := range r.seeds {
-				jobs = append(jobs, func(ctx context.Context) error {
+				jobs = append(jobs, func(ctx context.Context) (err error) {
+					if quiet.hopeless.Load() {
+						return nil
+					}
 					setup := s.on(seed, c.policy)
 					setup.Watch = r.watch(s, c, seed)
-					result, err := simulator.RunBeside(quiet[i][n], setup, progress.of(ctx, s, c.name))
-					p.Runs[n] = result
+					p.Runs[n], err = simulator.RunBatch(setup, progress.of(ctx, s, c.name))
 					return err
 				})
 			}
@@ -67,14 +63,25 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	if err := parallel(ctx, jobs); err != nil {
 		return report.Report{}, err
 	}
+	if err := quiet.fault(); err != nil {
+		return report.Report{}, err
+	}
+	for i := range told.Scenarios {
+		for n := range r.seeds {
+			told.Scenarios[i].Seeds[n].NoBatch = quiet.days[i][n].Interactive
+			for k := range r.field {
+				told.Scenarios[i].Policies[k].Runs[n].Compare(quiet.days[i][n])
+			}
+		}
+	}
 	if r.oracles {
-		if err := r.ask(ctx, quiet, told.Scenarios, progress); err != nil {
+		if err := r.ask(ctx, quiet.days, told.Scenarios, progress); err != nil {
 			return report.Report{}, err
 		}
 	}
 	progress.stop()
 	took, hours := time.Since(begun), progress.done.hours()
-	_, err = fmt.Fprintf(r.stderr, "%.3g simulated hours in %s, %.2g hours a second\n", hours, took.Round(10*time.Millisecond), hours/took.Seconds())
+	_, err := fmt.Fprintf(r.stderr, "%.3g simulated hours in %s, %.2g hours a second\n", hours, took.Round(10*time.Millisecond), hours/took.Seconds())
 	return told, err
 }
 
@@ -87,34 +94,38 @@ func (r *race) hours() float64 {
 	return sum
 }
 
-// quiet tells all stories without batch work, on all seeds. A pool that misses its promise on one of them ends the race before it
-// begins.
-func (r *race) quiet(ctx context.Context, progress *tally) ([][]simulator.Quiet, error) {
+// quietDays are all stories without batch work, on all seeds.
+type quietDays struct {
+	days     [][]simulator.Quiet // by story and seed
+	unfit    [][]error
+	hopeless atomic.Bool // one of them is unfit, so nothing need be run beside them
+}
+
+// fault says which pools miss their promise without batch work, all of them.
+func (q *quietDays) fault() error {
+	return errors.Join(slices.Concat(q.unfit...)...)
+}
+
+// quietJobs tell all stories without batch work. A pool that misses its promise is told of when all are done, with all others.
+func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) error) {
+	q := &quietDays{days: make([][]simulator.Quiet, len(r.stories)), unfit: make([][]error, len(r.stories))}
 	var jobs []func(context.Context) error
-	all := make([][]simulator.Quiet, len(r.stories))
-	var mu sync.Mutex
-	unfit := make([]error, len(r.stories)*len(r.seeds)) // in order
 	for i := range r.stories {
 		s := &r.stories[i]
-		all[i] = make([]simulator.Quiet, len(r.seeds))
+		q.days[i], q.unfit[i] = make([]simulator.Quiet, len(r.seeds)), make([]error, len(r.seeds))
 		for n, seed := range r.seeds {
-			jobs = append(jobs, func(ctx context.Context) error {
-				quiet, err := simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(ctx, s, "no batch"))
+			jobs = append(jobs, func(ctx context.Context) (err error) {
+				q.days[i][n], err = simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(ctx, s, "no batch"))
 				if fault := (*simulator.UnfitError)(nil); errors.As(err, &fault) {
-					mu.Lock()
-					defer mu.Unlock()
-					unfit[i*len(r.seeds)+n] = fmt.Errorf("seed %d: %w", seed, err)
+					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
+					q.hopeless.Store(true)
 					return nil
 				}
-				all[i][n] = quiet
 				return err
 			})
 		}
 	}
-	if err := parallel(ctx, jobs); err != nil {
-		return nil, err
-	}
-	return all, errors.Join(unfit...)
+	return q, jobs
 }
 
 // ask lets the oracles say how well anyone could have done.

@@ -191,13 +191,13 @@ func (h *hunt) begin(ctx context.Context) error {
 	}
 	policy := policyOf(cfg)
 	r := race{stories: h.stories, seeds: slices.Concat(h.searched, h.held), field: []contestant{{policy: policy}}}
-	quiet, err := r.quiet(ctx, h.progress)
-	if err != nil {
+	quiet, jobs := r.quietJobs(h.progress)
+	if err := errors.Join(parallel(ctx, jobs), quiet.fault()); err != nil {
 		return err
 	}
 	for i := range h.stories {
 		for n, seed := range r.seeds {
-			h.quiet[day{i, seed}] = quiet[i][n]
+			h.quiet[day{i, seed}] = quiet.days[i][n]
 		}
 	}
 	h.before, err = h.tell(ctx, []simulator.Policy{policy}, r.seeds, func(int) string { return "as it is" })
