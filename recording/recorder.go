@@ -35,7 +35,7 @@ type lineKey struct {
 }
 
 // latenciesEvery is how often histograms are written. They are long, and only differences over minutes tell something.
-const latenciesEvery = 30 * time.Second
+const latenciesEvery = 10 * time.Second
 
 // NewRecorder records into a sink from now on.
 func NewRecorder(began time.Time, sink Sink) *Recorder {

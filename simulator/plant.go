@@ -120,6 +120,9 @@ func (p *plant) refusal(f *flight, err error) *flight {
 
 // completed takes a finished request out of an engine.
 func (p *plant) completed(f *flight, c engine.Completion) {
+	if p.batches != nil {
+		p.batches.watchers.served(p.now, f, c)
+	}
 	if f.line == nil {
 		p.scaling.served(f, c)
 		p.users.finished(f, c)

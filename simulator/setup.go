@@ -25,10 +25,12 @@ type Setup struct {
 	// Trace is what Scenario.Interactive.Trace names; nil: there is none.
 	Trace *workload.Trace
 	// Shape is the curve of the file that Scenario.Interactive.Shape names; nil: it names none.
-	Shape  *workload.Curve
-	Policy Policy
-	Seed   uint64
-	Watch  Watch
+	Shape *workload.Curve
+	// Further jobs come beside those of the scenario.
+	Further []workload.Job
+	Policy  Policy
+	Seed    uint64
+	Watch   Watch
 
 	inside Inside // nil: none
 }
@@ -97,7 +99,7 @@ func (s Setup) jobs() (workload.Jobs, error) {
 		}
 		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines, Kind: kind})
 	}
-	listed, err := workload.List(s.seed(), list...)
+	listed, err := workload.List(s.seed(), append(list, s.Further...)...)
 	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {
 		cfg := workload.DefaultJobs(s.seed(), stream.PerHour)
 		cfg.Median, cfg.Sigma, cfg.Most = stream.Lines.Median, stream.Lines.Sigma, stream.Lines.Max

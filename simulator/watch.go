@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/simulator/engine"
 )
 
 // Watch is what is told of a run with batch work beyond its figures. Watching
@@ -19,16 +20,33 @@ type Watch struct {
 	// Explain gets why the decisions about Moment fell, where that is in the run; nil: nobody asks.
 	Explain io.Writer
 	Moment  time.Duration
+	// Recorder is told what a daemon's recording is told; nil: nobody records.
+	Recorder Recorder
+}
+
+// Recorder hears of each event that the planner is told, and of each request that an engine has served.
+type Recorder interface {
+	Step(now time.Time, ev plan.Event, did plan.Actions)
+	Served(now time.Time, s Served)
+}
+
+// Served is a request as its engine saw it.
+type Served struct {
+	Runner string
+	Batch  bool          // a line of ours
+	TTFT   time.Duration // from its arrival there to its first token
+	TPOT   time.Duration // mean of the further ones; 0: there are none
 }
 
 // watchers are those who want to be told of a run's decisions.
 type watchers struct {
-	events  *eventLog
-	explain *explainer
+	events   *eventLog
+	explain  *explainer
+	recorder Recorder
 }
 
 func newWatchers(w Watch, planner *plan.Planner, chunk int) watchers {
-	var all watchers
+	all := watchers{recorder: w.Recorder}
 	log := eventLog{planner: planner, chunk: chunk}
 	if w.Events != nil {
 		log.out = w.Events
@@ -47,6 +65,24 @@ func (w watchers) before(now time.Time) { w.explain.before(now) }
 func (w watchers) see(now time.Time, ev plan.Event, actions plan.Actions) {
 	w.events.see(now, ev, actions)
 	w.explain.see(now, ev, actions)
+	if w.recorder != nil {
+		w.recorder.Step(now, ev, actions)
+	}
+}
+
+// served tells of a request that an engine has finished.
+func (w watchers) served(now time.Time, f *flight, c engine.Completion) {
+	if w.recorder == nil {
+		return
+	}
+	s := Served{Runner: f.replica.name, Batch: f.line != nil, TTFT: c.FirstToken.Sub(f.arrived)}
+	if !f.sent.IsZero() {
+		s.TTFT = c.FirstToken.Sub(f.sent)
+	}
+	if c.Output > 1 {
+		s.TPOT = c.Finished.Sub(c.FirstToken) / time.Duration(c.Output-1)
+	}
+	w.recorder.Served(now, s)
 }
 
 // fault is what kept somebody from being told.

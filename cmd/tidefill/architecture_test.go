@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"simulator/fit":      {"simulator/engine", "simulator/fit", "recording"},
 	"simulator/workload": {"simulator/portable"},
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
-	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator"},
+	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator", "recording"},
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
 	"config":             {"config", "api", "autoscale", "dispatch", "scheduler", "flowcontrol"},

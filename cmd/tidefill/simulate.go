@@ -36,24 +36,40 @@ type simulation struct {
 	json      bool
 	events    bool
 	explain   string
+
+	recordings []string // to compare with
+	profile    string   // of the pool they are of
 }
 
 func simulateCommand() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
-		Use:   "simulate SCENARIO.yaml...",
+		Use:   "simulate SCENARIO.yaml... | --compare RECORDING [SCENARIO.yaml]",
 		Short: "Try policies on a simulated pool, faster than real time",
 		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report what they would do to
 interactive users and to batches. Each scenario is told without batch work and with that of each policy, with the same arrivals;
 the difference is what batch work costs. docs/simulator.md has the keys of a scenario, what the figures mean and what is not modelled.
 
+With --compare a day that serve --record has written is told again, with the policy that was in force, and each measure of the
+simulated day is held against the recorded one. The pool is that of the scenario, if one is given; else its engines' law is --profile, or
+is fitted to the recording.
+
 The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
 		Example: `  tidefill simulate simulator/scenarios/s1-steady.yaml
   tidefill simulate s1.yaml --policy probe --policy fixed,per_runner=16 --seeds 5 --out report
   tidefill simulate s1.yaml --config tidefill.yaml --baselines --oracles --json
-  tidefill simulate s1.yaml --explain 20m`,
-		Args: cobra.MinimumNArgs(1),
+  tidefill simulate s1.yaml --explain 20m
+  tidefill simulate --compare day.jsonl --profile ours.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(s.recordings) > 0 {
+				return nil
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(s.recordings) > 0 {
+				return s.compare(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			return s.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -71,6 +87,8 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	flags.BoolVar(&s.json, "json", false, "print what result.json holds")
 	flags.BoolVar(&s.events, "events", false, "write every decision of the first policy on the first seed into events.log; needs --out")
 	flags.StringVar(&s.explain, "explain", "", "print why the first policy decided as it did around this `time` of the first seed, such as 20m, and nothing else")
+	flags.StringArrayVar(&s.recordings, "compare", nil, "tell this recorded `FILE` again and print how far off the simulation is; repeat it for files of one start, the oldest first")
+	flags.StringVar(&s.profile, "profile", "", "with --compare: a bundled profile or `FILE` of the recorded engines")
 	s.settings.register(cmd)
 	return cmd
 }

@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/tidefill/tidefill/recording"
+	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// runner is what a recording tells of one engine.
+type runner struct {
+	counted *recording.Reading // as of the last look; nil: none yet
+	marks   []mark             // where a stretch ends and another begins
+	lines   []line
+}
+
+// mark is what an engine had counted at a moment, ours among it.
+type mark struct{ at, requests, prompt, output float64 }
+
+// line is one of ours: when it got its first token and when its last.
+type line struct{ first, last, prompt, output float64 }
+
+// stretch is a time on one runner, with the interactive requests that began in it.
+type stretch struct{ from, to, requests, prompt, output float64 }
+
+func (r *runner) look(m *recording.Reading) {
+	if m.PromptTokens.Known() && m.OutputTokens.Known() {
+		r.counted = m
+	}
+}
+
+func (r *runner) count(at float64, ttft recording.Histogram) {
+	if r.counted != nil && len(ttft) > 0 {
+		r.marks = append(r.marks, mark{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens), float64(r.counted.OutputTokens)})
+	}
+}
+
+func (r *runner) answered(at float64, l *recording.Line) {
+	r.lines = append(r.lines, line{at - l.Took + l.First, at, float64(l.Prompt), float64(l.Output)})
+}
+
+// interactive is what the engine counted from mark to mark, less our own lines.
+func (r *runner) interactive() (all []stretch) {
+	slices.SortFunc(r.lines, func(a, b line) int { return cmp.Compare(a.first, b.first) })
+	for i := 1; i < len(r.marks); i++ {
+		x, y := r.marks[i-1], r.marks[i]
+		s := stretch{from: x.at, to: y.at, requests: y.requests - x.requests, prompt: y.prompt - x.prompt, output: y.output - x.output}
+		if s.requests < 0 || s.prompt < 0 || s.output < 0 || s.to <= s.from {
+			continue // it was restarted
+		}
+		for _, l := range r.lines {
+			if l.first >= s.to {
+				break
+			}
+			if l.first >= s.from {
+				s.requests--
+				s.prompt -= l.prompt
+			}
+			if within := min(l.last, s.to) - max(l.first, s.from); within > 0 {
+				s.output -= l.output * within / max(l.last-l.first, 1e-3)
+			}
+		}
+		s.requests, s.prompt, s.output = max(0, s.requests), max(0, s.prompt), max(0, s.output)
+		all = append(all, s)
+	}
+	return all
+}
+
+// spread is the standard deviation of the logarithm of interactive sizes about their mean: what published traffic has.
+const spread = 0.8
+
+// Traffic is interactive requests as many as there were in each stretch of time; nil: there were none. The error says why the recording
+// doesn't tell.
+func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
+	var stretches []stretch
+	marks := 0
+	for _, id := range slices.Sorted(maps.Keys(b.runners)) {
+		marks = max(marks, len(b.runners[id].marks))
+		stretches = append(stretches, b.runners[id].interactive()...)
+	}
+	if marks < 2 {
+		return nil, errors.New("the recording does not tell how many requests the engines served: it needs a minute or more, and engines that show a histogram of TTFT and counters of tokens")
+	}
+	var sum stretch
+	for _, s := range stretches {
+		sum.requests, sum.prompt, sum.output = sum.requests+s.requests, sum.prompt+s.prompt, sum.output+s.output
+	}
+	rng := seed.Cause("replay")
+	size := func(mean float64) int {
+		a, _ := portable.Normals(rng)
+		x := mean * portable.Exp(float64(spread*a)-float64(spread*spread)/2)
+		return max(1, int(min(x, 16*mean)+0.5))
+	}
+	var arrivals []workload.Arrival
+	left := 0.0 // of a request
+	for _, s := range stretches {
+		input := sum.prompt / sum.requests
+		if s.requests >= 10 { // else chance decides
+			input = s.prompt / s.requests
+		}
+		for left += s.requests; left >= 1; left-- {
+			at := s.from + float64(rng.Float64()*(s.to-s.from))
+			arrivals = append(arrivals, workload.Arrival{At: b.since(at), Request: workload.Request{Input: size(max(1, input)), Output: size(max(1, sum.output/sum.requests))}})
+		}
+	}
+	if len(arrivals) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(arrivals, func(x, y workload.Arrival) int { return cmp.Compare(x.At, y.At) })
+	return workload.Collect("recording", all(arrivals))
+}
+
+func all(arrivals []workload.Arrival) iter.Seq2[workload.Arrival, error] {
+	return func(yield func(workload.Arrival, error) bool) {
+		for _, a := range arrivals {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
