@@ -58,11 +58,17 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 		s := newTestStoker(t, kind, tempo{0.9, 0, 90})
 		now := simulator.Epoch()
 		for i := range 3000 {
-			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500, FreeSeqs: 60, FreeKV: 60_000}
-			if i%7 == 0 {
-				free.FreeKV = 1000 // now and then it is full
+			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500, FreeSeqs: 240, FreeKV: 400_000}
+			switch i % 9 { // now and then something else than time is short
+			case 0:
+				free.FreeKV = 1000
+			case 3:
+				free.FreeSeqs = 7
+			case 6:
+				free.FreeTokens = 40
 			}
-			free.Streams = []engine.Stream{{Submitted: now, FirstToken: now.Add(-time.Second), Prompt: 700, Output: 101, Produced: 20}}
+			late := time.Duration(1+i%6) * time.Second
+			free.Streams = []engine.Stream{{Submitted: now, FirstToken: now.Add(-late), Prompt: 700, Output: 101, Produced: 20}}
 			f := s.Fill(now, &free)
 			tokens, prefill := free.Tokens+f.Decoding, 0.0
 			held := f.Context
