@@ -122,10 +122,11 @@ func (s *spread) add(now time.Time, memory time.Duration, value float64) {
 // time of long iterations twice.
 type tempo struct{ iterations, time float64 }
 
-func (t *tempo) add(memory time.Duration, iterations, ms float64) {
-	fade := 1 - share(time.Duration(ms*float64(time.Millisecond)), memory)
-	t.iterations = float64(fade*t.iterations) + float64(iterations) // callers hand in products
-	t.time = float64(fade*t.time) + float64(ms)
+// add takes note of iterations within a time, and of how much of it they took: all, but for what was not theirs.
+func (t *tempo) add(memory, over time.Duration, iterations, ms float64) {
+	fade := 1 - share(over, memory)
+	t.iterations = float64(fade*t.iterations) + iterations
+	t.time = float64(fade*t.time) + ms
 }
 
 // mean is in milliseconds; 0: unknown.

@@ -52,8 +52,9 @@ func (w *own) see(now time.Time, o Observation, mix *mixture) {
 	}
 	w.lines, w.prefilling = o.InFlight, o.Prefilling
 	w.context = max(w.context, float64(float64(w.lines)*min(mix.prompt, 1)))
-	if w.lines == 0 {
-		w.context = 0
+	// What went unseen, an answer while nobody looked, must not be carried along for ever.
+	if most := mix.prompt + float64(3*max(mix.output, someOutput)); w.context > float64(float64(w.lines)*most) {
+		w.context = float64(w.lines) * most
 	}
 	if now.Sub(w.past[w.last].at) >= ownEvery {
 		w.last = (w.last + 1) % len(w.past)

@@ -69,17 +69,19 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 		elapsed = max(ms, since)
 	}
 	computed := r.own.computed - r.accounted
+	if now.Sub(r.gapsAt) > longestSilence {
+		computed = 0 // it was in time that nobody saw
+	}
 	covered := ms / elapsed
 	if covered > 0.9 { // reports don't begin where gaps do
 		covered, elapsed = 1, ms
 	}
 	token := p.fit.perToken()
-	if rest := ms - float64(covered*token*computed); rest > 0 {
-		r.base.add(p.cfg.Pace.Memory, n, rest)
-	}
+	// A prompt is known to be computed after its time was told, so that the rest may be less than nothing for once.
+	r.base.add(p.cfg.Pace.Memory, p.seconds(ms), n, ms-float64(covered*token*computed))
 	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost there.
 	iterations := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/r.atBase(p)
-	r.tempo.add(p.cfg.Pace.Memory, iterations, elapsed)
+	r.tempo.add(p.cfg.Pace.Memory, p.seconds(elapsed), iterations, elapsed)
 
 	// What was saved up or owed since the last report is replaced by what is known now.
 	target := p.target()
@@ -116,7 +118,7 @@ const enoughToLearn = 5 * time.Second
 // atBase is how long an iteration without our prompts takes.
 func (r *probed) atBase(p *probe) float64 {
 	if base := r.base.mean(); base > 0 {
-		return base
+		return max(base, p.fit.factor[0]*p.fit.base/2)
 	}
 	return max(1, p.fit.factor[0]*p.fit.base)
 }
@@ -232,9 +234,9 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 
 // unstreamed takes note of an iteration time that was not seen token by token.
 func (r *probed) unstreamed(now time.Time, ms float64, over time.Duration, p *probe) {
-	iterations := milliseconds(over) / ms / 2 // it counts half: it is late, and no more than a guess
-	r.tempo.add(p.cfg.Pace.Memory, iterations, iterations*ms)
-	r.base.add(p.cfg.Pace.Memory, iterations, iterations*ms)
+	iterations := float64(milliseconds(over) / ms / 2) // it counts half: it is late, and no more than a guess
+	r.tempo.add(p.cfg.Pace.Memory, over/2, iterations, float64(iterations*ms))
+	r.base.add(p.cfg.Pace.Memory, over/2, iterations, float64(iterations*ms))
 	r.follow(min(over, 5*time.Second), p.cfg.Pace.GainUnstreamed, p)
 }
 

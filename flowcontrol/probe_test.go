@@ -1,0 +1,478 @@
+package flowcontrol_test
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// A law near that of a 70B model on four A100.
+var testLaw = flowcontrol.Law{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
+
+func probeConfig() flowcontrol.Config {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy = "probe"
+	cfg.Engine = flowcontrol.Engine{Law: testLaw, KVTokens: 400_000, MaxSeqs: 256, MaxBatchedTokens: 512}
+	return cfg
+}
+
+// stream is a runner in slow motion: it knows how long an iteration takes from what it runs, and tells what a driver would see of it.
+// Lines have all the same size and are always to be had.
+type stream struct {
+	flowcontrol.Controller
+	now                     time.Time
+	prompt, output          int
+	interactive, promptRate float64 // requests that run, prompt tokens a second
+	deaf, blind             bool    // no metrics; nothing at all is seen
+
+	lines    []line
+	queue    float64 // prompt tokens to compute
+	produced float64
+	computed float64
+	late     flowcontrol.Attainment
+	looked   time.Time
+	mean     float64 // iteration of the last moment, milliseconds
+	felt     float64 // the same over the last seconds, as a request feels it
+	gaps     float64 // not told
+}
+
+type line struct{ waits, left float64 } // prompt tokens before its first token, output tokens
+
+func newStream(t *testing.T, cfg flowcontrol.Config) *stream {
+	s := &stream{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200, interactive: 15, promptRate: 900}
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+	return s
+}
+
+const moment = 250 * time.Millisecond
+
+// run lets time pass.
+func (s *stream) run(d time.Duration) {
+	for end := s.now.Add(d); s.now.Before(end); {
+		s.step()
+	}
+}
+
+func (s *stream) tell(o flowcontrol.Observation) {
+	o.Runner, o.InFlight, o.Prefilling = "r", len(s.lines), 0
+	for _, l := range s.lines {
+		if l.waits > 0 {
+			o.Prefilling += s.prompt
+		}
+	}
+	if !s.blind || o.Kind == flowcontrol.Started {
+		s.Observe(s.now, o)
+	}
+}
+
+func (s *stream) granted() flowcontrol.RunnerAllowance { return s.Allowance(s.now).Runners[0] }
+
+func (s *stream) step() {
+	s.now = s.now.Add(moment)
+	ms := float64(moment / time.Millisecond)
+	token := testLaw.PromptToken(0)
+	decoding := testLaw.C0 + testLaw.C1*(s.interactive+float64(len(s.lines))) + testLaw.KV*float64(len(s.lines)*600)
+	// Prompts of ours are computed in chunks, one an iteration; interactive ones all the time.
+	const chunk = 512
+	own := ms * (1 - s.promptRate/1000*token)
+	full := min(s.queue/chunk, own/(decoding+chunk*token))
+	prefill := full * chunk
+	iterations := full + (own-full*(decoding+chunk*token))/decoding
+	s.mean = ms / iterations
+	s.queue -= prefill
+	s.computed += prefill + s.promptRate/1000*ms
+	s.produced += iterations * (s.interactive + float64(len(s.lines)))
+	for i := range s.lines {
+		if l := &s.lines[i]; l.waits > 0 {
+			if l.waits -= prefill; l.waits <= 0 {
+				s.tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, PromptTokens: s.prompt})
+			}
+		} else {
+			l.left -= iterations
+		}
+	}
+	before := len(s.lines)
+	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.left <= 0 })
+	for range before - len(s.lines) {
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt, OutputTokens: s.output, Latency: 20 * time.Second})
+	}
+	if s.gaps += iterations; len(s.lines) > 0 && s.gaps >= 1 {
+		whole := math.Floor(s.gaps)
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(whole), GapTime: time.Duration(float64(moment) * whole / iterations)})
+		s.gaps -= whole
+	}
+	s.felt += (s.mean - s.felt) / 20
+	s.late.Requests += 5 * moment.Seconds()
+	if s.felt > 100 {
+		s.late.Late += 5 * moment.Seconds()
+	}
+	if s.now.Sub(s.looked) >= 5*time.Second {
+		s.looked = s.now
+		s.look()
+	}
+	g := s.granted()
+	for g.Recall && len(s.lines) > g.Lines {
+		s.lines = s.lines[:len(s.lines)-1]
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Recalled, Latency: time.Second})
+	}
+	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
+		s.queue += float64(s.prompt)
+		s.lines = append(s.lines, line{waits: s.queue, left: float64(s.output)})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt})
+		g = s.granted()
+	}
+}
+
+// look tells what metrics and gateway show.
+func (s *stream) look() {
+	if s.blind {
+		return
+	}
+	g := flowcontrol.NoReading(flowcontrol.Gateway, s.now)
+	g.TPOT, g.TTFT = s.late, flowcontrol.Attainment{Requests: s.late.Requests}
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+	if !s.deaf {
+		r := s.reading()
+		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+	}
+}
+
+func (s *stream) reading() flowcontrol.Reading {
+	r := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
+	r.Running, r.Waiting = s.interactive+float64(len(s.lines)), 0
+	r.KVTokens, r.KVUsed = 400_000, (s.interactive*1000+float64(len(s.lines)*600))/400_000
+	r.PromptTokens, r.CachedTokens, r.OutputTokens = s.computed, 0, s.produced
+	return r
+}
+
+// average is the mean iteration over a time, and what it should have been.
+func (s *stream) average(t *testing.T, d time.Duration) (got, want float64) {
+	iterations, target, n := 0.0, 0.0, 0.0
+	for end := s.now.Add(d); s.now.Before(end); n++ {
+		s.step()
+		iterations += float64(moment/time.Millisecond) / s.mean
+		target += s.term(t, "target")
+	}
+	return n * float64(moment/time.Millisecond) / iterations, target / n
+}
+
+// term is what the controller explains by a name.
+func (s *stream) term(t *testing.T, name string) float64 {
+	t.Helper()
+	for _, term := range s.Controller.(flowcontrol.Explainer).Explain(s.now) {
+		if term.Name == name {
+			return term.Value
+		}
+	}
+	t.Fatalf("no term %q", name)
+	return 0
+}
+
+// Whatever is known of the engine, what runs on it is as much as the target lets run.
+func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
+	wrong := testLaw
+	wrong.C0, wrong.P1, wrong.KV = 0.6*wrong.C0, 2*wrong.P1, 2*wrong.KV
+	for name, change := range map[string]func(*flowcontrol.Config, *stream){
+		"all known":          func(*flowcontrol.Config, *stream) {},
+		"a wrong law":        func(c *flowcontrol.Config, _ *stream) { c.Engine.Law = wrong },
+		"no law":             func(c *flowcontrol.Config, _ *stream) { c.Engine = flowcontrol.Engine{} },
+		"no metrics":         func(_ *flowcontrol.Config, s *stream) { s.deaf = true },
+		"long prompts":       func(_ *flowcontrol.Config, s *stream) { s.prompt, s.output = 1000, 30 },
+		"long answers":       func(_ *flowcontrol.Config, s *stream) { s.prompt, s.output = 20, 1000 },
+		"no law, no metrics": func(c *flowcontrol.Config, s *stream) { c.Engine, s.deaf = flowcontrol.Engine{}, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, trial := probeConfig(), &stream{}
+			change(&cfg, trial)
+			s := newStream(t, cfg)
+			change(&cfg, s)
+			s.run(10 * time.Minute)
+			if got, want := s.average(t, 5*time.Minute); math.Abs(got/want-1) > 0.1 {
+				t.Errorf("iterations take %.1f ms with %d lines, the target is %.1f ms", got, len(s.lines), want)
+			}
+		})
+	}
+}
+
+// When interactive requests come, lines make room; when they leave, lines come back.
+func TestProbeYieldsToInteractiveRequests(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.run(10 * time.Minute)
+	before := len(s.lines)
+	s.interactive, s.promptRate = 45, 2400
+	s.run(2 * time.Minute)
+	if during := len(s.lines); during > before/2 {
+		t.Errorf("%d lines before, %d beside three times the requests", before, during)
+	}
+	s.interactive, s.promptRate = 15, 900
+	s.run(5 * time.Minute)
+	if after := len(s.lines); after < before*3/4 {
+		t.Errorf("%d lines before, %d after", before, after)
+	}
+}
+
+func TestProbeStaysWithinItsCaps(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := probeConfig()
+		cfg.Engine.MaxSeqs = rapid.IntRange(8, 200).Draw(rt, "sequences")
+		cfg.Engine.KVTokens = rapid.IntRange(5_000, 400_000).Draw(rt, "kv")
+		s := newStream(t, cfg)
+		s.prompt, s.output = rapid.IntRange(10, 3000).Draw(rt, "prompt"), rapid.IntRange(2, 500).Draw(rt, "output")
+		s.interactive = float64(rapid.IntRange(0, 6).Draw(rt, "interactive"))
+		s.run(2 * time.Minute)
+		slots := max(1, cfg.Engine.MaxSeqs-int(math.Min(16, float64(cfg.Engine.MaxSeqs)/2)))
+		for range 100 {
+			s.step()
+			g := s.granted()
+			if g.Lines > slots || float64(g.Lines) > max(1, s.term(t, "safe lines")) {
+				rt.Fatalf("%d lines are granted, %d sequences are free, %v safe", g.Lines, slots, s.term(t, "safe lines"))
+			}
+			if g.Reason == flowcontrol.ReasonNone {
+				rt.Fatal("no reason")
+			}
+		}
+	})
+}
+
+// The same day seen twice, the second time with more interactive requests in every reading, never grants more.
+func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := probeConfig()
+		cfg.Engine.MaxSeqs = rapid.IntRange(20, 120).Draw(rt, "sequences")
+		cfg.Probe.Fit.Trust = 1 // the law stays as it is: what it learns is not the question
+		one, other := newController(t, cfg), newController(t, cfg)
+		now := noon
+		more := rapid.Float64Range(0, 40).Draw(rt, "more")
+		feed := func(o flowcontrol.Observation, reading *flowcontrol.Reading) {
+			for i, c := range []flowcontrol.Controller{one, other} {
+				if reading != nil {
+					r := *reading
+					r.Running += float64(i) * more
+					r.KVUsed = min(1, r.KVUsed+float64(i)*more/400)
+					o.Reading = &r
+				}
+				c.Observe(now, o)
+			}
+		}
+		feed(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}, nil)
+		lines := 0
+		for range 200 {
+			now = now.Add(300 * time.Millisecond)
+			a, b := one.Allowance(now).Runners[0], other.Allowance(now).Runners[0]
+			if b.Lines > a.Lines {
+				rt.Fatalf("%+v, beside %v requests more %+v", a, more, b)
+			}
+			if lines < b.Lines {
+				lines++
+				feed(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r", InFlight: lines, PromptTokens: 300}, nil)
+			}
+			gap := time.Duration(rapid.IntRange(30, 120).Draw(rt, "gap")) * time.Millisecond
+			feed(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r", InFlight: lines, Gaps: 4, GapTime: 4 * gap}, nil)
+			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
+				r := flowcontrol.NoReading(flowcontrol.Metrics, now)
+				r.Running, r.KVUsed, r.Waiting = float64(lines+rapid.IntRange(0, 20).Draw(rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
+				feed(flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r"}, &r)
+			}
+		}
+	})
+}
+
+// A source that is stuck says nothing, whether it repeats its time or only its values.
+func TestProbeIgnoresWhatDoesNotMove(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.run(5 * time.Minute)
+	s.deaf = true
+	r := s.reading()
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+	for _, lie := range []bool{false, true} {
+		s.run(3 * time.Second)
+		stuck := r
+		if lie {
+			stuck.Sampled = s.now
+		}
+		before := s.Allowance(s.now)
+		before.Runners = slices.Clone(before.Runners)
+		if s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &stuck}) {
+			t.Errorf("lying %v: a stuck reading changes something", lie)
+		}
+		if after := s.Allowance(s.now); !reflect.DeepEqual(before, after) {
+			t.Errorf("lying %v: %+v, after a stuck reading %+v", lie, before, after)
+		}
+	}
+}
+
+// What restarts or is absent is neither charged nor taken for zero.
+func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.run(5 * time.Minute)
+	theta, running := s.term(t, "theta"), s.term(t, "interactive running")
+	for i, a := range []flowcontrol.Attainment{{math.NaN(), math.NaN()}, {3, 3}, {math.NaN(), 3}, {2, 2}} {
+		g := flowcontrol.NoReading(flowcontrol.Gateway, s.now.Add(time.Duration(i+1)*time.Millisecond))
+		g.TPOT, g.TTFT = a, a
+		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+	}
+	if got := s.term(t, "theta"); got != theta {
+		t.Errorf("theta went from %v to %v", theta, got)
+	}
+	empty := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &empty})
+	if got := s.term(t, "interactive running"); got != running {
+		t.Errorf("%v requests, absent %v", running, got)
+	}
+}
+
+func TestProbeSubtractsItself(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.run(10 * time.Minute)
+	if got := s.term(t, "interactive running"); math.Abs(got-15) > 2 {
+		t.Errorf("%.1f interactive requests are seen beside %d lines, there are 15", got, len(s.lines))
+	}
+	if got := s.term(t, "interactive prompts"); math.Abs(got-900) > 200 {
+		t.Errorf("%.0f interactive prompt tokens a second are seen, there are 900", got)
+	}
+}
+
+func TestProbeInTheDark(t *testing.T) {
+	cfg := probeConfig()
+	s := newStream(t, cfg)
+	s.run(10 * time.Minute)
+	good := s.granted().Lines
+	s.blind = true
+	s.run(cfg.Probe.Doubt.Soft + 2*time.Second)
+	aging := s.granted()
+	if aging.Reason != flowcontrol.ReasonAging && aging.Lines > good {
+		t.Errorf("%+v, was %d: nothing rises while nothing is seen", aging, good)
+	}
+	s.run(10 * time.Minute)
+	blind := max(1, int(cfg.Probe.Doubt.Blind*float64(good)+1))
+	if got := s.granted(); got.Lines > blind || got.Lines < 1 || got.Reason != flowcontrol.ReasonBlind {
+		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got, blind, good)
+	}
+	s.blind = false
+	s.run(10 * time.Minute)
+	if got := s.granted().Lines; got < good*3/4 {
+		t.Errorf("%d lines ten minutes after, were %d", got, good)
+	}
+	for range cfg.Probe.Doubt.Dark {
+		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Broken, Runner: "r"})
+	}
+	s.now = s.now.Add(2 * time.Second)
+	if got := s.granted(); got.Lines != 0 || got.Reason != flowcontrol.ReasonDark {
+		t.Errorf("%+v after %d broken lines, want dark", got, cfg.Probe.Doubt.Dark)
+	}
+	s.now = s.now.Add(cfg.Probe.Doubt.Retry)
+	if got := s.granted(); got.Lines != 1 {
+		t.Errorf("%+v, want one line to try", got)
+	}
+}
+
+func TestProbeDoesNotPayForOthers(t *testing.T) {
+	c := newController(t, probeConfig())
+	s := &stream{Controller: c, now: noon}
+	c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+	for i := range 60 { // nothing of ours runs, and every request is late
+		s.now = s.now.Add(5 * time.Second)
+		g := flowcontrol.NoReading(flowcontrol.Gateway, s.now)
+		g.TPOT = flowcontrol.Attainment{Requests: float64(100 * i), Late: float64(100 * i)}
+		g.TTFT = g.TPOT
+		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+	}
+	if got, start := s.term(t, "theta"), probeConfig().Probe.Theta.Start; got != start {
+		t.Errorf("theta is %v, was %v", got, start)
+	}
+}
+
+func TestProbeBrakes(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.prompt, s.output = 20, 1000
+	s.run(10 * time.Minute)
+	before := len(s.lines)
+	s.interactive, s.promptRate = 60, 3400
+	s.run(15 * time.Second)
+	if got := len(s.lines); got > before/2 {
+		t.Errorf("%d lines before the swell, %d after 15 s of it: they live for a minute and are not recalled", before, got)
+	}
+}
+
+func TestProbeExplainsWithoutConsequence(t *testing.T) {
+	cfg := probeConfig()
+	one, other := newStream(t, cfg), newStream(t, cfg)
+	for range 400 {
+		one.step()
+		other.step()
+		one.Controller.(flowcontrol.Explainer).Explain(one.now)
+		a, b := one.Allowance(one.now), other.Allowance(other.now)
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("asked why: %+v, not asked: %+v", a, b)
+		}
+	}
+}
+
+// Every mistake must show.
+func TestPlantedMistakesShow(t *testing.T) {
+	grown := func(m flowcontrol.Mistake, change func(*stream)) *stream {
+		cfg := probeConfig()
+		cfg.Probe.Planted = m
+		s := newStream(t, cfg)
+		s.run(10 * time.Minute)
+		change(s)
+		return s
+	}
+	for _, test := range []struct {
+		name    string
+		mistake flowcontrol.Mistake
+		change  func(*stream)
+		measure func(*stream) float64 // more is worse
+	}{
+		{"sign flipped", flowcontrol.SignFlipped, func(*stream) {}, func(s *stream) float64 {
+			got, want := s.average(t, 5*time.Minute)
+			return math.Abs(got/want-1) / 0.15
+		}},
+		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *stream) { s.blind = true; s.run(10 * time.Minute) },
+			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
+		{"own load not owned", flowcontrol.OwnLoadNotOwned, func(*stream) {}, func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
+		{"lateness forgotten", flowcontrol.LatenessForgotten, func(s *stream) {
+			for range 10 {
+				s.late.Late += 10
+				s.late.Requests += 10
+				s.run(5 * time.Second)
+			}
+		}, func(s *stream) float64 { return s.term(t, "theta") / 0.6 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sound, faulty := test.measure(grown(flowcontrol.NoMistake, test.change)), test.measure(grown(test.mistake, test.change))
+			if sound > 1 || faulty <= 1 {
+				t.Errorf("the measure is %.2f without the mistake and %.2f with it, want at most 1 and more", sound, faulty)
+			}
+		})
+	}
+}
+
+func TestProbeConfigFaultsNameTheirField(t *testing.T) {
+	for field, spoil := range map[string]func(*flowcontrol.ProbeConfig){
+		"probe.start: ":           func(c *flowcontrol.ProbeConfig) { c.Start = 0 },
+		"probe.per_runner: ":      func(c *flowcontrol.ProbeConfig) { c.PerRunner = 0 },
+		"probe.pace.gain: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Gain = math.NaN() },
+		"probe.pace.save: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Save = 0 },
+		"probe.theta.start: ":     func(c *flowcontrol.ProbeConfig) { c.Theta.Start = 3 },
+		"probe.prompt.least: ":    func(c *flowcontrol.ProbeConfig) { c.Prompt.Least = 0 },
+		"probe.fit.trust: ":       func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 0.5 },
+		"probe.reserve.kv: ":      func(c *flowcontrol.ProbeConfig) { c.Reserve.KV = 1.5 },
+		"probe.brake.share: ":     func(c *flowcontrol.ProbeConfig) { c.Brake.Share = -1 },
+		"probe.doubt.hard: ":      func(c *flowcontrol.ProbeConfig) { c.Doubt.Hard = time.Second },
+		"probe.floor.overdrive: ": func(c *flowcontrol.ProbeConfig) { c.Floor.Overdrive = 0.5 },
+		"probe.decrease: ":        func(c *flowcontrol.ProbeConfig) { c.Decrease = 1 },
+	} {
+		cfg := flowcontrol.DefaultConfig()
+		spoil(&cfg.Probe)
+		if err := cfg.Validate(); err == nil || err.Error()[:len(field)] != field {
+			t.Errorf("got %v, want a fault of %s", err, field)
+		}
+	}
+}
