@@ -26,3 +26,17 @@ func askOracles(s simulator.Setup, quiet simulator.Quiet, seen []simulator.Resul
 	}
 	return []oracle.Bound{inside, outside, flow, least}, nil
 }
+
+// askFeasible asks which deadlines nobody could meet, and what the others need at least: it takes no run, so that every report of
+// deadlines knows.
+func askFeasible(s simulator.Setup, quiet simulator.Quiet) ([]oracle.Bound, error) {
+	due := s.Scenario.JobStream.PerHour > 0
+	for _, j := range s.Scenario.Jobs {
+		due = due || j.Window > 0
+	}
+	if !due {
+		return nil, nil
+	}
+	least, err := oracle.GPUHours(s, quiet)
+	return []oracle.Bound{least}, err
+}

@@ -74,10 +74,8 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 			}
 		}
 	}
-	if r.oracles {
-		if err := r.ask(ctx, quiet.days, told.Scenarios, progress); err != nil {
-			return report.Report{}, err
-		}
+	if err := r.ask(ctx, quiet.days, told.Scenarios, progress); err != nil {
+		return report.Report{}, err
 	}
 	progress.stop()
 	took, hours := time.Since(begun), progress.done.hours()
@@ -128,7 +126,7 @@ func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) e
 	return q, jobs
 }
 
-// ask lets the oracles say how well anyone could have done.
+// ask lets the oracles say how well anyone could have done; those that must search, only if they were asked for.
 func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report.Scenario, progress *tally) error {
 	var jobs []func(context.Context) error
 	for i := range r.stories {
@@ -138,9 +136,15 @@ func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report
 			for _, p := range into[i].Policies {
 				seen = append(seen, p.Runs[n])
 			}
-			jobs = append(jobs, func(ctx context.Context) error {
-				budget := oracle.Budget{Runs: r.searches(s), Progress: progress.beyond(ctx, s, "oracles")}
-				bounds, err := askOracles(s.on(seed, r.field[0].policy), quiet[i][n], seen, budget)
+			jobs = append(jobs, func(ctx context.Context) (err error) {
+				var bounds []oracle.Bound
+				setup := s.on(seed, r.field[0].policy)
+				if r.oracles {
+					budget := oracle.Budget{Runs: r.searches(s), Progress: progress.beyond(ctx, s, "oracles")}
+					bounds, err = askOracles(setup, quiet[i][n], seen, budget)
+				} else {
+					bounds, err = askFeasible(setup, quiet[i][n])
+				}
 				if err != nil {
 					return fmt.Errorf("seed %d: %w", seed, err)
 				}

@@ -250,6 +250,11 @@ func (s *Scenario) speak() {
 		for i, run := range p.Runs {
 			if !p.Baseline {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
+				for _, j := range run.Jobs {
+					if j.Flagged > 0 && j.Fate == simulator.Finished {
+						say("FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+					}
+				}
 			}
 			for _, b := range s.Seeds[i].Oracles {
 				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
