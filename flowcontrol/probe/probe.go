@@ -22,7 +22,7 @@ type Runner struct {
 	Base string // its URL, without /v1
 	// Metrics is the URL of its metrics page; empty: it has none.
 	Metrics string
-	// Header goes along with every request.
+	// Header goes along with every request to Base, such as the runner's key. A metrics page elsewhere is asked without.
 	Header http.Header
 }
 

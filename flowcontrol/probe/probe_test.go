@@ -316,6 +316,23 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 	}
 }
 
+func TestARunnersKeyIsForTheRunner(t *testing.T) {
+	var keys atomic.Int64
+	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			keys.Add(1)
+		}
+		io.WriteString(w, "vllm:num_requests_running 1\n")
+	}))
+	defer exporter.Close()
+	w := &world{}
+	w.run(t, quick(), func() bool { return len(w.of(flowcontrol.Metrics)) > 0 },
+		Runner{Name: "r", Base: "http://127.0.0.1:1", Metrics: exporter.URL + "/metrics", Header: http.Header{"Authorization": {"Bearer k"}}})
+	if keys.Load() > 0 {
+		t.Error("an exporter was told the runner's key")
+	}
+}
+
 func TestASourceThatIsSilentIsLeftAloneForLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         error
