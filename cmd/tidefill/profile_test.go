@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit/profile"
 )
 
@@ -87,8 +88,8 @@ func TestProfileListAndShow(t *testing.T) {
 			t.Errorf("the list lacks %q:\n%s", want, list)
 		}
 	}
-	if lines := strings.Count(must(t, exitOK, "profile", "list", "--json").out, "\n"); lines != 5 {
-		t.Errorf("%d profiles as JSON, want 5", lines)
+	if lines := strings.Count(must(t, exitOK, "profile", "list", "--json").out, "\n"); lines != 6 {
+		t.Errorf("%d profiles as JSON, want 6", lines)
 	}
 	if shown := must(t, exitOK, "profile", "show", "llama-70b-h100").out; !strings.Contains(shown, "kv_tokens: 500000") {
 		t.Errorf("shown is\n%s", shown)
