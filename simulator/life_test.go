@@ -266,7 +266,7 @@ func TestStoryOfADeath(t *testing.T) {
 	const golden = "testdata/death.log"
 	s := shortStory()
 	s.Scenario.Name, s.Scenario.Pool.Replicas = "death", 2
-	s.Scenario.Jobs[0].Lines = 24
+	s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 24, 0
 	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Die, Replicas: []int{1}, For: 20 * time.Second}}
 	var got bytes.Buffer
 	s.Watch.Events = &got
@@ -282,5 +282,19 @@ func TestStoryOfADeath(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
+	}
+}
+
+// Deaths, reclaims, starts and drains come the same each time.
+func TestLivesRepeat(t *testing.T) {
+	for _, file := range []string{"s7-runner-loss.yaml", "s10-two-pools.yaml", "s17-closed-loop.yaml"} {
+		s := bundled(t, file, horizon(35*time.Minute), fixed(8))
+		for i := range s.Scenario.BatchPools {
+			s.Scenario.BatchPools[i].Replicas, s.Scenario.BatchPools[i].Reclaim = 6, 0.9
+		}
+		first, again := told(t, result(t, s)), told(t, result(t, s))
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("%s tells another story the second time:\n%s", file, diff)
+		}
 	}
 }
