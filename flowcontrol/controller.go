@@ -41,6 +41,8 @@ type Observation struct {
 	// together. One gap is one iteration of the engine: streams of one runner get their tokens together. For TokenGaps.
 	Gaps    int
 	GapTime time.Duration
+	// Lines is how many lines the pool would have to carry from now on for all its deadlines to be met. For Pressed.
+	Lines float64
 	// Reading is for Read. It is shared; nobody writes to it.
 	Reading *Reading
 }
@@ -59,6 +61,7 @@ const (
 	FirstToken                   // a streamed line brought its first token
 	TokenGaps                    // streamed lines brought further tokens
 	Read                         // somebody looked at its metrics, or at the pool's
+	Pressed                      // deadlines of the pool's jobs ask for lines; Runner is empty
 )
 
 // LongestHold bounds Retry-After. A longer one is an outage or a mistake; asking again once an hour costs nobody anything.

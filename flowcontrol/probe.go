@@ -36,7 +36,8 @@ type probe struct {
 	mix           mixture
 	fit           refit
 
-	lines float64 // that a runner may have, by feedback
+	lines   float64 // that a runner may have, by feedback
+	pressed float64 // that a runner would have to have, by deadlines
 
 	strained time.Time // since when iterations are too long in all the pool; zero: they are not
 
@@ -65,7 +66,13 @@ func newProbe(cfg Config) *probe {
 func (*probe) Name() string { return "probe" }
 
 // target is how long iterations may take on average, in milliseconds.
-func (p *probe) target() float64 { return float64(p.theta.value() * milliseconds(p.slo.TPOT)) }
+func (p *probe) target() float64 {
+	target := float64(p.theta.value() * milliseconds(p.slo.TPOT))
+	if p.pressed > p.lines {
+		target *= p.cfg.Floor.Overdrive
+	}
+	return target
+}
 
 func (*probe) seconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
@@ -101,12 +108,27 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 		return true
 	case o.Kind == Read && o.Runner == "":
 		return p.gateway(now, o.Reading) || changed
+	case o.Kind == Pressed:
+		return p.press(o.Lines) || changed
 	}
 	m := p.find(o.Runner)
 	if m == nil {
 		return changed
 	}
 	return p.about(now, m, o) || changed
+}
+
+// press takes note of how many lines deadlines ask for.
+func (p *probe) press(lines float64) (changed bool) {
+	pressed := lines / max(1, float64(len(p.members)))
+	if !(pressed >= 0) || pressed == p.pressed {
+		return false
+	}
+	p.pressed = pressed
+	for _, m := range p.members {
+		m.probed.stale = true
+	}
+	return true
 }
 
 // about takes note of what happened at a runner.
@@ -426,11 +448,10 @@ func (p *probe) grant(now time.Time, m *member) {
 	}
 	safe, why := r.safe(now, p)
 	lower(safe, why)
-	if most := int(p.cfg.Floor.Share * float64(safe)); r.pressed > 0 && p.cfg.Planted != FloorAboveSafety {
-		g.Lines = max(g.Lines, min(int(r.pressed), most))
-	} else if r.pressed > 0 {
-		g.Lines = max(g.Lines, int(r.pressed))
+	if p.cfg.Planted == FloorAboveSafety {
+		safe = NoLimit
 	}
+	g.Lines = max(g.Lines, int(min(p.pressed, float64(p.cfg.Floor.Share*float64(safe)))))
 	if ceiling, why := r.doubt.bound(now); ceiling < float64(g.Lines) {
 		lower(int(ceiling), why)
 		if r.doubt.state == Dark && now.Before(r.doubt.retry) {

@@ -171,8 +171,8 @@ type DoubtConfig struct {
 
 // FloorConfig is what deadlines may ask for.
 type FloorConfig struct {
-	// Share is the most of what is safe that deadlines can claim: they raise the allowance up to this share of the runner's caps,
-	// above what feedback grants, never above the caps. Default: 0.25.
+	// Share is the most of what is safe that deadlines can claim: they raise a runner's lines up to this share of its caps, above what
+	// feedback grants. Prompts keep to the target all the same. Default: 0.1.
 	Share float64 `yaml:"share"`
 	// Overdrive is what theta is multiplied by while a deadline presses, 1 or more. Default: 1: interactive requests come first,
 	// whatever the deadline.
@@ -209,7 +209,7 @@ func defaultProbe() ProbeConfig {
 		Doubt: DoubtConfig{
 			Soft: 15 * time.Second, Hard: time.Minute, Half: 30 * time.Second, Blind: 0.1, Dark: 5, Retry: 15 * time.Second, Recover: 0.1,
 		},
-		Floor:    FloorConfig{Share: 0.25, Overdrive: 1},
+		Floor:    FloorConfig{Share: 0.1, Overdrive: 1},
 		Decrease: 0.7, DecreaseEvery: 2 * time.Second,
 	}
 }

@@ -16,6 +16,7 @@ func (p *probe) Explain(now time.Time) []Term {
 		{Name: "prompt level", Value: p.prompt.value(), Unit: "tokens"},
 		{Name: "lines by feedback", Value: p.lines, Unit: "lines"},
 		{Name: "lines by the law", Value: p.foreseen(), Unit: "lines"},
+		{Name: "lines by deadlines", Value: p.pressed, Unit: "lines"},
 		{Name: "own share", Value: p.ownShare.mean},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
 		{Name: "line output", Value: mix.Output, Unit: "tokens"},
@@ -43,7 +44,6 @@ func (p *probe) Explain(now time.Time) []Term {
 		add("safe lines", float64(safe), "lines")
 		add("lines left by doubt", r.doubt.ceiling, "lines")
 		add("knowledge", float64(r.doubt.state), "state")
-		add("pressed", r.pressed, "lines")
 		add("own context", r.own.context, "tokens")
 		add("metrics ago", age(now, r.metricsAt), "s")
 		add("interactive running", r.running.mean, "requests")

@@ -41,7 +41,6 @@ type probed struct {
 	keep     int       // lines, while braked
 	recalled time.Time // when it was last decided how many to recall
 	lastCut  time.Time // for a shed
-	pressed  float64   // lines that deadlines ask for
 
 	granted RunnerAllowance
 	due     time.Time // when time alone changes it; zero: never

@@ -436,6 +436,9 @@ func TestPlantedMistakesShow(t *testing.T) {
 		}},
 		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *stream) { s.blind = true; s.run(10 * time.Minute) },
 			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
+		{"floor above safety", flowcontrol.FloorAboveSafety, func(s *stream) {
+			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1000})
+		}, func(s *stream) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
 		{"own load not owned", flowcontrol.OwnLoadNotOwned, func(*stream) {}, func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
 		{"lateness forgotten", flowcontrol.LatenessForgotten, func(s *stream) {
 			for range 10 {
@@ -451,6 +454,27 @@ func TestPlantedMistakesShow(t *testing.T) {
 				t.Errorf("the measure is %.2f without the mistake and %.2f with it, want at most 1 and more", sound, faulty)
 			}
 		})
+	}
+}
+
+// Deadlines raise the lines of a runner that feedback keeps low, to a share of what is safe.
+func TestDeadlinesPress(t *testing.T) {
+	cfg := probeConfig()
+	s := newStream(t, cfg)
+	s.interactive, s.promptRate = 60, 3400 // no room for us
+	s.run(5 * time.Minute)
+	before := s.granted().Lines
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 5})
+	if got := s.granted().Lines; got != max(before, 5) {
+		t.Errorf("%d lines, want the 5 that deadlines ask for, or the %d before", got, before)
+	}
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1e9})
+	if got, most := s.granted().Lines, int(cfg.Probe.Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
+		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
+	}
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed})
+	if got := s.granted().Lines; got != before {
+		t.Errorf("%d lines when nothing presses, were %d", got, before)
 	}
 }
 

@@ -24,7 +24,8 @@ type Planner struct {
 	outputs map[string]*outputMean // by model
 	timers  timers
 
-	starts   uint64 // so far
+	starts   uint64    // so far
+	pressAt  time.Time // when flow control hears of deadlines again
 	hold     Reason
 	draining bool
 	out      Actions
@@ -98,6 +99,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		panic(fmt.Sprintf("plan: unknown event %T", ev))
 	}
 	p.fire(now)
+	p.press(now)
 	for _, pool := range p.pools {
 		p.fill(now, pool)
 	}
