@@ -153,7 +153,7 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 	kind := editsKey{line.url(), line.model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
 		if streamed, ok := change.streamed(kind.url, line.original); ok {
-			a, err, done := s.postStreamed(ctx, w, f, line, streamed, id)
+			a, done, err := s.postStreamed(ctx, w, f, line, streamed, id)
 			if done {
 				return a, err
 			}

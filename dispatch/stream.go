@@ -82,10 +82,10 @@ func (e edits) names(member string) bool {
 
 // postStreamed posts a line so that its tokens can be seen. done is false when the line must be posted again without: it was refused,
 // or its answer could not be put together. Nobody is charged for that.
-func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string) (a openai.Answer, err error, done bool) {
+func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string) (a openai.Answer, done bool, err error) {
 	r, err := lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
-		return a, s.unreadable(f, line, err), true
+		return a, true, s.unreadable(f, line, err)
 	}
 	u := s.upstreams[f.Start.Runner]
 	kind := editsKey{r.Path, f.Start.Key.Model}
@@ -131,7 +131,7 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 	}
 	s.metrics.streamed(u.name, result)
 	f.Outcome = openai.Classify(ctx, a, err)
-	return a, err, result != streamUnclear && result != streamRefused
+	return a, result != streamUnclear && result != streamRefused, err
 }
 
 // refusesStream reports whether a runner seems to take no requests for streams. Whether it does shows when the same line is taken

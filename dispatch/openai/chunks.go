@@ -103,6 +103,9 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 		return 0, nil
 	}
 	tokens = 1
+	if !c.joiner.root.member("usage").said { // as in most streams, until their end
+		return tokens, nil
+	}
 	if usage, ok := batchfile.ReadUsage(event); ok && usage.OutputTokens > c.counted && len(c.choices().items) == 1 {
 		tokens, c.counted = int(usage.OutputTokens-c.counted), usage.OutputTokens
 	}
