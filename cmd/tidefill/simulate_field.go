@@ -8,6 +8,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // contestant is a policy that is tried.
@@ -16,7 +17,13 @@ type contestant struct {
 	law      string   // of flow control
 	settings []string // key=value below flowcontrol.LAW
 	baseline bool
+	scaling  bool // differs in how replicas are asked for, and in nothing else
 	policy   simulator.Policy
+}
+
+// actsIn reports whether the contestant would be another one than those before it in a story.
+func (c contestant) actsIn(s *story) bool {
+	return !c.scaling || s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools, func(p scenario.BatchPool) bool { return p.Max > 0 })
 }
 
 // policyOf is the part of the daemon's configuration that a simulation takes.
@@ -120,7 +127,37 @@ func (c configured) field(asked []string, baselines bool) ([]contestant, error) 
 			}
 		}
 	}
+	for _, b := range publishedScaling {
+		made, err := c.scaling(asked[0], b)
+		if err != nil {
+			return nil, fmt.Errorf("baseline %s: %w", b, err)
+		}
+		all = append(all, made)
+	}
 	return all, nil
+}
+
+// scaling is the first policy that was asked for, with replicas asked for by another law, which may have settings after commas.
+func (c configured) scaling(asked, by string) (contestant, error) {
+	law, rest, more := strings.Cut(by, ",")
+	given := []string{"autoscale.policy=" + law}
+	if more {
+		for s := range strings.SplitSeq(rest, ",") {
+			given = append(given, "autoscale."+law+"."+s)
+		}
+	}
+	with := configured{c.file, slices.Clone(c.given)}
+	for _, text := range given {
+		s, err := config.ParseSetting(text)
+		if err != nil {
+			return contestant{}, err
+		}
+		with.given = append(with.given, s)
+	}
+	made, err := with.named(asked)
+	made.law, made.settings, made.baseline, made.scaling = "scaling:"+law, given, true, true
+	made.name = strings.Join(append([]string{made.law}, strings.FieldsFunc(rest, func(r rune) bool { return r == ',' })...), " ")
+	return made, err
 }
 
 func known(all []contestant, name string) bool {
@@ -144,6 +181,11 @@ var published = []struct {
 	{"saturation", append(each("threshold", 0.8, 0.5), with(each("threshold", 0.8, 0.5), "per_pool=0")...)},
 	{"gradient", each("tolerance", 1.5, 2)},
 	{"model", append([][]string{{}}, each("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
+}
+
+// publishedScaling are the laws that slack is measured against.
+var publishedScaling = []string{
+	"interactive", "queue_length,lines_per_replica=2000", "queue_length,lines_per_replica=10000", "separate", "static",
 }
 
 // each is a setting at several values.

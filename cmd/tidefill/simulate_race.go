@@ -43,10 +43,12 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	for i := range r.stories {
 		s, into := &r.stories[i], &told.Scenarios[i]
 		*into = s.empty(r.seeds)
-		into.Policies = make([]report.Policy, len(r.field))
-		for k, c := range r.field {
-			p := &into.Policies[k]
-			*p = report.Policy{Name: c.name, Law: c.law, Settings: c.settings, Baseline: c.baseline, Runs: make([]simulator.Result, len(r.seeds))}
+		for _, c := range r.field {
+			if !c.actsIn(s) {
+				continue
+			}
+			runs := make([]simulator.Result, len(r.seeds))
+			into.Policies = append(into.Policies, report.Policy{Name: c.name, Law: c.law, Settings: c.settings, Baseline: c.baseline, Runs: runs})
 			for n, seed := range r.seeds {
 				jobs = append(jobs, func(ctx context.Context) (err error) {
 					if quiet.hopeless.Load() {
@@ -54,7 +56,7 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 					}
 					setup := s.on(seed, c.policy)
 					setup.Watch = r.watch(s, c, seed)
-					p.Runs[n], err = simulator.RunBatch(setup, progress.of(ctx, s, c.name))
+					runs[n], err = simulator.RunBatch(setup, progress.of(ctx, s, c.name))
 					return err
 				})
 			}
@@ -69,8 +71,8 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	for i := range told.Scenarios {
 		for n := range r.seeds {
 			told.Scenarios[i].Seeds[n].NoBatch = quiet.days[i][n].Interactive
-			for k := range r.field {
-				told.Scenarios[i].Policies[k].Runs[n].Compare(quiet.days[i][n])
+			for _, p := range told.Scenarios[i].Policies {
+				p.Runs[n].Compare(quiet.days[i][n])
 			}
 		}
 	}
@@ -87,7 +89,12 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 func (r *race) hours() float64 {
 	sum := 0.0
 	for _, s := range r.stories {
-		sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds)*(1+len(r.field)))
+		sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds))
+		for _, c := range r.field {
+			if c.actsIn(&s) {
+				sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds))
+			}
+		}
 	}
 	return sum
 }

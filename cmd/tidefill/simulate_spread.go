@@ -74,8 +74,9 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 	progress := func(float64) error { return ctx.Err() }
 	moved := *s
 	moved.Profile.Law = at.law
-	put := func(i int, e report.Edge) {
+	put := func(name string, e report.Edge) {
 		e.Law = at.name
+		i := slices.IndexFunc(into.Policies, func(p report.Policy) bool { return p.Name == name })
 		into.Policies[i].Spread[at.place] = e
 	}
 	var quiet simulator.Quiet
@@ -89,11 +90,11 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 			return err
 		}
 	}
-	for i, c := range r.field {
+	for _, c := range r.field {
 		switch {
 		case c.baseline:
 		case fault != nil:
-			put(i, report.Edge{Fault: fault.Error()})
+			put(c.name, report.Edge{Fault: fault.Error()})
 		default:
 			policy := c.policy
 			if policy.Flow.Engine.Law == (flowcontrol.Law{}) {
@@ -103,7 +104,7 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 			if err != nil {
 				return fmt.Errorf("at the %s edge of the profile: %w", at.name, err)
 			}
-			put(i, report.Edge{Loss: result.Loss, Useful: result.Batch.Useful})
+			put(c.name, report.Edge{Loss: result.Loss, Useful: result.Batch.Useful})
 		}
 	}
 	return nil

@@ -156,7 +156,7 @@ func (s *Scenario) goalsTable(asked []*Policy) table {
 }
 
 func (s *Scenario) baselinesTable() table {
-	t := table{Caption: "Baselines", Head: []string{"policy", "harvest, M an hour", "loss, points", "score", "deadlines", ""}}
+	t := table{Caption: "Baselines", Head: []string{"policy", "harvest, M an hour", "loss, points", "score", "deadlines", "GPU hours", ""}}
 	for _, p := range s.Policies {
 		if p.Baseline {
 			t.add(s.baselineRow(p)...)

@@ -124,7 +124,7 @@ func (s *Scenario) bounds() []string {
 
 func (s *Scenario) baselineRow(p Policy) []string {
 	n := len(s.Seeds)
-	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n), p.Score.text(3, n), p.deadlinesText(), p.BestText()}
+	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n), p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.BestText()}
 }
 
 func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {

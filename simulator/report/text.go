@@ -136,7 +136,7 @@ func (s *Scenario) baselinesText(w io.Writer) {
 	if len(s.laws()) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nBASELINES\tHARVEST, M AN HOUR\tLOSS, POINTS\tSCORE\tDEADLINES\t")
+	fmt.Fprintln(w, "\nBASELINES\tHARVEST, M AN HOUR\tLOSS, POINTS\tSCORE\tDEADLINES\tGPU HOURS\t")
 	for _, p := range s.Policies {
 		if !p.Baseline {
 			continue

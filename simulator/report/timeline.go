@@ -177,10 +177,15 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 		if j.Fate == simulator.Expired {
 			class = "late"
 		}
-		if until := cmp.Or(j.Finished, run.Hours*3600); until > j.Came {
-			if j.Finished == 0 && j.Fate != simulator.Expired {
-				class = "open"
-			}
+		until := cmp.Or(j.Finished, run.Hours*3600)
+		switch {
+		case j.Finished > 0:
+		case j.Fate == simulator.Expired:
+			until = j.Deadline
+		default:
+			class = "open"
+		}
+		if until > j.Came {
 			d.rect(x(j.Came), y+8, x(min(until, end))-x(j.Came), barRow-17, class, fate)
 		}
 		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
