@@ -35,6 +35,7 @@ type probe struct {
 	lateFirst     time.Time // when first tokens were last late, more than allowed
 	mix           mixture
 	fit           refit
+	paces         float64 // of all runners, added up
 
 	lines   float64 // that a runner may have, by feedback
 	pressed float64 // that a runner would have to have, by deadlines
@@ -226,6 +227,7 @@ func (p *probe) load() (l Load, seen bool) {
 // resized steps the lines to the load that each runner will have now that there are more, or fewer, to share it: by as much as the
 // law predicts, since feedback would need its time. Other changes of load come slowly enough for feedback.
 func (p *probe) resized(from, to int) {
+	p.compare()
 	for _, m := range p.members {
 		m.probed.stale = true
 	}
@@ -240,18 +242,21 @@ func (p *probe) resized(from, to int) {
 	p.bound()
 }
 
+// compare adds the paces of all runners up anew: sums that are kept by differences drift.
+func (p *probe) compare() {
+	p.paces = 0
+	for _, m := range p.members {
+		p.paces += m.probed.pace
+	}
+}
+
 // slowness is how long a runner's iterations are beside those of its peers under the same load, 1 where that may be chance.
 func (p *probe) slowness(r *probed) float64 {
-	others, n := 0.0, 0.0
-	for _, m := range p.members {
-		if m.probed != r {
-			others += m.probed.pace
-			n++
-		}
-	}
-	if n == 0 {
+	n := float64(len(p.members) - 1)
+	if n < 1 {
 		return 1
 	}
+	others := p.paces - r.pace
 	if slow := float64(r.pace*n) / others; slow > 1+p.cfg.Pace.Slow || slow < 1/(1+p.cfg.Pace.Slow) {
 		return min(max(slow, 0.25), 4)
 	}

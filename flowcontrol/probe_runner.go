@@ -108,6 +108,7 @@ func (r *probed) learn(now time.Time, iterations, ms, computed float64, p *probe
 		decoding += r.running.mean
 		tokens += float64(r.promptRate.mean*mean) / 1000 // interactive prompt tokens of an iteration
 		r.pace += float64(share(over, p.cfg.Pace.Compare) * (mean/p.fit.predict(decoding, tokens) - r.pace))
+		p.compare()
 	}
 	p.fit.learn(decoding, tokens, mean/p.slowness(r))
 }

@@ -500,3 +500,25 @@ func TestProbeConfigFaultsNameTheirField(t *testing.T) {
 		}
 	}
 }
+
+// A pool of a hundred runners, each with its tokens, first tokens, starts and answers.
+func BenchmarkProbe(b *testing.B) {
+	cfg := probeConfig()
+	c, err := flowcontrol.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	names := make([]string, 100)
+	now := noon
+	for i := range names {
+		names[i] = string([]byte{'r', byte('0' + i/10), byte('0' + i%10)})
+		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: names[i]})
+	}
+	for i := 0; b.Loop(); i++ {
+		now = now.Add(250 * time.Millisecond / time.Duration(len(names)))
+		c.Observe(now, flowcontrol.Observation{
+			Kind: flowcontrol.TokenGaps, Runner: names[i%len(names)], InFlight: 20, Gaps: 4, GapTime: 240 * time.Millisecond,
+		})
+		c.Allowance(now)
+	}
+}
