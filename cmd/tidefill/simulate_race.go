@@ -43,6 +43,10 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	for i := range r.stories {
 		s, into := &r.stories[i], &told.Scenarios[i]
 		*into = s.empty(r.seeds)
+		var err error
+		if into.Traffic, err = s.traffic(r.seeds[0]); err != nil {
+			return report.Report{}, err
+		}
 		for _, c := range r.field {
 			if !c.actsIn(s) {
 				continue

@@ -186,3 +186,15 @@ func (s *story) empty(seeds []uint64) report.Scenario {
 	told.SetGoals(s.Scenario.Goals)
 	return told
 }
+
+// traffic is what there is to say of how the first day's was made.
+func (s *story) traffic(seed uint64) (*report.Traffic, error) {
+	if s.Trace == nil {
+		return nil, nil // and not told once more to find out
+	}
+	h, err := s.on(seed, simulator.Policy{}).Honesty()
+	if err != nil {
+		return nil, fmt.Errorf("%s: interactive traffic: %w", s.file, err)
+	}
+	return report.TrafficOf(h), nil
+}

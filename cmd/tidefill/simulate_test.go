@@ -153,6 +153,9 @@ interactive: {trace: day.csv, format: csv}
 	if f := simulated(t, file, "--trace", other, "--format", "csv"); f.Seeds[0].NoBatch.Requests != 3 {
 		t.Errorf("--trace takes the place of the scenario's: %+v", f)
 	}
+	if got := must(t, exitOK, "simulate", file, "--trace", other, "--format", "csv").out; !strings.Contains(got, "told once, as the trace was") {
+		t.Errorf("the report does not say how the traffic was made:\n%s", got)
+	}
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
 	if got := must(t, exitError, "simulate", file).errors; !strings.Contains(got, "own.yaml: interactive.trace: day.csv:4:") {
 		t.Errorf("time goes back: %s", got)

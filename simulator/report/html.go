@@ -45,6 +45,7 @@ type scenarioView struct {
 	*Scenario
 	ID        string
 	Told      string // in a sentence
+	Traffic   []string
 	Summary   table
 	Goals     table
 	Baselines table
@@ -90,7 +91,8 @@ func (s *Scenario) view(id string) scenarioView {
 	asked := s.asked()
 	v := scenarioView{
 		Scenario: s, ID: id, Summary: s.summaryTable(asked), Goals: s.goalsTable(asked), Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
-		Spread: spreadTable(asked),
+		Spread:  spreadTable(asked),
+		Traffic: s.Traffic.Lines(),
 		Told: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.", strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
 	}

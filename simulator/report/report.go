@@ -29,7 +29,9 @@ type Scenario struct {
 	Replicas int     `json:"replicas"` // at the beginning
 	Profile  Profile `json:"profile"`
 	SLO      SLO     `json:"slo"`
-	Seeds    []Seed  `json:"seeds"`
+	// Traffic says how interactive traffic was made from a trace; nil: there is none.
+	Traffic *Traffic `json:"traffic,omitempty"`
+	Seeds   []Seed   `json:"seeds"`
 	// Policies that were asked for come first, then the baselines.
 	Policies []Policy `json:"policies"`
 	// Best names what scores are shares of: an oracle, or the best run seen. Judged.

@@ -30,6 +30,9 @@ func (s *Scenario) text(w io.Writer) {
 	if s.About != "" {
 		fmt.Fprintln(w, s.About)
 	}
+	for _, line := range s.Traffic.Lines() {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintln(w)
 	asked := s.asked()
 	s.figuresText(w, asked)
