@@ -145,8 +145,9 @@ func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
 func (o *outlook) judge() {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
-	// Told to users at once, but not given up while it might still come true.
-	lose(o.tasks, o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
+	// Told to users at once, but not for a guess that may well be wrong, and not given up while it might still come true.
+	hopeful, _ := o.guess(1/o.cfg.Deadline.Guess, o.unseen)
+	lose(hopeful, o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
 	lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt, func(i int) { o.tasks[i].lost = true })
 	lead := math.Inf(1)
 	for _, p := range f.pools {
@@ -245,21 +246,32 @@ func (o *outlook) promised(by time.Time) bool {
 // replica has come up and lines as long as feared were answered. A deadline that is beyond hope by a guess is no different.
 func (o *outlook) guessed(lead float64) bool {
 	cfg := &o.cfg.Deadline
-	feared := slices.Clone(o.tasks)
-	jobs := make([]Job, len(feared))
-	guessed := false
+	feared, any := o.guess(cfg.Surprise, o.unsure)
 	for i := range feared {
-		jobs[i] = *feared[i].job
-		if j := &jobs[i]; j.Answered < cfg.Sample || j.Answered < j.UnderWay {
-			guessed = true
-			j.Work *= cfg.Surprise
-			feared[i].lost = false
-		}
-		feared[i].job = &jobs[i]
+		feared[i].lost = feared[i].lost && !o.unsure(feared[i])
 	}
 	found := o.patience + lead + float64(cfg.Surprise*o.tail)
-	return guessed && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
+	return any && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
+
+// guess is the tasks with the work of some multiplied by a factor; any: there are such.
+func (o *outlook) guess(factor float64, of func(task) bool) (list []task, any bool) {
+	list = slices.Clone(o.tasks)
+	for i, t := range list {
+		if of(t) {
+			j := *t.job
+			j.Work *= factor
+			list[i].job, any = &j, true
+		}
+	}
+	return list, any
+}
+
+// unseen says that too few of a task's lines were answered to tell anything.
+func (o *outlook) unseen(t task) bool { return t.job.Answered < o.cfg.Deadline.Sample }
+
+// unsure says that its work may well be more than it seems: of the lines under way the short ones are answered first.
+func (o *outlook) unsure(t task) bool { return o.unseen(t) || t.job.Answered < t.job.UnderWay }
 
 // keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left,
 // even if free harvest turns out to do more of it than expected.
