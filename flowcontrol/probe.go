@@ -42,7 +42,7 @@ type probe struct {
 
 	strained time.Time // since when iterations are too long in all the pool; zero: they are not
 
-	ownShare spread // of the requests that run in the pool
+	ownShare spread // of the requests that run in the pool, or of its time that prompts of ours take, if that is more
 	answered float64
 	wasted   float64 // tokens, as answered; both fade over an hour
 
@@ -325,8 +325,10 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 }
 
 const (
-	// innocentShare is the share of the requests that run below which ours are not blamed for what is late.
+	// innocentShare is the share of a pool below which what runs of ours is not blamed for what is late, over blameMemory: requests that
+	// come back have felt that long what was there.
 	innocentShare = 0.05
+	blameMemory   = 30 * time.Second
 	// lateSign is the share of late first tokens that is a sign for the brake.
 	lateSign = 0.05
 )
@@ -342,11 +344,13 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	p.answered -= float64(fade * p.answered)
 	p.wasted -= float64(fade * p.wasted)
 	p.strain(now)
-	ours, all := 0.0, 0.0
+	ours, all, spent := 0.0, 0.0, 0.0
 	for _, m := range p.members {
 		r := m.probed
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.running.mean
+		spent += float64(p.fit.perToken() * (r.own.computed - r.spent))
+		r.spent = r.own.computed
 		if p.cfg.Planted != StalenessIgnored {
 			r.doubt.pass(now, min(dt, 10*time.Second), p.part(r), p.cfg.Doubt)
 		}
@@ -355,7 +359,8 @@ func (p *probe) pass(now time.Time) (changed bool) {
 		p.brake(now, r)
 		r.stale = true
 	}
-	p.ownShare.add(now, 30*time.Second, ours/max(all, 1))
+	time := milliseconds(dt) * float64(len(p.members))
+	p.ownShare.add(now, blameMemory, max(ours/max(all, 1), spent/time))
 	return true
 }
 

@@ -199,7 +199,7 @@ func defaultProbe() ProbeConfig {
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
 			Prompts: 4, Trickle: 0.02, Compare: 20 * time.Second, Slow: 0.4, Lives: 0.5, Slew: 0.03, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,
 		},
-		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.01, Fall: 0.02, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
+		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.007, Fall: 0.03, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
 		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
 		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
 		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},

@@ -42,6 +42,8 @@ type probed struct {
 	recalled time.Time // when it was last decided how many to recall
 	lastCut  time.Time // for a shed
 
+	spent float64 // own.computed, as of the last second
+
 	granted RunnerAllowance
 	due     time.Time // when time alone changes it; zero: never
 	stale   bool      // it must be computed again
