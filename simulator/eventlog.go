@@ -18,7 +18,8 @@ import (
 //	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
 //
 // A line of a job is named by its number, from 0. Mere observations that lead to
-// nothing are left out.
+// nothing are left out, and so is how many prompt tokens may wait: it moves with
+// every token.
 type eventLog struct {
 	out     io.Writer
 	planner *plan.Planner
@@ -135,11 +136,7 @@ func allowances(pools []plan.PoolStatus) string {
 			} else {
 				told.WriteByte(',')
 			}
-			fmt.Fprintf(&told, " %s %d", r.ID, r.Limit)
-			if r.Prompt < flowcontrol.NoLimit {
-				fmt.Fprintf(&told, " and %d prompt tokens", r.Prompt)
-			}
-			told.WriteString(because(r.Granted))
+			fmt.Fprintf(&told, " %s %d%s", r.ID, r.Limit, because(r.Granted))
 		}
 		told.WriteByte('\n')
 	}

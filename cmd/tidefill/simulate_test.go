@@ -172,6 +172,26 @@ func TestSimulateComparesWithBaselines(t *testing.T) {
 	}
 }
 
+// Laws of scaling are compared where there is something to scale, and nowhere else.
+func TestSimulateComparesScaling(t *testing.T) {
+	scaled := writeFile(t, "scaled.yaml", `name: scaled
+horizon: 20m
+pool: {profile: llama-8b-a100, replicas: 1, min: 0, max: 3}
+interactive: {generator: none}
+jobs: [{name: night, kind: bal, lines: 200, window: 15m}]
+`)
+	got := must(t, exitOK, "simulate", scaled, smallScenario(t, "", ""), "--policy", "fixed,per_runner=3", "--baselines").out
+	for _, want := range []string{"scaling:static", "scaling:queue_length lines_per_replica=2000", "LP      1"} {
+		if strings.Count(got, "\n"+want) == 0 {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+	_, second, _ := strings.Cut(got, "\nsmall: ")
+	if second, _, _ = strings.Cut(second, "OVER ALL SCENARIOS"); second == "" || strings.Contains(second, "scaling:") {
+		t.Errorf("a pool that stands still has nothing to scale:\n%s", second)
+	}
+}
+
 func TestSimulateWritesAReport(t *testing.T) {
 	file := smallScenario(t, "", "jobs:\n- {name: night, kind: bal, lines: 200, window: 3m}\n")
 	out := filepath.Join(t.TempDir(), "report")
