@@ -92,6 +92,9 @@ var kinds = map[flowcontrol.Kind]string{
 }
 
 func observed(now time.Time, o flowcontrol.Observation) string {
+	if o.Kind == flowcontrol.Pressed {
+		return "" // the planner's own, no signal of the plant
+	}
 	text := fmt.Sprintf("%9.4f  %-11s", now.Sub(epoch).Seconds(), kinds[o.Kind])
 	switch o.Kind {
 	case flowcontrol.Started:
