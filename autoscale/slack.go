@@ -51,15 +51,14 @@ type outlook struct {
 	soonest  float64 // seconds until a replica asked for now can have been worth it
 	// What is due, by guard and by tail.
 	expected, doubtful demand
-	again              demand // what may come besides
 
-	level   []int // replicas per pool of the future, for deadlines
-	bought  int   // their number
-	target  int   // that will do from the moment when waiting ends
+	level   []int  // replicas per pool of the future, for deadlines
+	bought  int    // their number, but for those kept
+	target  int    // what will do from the next step on
+	keeping []bool // by pool: its level is what runs
 	reason  Reason
-	keeping []bool
-	binding float64
-	latest  float64
+	binding float64 // the deadline that asks for most, less its guard; 0: none asks
+	latest  float64 // seconds for which asking can be put off; 0: none is, or no need is in sight
 }
 
 func (c *slack) look(now time.Time, s State) *outlook {

@@ -98,6 +98,9 @@ func newBatches(p *plant) (*batches, error) {
 
 // runnerUp tells the planner of a replica that serves from now on.
 func (b *batches) runnerUp(r *replica) {
+	if r.pool.closed {
+		return
+	}
 	switch known := b.replicas[r.name]; {
 	case known == r:
 		return

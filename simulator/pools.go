@@ -32,8 +32,9 @@ type pool struct {
 	lives    map[int]int
 	starts   int // of replicas, those of lost ones again among them
 	wanted   int
-	lived    []span // of those that are gone, while they were paid for
-	work     float64       // of lines answered, in the planner's unit
+	closed   bool    // to batch lines
+	lived    []span  // of those that are gone, while they were paid for
+	work     float64 // of lines answered, in the planner's unit
 }
 
 // newPools builds the scenario's pools and the replicas they begin with, which

@@ -143,6 +143,7 @@ func (s *scaling) flagged(job string) time.Duration {
 // apply does what an autoscaler would.
 func (s *scaling) apply(w autoscale.Wanted) {
 	x := s.plant.poolNamed(w.Pool)
+	s.close(x, w.Closed)
 	if x.scaled.Max == 0 {
 		return
 	}
@@ -165,6 +166,22 @@ func (s *scaling) apply(w autoscale.Wanted) {
 	x.wanted = min(max(w.Replicas, x.scaled.Min), x.scaled.Max)
 	for x.count(starting)+x.count(ready) < x.wanted {
 		x.add().start()
+	}
+}
+
+// close keeps batch lines away from a pool, or lets them in again.
+func (s *scaling) close(x *pool, closed bool) {
+	if b := s.plant.batches; b != nil && closed != x.closed {
+		x.closed = closed
+		for _, r := range x.replicas {
+			switch {
+			case r.phase != ready:
+			case closed:
+				b.runnerGone(r)
+			default:
+				b.runnerUp(r)
+			}
+		}
 	}
 }
 
