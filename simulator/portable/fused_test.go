@@ -13,7 +13,7 @@ import (
 // Whatever a simulation's bytes come from.
 var rooms = []string{
 	"scheduler", "flowcontrol", "autoscale", "dispatch/plan",
-	"simulator", "simulator/fluid", "simulator/oracle", "simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload", "simulator/portable",
+	"simulator", "simulator/report", "simulator/search", "simulator/fluid", "simulator/oracle", "simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload", "simulator/portable",
 }
 
 // The compiler for arm64 fuses a product into the sum that follows, across

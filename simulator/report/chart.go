@@ -63,7 +63,7 @@ func (c chart) figure() figure {
 	ys := ticks(most)
 	ceiling := ys[len(ys)-1]
 	y := func(v float64) float64 {
-		return chartHeight - chartBottom - v/ceiling*(chartHeight-chartTop-chartBottom)
+		return chartHeight - chartBottom - float64(v/ceiling*(chartHeight-chartTop-chartBottom))
 	}
 	end := 1.0
 	if n := len(c.at); n > 0 {
@@ -91,7 +91,7 @@ func (c chart) figure() figure {
 		d.path(class, xs, heights)
 		d.line(legend, 12, legend+18, 12, class)
 		d.label(legend+23, 16, "legend", "start", line.name)
-		legend += 23 + 7*float64(len([]rune(line.name))) + 18
+		legend += 23 + float64(7*len([]rune(line.name))) + 18
 	}
 	if c.limit > 0 {
 		d.line(legend, 12, legend+18, 12, "limit")
@@ -125,7 +125,7 @@ func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
 	if end > 4*3600 {
 		unit, name = 3600, "h"
 	}
-	x := func(t float64) float64 { return left + t/end*(d.width-left-chartRight) }
+	x := func(t float64) float64 { return left + float64(t/end*(d.width-left-chartRight)) }
 	for _, v := range ticks(end / unit) {
 		if v*unit > end*1.0001 {
 			break

@@ -179,7 +179,7 @@ func (s *Scenario) laws() []string {
 
 // markBest finds each baseline law's best setting of each scenario, and its best single one.
 func (r *Report) markBest() {
-	type tally struct{ score, useful, loss []float64 }
+	type tally struct{ score, loss []float64 }
 	single := map[string]*tally{} // by name
 	var names []string
 	for i := range r.Scenarios {

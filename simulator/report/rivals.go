@@ -32,13 +32,13 @@ func (s *Scenario) rivals(id string) (figure, bool) {
 	}
 	d := newDrawing(id, f.Caption, about, chartWidth, height)
 	ys := ticks(most * 1.05)
-	y := func(v float64) float64 { return bottom - v/ys[len(ys)-1]*(bottom-chartTop) }
+	y := func(v float64) float64 { return bottom - float64(v/ys[len(ys)-1]*(bottom-chartTop)) }
 	low := -0.5
 	for _, p := range s.Policies {
 		low = max(-edge, min(low, float64(p.Loss.Mean)))
 	}
 	x := func(v float64) float64 {
-		return chartLeft + (min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8)
+		return chartLeft + float64((min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
 	}
 	d.rect(x(1), chartTop, x(edge)-x(1), bottom-chartTop, "beyond", "more than a point of loss")
 	for _, v := range ys {

@@ -90,7 +90,7 @@ func ticks(most float64) []float64 {
 		}
 	}
 	all := []float64{0}
-	for i := 1; all[i-1] < most-1e-9*step; i++ {
+	for i := 1; all[i-1] < most-float64(1e-9*step); i++ {
 		all = append(all, float64(i)*step)
 	}
 	return all

@@ -193,7 +193,7 @@ func even(n, dimensions int) []float64 {
 		for range dimensions {
 			power *= root
 		}
-		root = float64(float64(dimensions)*power*root+1) / float64(float64(dimensions+1)*power-1)
+		root = (float64(float64(dimensions)*power*root) + 1) / (float64(float64(dimensions+1)*power) - 1)
 	}
 	point := make([]float64, dimensions)
 	step := 1.0
