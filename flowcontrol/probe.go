@@ -177,18 +177,20 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	return true
 }
 
-// lineMix is what lines are like. Until enough have ended, those that run tell that they are longer than what is known.
+// lineMix is what lines are like. Those that run tell that they are longer than what is known: until enough have ended, and when a job
+// of another kind has begun.
 func (p *probe) lineMix() Mix {
 	mix := p.mix.mix()
+	usual := mix.Output / 2 // age of lines that run, where all are alike
 	if p.mix.seen >= mixtureKnown {
-		return mix
+		usual = 1.5 * mix.Output // long ones are met more often
 	}
 	lines, context := 0.0, 0.0
 	for _, m := range p.members {
 		lines += float64(m.probed.own.lines)
 		context += m.probed.own.context
 	}
-	if age := context/max(lines, 1) - mix.Prompt; age > mix.Output/2 {
+	if age := context/max(lines, 1) - mix.Prompt; age > usual {
 		mix.Output, mix.Context = 2*age, mix.Prompt+age
 	}
 	return mix
