@@ -48,10 +48,11 @@ type SLO struct {
 type Engine struct {
 	// Law predicts its iterations; all zero: unknown, and only feedback steers. Default: unknown.
 	Law Law `yaml:"law"`
-	// KVTokens is how many tokens its KV cache holds, MaxSeqs how many requests it runs at once, MaxBatchedTokens how many tokens an
-	// iteration computes at most. 0: unknown. Default: 0.
-	KVTokens         int `yaml:"kv_tokens"`
-	MaxSeqs          int `yaml:"max_seqs"`
+	// KVTokens is how many tokens its KV cache holds. 0: unknown. Default: 0.
+	KVTokens int `yaml:"kv_tokens"`
+	// MaxSeqs is how many requests it runs at once. 0: unknown. Default: 0.
+	MaxSeqs int `yaml:"max_seqs"`
+	// MaxBatchedTokens is how many tokens an iteration computes at most. 0: unknown. Default: 0.
 	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 }
 

@@ -9,14 +9,17 @@ package flowcontrol
 type Law struct {
 	// C0 is what every iteration costs.
 	C0 float64 `yaml:"c0"`
-	// C1 is for each token, C2 for each beyond N0 in addition.
+	// C1 is for each token.
 	C1 float64 `yaml:"c1"`
+	// C2 is for each token beyond N0, in addition.
 	C2 float64 `yaml:"c2"`
+	// N0 is the knee, in tokens: from there on arithmetic bounds an iteration, before it the reading of weights.
 	N0 float64 `yaml:"n0"`
 	// KV is for each token of context.
 	KV float64 `yaml:"kv"`
-	// P1 is for each prefill token, P2 for each and each token of context before it.
+	// P1 is for each prefill token.
 	P1 float64 `yaml:"p1"`
+	// P2 is for each prefill token and each token of its context.
 	P2 float64 `yaml:"p2"`
 }
 

@@ -90,16 +90,22 @@ type PaceConfig struct {
 // LevelConfig bounds a level that moves with the interactive requests that were late: up by Gain·allowed for each that came back, down
 // by Gain for each that was late, as shares of itself. It rests where the share of late ones is the allowed one.
 type LevelConfig struct {
+	// Start is where it begins, before anything came back.
 	Start float64 `yaml:"start"`
+	// Least is the lowest it falls to.
 	Least float64 `yaml:"least"`
-	Most  float64 `yaml:"most"`
-	Gain  float64 `yaml:"gain"`
+	// Most is the highest it rises to.
+	Most float64 `yaml:"most"`
+	// Gain is the share by which a late request lowers it. A small one follows the traffic slowly, a large one each surge.
+	Gain float64 `yaml:"gain"`
 	// Fall is the most that one reading may take from the level, as a share: what a single surge did says little of the next hour.
 	Fall float64 `yaml:"fall"`
 	// Ease is the share by which the level is lowered, beyond that, for each multiple of the allowed share that was late within
-	// Memory, and Eased the most by which it is.
-	Ease   float64       `yaml:"ease"`
-	Eased  float64       `yaml:"eased"`
+	// Memory.
+	Ease float64 `yaml:"ease"`
+	// Eased is the most by which Ease lowers it, as a share.
+	Eased float64 `yaml:"eased"`
+	// Memory is how long a late request is held against the level by Ease.
 	Memory time.Duration `yaml:"memory"`
 	// Part is this level's part of SLO.Late, above 0 and at most 1.
 	Part float64 `yaml:"part"`
@@ -137,9 +143,10 @@ type BrakeConfig struct {
 	// Reach is the share of the longest possible iteration that Above may not pass. Default: 0.92: on an engine of small chunks no
 	// iteration is ever much longer than the SLO.
 	Reach float64 `yaml:"reach"`
-	// Pool is the share of the SLO's TPOT above which the mean of all runners' iterations is too long, and Ours the share of it that
-	// the lines running on a runner must make up for them to be recalled. Defaults: 0.85 and 0.02.
+	// Pool is the share of the SLO's TPOT above which the mean of all runners' iterations is too long. Default: 0.85.
 	Pool float64 `yaml:"pool"`
+	// Ours is the share of the SLO's TPOT that our lines running on a runner must take up of its iterations to be recalled. Default: 0.02:
+	// where they take less, ending them helps nobody.
 	Ours float64 `yaml:"ours"`
 	// After is how long both signs must have been there. Default: 4s.
 	After time.Duration `yaml:"after"`
