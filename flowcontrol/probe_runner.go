@@ -39,7 +39,6 @@ type probed struct {
 	strained time.Time // since when both signs of the brake are there; zero: they are not
 	braked   time.Time // until when the lines stay down; zero: not
 	keep     int       // lines, while braked
-	recalled time.Time // when it was last decided how many to recall
 	lastCut  time.Time // for a shed
 
 	spent float64 // own.computed, as of the last second
