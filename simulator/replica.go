@@ -22,6 +22,7 @@ type replica struct {
 	engine *engine.Engine
 	armed  time.Time // the end of what is under way, as the agenda has it
 	probe  probe
+	fled   map[engine.ID]*flight // that left the queue while an iteration ran, at whose start they may have lost their place
 }
 
 // flight is a request inside an engine.
@@ -74,8 +75,13 @@ func (r *replica) advance() {
 func (r *replica) see(it *engine.Iteration) {
 	flights := r.plant.flights
 	for _, l := range it.Preempted {
-		r.plant.preempted(flights[l.ID], l.Tokens)
+		f := flights[l.ID]
+		if f == nil {
+			f = r.fled[l.ID]
+		}
+		r.plant.preempted(f, l.Tokens)
 	}
+	clear(r.fled)
 	for _, id := range it.First {
 		f := flights[id]
 		f.first = it.End
@@ -97,7 +103,12 @@ func (r *replica) abort(id engine.ID) {
 		return // it has left already
 	}
 	if !r.engine.Knows(id) { // it waited, so nobody will report it
-		r.plant.aborted(r.leave(id), 0)
+		f := r.leave(id)
+		if r.fled == nil {
+			r.fled = map[engine.ID]*flight{}
+		}
+		r.fled[id] = f
+		r.plant.aborted(f, 0)
 	}
 	r.advance()
 	r.emptied()
