@@ -97,7 +97,8 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 		}
 		p.find(o.Runner).probed = &probed{
 			pace: 1, yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
-			own: own{lines: o.InFlight, prefilling: o.Prefilling},
+			own:       own{lines: o.InFlight, prefilling: o.Prefilling},
+			slotsPeak: peak{window: p.cfg.Reserve.Window}, kvPeak: peak{window: p.cfg.Reserve.Window},
 		}
 		p.resized(len(p.members)-1, len(p.members))
 		return true
@@ -158,7 +159,9 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	case Broken:
 		r.doubt.lineBroke(now, p.cfg.Doubt)
 	case Recalled:
-		p.wasted += float64(p.mix.prompt*min(1, o.Latency.Seconds())) + milliseconds(o.Latency)/max(r.tempo.mean(), 1)
+		produced := milliseconds(o.Latency) / max(r.tempo.mean(), 1)
+		p.wasted += float64(p.mix.prompt*min(1, o.Latency.Seconds())) + produced
+		r.own.context -= produced
 	case Read:
 		if o.Reading.Source != Metrics || !r.metrics(now, o.Reading, p) {
 			return false
@@ -489,6 +492,10 @@ func (p *probe) grant(now time.Time, m *member) {
 			g.Prompt = 0
 			g.Reason = ReasonBrake
 		}
+	}
+	if now.Before(r.crowd.until) {
+		lower(r.crowd.keep, ReasonKV)
+		g.Recall = g.Recall || r.crowd.recall && g.Lines >= r.crowd.keep
 	}
 	if m.held(now) {
 		g.Lines, g.Recall, g.Reason = 0, false, m.heldFor

@@ -128,9 +128,12 @@ type ReserveConfig struct {
 	KV float64 `yaml:"kv"`
 	// Growth is what the most KV that interactive requests held within Window is multiplied by. Default: 1.3.
 	Growth float64 `yaml:"growth"`
+	// Tail is how many standard deviations above their mean the KV of lines under way is taken. Default: 2: few lines of very different
+	// lengths may all be long ones.
+	Tail float64 `yaml:"tail"`
 	// Slots is how many of the engine's sequences stay free beyond the most that interactive requests had within Window. Default: 16.
 	Slots int `yaml:"slots"`
-	// Window is how far back the most is looked for. Default: 10m.
+	// Window is how far back the most is looked for. Default: 1m: an answer or two long, and what grows beyond is seen to.
 	Window time.Duration `yaml:"window"`
 	// Sigmas is how many standard deviations above its mean the interactive load is taken in the law. Default: 1.
 	Sigmas float64 `yaml:"sigmas"`
@@ -152,7 +155,7 @@ type BrakeConfig struct {
 	After time.Duration `yaml:"after"`
 	// Share is the most of a runner's lines that are recalled in a second. Default: 0.3.
 	Share float64 `yaml:"share"`
-	// Waste is the share of the tokens answered within the last hour that recalls may waste. Default: 0.015.
+	// Waste is the share of the tokens answered within the last hour that recalls may waste, those for a full KV cache among them. Default: 0.015.
 	Waste float64 `yaml:"waste"`
 	// Hold is how long the lines stay down after. Default: 30s.
 	Hold time.Duration `yaml:"hold"`
@@ -209,7 +212,7 @@ func defaultProbe() ProbeConfig {
 		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.007, Fall: 0.03, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
 		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
 		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
-		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Slots: 16, Window: 10 * time.Minute, Sigmas: 1},
+		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Tail: 2, Slots: 16, Window: time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
 			Above: 1.15, Reach: 0.92, Pool: 0.85, Ours: 0.02, After: 3 * time.Second, Share: 0.3, Waste: 0.015, Hold: 30 * time.Second,
 		},
@@ -247,6 +250,7 @@ func (c ProbeConfig) validate(all *faults) {
 	all.within("probe.fit.unknown", c.Fit.Unknown, 1, 100)
 	all.within("probe.reserve.kv", c.Reserve.KV, 0.01, 1)
 	all.within("probe.reserve.growth", c.Reserve.Growth, 1, 100)
+	all.within("probe.reserve.tail", c.Reserve.Tail, 0, 10)
 	all.atLeast("probe.reserve.slots", c.Reserve.Slots, 0)
 	all.positive("probe.reserve.window", c.Reserve.Window)
 	all.within("probe.reserve.sigmas", c.Reserve.Sigmas, 0, 10)

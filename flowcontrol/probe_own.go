@@ -85,7 +85,9 @@ func (w *own) at(t time.Time) ownAt {
 type mixture struct {
 	prompt, output float64
 	context        float64 // that a line holds, over those that run at one time: long ones are met more often
+	square         float64 // of it, in the mean
 	started, seen  int
+	answers        int // ever
 }
 
 const (
@@ -108,11 +110,15 @@ func (m *mixture) answer(prompt, output int) {
 		return
 	}
 	out, held := float64(output), float64(prompt)+float64(float64(output)/2)
+	m.answers++
 	m.seen = min(m.seen+1, mixtureMemory)
 	weight := 1 / float64(m.seen)
 	// Each answer counts in the context by how long it ran.
 	total := m.output + float64(weight*(out-m.output))
-	m.context += float64(float64(weight*out) / total * (held - m.context))
+	long := float64(weight*out) / total
+	m.context += float64(long * (held - m.context))
+	in := float64(prompt)
+	m.square += float64(long * (float64(in*in) + float64(in*out) + float64(out*out)/3 - m.square))
 	m.output = total
 }
 

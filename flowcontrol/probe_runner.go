@@ -40,6 +40,7 @@ type probed struct {
 	braked   time.Time // until when the lines stay down; zero: not
 	keep     int       // lines, while braked
 	lastCut  time.Time // for a shed
+	crowd    crowd
 
 	spent float64 // own.computed, as of the last second
 
@@ -214,9 +215,10 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 		r.kvTokens = m.KVTokens
 	}
 	if capacity := p.kvTokens(r); m.KVUsed >= 0 && capacity > 0 {
-		held := max(0, float64(m.KVUsed*capacity)-then.context)
-		r.context.add(m.Sampled, memory, held)
-		r.kvPeak.add(now, held)
+		held := float64(m.KVUsed * capacity)
+		r.context.add(m.Sampled, memory, max(0, held-then.context))
+		r.kvPeak.add(now, max(0, held-then.context))
+		r.crowded(now, m.KVUsed, capacity, !at.IsZero() && m.Preemptions > before.Preemptions, p)
 	}
 	cached := max(0, m.CachedTokens-before.CachedTokens)
 	if !(cached >= 0) {
@@ -269,8 +271,8 @@ func (r *probed) safe(now time.Time, p *probe) (lines int, why Reason) {
 	if capacity := p.kvTokens(r); capacity > 0 && p.mix.prompt > 0 {
 		interactive := float64(p.cfg.Reserve.Growth*r.kvPeak.most(now)) + float64(unseen*math.Sqrt(r.context.variance))
 		room := float64(p.cfg.Reserve.KV*capacity) - interactive
-		if held := max(1, int(room/p.lineMix().Context)); held < lines {
-			lines, why = held, ReasonKV
+		if fitting := max(1, int(p.fitting(room))); fitting < lines {
+			lines, why = fitting, ReasonKV
 		}
 	}
 	return lines, why

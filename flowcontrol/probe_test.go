@@ -400,6 +400,36 @@ func TestProbeBrakes(t *testing.T) {
 	}
 }
 
+// An engine that preempts, or soon will, carries too much, whatever was thought to fit.
+func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
+	for name, fill := range map[string]func(*flowcontrol.Reading){
+		"full":     func(r *flowcontrol.Reading) { r.KVUsed = 0.97 },
+		"preempts": func(r *flowcontrol.Reading) { r.KVUsed, r.Preemptions = 0.5, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStream(t, probeConfig())
+			s.run(10 * time.Minute)
+			s.deaf = true
+			r := s.reading()
+			r.Preemptions = 0
+			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			before := len(s.lines)
+			s.run(time.Second)
+			r = s.reading()
+			r.Preemptions = 0
+			fill(&r)
+			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			if g := s.granted(); g.Lines >= before || !g.Recall || g.Reason != flowcontrol.ReasonKV {
+				t.Errorf("%+v beside %d lines, want fewer, the youngest recalled", g, before)
+			}
+			s.run(10 * time.Second)
+			if got := len(s.lines); got >= before {
+				t.Errorf("%d lines ten seconds after, were %d", got, before)
+			}
+		})
+	}
+}
+
 func TestProbeExplainsWithoutConsequence(t *testing.T) {
 	cfg := probeConfig()
 	one, other := newStream(t, cfg), newStream(t, cfg)
