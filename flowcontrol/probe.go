@@ -68,12 +68,18 @@ func (*probe) Name() string { return "probe" }
 
 // target is how long iterations may take on average, in milliseconds.
 func (p *probe) target() float64 {
+	if !p.cfg.Shared {
+		return float64(unhurried * milliseconds(p.slo.TPOT))
+	}
 	target := float64(p.theta.value() * milliseconds(p.slo.TPOT))
 	if p.pressed > p.lines {
 		target *= p.cfg.Floor.Overdrive
 	}
 	return target
 }
+
+// unhurried is the share of the SLO's TPOT that iterations may take where nobody waits for them: more than an engine ever needs.
+const unhurried = 100
 
 func (*probe) seconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
@@ -393,6 +399,9 @@ func (p *probe) recent(now, at time.Time) bool {
 // long here, and interactive requests wait or are late; or they are too long in all the pool, and what runs of ours is a good
 // part of it.
 func (p *probe) brake(now time.Time, r *probed) {
+	if !p.cfg.Shared {
+		return
+	}
 	cfg, promise := p.cfg.Brake, milliseconds(p.slo.TPOT)
 	above := float64(cfg.Above * promise)
 	if budget := p.engine.MaxBatchedTokens; budget > 0 {

@@ -7,6 +7,9 @@ import (
 
 // ProbeConfig holds the constants of the policy probe. docs/policies.md tells what was tried and what each brought.
 type ProbeConfig struct {
+	// Shared says that interactive requests may come to the pool. Where none ever do, false lets iterations take as long as they like:
+	// lines fill the engine's sequences and its KV cache, theta and brake rest. Default: true; nobody can see beforehand who will come.
+	Shared bool `yaml:"shared"`
 	// Start is how many lines a runner carries while nothing at all is known of it, at least 1. Default: 2, one to be streamed and
 	// one to see that a second costs little.
 	Start int `yaml:"start"`
@@ -204,7 +207,7 @@ const (
 
 func defaultProbe() ProbeConfig {
 	return ProbeConfig{
-		Start: 2, PerRunner: 512, Streams: 512,
+		Shared: true, Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
 			Prompts: 4, Trickle: 0.02, Compare: 20 * time.Second, Slow: 0.4, Lives: 0.5, Slew: 0.03, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,

@@ -152,7 +152,11 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 // that will be more. A prompt spends credit, iterations below the target earn it: so prompts follow each other as evenly as
 // interactive ones leave room for, and none starts while those that did take their time.
 func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
-	most := min(p.prompt.value(), float64(float64(p.cfg.Pace.Prompts)*max(p.mix.prompt, 1)))
+	waiting := float64(float64(p.cfg.Pace.Prompts) * max(p.mix.prompt, 1))
+	if !p.cfg.Shared { // enough for two chunks, of fewer requests than engines shed at
+		return min(max(p.cfg.Prompt.Most, float64(2*p.engine.MaxBatchedTokens)), waiting/2), time.Time{}
+	}
+	most := min(p.prompt.value(), waiting)
 	target, base, token := p.target(), r.atBase(p), p.fit.perToken()
 	silence := now.Sub(r.gapsAt)
 	if r.gapsAt.IsZero() || silence > longestSilence {

@@ -430,6 +430,24 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 	}
 }
 
+// Where nobody waits for tokens, what the engine holds is what runs.
+func TestProbeFillsWhatIsNotShared(t *testing.T) {
+	lines := func(shared bool) int {
+		cfg := probeConfig()
+		cfg.SLO.TPOT = 50 * time.Millisecond // which some lines alone take
+		cfg.Probe.Shared = shared
+		s := newStream(t, cfg)
+		s.interactive, s.promptRate = 0, 0
+		s.prompt, s.output = 50, 1000
+		s.run(20 * time.Minute)
+		return len(s.lines)
+	}
+	most := probeConfig().Engine.MaxSeqs - probeConfig().Probe.Reserve.Slots
+	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most || shared > most/2 {
+		t.Errorf("%d lines where users may come, %d where none do, of %d", shared, alone, most)
+	}
+}
+
 func TestProbeExplainsWithoutConsequence(t *testing.T) {
 	cfg := probeConfig()
 	one, other := newStream(t, cfg), newStream(t, cfg)
