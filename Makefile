@@ -40,7 +40,7 @@ unit: ## Unit, property and conformance tests under the race detector.
 
 .PHONY: e2e
 e2e: ## The real binary under the official SDKs, kill -9 and bad days.
-	cd e2e && $(GO) test -timeout 30m ./...
+	cd e2e && $(GO) test -count=1 -timeout 30m ./...
 
 .PHONY: bench
 bench: ## Print the table of docs/benchmarks.md.
