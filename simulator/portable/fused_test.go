@@ -20,9 +20,6 @@ var rooms = []string{
 // statements too, unless a conversion stands between. That would tell another day
 // there than here.
 func TestNothingIsFused(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("needs the go command")
-	}
 	arguments := []string{"build", "-gcflags=-S"}
 	for _, room := range rooms {
 		arguments = append(arguments, "github.com/tidefill/tidefill/"+room)
