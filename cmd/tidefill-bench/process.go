@@ -110,6 +110,37 @@ func (p *process) peakMemory() (int64, error) {
 	return parsePeakMemory(text)
 }
 
+// watchPeak follows a child that ends by itself; what it returns says the most memory that the child was seen to have had. The kernel's own
+// account of an ended child (ru_maxrss) won't do: it counts what the parent had resident when it started the child.
+func (p *process) watchPeak() (most func() int64) {
+	const often = 20 * time.Millisecond
+	peak, stop, ended := int64(0), make(chan struct{}), make(chan struct{})
+	look := func() {
+		if now, err := p.peakMemory(); err == nil { // it has ended otherwise
+			peak = max(peak, now)
+		}
+	}
+	look()
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(often)
+		defer tick.Stop()
+		for {
+			look()
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		<-ended
+		return peak
+	}
+}
+
 // parsePeakMemory reads VmHWM, see proc_pid_status(5).
 func parsePeakMemory(status []byte) (int64, error) {
 	for line := range strings.Lines(string(status)) {

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -57,10 +57,16 @@ func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, e
 	}
 	begun := time.Now()
 	cmd := exec.CommandContext(ctx, l.binary, "simulate", file, "--policy", "probe")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return simulated{}, fmt.Errorf("simulate %s: %w\n%s", horizon, err, out)
+	var told bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &told, &told
+	if err := cmd.Start(); err != nil {
+		return simulated{}, err
 	}
-	state := cmd.ProcessState
-	usage := state.SysUsage().(*syscall.Rusage)
-	return simulated{time.Since(begun), state.UserTime() + state.SystemTime(), usage.Maxrss * 1024}, nil
+	peak := (&process{cmd: cmd}).watchPeak()
+	err := cmd.Wait()
+	took, most := time.Since(begun), peak()
+	if err != nil {
+		return simulated{}, fmt.Errorf("simulate %s: %w\n%s", horizon, err, told.Bytes())
+	}
+	return simulated{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), most}, nil
 }
