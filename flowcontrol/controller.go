@@ -33,7 +33,9 @@ type Observation struct {
 	// LongestHold counts as that. For Shed.
 	RetryAfter time.Duration
 	// PromptTokens and OutputTokens are what the answer's usage says; 0: unknown. For Answered. For Started and FirstToken,
-	// PromptTokens is what the line is estimated to have.
+	// PromptTokens is what the line is estimated to have. For Started, OutputTokens is what the line is expected to be answered with,
+	// as those of its job have been and will be that are under way for long; 0: nothing is known of the job yet. Lines of a new kind
+	// show there from their first tokens on, long before their answers.
 	PromptTokens, OutputTokens int
 	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or unknown. For Answered.
 	CachedTokens int

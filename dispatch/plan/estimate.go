@@ -21,15 +21,29 @@ func (o *outputMean) learn(tokens int) {
 // an essay, so a job's own answers soon tell more.
 const asMany = 8
 
+// ages is how many tokens the lines under way have brought so far, of those of which that is known.
+type ages struct{ lines, tokens int64 }
+
+// shown says whether the job itself has told anything of how long its answers are.
+func (j *job) shown() bool { return j.output.seen > 0 || j.ages.tokens > 0 }
+
 // expectOutput is the output that a line of a job will likely bring: as those before it, of the job and of its model; no more than its
 // limit. Before any was answered it is the configured number.
+//
+// Lines that are answered soon are the short ones, so those under way count, too: each brings as many tokens again as it has brought.
+// That holds on average for lines that are met at any time of their life, whatever they are; where all have started together it is too
+// little at first and, if all answers are alike, twice too much just before they end. While no line is older than the answers were long,
+// what is young says nothing, and the answers stand.
 func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	expected := float64(p.cfg.Cost.OutputTokens)
 	if o := p.outputs[j.key.Model]; o != nil && o.seen > 0 {
 		expected = o.mean
 	}
 	seen := float64(j.output.seen)
-	expected += (j.output.mean - expected) * seen / (seen + asMany)
+	told := float64(expected*asMany) + float64(j.output.mean*seen)
+	expected = told / (seen + asMany)
+	grown := (told + float64(2*j.ages.tokens)) / (seen + asMany + float64(j.ages.lines))
+	expected = max(expected, grown)
 	if limit > 0 {
 		expected = min(expected, limit)
 	}

@@ -39,6 +39,37 @@ func TestExpectOutput(t *testing.T) {
 	}
 }
 
+// Lines under way show that answers are long before any has come, and never make the estimate less.
+func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
+	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{"m": {mean: 100, seen: 1000}}}
+	j := &job{key: JobKey{Model: "m"}}
+	before := p.expectOutput(j, 0)
+	if j.shown() {
+		t.Error("a job of which no line has brought a token has shown something")
+	}
+	j.ages = ages{lines: 300}
+	for tokens := int64(0); tokens <= 700; tokens++ {
+		j.ages.tokens = 300 * tokens
+		got := p.expectOutput(j, 0)
+		if got < before || got < float64(300*tokens+asMany*100)/(300+asMany) {
+			t.Fatalf("300 lines of %d tokens each: %v, want at least that and %v", tokens, got, before)
+		}
+		before = got
+	}
+	if before < 1000 || !j.shown() {
+		t.Errorf("300 lines of 700 tokens each and no answer: %v are expected, want 1000 or more", before)
+	}
+	if got := p.expectOutput(j, 900); got != 900 {
+		t.Errorf("with a limit of 900: %v", got)
+	}
+	for range 5000 { // answers of 20 tokens, with the same under way: long lines among short ones
+		j.output.learn(20)
+	}
+	if got := p.expectOutput(j, 0); got < 20 || got > 120 {
+		t.Errorf("5000 answers of 20 tokens: %v", got)
+	}
+}
+
 // What is left of a job is counted anew as its answers turn out longer than those of its model, so it never runs out before its lines.
 func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
 	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}

@@ -76,6 +76,7 @@ type job struct {
 	// promptMean is how many prompt tokens a line has, limitMean how many output tokens it may bring; 0: no limit.
 	promptMean, limitMean float64
 	output                outputMean // of the lines answered here
+	ages                  ages       // of those under way
 	longest               int        // answer among them, in tokens
 
 	more       bool // there may be chunks to claim

@@ -32,6 +32,7 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	}
 	r.pool.remove(now, r)
 	r.life, r.breaker = r.life+1, breaker{}
+	r.underWay.disown()
 	if r.inFlight == 0 {
 		delete(p.runners, id)
 	}

@@ -175,7 +175,8 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
 	p.countReady(j, -int(l.prompt))
-	work := p.cfg.Cost.work(float64(l.prompt), p.expectOutput(j, float64(l.max)))
+	output := p.expectOutput(j, float64(l.max))
+	work := p.cfg.Cost.work(float64(l.prompt), output)
 	l.work = float32(work)
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
@@ -196,6 +197,9 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	p.out.Start = append(p.out.Start, s)
 	o := r.observation(flowcontrol.Started)
 	o.PromptTokens = int(l.prompt)
+	if j.shown() {
+		o.OutputTokens = int(output)
+	}
 	pool.observe(now, o)
 	pool.refresh(now, &p.out)
 	if !j.batch.begun {

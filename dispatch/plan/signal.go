@@ -21,6 +21,7 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 
 func (p *Planner) tokenGaps(now time.Time, ev TokenGaps) {
 	if r := p.runners[ev.Runner]; r != nil && r.pool != nil && ev.Gaps > 0 {
+		r.underWay.tick(now, ev.Gaps, ev.Time)
 		o := r.observation(flowcontrol.TokenGaps)
 		o.Gaps, o.GapTime = ev.Gaps, ev.Time
 		r.pool.observe(now, o)
