@@ -54,9 +54,14 @@ func WorkOf(l engine.Law, input, output int) float64 { return workOf(l, input, o
 
 // LateByMinute is how many interactive requests missed a promise or were refused,
 // by the minute of their arrival after the first edge.
-func (r Result) LateByMinute() []int {
-	late := make([]int, len(r.minutes))
-	for i, m := range r.minutes {
+func (r Result) LateByMinute() []int { return lateByMinute(r.minutes) }
+
+// LateByMinute is the same of the day without batch work.
+func (q Quiet) LateByMinute() []int { return lateByMinute(q.minutes) }
+
+func lateByMinute(minutes []minute) []int {
+	late := make([]int, len(minutes))
+	for i, m := range minutes {
 		late[i] = m.judged - m.attained
 	}
 	return late

@@ -84,6 +84,7 @@ func (r *recorder) sample() {
 	put(&t.InFlight, inFlight)
 	put(&t.Allowance, allowance)
 	t.Reason = append(t.Reason, why)
+	t.steering(p.batches.planner.Terms(p.now))
 	if samples := int(p.setup.Scenario.Horizon / r.step); len(t.At)%(samples/mostPredictions+1) == 0 || p.now.Equal(p.end) {
 		r.predict()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not known there is NaN, null in
@@ -15,7 +16,8 @@ type Tape struct {
 	Every float64 `json:"every_s"`
 	At    Series  `json:"at_s"`
 
-	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample.
+	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample, whenever they came: the figures of
+	// Interactive count them by their arrival.
 	Attainment Series         `json:"attainment"`
 	TTFT       QuantileSeries `json:"ttft_ms"`
 	TPOT       QuantileSeries `json:"tpot_ms"`
@@ -27,6 +29,10 @@ type Tape struct {
 	InFlight  Series        `json:"in_flight"`
 	Allowance Series        `json:"allowance"`
 	Reason    []plan.Reason `json:"reason"`
+	// Theta is the share of the promised time per token that the policy lets iterations take, Prompt how many prompt tokens of ours it
+	// lets wait on a runner; of the first pool, NaN where its policy steers by neither.
+	Theta  Series `json:"theta"`
+	Prompt Series `json:"prompt_level"`
 	// Harvest is useful batch tokens a second since the last sample.
 	Harvest Series `json:"harvest_tok_s"`
 	// Wanted, Ready and Starting count replicas.
@@ -77,6 +83,37 @@ func (s Series) MarshalJSON() ([]byte, error) {
 		text = strconv.AppendFloat(text, v, 'g', 5, 64)
 	}
 	return append(text, ']'), nil
+}
+
+// steering adds what the policy steers by.
+func (t *Tape) steering(pools [][]flowcontrol.Term) {
+	of := func(name string) float64 {
+		if len(pools) > 0 {
+			for _, term := range pools[0] {
+				if term.Runner == "" && term.Name == name {
+					return term.Value
+				}
+			}
+		}
+		return math.NaN()
+	}
+	t.Theta = append(t.Theta, of("theta"))
+	t.Prompt = append(t.Prompt, of("prompt level"))
+}
+
+// Between is the mean of what is known of a series from one time to another; NaN if nothing is.
+func (t *Tape) Between(s Series, from, to time.Duration) float64 {
+	sum, n := 0.0, 0
+	for i, v := range s {
+		if at := t.At[i]; at > from.Seconds() && at <= to.Seconds() && !math.IsNaN(v) {
+			sum += v
+			n++
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return sum / float64(n)
 }
 
 // How fine a tape is, so that its memory is bounded however long the run.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
@@ -28,6 +29,7 @@ type simulation struct {
 	baselines bool
 	oracles   bool
 	searches  int
+	shelf     string
 	seed      uint64
 	seeds     int
 	trace     string
@@ -79,6 +81,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	flags.BoolVar(&s.baselines, "baselines", false, "compare with published policies, each with its own and with its best settings")
 	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
 	flags.IntVar(&s.searches, "oracle-runs", 60, "how many `times` an oracle may tell a story of an hour to find its best; of a longer one fewer")
+	flags.StringVar(&s.shelf, "oracle-results", "", "keep what oracles find in this `DIR`, and search no more for what is found there and still holds (default: the folder oracles in --out)")
 	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
 	flags.IntVar(&s.seeds, "seeds", 1, "run this `number` of seeds, from --seed on, and tell mean and worst")
 	flags.StringVar(&s.trace, "trace", "", "take interactive traffic from this `FILE` instead of the scenario's")
@@ -143,7 +146,8 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	}
 	told.Judge()
 	if s.out != "" {
-		if err := writeOut(s.out, &told); err != nil {
+		bounds := func(story, seed int) []oracle.Bound { return told.Scenarios[story].Seeds[seed].Oracles }
+		if err := errors.Join(writeOut(s.out, &told), r.writeReplays(filepath.Join(s.out, "replay"), bounds)); err != nil {
 			return err
 		}
 	}
@@ -180,6 +184,12 @@ func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
 		return nil, err
 	}
 	r := &race{stories: stories, field: field, oracles: s.oracles, oracleRuns: s.searches, stderr: stderr}
+	switch {
+	case s.shelf != "":
+		r.shelf = &shelf{s.shelf, stderr}
+	case s.out != "":
+		r.shelf = &shelf{filepath.Join(s.out, "oracles"), stderr}
+	}
 	for i := range s.seeds {
 		r.seeds = append(r.seeds, s.seed+uint64(i))
 	}

@@ -27,6 +27,8 @@ type race struct {
 	oracles bool
 	// oracleRuns is how many times each oracle may tell a story of an hour.
 	oracleRuns int
+	// shelf is where what they find is kept; nil: nowhere.
+	shelf *shelf
 	// watch is what to record of a run, besides its figures.
 	watch func(s *story, c contestant, seed uint64) simulator.Watch
 	// stderr shows how far it has come.
@@ -89,7 +91,7 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	return told, err
 }
 
-// hours is how long all runs are together; oracles, whose searches nobody knows the length of, are left out.
+// hours is how long all runs are together, if every search takes all that it may.
 func (r *race) hours() float64 {
 	sum := 0.0
 	for _, s := range r.stories {
@@ -98,6 +100,9 @@ func (r *race) hours() float64 {
 			if c.actsIn(&s) {
 				sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds))
 			}
+		}
+		if r.oracles {
+			sum += s.Scenario.Horizon.Hours() * float64(len(r.seeds)*len(searched)*r.searches(&s))
 		}
 	}
 	return sum
@@ -143,18 +148,17 @@ func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report
 	for i := range r.stories {
 		s := &r.stories[i]
 		for n, seed := range r.seeds {
-			seen := make([]simulator.Result, 0, len(r.field))
+			var seen []oracle.Seen
 			for _, p := range into[i].Policies {
-				seen = append(seen, p.Runs[n])
+				c := slices.IndexFunc(r.field, func(c contestant) bool { return c.name == p.Name })
+				seen = append(seen, oracle.Seen{Policy: r.field[c].policy, Result: p.Runs[n]})
 			}
 			jobs = append(jobs, func(ctx context.Context) (err error) {
 				var bounds []oracle.Bound
-				setup := s.on(seed, r.field[0].policy)
 				if r.oracles {
-					budget := oracle.Budget{Runs: r.searches(s), Progress: progress.beyond(ctx, s, "oracles")}
-					bounds, err = askOracles(setup, quiet[i][n], seen, budget)
+					bounds, err = askOracles(r.question(ctx, s, seed, quiet[i][n], seen, progress))
 				} else {
-					bounds, err = askFeasible(setup, quiet[i][n])
+					bounds, err = askFeasible(s.on(seed, r.field[0].policy), quiet[i][n])
 				}
 				if err != nil {
 					return fmt.Errorf("seed %d: %w", seed, err)
@@ -197,6 +201,7 @@ type tally struct {
 	bar   *runBar
 	all   float64 // hours
 	done  nanohours
+	saved nanohours    // that searches could have taken and did not
 	name  atomic.Value // of what was run last
 	ended chan struct{}
 	once  sync.Once
@@ -221,7 +226,7 @@ func newTally(out io.Writer, hours float64) *tally {
 			case <-t.ended:
 				return
 			case <-tick.C:
-				t.bar.show(t.done.hours()/t.all, t.name.Load().(string), time.Since(t.begun))
+				t.bar.show((t.done.hours()+t.saved.hours())/t.all, t.name.Load().(string), time.Since(t.begun))
 			}
 		}
 	})
@@ -249,8 +254,14 @@ func (t *tally) of(ctx context.Context, s *story, name string) simulator.Progres
 	}
 }
 
-// beyond follows what was not counted on.
-func (t *tally) beyond(ctx context.Context, s *story, name string) simulator.Progress {
+// search follows one that may tell the story a number of times and says so each time; what it has not told when it is over, it has saved.
+func (t *tally) search(ctx context.Context, s *story, name string, most int) (run simulator.Progress, over func()) {
+	hours := s.Scenario.Horizon.Hours()
 	t.name.Store(s.Scenario.Name + ", " + name)
-	return func(float64) error { return ctx.Err() }
+	run = func(float64) error {
+		most--
+		t.done.add(hours)
+		return ctx.Err()
+	}
+	return run, func() { t.saved.add(float64(most) * hours) }
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +24,7 @@ type story struct {
 	simulator.Setup
 	file    string
 	profile profile.File
+	read    []string // hashes of the traffic's files
 }
 
 // recording is interactive traffic that takes the place of every scenario's own.
@@ -155,7 +158,13 @@ func readBeside[T any](s *story, name string, read func(io.Reader) (T, error)) (
 		return none, err
 	}
 	defer in.Close()
-	return read(in)
+	hash := sha256.New()
+	content, err := read(io.TeeReader(in, hash))
+	if err == nil {
+		_, err = io.Copy(hash, in) // what the reader had no use for
+	}
+	s.read = append(s.read, hex.EncodeToString(hash.Sum(nil)))
+	return content, err
 }
 
 // on is the story on a day, with a policy to act in it.

@@ -18,6 +18,8 @@ type Bound struct {
 	Infeasible []string `json:"infeasible,omitempty"`
 	// Margin is the share by which the bound may be off by its nature: a fluid bound is one only to about 5 %, a search none at all.
 	Margin float64 `json:"margin,omitempty"`
+	// Config is what of the daemon's configuration attains the bound, where one does: told with it, the day comes out so.
+	Config map[string]any `json:"config,omitempty"`
 	// Note says what a reader must know to believe it: how it was searched, what it leaves out.
 	Note string `json:"note,omitempty"`
 }

@@ -35,12 +35,12 @@ func (b Budget) spent(runs int) error {
 
 // Engine is oracle E: what batch work an engine could carry that schedules it itself, iteration by iteration, knows how long every
 // answer will be and drops lines at no loss. It searches for the tempo that harvests most at an allowed loss.
-func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Bound, error) {
+func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Found, error) {
 	if follows(s) {
-		return Bound{Name: "E", Note: "none: how many replicas there are follows what a policy asks for"}, nil
+		return Found{Bound: Bound{Name: "E", Note: "none: how many replicas there are follows what a policy asks for"}}, nil
 	}
 	runs := 0
-	tell := func(t tempo) (trial, error) {
+	tell := func(t Tempo) (trial, error) {
 		runs++
 		got, err := tellInside(s, quiet, t)
 		if err != nil {
@@ -51,16 +51,16 @@ func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Bound, err
 	tpot := s.Scenario.Interactive.SLO.TPOT.Seconds() * 1000
 	best, found, err := searchTempo(tell, tpot, budget.Runs)
 	if err != nil {
-		return Bound{}, fmt.Errorf("oracle E of %s: %w", s.Scenario.Name, err)
+		return Found{}, fmt.Errorf("oracle E of %s: %w", s.Scenario.Name, err)
 	}
-	return Bound{
+	return Found{Tempo: &best, Bound: Bound{
 		Name: "E", Useful: found.useful, Work: found.work, Loss: found.loss,
 		Note: fmt.Sprintf("margin %.3f, at least %.0f and at most %.0f ms for an iteration, best of %d runs", best.Margin, best.Least, best.Most, runs),
-	}, nil
+	}}, nil
 }
 
 // tellInside runs the scenario with a stoker in every engine.
-func tellInside(s simulator.Setup, quiet simulator.Quiet, t tempo) (trial, error) {
+func tellInside(s simulator.Setup, quiet simulator.Quiet, t Tempo) (trial, error) {
 	lines, err := newBacklog(s)
 	if err != nil {
 		return trial{}, err
@@ -84,15 +84,15 @@ func follows(s simulator.Setup) bool {
 
 // searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the time of an iteration, and on the
 // fixed time at which it is. Loss grows with either but for noise, so halving finds the place; a margin of 0 runs nothing.
-func searchTempo(tell func(tempo) (trial, error), tpot float64, runs int) (tempo, trial, error) {
-	var best tempo
+func searchTempo(tell func(Tempo) (trial, error), tpot float64, runs int) (Tempo, trial, error) {
+	var best Tempo
 	var found trial // none is allowed: no batch work at all
-	bounded := func(most float64) func(float64) tempo {
-		return func(m float64) tempo { return tempo{m, 0, most * tpot} }
+	bounded := func(most float64) func(float64) Tempo {
+		return func(m float64) Tempo { return Tempo{m, 0, most * tpot} }
 	}
 	told := 0
-	for _, family := range []func(float64) tempo{
-		bounded(0.95), bounded(10), func(m float64) tempo { return tempo{0, m * tpot, m * tpot} }, bounded(1), bounded(0.9),
+	for _, family := range []func(float64) Tempo{
+		bounded(0.95), bounded(10), func(m float64) Tempo { return Tempo{0, m * tpot, m * tpot} }, bounded(1), bounded(0.9),
 	} {
 		const fine = 0.005
 		for low, high := 0.0, 1.1; high-low > fine && told < runs; told++ {

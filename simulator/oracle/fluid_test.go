@@ -60,10 +60,11 @@ func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
 func TestFluidStandsAboveTheEngine(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "score-shared", "mix"} {
 		s := small(t, kind, nil)
-		inside, err := Engine(s, quietly(t, s), Budget{Runs: 8})
+		found, err := Engine(s, quietly(t, s), Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
+		inside := found.Bound
 		bound, err := Fluid(s)
 		if err != nil {
 			t.Fatal(err)

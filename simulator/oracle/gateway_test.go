@@ -16,35 +16,43 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		s := small(t, kind, nil)
 		s.Policy = defaultPolicy()
 		quiet := quietly(t, s)
-		var seen []simulator.Result
+		var seen []Seen
 		for _, change := range []func(*simulator.Policy){
 			func(p *simulator.Policy) { p.Flow.Policy = "probe" },
 			func(p *simulator.Policy) { p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", 8 },
 			func(p *simulator.Policy) { p.Flow.Policy = "model" },
 		} {
-			seen = append(seen, policyRun(t, s, quiet, change))
+			seen = append(seen, watched(t, s, quiet, change))
 		}
-		outside, cfg, err := Gateway(s, quiet, seen, Budget{Runs: 30})
+		gateway, err := Gateway(s, quiet, seen, Budget{Runs: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside, err := Engine(s, quiet, Budget{Runs: 8})
+		engine, err := Engine(s, quiet, Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
+		outside, inside := gateway.Bound, engine.Bound
 		if outside.Name != "G" || outside.Useful == 0 || outside.Work == 0 || outside.Loss > MostLoss || outside.Note == "" {
 			t.Errorf("%s: %+v", kind, outside)
 		}
 		if inside.BeatenBy(outside.Useful, outside.Loss) {
 			t.Errorf("%s: E is %+v, G %+v", kind, inside, outside)
 		}
-		for _, r := range seen {
-			if outside.BeatenBy(float64(r.Batch.Useful), r.Loss) {
+		for _, run := range seen {
+			if r := run.Result; outside.BeatenBy(float64(r.Batch.Useful), r.Loss) {
 				t.Errorf("%s: policy %s harvests %d at %.2f points, G is %+v", kind, r.Flow, r.Batch.Useful, r.Loss, outside)
 			}
 		}
-		if again := policyRun(t, s, quiet, func(p *simulator.Policy) { p.Flow = cfg }); float64(again.Batch.Useful) > outside.Useful || again.Loss > MostLoss {
-			t.Errorf("%s: the timetable told again harvests %d at %.2f points, want what was found, %+v", kind, again.Batch.Useful, again.Loss, outside)
+		for _, found := range []Found{gateway, engine} {
+			if same, err := found.Again(s, quiet); err != nil || !same {
+				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind, found.Bound.Name, err)
+			}
+			other := s
+			other.Profile.Law.C0 *= 1.001
+			if same, err := found.Again(other, quiet); err != nil || same {
+				t.Errorf("%s: told again on another engine, oracle %s's best comes out the same: %v", kind, found.Bound.Name, err)
+			}
 		}
 	}
 }
@@ -54,16 +62,47 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	s.Policy = defaultPolicy()
 	quiet := quietly(t, s)
-	miracle := simulator.Result{Flow: "miracle", Loss: 1, Batch: simulator.Batch{Useful: 1e9, Work: 5}}
+	miracle := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "model" })
+	miracle.Result.Flow, miracle.Result.Batch = "miracle", simulator.Batch{Useful: 1e9, Work: 5}
 	for loss, floor := range map[float64]bool{1: true, 1.01: false} {
-		miracle.Loss = loss
-		bound, _, err := Gateway(s, quiet, []simulator.Result{miracle}, Budget{Runs: 3})
+		miracle.Result.Loss = loss
+		found, err := Gateway(s, quiet, []Seen{miracle}, Budget{Runs: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := bound.Useful == 1e9 && bound.Work == 5 && bound.Note == "the run of policy miracle, which none of 3 timetables beat"; got != floor {
+		bound := found.Bound
+		if got := bound.Useful == 1e9 && bound.Work == 5 && bound.Note == "the run of policy miracle, which no timetable beat"; got != floor {
 			t.Errorf("a miracle at %v points: %+v, floor should be %v", loss, bound, floor)
 		}
+	}
+}
+
+// However few runs there are, what a policy was seen to do is where the search begins, and what it did can be told from its tape.
+func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
+	s := small(t, "bal", func(s *scenario.Scenario) {
+		s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 12*time.Minute, 3, 1.2
+		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Die, Replicas: []int{1}}}
+	})
+	s.Policy = defaultPolicy()
+	quiet := quietly(t, s)
+	probe := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "probe" })
+	g := newGatewaySearch(s, quiet, Budget{Runs: 2})
+	if err := g.run([]Seen{probe}); err != nil {
+		t.Fatal(err)
+	}
+	own, imitation := g.tables[0], g.tables[1]
+	if own.useful != float64(probe.Result.Batch.Useful) || own.family != byLate || g.runs != 2 {
+		t.Errorf("the first of %d runs is %+v, want what was seen", g.runs, own.trial)
+	}
+	if imitation.family != byTime || len(imitation.level) != g.windows || imitation.useful < own.useful/2 {
+		t.Errorf("what probe did harvests %v of its %v", imitation.useful, own.useful)
+	}
+	found, err := Gateway(s, quiet, []Seen{probe}, Budget{Runs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := probe.Result; r.Loss <= MostLoss && found.Bound.Useful < float64(r.Batch.Useful) {
+		t.Errorf("G is %+v, and probe harvested %d at %.2f points", found.Bound, r.Batch.Useful, r.Loss)
 	}
 }
 
@@ -74,7 +113,7 @@ func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 	search := func() *gatewaySearch {
 		told := 0
 		g := newGatewaySearch(s, quiet, Budget{Runs: 40, Progress: func(float64) error { told++; return nil }})
-		if err := g.run(); err != nil {
+		if err := g.run(nil); err != nil {
 			t.Fatal(err)
 		}
 		if g.runs != 40 || told != 40 {
@@ -83,8 +122,8 @@ func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 		return g
 	}
 	one, other := search(), search()
-	if !cmp.Equal(one.config(one.best), other.config(other.best)) || !cmp.Equal(one.best.useful, other.best.useful) {
-		t.Errorf("one search found %v, another %v", one.config(one.best), other.config(other.best))
+	if !cmp.Equal(one.best.policy(one.window), other.best.policy(other.window)) || !cmp.Equal(one.best.useful, other.best.useful) {
+		t.Errorf("one search found %v, another %v", one.best.level, other.best.level)
 	}
 }
 
@@ -98,22 +137,23 @@ func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
 	quiet := quietly(t, s)
 	runs := 0
 	budget := Budget{Runs: 100, Progress: func(float64) error { runs++; return nil }}
-	inside, err := Engine(s, quiet, budget)
+	engine, err := Engine(s, quiet, budget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outside, _, err := Gateway(s, quiet, nil, budget)
+	gateway, err := Gateway(s, quiet, nil, budget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inside.Useful != 20*712 || outside.Useful != 20*712 || runs > 10 {
+	if inside, outside := engine.Bound, gateway.Bound; inside.Useful != 20*712 || outside.Useful != 20*712 || runs > 10 {
 		t.Errorf("E %+v, G %+v after %d runs; there are %d tokens to be had", inside, outside, runs, 20*712)
 	}
 }
 
 func TestEngineBoundsNothingWhereReplicasFollowPolicies(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) { s.Pool.Min, s.Pool.Max = 1, 3 })
-	bound, err := Engine(s, simulator.Quiet{}, Budget{Runs: 1})
+	found, err := Engine(s, simulator.Quiet{}, Budget{Runs: 1})
+	bound := found.Bound
 	if err != nil || bound.Useful != 0 || bound.Note == "" {
 		t.Errorf("%+v, %v", bound, err)
 	}

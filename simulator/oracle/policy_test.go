@@ -24,3 +24,11 @@ func policyRun(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change fu
 func defaultPolicy() simulator.Policy {
 	return simulator.Policy{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Plan: plan.DefaultConfig(), ChunkLines: 100}
 }
+
+// watched is the run with the policy that it was told with.
+func watched(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy)) Seen {
+	t.Helper()
+	policy := defaultPolicy()
+	change(&policy)
+	return Seen{Policy: policy, Result: policyRun(t, s, quiet, change)}
+}

@@ -7,14 +7,14 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in the greatest hurry can spare for
+// Tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in the greatest hurry can spare for
 // each of its tokens, never less than Least and never more than Most milliseconds.
-type tempo struct{ Margin, Least, Most float64 }
+type Tempo struct{ Margin, Least, Most float64 }
 
 // stoker fits batch lines into one engine's iterations: it knows how long each answer will be and how much time each stream has to
 // spare, decides anew for every iteration which lines go on in it, and keeps what those that rest have computed at no cost.
 type stoker struct {
-	tempo   tempo
+	tempo   Tempo
 	law     engine.Law
 	promise func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins

@@ -20,7 +20,7 @@ func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	ttft.limit, ttft.limitName = slo.TTFT, "promise for short prompts"
 	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99}, curve{"p50", t.TPOT.P50})
 	tpot.limit, tpot.limitName = slo.TPOT, "promise"
-	misses := of("missed", "Interactive requests that missed a promise", "% of those answered", curve{"missed", missed(t.Attainment)})
+	misses := of("missed", "Interactive requests that missed a promise, by the time of their answer", "% of those answered", curve{"missed", missed(t.Attainment)})
 	all := []figure{
 		ttft.figure(), tpot.figure(), misses.figure(),
 		of("harvest", "Batch harvest", "useful tokens a second", curve{"harvest", t.Harvest}).figure(),

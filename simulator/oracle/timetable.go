@@ -1,0 +1,138 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// family is what a timetable sets for each window.
+type family string
+
+const (
+	// byTime sets how long iterations may take; the lines follow by feedback.
+	byTime family = "iteration time"
+	// byLines sets the number of lines, whatever comes of it.
+	byLines family = "lines"
+	// byLate is no timetable but the policy probe, with the share of late requests that it aims at, and its constants, set for the whole
+	// day.
+	byLate family = "late share"
+)
+
+// timetable is a candidate and what it brought.
+type timetable struct {
+	family family
+	// base is the policy that it changes.
+	base   simulator.Policy
+	from   string    // where it came from, for people
+	level  []float64 // by window: share of the TPOT, or lines; of byLate the share, once
+	prompt []float64 // by window: tokens
+	trial
+	late []int // interactive requests that missed a promise, by minute of their arrival
+}
+
+func (t timetable) clone() timetable {
+	t.level, t.prompt = slices.Clone(t.level), slices.Clone(t.prompt)
+	return t
+}
+
+// scaled has all levels multiplied.
+func (t timetable) scaled(factor float64) timetable {
+	t = t.clone()
+	for w := range t.level {
+		t.level[w] *= factor
+		t.keep(w)
+	}
+	return t
+}
+
+// Bounds of what a timetable may set.
+const (
+	leastShare, mostShare   = 0.2, 1.5
+	leastPrompt, mostPrompt = 1, 1 << 16
+	mostLines               = 512
+	leastLate, mostLate     = 0.0005, 0.1
+)
+
+// keep brings a window's settings back into their bounds.
+func (t timetable) keep(w int) {
+	least, most := leastShare, mostShare
+	switch t.family {
+	case byLines:
+		least, most = 0, mostLines
+	case byLate:
+		least, most = leastLate, mostLate
+	}
+	t.level[w] = min(max(t.level[w], least), most)
+	t.prompt[w] = min(max(t.prompt[w], leastPrompt), mostPrompt)
+}
+
+// policy is what follows the timetable.
+func (t timetable) policy(window time.Duration) simulator.Policy {
+	p := t.base
+	if t.family == byLate {
+		p.Flow.Policy, p.Flow.SLO.Late = "probe", t.level[0]
+		return p
+	}
+	p.Flow.Policy = "schedule"
+	p.Flow.Schedule = flowcontrol.ScheduleConfig{Begin: simulator.Epoch(), Rows: t.rows(window)}
+	return p
+}
+
+func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
+	rows := make([]flowcontrol.ScheduleRow, len(t.level))
+	for i, level := range t.level {
+		rows[i] = flowcontrol.ScheduleRow{At: time.Duration(i) * window, Prompt: int(math.Round(t.prompt[i]))}
+		if t.family == byTime {
+			rows[i].Theta, rows[i].Lines = math.Round(level*1e4)/1e4, mostLines
+		} else {
+			rows[i].Lines = int(math.Round(level))
+		}
+	}
+	return rows
+}
+
+// steered is the timetable of what a policy did in a run: how long it let iterations take in each window and how many prompt tokens it
+// let wait; of a policy that steers by neither, how many lines were under way. false: the tape tells nothing of it.
+func steered(tape *simulator.Tape, base simulator.Policy, window time.Duration, windows int) (timetable, bool) {
+	t := timetable{family: byTime, base: base}
+	known := func(v float64) bool { return !math.IsNaN(v) }
+	if !slices.ContainsFunc(tape.Theta, known) {
+		t.family = byLines
+	}
+	level, prompt := math.NaN(), float64(mostPrompt)
+	for w := range windows {
+		from, to := time.Duration(w)*window, time.Duration(w+1)*window
+		seen := tape.Between(tape.Theta, from, to)
+		if t.family == byLines {
+			seen = tape.Between(tape.InFlight, from, to) / max(1, tape.Between(tape.Ready, from, to))
+		}
+		if known(seen) {
+			level = seen
+		}
+		if tokens := tape.Between(tape.Prompt, from, to); known(tokens) {
+			prompt = tokens
+		}
+		if !known(level) {
+			return t, false
+		}
+		t.level, t.prompt = append(t.level, level), append(t.prompt, prompt)
+		t.keep(w)
+	}
+	return t, true
+}
+
+// lateIn is what was late at the time of a window, a minute before and after it counted in, per minute.
+func (t timetable) lateIn(w int, window time.Duration) float64 {
+	from := max(0, int((time.Duration(w)*window-scenario.Edge)/time.Minute)-1)
+	to := min(len(t.late), int((time.Duration(w+1)*window-scenario.Edge+time.Minute-1)/time.Minute)+1)
+	sum := 0
+	for m := from; m < to; m++ {
+		sum += t.late[m]
+	}
+	return float64(sum) / float64(max(1, to-from))
+}

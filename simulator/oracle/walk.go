@@ -1,0 +1,149 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/portable"
+)
+
+// walker goes from a timetable in random steps of adapting size, and keeps what is better.
+type walker struct {
+	at   timetable
+	size float64
+}
+
+// walk lets walkers go on in turns, one from the best timetable and one from the best setting of the policy probe. The one that is well behind
+// goes every fourth time.
+func (g *gatewaySearch) walk() error {
+	var walkers []*walker
+	for _, of := range [][]family{{byTime, byLines}, {byLate}} {
+		if at, some := g.bestOf(of...); some {
+			walkers = append(walkers, &walker{at: at, size: 0.08})
+		}
+	}
+	if len(walkers) == 0 {
+		return nil
+	}
+	const behind = 0.97
+	for turn := 0; ; turn++ {
+		w := walkers[turn%len(walkers)]
+		if other := walkers[(turn+1)%len(walkers)]; turn%4 != 0 && w.at.value() < float64(behind*other.at.value()) {
+			w = other
+		}
+		t := g.step(w.at, w.size)
+		if err := g.tell(&t); err != nil {
+			return err
+		}
+		if t.value() >= w.at.value() {
+			w.at = t.clone()
+			w.size = min(w.size*1.4, 0.2)
+		} else {
+			w.size = max(w.size*0.93, 0.004)
+		}
+	}
+}
+
+// bestOf is the timetable of some families that a walk had best start from.
+func (g *gatewaySearch) bestOf(families ...family) (best timetable, some bool) {
+	for _, t := range g.tables {
+		if slices.Contains(families, t.family) && t.useful > 0 && t.value() > best.value() {
+			best, some = t, true
+		}
+	}
+	return best, some
+}
+
+// step is the timetable changed by about a size.
+func (g *gatewaySearch) step(at timetable, size float64) timetable {
+	t := at.clone()
+	up := 1 + float64(size*(0.5+float64(g.random.Float64())))
+	sign := float64(2*g.random.IntN(2) - 1)
+	kind := g.random.IntN(8)
+	if t.family == byLate {
+		kind = [...]int{2, 5, 5, 5}[g.random.IntN(4)]
+	}
+	switch kind {
+	case 0: // a little everywhere
+		for w := range t.level {
+			t.level[w] *= 1 + float64(size*(float64(g.random.Float64())-0.5))
+		}
+	case 1, 6, 7: // lower where more were late than at other times, higher where fewer were
+		mean := 0.0
+		for w := range t.level {
+			mean += t.lateIn(w, g.window) / float64(len(t.level))
+		}
+		for w := range t.level {
+			more := t.lateIn(w, g.window)/max(mean, 0.01) - 1
+			t.level[w] *= 1 - float64(min(max(more, -1), 2)*size*(0.5+float64(g.random.Float64())))
+		}
+	case 2: // all of them
+		by := float64(sign * size / 4)
+		if t.family == byLate {
+			by = float64(sign * min(0.5, 4*size))
+		}
+		for w := range t.level {
+			t.level[w] *= 1 + by
+		}
+	case 3: // how many prompts may wait, for a while
+		from, to := g.stretch()
+		for w := from; w < to; w++ {
+			t.prompt[w] *= 1 + float64(sign*min(0.7, 8*size))
+		}
+	case 4: // one while higher, another lower
+		for _, factor := range []float64{up, 1 / up} {
+			from, to := g.stretch()
+			for w := from; w < to; w++ {
+				t.level[w] *= factor
+			}
+		}
+	default: // how lines and prompts are led to where they shall be
+		g.turn(&t.base.Flow, t.family == byLate, 1+float64(sign*min(0.4, 8*size)))
+	}
+	for w := range t.level {
+		t.keep(w)
+	}
+	return t
+}
+
+// turn multiplies one of the constants of the policy probe by a factor that leaves a valid configuration. Those of its loops over late
+// requests do nothing under a timetable.
+func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float64) {
+	for range 10 {
+		p := flow.Probe // a copy, to be checked before it is taken
+		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
+		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV, &p.Brake.Above, &p.Brake.Pool}
+		if loops {
+			times = append(times, &p.Theta.Memory, &p.Prompt.Memory)
+			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall, &p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
+		}
+		if i := g.random.IntN(len(times) + len(shares)); i < len(times) {
+			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(time.Millisecond))
+		} else {
+			*shares[i-len(times)] *= factor
+		}
+		turned := *flow
+		turned.Probe = p
+		if turned.Validate() == nil {
+			*flow = turned
+			return
+		}
+	}
+}
+
+// stretch is some windows on end.
+func (g *gatewaySearch) stretch() (from, to int) {
+	length := 1 + int(portable.Exponential(g.random)*float64(g.windows)/8)
+	from = g.random.IntN(g.windows)
+	return from, min(g.windows, from+length)
+}
+
+// value orders the steps of a walk: what is harvested within the loss that is allowed, and less the further it is exceeded, so that the
+// walk finds its way back.
+func (t trial) value() float64 {
+	if over := t.loss - MostLoss; over > 0 {
+		return t.useful * max(0, 0.98-over)
+	}
+	return t.useful
+}
