@@ -114,9 +114,6 @@ type DeadlineConfig struct {
 	Surprise float64 `yaml:"surprise"`
 	// Sample is how many lines of a job must have been answered before they are believed.
 	Sample int `yaml:"sample"`
-	// Guess is how many times less the work of such a job must be to be called infeasible even so. Default: 2, for jobs of one model
-	// often differ by as much.
-	Guess float64 `yaml:"guess"`
 	// SpotSlack is how many cold starts a deadline must leave for replicas that may be reclaimed to count for it. Default: 2.
 	SpotSlack float64 `yaml:"spot_slack"`
 	// Horizon is how far ahead the future is looked at. Default: 336h, two weeks.
@@ -151,7 +148,7 @@ func DefaultConfig() Config {
 		},
 		Start: StartConfig{Cold: 3 * time.Minute, Quantile: 0.9, Starts: 20, GiveUp: 3},
 		Deadline: DeadlineConfig{
-			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Windfall: 0.20, Surprise: 6, Sample: 50, Guess: 2,
+			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Windfall: 0.20, Surprise: 6, Sample: 50,
 			SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		},
 		Down:        DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Dry: 2 * time.Minute, Share: 0.10},
@@ -212,7 +209,6 @@ func (c Config) Validate() error {
 	within("deadline.reserve", d.Reserve, 0, 0.9)
 	within("deadline.windfall", d.Windfall, 0, 1)
 	within("deadline.surprise", d.Surprise, 1, 1000)
-	within("deadline.guess", d.Guess, 1, 1000)
 	check(d.Sample >= 0, "deadline.sample", "is %d, must not be negative", d.Sample)
 	within("deadline.spot_slack", d.SpotSlack, 0, 100)
 	check(d.Horizon >= time.Hour, "deadline.horizon", "is %v, must be at least an hour", d.Horizon)

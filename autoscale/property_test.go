@@ -146,7 +146,9 @@ func TestMonotoneInWork(t *testing.T) {
 		j := &more.Jobs[rapid.IntRange(0, len(s.Jobs)-1).Draw(t, "job")]
 		switch rapid.SampledFrom([]string{"work", "time", "job"}).Draw(t, "how") {
 		case "work":
-			j.Work *= rapid.Float64Range(1, 3).Draw(t, "factor")
+			factor := rapid.Float64Range(1, 3).Draw(t, "factor")
+			j.Work *= factor
+			j.Least *= factor
 		case "time":
 			j.Deadline = j.Deadline.Add(-time.Duration(rapid.IntRange(0, 600).Draw(t, "sooner")) * time.Second)
 			if j.Deadline.Sub(noon) < time.Hour {
@@ -196,6 +198,36 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 		can := float64(ready)*cold + float64(most)*max(0, left-cold)
 		if got, want := d.Jobs[0].Verdict == Infeasible, work > can; got != want && max(work, can) > 1.0001*min(work, can) {
 			t.Fatalf("infeasible %v: %v hours of work, %v can be done", got, work, can)
+		}
+	})
+}
+
+// Work that is only expected makes nothing infeasible, however much it is; and what was called infeasible is not called better for as
+// little as the doubt, so that users are not told one thing now and another in half a minute.
+func TestInfeasibleIsCertainAndStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newSlack(DefaultConfig())
+		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 20*time.Hour, 0), job("b", 20*time.Hour, 1)}}
+		least := rapid.Float64Range(60, 100).Draw(t, "least")
+		changes, before := 0, OK
+		for step := range 40 {
+			now := noon.Add(time.Duration(step) * 30 * time.Second)
+			s.Jobs[0].Work = hours(400)
+			s.Jobs[0].Least = hours(least * rapid.Float64Range(0.97, 1.03).Draw(t, "noise"))
+			if rapid.IntRange(0, 4).Draw(t, "unseen") == 0 && before != Infeasible {
+				s.Jobs[0].Least = 0
+			}
+			got := c.Step(now, s).Jobs[0].Verdict
+			if got == Infeasible && s.Jobs[0].Least == 0 {
+				t.Fatal("infeasible for a guess")
+			}
+			if (got == Infeasible) != (before == Infeasible) {
+				changes++
+			}
+			before = got
+		}
+		if changes > 1 {
+			t.Fatalf("called infeasible, or not any more, %d times within 20 minutes", changes)
 		}
 	})
 }

@@ -13,9 +13,12 @@ import (
 type slack struct {
 	cfg   Config
 	watch *watch
+	told  map[string]bool // jobs called infeasible at the last step
 }
 
-func newSlack(cfg Config) Controller { return &slack{cfg: cfg, watch: newWatch(cfg)} }
+func newSlack(cfg Config) Controller {
+	return &slack{cfg: cfg, watch: newWatch(cfg), told: map[string]bool{}}
+}
 
 func (*slack) Name() string { return "slack" }
 
@@ -23,7 +26,7 @@ func (*slack) Name() string { return "slack" }
 func (c *slack) Step(now time.Time, s State) Decision {
 	c.watch.observe(now, s)
 	o := c.look(now, s)
-	o.judge()
+	o.judge(c.told)
 	o.buy()
 	o.keep(c.watch)
 	dry := len(s.Jobs) == 0
@@ -141,12 +144,18 @@ func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
 }
 
 // judge finds the jobs that can't be met.
-func (o *outlook) judge() {
+func (o *outlook) judge(told map[string]bool) {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
-	// Told to users at once, but not for a guess that may well be wrong, and not given up while it might still come true.
-	hopeful, _ := o.guess(1/o.cfg.Deadline.Guess, o.unseen)
-	lose(hopeful, o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
+	// Told to users at once, but only for what is certain; and once told, not taken back for as little as the doubt. What is told is not
+	// given up while it might still come true.
+	lose(o.certain(told), o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
+	clear(told)
+	for _, t := range o.tasks {
+		if t.late {
+			told[t.job.ID] = true
+		}
+	}
 	lose(o.tasks, o.most, o.tail, 1+o.cfg.Deadline.Doubt, func(i int) { o.tasks[i].lost = true })
 	lead := math.Inf(1)
 	for _, p := range f.pools {
@@ -162,6 +171,20 @@ func (o *outlook) judge() {
 		o.expected.tighten(o.most, tight)
 		o.doubtful.tighten(o.most, tight)
 	}
+}
+
+// certain is the tasks with the work that they take at the least; of those told to be infeasible, as much more as is in doubt.
+func (o *outlook) certain(told map[string]bool) []task {
+	list := slices.Clone(o.tasks)
+	for i := range list {
+		j := *list[i].job
+		j.Work = j.Least
+		if told[j.ID] {
+			j.Work *= 1 + o.cfg.Deadline.Doubt
+		}
+		list[i].job = &j
+	}
+	return list
 }
 
 // guard is how many seconds before its deadline a job's work should be done, and last before which its last lines must be under way.
@@ -245,7 +268,7 @@ func (o *outlook) promised(by time.Time) bool {
 // replica has come up and lines as long as feared were answered. A deadline that is beyond hope by a guess is no different.
 func (o *outlook) guessed(lead float64) bool {
 	cfg := &o.cfg.Deadline
-	feared, any := o.guess(cfg.Surprise, o.unsure)
+	feared, any := o.fear()
 	for i := range feared {
 		feared[i].lost = feared[i].lost && !o.unsure(feared[i])
 	}
@@ -253,24 +276,24 @@ func (o *outlook) guessed(lead float64) bool {
 	return any && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
 
-// guess is the tasks with the work of some multiplied by a factor; any: there are such.
-func (o *outlook) guess(factor float64, of func(task) bool) (list []task, any bool) {
+// fear is the tasks with the work of those that nobody is sure of as surprising as it may be; any: there are such.
+func (o *outlook) fear() (list []task, any bool) {
 	list = slices.Clone(o.tasks)
 	for i, t := range list {
-		if of(t) {
+		if o.unsure(t) {
 			j := *t.job
-			j.Work *= factor
+			j.Work *= o.cfg.Deadline.Surprise
 			list[i].job, any = &j, true
 		}
 	}
 	return list, any
 }
 
-// unseen says that too few of a task's lines were answered to tell anything.
-func (o *outlook) unseen(t task) bool { return t.job.Answered < o.cfg.Deadline.Sample }
-
-// unsure says that its work may well be more than it seems: of the lines under way the short ones are answered first.
-func (o *outlook) unsure(t task) bool { return o.unseen(t) || t.job.Answered < t.job.UnderWay }
+// unsure says that a task's work may well be more than it seems: too few lines were answered to tell anything, or fewer than are under
+// way, of which the short ones are answered first.
+func (o *outlook) unsure(t task) bool {
+	return t.job.Answered < max(o.cfg.Deadline.Sample, t.job.UnderWay)
+}
 
 // keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left,
 // even if free harvest turns out to do more of it than expected.
@@ -339,12 +362,21 @@ func (o *outlook) explain(d *Decision) {
 			t.LatestStart = o.now.Add(seconds(o.latest))
 		}
 	}
-	if o.latest > 0 {
-		if at := o.now.Add(seconds(o.latest)); at.Before(d.Wake) {
+	sooner := func(at time.Time) {
+		if at.Before(d.Wake) {
 			d.Wake = at
 		}
 	}
+	if o.latest > 0 {
+		sooner(o.now.Add(seconds(o.latest)))
+	}
+	if slices.ContainsFunc(o.tasks, func(t task) bool { return !t.late && t.job.UnderWay > 0 && o.unsure(t) }) {
+		sooner(o.now.Add(showing))
+	}
 }
+
+// showing is how soon to look again at a job whose first lines are under way: what they show is to be told soon.
+const showing = 10 * time.Second
 
 // forecasts says what becomes of the jobs: done by deadline, those that can't be met after the others.
 func (o *outlook) forecasts() []Forecast {

@@ -30,6 +30,9 @@ type Job struct {
 	// Work left, those lines' expected engine time in milliseconds. It is measured in the same unit as Pool.Harvested and
 	// Lines.Work, so that rates and work can be compared.
 	Work float64
+	// Least is what that work is at the least, as far as is certain: a deadline that even this much can't meet is told to be
+	// infeasible. 0: nothing is certain, and nothing is told.
+	Least float64
 	// Longest is the tokens of the longest answer so far; 0: none is known. The last lines may take as long.
 	Longest int
 	// Answered is how many lines have been answered that the work of the others is judged by, UnderWay how many are being answered.

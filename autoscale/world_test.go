@@ -49,7 +49,7 @@ func hours(h float64) float64 {
 
 // job is due so long after noon, with so many hours of one replica's work.
 func job(id string, due time.Duration, work float64) Job {
-	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work), Answered: 200}
+	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work), Least: hours(work), Answered: 200}
 }
 
 func law(t testing.TB, change ...func(*Config)) Controller {
@@ -158,6 +158,7 @@ func (l *life) harvest(p *Pool, step time.Duration) {
 		j := &l.state.Jobs[next]
 		did := min(can, j.Work)
 		can -= did
+		j.Least = max(0, j.Least-did)
 		p.Harvested += did
 		if j.Work -= did; j.Work < 1e-6 {
 			if l.now.After(j.Deadline) && !l.late {

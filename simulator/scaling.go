@@ -193,7 +193,7 @@ func (s *scaling) state() autoscale.State {
 		left := 0.0
 		for _, d := range b.planner.Demand() {
 			state.Jobs = append(state.Jobs, autoscale.Job{
-				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline, Lines: d.Lines, Work: d.Work, Paused: d.Paused,
+				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline, Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
 				Longest: d.Longest, Answered: d.Answered, UnderWay: d.InFlight,
 			})
 			n := float64(d.Lines)

@@ -16,6 +16,9 @@ type Demand struct {
 	// Lines left, those under way included, and the engine time they are expected to take, in Config.Cost's milliseconds.
 	Lines int
 	Work  float64
+	// Least is what they take at the least, as far as lines answered and under way have shown: what grows only with what is seen,
+	// and before anything is, the time of the prompts.
+	Least float64
 	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
 	Prompt, Output float64
 	// Longest is the tokens of the job's longest answer so far: its last lines may take as long.
@@ -26,6 +29,7 @@ type Demand struct {
 
 // Demand lists the jobs that have lines left, the earliest deadline first; those without one come last.
 func (p *Planner) Demand() []Demand {
+	p.lookAtAges()
 	var all []Demand
 	for _, j := range p.byID {
 		if j.lines == 0 {
@@ -34,7 +38,7 @@ func (p *Planner) Demand() []Demand {
 		b := &j.batch.Batch
 		d := Demand{
 			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
-			Lines: j.lines, Work: j.work, Prompt: j.promptMean,
+			Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
 			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen, InFlight: j.inFlight,
 		}
 		if j.batch.begun {

@@ -88,6 +88,7 @@ func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
 		j.output.learn(f.OutputTokens)
+		j.lifetimes.learn(f.OutputTokens)
 		j.longest = max(j.longest, f.OutputTokens)
 		o := p.outputs[j.key.Model]
 		if o == nil {
@@ -100,7 +101,11 @@ func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 	if r := f.Start.runner; r.pool != nil {
 		r.pool.rate.add(now, float64(l.work))
 	}
-	// A rank follows the work that is left; a twentieth of it is soon enough.
+	p.rankIfMoved(j)
+}
+
+// rankIfMoved lets a rank follow the work that is left; a twentieth of it is soon enough.
+func (p *Planner) rankIfMoved(j *job) {
 	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
 		p.rank(j)
 	}

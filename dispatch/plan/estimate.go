@@ -33,7 +33,7 @@ func (j *job) shown() bool { return j.output.seen > 0 || j.ages.tokens > 0 }
 // Lines that are answered soon are the short ones, so those under way count, too: each brings as many tokens again as it has brought.
 // That holds on average for lines that are met at any time of their life, whatever they are; where all have started together it is too
 // little at first and, if all answers are alike, twice too much just before they end. While no line is older than the answers were long,
-// what is young says nothing, and the answers stand.
+// what is young says nothing, and the answers stand. Nor is it less than the least that is certain.
 func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	expected := float64(p.cfg.Cost.OutputTokens)
 	if o := p.outputs[j.key.Model]; o != nil && o.seen > 0 {
@@ -43,11 +43,39 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	told := float64(expected*asMany) + float64(j.output.mean*seen)
 	expected = told / (seen + asMany)
 	grown := (told + float64(2*j.ages.tokens)) / (seen + asMany + float64(j.ages.lines))
-	expected = max(expected, grown)
+	expected = max(expected, grown, j.least)
 	if limit > 0 {
 		expected = min(expected, limit)
 	}
 	return expected
+}
+
+// lookAtAges notes how far the lines under way have come, and what that makes certain of their jobs.
+func (p *Planner) lookAtAges() {
+	for _, j := range p.byID {
+		clear(j.lifetimes.alive)
+	}
+	for _, r := range p.runners {
+		for i := range r.underWay.lines {
+			if l := &r.underWay.lines[i]; l.decoding {
+				l.job.lifetimes.alive = add(l.job.lifetimes.alive, r.underWay.clock-l.since)
+			}
+		}
+	}
+	for _, j := range p.byID {
+		if j.shown() {
+			j.least = j.lifetimes.least(j.limitMean)
+		}
+	}
+}
+
+// leastWork is what the lines left take at the least. Those under way may end at any moment, but not before lines bring at the least on
+// average.
+func (p *Planner) leastWork(j *job) float64 {
+	c, output := p.cfg.Cost, j.least
+	begun := min(float64(j.ages.lines), float64(j.lines))
+	missing := max(0, float64(begun*output)-float64(j.ages.tokens))
+	return float64(max(0, float64(j.lines)-begun)*c.work(j.promptMean, output)) + float64(c.OutputToken*missing)
 }
 
 func (c CostConfig) work(promptTokens, outputTokens float64) float64 {

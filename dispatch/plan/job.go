@@ -77,7 +77,9 @@ type job struct {
 	promptMean, limitMean float64
 	output                outputMean // of the lines answered here
 	ages                  ages       // of those under way
-	longest               int        // answer among them, in tokens
+	lifetimes             lifetimes
+	least                 float64 // tokens of a line on average, as of the last look at both
+	longest               int     // answer among them, in tokens
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim

@@ -26,8 +26,20 @@ func (p *Planner) press(now time.Time) {
 		return
 	}
 	p.pressAt = now.Add(max(pressEvery, time.Duration(len(p.byID))*time.Second/pressJobs))
+	p.reckon()
 	for _, pool := range p.pools {
 		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: pool.pressed(now, p.due(pool))})
+	}
+}
+
+// reckon counts anew what is left of jobs whose lines under way have grown, and ranks them if that is much more.
+func (p *Planner) reckon() {
+	p.lookAtAges()
+	for _, id := range p.jobIDs() {
+		if j := p.byID[id]; j.ages.tokens > 0 {
+			j.work = p.workLeft(j)
+			p.rankIfMoved(j)
+		}
 	}
 }
 

@@ -184,7 +184,7 @@ func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate
 			continue
 		}
 		job := autoscale.Job{
-			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i], Answered: j.Lines,
+			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i], Least: left[i], Answered: j.Lines,
 			Lines: int(math.Ceil(float64(j.Lines) * left[i] / j.Work)),
 		}
 		if j.StartBy > 0 && fates[i].Began == 0 {

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// answers are kinds of answers that jobs have.
+var answers = []struct {
+	name  string
+	draw  func(r *rand.Rand) float64
+	limit float64
+}{
+	{"all alike", func(*rand.Rand) float64 { return 300 }, 0},
+	{"nearly alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.1*r.NormFloat64()) }, 0},
+	{"alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.25*r.NormFloat64()) }, 0},
+	{"various", func(r *rand.Rand) float64 { return 700 * math.Exp(0.5*r.NormFloat64()) }, 0},
+	{"essays", func(r *rand.Rand) float64 { return min(6144, 1500*math.Exp(1.1*r.NormFloat64())) }, 0},
+	{"yes or no", func(*rand.Rand) float64 { return 5 }, 0},
+	{"any length up to a limit", func(r *rand.Rand) float64 { return 2000 * r.Float64() }, 0},
+	{"cut at a limit", func(r *rand.Rand) float64 { return min(512, 900*math.Exp(0.8*r.NormFloat64())) }, 512},
+	{"refusals and reports", func(r *rand.Rand) float64 {
+		if r.IntN(3) == 0 {
+			return 20
+		}
+		return 800
+	}, 0},
+	{"yes, no, and essays", func(r *rand.Rand) float64 {
+		if r.IntN(10) > 0 {
+			return 3
+		}
+		return 2000 * math.Exp(0.7*r.NormFloat64())
+	}, 0},
+}
+
+// A job's lines run on slots that open one after another; each that ends is followed by the next. However the answers are
+// and whenever one looks, hardly ever is the least more than the mean that all will have.
+func TestLeastIsHardlyEverTooMuch(t *testing.T) {
+	const slots, stories, looks = 300, 60, 40
+	for _, kind := range answers {
+		t.Run(kind.name, func(t *testing.T) {
+			truth, r := 0.0, rand.New(rand.NewPCG(1, 1))
+			for range 200_000 {
+				truth += max(1, math.Round(kind.draw(r))) / 200_000
+			}
+			over, worst, last := 0, 0.0, 0.0
+			for story := range stories {
+				r := rand.New(rand.NewPCG(2, uint64(story)))
+				ramp := rand.N(600)
+				var life lifetimes
+				type line struct{ from, tokens int64 }
+				running := make([]line, slots)
+				for i := range running {
+					running[i] = line{int64(i * ramp / slots), int64(max(1, math.Round(kind.draw(r))))}
+				}
+				until := int64(3 * truth)
+				for look := range int64(looks) {
+					now := until * (look + 1) / looks
+					life.alive = life.alive[:0]
+					for i := range running {
+						l := &running[i]
+						for l.from+l.tokens <= now {
+							life.learn(int(l.tokens))
+							*l = line{l.from + l.tokens, int64(max(1, math.Round(kind.draw(r))))}
+						}
+						if l.from < now {
+							life.alive = add(life.alive, now-l.from)
+						}
+					}
+					least := life.least(kind.limit) / truth
+					worst = max(worst, least)
+					if least > 1 {
+						over++
+					}
+					last = least
+				}
+			}
+			if over > stories*looks/1000 || worst > 1.05 {
+				t.Errorf("the mean is %.0f; the least was more %d times in %d, by %.0f %% at worst", truth, over, stories*looks, 100*(worst-1))
+			}
+			if truth > 100 && last < 0.25 {
+				t.Errorf("the mean is %.0f; of 300 lines for three times as long the least is only %.2f of that", truth, last)
+			}
+		})
+	}
+}
+
+// What is under way only grows, and so does the least, as long as nothing but the answers so far is looked at.
+func TestLeastGrowsWithAges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l lifetimes
+		for range rapid.IntRange(0, enoughEnded-1).Draw(t, "ended") {
+			l.learn(rapid.IntRange(1, 500).Draw(t, "answer"))
+		}
+		ages := rapid.SliceOfN(rapid.Int64Range(0, 3000), 1, 200).Draw(t, "ages")
+		before := 0.0
+		for range 10 {
+			l.alive = l.alive[:0]
+			sum := 0.0
+			for i := range ages {
+				ages[i] += rapid.Int64Range(0, 300).Draw(t, "grown")
+				l.alive = add(l.alive, ages[i])
+				sum += float64(ages[i])
+			}
+			got := l.least(0)
+			if got < before {
+				t.Fatalf("at least %v tokens a line, then %v", before, got)
+			}
+			before = got
+		}
+		if limit := before / 2; l.least(limit) > limit {
+			t.Fatalf("at least %v tokens a line of %v at most", l.least(limit), limit)
+		}
+	})
+}
+
+func TestBins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tokens := rapid.Int64Range(0, 1<<40).Draw(t, "tokens")
+		bin := binOf(tokens)
+		if from, to := binFrom(bin), binFrom(bin+1); float64(tokens) < from || float64(tokens) >= to || bin > 15 && to-from > from/binsPerOctave {
+			t.Fatalf("%d tokens are in bin %d, of %v to %v", tokens, bin, from, to)
+		}
+	})
+}
