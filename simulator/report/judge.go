@@ -245,6 +245,7 @@ func (s *Scenario) speak() {
 	say := func(format string, args ...any) { s.Aloud = append(s.Aloud, fmt.Sprintf(format, args...)) }
 	for _, seed := range s.Seeds {
 		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
+		s.rank(seed)
 	}
 	for _, p := range s.Policies {
 		for i, run := range p.Runs {
@@ -266,6 +267,18 @@ func (s *Scenario) speak() {
 						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
 				}
 			}
+		}
+	}
+}
+
+// rank says which oracles are beaten by one that can do less: G attains what it says from outside the engines, E from inside, and F bounds
+// them both.
+func (s *Scenario) rank(seed Seed) {
+	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
+		lesser, _ := bound(seed.Oracles, pair[0])
+		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful, lesser.Loss) {
+			s.Aloud = append(s.Aloud, fmt.Sprintf("ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+				greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
 		}
 	}
 }

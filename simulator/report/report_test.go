@@ -116,6 +116,25 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 	}
 }
 
+// An oracle that can do less than another attains what it says, and proves the other wrong if that is more.
+func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
+	for _, test := range []struct {
+		g, e, f float64
+		want    string
+	}{
+		{38e6, 39e6, 40e6, ""},
+		{39.5e6, 39e6, 40e6, "ORACLE E IS WRONG: oracle G harvested 101"},
+		{38e6, 41e6, 40e6, ""}, // within the margin of F
+		{38e6, 43e6, 40e6, "ORACLE F IS WRONG: oracle E "},
+	} {
+		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g}, {Name: "F", Useful: test.f, Margin: 0.05}}
+		aloud := judge(story("s", scenario.Goals{}, bounds, policy("probe", run(1, 30, 0)))).Scenarios[0].Aloud
+		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") || len(aloud) > 1 {
+			t.Errorf("G %v, E %v, F %v: said %q, want %q", test.g, test.e, test.f, aloud, test.want)
+		}
+	}
+}
+
 func TestBestSettings(t *testing.T) {
 	stories := []report.Scenario{
 		story("light", scenario.Goals{}, nil, policy("probe", run(1, 40, 0)), policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)), policy("fixed n=32", run(1, 50, 9))),
