@@ -69,13 +69,14 @@ func (l *lifetimes) least(limit float64) float64 {
 	if limit <= 0 {
 		limit = math.Inf(1)
 	}
-	come := 0.0 // lines that have come to a bin
+	come, alive := 0.0, 0.0 // lines that have come to a bin, and those of them that are under way
 	for _, n := range l.ended {
 		come += float64(n)
 	}
 	for _, n := range l.alive {
-		come += float64(n)
+		alive += float64(n)
 	}
+	come += alive
 	if come < 1 {
 		return 0
 	}
@@ -92,14 +93,14 @@ func (l *lifetimes) least(limit float64) float64 {
 			stay = float64(l.alive[bin])
 		}
 		judged := come - stay // those that have not come further yet say nothing of this bin
-		if stay > 0 && judged < enoughAlive || judged <= 0 {
+		if alive > 0 && judged < enoughAlive || judged <= 0 {
 			break
 		}
 		width := binFrom(bin+1) - binFrom(bin)
 		left *= (judged - here) / judged
 		mean += float64(left * width)
 		ended[bin%binsPerOctave], risked[bin%binsPerOctave] = here, float64(width*(judged-here))
-		come -= here + stay
+		come, alive = come-here-stay, alive-stay
 	}
 	age := binFrom(bin)
 	if further := min(age, limit-age); further > 0 && left > 0 && bin >= 2*binsPerOctave {
