@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -28,6 +29,10 @@ type replica struct {
 
 func replicaOf(p *Pool, cfg *HarvestConfig, burst float64) replica {
 	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.TPOT)}
+	if p.Unhurried && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 && p.Engine.Law != (flowcontrol.Law{}) {
+		r.target = math.Inf(1)
+		r.target = p.Engine.Law.Iteration(flowcontrol.Load{}, p.Lines.Mix, r.lines(flowcontrol.Load{}))
+	}
 	if p.Interactive.Served {
 		r.carry = p.Interactive.PerReplica
 		if r.carry <= 0 {
@@ -87,6 +92,17 @@ func (r replica) rate(requests float64) float64 {
 		return r.cfg.AssumedRate * max(0, 1-requests/(2*r.carry))
 	}
 	mix, load := p.Lines.Mix, r.load(requests, r.target)
+	lines := r.lines(load)
+	if !(lines > 0) {
+		return 0
+	}
+	iterations := 1000 / p.Engine.Law.Iteration(load, mix, lines)
+	return lines * iterations / mix.Output * p.Lines.Work
+}
+
+// lines is how many batch lines a replica runs beside a load.
+func (r replica) lines(load flowcontrol.Load) float64 {
+	p, mix := r.pool, r.pool.Lines.Mix
 	lines := p.Engine.Law.Lines(load, mix, r.target)
 	if p.Engine.MaxSeqs > 0 {
 		lines = min(lines, float64(p.Engine.MaxSeqs-r.cfg.Slots)-load.Running)
@@ -94,11 +110,7 @@ func (r replica) rate(requests float64) float64 {
 	if p.Engine.KVTokens > 0 {
 		lines = min(lines, (float64(r.cfg.KV*float64(p.Engine.KVTokens))-load.Context)/(mix.Prompt+float64(mix.Output/2)))
 	}
-	if !(lines > 0) {
-		return 0
-	}
-	iterations := 1000 / p.Engine.Law.Iteration(load, mix, lines)
-	return lines * iterations / mix.Output * p.Lines.Work
+	return lines
 }
 
 // line is how long a batch line takes from its start to its answer.

@@ -57,9 +57,10 @@ type Pool struct {
 	Interactive Interactive
 	// Engine is what is known of the replicas' engine. Without a law the harvest is learnt from what was harvested.
 	Engine flowcontrol.Engine
-	// SLO is what interactive users are promised, and thereby how slow batch work may make an iteration. A pool without
-	// interactive traffic is held to it too: slow iterations harvest more, but a line takes longer.
+	// SLO is what interactive users are promised, and thereby how slow batch work may make an iteration.
 	SLO flowcontrol.SLO
+	// Unhurried says that flow control lets iterations take as long as they like, as nobody waits for them: lines fill the engine.
+	Unhurried bool
 	// Lines is what lines of the jobs are like.
 	Lines Lines
 	// Harvested is the work of batch lines answered by this pool since any fixed moment, in milliseconds. It only grows.

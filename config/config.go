@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/api"
@@ -129,6 +132,11 @@ func (c Config) Validate() error {
 			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
+		if listed, whole := c.servedModels(); whole && !slices.Contains(listed, name) {
+			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; there are %s", name, strings.Join(listed, ", "))
+		}
+	}
 	return errors.Join(append(faults,
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
@@ -137,6 +145,18 @@ func (c Config) Validate() error {
 		section("readings", c.Readings.Validate()),
 		section("dispatch", c.Dispatch.Validate()),
 	)...)
+}
+
+// servedModels are the models that upstreams are said to serve; whole: none of them is asked for more.
+func (c Config) servedModels() (listed []string, whole bool) {
+	for _, u := range c.Upstreams {
+		if len(u.Models) == 0 {
+			return nil, false
+		}
+		listed = append(listed, u.Models...)
+	}
+	slices.Sort(listed)
+	return slices.Compact(listed), len(listed) > 0
 }
 
 // section prefixes the faults of a section with its path.

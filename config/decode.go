@@ -16,6 +16,8 @@ type decoder struct {
 	root   reflect.Type      // of the whole
 	places map[string]string // by path: where it was given, as file:line
 	faults []error
+	later  []func() // overlays, for when what they are laid over is known
+	laying bool
 }
 
 func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
@@ -68,10 +70,15 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 	}
 	d.eachPair(n, path, func(key, value *yaml.Node) {
 		for f := range fields(v.Type()) {
-			if f.key == key.Value {
+			switch {
+			case f.key != key.Value:
+				continue
+			case f.overlay:
+				d.overlay(value, join(path, f.key), v, v.FieldByIndex(f.Index))
+			default:
 				d.decode(value, join(path, f.key), v.FieldByIndex(f.Index))
-				return
 			}
+			return
 		}
 		d.fault(key, "unknown key %s; %s", join(path, key.Value), d.suggestion(key.Value, path, v.Type()))
 	})
@@ -127,6 +134,36 @@ func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
 		table.SetMapIndex(name, element)
 	})
 	v.Set(table)
+}
+
+// overlay lays each entry of a table over what it has or else over the section that the table is in, once all that is known.
+func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
+	if d.laying {
+		d.fault(n, "%s can't stand here; write it beside the other entries of the table around it", path)
+		return
+	}
+	origin := d.origin
+	d.later = append(d.later, func() {
+		d.origin = origin
+		table := reflect.MakeMap(v.Type())
+		for entry := v.MapRange(); entry.Next(); {
+			table.SetMapIndex(entry.Key(), entry.Value())
+		}
+		base := reflect.New(section.Type()).Elem()
+		base.Set(section)
+		for f := range fields(section.Type()) {
+			if f.overlay {
+				base.FieldByIndex(f.Index).SetZero()
+			}
+		}
+		for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+			if name := reflect.ValueOf(n.Content[i].Value); !table.MapIndex(name).IsValid() {
+				table.SetMapIndex(name, base)
+			}
+		}
+		v.Set(table)
+		d.decode(n, path, v)
+	})
 }
 
 func (d *decoder) eachPair(n *yaml.Node, path string, do func(key, value *yaml.Node)) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,11 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	case IsSection(t):
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for f := range fields(t) {
-			value, err := encode(v.FieldByIndex(f.Index))
+			encoded := encode
+			if f.overlay {
+				encoded = func(table reflect.Value) (*yaml.Node, error) { return encodeOverlays(v, table) }
+			}
+			value, err := encoded(v.FieldByIndex(f.Index))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f.key, err)
 			}
@@ -69,6 +74,58 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	}
 	n := new(yaml.Node)
 	return n, n.Encode(v.Interface())
+}
+
+// encodeOverlays writes of each entry of a table what differs from the section that the table is in.
+func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	if table.Len() == 0 {
+		n.Style = yaml.FlowStyle
+		return n, nil
+	}
+	base, err := encodeBase(section)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.SortedFunc(slices.Values(table.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+		own, err := encodeBase(table.MapIndex(name))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		n.Content = append(n.Content, text(name.String()), difference(own, base))
+	}
+	return n, nil
+}
+
+// encodeBase writes a section without its overlays.
+func encodeBase(section reflect.Value) (*yaml.Node, error) {
+	base := reflect.New(section.Type()).Elem()
+	base.Set(section)
+	for f := range fields(section.Type()) {
+		if f.overlay {
+			base.FieldByIndex(f.Index).SetZero()
+		}
+	}
+	return encode(base)
+}
+
+// difference is what of a section is not the same as in another of its kind.
+func difference(own, base *yaml.Node) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(own.Content); i += 2 {
+		value, other := own.Content[i+1], base.Content[i+1]
+		if reflect.DeepEqual(value, other) {
+			continue
+		}
+		if value.Kind == yaml.MappingNode && other.Kind == yaml.MappingNode && len(value.Content) == len(other.Content) {
+			value = difference(value, other)
+		}
+		n.Content = append(n.Content, own.Content[i], value)
+	}
+	if len(n.Content) == 0 {
+		n.Style = yaml.FlowStyle
+	}
+	return n
 }
 
 func text(s string) *yaml.Node {

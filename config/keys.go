@@ -34,6 +34,7 @@ func keysOf(root reflect.Type, defaults reflect.Value) []Key {
 			}
 			keys = append(keys, key)
 			switch element, path := f.Type, key.Path; {
+			case f.overlay: // its keys are its section's
 			case IsSection(element):
 				walk(path, element, key.Default)
 			case element.Kind() == reflect.Slice && IsSection(element.Elem()):
@@ -52,6 +53,7 @@ type field struct {
 	reflect.StructField // Index counts from the struct that was asked about, through inlined ones
 	key                 string
 	owner               reflect.Type
+	overlay             bool // tagged config:"overlay": a table of sections like the one that it is in, each laid over that
 }
 
 // fields yields what a section's struct holds, inlined structs' fields in place.
@@ -85,7 +87,7 @@ func structFields(root, t reflect.Type, index []int) iter.Seq[field] {
 			if key == "" {
 				key = strings.ToLower(f.Name)
 			}
-			if !yield(field{StructField: f, key: key, owner: t}) {
+			if !yield(field{StructField: f, key: key, owner: t, overlay: f.Tag.Get("config") == "overlay"}) {
 				return
 			}
 		}

@@ -59,6 +59,10 @@ func Read[T interface{ Validate() error }](name string, file []byte, v *T, setti
 	for _, s := range settings {
 		d.setting(s, root)
 	}
+	d.laying = true
+	for _, lay := range d.later {
+		lay()
+	}
 	// What couldn't be read has its default, so whatever is wrong beyond that was read.
 	return errors.Join(append(d.faults, d.locate((*v).Validate()))...)
 }

@@ -31,6 +31,10 @@ type Config struct {
 	Model ModelConfig `yaml:"model"`
 	// Schedule is for the policy schedule, a timetable.
 	Schedule ScheduleConfig `yaml:"schedule"`
+	// Pools is what pools have of their own, by the name of a model that they serve: the keys of flowcontrol, laid over what stands there. A
+	// pool of models of several names goes by the first of them. For instance {nightly-70b: {probe: {shared: false}}}, where users
+	// never ask for nightly-70b. Default: none.
+	Pools map[string]Config `yaml:"pools" config:"overlay"`
 }
 
 // SLO is what interactive users are promised.
@@ -153,6 +157,7 @@ func (c Config) Validate() error {
 	c.Gradient.validate(&all)
 	c.Model.validate(&all, c.Policy, c.Engine.Law)
 	c.Schedule.validate(&all)
+	c.validatePools(&all)
 	return errors.Join(all...)
 }
 

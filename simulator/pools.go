@@ -41,10 +41,9 @@ type pool struct {
 // have served for long.
 func newPools(p *plant) error {
 	s := p.setup.Scenario
-	p.pools = []*pool{{models: []string{model}, engine: p.setup.engineConfig(), scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
+	p.pools = []*pool{{models: p.setup.firstModels(), engine: p.setup.engineConfig(), scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
 	for _, b := range s.BatchPools {
-		p.pools[0].models = []string{chat, model}
-		p.pools = append(p.pools, &pool{name: b.Name, models: []string{model, b.Name}, engine: p.setup.batchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
+		p.pools = append(p.pools, &pool{name: b.Name, models: batchModels(b), engine: p.setup.batchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
 	}
 	for _, x := range p.pools {
 		x.plant, x.lives = p, map[int]int{}
@@ -58,6 +57,17 @@ func newPools(p *plant) error {
 	}
 	return nil
 }
+
+// firstModels are what the first pool serves.
+func (s Setup) firstModels() []string {
+	if len(s.Scenario.BatchPools) > 0 {
+		return []string{chat, model}
+	}
+	return []string{model}
+}
+
+// batchModels are what a further pool serves.
+func batchModels(b scenario.BatchPool) []string { return []string{model, b.Name} }
 
 // build makes a replica that knows nothing yet. A replica that was lost and comes
 // back has another life.

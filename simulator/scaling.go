@@ -208,9 +208,10 @@ func (s *scaling) state() autoscale.State {
 	}
 	progress := s.plant.progress()
 	for i, x := range s.plant.pools {
+		flow := s.told.For(x.models)
 		p := autoscale.Pool{
 			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price, Reclaim: x.scaled.Reclaim,
-			Engine: s.engine(x), SLO: s.told.SLO, Lines: lines, Harvested: x.work,
+			Engine: flow.Engine, SLO: flow.SLO, Unhurried: flow.Policy == "probe" && !flow.Probe.Shared, Lines: lines, Harvested: x.work,
 		}
 		if x.scaled.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted
@@ -227,14 +228,6 @@ func (s *scaling) state() autoscale.State {
 }
 
 var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: autoscale.Ready, draining: autoscale.Draining}
-
-// engine is what is known of a pool's engine: the limits are its own, the law what
-// policies are told.
-func (s *scaling) engine(x *pool) flowcontrol.Engine {
-	e, own := s.told.Engine, x.engine.Profile
-	e.KVTokens, e.MaxSeqs, e.MaxBatchedTokens = own.KVTokens, own.MaxSeqs, own.MaxBatchedTokens
-	return e
-}
 
 // rate is the interactive requests a second over the last minute.
 func (s *scaling) rate() float64 {

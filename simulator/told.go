@@ -4,16 +4,38 @@ import (
 	"cmp"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// told is the policy's configuration with what it leaves open filled in, as an
-// operator would who knows the pool: the strictest of what users are promised, and
-// the engine's law and limits. The law may be told wrong, which is the scenario's
-// doing.
+// told is the policy's configuration of flow control with what it leaves open filled
+// in for each pool, as an operator would who knows it.
 func (s Setup) told() flowcontrol.Config {
-	cfg, open := s.Policy.Flow, flowcontrol.DefaultConfig().SLO
-	slo := s.Scenario.Interactive.SLO
+	given := s.Policy.Flow
+	first := s.firstModels()
+	cfg := s.toldOf(given.For(first), s.engineConfig().Profile)
+	if _, own := given.Own(first); !own && s.Scenario.Interactive.Generator == scenario.None {
+		cfg.Probe.Shared = false
+	}
+	for _, b := range s.Scenario.BatchPools {
+		models := batchModels(b)
+		flow := s.toldOf(given.For(models), s.batchEngine(b).Profile)
+		if _, own := given.Own(models); !own {
+			flow.Probe.Shared = false
+		}
+		if cfg.Pools == nil {
+			cfg.Pools = map[string]flowcontrol.Config{}
+		}
+		cfg.Pools[b.Name] = flow
+	}
+	return cfg
+}
+
+// toldOf fills in what is known of a pool: the strictest of what users are promised,
+// and the engine's law and limits. The law is the first pool's, and may be told
+// wrong, which is the scenario's doing.
+func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
+	open, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
 	for _, c := range s.Scenario.Interactive.All() {
 		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
 	}
@@ -23,12 +45,11 @@ func (s Setup) told() flowcontrol.Config {
 	if cfg.SLO.TPOT == open.TPOT {
 		cfg.SLO.TPOT = slo.TPOT
 	}
-	limits := s.engineConfig().Profile
 	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
 	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
 	if cfg.Engine.Law == (flowcontrol.Law{}) {
-		l, off := limits.Law, s.Scenario.Pool.Told
+		l, off := s.engineConfig().Profile.Law, s.Scenario.Pool.Told
 		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
 		cfg.Engine.Law = flowcontrol.Law{
 			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV, P1: prefill * l.P1, P2: prefill * l.P2,

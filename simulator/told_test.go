@@ -40,3 +40,26 @@ func TestPolicyIsToldWhatItsConfigurationLeavesOpen(t *testing.T) {
 		t.Errorf("late is counted against %+v", got)
 	}
 }
+
+// An operator says of a pool that no users come to that none do, and what its engines are; what the configuration says of the pool itself
+// is kept.
+func TestPoolsWithoutUsersAreToldSo(t *testing.T) {
+	s := bundled(t, "s10-two-pools.yaml")
+	told := s.told()
+	spot, first := told.For([]string{"model", "spot"}), told.For([]string{"chat", "model"})
+	if spot.Probe.Shared || !first.Probe.Shared {
+		t.Errorf("shared: the spot pool %v, the first %v", spot.Probe.Shared, first.Probe.Shared)
+	}
+	if spot.Engine.MaxBatchedTokens != 2048 || first.Engine.MaxBatchedTokens == 2048 || spot.Engine.Law != first.Engine.Law {
+		t.Errorf("told the engines %+v and %+v", spot.Engine, first.Engine)
+	}
+	own := s.Policy.Flow
+	own.Fixed.PerRunner = 3
+	s.Policy.Flow.Pools = map[string]flowcontrol.Config{"spot": own}
+	if got := s.told().For([]string{"model", "spot"}); !got.Probe.Shared || got.Fixed.PerRunner != 3 {
+		t.Errorf("told %+v, %+v instead of what the configuration says", got.Probe, got.Fixed)
+	}
+	if alone := bundled(t, "s11-from-zero.yaml"); alone.told().For([]string{"model"}).Probe.Shared {
+		t.Error("a pool without users is told that there may be some")
+	}
+}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 )
 
 // newProbe builds what reads the world for flow control and the recording; nil where nobody heeds it.
 func (d *daemon) newProbe() (*probe.Probe, error) {
-	if !flowcontrol.HeedsReadings(d.cfg.FlowControl.Policy) && d.record == nil {
+	if !d.cfg.FlowControl.HeedsReadings() && d.record == nil {
 		return nil, nil
 	}
 	deps := probe.Deps{

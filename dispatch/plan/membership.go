@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
@@ -45,7 +47,8 @@ func (p *Planner) poolOf(models []string) *pool {
 	if found {
 		return p.pools[i]
 	}
-	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue), flow: again(p.newFlow), stale: true}
+	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue), stale: true}
+	made.flow = again(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
 		if j := p.byID[id]; slices.Contains(models, j.key.Model) {

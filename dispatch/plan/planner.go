@@ -14,7 +14,7 @@ import (
 type Planner struct {
 	cfg      Config
 	newQueue func() (*scheduler.Queue, error)
-	newFlow  func() (flowcontrol.Controller, error)
+	newFlow  func(models []string) (flowcontrol.Controller, error)
 	random   *rand.Rand // jitter of retry pauses
 
 	pools   []*pool // by key
@@ -46,7 +46,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	p := &Planner{
 		cfg:      cfg,
 		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
-		newFlow:  func() (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow) },
+		newFlow:  func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
 		random:   deps.Random,
 		runners:  map[string]*runner{},
 		batches:  map[string]*batchState{},
@@ -57,7 +57,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	if _, err := p.newQueue(); err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	if _, err := p.newFlow(); err != nil {
+	if err := deps.Flow.Validate(); err != nil {
 		return nil, fmt.Errorf("flowcontrol: %w", err)
 	}
 	return p, nil
