@@ -127,12 +127,8 @@ func settingsOf(p *simulator.Policy) (map[string]any, error) {
 	cfg := config.Default()
 	cfg.Scheduler, cfg.FlowControl, cfg.Autoscale = p.Scheduler, p.Flow, p.Scale
 	cfg.Dispatch.Plan, cfg.Dispatch.ChunkLines = p.Plan, p.ChunkLines
-	tree := func(cfg config.Config) (map[string]any, error) {
-		var tree map[string]any
-		text, err := yaml.Marshal(map[string]any{
-			"scheduler": cfg.Scheduler, "flowcontrol": cfg.FlowControl, "autoscale": cfg.Autoscale,
-			"dispatch": map[string]any{"plan": cfg.Dispatch.Plan, "chunk_lines": cfg.Dispatch.ChunkLines},
-		})
+	tree := func(cfg config.Config) (tree map[string]any, err error) {
+		text, err := cfg.YAML()
 		if err == nil {
 			err = yaml.Unmarshal(text, &tree)
 		}

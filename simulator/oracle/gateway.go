@@ -129,7 +129,7 @@ var errSpent = fmt.Errorf("the budget is spent")
 
 func (g *gatewaySearch) run(seen []Seen) error {
 	g.adopt(seen)
-	for _, step := range []func() error{func() error { return g.imitate(seen) }, g.uniform, g.even, g.walk} {
+	for _, step := range []func() error{func() error { return g.imitate(seen) }, g.uniform, g.unreserved, g.even, g.walk} {
 		if err := step(); err == errSpent {
 			return nil
 		} else if err != nil {
@@ -235,6 +235,29 @@ func (g *gatewaySearch) uniform() error {
 	return nil
 }
 
+// unreserved tries the best timetable and the best setting of probe with next to nothing of the KV cache kept free: how many lines fit, only
+// one can know who has seen the day. Where that brings more at too high a loss, it is scaled down to the allowed one.
+func (g *gatewaySearch) unreserved() error {
+	for _, of := range [][]family{{byTime}, {byLate}} {
+		if t, some := g.bestOf(of...); some {
+			t = t.clone()
+			t.from += ", no KV kept free"
+			reserve := &t.base.Flow.Probe.Reserve
+			reserve.KV, reserve.Growth, reserve.Tail = 0.95, 1, 0
+			before := t.useful
+			if err := g.tell(&t); err != nil {
+				return err
+			}
+			if t.useful > before && !t.allowed() {
+				if err := g.scale(t.scaled(0.95), 0.9, 1/0.95, 3); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // even moves the best timetable towards the same number of late requests at all times, as many as are allowed: where they grow alike with
 // the level, no other spreading of them harvests more. What was late at a time was chance too, so steps are short, and it is the mean of the later
 // ones that is scaled to where the loss is just allowed.
@@ -249,19 +272,23 @@ func (g *gatewaySearch) even() error {
 		follow = 0.08 // of the logarithm by which a minute is off: late requests grow with about the tenth power of the level
 		chance = 0.5  // of a late request in a minute
 		most   = 0.12
+		calmer = 0.6 // steps are, each time that the loss goes from one side of the allowed one to the other
 	)
 	t.from += ", late ones spread evenly"
 	mean := t.clone()
-	rounds := max(4, g.budget.Runs/5)
+	rounds, size := max(4, g.budget.Runs/5), 1.0
 	for round := range rounds {
 		next := t.clone()
 		for w := range next.level {
 			late := max(0, t.lateIn(w, g.window)-quiet.lateIn(w, g.window))
-			next.level[w] *= 1 + min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most), most)
+			next.level[w] *= 1 + float64(size*min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most), most))
 			next.keep(w)
 		}
 		if err := g.tell(&next); err != nil {
 			return err
+		}
+		if next.allowed() != t.allowed() {
+			size *= calmer
 		}
 		t = next
 		kept := max(0, round-rounds/2) // of the later ones, so many are in the mean already

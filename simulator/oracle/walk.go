@@ -113,7 +113,7 @@ func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float6
 	for range 10 {
 		p := flow.Probe // a copy, to be checked before it is taken
 		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
-		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV, &p.Brake.Above, &p.Brake.Pool}
+		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV, &p.Reserve.Growth, &p.Reserve.Tail, &p.Brake.Above, &p.Brake.Pool}
 		if loops {
 			times = append(times, &p.Theta.Memory, &p.Prompt.Memory)
 			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall, &p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
