@@ -4,7 +4,7 @@
 //
 //  1. Named queues. Rules on tenant, model, priority and window put each job into one of them; an Arbiter (strict, weighted)
 //     chooses between those that have something to offer.
-//  2. Classes. Inside a queue, urgent jobs go before regular ones and jobs past their deadline go last. A job becomes urgent when
+//  2. Classes. Inside a queue, urgent jobs go before regular ones and jobs past their deadline, or unable to meet it, go last. A job becomes urgent when
 //     the instant at which its work must start comes within its guard. Time alone moves jobs from class to class: a heap of those
 //     instants says which and when, so nothing is ranked again because the clock went on.
 //  3. Tenants. Regular jobs share by deficit round robin in work units, late ones likewise. Urgent jobs don't share: their

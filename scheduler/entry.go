@@ -11,7 +11,7 @@ type Class uint8
 const (
 	Urgent  Class = iota // must start now to keep its promise: goes first, tenants don't share
 	Regular              // has time
-	Late                 // past its deadline: goes last, as best effort
+	Late                 // past its deadline, or unable to meet it: goes last, as best effort
 )
 
 func (c Class) String() string {

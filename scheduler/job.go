@@ -18,6 +18,9 @@ type Job struct {
 	Lines    int       // remaining
 	Work     float64   // remaining, in work units: milliseconds of engine iteration cost
 	Rate     float64   // work units per second this job may expect; 0: unknown, Config.AssumedRate stands in
+	// Infeasible says that the deadline can't be met whatever is done. Where jobs whose time runs out overtake others, this one does
+	// not: it would take from those that can be met.
+	Infeasible bool
 }
 
 // instant is a Unix time in microseconds: whole ones are exact in a float64 up to the year 2255.

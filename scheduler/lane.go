@@ -63,7 +63,7 @@ func (l *lane) classify(j Job, now instant) (Class, instant) {
 		urgent = j.latestStart(l.assumed) - max(l.guardMin, l.guardShare*microseconds(j.Window))
 	}
 	switch {
-	case now >= deadline:
+	case now >= deadline, j.Infeasible && l.urgency:
 		return Late, never
 	case now >= urgent:
 		return Urgent, deadline

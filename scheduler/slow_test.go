@@ -86,8 +86,10 @@ func glob(patterns []string, name string) bool {
 // classAt is the class of j at now and the time of its next change.
 func (q *slowQueue) classAt(queue int, j scheduler.Job, now time.Time) (scheduler.Class, time.Time) {
 	var urgent time.Time
+	heeded := false
 	name := q.ranks[queue].Name()
 	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto && (name == "edf" || name == "slack") {
+		heeded = true
 		if !j.Deadline.IsZero() {
 			rate := j.Rate
 			if rate == 0 {
@@ -103,7 +105,7 @@ func (q *slowQueue) classAt(queue int, j scheduler.Job, now time.Time) (schedule
 		}
 	}
 	switch {
-	case !j.Deadline.IsZero() && !now.Before(j.Deadline):
+	case !j.Deadline.IsZero() && !now.Before(j.Deadline), heeded && j.Infeasible:
 		return scheduler.Late, time.Time{}
 	case !urgent.IsZero() && !now.Before(urgent):
 		return scheduler.Urgent, j.Deadline

@@ -76,6 +76,11 @@ func (l *eventLog) event(ev plan.Event) string {
 			told += fmt.Sprintf(", due at %.0f s", ev.Batch.Deadline.Sub(epoch).Seconds())
 		}
 		return told
+	case plan.Judged:
+		if ev.Infeasible {
+			return "batch " + ev.Batch + " can't be done in time"
+		}
+		return "batch " + ev.Batch + " can be done in time again"
 	case plan.BatchGone:
 		return "batch " + ev.Batch + " is over"
 	case plan.Loaded:

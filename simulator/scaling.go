@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -126,8 +127,12 @@ func (s *scaling) judge(f autoscale.Forecast) {
 		v = &verdict{infeasible: -1}
 		s.verdicts[f.Job] = v
 	}
+	infeasible := f.Verdict == autoscale.Infeasible
+	if b := s.plant.batches; b != nil && infeasible != (v.last == autoscale.Infeasible) {
+		b.step(plan.Judged{Batch: f.Job, Infeasible: infeasible})
+	}
 	v.last = f.Verdict
-	if f.Verdict == autoscale.Infeasible && v.infeasible < 0 {
+	if infeasible && v.infeasible < 0 {
 		v.infeasible = s.plant.now.Sub(epoch)
 	}
 }

@@ -24,6 +24,12 @@ type BatchPut struct{ Batch Batch }
 // BatchGone says that no more lines of a batch may start: it is done, cancelled, expired or stopped.
 type BatchGone struct{ Batch string }
 
+// Judged says whether a batch's deadline can be met at all, as whoever plans capacity has it. One that can't gets what others leave.
+type Judged struct {
+	Batch      string
+	Infeasible bool
+}
+
 // Loaded answers a Claim: the lines of a claimed chunk, or none.
 type Loaded struct {
 	Key   JobKey
@@ -93,6 +99,7 @@ func (RunnerUp) isEvent()    {}
 func (RunnerGone) isEvent()  {}
 func (BatchPut) isEvent()    {}
 func (BatchGone) isEvent()   {}
+func (Judged) isEvent()      {}
 func (Loaded) isEvent()      {}
 func (MoreChunks) isEvent()  {}
 func (*Finished) isEvent()   {}

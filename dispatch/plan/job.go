@@ -50,9 +50,10 @@ type line struct {
 // batchState is a batch with all its jobs.
 type batchState struct {
 	Batch
-	jobs     []*job
-	inFlight int
-	begun    bool // a line has been started
+	jobs       []*job
+	inFlight   int
+	begun      bool // a line has been started
+	infeasible bool // as judged last
 }
 
 // mayStart reports whether the batch's own rules let one more line go.
@@ -100,7 +101,7 @@ func (j *job) queued(rate float64) scheduler.Job {
 	return scheduler.Job{
 		ID: j.id, Tenant: b.Tenant, Model: j.key.Model, Priority: b.Priority, Window: b.Window,
 		Created: b.Created, StartBy: startBy, Deadline: b.Deadline,
-		Lines: j.lines, Work: j.work, Rate: rate,
+		Lines: j.lines, Work: j.work, Rate: rate, Infeasible: j.batch.infeasible,
 	}
 }
 

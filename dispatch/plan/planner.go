@@ -75,6 +75,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.batchPut(now, ev.Batch)
 	case BatchGone:
 		p.batchGone(ev.Batch)
+	case Judged:
+		p.judged(ev)
 	case Loaded:
 		p.loaded(now, ev)
 	case MoreChunks:
@@ -291,6 +293,15 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 		}
 		p.rank(j)
 		p.offer(now, j)
+	}
+}
+
+func (p *Planner) judged(ev Judged) {
+	if b := p.batches[ev.Batch]; b != nil && b.infeasible != ev.Infeasible {
+		b.infeasible = ev.Infeasible
+		for _, j := range b.jobs {
+			p.rank(j)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ func TestPlannerKeepsItsWord(t *testing.T) {
 			"finish one":   w.drawFinish,
 			"finish well":  w.drawFinishWell,
 			"hold":         w.drawHold,
+			"judge":        w.drawJudged,
 			"first token":  w.drawFirstToken,
 			"reading":      w.drawReading,
 			"reading more": w.drawReading,
@@ -217,6 +218,10 @@ func (w *world) drawFinishWell(t *rapid.T) {
 		t.Skip("nothing under way")
 	}
 	w.finish(rapid.SampledFrom(w.flights).Draw(t, "flight"), Succeeded, 200, 0)
+}
+
+func (w *world) drawJudged(t *rapid.T) {
+	w.step(Judged{Batch: w.drawLiving(t), Infeasible: rapid.Bool().Draw(t, "infeasible")})
 }
 
 func (w *world) drawHold(t *rapid.T) {

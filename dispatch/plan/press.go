@@ -47,7 +47,7 @@ func (p *Planner) reckon() {
 func (p *Planner) due(pool *pool) []*job {
 	var due []*job
 	for _, j := range p.byID {
-		if j.lines > 0 && !j.batch.Paused && !j.batch.Deadline.IsZero() && slices.Contains(j.pools, pool) {
+		if j.lines > 0 && !j.batch.Paused && !j.batch.infeasible && !j.batch.Deadline.IsZero() && slices.Contains(j.pools, pool) {
 			due = append(due, j)
 		}
 	}

@@ -152,6 +152,8 @@ func (s *story) do(fields []string) {
 		s.step(ev)
 	case "more": // more BATCH/MODEL
 		s.step(MoreChunks{Key: s.key(words[1])})
+	case "judge": // judge BATCH [infeasible]
+		s.step(Judged{Batch: words[1], Infeasible: len(words) > 2})
 	case "hold": // hold [REASON]
 		s.step(Hold{Reason: Reason(strings.Join(words[1:], ""))})
 	case "drain":

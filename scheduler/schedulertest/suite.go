@@ -39,6 +39,7 @@ func Jobs(seed uint64, n int) []scheduler.Job {
 		if random.IntN(4) > 0 {
 			j.Window = time.Duration(1+random.IntN(48)) * time.Hour
 			j.Deadline = Noon.Add(j.Window)
+			j.Infeasible = random.IntN(8) == 0
 		}
 		if random.IntN(4) == 0 {
 			j.StartBy = Noon.Add(time.Duration(random.IntN(600)) * time.Minute)

@@ -1,0 +1,31 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// A job that nobody could do in time is told so within a minute, though its first answers take longer, and takes nothing from one that
+// comes later and is due later, which is told nothing of the kind.
+func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
+	s := bundled(t, "s9-deadlines.yaml")
+	s.Scenario.Horizon = 100 * time.Minute
+	s.Scenario.Jobs = []scenario.Job{
+		{Name: "impossible", Kind: "gen", At: 30 * time.Minute, Window: time.Hour, Lines: 50_000},
+		{Name: "feasible", Kind: "bal", At: 35 * time.Minute, Window: time.Hour, Lines: 12_000},
+	}
+	s.Policy.Flow.Policy = "probe"
+	r, err := RunBatch(s, func(float64) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	impossible, feasible := r.Jobs[0], r.Jobs[1]
+	if after := impossible.Flagged - impossible.Came; impossible.Flagged == 0 || after > 60 {
+		t.Errorf("told after %v seconds, want within 60", after)
+	}
+	if feasible.Flagged != 0 || feasible.Fate != Finished {
+		t.Errorf("the feasible job is %s, flagged at %v", feasible.Fate, feasible.Flagged)
+	}
+}
