@@ -126,8 +126,8 @@ type DownConfig struct {
 	Hold time.Duration `yaml:"hold"`
 	// BatchHold is the same for a pool without interactive traffic. Default: 5m.
 	BatchHold time.Duration `yaml:"batch_hold"`
-	// Dry is the same once no work is left: about what a start costs, for it is as likely as not that the next job comes sooner.
-	// Default: 2m.
+	// Dry is the same once no work is left. Keeping a replica pays if jobs come more often than a start takes. Default: 0, for jobs
+	// hours apart.
 	Dry time.Duration `yaml:"dry"`
 	// Share of a pool's replicas, at least one, may go in a minute. Default: 0.10.
 	Share float64 `yaml:"share"`
@@ -151,7 +151,7 @@ func DefaultConfig() Config {
 			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Doubt: 0.10, Reserve: 0.10, Windfall: 0.20, Surprise: 6, Sample: 50,
 			SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		},
-		Down:        DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Dry: 2 * time.Minute, Share: 0.10},
+		Down:        DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Share: 0.10},
 		QueueLength: QueueLengthConfig{LinesPerReplica: 10_000, Stabilization: 5 * time.Minute},
 		Separate:    SeparateConfig{Within: 2 * time.Hour},
 	}
