@@ -106,7 +106,7 @@ func (l *lifetimes) least(limit float64) float64 {
 	if further := min(age, limit-age); further > 0 && left > 0 && bin >= 2*binsPerOctave {
 		// further · (1 - exp(-haste)) / haste, near enough and the same on every processor
 		if haste := mostHaste * hazard(ended, risked, bin) * further; haste > 0 {
-			mean += left * further / (1 + haste/2 + float64(haste*haste)/12)
+			mean += float64(left*further) / (1 + float64(haste/2) + float64(haste*haste)/12)
 		}
 	}
 	return sure * min(mean, limit)

@@ -90,7 +90,7 @@ func (u *underWay) tick(now time.Time, gaps int, took time.Duration) {
 	u.ticked = now
 	tokens := int64(gaps)
 	if took > passed {
-		tokens = int64(float64(gaps)*(float64(passed)/float64(took)) + 0.5)
+		tokens = int64(float64(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
 	}
 	u.clock += tokens
 	for _, d := range u.decoding {
