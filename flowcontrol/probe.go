@@ -29,13 +29,13 @@ type probe struct {
 	engine Engine
 	roster
 
-	theta, prompt level
-	ttft, tpot    lateness
-	gatewayAt     time.Time // Sampled of its last reading
-	lateFirst     time.Time // when first tokens were last late, more than allowed
-	mix           mixture
-	fit           refit
-	paces         float64 // of all runners, added up
+	theta      theta
+	prompt     level
+	ttft, tpot lateness
+	gatewayAt  time.Time // Sampled of its last reading
+	lateFirst  time.Time // when first tokens were last late, more than allowed
+	mix        mixture
+	fit        refit
 
 	lines   float64 // that a runner may have, by feedback
 	pressed float64 // that a runner would have to have, by deadlines
@@ -54,7 +54,7 @@ const tick = time.Second
 func newProbe(cfg Config) *probe {
 	p := &probe{
 		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine, roster: roster{perPool: cfg.Probe.PerPool},
-		lines: float64(cfg.Probe.Start), theta: newLevel(cfg.Probe.Theta, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
+		lines: float64(cfg.Probe.Start), theta: newTheta(cfg.Probe, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
 	}
 	law, trust := cfg.Engine.Law, cfg.Probe.Fit.Trust
 	if law == (Law{}) {
@@ -102,7 +102,7 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 			p.ticked = now
 		}
 		p.find(o.Runner).probed = &probed{
-			pace: 1, yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
+			yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
 			own:       own{lines: o.InFlight, prefilling: o.Prefilling},
 			slotsPeak: peak{window: p.cfg.Reserve.Window}, kvPeak: peak{window: p.cfg.Reserve.Window},
 		}
@@ -144,7 +144,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	r := m.probed
 	switch o.Kind {
 	case Started:
-		p.mix.start(o.PromptTokens)
+		p.mix.start(o.PromptTokens, o.OutputTokens)
 		r.trickle -= float64(p.fit.perToken() * float64(o.PromptTokens))
 	case Answered:
 		m.sheds = 0
@@ -187,7 +187,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 }
 
 // lineMix is what lines are like. Those that run tell that they are longer than what is known: until enough have ended, and when a job
-// of another kind has begun.
+// of another kind has begun. Of that the planner tells, too.
 func (p *probe) lineMix() Mix {
 	mix := p.mix.mix()
 	usual := mix.Output / 2 // age of lines that run, where all are alike
@@ -201,6 +201,9 @@ func (p *probe) lineMix() Mix {
 	}
 	if age := context/max(lines, 1) - mix.Prompt; age > usual {
 		mix.Output, mix.Context = 2*age, mix.Prompt+age
+	}
+	if p.mix.expected > otherKind*mix.Output { // as old on average, while they run, as such lines become
+		mix.Output, mix.Context = p.mix.expected, max(mix.Context, mix.Prompt+p.mix.expected)
 	}
 	return mix
 }
@@ -238,7 +241,6 @@ func (p *probe) load() (l Load, seen bool) {
 // resized steps the lines to the load that each runner will have now that there are more, or fewer, to share it: by as much as the
 // law predicts, since feedback would need its time. Other changes of load come slowly enough for feedback.
 func (p *probe) resized(from, to int) {
-	p.compare()
 	for _, m := range p.members {
 		m.probed.stale = true
 	}
@@ -246,57 +248,45 @@ func (p *probe) resized(from, to int) {
 	if !seen || from == 0 || to == 0 {
 		return
 	}
-	law, mix, target := p.fit.fitted(), p.lineMix(), float64(p.theta.rest*milliseconds(p.slo.TPOT))
+	law, mix, target := p.fit.fitted(), p.lineMix(), float64(p.theta.rest()*milliseconds(p.slo.TPOT))
 	scale := float64(from) / float64(to)
 	after := Load{Running: l.Running * scale, Context: l.Context * scale, PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
 	p.lines *= max(1, law.Lines(after, mix, target)) / max(1, law.Lines(l, mix, target))
 	p.bound()
 }
 
-// compare adds the paces of all runners up anew: sums that are kept by differences drift.
-func (p *probe) compare() {
-	p.paces = 0
-	for _, m := range p.members {
-		p.paces += m.probed.pace
-	}
-}
-
-// slowness is how long a runner's iterations are beside those of its peers under the same load, 1 where that may be chance.
-func (p *probe) slowness(r *probed) float64 {
-	n := float64(len(p.members) - 1)
-	if n < 1 {
-		return 1
-	}
-	others := p.paces - r.pace
-	if slow := float64(r.pace*n) / others; slow > 1+p.cfg.Pace.Slow || slow < 1/(1+p.cfg.Pace.Slow) {
-		return min(max(slow, 0.25), 4)
-	}
-	return 1
-}
-
-// part is a runner's part of the lines: what makes its iterations as long as those of its peers.
+// part is a runner's part of the lines. One whose iterations are longer than its peers' starts fewer prompts and so carries fewer; it is
+// granted as many, since a router that looks at load sends interactive requests where our lines are few.
 func (p *probe) part(r *probed) float64 {
-	lines := float64(p.lines * r.yield)
-	if slow := p.slowness(r); slow != 1 {
-		law, mix := p.fit.fitted(), p.lineMix()
-		l, _ := p.load()
-		if usual := law.Lines(l, mix, p.target()); usual > 1 {
-			lines *= min(max(law.Lines(l, mix, p.target()/slow)/usual, 0), 2)
-		}
-	}
-	return min(max(lines, 1), float64(p.cfg.PerRunner))
+	return min(max(float64(p.lines*r.yield), 1), float64(p.cfg.PerRunner))
 }
 
-// together is how many lines a runner may carry for the pool's to stay alike.
-func (p *probe) together() float64 {
-	least := math.Inf(1)
+// least is what the runner has that carries the fewest lines of ours, and the one that holds the least context of them.
+type least struct{ lines, context float64 }
+
+func (p *probe) least() least {
+	l := least{lines: math.Inf(1), context: math.Inf(1)}
 	for _, m := range p.members {
-		if r := m.probed; p.slowness(r) == 1 && r.yield == 1 {
-			least = min(least, float64(r.own.lines))
+		if r := m.probed; r.yield == 1 { // one that sheds says nothing of its peers
+			l.lines = min(l.lines, float64(r.own.lines))
+			l.context = min(l.context, r.own.context)
 		}
 	}
-	return float64(p.cfg.Pace.Apart*least) + 4
+	return l
 }
+
+// together is how many lines a runner may carry for the pool's to stay alike. A router that looks at load counts what they hold, which
+// old lines do more of than young ones: while a runner holds much more than another, no more lines start there.
+func (p *probe) together(r *probed, l least) float64 {
+	most := float64(p.cfg.Pace.Apart*l.lines) + apartAnyway/2
+	if r.own.context > float64(p.cfg.Pace.Held*l.context)+float64(apartAnyway*p.lineMix().Context) {
+		most = min(most, float64(r.own.lines))
+	}
+	return most
+}
+
+// apartAnyway is by how many lines' context runners may differ whatever they hold, and by half as many lines: few are never alike.
+const apartAnyway = 8
 
 // cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are shed together.
 func (p *probe) cut(now time.Time, r *probed) {
@@ -321,13 +311,13 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 	}
 	requests, late, ok := p.ttft.since(g.TTFT)
 	if ok {
-		p.prompt.spend(now, requests, late)
+		p.prompt.spend(now, requests, late, 1, 1)
 		if late > max(float64(lateSign*requests), 1) {
 			p.lateFirst = now
 		}
 	}
 	if requests, late, ok := p.tpot.since(g.TPOT); ok {
-		p.theta.spend(now, requests, late)
+		p.theta.spend(now, requests, late, p.long())
 	}
 	for _, m := range p.members {
 		m.probed.stale = true
@@ -355,6 +345,7 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	p.answered -= float64(fade * p.answered)
 	p.wasted -= float64(fade * p.wasted)
 	p.strain(now)
+	p.theta.see(now, p.promptPart())
 	ours, all, spent := 0.0, 0.0, 0.0
 	for _, m := range p.members {
 		r := m.probed
@@ -436,10 +427,11 @@ func (p *probe) Allowance(now time.Time) Allowance {
 	if len(p.members) > 0 {
 		a.Until = p.ticked.Add(tick)
 	}
+	l := p.least()
 	for _, m := range p.members {
 		r := m.probed
 		if r.stale || !r.due.IsZero() && !r.due.After(now) {
-			p.grant(now, m)
+			p.grant(now, m, l)
 		}
 		p.granted = append(p.granted, r.granted)
 		if !r.due.IsZero() && r.due.Before(a.Until) {
@@ -458,10 +450,10 @@ func (p *probe) Allowance(now time.Time) Allowance {
 }
 
 // grant works out a runner's part.
-func (p *probe) grant(now time.Time, m *member) {
+func (p *probe) grant(now time.Time, m *member, l least) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together()) + 0.5), Reason: ReasonTokenTime}
+	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together(r, l)) + 0.5), Reason: ReasonTokenTime}
 	if r.tempo.mean() == 0 || r.own.lines < g.Lines && r.tempo.mean() < p.target() {
 		g.Reason = ReasonLearning
 	}

@@ -24,8 +24,11 @@ type ProbeConfig struct {
 
 	// Pace is how lines and prompts follow the token gaps.
 	Pace PaceConfig `yaml:"pace"`
-	// Theta is the share of the SLO's TPOT that iterations may take on average. Late TPOT steers it.
+	// Theta is the share of the SLO's TPOT that iterations may take on average, while prompts of ours make them long. Late TPOT steers it.
 	Theta LevelConfig `yaml:"theta"`
+	// Standing is where the same share begins for iterations that are long by lines alone, which can't be taken back when interactive
+	// requests come; it moves as Theta does. Jobs whose work is half prompts get the middle of both. Default: 0.6.
+	Standing float64 `yaml:"standing"`
 	// Prompt is how many prompt tokens of ours may wait on a runner to be computed. Late TTFT steers it.
 	Prompt LevelConfig `yaml:"prompt"`
 	// Fit is how the coefficients of Engine.Law are corrected.
@@ -69,11 +72,6 @@ type PaceConfig struct {
 	// cost little to begin and much to run would else die out on a runner that has many interactive requests for a while, and a
 	// router that looks at load would send it more.
 	Trickle float64 `yaml:"trickle"`
-	// Compare is how long a runner is compared with its peers before it counts as slower. Default: 20s.
-	Compare time.Duration `yaml:"compare"`
-	// Slow is how much longer a runner's iterations must be than those of its peers, as a share, before it gets fewer lines. Default:
-	// 0.4; less is by the interactive requests that a runner happens to have.
-	Slow float64 `yaml:"slow"`
 	// Lives bounds Gain to this share of the distance within a line's life. Default: 0.5: lines that run for minutes can't be taken
 	// back when interactive requests come, and let go too fast they would swing.
 	Lives float64 `yaml:"lives"`
@@ -85,6 +83,9 @@ type PaceConfig struct {
 	// Apart is how many times as many lines as the one that carries the fewest a runner may carry, 1 or more. Default: 1.25. A router
 	// that looks at load sends interactive requests where our lines are few, and those who run ahead make it worse.
 	Apart float64 `yaml:"apart"`
+	// Held is how many times as much context as the runner whose lines hold the least a runner's may hold when another starts, 1 or more.
+	// Default: 1.5.
+	Held float64 `yaml:"held"`
 	// Reach bounds a runner's lines to this multiple, and to this part, of those it carries, above 1: what isn't carried proves
 	// nothing. Default: 1.5.
 	Reach float64 `yaml:"reach"`
@@ -101,6 +102,8 @@ type LevelConfig struct {
 	Most float64 `yaml:"most"`
 	// Gain is the share by which a late request lowers it. A small one follows the traffic slowly, a large one each surge.
 	Gain float64 `yaml:"gain"`
+	// Leap is by how many times faster it rises while it is proven to be far too low: hardly a late one among hundreds, 1 or more.
+	Leap float64 `yaml:"leap"`
 	// Fall is the most that one reading may take from the level, as a share: what a single surge did says little of the next hour.
 	Fall float64 `yaml:"fall"`
 	// Ease is the share by which the level is lowered, beyond that, for each multiple of the allowed share that was late within
@@ -210,12 +213,13 @@ func defaultProbe() ProbeConfig {
 		Shared: true, Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond, Debt: time.Second,
-			Prompts: 4, Trickle: 0.02, Compare: 20 * time.Second, Slow: 0.4, Lives: 0.5, Slew: 0.03, Lag: 30 * time.Second, Apart: 1.25, Reach: 1.5,
+			Prompts: 4, Trickle: 0.02, Lives: 0.5, Slew: 0.03, Lag: 30 * time.Second, Apart: 1.25, Held: 1.5, Reach: 1.5,
 		},
-		Theta:   LevelConfig{Start: 0.7, Least: 0.4, Most: 1, Gain: 0.007, Fall: 0.03, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
-		Prompt:  LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
-		Fit:     FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
-		Reserve: ReserveConfig{KV: 0.85, Growth: 1.3, Tail: 2, Slots: 16, Window: time.Minute, Sigmas: 1},
+		Theta:    LevelConfig{Start: 0.75, Least: 0.4, Most: 1, Gain: 0.007, Leap: 8, Fall: 0.03, Ease: 0.1, Eased: 0.4, Memory: time.Minute, Part: 0.75},
+		Standing: 0.6,
+		Prompt:   LevelConfig{Start: 1024, Least: 256, Most: 4096, Gain: 0.05, Leap: 1, Fall: 0.1, Ease: 0.1, Eased: 0.7, Memory: time.Minute, Part: 0.25},
+		Fit:      FitConfig{Memory: 3000, Trust: 2, Unknown: 8},
+		Reserve:  ReserveConfig{KV: 0.85, Growth: 1.3, Tail: 2, Slots: 16, Window: time.Minute, Sigmas: 1},
 		Brake: BrakeConfig{
 			Above: 1.15, Reach: 0.92, Pool: 0.85, Ours: 0.02, After: 3 * time.Second, Share: 0.3, Waste: 0.015, Hold: 30 * time.Second,
 		},
@@ -239,14 +243,14 @@ func (c ProbeConfig) validate(all *faults) {
 	all.positive("probe.pace.debt", c.Pace.Debt)
 	all.atLeast("probe.pace.prompts", c.Pace.Prompts, 1)
 	all.within("probe.pace.trickle", c.Pace.Trickle, 0, 1)
-	all.positive("probe.pace.compare", c.Pace.Compare)
-	all.within("probe.pace.slow", c.Pace.Slow, 0.05, 10)
 	all.within("probe.pace.lives", c.Pace.Lives, 0.01, 1000)
 	all.within("probe.pace.slew", c.Pace.Slew, 0, 100)
 	all.positive("probe.pace.lag", c.Pace.Lag)
 	all.within("probe.pace.apart", c.Pace.Apart, 1, 1000)
+	all.within("probe.pace.held", c.Pace.Held, 1, 1000)
 	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
 	c.Theta.validate(all, "probe.theta", 0.01, 2)
+	all.within("probe.standing", c.Standing, 0.01, 2)
 	c.Prompt.validate(all, "probe.prompt", 1, 1<<20)
 	all.atLeast("probe.fit.memory", c.Fit.Memory, 1)
 	all.within("probe.fit.trust", c.Fit.Trust, 1, 100)
@@ -287,6 +291,7 @@ func (c LevelConfig) validate(all *faults, path string, least, most float64) {
 	all.within(path+".most", c.Most, c.Least, most)
 	all.within(path+".start", c.Start, c.Least, c.Most)
 	all.within(path+".gain", c.Gain, 0, 1)
+	all.within(path+".leap", c.Leap, 1, 100)
 	all.within(path+".fall", c.Fall, 0, 0.9)
 	all.within(path+".ease", c.Ease, 0, 10)
 	all.within(path+".eased", c.Eased, 0, 0.9)

@@ -10,8 +10,11 @@ func (p *probe) Explain(now time.Time) []Term {
 	law, mix := p.fit.fitted(), p.lineMix()
 	terms := []Term{
 		{Name: "theta", Value: p.theta.value()},
-		{Name: "theta at rest", Value: p.theta.rest},
-		{Name: "late TPOT", Value: p.theta.share()},
+		{Name: "theta at rest", Value: p.theta.rest()},
+		{Name: "theta of prompts", Value: p.theta.prompts.value()},
+		{Name: "theta of lines", Value: p.theta.lines.value()},
+		{Name: "prompts' part", Value: p.theta.part.mean},
+		{Name: "late TPOT", Value: p.theta.prompts.share()},
 		{Name: "target", Value: p.target(), Unit: "ms"},
 		{Name: "prompt level", Value: p.prompt.value(), Unit: "tokens"},
 		{Name: "lines by feedback", Value: p.lines, Unit: "lines"},
@@ -19,6 +22,7 @@ func (p *probe) Explain(now time.Time) []Term {
 		{Name: "lines by deadlines", Value: p.pressed, Unit: "lines"},
 		{Name: "own share", Value: p.ownShare.mean},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
+		{Name: "line expected", Value: p.mix.expected, Unit: "tokens"},
 		{Name: "line output", Value: mix.Output, Unit: "tokens"},
 		{Name: "line context", Value: mix.Context, Unit: "tokens"},
 		{Name: "fitted c0", Value: law.C0, Unit: "ms"},
@@ -39,8 +43,6 @@ func (p *probe) Explain(now time.Time) []Term {
 		add("credit", r.credit, "ms")
 		add("prompt tokens earned", tokens, "tokens")
 		add("lines by feedback", p.part(r), "lines")
-		add("pace", r.pace, "")
-		add("slower than its peers", p.slowness(r), "")
 		add("safe lines", float64(safe), "lines")
 		add("lines left by doubt", r.doubt.ceiling, "lines")
 		add("knowledge", float64(r.doubt.state), "state")

@@ -10,6 +10,8 @@ type level struct {
 	rest    float64
 	// Requests within Memory, and those of them that were late; both fade.
 	requests, late float64
+	proof          float64 // requests within leapMemory; they fade, too
+	counter        float64 // those of them that were late
 	at             time.Time
 	fixed          bool // nothing steers it
 }
@@ -19,8 +21,9 @@ func newLevel(cfg LevelConfig, late float64) level {
 }
 
 // spend takes note of requests that came back, and of those of them that were late. With a share of late ones above the allowed one
-// the level falls, with one below it rises.
-func (l *level) spend(now time.Time, requests, late float64) {
+// the level falls, with one below it rises. part is how much of that is the level's doing and haste how
+// much of a leap it may take, 0 to 1.
+func (l *level) spend(now time.Time, requests, late, part, haste float64) {
 	if l.fixed {
 		return
 	}
@@ -28,13 +31,28 @@ func (l *level) spend(now time.Time, requests, late float64) {
 		fade := 1 - share(now.Sub(l.at), l.cfg.Memory)
 		l.requests *= fade
 		l.late *= fade
+		fade = 1 - share(now.Sub(l.at), leapMemory)
+		l.proof *= fade
+		l.counter *= fade
 	}
 	l.at = now
 	l.requests += requests
 	l.late += late
-	move := float64(l.cfg.Gain * (float64(l.allowed*requests) - late))
-	l.rest = min(max(l.rest*(1+max(move, -l.cfg.Fall)), l.cfg.Least), l.cfg.Most)
+	l.proof += requests
+	l.counter += late
+	move := max(float64(l.cfg.Gain*(float64(l.allowed*requests)-late)), -l.cfg.Fall)
+	if late == 0 && l.counter+1 < float64(leapBelow*float64(l.allowed*l.proof)) {
+		move *= 1 + float64((l.cfg.Leap-1)*haste)
+	}
+	l.rest = min(max(l.rest*(1+float64(part*move)), l.cfg.Least), l.cfg.Most)
 }
+
+const (
+	// leapMemory is how far back requests prove that a level is far too low, and leapBelow below which part of the late ones that are
+	// allowed they do: at the right level so few are seen once in a hundred times.
+	leapMemory = 5 * time.Minute
+	leapBelow  = 0.35
+)
 
 // share of the recent requests that were late. One that is allowed to be late anyway proves nothing: as if as many had been in time
 // as it takes for one to be allowed.

@@ -83,26 +83,42 @@ func (w *own) at(t time.Time) ownAt {
 
 // mixture is what lines are like: means over the last hundred answers.
 type mixture struct {
-	prompt, output float64
-	context        float64 // that a line holds, over those that run at one time: long ones are met more often
-	square         float64 // of it, in the mean
-	started, seen  int
-	answers        int // ever
+	prompt, output       float64
+	expected             float64 // output of those that started, as the planner knows their jobs
+	newPrompt, newOutput float64 // prompt and expected of the last few
+	context              float64 // that a line holds, over those that run at one time: long ones are met more often
+	square               float64 // of it, in the mean
+	started, seen        int
+	answers              int // ever
 }
 
 const (
 	mixtureMemory = 100
-	mixtureKnown  = 30 // answers from which the means are believed
+	// latestMemory is how many starts show what starts now, few enough for a pool of one runner to see another kind of job at once.
+	latestMemory = 20
+	mixtureKnown = 30 // answers from which the means are believed
+	// otherKind is by how much lines must be expected to be longer than those answered for being of another kind: means of a hundred
+	// answers differ by less.
+	otherKind = 1.5
 	// What a line is taken to have before any was seen: as plan.CostConfig's default.
 	someOutput = 256
 )
 
-func (m *mixture) start(prompt int) {
+// start takes note of a line that starts, with its prompt and the answer that is expected; 0: of its job nothing is known, and it may
+// be a long one.
+func (m *mixture) start(prompt, output int) {
 	if prompt <= 0 {
 		return
 	}
+	if output <= 0 {
+		output = someTail
+	}
 	m.started = min(m.started+1, mixtureMemory)
 	m.prompt += (float64(prompt) - m.prompt) / float64(m.started)
+	m.expected += (float64(output) - m.expected) / float64(m.started)
+	few := float64(min(m.started, latestMemory))
+	m.newPrompt += (float64(prompt) - m.newPrompt) / few
+	m.newOutput += (float64(output) - m.newOutput) / few
 }
 
 func (m *mixture) answer(prompt, output int) {
@@ -121,6 +137,9 @@ func (m *mixture) answer(prompt, output int) {
 	m.square += float64(long * (float64(in*in) + float64(in*out) + float64(out*out)/3 - m.square))
 	m.output = total
 }
+
+// latest is what lines are like that start now.
+func (m *mixture) latest() Mix { return Mix{Prompt: m.newPrompt, Output: m.newOutput} }
 
 func (m *mixture) mix() Mix {
 	mix := Mix{Prompt: m.prompt, Output: m.output, Context: m.context}

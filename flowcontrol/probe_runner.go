@@ -8,20 +8,19 @@ import (
 // probed is what probe knows of a runner. Times of iterations are in milliseconds.
 type probed struct {
 	own own
-	// pace is how long its iterations are beside what the law says of them: above 1 for an engine slower than its peers.
-	pace float64
 	// yield is the share of its lines that it keeps after sheds; 1: all.
 	yield float64
 
 	// How long iterations take.
-	gapsAt time.Time // of the last report of token gaps; zero: none
-	tempo  tempo     // over PaceConfig.Memory
-	base   tempo     // the same without our prompts
-	// Iterations, their milliseconds and our prompt tokens computed in them, not yet learnt from.
-	iterations, time, prompted float64
-	credit                     float64 // iteration time left over for prompts at gapsAt, as far as told
-	accounted                  float64 // own.computed up to which prompts are part of what was told
-	trickle                    float64 // time that prompts may take in any case, saved up to trickleAt
+	gapsAt  time.Time // of the last report of token gaps; zero: none
+	tempo   tempo     // over PaceConfig.Memory
+	base    tempo     // the same without our prompts
+	quietAt time.Time // of the last report in which no prompt of ours was computed
+	// What was told in such reports, and in the others, and is not yet learnt from.
+	quiet, busy unlearnt
+	credit      float64 // iteration time left over for prompts at gapsAt, as far as told
+	accounted   float64 // own.computed up to which prompts are part of what was told
+	trickle     float64 // time that prompts may take in any case, saved up to trickleAt
 
 	// What interactive requests do there.
 	metricsAt  time.Time // Sampled of the last metrics that moved; zero: none
@@ -78,8 +77,15 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 		covered, elapsed = 1, ms
 	}
 	token := p.fit.perToken()
-	// A prompt is known to be computed after its time was told, so that the rest may be less than nothing for once.
-	r.base.add(p.cfg.Pace.Memory, p.seconds(ms), n, ms-float64(covered*token*computed))
+	quiet := computed == 0 && r.own.prefilling == 0
+	if quiet {
+		r.quietAt = now
+	}
+	// What prompts took is taken off by the law only where it can't be seen for long: a law that is wrong would prove itself. A prompt is
+	// known to be computed after its time was told, so that the rest may be less than nothing for once.
+	if quiet || now.Sub(r.quietAt) > p.cfg.Pace.Memory {
+		r.base.add(p.cfg.Pace.Memory, p.seconds(ms), n, ms-float64(covered*token*computed))
+	}
 	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost there.
 	iterations := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/r.atBase(p)
 	r.tempo.add(p.cfg.Pace.Memory, p.seconds(elapsed), iterations, elapsed)
@@ -90,29 +96,34 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 	r.credit = min(max(r.credit, -milliseconds(p.cfg.Pace.Debt)), milliseconds(p.cfg.Pace.Save))
 	r.gapsAt, r.accounted = now, r.own.computed
 
-	r.learn(now, iterations, elapsed, computed, p)
+	sample := &r.busy
+	if quiet {
+		sample = &r.quiet
+	}
+	sample.iterations += iterations
+	sample.time += elapsed
+	sample.prompted += computed
+	r.learn(now, sample, p)
 	r.follow(p.seconds(elapsed), p.cfg.Pace.Gain, p)
 }
 
-// learn corrects the law, and compares the runner with it, once enough time has come together: a prompt is known to be computed a
-// moment after its iterations were told, so that short times mistake what belongs to what.
-func (r *probed) learn(now time.Time, iterations, ms, computed float64, p *probe) {
-	r.iterations += iterations
-	r.time += ms
-	r.prompted += computed
-	if p.seconds(r.time) < enoughToLearn {
+// unlearnt is some iterations, their milliseconds and our prompt tokens computed in them.
+type unlearnt struct{ iterations, time, prompted float64 }
+
+// learn corrects the law once enough time has come together: a prompt is known to be computed a moment after its iterations were told, so
+// that short times mistake what belongs to what. Times with prompts of ours and times without are learnt from apart: pacing keeps their mean
+// where it should be, whatever a prompt costs, so that the mean of both tells nothing of it.
+func (r *probed) learn(now time.Time, u *unlearnt, p *probe) {
+	if p.seconds(u.time) < enoughToLearn {
 		return
 	}
-	mean, tokens, decoding := r.time/r.iterations, r.prompted/r.iterations, r.own.decoding(p.mix.prompt)
-	over := p.seconds(r.time)
-	r.iterations, r.time, r.prompted = 0, 0, 0
+	mean, tokens, decoding := u.time/u.iterations, u.prompted/u.iterations, r.own.decoding(p.mix.prompt)
+	*u = unlearnt{}
 	if p.recent(now, r.metricsAt) {
 		decoding += r.running.mean
 		tokens += float64(r.promptRate.mean*mean) / 1000 // interactive prompt tokens of an iteration
-		r.pace += float64(share(over, p.cfg.Pace.Compare) * (mean/p.fit.predict(decoding, tokens) - r.pace))
-		p.compare()
 	}
-	p.fit.learn(decoding, tokens, mean/p.slowness(r))
+	p.fit.learn(decoding, tokens, mean)
 }
 
 const enoughToLearn = 5 * time.Second
@@ -131,11 +142,10 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	law := p.fit.fitted()
 	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
 	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
-	life := float64(mix.Output*r.tempo.mean()) / 1000
+	life := p.life(mix, r.tempo.mean())
 	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them. Where
 	// lines live shorter than that takes to tell, they have.
-	lag := life / (life + p.cfg.Pace.Lag.Seconds())
-	growth += float64(float64(lag*law.each(mix)) * (p.lines - float64(r.own.lines)))
+	growth += float64(float64(p.lag(life)*law.each(mix)) * (p.lines - float64(r.own.lines)))
 	off := p.target() - (r.tempo.mean() + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off

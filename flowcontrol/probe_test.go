@@ -124,7 +124,7 @@ func (s *stream) step() {
 	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
 		s.queue += float64(s.prompt)
 		s.lines = append(s.lines, line{waits: s.queue, left: float64(s.output)})
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt, OutputTokens: s.output})
 		g = s.granted()
 	}
 }
@@ -413,8 +413,8 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 			r := s.reading()
 			r.Preemptions = 0
 			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
-			before := len(s.lines)
 			s.run(time.Second)
+			before := len(s.lines)
 			r = s.reading()
 			r.Preemptions = 0
 			fill(&r)
@@ -459,6 +459,40 @@ func TestProbeExplainsWithoutConsequence(t *testing.T) {
 		if !reflect.DeepEqual(a, b) {
 			t.Fatalf("asked why: %+v, not asked: %+v", a, b)
 		}
+	}
+}
+
+// A job of long lines after one of prompts begins with what is known of long lines, though iterations of prompts were never late.
+func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
+	s := newStream(t, probeConfig())
+	s.prompt, s.output = 700, 5
+	s.run(20 * time.Minute)
+	prompts := s.term(t, "target")
+	s.prompt, s.output = 50, 1500
+	s.run(20 * time.Second) // hardly a line has ended
+	if lines := s.term(t, "target"); lines > 0.8*prompts {
+		t.Errorf("the target is %.1f ms with long lines, was %.1f ms with prompts", lines, prompts)
+	}
+	longest := 0.0
+	for range 240 {
+		s.run(time.Second)
+		longest = max(longest, s.felt)
+	}
+	if longest > 100 {
+		t.Errorf("iterations took up to %.1f ms, longer than was promised", longest)
+	}
+}
+
+// Where nothing is late, theta does not take an hour to find out.
+func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
+	cfg := probeConfig()
+	cfg.Probe.Theta.Leap = 1
+	slow, fast := newStream(t, cfg), newStream(t, probeConfig())
+	slow.run(4 * time.Minute)
+	fast.run(4 * time.Minute)
+	start := probeConfig().Probe.Theta.Start
+	if a, b := slow.term(t, "theta of prompts")/start-1, fast.term(t, "theta of prompts")/start-1; b < 2*a {
+		t.Errorf("theta rose by %.3f, by %.3f without leaps", b, a)
 	}
 }
 
