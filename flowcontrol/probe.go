@@ -264,15 +264,22 @@ func (p *probe) part(r *probed) float64 {
 // least is what the runner has that carries the fewest lines of ours, and the one that holds the least context of them.
 type least struct{ lines, context float64 }
 
-func (p *probe) least() least {
+func (p *probe) least(now time.Time) least {
 	l := least{lines: math.Inf(1), context: math.Inf(1)}
 	for _, m := range p.members {
-		if r := m.probed; r.yield == 1 { // one that sheds says nothing of its peers
+		if r := m.probed; r.free(now, m) {
 			l.lines = min(l.lines, float64(r.own.lines))
 			l.context = min(l.context, r.own.context)
 		}
 	}
 	return l
+}
+
+// free says whether only its iterations keep a runner from carrying more lines. One that sheds, is not seen, or is full of interactive
+// requests carries few for reasons of its own, and its peers need not wait for it.
+func (r *probed) free(now time.Time, m *member) bool {
+	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
+	return r.yield == 1 && !m.held(now) && r.doubt.state == Fresh && !full
 }
 
 // together is how many lines a runner may carry for the pool's to stay alike. A router that looks at load counts what they hold, which
@@ -427,7 +434,7 @@ func (p *probe) Allowance(now time.Time) Allowance {
 	if len(p.members) > 0 {
 		a.Until = p.ticked.Add(tick)
 	}
-	l := p.least()
+	l := p.least(now)
 	for _, m := range p.members {
 		r := m.probed
 		if r.stale || !r.due.IsZero() && !r.due.After(now) {

@@ -483,6 +483,42 @@ func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
 	}
 }
 
+// One runner that may carry nothing for an hour is no reason for the others to carry little.
+func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
+	c := newController(t, probeConfig())
+	runners := []string{"a", "b", "shut"}
+	carried := map[string]int{}
+	tell := func(now time.Time, o flowcontrol.Observation) {
+		o.InFlight = carried[o.Runner]
+		c.Observe(now, o)
+	}
+	for _, r := range runners {
+		tell(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+	}
+	tell(noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "shut", RetryAfter: time.Hour})
+	for second := range 120 {
+		now := noon.Add(time.Duration(second) * time.Second)
+		if second%5 == 0 { // its metrics go on, so it is known well
+			m := flowcontrol.NoReading(flowcontrol.Metrics, now)
+			m.Running, m.OutputTokens = 0, float64(second)
+			tell(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "shut", Reading: &m})
+		}
+		for _, g := range slices.Clone(c.Allowance(now).Runners) {
+			for carried[g.Runner] < g.Lines {
+				carried[g.Runner]++
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner, PromptTokens: 20, OutputTokens: 2000})
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner, PromptTokens: 20})
+			}
+			if carried[g.Runner] > 0 {
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner, Gaps: 25, GapTime: time.Second})
+			}
+		}
+	}
+	if carried["shut"] > 0 || carried["a"] < 20 || carried["b"] < 20 {
+		t.Errorf("lines: %v; only one was shut", carried)
+	}
+}
+
 // Where nothing is late, theta does not take an hour to find out.
 func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 	cfg := probeConfig()
