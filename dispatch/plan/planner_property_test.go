@@ -60,6 +60,28 @@ func TestDrainStartsNothingMore(t *testing.T) {
 	})
 }
 
+// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its first shed there is its first; world
+// knows how long it rests after that, and that it rests no longer.
+func TestPoolsForgetWhatARunnerShed(t *testing.T) {
+	flow := flowcontrol.DefaultConfig()
+	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
+	w := newWorld(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
+	w.runnerUp("r1", "m1")
+	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m1": {8}})
+	w.load(0, 100)
+	for _, models := range [][]string{{"m1", "m2"}, {"m1"}, {"m1", "m2"}} {
+		for range 2 {
+			shed := w.now
+			w.finish(w.flights[0], Shed, 429, 0)
+			for len(w.flights) == 0 {
+				w.pass(time.Millisecond)
+			}
+			t.Logf("%v: rested for %v", w.runners["r1"].models, w.now.Sub(shed))
+		}
+		w.runnerUp("r1", models...)
+	}
+}
+
 // try does what an action does where it is possible.
 func (w *world) try(t *rapid.T, action func(*rapid.T)) {
 	if len(w.claims) == 0 || len(w.flights) == 0 || len(w.batches) == 0 {

@@ -521,7 +521,7 @@ func (w *world) runnerUp(id string, models ...string) {
 		w.runners[id] = r
 	}
 	if !slices.Equal(r.models, models) {
-		r.heldUntil = time.Time{} // its new pool's controller knows nothing of it
+		r.heldUntil, r.sheds = time.Time{}, 0 // its new pool's controller knows nothing of what it shed before
 	}
 	r.models = models
 	w.step(RunnerUp{Runner: id, Models: models})
