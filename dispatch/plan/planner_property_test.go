@@ -60,8 +60,7 @@ func TestDrainStartsNothingMore(t *testing.T) {
 	})
 }
 
-// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its first shed there is its first; world
-// knows how long it rests after that, and that it rests no longer.
+// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its first shed there counts as its first.
 func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
@@ -69,16 +68,18 @@ func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 	w.runnerUp("r1", "m1")
 	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m1": {8}})
 	w.load(0, 100)
-	for _, models := range [][]string{{"m1", "m2"}, {"m1"}, {"m1", "m2"}} {
-		for range 2 {
+	for _, next := range [][]string{{"m1", "m2"}, {"m1"}, {"m1", "m2"}} {
+		for _, want := range []time.Duration{flowcontrol.PauseAfterShed, 2 * flowcontrol.PauseAfterShed} {
 			shed := w.now
 			w.finish(w.flights[0], Shed, 429, 0)
 			for len(w.flights) == 0 {
 				w.pass(time.Millisecond)
 			}
-			t.Logf("%v: rested for %v", w.runners["r1"].models, w.now.Sub(shed))
+			if got := w.now.Sub(shed); got != want {
+				t.Errorf("serving %v, the runner rested for %v, want %v", w.runners["r1"].models, got, want)
+			}
 		}
-		w.runnerUp("r1", models...)
+		w.runnerUp("r1", next...)
 	}
 }
 
