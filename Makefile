@@ -5,6 +5,11 @@ BIN    := bin/tidefill
 RACE   ?= -race
 FUZZ   ?= 20s
 
+# Recordings of a real engine and of real users, which some tests ask for. They are not a part of the project.
+TRACES   = $(abspath $(or $(TIDEFILL_TRACES),../shared/traces))
+RECORDED = $(addprefix $(TRACES)/,engine/vllm_steps_llama2-70b_h100_tp4.csv.gz azure_conv_2023.csv.gz mooncake_conversation.jsonl.gz)
+MISSING  = $(filter-out $(wildcard $(RECORDED)),$(RECORDED))
+
 .PHONY: help
 help: ## List the targets.
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +24,7 @@ build: ## Build the one binary into bin/.
 
 .PHONY: test
 test: setup check unit e2e ## Install what is missing and pass all tests: format, vet, lint, unit, end to end.
-	@echo "all tests passed"
+	@echo "all tests passed$(if $(MISSING),; not all recordings were there)"
 
 .PHONY: setup
 setup: ## Install what the tests need and the machine lacks (Debian packages, npm packages).
@@ -36,7 +41,8 @@ check: ## Format, vet, lint, generated pages.
 
 .PHONY: unit
 unit: ## Unit, property and conformance tests under the race detector.
-	$(GO) test $(RACE) -timeout 20m ./...
+	TIDEFILL_TRACES="$(TRACES)" $(GO) test $(RACE) -timeout 20m ./...
+	$(if $(MISSING),@echo "not tested on recordings of a real engine or real users: TIDEFILL_TRACES=$(TRACES) lacks $(notdir $(MISSING))")
 
 .PHONY: e2e
 e2e: ## The real binary under the official SDKs, kill -9 and bad days.
