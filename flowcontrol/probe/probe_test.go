@@ -92,13 +92,28 @@ sglang:realtime_tokens_total{mode="prefill_compute"} 9
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 6, 0.4, 70_000
 			r.CachedTokens, r.PromptTokens, r.OutputTokens = 1, 2, 4
 		}},
+		"sglang with priorities": {`
+sglang:num_running_reqs{model_name="m",priority=""} 5
+sglang:num_running_reqs{model_name="m",priority="0"} 3
+sglang:num_running_reqs{model_name="m",priority="7"} 2
+sglang:num_queue_reqs{model_name="m",priority=""} 6
+sglang:num_queue_reqs{model_name="m",priority="0"} 6
+sglang:num_retracted_requests_total{model_name="m",priority=""} 8
+`, "sglang", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.Preemptions = 5, 6, 8 }},
 		"tensorrt-llm": {`
 trtllm_num_requests_running 5
 trtllm_num_requests_waiting 0
 trtllm_kv_cache_utilization 0.5
 trtllm_kv_cache_max_blocks 100
 trtllm_kv_cache_tokens_per_block 64
-`, "tensorrt-llm", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 0, 0.5, 6400 }},
+trtllm_prompt_tokens_total 100
+trtllm_prompt_cached_tokens_total 40
+trtllm_prompt_cache_hit_tokens_total{cache_level="0",cache_tier="gpu"} 41
+trtllm_prompt_cached_tokens_per_request_sum 42
+`, "tensorrt-llm", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 0, 0.5, 6400
+			r.PromptTokens, r.CachedTokens = 100, 40
+		}},
 		"triton": {`
 nv_trt_llm_request_metrics{model="m",request_type="scheduled",version="1"} 2
 nv_trt_llm_request_metrics{model="m",request_type="waiting",version="1"} 3
@@ -295,7 +310,7 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
 		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting missing=\"[kv_used",
 		"a source of readings speaks again",
-		"engine=sglang running=sglang:num_running_reqs",
+		`engine=sglang running="sglang:num_running_reqs{priority=\"\"}"`,
 	} {
 		if n := strings.Count(w.logged(), line); n != 1 {
 			t.Errorf("%q is logged %d times, want once:\n%s", line, n, w.logged())
