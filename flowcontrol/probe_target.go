@@ -34,11 +34,13 @@ func (t *theta) value() float64 { return t.between(t.lines.value(), t.prompts.va
 // rest is where it comes back to when late requests are forgotten.
 func (t *theta) rest() float64 { return t.between(t.lines.rest, t.prompts.rest) }
 
-// spend takes note of requests that came back, and of how many were late: each level learns as much from them as it had part in it.
-// Lines that live long may not leap: that they will be too many shows only later.
+// spend takes note of requests that came back, and of how many were late: each level learns from them by the square of the part that it
+// had in it, since a level of little part is hardly tried: a day of paced prompts would let that of lines drift up, unproven. Lines
+// that live long may not leap: that they will be too many shows only later.
 func (t *theta) spend(now time.Time, requests, late, long float64) {
-	t.prompts.spend(now, requests, late, t.part.mean, 1)
-	t.lines.spend(now, requests, late, 1-t.part.mean, 1-long)
+	prompts, lines := t.part.mean, 1-t.part.mean
+	t.prompts.spend(now, requests, late, float64(prompts*prompts), 1)
+	t.lines.spend(now, requests, late, float64(lines*lines), 1-long)
 }
 
 // fix sets both for good.
