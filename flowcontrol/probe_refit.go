@@ -39,11 +39,6 @@ func newRefit(law Law, trust float64, memory int) refit {
 	return f
 }
 
-// predict is how long an iteration takes, in milliseconds.
-func (f *refit) predict(decoding, tokens float64) float64 {
-	return float64(f.factor[0]*f.base) + float64(f.factor[1]*float64(f.sequence*decoding)) + float64(f.factor[2]*float64(f.token*tokens))
-}
-
 // learn takes note of an iteration of ms milliseconds in the mean, with so many requests decoding and prompt tokens computed.
 func (f *refit) learn(decoding, tokens, ms float64) {
 	x := [3]float64{f.base, float64(f.sequence * decoding), float64(f.token * tokens)}
