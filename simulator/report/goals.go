@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/oracle"
@@ -124,7 +125,11 @@ func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 			}
 		}
 	}
-	if n == 0 {
+	asked := !slices.ContainsFunc(seeds, func(s Seed) bool { _, known := bound(s.Oracles, "LP"); return !known })
+	switch {
+	case n == 0 && asked:
+		return 0, "every job could be done in time"
+	case n == 0:
 		return math.NaN(), "no oracle knows of an infeasible job; --oracles asks"
 	}
 	return seconds, fmt.Sprintf("worst of %d", n)

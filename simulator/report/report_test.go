@@ -73,6 +73,7 @@ func TestGoals(t *testing.T) {
 			run(1, 30, 0, due("a", simulator.Finished, 0), due("dream", simulator.Expired, 0)), run(2, 30, 0, due("a", simulator.Expired, 0)),
 		}, 0.5, false},
 		{"flagged in time", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
+		{"none to flag", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("a", simulator.Finished, 0))}, 0, true},
 		{"never flagged", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(), false},
 		{"waste", scenario.Goals{Wasted: 0.02}, []simulator.Result{run(1, 30, 0, func(r *simulator.Result) { r.Batch.Wasted = 10e6 })}, 0.25, false},
 		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 10 / 9.5, true},
