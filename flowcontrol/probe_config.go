@@ -157,7 +157,7 @@ type BrakeConfig struct {
 	// Ours is the share of the SLO's TPOT that our lines running on a runner must take up of its iterations to be recalled. Default: 0.02:
 	// where they take less, ending them helps nobody.
 	Ours float64 `yaml:"ours"`
-	// After is how long both signs must have been there. Default: 4s.
+	// After is how long both signs must have been there. Default: 3s.
 	After time.Duration `yaml:"after"`
 	// Share is the most of a runner's lines that are recalled in a second. Default: 0.3.
 	Share float64 `yaml:"share"`

@@ -519,6 +519,54 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 	}
 }
 
+// While old lines of a runner hold much more than young ones elsewhere, no more start there: a router that looks at load would send
+// interactive requests to the others.
+func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
+	room := func(held float64) int {
+		cfg := probeConfig()
+		cfg.Probe.Pace.Held = held
+		c := newController(t, cfg)
+		carried := map[string]int{}
+		now := noon
+		tell := func(o flowcontrol.Observation) {
+			o.InFlight = carried[o.Runner]
+			c.Observe(now, o)
+		}
+		start := func(runner string) {
+			carried[runner]++
+			tell(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner, PromptTokens: 20, OutputTokens: 2000})
+			tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner, PromptTokens: 20})
+		}
+		for _, r := range []string{"old", "young"} {
+			tell(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		}
+		for range 240 {
+			now = now.Add(time.Second)
+			for _, g := range slices.Clone(c.Allowance(now).Runners) {
+				for carried[g.Runner] < g.Lines {
+					start(g.Runner)
+				}
+				tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner, Gaps: 25, GapTime: time.Second})
+			}
+		}
+		before := carried["young"]
+		for range before {
+			carried["young"]--
+			tell(flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "young", PromptTokens: 20, OutputTokens: 2000})
+		}
+		for range before {
+			start("young")
+		}
+		now = now.Add(time.Second)
+		c.Allowance(now) // those that were full are not, since lines were answered
+		now = now.Add(time.Second)
+		return c.Allowance(now).Runners[0].Lines - carried["old"]
+	}
+	if alike, apart := room(1.5), room(1000); alike > 0 || apart <= 0 {
+		t.Errorf("%d more lines beside young ones, %d if what they hold did not matter", alike, apart)
+	}
+}
+
 // Where nothing is late, theta does not take an hour to find out.
 func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 	cfg := probeConfig()
