@@ -52,7 +52,7 @@ func (s *service) run(lines, chunks int) *work {
 	if err := s.meta.AddChunks(ctx, w.id, layout); err != nil {
 		s.t.Fatal(err)
 	}
-	if w.chunks, err = s.meta.ClaimChunks(ctx, w.owner, w.id, "m", chunks); err != nil || len(w.chunks) != chunks {
+	if w.chunks, err = s.meta.ClaimChunks(ctx, w.owner, w.id, "m", chunks, nil); err != nil || len(w.chunks) != chunks {
 		s.t.Fatal(len(w.chunks), err)
 	}
 	for _, c := range w.chunks {

@@ -32,18 +32,25 @@ func (s *session) committed(c *chunk, commit store.Commit) {
 	if whole {
 		c.leaving = true
 	}
-	stop, why := r.overLimit()
+	s.stopIfOver(r)
 	r.mu.Unlock()
 	s.metrics.committed(commit)
 	if whole {
 		s.background.Go(func() { s.finishUntilDone(c) })
 	}
-	if stop != "" {
-		s.background.Go(func() { s.stopLogged(r.id, stop, why) })
+}
+
+// stopIfOver stops the run's batch if its results have passed a limit of its own. r.mu is held.
+func (s *session) stopIfOver(r *run) {
+	if code, why := r.overLimit(); code != "" {
+		held := planned(&r.batch)
+		held.Paused = true // at once; the store learns of it in its own time
+		s.inbox.put(plan.BatchPut{Batch: held})
+		s.background.Go(func() { s.stopLogged(r.id, code, why) })
 	}
 }
 
-// finishUntilDone says that a chunk is done, and goes on saying so while the store does not listen.
+// finishUntilDone marks a chunk done, and goes on trying while the store does not answer.
 func (s *session) finishUntilDone(c *chunk) {
 	for {
 		err := s.finishChunk(s.work, c)

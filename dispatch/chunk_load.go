@@ -25,7 +25,7 @@ func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 	if r := s.run(job.Batch); r != nil {
 		var err error
 		answer, err = s.claimNext(ctx, r, job)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
 			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch, "model", job.Model, "error", err)
 			r.waitFor(reasonOf(err))
 		}
@@ -53,31 +53,63 @@ func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loade
 			none.More, none.Again = true, askAgain
 			return none, nil
 		}
-		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, job.Batch, job.Model, 1)
+		claimed, ok, err := s.claim(ctx, r, job.Model)
 		if err != nil {
 			return none, err
 		}
-		if len(claimed) == 0 {
+		if !ok {
 			return s.nothingToClaim(ctx, r, job)
 		}
-		if claimed[0].First >= below { // another dispatcher took the canaries meanwhile
+		if claimed.First >= below { // another dispatcher took the canaries meanwhile
 			below = 0
-			s.background.Go(func() { s.putBack(claimed[0]) })
+			s.abandon(r, claimed)
 			continue
 		}
-		c, lines, err := s.take(ctx, r, src, claimed[0])
+		c, lines, err := s.take(ctx, r, src, claimed)
 		if err != nil {
-			s.background.Go(func() { s.putBack(claimed[0]) })
+			s.abandon(r, claimed)
 			return none, err
 		}
 		if len(lines) > 0 {
 			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines, More: true}, chunk: c}, nil
 		}
 		// A crash came between the last result and the word that the chunk is done.
-		if err := s.finishChunk(ctx, c); err != nil {
-			return none, err
-		}
+		s.background.Go(func() { s.finishUntilDone(c) })
 	}
+}
+
+// claim claims a chunk of a model that this dispatcher leads. It is in hand until it is taken and finished, or abandoned. A claim whose
+// answer gets lost leaves the chunk ours but not in hand, and so free for the next claim.
+func (s *session) claim(ctx context.Context, r *run, model string) (c store.Chunk, ok bool, err error) {
+	s.leading.claims.RLock()
+	defer s.leading.claims.RUnlock()
+	if !s.leading.leadsModel(model) {
+		return c, false, nil
+	}
+	r.claiming.Lock()
+	defer r.claiming.Unlock()
+	claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, r.id, model, 1, r.inHand())
+	if err != nil || len(claimed) == 0 {
+		return c, false, err
+	}
+	r.mu.Lock()
+	r.reading[claimed[0].Index] = model
+	r.mu.Unlock()
+	return claimed[0], true, nil
+}
+
+// abandon lets go of a chunk that was claimed and not taken.
+func (s *session) abandon(r *run, c store.Chunk) {
+	r.mu.Lock()
+	delete(r.reading, c.Index)
+	stopped := r.stopped
+	r.mu.Unlock()
+	s.background.Go(func() {
+		s.putBack(c)
+		if stopped { // it waited for this
+			s.keep.add(r.id)
+		}
+	})
 }
 
 // nothingToClaim tells "all is done" from "others are at it".
@@ -120,19 +152,18 @@ func anyOpen(chunks []store.Chunk, model string) bool {
 	return false
 }
 
-// open opens the batch's files at the first claim, and corrects what the planner believes is left.
+// open opens the batch's files at the first claim, and counts what is done.
 func (s *session) open(ctx context.Context, r *run) (*source, error) {
+	if err := s.count(ctx, r); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	src, b := r.source, r.batch
 	r.mu.Unlock()
 	if src != nil {
 		return src, nil
 	}
-	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
-	if err != nil {
-		return nil, err
-	}
-	src, err = openSource(ctx, s.deps.Blobs, &b)
+	src, err := openSource(ctx, s.deps.Blobs, &b)
 	if err != nil {
 		return nil, err
 	}
@@ -149,18 +180,6 @@ func (s *session) open(ctx context.Context, r *run) (*source, error) {
 	r.source, r.edits = src, allEdits(&r.batch.Options, src.inputs)
 	r.trouble = plan.Flowing
 	r.canary = newCanaryGate(&r.batch)
-	left := map[string]int{}
-	r.done = store.Tally{}
-	for _, c := range chunks {
-		if c.Done {
-			r.done = plus(r.done, c.Tally)
-		} else {
-			left[c.Model] += c.Count
-		}
-	}
-	put := planned(&r.batch)
-	put.Models = plannedModels(&r.batch, func(model string) int { return left[model] })
-	s.inbox.put(plan.BatchPut{Batch: put})
 	return src, nil
 }
 
@@ -208,12 +227,19 @@ func (s *session) take(ctx context.Context, r *run, src *source, claimed store.C
 	c.pending, c.unstarted = len(todo), len(todo)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped {
+	if !r.stopped { // what another dispatcher has left may be over a limit already
+		r.behind[c.Index] = c.tally
+		s.stopIfOver(r)
+	}
+	if r.stopped || r.stopping {
 		c.journal.Close()
 		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
 	}
+	delete(r.behind, c.Index)
+	delete(r.reading, c.Index)
 	r.chunks[c.Index] = c
 	r.live = plus(r.live, c.tally)
+	c.leaving = len(todo) == 0
 	return c, todo, nil
 }
 

@@ -6,6 +6,8 @@
 //
 // A [Dispatcher] registers with the store and works under that registration until it loses it: a session. Within a session
 //
+//   - the lead (lead.go) asks the store which runners and models this dispatcher may use, so that dispatchers that share a
+//     store don't fill the same runner twice. The planner knows no other runners;
 //   - the loop (loop.go) is the one goroutine that owns the planner. Everything reaches it through the inbox;
 //   - keepers (keeper.go) bring batches from state to state. Each looks at the stored batch and does the next thing that
 //     its state calls for, so it can stop anywhere and be done again: by a retry, by a restart, by another dispatcher;

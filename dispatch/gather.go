@@ -64,7 +64,7 @@ func (s *session) fence(ctx context.Context, b *store.Batch) error {
 		return nil // all chunks are done: no claim is left to believe in
 	}
 	for _, m := range b.Models {
-		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, b.ID, m.Model, 1<<30)
+		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, b.ID, m.Model, 1<<30, nil)
 		if err != nil {
 			return err
 		}

@@ -49,10 +49,12 @@ func (s *session) advance(ctx context.Context, b store.Batch) error {
 	r, isNew := s.adopt(b)
 	if isNew {
 		put := planned(&b)
-		put.Models = plannedModels(&b, modelTotals(&b))
+		put.Models = plannedModels(&b, s.leftOf(&b))
 		s.inbox.put(plan.BatchPut{Batch: put})
 	} else {
 		s.inbox.put(plan.BatchPut{Batch: planned(&b)})
+	}
+	if !isNew || s.noneLeft(&b) { // a new one is asked about only if a crash may have come just before its end
 		if done, err := s.allDone(ctx, r); err != nil || done {
 			return errors.Join(err, s.completeIf(ctx, b.ID, done))
 		}
@@ -73,24 +75,13 @@ func (s *session) completeIf(ctx context.Context, id string, done bool) error {
 // allDone reports whether every chunk of a run's batch is done. It asks the store only when this dispatcher has none in hand.
 func (s *session) allDone(ctx context.Context, r *run) (bool, error) {
 	r.mu.Lock()
-	busy := len(r.chunks) > 0 || r.source == nil
+	busy := len(r.chunks)+len(r.reading) > 0
 	r.mu.Unlock()
 	if busy {
 		return false, nil
 	}
-	n, err := s.deps.Metadata.CountChunks(ctx, r.id)
+	n, err := s.deps.Metadata.CountChunks(ctx, s.owner, r.id, nil)
 	return err == nil && n.Free == 0 && n.Claimed == 0, err
-}
-
-func modelTotals(b *store.Batch) func(string) int {
-	return func(model string) int {
-		for _, m := range b.Models {
-			if m.Model == model {
-				return m.Lines
-			}
-		}
-		return 0
-	}
 }
 
 // adopt finds or makes the run of a batch and tells it what was read last.
@@ -135,7 +126,7 @@ func (s *session) quiet(r *run, grace time.Duration) bool {
 	r.mu.Lock()
 	first := !r.stopped
 	r.stopped = true
-	rest := len(r.chunks)
+	rest := len(r.chunks) + len(r.reading)
 	r.mu.Unlock()
 	if first {
 		s.inbox.put(stopRun{run: r, grace: grace})
@@ -202,7 +193,7 @@ func (s *session) end(ctx context.Context, b store.Batch) error {
 			return err
 		}
 	}
-	n, err := s.deps.Metadata.CountChunks(ctx, b.ID)
+	n, err := s.deps.Metadata.CountChunks(ctx, s.owner, b.ID, r.inHand())
 	if err != nil {
 		return err
 	}

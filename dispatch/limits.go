@@ -25,12 +25,21 @@ func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	}
 }
 
+// hasLimits reports whether a batch may be stopped by its own results.
+func hasLimits(o *store.Options) bool {
+	return o.StopAtFailed > 0 || o.MaxFailedRatio > 0 || o.MaxTotalTokens > 0
+}
+
 // overLimit is exceeded for the run; it speaks once. r.mu is held.
 func (r *run) overLimit() (code, why string) {
 	if r.stopped || r.stopping {
 		return "", ""
 	}
-	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, plus(r.done, r.live))
+	results := plus(r.done, r.live)
+	for _, t := range r.behind {
+		results = plus(results, t)
+	}
+	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, results)
 	r.stopping = code != ""
 	return code, why
 }

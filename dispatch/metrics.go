@@ -25,6 +25,7 @@ type metrics struct {
 	open     *prometheus.GaugeVec
 	living   *prometheus.GaugeVec
 	reason   *prometheus.GaugeVec
+	leads    prometheus.Gauge
 
 	runners sync.Map        // name -> *runnerMetrics
 	seen    map[string]bool // runners with gauges; owned by the loop
@@ -77,10 +78,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		reason: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_pool_limited", Help: "1 for the reason why a pool starts no more lines now; flowing if lines start as slots free up.",
 		}, []string{"pool", "reason"}),
+		leads: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidefill_leads", Help: "Runners and models that this process leads; 0 while it stands by.",
+		}),
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason)
+		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.leads)
 	}
 	return m
 }

@@ -23,13 +23,14 @@ func (s *session) postProgress(planner *plan.Planner) {
 	for id, r := range s.runs {
 		states[r.state()]++
 		status, known := planner.Status(now, id)
-		if post, ok := r.progress(now, status, known); ok {
+		if post, ok := r.progress(now, status, known, s.leadsAnyOf(r)); ok {
 			changed = append(changed, post)
 		}
 	}
 	s.mu.Unlock()
 	s.metrics.batches(states)
-	if len(changed) == 0 {
+	s.metrics.leads.Set(float64(len(s.leading.names())))
+	if len(changed) == 0 || s.leading.standsBy() { // then the leader posts
 		s.writing.Store(false)
 		return
 	}
@@ -45,7 +46,7 @@ type progressPost struct {
 }
 
 // progress is the run's state for show, and whether it differs from what was posted.
-func (r *run) progress(now time.Time, status plan.BatchStatus, known bool) (progressPost, bool) {
+func (r *run) progress(now time.Time, status plan.BatchStatus, known, leads bool) (progressPost, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.batch.State.Terminal() {
@@ -55,6 +56,7 @@ func (r *run) progress(now time.Time, status plan.BatchStatus, known bool) (prog
 		Completed: r.live.Completed, Failed: r.live.Failed,
 		InFlight: status.InFlight, Retrying: status.Retrying,
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now), Waiting: string(status.Waiting),
+		Leads: leads,
 	}
 	if r.trouble != plan.Flowing {
 		p.Waiting = string(r.trouble)

@@ -25,14 +25,18 @@ type run struct {
 	edits    map[editsKey]edits // by url and model; written when the source is opened
 	attempts atomic.Int64
 
-	posting sync.Mutex // held while progress is posted or a chunk is told done, so that the two agree
+	claiming sync.Mutex // held while a chunk is claimed, so that it is in hand when the next one is
+	posting  sync.Mutex // held while progress is posted or a chunk is marked done, so that the two agree
 
 	mu       sync.Mutex
-	done     store.Tally // of done chunks, as far as this session knows
-	batch    store.Batch // as last read
-	source   *source     // its open files; nil until its first claim
+	batch    store.Batch         // as last read
+	source   *source             // its open files; nil until its first claim
+	counted  bool                // done and behind are as the store has them; no more when another dispatcher may have worked on it
+	done     store.Tally         // of done chunks
+	behind   map[int]store.Tally // what journals of chunks hold that others left, until they are claimed; kept only for limits
+	reading  map[int]string      // models of the chunks that are claimed and being read
 	chunks   map[int]*chunk
-	live     store.Tally // durable results of chunks that aren't done
+	live     store.Tally // durable results of chunks in hand
 	canary   canaryGate
 	speed    speed
 	posted   store.Progress // as last posted
@@ -67,7 +71,7 @@ type chunk struct {
 }
 
 func (s *session) newRun(b store.Batch) *run {
-	r := &run{id: b.ID, tenant: b.Tenant, batch: b, chunks: map[int]*chunk{}}
+	r := &run{id: b.ID, tenant: b.Tenant, batch: b, chunks: map[int]*chunk{}, reading: map[int]string{}}
 	r.work, r.recall = context.WithCancelCause(s.work)
 	return r
 }
@@ -137,7 +141,14 @@ func (r *run) isStopped() bool {
 func (r *run) outlivedBy(b store.Batch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped && len(r.chunks) == 0 && b.State == store.InProgress && b.Version > r.batch.Version
+	return r.stopped && len(r.chunks)+len(r.reading) == 0 && b.State == store.InProgress && b.Version > r.batch.Version
+}
+
+// inHand lists the indexes of the chunks that this dispatcher works on.
+func (r *run) inHand() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.AppendSeq(slices.Collect(maps.Keys(r.chunks)), maps.Keys(r.reading))
 }
 
 // held lists the chunks in hand.

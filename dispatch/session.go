@@ -31,6 +31,7 @@ type session struct {
 	inbox   *inbox
 	keep    *workqueue         // batches to look at
 	loads   *fifo[plan.JobKey] // jobs to claim chunks for, one chunk each time
+	leading *leadership
 	senders senders
 
 	// work is what lines under way and everything that must be written down live in: it outlasts ctx by the drain.
@@ -46,8 +47,9 @@ type session struct {
 	// lose ends the session: another holds the lease, or a chunk of it, now.
 	lose context.CancelCauseFunc
 
-	writing atomic.Bool // progress is being posted
-	mute    atomic.Bool // the last post of progress found no hearing
+	left    atomic.Pointer[map[string]map[string]int] // lines by batch and model, as counted when it last began to lead
+	writing atomic.Bool                               // progress is being posted
+	mute    atomic.Bool                               // the last post of progress found no hearing
 	pools   atomic.Pointer[[]plan.PoolStatus]
 }
 
@@ -64,7 +66,8 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	}
 	s := &session{
 		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(), loads: newFIFO[plan.JobKey](),
-		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
+		leading: newLeadership(registered),
+		log:     d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.renewed.Store(&registered)
@@ -78,6 +81,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	defer stopTaking(nil)
 	var takers sync.WaitGroup
 	takers.Go(func() { s.heartbeat(taking) })
+	takers.Go(func() { s.lead(taking) })
 	for range keepers {
 		takers.Go(func() { s.keep.run(taking, s.keepBatch) })
 	}
@@ -143,6 +147,9 @@ func (s *session) heartbeat(ctx context.Context) {
 		asked := time.Now()
 		renewing, cancel := context.WithTimeout(ctx, s.cfg.LeaseTTL)
 		err := s.deps.Metadata.Renew(renewing, s.owner, s.cfg.LeaseTTL)
+		if err == nil {
+			err = s.confirmLead(renewing) // before any line starts on the strength of the new lease
+		}
 		cancel()
 		switch {
 		case err == nil:
@@ -166,7 +173,15 @@ func (s *session) watch(ctx context.Context) {
 	const page = 500
 	var revision int64
 	for {
-		ids, next, err := s.deps.Metadata.ChangedBatches(ctx, revision, page)
+		var ids []string
+		var next int64
+		var err error
+		if revision == 0 {
+			err = s.countLeft(ctx)
+		}
+		if err == nil {
+			ids, next, err = s.deps.Metadata.ChangedBatches(ctx, revision, page)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				s.log.WarnContext(ctx, "could not look for changed batches", "error", err)

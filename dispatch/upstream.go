@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
-	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // upstream is one model server with its client and what it was last known to serve.
@@ -122,12 +121,12 @@ func (u *upstream) learn(models []string, now time.Time) {
 	}
 }
 
-// watchUpstream asks an upstream again and again which models it serves, and tells the planner. One that doesn't answer keeps
-// the models it had: whether it can be used is for the breaker to say.
+// watchUpstream asks an upstream again and again which models it serves. One that doesn't answer keeps the models it had: whether it
+// can be used is for the breaker to say.
 func (s *session) watchUpstream(ctx context.Context, u *upstream) {
 	if len(u.Models) > 0 {
 		u.learn(u.Models, time.Now())
-		s.inbox.put(plan.RunnerUp{Runner: u.name, Models: u.Models})
+		s.leading.saw(u, u.Models)
 		return
 	}
 	for {
@@ -152,6 +151,7 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	u.silent = err != nil
 	u.mu.Unlock()
 	if err != nil {
+		s.leading.saw(u, nil)
 		if !was && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again", "runner", u.name, "error", err)
 		}
@@ -161,7 +161,7 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 		s.log.InfoContext(ctx, "an upstream answers again", "runner", u.name)
 	}
 	u.learn(models, time.Now())
-	s.inbox.put(plan.RunnerUp{Runner: u.name, Models: models})
+	s.leading.saw(u, models)
 	return true
 }
 

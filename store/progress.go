@@ -14,10 +14,11 @@ type Progress struct {
 	Attempts          int64 // requests sent, first ones included
 	LinesPerSecond    float64
 	Waiting           string // why nothing more is started now; empty while it flows
+	Leads             bool   // the dispatcher leads a model of the batch, so its Waiting counts
 	UpdatedAt         time.Time
 }
 
-// Add joins the words of two dispatchers about one batch.
+// Add joins the reports of two dispatchers about one batch.
 func (p Progress) Add(q Progress) Progress {
 	p.Completed += q.Completed
 	p.Failed += q.Failed
@@ -25,9 +26,12 @@ func (p Progress) Add(q Progress) Progress {
 	p.Retrying += q.Retrying
 	p.Attempts += q.Attempts
 	p.LinesPerSecond += q.LinesPerSecond
-	if q.UpdatedAt.After(p.UpdatedAt) {
+	newer := q.UpdatedAt.After(p.UpdatedAt)
+	if q.Leads && !p.Leads || newer && q.Leads == p.Leads {
+		p.Waiting, p.Leads = q.Waiting, q.Leads
+	}
+	if newer {
 		p.UpdatedAt = q.UpdatedAt
-		p.Waiting = q.Waiting
 	}
 	return p
 }

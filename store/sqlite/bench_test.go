@@ -116,6 +116,7 @@ func BenchmarkClaimOneChunk(b *testing.B) {
 		b.Fatal(err)
 	}
 	const size = 100
+	var inHand []int
 	for n := 0; b.Loop(); n++ {
 		batch := fmt.Sprint("b", n/size)
 		if n%size == 0 {
@@ -130,12 +131,14 @@ func BenchmarkClaimOneChunk(b *testing.B) {
 			if err := db.AddChunks(ctx, batch, chunks); err != nil {
 				b.Fatal(err)
 			}
+			inHand = inHand[:0]
 			b.StartTimer()
 		}
-		claimed, err := db.ClaimChunks(ctx, o, batch, "m", 1)
+		claimed, err := db.ClaimChunks(ctx, o, batch, "m", 1, inHand)
 		if err != nil || len(claimed) != 1 {
 			b.Fatalf("claimed %v, %v", claimed, err)
 		}
+		inHand = append(inHand, claimed[0].Index)
 	}
 }
 
@@ -161,7 +164,7 @@ func BenchmarkBatchLife(b *testing.B) {
 			_, err := store.Modify(ctx, db, "t", id, func(b *store.Batch) error { b.State = state; return nil })
 			must(err)
 			if state == store.InProgress {
-				claimed, err := db.ClaimChunks(ctx, o, id, "m", 1)
+				claimed, err := db.ClaimChunks(ctx, o, id, "m", 1, nil)
 				must(err)
 				must(db.FinishChunk(ctx, o, claimed[0]))
 			}

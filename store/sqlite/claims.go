@@ -16,6 +16,17 @@ import (
 const holderLives = `EXISTS (SELECT 1 FROM owners AS o
 	WHERE o.node = c.node AND o.incarnation = c.incarnation AND o.lease_until > ?)`
 
+// holds is holderLives, but for what the owner holds and doesn't have in hand. Its arguments are those of holdsArgs.
+const holds = holderLives + ` AND NOT (c.node IS ? AND c.incarnation IS ? AND c.idx NOT IN (SELECT value FROM json_each(?)))`
+
+func (db *DB) holdsArgs(o store.Owner, inHand []int) ([]any, error) {
+	if inHand == nil {
+		inHand = []int{}
+	}
+	list, err := idList(inHand)
+	return []any{micros(db.now()), o.Node, o.Incarnation, list}, err
+}
+
 // Register implements [store.Claims].
 func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error) {
 	o := store.Owner{Node: node}
@@ -95,16 +106,20 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 }
 
 // ClaimChunks implements [store.Claims].
-func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int) (claimed []store.Chunk, err error) {
+func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int, inHand []int) (claimed []store.Chunk, err error) {
 	err = db.write(ctx, func(s *session) error {
 		if living, err := db.leased(ctx, s, o); err != nil || !living {
 			return err
 		}
+		held, err := db.holdsArgs(o, inHand)
+		if err != nil {
+			return err
+		}
+		args := append([]any{o.Node, o.Incarnation, batch, batch, model}, held...)
 		claimed, err = s.chunks(ctx, `UPDATE chunks SET node = ?, incarnation = ?, epoch = epoch + 1
 			WHERE batch = ? AND idx IN (SELECT idx FROM chunks AS c
-				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT `+holderLives+` ORDER BY c.idx LIMIT ?)
-			RETURNING `+chunkColumns,
-			o.Node, o.Incarnation, batch, batch, model, micros(db.now()), max(n, 0))
+				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT (`+holds+`) ORDER BY c.idx LIMIT ?)
+			RETURNING `+chunkColumns, append(args, max(n, 0))...)
 		return err
 	})
 	if err != nil {
@@ -181,17 +196,44 @@ func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, e
 }
 
 // CountChunks implements [store.Claims].
-func (db *DB) CountChunks(ctx context.Context, batch string) (n store.ChunkCounts, err error) {
+func (db *DB) CountChunks(ctx context.Context, o store.Owner, batch string, inHand []int) (n store.ChunkCounts, err error) {
 	err = db.read(ctx, func(s *session) error {
+		args, err := db.holdsArgs(o, inHand)
+		if err != nil {
+			return err
+		}
 		return s.row(ctx, `SELECT
 				count(*) FILTER (WHERE NOT done AND NOT held), count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
-			FROM (SELECT c.done AS done, `+holderLives+` AS held FROM chunks AS c WHERE c.batch = ?)`,
-			[]any{micros(db.now()), batch}, &n.Free, &n.Claimed, &n.Done)
+			FROM (SELECT c.done AS done, (`+holds+`) AS held FROM chunks AS c WHERE c.batch = ?)`,
+			append(args, batch), &n.Free, &n.Claimed, &n.Done)
 	})
 	if err != nil {
 		return store.ChunkCounts{}, fmt.Errorf("count chunks of batch %s: %w", batch, err)
 	}
 	return n, nil
+}
+
+// LinesLeft implements [store.Claims].
+func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) {
+	left := map[string]map[string]int{}
+	err := db.read(ctx, func(s *session) error {
+		return s.rows(ctx, `SELECT c.batch, c.model, sum(CASE WHEN c.done THEN 0 ELSE c.count END)
+			FROM batches AS b JOIN chunks AS c ON c.batch = b.id WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil,
+			func(rows *sql.Rows) error {
+				var batch, model string
+				var lines int
+				err := rows.Scan(&batch, &model, &lines)
+				if left[batch] == nil {
+					left[batch] = map[string]int{}
+				}
+				left[batch][model] = lines
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count the lines left of all batches: %w", err)
+	}
+	return left, nil
 }
 
 const chunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,13 +118,14 @@ func (l *claimsLife) wait(rt *rapid.T) {
 
 func (l *claimsLife) claim(rt *rapid.T) {
 	o, n := l.anOwner(rt), rapid.IntRange(0, 3).Draw(rt, "n")
-	claimed, err := l.m.ClaimChunks(l.t.Context(), o.Owner, l.batch, "m", n)
+	inHand := l.someIndexes(rt)
+	claimed, err := l.m.ClaimChunks(l.t.Context(), o.Owner, l.batch, "m", n, inHand)
 	if l.barred(rt, o, err) {
 		return
 	}
 	var want []int
 	for i := range l.chunks {
-		if c := &l.chunks[i]; len(want) < n && !l.lapsed(o) && !c.done && !l.holds(*c) {
+		if c := &l.chunks[i]; len(want) < n && !l.lapsed(o) && !c.done && !l.heldFor(o, i, inHand) {
 			want = append(want, i)
 			c.holder = o
 		}
@@ -206,20 +208,35 @@ func (l *claimsLife) unlock(rt *rapid.T) {
 	}
 }
 
+// someIndexes draws which chunks an owner says that it works on.
+func (l *claimsLife) someIndexes(rt *rapid.T) []int {
+	return rapid.SliceOfDistinct(rapid.IntRange(0, len(l.chunks)-1), rapid.ID).Draw(rt, "in hand")
+}
+
+// heldFor reports whether o can't claim chunk i because somebody, perhaps o itself, works on it.
+func (l *claimsLife) heldFor(o *modelOwner, i int, inHand []int) bool {
+	c := l.chunks[i]
+	return l.holds(c) && (c.holder != o || slices.Contains(inHand, i))
+}
+
 // compare checks the counts after every step.
 func (l *claimsLife) compare(rt *rapid.T) {
+	viewer, inHand := &modelOwner{}, []int(nil)
+	if len(l.known) > 0 {
+		viewer, inHand = l.anOwner(rt), l.someIndexes(rt)
+	}
 	var want store.ChunkCounts
-	for _, c := range l.chunks {
+	for i, c := range l.chunks {
 		switch {
 		case c.done:
 			want.Done++
-		case l.holds(c):
+		case l.heldFor(viewer, i, inHand):
 			want.Claimed++
 		default:
 			want.Free++
 		}
 	}
-	if n := got(l.m.CountChunks(l.t.Context(), l.batch))(l.t); n != want {
+	if n := got(l.m.CountChunks(l.t.Context(), viewer.Owner, l.batch, inHand))(l.t); n != want {
 		rt.Fatalf("got counts %+v, want %+v", n, want)
 	}
 }

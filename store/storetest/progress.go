@@ -15,7 +15,7 @@ func finishedChunkCountsOnce(t *testing.T, m store.Metadata, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 3)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
-	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3))(t)
+	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allInHand))(t)
 	count := func(what string, completed, failed int) {
 		t.Helper()
 		p := got(m.Progress(ctx, []string{"b"}))(t)["b"]
@@ -67,7 +67,7 @@ func progressAdds(t *testing.T, m store.Metadata, c *clock) {
 	})
 
 	// What a done chunk holds stays, whatever becomes of the owners' words.
-	chunk := got(m.ClaimChunks(ctx, second, "b1", "m", 1))(t)[0]
+	chunk := got(m.ClaimChunks(ctx, second, "b1", "m", 1, allInHand))(t)[0]
 	chunk.Tally = store.Tally{Completed: 7, Failed: 2}
 	must(t, m.FinishChunk(ctx, second, chunk))
 	c.advance(time.Minute) // the first owner's lease is over

@@ -1,0 +1,155 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/store"
+)
+
+var errBusy = errors.New("database is locked")
+
+// faulty is a store some of whose methods fail on cue.
+type faulty struct {
+	store.Metadata
+	finish, release, claim func() error // nil or returning nil: works
+	claimAfter             func() error // like claim, but the claim has been made
+}
+
+func (f *faulty) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	if f.finish != nil {
+		if err := f.finish(); err != nil {
+			return err
+		}
+	}
+	return f.Metadata.FinishChunk(ctx, o, c)
+}
+
+func (f *faulty) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	if f.release != nil {
+		if err := f.release(); err != nil {
+			return err
+		}
+	}
+	return f.Metadata.ReleaseChunk(ctx, o, c)
+}
+
+func (f *faulty) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int, inHand []int) ([]store.Chunk, error) {
+	if f.claim != nil {
+		if err := f.claim(); err != nil {
+			return nil, err
+		}
+	}
+	claimed, err := f.Metadata.ClaimChunks(ctx, o, batch, model, n, inHand)
+	if err == nil && f.claimAfter != nil {
+		if err := f.claimAfter(); err != nil {
+			return nil, err
+		}
+	}
+	return claimed, err
+}
+
+// times fails the first n calls.
+func times(n int64) func() error {
+	var calls atomic.Int64
+	return func() error {
+		if calls.Add(1) <= n {
+			return errBusy
+		}
+		return nil
+	}
+}
+
+// on lets a dispatcher work on the store as f has it, with small chunks.
+func (w *world) on(f *faulty) func(*dispatch.Config, *dispatch.Deps) {
+	return func(cfg *dispatch.Config, deps *dispatch.Deps) {
+		f.Metadata = w.meta
+		deps.Metadata = f
+		cfg.ChunkLines, cfg.Drain = 50, 0
+	}
+}
+
+// A crash, or a stop, may come between a chunk's last result and the mark that it is done. Whoever claims the chunk next finds nothing
+// to send, and the store may be busy just then.
+func TestWholeChunkIsFinishedThoughTheStoreIsBusy(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, nil, "m")
+	_, stop := w.dispatcher("a", w.on(&faulty{finish: func() error { return errBusy }}), up.URL)
+	id := w.submit(chatLines(100, "m"), nil)
+	w.await(id, "answered", func(store.Batch) bool { return w.progress(id).Completed == 100 })
+	stop()
+	if b := w.batch(id); b.State != store.InProgress {
+		t.Fatalf("the batch is %s before its chunks are done", b.State)
+	}
+	w.dispatcher("a", w.on(&faulty{finish: times(2)}), up.URL)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Completed != 100 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	w.results(id)
+	if n := up.requests(); n != 100 {
+		t.Errorf("%d requests for 100 lines", n)
+	}
+}
+
+func TestClaimsWhoseAnswerWasLostAreMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, nil, "m")
+	w.dispatcher("a", w.on(&faulty{claimAfter: times(3)}), up.URL)
+	id := w.submit(chatLines(100, "m"), nil)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Completed != 100 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	w.results(id)
+}
+
+func TestCancelEndsThoughNoChunkCanBePutBack(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "m")
+	w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
+		w.on(&faulty{release: times(1)})(cfg, deps)
+		cfg.CancelGrace = 10 * time.Millisecond
+	}, up.URL)
+	id := w.submit(chatLines(100, "m"), nil)
+	w.await(id, "under way", func(store.Batch) bool { return w.progress(id).InFlight > 0 })
+	w.modify(id, func(b *store.Batch) {
+		b.State, b.Ending, b.CancellingAt = store.Cancelling, store.Cancelled, time.Now()
+	})
+	if b := w.awaitEnd(id); b.State != store.Cancelled {
+		t.Errorf("got %s", b.State)
+	}
+}
+
+// The runner is gone for good, but all lines have their answers: nothing of the batch needs a runner any more.
+func TestBatchEndsWithoutItsRunnerWhenAllIsDone(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, okBody) }, "m")
+	gate := &gated{Metadata: w.meta}
+	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) { deps.Metadata, cfg.Drain = gate, 0 }, up.URL)
+	id := w.submit(chatLines(20, "m"), nil)
+	w.await(id, "done but for its end", func(store.Batch) bool {
+		n, err := w.meta.CountChunks(t.Context(), store.Owner{}, id, nil)
+		return err == nil && n.Done > 0 && n.Free+n.Claimed == 0
+	})
+	stop()
+	up.Close()
+	w.dispatcher("a", nil, up.URL)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Completed != 20 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+}
+
+// gated is a store in which no batch leaves in_progress.
+type gated struct{ store.Metadata }
+
+func (g *gated) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error) {
+	if b.State == store.Finalizing {
+		return store.Batch{}, errBusy
+	}
+	return g.Metadata.UpdateBatch(ctx, b)
+}

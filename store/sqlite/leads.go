@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Lead implements [store.Claims]. A leader that asks again writes nothing.
+func (db *DB) Lead(ctx context.Context, o store.Owner, names []string) (epoch int64, others map[string]string, err error) {
+	err = db.write(ctx, func(s *session) error {
+		living, err := db.leased(ctx, s, o)
+		if err != nil {
+			return err
+		}
+		if !living {
+			return store.ErrFenced
+		}
+		list, err := idList(names)
+		if err != nil {
+			return err
+		}
+		led, err := s.leads(ctx, list, micros(db.now()))
+		if err != nil {
+			return err
+		}
+		own := 0
+		for name, holder := range led {
+			switch {
+			case holder.Owner == o:
+				own++
+				epoch = max(epoch, holder.epoch)
+			case holder.lives:
+				if others == nil {
+					others = map[string]string{}
+				}
+				others[name] = holder.Node
+			}
+		}
+		if len(others) > 0 || own == len(names) {
+			return nil
+		}
+		if err := s.row(ctx, "UPDATE lead_epochs SET newest = newest + 1 RETURNING newest", nil, &epoch); err != nil {
+			return err
+		}
+		return s.exec(ctx, `INSERT OR REPLACE INTO leads (name, epoch, node, incarnation) SELECT value, ?, ?, ? FROM json_each(?)`,
+			epoch, o.Node, o.Incarnation, list)
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("lead %d names as node %s: %w", len(names), o.Node, err)
+	}
+	return epoch, others, nil
+}
+
+// Resign implements [store.Claims].
+func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
+	list, err := idList(names)
+	if err == nil {
+		err = db.write(ctx, func(s *session) error {
+			return s.exec(ctx, "DELETE FROM leads WHERE name IN (SELECT value FROM json_each(?)) AND node = ? AND incarnation = ?",
+				list, o.Node, o.Incarnation)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("resign from %d names as node %s: %w", len(names), o.Node, err)
+	}
+	return nil
+}
+
+// leader is who leads a name, and whether its lease lasts.
+type leader struct {
+	store.Owner
+	epoch int64
+	lives bool
+}
+
+func (s *session) leads(ctx context.Context, names string, now int64) (map[string]leader, error) {
+	led := map[string]leader{}
+	err := s.rows(ctx, `SELECT c.name, c.epoch, c.node, c.incarnation, `+holderLives+`
+		FROM leads AS c WHERE c.name IN (SELECT value FROM json_each(?))`, []any{now, names}, func(rows *sql.Rows) error {
+		var name string
+		var l leader
+		err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.lives)
+		led[name] = l
+		return err
+	})
+	return led, err
+}

@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+func leadsExclusive(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	a := got(m.Register(ctx, "a", time.Minute))(t)
+	b := got(m.Register(ctx, "b", time.Hour))(t)
+	lead := func(o store.Owner, names ...string) (int64, map[string]string) {
+		t.Helper()
+		epoch, others, err := m.Lead(ctx, o, names)
+		must(t, err)
+		return epoch, others
+	}
+	first, others := lead(a, "r1", "m1")
+	wantEqual(t, "free names", len(others), 0)
+	again, others := lead(a, "m1", "r1")
+	wantEqual(t, "asked again", len(others), 0)
+	wantEqual(t, "epoch when asked again", again, first)
+
+	_, others = lead(b, "r2", "m1")
+	wantEqual(t, "taken in part", others, map[string]string{"m1": "a"})
+	_, others = lead(a, "r2")
+	wantEqual(t, "b got none of them", len(others), 0)
+
+	must(t, m.Resign(ctx, b, []string{"m1"}))
+	_, others = lead(b, "m1")
+	wantEqual(t, "resigned for another", others, map[string]string{"m1": "a"})
+	must(t, m.Resign(ctx, a, []string{"m1"}))
+	second, others := lead(b, "m1")
+	wantEqual(t, "after a resigned", len(others), 0)
+	if second <= first {
+		t.Errorf("got epoch %d after %d, want a higher one", second, first)
+	}
+
+	c.advance(time.Minute)
+	_, _, err := m.Lead(ctx, a, []string{"r1"})
+	wantErr(t, "lead with a lease that has run out", err, store.ErrFenced)
+	_, others = lead(b, "r1", "r2", "m1")
+	wantEqual(t, "after the lease of a", len(others), 0)
+	if err := m.Renew(ctx, a, time.Minute); err == nil {
+		_, others = lead(a, "r1")
+		wantEqual(t, "a back again", others, map[string]string{"r1": "b"})
+	}
+	newer := got(m.Register(ctx, "b", time.Minute))(t)
+	_, _, err = m.Lead(ctx, b, []string{"r1"})
+	wantErr(t, "lead when superseded", err, store.ErrFenced)
+	_, others = lead(newer, "r1", "m1")
+	wantEqual(t, "names of the earlier incarnation", len(others), 0)
+	must(t, m.Unregister(ctx, newer))
+	third := got(m.Register(ctx, "c", time.Minute))(t)
+	_, others = lead(third, "r1", "r2", "m1")
+	wantEqual(t, "after b unregistered", len(others), 0)
+	_, others = lead(third)
+	wantEqual(t, "no names", len(others), 0)
+}
+
+// leadsRace has owners ask for overlapping sets at once: each name ends with one leader, whose sets are whole.
+func leadsRace(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	sets := [][]string{{"x", "y"}, {"y", "z"}, {"z", "x"}, {"x", "y", "z"}}
+	for round := range 5 {
+		won := make([]bool, len(sets))
+		owners := make([]store.Owner, len(sets))
+		var running sync.WaitGroup
+		for i, names := range sets {
+			running.Go(func() {
+				o, err := m.Register(ctx, fmt.Sprint("n", i), time.Minute)
+				if err != nil {
+					t.Errorf("register: %v", err)
+					return
+				}
+				_, others, err := m.Lead(ctx, o, names)
+				if err != nil {
+					t.Errorf("lead: %v", err)
+				}
+				owners[i], won[i] = o, len(others) == 0
+			})
+		}
+		running.Wait()
+		var led []string
+		for i := range sets {
+			if won[i] {
+				led = append(led, sets[i]...)
+			}
+		}
+		slices.Sort(led)
+		if len(led) == 0 || len(slices.Compact(slices.Clone(led))) != len(led) {
+			t.Errorf("round %d: led are %v, want at least one set and no name twice", round, led)
+		}
+		for _, o := range owners {
+			must(t, m.Unregister(ctx, o))
+		}
+	}
+}
