@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -152,4 +153,51 @@ func (g *gated) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, er
 		return store.Batch{}, errBusy
 	}
 	return g.Metadata.UpdateBatch(ctx, b)
+}
+
+func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `say line-7"`) || strings.Contains(string(body), `say line-30"`) {
+			http.Error(rw, `{"error":{"message":"not you"}}`, http.StatusTooManyRequests)
+			return
+		}
+		io.WriteString(rw, okBody)
+	}, "m")
+	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.Plan.Retry.Max = 20 * time.Millisecond }, up.URL)
+	id := w.submit(chatLines(60, "m"), func(b *store.Batch) { b.Deadline = time.Time{} })
+	b := w.awaitEnd(id)
+	if b.State != store.Completed || b.Counts.Completed != 58 || b.Counts.Failed != 2 {
+		t.Fatalf("got %s, %+v", b.State, b.Counts)
+	}
+	_, errs := w.results(id)
+	for _, r := range errs {
+		if r.Error == nil || r.Error.Code != "shed_too_often" || !strings.Contains(r.Error.Message, "retry.sheds") || !strings.Contains(r.Error.Message, "not you") {
+			t.Errorf("%s: %+v", r.CustomID, r.Error)
+		}
+	}
+}
+
+func TestOutageOfShedsCostsNothing(t *testing.T) {
+	w := newWorld(t)
+	var up atomic.Bool
+	var shed atomic.Int64
+	server := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+		if !up.Load() {
+			shed.Add(1)
+			http.Error(rw, "{}", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(rw, okBody)
+	}, "m")
+	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.Plan.Retry.Max, cfg.Plan.Retry.Sheds = 10*time.Millisecond, 1
+	}, server.URL)
+	id := w.submit(chatLines(40, "m"), nil)
+	w.await(id, "shed often", func(store.Batch) bool { return shed.Load() > 60 })
+	up.Store(true)
+	if b := w.awaitEnd(id); b.Counts.Completed != 40 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
 }

@@ -173,6 +173,9 @@ func (l *loop) finished(f *flight) {
 	verdict := l.step(&f.Finished)
 	// Good answers are in the journal already. A refusal is an answer too, and paid for, though its batch be over.
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return && f.Outcome == plan.Refused) {
+		if f.Outcome == plan.Shed {
+			f.answer = f.answer.shedTooOften()
+		}
 		l.record(f)
 	}
 	l.letGo(f.chunk)

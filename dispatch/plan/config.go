@@ -34,6 +34,10 @@ type RetryConfig struct {
 	// Deaths is how many times a line may be under way when its runner breaks down before it is given up as the
 	// probable cause. Default 5.
 	Deaths int `yaml:"deaths"`
+	// Sheds is how many times a line may be answered 429 or 503 while most other lines of its model are answered, before it is given up
+	// with the error shed_too_often. A shed while no other line of the model is under way counts half, and only after the usual
+	// pauses. While others are shed too, as in an outage, none counts. Default 8.
+	Sheds int `yaml:"sheds"`
 }
 
 // BreakerConfig says when a runner is left alone.
@@ -61,7 +65,7 @@ func DefaultConfig() Config {
 	return Config{
 		Retry: RetryConfig{
 			Attempts: 3, On: []int{408, 409, 425, 500, 502, 504}, Base: 500 * time.Millisecond, Max: 30 * time.Second,
-			Deaths: 5,
+			Deaths: 5, Sheds: 8,
 		},
 		Breaker:   BreakerConfig{Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second},
 		Cost:      CostConfig{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256},
@@ -83,6 +87,7 @@ func (c Config) Validate() error {
 	}
 	require(c.Retry.Base > 0 && c.Retry.Max >= c.Retry.Base, "retry: base %v and max %v must be positive and in order", c.Retry.Base, c.Retry.Max)
 	require(c.Retry.Deaths >= 1, "retry.deaths: is %d, must be at least 1", c.Retry.Deaths)
+	require(c.Retry.Sheds >= 1, "retry.sheds: is %d, must be at least 1", c.Retry.Sheds)
 	require(c.Breaker.Failures >= 1, "breaker.failures: is %d, must be at least 1", c.Breaker.Failures)
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base, "breaker: base %v and max %v must be positive and in order", c.Breaker.Base, c.Breaker.Max)
 	require(c.Cost.PromptToken > 0 && c.Cost.OutputToken > 0 && c.Cost.OutputTokens > 0, "cost: prompt_token, output_token and output_tokens must be positive")

@@ -29,6 +29,12 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
 	}
+	switch near := p.neighboursOf(j.key.Model); f.Outcome {
+	case Succeeded, Refused, Failed, Garbled:
+		near.answered++
+	case Shed:
+		l.sheds.note(now, near, p.cfg.Retry)
+	}
 	if j.gone {
 		return Return
 	}

@@ -45,6 +45,7 @@ type line struct {
 	tries       uint16  // charged attempts
 	deaths      uint16  // of runners while it was under way
 	waits       uint16  // pauses that cost nothing
+	sheds       shedRecord
 }
 
 // batchState is a batch with all its jobs.

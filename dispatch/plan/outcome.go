@@ -44,7 +44,7 @@ type judgement struct {
 	pause        time.Duration
 }
 
-// judge is the retry policy as one table. l counts what the line has used up before this answer.
+// judge is the retry policy as one table. l counts what the line has used up before this answer, and the sheds up to and with it.
 func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retryAfter time.Duration) judgement {
 	attempts := cfg.Attempts
 	if b.RetryAttempts > 0 {
@@ -61,7 +61,7 @@ func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retry
 		if retryAfter > 0 {
 			pause = min(pause, retryAfter)
 		}
-		return judgement{again: true, pause: pause}
+		return judgement{again: !l.sheds.tooMany(cfg), pause: pause}
 	case Unreachable:
 		// The breaker decides when the runner is tried again; the line may go elsewhere at once.
 		return judgement{again: true}

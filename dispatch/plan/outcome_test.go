@@ -29,6 +29,9 @@ func TestJudge(t *testing.T) {
 		{name: "shed waits no longer than it was asked to", line: line{waits: 9}, outcome: Shed, status: 429, retryAfter: s, want: free(s)},
 		{name: "shed costs no attempt, not even the last", line: line{tries: 2, deaths: 4}, outcome: Shed, status: 503, want: free(500 * ms)},
 
+		{name: "shed often, but not too often", line: line{sheds: shedRecord{half: 15}}, outcome: Shed, status: 503, want: free(500 * ms)},
+		{name: "shed too often is the result", line: line{sheds: shedRecord{half: 16}}, outcome: Shed, status: 503, want: judgement{pause: 500 * ms}},
+
 		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4}, outcome: Unreachable, want: free(0)},
 		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Recalled, want: free(500 * ms)},
 		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Recalled, want: free(2 * s)},

@@ -17,12 +17,13 @@ type Planner struct {
 	newFlow  func(models []string) (flowcontrol.Controller, error)
 	random   *rand.Rand // jitter of retry pauses
 
-	pools   []*pool // by key
-	runners map[string]*runner
-	batches map[string]*batchState
-	byID    map[string]*job
-	outputs map[string]*outputMean // by model
-	timers  timers
+	pools      []*pool // by key
+	runners    map[string]*runner
+	batches    map[string]*batchState
+	byID       map[string]*job
+	outputs    map[string]*outputMean // by model
+	neighbours map[string]*neighbours // by model
+	timers     timers
 
 	starts   uint64    // so far
 	pressAt  time.Time // when flow control hears of deadlines again
@@ -44,14 +45,15 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{
-		cfg:      cfg,
-		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
-		newFlow:  func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
-		random:   deps.Random,
-		runners:  map[string]*runner{},
-		batches:  map[string]*batchState{},
-		byID:     map[string]*job{},
-		outputs:  map[string]*outputMean{},
+		cfg:        cfg,
+		newQueue:   func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
+		newFlow:    func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
+		random:     deps.Random,
+		runners:    map[string]*runner{},
+		batches:    map[string]*batchState{},
+		byID:       map[string]*job{},
+		outputs:    map[string]*outputMean{},
+		neighbours: map[string]*neighbours{},
 	}
 	// Built once for their errors, so that pools can be built later without any.
 	if _, err := p.newQueue(); err != nil {
@@ -180,6 +182,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	output := p.expectOutput(j, float64(l.max))
 	work := p.cfg.Cost.work(float64(l.prompt), output)
 	l.work = float32(work)
+	l.sheds.restart(p.neighboursOf(j.key.Model))
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
 	}

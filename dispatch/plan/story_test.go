@@ -110,11 +110,14 @@ func (s *story) do(fields []string) {
 		return d
 	}
 	switch verb := words[0]; verb {
-	case "config": // per_runner=, per_pool=, look_ahead=, urgency=
+	case "config": // per_runner=, per_pool=, look_ahead=, urgency=, quantum=, sheds=
 		s.deps.Flow.Fixed = flowcontrol.FixedConfig{PerRunner: number("per_runner"), PerPool: number("per_pool")}
 		s.cfg.LookAhead = max(1, number("look_ahead"))
 		if options["urgency"] != "" {
 			s.deps.Scheduler.Urgency = scheduler.Urgency(options["urgency"])
+		}
+		if options["sheds"] != "" {
+			s.cfg.Retry.Sheds = number("sheds")
 		}
 		if options["quantum"] != "" {
 			s.deps.Scheduler.Quantum = float64(number("quantum"))
