@@ -73,7 +73,8 @@ func (s *session) layOut(ctx context.Context, b *store.Batch) error {
 			return err
 		}
 	}
-	chunks, err := cut(src, b, s.cfg.ChunkLines, s.cfg.ChunkBytes)
+	lines := chunkLines(s.cfg.ChunkLines, s.living())
+	chunks, err := cut(src, b, lines, s.cfg.ChunkBytes)
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,29 @@ func (s *session) layOut(ctx context.Context, b *store.Batch) error {
 		return fmt.Errorf("lay out batch %s: %w", b.ID, err)
 	}
 	return nil
+}
+
+// manyBatches is how many batches may have a whole chunk in memory each; with more of them, new ones get shorter chunks. leastLines bounds
+// that: each chunk costs the store some writes.
+const (
+	manyBatches = 64
+	leastLines  = 64
+)
+
+// chunkLines returns how many lines a chunk of a new batch has at most. Batches that take turns hold a chunk each, so what they hold
+// together stays about the same however many there are.
+func chunkLines(most, batches int) int {
+	if batches <= manyBatches {
+		return most
+	}
+	return min(most, max(leastLines, most*manyBatches/batches))
+}
+
+// living counts the batches that this dispatcher knows to run.
+func (s *session) living() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
 }
 
 // orderLines returns the line number of every position; nil if lines are taken as they come.

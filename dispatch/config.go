@@ -12,7 +12,7 @@ import (
 type Config struct {
 	// Plan configures retries, breakers and look-ahead.
 	Plan plan.Config `yaml:"plan"`
-	// ChunkLines is how many lines are claimed together at most. Default 1024.
+	// ChunkLines is how many lines are claimed together at most, fewer in batches that are created while many others run. Default 1024.
 	ChunkLines int `yaml:"chunk_lines"`
 	// ChunkBytes is how many bytes of input lines are claimed (and held in memory) together at most; a longer line is a
 	// chunk of its own. Default 2 MiB.

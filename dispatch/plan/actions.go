@@ -30,8 +30,9 @@ type Start struct {
 	line   line
 	job    *job
 	runner *runner
-	life   uint32 // of the runner
-	trial  uint32 // of the runner's breaker; 0: none
+	life   uint32     // of the runner
+	trial  uint32     // of the runner's breaker; 0: none
+	near   neighbours // as it started
 }
 
 // Claim asks for the next chunk of a job.

@@ -29,16 +29,17 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
 	}
-	switch near := p.neighboursOf(j.key.Model); f.Outcome {
+	var sheds shedRecord
+	switch f.Outcome {
 	case Succeeded, Refused, Failed, Garbled:
-		near.answered++
+		j.near.answered++
 	case Shed:
-		l.sheds.note(now, near, p.cfg.Retry)
+		sheds = p.shed(now, s)
 	}
 	if j.gone {
 		return Return
 	}
-	judged := judge(p.cfg.Retry, &j.batch.Batch, l, f.Outcome, f.Status, f.RetryAfter)
+	judged := judge(p.cfg.Retry, &j.batch.Batch, l, sheds, f.Outcome, f.Status, f.RetryAfter)
 	if !judged.again {
 		p.settle(now, j, l, f)
 		p.offer(now, j)
@@ -92,6 +93,7 @@ func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
 // settle takes a line that has its result out of what is left.
 func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
+	delete(j.sheds, lineAt{l.chunk, l.slot})
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
 		j.output.learn(f.OutputTokens)
 		j.lifetimes.learn(f.OutputTokens)

@@ -45,8 +45,10 @@ type line struct {
 	tries       uint16  // charged attempts
 	deaths      uint16  // of runners while it was under way
 	waits       uint16  // pauses that cost nothing
-	sheds       shedRecord
 }
+
+// lineAt finds a line of a job.
+type lineAt struct{ chunk, slot int32 }
 
 // batchState is a batch with all its jobs.
 type batchState struct {
@@ -80,8 +82,10 @@ type job struct {
 	output                outputMean // of the lines answered here
 	ages                  ages       // of those under way
 	lifetimes             lifetimes
-	least                 float64 // tokens of a line on average, as of the last look at both
-	longest               int     // answer among them, in tokens
+	least                 float64               // tokens of a line on average, as of the last look at both
+	longest               int                   // answer among them, in tokens
+	sheds                 map[lineAt]shedRecord // of lines without a result
+	near                  *account              // of the model
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim

@@ -44,8 +44,8 @@ type judgement struct {
 	pause        time.Duration
 }
 
-// judge is the retry policy as one table. l counts what the line has used up before this answer, and the sheds up to and with it.
-func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retryAfter time.Duration) judgement {
+// judge is the retry policy as one table. l counts what the line has used up before this answer, sheds what is held against it with this one.
+func judge(cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome, status int, retryAfter time.Duration) judgement {
 	attempts := cfg.Attempts
 	if b.RetryAttempts > 0 {
 		attempts = b.RetryAttempts
@@ -61,7 +61,7 @@ func judge(cfg RetryConfig, b *Batch, l line, outcome Outcome, status int, retry
 		if retryAfter > 0 {
 			pause = min(pause, retryAfter)
 		}
-		return judgement{again: !l.sheds.tooMany(cfg), pause: pause}
+		return judgement{again: !sheds.tooMany(cfg), pause: pause}
 	case Unreachable:
 		// The breaker decides when the runner is tried again; the line may go elsewhere at once.
 		return judgement{again: true}

@@ -13,6 +13,7 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		line       line
+		sheds      shedRecord
 		batch      Batch
 		outcome    Outcome
 		status     int
@@ -29,8 +30,8 @@ func TestJudge(t *testing.T) {
 		{name: "shed waits no longer than it was asked to", line: line{waits: 9}, outcome: Shed, status: 429, retryAfter: s, want: free(s)},
 		{name: "shed costs no attempt, not even the last", line: line{tries: 2, deaths: 4}, outcome: Shed, status: 503, want: free(500 * ms)},
 
-		{name: "shed often, but not too often", line: line{sheds: shedRecord{half: 15}}, outcome: Shed, status: 503, want: free(500 * ms)},
-		{name: "shed too often is the result", line: line{sheds: shedRecord{half: 16}}, outcome: Shed, status: 503, want: judgement{pause: 500 * ms}},
+		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed, status: 503, want: free(500 * ms)},
+		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed, status: 503, want: judgement{pause: 500 * ms}},
 
 		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4}, outcome: Unreachable, want: free(0)},
 		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Recalled, want: free(500 * ms)},
@@ -58,7 +59,7 @@ func TestJudge(t *testing.T) {
 		{name: "or want none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408, want: judgement{chargedTry: true, pause: 500 * ms}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := judge(cfg, &test.batch, test.line, test.outcome, test.status, test.retryAfter)
+			got := judge(cfg, &test.batch, test.line, test.sheds, test.outcome, test.status, test.retryAfter)
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

@@ -17,13 +17,13 @@ type Planner struct {
 	newFlow  func(models []string) (flowcontrol.Controller, error)
 	random   *rand.Rand // jitter of retry pauses
 
-	pools      []*pool // by key
-	runners    map[string]*runner
-	batches    map[string]*batchState
-	byID       map[string]*job
-	outputs    map[string]*outputMean // by model
-	neighbours map[string]*neighbours // by model
-	timers     timers
+	pools    []*pool // by key
+	runners  map[string]*runner
+	batches  map[string]*batchState
+	byID     map[string]*job
+	outputs  map[string]*outputMean // by model
+	accounts map[string]*account    // by model
+	timers   timers
 
 	starts   uint64    // so far
 	pressAt  time.Time // when flow control hears of deadlines again
@@ -45,15 +45,15 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{
-		cfg:        cfg,
-		newQueue:   func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
-		newFlow:    func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
-		random:     deps.Random,
-		runners:    map[string]*runner{},
-		batches:    map[string]*batchState{},
-		byID:       map[string]*job{},
-		outputs:    map[string]*outputMean{},
-		neighbours: map[string]*neighbours{},
+		cfg:      cfg,
+		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
+		newFlow:  func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
+		random:   deps.Random,
+		runners:  map[string]*runner{},
+		batches:  map[string]*batchState{},
+		byID:     map[string]*job{},
+		outputs:  map[string]*outputMean{},
+		accounts: map[string]*account{},
 	}
 	// Built once for their errors, so that pools can be built later without any.
 	if _, err := p.newQueue(); err != nil {
@@ -182,7 +182,6 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	output := p.expectOutput(j, float64(l.max))
 	work := p.cfg.Cost.work(float64(l.prompt), output)
 	l.work = float32(work)
-	l.sheds.restart(p.neighboursOf(j.key.Model))
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
 	}
@@ -196,7 +195,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
 		Stream: r.underWay.streamed < pool.streams, number: p.starts,
-		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(),
+		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), near: j.near.neighbours,
 	}
 	r.underWay.add(&s)
 	p.out.Start = append(p.out.Start, s)
@@ -277,6 +276,7 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 			key := JobKey{Batch: b.ID, Model: m.Model}
 			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
 			j.describe(m)
+			p.openAccount(j)
 			j.work = p.workLeft(j)
 			j.ranked = j.work
 			state.jobs = append(state.jobs, j)
@@ -336,6 +336,7 @@ func (p *Planner) batchGone(id string) {
 			pool.loads.Remove(j.id)
 		}
 		j.forgetClaims()
+		p.closeAccount(j)
 		delete(p.byID, j.id)
 	}
 }

@@ -9,19 +9,18 @@ type neighbours struct {
 	shed     uint32 // of lines that nothing is held against
 }
 
-// shedRecord is what is held against a line that was shed.
+// account is the neighbours of one model, for as long as there are jobs of it.
+type account struct {
+	neighbours
+	jobs int
+}
+
+// shedRecord is what is held against a line that was shed. Few lines have one.
 type shedRecord struct {
-	before neighbours // as of its last shed; of its start, if it was never shed
+	before neighbours // as of its last shed; of its start, while nothing is held against it
 	// half counts sheds twice: a shed while most of its neighbours were answered by two, one while it was alone by one.
 	half uint16
 	at   int64 // when the last one that counted was, in Unix nanoseconds
-}
-
-// restart begins the record of a line that starts and has nothing held against it.
-func (s *shedRecord) restart(n *neighbours) {
-	if s.half == 0 {
-		s.before = *n
-	}
 }
 
 // note counts a shed of the line. An outage counts for nothing: then its neighbours are shed, too. A line that is the last of its model
@@ -46,12 +45,34 @@ func (s *shedRecord) note(now time.Time, n *neighbours, cfg RetryConfig) {
 // tooMany reports whether the line has been shed as often as it may be.
 func (s *shedRecord) tooMany(cfg RetryConfig) bool { return int(s.half) >= 2*cfg.Sheds }
 
-// neighboursOf returns the account of a model.
-func (p *Planner) neighboursOf(model string) *neighbours {
-	n := p.neighbours[model]
-	if n == nil {
-		n = &neighbours{}
-		p.neighbours[model] = n
+// shed notes that a line was shed, and returns what is held against it now.
+func (p *Planner) shed(now time.Time, s *Start) shedRecord {
+	j, at := s.job, lineAt{s.line.chunk, s.line.slot}
+	record := j.sheds[at]
+	if record.half == 0 {
+		record.before = s.near
 	}
-	return n
+	record.note(now, &j.near.neighbours, p.cfg.Retry)
+	if j.sheds == nil {
+		j.sheds = map[lineAt]shedRecord{}
+	}
+	j.sheds[at] = record
+	return record
+}
+
+// openAccount gives a new job the account of its model.
+func (p *Planner) openAccount(j *job) {
+	j.near = p.accounts[j.key.Model]
+	if j.near == nil {
+		j.near = &account{}
+		p.accounts[j.key.Model] = j.near
+	}
+	j.near.jobs++
+}
+
+// closeAccount lets go of it.
+func (p *Planner) closeAccount(j *job) {
+	if j.near.jobs--; j.near.jobs == 0 {
+		delete(p.accounts, j.key.Model)
+	}
 }
