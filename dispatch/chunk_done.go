@@ -26,6 +26,7 @@ func (s *session) committed(c *chunk, commit store.Commit) {
 	r := c.run
 	r.mu.Lock()
 	c.tally, r.live = plus(c.tally, now), plus(r.live, now)
+	r.written(now)
 	c.pending -= commit.Records
 	r.speed.add(commit.Records)
 	whole := c.pending == 0 && !c.leaving

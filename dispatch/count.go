@@ -110,12 +110,7 @@ func (s *session) leftBehind(ctx context.Context, chunks []store.Chunk) (map[int
 		}
 		var t store.Tally
 		err := s.deps.Journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
-			t.Usage.Add(rec.Usage)
-			if rec.Failed {
-				t.Failed++
-			} else {
-				t.Completed++
-			}
+			t = plus(t, tallyOf(rec))
 			return nil
 		})
 		if err != nil {

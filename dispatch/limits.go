@@ -35,11 +35,41 @@ func (r *run) overLimit() (code, why string) {
 	if r.stopped || r.stopping {
 		return "", ""
 	}
-	results := plus(r.done, r.live)
+	results := plus(plus(r.done, r.live), r.unwritten)
 	for _, t := range r.behind {
 		results = plus(results, t)
 	}
 	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, results)
 	r.stopping = code != ""
 	return code, why
+}
+
+// answered counts a result that goes into a journal. A batch with limits is stopped by its results as they come, not only when they are
+// durable: so that no more than what is in flight comes on top.
+func (s *session) answered(r *run, rec store.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !hasLimits(&r.batch.Options) {
+		return
+	}
+	r.unwritten = plus(r.unwritten, tallyOf(rec))
+	s.stopIfOver(r)
+}
+
+// written takes results that have become durable off those that are not. r.mu is held.
+func (r *run) written(t store.Tally) {
+	if hasLimits(&r.batch.Options) {
+		r.unwritten = minus(r.unwritten, t)
+	}
+}
+
+// tallyOf is what one result adds to a tally.
+func tallyOf(rec store.Record) store.Tally {
+	t := store.Tally{Usage: rec.Usage}
+	if rec.Failed {
+		t.Failed = 1
+	} else {
+		t.Completed = 1
+	}
+	return t
 }

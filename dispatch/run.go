@@ -28,21 +28,22 @@ type run struct {
 	claiming sync.Mutex // held while a chunk is claimed, so that it is in hand when the next one is
 	posting  sync.Mutex // held while progress is posted or a chunk is marked done, so that the two agree
 
-	mu       sync.Mutex
-	batch    store.Batch         // as last read
-	source   *source             // its open files; nil until its first claim
-	counted  bool                // done and behind are as the store has them; no more when another dispatcher may have worked on it
-	done     store.Tally         // of done chunks
-	behind   map[int]store.Tally // what journals of chunks hold that others left, until they are claimed; kept only for limits
-	reading  map[int]string      // models of the chunks that are claimed and being read
-	chunks   map[int]*chunk
-	live     store.Tally // durable results of chunks in hand
-	canary   canaryGate
-	speed    speed
-	posted   store.Progress // as last posted
-	stopping bool           // a limit of its own was passed; the store is being told
-	stopped  bool           // its lines may not start any more
-	trouble  plan.Reason    // what keeps its chunks from being loaded, if anything
+	mu        sync.Mutex
+	batch     store.Batch         // as last read
+	source    *source             // its open files; nil until its first claim
+	counted   bool                // done and behind are as the store has them; no more when another dispatcher may have worked on it
+	done      store.Tally         // of done chunks
+	behind    map[int]store.Tally // what journals of chunks hold that others left, until they are claimed; kept only for limits
+	reading   map[int]string      // models of the chunks that are claimed and being read
+	chunks    map[int]*chunk
+	live      store.Tally // durable results of chunks in hand
+	unwritten store.Tally // results that aren't durable yet; kept only for limits
+	canary    canaryGate
+	speed     speed
+	posted    store.Progress // as last posted
+	stopping  bool           // a limit of its own was passed; the store is being told
+	stopped   bool           // its lines may not start any more
+	trouble   plan.Reason    // what keeps its chunks from being loaded, if anything
 }
 
 // waitFor notes what keeps the run's lines from being loaded; nothing does any more if reason is empty.

@@ -221,6 +221,7 @@ func (s *session) append(buf []byte, c *chunk, line *sourceLine, id string, rec 
 		s.lose(fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
 		return buf
 	}
+	s.answered(c.run, rec)
 	line.object = nil
 	return buf
 }
