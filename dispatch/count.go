@@ -64,7 +64,7 @@ func (s *session) count(ctx context.Context, r *run) error {
 	r.posting.Lock() // so that no chunk is finished between the reading and the counting
 	defer r.posting.Unlock()
 	r.mu.Lock()
-	counted, limited := r.counted, hasLimits(&r.batch.Options)
+	counted := r.counted
 	r.mu.Unlock()
 	if counted {
 		return nil
@@ -74,7 +74,7 @@ func (s *session) count(ctx context.Context, r *run) error {
 		return err
 	}
 	behind := map[int]store.Tally{}
-	if limited {
+	if r.limited {
 		if behind, err = s.leftBehind(ctx, chunks); err != nil {
 			return err
 		}

@@ -47,18 +47,18 @@ func (r *run) overLimit() (code, why string) {
 // answered counts a result that goes into a journal. A batch with limits is stopped by its results as they come, not only when they are
 // durable: so that no more than what is in flight comes on top.
 func (s *session) answered(r *run, rec store.Record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !hasLimits(&r.batch.Options) {
+	if !r.limited {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.unwritten = plus(r.unwritten, tallyOf(rec))
 	s.stopIfOver(r)
 }
 
 // written takes results that have become durable off those that are not. r.mu is held.
 func (r *run) written(t store.Tally) {
-	if hasLimits(&r.batch.Options) {
+	if r.limited {
 		r.unwritten = minus(r.unwritten, t)
 	}
 }

@@ -17,10 +17,11 @@ import (
 
 // run is a batch that this dispatcher has a hand in.
 type run struct {
-	id     string
-	tenant string
-	work   context.Context // of its lines under way
-	recall context.CancelCauseFunc
+	id      string
+	tenant  string
+	limited bool            // its own results may stop it
+	work    context.Context // of its lines under way
+	recall  context.CancelCauseFunc
 
 	edits    map[editsKey]edits // by url and model; written when the source is opened
 	attempts atomic.Int64
@@ -72,7 +73,7 @@ type chunk struct {
 }
 
 func (s *session) newRun(b store.Batch) *run {
-	r := &run{id: b.ID, tenant: b.Tenant, batch: b, chunks: map[int]*chunk{}, reading: map[int]string{}}
+	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b, chunks: map[int]*chunk{}, reading: map[int]string{}}
 	r.work, r.recall = context.WithCancelCause(s.work)
 	return r
 }
