@@ -169,6 +169,11 @@ func (s *Server) submit(ctx context.Context, tenant, id string, d draft, now tim
 		b.Counts = store.Counts{} // nothing was taken on, as the files are refused whole
 	}
 	if err := s.meta.CreateBatch(ctx, b); err != nil {
+		if errors.Is(err, store.ErrNotFound) { // an input was deleted since
+			if _, gone := s.inputFiles(ctx, tenant, d); gone != nil {
+				return store.Batch{}, gone
+			}
+		}
 		return store.Batch{}, fmt.Errorf("create batch %s: %w", id, err)
 	}
 	b.Version = 1

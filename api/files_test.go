@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -216,4 +218,48 @@ func TestBytesStayWhileABatchReadsThem(t *testing.T) {
 		}
 		s.get("/v1/files/"+id).refused(404, "id", "")
 	}
+}
+
+// deletingFirst deletes a file right before each batch is created, as another process may.
+type deletingFirst struct {
+	store.Metadata
+	delete func()
+}
+
+func (m *deletingFirst) CreateBatch(ctx context.Context, b store.Batch) error {
+	m.delete()
+	return m.Metadata.CreateBatch(ctx, b)
+}
+
+func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
+	meta := &deletingFirst{}
+	s := newService(t, func(_ *Config, d *Deps) {
+		meta.Metadata = d.Metadata
+		d.Metadata = meta
+	})
+	id := s.upload(line("a"))
+	meta.delete = func() { s.do("DELETE", "/v1/files/"+id, nil).ok() }
+	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)
+	s.post("/v1/batches", body).refused(400, "input_file_id", "")
+	if listed := s.get("/v1/batches").ok()["data"].([]any); len(listed) != 0 {
+		t.Errorf("a batch without its input was made: %v", listed)
+	}
+	s.nothingStored()
+}
+
+// silent reports an error for a file that it has created all the same, as a store may whose answer gets lost.
+type silent struct{ store.Metadata }
+
+func (m silent) CreateFile(ctx context.Context, f store.File) error {
+	return errors.Join(m.Metadata.CreateFile(ctx, f), errors.New("the answer is lost"))
+}
+
+func TestAFileWhoseCreationIsInDoubtKeepsItsBytes(t *testing.T) {
+	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = silent{d.Metadata} })
+	s.postForm("/v1/files", field{name: "purpose", value: "evals"}, field{name: "file", filename: "a", value: "x"}).refused(500, "", "")
+	page := s.get("/v1/files").ok()["data"].([]any)
+	if len(page) != 1 {
+		t.Fatalf("got files %v, want the one", page)
+	}
+	s.get("/v1/files/" + page[0].(map[string]any)["id"].(string) + "/content").isWhole("x")
 }

@@ -17,7 +17,8 @@ import (
 // An intake takes in the bytes of one blob and, for what may become a batch input, puts them through a scanner into the
 // blob of its line index, in the same pass. Nothing of it is seen before commit.
 type intake struct {
-	blobs store.Blobs
+	references store.References
+	blobs      store.Blobs
 
 	key     string
 	data    store.BlobWriter
@@ -31,7 +32,7 @@ type intake struct {
 
 // newIntake starts a blob. The caller must abort it sooner or later; after a commit that does nothing.
 func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.Hash) (*intake, error) {
-	in := &intake{blobs: s.blobs, key: key, sum: sum}
+	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum}
 	var err error
 	if in.data, err = s.blobs.Create(ctx, key); err != nil {
 		return nil, fmt.Errorf("store %s: %w", key, err)
@@ -201,11 +202,11 @@ func (in *intake) commit(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes what was committed, even if ctx is over.
+// remove deletes what was committed, even if ctx is over, unless the row came to be although its creation reported an error.
 func (in *intake) remove(ctx context.Context) error {
 	ctx, cancel := leave(ctx)
 	defer cancel()
-	return errors.Join(in.blobs.Delete(ctx, in.key), in.blobs.Delete(ctx, in.indexKey()))
+	return store.RemoveBlobs(ctx, in.references, in.blobs, "", in.key, in.indexKey())
 }
 
 // abort drops what was not committed.

@@ -17,8 +17,7 @@ const orphanPage = 4096
 // a blob and its row, or between the end of a row and the removal of its blob.
 //
 // A blob is judged once it was committed OrphanAfter ago, at least a minute. Its row is written within seconds of the
-// commit, or never, so uploads under way are out of the question: an old blob has its row, or belongs to a batch that
-// lives, or is an orphan for ever, as nothing but a row or a batch leads to a blob.
+// commit, or never, unless its process stands still that long: then the row is refused, as the blob was dropped.
 func (s *Server) sweepOrphans(ctx context.Context) error {
 	if s.config.OrphanAfter == 0 {
 		return nil
@@ -63,31 +62,52 @@ func (s *Server) sweepBlobs(ctx context.Context, prefix string, orphans func(con
 	return errors.Join(faults...)
 }
 
-// orphanFiles returns the blobs that neither belong to a file nor are read or written by a living batch. It looks for rows
-// twice, before and after it looks at the batches. The inputs of a batch that is created only then have rows the first
-// time, even if they are deleted at once; the results of one that has ended by then have rows the second time, as these
-// are made before the end.
+// orphanFiles returns the blobs that nothing refers to, and drops them. The results of a living batch are written before
+// anything refers to them, so they are left out. The order matters: a batch that has ended by the time of the look at the
+// living ones has made the rows of its results before, and those hold their blobs.
 func (s *Server) orphanFiles(ctx context.Context, blobs []store.BlobInfo) ([]store.BlobInfo, error) {
-	suspects, err := unowned(ctx, blobs, s.isFile)
-	if err != nil || len(suspects) == 0 {
-		return nil, err
+	if len(blobs) == 0 {
+		return nil, nil
 	}
-	needed, err := s.blobsOfLivingBatches(ctx)
+	expected, err := s.resultsOfLivingBatches(ctx)
 	if err != nil {
 		return nil, err
 	}
-	suspects = slices.DeleteFunc(suspects, func(b store.BlobInfo) bool { return needed[b.Key] })
-	return unowned(ctx, suspects, s.isFile)
+	suspects := make(map[string]store.BlobInfo, len(blobs))
+	keys := make([]string, 0, len(blobs))
+	for _, b := range blobs {
+		if !expected[ownerOf(b.Key)] {
+			suspects[b.Key], keys = b, append(keys, b.Key)
+		}
+	}
+	keys, err = s.dropInSteps(ctx, keys)
+	dropped := make([]store.BlobInfo, len(keys))
+	for i, key := range keys {
+		dropped[i] = suspects[key]
+	}
+	return dropped, err
 }
 
-// blobsOfLivingBatches returns the keys of all inputs, and of the result files that are written before their rows.
-func (s *Server) blobsOfLivingBatches(ctx context.Context) (map[string]bool, error) {
-	ids, _, err := s.meta.ChangedBatches(ctx, 0, 0)
+// dropInSteps drops what nothing refers to, few blobs at a time, so that other writes get their turn.
+func (s *Server) dropInSteps(ctx context.Context, keys []string) (dropped []string, err error) {
+	for step := range slices.Chunk(keys, sweepPage) {
+		some, err := s.meta.DropBlobs(ctx, "", step...)
+		if err != nil {
+			return nil, err
+		}
+		dropped = append(dropped, some...)
+	}
+	return dropped, nil
+}
+
+// resultsOfLivingBatches returns the ids of the files that living batches may be writing.
+func (s *Server) resultsOfLivingBatches(ctx context.Context) (map[string]bool, error) {
+	living, _, err := s.meta.ChangedBatches(ctx, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	keys := make(map[string]bool)
-	for _, id := range ids {
+	ids := make(map[string]bool)
+	for _, id := range living {
 		b, err := s.meta.Batch(ctx, "", id)
 		if errors.Is(err, store.ErrNotFound) { // it has ended and was deleted since
 			continue
@@ -95,14 +115,11 @@ func (s *Server) blobsOfLivingBatches(ctx context.Context) (map[string]bool, err
 		if err != nil {
 			return nil, err
 		}
-		for _, input := range b.Inputs {
-			keys[input.BlobKey], keys[input.IndexKey] = true, true
-		}
 		for _, output := range b.Outputs {
-			keys[fileKey(output.OutputID)], keys[fileKey(output.ErrorID)] = true, true
+			ids[output.OutputID], ids[output.ErrorID] = true, true
 		}
 	}
-	return keys, nil
+	return ids, nil
 }
 
 // unowned returns the blobs whose owner, named in their key, owns denies or doesn't find.
@@ -125,16 +142,12 @@ func unowned(ctx context.Context, blobs []store.BlobInfo, owns func(ctx context.
 	return left, nil
 }
 
-// ownerOf returns the id in a key: files/<id>, files/<id>.index, uploads/<id>/<part>, batches/<id>/order.
+// ownerOf returns the id in a key: files/<id>, files/<id>.index, files/<id>.<epoch>, uploads/<id>/<part>, batches/<id>/order.
 func ownerOf(key string) string {
 	_, rest, _ := strings.Cut(key, "/")
 	id, _, _ := strings.Cut(rest, "/")
-	return strings.TrimSuffix(id, indexSuffix)
-}
-
-func (s *Server) isFile(ctx context.Context, id string) (bool, error) {
-	_, err := s.meta.File(ctx, "", id)
-	return err == nil, err
+	id, _, _ = strings.Cut(id, ".")
+	return id
 }
 
 func (s *Server) isPending(ctx context.Context, uploadID string) (bool, error) {

@@ -118,7 +118,7 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 		ctx, cancel := leave(ctx)
 		defer cancel()
 		for _, f := range made {
-			err = errors.Join(err, s.meta.PurgeFile(ctx, f.ID), s.blobs.Delete(ctx, f.BlobKey), s.blobs.Delete(ctx, f.IndexKey))
+			err = errors.Join(err, s.meta.PurgeFile(ctx, f.ID), s.removeBytes(ctx, f))
 		}
 	}()
 	failed := pullFailed(s.failedLines(ctx, b))

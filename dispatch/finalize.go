@@ -10,10 +10,11 @@ import (
 )
 
 // finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever comes here after a
-// crash writes the same files again, under the same names.
-func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
+// crash writes the same files again, under the same ids. The blobs' names hold the epoch of the lock, and rows are made only
+// together with the end, so a dispatcher that stood still meanwhile replaces nothing and brings nothing back.
+func (s *session) finalize(ctx context.Context, b store.Batch) error {
 	lock := "finalize/" + b.ID
-	_, ok, err := s.deps.Metadata.Lock(ctx, s.owner, lock)
+	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.owner, lock)
 	if err != nil {
 		return err
 	}
@@ -22,6 +23,14 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 		return nil
 	}
 	defer s.deps.Metadata.Unlock(context.WithoutCancel(ctx), s.owner, lock)
+	read := b
+	if b, err = s.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
+		return err
+	}
+	if b.State != read.State || b.Ending != read.Ending { // another dispatcher was faster, or a user cancelled
+		s.keep.add(b.ID)
+		return nil
+	}
 	found, err := s.gather(ctx, &b)
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
@@ -29,67 +38,113 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	if b.Ending == store.Completed && len(found.lost) > 0 {
 		return s.runAgain(ctx, b.ID, found.lost)
 	}
-	src, err := openSource(ctx, s.deps.Blobs, &b)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
+	e := ending{session: s, batch: b, lock: lock, epoch: epoch, found: found, counts: store.Counts{Total: b.Counts.Total}}
+	err = e.write(ctx)
+	ended := false
+	if err == nil {
+		ended, err = e.conclude(ctx)
 	}
-	if src != nil {
-		defer src.close()
-	}
-	outputs := make([]store.Output, len(b.Outputs))
-	counts := store.Counts{Total: b.Counts.Total}
-	for i, out := range b.Outputs {
-		first, lines := 0, b.Counts.Total
-		if out.Input >= 0 {
-			first, lines = b.Inputs[out.Input].First, b.Inputs[out.Input].Lines
-		}
-		w := resultFiles{session: s, batch: &b, source: src, found: found}
-		outputs[i], err = w.write(ctx, out, first, lines)
-		w.close()
-		if err != nil {
-			return fmt.Errorf("write results of batch %s: %w", b.ID, err)
-		}
-		counts.Completed += w.completed
-		counts.Failed += w.failed
-	}
-	if err := s.conclude(ctx, &b, outputs, counts, found); err != nil {
+	if !ended {
+		e.discard(context.WithoutCancel(ctx))
 		return err
 	}
 	s.dropInputs(ctx, &b)
 	return s.deps.Blobs.Delete(ctx, orderKey(b.ID))
 }
 
-// conclude makes the end of a batch known.
-func (s *session) conclude(ctx context.Context, b *store.Batch, outputs []store.Output, counts store.Counts, found *results) error {
-	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
-		if b.State != store.Finalizing && b.State != store.Cancelling {
-			return errSettled
+// ending is the end of a batch in the making.
+type ending struct {
+	*session
+	batch   store.Batch // as read under the lock
+	lock    string
+	epoch   int64
+	found   *results
+	outputs []store.Output
+	counts  store.Counts
+	files   []store.File // whose bytes are committed
+}
+
+// write writes all result files.
+func (e *ending) write(ctx context.Context) error {
+	b := &e.batch
+	src, err := openSource(ctx, e.deps.Blobs, b)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if src != nil {
+		defer src.close()
+	}
+	e.outputs = make([]store.Output, len(b.Outputs))
+	for i, out := range b.Outputs {
+		first, lines := 0, b.Counts.Total
+		if out.Input >= 0 {
+			first, lines = b.Inputs[out.Input].First, b.Inputs[out.Input].Lines
 		}
-		now := time.Now()
-		b.Outputs, b.Counts, b.Attempts = outputs, counts, found.attempts
-		b.Usage = &found.usage
-		b.Paused = false
+		w := resultFiles{ending: e, source: src}
+		e.outputs[i], err = w.write(ctx, out, first, lines)
+		w.close()
+		if err != nil {
+			return fmt.Errorf("write results of batch %s: %w", b.ID, err)
+		}
+		e.counts.Completed += w.completed
+		e.counts.Failed += w.failed
+	}
+	return nil
+}
+
+// conclude makes the end of the batch and its files known, in one step. It returns false if the batch has ended already, or
+// is to end in another way since.
+func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
+	b := e.batch
+	for {
 		switch b.State = b.Ending; b.State {
 		case store.Completed:
-			b.CompletedAt = now
+			b.CompletedAt = time.Now()
 		case store.Expired:
-			b.ExpiredAt = now
+			b.ExpiredAt = time.Now()
 		case store.Failed:
-			b.FailedAt = now
+			b.FailedAt = time.Now()
 		default:
-			b.State, b.CancelledAt = store.Cancelled, now
+			b.State, b.CancelledAt = store.Cancelled, time.Now()
 		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errSettled) || errors.Is(err, store.ErrConflict):
-		s.keep.add(b.ID)
-		return nil
-	case err != nil:
-		return fmt.Errorf("end batch %s: %w", b.ID, err)
+		b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
+		b.Usage = &e.found.usage
+		b.Paused = false
+		_, err = e.deps.Metadata.FinishBatch(ctx, e.owner, e.lock, e.epoch, b, e.files)
+		if !errors.Is(err, store.ErrConflict) {
+			break
+		}
+		// Somebody was faster: with other metadata, say, or with a cancellation.
+		if b, err = e.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
+			return false, err
+		}
+		if b.State != e.batch.State || b.Ending != e.batch.Ending {
+			e.keep.add(b.ID)
+			return false, nil
+		}
+		if b.Version == e.batch.Version { // so the conflict is about the files
+			return false, fmt.Errorf("end batch %s: its result files were taken for leftovers: %w", b.ID, store.ErrConflict)
+		}
+		e.batch.Version = b.Version
 	}
-	s.metrics.ended(b.Ending)
-	s.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.Ending, "completed", counts.Completed, "failed", counts.Failed)
-	s.keep.add(b.ID)
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("end batch %s: %w", b.ID, err)
+	}
+	e.metrics.ended(b.State)
+	e.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State, "completed", e.counts.Completed, "failed", e.counts.Failed)
+	e.keep.add(b.ID)
+	return true, nil
+}
+
+// discard removes the result files that came to nothing. What it can't remove now the sweep of orphans will.
+func (e *ending) discard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	keys := make([]string, len(e.files))
+	for i, f := range e.files {
+		keys[i] = f.BlobKey
+	}
+	if err := store.RemoveBlobs(ctx, e.deps.Metadata, e.deps.Blobs, "", keys...); err != nil {
+		e.log.WarnContext(ctx, "could not remove result files that came to nothing", "batch_id", e.batch.ID, "error", err)
+	}
 }

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"bufio"
 	"context"
-	"errors"
+	"strconv"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -12,10 +12,8 @@ import (
 
 // resultFiles writes one pair of output and error file.
 type resultFiles struct {
-	*session
-	batch             *store.Batch
+	*ending
 	source            *source
-	found             *results
 	completed, failed int
 	open              map[int]store.Results // by chunk
 	buf               []byte
@@ -32,7 +30,7 @@ func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines 
 		return out, err
 	}
 	defer bad.abort()
-	code, message := leftover(w.batch)
+	code, message := leftover(&w.batch)
 	missing := make([]uint32, 0, 512)
 	list := func() error {
 		err := w.listMissing(bad, missing, code, message)
@@ -62,10 +60,10 @@ func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines 
 	if err := list(); err != nil {
 		return out, err
 	}
-	if out.HasOutput, err = good.commit(ctx, w.session); err != nil {
+	if out.HasOutput, err = w.commit(good); err != nil {
 		return out, err
 	}
-	out.HasErrors, err = bad.commit(ctx, w.session)
+	out.HasErrors, err = w.commit(bad)
 	return out, err
 }
 
@@ -172,7 +170,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
-	key := "files/" + id
+	key := "files/" + id + "." + strconv.FormatInt(w.epoch, 10)
 	blob, err := w.deps.Blobs.Create(ctx, key)
 	if err != nil {
 		return nil, err
@@ -188,8 +186,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	return f, nil
 }
 
-// commit makes the file known, unless it is empty: an empty file is no file.
-func (f *resultFile) commit(ctx context.Context, s *session) (written bool, err error) {
+// commit makes the bytes durable, for conclude to make a file of, unless there are none: an empty file is no file.
+func (w *resultFiles) commit(f *resultFile) (written bool, err error) {
 	if err := f.out.Flush(); err != nil {
 		return false, err
 	}
@@ -200,11 +198,8 @@ func (f *resultFile) commit(ctx context.Context, s *session) (written bool, err 
 		return false, err
 	}
 	f.file.Bytes = f.size.bytes
-	err = s.deps.Metadata.CreateFile(ctx, f.file)
-	if errors.Is(err, store.ErrExists) { // by an earlier try that did not get to the end
-		err = nil
-	}
-	return err == nil, err
+	w.files = append(w.files, f.file)
+	return true, nil
 }
 
 func (f *resultFile) abort() { f.blob.Abort() }

@@ -167,13 +167,18 @@ type BatchQuery struct {
 
 // Batches keeps batches.
 type Batches interface {
-	// CreateBatch stores b with Version 1. ErrExists when the id is taken.
+	// CreateBatch stores b with Version 1. ErrExists when the id is taken; ErrNotFound when b isn't terminal and the file of one
+	// of its inputs is gone, or its bytes are being removed.
 	CreateBatch(ctx context.Context, b Batch) error
 	// Batch reads one. An empty tenant reads across tenants; so do dispatchers.
 	Batch(ctx context.Context, tenant, id string) (Batch, error)
 	// UpdateBatch writes b if the stored version is still b.Version, and returns it with the next one. ErrConflict if not.
 	// A terminal batch is frozen: an update of one is ErrConflict, whatever its version. ErrNotFound if b.Tenant has no such batch.
 	UpdateBatch(ctx context.Context, b Batch) (Batch, error)
+	// FinishBatch writes the terminal batch b and creates the files, in one step. It is UpdateBatch for the owner that holds
+	// the named lock at the epoch: ErrFenced when another owner has got the lock since. ErrConflict, besides what makes it one
+	// for UpdateBatch, when the bytes of a file have been dropped.
+	FinishBatch(ctx context.Context, o Owner, lock string, epoch int64, b Batch, files []File) (Batch, error)
 	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
 	// DeleteBatch removes a terminal batch with its chunks and returns it; ErrConflict while it lives.
 	DeleteBatch(ctx context.Context, tenant, id string) (Batch, error)

@@ -66,7 +66,8 @@ type Claims interface {
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReopenChunk takes back that a chunk is done, because its journal has lost results since: it is free again and has no
-	// Tally. The epoch is that of the chunk as it was listed; a chunk that isn't done at that epoch stays as it is.
+	// Tally. The epoch is that of the chunk as it was listed; a chunk that isn't done at that epoch stays as it is, and so do
+	// all chunks of a terminal batch.
 	ReopenChunk(ctx context.Context, c Chunk) error
 	// Chunks lists all chunks of a batch by index.
 	Chunks(ctx context.Context, batch string) ([]Chunk, error)

@@ -37,13 +37,15 @@ type Page[T any] struct {
 
 // Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
 type Files interface {
+	// CreateFile stores f. ErrExists when the id is taken, ErrConflict when its bytes have been dropped.
 	CreateFile(ctx context.Context, f File) error
 	// File reads one. An empty tenant reads across tenants; so does the sweeper.
 	File(ctx context.Context, tenant, id string) (File, error)
 	ListFiles(ctx context.Context, tenant string, q FileQuery) (Page[File], error)
-	// DeleteFile removes the row and returns it, so that the caller can remove the bytes. ErrNotFound the second time.
+	// DeleteFile removes the row and returns it, so that the caller can remove the bytes by RemoveBlobs. ErrNotFound the second time.
 	DeleteFile(ctx context.Context, tenant, id string) (File, error)
-	// ExpiredFiles returns up to limit files of any tenant whose life is over, for the sweeper to delete with PurgeFile.
+	// ExpiredFiles returns up to limit files of any tenant whose life is over, for the sweeper to remove the bytes and then to
+	// call PurgeFile.
 	ExpiredFiles(ctx context.Context, limit int) ([]File, error)
 	PurgeFile(ctx context.Context, id string) error
 }

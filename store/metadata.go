@@ -19,6 +19,7 @@ type Metadata interface {
 	Files
 	Uploads
 	Batches
+	References
 	Claims
 	ProgressBoard
 	Keys

@@ -25,7 +25,10 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		return s.createBatch(ctx, b, row, doc)
+		if err := s.createBatch(ctx, b, row, doc); err != nil || row.ended != 0 {
+			return err
+		}
+		return s.referToInputs(ctx, b, micros(db.now()))
 	})
 	if err != nil {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
@@ -75,38 +78,91 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 	read := b.Version
 	b.Version++
 	row, doc, err := db.encodeBatch(&b)
-	if err != nil {
-		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, err)
+	if err == nil {
+		err = db.write(ctx, func(s *session) error { return s.updateBatch(ctx, b, read, row, doc) })
 	}
-	err = db.write(ctx, func(s *session) error {
-		var was batchRow
-		err := s.row(ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
-			[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
-		if err != nil {
-			return err
-		}
-		if was.version != read {
-			return fmt.Errorf("it is at version %d, not %d: %w", was.version, read, store.ErrConflict)
-		}
-		if was.ended != 0 {
-			return fmt.Errorf("it is %s: %w", was.state, store.ErrConflict)
-		}
-		revision, err := s.nextRevision(ctx)
-		if err != nil {
-			return err
-		}
-		row.seq = was.seq
-		err = s.exec(ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
-			row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
-		if err != nil {
-			return err
-		}
-		return s.updateTags(ctx, was, row, batchTags(b))
-	})
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, err)
 	}
 	return b, nil
+}
+
+// updateBatch writes b, whose stored version must be read.
+func (s *session) updateBatch(ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte) error {
+	var was batchRow
+	err := s.row(ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
+		[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
+	if err != nil {
+		return err
+	}
+	if was.version != read {
+		return fmt.Errorf("it is at version %d, not %d: %w", was.version, read, store.ErrConflict)
+	}
+	if was.ended != 0 {
+		return fmt.Errorf("it is %s: %w", was.state, store.ErrConflict)
+	}
+	revision, err := s.nextRevision(ctx)
+	if err != nil {
+		return err
+	}
+	row.seq = was.seq
+	err = s.exec(ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
+		row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
+	if err != nil {
+		return err
+	}
+	if row.ended != 0 {
+		if err := s.exec(ctx, "DELETE FROM batch_blobs WHERE batch = ?", b.ID); err != nil {
+			return err
+		}
+	}
+	return s.updateTags(ctx, was, row, batchTags(b))
+}
+
+// FinishBatch implements [store.Batches].
+func (db *DB) FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File) (store.Batch, error) {
+	finished, err := db.finishBatch(ctx, o, lock, epoch, b, files)
+	if err != nil {
+		return store.Batch{}, fmt.Errorf("finish batch %s: %w", b.ID, err)
+	}
+	return finished, nil
+}
+
+func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File) (store.Batch, error) {
+	if !b.State.Terminal() {
+		return b, fmt.Errorf("state %s is none to end in", b.State)
+	}
+	read := b.Version
+	b.Version++
+	row, doc, err := db.encodeBatch(&b)
+	if err != nil {
+		return b, err
+	}
+	docs := make([][]byte, len(files))
+	for i := range files {
+		whole(&files[i].CreatedAt, &files[i].ExpiresAt)
+		if docs[i], err = encode(files[i]); err != nil {
+			return b, err
+		}
+	}
+	return b, db.write(ctx, func(s *session) error {
+		if err := s.holds(ctx, o, lock, epoch); err != nil {
+			return err
+		}
+		if err := s.updateBatch(ctx, b, read, row, doc); err != nil {
+			return err
+		}
+		for i, f := range files {
+			// Earlier releases made the rows of result files before their batch ended.
+			if err := s.exec(ctx, "DELETE FROM files WHERE id = ? AND tenant = ?", f.ID, f.Tenant); err != nil {
+				return err
+			}
+			if err := s.createFile(ctx, f, docs[i]); err != nil {
+				return fmt.Errorf("create file %s: %w", f.ID, err)
+			}
+		}
+		return nil
+	})
 }
 
 // DeleteBatch implements [store.Batches]. Chunks, tags and progress go with their batch by foreign key.

@@ -168,7 +168,7 @@ func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) er
 func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 	err := db.write(ctx, func(s *session) error {
 		return s.exec(ctx, `UPDATE chunks SET done = 0, node = NULL, incarnation = NULL, completed = 0, failed = 0, usage = CAST('{}' AS BLOB)
-			WHERE batch = ? AND idx = ? AND epoch = ? AND done`, c.Batch, c.Index, c.Epoch)
+			WHERE batch = ? AND idx = ? AND epoch = ? AND done AND EXISTS (SELECT 1 FROM batches WHERE id = batch AND ended = 0)`, c.Batch, c.Index, c.Epoch)
 	})
 	if err != nil {
 		return fmt.Errorf("reopen chunk %d of batch %s: %w", c.Index, c.Batch, err)

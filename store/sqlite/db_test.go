@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,32 @@ func TestOpenRefusesANewerSchema(t *testing.T) {
 	_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err == nil || !strings.Contains(err.Error(), "version 99 is newer") {
 		t.Errorf("got %v, want a word about version 99", err)
+	}
+}
+
+func TestFilesOfTheFirstSchemaGetReferences(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tidefill.db")
+	exec(t, path, sqlite.FirstSchema+`;
+		PRAGMA user_version = 1;
+		INSERT INTO files (id, tenant, purpose, created, expires, doc) VALUES
+			('in', 't', 'batch', 1, 9223372036854775807, CAST('{"ID":"in","Tenant":"t","BlobKey":"files/in","IndexKey":"files/in.index"}' AS BLOB)),
+			('out', 't', 'batch_output', 1, 9223372036854775807, CAST('{"ID":"out","Tenant":"t","BlobKey":"files/out","IndexKey":""}' AS BLOB));
+		INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc) VALUES
+			('none', 't', 1, 1, 'in_progress', 1, 1, 0, CAST('{"ID":"none","Inputs":null}' AS BLOB)),
+			('lives', 't', 1, 2, 'in_progress', 1, 1, 0,
+				CAST('{"ID":"lives","Inputs":[{"BlobKey":"files/a","IndexKey":"files/a.index"},{"BlobKey":"files/b","IndexKey":""}]}' AS BLOB)),
+			('ended', 't', 1, 3, 'completed', 1, 1, 5, CAST('{"ID":"ended","Inputs":[{"BlobKey":"files/c","IndexKey":"files/c.index"}]}' AS BLOB));`)
+	db := open(t, path, time.Now)
+	keys := []string{"files/in", "files/in.index", "files/out", "files/a", "files/a.index", "files/b", "files/c", "files/c.index"}
+	dropped, err := db.DropBlobs(t.Context(), "", keys...)
+	if want := []string{"files/c", "files/c.index"}; err != nil || !slices.Equal(dropped, want) {
+		t.Errorf("dropped %q, %v, want %q", dropped, err, want)
+	}
+	if f, err := db.DeleteFile(t.Context(), "t", "in"); err != nil || f.IndexKey != "files/in.index" {
+		t.Errorf("delete a file of the first schema: %+v, %v", f, err)
+	}
+	if dropped, err := db.DropBlobs(t.Context(), "", keys[:2]...); err != nil || len(dropped) != 2 {
+		t.Errorf("dropped %q, %v, want the deleted file's", dropped, err)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
+// FirstSchema is the schema of version 1.
+var FirstSchema = schema1
+
 // LimitPages makes the file look as if the disk had room for so many pages.
 func LimitPages(t testing.TB, db *DB, pages int) {
 	t.Helper()

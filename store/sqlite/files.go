@@ -17,18 +17,23 @@ func (db *DB) CreateFile(ctx context.Context, f store.File) error {
 	if err != nil {
 		return fmt.Errorf("create file %s: %w", f.ID, err)
 	}
-	err = db.write(ctx, func(s *session) error {
-		err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, doc) VALUES (?, ?, ?, ?, ?, ?)",
-			f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), doc)
-		if taken(err) {
-			return store.ErrExists
-		}
-		return err
-	})
+	err = db.write(ctx, func(s *session) error { return s.createFile(ctx, f, doc) })
 	if err != nil {
 		return fmt.Errorf("create file %s: %w", f.ID, err)
 	}
 	return nil
+}
+
+func (s *session) createFile(ctx context.Context, f store.File, doc []byte) error {
+	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, doc) VALUES (?, ?, ?, ?, ?, ?)",
+		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), doc)
+	if taken(err) {
+		return store.ErrExists
+	}
+	if err != nil {
+		return err
+	}
+	return s.refer(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID, f.BlobKey, f.IndexKey)
 }
 
 // File implements [store.Files].

@@ -44,3 +44,16 @@ func (db *DB) Unlock(ctx context.Context, o store.Owner, name string) error {
 	}
 	return nil
 }
+
+// holds returns ErrFenced unless the owner still has the lock at the epoch. A lapsed lease doesn't matter as long as nobody
+// made use of it.
+func (s *session) holds(ctx context.Context, o store.Owner, name string, epoch int64) error {
+	var held bool
+	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM locks AS c WHERE name = ? AND epoch = ? AND node = ? AND incarnation = ?
+		AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = c.node AND o.incarnation = c.incarnation))`,
+		[]any{name, epoch, o.Node, o.Incarnation}, &held)
+	if err == nil && !held {
+		return fmt.Errorf("lock %s at epoch %d: %w", name, epoch, store.ErrFenced)
+	}
+	return err
+}

@@ -27,6 +27,9 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	b.Options = store.Options{Priority: -3, RetryOn: []int{500}, OutputLife: time.Hour,
 		Overrides: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{"temperature": json.RawMessage("0.50")}}}}
 	b.OptionsJSON = json.RawMessage(`{"priority":-3,"note":"a<b"}`)
+	f := newFile("f", "t1")
+	f.IndexKey = "files/f.index"
+	must(t, m.CreateFile(ctx, f))
 	b.Inputs = []store.Input{{FileID: "f", BlobKey: "files/f", IndexKey: "files/f.index", Lines: 7}}
 	b.Models = []store.ModelLines{{Model: "m", Lines: 7}}
 	b.Outputs = []store.Output{{Input: -1, OutputID: "o", ErrorID: "e"}}

@@ -132,6 +132,11 @@ func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
 	if again.Index != c.Index || again.Epoch <= c.Epoch || again.Tally != (store.Tally{}) {
 		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done", again, c)
 	}
+
+	must(t, m.FinishChunk(ctx, o, again))
+	got(store.Modify(ctx, m, "", "b", func(b *store.Batch) error { b.State = store.Cancelled; return nil }))(t)
+	must(t, m.ReopenChunk(ctx, again))
+	wantEqual(t, "chunks of an ended batch", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 1, Done: 1})
 }
 
 func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
