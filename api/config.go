@@ -12,6 +12,9 @@ type Config struct {
 	MaxBatchFileBytes int64 `yaml:"max_batch_file_bytes"`
 	// MaxBatchLines bounds the requests of one batch. Default 50,000, as OpenAI's.
 	MaxBatchLines int `yaml:"max_batch_lines"`
+	// MaxLineBytes bounds one line of a batch input file, without its newline. The rest of a longer line is skipped, and the line
+	// is reported when a batch is made of the file. Default 16 MiB.
+	MaxLineBytes int `yaml:"max_line_bytes"`
 	// MaxFileBytes bounds a file of any other purpose. Default 512 MiB, as OpenAI's.
 	MaxFileBytes int64 `yaml:"max_file_bytes"`
 	// MaxPartBytes bounds one part of an upload in parts. Default 64 MiB, as OpenAI's.
@@ -41,6 +44,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxBatchFileBytes: 200 << 20,
 		MaxBatchLines:     50_000,
+		MaxLineBytes:      16 << 20,
 		MaxFileBytes:      512 << 20,
 		MaxPartBytes:      64 << 20,
 		BatchFileLife:     30 * 24 * time.Hour,
@@ -67,6 +71,7 @@ func (c Config) Validate() error {
 	positive("max_batch_file_bytes", c.MaxBatchFileBytes)
 	fault(c.MaxBatchFileBytes < 4<<30, "max_batch_file_bytes is %d; set it below 4 GiB", c.MaxBatchFileBytes)
 	positive("max_batch_lines", int64(c.MaxBatchLines))
+	positive("max_line_bytes", int64(c.MaxLineBytes))
 	positive("max_file_bytes", c.MaxFileBytes)
 	positive("max_part_bytes", c.MaxPartBytes)
 	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)

@@ -43,8 +43,9 @@ func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.
 			return nil, fmt.Errorf("store %s: %w", in.indexKey(), err)
 		}
 		in.scanner = batchfile.NewScanner(in.index, batchfile.Limits{
-			MaxLines: s.config.MaxBatchLines,
-			MaxBytes: s.config.MaxBatchFileBytes,
+			MaxLines:     s.config.MaxBatchLines,
+			MaxBytes:     s.config.MaxBatchFileBytes,
+			MaxLineBytes: s.config.MaxLineBytes,
 		})
 	}
 	return in, nil

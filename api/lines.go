@@ -72,22 +72,33 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 	return batchfile.CustomID(literal), nil
 }
 
-// pick reads the lines whose custom_id is wanted, as they stand in the file, each with a newline. The bytes are good until
-// the next line is asked for.
+// pieceBytes is how much of a line is read at a time.
+const pieceBytes = 64 << 10
+
+// pick reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in pieces of up to pieceBytes.
+// A piece is good until the next one is asked for.
 func (l *lines) pick(ctx context.Context, wanted func(customID string) bool) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		var object, literal []byte
+		var literal []byte
+		piece := make([]byte, pieceBytes)
 		err := l.each(ctx, func(line batchfile.Line) error {
 			id, err := l.customID(line, &literal)
 			if err != nil || !wanted(id) {
 				return err
 			}
-			if object, err = line.ReadObject(l.file, object); err != nil {
-				return err
-			}
-			object = append(object, '\n')
-			if !yield(object, nil) {
-				return errStopped
+			object := io.NewSectionReader(l.file, line.Offset, int64(line.Length))
+			for left := int(line.Length); left >= 0; left -= len(piece) {
+				n, err := io.ReadFull(object, piece[:min(left, len(piece))])
+				if err != nil {
+					return fmt.Errorf("read line %d: %w", line.Physical, err)
+				}
+				end := piece[:n]
+				if n < len(piece) {
+					end = append(end, '\n')
+				}
+				if !yield(end, nil) {
+					return errStopped
+				}
 			}
 			return nil
 		})

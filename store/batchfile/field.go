@@ -17,7 +17,8 @@ const (
 	fieldMaxTokens
 	fieldMaxCompletionTokens
 	fieldMaxOutputTokens
-	fieldTools
+
+	fieldTools // from here on: what engines read as input
 	fieldMessages
 	fieldPrompt
 	fieldInstructions
@@ -57,6 +58,9 @@ func (f field) String() string { return fieldNames[f] }
 
 // key is the field's name inside its object.
 func (f field) key() string { return strings.TrimPrefix(fieldNames[f], "body.") }
+
+// prompt reports whether an engine reads the field as input.
+func (f field) prompt() bool { return f >= fieldTools }
 
 // lineField finds the field behind a key literal of the line's own object.
 func lineField(key []byte) field {

@@ -181,23 +181,7 @@ func endsRun(w uint64) uint64 {
 func skipString(b []byte, i int) (int, error) {
 	i++
 	for {
-		rest := b[i:]
-		for len(rest) >= 16 {
-			first := endsRun(binary.LittleEndian.Uint64(rest))
-			second := endsRun(binary.LittleEndian.Uint64(rest[8:]))
-			if first|second == 0 {
-				rest = rest[16:]
-				continue
-			}
-			if first == 0 {
-				first, rest = second, rest[8:]
-			}
-			rest = rest[bits.TrailingZeros64(first)>>3:]
-			break
-		}
-		for i = len(b) - len(rest); i < len(b) && plain[b[i]]; {
-			i++
-		}
+		i = skipPlain(b, i)
 		if i == len(b) {
 			return i, errCut
 		}
@@ -217,6 +201,28 @@ func skipString(b []byte, i int) (int, error) {
 			return i, errControl
 		}
 	}
+}
+
+// skipPlain returns the position of the first byte from b[i] on that does not stand for itself in a string.
+func skipPlain(b []byte, i int) int {
+	rest := b[i:]
+	for len(rest) >= 16 {
+		first := endsRun(binary.LittleEndian.Uint64(rest))
+		second := endsRun(binary.LittleEndian.Uint64(rest[8:]))
+		if first|second == 0 {
+			rest = rest[16:]
+			continue
+		}
+		if first == 0 {
+			first, rest = second, rest[8:]
+		}
+		rest = rest[bits.TrailingZeros64(first)>>3:]
+		break
+	}
+	for i = len(b) - len(rest); i < len(b) && plain[b[i]]; {
+		i++
+	}
+	return i
 }
 
 // plain marks the bytes that stand for themselves in a string, shortEscape those that may follow a backslash alone.

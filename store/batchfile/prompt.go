@@ -10,30 +10,16 @@ import (
 // prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth keeping.
 const prefixBytes = 1 << 10
 
-// prompt measures what an engine will read of a line.
-func (r *request) prompt(line []byte, e *Endpoint) (size int, prefix uint64) {
-	hash, left := uint64(0), prefixBytes
-	for _, f := range e.prompt {
-		value := r.values[f].of(line)
-		size += len(value) - inlineData(value)
-		if n := min(len(value), left); e.prefix && n > 0 {
-			hash = mix(hash, value[:n])
-			left -= n
-		}
-	}
-	return size, hash
-}
-
 // inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some hundred tokens, whatever
 // its bytes, so they would spoil any estimate.
 func inlineData(value []byte) int {
 	n := 0
 	for {
-		i := bytes.Index(value, []byte(";base64,"))
+		i := bytes.Index(value, []byte(dataURL))
 		if i < 0 {
 			return n
 		}
-		value = value[i+len(";base64,"):]
+		value = value[i+len(dataURL):]
 		end := bytes.IndexByte(value, '"')
 		if end < 0 {
 			return n

@@ -1,20 +1,63 @@
 package batchfile
 
-// request is one line taken apart: where each field that we read lies in it.
+import "math"
+
+// request is one line taken apart: where each field that we read lies in it, and how it begins.
 type request struct {
 	object   span // the JSON value of the line, without the white space around it
+	first    byte // of it
 	values   [fieldCount]span
 	repeated [fieldCount]bool
+
+	line []byte // all of it; nil if it is too long to be held
+
+	// Of a line that is too long to be held:
+	heads        []byte // the beginnings of values, up to headBytes each
+	head         [fieldCount]span
+	starts       [fieldCount]int
+	inline       [fieldCount]int // bytes of inline base64 data
+	elements     int64           // of an array that is the body's input
+	firstElement byte
+}
+
+// The most bytes that a value may have, quotes excluded and escapes as they stand.
+const (
+	maxCustomID = 4096
+	maxText     = 512 // of a method, a url or a model's name
+)
+
+// maxNumber is how long a number may be to be read; those that count are shorter.
+const maxNumber = 64
+
+// textLimit bounds a field that is a string.
+func textLimit(f field) int {
+	if f == fieldCustomID {
+		return maxCustomID
+	}
+	return maxText
+}
+
+// headBytes is how much of a value the scanner reads: enough to judge and count it.
+func headBytes(f field) int {
+	switch f {
+	case fieldCustomID, fieldMethod, fieldURL, fieldModel:
+		return textLimit(f) + len(`""`)
+	case fieldMaxTokens, fieldMaxCompletionTokens, fieldMaxOutputTokens:
+		return maxNumber
+	case fieldBody, fieldStream:
+		return 1
+	}
+	return prefixBytes
 }
 
 // parse takes a line apart. On an error it returns the position of the wrong byte.
-// A line that is valid JSON but no object leaves every field absent.
+// A line that is valid JSON but no object leaves every field absent. The line must not be blank.
 func (r *request) parse(line []byte) (int, error) {
-	*r = request{}
+	*r = request{line: line}
 	i := skipSpace(line, 0)
-	r.object.start = i
+	r.object.start, r.first = i, line[i]
 	var err error
-	if i < len(line) && line[i] == '{' {
+	if r.first == '{' {
 		i, err = r.parseLine(line, i)
 	} else {
 		i, err = skipValue(line, i, maxDepth)
@@ -73,4 +116,76 @@ func (r *request) set(f field, value span) {
 		return
 	}
 	r.values[f] = value
+}
+
+// beginning returns the first headBytes of a field's value at least; empty if the field is absent.
+func (r *request) beginning(f field) []byte {
+	if r.line != nil {
+		return r.values[f].of(r.line)
+	}
+	return r.head[f].of(r.heads)
+}
+
+// inlineBytes counts the base64 bytes of the data URLs in a field's value.
+func (r *request) inlineBytes(f field) int {
+	if r.line != nil {
+		return inlineData(r.beginning(f))
+	}
+	return r.inline[f]
+}
+
+// prompt measures what an engine will read of a line.
+func (r *request) prompt(e *Endpoint) (size int, prefix uint64) {
+	hash, left := uint64(0), prefixBytes
+	for _, f := range e.prompt {
+		size += r.values[f].len() - r.inlineBytes(f)
+		value := r.beginning(f)
+		if n := min(len(value), left); e.prefix && n > 0 {
+			hash = mix(hash, value[:n])
+			left -= n
+		}
+	}
+	return size, hash
+}
+
+func (r *request) maxTokens(e *Endpoint) uint32 {
+	for _, f := range e.maxTokens {
+		if r.values[f].len() > maxNumber {
+			continue
+		}
+		if n := count(r.beginning(f)); n > 0 {
+			return uint32(min(n, math.MaxUint32))
+		}
+	}
+	return 0
+}
+
+// inputs counts the texts in an embedding request's input: a string or an array of tokens is one.
+func (r *request) inputs() int64 {
+	if r.line != nil {
+		return inputs(r.beginning(fieldInput))
+	}
+	if r.firstElement != '"' && r.firstElement != '[' {
+		return 1
+	}
+	return r.elements
+}
+
+// inputs counts the texts in an input that is held whole.
+func inputs(input []byte) int64 {
+	if len(input) == 0 || input[0] != '[' {
+		return 1
+	}
+	i, n := skipSpace(input, 1), int64(0)
+	if c := input[i]; c != '"' && c != '[' {
+		return 1
+	}
+	for {
+		i, _ = skipValue(input, i, maxDepth)
+		n++
+		if i = skipSpace(input, i); input[i] == ']' {
+			return n
+		}
+		i = skipSpace(input, i+1)
+	}
 }

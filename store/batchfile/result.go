@@ -1,10 +1,7 @@
 package batchfile
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
-	"io"
 	"strconv"
 	"unicode/utf8"
 )
@@ -74,76 +71,4 @@ func blank(b []byte, c byte) {
 // CustomID returns what a custom_id's literal says. Two literals mean the same id exactly if it returns the same string.
 func CustomID(literal []byte) string {
 	return string(textOf(literal, nil))
-}
-
-// ScanResults reads an output or error file, whose lines may have any length, and calls fn with each custom_id and the
-// number of its line from 1. It checks that each line is a JSON object with a custom_id, and stops at the first error.
-func ScanResults(r io.Reader, fn func(customID string, line int64) error) error {
-	in := bufio.NewReaderSize(r, 64<<10)
-	var carry []byte
-	for number := int64(1); ; number++ {
-		line, err := readLine(in, &carry)
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("read results: %w", err)
-		}
-		if skipSpace(line, 0) < len(line) {
-			id, faulty := resultID(line)
-			if faulty != nil {
-				return fmt.Errorf("results, line %d: %w", number, faulty)
-			}
-			if err := fn(id, number); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-	}
-}
-
-// readLine returns the next line, which stays good until the next call. Lines longer than the reader's buffer gather
-// in carry.
-func readLine(in *bufio.Reader, carry *[]byte) ([]byte, error) {
-	line, err := in.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
-		return line, err
-	}
-	*carry = (*carry)[:0]
-	for err == bufio.ErrBufferFull {
-		*carry = append(*carry, line...)
-		line, err = in.ReadSlice('\n')
-	}
-	*carry = append(*carry, line...)
-	return *carry, err
-}
-
-func resultID(line []byte) (string, error) {
-	i := skipSpace(line, 0)
-	if line[i] != '{' {
-		return "", fmt.Errorf("not a JSON object")
-	}
-	var id span
-	m := membersAt(line, i)
-	for {
-		key, more, err := m.next()
-		if err == nil && more {
-			start := m.at
-			if m.at, err = skipValue(line, start, answerDepth); err == nil && lineField(key.of(line)) == fieldCustomID {
-				id = span{start, m.at}
-			}
-		}
-		if err != nil {
-			return "", fmt.Errorf("byte %d: %w", m.at+1, err)
-		}
-		if !more {
-			break
-		}
-	}
-	if i = skipSpace(line, m.at); i < len(line) {
-		return "", fmt.Errorf("byte %d: %w", i+1, errTrailing)
-	}
-	if !id.present() || line[id.start] != '"' {
-		return "", fmt.Errorf("no custom_id")
-	}
-	return CustomID(id.of(line)), nil
 }

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"unicode/utf8"
 )
 
-// maxModelName bounds the bytes of a model's name; longer ones are no names.
-const maxModelName = 512
+// heldBytes bounds how much of a line is held from one write to the next. A longer line is read as it streams by.
+const heldBytes = 64 << 10
 
 // Scanner checks a batch input file while its bytes stream by, and writes the line index. Faults of the content are
 // collected, not returned: the upload goes on, and whoever creates a batch from the file is told all of them.
@@ -21,7 +20,10 @@ type Scanner struct {
 	index  *indexWriter
 	failed error // of the index; sticks
 
-	carry    []byte // the beginning of a line whose end has not come yet
+	window   int       // heldBytes, or what a test asks for; at least a byte order mark
+	carry    []byte    // the beginning of a line whose end has not come yet
+	long     *longLine // the line under way if it is too long for carry; it goes round
+	inLong   bool
 	offset   int64  // of the current line
 	physical uint32 // lines begun before the current one
 
@@ -38,6 +40,7 @@ type Scanner struct {
 func NewScanner(index io.Writer, limits Limits) *Scanner {
 	return &Scanner{
 		limits: limits.withDefaults(),
+		window: heldBytes,
 		index:  newIndexWriter(index),
 		ids:    newIDSet(),
 		models: make(map[string]uint16),
@@ -56,17 +59,10 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	for s.failed == nil {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			s.carry = append(s.carry, p...)
+			s.hold(p)
 			break
 		}
-		line := p[:end]
-		if len(s.carry) > 0 {
-			s.carry = append(s.carry, line...)
-			line = s.carry
-		}
-		s.line(line)
-		s.offset += int64(len(line)) + 1
-		s.carry = s.carry[:0]
+		s.endLine(p[:end])
 		p = p[end+1:]
 	}
 	if s.failed != nil {
@@ -78,9 +74,8 @@ func (s *Scanner) Write(p []byte) (int, error) {
 // Finish ends the file: it judges what only the whole can show and closes the index.
 func (s *Scanner) Finish() (Summary, error) {
 	sum := &s.summary
-	if len(s.carry) > 0 && sum.Bytes <= s.limits.MaxBytes {
-		s.line(s.carry)
-		s.carry = nil
+	if (len(s.carry) > 0 || s.inLong) && sum.Bytes <= s.limits.MaxBytes {
+		s.endLine(nil)
 	}
 	if sum.Bytes > s.limits.MaxBytes {
 		s.wholeFault(CodeFileTooLarge, fmt.Sprintf(
@@ -110,66 +105,170 @@ func (s *Scanner) Finish() (Summary, error) {
 	return *sum, nil
 }
 
-var byteOrderMark = []byte("\xEF\xBB\xBF")
-
-func (s *Scanner) line(line []byte) {
-	s.physical++
-	offset := s.offset
-	if offset == 0 && bytes.HasPrefix(line, byteOrderMark) {
-		line = line[len(byteOrderMark):]
-		offset += int64(len(byteOrderMark))
-	}
-	if skipSpace(line, 0) == len(line) {
+// hold takes a piece of a line that goes on.
+func (s *Scanner) hold(p []byte) {
+	if !s.inLong && len(s.carry)+len(p) <= s.window {
+		s.carry = append(s.carry, p...)
 		return
 	}
-	s.summary.Lines++
-	if s.summary.Lines > s.limits.MaxLines { // the file is refused as it is; the rest is only counted
+	s.stream(p)
+}
+
+// endLine takes the last piece of a line and judges the line.
+func (s *Scanner) endLine(p []byte) {
+	s.physical++
+	switch {
+	case s.inLong || len(s.carry)+len(p) > s.window && len(s.carry) > 0:
+		s.stream(p)
+		s.endLong()
+		s.offset += int64(s.long.size) + 1
+		return
+	case len(s.carry) > 0:
+		s.carry = append(s.carry, p...)
+		p = s.carry
+		s.carry = s.carry[:0]
+	}
+	s.offset += s.mark(&p)
+	s.line(p)
+	s.offset += int64(len(p)) + 1
+}
+
+var byteOrderMark = []byte("\xEF\xBB\xBF")
+
+// mark cuts a byte order mark off the beginning of the file, and returns how many bytes it has.
+func (s *Scanner) mark(p *[]byte) int64 {
+	if s.offset > 0 || !bytes.HasPrefix(*p, byteOrderMark) {
+		return 0
+	}
+	*p = (*p)[len(byteOrderMark):]
+	return int64(len(byteOrderMark))
+}
+
+// line judges a line that is held whole.
+func (s *Scanner) line(line []byte) {
+	if !s.counted(skipSpace(line, 0) == len(line), len(line)) {
 		return
 	}
 	if !utf8.Valid(line) {
-		s.lineFault(CodeInvalidJSON, noField,
-			"This line is not parseable as valid JSON. Byte %d is not UTF-8; save the file as UTF-8.", invalidUTF8(line)+1)
+		s.notUTF8(invalidUTF8(line))
 		return
 	}
-	r := &s.request
-	if at, err := r.parse(line); err != nil {
-		s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. Byte %d: %v.", at+1, err)
+	if at, err := s.request.parse(line); err != nil {
+		s.notJSON(at, err)
 		return
 	}
-	if line[r.object.start] != '{' {
+	s.judge(&s.request)
+}
+
+// stream reads a piece of a line that is too long to be held.
+func (s *Scanner) stream(p []byte) {
+	if !s.inLong {
+		p = s.beginLong(p)
+	}
+	s.feed(p)
+}
+
+// beginLong goes on with what is held of a line as a long one. It returns what is left of p.
+func (s *Scanner) beginLong(p []byte) []byte {
+	if s.long == nil {
+		s.long = newLongLine()
+	}
+	s.long.reset()
+	s.inLong = true
+	if missing := min(len(p), max(0, len(byteOrderMark)-len(s.carry))); s.offset == 0 {
+		s.carry = append(s.carry, p[:missing]...)
+		p = p[missing:]
+	}
+	held := s.carry
+	s.carry = s.carry[:0]
+	s.offset += s.mark(&held)
+	s.feed(held)
+	return p
+}
+
+// feed reads a piece of a long line, unless the line has become longer than it may be.
+func (s *Scanner) feed(p []byte) {
+	if s.long.size+len(p) > s.limits.MaxLineBytes {
+		s.long.skip(p)
+		return
+	}
+	s.long.write(p)
+}
+
+// endLong judges a line that streamed by.
+func (s *Scanner) endLong() {
+	s.inLong = false
+	if !s.counted(s.long.blank, s.long.size) {
+		return
+	}
+	at, notUTF8, err := s.long.fault()
+	switch {
+	case notUTF8:
+		s.notUTF8(at)
+	case err != nil:
+		s.notJSON(at, err)
+	default:
+		s.judge(&s.long.request)
+	}
+}
+
+// counted counts a line and reports whether it is to be judged.
+func (s *Scanner) counted(blank bool, size int) bool {
+	if blank {
+		return false
+	}
+	s.summary.Lines++
+	if s.summary.Lines > s.limits.MaxLines { // the file is refused as it is; the rest is only counted
+		return false
+	}
+	if size > s.limits.MaxLineBytes {
+		s.lineFault(CodeLineTooLong, noField, "The line has %d bytes, the limit is %d; send what it holds in several lines.",
+			size, s.limits.MaxLineBytes)
+		return false
+	}
+	return true
+}
+
+func (s *Scanner) notUTF8(at int) {
+	s.lineFault(CodeInvalidJSON, noField,
+		"This line is not parseable as valid JSON. Byte %d is not UTF-8; save the file as UTF-8.", at+1)
+}
+
+func (s *Scanner) notJSON(at int, err error) {
+	s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. Byte %d: %v.", at+1, err)
+}
+
+// judge checks the fields of a line that is JSON, and enters it into the index if all are right.
+func (s *Scanner) judge(r *request) {
+	if r.first != '{' {
 		s.lineFault(CodeInvalidRequest, noField,
 			"This line is not a JSON object; write {\"custom_id\", \"method\", \"url\", \"body\"} on each line.")
 		return
 	}
-	s.judge(line, offset)
-}
-
-// judge checks the fields of a line that is a JSON object, and enters it into the index if all are right.
-func (s *Scanner) judge(line []byte, offset int64) {
-	r, before := &s.request, s.summary.FaultCount
+	before := s.summary.FaultCount
 	for f := range fieldCount {
 		if r.repeated[f] {
 			s.lineFault(CodeDuplicateKey, f, "This line gives %s more than once; keep one.", f)
 		}
 	}
-	s.checkID(line)
-	s.checkMethod(line)
-	endpoint := s.checkURL(line)
-	hasModel := s.checkBody(line, endpoint)
+	s.checkID(r)
+	s.checkMethod(r)
+	endpoint := s.checkURL(r)
+	hasModel := s.checkBody(r, endpoint)
 	if s.summary.FaultCount > before {
 		return
 	}
-	model, ok := s.model(line, hasModel)
+	model, ok := s.model(r, hasModel)
 	if !ok {
 		return
 	}
 
 	body, id := r.values[fieldBody], r.values[fieldCustomID]
-	size, prefix := r.prompt(line, endpoint)
-	maxTokens := r.maxTokens(line, endpoint)
+	size, prefix := r.prompt(endpoint)
+	maxTokens := r.maxTokens(endpoint)
 	record := Line{
 		Physical:    s.physical,
-		Offset:      offset + int64(r.object.start),
+		Offset:      s.offset + int64(r.object.start),
 		Length:      uint32(r.object.len()),
 		BodyOffset:  uint32(body.start - r.object.start),
 		BodyLength:  uint32(body.len()),
@@ -190,15 +289,15 @@ func (s *Scanner) judge(line []byte, offset int64) {
 	}
 	s.summary.URLs[record.URL].Lines++
 	if endpoint.URL == "/v1/embeddings" {
-		s.summary.EmbeddingInputs += inputs(r.values[fieldInput].of(line))
+		s.summary.EmbeddingInputs += r.inputs()
 	}
 	if err := s.index.append(&record); err != nil {
 		s.failed = err
 	}
 }
 
-func (s *Scanner) checkID(line []byte) {
-	literal, ok := s.stringOf(line, fieldCustomID, "give each line a custom_id, a string of its own")
+func (s *Scanner) checkID(r *request) {
+	literal, ok := s.stringOf(r, fieldCustomID, "give each line a custom_id, a string of its own")
 	if !ok {
 		return
 	}
@@ -209,8 +308,8 @@ func (s *Scanner) checkID(line []byte) {
 	}
 }
 
-func (s *Scanner) checkMethod(line []byte) {
-	literal, ok := s.stringOf(line, fieldMethod, `set it to "POST"`)
+func (s *Scanner) checkMethod(r *request) {
+	literal, ok := s.stringOf(r, fieldMethod, `set it to "POST"`)
 	if !ok {
 		return
 	}
@@ -220,8 +319,8 @@ func (s *Scanner) checkMethod(line []byte) {
 }
 
 // checkURL returns the line's endpoint, nil if it has none.
-func (s *Scanner) checkURL(line []byte) *Endpoint {
-	literal, ok := s.stringOf(line, fieldURL, "set it to the batch's endpoint")
+func (s *Scanner) checkURL(r *request) *Endpoint {
+	literal, ok := s.stringOf(r, fieldURL, "set it to the batch's endpoint")
 	if !ok {
 		return nil
 	}
@@ -237,18 +336,17 @@ func (s *Scanner) checkURL(line []byte) *Endpoint {
 }
 
 // checkBody reports whether the body names a model.
-func (s *Scanner) checkBody(line []byte, endpoint *Endpoint) (hasModel bool) {
-	body := s.request.values[fieldBody]
-	if !body.present() {
+func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
+	if !r.values[fieldBody].present() {
 		s.lineFault(CodeMissing, fieldBody, "Missing required parameter: 'body'; set it to the request's JSON object.")
 		return false
 	}
-	if line[body.start] != '{' {
-		s.lineFault(CodeInvalidType, fieldBody, "The body is %s; it must be the request's JSON object.", kind(line[body.start]))
+	if c := r.beginning(fieldBody)[0]; c != '{' {
+		s.lineFault(CodeInvalidType, fieldBody, "The body is %s; it must be the request's JSON object.", kind(c))
 		return false
 	}
-	if stream := s.request.values[fieldStream]; stream.present() {
-		switch c := line[stream.start]; c {
+	if stream := r.beginning(fieldStream); len(stream) > 0 {
+		switch c := stream[0]; c {
 		case 't':
 			s.lineFault(CodeStream, fieldStream, "A batch has nobody to stream to; leave out stream or set it to false.")
 		case 'f', 'n':
@@ -256,23 +354,25 @@ func (s *Scanner) checkBody(line []byte, endpoint *Endpoint) (hasModel bool) {
 			s.lineFault(CodeInvalidType, fieldStream, "body.stream is %s; leave it out or set it to false.", kind(c))
 		}
 	}
-	if !s.request.values[fieldModel].present() && endpoint != nil && endpoint.ModelOptional {
+	if !r.values[fieldModel].present() && endpoint != nil && endpoint.ModelOptional {
 		return false
 	}
-	_, ok := s.stringOf(line, fieldModel, "set it to the name of a model")
+	_, ok := s.stringOf(r, fieldModel, "set it to the name of a model")
 	return ok
 }
 
-// stringOf returns the literal of a field that must be a string and not empty, or notes the fault and the mend.
-func (s *Scanner) stringOf(line []byte, f field, mend string) (literal []byte, ok bool) {
-	value := s.request.values[f].of(line)
+// stringOf returns the literal of a field that must be a string and not empty, or records the fault and its remedy.
+func (s *Scanner) stringOf(r *request, f field, mend string) (literal []byte, ok bool) {
+	value, size := r.beginning(f), r.values[f].len()
 	switch {
 	case len(value) == 0:
 		s.lineFault(CodeMissing, f, "Missing required parameter: '%s'; %s.", f, mend)
 	case value[0] != '"':
 		s.lineFault(CodeInvalidType, f, "%s is %s, not a string; %s.", f, kind(value[0]), mend)
-	case len(value) == len(`""`):
+	case size == len(`""`):
 		s.lineFault(CodeInvalidValue, f, "%s is empty; %s.", f, mend)
+	case size > textLimit(f)+len(`""`):
+		s.lineFault(CodeInvalidValue, f, "%s has %d bytes, the limit is %d; shorten it.", f, size-len(`""`), textLimit(f))
 	default:
 		return value, true
 	}
@@ -280,17 +380,13 @@ func (s *Scanner) stringOf(line []byte, f field, mend string) (literal []byte, o
 }
 
 // model returns the number of the line's model, a new one if need be.
-func (s *Scanner) model(line []byte, named bool) (number uint16, ok bool) {
+func (s *Scanner) model(r *request, named bool) (number uint16, ok bool) {
 	var name []byte
 	if named {
-		name = s.text(s.request.values[fieldModel].of(line))
+		name = s.text(r.beginning(fieldModel))
 	}
 	if number, ok := s.models[string(name)]; ok {
 		return number, true
-	}
-	if len(name) > maxModelName {
-		s.lineFault(CodeInvalidValue, fieldModel, "The model's name has %d bytes, the limit is %d.", len(name), maxModelName)
-		return 0, false
 	}
 	if len(s.summary.Models) == s.limits.MaxModels {
 		s.lineFault(CodeTooManyModels, fieldModel, "The model %s is one too many: a file may name %d models; split it.",
@@ -313,15 +409,6 @@ func (s *Scanner) url(url string) uint16 {
 	return number
 }
 
-func (r *request) maxTokens(line []byte, e *Endpoint) uint32 {
-	for _, f := range e.maxTokens {
-		if n := count(r.values[f].of(line)); n > 0 {
-			return uint32(min(n, math.MaxUint32))
-		}
-	}
-	return 0
-}
-
 // text returns what a string literal says; a decoded one lives in the scanner's scratch space until the next call.
 func (s *Scanner) text(literal []byte) []byte {
 	inner := inside(literal)
@@ -330,25 +417,6 @@ func (s *Scanner) text(literal []byte) []byte {
 	}
 	s.scratch = appendText(s.scratch[:0], inner)
 	return s.scratch
-}
-
-// inputs counts the texts in an embedding request's input: a string or an array of tokens is one.
-func inputs(input []byte) int64 {
-	if len(input) == 0 || input[0] != '[' {
-		return 1
-	}
-	i, n := skipSpace(input, 1), int64(0)
-	if c := input[i]; c != '"' && c != '[' {
-		return 1
-	}
-	for {
-		i, _ = skipValue(input, i, maxDepth)
-		n++
-		if i = skipSpace(input, i); input[i] == ']' {
-			return n
-		}
-		i = skipSpace(input, i+1)
-	}
 }
 
 func (s *Scanner) lineFault(code string, f field, format string, args ...any) {

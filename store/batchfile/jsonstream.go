@@ -1,0 +1,350 @@
+package batchfile
+
+import "math"
+
+// jsonStream checks one JSON value that arrives in pieces of any size, and reports where its outer values lie. It accepts what
+// skipValue accepts, and rejects the rest at the same byte with the same reason. Its memory does not grow with the value.
+type jsonStream struct {
+	on     streamEvents
+	limit  int      // of nesting
+	arrays []uint64 // one bit per open container: it is an array
+
+	state state
+	depth int // open containers
+	at    int // bytes seen before the current piece
+
+	key     []byte // the literal of the key that was read last, cut to keyBytes
+	inKey   bool   // the string under way is a key
+	keyFrom int    // its next byte to keep, in the current piece
+
+	literal   string // what must follow of true, false or null
+	literalAt int
+	hexDigits int // what must follow of \uXXXX
+
+	fault   error // sticks
+	faultAt int
+}
+
+// streamEvents receives the values that stand in at most eventDepth containers. Positions count from the first byte of the
+// stream.
+type streamEvents interface {
+	// begin reports the first byte of a value that stands in depth containers, and the literal of its key if it is a member.
+	// The literal is good only during the call; longKey stands for one that is longer than any known.
+	begin(depth int, key []byte, first byte, at int)
+	// end reports the position after the value.
+	end(depth int, at int)
+}
+
+const (
+	// eventDepth reaches the elements of a member of the body.
+	eventDepth = 3
+	// keyBytes holds the literal of every known key, even if each of its characters is escaped.
+	keyBytes = 192
+)
+
+var longKey = []byte(`""`)
+
+type state uint8
+
+const (
+	wantValue state = iota
+	wantFirstElement
+	wantFirstKey
+	wantKey
+	wantColon
+	wantNext // ',' or the end of the container
+	wantNothing
+	inString
+	inEscape
+	inHex
+	inLiteral
+	afterMinus
+	afterZero
+	inInteger
+	afterPoint
+	inFraction
+	afterE
+	afterSign
+	inExponent
+	faulty
+)
+
+func newJSONStream(on streamEvents, limit int) jsonStream {
+	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64), key: make([]byte, 0, keyBytes)}
+}
+
+// reset begins another value.
+func (s *jsonStream) reset() {
+	*s = jsonStream{on: s.on, limit: s.limit, arrays: s.arrays, key: s.key[:0]}
+}
+
+// write reads the next piece.
+func (s *jsonStream) write(b []byte) {
+	s.keyFrom = 0
+	for i := 0; i < len(b); {
+		i = s.step(b, i)
+	}
+	if s.inKey {
+		s.keepKey(b[s.keyFrom:])
+	}
+	s.at += len(b)
+}
+
+// finish ends the value. It returns the position of the first wrong byte and the reason.
+func (s *jsonStream) finish() (int, error) {
+	switch s.state {
+	case wantNothing, faulty:
+	case afterZero, inInteger, inFraction, inExponent:
+		s.endValue(s.at)
+		if s.depth > 0 {
+			s.fail(errCut, s.at)
+		}
+	case afterMinus, afterPoint, afterE, afterSign:
+		s.fail(errNumber, s.at)
+	case inLiteral:
+		s.fail(errLiteral, s.literalAt)
+	default:
+		s.fail(errCut, s.at)
+	}
+	return s.faultAt, s.fault
+}
+
+// step reads what begins at b[i], as far as it is of one kind, and returns the position after it.
+func (s *jsonStream) step(b []byte, i int) int {
+	c := b[i]
+	switch s.state {
+	case inString:
+		return s.stringBytes(b, i)
+	case inInteger, inFraction, inExponent:
+		if i = skipDigits(b, i); i < len(b) {
+			return s.afterDigits(b[i], i)
+		}
+		return i
+	case inEscape:
+		return s.escape(c, i)
+	case inHex:
+		if hexDigit(c) < 0 {
+			return s.fail(errEscape, s.at+i)
+		}
+		if s.hexDigits--; s.hexDigits == 0 {
+			s.state = inString
+		}
+		return i + 1
+	case inLiteral:
+		if c != s.literal[0] {
+			return s.fail(errLiteral, s.literalAt)
+		}
+		if s.literal = s.literal[1:]; s.literal == "" {
+			s.endValue(s.at + i + 1)
+		}
+		return i + 1
+	case afterMinus, afterZero, afterPoint, afterE, afterSign:
+		return s.number(c, i)
+	case faulty:
+		return len(b)
+	}
+	if i = skipSpace(b, i); i < len(b) {
+		return s.token(b[i], i)
+	}
+	return i
+}
+
+// token reads a byte that is neither white space nor inside of a string, a number or a literal.
+func (s *jsonStream) token(c byte, i int) int {
+	switch s.state {
+	case wantFirstElement:
+		if c == ']' {
+			return s.close(i)
+		}
+		return s.value(c, i)
+	case wantValue:
+		return s.value(c, i)
+	case wantFirstKey, wantKey:
+		switch {
+		case c == '}' && s.state == wantFirstKey:
+			return s.close(i)
+		case c != '"':
+			return s.fail(errKey, s.at+i)
+		}
+		s.state, s.inKey, s.key, s.keyFrom = inString, true, s.key[:0], i
+		return i + 1
+	case wantColon:
+		if c != ':' {
+			return s.fail(errColon, s.at+i)
+		}
+		s.state = wantValue
+		return i + 1
+	case wantNext:
+		return s.next(c, i)
+	}
+	return s.fail(errTrailing, s.at+i)
+}
+
+// next reads what follows a value inside of a container.
+func (s *jsonStream) next(c byte, i int) int {
+	if s.inArray() {
+		switch c {
+		case ',':
+			s.state = wantValue
+			return i + 1
+		case ']':
+			return s.close(i)
+		}
+		return s.fail(errElement, s.at+i)
+	}
+	switch c {
+	case ',':
+		s.state = wantKey
+		return i + 1
+	case '}':
+		return s.close(i)
+	}
+	return s.fail(errMember, s.at+i)
+}
+
+func (s *jsonStream) value(c byte, i int) int {
+	if s.depth <= eventDepth {
+		key := s.key
+		switch {
+		case s.depth == 0 || s.inArray():
+			key = nil
+		case len(key) == keyBytes: // it was cut, so it may end within an escape
+			key = longKey
+		}
+		s.on.begin(s.depth, key, c, s.at+i)
+	}
+	switch {
+	case c == '"':
+		s.state = inString
+	case c == '-':
+		s.state = afterMinus
+	case c == '0':
+		s.state = afterZero
+	case isDigit(c):
+		s.state = inInteger
+	case c == '{':
+		return s.open(wantFirstKey, i)
+	case c == '[':
+		return s.open(wantFirstElement, i)
+	case c == 't':
+		s.state, s.literal, s.literalAt = inLiteral, "rue", s.at+i
+	case c == 'f':
+		s.state, s.literal, s.literalAt = inLiteral, "alse", s.at+i
+	case c == 'n':
+		s.state, s.literal, s.literalAt = inLiteral, "ull", s.at+i
+	default:
+		return s.fail(errValue, s.at+i)
+	}
+	return i + 1
+}
+
+func (s *jsonStream) open(first state, i int) int {
+	if s.depth == s.limit {
+		return s.fail(errTooNested, s.at+i)
+	}
+	word, bit := s.depth/64, uint64(1)<<(s.depth%64)
+	s.arrays[word] &^= bit
+	if first == wantFirstElement {
+		s.arrays[word] |= bit
+	}
+	s.depth++
+	s.state = first
+	return i + 1
+}
+
+func (s *jsonStream) close(i int) int {
+	s.depth--
+	s.endValue(s.at + i + 1)
+	return i + 1
+}
+
+func (s *jsonStream) inArray() bool {
+	return s.arrays[(s.depth-1)/64]&(1<<((s.depth-1)%64)) != 0
+}
+
+func (s *jsonStream) endValue(at int) {
+	s.state = wantNext
+	if s.depth == 0 {
+		s.state = wantNothing
+	}
+	if s.depth <= eventDepth {
+		s.on.end(s.depth, at)
+	}
+}
+
+func (s *jsonStream) stringBytes(b []byte, i int) int {
+	if i = skipPlain(b, i); i == len(b) {
+		return i
+	}
+	switch b[i] {
+	case '\\':
+		s.state = inEscape
+	case '"':
+		if s.inKey {
+			s.keepKey(b[s.keyFrom : i+1])
+			s.inKey, s.state = false, wantColon
+		} else {
+			s.endValue(s.at + i + 1)
+		}
+	default:
+		return s.fail(errControl, s.at+i)
+	}
+	return i + 1
+}
+
+func (s *jsonStream) keepKey(b []byte) {
+	s.key = append(s.key, b[:min(len(b), keyBytes-len(s.key))]...)
+}
+
+func (s *jsonStream) escape(c byte, i int) int {
+	switch {
+	case shortEscape[c]:
+		s.state = inString
+	case c == 'u':
+		s.state, s.hexDigits = inHex, 4
+	default:
+		return s.fail(errEscape, s.at+i)
+	}
+	return i + 1
+}
+
+// number reads the byte after a sign, a leading zero, a point or an e.
+func (s *jsonStream) number(c byte, i int) int {
+	switch {
+	case s.state == afterZero:
+		return s.afterDigits(c, i)
+	case s.state == afterMinus && c == '0':
+		s.state = afterZero
+	case s.state == afterMinus && isDigit(c):
+		s.state = inInteger
+	case s.state == afterPoint && isDigit(c):
+		s.state = inFraction
+	case s.state == afterE && (c == '+' || c == '-'):
+		s.state = afterSign
+	case (s.state == afterE || s.state == afterSign) && isDigit(c):
+		s.state = inExponent
+	default:
+		return s.fail(errNumber, s.at+i)
+	}
+	return i + 1
+}
+
+// afterDigits reads the byte after a run of digits; one that doesn't go on with the number is left to what follows.
+func (s *jsonStream) afterDigits(c byte, i int) int {
+	switch {
+	case c == '.' && (s.state == afterZero || s.state == inInteger):
+		s.state = afterPoint
+	case (c == 'e' || c == 'E') && s.state != inExponent:
+		s.state = afterE
+	default:
+		s.endValue(s.at + i)
+		return i
+	}
+	return i + 1
+}
+
+// fail ends the reading: the position it returns lies behind every piece.
+func (s *jsonStream) fail(reason error, at int) int {
+	s.state, s.fault, s.faultAt, s.inKey = faulty, reason, at, false
+	return math.MaxInt
+}
