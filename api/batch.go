@@ -88,7 +88,8 @@ type batchDetails struct {
 	Inputs   []string        `json:"input_file_ids"`
 	Outputs  []batchOutput   `json:"outputs"`
 	RetryOf  *string         `json:"retry_of"`
-	Options  json.RawMessage `json:"options"` // the `tidefill` object of the create request, as it came
+	Options  json.RawMessage `json:"options"`         // the `tidefill` object of the create request, as it came
+	Omitted  []string        `json:"options_omitted"` // the members of options that this answer leaves out; null: none
 }
 
 type batchModel struct {
@@ -185,6 +186,7 @@ func showDetails(b store.Batch) batchDetails {
 		Outputs:  []batchOutput{},
 		RetryOf:  orNull(b.Options.RetryOf),
 		Options:  b.OptionsJSON,
+		Omitted:  b.Apart,
 	}
 	for i, m := range b.Models {
 		d.Models[i] = batchModel(m)
@@ -258,8 +260,25 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	return shown, nil
 }
 
-// writeBatch answers with one batch.
+// options returns the whole `tidefill` object of a batch as the user sent it; nil: there was none.
+func (s *Server) options(ctx context.Context, b store.Batch) (json.RawMessage, error) {
+	if len(b.Apart) == 0 {
+		return b.OptionsJSON, nil
+	}
+	parameters, err := s.meta.Parameters(ctx, b.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read options of batch %s: %w", b.ID, err)
+	}
+	return parameters.OptionsJSON, nil
+}
+
+// writeBatch answers with one batch, whole.
 func (s *Server) writeBatch(ctx context.Context, w http.ResponseWriter, b store.Batch) error {
+	options, err := s.options(ctx, b)
+	if err != nil {
+		return err
+	}
+	b.OptionsJSON, b.Apart = options, nil
 	shown, err := s.show(ctx, b)
 	if err != nil {
 		return err

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func (s *Server) batchRoutes() {
@@ -42,19 +45,60 @@ func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.meta.ListBatches(r.Context(), tenantOf(r.Context()), q)
+	ctx := r.Context()
+	page, err := s.meta.ListBatchIDs(ctx, tenantOf(ctx), q)
 	if err != nil {
 		return fmt.Errorf("list batches: %w", err)
 	}
-	shown, err := s.show(r.Context(), page.Items...)
-	if err != nil {
-		return err
+	list := listWriter[batchObject]{out: w, id: func(b batchObject) string { return b.ID }}
+	for ids := range slices.Chunk(page.Items, batchesAtOnce) {
+		shown, err := s.listed(ctx, q, ids)
+		if err == nil {
+			err = list.send(shown...)
+		}
+		if err != nil {
+			return fmt.Errorf("list batches: %w", err)
+		}
 	}
-	list := listObject[batchObject]{Object: "list", Data: shown, HasMore: page.More}
-	if n := len(shown); n > 0 {
-		list.FirstID, list.LastID = &shown[0].ID, &shown[n-1].ID
+	return list.end(page.More)
+}
+
+const (
+	// batchesAtOnce is how many batches of a listing are held.
+	batchesAtOnce = 4
+	// listedFaults is how many faults of a batch a listing shows.
+	listedFaults = 20
+)
+
+// listed reads batches for a listing. Those that are gone, or aren't asked for any more, since the ids were read are left out.
+func (s *Server) listed(ctx context.Context, q store.BatchQuery, ids []string) ([]batchObject, error) {
+	batches := make([]store.Batch, 0, len(ids))
+	for _, id := range ids {
+		b, err := s.meta.Batch(ctx, tenantOf(ctx), id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		case len(q.States) > 0 && !slices.Contains(q.States, b.State):
+			continue
+		}
+		b.Errors = firstFaults(b.Errors)
+		batches = append(batches, b)
 	}
-	return writeJSON(w, list)
+	return s.show(ctx, batches...)
+}
+
+// firstFaults shortens a long list of faults to what a listing shows.
+func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
+	hidden := len(faults) - listedFaults
+	if hidden <= 1 {
+		return faults
+	}
+	return append(slices.Clone(faults[:listedFaults]), batchfile.Fault{
+		Code:    codeMoreFaults,
+		Message: fmt.Sprintf("%d more errors are not listed here; read the batch by its id.", hidden),
+	})
 }
 
 // errUnchanged ends a change that would change nothing.

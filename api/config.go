@@ -20,6 +20,9 @@ type Config struct {
 	// MaxPartBytes bounds one part of an upload in parts. Default 64 MiB, as OpenAI's.
 	MaxPartBytes int64 `yaml:"max_part_bytes"`
 
+	// MaxOptionsBytes bounds the `tidefill` object of a create request. Default 64 KiB.
+	MaxOptionsBytes int `yaml:"max_options_bytes"`
+
 	// BatchFileLife is how long a batch input file is kept when its upload does not say. Default 30 days; 0: until deleted.
 	BatchFileLife time.Duration `yaml:"batch_file_life"`
 	// UploadLife is how long an upload in parts may take from its creation to its completion. Default 1 hour.
@@ -47,6 +50,7 @@ func DefaultConfig() Config {
 		MaxLineBytes:      16 << 20,
 		MaxFileBytes:      512 << 20,
 		MaxPartBytes:      64 << 20,
+		MaxOptionsBytes:   64 << 10,
 		BatchFileLife:     30 * 24 * time.Hour,
 		UploadLife:        time.Hour,
 		UploadStall:       2 * time.Minute,
@@ -74,6 +78,7 @@ func (c Config) Validate() error {
 	positive("max_line_bytes", int64(c.MaxLineBytes))
 	positive("max_file_bytes", c.MaxFileBytes)
 	positive("max_part_bytes", c.MaxPartBytes)
+	positive("max_options_bytes", int64(c.MaxOptionsBytes))
 	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
 	lasting("upload_life", c.UploadLife)
 	lasting("upload_stall", c.UploadStall)

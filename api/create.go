@@ -131,6 +131,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := s.now()
 	d, err := readDraft(body, now)
+	if err == nil {
+		err = s.checkOptions(d.extensions)
+	}
 	if err != nil {
 		return err
 	}
@@ -167,6 +170,7 @@ func (s *Server) submit(ctx context.Context, tenant, id string, d draft, now tim
 	if len(faults) > 0 {
 		b.State, b.FailedAt, b.Errors = store.Failed, now, faults
 		b.Counts = store.Counts{} // nothing was taken on, as the files are refused whole
+		b.Models = b.Models[:min(len(b.Models), maxModels)]
 	}
 	if err := s.meta.CreateBatch(ctx, b); err != nil {
 		if errors.Is(err, store.ErrNotFound) { // an input was deleted since
@@ -181,9 +185,9 @@ func (s *Server) submit(ctx context.Context, tenant, id string, d draft, now tim
 	return b, nil
 }
 
-// inputFiles looks the inputs up.
+// inputFiles looks the inputs up. Of their faults it keeps no more than a batch shows.
 func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]store.File, error) {
-	files := make([]store.File, len(d.InputFileIDs))
+	files, room := make([]store.File, len(d.InputFileIDs)), maxFaults
 	for i, id := range d.InputFileIDs {
 		param := "input_file_id"
 		if d.extensions.InputFileIDs != nil {
@@ -203,6 +207,9 @@ func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]stor
 		if file.Summary == nil {
 			return nil, fmt.Errorf("input file %s of purpose batch was stored without a summary", id)
 		}
+		faults := file.Summary.Faults[:min(len(file.Summary.Faults), room)]
+		file.Summary.Faults = slices.Clone(faults)
+		room -= len(faults)
 		files[i] = file
 	}
 	return files, nil
@@ -218,10 +225,14 @@ func newBatch(tenant, id string, d draft, files []store.File, now time.Time) sto
 		Window:      d.Window,
 		Metadata:    d.Metadata,
 		Options:     d.Options,
-		OptionsJSON: d.Given,
+		OptionsJSON: d.Shown,
+		Apart:       d.Apart,
 		CreatedAt:   now,
 		StartBy:     d.StartBy,
 		Deadline:    d.Deadline,
+	}
+	if d.Apart != nil {
+		b.Parameters = &d.Parameters
 	}
 	if end := now.Add(d.Life); d.Life > 0 && (b.Deadline.IsZero() || end.Before(b.Deadline)) {
 		b.Deadline = end

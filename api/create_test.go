@@ -74,7 +74,7 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 	}
 	wantDetails := map[string]any{
 		"paused": false, "progress": 0.0, "rate": 0.0, "eta": nil, "deadline": created + 86_400, "start_by": nil, "priority": 0.0,
-		"attempts": 0.0, "in_flight": 0.0, "retrying": 0.0, "waiting": nil, "reason": nil, "retry_of": nil, "options": nil,
+		"attempts": 0.0, "in_flight": 0.0, "retrying": 0.0, "waiting": nil, "reason": nil, "retry_of": nil, "options": nil, "options_omitted": nil,
 		"models":         []any{map[string]any{"model": "m", "lines": 2.0}},
 		"input_file_ids": []any{file}, "outputs": []any{},
 	}
@@ -241,18 +241,7 @@ func TestCreateResolvesOptions(t *testing.T) {
 		"a deadline as a time": {"24h", fmt.Sprintf(`{"deadline":%q}`, now.Add(time.Minute).In(time.FixedZone("", 7200)).Format(time.RFC3339)),
 			store.Options{GroupBy: "prefix"}, now.Add(time.Minute), time.Time{}},
 		"rules": {"24h", `{"defaults":{"temperature":0,"seed":12345678901234567890},"overrides":{"by_model":{"b":{"n":1},"a":{"top_k":null}},"all":{"x":{"y":[1]}},"by_url":{"/v1/rerank":{"top_n":3}}}}`,
-			store.Options{
-				GroupBy: "prefix",
-				Defaults: []store.ParameterRule{
-					{Parameters: raws("temperature", "0", "seed", "12345678901234567890")},
-				},
-				Overrides: []store.ParameterRule{
-					{Parameters: raws("x", `{"y":[1]}`)},
-					{URL: "/v1/rerank", Parameters: raws("top_n", "3")},
-					{Model: "a", Parameters: raws("top_k", "null")},
-					{Model: "b", Parameters: raws("n", "1")},
-				},
-			}, now.Add(24 * time.Hour), time.Time{}},
+			store.Options{GroupBy: "prefix"}, now.Add(24 * time.Hour), time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := fmt.Sprintf(`{"input_file_id":"f","endpoint":"/v1/rerank","completion_window":%q}`, test.window)
@@ -270,10 +259,51 @@ func TestCreateResolvesOptions(t *testing.T) {
 			if !b.Deadline.Equal(test.deadline) || !b.StartBy.Equal(test.start) {
 				t.Errorf("got deadline %v and start %v, want %v and %v", b.Deadline, b.StartBy, test.deadline, test.start)
 			}
-			if got := string(b.OptionsJSON); got != test.options {
+			if got := string(d.Given); got != test.options {
 				t.Errorf("got options echoed as %s, want %s", got, test.options)
 			}
 		})
+	}
+}
+
+func TestParametersAreKeptApart(t *testing.T) {
+	now := time.Now()
+	for options, want := range map[string]struct {
+		shown string
+		apart []string
+		rules store.Parameters
+	}{
+		`{"priority":3}`: {`{"priority":3}`, nil, store.Parameters{}},
+		`{"priority":3,"defaults":{"temperature":0,"seed":12345678901234567890},"overrides":{"by_model":{"b":{"n":1},"a":{"top_k":null}},"all":{"x":{"y":[1]}},"by_url":{"/v1/rerank":{"top_n":3}}}}`: {
+			`{"priority":3}`, []string{"defaults", "overrides"}, store.Parameters{
+				Defaults: []store.ParameterRule{
+					{Parameters: raws("temperature", "0", "seed", "12345678901234567890")},
+				},
+				Overrides: []store.ParameterRule{
+					{Parameters: raws("x", `{"y":[1]}`)},
+					{URL: "/v1/rerank", Parameters: raws("top_n", "3")},
+					{Model: "a", Parameters: raws("top_k", "null")},
+					{Model: "b", Parameters: raws("n", "1")},
+				},
+			}},
+		`{"priority":3,"max_failed_ratio":0.5` + strings.Repeat("0", maxShownOptions) + `}`: {`{}`, []string{"max_failed_ratio", "priority"}, store.Parameters{}},
+		`{"priority":3` + strings.Repeat(" ", maxShownOptions) + `}`:                        {`{"priority":3}`, nil, store.Parameters{}},
+	} {
+		d, err := readDraft([]byte(`{"input_file_id":"f","endpoint":"/v1/rerank","completion_window":"24h","tidefill":`+options+`}`), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBatch("t", "batch_1", d, []store.File{{ID: "f", Summary: &batchfile.Summary{}}}, now)
+		if diff := cmp.Diff(want.apart, b.Apart); string(b.OptionsJSON) != want.shown || diff != "" {
+			t.Errorf("%.60s: shown as %s, want %s; kept apart (-want +got): %s", options, b.OptionsJSON, want.shown, diff)
+		}
+		if want.apart == nil {
+			continue
+		}
+		want.rules.OptionsJSON = json.RawMessage(options)
+		if diff := cmp.Diff(&want.rules, b.Parameters); diff != "" {
+			t.Errorf("%.60s: parameters (-want +got): %s", options, diff)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ const (
 	maxFaults = 1_000
 	// maxEmbeddings is how many texts the lines of a batch may ask vectors for, all together.
 	maxEmbeddings = 50_000
+	// maxModels is how many models the lines of a batch may name, all together; of one file the scanner allows no more.
+	maxModels = 64
 	// codeMoreFaults tells of faults that were left out.
 	codeMoreFaults = "more_errors"
 )
@@ -57,6 +59,20 @@ func (s *Server) findFaults(ctx context.Context, b store.Batch, files []store.Fi
 			}
 		}
 		faults.add(of, total)
+	}
+	if b.Counts.Total > s.config.MaxBatchLines && len(files) > 1 {
+		faults.add([]batchfile.Fault{{
+			Code: batchfile.CodeTooManyTasks,
+			Message: fmt.Sprintf("The files have %d requests together, the limit is %d; split them into several batches.",
+				b.Counts.Total, s.config.MaxBatchLines),
+		}}, 1)
+		return faults.list(), nil
+	}
+	if len(b.Models) > maxModels {
+		faults.add([]batchfile.Fault{{
+			Code:    batchfile.CodeTooManyModels,
+			Message: fmt.Sprintf("The files name %d models together, the limit is %d; split them into several batches.", len(b.Models), maxModels),
+		}}, 1)
 	}
 	if n := embeddings(b.Endpoint, files); n > maxEmbeddings {
 		faults.add([]batchfile.Fault{{

@@ -9,45 +9,31 @@ import (
 
 const maxFilePage = 10_000
 
-// filePage is how many rows a listing reads at a time: rows of batch inputs bring their faults with them.
-const filePage = 200
+// filesAtOnce is how many files of a listing are held.
+const filesAtOnce = 200
 
 func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
-	query, err := readFileQuery(r)
+	q, err := readFileQuery(r)
 	if err != nil {
 		return err
 	}
-	list := listObject[fileObject]{Object: "list", Data: []fileObject{}}
-	for left := query.Limit; left > 0; left = query.Limit - len(list.Data) {
-		q := query
-		q.Limit = min(left, filePage)
-		if n := len(list.Data); n > 0 {
-			q.After = list.Data[n-1].ID
-		}
+	list := listWriter[fileObject]{out: w, id: func(f fileObject) string { return f.ID }}
+	for left := q.Limit; ; {
+		q.Limit = min(left, filesAtOnce)
 		page, err := s.meta.ListFiles(r.Context(), tenantOf(r.Context()), q)
 		if err != nil {
 			return fmt.Errorf("list files: %w", err)
 		}
 		for _, f := range page.Items {
-			list.Data = append(list.Data, showFile(f))
+			if err := list.send(showFile(f)); err != nil {
+				return fmt.Errorf("list files: %w", err)
+			}
 		}
-		if list.HasMore = page.More; !page.More {
-			break
+		if left -= len(page.Items); left == 0 || !page.More {
+			return list.end(page.More)
 		}
+		q.After, q.Next = "", page.Next
 	}
-	if n := len(list.Data); n > 0 {
-		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
-	}
-	return writeJSON(w, list)
-}
-
-// listObject is one page of a listing.
-type listObject[T any] struct {
-	Object  string  `json:"object"`
-	Data    []T     `json:"data"`
-	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
-	HasMore bool    `json:"has_more"`
 }
 
 func readFileQuery(r *http.Request) (store.FileQuery, error) {

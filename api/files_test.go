@@ -118,14 +118,14 @@ func (s *service) walk(path string, limit int) (ids []string) {
 func TestListingOfMoreThanOneRead(t *testing.T) {
 	s := newService(t)
 	var want []string
-	for i := range 2*filePage + 1 {
+	for i := range 2*filesAtOnce + 1 {
 		f := store.File{ID: fmt.Sprintf("file-%d", i), Tenant: DefaultTenant, Purpose: "batch_output", Filename: "x", CreatedAt: s.clock.now()}
 		if err := s.meta.CreateFile(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, f.ID)
 	}
-	for _, limit := range []int{filePage - 1, filePage, filePage + 1, 2 * filePage, 10_000} {
+	for _, limit := range []int{filesAtOnce - 1, filesAtOnce, filesAtOnce + 1, 2 * filesAtOnce, 10_000} {
 		if got := s.walk("/v1/files?order=asc", limit); !slices.Equal(got, want) {
 			t.Errorf("by %d: got %d files, want %d in order", limit, len(got), len(want))
 		}

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -21,8 +23,11 @@ type extensions struct {
 	Options      store.Options
 	Deadline     time.Time // zero: the completion window alone
 	StartBy      time.Time
-	InputFileIDs []string        // nil: input_file_id alone
-	Given        json.RawMessage // as the user sent it; nil: not at all
+	InputFileIDs []string         // nil: input_file_id alone
+	Given        json.RawMessage  // as the user sent it; nil: not at all
+	Shown        json.RawMessage  // of it, what listings show
+	Apart        []string         // the members that Shown leaves out
+	Parameters   store.Parameters // what may be large
 }
 
 // readExtensions reads the `tidefill` object of the request, and fills in the defaults when there is none.
@@ -34,6 +39,7 @@ func readExtensions(request *object, now time.Time) extensions {
 	x := extensions{Deadline: o.instant("deadline", now), StartBy: o.instant("start_by", now)}
 	if ok {
 		x.Given = request.members[extensionsKey]
+		x.Shown, x.Apart = shownOptions(x.Given, o.members)
 	}
 	if !x.Deadline.IsZero() && x.StartBy.After(x.Deadline) {
 		o.wrongValue("start_by", "it lies after '%sdeadline'.", o.path)
@@ -47,13 +53,48 @@ func readExtensions(request *object, now time.Time) extensions {
 		GroupBy:        o.choice("group_by", "prefix", "model", "none"),
 		MaxConcurrency: int(o.integer("max_concurrency", 1, maxInt32, 0)),
 		OutputPerInput: o.choice("outputs", "joined", "per_input") == "per_input",
-		Defaults:       readRules(o, "defaults"),
-		Overrides:      readRules(o, "overrides"),
 	}
+	x.Parameters = store.Parameters{OptionsJSON: x.Given, Defaults: readRules(o, "defaults"), Overrides: readRules(o, "overrides")}
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
 	_ = o.finish() // the fault is the request's too
 	return x
+}
+
+// maxShownOptions bounds what a listing shows of a batch's `tidefill` object.
+const maxShownOptions = 4 << 10
+
+// shownOptions returns what listings show of a `tidefill` object, and the names of the members that they leave out: parameters,
+// and all if the rest is still long.
+func shownOptions(given json.RawMessage, members map[string]json.RawMessage) (shown json.RawMessage, apart []string) {
+	rest := make(map[string]json.RawMessage, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == "defaults" || name == "overrides" {
+			apart = append(apart, name)
+		} else {
+			rest[name] = members[name]
+		}
+	}
+	if apart == nil && len(given) <= maxShownOptions {
+		return given, nil
+	}
+	shown, err := json.Marshal(rest)
+	if err != nil {
+		panic(err) // all of it is valid JSON
+	}
+	if len(shown) > maxShownOptions {
+		return json.RawMessage("{}"), slices.Sorted(maps.Keys(members))
+	}
+	return shown, apart
+}
+
+// checkOptions refuses a `tidefill` object that is too large.
+func (s *Server) checkOptions(x extensions) error {
+	if len(x.Given) <= s.config.MaxOptionsBytes {
+		return nil
+	}
+	return invalid(extensionsKey, "invalid_value", "Invalid '%s': it has %d bytes, the limit is %d; write what differs from line to line into the lines.",
+		extensionsKey, len(x.Given), s.config.MaxOptionsBytes)
 }
 
 const (

@@ -32,8 +32,15 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if !b.State.Terminal() {
 		return refused("retry", &b)
 	}
+	kept, err := s.options(r.Context(), b)
+	if err != nil {
+		return err
+	}
 	now := s.now()
-	d, err := readRetryDraft(b, body, now)
+	d, err := readRetryDraft(b, kept, body, now)
+	if err == nil {
+		err = s.checkOptions(d.extensions)
+	}
 	if err != nil {
 		return err
 	}
@@ -55,8 +62,8 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, retried)
 }
 
-// readRetryDraft reads the request as a create request in which everything left out is as it was in b.
-func readRetryDraft(b store.Batch, body []byte, now time.Time) (draft, error) {
+// readRetryDraft reads the request as a create request in which everything left out is as it was in b, which had these options.
+func readRetryDraft(b store.Batch, options json.RawMessage, body []byte, now time.Time) (draft, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
@@ -68,8 +75,8 @@ func readRetryDraft(b store.Batch, body []byte, now time.Time) (draft, error) {
 		o.members["completion_window"] = jsonText(b.Window)
 	}
 	kept, replaced := b.Options.OutputLife, o.has("output_expires_after")
-	if !o.has(extensionsKey) && b.OptionsJSON != nil {
-		if o.members[extensionsKey], err = keptExtensions(b.OptionsJSON, now); err != nil {
+	if !o.has(extensionsKey) && options != nil {
+		if o.members[extensionsKey], err = keptExtensions(options, now); err != nil {
 			return draft{}, fmt.Errorf("read the options of batch %s: %w", b.ID, err)
 		}
 	}

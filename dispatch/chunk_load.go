@@ -163,7 +163,11 @@ func (s *session) open(ctx context.Context, r *run) (*source, error) {
 	if src != nil {
 		return src, nil
 	}
-	src, err := openSource(ctx, s.deps.Blobs, &b)
+	parameters, err := s.deps.Metadata.Parameters(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	src, err = openSource(ctx, s.deps.Blobs, &b)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +181,7 @@ func (s *session) open(ctx context.Context, r *run) (*source, error) {
 		src.close()
 		return nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
 	}
-	r.source, r.edits = src, allEdits(&r.batch.Options, src.inputs)
+	r.source, r.edits = src, allEdits(parameters, src.inputs)
 	r.trouble = plan.Flowing
 	r.canary = newCanaryGate(&r.batch)
 	return src, nil

@@ -78,8 +78,10 @@ func TestOverridesTouchOnlyWhatTheyName(t *testing.T) {
 	up := serve(t, nil, "m")
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit([]string{chatLine("a", "m")}, func(b *store.Batch) {
-		b.Options.Defaults = []store.ParameterRule{{Parameters: map[string]jsonRaw{"top_p": jsonRaw("0.5")}}, {Model: "other", Parameters: map[string]jsonRaw{"n": jsonRaw("2")}}}
-		b.Options.Overrides = []store.ParameterRule{{URL: "/v1/chat/completions", Parameters: map[string]jsonRaw{"model": jsonRaw(`"m2"`)}}}
+		b.Parameters = &store.Parameters{
+			Defaults:  []store.ParameterRule{{Parameters: map[string]jsonRaw{"top_p": jsonRaw("0.5")}}, {Model: "other", Parameters: map[string]jsonRaw{"n": jsonRaw("2")}}},
+			Overrides: []store.ParameterRule{{URL: "/v1/chat/completions", Parameters: map[string]jsonRaw{"model": jsonRaw(`"m2"`)}}},
+		}
 	})
 	w.awaitEnd(id)
 	want := `{"model":"m2","messages":[{"role":"user","content":"say a"}],"top_p":0.5}`

@@ -167,15 +167,15 @@ type editsKey struct{ url, model string }
 type edits struct{ defaults, overrides map[string]json.RawMessage }
 
 // allEdits resolves the batch's rules for everything its lines may be; empty if there are none.
-func allEdits(o *store.Options, inputs []sourceInput) map[editsKey]edits {
+func allEdits(p store.Parameters, inputs []sourceInput) map[editsKey]edits {
 	all := map[editsKey]edits{}
-	if len(o.Defaults) == 0 && len(o.Overrides) == 0 {
+	if len(p.Defaults) == 0 && len(p.Overrides) == 0 {
 		return all
 	}
 	for _, in := range inputs {
 		for _, url := range in.urls {
 			for _, model := range in.models {
-				all[editsKey{url, model}] = edits{defaults: parameters(o.Defaults, url, model), overrides: parameters(o.Overrides, url, model)}
+				all[editsKey{url, model}] = edits{defaults: parameters(p.Defaults, url, model), overrides: parameters(p.Overrides, url, model)}
 			}
 		}
 	}

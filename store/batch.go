@@ -52,8 +52,13 @@ type Batch struct {
 	Window   string // completion_window as given
 	Metadata map[string]string
 	Options  Options
-	// OptionsJSON is the `tidefill` object as the user sent it, to be shown again; nil when there was none.
+	// OptionsJSON is the `tidefill` object as the user sent it, to be shown again, without the members named in Apart; nil when
+	// there was none.
 	OptionsJSON json.RawMessage `json:",omitempty"`
+	// Apart names the members of the `tidefill` object that only Parameters holds, since they may be large. Empty: none.
+	Apart []string `json:",omitempty"`
+	// Parameters is for CreateBatch alone. What else returns a batch leaves it nil; see Batches.Parameters.
+	Parameters *Parameters `json:"-"`
 
 	Inputs  []Input
 	Models  []ModelLines // in order of first appearance over all inputs
@@ -98,9 +103,7 @@ type Options struct {
 	MaxTotalTokens int64   // stop when the answers' usage exceeds this; 0: no limit
 	RetryAttempts  int     // attempts per line, the first included; 0: the daemon's default
 	RetryOn        []int   // HTTP statuses that are worth another attempt; nil: the daemon's default
-	Defaults       []ParameterRule
-	Overrides      []ParameterRule
-	Canary         int // lines that decide whether the rest runs; 0: none
+	Canary         int     // lines that decide whether the rest runs; 0: none
 	// CanaryMaxFailedRatio is the share of the canary lines that may fail without stopping the batch; 0: none may.
 	CanaryMaxFailedRatio float64
 	GroupBy              string // none, model or prefix
@@ -108,6 +111,14 @@ type Options struct {
 	OutputPerInput       bool   // one output and error file per input instead of joined ones
 	OutputLife           time.Duration
 	RetryOf              string // the batch whose failed lines these are
+}
+
+// Parameters is what may be large of a create request. It is kept beside the batch, so that listings and dispatchers, which hold
+// many batches, don't hold it. It never changes.
+type Parameters struct {
+	OptionsJSON json.RawMessage // the `tidefill` object, whole
+	Defaults    []ParameterRule
+	Overrides   []ParameterRule
 }
 
 // ParameterRule sets top-level body parameters of the lines it applies to: all, those of one url, those of one model.
@@ -167,9 +178,11 @@ type BatchQuery struct {
 
 // Batches keeps batches.
 type Batches interface {
-	// CreateBatch stores b with Version 1. ErrExists when the id is taken; ErrNotFound when b isn't terminal and the file of one
-	// of its inputs is gone, or its bytes are being removed.
+	// CreateBatch stores b with Version 1 and its Parameters, if it has any. ErrExists when the id is taken; ErrNotFound when b
+	// isn't terminal and the file of one of its inputs is gone, or its bytes are being removed.
 	CreateBatch(ctx context.Context, b Batch) error
+	// Parameters reads what CreateBatch was given; the zero Parameters when it was given none. ErrNotFound when there is no such batch.
+	Parameters(ctx context.Context, id string) (Parameters, error)
 	// Batch reads one. An empty tenant reads across tenants; so do dispatchers.
 	Batch(ctx context.Context, tenant, id string) (Batch, error)
 	// UpdateBatch writes b if the stored version is still b.Version, and returns it with the next one. ErrConflict if not.
@@ -180,13 +193,15 @@ type Batches interface {
 	// for UpdateBatch, when the bytes of a file have been dropped.
 	FinishBatch(ctx context.Context, o Owner, lock string, epoch int64, b Batch, files []File) (Batch, error)
 	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
+	// ListBatchIDs is ListBatches for who reads the batches one by one, as they may be large.
+	ListBatchIDs(ctx context.Context, tenant string, q BatchQuery) (Page[string], error)
 	// DeleteBatch removes a terminal batch with its chunks and returns it; ErrConflict while it lives.
 	DeleteBatch(ctx context.Context, tenant, id string) (Batch, error)
 	// ChangedBatches returns, oldest change first, up to limit ids of batches that changed after the given revision, and the
 	// revision to ask with next. Revision 0 returns every batch that isn't terminal, whatever the limit: what a dispatcher starts
 	// from. No ids: nothing has changed. A deleted batch is no change.
 	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error)
-	// StaleBatches returns up to limit terminal batches that ended before the given time, for retention.
+	// StaleBatches returns up to limit terminal batches that ended before the given time, for retention: their ID and Tenant alone.
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]Batch, error)
 }
 

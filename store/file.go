@@ -18,13 +18,14 @@ type File struct {
 	ExpiresAt time.Time // zero: until deleted
 	BlobKey   string
 	IndexKey  string             // line index of a batch input; empty: none
-	Summary   *batchfile.Summary // what the upload's validation found; nil unless a batch input
+	Summary   *batchfile.Summary // what the upload's validation found; nil unless a batch input, and in listings
 }
 
 // FileQuery selects a page of a tenant's files by CreatedAt; ties in order of CreateFile, or its reverse.
 type FileQuery struct {
 	Purpose   string // empty: any
 	After     string // id of the last file of the page before; empty: from the start
+	Next      string // in place of After: Next of the page before, which holds even if its last file is gone by now
 	Limit     int    // 0: all
 	Ascending bool
 }
@@ -33,6 +34,7 @@ type FileQuery struct {
 type Page[T any] struct {
 	Items []T
 	More  bool
+	Next  string // of files: where the next page begins
 }
 
 // Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
@@ -41,11 +43,12 @@ type Files interface {
 	CreateFile(ctx context.Context, f File) error
 	// File reads one. An empty tenant reads across tenants; so does the sweeper.
 	File(ctx context.Context, tenant, id string) (File, error)
+	// ListFiles leaves out summaries, which hold up to a thousand faults each.
 	ListFiles(ctx context.Context, tenant string, q FileQuery) (Page[File], error)
 	// DeleteFile removes the row and returns it, so that the caller can remove the bytes by RemoveBlobs. ErrNotFound the second time.
 	DeleteFile(ctx context.Context, tenant, id string) (File, error)
-	// ExpiredFiles returns up to limit files of any tenant whose life is over, for the sweeper to remove the bytes and then to
-	// call PurgeFile.
+	// ExpiredFiles returns up to limit files of any tenant whose life is over, without summaries, for the sweeper to remove the
+	// bytes and then to call PurgeFile.
 	ExpiredFiles(ctx context.Context, limit int) ([]File, error)
 	PurgeFile(ctx context.Context, id string) error
 }

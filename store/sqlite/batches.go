@@ -24,8 +24,14 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
 	if err != nil {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
+	var parameters []byte
+	if b.Parameters != nil {
+		if parameters, err = encode(b.Parameters); err != nil {
+			return fmt.Errorf("create batch %s: %w", b.ID, err)
+		}
+	}
 	err = db.write(ctx, func(s *session) error {
-		if err := s.createBatch(ctx, b, row, doc); err != nil || row.ended != 0 {
+		if err := s.createBatch(ctx, b, row, doc, parameters); err != nil || row.ended != 0 {
 			return err
 		}
 		return s.referToInputs(ctx, b, micros(db.now()))
@@ -36,7 +42,7 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
 	return nil
 }
 
-func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, doc []byte) error {
+func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte) error {
 	revision, err := s.nextRevision(ctx)
 	if err != nil {
 		return err
@@ -50,7 +56,28 @@ func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, 
 	if err != nil {
 		return err
 	}
+	if parameters != nil {
+		if err := s.exec(ctx, "INSERT INTO batch_parameters (batch, doc) VALUES (?, ?)", row.seq, parameters); err != nil {
+			return err
+		}
+	}
 	return s.addTags(ctx, row, batchTags(b))
+}
+
+// Parameters implements [store.Batches].
+func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, err error) {
+	err = db.read(ctx, func(s *session) error {
+		var doc []byte
+		err := s.row(ctx, "SELECT p.doc FROM batches AS b LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?", []any{id}, &doc)
+		if err == nil && doc != nil {
+			p, err = decode[store.Parameters](doc)
+		}
+		return err
+	})
+	if err != nil {
+		return store.Parameters{}, fmt.Errorf("load parameters of batch %s: %w", id, err)
+	}
+	return p, nil
 }
 
 // Batch implements [store.Batches].
@@ -138,10 +165,9 @@ func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch
 	if err != nil {
 		return b, err
 	}
-	docs := make([][]byte, len(files))
-	for i := range files {
-		whole(&files[i].CreatedAt, &files[i].ExpiresAt)
-		if docs[i], err = encode(files[i]); err != nil {
+	rows := make([]fileRow, len(files))
+	for i, f := range files {
+		if rows[i], err = encodeFile(f); err != nil {
 			return b, err
 		}
 	}
@@ -152,12 +178,12 @@ func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch
 		if err := s.updateBatch(ctx, b, read, row, doc); err != nil {
 			return err
 		}
-		for i, f := range files {
+		for _, f := range rows {
 			// Earlier releases made the rows of result files before their batch ended.
 			if err := s.exec(ctx, "DELETE FROM files WHERE id = ? AND tenant = ?", f.ID, f.Tenant); err != nil {
 				return err
 			}
-			if err := s.createFile(ctx, f, docs[i]); err != nil {
+			if err := s.createFile(ctx, f); err != nil {
 				return fmt.Errorf("create file %s: %w", f.ID, err)
 			}
 		}
@@ -231,9 +257,13 @@ func (s *session) changedBatches(ctx context.Context, revision int64, limit int)
 // StaleBatches implements [store.Batches].
 func (db *DB) StaleBatches(ctx context.Context, endedBefore time.Time, limit int) (batches []store.Batch, err error) {
 	err = db.read(ctx, func(s *session) error {
-		batches, err = documents[store.Batch](ctx, s,
-			"SELECT doc FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", micros(endedBefore), limit)
-		return err
+		return s.rows(ctx, "SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?",
+			[]any{micros(endedBefore), limit}, func(rows *sql.Rows) error {
+				var b store.Batch
+				err := rows.Scan(&b.ID, &b.Tenant)
+				batches = append(batches, b)
+				return err
+			})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list batches that ended before %s: %w", endedBefore.Format(time.RFC3339), err)

@@ -64,7 +64,7 @@ func CreateAll(t testing.TB, db *DB, batches iter.Seq[store.Batch]) {
 			if err != nil {
 				return err
 			}
-			if err := s.createBatch(ctx, b, row, doc); err != nil {
+			if err := s.createBatch(ctx, b, row, doc, nil); err != nil {
 				return err
 			}
 		}

@@ -8,25 +8,44 @@ import (
 	"math"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // CreateFile implements [store.Files].
 func (db *DB) CreateFile(ctx context.Context, f store.File) error {
-	whole(&f.CreatedAt, &f.ExpiresAt)
-	doc, err := encode(f)
-	if err != nil {
-		return fmt.Errorf("create file %s: %w", f.ID, err)
+	row, err := encodeFile(f)
+	if err == nil {
+		err = db.write(ctx, func(s *session) error { return s.createFile(ctx, row) })
 	}
-	err = db.write(ctx, func(s *session) error { return s.createFile(ctx, f, doc) })
 	if err != nil {
 		return fmt.Errorf("create file %s: %w", f.ID, err)
 	}
 	return nil
 }
 
-func (s *session) createFile(ctx context.Context, f store.File, doc []byte) error {
-	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, doc) VALUES (?, ?, ?, ?, ?, ?)",
-		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), doc)
+// fileRow is a file with what its columns hold.
+type fileRow struct {
+	store.File
+	doc, summary []byte
+}
+
+// encodeFile rounds the file's times and takes its summary out of its document.
+func encodeFile(f store.File) (row fileRow, err error) {
+	whole(&f.CreatedAt, &f.ExpiresAt)
+	if f.Summary != nil {
+		if row.summary, err = encode(f.Summary); err != nil {
+			return row, err
+		}
+		f.Summary = nil
+	}
+	row.File = f
+	row.doc, err = encode(f)
+	return row, err
+}
+
+func (s *session) createFile(ctx context.Context, f fileRow) error {
+	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.doc, f.summary)
 	if taken(err) {
 		return store.ErrExists
 	}
@@ -49,15 +68,19 @@ func (db *DB) File(ctx context.Context, tenant, id string) (f store.File, err er
 }
 
 func (s *session) file(ctx context.Context, tenant, id string, now int64) (store.File, error) {
-	var doc []byte
-	query, args := "SELECT doc FROM files WHERE id = ? AND expires > ?", []any{id, now}
+	var doc, summary []byte
+	query, args := "SELECT doc, summary FROM files WHERE id = ? AND expires > ?", []any{id, now}
 	if tenant != "" {
 		query, args = query+" AND tenant = ?", append(args, tenant)
 	}
-	if err := s.row(ctx, query, args, &doc); err != nil {
+	if err := s.row(ctx, query, args, &doc, &summary); err != nil {
 		return store.File{}, err
 	}
-	return decode[store.File](doc)
+	f, err := decode[store.File](doc)
+	if err == nil && summary != nil {
+		f.Summary, err = decode[*batchfile.Summary](summary)
+	}
+	return f, err
 }
 
 // ListFiles implements [store.Files].
@@ -74,13 +97,9 @@ func (db *DB) ListFiles(ctx context.Context, tenant string, q store.FileQuery) (
 
 func (s *session) listFiles(ctx context.Context, tenant string, q store.FileQuery, now int64) (page store.Page[store.File], err error) {
 	from, to := position{math.MinInt64, 0}, position{math.MaxInt64, math.MaxInt64}
-	if q.After != "" {
-		var after position
-		err := s.row(ctx, "SELECT created, seq FROM files WHERE id = ? AND tenant = ? AND expires > ?",
-			[]any{q.After, tenant, now}, &after.at, &after.seq)
-		if errors.Is(err, store.ErrNotFound) {
-			return page, fmt.Errorf("after %s: %w", q.After, store.ErrBadCursor)
-		} else if err != nil {
+	if q.After != "" || q.Next != "" {
+		after, err := s.fileCursor(ctx, tenant, q, now)
+		if err != nil {
 			return page, err
 		}
 		if q.Ascending {
@@ -89,7 +108,7 @@ func (s *session) listFiles(ctx context.Context, tenant string, q store.FileQuer
 			to = after
 		}
 	}
-	query, args := "SELECT doc FROM files WHERE tenant = ?", []any{tenant}
+	query, args := "SELECT doc, created, seq FROM files WHERE tenant = ?", []any{tenant}
 	if q.Purpose != "" {
 		query, args = query+" AND purpose = ?", append(args, q.Purpose)
 	}
@@ -100,11 +119,39 @@ func (s *session) listFiles(ctx context.Context, tenant string, q store.FileQuer
 	} else {
 		query += " ORDER BY created DESC, seq DESC LIMIT ?"
 	}
-	page.Items, err = documents[store.File](ctx, s, query, append(args, limitOrAll(q.Limit))...)
-	if q.Limit > 0 && len(page.Items) > q.Limit {
-		page.Items, page.More = page.Items[:q.Limit], true
+	var doc sql.RawBytes
+	var last position
+	err = s.rows(ctx, query, append(args, limitOrAll(q.Limit)), func(rows *sql.Rows) error {
+		if page.More = q.Limit > 0 && len(page.Items) == q.Limit; page.More {
+			return nil
+		}
+		if err := rows.Scan(&doc, &last.at, &last.seq); err != nil {
+			return err
+		}
+		f, err := decode[store.File](doc)
+		page.Items = append(page.Items, f)
+		return err
+	})
+	if page.More {
+		page.Next = fmt.Sprintf("%d.%d", last.at, last.seq)
 	}
 	return page, err
+}
+
+// fileCursor is the position that a page of files begins behind.
+func (s *session) fileCursor(ctx context.Context, tenant string, q store.FileQuery, now int64) (after position, err error) {
+	if q.Next != "" {
+		if _, err := fmt.Sscanf(q.Next, "%d.%d", &after.at, &after.seq); err != nil {
+			return after, fmt.Errorf("next %q: %w", q.Next, store.ErrBadCursor)
+		}
+		return after, nil
+	}
+	err = s.row(ctx, "SELECT created, seq FROM files WHERE id = ? AND tenant = ? AND expires > ?",
+		[]any{q.After, tenant, now}, &after.at, &after.seq)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("after %s: %w", q.After, store.ErrBadCursor)
+	}
+	return after, err
 }
 
 // DeleteFile implements [store.Files].

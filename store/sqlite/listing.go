@@ -43,7 +43,12 @@ var allStates = []store.State{
 // ListBatches implements [store.Batches].
 func (db *DB) ListBatches(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[store.Batch], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
-		page, err = s.listBatches(ctx, tenant, q)
+		positions, more, err := s.positions(ctx, tenant, q)
+		if err != nil {
+			return err
+		}
+		page.More = more
+		page.Items, err = columnAt(ctx, s, "doc", positions, decode[store.Batch])
 		return err
 	})
 	if err != nil {
@@ -52,20 +57,36 @@ func (db *DB) ListBatches(ctx context.Context, tenant string, q store.BatchQuery
 	return page, nil
 }
 
-func (s *session) listBatches(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[store.Batch], err error) {
+// ListBatchIDs implements [store.Batches].
+func (db *DB) ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[string], err error) {
+	err = db.snapshot(ctx, func(s *session) error {
+		positions, more, err := s.positions(ctx, tenant, q)
+		if err != nil {
+			return err
+		}
+		page.More = more
+		page.Items, err = columnAt(ctx, s, "id", positions, func(id []byte) (string, error) { return string(id), nil })
+		return err
+	})
+	if err != nil {
+		return store.Page[string]{}, fmt.Errorf("list ids of batches: %w", err)
+	}
+	return page, nil
+}
+
+// positions returns the positions of a page's batches in order, and whether more follow.
+func (s *session) positions(ctx context.Context, tenant string, q store.BatchQuery) (found []position, more bool, err error) {
 	l, err := s.listing(ctx, tenant, q)
 	if err != nil {
-		return page, err
+		return nil, false, err
 	}
-	positions, err := s.walk(ctx, l)
-	if err != nil {
-		return page, err
+	if found, err = s.walk(ctx, l); err != nil {
+		return nil, false, err
 	}
-	if q.Limit > 0 && len(positions) > q.Limit {
-		positions, page.More = positions[:q.Limit], true
+	if q.Limit > 0 && len(found) > q.Limit {
+		return found[:q.Limit], true, nil
 	}
-	page.Items, err = s.batchesAt(ctx, positions)
-	return page, err
+	return found, false, nil
 }
 
 func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery) (listing, error) {
@@ -238,8 +259,8 @@ func (l listing) args(state store.State, within stretch) []any {
 	return append(args, l.limit)
 }
 
-// batchesAt loads the batches at the positions, in their order.
-func (s *session) batchesAt(ctx context.Context, positions []position) ([]store.Batch, error) {
+// columnAt reads a column of the batches at the positions, in their order.
+func columnAt[T any](ctx context.Context, s *session, column string, positions []position, read func([]byte) (T, error)) ([]T, error) {
 	place := make(map[int64]int, len(positions))
 	seqs := make([]int64, len(positions))
 	for i, p := range positions {
@@ -249,15 +270,15 @@ func (s *session) batchesAt(ctx context.Context, positions []position) ([]store.
 	if err != nil {
 		return nil, err
 	}
-	batches := make([]store.Batch, len(positions))
+	items := make([]T, len(positions))
 	var seq int64
-	var doc sql.RawBytes
-	err = s.rows(ctx, "SELECT seq, doc FROM batches WHERE seq IN (SELECT value FROM json_each(?))", []any{list}, func(rows *sql.Rows) error {
-		if err := rows.Scan(&seq, &doc); err != nil {
+	var value sql.RawBytes
+	err = s.rows(ctx, "SELECT seq, "+column+" FROM batches WHERE seq IN (SELECT value FROM json_each(?))", []any{list}, func(rows *sql.Rows) error {
+		if err := rows.Scan(&seq, &value); err != nil {
 			return err
 		}
-		batches[place[seq]], err = decode[store.Batch](doc)
+		items[place[seq]], err = read(value)
 		return err
 	})
-	return batches, err
+	return items, err
 }

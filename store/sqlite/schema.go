@@ -13,10 +13,12 @@ var (
 	schema2 string
 	//go:embed schema_3_references.sql
 	schema3 string
+	//go:embed schema_4_large.sql
+	schema4 string
 )
 
 // migrations lead from one schema version to the next; the file's user_version counts those it has been through.
-var migrations = []string{schema1, schema2, schema3}
+var migrations = []string{schema1, schema2, schema3, schema4}
 
 // migrate brings the schema up to date. Processes that open a new file together take turns here.
 func (db *DB) migrate(ctx context.Context) error {

@@ -24,12 +24,14 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	b.CreatedAt = c.Now().In(time.FixedZone("west", -3600))
 	b.Deadline = c.Now().Add(24 * time.Hour)
 	b.Metadata = map[string]string{"run": "<7>", "": "empty key", "empty value": ""}
-	b.Options = store.Options{Priority: -3, RetryOn: []int{500}, OutputLife: time.Hour,
+	b.Options = store.Options{Priority: -3, RetryOn: []int{500}, OutputLife: time.Hour}
+	b.OptionsJSON, b.Apart = json.RawMessage(`{"priority":-3,"note":"a<b"}`), []string{"overrides"}
+	parameters := store.Parameters{OptionsJSON: json.RawMessage(`{"priority":-3,"note":"a<b","overrides":{"temperature":0.50}}`),
 		Overrides: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{"temperature": json.RawMessage("0.50")}}}}
-	b.OptionsJSON = json.RawMessage(`{"priority":-3,"note":"a<b"}`)
 	f := newFile("f", "t1")
 	f.IndexKey = "files/f.index"
 	must(t, m.CreateFile(ctx, f))
+	b.Parameters = &parameters
 	b.Inputs = []store.Input{{FileID: "f", BlobKey: "files/f", IndexKey: "files/f.index", Lines: 7}}
 	b.Models = []store.ModelLines{{Model: "m", Lines: 7}}
 	b.Outputs = []store.Output{{Input: -1, OutputID: "o", ErrorID: "e"}}
@@ -37,7 +39,7 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	must(t, m.CreateBatch(ctx, b))
 	wantErr(t, "create again", m.CreateBatch(ctx, newBatch("b1", "t2")), store.ErrExists)
 
-	b.Version = 1
+	b.Version, b.Parameters = 1, nil
 	b.CreatedAt = b.CreatedAt.UTC().Truncate(time.Microsecond)
 	b.Deadline = b.Deadline.Truncate(time.Microsecond)
 	wantEqual(t, "batch", got(m.Batch(ctx, "t1", "b1"))(t), b)
@@ -46,6 +48,15 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "load another tenant's batch", err, store.ErrNotFound)
 	_, err = m.Batch(ctx, "t1", "b2")
 	wantErr(t, "load an unknown batch", err, store.ErrNotFound)
+	wantEqual(t, "listed batch", got(m.ListBatches(ctx, "t1", store.BatchQuery{}))(t).Items, []store.Batch{b})
+	_, err = m.Parameters(ctx, "b2")
+	wantErr(t, "load the parameters of an unknown batch", err, store.ErrNotFound)
+	must(t, m.CreateBatch(ctx, newBatch("plain", "t3")))
+	wantEqual(t, "parameters of a batch without any", got(m.Parameters(ctx, "plain"))(t), store.Parameters{})
+	updated := b
+	updated.Paused = true
+	b = got(m.UpdateBatch(ctx, updated))(t)
+	wantEqual(t, "parameters after an update", got(m.Parameters(ctx, "b1"))(t), parameters)
 	b.Tenant = "t2"
 	_, err = m.UpdateBatch(ctx, b)
 	wantErr(t, "update another tenant's batch", err, store.ErrNotFound)

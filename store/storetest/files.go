@@ -89,8 +89,39 @@ func listFiles(t *testing.T, m store.Metadata, q store.FileQuery) (ids []string)
 		if len(page.Items) != q.Limit || len(ids) > 100 {
 			t.Fatalf("page before the last has %d items, want %d; %d so far", len(page.Items), q.Limit, len(ids))
 		}
-		q.After = ids[len(ids)-1]
+		if q.After = ""; len(ids)%2 == 0 { // either leads on
+			q.Next = page.Next
+		} else {
+			q.After, q.Next = ids[len(ids)-1], ""
+		}
 	}
+}
+
+func filesListWithoutSummaries(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	for _, id := range []string{"f1", "f2", "f3"} {
+		f := newFile(id, "t")
+		f.Summary = &batchfile.Summary{Faults: []batchfile.Fault{{Code: "x"}}}
+		f.ExpiresAt = c.Now().Add(time.Minute)
+		must(t, m.CreateFile(ctx, f))
+	}
+	q := store.FileQuery{Limit: 2, Ascending: true}
+	page := got(m.ListFiles(ctx, "t", q))(t)
+	got(m.DeleteFile(ctx, "t", "f2"))(t)
+	q.Next = page.Next
+	last := got(m.ListFiles(ctx, "t", q))(t)
+	if len(last.Items) != 1 || last.Items[0].ID != "f3" {
+		t.Errorf("got %v after a file that was deleted since, want f3", last.Items)
+	}
+	c.advance(time.Minute)
+	for _, f := range slices.Concat(page.Items, last.Items, got(m.ExpiredFiles(ctx, 10))(t)) {
+		if f.Summary != nil {
+			t.Errorf("file %s is listed with its summary", f.ID)
+		}
+	}
+	q.Next = "nonsense"
+	_, err := m.ListFiles(ctx, "t", q)
+	wantErr(t, "list after nonsense", err, store.ErrBadCursor)
 }
 
 func filesExpire(t *testing.T, m store.Metadata, c *clock) {

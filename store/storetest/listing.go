@@ -76,6 +76,10 @@ func batchesList(t *testing.T, m store.Metadata, _ *clock) {
 				rt.Fatalf("list %+v: %v", page, err)
 			}
 			listed = append(listed, p.Items...)
+			ids, err := m.ListBatchIDs(t.Context(), "t1", page)
+			if err != nil || ids.More != p.More || !slices.Equal(ids.Items, batchIDs(p.Items)) {
+				rt.Fatalf("list %+v: got the ids %v, %v of %v", page, ids, err, batchIDs(p.Items))
+			}
 			if !p.More {
 				break
 			}

@@ -25,6 +25,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"uploads take parts while pending", uploadsParts},
 		{"uploads are counted while pending", uploadsCount},
 		{"uploads are purged when they are over", uploadsPurge},
+		{"files are listed without summaries", filesListWithoutSummaries},
 		{"batches keep what they are given", batchesKeep},
 		{"batches are changed by compare and set", batchesUpdate},
 		{"batches freeze at their end", batchesFreeze},
