@@ -143,7 +143,17 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		Fingerprint: fingerprint("batch", string(body)),
 		ID:          id,
 		Create: func(ctx context.Context) (store.Batch, error) {
-			return s.submit(ctx, tenant, id, d, now)
+			files, err := s.inputFiles(ctx, tenant, d)
+			if err != nil {
+				return store.Batch{}, err
+			}
+			b, err := s.submit(ctx, newBatch(tenant, id, d, files, now), files)
+			if errors.Is(err, store.ErrNotFound) { // an input was deleted since
+				if _, gone := s.inputFiles(ctx, tenant, d); gone != nil {
+					err = gone
+				}
+			}
+			return b, err
 		},
 		Load: func(ctx context.Context, id string) (store.Batch, error) {
 			return s.meta.Batch(ctx, tenant, id)
@@ -155,33 +165,23 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// submit makes a batch of a draft and hands it on. A batch whose inputs have faults is stored too, failed, so that its
-// user finds all of them in it.
-func (s *Server) submit(ctx context.Context, tenant, id string, d draft, now time.Time) (store.Batch, error) {
-	files, err := s.inputFiles(ctx, tenant, d)
-	if err != nil {
-		return store.Batch{}, err
-	}
-	b := newBatch(tenant, id, d, files, now)
+// submit stores a batch over its input files and hands it on. Files made for it come into being with it. A batch whose inputs have
+// faults is stored too, failed, so that its user finds all of them in it.
+func (s *Server) submit(ctx context.Context, b store.Batch, files []store.File, made ...store.File) (store.Batch, error) {
 	faults, err := s.findFaults(ctx, b, files)
 	if err != nil {
-		return store.Batch{}, fmt.Errorf("check the inputs of batch %s: %w", id, err)
+		return store.Batch{}, fmt.Errorf("check the inputs of batch %s: %w", b.ID, err)
 	}
 	if len(faults) > 0 {
-		b.State, b.FailedAt, b.Errors = store.Failed, now, faults
+		b.State, b.FailedAt, b.Errors = store.Failed, b.CreatedAt, faults
 		b.Counts = store.Counts{} // nothing was taken on, as the files are refused whole
 		b.Models = b.Models[:min(len(b.Models), maxModels)]
 	}
-	if err := s.meta.CreateBatch(ctx, b); err != nil {
-		if errors.Is(err, store.ErrNotFound) { // an input was deleted since
-			if _, gone := s.inputFiles(ctx, tenant, d); gone != nil {
-				return store.Batch{}, gone
-			}
-		}
-		return store.Batch{}, fmt.Errorf("create batch %s: %w", id, err)
+	if err := s.meta.CreateBatch(ctx, b, made...); err != nil {
+		return store.Batch{}, fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	b.Version = 1
-	s.nudge(id)
+	s.nudge(b.ID)
 	return b, nil
 }
 

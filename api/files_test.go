@@ -226,9 +226,9 @@ type deletingFirst struct {
 	delete func()
 }
 
-func (m *deletingFirst) CreateBatch(ctx context.Context, b store.Batch) error {
+func (m *deletingFirst) CreateBatch(ctx context.Context, b store.Batch, made ...store.File) error {
 	m.delete()
-	return m.Metadata.CreateBatch(ctx, b)
+	return m.Metadata.CreateBatch(ctx, b, made...)
 }
 
 func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {

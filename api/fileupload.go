@@ -26,7 +26,7 @@ type fileForm struct {
 	idempotencyHash hash.Hash
 }
 
-func (s *Server) createFile(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	upload := fileForm{id: newID(filePrefix), expiry: map[string]string{}}
 	var err error
 	if upload.idempotencyKey, err = idempotencyKeyOf(r); err != nil {
@@ -138,15 +138,15 @@ func (s *Server) keepFile(ctx context.Context, upload *fileForm) (store.File, er
 		c.Fingerprint = fingerprint("file", upload.purpose, upload.filename, life.String(),
 			hex.EncodeToString(upload.idempotencyHash.Sum(nil)))
 	}
-	return s.commitFile(ctx, in, c, store.File{ID: upload.id, Purpose: upload.purpose, Filename: upload.filename}, life)
+	return s.createFile(ctx, in, c, store.File{ID: upload.id, Purpose: upload.purpose, Filename: upload.filename}, life)
 }
 
 // fileKey is where the bytes of a file stand.
 func fileKey(id string) string { return "files/" + id }
 
-// commitFile makes a file of what was taken in: bytes first, row last. It completes f, which says its id, purpose and
-// name, and c, which says how to recognize a repeated request.
-func (s *Server) commitFile(ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration) (store.File, error) {
+// commitFile makes durable what was taken in and completes f, which says its id, purpose and name. Nobody sees the file before its
+// row is there.
+func (s *Server) commitFile(ctx context.Context, in *intake, f store.File, life time.Duration) (store.File, error) {
 	if err := in.commit(ctx); err != nil {
 		return store.File{}, err
 	}
@@ -158,6 +158,16 @@ func (s *Server) commitFile(ctx context.Context, in *intake, c creation[store.Fi
 	if in.summary != nil {
 		f.IndexKey = in.indexKey()
 		f.Summary = in.summary
+	}
+	return f, nil
+}
+
+// createFile makes a file of what was taken in: bytes first, row last. It completes f as commitFile does, and c, which says how to
+// recognize a repeated request.
+func (s *Server) createFile(ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration) (store.File, error) {
+	f, err := s.commitFile(ctx, in, f, life)
+	if err != nil {
+		return store.File{}, err
 	}
 	c.ID = f.ID
 	c.Create = func(ctx context.Context) (store.File, error) { return f, s.meta.CreateFile(ctx, f) }

@@ -114,8 +114,8 @@ func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, erro
 	return json.Marshal(members)
 }
 
-// submitFailed makes the input files of the retry, one for each input of b with failed lines, and submits it. Nothing
-// is left of them when it fails.
+// submitFailed makes the input files of the retry, one for each input of b with failed lines, and submits it. The files appear with
+// the batch, and nothing is left of them when it fails.
 func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d draft, now time.Time) (retried store.Batch, err error) {
 	var made []store.File
 	defer func() {
@@ -125,7 +125,7 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 		ctx, cancel := leave(ctx)
 		defer cancel()
 		for _, f := range made {
-			err = errors.Join(err, s.meta.PurgeFile(ctx, f.ID), s.removeBytes(ctx, f))
+			err = errors.Join(err, s.removeBytes(ctx, f))
 		}
 	}()
 	failed := pullFailed(s.failedLines(ctx, b))
@@ -137,7 +137,6 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 		}
 		if f.ID != "" {
 			made = append(made, f)
-			d.InputFileIDs = append(d.InputFileIDs, f.ID)
 		}
 	}
 	if failed.err != nil {
@@ -150,7 +149,7 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 	if len(made) == 0 {
 		return store.Batch{}, invalid("", "nothing_failed", "The batch has no failed lines, so there is nothing to retry.")
 	}
-	return s.submit(ctx, b.Tenant, id, d, now)
+	return s.submit(ctx, newBatch(b.Tenant, id, d, made, now), made, made...)
 }
 
 func retryName(b store.Batch, input int) string {
@@ -160,7 +159,7 @@ func retryName(b store.Batch, input int) string {
 	return fmt.Sprintf("retry-of-%s-%d.jsonl", b.ID, input+1)
 }
 
-// copyFailed makes a file of the failed lines of one input, byte for byte as they were. A zero file: none have failed.
+// copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A zero file: none have failed.
 func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Input, failed failedOf, name string) (store.File, error) {
 	if !failed.has() {
 		return store.File{}, nil
@@ -194,7 +193,7 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 	if err := in.finish(purposeBatch); err != nil {
 		return store.File{}, err
 	}
-	return s.commitFile(ctx, in, creation[store.File]{}, store.File{ID: id, Purpose: purposeBatch, Filename: name}, 0)
+	return s.commitFile(ctx, in, store.File{ID: id, Purpose: purposeBatch, Filename: name}, 0)
 }
 
 func inputGone(err error, fileID string) error {

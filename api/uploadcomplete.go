@@ -43,32 +43,12 @@ func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.join(ctx, u, parts, c.md5)
+	ended, err := s.join(ctx, u, parts, c.md5)
 	if err != nil {
 		return err
 	}
-	ended, err := s.meta.EndUpload(ctx, u.Tenant, u.ID, store.UploadCompleted, f.ID)
-	if err != nil {
-		return s.undoCompletion(ctx, w, f, err)
-	}
 	s.dropParts(ctx, u.ID)
 	return s.writeUpload(ctx, w, ended)
-}
-
-// undoCompletion takes back a file whose upload ended otherwise meanwhile: by a cancel, its expiry or another completion.
-func (s *Server) undoCompletion(ctx context.Context, w http.ResponseWriter, f store.File, cause error) error {
-	cleanup, cancel := leave(ctx)
-	defer cancel()
-	if err := errors.Join(s.meta.PurgeFile(cleanup, f.ID), s.removeBytes(cleanup, f)); err != nil {
-		return errors.Join(cause, err)
-	}
-	if !errors.Is(cause, store.ErrConflict) {
-		return cause
-	}
-	return &Error{
-		Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
-		Message: "The upload ended while it was being completed; send the request again to see how.",
-	}
 }
 
 func readCompletion(body []byte) (c completion, err error) {
@@ -125,8 +105,8 @@ func (s *Server) chosenParts(ctx context.Context, u store.Upload, ids []string) 
 	return chosen, nil
 }
 
-// join makes the file of the parts, scanning it on the way as if it had come in one piece.
-func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, want []byte) (store.File, error) {
+// join makes the file of the parts, scanning it on the way as if it had come in one piece, and completes the upload with it.
+func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, want []byte) (store.Upload, error) {
 	var sum hash.Hash
 	if want != nil {
 		sum = md5.New()
@@ -134,21 +114,35 @@ func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, w
 	id := newID(filePrefix)
 	in, err := s.newIntake(ctx, fileKey(id), u.Purpose == purposeBatch, sum)
 	if err != nil {
-		return store.File{}, err
+		return u, err
 	}
 	defer in.abort()
 	for _, p := range parts {
 		if err := s.appendPart(ctx, in, p); err != nil {
-			return store.File{}, err
+			return u, err
 		}
 	}
 	if want != nil && string(sum.Sum(nil)) != string(want) {
-		return store.File{}, invalid("md5", "invalid_value", "The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
+		return u, invalid("md5", "invalid_value", "The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
 	}
 	if err := in.finish(u.Purpose); err != nil {
-		return store.File{}, err
+		return u, err
 	}
-	return s.commitFile(ctx, in, creation[store.File]{}, store.File{ID: id, Purpose: u.Purpose, Filename: u.Filename}, u.FileLife)
+	f, err := s.commitFile(ctx, in, store.File{ID: id, Purpose: u.Purpose, Filename: u.Filename}, u.FileLife)
+	if err != nil {
+		return u, err
+	}
+	completed, err := s.meta.CompleteUpload(ctx, u.Tenant, u.ID, f)
+	if err != nil {
+		err = errors.Join(err, in.remove(ctx))
+	}
+	if errors.Is(err, store.ErrConflict) { // by a cancel, its expiry or another completion
+		return u, &Error{
+			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
+			Message: "The upload ended while it was being completed; send the request again to see how.",
+		}
+	}
+	return completed, err
 }
 
 func (s *Server) appendPart(ctx context.Context, in *intake, p store.Part) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/tidefill/tidefill/store"
 )
@@ -16,6 +17,9 @@ const (
 	maxParts          = 10_000
 	maxPendingUploads = 1_000
 )
+
+// maxMIMEType is the longest that RFC 6838 allows, two names of 127 characters, and room for parameters.
+const maxMIMEType = 512
 
 func (s *Server) uploadRoutes() {
 	s.route("/v1/uploads", methods{"POST": s.createUpload})
@@ -116,6 +120,9 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	}
 	u := store.Upload{Filename: o.required("filename"), Purpose: o.required("purpose")}
 	u.MIMEType, _ = o.text("mime_type")
+	if n := utf8.RuneCountInString(u.MIMEType); n > maxMIMEType {
+		o.wrongValue("mime_type", "it has %d characters, at most %d are allowed.", n, maxMIMEType)
+	}
 	u.FileLife = readExpiry(o, "expires_after")
 	if !o.has("bytes") {
 		o.fail("bytes", "missing_required_parameter", "Missing required parameter: 'bytes'.")
@@ -263,7 +270,7 @@ func (s *Server) takePart(ctx context.Context, body *form, key string, limit int
 
 func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
 	id, ctx := r.PathValue("id"), r.Context()
-	u, err := s.meta.EndUpload(ctx, tenantOf(ctx), id, store.UploadCancelled, "")
+	u, err := s.meta.CancelUpload(ctx, tenantOf(ctx), id)
 	if errors.Is(err, store.ErrConflict) {
 		if u, err = s.meta.Upload(ctx, tenantOf(ctx), id); err == nil && u.State != store.UploadCancelled {
 			err = uploadOver(u)

@@ -178,9 +178,10 @@ type BatchQuery struct {
 
 // Batches keeps batches.
 type Batches interface {
-	// CreateBatch stores b with Version 1 and its Parameters, if it has any. ErrExists when the id is taken; ErrNotFound when b
-	// isn't terminal and the file of one of its inputs is gone, or its bytes are being removed.
-	CreateBatch(ctx context.Context, b Batch) error
+	// CreateBatch stores b with Version 1 and its Parameters, if it has any, and the files that were made for it, all in one step.
+	// ErrExists when an id is taken; ErrNotFound when b isn't terminal and the file of one of its inputs is gone, or its bytes are
+	// being removed.
+	CreateBatch(ctx context.Context, b Batch, files ...File) error
 	// Parameters reads what CreateBatch was given; the zero Parameters when it was given none. ErrNotFound when there is no such batch.
 	Parameters(ctx context.Context, id string) (Parameters, error)
 	// Batch reads one. An empty tenant reads across tenants; so do dispatchers.

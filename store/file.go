@@ -94,8 +94,11 @@ type Uploads interface {
 	Upload(ctx context.Context, tenant, id string) (Upload, error)
 	// CountPending counts the tenant's pending uploads.
 	CountPending(ctx context.Context, tenant string) (int, error)
-	// EndUpload moves a pending upload to a final state; ErrConflict when it isn't pending any more.
-	EndUpload(ctx context.Context, tenant, id string, to UploadState, fileID string) (Upload, error)
+	// CompleteUpload creates the file of a pending upload and completes the upload, in one step; ErrConflict when it isn't pending
+	// any more.
+	CompleteUpload(ctx context.Context, tenant, id string, f File) (Upload, error)
+	// CancelUpload ends a pending upload without a file; ErrConflict when it isn't pending any more.
+	CancelUpload(ctx context.Context, tenant, id string) (Upload, error)
 	// AddPart is refused with ErrConflict when the upload isn't pending.
 	AddPart(ctx context.Context, p Part) error
 	// Parts lists the parts of an upload in order of their arrival.

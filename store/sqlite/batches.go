@@ -18,28 +18,42 @@ type batchRow struct {
 }
 
 // CreateBatch implements [store.Batches].
-func (db *DB) CreateBatch(ctx context.Context, b store.Batch) error {
+func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error {
+	if err := db.createBatch(ctx, b, files); err != nil {
+		return fmt.Errorf("create batch %s: %w", b.ID, err)
+	}
+	return nil
+}
+
+func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File) error {
 	b.Version = 1
 	row, doc, err := db.encodeBatch(&b)
 	if err != nil {
-		return fmt.Errorf("create batch %s: %w", b.ID, err)
+		return err
 	}
 	var parameters []byte
 	if b.Parameters != nil {
 		if parameters, err = encode(b.Parameters); err != nil {
-			return fmt.Errorf("create batch %s: %w", b.ID, err)
+			return err
 		}
 	}
-	err = db.write(ctx, func(s *session) error {
+	made := make([]fileRow, len(files))
+	for i, f := range files {
+		if made[i], err = encodeFile(f); err != nil {
+			return err
+		}
+	}
+	return db.write(ctx, func(s *session) error {
+		for _, f := range made {
+			if err := s.createFile(ctx, f); err != nil {
+				return fmt.Errorf("create file %s: %w", f.ID, err)
+			}
+		}
 		if err := s.createBatch(ctx, b, row, doc, parameters); err != nil || row.ended != 0 {
 			return err
 		}
 		return s.referToInputs(ctx, b, micros(db.now()))
 	})
-	if err != nil {
-		return fmt.Errorf("create batch %s: %w", b.ID, err)
-	}
-	return nil
 }
 
 func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte) error {

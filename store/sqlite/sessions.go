@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	codes "modernc.org/sqlite/lib"
 )
 
 var errClosed = errors.New("database is closed")
@@ -24,7 +27,7 @@ func newSessions(n int) *sessions {
 
 func (p *sessions) open(ctx context.Context, pool *sql.DB) error {
 	for range cap(p.idle) {
-		conn, err := pool.Conn(ctx)
+		conn, err := connect(ctx, pool)
 		if err != nil {
 			return fmt.Errorf("connect: %w", translate(ctx, err))
 		}
@@ -32,6 +35,17 @@ func (p *sessions) open(ctx context.Context, pool *sql.DB) error {
 		p.opened++
 	}
 	return nil
+}
+
+// connect opens a connection. The pragmas of a new one wait for their lock no longer than busy_timeout, which another process that is
+// bringing the schema up to date may outlast.
+func connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
+	for start := time.Now(); ; {
+		conn, err := pool.Conn(ctx)
+		if primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil || time.Since(start) > lockPatience {
+			return conn, err
+		}
+	}
 }
 
 func (p *sessions) take(ctx context.Context) (*session, error) {

@@ -74,29 +74,52 @@ func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error
 	return n, nil
 }
 
-// EndUpload implements [store.Uploads].
-func (db *DB) EndUpload(ctx context.Context, tenant, id string, to store.UploadState, fileID string) (u store.Upload, err error) {
-	err = db.write(ctx, func(s *session) error {
-		if u, err = db.upload(ctx, s, tenant, id); err != nil {
-			return err
-		}
-		if u.Tenant != tenant { // none was given; that is for reading
-			return store.ErrNotFound
-		}
-		if u.State != store.UploadPending {
-			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
-		}
-		u.State, u.FileID = to, fileID
-		doc, err := encode(u)
-		if err != nil {
-			return err
-		}
-		return s.exec(ctx, "UPDATE uploads SET state = ?, doc = ? WHERE id = ?", u.State, doc, id)
-	})
+// CompleteUpload implements [store.Uploads].
+func (db *DB) CompleteUpload(ctx context.Context, tenant, id string, f store.File) (u store.Upload, err error) {
+	row, err := encodeFile(f)
+	if err == nil {
+		err = db.write(ctx, func(s *session) error {
+			if u, err = db.endUpload(ctx, s, tenant, id, store.UploadCompleted, f.ID); err != nil {
+				return err
+			}
+			return s.createFile(ctx, row)
+		})
+	}
 	if err != nil {
-		return store.Upload{}, fmt.Errorf("end upload %s: %w", id, err)
+		return store.Upload{}, fmt.Errorf("complete upload %s: %w", id, err)
 	}
 	return u, nil
+}
+
+// CancelUpload implements [store.Uploads].
+func (db *DB) CancelUpload(ctx context.Context, tenant, id string) (u store.Upload, err error) {
+	err = db.write(ctx, func(s *session) error {
+		u, err = db.endUpload(ctx, s, tenant, id, store.UploadCancelled, "")
+		return err
+	})
+	if err != nil {
+		return store.Upload{}, fmt.Errorf("cancel upload %s: %w", id, err)
+	}
+	return u, nil
+}
+
+func (db *DB) endUpload(ctx context.Context, s *session, tenant, id string, to store.UploadState, fileID string) (store.Upload, error) {
+	u, err := db.upload(ctx, s, tenant, id)
+	if err != nil {
+		return u, err
+	}
+	if u.Tenant != tenant { // none was given; that is for reading
+		return u, store.ErrNotFound
+	}
+	if u.State != store.UploadPending {
+		return u, fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
+	}
+	u.State, u.FileID = to, fileID
+	doc, err := encode(u)
+	if err != nil {
+		return u, err
+	}
+	return u, s.exec(ctx, "UPDATE uploads SET state = ?, doc = ? WHERE id = ?", u.State, doc, id)
 }
 
 // AddPart implements [store.Uploads].

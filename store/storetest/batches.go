@@ -62,6 +62,22 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "update another tenant's batch", err, store.ErrNotFound)
 }
 
+func batchesComeWithFiles(t *testing.T, m store.Metadata, _ *clock) {
+	ctx := t.Context()
+	must(t, m.CreateBatch(ctx, newBatch("b1", "t"), newFile("f1", "t"), newFile("f2", "t")))
+	for _, id := range []string{"f1", "f2"} {
+		wantEqual(t, "file "+id, got(m.File(ctx, "t", id))(t), newFile(id, "t"))
+	}
+	wantErr(t, "create a batch that exists, with a file", m.CreateBatch(ctx, newBatch("b1", "t"), newFile("f3", "t")), store.ErrExists)
+	_, err := m.File(ctx, "t", "f3")
+	wantErr(t, "load the file of a batch that was refused", err, store.ErrNotFound)
+	wantErr(t, "create a batch with a file that exists", m.CreateBatch(ctx, newBatch("b2", "t"), newFile("f4", "t"), newFile("f1", "t")), store.ErrExists)
+	_, err = m.File(ctx, "t", "f4")
+	wantErr(t, "load the file beside one that was refused", err, store.ErrNotFound)
+	_, err = m.Batch(ctx, "t", "b2")
+	wantErr(t, "load the batch of a file that was refused", err, store.ErrNotFound)
+}
+
 func batchesUpdate(t *testing.T, m store.Metadata, c *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))

@@ -27,6 +27,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"uploads are purged when they are over", uploadsPurge},
 		{"files are listed without summaries", filesListWithoutSummaries},
 		{"batches keep what they are given", batchesKeep},
+		{"batches come with files in one step", batchesComeWithFiles},
 		{"batches are changed by compare and set", batchesUpdate},
 		{"batches freeze at their end", batchesFreeze},
 		{"batches tell what changed", batchesChanged},

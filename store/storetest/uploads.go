@@ -28,14 +28,25 @@ func uploadsEnd(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "load another tenant's upload", err, store.ErrNotFound)
 	wantEqual(t, "upload read across tenants", got(m.Upload(ctx, "", "u"))(t), u)
 	for _, tenant := range []string{"t2", ""} {
-		_, err = m.EndUpload(ctx, tenant, "u", store.UploadCancelled, "")
-		wantErr(t, fmt.Sprintf("end an upload as tenant %q", tenant), err, store.ErrNotFound)
+		_, err = m.CancelUpload(ctx, tenant, "u")
+		wantErr(t, fmt.Sprintf("cancel an upload as tenant %q", tenant), err, store.ErrNotFound)
+		_, err = m.CompleteUpload(ctx, tenant, "u", newFile("f", "t1"))
+		wantErr(t, fmt.Sprintf("complete an upload as tenant %q", tenant), err, store.ErrNotFound)
 	}
+	must(t, m.CreateFile(ctx, newFile("taken", "t1")))
+	_, err = m.CompleteUpload(ctx, "t1", "u", newFile("taken", "t1"))
+	wantErr(t, "complete an upload with a file that exists", err, store.ErrExists)
+	wantEqual(t, "upload whose file was refused", got(m.Upload(ctx, "t1", "u"))(t), u)
 
 	u.State, u.FileID = store.UploadCompleted, "f"
-	wantEqual(t, "ended upload", got(m.EndUpload(ctx, "t1", "u", store.UploadCompleted, "f"))(t), u)
-	_, err = m.EndUpload(ctx, "t1", "u", store.UploadCancelled, "")
-	wantErr(t, "end twice", err, store.ErrConflict)
+	wantEqual(t, "ended upload", got(m.CompleteUpload(ctx, "t1", "u", newFile("f", "t1")))(t), u)
+	wantEqual(t, "file of the upload", got(m.File(ctx, "t1", "f"))(t), newFile("f", "t1"))
+	_, err = m.CancelUpload(ctx, "t1", "u")
+	wantErr(t, "cancel what is completed", err, store.ErrConflict)
+	_, err = m.CompleteUpload(ctx, "t1", "u", newFile("f2", "t1"))
+	wantErr(t, "complete twice", err, store.ErrConflict)
+	_, err = m.File(ctx, "t1", "f2")
+	wantErr(t, "load the file of the second completion", err, store.ErrNotFound)
 	wantEqual(t, "upload read again", got(m.Upload(ctx, "t1", "u"))(t), u)
 
 	must(t, m.CreateUpload(ctx, newUpload(c, "late")))
@@ -43,8 +54,8 @@ func uploadsEnd(t *testing.T, m store.Metadata, c *clock) {
 	if late := got(m.Upload(ctx, "t1", "late"))(t); late.State != store.UploadExpired {
 		t.Errorf("got an upload past its time as %s, want %s", late.State, store.UploadExpired)
 	}
-	_, err = m.EndUpload(ctx, "t1", "late", store.UploadCompleted, "f")
-	wantErr(t, "end an expired upload", err, store.ErrConflict)
+	_, err = m.CompleteUpload(ctx, "t1", "late", newFile("f3", "t1"))
+	wantErr(t, "complete an expired upload", err, store.ErrConflict)
 	wantErr(t, "add a part to an expired upload", m.AddPart(ctx, newPart("late", 1)), store.ErrConflict)
 }
 
@@ -66,8 +77,8 @@ func uploadsParts(t *testing.T, m store.Metadata, c *clock) {
 	if stale := got(m.StaleUploads(ctx, 10))(t); len(stale) != 0 {
 		t.Errorf("got stale uploads %v while all are pending", stale)
 	}
-	got(m.EndUpload(ctx, "t1", "done", store.UploadCompleted, "f"))(t)
-	got(m.EndUpload(ctx, "t1", "gone", store.UploadCancelled, ""))(t)
+	got(m.CompleteUpload(ctx, "t1", "done", newFile("f", "t1")))(t)
+	got(m.CancelUpload(ctx, "t1", "gone"))(t)
 	wantErr(t, "add a part after the end", m.AddPart(ctx, newPart("done", 9)), store.ErrConflict)
 	if n := len(got(m.StaleUploads(ctx, 10))(t)); n != 2 {
 		t.Errorf("got %d stale uploads after two ended, want 2", n)
@@ -104,7 +115,7 @@ func uploadsCount(t *testing.T, m store.Metadata, c *clock) {
 	c.advance(time.Minute)
 	must(t, m.CreateUpload(ctx, newUpload(c, "c")))
 	pending(3)
-	got(m.EndUpload(ctx, "t1", "a", store.UploadCompleted, "f"))(t)
+	got(m.CompleteUpload(ctx, "t1", "a", newFile("f", "t1")))(t)
 	pending(2)
 	c.advance(59 * time.Minute)
 	pending(1) // b has expired
@@ -116,7 +127,7 @@ func uploadsPurge(t *testing.T, m store.Metadata, c *clock) {
 		must(t, m.CreateUpload(ctx, newUpload(c, id)))
 	}
 	must(t, m.AddPart(ctx, newPart("parted", 1)))
-	got(m.EndUpload(ctx, "t1", "done", store.UploadCompleted, "f"))(t)
+	got(m.CompleteUpload(ctx, "t1", "done", newFile("f", "t1")))(t)
 	first := got(m.Upload(ctx, "t1", "late"))(t).ExpiresAt
 	c.advance(time.Second)
 	must(t, m.CreateUpload(ctx, newUpload(c, "younger")))
