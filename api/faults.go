@@ -103,9 +103,13 @@ func (s *Server) fileFaults(ctx context.Context, endpoint string, file store.Fil
 	if astray == 0 {
 		return kept, total, nil
 	}
-	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey)
+	sound := 0
+	for _, m := range file.Summary.Models {
+		sound += m.Lines
+	}
+	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey, sound)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, inputDamaged(err, file.ID)
 	}
 	defer lines.Close()
 	mismatched, err := batchfile.MismatchedLines(lines.index, endpoint, maxFaults)

@@ -18,20 +18,15 @@ type lines struct {
 	index         *batchfile.Index
 }
 
-func openLines(ctx context.Context, blobs store.Blobs, fileKey, indexKey string) (*lines, error) {
+// openLines opens a file of so many sound lines.
+func openLines(ctx context.Context, blobs store.Blobs, fileKey, indexKey string, count int) (*lines, error) {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {
 		return nil, fmt.Errorf("open batch file: %w", err)
 	}
-	records, err := blobs.Open(ctx, indexKey)
+	index, records, err := store.OpenIndex(ctx, blobs, fileKey, indexKey, count)
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("open line index: %w", err)
-	}
-	index, err := batchfile.OpenIndex(records, records.Size())
-	if err != nil {
-		file.Close()
-		records.Close()
 		return nil, err
 	}
 	return &lines{file: file, records: records, index: index}, nil
@@ -84,6 +79,9 @@ func (l *lines) pick(ctx context.Context, wanted func(customID string) bool) ite
 		err := l.each(ctx, func(line batchfile.Line) error {
 			id, err := l.customID(line, &literal)
 			if err != nil || !wanted(id) {
+				return err
+			}
+			if err := line.CheckFile(l.file); err != nil {
 				return err
 			}
 			object := io.NewSectionReader(l.file, line.Offset, int64(line.Length))

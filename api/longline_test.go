@@ -47,6 +47,25 @@ func TestRetryOfLongLines(t *testing.T) {
 	}
 }
 
+func TestRetryOfDamagedLines(t *testing.T) {
+	s := newService(t, diskJournals(t))
+	id := s.createWith(s.upload(line("a")+line("b")), `{}`).ok()["id"].(string)
+	s.end(id, []string{`"b"`})
+	b, err := s.meta.Batch(t.Context(), "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.blobs.Create(t.Context(), b.Inputs[0].BlobKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(w, line("a")+strings.Replace(line("b"), "hi", "ho", 1))
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	s.retry(id, "").refused(400, "input_file_id", "input_file_damaged", "line 2", b.Inputs[0].FileID)
+}
+
 // TestUploadMemory sends files of one line without an end side by side, and samples the heap meanwhile.
 func TestUploadMemory(t *testing.T) {
 	const uploads, size, most = 8, 24 << 20, 48 << 20

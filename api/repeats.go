@@ -18,8 +18,8 @@ import (
 func (s *Server) repeatedIDs(ctx context.Context, inputs []store.Input) (faults []batchfile.Fault, total int, err error) {
 	opened := make([]*lines, len(inputs))
 	for i, input := range inputs {
-		if opened[i], err = openLines(ctx, s.blobs, input.BlobKey, input.IndexKey); err != nil {
-			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, err)
+		if opened[i], err = openLines(ctx, s.blobs, input.BlobKey, input.IndexKey, input.Lines); err != nil {
+			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, inputDamaged(err, input.FileID))
 		}
 		defer opened[i].Close()
 	}

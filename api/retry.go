@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error files of an ended
@@ -167,7 +168,7 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 	if _, err := s.meta.File(ctx, tenant, input.FileID); err != nil {
 		return store.File{}, inputGone(err, input.FileID)
 	}
-	from, err := openLines(ctx, s.blobs, input.BlobKey, input.IndexKey)
+	from, err := openLines(ctx, s.blobs, input.BlobKey, input.IndexKey, input.Lines)
 	if err != nil {
 		return store.File{}, inputGone(err, input.FileID)
 	}
@@ -185,7 +186,7 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 	case errOverLimit: // which was higher when the input came
 		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
 	default:
-		return store.File{}, err
+		return store.File{}, inputGone(err, input.FileID)
 	}
 	if in.size == 0 { // the failed ids belong to a later input
 		return store.File{}, nil
@@ -199,6 +200,15 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 func inputGone(err error, fileID string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return invalid("input_file_id", "input_file_gone", "The input file %s is gone, so its lines can't be sent again.", fileID)
+	}
+	return inputDamaged(err, fileID)
+}
+
+// inputDamaged is the answer to a request that needs lines which the medium has changed.
+func inputDamaged(err error, fileID string) error {
+	if errors.Is(err, batchfile.ErrDamaged) {
+		return invalid("input_file_id", "input_file_damaged",
+			"The input file %s was damaged on the server's disk, so its lines can't be sent; upload it again. %v.", fileID, err)
 	}
 	return err
 }

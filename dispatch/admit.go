@@ -14,8 +14,11 @@ import (
 // admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same outcome.
 func (s *session) admit(ctx context.Context, b store.Batch) error {
 	if err := s.layOut(ctx, &b); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return s.inputGone(ctx, b, err)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return s.failInput(ctx, b, "invalid_input_file", "the input file was deleted before the batch started", err)
+		case errors.Is(err, batchfile.ErrDamaged):
+			return s.failInput(ctx, b, codeDamaged, damagedInput, err)
 		}
 		return err
 	}
@@ -33,21 +36,24 @@ func (s *session) admit(ctx context.Context, b store.Batch) error {
 	return nil
 }
 
-// inputGone fails a batch whose input was deleted before it could be looked at.
-func (s *session) inputGone(ctx context.Context, b store.Batch, cause error) error {
+// damagedInput says what became of an input whose lines can't be found any more.
+const damagedInput = "an input file was damaged on the server's disk; upload it again"
+
+// failInput fails a batch whose input can't be read, before any line of it has run.
+func (s *session) failInput(ctx context.Context, b store.Batch, code, message string, cause error) error {
 	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errSettled
 		}
 		b.State, b.FailedAt = store.Failed, time.Now()
-		b.Errors = []batchfile.Fault{{Code: "invalid_input_file", Message: "the input file was deleted before the batch started", Param: "input_file_id"}}
+		b.Errors = []batchfile.Fault{{Code: code, Message: message, Param: "input_file_id"}}
 		return nil
 	})
 	if errors.Is(err, errSettled) {
 		return nil
 	}
 	if err == nil {
-		s.log.WarnContext(ctx, "the input of a batch is gone", "batch_id", b.ID, "error", cause)
+		s.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID, "error", cause)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // askAgain is how long to wait before asking for chunks again that others hold, or after the store did not answer.
@@ -28,6 +29,9 @@ func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
 			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch, "model", job.Model, "error", err)
 			r.waitFor(reasonOf(err))
+		}
+		if errors.Is(err, batchfile.ErrDamaged) {
+			s.background.Go(func() { s.stopLogged(job.Batch, codeDamaged, damagedInput) })
 		}
 		if err != nil {
 			answer = loadedChunk{Loaded: plan.Loaded{Key: job, More: true, Again: askAgain}}

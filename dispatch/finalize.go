@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever comes here after a
@@ -68,7 +69,7 @@ type ending struct {
 func (e *ending) write(ctx context.Context) error {
 	b := &e.batch
 	src, err := openSource(ctx, e.deps.Blobs, b)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, batchfile.ErrDamaged) {
 		return err
 	}
 	if src != nil {

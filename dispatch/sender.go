@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -175,6 +176,9 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 
 func attempts(f *flight) uint16 { return uint16(min(f.Start.Attempt, 1<<16-1)) }
 
+// codeDamaged is for input that the medium has changed since its upload.
+const codeDamaged = "input_damaged"
+
 // describe keeps what a failed line's result should say. The body is copied: the sender's buffer goes on.
 func describe(outcome plan.Outcome, r openai.Answer, err error) answer {
 	if err == nil && outcome != plan.Garbled {
@@ -189,7 +193,11 @@ func describe(outcome plan.Outcome, r openai.Answer, err error) answer {
 		plan.Died: "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
 	}
 	code := codes[outcome]
-	if code == "" {
+	switch {
+	case errors.Is(err, batchfile.ErrDamaged):
+		code = codeDamaged
+		message += "; upload the file again"
+	case code == "":
 		code = "not_sent"
 	}
 	if err == nil && len(r.Body) > 0 {

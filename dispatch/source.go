@@ -33,6 +33,7 @@ type sourceLine struct {
 	number uint32 // in its batch
 	input  *sourceInput
 	object []byte // its JSON, while it is kept in memory; nil: read it from the blob
+	damage error  // set when it was fetched: the file holds other bytes than were uploaded
 }
 
 func (l *sourceLine) model() string { return l.input.models[l.Model] }
@@ -65,13 +66,8 @@ func openInput(ctx context.Context, blobs store.Blobs, in store.Input) (sourceIn
 	if opened.blob, err = blobs.Open(ctx, in.BlobKey); err != nil {
 		return opened, fmt.Errorf("open input %s: %w", in.FileID, err)
 	}
-	if opened.indexBlob, err = blobs.Open(ctx, in.IndexKey); err != nil {
+	if opened.index, opened.indexBlob, err = store.OpenIndex(ctx, blobs, in.BlobKey, in.IndexKey, in.Lines); err != nil {
 		opened.blob.Close()
-		return opened, fmt.Errorf("open line index of %s: %w", in.FileID, err)
-	}
-	if opened.index, err = batchfile.OpenIndex(opened.indexBlob, opened.indexBlob.Size()); err != nil {
-		opened.blob.Close()
-		opened.indexBlob.Close()
 		return opened, fmt.Errorf("line index of %s: %w", in.FileID, err)
 	}
 	opened.models, opened.urls = opened.index.Models(), opened.index.URLs()
@@ -124,12 +120,19 @@ func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
 	return lines, nil
 }
 
-// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob.
+// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob. All are compared
+// with their checksums; those that don't agree are marked.
 func fetch(lines []sourceLine, want func(slot int) bool) error {
 	slots := make([]int, 0, len(lines))
 	for i := range lines {
-		if want(i) && lines[i].Length <= inMemory {
+		switch l := &lines[i]; {
+		case !want(i):
+		case l.Length <= inMemory:
 			slots = append(slots, i)
+		default:
+			if err := l.mark(l.CheckFile(l.input.blob)); err != nil {
+				return fmt.Errorf("read input %s: %w", l.input.FileID, err)
+			}
 		}
 	}
 	slices.SortFunc(slots, func(a, b int) int {
@@ -152,28 +155,50 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 			window = make([]byte, end-first.Offset)
 		}
 		window = window[:end-first.Offset]
-		if n, err := first.input.blob.ReadAt(window, first.Offset); n < len(window) {
+		n, err := first.input.blob.ReadAt(window, first.Offset)
+		if n < len(window) && err != io.EOF {
 			return fmt.Errorf("read input %s: %w", first.input.FileID, err)
 		}
 		from := first.Offset
 		for ; i < k; i++ {
 			l := &lines[slots[i]]
+			if l.Offset-from+int64(l.Length) > int64(n) {
+				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Physical, batchfile.ErrDamaged)
+				continue
+			}
 			l.object = bytes.Clone(window[l.Offset-from:][:l.Length])
+			_ = l.mark(l.Check(l.object))
 		}
 	}
 	return nil
 }
 
-// customID returns the line's custom_id as it stands in the file, quotes included.
+// mark keeps damage with the line, and returns any other error.
+func (l *sourceLine) mark(err error) error {
+	if errors.Is(err, batchfile.ErrDamaged) {
+		l.damage = err
+		return nil
+	}
+	return err
+}
+
+// customID returns the line's custom_id as it stands in the file, quotes included; of a damaged one, a name for the line.
 func (l *sourceLine) customID() ([]byte, error) {
 	if l.object != nil {
-		return l.CustomID(l.object), nil
+		return l.SoundID(l.CustomID(l.object)), nil
 	}
-	return readSpan(l.input.blob, l.Offset+int64(l.IDOffset), int(l.IDLength))
+	literal, err := readSpan(l.input.blob, l.Offset+int64(l.IDOffset), int(l.IDLength))
+	if errors.Is(err, io.EOF) { // the file is cut
+		literal, err = nil, nil
+	}
+	return l.SoundID(literal), err
 }
 
 // body is how to send a line's body: how long it is, and a reader of it for each sending.
 func (l *sourceLine) body(e edits) (size int64, open func() io.ReadCloser, err error) {
+	if l.damage != nil {
+		return 0, nil, l.damage
+	}
 	if !e.none() {
 		object := l.object
 		if object == nil {

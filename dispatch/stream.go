@@ -159,6 +159,9 @@ func choices(body []byte) (n int) {
 
 // original reads the body as the user wrote it.
 func (l *sourceLine) original() ([]byte, error) {
+	if l.damage != nil {
+		return nil, l.damage
+	}
 	if l.object != nil {
 		return l.Body(l.object), nil
 	}
@@ -171,8 +174,13 @@ func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Requ
 	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
 }
 
-// unreadable notes that the input can't be read now, which is no runner's fault.
+// unreadable says that the input can't be read now, which is no runner's fault. A damaged line is given up, since it stays so.
 func (s *session) unreadable(f *flight, line *sourceLine, err error) error {
+	if errors.Is(err, batchfile.ErrDamaged) {
+		f.Outcome = plan.Refused
+		s.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number, "file_id", line.input.FileID, "error", err)
+		return err
+	}
 	f.Outcome = plan.Recalled
 	s.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
 	return err

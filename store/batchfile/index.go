@@ -27,6 +27,51 @@ type Line struct {
 	MaxTokens   uint32 // the bound on output tokens that the body gives; 0: none
 	PromptBytes uint32 // of the fields the engine reads as input, without inline base64 data
 	PrefixHash  uint64 // of the first KiB of those fields: equal beginnings, equal hashes; 0: no matter here
+
+	Sums  Sums
+	NoSum bool // the index was written by a release without checksums of lines
+}
+
+// Sums are CRC-32C of a line's bytes, so that damage to the file is found before it is sent.
+type Sums struct {
+	Object uint32
+	ID     uint32 // of the literal of the custom_id
+}
+
+// ErrDamaged is what a batch file, or its line index, wraps when it holds other bytes than were written.
+var ErrDamaged = errors.New("damaged on its medium")
+
+// Check returns ErrDamaged if object is not what the line was when it was uploaded.
+func (l Line) Check(object []byte) error {
+	return l.compare(crc32.Checksum(object, castagnoli))
+}
+
+// CheckFile is Check for a line that is too long to be held: it reads the line from its batch file.
+func (l Line) CheckFile(file io.ReaderAt) error {
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, io.NewSectionReader(file, l.Offset, int64(l.Length)))
+	if err != nil {
+		return fmt.Errorf("read line %d: %w", l.Physical, err)
+	}
+	if n < int64(l.Length) {
+		return fmt.Errorf("line %d of the input file is cut: %w", l.Physical, ErrDamaged)
+	}
+	return l.compare(sum.Sum32())
+}
+
+func (l Line) compare(sum uint32) error {
+	if l.NoSum || sum == l.Sums.Object {
+		return nil
+	}
+	return fmt.Errorf("line %d of the input file: %w", l.Physical, ErrDamaged)
+}
+
+// SoundID returns the literal of a custom_id as it was read, or one that names the line if that is damaged or nil.
+func (l Line) SoundID(literal []byte) []byte {
+	if literal != nil && (l.NoSum || crc32.Checksum(literal, castagnoli) == l.Sums.ID) {
+		return literal
+	}
+	return appendQuoted(nil, fmt.Sprintf("damaged custom_id of line %d", l.Physical))
 }
 
 // Body slices the request's body out of object, the Length bytes at Offset in the file.
@@ -55,17 +100,21 @@ func (l Line) ReadObject(file io.ReaderAt, buf []byte) ([]byte, error) {
 // is. Numbers are little-endian. Each record carries its own checksum, so that a window can be trusted by itself; the
 // trailer comes last, so that an index cut short has none.
 const (
-	indexHeader  = "TFLINES\x01"
+	indexHeader  = "TFLINES\x02"
 	indexTrailer = "TFLINEND"
 
-	recordSize  = 56
+	// Indexes of the first version lack the sums of lines; they can be read, not written.
+	indexHeader1 = "TFLINES\x01"
+
+	recordSize  = 64
+	record1Size = 56
 	trailerSize = 8 + 8 + 4 + 4 + len(indexTrailer) // lines, length of the tables, their checksum, the trailer's own
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errTorn marks an index that was not written to its end, or was damaged since.
-var errTorn = errors.New("line index is torn or damaged; scan the batch file again")
+var errTorn = fmt.Errorf("line index is torn or %w; scan the batch file again", ErrDamaged)
 
 func (l *Line) encode(record []byte) {
 	_ = record[recordSize-1]
@@ -82,13 +131,14 @@ func (l *Line) encode(record []byte) {
 	le.PutUint32(record[44:], l.PromptBytes)
 	le.PutUint16(record[48:], l.Model)
 	le.PutUint16(record[50:], l.URL)
-	le.PutUint32(record[52:], crc32.Checksum(record[:52], castagnoli))
+	le.PutUint32(record[52:], l.Sums.Object)
+	le.PutUint32(record[56:], l.Sums.ID)
+	le.PutUint32(record[60:], crc32.Checksum(record[:60], castagnoli))
 }
 
 func (l *Line) decode(record []byte, number uint32) error {
-	_ = record[recordSize-1]
-	le := binary.LittleEndian
-	if le.Uint32(record[52:]) != crc32.Checksum(record[:52], castagnoli) {
+	le, fields := binary.LittleEndian, len(record)-4
+	if le.Uint32(record[fields:]) != crc32.Checksum(record[:fields], castagnoli) {
 		return fmt.Errorf("record %d: %w", number, errTorn)
 	}
 	*l = Line{
@@ -105,6 +155,10 @@ func (l *Line) decode(record []byte, number uint32) error {
 		PromptBytes: le.Uint32(record[44:]),
 		Model:       le.Uint16(record[48:]),
 		URL:         le.Uint16(record[50:]),
+		NoSum:       len(record) == record1Size,
+	}
+	if !l.NoSum {
+		l.Sums = Sums{Object: le.Uint32(record[52:]), ID: le.Uint32(record[56:])}
 	}
 	return nil
 }
@@ -177,6 +231,7 @@ func cutUint32(b []byte) (uint32, []byte, bool) {
 type Index struct {
 	r            io.ReaderAt
 	lines        int
+	record       int // bytes of each
 	models, urls []string
 }
 
@@ -203,23 +258,29 @@ func openIndex(r io.ReaderAt, size int64) (*Index, error) {
 		return nil, err
 	}
 	le := binary.LittleEndian
-	if string(header[:]) != indexHeader || string(trailer[24:]) != indexTrailer ||
+	record := uint64(recordSize)
+	if string(header[:]) == indexHeader1 {
+		record = record1Size
+	} else if string(header[:]) != indexHeader {
+		return nil, errTorn
+	}
+	if string(trailer[24:]) != indexTrailer ||
 		le.Uint32(trailer[20:]) != crc32.Checksum(trailer[:20], castagnoli) {
 		return nil, errTorn
 	}
 	lines, tableSize := le.Uint64(trailer[0:]), le.Uint64(trailer[8:])
 	between := uint64(size) - uint64(len(indexHeader)+trailerSize)
-	if lines > between/recordSize || between-lines*recordSize != tableSize {
+	if lines > between/record || between-lines*record != tableSize {
 		return nil, errTorn
 	}
 	tables := make([]byte, tableSize)
-	if err := readAt(r, tables, int64(uint64(len(indexHeader))+lines*recordSize)); err != nil {
+	if err := readAt(r, tables, int64(uint64(len(indexHeader))+lines*record)); err != nil {
 		return nil, err
 	}
 	if le.Uint32(trailer[16:]) != crc32.Checksum(tables, castagnoli) {
 		return nil, errTorn
 	}
-	x := &Index{r: r, lines: int(lines)}
+	x := &Index{r: r, lines: int(lines), record: int(record)}
 	var ok bool
 	if x.models, tables, ok = cutTable(tables); !ok {
 		return nil, errTorn
@@ -256,16 +317,27 @@ func (x *Index) Read(first int, into []Line) (int, error) {
 		return 0, io.EOF
 	}
 	n := min(len(into), x.lines-first)
-	records := make([]byte, n*recordSize)
-	if err := readAt(x.r, records, int64(len(indexHeader))+int64(first)*recordSize); err != nil {
+	records := make([]byte, n*x.record)
+	if err := readAt(x.r, records, int64(len(indexHeader))+int64(first)*int64(x.record)); err != nil {
 		return 0, fmt.Errorf("read line index: %w", err)
 	}
 	for i := range n {
-		if err := into[i].decode(records[i*recordSize:], uint32(first+i)); err != nil {
+		if err := into[i].decode(records[i*x.record:][:x.record], uint32(first+i)); err != nil {
 			return 0, fmt.Errorf("read line index: %w", err)
 		}
 	}
 	return n, nil
+}
+
+// Check reads the whole index and returns ErrDamaged if a record is not what was written.
+func (x *Index) Check() error {
+	window := make([]Line, 1024)
+	for first := 0; first < x.lines; first += len(window) {
+		if _, err := x.Read(first, window); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MismatchedLines returns a fault for each line, up to most, whose URL is not the batch's endpoint.

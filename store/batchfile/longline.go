@@ -2,6 +2,7 @@ package batchfile
 
 import (
 	"bytes"
+	"hash/crc32"
 	"unicode/utf8"
 )
 
@@ -45,8 +46,23 @@ func (l *longLine) write(p []byte) {
 	l.piece, l.base, l.from = p, l.size, 0
 	l.json.write(p)
 	l.take(len(p))
+	l.addToSum(p)
 	l.piece = nil
 	l.size += len(p)
+}
+
+// addToSum adds the bytes of the object in the piece to its checksum.
+func (l *longLine) addToSum(p []byte) {
+	if l.first == 0 { // white space so far
+		return
+	}
+	from, to := max(0, l.object.start-l.base), len(p)
+	if l.object.end > 0 {
+		to = max(0, l.object.end-l.base)
+	}
+	if from < to {
+		l.crc = crc32.Update(l.crc, castagnoli, p[from:to])
+	}
 }
 
 // skip counts the next piece without reading it.

@@ -91,6 +91,7 @@ func TestLongLinesReadAsShortOnes(t *testing.T) {
 		"\xEF\xBB\xBF"+chat("a", "")+"\r\n"+chat("a", "")+"\n \t \n"+chat("b", "")+" \r",
 		chat("a", "")+"\n"+strings.Repeat(" ", 300)+"\n"+strings.Repeat(" ", 300),
 		chat("a", "")+"\n"+strings.Repeat("x", 300)+"\n"+chat("b", ""),
+		strings.Repeat(" ", 100)+chat("a", "")+strings.Repeat("\t", 100),
 	)
 	for _, file := range files {
 		sameInPieces(t, file, Limits{}, 1, 3, 16, 1<<20)
@@ -151,7 +152,7 @@ func (r *repeater) Read(p []byte) (n int, err error) {
 
 // TestScannerMemory scans what would fill memory if lines, keys or values were held.
 func TestScannerMemory(t *testing.T) {
-	const size = 48 << 20
+	const size = 12 << 20
 	const head, tail = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":`, `}}`
 	for name, file := range map[string]io.Reader{
 		"no line's end":   repeated("x", size),
@@ -187,7 +188,7 @@ func TestScannerMemory(t *testing.T) {
 }
 
 func TestScanResultsMemory(t *testing.T) {
-	const size = 48 << 20
+	const size = 12 << 20
 	file := io.MultiReader(strings.NewReader(`{"id":"x","custom_id":"a","response":{"body":{"text":"`), repeated("word ", size),
 		strings.NewReader("\"}}}\n{\"custom_id\":\"b\"}\n{\"x\":["), repeated("1,", size), strings.NewReader(`1],"custom_id":"\u0063"}`))
 	var before, after runtime.MemStats

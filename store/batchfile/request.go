@@ -1,6 +1,9 @@
 package batchfile
 
-import "math"
+import (
+	"hash/crc32"
+	"math"
+)
 
 // request is one line taken apart: where each field that we read lies in it, and how it begins.
 type request struct {
@@ -18,6 +21,7 @@ type request struct {
 	inline       [fieldCount]int // bytes of inline base64 data
 	elements     int64           // of an array that is the body's input
 	firstElement byte
+	crc          uint32 // of the object
 }
 
 // The most bytes that a value may have, quotes excluded and escapes as they stand.
@@ -132,6 +136,14 @@ func (r *request) inlineBytes(f field) int {
 		return inlineData(r.beginning(f))
 	}
 	return r.inline[f]
+}
+
+// sum is the checksum of the object.
+func (r *request) sum() uint32 {
+	if r.line != nil {
+		return crc32.Checksum(r.object.of(r.line), castagnoli)
+	}
+	return r.crc
 }
 
 // prompt measures what an engine will read of a line.

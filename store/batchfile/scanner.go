@@ -3,6 +3,7 @@ package batchfile
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"unicode/utf8"
@@ -279,6 +280,7 @@ func (s *Scanner) judge(r *request) {
 		MaxTokens:   maxTokens,
 		PromptBytes: uint32(size),
 		PrefixHash:  prefix,
+		Sums:        Sums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID), castagnoli)},
 	}
 	m := &s.summary.Models[model]
 	m.Lines++
