@@ -3,6 +3,8 @@ package api
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -22,6 +24,12 @@ type Config struct {
 
 	// MaxOptionsBytes bounds the `tidefill` object of a create request. Default 64 KiB.
 	MaxOptionsBytes int `yaml:"max_options_bytes"`
+
+	// TenantQuotaBytes bounds what a tenant keeps in files, inputs and results, and in parts of uploads. Uploads and retries that do not
+	// fit are refused (413); results are always kept. Default 0: no bound.
+	TenantQuotaBytes int64 `yaml:"tenant_quota_bytes"`
+	// TenantQuotas holds quotas of single tenants, which stand in for tenant_quota_bytes; 0: no bound.
+	TenantQuotas map[string]int64 `yaml:"tenant_quotas"`
 
 	// BatchFileLife is how long a batch input file is kept when its upload does not say. Default 30 days; 0: until deleted.
 	BatchFileLife time.Duration `yaml:"batch_file_life"`
@@ -79,6 +87,12 @@ func (c Config) Validate() error {
 	positive("max_file_bytes", c.MaxFileBytes)
 	positive("max_part_bytes", c.MaxPartBytes)
 	positive("max_options_bytes", int64(c.MaxOptionsBytes))
+	fault(c.TenantQuotaBytes >= 0, "tenant_quota_bytes is %d; set it to 0 or more", c.TenantQuotaBytes)
+	for _, tenant := range slices.Sorted(maps.Keys(c.TenantQuotas)) {
+		err := checkTenant(tenant)
+		fault(err == nil, "tenant_quotas: %v", err)
+		fault(c.TenantQuotas[tenant] >= 0, "tenant_quotas.%s is %d; set it to 0 or more", tenant, c.TenantQuotas[tenant])
+	}
 	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
 	lasting("upload_life", c.UploadLife)
 	lasting("upload_stall", c.UploadStall)
@@ -87,4 +101,12 @@ func (c Config) Validate() error {
 	lasting("sweep_every", c.SweepEvery)
 	fault(c.OrphanAfter == 0 || c.OrphanAfter >= time.Minute, "orphan_after is %v; set it to 1m or more, or to 0", c.OrphanAfter)
 	return errors.Join(faults...)
+}
+
+// quotaOf returns how many bytes a tenant may keep; 0: no bound.
+func (c Config) quotaOf(tenant string) int64 {
+	if own, ok := c.TenantQuotas[tenant]; ok {
+		return own
+	}
+	return c.TenantQuotaBytes
 }

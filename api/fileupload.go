@@ -24,6 +24,7 @@ type fileForm struct {
 	file            *intake // nil: not come yet
 	idempotencyKey  string
 	idempotencyHash hash.Hash
+	quota           *quotaRoom
 }
 
 func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
@@ -40,6 +41,11 @@ func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer body.close()
+	upload.quota = s.openQuota(tenantOf(r.Context()))
+	defer upload.quota.release()
+	if err := upload.quota.expect(r.Context(), r.ContentLength-formOverhead); err != nil {
+		return err
+	}
 	defer func() {
 		if upload.file != nil {
 			upload.file.abort()
@@ -95,11 +101,11 @@ func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 		return err
 	}
 	scan := isJSONL(upload.filename) && (upload.purpose == purposeBatch || upload.purpose == "")
-	if upload.file, err = s.newIntake(body.r.Context(), fileKey(upload.id), scan, upload.idempotencyHash); err != nil {
+	if upload.file, err = s.newIntake(body.r.Context(), fileKey(upload.id), scan, upload.idempotencyHash, upload.quota); err != nil {
 		return err
 	}
 	limit := s.fileLimit(upload.purpose)
-	err = upload.file.take(body.parts, limit)
+	err = upload.file.take(body.r.Context(), body.parts, limit)
 	s.metrics.uploaded.Add(float64(upload.file.size))
 	var source readError
 	switch {

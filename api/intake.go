@@ -25,14 +25,20 @@ type intake struct {
 	index   store.BlobWriter // nil: the file isn't scanned
 	scanner *batchfile.Scanner
 	sum     hash.Hash // of all bytes; nil: nobody asked
+	rooms   []taker   // that bytes must fit into
 
 	size    int64
 	summary *batchfile.Summary // after finish, of a scanned file
 }
 
+// taker grants room for bytes before they are kept.
+type taker interface {
+	take(ctx context.Context, n int64) error
+}
+
 // newIntake starts a blob. The caller must abort it sooner or later; after a commit that does nothing.
-func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.Hash) (*intake, error) {
-	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum}
+func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...taker) (*intake, error) {
+	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, rooms: rooms}
 	var err error
 	if in.data, err = s.blobs.Create(ctx, key); err != nil {
 		return nil, fmt.Errorf("store %s: %w", key, err)
@@ -75,7 +81,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // take reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads and scans; a second one
 // writes the data, so that the disk and the scanner work at the same time. take may be called again to append.
-func (in *intake) take(src io.Reader, limit int64) error {
+func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 	free := make(chan *[bufferSize]byte, bufferCount)
 	for range bufferCount {
 		free <- buffers.Get().(*[bufferSize]byte)
@@ -113,8 +119,11 @@ func (in *intake) take(src io.Reader, limit int64) error {
 			buffer := <-free // the writer may return a buffer that is still being scanned below; nobody else takes it before
 			n, readErr := fill(src, buffer[:])
 			taken += int64(n)
+			roomErr := in.reserve(ctx, int64(n))
 			full <- filled{buffer, n}
 			switch {
+			case roomErr != nil:
+				return roomErr
 			case taken > limit:
 				return errOverLimit
 			case readErr != nil && readErr != io.EOF:
@@ -140,6 +149,16 @@ func (in *intake) take(src io.Reader, limit int64) error {
 	default:
 		return err
 	}
+}
+
+// reserve asks all rooms for n bytes.
+func (in *intake) reserve(ctx context.Context, n int64) error {
+	for _, room := range in.rooms {
+		if err := room.take(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look shows bytes to all that want to see them.

@@ -129,10 +129,12 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 			err = errors.Join(err, s.removeBytes(ctx, f))
 		}
 	}()
+	quota := s.openQuota(b.Tenant)
+	defer quota.release()
 	failed := pullFailed(s.failedLines(ctx, b))
 	defer failed.stop()
 	for i, input := range b.Inputs {
-		f, err := s.copyFailed(ctx, b.Tenant, input, failedOf{failed, i}, retryName(b, i))
+		f, err := s.copyFailed(ctx, quota, b.Tenant, input, failedOf{failed, i}, retryName(b, i))
 		if err != nil {
 			return store.Batch{}, fmt.Errorf("copy the failed lines of file %s: %w", input.FileID, err)
 		}
@@ -161,7 +163,7 @@ func retryName(b store.Batch, input int) string {
 }
 
 // copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A zero file: none have failed.
-func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Input, failed failedOf, name string) (store.File, error) {
+func (s *Server) copyFailed(ctx context.Context, quota *quotaRoom, tenant string, input store.Input, failed failedOf, name string) (store.File, error) {
 	if !failed.has() {
 		return store.File{}, nil
 	}
@@ -174,14 +176,14 @@ func (s *Server) copyFailed(ctx context.Context, tenant string, input store.Inpu
 	}
 	defer from.Close()
 	id := newID(filePrefix)
-	in, err := s.newIntake(ctx, fileKey(id), true, nil)
+	in, err := s.newIntake(ctx, fileKey(id), true, nil, quota)
 	if err != nil {
 		return store.File{}, err
 	}
 	defer in.abort()
 	next, stop := iter.Pull2(from.pick(ctx, failed.takes))
 	defer stop()
-	switch err := in.take(&pulledReader{next: next}, s.fileLimit(purposeBatch)); err {
+	switch err := in.take(ctx, &pulledReader{next: next}, s.fileLimit(purposeBatch)); err {
 	case nil:
 	case errOverLimit: // which was higher when the input came
 		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))

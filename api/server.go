@@ -47,6 +47,8 @@ type Server struct {
 	metrics *metrics
 	mux     *http.ServeMux
 	peaks   peaks
+	quotas  ledger // by tenant
+	parts   ledger // by upload
 	streams streams
 	watch   watch
 }

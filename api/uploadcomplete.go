@@ -154,7 +154,7 @@ func (s *Server) appendPart(ctx context.Context, in *intake, p store.Part) error
 		return fmt.Errorf("read part %s: %w", p.ID, err)
 	}
 	defer blob.Close()
-	if err := in.take(io.NewSectionReader(blob, 0, blob.Size()), p.Bytes); err != nil {
+	if err := in.take(ctx, io.NewSectionReader(blob, 0, blob.Size()), p.Bytes); err != nil {
 		return fmt.Errorf("append part %s: %w", p.ID, err)
 	}
 	return ctx.Err()

@@ -162,14 +162,42 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	return e
 }
 
-// checkParts refuses one more part to an upload that has too many of them.
-func (s *Server) checkParts(ctx context.Context, uploadID string) error {
-	parts, err := s.meta.CountParts(ctx, uploadID)
-	if err != nil || parts < maxParts {
+// partRoom is the room of one part in its upload.
+type partRoom struct {
+	*room
+	upload store.Upload
+}
+
+// maxRepeats is how often the announced bytes may come: a second time, as parts are sent again whose answer got lost.
+const maxRepeats = 2
+
+// openPart gives one more part room in an upload; it must be released. It refuses the part if there are too many.
+func (s *Server) openPart(ctx context.Context, u store.Upload) (partRoom, error) {
+	parts, _, err := s.meta.SumParts(ctx, u.ID)
+	if err != nil {
+		return partRoom{}, err
+	}
+	if parts >= maxParts {
+		return partRoom{}, invalid("id", "too_many_parts",
+			"The upload '%s' has %d parts, the most it may have. Create a new one and send larger parts.", u.ID, parts)
+	}
+	return partRoom{upload: u, room: s.parts.open(u.ID, limit{
+		most: maxRepeats * u.Bytes,
+		stored: func(ctx context.Context) (int64, error) {
+			_, bytes, err := s.meta.SumParts(ctx, u.ID)
+			return bytes, err
+		},
+	})}, nil
+}
+
+// take implements taker.
+func (p partRoom) take(ctx context.Context, n int64) error {
+	used, ok, err := p.room.take(ctx, n)
+	if err != nil || ok {
 		return err
 	}
-	return invalid("id", "too_many_parts", "The upload '%s' has %d parts, the most it may have. Create a new one and send larger parts.",
-		uploadID, parts)
+	return tooLarge("The parts of the upload '%s' have %d bytes already, and it was announced with %d, so that this part can't belong to it. "+
+		"Complete the upload, or cancel it and create a new one.", p.upload.ID, used, p.upload.Bytes)
 }
 
 // pendingUpload returns the upload of a request that wants to change it.
@@ -203,7 +231,14 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkParts(r.Context(), u.ID); err != nil {
+	own, err := s.openPart(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	defer own.release()
+	quota := s.openQuota(u.Tenant)
+	defer quota.release()
+	if err := quota.expect(r.Context(), r.ContentLength-formOverhead); err != nil {
 		return err
 	}
 	limit := min(s.config.MaxPartBytes, u.Bytes)
@@ -214,7 +249,7 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	defer body.close()
 	part := store.Part{ID: newID(partPrefix), UploadID: u.ID}
 	part.BlobKey = partsPrefix(u.ID) + "/" + part.ID
-	in, err := s.takePart(r.Context(), body, part.BlobKey, limit)
+	in, err := s.takePart(r.Context(), body, part.BlobKey, limit, own, quota)
 	if in != nil {
 		defer in.abort()
 	}
@@ -236,7 +271,7 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 }
 
 // takePart takes in the form's field data, and reads the form to its end. The intake is the caller's to abort.
-func (s *Server) takePart(ctx context.Context, body *form, key string, limit int64) (in *intake, err error) {
+func (s *Server) takePart(ctx context.Context, body *form, key string, limit int64, rooms ...taker) (in *intake, err error) {
 	for {
 		part, err := body.next()
 		switch {
@@ -251,10 +286,10 @@ func (s *Server) takePart(ctx context.Context, body *form, key string, limit int
 		case in != nil:
 			return in, invalid("data", "invalid_value", "The form has more than one 'data'; send parts one by one.")
 		}
-		if in, err = s.newIntake(ctx, key, false, nil); err != nil {
+		if in, err = s.newIntake(ctx, key, false, nil, rooms...); err != nil {
 			return nil, err
 		}
-		err = in.take(body.parts, limit)
+		err = in.take(ctx, body.parts, limit)
 		s.metrics.uploaded.Add(float64(in.size))
 		var source readError
 		switch {

@@ -243,9 +243,9 @@ func (c *crowded) CountPending(ctx context.Context, tenant string) (int, error) 
 	return c.uploads + n, err
 }
 
-func (c *crowded) CountParts(ctx context.Context, uploadID string) (int, error) {
-	n, err := c.Metadata.CountParts(ctx, uploadID)
-	return c.parts + n, err
+func (c *crowded) SumParts(ctx context.Context, uploadID string) (int, int64, error) {
+	n, bytes, err := c.Metadata.SumParts(ctx, uploadID)
+	return c.parts + n, bytes, err
 }
 
 func TestUploadsAreBounded(t *testing.T) {

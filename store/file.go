@@ -51,6 +51,8 @@ type Files interface {
 	// bytes and then to call PurgeFile.
 	ExpiredFiles(ctx context.Context, limit int) ([]File, error)
 	PurgeFile(ctx context.Context, id string) error
+	// UsedBytes sums the tenant's files, those that have expired but aren't purged too, and the parts of its uploads.
+	UsedBytes(ctx context.Context, tenant string) (int64, error)
 }
 
 // UploadState is where an upload in parts stands.
@@ -103,7 +105,8 @@ type Uploads interface {
 	AddPart(ctx context.Context, p Part) error
 	// Parts lists the parts of an upload in order of their arrival.
 	Parts(ctx context.Context, uploadID string) ([]Part, error)
-	CountParts(ctx context.Context, uploadID string) (int, error)
+	// SumParts returns how many parts an upload has, and how many bytes they have together.
+	SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error)
 	// StaleUploads returns up to limit uploads that are over (expired while pending, completed, cancelled) and still have
 	// parts, for the sweeper to drop their bytes and then call DropParts.
 	StaleUploads(ctx context.Context, limit int) ([]Upload, error)

@@ -44,8 +44,8 @@ func encodeFile(f store.File) (row fileRow, err error) {
 }
 
 func (s *session) createFile(ctx context.Context, f fileRow) error {
-	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.doc, f.summary)
+	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc, f.summary)
 	if taken(err) {
 		return store.ErrExists
 	}
@@ -53,6 +53,21 @@ func (s *session) createFile(ctx context.Context, f fileRow) error {
 		return err
 	}
 	return s.refer(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID, f.BlobKey, f.IndexKey)
+}
+
+// UsedBytes implements [store.Files].
+func (db *DB) UsedBytes(ctx context.Context, tenant string) (bytes int64, err error) {
+	err = db.read(ctx, func(s *session) error {
+		err := s.row(ctx, "SELECT bytes FROM usage WHERE tenant = ?", []any{tenant}, &bytes)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read usage of tenant %s: %w", tenant, err)
+	}
+	return bytes, nil
 }
 
 // File implements [store.Files].

@@ -15,10 +15,12 @@ var (
 	schema3 string
 	//go:embed schema_4_large.sql
 	schema4 string
+	//go:embed schema_5_usage.sql
+	schema5 string
 )
 
 // migrations lead from one schema version to the next; the file's user_version counts those it has been through.
-var migrations = []string{schema1, schema2, schema3, schema4}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5}
 
 // migrate brings the schema up to date. Processes that open a new file together take turns here.
 func (db *DB) migrate(ctx context.Context) error {

@@ -137,7 +137,7 @@ func (db *DB) AddPart(ctx context.Context, p store.Part) error {
 		if u.State != store.UploadPending {
 			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
 		}
-		err = s.exec(ctx, "INSERT INTO parts (id, upload, doc) VALUES (?, ?, ?)", p.ID, p.UploadID, doc)
+		err = s.exec(ctx, "INSERT INTO parts (id, upload, tenant, bytes, doc) VALUES (?, ?, ?, ?, ?)", p.ID, p.UploadID, u.Tenant, p.Bytes, doc)
 		if taken(err) {
 			return store.ErrExists
 		}
@@ -161,15 +161,15 @@ func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, e
 	return parts, nil
 }
 
-// CountParts implements [store.Uploads].
-func (db *DB) CountParts(ctx context.Context, uploadID string) (n int, err error) {
+// SumParts implements [store.Uploads].
+func (db *DB) SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.row(ctx, "SELECT count(*) FROM parts WHERE upload = ?", []any{uploadID}, &n)
+		return s.row(ctx, "SELECT count(*), coalesce(sum(bytes), 0) FROM parts WHERE upload = ?", []any{uploadID}, &parts, &bytes)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count parts of upload %s: %w", uploadID, err)
+		return 0, 0, fmt.Errorf("sum parts of upload %s: %w", uploadID, err)
 	}
-	return n, nil
+	return parts, bytes, nil
 }
 
 // StaleUploads implements [store.Uploads].

@@ -25,6 +25,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"uploads take parts while pending", uploadsParts},
 		{"uploads are counted while pending", uploadsCount},
 		{"uploads are purged when they are over", uploadsPurge},
+		{"usage follows files and parts", usageFollowsRows},
 		{"files are listed without summaries", filesListWithoutSummaries},
 		{"batches keep what they are given", batchesKeep},
 		{"batches come with files in one step", batchesComeWithFiles},

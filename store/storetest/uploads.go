@@ -72,8 +72,11 @@ func uploadsParts(t *testing.T, m store.Metadata, c *clock) {
 		}
 	}
 	wantEqual(t, "parts", got(m.Parts(ctx, "done"))(t), want["done"])
-	wantEqual(t, "count of parts", got(m.CountParts(ctx, "done"))(t), 3)
-	wantEqual(t, "count of no parts", got(m.CountParts(ctx, "nothing"))(t), 0)
+	for id, want := range map[string][2]int64{"done": {3, 6}, "nothing": {}} {
+		parts, bytes, err := m.SumParts(ctx, id)
+		must(t, err)
+		wantEqual(t, "parts and bytes of "+id, [2]int64{int64(parts), bytes}, want)
+	}
 	if stale := got(m.StaleUploads(ctx, 10))(t); len(stale) != 0 {
 		t.Errorf("got stale uploads %v while all are pending", stale)
 	}
@@ -142,4 +145,41 @@ func uploadsPurge(t *testing.T, m store.Metadata, c *clock) {
 	}
 	must(t, m.DropParts(ctx, "parted"))
 	wantEqual(t, "purged without parts", got(m.PurgeUploads(ctx, after, 10))(t), 1)
+}
+
+func usageFollowsRows(t *testing.T, m store.Metadata, c *clock) {
+	ctx := t.Context()
+	used := func(after string, want int64) {
+		t.Helper()
+		wantEqual(t, "usage after "+after, got(m.UsedBytes(ctx, "t1"))(t), want)
+	}
+	file := func(id string, bytes int64) store.File {
+		f := newFile(id, "t1")
+		f.Bytes = bytes
+		return f
+	}
+	used("nothing", 0)
+	other := newFile("other", "t2")
+	other.Bytes = 1 << 40
+	must(t, m.CreateFile(ctx, other))
+	must(t, m.CreateFile(ctx, file("f1", 100)))
+	used("a file", 100)
+	wantErr(t, "create again", m.CreateFile(ctx, file("f1", 100)), store.ErrExists)
+	used("a file that was refused", 100)
+	must(t, m.CreateBatch(ctx, newBatch("b", "t1"), file("f2", 20)))
+	used("a batch with a file", 120)
+	must(t, m.CreateUpload(ctx, newUpload(c, "u")))
+	must(t, m.AddPart(ctx, newPart("u", 3)))
+	must(t, m.AddPart(ctx, newPart("u", 4)))
+	used("two parts", 127)
+	got(m.CompleteUpload(ctx, "t1", "u", file("f3", 7)))(t)
+	used("a completion", 134)
+	must(t, m.DropParts(ctx, "u"))
+	used("the end of parts", 127)
+	got(m.DeleteFile(ctx, "t1", "f1"))(t)
+	used("a deletion", 27)
+	must(t, m.PurgeFile(ctx, "f2"))
+	must(t, m.PurgeFile(ctx, "f2"))
+	used("a purge", 7)
+	wantEqual(t, "usage of the other tenant", got(m.UsedBytes(ctx, "t2"))(t), int64(1<<40))
 }
