@@ -125,6 +125,7 @@ func (s *session) releaseChunk(c *chunk) {
 	if leaving {
 		return // finishing on its own
 	}
+	r.fruitless.Add(c.fruitless())
 	err := c.journal.Flush(s.work)
 	err = errors.Join(err, c.journal.Close())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever comes here after a
 // crash writes the same files again, under the same ids. The blobs' names hold the epoch of the lock, and rows are made only
 // together with the end, so a dispatcher that stood still meanwhile replaces nothing and brings nothing back.
-func (s *session) finalize(ctx context.Context, b store.Batch) error {
+func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	lock := "finalize/" + b.ID
 	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.owner, lock)
 	if err != nil {
@@ -39,6 +39,7 @@ func (s *session) finalize(ctx context.Context, b store.Batch) error {
 	if b.Ending == store.Completed && len(found.lost) > 0 {
 		return s.runAgain(ctx, b.ID, found.lost)
 	}
+	found.attempts += r.fruitless.Load()
 	e := ending{session: s, batch: b, lock: lock, epoch: epoch, found: found, counts: store.Counts{Total: b.Counts.Total}}
 	err = e.write(ctx)
 	ended := false

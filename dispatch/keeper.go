@@ -201,5 +201,5 @@ func (s *session) end(ctx context.Context, b store.Batch) error {
 		s.keep.addAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
-	return s.finalize(ctx, b)
+	return s.finalize(ctx, r, b)
 }

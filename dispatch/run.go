@@ -23,8 +23,9 @@ type run struct {
 	work    context.Context // of its lines under way
 	recall  context.CancelCauseFunc
 
-	edits    map[editsKey]edits // by url and model; written when the source is opened
-	attempts atomic.Int64
+	edits     map[editsKey]edits // by url and model; written when the source is opened
+	attempts  atomic.Int64       // requests sent in this session
+	fruitless atomic.Int64       // of them, those of lines that were put back without a result, which no record counts
 
 	claiming sync.Mutex // held while a chunk is claimed, so that it is in hand when the next one is
 	posting  sync.Mutex // held while progress is posted or a chunk is marked done, so that the two agree
@@ -70,6 +71,16 @@ type chunk struct {
 	tally   store.Tally
 	posted  store.Tally // what the store was last told of tally
 	leaving bool        // being finished or released
+}
+
+// fruitless counts the requests of lines that have no result. Nothing of the chunk is under way.
+func (c *chunk) fruitless() (requests int64) {
+	for i := range c.lines {
+		if !c.lines[i].recorded {
+			requests += int64(c.lines[i].requests)
+		}
+	}
+	return requests
 }
 
 func (s *session) newRun(b store.Batch) *run {

@@ -1,8 +1,10 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -128,7 +130,7 @@ func (s *session) send(w *sender, f *flight) {
 	if f.Outcome == plan.Succeeded {
 		usage, _ := batchfile.ReadUsage(got.Body)
 		f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens), int(usage.CachedTokens)
-		record := store.Record{Line: line.number, Attempts: attempts(f), Usage: usage}
+		record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage}
 		w.result = s.append(w.result[:0], f.chunk, line, id, record, answer{status: got.Status, requestID: got.RequestID, body: got.Body})
 	} else {
 		f.answer = describe(f.Outcome, got, err)
@@ -140,7 +142,6 @@ func (s *session) send(w *sender, f *flight) {
 // post sends a line: so that its tokens can be seen if the planner wants that and the runner can, else as the user wrote it.
 func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (openai.Answer, error) {
 	r := f.chunk.run
-	r.attempts.Add(1)
 	var change edits
 	if len(r.edits) > 0 {
 		change = r.edits[editsKey{line.url(), line.model()}]
@@ -165,8 +166,7 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 	if err != nil {
 		return openai.Answer{}, s.unreadable(f, line, err)
 	}
-	a, err := u.client.Send(ctx, request, &w.scratch)
-	f.Outcome = openai.Classify(ctx, a, err)
+	a, err := s.request(ctx, w, f, u, request)
 	if refused >= 400 && f.Outcome == plan.Succeeded && u.streams.leave(kind) {
 		s.log.WarnContext(ctx, "a runner takes no requests for streams, asking without from now on",
 			"runner", u.name, "model", kind.model, "url", kind.url, "status", refused)
@@ -174,7 +174,18 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 	return a, err
 }
 
-func attempts(f *flight) uint16 { return uint16(min(f.Start.Attempt, 1<<16-1)) }
+// request sends a line once, says how it went, and counts it if the upstream may have received it.
+func (s *session) request(ctx context.Context, w *sender, f *flight, u *upstream, r openai.Request) (openai.Answer, error) {
+	f.chunk.run.attempts.Add(1)
+	a, err := u.client.Send(ctx, r, &w.scratch)
+	if line := &f.chunk.lines[f.Start.Slot]; !a.Sent {
+		f.chunk.run.attempts.Add(-1)
+	} else if line.requests < math.MaxUint16 {
+		line.requests++
+	}
+	f.Outcome = openai.Classify(ctx, a, err)
+	return a, err
+}
 
 // codeDamaged is for input that the medium has changed since its upload.
 const codeDamaged = "input_damaged"
@@ -209,7 +220,7 @@ func describe(outcome plan.Outcome, r openai.Answer, err error) answer {
 // record writes a failed line down.
 func (s *session) record(f *flight) {
 	line := &f.chunk.lines[f.Start.Slot]
-	rec := store.Record{Line: line.number, Failed: true, Attempts: attempts(f)}
+	rec := store.Record{Line: line.number, Failed: true, Attempts: line.requests}
 	s.append(nil, f.chunk, line, resultID(f.chunk.Batch, line.number), rec, f.answer)
 }
 
@@ -230,6 +241,6 @@ func (s *session) append(buf []byte, c *chunk, line *sourceLine, id string, rec 
 		return buf
 	}
 	s.answered(c.run, rec)
-	line.object = nil
+	line.object, line.recorded = nil, true
 	return buf
 }

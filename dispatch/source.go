@@ -34,6 +34,9 @@ type sourceLine struct {
 	input  *sourceInput
 	object []byte // its JSON, while it is kept in memory; nil: read it from the blob
 	damage error  // set when it was fetched: the file holds other bytes than were uploaded
+
+	requests uint16 // that were sent for it, as far as an upstream may have received them
+	recorded bool   // its result is in the journal
 }
 
 func (l *sourceLine) model() string { return l.input.models[l.Model] }

@@ -105,7 +105,7 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 			}
 		},
 	}
-	a, err = u.client.Send(ctx, r, &w.scratch)
+	a, err = s.request(ctx, w, f, u, r)
 	result := streamJoined
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -130,7 +130,6 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 		}
 	}
 	s.metrics.streamed(u.name, result)
-	f.Outcome = openai.Classify(ctx, a, err)
 	return a, result != streamUnclear && result != streamRefused, err
 }
 

@@ -14,7 +14,7 @@ const JournalLife = time.Hour
 type Record struct {
 	Line     uint32 // number of the line in its batch
 	Failed   bool   // goes to the error file
-	Attempts uint16
+	Attempts uint16 // requests sent for the line that a runner may have received
 	Usage    batchfile.Usage
 	// Result is the finished line of the output or error file, newline included.
 	Result []byte

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,6 +41,7 @@ type Client struct {
 	base      *url.URL
 	header    http.Header
 	transport transport
+	echo      echo
 	targets   sync.Map // path -> *url.URL
 }
 
@@ -70,42 +70,13 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base, header: header, transport: newTransport(cfg, base)}, nil
 }
 
-// transport is what carries requests.
-type transport interface {
-	http.RoundTripper
-	CloseIdleConnections()
-}
-
-// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should the server offer it) and
-// proxies are for net/http.
-func newTransport(cfg Config, base *url.URL) transport {
-	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
-	if base.Scheme == "http" && proxy == nil && err == nil {
-		host := base.Host
-		if base.Port() == "" {
-			host = net.JoinHostPort(base.Hostname(), "80")
-		}
-		return &wire{host: host, dialer: dialer}
-	}
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 1 << 16, // as many as there are lines under way; flow control bounds those
-		IdleConnTimeout:     idleLife,
-		TLSHandshakeTimeout: cfg.DialTimeout,
-		DisableCompression:  true, // answers are kept as they were sent
-	}
-}
-
 // Close lets go of idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Request is one line to send.
 type Request struct {
 	Path string // of the endpoint, beginning with /v1/
-	// Body of Size bytes; NewBody is called for each sending of it.
+	// Body of Size bytes; NewBody is called for each connection that is tried.
 	NewBody func() io.ReadCloser
 	Size    int64
 	// ID goes along as x-request-id, so that the server's log, its evictions and our result name the same thing.
@@ -119,6 +90,8 @@ type Request struct {
 
 // Answer is what came back.
 type Answer struct {
+	// Sent says that the server may have received the request, whatever came back: a part of it was written to a connection.
+	Sent       bool
 	Status     int
 	RequestID  string // as the server gave it
 	Body       []byte
@@ -127,7 +100,7 @@ type Answer struct {
 
 // Errors of Send that callers tell apart; anything else means that the connection broke under way.
 var (
-	// ErrUnreachable: no connection could be made, so the server never saw the request.
+	// ErrUnreachable: no connection took a byte of the request, so the server never saw it.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrTooLarge: the answer is longer than Config.MaxAnswer.
 	ErrTooLarge = errors.New("answer too large")
@@ -168,28 +141,17 @@ func (c *Client) Send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 }
 
 func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer, error) {
-	target, err := c.target(r.Path)
+	response, p, err := c.post(ctx, r, scratch)
 	if err != nil {
-		return Answer{}, err
-	}
-	req := (&http.Request{
-		Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(c, r),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: r.NewBody(), ContentLength: r.Size,
-		// Lets the transport repeat a request that an idle connection, closed by the server meanwhile, never carried.
-		GetBody: func() (io.ReadCloser, error) { return r.NewBody(), nil },
-	}).WithContext(ctx)
-	// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the operator said, or nowhere).
-	response, err := c.transport.RoundTrip(req)
-	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			return Answer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		return Answer{}, err
+		return Answer{Sent: p.sent}, err
 	}
 	defer response.Body.Close()
-	answer := Answer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now())}
+	answer := Answer{
+		Sent: true, Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now()),
+	}
+	if c.echo.foreign(r.ID, answer.RequestID, p.reused) {
+		return Answer{Sent: true}, errMixedUp
+	}
 	if r.Watch != nil && response.StatusCode/100 == 2 && isStream(response.Header) {
 		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
 	} else {
@@ -199,6 +161,32 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 		scratch.Answer = answer.Body
 	}
 	return answer, err
+}
+
+// post sends the request and reads the head of the answer. A server may close an idle connection just when it is to be used:
+// while no byte was accepted the next one is tried. After that nobody knows what the server did with the request.
+func (c *Client) post(ctx context.Context, r Request, scratch *Scratch) (*http.Response, passage, error) {
+	target, err := c.target(r.Path)
+	if err != nil {
+		return nil, passage{}, err
+	}
+	for {
+		req := (&http.Request{
+			Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(c, r),
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Body: r.NewBody(), ContentLength: r.Size,
+		}).WithContext(ctx)
+		// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the operator said, or nowhere).
+		var p passage
+		response, err := c.transport.roundTrip(req, &p)
+		switch {
+		case err == nil || p.sent || ctx.Err() != nil:
+			return response, p, err
+		case !p.reused:
+			return nil, p, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		scratch.of = nil // net/http may still be reading the header
+	}
 }
 
 // target is the URL of an endpoint. The few there are get made once.
@@ -282,7 +270,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	for key, values := range c.header {
 		req.Header[key] = values
 	}
-	response, err := c.transport.RoundTrip(req)
+	response, err := c.transport.roundTrip(req, new(passage))
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}

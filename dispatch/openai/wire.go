@@ -3,18 +3,16 @@ package openai
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
 
-// wire is a http.RoundTripper for plain HTTP/1.1 to one host that does its work in the caller's goroutine.
+// wire is a transport for plain HTTP/1.1 to one host that does its work in the caller's goroutine.
 //
 // http.Transport gives each connection two goroutines of its own, for callers that leave early, for protocols in which the
 // server speaks first, for bodies that are still being sent while the answer arrives. A line needs none of it, and the
@@ -28,12 +26,9 @@ type wire struct {
 	idle []*wireConn // last used last
 }
 
-var _ http.RoundTripper = (*wire)(nil)
+var _ transport = (*wire)(nil)
 
 const (
-	idleLife      = 90 * time.Second // as http.DefaultTransport's
-	trustedIdle   = time.Second      // a connection idle for longer is looked at before it is used
-	longestHead   = 1 << 20          // bytes of status line and header
 	wireBuffer    = 4 << 10
 	informational = 1 // the first digit of interim answers
 )
@@ -41,63 +36,70 @@ const (
 // wireConn is one connection. Whoever took it from the pool owns it.
 type wireConn struct {
 	net.Conn
-	in   *bufio.Reader
-	head headLimit
-	out  *bufio.Writer
-	rest time.Time // since when it is idle; zero: new
+	peeker
+	in      *bufio.Reader
+	head    headLimit
+	out     *bufio.Writer
+	written int64     // bytes that the connection has accepted
+	rest    time.Time // since when it is idle; zero: new
 }
 
-// RoundTrip sends the request and reads the head of its answer. The connection is free again when the body was read to its end.
-func (t *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+// Write counts what the connection accepts.
+func (c *wireConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.written += int64(n)
+	return n, err
+}
+
+// roundTrip implements [transport]. The connection is free again when the body was read to its end.
+func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
 		closeBody(req)
 		return nil, context.Cause(ctx)
 	}
-	for fresh := false; ; fresh = true {
-		conn, err := t.take(ctx, fresh)
-		if err != nil {
-			closeBody(req)
-			return nil, err
-		}
-		answer, begun, err := conn.exchange(ctx, t, req)
-		if err == nil {
-			return answer, nil
-		}
+	conn, err := t.take(ctx)
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	p.reused = !conn.rest.IsZero()
+	before := conn.written
+	answer, err := conn.exchange(ctx, t, req)
+	p.sent = conn.written > before
+	if err != nil {
 		conn.Close()
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		// A server may close an idle connection just when we write to it. Nothing came back, and the body can be had again:
-		// then a new connection tells whether the server is well.
-		if fresh || conn.rest.IsZero() || begun || req.GetBody == nil {
-			return nil, err
-		}
-		if req.Body, err = req.GetBody(); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
+	return answer, nil
 }
 
-// exchange writes the request and reads the head of the answer; begun tells whether any of it came.
-func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (answer *http.Response, begun bool, err error) {
+// exchange writes the request and reads the head of the answer.
+func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	before := c.written
 	sent := req.Write(c.out)
 	if sent == nil {
 		sent = c.out.Flush()
 	}
+	if sent != nil && c.written == before {
+		stop()
+		return nil, fmt.Errorf("%s: %w", t.host, sent)
+	}
 	// A server that refuses a long body may answer before it has all of it: its answer says more than our broken pipe.
-	answer, err = c.readHead(req)
-	begun = err == nil || c.in.Buffered() > 0
+	answer, err := c.readHead(req)
 	if err != nil {
 		stop()
-		if sent != nil && !begun {
+		if sent != nil && c.in.Buffered() == 0 {
 			err = sent
 		}
-		return nil, begun, fmt.Errorf("%s: %w", t.host, err)
+		return nil, fmt.Errorf("%s: %w", t.host, err)
 	}
 	answer.Body = &wireBody{ReadCloser: answer.Body, conn: c, pool: t, stop: stop, whole: sent == nil && !answer.Close}
-	return answer, true, nil
+	return answer, nil
 }
 
 // readHead reads the head of the final answer, past interim ones.
@@ -115,15 +117,10 @@ func (c *wireConn) readHead(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// take gives the connection that was used last, or a new one.
-func (t *wire) take(ctx context.Context, fresh bool) (*wireConn, error) {
-	for !fresh {
-		c := t.pop()
-		if c == nil {
-			break
-		}
-		idle := time.Since(c.rest)
-		if idle < trustedIdle || (idle < idleLife && c.alive()) {
+// take gives the connection that was used last, if nothing has come on it since, or a new one.
+func (t *wire) take(ctx context.Context) (*wireConn, error) {
+	for c := t.pop(); c != nil; c = t.pop() {
+		if time.Since(c.rest) < idleLife && c.quiet() {
 			return c, nil
 		}
 		c.Close()
@@ -135,7 +132,8 @@ func (t *wire) take(ctx context.Context, fresh bool) (*wireConn, error) {
 		}
 		return nil, err
 	}
-	c := &wireConn{Conn: conn, out: bufio.NewWriterSize(conn, wireBuffer)}
+	c := &wireConn{Conn: conn, peeker: newPeeker(conn)}
+	c.out = bufio.NewWriterSize(c, wireBuffer)
 	c.head = headLimit{from: conn, left: math.MaxInt64}
 	c.in = bufio.NewReaderSize(&c.head, wireBuffer)
 	return c, nil
@@ -181,15 +179,9 @@ func (t *wire) CloseIdleConnections() {
 	}
 }
 
-// alive looks whether the server has closed an idle connection, or said something nobody asked for.
-func (c *wireConn) alive() bool {
-	if c.SetReadDeadline(time.Unix(1, 0)) != nil {
-		return false
-	}
-	var b [1]byte
-	_, err := c.Read(b[:])
-	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
-}
+// quiet reports whether an idle connection can carry a request: the server has neither closed it nor said something that
+// nobody asked for, which would be taken for the answer.
+func (c *wireConn) quiet() bool { return c.in.Buffered() == 0 && c.peek() }
 
 // wireBody is an answer's body; at its end the connection goes back to the pool.
 type wireBody struct {

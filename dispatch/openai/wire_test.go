@@ -142,34 +142,11 @@ func TestWireOutlivesConnectionsThatTheServerClosed(t *testing.T) {
 		if a, err := c.Send(t.Context(), lineOf("x"), &scratch); err != nil || string(a.Body) != "x" {
 			t.Fatalf("request %d: %q, %v", i, a.Body, err)
 		}
-		s.CloseClientConnections() // at once, so that the client writes to a connection that was closed just now
-		if i == 3 {                // or long ago, so that it looks first
-			w := c.transport.(*wire)
-			w.mu.Lock()
-			w.idle[0].rest = time.Now().Add(-2 * trustedIdle)
-			w.mu.Unlock()
-		}
+		s.CloseClientConnections()
+		awaitDead(t, c)
 	}
 	if served.Load() != 5 || conns.Load() != 5 {
 		t.Errorf("%d requests on %d connections, want 5 on 5", served.Load(), conns.Load())
-	}
-}
-
-func TestWireKeepsALivingIdleConnection(t *testing.T) {
-	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
-	c := clientOf(t, s.URL)
-	var scratch Scratch
-	for range 2 {
-		if _, err := c.Send(t.Context(), lineOf("x"), &scratch); err != nil {
-			t.Fatal(err)
-		}
-		w := c.transport.(*wire)
-		w.mu.Lock()
-		w.idle[0].rest = time.Now().Add(-2 * trustedIdle)
-		w.mu.Unlock()
-	}
-	if conns.Load() != 1 {
-		t.Errorf("%d connections, want 1: an idle one that is alive is used again", conns.Load())
 	}
 }
 
@@ -320,7 +297,7 @@ func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	through, ok := c.transport.(*http.Transport)
+	through, ok := c.transport.(*netTransport)
 	if !ok {
 		t.Fatalf("https is carried by %T", c.transport)
 	}

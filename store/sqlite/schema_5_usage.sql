@@ -1,12 +1,12 @@
 -- How many bytes each tenant keeps in files and in parts of uploads, counted with every row that comes or goes.
 
 ALTER TABLE files ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
-UPDATE files SET bytes = json_extract(CAST(doc AS TEXT), '$.Bytes');
+UPDATE files SET bytes = coalesce(json_extract(CAST(doc AS TEXT), '$.Bytes'), 0);
 
 ALTER TABLE parts ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parts ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
 UPDATE parts SET
-	bytes = json_extract(CAST(doc AS TEXT), '$.Bytes'),
+	bytes = coalesce(json_extract(CAST(doc AS TEXT), '$.Bytes'), 0),
 	tenant = (SELECT tenant FROM uploads WHERE id = upload);
 CREATE INDEX parts_bytes ON parts (upload, bytes);
 

@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// transport carries one request over one connection. It never repeats a request by itself: whether a line that a server may
+// have received is sent again is for the planner to decide.
+type transport interface {
+	// roundTrip sends the request and reads the head of its answer. passage is filled in whatever the outcome.
+	roundTrip(req *http.Request, p *passage) (*http.Response, error)
+	CloseIdleConnections()
+}
+
+// passage is how far a request got.
+type passage struct {
+	sent   bool // a part of it was accepted by the connection, so the server may have received it
+	reused bool // the connection had carried others before
+}
+
+const (
+	idleLife     = 90 * time.Second // as http.DefaultTransport's
+	longestHead  = 1 << 20          // bytes of status line and header
+	tlsKeepAlive = 30 * time.Second
+)
+
+// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should the server offer it) and
+// proxies are for net/http.
+func newTransport(cfg Config, base *url.URL) transport {
+	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: tlsKeepAlive}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
+	if base.Scheme == "http" && proxy == nil && err == nil {
+		host := base.Host
+		if base.Port() == "" {
+			host = net.JoinHostPort(base.Hostname(), "80")
+		}
+		return &wire{host: host, dialer: dialer}
+	}
+	return newNetTransport(cfg, dialer)
+}
+
+// netTransport is net/http's transport. It repeats a request by itself only if that has no body, or one that can be had
+// again (Request.GetBody): requests that come here have neither.
+type netTransport struct{ http.Transport }
+
+func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {
+	t := &netTransport{}
+	t.Proxy = http.ProxyFromEnvironment
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: conn}, nil
+	}
+	t.ForceAttemptHTTP2 = true
+	t.MaxIdleConnsPerHost = 1 << 16 // as many as there are lines under way; flow control bounds those
+	t.IdleConnTimeout = idleLife
+	t.TLSHandshakeTimeout = cfg.DialTimeout
+	t.MaxResponseHeaderBytes = longestHead
+	t.DisableCompression = true // answers are kept as they were sent
+	return t
+}
+
+func (t *netTransport) roundTrip(req *http.Request, p *passage) (*http.Response, error) {
+	var conn *countedConn
+	var before int64
+	var shared, begun atomic.Bool // shared: other requests' bytes pass on the connection, too
+	trace := httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			p.reused = got.Reused
+			over := got.Conn
+			if secure, ok := over.(*tls.Conn); ok {
+				shared.Store(secure.ConnectionState().NegotiatedProtocol == "h2")
+				over = secure.NetConn()
+			}
+			if conn, _ = over.(*countedConn); conn != nil {
+				before = conn.written.Load()
+			}
+		},
+		WroteHeaders: func() { begun.Store(true) },
+	}
+	answer, err := t.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &trace)))
+	switch {
+	case err == nil:
+		p.sent = true
+	case shared.Load() || conn == nil:
+		p.sent = begun.Load()
+	default:
+		p.sent = conn.written.Load() > before
+	}
+	return answer, err
+}
+
+// countedConn counts the bytes that a connection has accepted.
+type countedConn struct {
+	net.Conn
+	written atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.written.Add(int64(n))
+	return n, err
+}
