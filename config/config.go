@@ -128,6 +128,9 @@ func (c Config) Validate() error {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" && (err != nil || parsed.Host == "") {
 			refuse("upstreams[%d].metrics is %q, no URL; write http://host:port/metrics, or none", i, u.Metrics)
 		}
+		if err := u.CheckHeaders(); err != nil {
+			refuse("upstreams[%d].%v", i, err)
+		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
 		}

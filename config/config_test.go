@@ -78,6 +78,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "not YAML", file: "a: [\n", want: []string{"tidefill.yaml:1: did not find expected node content"}},
 		{name: "not a mapping", file: "- a\n", want: []string{"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
 		{name: "two documents", file: "node: a\n---\nnode: b\n", want: []string{"tidefill.yaml holds a second YAML document; keep one"}},
+		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n", want: []string{
+			`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" can't be a header's name: use letters, digits and '-'`,
+		}},
 		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n", want: []string{
 			`tidefill.yaml:3: upstreams[1].url is "gpu-2", no URL; write http://host:port`,
 		}},

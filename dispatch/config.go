@@ -93,8 +93,11 @@ type Upstream struct {
 	APIKeyEnv string `yaml:"api_key_env"`
 	// Models overrides what GET /v1/models would say.
 	Models []string `yaml:"models"`
-	// Headers are added to every request. Default: X-Priority: low.
+	// Headers are added to every request, besides the default X-Priority: low. An empty value removes a default.
 	Headers map[string]string `yaml:"headers"`
+	// TenantHeader names a header that carries the name of a line's tenant, X-Tenant-Id for instance; empty: the upstream is not
+	// told whose lines it gets.
+	TenantHeader string `yaml:"tenant_header"`
 	// Metrics is the URL of the page where the server shows its metrics; none: it has none, as gateways do. Default: /metrics.
 	Metrics string `yaml:"metrics"`
 }

@@ -37,11 +37,13 @@ func newUpstream(cfg Config, u Upstream) (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := http.Header{"X-Priority": {"low"}}
-	if u.Headers != nil {
-		header = u.header()
+	if err := u.CheckHeaders(); err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	client, err := openai.New(openai.Config{URL: u.URL, APIKey: key, Header: header, MaxAnswer: cfg.MaxAnswerBytes, DialTimeout: cfg.DialTimeout})
+	client, err := openai.New(openai.Config{
+		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}), TenantHeader: u.TenantHeader,
+		MaxAnswer: cfg.MaxAnswerBytes, DialTimeout: cfg.DialTimeout,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +85,46 @@ func (u Upstream) AskHeader() (http.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := u.header()
+	header := u.header(http.Header{})
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return header, nil
 }
 
-func (u Upstream) header() http.Header {
-	header := http.Header{}
+// header changes the defaults as configured.
+func (u Upstream) header(header http.Header) http.Header {
 	for key, value := range u.Headers {
-		header.Set(key, value)
+		if value == "" {
+			header.Del(key)
+		} else {
+			header.Set(key, value)
+		}
 	}
 	return header
+}
+
+// CheckHeaders reports what of the headers can't be sent.
+func (u Upstream) CheckHeaders() error {
+	if u.TenantHeader != "" && !isToken(u.TenantHeader) {
+		return fmt.Errorf("tenant_header %q can't be a header's name: use letters, digits and '-'", u.TenantHeader)
+	}
+	for key, value := range u.Headers {
+		if !isToken(key) {
+			return fmt.Errorf("headers: %q can't be a header's name: use letters, digits and '-'", key)
+		}
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }) {
+			return fmt.Errorf("headers: the value of %s holds a control character, such as a line break", key)
+		}
+	}
+	return nil
+}
+
+// isToken reports whether a name can be a header's, see RFC 9110, section 5.6.2.
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
 }
 
 func (u Upstream) key() (string, error) {

@@ -29,6 +29,8 @@ type Config struct {
 	APIKey string
 	// Header is added to every request.
 	Header http.Header
+	// TenantHeader is the header that carries Request.Tenant; empty: none does.
+	TenantHeader string
 	// MaxAnswer bounds an answer's body in bytes.
 	MaxAnswer int64
 	// DialTimeout bounds the making of a connection.
@@ -54,6 +56,7 @@ func New(cfg Config) (*Client, error) {
 	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
 		return nil, fmt.Errorf("upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
 	}
+	cfg.TenantHeader = http.CanonicalHeaderKey(cfg.TenantHeader)
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/v1")
 	base.RawQuery, base.Fragment = "", ""
 	header := http.Header{
@@ -81,7 +84,7 @@ type Request struct {
 	Size    int64
 	// ID goes along as x-request-id, so that the server's log, its evictions and our result name the same thing.
 	ID string
-	// Tenant goes along as X-Tenant-ID.
+	// Tenant goes along as Config.TenantHeader.
 	Tenant string
 	// Watch hears of the tokens of an answer that the body asks to have streamed; nil: it doesn't. A stream is put together, so
 	// that the Answer is the same either way, or the error is ErrUnjoined.
@@ -124,9 +127,8 @@ func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 		}
 	}
 	s.header["X-Request-Id"] = []string{r.ID}
-	delete(s.header, "X-Tenant-Id")
-	if r.Tenant != "" {
-		s.header["X-Tenant-Id"] = []string{r.Tenant}
+	if c.cfg.TenantHeader != "" {
+		s.header[c.cfg.TenantHeader] = []string{r.Tenant}
 	}
 	return s.header
 }

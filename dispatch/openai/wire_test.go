@@ -30,7 +30,7 @@ func lineOf(body string) Request {
 
 func clientOf(t *testing.T, url string) *Client {
 	t.Helper()
-	c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second})
+	c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second, TenantHeader: "X-Tenant-ID"})
 	if err != nil {
 		t.Fatal(err)
 	}
