@@ -26,10 +26,7 @@ type Result struct {
 // can't hold them, and bytes that are not UTF-8 become U+FFFD, since one of them would spoil the whole file for its
 // reader. A body that is no JSON becomes a string of its text.
 func AppendResult(dst []byte, r Result) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = appendQuoted(dst, r.ID)
-	dst = append(dst, `,"custom_id":`...)
-	dst = append(dst, r.CustomID...)
+	dst = appendIDs(dst, r)
 	if r.Status == 0 {
 		dst = append(dst, `,"response":null,"error":{"code":`...)
 		dst = appendQuoted(dst, r.ErrorCode)
@@ -37,13 +34,31 @@ func AppendResult(dst []byte, r Result) []byte {
 		dst = appendQuoted(dst, r.ErrorMessage)
 		return append(dst, "}}\n"...)
 	}
+	dst = appendStatus(dst, r)
+	dst = appendAnswer(dst, r.Body)
+	return append(dst, ResultTail...)
+}
+
+// AppendResultHead appends what AppendResult puts before the body of an answer. A body in the form that BodyWriter gives it, and
+// ResultTail, make the line whole.
+func AppendResultHead(dst []byte, r Result) []byte { return appendStatus(appendIDs(dst, r), r) }
+
+// ResultTail follows the body of an answer.
+const ResultTail = "},\"error\":null}\n"
+
+func appendIDs(dst []byte, r Result) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendQuoted(dst, r.ID)
+	dst = append(dst, `,"custom_id":`...)
+	return append(dst, r.CustomID...)
+}
+
+func appendStatus(dst []byte, r Result) []byte {
 	dst = append(dst, `,"response":{"status_code":`...)
 	dst = strconv.AppendInt(dst, int64(r.Status), 10)
 	dst = append(dst, `,"request_id":`...)
 	dst = appendQuoted(dst, r.RequestID)
-	dst = append(dst, `,"body":`...)
-	dst = appendAnswer(dst, r.Body)
-	return append(dst, "},\"error\":null}\n"...)
+	return append(dst, `,"body":`...)
 }
 
 func appendAnswer(dst, body []byte) []byte {

@@ -40,6 +40,9 @@ func ReadUsage(body []byte) (Usage, bool) {
 	}
 }
 
+// ParseUsage reads the value of an answer's member "usage", as ReadUsage does.
+func ParseUsage(value []byte) (Usage, bool) { return readUsage(value, skipSpace(value, 0)) }
+
 func readUsage(body []byte, i int) (Usage, bool) {
 	var u Usage
 	ok := eachMember(body, i, func(key, value []byte) {
