@@ -104,7 +104,6 @@ func (s *Server) finishedLines(ctx context.Context, chunks []store.Chunk, told c
 
 func (s *Server) writeResults(ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	var result []byte
 	var journal store.Results // of the chunk of the line before: a page holds each chunk's lines together
 	var of store.ChunkID
 	defer func() {
@@ -126,12 +125,8 @@ func (s *Server) writeResults(ctx context.Context, w http.ResponseWriter, b stor
 			}
 			journal, of = next, line.chunk
 		}
-		var err error
-		if result, err = journal.Append(result[:0], line.at); err != nil {
-			return fmt.Errorf("read a result of batch %s: %w", b.ID, err)
-		}
-		if _, err := out.Write(result); err != nil {
-			return fmt.Errorf("send results of batch %s: %w", b.ID, err)
+		if err := journal.Copy(out, line.at); err != nil {
+			return fmt.Errorf("send a result of batch %s: %w", b.ID, err)
 		}
 	}
 	return out.Flush()

@@ -101,17 +101,12 @@ func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resul
 	if err != nil {
 		return err
 	}
-	if w.buf, err = journal.Append(w.buf[:0], at.Location); err != nil {
-		return err
-	}
 	if at.failed {
 		w.failed++
-		_, err = bad.out.Write(w.buf)
-	} else {
-		w.completed++
-		_, err = good.out.Write(w.buf)
+		return journal.Copy(bad.out, at.Location)
 	}
-	return err
+	w.completed++
+	return journal.Copy(good.out, at.Location)
 }
 
 // leftover is what the error file says of lines that never got an answer.

@@ -45,3 +45,16 @@ type Blob interface {
 	io.Closer
 	Size() int64
 }
+
+// Spool keeps what is too large for memory and not wanted for long.
+type Spool interface {
+	// Temporary makes an empty file. It is gone when it is closed, or when the process ends.
+	Temporary() (Temporary, error)
+}
+
+// Temporary is a file of a Spool. Writes append, and fail with ErrNoSpace on a full medium.
+type Temporary interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+}

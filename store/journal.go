@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/tidefill/tidefill/store/batchfile"
@@ -16,15 +17,23 @@ type Record struct {
 	Failed   bool   // goes to the error file
 	Attempts uint16 // requests sent for the line that a runner may have received
 	Usage    batchfile.Usage
-	// Result is the finished line of the output or error file, newline included.
+	// Result is the finished line of the output or error file, newline included. Readers get it if it is at most MostRead bytes
+	// long; larger ones are read where they stand (Results).
 	Result []byte
+	// More is what of the result follows Result when a record is appended, so that nobody has to copy it into one piece before.
+	// Readers don't set it.
+	More [][]byte
 }
+
+// MostRead bounds the Result of a record that is read, so that no reader holds a large one in memory.
+const MostRead = 128 << 10
 
 // Commit tells of records that became durable together, in the order of their Append.
 type Commit struct {
 	Records   int
 	Completed int
 	Failed    int
+	Bytes     int64 // of their Results, as Append was given them
 	Usage     batchfile.Usage
 	// Err, when set, says why the medium doesn't take records now (ErrNoSpace, say). Nothing is lost: the journal keeps
 	// what it was given, tries again by itself, and reports the success as a later commit. ErrFenced is final.
@@ -52,8 +61,8 @@ type Journals interface {
 // Results reads results by location. Places that lie close together are read together, so the order of the journal is the
 // quick one. It is for one goroutine.
 type Results interface {
-	// Append reads the Result of the record at a location and appends it to dst.
-	Append(dst []byte, at Location) ([]byte, error)
+	// Copy reads the Result of the record at a location and writes it to w, a piece at a time.
+	Copy(w io.Writer, at Location) error
 	Close() error
 }
 
@@ -61,6 +70,10 @@ type Results interface {
 type Journal interface {
 	// Append queues a record for the next group commit. It copies what it needs and does not wait for the medium.
 	Append(r Record) error
+	// AppendFrom appends a record whose Result is too large for memory: the size bytes that a reader of result yields, the same ones
+	// each time. It returns when the record is durable and committed was called for it, or when the medium refuses it (the caller
+	// may try again), a newer claim has come (ErrFenced) or ctx is done.
+	AppendFrom(ctx context.Context, r Record, size int64, result func() io.Reader) error
 	// Flush waits until all that was appended is durable, or the medium or a newer claim refuses.
 	Flush(ctx context.Context) error
 	// Close flushes what it can and lets go. Neither it nor Flush may be called from within committed.

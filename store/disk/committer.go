@@ -10,15 +10,18 @@ const (
 	// parallelCommits bounds how many files are made durable at the same time. File systems join their syncs into
 	// fewer writes of their own journal.
 	parallelCommits = 8
-	// Buffers up to keptBufferSize are used again, at most keptBuffers of them.
-	keptBuffers    = 32
-	keptBufferSize = 4 << 20
+	// parallelLarge bounds how many large records are written at the same time.
+	parallelLarge = 2
+	// Buffers up to keptBufferSize are used again, at most keptBytes of them together.
+	keptBytes      = 2 << 20
+	keptBufferSize = 1 << 20
 )
 
 // committer runs the group commits of a Store. Lock order: a journal's mutex before the committer's.
 type committer struct {
 	opts     Options
-	appended atomic.Int64 // bytes since the last round
+	free     func() (uint64, error) // room on the medium
+	appended atomic.Int64           // bytes since the last round
 
 	mu         sync.Mutex
 	fresh      []*journal // have records that nobody tried to write yet
@@ -27,16 +30,20 @@ type committer struct {
 	retryAt    time.Time
 	forced     bool // somebody flushes: the next round takes the stalled ones too
 	buffers    [][]byte
+	kept       int // bytes of buffers
 
+	large   chan struct{} // a token for each large record that is being written
 	changed chan struct{} // the time of the next round may have come nearer
 	hurry   chan struct{} // the next round is now
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-func newCommitter(opts Options) *committer {
+func newCommitter(opts Options, free func() (uint64, error)) *committer {
 	return &committer{
 		opts:    opts,
+		free:    free,
+		large:   make(chan struct{}, parallelLarge),
 		changed: make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -164,13 +171,15 @@ func (c *committer) borrow() []byte {
 	b := c.buffers[n-1]
 	c.buffers[n-1] = nil
 	c.buffers = c.buffers[:n-1]
+	c.kept -= cap(b)
 	return b
 }
 
 func (c *committer) giveBack(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cap(b) <= keptBufferSize && len(c.buffers) < keptBuffers {
+	if cap(b) <= keptBufferSize && c.kept+cap(b) <= keptBytes {
+		c.kept += cap(b)
 		c.buffers = append(c.buffers, b[:0])
 	}
 }

@@ -59,9 +59,29 @@ var errTooLarge = fmt.Errorf("result is larger than %d bytes", maxResult)
 // appendFrame appends the encoded frame to b.
 func appendFrame(b []byte, k kind, epoch int64, r *store.Record) []byte {
 	start := len(b)
+	b = appendHeader(b, k, epoch, r, resultSize(r))
+	b = append(b, r.Result...)
+	for _, more := range r.More {
+		b = append(b, more...)
+	}
+	binary.LittleEndian.PutUint32(b[start+8:], checksum(b[start:]))
+	return b
+}
+
+// resultSize is how long a record's result is.
+func resultSize(r *store.Record) int64 {
+	n := int64(len(r.Result))
+	for _, more := range r.More {
+		n += int64(len(more))
+	}
+	return n
+}
+
+// appendHeader appends a frame up to its result, which has that many bytes; the checksum is missing.
+func appendHeader(b []byte, k kind, epoch int64, r *store.Record, result int64) []byte {
 	le := binary.LittleEndian
 	b = append(b, magic[:]...)
-	b = le.AppendUint32(b, uint32(headerSize+len(r.Result)))
+	b = le.AppendUint32(b, uint32(headerSize+result))
 	b = append(b, 0, 0, 0, 0, frameVersion, byte(k))
 	b = le.AppendUint16(b, r.Attempts)
 	b = le.AppendUint32(b, r.Line)
@@ -76,11 +96,10 @@ func appendFrame(b []byte, k kind, epoch int64, r *store.Record) []byte {
 	} {
 		b = le.AppendUint64(b, uint64(n))
 	}
-	b = append(b, r.Result...)
-	le.PutUint32(b[start+8:], checksum(b[start:]))
 	return b
 }
 
+// checksum is that of a frame, or of its beginning; the rest is added by crc32.Update.
 func checksum(frame []byte) uint32 {
 	return crc32.Update(crc32.Checksum(frame[4:8], castagnoli), castagnoli, frame[prefixSize:])
 }
@@ -94,13 +113,12 @@ func frameSize(prefix []byte) (size int64, ok bool) {
 	return prefixSize + int64(length), true
 }
 
-func intact(frame []byte) bool {
-	return binary.LittleEndian.Uint32(frame[8:]) == checksum(frame)
-}
+// wantedChecksum is what a frame says its checksum is.
+func wantedChecksum(frame []byte) uint32 { return binary.LittleEndian.Uint32(frame[8:]) }
 
 var errUnknownFrame = errors.New("written by a later release: run that release, or a later one")
 
-// decodeFrame decodes an intact frame.
+// decodeFrame decodes an intact frame, or the beginning of one without its result.
 func decodeFrame(b []byte) (frame, error) {
 	le := binary.LittleEndian
 	f := frame{kind: kind(b[13]), epoch: int64(le.Uint64(b[24:]))}

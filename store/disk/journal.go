@@ -51,7 +51,12 @@ type pending struct {
 
 func (p *pending) add(epoch int64, r *store.Record) {
 	p.frames = appendFrame(p.frames, recordFrame, epoch, r)
+	p.count(r, resultSize(r))
+}
+
+func (p *pending) count(r *store.Record, result int64) {
 	p.sum.Records++
+	p.sum.Bytes += result
 	if r.Failed {
 		p.sum.Failed++
 	} else {
@@ -68,7 +73,7 @@ type flush struct {
 
 // Append implements [store.Journal].
 func (j *journal) Append(r store.Record) error {
-	if len(r.Result) > maxResult {
+	if resultSize(&r) > maxResult {
 		return j.wrap("append to", errTooLarge)
 	}
 	j.mu.Lock()
@@ -155,7 +160,11 @@ func (j *journal) fence() {
 
 // commit writes what was appended and makes it durable. It reports whether the medium refused, so that it has to be tried again.
 func (j *journal) commit() (refused bool) {
-	j.io.Lock()
+	if !j.io.TryLock() {
+		// A large record is being written. The others of this round must not wait for it.
+		j.again()
+		return false
+	}
 	defer j.io.Unlock()
 	if j.closed {
 		return false
@@ -187,6 +196,18 @@ func (j *journal) commit() (refused bool) {
 	}
 }
 
+// again queues the journal for the next round.
+func (j *journal) again() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.enqueueAgain()
+}
+
+func (j *journal) enqueueAgain() {
+	j.queued = false
+	j.enqueue()
+}
+
 // collect adds what was appended to what still has to be written, and returns the count of records up to there.
 func (j *journal) collect() (target int64, err error) {
 	j.mu.Lock()
@@ -198,6 +219,7 @@ func (j *journal) collect() (target int64, err error) {
 		j.writing.sum.Records += j.active.sum.Records
 		j.writing.sum.Completed += j.active.sum.Completed
 		j.writing.sum.Failed += j.active.sum.Failed
+		j.writing.sum.Bytes += j.active.sum.Bytes
 		j.writing.sum.Usage.Add(j.active.sum.Usage)
 		j.active = pending{frames: j.active.frames[:0]}
 	}

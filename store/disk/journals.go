@@ -228,7 +228,7 @@ func (js *Journals) read(ctx context.Context, id store.ChunkID, each func(store.
 		if !v.holds(s.frame) {
 			continue
 		}
-		at := store.Location{Offset: s.frameAt + fenceSize, Length: uint32(len(s.frame.record.Result))}
+		at := store.Location{Offset: s.frameAt + fenceSize, Length: uint32(s.result)}
 		if err := each(s.frame.record, at); err != nil {
 			return err
 		}

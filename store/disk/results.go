@@ -38,31 +38,42 @@ func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Result
 	return &results{id: id, file: f}, nil
 }
 
-// Append implements [store.Results].
-func (r *results) Append(dst []byte, at store.Location) ([]byte, error) {
-	if at.Length > maxResult {
-		return dst, fmt.Errorf("read result from journal %d of batch %s: %w", r.id.Index, r.id.Batch, errTooLarge)
+// Copy implements [store.Results].
+func (r *results) Copy(w io.Writer, at store.Location) error {
+	if err := r.copy(w, at); err != nil {
+		return fmt.Errorf("copy result from journal %d of batch %s: %w", r.id.Index, r.id.Batch, err)
 	}
-	window, err := r.around(at)
-	if err != nil {
-		return dst, fmt.Errorf("read result from journal %d of batch %s: %w", r.id.Index, r.id.Batch, err)
-	}
-	return append(dst, window...), nil
+	return nil
 }
 
-// around returns the bytes at a location, reading a window that begins a little before it if the present one has not all of them.
-func (r *results) around(at store.Location) ([]byte, error) {
+func (r *results) copy(w io.Writer, at store.Location) error {
+	if at.Length > maxResult {
+		return errTooLarge
+	}
 	end := at.Offset + int64(at.Length)
-	if at.Offset < r.from || end > r.from+int64(len(r.window)) {
+	for from := at.Offset; from < end; {
+		n := min(end-from, resultsWindow/2)
+		piece, err := r.around(from, n)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// around returns n bytes from an offset on, half a window at most, reading a window that begins a little before them if the present
+// one has not all of them.
+func (r *results) around(offset, n int64) ([]byte, error) {
+	end := offset + n
+	if offset < r.from || end > r.from+int64(len(r.window)) {
 		if cap(r.window) == 0 {
 			r.window = make([]byte, 0, resultsWindow)
 		}
-		if int(at.Length) > resultsWindow/2 {
-			long := make([]byte, at.Length)
-			_, err := r.file.ReadAt(long, at.Offset)
-			return long, err
-		}
-		r.from = max(0, at.Offset-resultsWindow/4) // lines that were answered a little early
+		r.from = max(0, offset-resultsWindow/4) // lines that were answered a little early
 		n, err := r.file.ReadAt(r.window[:resultsWindow], r.from)
 		r.window = r.window[:n]
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -72,7 +83,7 @@ func (r *results) around(at store.Location) ([]byte, error) {
 			return nil, io.ErrUnexpectedEOF
 		}
 	}
-	return r.window[at.Offset-r.from : end-r.from], nil
+	return r.window[offset-r.from : end-r.from], nil
 }
 
 // Close implements [store.Results].

@@ -2,13 +2,17 @@ package disk
 
 import (
 	"bytes"
+	"hash/crc32"
 	"io"
+
+	"github.com/tidefill/tidefill/store"
 )
 
-// window is how much a scanner reads at a time, unless a frame is larger.
+// window is how much a scanner reads at a time.
 const window = 256 << 10
 
-// scanner walks through the intact frames of a journal and skips what is damaged. It holds one window in memory.
+// scanner walks through the intact frames of a journal and skips what is damaged. It holds one window in memory. Of frames that are
+// too large for that it yields everything but the result.
 type scanner struct {
 	file io.ReaderAt
 	at   int64 // where the next frame is looked for
@@ -17,6 +21,7 @@ type scanner struct {
 	buf      []byte // file[bufAt : bufAt+len(buf)]
 	bufAt    int64
 	frame    frame // valid until the next call of next
+	result   int64 // how long the frame's result is
 	frameAt  int64
 	frameEnd int64
 
@@ -34,7 +39,8 @@ func (s *scanner) next() bool {
 	s.torn = false
 	for s.err == nil && s.end-s.at >= fenceSize {
 		if size, ok := s.whole(); ok {
-			s.frame, s.err = decodeFrame(s.bytes(size))
+			s.frame, s.err = decodeFrame(s.bytes(s.loaded(size)))
+			s.result = size - fenceSize
 			s.frameAt, s.frameEnd = s.at, s.at+size
 			s.at += size
 			return s.err == nil
@@ -51,16 +57,51 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// whole reports the size of the frame at s.at, and whether it stands there undamaged.
+// loaded is how much of a frame of that size is decoded from the window: all of it, unless its result is too large.
+func (s *scanner) loaded(size int64) int64 {
+	if size > fenceSize+store.MostRead {
+		return fenceSize
+	}
+	return size
+}
+
+// whole reports the size of the frame at s.at, and whether it stands there undamaged. Its beginning is loaded then.
 func (s *scanner) whole() (int64, bool) {
 	if !s.load(prefixSize) {
 		return 0, false
 	}
 	size, ok := frameSize(s.bytes(prefixSize))
-	if !ok || size > s.end-s.at || !s.load(size) {
+	if !ok || size > s.end-s.at {
 		return 0, false
 	}
-	return size, intact(s.bytes(size))
+	part := s.loaded(size)
+	if !s.load(part) {
+		return 0, false
+	}
+	begin := s.bytes(part)
+	sum, wanted := checksum(begin), wantedChecksum(begin)
+	if part < size {
+		sum, ok = s.sumOf(sum, s.at+part, s.at+size)
+		if !ok || !s.load(part) {
+			return 0, false
+		}
+	}
+	return size, sum == wanted
+}
+
+// sumOf adds the bytes of a stretch to a checksum, a window at a time.
+func (s *scanner) sumOf(sum uint32, from, to int64) (uint32, bool) {
+	at := s.at
+	defer func() { s.at = at }()
+	for s.at = from; s.at < to; {
+		n := min(to-s.at, window)
+		if !s.load(n) {
+			return 0, false
+		}
+		sum = crc32.Update(sum, castagnoli, s.bytes(n))
+		s.at += n
+	}
+	return sum, true
 }
 
 // skip goes on to where the next frame may start.
@@ -78,7 +119,7 @@ func (s *scanner) skip() {
 	s.damaged += s.at - from
 }
 
-// load makes n bytes from s.at on available in the buffer; the caller knows that they exist.
+// load makes n bytes from s.at on, a window at most, available in the buffer; the caller knows that they exist.
 func (s *scanner) load(n int64) bool {
 	if s.err != nil {
 		return false
@@ -86,7 +127,7 @@ func (s *scanner) load(n int64) bool {
 	if s.at >= s.bufAt && s.at+n <= s.bufAt+int64(len(s.buf)) {
 		return true
 	}
-	size := min(max(n, window), s.end-s.at)
+	size := min(window, s.end-s.at)
 	if int64(cap(s.buf)) < size {
 		s.buf = make([]byte, size)
 	}

@@ -79,7 +79,8 @@ func open(dir string, opts Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	s := &Store{dir: dir, opts: opts, commits: newCommitter(opts)}
+	s := &Store{dir: dir, opts: opts}
+	s.commits = newCommitter(opts, s.FreeBytes)
 	if s.tmp, err = openTmp(filepath.Join(dir, "tmp")); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,130 @@
+package disk
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// largePiece is how much of a large record is in memory at a time.
+const largePiece = 64 << 10
+
+// spareRoom is what a large record leaves free on the medium for all that is small.
+const spareRoom = 1 << 20
+
+// AppendFrom implements [store.Journal]. The record is written by the caller's goroutine, past the group commit.
+func (j *journal) AppendFrom(ctx context.Context, r store.Record, size int64, result func() io.Reader) error {
+	if err := j.appendFrom(ctx, &r, size, result); err != nil {
+		return j.wrap("append a large record to", err)
+	}
+	return nil
+}
+
+func (j *journal) appendFrom(ctx context.Context, r *store.Record, size int64, result func() io.Reader) error {
+	if size > maxResult {
+		return errTooLarge
+	}
+	select {
+	case j.commits.large <- struct{}{}:
+		defer func() { <-j.commits.large }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if free, err := j.commits.free(); err == nil && free < uint64(size+spareRoom) {
+		return fmt.Errorf("%w: %d bytes are free, a result needs %d", store.ErrNoSpace, free, size) // or what fits would be written in vain
+	}
+	buf := make([]byte, largePiece)
+	head := appendHeader(nil, recordFrame, j.epoch, r, size)
+	sum, err := sumFrom(checksum(head), io.LimitReader(result(), size), buf)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(head[8:], sum)
+
+	j.io.Lock()
+	defer j.io.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if err := j.writeLarge(head, io.LimitReader(result(), size), buf); err != nil {
+		if errors.Is(err, store.ErrFenced) {
+			j.end(store.ErrFenced)
+			j.tellFenced()
+		}
+		return err
+	}
+	var one pending
+	one.count(r, 0) // Append was not given it
+	j.committed(one.sum)
+	return nil
+}
+
+// usable says why nothing can be appended any more, if so. The caller holds io.
+func (j *journal) usable() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errJournalClosed
+	}
+	return j.final
+}
+
+func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
+	for {
+		n, err := from.Read(buf)
+		sum = crc32.Update(sum, castagnoli, buf[:n])
+		if err == io.EOF {
+			return sum, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read the result: %w", err)
+		}
+	}
+}
+
+// writeLarge writes a frame and makes it durable.
+func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
+	written, sum, err := copyLarge(&pacedFile{file: j.file, written: j.size, begun: j.size}, head, result, buf)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if size, _ := frameSize(head); err == nil && (written != size || sum != wantedChecksum(head)) {
+		err = errChanged
+	}
+	if err != nil {
+		j.size += written
+		return err
+	}
+	return j.check(written, 1)
+}
+
+// errChanged says that the result was not the same when it was read again; what was written is damaged.
+var errChanged = errors.New("the result has changed between two readings")
+
+// copyLarge writes a frame and returns how much of it was written, and the checksum of that.
+func copyLarge(to io.Writer, head []byte, result io.Reader, buf []byte) (written int64, sum uint32, err error) {
+	n, err := to.Write(head)
+	if err != nil {
+		return int64(n), 0, err
+	}
+	written, sum = int64(n), checksum(head)
+	for {
+		n, readErr := result.Read(buf)
+		sum = crc32.Update(sum, castagnoli, buf[:n])
+		n, err := to.Write(buf[:n])
+		written += int64(n)
+		switch {
+		case err != nil:
+			return written, sum, err
+		case readErr == io.EOF:
+			return written, sum, nil
+		case readErr != nil:
+			return written, sum, fmt.Errorf("read the result: %w", readErr)
+		}
+	}
+}

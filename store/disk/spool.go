@@ -1,0 +1,31 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+var _ store.Spool = (*Store)(nil)
+
+// Temporary implements [store.Spool]. The file is in the directory of this process, which others sweep once the process is dead.
+func (s *Store) Temporary() (store.Temporary, error) {
+	f, err := os.CreateTemp(s.tmp.path, "answer-")
+	if err != nil {
+		return nil, fmt.Errorf("create temporary file: %w", translate(err))
+	}
+	return temporary{osFile{f}}, nil
+}
+
+type temporary struct{ osFile }
+
+func (t temporary) Close() error {
+	err := os.Remove(t.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, t.osFile.Close())
+}
