@@ -75,7 +75,7 @@ type chunks struct {
 	ended   bool
 }
 
-func newChunks(fields []field, limit int64) *chunks { return &chunks{joiner: newJoiner(fields, limit)} }
+func newChunks(fields []field, in *room) *chunks { return &chunks{joiner: newJoiner(fields, in)} }
 
 func (c *chunks) add(event []byte) (tokens int, err error) {
 	if string(event) == "[DONE]" {

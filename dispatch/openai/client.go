@@ -31,8 +31,11 @@ type Config struct {
 	Header http.Header
 	// TenantHeader is the header that carries Request.Tenant; empty: none does.
 	TenantHeader string
-	// MaxAnswer bounds an answer's body in bytes.
-	MaxAnswer int64
+	// MaxAnswer bounds an answer's body in bytes, MaxAnswerOf those of some endpoints.
+	MaxAnswer   int64
+	MaxAnswerOf map[string]int64
+	// Spool makes files for answers that memory can't hold; nil: all are held in memory.
+	Spool func() (File, error)
 	// DialTimeout bounds the making of a connection.
 	DialTimeout time.Duration
 }
@@ -91,32 +94,11 @@ type Request struct {
 	Watch *Watch
 }
 
-// Answer is what came back.
-type Answer struct {
-	// Sent says that the server may have received the request, whatever came back: a part of it was written to a connection.
-	Sent       bool
-	Status     int
-	RequestID  string // as the server gave it
-	Body       []byte
-	RetryAfter time.Duration
-}
-
 // Errors of Send that callers tell apart; anything else means that the connection broke under way.
 var (
 	// ErrUnreachable: no connection took a byte of the request, so the server never saw it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrTooLarge: the answer is longer than Config.MaxAnswer.
-	ErrTooLarge = errors.New("answer too large")
 )
-
-// Scratch is what a caller of Send lends it again and again, to spare the making of it. It must not be shared between
-// calls that overlap.
-type Scratch struct {
-	// Answer is the buffer that an answer's body is read into; it grows as needed.
-	Answer []byte
-	header http.Header
-	of     *Client // whose header it is
-}
 
 // headerFor returns the client's header with room for what differs from line to line.
 func (s *Scratch) headerFor(c *Client, r Request) http.Header {
@@ -154,15 +136,25 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	if c.echo.foreign(r.ID, answer.RequestID, p.reused) {
 		return Answer{Sent: true}, errMixedUp
 	}
-	if r.Watch != nil && response.StatusCode/100 == 2 && isStream(response.Header) {
-		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
-	} else {
-		answer.Body, err = readAll(response, scratch.Answer, c.cfg.MaxAnswer)
+	if len(answer.RequestID) > mostRequestID {
+		answer.RequestID = strings.ToValidUTF8(answer.RequestID[:mostRequestID], "")
 	}
-	if cap(answer.Body) > cap(scratch.Answer) {
-		scratch.Answer = answer.Body
+	switch {
+	case response.StatusCode/100 != 2:
+		answer.Body, err = readError(response, scratch)
+	case r.Watch != nil && isStream(response.Header):
+		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
+	default:
+		answer.Body, answer.Large, err = c.readAnswer(response, scratch, c.maxAnswer(r.Path))
 	}
 	return answer, err
+}
+
+func (c *Client) maxAnswer(path string) int64 {
+	if most, ok := c.cfg.MaxAnswerOf[path]; ok {
+		return most
+	}
+	return c.cfg.MaxAnswer
 }
 
 // post sends the request and reads the head of the answer. A server may close an idle connection just when it is to be used:
@@ -205,33 +197,6 @@ func (c *Client) target(path string) (*url.URL, error) {
 	return &made, nil
 }
 
-// readAll reads an answer's body into buf, growing it as needed.
-func readAll(response *http.Response, buf []byte, limit int64) ([]byte, error) {
-	if response.ContentLength > limit {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, response.ContentLength, limit)
-	}
-	buf = buf[:0]
-	if n := response.ContentLength; n >= 0 && int64(cap(buf)) <= n {
-		buf = make([]byte, 0, n+1) // one more, so that the end is seen without growing
-	}
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := response.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if int64(len(buf)) > limit {
-			return nil, fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)
-		}
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read answer: %w", err)
-		}
-	}
-}
-
 // retryAfter reads how long the server wants to be left alone: milliseconds, seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if len(h["Retry-After"]) == 0 && len(h["Retry-After-Ms"]) == 0 {
@@ -261,6 +226,8 @@ func clampWait(ns float64) time.Duration {
 	return time.Duration(min(ns, float64(24*time.Hour)))
 }
 
+const mostModelBytes = 4 << 20 // of a list of models
+
 // Models asks the server which models it serves.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	target := *c.base
@@ -277,7 +244,10 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}
 	defer response.Body.Close()
-	body, err := readAll(response, nil, 4<<20)
+	body, whole, err := readInto(response, new(Scratch), mostModelBytes)
+	if err == nil && !whole {
+		err = fmt.Errorf("%w: over %d bytes", ErrTooLarge, mostModelBytes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}

@@ -10,14 +10,15 @@ import (
 // events reads server-sent events. Fields other than data say nothing that the data doesn't.
 type events struct {
 	in     *bufio.Reader
-	limit  int64 // bytes of one event's data
+	room   *room
+	held   int // of it, by the buffers
 	data   []byte
 	afterR bool // the last line ended with a carriage return; a line feed that follows belongs to it
 	begun  bool
 }
 
-func newEvents(from io.Reader, limit int64) *events {
-	return &events{in: bufio.NewReaderSize(from, 4<<10), limit: limit}
+func newEvents(from io.Reader, in *room) *events {
+	return &events{in: bufio.NewReaderSize(from, 4<<10), room: in}
 }
 
 // next returns the data of the next event, which is good until the next call. The last one counts though no blank line follows it.
@@ -47,8 +48,11 @@ func (e *events) next() ([]byte, error) {
 		}
 		some = true
 		e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
-		if int64(len(e.data)) > e.limit {
-			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.limit)
+		if int64(len(e.data)) > e.room.most {
+			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.room.most)
+		}
+		if err := e.hold(cap(e.data)); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -73,7 +77,10 @@ func (e *events) line() ([]byte, error) {
 			line = append(line, here...)
 			e.in.Discard(len(here))
 			if e.tooLong(line) {
-				return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.limit)
+				return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
+			}
+			if err := e.hold(cap(line) + cap(e.data)); err != nil {
+				return nil, err
 			}
 			continue
 		}
@@ -85,7 +92,7 @@ func (e *events) line() ([]byte, error) {
 		}
 		e.in.Discard(end + 1) // the bytes stay until the next read
 		if e.tooLong(line) {
-			return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.limit)
+			return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
 		}
 		if !e.begun {
 			e.begun = true
@@ -96,4 +103,14 @@ func (e *events) line() ([]byte, error) {
 }
 
 // tooLong leaves room for the field's name.
-func (e *events) tooLong(line []byte) bool { return int64(len(line)) > e.limit+64 }
+func (e *events) tooLong(line []byte) bool { return int64(len(line)) > e.room.most+64 }
+
+// hold takes room for buffers of that size, together.
+func (e *events) hold(bytes int) error {
+	if bytes <= e.held {
+		return nil
+	}
+	more := bytes - e.held
+	e.held = bytes
+	return e.room.add(int64(more))
+}

@@ -10,7 +10,7 @@ import (
 )
 
 func readEvents(from io.Reader, limit int64) (all []string, err error) {
-	e := newEvents(from, limit)
+	e := newEvents(from, &room{most: limit})
 	for {
 		data, err := e.next()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"github.com/tidefill/tidefill/store/batchfile"
 )
@@ -63,15 +64,15 @@ const (
 
 // joiner puts chunks together.
 type joiner struct {
-	root  value
-	size  int64 // bytes kept
-	limit int64
-	item  int  // index of the outermost array's element that is being joined
-	grew  bool // element 0 has got text by the last chunk
+	root value
+	size int64 // bytes kept
+	room *room
+	item int  // index of the outermost array's element that is being joined
+	grew bool // element 0 has got text by the last chunk
 }
 
-func newJoiner(fields []field, limit int64) *joiner {
-	j := &joiner{limit: limit}
+func newJoiner(fields []field, in *room) *joiner {
+	j := &joiner{room: in}
 	j.root = object(&field{how: inner, of: fields})
 	return j
 }
@@ -101,7 +102,9 @@ func (j *joiner) addMembers(to *value, chunk []byte, depth int) error {
 			}
 			to.members = append(to.members, value{field: &unnamed, name: name})
 			v = &to.members[len(to.members)-1]
-			j.size += int64(len(name))
+			if err := j.weigh(1, len(name)); err != nil {
+				return err
+			}
 		}
 		if err := j.addPiece(v, piece, depth); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -164,6 +167,9 @@ func (j *joiner) addPiece(v *value, piece []byte, depth int) error {
 		}
 		if v.members == nil {
 			of := v.field
+			if err := j.weigh(len(of.of), 0); err != nil {
+				return err
+			}
 			*v = object(of)
 		}
 		return j.addMembers(v, piece, depth)
@@ -192,7 +198,7 @@ func (j *joiner) addLeaf(v *value, piece []byte) error {
 	says := string(piece) != `""`
 	switch {
 	case !v.said || says && v.field.how == last:
-		j.size -= int64(len(v.raw))
+		j.drop(len(v.raw))
 		v.raw, v.said = v.raw[:0:0], says
 		return j.keep(v, piece)
 	case says && v.field.how == agree && !bytes.Equal(v.raw, piece):
@@ -218,7 +224,9 @@ func (j *joiner) addItem(v *value, element []byte, depth int) error {
 		item := object(v.field)
 		item.index = index
 		v.items = slices.Insert(v.items, i, item)
-		j.size += int64(len(element)) // so that empty ones don't come for nothing
+		if err := j.weigh(1+len(v.field.of), len(element)); err != nil { // so that empty ones don't come for nothing
+			return err
+		}
 		if depth > 0 && j.item == 0 {
 			j.grew = true // a tool is called
 		}
@@ -239,12 +247,26 @@ func indexOf(element []byte) (int, error) {
 }
 
 func (j *joiner) keep(v *value, piece []byte) error {
-	j.size += int64(len(piece))
-	if j.size > j.limit {
-		return fmt.Errorf("%w: over %d bytes", ErrTooLarge, j.limit)
+	if err := j.weigh(0, len(piece)); err != nil {
+		return err
 	}
 	v.raw = append(v.raw, piece...)
 	return nil
+}
+
+// weigh takes room for values and bytes that are kept. Buffers have up to twice the bytes, and there is one more copy at the end.
+func (j *joiner) weigh(values, bytes int) error {
+	j.size += int64(bytes)
+	if j.size > j.room.most {
+		return tooLarge(j.room.most)
+	}
+	return j.room.add(int64(values)*int64(unsafe.Sizeof(value{})) + 3*int64(bytes))
+}
+
+// drop gives up what bytes took that are not kept any more.
+func (j *joiner) drop(bytes int) {
+	j.size -= int64(bytes)
+	j.room.used -= 3 * int64(bytes)
 }
 
 // append writes the whole value; nothing if it never came and nothing stands for it.

@@ -24,8 +24,10 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 		return plan.TimedOut
 	case errors.Is(err, ErrUnreachable):
 		return plan.Unreachable
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, ErrTooLarge) || errors.Is(err, errNoObject):
 		return plan.Garbled
+	case errors.Is(err, ErrNotKept):
+		return plan.Recalled
 	default:
 		return plan.Died
 	}
@@ -34,7 +36,7 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 func classifyStatus(a Answer) plan.Outcome {
 	switch s := a.Status; {
 	case s >= 200 && s < 300:
-		if !batchfile.IsObject(a.Body) {
+		if a.Large == nil && !batchfile.IsObject(a.Body) {
 			return plan.Garbled
 		}
 		return plan.Succeeded

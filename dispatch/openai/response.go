@@ -8,7 +8,10 @@ import (
 )
 
 // response takes the answer of /v1/responses, whose last event holds it as a whole.
-type response struct{ object []byte }
+type response struct {
+	room   *room
+	object []byte
+}
 
 func (p *response) add(event []byte) (tokens int, err error) {
 	if string(event) == "[DONE]" { // some servers', not the API's
@@ -39,6 +42,9 @@ func (p *response) add(event []byte) (tokens int, err error) {
 	case name == "response.completed" || name == "response.incomplete" || name == "response.failed":
 		if len(whole) == 0 || whole[0] != '{' {
 			return 0, fmt.Errorf("%w: its last event holds no response", ErrUnjoined)
+		}
+		if err := p.room.add(2 * int64(len(whole))); err != nil { // it is copied once more at the end
+			return 0, err
 		}
 		p.object = append(p.object, whole...)
 	case strings.HasSuffix(name, ".delta"):

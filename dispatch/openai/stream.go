@@ -47,14 +47,14 @@ type assembly interface {
 	whole(dst []byte) ([]byte, error)
 }
 
-func newAssembly(path string, limit int64) assembly {
+func newAssembly(path string, in *room) assembly {
 	switch path {
 	case responsesPath:
-		return &response{}
+		return &response{room: in}
 	case chatPath:
-		return newChunks(chatFields, limit)
+		return newChunks(chatFields, in)
 	default:
-		return newChunks(completionFields, limit)
+		return newChunks(completionFields, in)
 	}
 }
 
@@ -91,8 +91,10 @@ func isStream(h http.Header) bool {
 
 // readStream reads a stream to its end and puts it together in the scratch.
 func (c *Client) readStream(r Request, response *http.Response, scratch *Scratch) (status int, body []byte, err error) {
-	in := newEvents(response.Body, c.cfg.MaxAnswer)
-	to := newAssembly(r.Path, c.cfg.MaxAnswer)
+	room := &room{most: c.maxAnswer(r.Path), memory: scratch.Memory}
+	defer room.close()
+	in := newEvents(response.Body, room)
+	to := newAssembly(r.Path, room)
 	var before time.Time // when the last tokens came
 	for {
 		event, err := in.next()
@@ -120,7 +122,10 @@ func (c *Client) readStream(r Request, response *http.Response, scratch *Scratch
 		}
 		before = now
 	}
-	body, err = to.whole(scratch.Answer[:0])
+	body, err = to.whole(scratch.answer[:0])
+	if err == nil && !scratch.adopt(body) {
+		err = errTooLong
+	}
 	if err != nil {
 		return response.StatusCode, nil, fmt.Errorf("read stream: %w", err)
 	}

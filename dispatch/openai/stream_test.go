@@ -16,10 +16,12 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
+var noWatch = &Watch{First: func() {}, More: func(int, time.Duration) {}}
+
 // whole reads a stream as the client would.
 func whole(path, stream string, watch *Watch) (status int, body string, err error) {
 	if watch == nil {
-		watch = &Watch{First: func() {}, More: func(int, time.Duration) {}}
+		watch = noWatch
 	}
 	c := &Client{cfg: Config{MaxAnswer: 1 << 20}}
 	response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream))}

@@ -27,7 +27,8 @@ type passage struct {
 
 const (
 	idleLife     = 90 * time.Second // as http.DefaultTransport's
-	longestHead  = 1 << 20          // bytes of status line and header
+	longestHead  = 32 << 10         // bytes of status line and header
+	mostHeaders  = 256              // lines of it: a parsed one takes far more memory than its bytes
 	tlsKeepAlive = 30 * time.Second
 )
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -104,7 +105,7 @@ func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*h
 
 // readHead reads the head of the final answer, past interim ones.
 func (c *wireConn) readHead(req *http.Request) (*http.Response, error) {
-	c.head.left = longestHead
+	c.head.left, c.head.lines = longestHead, mostHeaders
 	defer func() { c.head.left = math.MaxInt64 }()
 	for {
 		answer, err := http.ReadResponse(c.in, req)
@@ -224,14 +225,18 @@ func (b *wireBody) finish(again bool) {
 
 // headLimit keeps a server from filling the memory with an endless header.
 type headLimit struct {
-	from io.Reader
-	left int64
+	from  io.Reader
+	left  int64
+	lines int
 }
 
-var errLongHead = fmt.Errorf("the answer's header is longer than %d bytes", longestHead)
+var errLongHead = fmt.Errorf("the answer's header is longer than %d bytes or %d lines", longestHead, mostHeaders)
 
 func (l *headLimit) Read(p []byte) (int, error) {
-	if l.left <= 0 {
+	if l.left == math.MaxInt64 {
+		return l.from.Read(p)
+	}
+	if l.left <= 0 || l.lines < 0 {
 		return 0, errLongHead
 	}
 	if int64(len(p)) > l.left {
@@ -239,6 +244,7 @@ func (l *headLimit) Read(p []byte) (int, error) {
 	}
 	n, err := l.from.Read(p)
 	l.left -= int64(n)
+	l.lines -= bytes.Count(p[:n], []byte{'\n'})
 	return n, err
 }
 

@@ -195,6 +195,10 @@ func TestWireTellsHowARequestEnded(t *testing.T) {
 		}, plan.Died},
 		"no HTTP":      {func(c net.Conn, in *bufio.Reader) { readRequest(in); io.WriteString(c, "hello\r\n\r\n") }, plan.Died},
 		"endless head": {func(c net.Conn, in *bufio.Reader) { readRequest(in); endless(c) }, plan.Died},
+		"too many headers": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"+strings.Repeat("X: y\r\n", 5000)+"\r\n{}")
+		}, plan.Died},
 		"too long a body": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n{}")

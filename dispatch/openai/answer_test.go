@@ -1,0 +1,231 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// purse is a Memory of a certain size.
+type purse struct{ left atomic.Int64 }
+
+func newPurse(bytes int64) *purse {
+	p := &purse{}
+	p.left.Store(bytes)
+	return p
+}
+
+func (p *purse) Take(bytes int64) bool {
+	if p.left.Add(-bytes) < 0 {
+		p.left.Add(bytes)
+		return false
+	}
+	return true
+}
+
+func (p *purse) Give(bytes int64) { p.left.Add(bytes) }
+
+// shelf is where files lie in memory.
+type shelf struct {
+	open, made atomic.Int64
+	room       int64 // of each file; 0: as much as it takes
+}
+
+type memoryFile struct {
+	mu    sync.Mutex
+	bytes []byte
+	of    *shelf
+}
+
+func (s *shelf) create() (File, error) {
+	s.open.Add(1)
+	s.made.Add(1)
+	return &memoryFile{of: s}, nil
+}
+
+func (f *memoryFile) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of.room > 0 && int64(len(f.bytes)+len(p)) > f.of.room {
+		return 0, errors.New("the disk is full")
+	}
+	f.bytes = append(f.bytes, p...)
+	return len(p), nil
+}
+
+func (f *memoryFile) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(f.bytes).ReadAt(p, at)
+}
+
+func (f *memoryFile) Close() error {
+	f.of.open.Add(-1)
+	return nil
+}
+
+func embedding(size int) string {
+	head := `{"data":"`
+	tail := `","usage":{"prompt_tokens":9,"total_tokens":9}}`
+	return head + strings.Repeat("\u00e9x", (size-len(head)-len(tail))/3) + tail
+}
+
+func TestLargeAnswersGoToAFile(t *testing.T) {
+	bodies := map[string]string{
+		"small":     embedding(3000),
+		"middling":  embedding(300 << 10),
+		"large":     embedding(3 << 20),
+		"pretty":    "{\r\n \"a\": [\n" + strings.Repeat("1,\n", 1<<20) + "2]}\n",
+		"no object": "{" + strings.Repeat("x", 3<<20),
+		"cut JSON":  embedding(3 << 20)[:2<<20],
+		"too large": embedding(9 << 20),
+		"error":     embedding(9 << 20),
+	}
+	for _, chunked := range []bool{false, true} {
+		s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
+			name, _ := io.ReadAll(r.Body)
+			if !chunked {
+				w.Header().Set("Content-Length", fmt.Sprint(len(bodies[string(name)])))
+			}
+			if string(name) == "error" {
+				w.WriteHeader(500)
+			}
+			io.WriteString(w, bodies[string(name)])
+		})
+		for memory, bytes := range map[string]int64{"ample": 8 << 20, "short": 10 << 10} {
+			for name, want := range bodies {
+				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(t *testing.T) {
+					files, lent := &shelf{}, newPurse(bytes)
+					c, err := New(Config{URL: s.URL, MaxAnswer: 8 << 20, DialTimeout: 1e9, Spool: files.create})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer c.Close()
+					scratch := Scratch{Memory: lent}
+					a, err := c.Send(t.Context(), lineOf(name), &scratch)
+					outcome := Classify(t.Context(), a, err)
+					switch name {
+					case "no object", "cut JSON", "too large":
+						if outcome != plan.Garbled {
+							t.Errorf("got %v (%v), want garbled", outcome, err)
+						}
+					case "error":
+						if outcome != plan.Failed || len(a.Body) < 10<<10 || len(a.Body) > mostError+100 || !strings.Contains(string(a.Body), "cut by tidefill") {
+							t.Errorf("got %v (%v), %d bytes that end %q", outcome, err, len(a.Body), a.Body[max(0, len(a.Body)-100):])
+						}
+					default:
+						if outcome != plan.Succeeded {
+							t.Fatalf("got %v (%v)", outcome, err)
+						}
+						got := string(a.Body)
+						if a.Large != nil {
+							want = strings.NewReplacer("\r", " ", "\n", " ").Replace(want)
+							text, err := io.ReadAll(io.NewSectionReader(a.Large.File, 0, a.Large.Size+1))
+							if err != nil {
+								t.Fatal(err)
+							}
+							got = string(text)
+							if name != "pretty" && a.Large.Usage.TotalTokens != 9 {
+								t.Errorf("usage %+v", a.Large.Usage)
+							}
+							a.Large.File.Close()
+						}
+						if got != want {
+							t.Errorf("got %d bytes, want %d", len(got), len(want))
+						}
+						inFile := len(want) > largestAnswer || len(want) > smallAnswer && memory == "short"
+						if (a.Large != nil) != inFile {
+							t.Errorf("in a file: %v, want %v", a.Large != nil, inFile)
+						}
+					}
+					if files.open.Load() != 0 {
+						t.Errorf("%d of %d files are left open", files.open.Load(), files.made.Load())
+					}
+					scratch.Trim(0)
+					if left := lent.left.Load(); left != bytes {
+						t.Errorf("%d bytes of memory are left of %d", left, bytes)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(3<<20)) })
+	c, err := New(Config{URL: s.URL, MaxAnswer: 8 << 20, DialTimeout: 1e9, Spool: (&shelf{room: 1 << 20}).create})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newPurse(0)})
+	if got := Classify(t.Context(), a, err); got != plan.Recalled || !errors.Is(err, ErrNotKept) {
+		t.Errorf("got %v (%v), want a line that comes back", got, err)
+	}
+}
+
+func TestMaxAnswerOfAnEndpoint(t *testing.T) {
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(5000)) })
+	c, err := New(Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{"/v1/embeddings": 6000}, DialTimeout: 1e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for path, want := range map[string]plan.Outcome{"/v1/embeddings": plan.Succeeded, "/v1/rerank": plan.Garbled} {
+		line := lineOf("x")
+		line.Path = path
+		a, err := c.Send(t.Context(), line, &Scratch{})
+		if got := Classify(t.Context(), a, err); got != want {
+			t.Errorf("%s: got %v (%v), want %v", path, got, err, want)
+		}
+	}
+}
+
+func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
+	choices := func(n int) string { // of a chunk in which every choice calls every tool
+		var calls, all []string
+		for i := range n {
+			calls = append(calls, fmt.Sprintf(`{"index":%d}`, i))
+		}
+		for i := range n {
+			all = append(all, fmt.Sprintf(`{"index":%d,"delta":{"tool_calls":[%s]}}`, i, strings.Join(calls, ",")))
+		}
+		return strings.Join(all, ",")
+	}
+	for name, c := range map[string]struct {
+		memory int64
+		stream string
+		want   error
+	}{
+		"text":       {8 << 20, strings.Repeat(sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat("a", 10_000)+`"}}`), 200), ErrTooLong},
+		"structure":  {8 << 20, sseChunk(choices(150)), ErrTooLong},
+		"no memory":  {0, strings.Repeat(sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat("a", 1000)+`"}}`), 20), ErrTooLong},
+		"one event":  {8 << 20, "data: " + strings.Repeat("a", 5<<20), ErrTooLong},
+		"small ones": {0, sse(chatChunk(`{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}`), usageChunk), nil},
+		"usage in every chunk": {0, strings.Repeat("data: "+strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `"m"`, `"m","usage":{"prompt_tokens":1}`, 1)+"\n\n", 1000) +
+			sse(chatChunk(`{"index":0,"delta":{},"finish_reason":"stop"}`)), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lent := newPurse(c.memory)
+			cl := &Client{cfg: Config{MaxAnswer: 64 << 20}}
+			response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(c.stream))}
+			scratch := Scratch{Memory: lent}
+			_, _, err := cl.readStream(Request{Path: path, Watch: noWatch}, response, &scratch)
+			if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) || !errors.Is(err, ErrUnjoined)) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			scratch.Trim(0)
+			if left := lent.left.Load(); left != c.memory {
+				t.Errorf("%d bytes of memory are left of %d", left, c.memory)
+			}
+		})
+	}
+}
+
+func sseChunk(choice string) string { return "data: " + chatChunk(choice) + "\n\n" }
