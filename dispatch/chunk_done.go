@@ -22,6 +22,11 @@ func (s *session) committed(c *chunk, commit store.Commit) {
 		return
 	}
 	s.unblocked(c)
+	crowded := s.memory.results.full()
+	c.settled(s.memory, commit.Bytes)
+	if crowded && !s.memory.results.full() {
+		s.inbox.put(plan.Tick{}) // lines may start again
+	}
 	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage}
 	r := c.run
 	r.mu.Lock()
@@ -126,6 +131,7 @@ func (s *session) releaseChunk(c *chunk) {
 		return // finishing on its own
 	}
 	r.fruitless.Add(c.fruitless())
+	defer c.letGo(s.memory)
 	err := c.journal.Flush(s.work)
 	err = errors.Join(err, c.journal.Close())
 	if err != nil {

@@ -220,8 +220,9 @@ func (s *session) take(ctx context.Context, r *run, src *source, claimed store.C
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
 	}
-	if err := fetch(lines, func(slot int) bool { return !done[slot] }); err != nil {
+	if err := fetch(lines, s.memory, func(slot int) bool { return !done[slot] }); err != nil {
 		c.journal.Close()
+		c.letGo(s.memory)
 		return nil, nil, err
 	}
 	todo := make([]plan.Line, 0, len(lines))
@@ -241,6 +242,7 @@ func (s *session) take(ctx context.Context, r *run, src *source, claimed store.C
 	}
 	if r.stopped || r.stopping {
 		c.journal.Close()
+		c.letGo(s.memory)
 		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
 	}
 	delete(r.behind, c.Index)

@@ -3,9 +3,12 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // Config holds the constants of dispatching.
@@ -23,8 +26,14 @@ type Config struct {
 	RequestTimeout time.Duration `yaml:"request_timeout"`
 	// DialTimeout bounds the making of a connection. Default 10s.
 	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// MaxAnswerBytes bounds the body of an answer; a longer one fails its line. Default 64 MiB.
+	// Memory bounds the bytes of lines, answers and results that are held in memory: a third for lines that were read ahead or are
+	// under way, a third for answers while they are read, a third for results that are not durable yet. Beyond, lines are read from
+	// their file when they are sent, answers go to temporary files in the data directory, and results wait for the disk. Default 24 MiB.
+	Memory int64 `yaml:"memory"`
+	// MaxAnswerBytes bounds the body of an answer; a longer one fails its line. Default 16 MiB.
 	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
+	// MaxAnswerBytesOf is the same for some endpoints, by URL. Default 64 MiB for /v1/embeddings.
+	MaxAnswerBytesOf map[string]int64 `yaml:"max_answer_bytes_of"`
 	// CancelGrace is how long lines under way may finish after their batch was cancelled or stopped. Default 30s.
 	CancelGrace time.Duration `yaml:"cancel_grace"`
 	// Drain is how long lines under way may finish at shutdown. Default 30s. The daemon has one drain time for all its parts.
@@ -40,18 +49,20 @@ type Config struct {
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
 	return Config{
-		Plan:           plan.DefaultConfig(),
-		ChunkLines:     1024,
-		ChunkBytes:     2 << 20,
-		LeaseTTL:       15 * time.Second,
-		RequestTimeout: 30 * time.Minute,
-		DialTimeout:    10 * time.Second,
-		MaxAnswerBytes: 64 << 20,
-		CancelGrace:    30 * time.Second,
-		Drain:          30 * time.Second,
-		ModelsEvery:    10 * time.Second,
-		PollEvery:      time.Second,
-		ProgressEvery:  250 * time.Millisecond,
+		Plan:             plan.DefaultConfig(),
+		ChunkLines:       1024,
+		ChunkBytes:       2 << 20,
+		LeaseTTL:         15 * time.Second,
+		RequestTimeout:   30 * time.Minute,
+		DialTimeout:      10 * time.Second,
+		Memory:           24 << 20,
+		MaxAnswerBytes:   16 << 20,
+		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": 64 << 20},
+		CancelGrace:      30 * time.Second,
+		Drain:            30 * time.Second,
+		ModelsEvery:      10 * time.Second,
+		PollEvery:        time.Second,
+		ProgressEvery:    250 * time.Millisecond,
 	}
 }
 
@@ -70,7 +81,7 @@ func (c Config) Validate() error {
 	positive("chunk_bytes", c.ChunkBytes > 0)
 	positive("request_timeout", c.RequestTimeout > 0)
 	positive("dial_timeout", c.DialTimeout > 0)
-	positive("max_answer_bytes", c.MaxAnswerBytes > 0)
+	faults = append(faults, c.checkMemory()...)
 	positive("models_every", c.ModelsEvery > 0)
 	positive("poll_every", c.PollEvery > 0)
 	positive("progress_every", c.ProgressEvery > 0)
@@ -81,6 +92,30 @@ func (c Config) Validate() error {
 		faults = append(faults, errors.New("cancel_grace and drain: must not be negative"))
 	}
 	return errors.Join(faults...)
+}
+
+const (
+	leastMemory = 3 << 20
+	mostAnswer  = 255 << 20 // what a journal's record may hold, less what a result line has besides
+)
+
+func (c Config) checkMemory() (faults []error) {
+	if c.Memory < leastMemory {
+		faults = append(faults, fmt.Errorf("memory: is %d, must be at least %d (3 MiB) for lines to be sent at speed", c.Memory, leastMemory))
+	}
+	answer := func(name string, bytes int64) {
+		if bytes <= 0 || bytes > mostAnswer {
+			faults = append(faults, fmt.Errorf("%s: is %d, must be from 1 to %d (255 MiB)", name, bytes, mostAnswer))
+		}
+	}
+	answer("max_answer_bytes", c.MaxAnswerBytes)
+	for _, url := range slices.Sorted(maps.Keys(c.MaxAnswerBytesOf)) {
+		answer("max_answer_bytes_of."+url, c.MaxAnswerBytesOf[url])
+		if _, known := batchfile.LookupEndpoint(url); !known {
+			faults = append(faults, fmt.Errorf("max_answer_bytes_of: %q is no endpoint of batch lines, such as /v1/embeddings", url))
+		}
+	}
+	return faults
 }
 
 // Upstream is one model server, or a gateway in front of several.

@@ -22,7 +22,8 @@ type Deps struct {
 	Metadata  store.Metadata
 	Blobs     store.Blobs
 	Journals  store.Journals
-	Node      string // name of this process among those that share the store
+	Spool     store.Spool // for answers that memory can't hold
+	Node      string      // name of this process among those that share the store
 	Upstreams []Upstream
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
@@ -59,7 +60,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		metrics: newMetrics(deps.Registerer), upstreams: map[string]*upstream{},
 	}
 	for _, u := range deps.Upstreams {
-		up, err := newUpstream(cfg, u)
+		up, err := newUpstream(cfg, u, deps.Spool)
 		if err != nil {
 			return nil, err
 		}

@@ -68,6 +68,7 @@ type loop struct {
 	spare    []*flight
 	full     plan.Reason // why results can't be written down, if so
 	lapsed   bool        // the lease may have run out
+	crowded  bool        // results that are not durable yet have taken all their memory
 	wake     time.Time
 	armed    time.Time
 	drained  chan struct{}
@@ -108,7 +109,7 @@ func (l *loop) handle(message any) {
 // hold tells the planner what keeps lines from starting, if anything does.
 func (l *loop) hold() {
 	reason := l.full
-	if l.lapsed && reason == plan.Flowing {
+	if (l.lapsed || l.crowded) && reason == plan.Flowing {
 		reason = plan.StoreDown
 	}
 	l.do(plan.Hold{Reason: reason})
@@ -117,8 +118,9 @@ func (l *loop) hold() {
 // step asks the planner and does what it says. Nothing starts while the lease may have run out: a process that was frozen
 // would send lines that others have long taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	if lapsed := l.session.lapsed(time.Now()); lapsed != l.lapsed {
-		l.lapsed = lapsed
+	lapsed, crowded := l.session.lapsed(time.Now()), l.memory.results.full()
+	if lapsed != l.lapsed || crowded != l.crowded {
+		l.lapsed, l.crowded = lapsed, crowded
 		l.hold()
 	}
 	return l.do(ev)
@@ -178,6 +180,7 @@ func (l *loop) finished(f *flight) {
 		}
 		l.record(f)
 	}
+	l.memory.answers.Give(f.answer.taken)
 	l.letGo(f.chunk)
 	*f = flight{}
 	l.spare = append(l.spare, f)

@@ -62,6 +62,8 @@ type chunk struct {
 	journal store.Journal
 	lines   []sourceLine // by slot; slots whose result was in the journal already are never started
 
+	volatile atomic.Int64 // bytes of results that are not durable yet
+
 	// Owned by the loop.
 	inFlight  int
 	unstarted int
@@ -71,6 +73,14 @@ type chunk struct {
 	tally   store.Tally
 	posted  store.Tally // what the store was last told of tally
 	leaving bool        // being finished or released
+}
+
+// letGo gives back what the chunk holds of memory. Nothing of it is under way, and its journal is closed.
+func (c *chunk) letGo(m *memory) {
+	for i := range c.lines {
+		c.lines[i].letGo(m)
+	}
+	c.settled(m, c.volatile.Load())
 }
 
 // fruitless counts the requests of lines that have no result. Nothing of the chunk is under way.

@@ -2,8 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -12,8 +10,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // flight is a line under way: from the loop to a sender and back, with what the sender found. The loop uses it again for
@@ -21,7 +17,7 @@ import (
 type flight struct {
 	plan.Finished
 	chunk  *chunk
-	answer answer
+	answer failure
 	reins  reins
 }
 
@@ -29,6 +25,7 @@ type flight struct {
 // nothing to do for a while: a fresh goroutine for every line would grow its stack anew each time.
 type senders struct {
 	send   func(w *sender, f *flight)
+	memory openai.Memory // of answers
 	queue  chan *flight
 	idle   atomic.Int64
 	start  sync.Once
@@ -39,13 +36,14 @@ type senders struct {
 // sender is what one goroutine reuses from line to line.
 type sender struct {
 	scratch openai.Scratch
-	result  []byte
+	result  []byte    // a result line up to the answer's body
+	rest    [2][]byte // the body, and what follows it
 	bound   bound
 }
 
 const (
 	senderIdle    = 10 * time.Second
-	largestBuffer = 256 << 10 // larger ones are not kept from line to line
+	largestBuffer = 32 << 10 // larger ones are not kept from line to line
 )
 
 func (s *senders) init() {
@@ -65,7 +63,8 @@ func (s *senders) hand(f *flight) {
 }
 
 func (s *senders) run(f *flight) {
-	var w sender
+	w := sender{scratch: openai.Scratch{Memory: s.memory}}
+	defer w.scratch.Trim(0)
 	defer w.bound.close()
 	timer := time.NewTimer(senderIdle)
 	defer timer.Stop()
@@ -102,21 +101,10 @@ func (s *senders) stop() {
 }
 
 func (w *sender) trim() {
-	if cap(w.scratch.Answer) > largestBuffer {
-		w.scratch.Answer = nil
-	}
+	w.scratch.Trim(largestBuffer)
 	if cap(w.result) > largestBuffer {
 		w.result = nil
 	}
-}
-
-// answer is what is kept of a request that did not succeed.
-type answer struct {
-	status    int
-	requestID string
-	body      []byte
-	code      string // of an error without an answer
-	message   string
 }
 
 // send posts one line and tells the loop how it went. A good answer goes into the journal on the way.
@@ -127,13 +115,13 @@ func (s *session) send(w *sender, f *flight) {
 	got, err := s.post(w, f, line, id)
 	f.Latency = time.Since(begun)
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
+	if got.Large != nil {
+		defer got.Large.File.Close()
+	}
 	if f.Outcome == plan.Succeeded {
-		usage, _ := batchfile.ReadUsage(got.Body)
-		f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens), int(usage.CachedTokens)
-		record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage}
-		w.result = s.append(w.result[:0], f.chunk, line, id, record, answer{status: got.Status, requestID: got.RequestID, body: got.Body})
+		s.keepAnswer(w, f, line, id, got)
 	} else {
-		f.answer = describe(f.Outcome, got, err)
+		f.answer = s.describe(f.Outcome, got, err)
 	}
 	s.metrics.finished(f.Start.Runner, f.Outcome, f.Latency)
 	s.inbox.put(f)
@@ -154,7 +142,7 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 	refused := 0
 	kind := editsKey{line.url(), line.model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
-		if streamed, ok := change.streamed(kind.url, line.original); ok {
+		if streamed, ok := change.streamed(line); ok {
 			a, done, err := s.postStreamed(ctx, w, f, line, streamed, id)
 			if done {
 				return a, err
@@ -185,62 +173,4 @@ func (s *session) request(ctx context.Context, w *sender, f *flight, u *upstream
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
 	return a, err
-}
-
-// codeDamaged is for input that the medium has changed since its upload.
-const codeDamaged = "input_damaged"
-
-// describe keeps what a failed line's result should say. The body is copied: the sender's buffer goes on.
-func describe(outcome plan.Outcome, r openai.Answer, err error) answer {
-	if err == nil && outcome != plan.Garbled {
-		return answer{status: r.Status, requestID: r.RequestID, body: append([]byte(nil), r.Body...)}
-	}
-	message := "the upstream's answer is not a JSON object"
-	if err != nil {
-		message = err.Error()
-	}
-	codes := map[plan.Outcome]string{
-		plan.Garbled: "invalid_upstream_answer", plan.TimedOut: "upstream_timeout",
-		plan.Died: "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
-	}
-	code := codes[outcome]
-	switch {
-	case errors.Is(err, batchfile.ErrDamaged):
-		code = codeDamaged
-		message += "; upload the file again"
-	case code == "":
-		code = "not_sent"
-	}
-	if err == nil && len(r.Body) > 0 {
-		message = fmt.Sprintf("%s; it was %d bytes with status %d, beginning %q", message, len(r.Body), r.Status, r.Body[:min(len(r.Body), 200)])
-	}
-	return answer{code: code, message: message}
-}
-
-// record writes a failed line down.
-func (s *session) record(f *flight) {
-	line := &f.chunk.lines[f.Start.Slot]
-	rec := store.Record{Line: line.number, Failed: true, Attempts: line.requests}
-	s.append(nil, f.chunk, line, resultID(f.chunk.Batch, line.number), rec, f.answer)
-}
-
-// append adds a line's result to its chunk's journal. A journal refuses only those whose claim is over.
-func (s *session) append(buf []byte, c *chunk, line *sourceLine, id string, rec store.Record, a answer) []byte {
-	customID, err := line.customID()
-	if err != nil {
-		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", c.Batch, "line", line.number, "error", err)
-		return buf
-	}
-	buf = batchfile.AppendResult(buf, batchfile.Result{
-		ID: id, CustomID: customID,
-		Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code, ErrorMessage: a.message,
-	})
-	rec.Result = buf
-	if err := c.journal.Append(rec); err != nil {
-		s.lose(fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
-		return buf
-	}
-	s.answered(c.run, rec)
-	line.object, line.recorded = nil, true
-	return buf
 }

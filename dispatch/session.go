@@ -33,6 +33,7 @@ type session struct {
 	loads   *fifo[plan.JobKey] // jobs to claim chunks for, one chunk each time
 	leading *leadership
 	senders senders
+	memory  *memory
 
 	// work is what lines under way and everything that must be written down live in: it outlasts ctx by the drain.
 	work       context.Context
@@ -66,12 +67,12 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	}
 	s := &session{
 		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(), loads: newFIFO[plan.JobKey](),
-		leading: newLeadership(registered),
-		log:     d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
+		leading: newLeadership(registered), memory: newMemory(d.cfg.Memory),
+		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.renewed.Store(&registered)
-	s.senders.send = s.send
+	s.senders.send, s.senders.memory = s.send, &s.memory.answers
 	d.current.Store(s)
 	defer d.current.CompareAndSwap(s, nil)
 

@@ -42,8 +42,15 @@ type sourceLine struct {
 func (l *sourceLine) model() string { return l.input.models[l.Model] }
 func (l *sourceLine) url() string   { return l.input.urls[l.URL] }
 
-// inMemory bounds what a line may weigh to be kept in memory; larger ones are streamed from the blob when they are sent.
+// inMemory bounds what a line may weigh to be kept in memory; larger ones, and those for which memory is short, are read from the blob
+// when they are sent.
 const inMemory = 256 << 10
+
+// letGo gives up what is kept of a line in memory.
+func (l *sourceLine) letGo(m *memory) {
+	m.inputs.Give(int64(len(l.object)))
+	l.object = nil
+}
 
 func openSource(ctx context.Context, blobs store.Blobs, b *store.Batch) (_ *source, err error) {
 	src := &source{}
@@ -123,14 +130,14 @@ func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
 	return lines, nil
 }
 
-// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob. All are compared
-// with their checksums; those that don't agree are marked.
-func fetch(lines []sourceLine, want func(slot int) bool) error {
+// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob, and so do those
+// for which there is no room. All are compared with their checksums; those that don't agree are marked. On an error it keeps none.
+func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) {
 	slots := make([]int, 0, len(lines))
 	for i := range lines {
 		switch l := &lines[i]; {
 		case !want(i):
-		case l.Length <= inMemory:
+		case l.Length <= inMemory && m.inputs.Take(int64(l.Length)):
 			slots = append(slots, i)
 		default:
 			if err := l.mark(l.CheckFile(l.input.blob)); err != nil {
@@ -138,6 +145,12 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 			}
 		}
 	}
+	left := slots // for which room was taken, and which are not read yet
+	defer func() {
+		for _, slot := range left {
+			m.inputs.Give(int64(lines[slot].Length))
+		}
+	}()
 	slices.SortFunc(slots, func(a, b int) int {
 		return cmp.Or(cmp.Compare(lines[a].input.First, lines[b].input.First), cmp.Compare(lines[a].Offset, lines[b].Offset))
 	})
@@ -149,7 +162,7 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 		k := i + 1
 		for ; k < len(slots); k++ {
 			next := &lines[slots[k]]
-			if next.input != first.input || next.Offset > end+gap {
+			if next.input != first.input || next.Offset > end+gap || next.Offset+int64(next.Length)-first.Offset > inMemory {
 				break
 			}
 			end = next.Offset + int64(next.Length)
@@ -167,11 +180,13 @@ func fetch(lines []sourceLine, want func(slot int) bool) error {
 			l := &lines[slots[i]]
 			if l.Offset-from+int64(l.Length) > int64(n) {
 				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Physical, batchfile.ErrDamaged)
+				m.inputs.Give(int64(l.Length))
 				continue
 			}
 			l.object = bytes.Clone(window[l.Offset-from:][:l.Length])
 			_ = l.mark(l.Check(l.object))
 		}
+		left = slots[i:]
 	}
 	return nil
 }
@@ -202,24 +217,47 @@ func (l *sourceLine) body(e edits) (size int64, open func() io.ReadCloser, err e
 	if l.damage != nil {
 		return 0, nil, l.damage
 	}
-	if !e.none() {
-		object := l.object
-		if object == nil {
-			if object, err = readSpan(l.input.blob, l.Offset, int(l.Length)); err != nil {
-				return 0, nil, err
-			}
-		}
-		edited, err := batchfile.EditBody(make([]byte, 0, int(l.BodyLength)+256), l.Body(object), e.defaults, e.overrides)
-		if err != nil {
-			return 0, nil, err
-		}
-		return int64(len(edited)), reading(edited), nil
-	}
-	if l.object != nil {
+	switch {
+	case l.object == nil && e.none():
+		return int64(l.BodyLength), func() io.ReadCloser { return io.NopCloser(l.inBlob()) }, nil
+	case l.object == nil:
+		pieces, err := batchfile.EditPieces(l.inBlob(), e.defaults, e.overrides, nil)
+		return batchfile.Size(pieces), l.joining(pieces), err
+	case e.none():
 		return int64(l.BodyLength), reading(l.Body(l.object)), nil
 	}
-	at, n := l.Offset+int64(l.BodyOffset), int64(l.BodyLength)
-	return n, func() io.ReadCloser { return io.NopCloser(io.NewSectionReader(l.input.blob, at, n)) }, nil
+	edited, err := batchfile.EditBody(make([]byte, 0, int(l.BodyLength)+256), l.Body(l.object), e.defaults, e.overrides)
+	return int64(len(edited)), reading(edited), err
+}
+
+// inBlob reads the body from the blob.
+func (l *sourceLine) inBlob() *io.SectionReader {
+	return io.NewSectionReader(l.input.blob, l.Offset+int64(l.BodyOffset), int64(l.BodyLength))
+}
+
+// joining reads an edited body, of whose pieces most are in the blob.
+func (l *sourceLine) joining(pieces []batchfile.Piece) func() io.ReadCloser {
+	return func() io.ReadCloser {
+		readers := make([]io.Reader, len(pieces))
+		for i, p := range pieces {
+			if readers[i] = bytes.NewReader(p.Text); p.Text == nil {
+				readers[i] = io.NewSectionReader(l.inBlob(), p.At, p.Length)
+			}
+		}
+		return io.NopCloser(io.MultiReader(readers...))
+	}
+}
+
+// has reports whether the body has a member.
+func (l *sourceLine) has(member string) (found bool, err error) {
+	if l.object == nil {
+		_, err := batchfile.EditPieces(l.inBlob(), nil, nil, func(key string) { found = found || key == member })
+		return found, err
+	}
+	for name := range batchfile.Members(l.Body(l.object)) {
+		found = found || name == member
+	}
+	return found, nil
 }
 
 func reading(body []byte) func() io.ReadCloser {

@@ -52,19 +52,13 @@ const (
 
 // streamed returns the edits that make an answer a stream besides what they did before; ok is false where a line can't be streamed:
 // its url has no streams, or its body says itself how it wants to be streamed.
-func (e edits) streamed(url string, body func() ([]byte, error)) (_ edits, ok bool) {
-	parameters, ok := openai.StreamParameters(url)
+func (e edits) streamed(line *sourceLine) (_ edits, ok bool) {
+	parameters, ok := openai.StreamParameters(line.url())
 	if !ok || e.names("stream_options") {
 		return e, false
 	}
-	original, err := body()
-	if err != nil {
+	if own, err := line.has("stream_options"); own || err != nil {
 		return e, false
-	}
-	for name := range batchfile.Members(original) {
-		if name == "stream_options" {
-			return e, false
-		}
 	}
 	e.overrides = maps.Clone(e.overrides)
 	if e.overrides == nil {
@@ -112,7 +106,8 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 		result = streamFailed
 	case errors.Is(err, openai.ErrUnjoined):
 		result = streamUnclear
-		if !errors.Is(err, openai.ErrBrokenOff) && u.streams.leave(kind) {
+		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong) // streaming as such
+		if about && u.streams.leave(kind) {
 			s.log.WarnContext(ctx, "a runner's stream is not understood, asking without from now on",
 				"runner", u.name, "model", kind.model, "url", kind.url, "error", err)
 		}
@@ -154,17 +149,6 @@ func choices(body []byte) (n int) {
 		}
 	}
 	return 1 // of /v1/responses
-}
-
-// original reads the body as the user wrote it.
-func (l *sourceLine) original() ([]byte, error) {
-	if l.damage != nil {
-		return nil, l.damage
-	}
-	if l.object != nil {
-		return l.Body(l.object), nil
-	}
-	return readSpan(l.input.blob, l.Offset+int64(l.BodyOffset), int(l.BodyLength))
 }
 
 // lineRequest is how to post a line with these edits.

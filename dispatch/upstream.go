@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/store"
 )
 
 // upstream is one model server with its client and what it was last known to serve.
@@ -28,7 +29,7 @@ type upstream struct {
 	silent bool                 // the last question went unanswered
 }
 
-func newUpstream(cfg Config, u Upstream) (*upstream, error) {
+func newUpstream(cfg Config, u Upstream, spool store.Spool) (*upstream, error) {
 	name, err := u.Runner()
 	if err != nil {
 		return nil, err
@@ -42,7 +43,8 @@ func newUpstream(cfg Config, u Upstream) (*upstream, error) {
 	}
 	client, err := openai.New(openai.Config{
 		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}), TenantHeader: u.TenantHeader,
-		MaxAnswer: cfg.MaxAnswerBytes, DialTimeout: cfg.DialTimeout,
+		MaxAnswer: cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf, DialTimeout: cfg.DialTimeout,
+		Spool: func() (openai.File, error) { return spool.Temporary() },
 	})
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (w *world) dispatcher(node string, change func(*dispatch.Config, *dispatch.
 	flow.Policy = "fixed"
 	flow.Fixed.PerRunner = 16
 	deps := dispatch.Deps{
-		Metadata: w.meta, Blobs: w.disk.Blobs(), Journals: w.disk.Journals(), Node: node,
+		Metadata: w.meta, Blobs: w.disk.Blobs(), Journals: w.disk.Journals(), Spool: w.disk, Node: node,
 		Scheduler: scheduler.DefaultConfig(), Flow: flow,
 		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
@@ -139,11 +139,25 @@ func (w *world) submit(lines []string, change func(*store.Batch)) string {
 	if change != nil {
 		change(&b)
 	}
+	w.moveFile(file, b.Tenant)
 	if err := w.meta.CreateBatch(ctx, b); err != nil {
 		w.t.Fatal(err)
 	}
 	w.touch(id)
 	return id
+}
+
+// moveFile makes the file another tenant's.
+func (w *world) moveFile(id, tenant string) {
+	w.t.Helper()
+	f, err := w.meta.File(w.t.Context(), "", id)
+	if err == nil && f.Tenant != tenant {
+		f.Tenant = tenant
+		err = errors.Join(w.meta.PurgeFile(w.t.Context(), id), w.meta.CreateFile(w.t.Context(), f))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) touch(id string) {

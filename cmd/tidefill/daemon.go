@@ -130,7 +130,7 @@ func (d *daemon) wire(keys *api.Keyring) (err error) {
 		return err
 	}
 	d.dispatcher, err = dispatch.New(d.cfg.Dispatch, dispatch.Deps{
-		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(),
+		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(), Spool: d.files,
 		Node: d.cfg.Node, Upstreams: d.cfg.Upstreams,
 		Scheduler: d.cfg.Scheduler, Flow: d.cfg.FlowControl,
 		Logger: d.log, Registerer: d.registry, Watcher: d.record.watcher(),

@@ -52,18 +52,18 @@ const (
 	beforeColon
 	valueNext  // after a colon, or a comma in an array
 	valueOrEnd // after an opening bracket
-	inString
+	scanInString
 	afterBackslash
-	inHex
-	afterMinus
-	afterZero
-	inInteger
-	afterPoint
-	inFraction
-	afterE
+	scanInHex
+	scanAfterMinus
+	scanAfterZero
+	scanInInteger
+	scanAfterPoint
+	scanInFraction
+	scanAfterE
 	afterESign
-	inExponent
-	inLiteral
+	scanInExponent
+	scanInLiteral
 	afterValue
 	afterObject
 )
@@ -75,7 +75,7 @@ func (s *ObjectScanner) Write(p []byte) (int, error) {
 	}
 	kept := 0 // p[kept:] is not kept yet, if a value is being kept
 	for i := 0; i < len(p); i++ {
-		if s.state == inString {
+		if s.state == scanInString {
 			from := i
 			for i < len(p) && plain[p[i]] {
 				i++
@@ -126,20 +126,20 @@ func (s *ObjectScanner) keep(b []byte) {
 // step takes one byte at a position.
 func (s *ObjectScanner) step(c byte, at int64) error {
 	switch s.state {
-	case inString:
-		return s.inString(c, at)
+	case scanInString:
+		return s.scanInString(c, at)
 	case afterBackslash:
 		return s.afterBackslash(c)
-	case inHex:
+	case scanInHex:
 		if hexDigit(c) < 0 {
 			return errEscape
 		}
 		s.appendKey([]byte{c})
 		if s.hex--; s.hex == 0 {
-			s.state = inString
+			s.state = scanInString
 		}
 		return nil
-	case inLiteral:
+	case scanInLiteral:
 		if c != s.literal[0] {
 			return errLiteral
 		}
@@ -155,7 +155,7 @@ func (s *ObjectScanner) step(c byte, at int64) error {
 		s.state = next
 		return nil
 	}
-	if s.state >= afterMinus && s.state <= inExponent {
+	if s.state >= scanAfterMinus && s.state <= scanInExponent {
 		s.state = afterValue
 		s.valueEnds(at)
 	}
@@ -165,7 +165,7 @@ func (s *ObjectScanner) step(c byte, at int64) error {
 	return s.structural(c, at)
 }
 
-func (s *ObjectScanner) inString(c byte, at int64) error {
+func (s *ObjectScanner) scanInString(c byte, at int64) error {
 	switch c {
 	case '"':
 		s.appendKey([]byte{c})
@@ -186,9 +186,9 @@ func (s *ObjectScanner) afterBackslash(c byte) error {
 	s.appendKey([]byte{c})
 	switch {
 	case shortEscape[c]:
-		s.state = inString
+		s.state = scanInString
 	case c == 'u':
-		s.state, s.hex = inHex, 4
+		s.state, s.hex = scanInHex, 4
 	default:
 		return errEscape
 	}
@@ -199,39 +199,39 @@ func (s *ObjectScanner) afterBackslash(c byte) error {
 func (s *ObjectScanner) inNumber(c byte) (next scanState, more bool, err error) {
 	digit := isDigit(c)
 	switch s.state {
-	case afterMinus:
+	case scanAfterMinus:
 		switch {
 		case c == '0':
-			return afterZero, true, nil
+			return scanAfterZero, true, nil
 		case digit:
-			return inInteger, true, nil
+			return scanInInteger, true, nil
 		}
 		return 0, false, errNumber
-	case inInteger:
+	case scanInInteger:
 		if digit {
-			return inInteger, true, nil
+			return scanInInteger, true, nil
 		}
 		fallthrough
-	case afterZero:
+	case scanAfterZero:
 		if c == '.' {
-			return afterPoint, true, nil
+			return scanAfterPoint, true, nil
 		}
 		if c|0x20 == 'e' {
-			return afterE, true, nil
+			return scanAfterE, true, nil
 		}
-	case afterPoint:
+	case scanAfterPoint:
 		if !digit {
 			return 0, false, errNumber
 		}
-		return inFraction, true, nil
-	case inFraction:
+		return scanInFraction, true, nil
+	case scanInFraction:
 		if digit {
-			return inFraction, true, nil
+			return scanInFraction, true, nil
 		}
 		if c|0x20 == 'e' {
-			return afterE, true, nil
+			return scanAfterE, true, nil
 		}
-	case afterE:
+	case scanAfterE:
 		if c == '+' || c == '-' {
 			return afterESign, true, nil
 		}
@@ -240,10 +240,10 @@ func (s *ObjectScanner) inNumber(c byte) (next scanState, more bool, err error) 
 		if !digit {
 			return 0, false, errNumber
 		}
-		return inExponent, true, nil
-	case inExponent:
+		return scanInExponent, true, nil
+	case scanInExponent:
 		if digit {
-			return inExponent, true, nil
+			return scanInExponent, true, nil
 		}
 	}
 	return 0, false, nil
@@ -264,7 +264,7 @@ func (s *ObjectScanner) structural(c byte, at int64) error {
 		if c != '"' {
 			return errKey
 		}
-		s.state, s.escape = inString, beforeColon
+		s.state, s.escape = scanInString, beforeColon
 		if s.depth == 1 {
 			s.key, s.member.Key = append(s.key[:0], c), nil
 		}
@@ -319,21 +319,21 @@ func (s *ObjectScanner) value(c byte, at int64) error {
 	}
 	switch {
 	case c == '"':
-		s.state, s.escape = inString, afterValue
+		s.state, s.escape = scanInString, afterValue
 	case c == '-':
-		s.state = afterMinus
+		s.state = scanAfterMinus
 	case c == '0':
-		s.state = afterZero
+		s.state = scanAfterZero
 	case isDigit(c):
-		s.state = inInteger
+		s.state = scanInInteger
 	case c == '{' || c == '[':
 		return s.open(c, at)
 	case c == 't':
-		s.state, s.literal = inLiteral, "rue"
+		s.state, s.literal = scanInLiteral, "rue"
 	case c == 'f':
-		s.state, s.literal = inLiteral, "alse"
+		s.state, s.literal = scanInLiteral, "alse"
 	case c == 'n':
-		s.state, s.literal = inLiteral, "ull"
+		s.state, s.literal = scanInLiteral, "ull"
 	default:
 		return errValue
 	}

@@ -65,15 +65,20 @@ func appendAnswer(dst, body []byte) []byte {
 	if !valid(body, answerDepth) {
 		return appendQuoted(dst, body)
 	}
+	from := len(dst)
+	dst = append(dst, body...)
+	return append(dst[:from], ResultBody(dst[from:])...)
+}
+
+// ResultBody gives an answer's body, which is JSON, the form that it has within a result line: in place, if it can.
+func ResultBody(body []byte) []byte {
 	if !utf8.Valid(body) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
-	from := len(dst)
-	dst = append(dst, body...)
 	// Inside strings newlines are escaped, so every raw one stands between tokens.
-	blank(dst[from:], '\n')
-	blank(dst[from:], '\r')
-	return dst
+	blank(body, '\n')
+	blank(body, '\r')
+	return body
 }
 
 func blank(b []byte, c byte) {
