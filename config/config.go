@@ -35,6 +35,8 @@ type Config struct {
 	// it, what readings showed; never prompts, answers, custom_ids or names. Empty: nothing is recorded.
 	Record string `yaml:"record"`
 
+	Storage Storage `yaml:"storage"`
+
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
 	// Upstreams are the model servers that lines are sent to.
@@ -86,6 +88,7 @@ func Default() Config {
 		Listen:      "127.0.0.1:8080",
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
+		Storage:     DefaultStorage(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
@@ -141,6 +144,7 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(append(faults,
+		section("storage", c.Storage.Validate()),
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("autoscale", c.Autoscale.Validate()),

@@ -14,6 +14,9 @@ import (
 // crash writes the same files again, under the same ids. The blobs' names hold the epoch of the lock, and rows are made only
 // together with the end, so a dispatcher that stood still meanwhile replaces nothing and brings nothing back.
 func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
+	if err := s.tryResult(ctx, b.ID); err != nil {
+		return err
+	}
 	lock := "finalize/" + b.ID
 	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.owner, lock)
 	if err != nil {
@@ -52,6 +55,15 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	}
 	s.dropInputs(ctx, &b)
 	return s.deps.Blobs.Delete(ctx, orderKey(b.ID))
+}
+
+// tryResult returns why no result file can be written now, on a full disk say: before anything is locked, claimed or fenced for it.
+func (s *session) tryResult(ctx context.Context, batch string) error {
+	w, err := s.deps.Blobs.Create(ctx, orderKey(batch))
+	if err != nil {
+		return err
+	}
+	return w.Abort()
 }
 
 // ending is the end of a batch in the making.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
@@ -68,13 +69,24 @@ func (s *session) fence(ctx context.Context, b *store.Batch) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range claimed {
+		for i, c := range claimed {
 			if err := s.fenceChunk(ctx, c); err != nil {
-				return err
+				return errors.Join(err, s.release(context.WithoutCancel(ctx), claimed[i:]))
 			}
 		}
 	}
 	return nil
+}
+
+// release puts back what fence has claimed, so that the next try finds it free.
+func (s *session) release(ctx context.Context, claimed []store.Chunk) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	var faults []error
+	for _, c := range claimed {
+		faults = append(faults, s.deps.Metadata.ReleaseChunk(ctx, s.owner, c))
+	}
+	return errors.Join(faults...)
 }
 
 func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {

@@ -27,7 +27,9 @@ func (s *session) keepBatch(ctx context.Context, id string) {
 		case b.State.Terminal():
 			s.dismiss(id)
 		default: // finalizing, cancelling
-			err = s.end(ctx, b)
+			if err = s.end(ctx, b); err == nil {
+				s.unhindered(id)
+			}
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -38,6 +40,13 @@ func (s *session) keepBatch(ctx context.Context, id string) {
 			s.log.WarnContext(ctx, "could not bring a batch forward, trying again", "batch_id", id, "error", err)
 		}
 		s.keep.addAfter(id, askAgain)
+	}
+}
+
+// unhindered notes that nothing keeps a batch any more from being brought forward.
+func (s *session) unhindered(id string) {
+	if r := s.run(id); r != nil {
+		r.waitFor(plan.Flowing)
 	}
 }
 

@@ -58,11 +58,11 @@ func (r *run) progress(now time.Time, status plan.BatchStatus, known, leads bool
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now), Waiting: string(status.Waiting),
 		Leads: leads,
 	}
-	if r.trouble != plan.Flowing {
-		p.Waiting = string(r.trouble)
-	}
 	if !known {
 		p.Waiting, p.LinesPerSecond = "", 0
+	}
+	if r.trouble != plan.Flowing { // also of a batch that starts no more lines, but can't be brought to its end
+		p.Waiting = string(r.trouble)
 	}
 	if p == r.posted {
 		return progressPost{}, false

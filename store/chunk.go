@@ -57,7 +57,7 @@ type Claims interface {
 	// earlier ones. A chunk is free when nobody has claimed it, when its owner's lease has run out, or when the owner itself
 	// holds it but does not list it in inHand, the indexes of the chunks that it works on: an earlier answer of the store got
 	// lost, say. An owner whose own lease has run out gets none until it renews; one that is superseded or unregistered gets
-	// ErrFenced.
+	// ErrFenced. ErrNoSpace while there is no room for results.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, inHand []int) ([]Chunk, error)
 	// FinishChunk marks the claimed chunk done, keeps its Tally and takes Posted off what the owner's node has posted about the
 	// batch, in one step: so nobody ever sees the chunk counted twice, or not at all. ErrFenced when the claim is not the

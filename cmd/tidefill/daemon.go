@@ -99,7 +99,7 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return err
 	}
 	d.cfg.Node = node
-	if d.files, err = disk.Open(d.cfg.Data, disk.Options{Logger: d.log}); err != nil {
+	if d.files, err = disk.Open(d.cfg.Data, disk.Options{ReserveBytes: d.cfg.Storage.ReserveBytes, Logger: d.log}); err != nil {
 		return err
 	}
 	d.closing("data directory", d.files.Close)
@@ -108,7 +108,7 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return fmt.Errorf("data directory %s: %w", d.cfg.Data, err)
 	}
 	d.closing("node lock", release)
-	if d.metadata, err = sqlite.Open(ctx, filepath.Join(d.cfg.Data, "tidefill.db"), sqlite.Options{}); err != nil {
+	if d.metadata, err = sqlite.Open(ctx, filepath.Join(d.cfg.Data, "tidefill.db"), sqlite.Options{Space: d.files}); err != nil {
 		return err
 	}
 	d.closing("database", d.metadata.Close)

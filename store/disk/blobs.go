@@ -45,6 +45,9 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.store.reserve.room(1); err != nil {
+		return nil, err
+	}
 	reserved, err := os.CreateTemp(b.store.tmp.path, "blob-")
 	if err != nil {
 		return nil, translate(err)
@@ -56,7 +59,7 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f}, 64<<10)}, nil
+	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f, reserve: b.store.reserve}, 64<<10)}, nil
 }
 
 type blobWriter struct {

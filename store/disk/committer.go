@@ -20,8 +20,7 @@ const (
 // committer runs the group commits of a Store. Lock order: a journal's mutex before the committer's.
 type committer struct {
 	opts     Options
-	free     func() (uint64, error) // room on the medium
-	appended atomic.Int64           // bytes since the last round
+	appended atomic.Int64 // bytes since the last round
 
 	mu         sync.Mutex
 	fresh      []*journal // have records that nobody tried to write yet
@@ -39,10 +38,9 @@ type committer struct {
 	stopped chan struct{}
 }
 
-func newCommitter(opts Options, free func() (uint64, error)) *committer {
+func newCommitter(opts Options) *committer {
 	return &committer{
 		opts:    opts,
-		free:    free,
 		large:   make(chan struct{}, parallelLarge),
 		changed: make(chan struct{}, 1),
 		hurry:   make(chan struct{}, 1),

@@ -4,6 +4,7 @@
 //	journals/<batch>/<index>.journal the results of one chunk
 //	tmp/<process>/                   blobs being written
 //	nodes/<node>.lock                held by the process that runs under the node's name
+//	reserve                          room that is given up when the medium is full
 //
 // # Journals
 //

@@ -20,6 +20,7 @@ type journal struct {
 	id        store.ChunkID
 	epoch     int64
 	commits   *committer
+	reserve   *reserve
 	committed func(store.Commit)
 	forget    func() // takes the journal out of the list of open ones
 
@@ -228,6 +229,9 @@ func (j *journal) collect() (target int64, err error) {
 
 // write brings j.writing onto the medium. On an error it has cut off what is durable nevertheless.
 func (j *journal) write() error {
+	if err := j.reserve.room(int64(len(j.writing.frames))); err != nil {
+		return err
+	}
 	n, err := j.file.Write(j.writing.frames)
 	if n > 0 {
 		// Also after a short write: its whole frames count if they are durable, and needn't be written again.

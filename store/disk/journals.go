@@ -52,7 +52,7 @@ func (js *Journals) openAt(ctx context.Context, id store.ChunkID, epoch int64, r
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{id: id, epoch: epoch, commits: js.store.commits, committed: committed, file: f}
+	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve, committed: committed, file: f}
 	j.forget = func() { js.forget(j) }
 	if err := js.start(ctx, j, replay); err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -14,9 +14,6 @@ import (
 // largePiece is how much of a large record is in memory at a time.
 const largePiece = 64 << 10
 
-// spareRoom is what a large record leaves free on the medium for all that is small.
-const spareRoom = 1 << 20
-
 // AppendFrom implements [store.Journal]. The record is written by the caller's goroutine, past the group commit.
 func (j *journal) AppendFrom(ctx context.Context, r store.Record, size int64, result func() io.Reader) error {
 	if err := j.appendFrom(ctx, &r, size, result); err != nil {
@@ -35,8 +32,8 @@ func (j *journal) appendFrom(ctx context.Context, r *store.Record, size int64, r
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if free, err := j.commits.free(); err == nil && free < uint64(size+spareRoom) {
-		return fmt.Errorf("%w: %d bytes are free, a result needs %d", store.ErrNoSpace, free, size) // or what fits would be written in vain
+	if err := j.reserve.room(size); err != nil { // or what fits would be written in vain
+		return err
 	}
 	buf := make([]byte, largePiece)
 	head := appendHeader(nil, recordFrame, j.epoch, r, size)
@@ -89,7 +86,7 @@ func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
 
 // writeLarge writes a frame and makes it durable.
 func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
-	written, sum, err := copyLarge(&pacedFile{file: j.file, written: j.size, begun: j.size}, head, result, buf)
+	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size, begun: j.size}, head, result, buf)
 	if err == nil {
 		err = j.file.Sync()
 	}

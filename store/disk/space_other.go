@@ -4,7 +4,5 @@ package disk
 
 import "errors"
 
-// FreeBytes is the room that is left on the medium; this system doesn't tell.
-func (s *Store) FreeBytes() (uint64, error) {
-	return 0, errors.ErrUnsupported
-}
+// spaceOf returns errors.ErrUnsupported: this system doesn't say how much is left.
+func spaceOf(string) (space, error) { return space{}, errors.ErrUnsupported }

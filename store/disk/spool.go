@@ -17,10 +17,21 @@ func (s *Store) Temporary() (store.Temporary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", translate(err))
 	}
-	return temporary{osFile{f}}, nil
+	return temporary{osFile{f}, s.reserve}, nil
 }
 
-type temporary struct{ osFile }
+type temporary struct {
+	osFile
+	reserve *reserve
+}
+
+// Write leaves the reserve of the medium alone.
+func (t temporary) Write(b []byte) (int, error) {
+	if err := t.reserve.room(int64(len(b))); err != nil {
+		return 0, err
+	}
+	return t.osFile.Write(b)
+}
 
 func (t temporary) Close() error {
 	err := os.Remove(t.Name())

@@ -23,10 +23,14 @@ type Options struct {
 	CommitBytes int
 	// RetryAfter is the pause before a refused commit is tried again; 1 s by default.
 	RetryAfter time.Duration
+	// ReserveBytes is how much room blobs and journals leave on the medium, so that a full one can be emptied; a sixteenth of the file
+	// system at most; none by default.
+	ReserveBytes int64
 	// Logger hears of damage; it is dropped by default.
 	Logger *slog.Logger
 
 	openFile func(path string, flag int) (file, error)
+	statfs   func(dir string) (space, error)
 }
 
 func (o Options) withDefaults() Options {
@@ -45,6 +49,9 @@ func (o Options) withDefaults() Options {
 	if o.openFile == nil {
 		o.openFile = openFile
 	}
+	if o.statfs == nil {
+		o.statfs = spaceOf
+	}
 	return o
 }
 
@@ -53,9 +60,12 @@ type Store struct {
 	dir      string
 	opts     Options
 	tmp      tmpDir
+	reserve  *reserve
 	commits  *committer
 	journals *Journals
 	damaged  atomic.Int64
+	watching sync.WaitGroup
+	stop     chan struct{}
 	closing  sync.Once
 	closed   error // what Close returns
 }
@@ -74,19 +84,53 @@ func open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	reserve := newReserve(dir, opts)
+	reserve.prepare()
 	for _, name := range []string{"blobs", "journals", "tmp", "nodes"} {
 		if err := makeDir(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
-	s := &Store{dir: dir, opts: opts}
-	s.commits = newCommitter(opts, s.FreeBytes)
+	s := &Store{dir: dir, opts: opts, reserve: reserve, commits: newCommitter(opts), stop: make(chan struct{})}
 	if s.tmp, err = openTmp(filepath.Join(dir, "tmp")); err != nil {
 		return nil, err
 	}
 	s.journals = &Journals{store: s, open: make(map[store.ChunkID]*journal)}
 	go s.commits.run()
+	s.watching.Go(s.watch)
 	return s, nil
+}
+
+// watchEvery is how often the medium is looked at.
+const watchEvery = time.Second
+
+// watch looks at the medium until Close.
+func (s *Store) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.reserve.look()
+		}
+	}
+}
+
+// Room returns store.ErrNoSpace while nothing but the reserve is left on the medium.
+func (s *Store) Room() error { return s.reserve.room(1) }
+
+// MakeRoom gives up the reserve for a small write that found no room, and reports whether there was one.
+func (s *Store) MakeRoom() bool { return s.reserve.giveUp() }
+
+// FreeBytes is the room that is left on the medium for unprivileged writers.
+func (s *Store) FreeBytes() (uint64, error) {
+	space, err := s.reserve.statfs(s.dir)
+	return uint64(max(0, space.free)), err
 }
 
 // Blobs are the blobs of the directory.
@@ -101,6 +145,8 @@ func (s *Store) DamagedBytes() int64 { return s.damaged.Load() }
 // Close flushes and closes all journals. Blobs that aren't committed yet are dropped.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
+		close(s.stop)
+		s.watching.Wait()
 		s.closed = s.journals.closeAll()
 		s.commits.close()
 		s.closed = errors.Join(s.closed, s.tmp.close())

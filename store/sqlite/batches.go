@@ -43,7 +43,7 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 			return err
 		}
 	}
-	return db.write(ctx, func(s *session) error {
+	return db.add(ctx, func(s *session) error {
 		for _, f := range made {
 			if err := s.createFile(ctx, f); err != nil {
 				return fmt.Errorf("create file %s: %w", f.ID, err)

@@ -82,7 +82,7 @@ func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, erro
 
 // AddChunks implements [store.Claims].
 func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error {
-	err := db.write(ctx, func(s *session) error {
+	err := db.add(ctx, func(s *session) error {
 		var laidOut bool
 		if err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ?)", []any{batch}, &laidOut); err != nil || laidOut {
 			return err
@@ -105,9 +105,9 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 	return nil
 }
 
-// ClaimChunks implements [store.Claims].
+// ClaimChunks implements [store.Claims]. It adds nothing to the database, but what is claimed adds results to the medium.
 func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int, inHand []int) (claimed []store.Chunk, err error) {
-	err = db.write(ctx, func(s *session) error {
+	err = db.add(ctx, func(s *session) error {
 		if living, err := db.leased(ctx, s, o); err != nil || !living {
 			return err
 		}

@@ -26,11 +26,22 @@ const (
 type Options struct {
 	// Now stamps and judges leases, expiry and the like; time.Now by default.
 	Now func() time.Time
+	// Space watches over the room on the file's medium; nil: nobody does.
+	Space Space
+}
+
+// Space is the room on a medium, of which a reserve is kept for small writes that let room be made.
+type Space interface {
+	// Room returns store.ErrNoSpace while nothing but the reserve is left. What adds to the database is refused then.
+	Room() error
+	// MakeRoom gives up the reserve for a write that found no room, and reports whether there was one.
+	MakeRoom() bool
 }
 
 // DB is an open database.
 type DB struct {
 	now     func() time.Time
+	space   Space
 	pool    *sql.DB
 	writer  *sessions
 	readers *sessions
@@ -46,6 +57,9 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		opts.Now = time.Now
 	}
 	db, err := open(ctx, path, opts)
+	if short(err) && opts.Space != nil && opts.Space.MakeRoom() {
+		db, err = open(ctx, path, opts)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
@@ -64,7 +78,7 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{now: opts.Now, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
+	db := &DB{now: opts.Now, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
 	if err := db.start(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -89,6 +103,7 @@ func dsn(path string) string {
 		"foreign_keys(ON)",
 		"cache_size(-4000)", // KiB per session, outside of the heap: the kernel caches the file anyway
 		"temp_store(MEMORY)",
+		"journal_size_limit(16777216)", // what a large transaction adds to the WAL is given back
 	}}
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: pragmas.Encode()}).String()
 }

@@ -15,7 +15,7 @@ import (
 func (db *DB) CreateFile(ctx context.Context, f store.File) error {
 	row, err := encodeFile(f)
 	if err == nil {
-		err = db.write(ctx, func(s *session) error { return s.createFile(ctx, row) })
+		err = db.add(ctx, func(s *session) error { return s.createFile(ctx, row) })
 	}
 	if err != nil {
 		return fmt.Errorf("create file %s: %w", f.ID, err)

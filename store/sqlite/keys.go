@@ -14,7 +14,7 @@ const sweptKeys = 8
 
 // Remember implements [store.Keys].
 func (db *DB) Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (stored string, fresh bool, err error) {
-	err = db.write(ctx, func(s *session) error {
+	err = db.add(ctx, func(s *session) error {
 		now := db.now()
 		err := s.row(ctx, "SELECT value FROM idempotency_keys WHERE tenant = ? AND key = ? AND expires > ?",
 			[]any{tenant, key, micros(now)}, &stored)

@@ -26,7 +26,7 @@ func (db *DB) PostProgress(ctx context.Context, o store.Owner, progress map[stri
 		}
 		docs[batch] = doc
 	}
-	err := db.write(ctx, func(s *session) error {
+	err := db.attempt(ctx, func(s *session) error {
 		if _, err := db.leased(ctx, s, o); err != nil {
 			return err
 		}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
-	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/tidefill/tidefill/store"
@@ -20,8 +18,28 @@ type session struct {
 	stmts map[string]*sql.Stmt
 }
 
-// write runs f in a transaction that is committed if f returns nil, and undone in any other case.
+// write runs f in a transaction that is committed if f returns nil, and undone in any other case. It is for writes that don't
+// let the database grow for good: when there is no room for one, the reserve is given up and f is run once more.
 func (db *DB) write(ctx context.Context, f func(*session) error) error {
+	err := db.attempt(ctx, f)
+	if !short(err) || !db.makeRoom(ctx) {
+		return err
+	}
+	return db.attempt(ctx, f)
+}
+
+// add is write for what adds to the database. It is refused while nothing but the reserve is left.
+func (db *DB) add(ctx context.Context, f func(*session) error) error {
+	if db.space != nil {
+		if err := db.space.Room(); err != nil {
+			return err
+		}
+	}
+	return db.attempt(ctx, f)
+}
+
+// attempt is write without the reserve.
+func (db *DB) attempt(ctx context.Context, f func(*session) error) error {
 	return db.transact(ctx, db.writer, "BEGIN IMMEDIATE", f)
 }
 
@@ -156,37 +174,4 @@ func (s *session) close() (err error) {
 		err = errors.Join(err, stmt.Close())
 	}
 	return errors.Join(err, s.conn.Close())
-}
-
-// translate turns the driver's errors into those the contracts name.
-func translate(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil && (primaryCode(err) == codes.SQLITE_INTERRUPT || errors.Is(err, sql.ErrTxDone)):
-		return ctx.Err()
-	case primaryCode(err) == codes.SQLITE_FULL:
-		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
-	}
-	return err
-}
-
-func primaryCode(err error) int {
-	var coded *driver.Error
-	if !errors.As(err, &coded) {
-		return codes.SQLITE_OK
-	}
-	return coded.Code() & 0xff
-}
-
-// taken reports whether an insert met a row that has the id already.
-func taken(err error) bool {
-	var coded *driver.Error
-	return errors.As(err, &coded) && (coded.Code() == codes.SQLITE_CONSTRAINT_UNIQUE || coded.Code() == codes.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
-// orphan reports whether an insert named an object that doesn't exist.
-func orphan(err error) bool {
-	var coded *driver.Error
-	return errors.As(err, &coded) && coded.Code() == codes.SQLITE_CONSTRAINT_FOREIGNKEY
 }

@@ -15,7 +15,7 @@ func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
 	if err != nil {
 		return fmt.Errorf("create upload %s: %w", u.ID, err)
 	}
-	err = db.write(ctx, func(s *session) error {
+	err = db.add(ctx, func(s *session) error {
 		err := s.exec(ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
 			u.ID, u.Tenant, u.State, microsOrNever(u.ExpiresAt), doc)
 		if taken(err) {
@@ -129,7 +129,7 @@ func (db *DB) AddPart(ctx context.Context, p store.Part) error {
 	if err != nil {
 		return fmt.Errorf("add part %s: %w", p.ID, err)
 	}
-	err = db.write(ctx, func(s *session) error {
+	err = db.add(ctx, func(s *session) error {
 		u, err := db.upload(ctx, s, "", p.UploadID)
 		if err != nil {
 			return err

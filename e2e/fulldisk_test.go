@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// awaitStatus asks an address until it answers with the status, and returns the body.
+func awaitStatus(t *testing.T, url string, status int) string {
+	t.Helper()
+	c := &Client{URL: url, HTTP: &http.Client{Timeout: 5 * time.Second}}
+	var last Answer
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if last, err = c.Do("GET", "", "", nil); err == nil && last.Status == status {
+			return string(last.Body)
+		}
+	}
+	t.Fatalf("%s answers %d %s, %v; want %d", url, last.Status, last.Body, err, status)
+	return ""
+}
+
+// wantRoomRefused fails the test unless the request was refused for want of room.
+func wantRoomRefused(t *testing.T, what string, err error) {
+	t.Helper()
+	refused := statusError{}
+	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage || !isAboutRoom(string(refused.answer.Body)) {
+		t.Errorf("%s on the full disk: %v", what, err)
+	}
+}
+
+// fillAgain takes what has become free since fill.
+func fillAgain(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 4096); ; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAFullDiskCanBeEmptied(t *testing.T) {
+	disk := smallDisk(t, 32<<20)
+	stub := NewStub(t, "m")
+	admin := freeAddress(t)
+	d := NewDaemon(t, Options{
+		Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Args: []string{"--admin-listen", admin},
+		Set: append([]string{"dispatch.lease_ttl=3s"}, small...),
+	})
+	c := d.Client()
+	ready := "http://" + admin + "/readyz"
+	first := NewLines("first", "m", 100)
+	done := c.AwaitEnd(t, c.Submit(t, first.Content, "").ID, 20*time.Second)
+	stub.MinDelay, stub.MaxDelay = 100*time.Millisecond, 200*time.Millisecond
+	running, cancelled := NewLines("running", "m", 600), NewLines("cancelled", "m", 600)
+	runs, ends := c.Submit(t, running.Content, "").ID, c.Submit(t, cancelled.Content, "").ID
+	for _, id := range []string{runs, ends} {
+		c.Await(t, id, 20*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 20 })
+	}
+	change := func(method, path string) {
+		t.Helper()
+		if answer, err := c.Do(method, path, "", nil); err != nil || answer.Status != http.StatusOK {
+			t.Errorf("%s %s on the full disk: %d %.300s, %v", method, path, answer.Status, answer.Body, err)
+		}
+	}
+	free := fill(t, disk)
+	stuck := func(id string) {
+		t.Helper()
+		c.Await(t, id, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil && *b.Tidefill.Waiting == "disk_full" })
+	}
+	stuck(runs)
+	for round := range 2 {
+		awaitStatus(t, ready, http.StatusOK)
+		_, err := c.Upload(NewLines("late", "m", 1).Content)
+		wantRoomRefused(t, "an upload", err)
+		_, err = c.CreateBatch(done.InputFileID, "")
+		wantRoomRefused(t, "a batch", err)
+		for range 20 { // more than the room that happens to be left
+			change("POST", "/v1/batches/"+runs+"/pause")
+			change("POST", "/v1/batches/"+runs+"/resume")
+		}
+		if round == 0 {
+			change("POST", "/v1/batches/"+ends+"/cancel")
+			change("DELETE", "/v1/files/"+*done.OutputFileID)
+			change("DELETE", "/v1/batches/"+done.ID)
+		}
+		if b := c.Await(t, ends, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil }); b.Status != "cancelling" || *b.Tidefill.Waiting != "disk_full" {
+			t.Errorf("the cancelled batch is %s and waits for %q", b.Status, *b.Tidefill.Waiting)
+		}
+		if round == 0 {
+			d.Restart()
+		}
+	}
+	stuck(runs)
+	free()
+	c.CheckComplete(t, c.AwaitEnd(t, runs, 60*time.Second), running)
+	if b := c.AwaitEnd(t, ends, 30*time.Second); b.Status != "cancelled" {
+		t.Errorf("the cancelled batch ended %s", b.Status)
+	}
+	d.Verify(t, runs)
+	d.Verify(t, ends)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		reserve, err := os.Stat(filepath.Join(d.Data, "reserve"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reserve.Size() == 1<<20 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the reserve has %d bytes again, want %d", reserve.Size(), 1<<20)
+		}
+	}
+}
