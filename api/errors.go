@@ -101,6 +101,11 @@ func answerTo(err error) *Error {
 			Message:    "The server has no space left to store this. Nothing was kept; delete files or try again later.",
 			RetryAfter: 30 * time.Second,
 		}
+	case errors.Is(err, store.ErrUnavailable):
+		return &Error{
+			Status: http.StatusServiceUnavailable, Type: serverError, Code: "store_unavailable",
+			Message: "The server can't use its storage now; send the request again later.", RetryAfter: 2 * time.Second,
+		}
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: statusClientGone, Type: invalidRequest, Message: "The client closed the request."}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -50,6 +50,9 @@ func (d *daemon) readiness(ctx context.Context) readiness {
 	if !d.dispatcher.Ready() {
 		r.Waiting = append(r.Waiting, "the dispatcher takes over what the store holds")
 	}
+	if err := d.files.Present(); err != nil {
+		r.Waiting = append(r.Waiting, err.Error())
+	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	if err := d.metadata.Ping(ctx); err != nil {

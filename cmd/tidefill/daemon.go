@@ -108,7 +108,7 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return fmt.Errorf("data directory %s: %w", d.cfg.Data, err)
 	}
 	d.closing("node lock", release)
-	if d.metadata, err = sqlite.Open(ctx, filepath.Join(d.cfg.Data, "tidefill.db"), sqlite.Options{Space: d.files}); err != nil {
+	if d.metadata, err = sqlite.Open(ctx, filepath.Join(d.cfg.Data, "tidefill.db"), sqlite.Options{LockWait: d.cfg.Storage.LockWait, Space: d.files}); err != nil {
 		return err
 	}
 	d.closing("database", d.metadata.Close)

@@ -45,25 +45,26 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.store.reserve.room(1); err != nil {
+	if err := errors.Join(b.store.presence.check(), b.store.reserve.room(1)); err != nil {
 		return nil, err
 	}
 	reserved, err := os.CreateTemp(b.store.tmp.path, "blob-")
 	if err != nil {
-		return nil, translate(err)
+		return nil, b.store.presence.missing(translate(err))
 	}
 	if err := reserved.Close(); err != nil {
 		return nil, err
 	}
-	f, err := b.store.opts.openFile(reserved.Name(), os.O_WRONLY)
+	f, err := b.store.openFile(reserved.Name(), os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
-	return &blobWriter{key: key, path: path, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f, reserve: b.store.reserve}, 64<<10)}, nil
+	return &blobWriter{key: key, path: path, presence: b.store.presence, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f, reserve: b.store.reserve}, 64<<10)}, nil
 }
 
 type blobWriter struct {
 	key, path, tmp string
+	presence       *presence
 	file           file
 	buf            *bufio.Writer // keeps its first error, so that a blob with a hole can't be committed
 	done           bool
@@ -95,6 +96,9 @@ func (w *blobWriter) commit() error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
+	if err := w.presence.checkNow(); err != nil {
+		return err // or the directory would be made again where it was
+	}
 	// The last write may be long ago; listings tell when the blob appeared.
 	if err := os.Chtimes(w.tmp, time.Time{}, time.Now()); err != nil {
 		return translate(err)
@@ -113,6 +117,9 @@ func (w *blobWriter) rename() (err error) {
 		if err = os.Rename(w.tmp, w.path); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
+	}
+	if errors.Is(err, fs.ErrNotExist) { // no object of a user's is missing
+		return fmt.Errorf("%w: %v", store.ErrUnavailable, err)
 	}
 	return translate(err)
 }
@@ -148,7 +155,7 @@ func (b *Blobs) open(ctx context.Context, key string) (*blob, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, translate(err)
+		return nil, b.store.presence.missing(translate(err))
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -163,6 +170,11 @@ func (b *Blobs) open(ctx context.Context, key string) (*blob, error) {
 type blob struct {
 	*os.File
 	size int64
+}
+
+func (b *blob) ReadAt(p []byte, off int64) (int, error) {
+	n, err := b.File.ReadAt(p, off)
+	return n, translate(err)
 }
 
 func (b *blob) Size() int64 { return b.size }
@@ -196,11 +208,11 @@ func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
 
 // remove also removes the directories that become empty.
 func (b *Blobs) remove(ctx context.Context, path string, remove func(string) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), b.store.presence.check()); err != nil {
 		return err
 	}
 	if err := remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return translate(err)
 	}
 	for dir := filepath.Dir(path); dir != b.root(); dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {

@@ -19,6 +19,7 @@ type medium struct {
 	mu       sync.Mutex
 	room     int              // bytes that may still be written; negative: any number
 	sync     error            // what Sync says
+	drops    bool             // a refused sync loses what was written since the last one, as the page cache of Linux may
 	between  func(f *os.File) // called once in the middle of the next write
 	attempts chan struct{}    // one token per refused write or sync
 }
@@ -30,7 +31,7 @@ func (m *medium) open(path string, flag int) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faultyFile{f.(osFile), m}, nil
+	return &faultyFile{osFile: f.(osFile), medium: m}, nil
 }
 
 func (m *medium) set(change func()) {
@@ -42,6 +43,7 @@ func (m *medium) set(change func()) {
 type faultyFile struct {
 	osFile
 	medium *medium
+	synced int64 // size at the last sync
 }
 
 func (f *faultyFile) Write(b []byte) (int, error) {
@@ -68,11 +70,31 @@ func (f *faultyFile) Write(b []byte) (int, error) {
 func (f *faultyFile) Sync() error {
 	f.medium.mu.Lock()
 	defer f.medium.mu.Unlock()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
 	if f.medium.sync != nil {
+		if f.medium.drops {
+			if err := f.lose(f.synced, size); err != nil {
+				return err
+			}
+		}
 		f.medium.attempts <- struct{}{}
 		return f.medium.sync
 	}
+	f.synced = size
 	return f.osFile.Sync()
+}
+
+// lose blanks a stretch of the file, through a descriptor that doesn't append.
+func (f *faultyFile) lose(from, to int64) error {
+	blank, err := os.OpenFile(f.Name(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = blank.WriteAt(make([]byte, to-from), from)
+	return errors.Join(err, blank.Close())
 }
 
 // faulty is a journal on a medium, with what it told.
@@ -185,6 +207,36 @@ func TestRefusedSyncIsWrittenAgain(t *testing.T) {
 	}
 	f.want("close", commitOf(1))
 	f.wantLines(1, 2, 3)
+}
+
+func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
+	f := newFaulty(t)
+	f.append(1)
+	f.want("first record", commitOf(1))
+	eio := translate(&os.PathError{Op: "fdatasync", Path: "journal", Err: syscall.EIO})
+	f.medium.set(func() { f.medium.sync, f.medium.drops = eio, true })
+	f.append(2, 3)
+	f.want("refused sync", func(c store.Commit) bool { return errors.Is(c.Err, store.ErrUnavailable) })
+	for range 3 {
+		<-f.medium.attempts // it tries again by itself
+	}
+	f.append(4)
+	f.medium.set(func() { f.medium.sync = nil })
+	if err := f.journal.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.wantLines(1, 2, 3, 4)
+	if err := f.journal.Close(); err != nil {
+		t.Error(err)
+	}
+	j, err := f.store.Journals().Open(t.Context(), chunk, 2, func(store.Record) {}, func(store.Commit) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	f.wantLines(1, 2, 3, 4)
 }
 
 func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {

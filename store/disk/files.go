@@ -33,6 +33,11 @@ func openFile(path string, flag int) (file, error) {
 
 type osFile struct{ *os.File }
 
+func (f osFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(b, off)
+	return n, translate(err)
+}
+
 func (f osFile) Write(b []byte) (int, error) {
 	n, err := f.File.Write(b)
 	return n, translate(err)
@@ -48,13 +53,26 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// translate turns the system's words for a full medium and a missing file into the contracts'.
+// unavailable are the system's words for a medium that doesn't work now, or that the process can't use as it is.
+var unavailable = []error{
+	syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE,
+	syscall.ETIMEDOUT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTDIR,
+}
+
+// translate turns the system's words for a full medium, a missing file and a medium out of order into the contracts'.
 func translate(err error) error {
 	switch {
+	case err == nil || err == io.EOF:
+		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	for _, e := range unavailable {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
 	}
 	return err
 }

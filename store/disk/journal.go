@@ -21,6 +21,7 @@ type journal struct {
 	epoch     int64
 	commits   *committer
 	reserve   *reserve
+	presence  *presence
 	committed func(store.Commit)
 	forget    func() // takes the journal out of the list of open ones
 
@@ -229,7 +230,7 @@ func (j *journal) collect() (target int64, err error) {
 
 // write brings j.writing onto the medium. On an error it has cut off what is durable nevertheless.
 func (j *journal) write() error {
-	if err := j.reserve.room(int64(len(j.writing.frames))); err != nil {
+	if err := errors.Join(j.presence.check(), j.reserve.room(int64(len(j.writing.frames)))); err != nil {
 		return err
 	}
 	n, err := j.file.Write(j.writing.frames)

@@ -52,7 +52,7 @@ func (js *Journals) openAt(ctx context.Context, id store.ChunkID, epoch int64, r
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve, committed: committed, file: f}
+	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve, presence: js.store.presence, committed: committed, file: f}
 	j.forget = func() { js.forget(j) }
 	if err := js.start(ctx, j, replay); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -63,20 +63,32 @@ func (js *Journals) openAt(ctx context.Context, id store.ChunkID, epoch int64, r
 // openFile opens the journal for appending; a new one gets a durable name.
 func (js *Journals) openFile(path string) (file, error) {
 	const flag = os.O_RDWR | os.O_APPEND
-	f, err := js.store.opts.openFile(path, flag)
+	f, err := js.store.openFile(path, flag)
+	if err == nil {
+		return f, js.name(f, path)
+	}
 	if !errors.Is(err, store.ErrNotFound) {
-		return f, err
+		return nil, err
 	}
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	if f, err = js.store.opts.openFile(path, flag|os.O_CREATE); err != nil {
+	if f, err = js.store.openFile(path, flag|os.O_CREATE); err != nil {
 		return nil, err
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
-		return nil, errors.Join(err, f.Close())
+	return f, js.name(f, path)
+}
+
+// name makes the name of a new journal durable, also of one whose creator failed to. It closes the file if it can't.
+func (js *Journals) name(f file, path string) error {
+	size, err := f.Size()
+	if err == nil && size == 0 {
+		err = js.store.opts.syncDir(filepath.Dir(path))
 	}
-	return f, nil
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return nil
 }
 
 // start fences lower epochs, replays, and makes j the chunk's writer in this process.
@@ -208,7 +220,7 @@ func (js *Journals) read(ctx context.Context, id store.ChunkID, each func(store.
 	if err != nil {
 		return err
 	}
-	f, err := js.store.opts.openFile(path, os.O_RDONLY)
+	f, err := js.store.openFile(path, os.O_RDONLY)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	} else if err != nil {
@@ -256,10 +268,10 @@ func (js *Journals) Batches(ctx context.Context) ([]string, error) {
 func (js *Journals) Remove(ctx context.Context, batch string) error {
 	dir, err := js.dir(batch)
 	if err == nil {
-		err = ctx.Err()
+		err = errors.Join(ctx.Err(), js.store.presence.check())
 	}
 	if err == nil {
-		err = os.RemoveAll(dir)
+		err = translate(os.RemoveAll(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("remove journals of batch %s: %w", batch, err)

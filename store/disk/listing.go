@@ -17,6 +17,9 @@ import (
 func (b *Blobs) List(ctx context.Context, prefix, after string, limit int) ([]store.BlobInfo, error) {
 	path, err := b.path(prefix)
 	if err == nil {
+		err = b.store.presence.check()
+	}
+	if err == nil {
 		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
 			return nil, nil // a blob of just this name, which doesn't start with prefix + "/"
 		}

@@ -30,7 +30,7 @@ func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Result
 	}
 	var f file
 	if err == nil {
-		f, err = js.store.opts.openFile(path, os.O_RDONLY)
+		f, err = js.store.openFile(path, os.O_RDONLY)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal %d of batch %s for its results: %w", id.Index, id.Batch, err)

@@ -31,6 +31,7 @@ type Options struct {
 
 	openFile func(path string, flag int) (file, error)
 	statfs   func(dir string) (space, error)
+	syncDir  func(path string) error
 }
 
 func (o Options) withDefaults() Options {
@@ -52,6 +53,9 @@ func (o Options) withDefaults() Options {
 	if o.statfs == nil {
 		o.statfs = spaceOf
 	}
+	if o.syncDir == nil {
+		o.syncDir = syncDir
+	}
 	return o
 }
 
@@ -61,10 +65,12 @@ type Store struct {
 	opts     Options
 	tmp      tmpDir
 	reserve  *reserve
+	presence *presence
 	commits  *committer
 	journals *Journals
 	damaged  atomic.Int64
 	watching sync.WaitGroup
+	gone     bool // the directory, as the log knows; owned by watch
 	stop     chan struct{}
 	closing  sync.Once
 	closed   error // what Close returns
@@ -98,6 +104,10 @@ func open(dir string, opts Options) (*Store, error) {
 	if s.tmp, err = openTmp(filepath.Join(dir, "tmp")); err != nil {
 		return nil, err
 	}
+	s.presence, err = openPresence(dir, filepath.Join(dir, "blobs"), filepath.Join(dir, "journals"), s.tmp.path)
+	if err != nil {
+		return nil, errors.Join(err, s.tmp.close())
+	}
 	s.journals = &Journals{store: s, open: make(map[store.ChunkID]*journal)}
 	go s.commits.run()
 	s.watching.Go(s.watch)
@@ -116,9 +126,36 @@ func (s *Store) watch() {
 		case <-s.stop:
 			return
 		case <-tick.C:
-			s.reserve.look()
+			s.look()
 		}
 	}
+}
+
+// look notes in the log when the directory goes and comes back, and keeps the reserve.
+func (s *Store) look() {
+	was := s.gone
+	s.gone = s.presence.check() != nil
+	switch {
+	case s.gone && !was:
+		s.opts.Logger.Error("the data directory is not the one that was opened; nothing is written until it is back", "error", s.presence.check())
+	case was && !s.gone:
+		s.opts.Logger.Info("the data directory is back", "data", s.dir)
+	}
+	if !s.gone {
+		s.reserve.look()
+	}
+}
+
+// Present returns store.ErrUnavailable while the directory isn't the one that was opened: it was deleted or unmounted.
+func (s *Store) Present() error { return s.presence.check() }
+
+// openFile opens a file of the directory, as Options say.
+func (s *Store) openFile(path string, flag int) (file, error) {
+	f, err := s.opts.openFile(path, flag)
+	if err != nil {
+		return nil, s.presence.missing(err)
+	}
+	return f, nil
 }
 
 // Room returns store.ErrNoSpace while nothing but the reserve is left on the medium.
@@ -129,6 +166,9 @@ func (s *Store) MakeRoom() bool { return s.reserve.giveUp() }
 
 // FreeBytes is the room that is left on the medium for unprivileged writers.
 func (s *Store) FreeBytes() (uint64, error) {
+	if err := s.Present(); err != nil {
+		return 0, err
+	}
 	space, err := s.reserve.statfs(s.dir)
 	return uint64(max(0, space.free)), err
 }
@@ -149,7 +189,7 @@ func (s *Store) Close() error {
 		s.watching.Wait()
 		s.closed = s.journals.closeAll()
 		s.commits.close()
-		s.closed = errors.Join(s.closed, s.tmp.close())
+		s.closed = errors.Join(s.closed, s.tmp.close(), s.presence.close())
 	})
 	return s.closed
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -18,14 +19,16 @@ import (
 const (
 	// readers is the number of reading sessions. Queries are short and run on the CPU, so a few suffice.
 	readers = 4
-	// lockPatience is how long a write waits for another process to finish its own.
-	lockPatience = 15 * time.Second
+	// defaultLockWait is what Options.LockWait says if it says nothing.
+	defaultLockWait = 5 * time.Second
 )
 
 // Options are what Open takes besides the path.
 type Options struct {
 	// Now stamps and judges leases, expiry and the like; time.Now by default.
 	Now func() time.Time
+	// LockWait is how long a write waits for another process that holds the lock of the file; 5 s by default.
+	LockWait time.Duration
 	// Space watches over the room on the file's medium; nil: nobody does.
 	Space Space
 }
@@ -40,11 +43,15 @@ type Space interface {
 
 // DB is an open database.
 type DB struct {
-	now     func() time.Time
-	space   Space
-	pool    *sql.DB
-	writer  *sessions
-	readers *sessions
+	now      func() time.Time
+	lockWait time.Duration
+	space    Space
+	pool     *sql.DB
+	files    identity
+	writer   *sessions
+	readers  *sessions
+
+	locked atomic.Bool // the last write that asked for the lock waited for it in vain
 
 	unposted unposted
 }
@@ -55,6 +62,9 @@ var _ store.Metadata = (*DB)(nil)
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if opts.LockWait <= 0 {
+		opts.LockWait = defaultLockWait
 	}
 	db, err := open(ctx, path, opts)
 	if short(err) && opts.Space != nil && opts.Space.MakeRoom() {
@@ -78,21 +88,26 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{now: opts.Now, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
-	if err := db.start(ctx); err != nil {
+	db := &DB{now: opts.Now, lockWait: opts.LockWait, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
+	if err := db.start(ctx, path); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-func (db *DB) start(ctx context.Context) error {
+func (db *DB) start(ctx context.Context, path string) error {
 	if err := db.writer.open(ctx, db.pool); err != nil {
 		return err
 	}
 	if err := db.migrate(ctx); err != nil {
 		return err
 	}
-	return db.readers.open(ctx, db.pool)
+	if err := db.readers.open(ctx, db.pool); err != nil {
+		return err
+	}
+	var err error
+	db.files, err = identify(path, path+"-wal")
+	return err
 }
 
 func dsn(path string) string {
@@ -108,9 +123,13 @@ func dsn(path string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: pragmas.Encode()}).String()
 }
 
-// Ping reports whether the database answers a query.
+// Ping reports whether the database answers a query and stands where it was opened.
 func (db *DB) Ping(ctx context.Context) error {
-	err := db.read(ctx, func(s *session) error {
+	err := db.files.check()
+	if err != nil {
+		return fmt.Errorf("ping database: %w", err)
+	}
+	err = db.read(ctx, func(s *session) error {
 		var newest int64
 		return s.row(ctx, "SELECT newest FROM revisions", nil, &newest)
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,5 +138,118 @@ func TestFullDisk(t *testing.T) {
 	page, err := db.ListBatches(t.Context(), "t", store.BatchQuery{})
 	if err != nil || len(page.Items) != stored {
 		t.Errorf("got %d batches, %v, want %d", len(page.Items), err, stored)
+	}
+}
+
+func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
+	const wait = 400 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "tidefill.db")
+	db, err := sqlite.Open(t.Context(), path, sqlite.Options{LockWait: wait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	raw, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	tx, err := raw.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writing sync.WaitGroup
+	for i := range 20 {
+		writing.Go(func() {
+			began := time.Now()
+			err := db.CreateBatch(t.Context(), store.Batch{ID: fmt.Sprint(i), Tenant: "t", State: store.Validating})
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("got %v, want %v", err, store.ErrUnavailable)
+			}
+			// One slice of busy_timeout may begin just before the end.
+			if waited := time.Since(began); waited > 4*wait {
+				t.Errorf("a write waited %v, want about %v", waited, wait)
+			}
+		})
+	}
+	writing.Wait()
+	if _, err := db.ListBatches(t.Context(), "t", store.BatchQuery{}); err != nil {
+		t.Errorf("read beside a foreign lock: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CreateBatch(t.Context(), store.Batch{ID: "b", Tenant: "t", State: store.Validating}); err != nil {
+		t.Errorf("write after the lock is free: %v", err)
+	}
+}
+
+func TestADatabaseThatIsGoneTakesNoWrites(t *testing.T) {
+	batch := store.Batch{ID: "b", Tenant: "t", State: store.Validating}
+	for what, takeAway := range map[string]func(dir string) error{
+		"its directory moved": func(dir string) error { return os.Rename(dir, dir+"-away") },
+		"another in its place": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+"-away"), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "tidefill.db"), nil, 0o600))
+		},
+		"deleted":            func(dir string) error { return os.Remove(filepath.Join(dir, "tidefill.db")) },
+		"its WAL deleted":    func(dir string) error { return os.Remove(filepath.Join(dir, "tidefill.db-wal")) },
+		"its folder deleted": func(dir string) error { return os.RemoveAll(dir) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			db := open(t, filepath.Join(dir, "tidefill.db"), time.Now)
+			if err := takeAway(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.CreateBatch(t.Context(), batch); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("write: got %v, want %v with the path", err, store.ErrUnavailable)
+			}
+			if err := db.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("ping: got %v, want %v", err, store.ErrUnavailable)
+			}
+			if _, err := os.Stat(dir + "-away"); err != nil {
+				return
+			}
+			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"-away", dir)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.Ping(t.Context()), db.CreateBatch(t.Context(), batch)); err != nil {
+				t.Errorf("with the file back: %v", err)
+			}
+		})
+	}
+}
+
+func TestADamagedDatabaseIsUnavailable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tidefill.db")
+	db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		if err := db.CreateFile(t.Context(), store.File{ID: fmt.Sprint(i), Tenant: "t", Filename: strings.Repeat("x", 1000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 200 << 10; i < len(content); i++ {
+		content[i] = 0xA5
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err = sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ListFiles(t.Context(), "t", store.FileQuery{}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("list files of a damaged database: got %v, want %v", err, store.ErrUnavailable)
 	}
 }

@@ -24,7 +24,7 @@ func translate(ctx context.Context, err error) error {
 	case codes.SQLITE_FULL:
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
-		return fmt.Errorf("%w: another process holds the lock of the database: %w", store.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", errLocked, err)
 	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY, codes.SQLITE_PERM, codes.SQLITE_AUTH,
 		codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_NOMEM, codes.SQLITE_NOLFS:
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)

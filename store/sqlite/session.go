@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	codes "modernc.org/sqlite/lib"
@@ -38,14 +39,20 @@ func (db *DB) add(ctx context.Context, f func(*session) error) error {
 	return db.attempt(ctx, f)
 }
 
-// attempt is write without the reserve.
+// attempt is write without the reserve. What was committed counts only if the file still stands under its name.
 func (db *DB) attempt(ctx context.Context, f func(*session) error) error {
-	return db.transact(ctx, db.writer, "BEGIN IMMEDIATE", f)
+	if err := db.files.check(); err != nil {
+		return err
+	}
+	if err := db.transact(ctx, db.writer, f); err != nil {
+		return err
+	}
+	return db.files.check()
 }
 
 // snapshot runs f in a transaction that sees one state of the database throughout.
 func (db *DB) snapshot(ctx context.Context, f func(*session) error) error {
-	return db.transact(ctx, db.readers, "BEGIN", f)
+	return db.transact(ctx, db.readers, f)
 }
 
 // read runs f, which reads with a single statement.
@@ -58,7 +65,8 @@ func (db *DB) read(ctx context.Context, f func(*session) error) error {
 	return translate(ctx, f(s))
 }
 
-func (db *DB) transact(ctx context.Context, from *sessions, begin string, f func(*session) error) error {
+func (db *DB) transact(ctx context.Context, from *sessions, f func(*session) error) error {
+	arrived := time.Now()
 	s, err := from.take(ctx)
 	if err != nil {
 		return err
@@ -74,7 +82,7 @@ func (db *DB) transact(ctx context.Context, from *sessions, begin string, f func
 			_ = s.exec(steady, "ROLLBACK")
 		}
 	}()
-	if err := s.begin(ctx, begin); err != nil {
+	if err := db.begin(ctx, s, from == db.writer, arrived.Add(db.lockWait)); err != nil {
 		return translate(ctx, err)
 	}
 	if err := f(s); err != nil {
@@ -87,12 +95,29 @@ func (db *DB) transact(ctx context.Context, from *sessions, begin string, f func
 	return nil
 }
 
-// begin waits for other processes' writes in slices of busy_timeout, so that it notices when the context ends.
-func (s *session) begin(ctx context.Context, statement string) error {
-	for start := time.Now(); ; {
-		err := s.exec(ctx, statement)
-		if primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil || time.Since(start) > lockPatience {
+// errLocked says that another process writes, or stands still while it does.
+var errLocked = fmt.Errorf("%w: another process holds the lock of the database", store.ErrUnavailable)
+
+// begin waits with a write for those of other processes until the given time, in slices of busy_timeout, so that it notices
+// when the context ends. Writes that have queued up behind one that waited in vain don't wait in their turn.
+func (db *DB) begin(ctx context.Context, s *session, write bool, until time.Time) error {
+	if !write {
+		return s.exec(ctx, "BEGIN")
+	}
+	if db.locked.Load() && time.Now().After(until) {
+		return errLocked
+	}
+	for {
+		err := s.exec(ctx, "BEGIN IMMEDIATE")
+		switch {
+		case err == nil:
+			db.locked.Store(false)
+			return nil
+		case primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil:
 			return err
+		case time.Now().After(until):
+			db.locked.Store(true)
+			return errLocked
 		}
 	}
 }
