@@ -36,7 +36,7 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 
 // sweepBlobs removes, of the old blobs below a prefix, those that orphans returns.
 func (s *Server) sweepBlobs(ctx context.Context, prefix string, orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error)) error {
-	before := s.now().Add(-s.config.OrphanAfter)
+	before := s.deps.Expiry().Add(-s.config.OrphanAfter)
 	var faults []error
 	for after, more := "", true; more; {
 		page, err := s.blobs.List(ctx, prefix, after, orphanPage)

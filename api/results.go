@@ -40,7 +40,7 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if b.State.Terminal() && b.Counts.Total > 0 && s.now().Sub(b.EndedAt()) > store.JournalLife {
+	if b.State.Terminal() && b.Counts.Total > 0 && s.deps.Expiry().Sub(b.EndedAt()) > store.JournalLife {
 		return resultsGone(b)
 	}
 	chunks, err := s.meta.Chunks(r.Context(), b.ID)

@@ -32,6 +32,7 @@ type Deps struct {
 
 	Logger     *slog.Logger          // nil: none
 	Now        func() time.Time      // nil: time.Now
+	Expiry     func() time.Time      // the time by which files, uploads and batches expire; nil: Now
 	Registerer prometheus.Registerer // nil: metrics are counted and shown nowhere
 }
 
@@ -64,6 +65,9 @@ func New(config Config, deps Deps) (*Server, error) {
 	deps.Logger = cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api")
 	if deps.Now == nil {
 		deps.Now = time.Now
+	}
+	if deps.Expiry == nil {
+		deps.Expiry = deps.Now
 	}
 	if deps.Nudge == nil {
 		deps.Nudge = func(string) {}

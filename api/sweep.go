@@ -84,7 +84,7 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 
 // sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still stands for.
 func (s *Server) sweepUploads(ctx context.Context) error {
-	before := s.now().Add(-max(uploadMemory, s.config.IdempotencyLife))
+	before := s.deps.Expiry().Add(-max(uploadMemory, s.config.IdempotencyLife))
 	for {
 		purged, err := s.meta.PurgeUploads(ctx, before, sweepPage)
 		if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) sweepBatches(ctx context.Context) error {
 	if s.config.BatchRetention == 0 {
 		return nil
 	}
-	before := s.now().Add(-s.config.BatchRetention)
+	before := s.deps.Expiry().Add(-s.config.BatchRetention)
 	return sweepAll(ctx, "old batches", func(ctx context.Context, limit int) ([]store.Batch, error) {
 		return s.meta.StaleBatches(ctx, before, limit)
 	}, s.forgetBatch)

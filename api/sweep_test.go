@@ -122,3 +122,30 @@ func TestSweepForgetsUploads(t *testing.T) {
 	}
 	s.nothingStored()
 }
+
+func TestNothingExpiresByATimeThatIsNotConfirmed(t *testing.T) {
+	expiry := &clock{}
+	s := newService(t, func(c *Config, d *Deps) {
+		c.BatchRetention = 24 * time.Hour
+		d.Expiry = expiry.now
+	})
+	s.asOfNow()
+	expiry.at = s.clock.now()
+	over := s.reading(s.upload(line("a")), store.Completed)
+	s.putBlob("files/file-lost")
+	s.clock.advance(365 * 24 * time.Hour) // a jump
+	s.sweepOrphans()
+	before := s.stored()
+	if err := s.server.sweepBatches(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.get("/v1/batches/" + over.ID).ok()
+	if got := len(s.stored()); got != len(before) || got != 3 {
+		t.Errorf("got %d blobs after the jump, want all 3", got)
+	}
+	expiry.advance(365 * 24 * time.Hour) // confirmed
+	s.sweepOrphans()
+	s.sweep()
+	s.get("/v1/batches/"+over.ID).refused(404, "id", "")
+	s.nothingStored()
+}

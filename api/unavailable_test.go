@@ -16,8 +16,10 @@ func (unreachable) fault(what string) error {
 	return fmt.Errorf("%s: %w: another process holds the lock of /var/lib/secret.db", what, store.ErrUnavailable)
 }
 
-func (m unreachable) CreateFile(context.Context, store.File) error   { return m.fault("create file") }
-func (m unreachable) CreateBatch(context.Context, store.Batch) error { return m.fault("create batch") }
+func (m unreachable) CreateFile(context.Context, store.File) error { return m.fault("create file") }
+func (m unreachable) CreateBatch(context.Context, store.Batch, ...store.File) error {
+	return m.fault("create batch")
+}
 func (m unreachable) DeleteFile(context.Context, string, string) (store.File, error) {
 	return store.File{}, m.fault("delete file")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/wallclock"
 )
 
 // Config is everything that the daemon can be told.
@@ -36,6 +37,8 @@ type Config struct {
 	Record string `yaml:"record"`
 
 	Storage Storage `yaml:"storage"`
+	// Clock bounds the trust in the wall clock, by which files, uploads and batches expire.
+	Clock wallclock.Config `yaml:"clock"`
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
@@ -89,6 +92,7 @@ func Default() Config {
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
 		Storage:     DefaultStorage(),
+		Clock:       wallclock.DefaultConfig(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
@@ -145,6 +149,7 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(append(faults,
 		section("storage", c.Storage.Validate()),
+		section("clock", c.Clock.Validate()),
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("autoscale", c.Autoscale.Validate()),

@@ -28,6 +28,8 @@ type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Logger    *slog.Logger
+	// Expiry is the time by which batches expire and journals are removed; nil: time.Now.
+	Expiry func() time.Time
 	// Registerer takes the metrics; nil: none are kept.
 	Registerer prometheus.Registerer
 	// Watcher hears of all that the planner is told; nil: nobody does.
@@ -54,6 +56,9 @@ type Dispatcher struct {
 func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
+	}
+	if deps.Expiry == nil {
+		deps.Expiry = time.Now
 	}
 	d := &Dispatcher{
 		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),

@@ -50,9 +50,12 @@ func (s *session) unhindered(id string) {
 	}
 }
 
+// deadlineLook is how long a deadline isn't looked at. The time that batches expire by may make a jump that is confirmed late.
+const deadlineLook = 15 * time.Minute
+
 // advance takes a hand in a running batch, and ends it when it is done or its time is over.
 func (s *session) advance(ctx context.Context, b store.Batch) error {
-	if !b.Deadline.IsZero() && !time.Now().Before(b.Deadline) {
+	if !b.Deadline.IsZero() && !s.deps.Expiry().Before(b.Deadline) {
 		return s.finalizeAs(ctx, b.ID, store.Expired, "", "")
 	}
 	r, isNew := s.adopt(b)
@@ -69,7 +72,7 @@ func (s *session) advance(ctx context.Context, b store.Batch) error {
 		}
 	}
 	if !b.Deadline.IsZero() {
-		s.keep.addAfter(b.ID, min(time.Until(b.Deadline), time.Hour)+time.Millisecond)
+		s.keep.addAfter(b.ID, min(b.Deadline.Sub(s.deps.Expiry()), deadlineLook)+time.Millisecond)
 	}
 	return nil
 }

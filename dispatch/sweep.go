@@ -36,7 +36,7 @@ func (s *session) sweepOnce(ctx context.Context) error {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return err
-		case !b.State.Terminal() || time.Since(b.EndedAt()) < store.JournalLife:
+		case !b.State.Terminal() || s.deps.Expiry().Sub(b.EndedAt()) < store.JournalLife:
 			continue
 		}
 		if err := s.deps.Journals.Remove(ctx, id); err != nil {

@@ -23,6 +23,9 @@ type Metadata interface {
 	Claims
 	ProgressBoard
 	Keys
+	// Newest returns the newest time that the backend has kept of what happened: a file or batch that was made, the end of a batch,
+	// the lease of a dispatcher, which lies a little ahead. Zero: nothing has happened.
+	Newest(ctx context.Context) (time.Time, error)
 	// Ping reports whether the backend answers.
 	Ping(ctx context.Context) error
 	Close() error

@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator", "recording"},
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
-	"config":             {"config", "api", "autoscale", "dispatch", "scheduler", "flowcontrol"},
+	"wallclock":          {},
+	"config":             {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler", "flowcontrol"},
 }
 
 func TestDecisionsArePure(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
+	"github.com/tidefill/tidefill/wallclock"
 )
 
 // daemon is the whole of Tidefill in one process: the store, the dispatcher and the two HTTP servers. openDaemon puts it
@@ -30,6 +30,7 @@ type daemon struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 
+	clock      *wallclock.Guard
 	metadata   *sqlite.DB
 	files      *disk.Store
 	dispatcher *dispatch.Dispatcher
@@ -108,10 +109,9 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return fmt.Errorf("data directory %s: %w", d.cfg.Data, err)
 	}
 	d.closing("node lock", release)
-	if d.metadata, err = sqlite.Open(ctx, filepath.Join(d.cfg.Data, "tidefill.db"), sqlite.Options{LockWait: d.cfg.Storage.LockWait, Space: d.files}); err != nil {
+	if err := d.openMetadata(ctx); err != nil {
 		return err
 	}
-	d.closing("database", d.metadata.Close)
 	d.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidefill_data_free_bytes", Help: "Room left where the data directory is; -1 if the system doesn't tell.",
 	}, func() float64 {
@@ -133,7 +133,7 @@ func (d *daemon) wire(keys *api.Keyring) (err error) {
 		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(), Spool: d.files,
 		Node: d.cfg.Node, Upstreams: d.cfg.Upstreams,
 		Scheduler: d.cfg.Scheduler, Flow: d.cfg.FlowControl,
-		Logger: d.log, Registerer: d.registry, Watcher: d.record.watcher(),
+		Logger: d.log, Expiry: d.clock.Expiry, Registerer: d.registry, Watcher: d.record.watcher(),
 	})
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (d *daemon) wire(keys *api.Keyring) (err error) {
 	d.api, err = api.New(d.cfg.API, api.Deps{
 		Metadata: d.metadata, Blobs: d.files.Blobs(), Journals: d.files.Journals(),
 		Nudge: d.dispatcher.Nudge, Models: d.models, Keys: keys,
-		Logger: d.log, Registerer: d.registry,
+		Logger: d.log, Expiry: d.clock.Expiry, Registerer: d.registry,
 	})
 	return err
 }

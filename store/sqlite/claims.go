@@ -56,8 +56,8 @@ func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 // Unregister implements [store.Claims]. The next incarnation is the owner that nobody is.
 func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = 0 WHERE node = ? AND incarnation = ?",
-			o.Node, o.Incarnation)
+		return s.exec(ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
+			micros(db.now()), o.Node, o.Incarnation) // a time, for Newest
 	})
 	if err != nil {
 		return fmt.Errorf("unregister node %s: %w", o.Node, err)

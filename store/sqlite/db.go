@@ -27,6 +27,8 @@ const (
 type Options struct {
 	// Now stamps and judges leases, expiry and the like; time.Now by default.
 	Now func() time.Time
+	// Expiry is the time by which files and uploads expire; Now by default.
+	Expiry func() time.Time
 	// LockWait is how long a write waits for another process that holds the lock of the file; 5 s by default.
 	LockWait time.Duration
 	// Space watches over the room on the file's medium; nil: nobody does.
@@ -44,6 +46,7 @@ type Space interface {
 // DB is an open database.
 type DB struct {
 	now      func() time.Time
+	expiry   func() time.Time // by which files and uploads expire
 	lockWait time.Duration
 	space    Space
 	pool     *sql.DB
@@ -62,6 +65,9 @@ var _ store.Metadata = (*DB)(nil)
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if opts.Expiry == nil {
+		opts.Expiry = opts.Now
 	}
 	if opts.LockWait <= 0 {
 		opts.LockWait = defaultLockWait
@@ -88,7 +94,7 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{now: opts.Now, lockWait: opts.LockWait, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
+	db := &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
 	if err := db.start(ctx, path); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

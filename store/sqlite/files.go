@@ -73,7 +73,7 @@ func (db *DB) UsedBytes(ctx context.Context, tenant string) (bytes int64, err er
 // File implements [store.Files].
 func (db *DB) File(ctx context.Context, tenant, id string) (f store.File, err error) {
 	err = db.read(ctx, func(s *session) error {
-		f, err = s.file(ctx, tenant, id, micros(db.now()))
+		f, err = s.file(ctx, tenant, id, micros(db.expiry()))
 		return err
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *session) file(ctx context.Context, tenant, id string, now int64) (store
 // ListFiles implements [store.Files].
 func (db *DB) ListFiles(ctx context.Context, tenant string, q store.FileQuery) (page store.Page[store.File], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
-		page, err = s.listFiles(ctx, tenant, q, micros(db.now()))
+		page, err = s.listFiles(ctx, tenant, q, micros(db.expiry()))
 		return err
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *session) fileCursor(ctx context.Context, tenant string, q store.FileQue
 // DeleteFile implements [store.Files].
 func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, err error) {
 	err = db.write(ctx, func(s *session) error {
-		if f, err = s.file(ctx, tenant, id, micros(db.now())); err != nil {
+		if f, err = s.file(ctx, tenant, id, micros(db.expiry())); err != nil {
 			return err
 		}
 		if f.Tenant != tenant { // none was given; that is for reading
@@ -190,7 +190,7 @@ func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, 
 func (db *DB) ExpiredFiles(ctx context.Context, limit int) (files []store.File, err error) {
 	err = db.read(ctx, func(s *session) error {
 		files, err = documents[store.File](ctx, s, "SELECT doc FROM files WHERE expires <= ? ORDER BY expires LIMIT ?",
-			micros(db.now()), limit)
+			micros(db.expiry()), limit)
 		return err
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.
 
 // judged shows a pending upload whose time is over as expired; nothing else marks it so.
 func (db *DB) judged(u store.Upload) store.Upload {
-	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.now()) {
+	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.expiry()) {
 		u.State = store.UploadExpired
 	}
 	return u
@@ -66,7 +66,7 @@ func (db *DB) judged(u store.Upload) store.Upload {
 func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error) {
 	err = db.read(ctx, func(s *session) error {
 		return s.row(ctx, "SELECT count(*) FROM uploads WHERE state = 'pending' AND tenant = ? AND expires > ?",
-			[]any{tenant, micros(db.now())}, &n)
+			[]any{tenant, micros(db.expiry())}, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count pending uploads: %w", err)
@@ -177,7 +177,7 @@ func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Uplo
 	err = db.read(ctx, func(s *session) error {
 		uploads, err = documents[store.Upload](ctx, s, `SELECT doc FROM uploads
 			WHERE id IN (SELECT upload FROM parts) AND (state <> 'pending' OR expires <= ?) ORDER BY seq LIMIT ?`,
-			micros(db.now()), limit)
+			micros(db.expiry()), limit)
 		return err
 	})
 	if err != nil {

@@ -54,6 +54,7 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"progress adds up", progressAdds},
 		{"a finished chunk counts once", finishedChunkCountsOnce},
 		{"keys are remembered once", keysOnce},
+		{"the newest time is found", newestFound},
 		{"ended contexts end methods", contextsEnd},
 	} {
 		t.Run(test.name, func(t *testing.T) {
