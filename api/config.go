@@ -35,8 +35,6 @@ type Config struct {
 	BatchFileLife time.Duration `yaml:"batch_file_life"`
 	// UploadLife is how long an upload in parts may take from its creation to its completion. Default 1 hour.
 	UploadLife time.Duration `yaml:"upload_life"`
-	// UploadStall is how long an upload may stand still before it is given up. Default 2 minutes.
-	UploadStall time.Duration `yaml:"upload_stall"`
 	// IdempotencyLife is how long an Idempotency-Key stands for its first answer. Default 24 hours.
 	IdempotencyLife time.Duration `yaml:"idempotency_life"`
 
@@ -61,7 +59,6 @@ func DefaultConfig() Config {
 		MaxOptionsBytes:   64 << 10,
 		BatchFileLife:     30 * 24 * time.Hour,
 		UploadLife:        time.Hour,
-		UploadStall:       2 * time.Minute,
 		IdempotencyLife:   24 * time.Hour,
 		BatchRetention:    180 * 24 * time.Hour,
 		SweepEvery:        time.Minute,
@@ -95,7 +92,6 @@ func (c Config) Validate() error {
 	}
 	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
 	lasting("upload_life", c.UploadLife)
-	lasting("upload_stall", c.UploadStall)
 	lasting("idempotency_life", c.IdempotencyLife)
 	fault(c.BatchRetention >= 0, "batch_retention is %v; set it to 0 or more", c.BatchRetention)
 	lasting("sweep_every", c.SweepEvery)

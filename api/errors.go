@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -201,6 +202,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // cutBody is the answer to a body that ended, or became garbage, before its end.
 func cutBody(r *http.Request, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &Error{
+			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "body_timeout",
+			Message: "The request's body did not come in time; send it again.",
+		}
+	}
 	if r.Context().Err() != nil {
 		return fmt.Errorf("read body: %w", context.Cause(r.Context()))
 	}

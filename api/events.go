@@ -12,12 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-const (
-	// eventHeartbeat keeps proxies from closing a quiet stream.
-	eventHeartbeat = 15 * time.Second
-	// eventStall is how long a client may leave what was sent unread.
-	eventStall = 30 * time.Second
-)
+// eventHeartbeat keeps proxies from closing a quiet stream.
+const eventHeartbeat = 15 * time.Second
 
 // batchEvents answers GET /v1/batches/{id}/events with a stream of server-sent events:
 //
@@ -173,8 +169,6 @@ func (e *eventStream) send(wanted bool, name string, id int64, data any) error {
 }
 
 func (e *eventStream) write(text string) error {
-	// A writer that knows no deadlines has no connection that could stall.
-	_ = e.control.SetWriteDeadline(time.Now().Add(eventStall))
 	if _, err := e.out.Write([]byte(text)); err != nil {
 		return fmt.Errorf("send event: %w", err)
 	}

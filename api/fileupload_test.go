@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/batchfile"
 )
@@ -239,7 +240,8 @@ func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
 }
 
 func TestUploadThatStandsStillIsGivenUp(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.UploadStall = 50 * time.Millisecond })
+	s := newService(t)
+	s.bound(httpserver.Config{MinRate: 1000, Grace: 50 * time.Millisecond, BodyTimeout: time.Minute})
 	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 1000)})
 	conn := s.raw(fmt.Sprintf("POST /v1/files HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", contentType, body.Len()),

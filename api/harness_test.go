@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
@@ -85,6 +87,28 @@ func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 	t.Cleanup(web.Close)
 	s.url = web.URL
 	return s
+}
+
+// bound serves the API from now on under the bounds of the daemon's server.
+func (s *service) bound(config httpserver.Config) {
+	s.t.Helper()
+	web, err := httpserver.New(config, s.server.Handler(), httpserver.Options{HalfClose: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	s.t.Cleanup(func() {
+		web.Close()
+		if err := <-ended; err != nil {
+			s.t.Errorf("serve: %v", err)
+		}
+	})
+	s.url = "http://" + listener.Addr().String()
 }
 
 // of is the service for another test.

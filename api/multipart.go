@@ -40,13 +40,16 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (
 	case r.ContentLength > limit+formOverhead:
 		return nil, tooLarge("The request has %d bytes; its file may have %d.", r.ContentLength, limit)
 	}
-	body := &livelyBody{
-		body:  http.MaxBytesReader(w, r.Body, limit+formOverhead),
-		conn:  http.NewResponseController(w),
-		stall: s.config.UploadStall,
-	}
+	allowLongBody(w)
+	body := http.MaxBytesReader(w, r.Body, limit+formOverhead)
 	buffer := buffers.Get().(*[bufferSize]byte)
 	return &form{r: r, parts: newFormReader(body, params["boundary"], buffer[:]), buffer: buffer}, nil
+}
+
+// allowLongBody lifts the bound that the HTTP server puts on the time of a whole body; the one on its rate stays. Other servers have none, and
+// then there is nothing to lift.
+func allowLongBody(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
 
 func (f *form) close() { buffers.Put(f.buffer) }
@@ -88,7 +91,7 @@ func (f *form) broken(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded): // before the context, which the server ends with the connection
 		return &Error{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "upload_stalled",
-			Message: "The upload stood still for too long; send it again.",
+			Message: "The upload stood still, or came too slowly, for too long; send it again.",
 		}
 	case f.r.Context().Err() != nil:
 		return fmt.Errorf("read form: %w", f.r.Context().Err())
@@ -120,25 +123,4 @@ func cleanFilename(name string) (string, error) {
 		return "", invalid("file", "invalid_value", "The file's name has %d bytes, the limit is %d.", len(name), maxFilename)
 	}
 	return name, nil
-}
-
-// livelyBody gives a request's body up when it stands still. The server's own read timeout can't do that: it would bound the
-// whole of a long upload.
-type livelyBody struct {
-	body  io.Reader
-	conn  *http.ResponseController
-	stall time.Duration
-	until time.Time // the deadline set last
-}
-
-func (b *livelyBody) Read(p []byte) (int, error) {
-	if now := time.Now(); b.until.Sub(now) < b.stall*3/4 { // not at every read
-		b.until = now.Add(b.stall)
-		b.conn.SetReadDeadline(b.until) // a server that can't goes without
-	}
-	n, err := b.body.Read(p)
-	if err == io.EOF {
-		b.conn.SetReadDeadline(time.Time{}) // the deadline must not end what comes after the body
-	}
-	return n, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/wallclock"
 )
@@ -42,6 +43,9 @@ type Config struct {
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
+	// HTTP bounds the connections of the API and the time that clients may take. Who may hold how many of the API's requests is in the
+	// section api.
+	HTTP httpserver.Config `yaml:"http"`
 	// Upstreams are the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
 	// API bounds what users may send and how long it is kept. Sizes are bytes.
@@ -94,6 +98,7 @@ func Default() Config {
 		Storage:     DefaultStorage(),
 		Clock:       wallclock.DefaultConfig(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
+		HTTP:        httpserver.DefaultConfig(),
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
@@ -150,6 +155,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults,
 		section("storage", c.Storage.Validate()),
 		section("clock", c.Clock.Validate()),
+		section("http", c.HTTP.Validate()),
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("autoscale", c.Autoscale.Validate()),

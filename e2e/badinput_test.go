@@ -289,7 +289,7 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 }
 
 func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
-	d, _ := newServed(t, "api.upload_stall=1s")
+	d, _ := newServed(t, "http.grace=1s")
 	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", bytes.Repeat([]byte(line("a")+"\n"), 3000))
 	head := fmt.Sprintf("POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\n", ownKey, kind)
 	dial := func(t *testing.T) *net.TCPConn {

@@ -44,7 +44,8 @@ var mayImport = map[string][]string{
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
 	"wallclock":          {},
-	"config":             {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler", "flowcontrol"},
+	"httpserver":         {},
+	"config":             {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler", "flowcontrol", "httpserver"},
 }
 
 func TestDecisionsArePure(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
 	"github.com/tidefill/tidefill/wallclock"
@@ -38,6 +38,7 @@ type daemon struct {
 	record     *record      // nil: nothing is recorded
 	api        *api.Server
 
+	server, admin           *httpserver.Server
 	listener, adminListener net.Listener // adminListener is nil if it isn't wanted
 	draining                atomic.Bool
 
@@ -56,6 +57,9 @@ func openDaemon(ctx context.Context, cfg config.Config, keys *api.Keyring, log *
 		return nil, err
 	}
 	if err := d.wire(keys); err != nil {
+		return nil, err
+	}
+	if err := d.newServers(); err != nil {
 		return nil, err
 	}
 	return d, d.listen()
@@ -210,9 +214,6 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stopWork()
 	dispatched := make(chan struct{})
 
-	server := newHTTPServer(d.api.Handler(), d.log)
-	server.RegisterOnShutdown(d.api.CloseStreams)
-	admin := newHTTPServer(d.adminHandler(), d.log)
 	parts.Go(func() error {
 		defer close(dispatched)
 		return named("dispatcher", d.dispatcher.Run(work))
@@ -231,16 +232,16 @@ func (d *daemon) run(ctx context.Context) error {
 		parts.Go(func() error { return named("probe", d.probe.Run(work)) })
 	}
 	parts.Go(func() error { return named("api", d.api.Run(work)) })
-	parts.Go(func() error { return named("api server", serve(server, d.listener)) })
+	parts.Go(func() error { return named("api server", d.server.Serve(d.listener)) })
 	if d.adminListener != nil {
-		parts.Go(func() error { return named("admin server", serve(admin, d.adminListener)) })
+		parts.Go(func() error { return named("admin server", d.admin.Serve(d.adminListener)) })
 	}
 	parts.Go(func() error {
 		d.awaitEnd(ctx, failing)
 		stopWork()
-		err := shutdown(failing, server, d.cfg.Shutdown.Drain)
+		err := d.server.Shutdown(failing, d.cfg.Shutdown.Drain)
 		<-dispatched
-		return errors.Join(err, admin.Close())
+		return errors.Join(err, d.admin.Close())
 	})
 	d.log.InfoContext(ctx, "serving", "url", d.url(), "admin", d.adminURL(), "data", d.cfg.Data, "node", d.cfg.Node, "version", version())
 	err := errors.Join(parts.Wait(), d.close())
@@ -262,13 +263,6 @@ func (d *daemon) awaitEnd(ctx, failing context.Context) {
 	case <-failing.Done():
 	case <-time.After(d.cfg.Shutdown.Delay):
 	}
-}
-
-func serve(server *http.Server, listener net.Listener) error {
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
 
 func named(part string, err error) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
@@ -96,6 +97,9 @@ func emulate(ctx context.Context, c emulator.Config, listen string, out io.Write
 	return serveRunner(ctx, c, listener)
 }
 
+// emulatorDrain is how long answers under way may take when an emulated runner ends.
+const emulatorDrain = 5 * time.Second
+
 func serveRunner(ctx context.Context, c emulator.Config, listener net.Listener) error {
 	r, err := emulator.New(c)
 	if err != nil {
@@ -107,6 +111,17 @@ func serveRunner(ctx context.Context, c emulator.Config, listener net.Listener) 
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.Run(ctx) })
-	group.Go(func() error { return serveUntil(ctx, newHTTPServer(r.Handler(), c.Logger), listener, 5*time.Second) })
+	// Its one client is the daemon, whose lines are as many and as long as the daemon likes.
+	bounds := httpserver.Config{Grace: time.Minute, BodyTimeout: time.Minute}
+	server, err := httpserver.New(bounds, r.Handler(), httpserver.Options{Logger: c.Logger})
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	group.Go(func() error { return server.Serve(listener) })
+	group.Go(func() error {
+		<-ctx.Done()
+		return server.Shutdown(ctx, emulatorDrain)
+	})
 	return group.Wait()
 }

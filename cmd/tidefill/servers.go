@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/tidefill/tidefill/httpserver"
+)
+
+// adminConnections bounds the connections of the admin address. They don't count among the API's, so that probes are answered however many
+// clients the API has.
+const adminConnections = 64
+
+// newServers makes the servers of the API and of administration.
+func (d *daemon) newServers() (err error) {
+	files := httpserver.OpenFiles()
+	bounds, lowered := d.cfg.HTTP.Within(files)
+	if lowered {
+		d.log.Warn("http.max_connections is lowered to a quarter of the files that the process may open",
+			"max_connections", bounds.MaxConnections, "configured", d.cfg.HTTP.MaxConnections, "open_files", files,
+			"remedy", "raise the limit of open files (ulimit -n, LimitNOFILE)")
+	}
+	d.server, err = httpserver.New(bounds, d.api.Handler(), httpserver.Options{
+		HalfClose: true, Logger: d.log.With("component", "api server"), Registerer: d.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("api server: %w", err)
+	}
+	d.server.OnShutdown(d.api.CloseStreams)
+	bounds.MaxConnections, bounds.MaxConnectionsPerAddress = adminConnections, 0
+	d.admin, err = httpserver.New(bounds, d.adminHandler(), httpserver.Options{Logger: d.log.With("component", "admin server")})
+	if err != nil {
+		return fmt.Errorf("admin server: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package httpserver
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// refusals is how many refused connections wait at once for their clients to read why.
+	refusals    = 64
+	refusalTime = time.Second
+	// refusalPause is the least time between two log messages about refused connections.
+	refusalPause = 10 * time.Second
+)
+
+// refusal is the whole answer to a connection that can't be served. It is written without reading the request.
+const refusal = "HTTP/1.1 503 Service Unavailable\r\n" +
+	"Content-Type: application/json\r\n" +
+	"Content-Length: 128\r\n" +
+	"Retry-After: 1\r\n" +
+	"Connection: close\r\n\r\n" +
+	`{"error":{"message":"The server has too many open connections; try again.","type":"server_error","param":null,"code":"busy"}}` + "  \n"
+
+// listener accepts the connections that there is room for and refuses the others.
+type listener struct {
+	net.Listener
+	connections *connections
+	metrics     *metrics
+	log         *slog.Logger
+	plain       bool // a refusal can be written without a TLS handshake
+
+	lingering chan struct{}
+	running   sync.WaitGroup
+	logged    time.Time
+	unlogged  int
+}
+
+// Accept returns the next connection that there is room for.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		inner, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		admitted, full := l.connections.admit(inner)
+		if admitted != nil {
+			return admitted, nil
+		}
+		l.note(full, inner)
+		l.refuse(inner)
+	}
+}
+
+// note counts a refusal and logs it, together with those since the last message.
+func (l *listener) note(full verdict, refused net.Conn) {
+	l.metrics.refuse(full)
+	l.unlogged++
+	if time.Since(l.logged) < refusalPause {
+		return
+	}
+	remedy := "raise http.max_connections and the limit of open files"
+	if full == tooManyOf {
+		remedy = "raise http.max_connections_per_address, or list the address in http.proxies if it is a proxy's"
+	}
+	host, _, _ := net.SplitHostPort(refused.RemoteAddr().String())
+	l.log.Warn("connections refused", "bound", string(full), "count", l.unlogged, "address", host, "open", l.connections.count(), "remedy", remedy)
+	l.logged, l.unlogged = time.Now(), 0
+}
+
+// refuse writes the refusal, which the empty buffers of a new connection take at once, and closes the connection. Closing with unread bytes would
+// make the client lose the refusal, so some connections linger.
+func (l *listener) refuse(inner net.Conn) {
+	if !l.plain {
+		inner.Close()
+		return
+	}
+	inner.SetDeadline(time.Now().Add(refusalTime))
+	io.WriteString(inner, refusal)
+	tcp, ok := inner.(*net.TCPConn)
+	if !ok {
+		inner.Close()
+		return
+	}
+	select {
+	case l.lingering <- struct{}{}:
+	default:
+		inner.Close()
+		return
+	}
+	l.running.Go(func() {
+		defer func() { <-l.lingering }()
+		defer inner.Close()
+		tcp.CloseWrite()
+		io.CopyN(io.Discard, inner, 256<<10)
+	})
+}
