@@ -33,6 +33,18 @@ type Config struct {
 
 	// BatchFileLife is how long a batch input file is kept when its upload does not say. Default 30 days; 0: until deleted.
 	BatchFileLife time.Duration `yaml:"batch_file_life"`
+	// MaxRequests bounds the requests that are handled at once, apart from uploads of files and event streams. Default 256.
+	MaxRequests int `yaml:"max_requests"`
+	// MaxConcurrentUploads bounds the files and parts that are taken in at once, up to 1 MiB of memory each, and what their line ids take. Default 8.
+	MaxConcurrentUploads int `yaml:"max_concurrent_uploads"`
+	// MaxStreams bounds the event streams that are open at once. Default 512.
+	MaxStreams int `yaml:"max_streams"`
+	// TenantShare is the part of these three that one tenant may take while there are keys of several tenants. Default 0.5; at most 1: all.
+	TenantShare float64 `yaml:"tenant_share"`
+	// QueueWait is how long a request or upload beyond them waits for its turn before it gets 503, or 429 where its own tenant has taken
+	// its share. Streams don't wait. Default 30 seconds.
+	QueueWait time.Duration `yaml:"queue_wait"`
+
 	// UploadLife is how long an upload in parts may take from its creation to its completion. Default 1 hour.
 	UploadLife time.Duration `yaml:"upload_life"`
 	// IdempotencyLife is how long an Idempotency-Key stands for its first answer. Default 24 hours.
@@ -51,18 +63,23 @@ type Config struct {
 // DefaultConfig returns the limits of the OpenAI API.
 func DefaultConfig() Config {
 	return Config{
-		MaxBatchFileBytes: 200 << 20,
-		MaxBatchLines:     50_000,
-		MaxLineBytes:      16 << 20,
-		MaxFileBytes:      512 << 20,
-		MaxPartBytes:      64 << 20,
-		MaxOptionsBytes:   64 << 10,
-		BatchFileLife:     30 * 24 * time.Hour,
-		UploadLife:        time.Hour,
-		IdempotencyLife:   24 * time.Hour,
-		BatchRetention:    180 * 24 * time.Hour,
-		SweepEvery:        time.Minute,
-		OrphanAfter:       24 * time.Hour,
+		MaxBatchFileBytes:    200 << 20,
+		MaxBatchLines:        50_000,
+		MaxLineBytes:         16 << 20,
+		MaxFileBytes:         512 << 20,
+		MaxPartBytes:         64 << 20,
+		MaxOptionsBytes:      64 << 10,
+		MaxRequests:          256,
+		MaxConcurrentUploads: 8,
+		MaxStreams:           512,
+		TenantShare:          0.5,
+		QueueWait:            30 * time.Second,
+		BatchFileLife:        30 * 24 * time.Hour,
+		UploadLife:           time.Hour,
+		IdempotencyLife:      24 * time.Hour,
+		BatchRetention:       180 * 24 * time.Hour,
+		SweepEvery:           time.Minute,
+		OrphanAfter:          24 * time.Hour,
 	}
 }
 
@@ -90,6 +107,11 @@ func (c Config) Validate() error {
 		fault(err == nil, "tenant_quotas: %v", err)
 		fault(c.TenantQuotas[tenant] >= 0, "tenant_quotas.%s is %d; set it to 0 or more", tenant, c.TenantQuotas[tenant])
 	}
+	positive("max_requests", int64(c.MaxRequests))
+	positive("max_concurrent_uploads", int64(c.MaxConcurrentUploads))
+	positive("max_streams", int64(c.MaxStreams))
+	fault(c.TenantShare > 0 && c.TenantShare <= 1, "tenant_share is %v; set it above 0, up to 1", c.TenantShare)
+	lasting("queue_wait", c.QueueWait)
 	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
 	lasting("upload_life", c.UploadLife)
 	lasting("idempotency_life", c.IdempotencyLife)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,12 +185,25 @@ func orNullTime(t time.Time) *int64 {
 	return &seconds
 }
 
-// maxBody bounds a JSON body.
-const maxBody = 1 << 20
+const (
+	// maxBody bounds a JSON body.
+	maxBody = 1 << 20
+	// smallBody is the size up to which a JSON body costs next to nothing.
+	smallBody = 32 << 10
+)
 
-// readBody reads a JSON body whole. Requests without one give an empty slice.
+// readBody reads a JSON body whole. Requests without one give an empty slice. A large body waits for its turn.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	source := http.MaxBytesReader(w, r.Body, maxBody)
+	body, err := io.ReadAll(io.LimitReader(source, smallBody))
+	if err == nil && len(body) == smallBody {
+		if err := enterBody(w, r); err != nil {
+			return nil, err
+		}
+		rest := bytes.NewBuffer(body)
+		_, err = rest.ReadFrom(source)
+		body = rest.Bytes()
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -198,6 +212,16 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, cutBody(r, err)
 	}
 	return body, nil
+}
+
+// enterBody waits until a large JSON body may be held, beside what else the request holds.
+func enterBody(w http.ResponseWriter, r *http.Request) error {
+	out := w.(*response) // of entrance
+	leave, err := out.server.gates.bodies.enter(r.Context(), tenantOf(r.Context()))
+	if err == nil {
+		out.places = append(out.places, leave)
+	}
+	return err
 }
 
 // cutBody is the answer to a body that ended, or became garbage, before its end.

@@ -15,6 +15,8 @@ import (
 // eventHeartbeat keeps proxies from closing a quiet stream.
 const eventHeartbeat = 15 * time.Second
 
+var heartbeatText = []byte(": heartbeat\n\n")
+
 // batchEvents answers GET /v1/batches/{id}/events with a stream of server-sent events:
 //
 //	state     the batch object, at first and when its status or its pause changes
@@ -25,13 +27,14 @@ const eventHeartbeat = 15 * time.Second
 // The events tell how things are, not what happened, so a client that comes back needs no past ones: whatever its
 // Last-Event-ID, it is told the present.
 func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.batch(r)
+	now, err := s.firstSighting(r)
 	if err != nil {
 		return err
 	}
-	shown, err := s.show(r.Context(), b)
-	if err != nil {
-		return err
+	if r.Method != http.MethodHead {
+		if err := s.occupy(w, r, &s.gates.streams); err != nil {
+			return err
+		}
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -40,22 +43,49 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	s.watch.join(b.ID)
-	defer s.watch.leave(b.ID)
-	return ignoreGone(r.Context(), s.follow(w, r, sighting{batch: b, shown: shown[0]}))
+	s.watch.join(now.batch.ID)
+	defer s.watch.leave(now.batch.ID)
+	return ignoreGone(r.Context(), s.follow(w, r, now))
+}
+
+// firstSighting looks at the batch of a new stream.
+func (s *Server) firstSighting(r *http.Request) (now *sighting, err error) {
+	now = &sighting{}
+	onOwnStack(func() {
+		var shown []batchObject
+		if now.batch, err = s.batch(r); err != nil {
+			return
+		}
+		if shown, err = s.show(r.Context(), now.batch); err != nil {
+			return
+		}
+		now.shown = shown[0]
+	})
+	return now, err
+}
+
+// onOwnStack calls f on a stack that is gone afterwards. The stack of a stream's goroutine lasts as long as the stream, and deep calls would
+// leave it several times as large as the stream needs.
+func onOwnStack(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
 }
 
 // follow tells of a batch until its end, that of the client or that of the server.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, now sighting) error {
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) error {
 	stream := eventStream{out: w, control: http.NewResponseController(w)}
 	heartbeat := time.NewTicker(eventHeartbeat)
 	defer heartbeat.Stop()
 	for {
 		last, next := s.watch.see(now.batch.ID)
-		if last.err != nil {
+		if last != nil && last.err != nil {
 			return last.err
 		}
-		if last.batch.Version >= now.batch.Version { // a round may have begun before the stream
+		if last != nil && last.batch.Version >= now.batch.Version { // a round may have begun before the stream
 			now = last
 		}
 		if ended, err := stream.tell(now); ended || err != nil {
@@ -67,11 +97,12 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, now sighting) er
 		case <-s.streams.closed:
 			return nil // the client comes back, to a daemon that stays
 		case <-heartbeat.C:
-			if err := stream.write(": heartbeat\n\n"); err != nil {
+			if err := stream.write(heartbeatText); err != nil {
 				return err
 			}
-			if _, err := s.batch(r); err != nil { // a deletion is no change that a watch is told of
-				return err
+			var gone error
+			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil { // a deletion is no change that a watch is told of
+				return gone
 			}
 		case <-next:
 		}
@@ -87,8 +118,8 @@ func ignoreGone(ctx context.Context, err error) error {
 }
 
 // tell sends what has changed about a batch since it was last told of.
-func (e *eventStream) tell(of sighting) (ended bool, err error) {
-	b, now := of.batch, of.shown
+func (e *eventStream) tell(of *sighting) (ended bool, err error) {
+	b, now := &of.batch, &of.shown
 	details := now.Tidefill
 	state := stateEvent{now.Status, details.Paused}
 	stateChanged := e.state != state
@@ -109,10 +140,10 @@ func (e *eventStream) tell(of sighting) (ended bool, err error) {
 	e.reason = reason
 
 	err = errors.Join(
-		e.send(stateChanged, "state", b.Version, now),
-		e.send(progressChanged, "progress", b.Version, progress),
-		e.send(reasonChanged, "reason", b.Version, reasonObject{details.Waiting, details.Reason}),
-		e.send(b.State.Terminal(), "done", b.Version, now),
+		e.send(stateChanged, "state", of, now),
+		e.send(progressChanged, "progress", of, progress),
+		e.send(reasonChanged, "reason", of, reasonObject{details.Waiting, details.Reason}),
+		e.send(b.State.Terminal(), "done", of, now),
 	)
 	return b.State.Terminal(), err
 }
@@ -157,25 +188,52 @@ type eventStream struct {
 }
 
 // send writes an event if it is wanted.
-func (e *eventStream) send(wanted bool, name string, id int64, data any) error {
+func (e *eventStream) send(wanted bool, name string, of *sighting, data any) error {
 	if !wanted {
 		return nil
 	}
-	encoded, err := json.Marshal(data)
+	text, err := of.texts.event(name, of.batch.Version, data)
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", name, err)
 	}
-	return e.write(fmt.Sprintf("event: %s\nid: %d\ndata: %s\n\n", name, id, encoded))
+	return e.write(text)
 }
 
-func (e *eventStream) write(text string) error {
-	if _, err := e.out.Write([]byte(text)); err != nil {
+func (e *eventStream) write(text []byte) error {
+	if _, err := e.out.Write(text); err != nil {
 		return fmt.Errorf("send event: %w", err)
 	}
 	if err := e.control.Flush(); err != nil {
 		return fmt.Errorf("send event: %w", err)
 	}
 	return nil
+}
+
+// eventTexts are the events of a sighting. Each is encoded when a stream first needs it, for all streams.
+type eventTexts struct {
+	mu     sync.Mutex
+	byName map[string][]byte
+}
+
+func (t *eventTexts) event(name string, id int64, data any) (text []byte, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text, ok := t.byName[name]; ok {
+		return text, nil
+	}
+	onOwnStack(func() {
+		var encoded []byte
+		encoded, err = json.Marshal(data)
+		text = fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", name, id, encoded)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.byName == nil {
+		t.byName = make(map[string][]byte)
+	}
+	t.byName[name] = text
+	return text, nil
 }
 
 // streams ends the answers that have no end of their own.

@@ -83,11 +83,21 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 // writes the data, so that the disk and the scanner work at the same time. take may be called again to append.
 func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 	free := make(chan *[bufferSize]byte, bufferCount)
-	for range bufferCount {
-		free <- buffers.Get().(*[bufferSize]byte)
+	taken := 0 // of the pool: one while the client is slower than the disk
+	next := func() *[bufferSize]byte {
+		select {
+		case buffer := <-free:
+			return buffer
+		default:
+		}
+		if taken == bufferCount {
+			return <-free
+		}
+		taken++
+		return buffers.Get().(*[bufferSize]byte)
 	}
 	defer func() {
-		for range bufferCount {
+		for range taken {
 			buffers.Put(<-free)
 		}
 	}()
@@ -111,20 +121,20 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 		}
 	})
 
-	var taken int64
+	var size int64
 	err := func() error {
 		defer writer.Wait()
 		defer close(full)
 		for {
-			buffer := <-free // the writer may return a buffer that is still being scanned below; nobody else takes it before
+			buffer := next() // the writer may return a buffer that is still being scanned below; nobody else takes it before
 			n, readErr := fill(src, buffer[:])
-			taken += int64(n)
+			size += int64(n)
 			roomErr := in.reserve(ctx, int64(n))
 			full <- filled{buffer, n}
 			switch {
 			case roomErr != nil:
 				return roomErr
-			case taken > limit:
+			case size > limit:
 				return errOverLimit
 			case readErr != nil && readErr != io.EOF:
 				return readError{readErr}
@@ -142,7 +152,7 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 			}
 		}
 	}()
-	in.size += taken
+	in.size += size
 	select {
 	case writeErr := <-failed:
 		return writeErr

@@ -38,6 +38,11 @@ type keyEntry struct {
 // Empty reports whether no key is asked for.
 func (k *Keyring) Empty() bool { return k == nil || len(k.keys) == 0 }
 
+// severalTenants reports whether there are keys of more than one tenant.
+func (k *Keyring) severalTenants() bool {
+	return k != nil && slices.ContainsFunc(k.keys, func(e keyEntry) bool { return e.owner.Tenant != k.keys[0].owner.Tenant })
+}
+
 // find returns the owner of a key. It compares with every hash, each in constant time, so that the time taken tells
 // nothing about the keys there are.
 func (k *Keyring) find(key string) (owner principal, ok bool) {

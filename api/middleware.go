@@ -24,7 +24,8 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set(requestIDHeader, requestID)
 		h.Set("Openai-Version", apiVersion)
-		out := &response{ResponseWriter: w, begun: begun}
+		out := &response{ResponseWriter: w, server: s, begun: begun}
+		defer out.release()
 
 		defer func() {
 			elapsed := time.Since(begun)
@@ -55,6 +56,10 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, sender))
+		if err := s.occupy(out, r, &s.gates.requests); err != nil {
+			writeError(out, answerTo(err))
+			return
+		}
 		next.ServeHTTP(out, r)
 	})
 }
@@ -99,8 +104,18 @@ func requestIDOf(r *http.Request) string {
 // response notes the status of an answer and stamps the time it took to begin.
 type response struct {
 	http.ResponseWriter
-	begun time.Time
-	code  int // 0: not begun
+	server *Server
+	begun  time.Time
+	code   int      // 0: not begun
+	places []func() // give back what the request takes of the server's gates
+}
+
+// release gives back all places.
+func (w *response) release() {
+	for _, leave := range w.places {
+		leave()
+	}
+	w.places = nil
 }
 
 func (w *response) WriteHeader(code int) {

@@ -47,6 +47,7 @@ type Server struct {
 	now     func() time.Time
 	metrics *metrics
 	mux     *http.ServeMux
+	gates   *gates
 	peaks   peaks
 	quotas  ledger // by tenant
 	parts   ledger // by upload
@@ -92,6 +93,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		streams: streams{closed: make(chan struct{})},
 	}
 	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int), round: make(chan struct{})}
+	s.gates = s.newGates()
 	s.routes()
 	return s, nil
 }

@@ -23,7 +23,7 @@ const maxMIMEType = 512
 
 func (s *Server) uploadRoutes() {
 	s.route("/v1/uploads", methods{"POST": s.createUpload})
-	s.route("/v1/uploads/{id}/parts", methods{"POST": s.addPart})
+	s.route("/v1/uploads/{id}/parts", methods{"POST": s.uploading(s.addPart)})
 	s.route("/v1/uploads/{id}/complete", methods{"POST": s.completeUpload})
 	s.route("/v1/uploads/{id}/cancel", methods{"POST": s.cancelUpload})
 }

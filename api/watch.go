@@ -25,18 +25,19 @@ type watch struct {
 	show func(context.Context, ...store.Batch) ([]batchObject, error)
 
 	mu      sync.Mutex
-	streams map[string]int      // how many follow a batch
-	seen    map[string]sighting // in the last round
-	round   chan struct{}       // closed when the next one is over
-	cancel  context.CancelFunc  // ends the rounds; nil: there are none
-	ended   chan struct{}       // closed when they have
+	streams map[string]int       // how many follow a batch
+	seen    map[string]*sighting // in the last round
+	round   chan struct{}        // closed when the next one is over
+	cancel  context.CancelFunc   // ends the rounds; nil: there are none
+	ended   chan struct{}        // closed when they have
 }
 
-// sighting is how a batch was when it was looked at, or why it couldn't be.
+// sighting is how a batch was when it was looked at, or why it couldn't be. It is large, and shared by the streams of the batch.
 type sighting struct {
 	batch store.Batch
 	shown batchObject
 	err   error
+	texts eventTexts // of its events
 }
 
 // join adds a stream, which must leave.
@@ -78,8 +79,8 @@ func (w *watch) remove(id string) (ended <-chan struct{}) {
 	return w.ended
 }
 
-// see returns the last sighting of a batch, zero if there is none yet, and what closes when there is another.
-func (w *watch) see(id string) (last sighting, next <-chan struct{}) {
+// see returns the last sighting of a batch, nil if there is none yet, and what closes when there is another.
+func (w *watch) see(id string) (last *sighting, next <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seen[id], w.round
@@ -98,9 +99,9 @@ func (w *watch) run(ctx context.Context) {
 		ids := w.followed()
 		seen, err := w.look(ctx, &known, ids)
 		if err != nil {
-			seen = make(map[string]sighting, len(ids))
+			seen = make(map[string]*sighting, len(ids))
 			for _, id := range ids {
-				seen[id] = sighting{err: err}
+				seen[id] = &sighting{err: err}
 			}
 		}
 		w.mu.Lock()
@@ -130,11 +131,11 @@ type knownBatches struct {
 }
 
 // look is a round.
-func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (map[string]sighting, error) {
+func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (map[string]*sighting, error) {
 	if err := w.forgetChanged(ctx, known); err != nil {
 		return nil, err
 	}
-	seen, current := make(map[string]sighting, len(ids)), make(map[string]store.Batch, len(ids))
+	seen, current := make(map[string]*sighting, len(ids)), make(map[string]store.Batch, len(ids))
 	batches := make([]store.Batch, 0, len(ids))
 	for _, id := range ids {
 		b, ok := known.byID[id]
@@ -142,7 +143,7 @@ func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (ma
 			var err error
 			// Streams have checked whose batch it is.
 			if b, err = w.meta.Batch(ctx, "", id); errors.Is(err, store.ErrNotFound) {
-				seen[id] = sighting{err: notFound("Batch", id)}
+				seen[id] = &sighting{err: notFound("Batch", id)}
 				continue
 			} else if err != nil {
 				return nil, fmt.Errorf("follow batch %s: %w", id, err)
@@ -157,7 +158,7 @@ func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (ma
 		return nil, err
 	}
 	for i, b := range batches {
-		seen[b.ID] = sighting{batch: b, shown: shown[i]}
+		seen[b.ID] = &sighting{batch: b, shown: shown[i]}
 	}
 	return seen, nil
 }

@@ -22,7 +22,7 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 		ids = append(ids, s.reading(input, store.InProgress).ID)
 	}
 	known := knownBatches{byID: map[string]store.Batch{}}
-	look := func(reads int64, ids ...string) map[string]sighting {
+	look := func(reads int64, ids ...string) map[string]*sighting {
 		t.Helper()
 		meta.times.Store(0)
 		seen, err := s.server.watch.look(t.Context(), &known, ids)

@@ -1,0 +1,253 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func testGate(most int, wait time.Duration, share float64) *gate {
+	return &gate{what: "things", key: "api.max_things", most: most, wait: wait, share: func() float64 { return share }}
+}
+
+func TestGateBoundsAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(3, 10*time.Second, 1)
+		var busy, peak, refused atomic.Int32
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				leave, err := g.enter(t.Context(), "a")
+				if err != nil {
+					refused.Add(1)
+					return
+				}
+				peak.Store(max(peak.Load(), busy.Add(1)))
+				time.Sleep(2 * time.Second)
+				busy.Add(-1)
+				leave()
+			})
+		}
+		all.Wait()
+		// Three at once for two seconds each, of which five rounds begin within the ten seconds of waiting.
+		if peak.Load() != 3 || refused.Load() > 5 {
+			t.Errorf("%d at once, %d refused", peak.Load(), refused.Load())
+		}
+		if g.busy != 0 || len(g.tenants) != 0 || g.waiting.Len() != 0 {
+			t.Errorf("left: %d busy, tenants %v, %d waiting", g.busy, g.tenants, g.waiting.Len())
+		}
+	})
+}
+
+// One tenant leaves the rest to others, even if it came first.
+func TestGateLeavesRoomForOtherTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(4, time.Minute, 0.5)
+		var leaves []func()
+		for range 2 {
+			leave, err := g.enter(t.Context(), "greedy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, leave)
+		}
+		third := make(chan error, 1)
+		go func() {
+			leave, err := g.enter(t.Context(), "greedy")
+			if err == nil {
+				leave()
+			}
+			third <- err
+		}()
+		synctest.Wait()
+		begun := time.Now()
+		leave, err := g.enter(t.Context(), "modest")
+		if err != nil || time.Since(begun) > 0 {
+			t.Errorf("another tenant waited for %v: %v", time.Since(begun), err)
+		}
+		leave()
+		synctest.Wait()
+		select {
+		case <-third:
+			t.Error("a tenant has more than its share")
+		default:
+		}
+		leaves[0]()
+		if err := <-third; err != nil {
+			t.Error(err)
+		}
+		leaves[1]()
+	})
+}
+
+func TestGateRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(2, time.Second, 0.5)
+		if _, err := g.enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			tenant string
+			status int
+		}{{"a", http.StatusTooManyRequests}, {"b", http.StatusOK}, {"c", http.StatusServiceUnavailable}} {
+			begun := time.Now()
+			_, err := g.enter(t.Context(), test.tenant)
+			if err == nil {
+				if test.status != http.StatusOK {
+					t.Errorf("%s was let in", test.tenant)
+				}
+				continue
+			}
+			if e := answerTo(err); e.Status != test.status || e.RetryAfter == 0 || time.Since(begun) != time.Second {
+				t.Errorf("%s got %+v after %v, want %d", test.tenant, e, time.Since(begun), test.status)
+			}
+		}
+		gone, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("gone")
+		cancel(cause)
+		if _, err := g.enter(gone, "c"); !errors.Is(err, cause) {
+			t.Errorf("a client that is gone got %v", err)
+		}
+	})
+}
+
+// heldUpload begins an upload that doesn't go on; the returned function ends it.
+func (s *service) heldUpload(header ...string) (answered <-chan int, finish func()) {
+	s.t.Helper()
+	form, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	whole := form.String()
+	begun := len(whole) - 50
+	reader, writer := io.Pipe()
+	status := make(chan int, 1)
+	go func() {
+		status <- s.do("POST", "/v1/files", reader, append([]string{"Content-Type", contentType}, header...)...).status
+	}()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		io.WriteString(writer, whole[:begun])
+	}()
+	return status, func() {
+		<-sent
+		io.WriteString(writer, whole[begun:])
+		writer.Close()
+	}
+}
+
+func TestUploadsWaitForTheirTurn(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads = 1 })
+	first, finish := s.heldUpload()
+	s.eventually("the first upload to begin", func() bool { return len(s.stored()) > 0 })
+	begun := len(s.stored())
+	second, finishSecond := s.heldUpload()
+	waiting := func() bool {
+		s.server.gates.uploads.mu.Lock()
+		defer s.server.gates.uploads.mu.Unlock()
+		return s.server.gates.uploads.waiting.Len() == 1
+	}
+	s.eventually("the second upload to wait", waiting)
+	if now := len(s.stored()); now != begun {
+		t.Errorf("a waiting upload holds %d files", now-begun)
+	}
+	s.get("/v1/files").ok() // which waits for nothing
+	finish()
+	finishSecond()
+	if a, b := <-first, <-second; a != http.StatusOK || b != http.StatusOK {
+		t.Errorf("got %d and %d", a, b)
+	}
+}
+
+func TestUploadsThatWaitTooLongAreRefused(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads, c.QueueWait = 1, 50*time.Millisecond })
+	first, finish := s.heldUpload()
+	s.eventually("the first upload to begin", func() bool { return len(s.stored()) > 0 })
+	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	a.refused(503, "", "busy", "1 uploads", "api.max_concurrent_uploads")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("the answer has no Retry-After")
+	}
+	finish()
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("the first upload got %d", status)
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	keys, err := ParseKeys("a=key-a,b=key-b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService(t, func(c *Config, d *Deps) { c.MaxStreams, d.Keys = 4, keys })
+	// What a stream follows doesn't matter here.
+	s.server.route("/hold", methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
+		if err := s.server.occupy(w, r, &s.server.gates.streams); err != nil {
+			return err
+		}
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return nil
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	open := func(key string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/hold", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	for i, want := range []struct {
+		key    string
+		status int
+	}{{"key-a", 200}, {"key-a", 200}, {"key-a", 429}, {"key-b", 200}, {"key-b", 200}, {"key-b", 503}, {"key-a", 503}} {
+		if resp := open(want.key); resp.StatusCode != want.status || want.status != 200 && resp.Header.Get("Retry-After") == "" {
+			t.Errorf("stream %d: got %d, want %d", i, resp.StatusCode, want.status)
+		}
+	}
+	cancel()
+	s.eventually("the places to be given back", func() bool {
+		g := &s.server.gates.streams
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.busy == 0
+	})
+}
+
+func TestEventStreamsTakePlaces(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.MaxStreams, c.MaxRequests = 1, 1 })
+	id := s.create(line("a"))["id"].(string)
+	s.listen(id)
+	s.get("/v1/batches/"+id+"/events").refused(503, "", "busy", "event streams")
+	s.get("/v1/batches/" + id).ok() // a stream takes no place of other requests
+}
+
+func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
+	var leaves []func()
+	for range wholeBodies {
+		leave, err := s.server.gates.bodies.enter(t.Context(), DefaultTenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	body := fmt.Sprintf(`{"filename":"%s","purpose":"batch","bytes":1,"mime_type":"x"}`, strings.Repeat("x", 100)+".jsonl")
+	large := body + strings.Repeat(" ", smallBody)
+	s.post("/v1/uploads", body).ok()
+	s.post("/v1/uploads", large).refused(503, "", "busy", "large JSON bodies")
+	leaves[0]()
+	s.post("/v1/uploads", large).ok()
+}
