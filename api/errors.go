@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"mime"
 	"net/http"
 	"os"
 	"strconv"
@@ -192,9 +193,14 @@ const (
 	smallBody = 32 << 10
 )
 
-// readBody reads a JSON body whole. Requests without one give an empty slice. A large body waits for its turn.
+// readBody reads a JSON body whole. Requests without one give an empty slice and need no content type. A large body waits for its turn.
+//
+// Only a body that says it is JSON is taken for it: web pages of other sites can make browsers send any other without asking first.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	source := http.MaxBytesReader(w, r.Body, maxBody)
+	if r.ContentLength > 0 && !isJSON(r) {
+		return nil, notJSON(r)
+	}
 	body, err := io.ReadAll(io.LimitReader(source, smallBody))
 	if err == nil && len(body) == smallBody {
 		if err := enterBody(w, r); err != nil {
@@ -206,12 +212,27 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	var large *http.MaxBytesError
 	switch {
+	case len(body) > 0 && !isJSON(r):
+		return nil, notJSON(r)
 	case errors.As(err, &large):
 		return nil, tooLarge("The JSON body is over the limit of %d bytes; large input belongs into a file.", int64(maxBody))
 	case err != nil:
 		return nil, cutBody(r, err)
 	}
 	return body, nil
+}
+
+func isJSON(r *http.Request) bool {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && (mediaType == "application/json" || strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
+}
+
+func notJSON(r *http.Request) *Error {
+	e := invalid("", "unsupported_media_type",
+		"The body's Content-Type is %s; this route reads JSON. Send the header 'Content-Type: application/json' (with curl: -H 'Content-Type: application/json').",
+		quoted(r.Header.Get("Content-Type")))
+	e.Status = http.StatusUnsupportedMediaType
+	return e
 }
 
 // enterBody waits until a large JSON body may be held, beside what else the request holds.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -192,4 +193,29 @@ func TestModels(t *testing.T) {
 	if data := empty.get("/v1/models").ok()["data"]; data == nil {
 		t.Error("got data null for no models, want []")
 	}
+}
+
+func TestOnlyJSONIsTakenForJSON(t *testing.T) {
+	s := newService(t)
+	const upload = `{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x"}`
+	for kind, ok := range map[string]bool{
+		"application/json": true, "application/json; charset=utf-8": true, "Application/JSON": true, "application/merge-patch+json": true,
+		"application/x-www-form-urlencoded": false, "text/plain": false, "text/plain;application/json": false, "": false,
+		"multipart/form-data; boundary=x": false, "json": false,
+	} {
+		for _, body := range []io.Reader{strings.NewReader(upload), io.MultiReader(strings.NewReader(upload))} { // of a known length, and chunked
+			a := s.do("POST", "/v1/uploads", body, "Content-Type", kind)
+			if ok {
+				a.ok()
+			} else {
+				a.refused(415, "", "unsupported_media_type", "Content-Type: application/json")
+			}
+		}
+	}
+	// SDKs send no body for these, with and without a type.
+	id := s.create(line("a"))["id"].(string)
+	s.do("POST", "/v1/batches/"+id+"/pause", nil).ok()
+	s.do("POST", "/v1/batches/"+id+"/cancel", nil, "Content-Type", "application/json").ok()
+	u := s.post("/v1/uploads", upload).ok()["id"].(string)
+	s.do("POST", "/v1/uploads/"+u+"/cancel", nil).ok()
 }

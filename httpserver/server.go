@@ -26,6 +26,10 @@ const (
 type Options struct {
 	// HalfClose answers clients that close their sending side after a request. Otherwise that ends the request, as when a client is gone.
 	HalfClose bool
+	// CheckHost answers only hosts that can't be a name which somebody else points here: for servers that ask for no key.
+	CheckHost bool
+	// RefuseCrossSite refuses all requests from web pages of other sites, not only those that change something.
+	RefuseCrossSite bool
 	// TLS secures the server; nil: it serves in clear.
 	TLS *tls.Config
 
@@ -67,8 +71,12 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 	if s.metrics, err = newMetrics(options.Registerer, s.connections); err != nil {
 		return nil, fmt.Errorf("register http metrics: %w", err)
 	}
+	guard, err := newGuard(config, options)
+	if err != nil {
+		return nil, err
+	}
 	s.http = &http.Server{
-		Handler:           s.counting(s.exchanging(handler)),
+		Handler:           s.counting(s.exchanging(guard.guarding(handler))),
 		TLSConfig:         options.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,

@@ -37,6 +37,7 @@ type daemon struct {
 	probe      *probe.Probe // nil: nobody heeds readings
 	record     *record      // nil: nothing is recorded
 	api        *api.Server
+	keyless    bool // the API asks for no key
 
 	server, admin           *httpserver.Server
 	listener, adminListener net.Listener // adminListener is nil if it isn't wanted
@@ -47,7 +48,7 @@ type daemon struct {
 
 // openDaemon opens the store and listens. A daemon that was opened must run, or be closed.
 func openDaemon(ctx context.Context, cfg config.Config, keys *api.Keyring, log *slog.Logger) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, registry: newRegistry()}
+	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())

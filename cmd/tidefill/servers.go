@@ -20,16 +20,22 @@ func (d *daemon) newServers() (err error) {
 			"remedy", "raise the limit of open files (ulimit -n, LimitNOFILE)")
 	}
 	d.server, err = httpserver.New(bounds, d.api.Handler(), httpserver.Options{
-		HalfClose: true, Logger: d.log.With("component", "api server"), Registerer: d.registry,
+		HalfClose: true, CheckHost: d.keyless, Logger: d.log.With("component", "api server"), Registerer: d.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("api server: %w", err)
 	}
 	d.server.OnShutdown(d.api.CloseStreams)
 	bounds.MaxConnections, bounds.MaxConnectionsPerAddress = adminConnections, 0
-	d.admin, err = httpserver.New(bounds, d.adminHandler(), httpserver.Options{Logger: d.log.With("component", "admin server")})
+	d.admin, err = httpserver.New(bounds, d.adminHandler(), httpserver.Options{
+		CheckHost: true, RefuseCrossSite: true, Logger: d.log.With("component", "admin server"),
+	})
 	if err != nil {
 		return fmt.Errorf("admin server: %w", err)
+	}
+	if d.cfg.AdminListen != "" && !isLoopback(d.cfg.AdminListen) {
+		d.log.Warn("admin_listen is reached from other machines and asks for no key: metrics and profiles show what the daemon does; "+
+			"keep it inside by a firewall or network policy", "admin_listen", d.cfg.AdminListen)
 	}
 	return nil
 }
