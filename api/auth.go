@@ -38,27 +38,30 @@ func principalOf(ctx context.Context) principal {
 func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 
 // authenticate finds out who sent r. It looks at the key only, so an answer 401 tells nothing about what exists.
-func (s *Server) authenticate(r *http.Request) (principal, error) {
-	if s.keys.Empty() {
-		return principal{Tenant: DefaultTenant, Role: RoleAdmin}, nil
+func (s *Server) authenticate(r *http.Request) (principal, *keyLife, error) {
+	keys := s.keys.Load()
+	if keys.Empty() {
+		return principal{Tenant: DefaultTenant, Role: RoleAdmin}, nil, nil
 	}
 	key, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
-		return principal{}, unauthorized("",
+		return principal{}, nil, unauthorized("",
 			"You didn't provide an API key. Send it in the Authorization header: 'Authorization: Bearer YOUR_KEY'.")
 	}
-	p, ok := s.keys.find(key)
+	found, ok := keys.find(key)
 	if !ok {
-		return principal{}, unauthorized("invalid_api_key", "Incorrect API key provided.")
+		return principal{}, nil, errWrongKey
 	}
-	if p.Role == RoleViewer && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return principal{}, &Error{
+	if p := found.owner; p.Role == RoleViewer && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return principal{}, nil, &Error{
 			Status: http.StatusForbidden, Type: invalidRequest, Code: "insufficient_permissions",
 			Message: "This API key may only read; use one with the role user.",
 		}
 	}
-	return p, nil
+	return found.owner, found.life, nil
 }
+
+var errWrongKey = unauthorized("invalid_api_key", "Incorrect API key provided.")
 
 func unauthorized(code, message string) *Error {
 	return &Error{Status: http.StatusUnauthorized, Type: invalidRequest, Code: code, Message: message}

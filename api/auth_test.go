@@ -90,7 +90,7 @@ func TestLoadKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owner, ok := ring.find("k"); !ok || owner != (principal{"t", RoleAdmin}) {
+	if owner, ok := ring.find("k"); !ok || owner.owner != (principal{"t", RoleAdmin}) {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
 	// What the documentation tells operators to run: printf %s k | sha256sum

@@ -89,6 +89,8 @@ func answerTo(err error) *Error {
 		return known
 	case errors.As(err, &large):
 		return tooLarge("The request's body is over the limit of %d bytes.", large.Limit)
+	case errors.Is(err, errRevoked):
+		return errWrongKey
 	case errors.Is(err, store.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Type: invalidRequest, Param: "id", Message: "No such object."}
 	case errors.Is(err, store.ErrBadCursor):

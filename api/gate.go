@@ -138,7 +138,7 @@ func (s *Server) newGates() *gates {
 
 // tenantShare is the part of a gate that one tenant may take: all, if there is no other.
 func (s *Server) tenantShare() float64 {
-	if s.keys.severalTenants() {
+	if s.keys.Load().severalTenants() {
 		return s.config.TenantShare
 	}
 	return 1

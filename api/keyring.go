@@ -33,6 +33,7 @@ type Keyring struct {
 type keyEntry struct {
 	hash  [sha256.Size]byte
 	owner principal
+	life  *keyLife
 }
 
 // Empty reports whether no key is asked for.
@@ -43,9 +44,9 @@ func (k *Keyring) severalTenants() bool {
 	return k != nil && slices.ContainsFunc(k.keys, func(e keyEntry) bool { return e.owner.Tenant != k.keys[0].owner.Tenant })
 }
 
-// find returns the owner of a key. It compares with every hash, each in constant time, so that the time taken tells
+// find returns the entry of a key. It compares with every hash, each in constant time, so that the time taken tells
 // nothing about the keys there are.
-func (k *Keyring) find(key string) (owner principal, ok bool) {
+func (k *Keyring) find(key string) (e keyEntry, ok bool) {
 	hash := sha256.Sum256([]byte(key))
 	found := -1
 	for i := range k.keys {
@@ -53,9 +54,9 @@ func (k *Keyring) find(key string) (owner principal, ok bool) {
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
 	if found < 0 {
-		return principal{}, false
+		return keyEntry{}, false
 	}
-	return k.keys[found].owner, true
+	return k.keys[found], true
 }
 
 // Join returns a keyring with the keys of both; the same key in both is an error.
@@ -78,6 +79,9 @@ func (k *Keyring) add(e keyEntry) error {
 	if i := slices.IndexFunc(k.keys, func(have keyEntry) bool { return have.hash == e.hash }); i >= 0 {
 		return fmt.Errorf("the same key is given to the tenants %s and %s; give each one of its own",
 			k.keys[i].owner.Tenant, e.owner.Tenant)
+	}
+	if e.life == nil {
+		e.life = newKeyLife()
 	}
 	k.keys = append(k.keys, e)
 	return nil
@@ -102,7 +106,7 @@ func ParseKeys(list string) (*Keyring, error) {
 		case key == "" || key[0] == '=' || strings.ContainsAny(key, " \t\r\n"):
 			err = errors.New("the key is empty, holds a space, or ends in '=' without a tenant before it; write key or tenant=key")
 		default:
-			err = ring.add(keyEntry{sha256.Sum256([]byte(key)), principal{tenant, RoleUser}})
+			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{tenant, RoleUser}})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)
@@ -172,7 +176,7 @@ func parseKeysFile(text []byte) (*Keyring, error) {
 			err = fmt.Errorf("role %q is unknown; use viewer, user or admin", owner.Role)
 		}
 		if err == nil {
-			err = ring.add(keyEntry{hash, owner})
+			err = ring.add(keyEntry{hash: hash, owner: owner})
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("keys[%d]: %w", i, err))

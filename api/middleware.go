@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -50,12 +51,15 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 			writeError(out, answerTo(fmt.Errorf("panic: %v", fault)))
 		}()
 
-		sender, err := s.authenticate(r)
+		sender, life, err := s.authenticate(r)
 		if err != nil {
 			writeError(out, answerTo(err))
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, sender))
+		ctx, end := life.during(r.Context(), w)
+		defer end()
+		out.life = life
+		r = r.WithContext(context.WithValue(ctx, principalKey{}, sender))
 		if err := s.occupy(out, r, &s.gates.requests); err != nil {
 			writeError(out, answerTo(err))
 			return
@@ -70,6 +74,9 @@ func (s *Server) serve(h handler) http.Handler {
 		err := h(w, r)
 		if err == nil {
 			return
+		}
+		if errors.Is(context.Cause(r.Context()), errRevoked) {
+			err = errRevoked // whatever it broke
 		}
 		answer := answerTo(err)
 		if answer.Status >= 500 {
@@ -107,6 +114,7 @@ type response struct {
 	server *Server
 	begun  time.Time
 	code   int      // 0: not begun
+	life   *keyLife // of the sender's key; nil: there are none
 	places []func() // give back what the request takes of the server's gates
 }
 
@@ -127,6 +135,9 @@ func (w *response) WriteHeader(code int) {
 }
 
 func (w *response) Write(p []byte) (int, error) {
+	if w.code < 300 && w.life.isOver() {
+		return 0, errRevoked
+	}
 	if w.code == 0 {
 		w.WriteHeader(http.StatusOK)
 	}

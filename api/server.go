@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +29,7 @@ type Deps struct {
 	Nudge func(batchID string)
 	// Models returns what the upstreams serve now. Nil: nothing.
 	Models func() []ModelInfo
-	// Keys is who may come in. Nil or empty: everybody, as the default tenant.
+	// Keys is who may come in, until SetKeys. Nil or empty: everybody, as the default tenant.
 	Keys *Keyring
 
 	Logger     *slog.Logger          // nil: none
@@ -42,7 +44,7 @@ type Server struct {
 	deps    Deps
 	meta    store.Metadata
 	blobs   store.Blobs
-	keys    *Keyring
+	keys    atomic.Pointer[Keyring]
 	log     *slog.Logger
 	now     func() time.Time
 	metrics *metrics
@@ -53,6 +55,8 @@ type Server struct {
 	parts   ledger // by upload
 	streams streams
 	watch   watch
+
+	keysChange sync.Mutex // of SetKeys
 }
 
 // New returns a server; Handler serves, Run keeps house.
@@ -85,7 +89,6 @@ func New(config Config, deps Deps) (*Server, error) {
 		deps:    deps,
 		meta:    deps.Metadata,
 		blobs:   deps.Blobs,
-		keys:    deps.Keys,
 		log:     deps.Logger,
 		now:     deps.Now,
 		metrics: metrics,
@@ -93,6 +96,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		streams: streams{closed: make(chan struct{})},
 	}
 	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int), round: make(chan struct{})}
+	s.keys.Store(deps.Keys)
 	s.gates = s.newGates()
 	s.routes()
 	return s, nil
