@@ -46,6 +46,8 @@ type Config struct {
 	// HTTP bounds the connections of the API and the time that clients may take. Who may hold how many of the API's requests is in the
 	// section api.
 	HTTP httpserver.Config `yaml:"http"`
+	// TLS secures the API and the admin address.
+	TLS httpserver.TLSConfig `yaml:"tls"`
 	// Upstreams are the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
 	// API bounds what users may send and how long it is kept. Sizes are bytes.
@@ -156,6 +158,7 @@ func (c Config) Validate() error {
 		section("storage", c.Storage.Validate()),
 		section("clock", c.Clock.Validate()),
 		section("http", c.HTTP.Validate()),
+		section("tls", c.TLS.Validate()),
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("autoscale", c.Autoscale.Validate()),

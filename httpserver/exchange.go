@@ -41,6 +41,7 @@ type deadline struct {
 	set    func(time.Time) error
 	own    time.Time // the handler's; zero: none
 	lifted bool      // the handler has said so
+	over   bool      // the handler has returned: its deadline is nobody's
 }
 
 // transfer sets the deadline of a transfer.
@@ -57,11 +58,21 @@ func (d *deadline) transfer(until time.Time) error {
 func (d *deadline) handle(own time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.over {
+		return nil
+	}
 	d.own = own
 	if d.lifted = own.IsZero(); d.lifted {
 		return nil
 	}
 	return d.set(own)
+}
+
+// end makes the handler's deadline void.
+func (d *deadline) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over, d.own = true, time.Time{}
 }
 
 func (d *deadline) isLifted() bool {
@@ -179,6 +190,8 @@ func (x *exchange) writing(n int, write func() (int, error)) (int, error) {
 
 // finish bounds the time of what the server sends and reads after the handler.
 func (x *exchange) finish() {
+	x.read.end()
+	x.write.end()
 	if !x.begun {
 		x.discard()
 	}

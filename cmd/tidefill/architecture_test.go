@@ -44,7 +44,8 @@ var mayImport = map[string][]string{
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
 	"wallclock":          {},
-	"httpserver":         {},
+	"internal/filewatch": {},
+	"httpserver":         {"internal/filewatch"},
 	"config":             {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler", "flowcontrol", "httpserver"},
 }
 

@@ -18,7 +18,8 @@ func batchCommand() *cobra.Command {
 		Short: "Submit batches and look after them",
 		Long: `Submit batches to a daemon and look after them.
 
-The daemon is found by --server or TIDEFILL_SERVER, the key is TIDEFILL_API_KEY. With --json, what the API answered is
+The daemon is found by --server or TIDEFILL_SERVER, the key is TIDEFILL_API_KEY. Over https the system's authorities are
+trusted, and those of --ca-file or TIDEFILL_CA_FILE. With --json, what the API answered is
 printed, one object a line. Commands that wait for a batch end with status 0 when it completed, 4 when it completed and
 lines failed, 3 when it ended otherwise.`,
 		Args: cobra.NoArgs,
@@ -47,6 +48,7 @@ const defaultServer = "http://127.0.0.1:8080"
 // remote is how a command reaches a daemon and prints its answers.
 type remote struct {
 	server, key string
+	trust       client.Trust
 	json        bool
 }
 
@@ -57,6 +59,9 @@ func (r *remote) register(cmd *cobra.Command) {
 	}
 	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
 	cmd.Flags().StringVar(&r.key, "api-key", "", "the API `key` (TIDEFILL_API_KEY, which other users of the machine can't see)")
+	cmd.Flags().StringVar(&r.trust.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"), "trust the authorities in this `file`, too, for https (TIDEFILL_CA_FILE)")
+	cmd.Flags().StringVar(&r.trust.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"), "show this `certificate` to a daemon that asks for one (TIDEFILL_CERT_FILE)")
+	cmd.Flags().StringVar(&r.trust.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"), "the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print what the API answered, one JSON object a line")
 }
 
@@ -64,7 +69,7 @@ func (r *remote) client() (*client.Client, error) {
 	if r.key == "" {
 		r.key = os.Getenv("TIDEFILL_API_KEY")
 	}
-	c, err := client.New(r.server, r.key)
+	c, err := client.New(r.server, r.key, r.trust)
 	if err != nil {
 		return nil, exit{exitUsage, err}
 	}

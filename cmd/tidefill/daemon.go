@@ -18,6 +18,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
 	"github.com/tidefill/tidefill/wallclock"
@@ -38,9 +39,11 @@ type daemon struct {
 	record     *record      // nil: nothing is recorded
 	api        *api.Server
 	keyless    bool // the API asks for no key
+	keysFile   *filewatch.Files
 
 	server, admin           *httpserver.Server
-	listener, adminListener net.Listener // adminListener is nil if it isn't wanted
+	certificates            *httpserver.Certificates // nil: without TLS
+	listener, adminListener net.Listener             // adminListener is nil if it isn't wanted
 	draining                atomic.Bool
 
 	closers []func() error // last opened first
@@ -48,7 +51,7 @@ type daemon struct {
 
 // openDaemon opens the store and listens. A daemon that was opened must run, or be closed.
 func openDaemon(ctx context.Context, cfg config.Config, keys *api.Keyring, log *slog.Logger) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty()}
+	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty(), keysFile: filewatch.New(cfg.Auth.KeysFile)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -189,14 +192,21 @@ func ignoreClosed(close func() error) func() error {
 }
 
 // url is where the API is reached from this machine.
-func (d *daemon) url() string { return "http://" + reachable(d.listener.Addr()) }
+func (d *daemon) url() string { return d.scheme() + reachable(d.listener.Addr()) }
+
+func (d *daemon) scheme() string {
+	if d.certificates != nil {
+		return "https://"
+	}
+	return "http://"
+}
 
 // adminURL is where administration is reached; empty if it isn't served.
 func (d *daemon) adminURL() string {
 	if d.adminListener == nil {
 		return ""
 	}
-	return "http://" + reachable(d.adminListener.Addr())
+	return d.scheme() + reachable(d.adminListener.Addr())
 }
 
 // reachable turns the address of all interfaces into one that can be dialled.
@@ -233,6 +243,7 @@ func (d *daemon) run(ctx context.Context) error {
 		parts.Go(func() error { return named("probe", d.probe.Run(work)) })
 	}
 	parts.Go(func() error { return named("api", d.api.Run(work)) })
+	parts.Go(func() error { return d.reload(work) })
 	parts.Go(func() error { return named("api server", d.server.Serve(d.listener)) })
 	if d.adminListener != nil {
 		parts.Go(func() error { return named("admin server", d.admin.Serve(d.adminListener)) })

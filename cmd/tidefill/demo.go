@@ -20,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -110,6 +111,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	cfg.Listen, cfg.AdminListen = d.free(d.listen), d.free(d.adminListen)
 	cfg.Data, cfg.Node = d.data, "demo"
 	cfg.Shutdown.Drain = demoDrain
+	cfg.TLS = httpserver.TLSConfig{} // nobody else is to reach it
 	return d.serve(ctx, failing, cfg)
 }
 
@@ -176,7 +178,7 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 	if err := os.WriteFile(input, sample, 0o644); err != nil {
 		return err
 	}
-	c, err := client.New(daemon.url(), "")
+	c, err := client.New(daemon.url(), "", client.Trust{})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 
 	"github.com/tidefill/tidefill/httpserver"
@@ -19,16 +20,23 @@ func (d *daemon) newServers() (err error) {
 			"max_connections", bounds.MaxConnections, "configured", d.cfg.HTTP.MaxConnections, "open_files", files,
 			"remedy", "raise the limit of open files (ulimit -n, LimitNOFILE)")
 	}
+	var demanding, asking *tls.Config // nil: in clear
+	if d.cfg.TLS.Enabled() {
+		if d.certificates, err = httpserver.LoadCertificates(d.cfg.TLS); err != nil {
+			return err
+		}
+		demanding, asking = d.certificates.Demanding(), d.certificates.Asking()
+	}
 	d.server, err = httpserver.New(bounds, d.api.Handler(), httpserver.Options{
-		HalfClose: true, CheckHost: d.keyless, Logger: d.log.With("component", "api server"), Registerer: d.registry,
+		HalfClose: true, CheckHost: d.keyless, TLS: demanding, Logger: d.log.With("component", "api server"), Registerer: d.registry,
 	})
 	if err != nil {
 		return fmt.Errorf("api server: %w", err)
 	}
 	d.server.OnShutdown(d.api.CloseStreams)
 	bounds.MaxConnections, bounds.MaxConnectionsPerAddress = adminConnections, 0
-	d.admin, err = httpserver.New(bounds, d.adminHandler(), httpserver.Options{
-		CheckHost: true, RefuseCrossSite: true, Logger: d.log.With("component", "admin server"),
+	d.admin, err = httpserver.New(bounds, d.certificates.RequireCertificate(d.adminHandler(), "/healthz", "/readyz"), httpserver.Options{
+		CheckHost: true, TLS: asking, RefuseCrossSite: true, Logger: d.log.With("component", "admin server"),
 	})
 	if err != nil {
 		return fmt.Errorf("admin server: %w", err)

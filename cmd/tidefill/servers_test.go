@@ -2,10 +2,16 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/httpserver/tlstest"
 )
 
 // ask sends a request as a browser's page would; header is pairs of names and values, Host among them.
@@ -60,4 +66,90 @@ func TestHostsAreUncheckedWithKeys(t *testing.T) {
 	if got := ask(t, "GET", d.url()+"/v1/files", "", "Host", "tidefill.example.com", "Authorization", "Bearer secret"); got != 200 {
 		t.Errorf("got %d", got)
 	}
+}
+
+// replace writes a file in one step, as editors and Kubernetes do.
+func replace(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitStatus asks until the answer has the status.
+func awaitStatus(t *testing.T, want int, status func() int) {
+	t.Helper()
+	got := 0
+	for deadline := time.Now().Add(10 * reloadEvery); got != want; time.Sleep(20 * time.Millisecond) {
+		if got = status(); got != want && time.Now().After(deadline) {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	}
+}
+
+func TestKeysFileIsReadAgain(t *testing.T) {
+	keysFile := func(key string) string { return "keys: [{hash: '" + api.HashKey(key) + "'}]\n" }
+	path := writeFile(t, "keys.yaml", keysFile("old-secret"))
+	cfg := testConfig(t.TempDir(), startRunner(t, nil))
+	cfg.Auth.KeysFile = path
+	keys, err := loadKeys(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := runDaemonUntilEnd(t, cfg, keys)
+	status := func(key string) int {
+		return ask(t, "GET", d.url()+"/v1/files", "", "Authorization", "Bearer "+key)
+	}
+	if got := status("old-secret"); got != 200 {
+		t.Fatalf("got %d", got)
+	}
+	replace(t, path, keysFile("new-secret"))
+	awaitStatus(t, 401, func() int { return status("old-secret") })
+	if got := status("new-secret"); got != 200 {
+		t.Errorf("the new key got %d", got)
+	}
+	for _, broken := range []string{"", "keys: []", "keys: [{hash: new-secret}]"} { // none of which may let everybody in
+		replace(t, path, broken)
+		d.reloadKeys(t.Context(), true)
+		if got, other := status("new-secret"), status("any"); got != 200 || other != 401 {
+			t.Errorf("with the file %q the key got %d, another %d", broken, got, other)
+		}
+	}
+}
+
+func TestTLSDaemon(t *testing.T) {
+	dir := t.TempDir()
+	authority := tlstest.NewAuthority(t)
+	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
+	authority.WriteCA(ca)
+	authority.WritePair(cert, key)
+	cfg := testConfig(t.TempDir(), startRunner(t, nil))
+	cfg.TLS = httpserver.TLSConfig{CertFile: cert, KeyFile: key, ClientCAFile: ca}
+	d, _ := runDaemonUntilEnd(t, cfg, nil)
+	if !strings.HasPrefix(d.url(), "https://") || !strings.HasPrefix(d.adminURL(), "https://") {
+		t.Fatalf("serves %s and %s", d.url(), d.adminURL())
+	}
+	t.Setenv("TIDEFILL_SERVER", d.url())
+	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors, "TIDEFILL_CA_FILE") {
+		t.Errorf("an unknown authority: %s", got.errors)
+	}
+	t.Setenv("TIDEFILL_CA_FILE", ca)
+	must(t, exitError, "batch", "list") // without a certificate of its own
+	own, ownKey := filepath.Join(dir, "own.pem"), filepath.Join(dir, "own.key")
+	authority.WritePair(own, ownKey)
+	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(3)), "--wait", "--cert-file", own, "--key-file", ownKey)
+}
+
+func TestHangupReadsFilesAgain(t *testing.T) {
+	path := writeFile(t, "keys.yaml", "keys: [{hash: '"+api.HashKey("old-secret")+"'}]\n")
+	p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", t.TempDir(),
+		"--upstream", startRunner(t, nil), "--set", "auth.keys_file="+path)
+	replace(t, path, "keys: [{hash: '"+api.HashKey("new-secret")+"'}]\n")
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, 200, func() int { return ask(t, "GET", url+"/v1/files", "", "Authorization", "Bearer new-secret") })
 }

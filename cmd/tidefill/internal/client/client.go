@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,14 +27,19 @@ type Client struct {
 
 // New returns a client of the daemon at server, http://host:port, with or without the /v1 of SDKs' base URLs. An empty key
 // sends none.
-func New(server, key string) (*Client, error) {
+func New(server, key string, trust Trust) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("server %q is no URL; write http://host:port", server)
+		return nil, fmt.Errorf("server %q is no URL; write http://host:port or https://host:port", server)
+	}
+	trusted, err := trust.config()
+	if err != nil {
+		return nil, err
 	}
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSClientConfig:       trusted,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       90 * time.Second,
@@ -122,6 +128,9 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
 			return nil, fmt.Errorf("reach %s: %w; is the daemon running there? See --server", c.server, dial)
+		}
+		if unknown := (*tls.CertificateVerificationError)(nil); errors.As(err, &unknown) {
+			return nil, fmt.Errorf("trust %s: %w; give the authority of its certificate by --ca-file or TIDEFILL_CA_FILE", c.server, unknown)
 		}
 		return nil, err
 	}

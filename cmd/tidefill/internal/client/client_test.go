@@ -15,7 +15,7 @@ func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := client.New(server.URL+"/v1/", "secret") // as base URLs of SDKs are written
+	c, err := client.New(server.URL+"/v1/", "secret", client.Trust{}) // as base URLs of SDKs are written
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {
 
 func TestServersAreURLs(t *testing.T) {
 	for _, server := range []string{"", "gpu-1", "gpu-1:8080", "ftp://gpu-1", "http://"} {
-		if _, err := client.New(server, ""); err == nil {
+		if _, err := client.New(server, "", client.Trust{}); err == nil {
 			t.Errorf("%q passes for a server", server)
 		}
 	}
