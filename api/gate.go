@@ -23,8 +23,12 @@ type gate struct {
 	mu      sync.Mutex
 	busy    int
 	tenants map[string]int
-	waiting list.List // of *waiter
+	waiting list.List      // of *waiter
+	queued  map[string]int // waiters by tenant
 }
+
+// maxQueued bounds the waiters of one tenant while there are others, whom it would leave no connections.
+const maxQueued = 128
 
 type waiter struct {
 	tenant  string
@@ -38,12 +42,12 @@ func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err erro
 		g.mu.Unlock()
 		return func() { g.leave(tenant) }, nil
 	}
-	if g.wait == 0 {
+	if g.wait == 0 || g.queued[tenant] >= maxQueued && g.share() < 1 {
 		defer g.mu.Unlock()
 		return nil, g.refusal(tenant)
 	}
 	w := &waiter{tenant, make(chan struct{})}
-	place := g.waiting.PushBack(w)
+	place := g.queue(w)
 	g.mu.Unlock()
 
 	timeout := time.NewTimer(g.wait)
@@ -61,7 +65,7 @@ func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err erro
 		return func() { g.leave(tenant) }, nil
 	default:
 	}
-	g.waiting.Remove(place)
+	g.dequeue(place)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("wait for other %s: %w", g.what, context.Cause(ctx))
 	}
@@ -81,6 +85,21 @@ func (g *gate) admit(tenant string) bool {
 	return true
 }
 
+func (g *gate) queue(w *waiter) *list.Element {
+	if g.queued == nil {
+		g.queued = make(map[string]int)
+	}
+	g.queued[w.tenant]++
+	return g.waiting.PushBack(w)
+}
+
+func (g *gate) dequeue(place *list.Element) {
+	w := g.waiting.Remove(place).(*waiter)
+	if g.queued[w.tenant]--; g.queued[w.tenant] == 0 {
+		delete(g.queued, w.tenant)
+	}
+}
+
 func (g *gate) perTenant() int { return max(1, int(math.Ceil(float64(g.most)*g.share()))) }
 
 // leave makes room for the first waiter that may have it.
@@ -94,7 +113,7 @@ func (g *gate) leave(tenant string) {
 	for place := g.waiting.Front(); place != nil && g.busy < g.most; {
 		next := place.Next()
 		if w := place.Value.(*waiter); g.admit(w.tenant) {
-			g.waiting.Remove(place)
+			g.dequeue(place)
 			close(w.entered)
 		}
 		place = next

@@ -41,8 +41,8 @@ func TestGateBoundsAndWaits(t *testing.T) {
 		if peak.Load() != 3 || refused.Load() > 5 {
 			t.Errorf("%d at once, %d refused", peak.Load(), refused.Load())
 		}
-		if g.busy != 0 || len(g.tenants) != 0 || g.waiting.Len() != 0 {
-			t.Errorf("left: %d busy, tenants %v, %d waiting", g.busy, g.tenants, g.waiting.Len())
+		if g.busy != 0 || len(g.tenants) != 0 || g.waiting.Len() != 0 || len(g.queued) != 0 {
+			t.Errorf("left: %d busy, tenants %v, %d waiting, %v", g.busy, g.tenants, g.waiting.Len(), g.queued)
 		}
 	})
 }
@@ -85,6 +85,35 @@ func TestGateLeavesRoomForOtherTenants(t *testing.T) {
 			t.Error(err)
 		}
 		leaves[1]()
+	})
+}
+
+// The waiters of one tenant leave connections to others.
+func TestGateBoundsTheWaitersOfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(2, time.Minute, 0.5)
+		leave, err := g.enter(t.Context(), "greedy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		for range maxQueued {
+			go g.enter(ctx, "greedy")
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if _, err := g.enter(t.Context(), "greedy"); err == nil || answerTo(err).Status != http.StatusTooManyRequests || time.Since(begun) > 0 {
+			t.Errorf("one waiter more got %v after %v", err, time.Since(begun))
+		}
+		if _, err := g.enter(t.Context(), "modest"); err != nil {
+			t.Errorf("another tenant got %v", err)
+		}
+		cancel()
+		synctest.Wait()
+		leave()
+		if g.waiting.Len() != 0 || len(g.queued) != 0 {
+			t.Errorf("left: %d waiting, %v", g.waiting.Len(), g.queued)
+		}
 	})
 }
 
