@@ -232,7 +232,9 @@ func TestPerAddressBoundOverTheNetwork(t *testing.T) {
 	_, address := serveOn(t, net.JoinHostPort(host, "0"), bounded(10, 1), Options{}, handler)
 	dial(t, address).send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n")
 	await(t, entered, "the request")
-	if status, _ := dial(t, address).answer(); status != http.StatusServiceUnavailable {
+	second := dial(t, address)
+	second.send(get)
+	if status, _ := second.answer(); status != http.StatusServiceUnavailable {
 		t.Errorf("the second connection of an address got %d", status)
 	}
 }

@@ -70,30 +70,31 @@ func (l *listener) note(full verdict, refused net.Conn) {
 	l.logged, l.unlogged = time.Now(), 0
 }
 
-// refuse writes the refusal, which the empty buffers of a new connection take at once, and closes the connection. Closing with unread bytes would
-// make the client lose the refusal, so some connections linger.
+// refuse answers a connection by the refusal and closes it. Some connections linger for that: clients take an answer that comes before their request for
+// an error, and lose one that is followed by a close with unread bytes. To the others it is written at once, into the empty buffers of a new
+// connection.
 func (l *listener) refuse(inner net.Conn) {
-	if !l.plain {
-		inner.Close()
-		return
-	}
-	inner.SetDeadline(time.Now().Add(refusalTime))
-	io.WriteString(inner, refusal)
 	tcp, ok := inner.(*net.TCPConn)
-	if !ok {
+	if !l.plain || !ok {
 		inner.Close()
 		return
 	}
+	tcp.SetDeadline(time.Now().Add(refusalTime))
 	select {
 	case l.lingering <- struct{}{}:
 	default:
-		inner.Close()
+		io.WriteString(tcp, refusal)
+		tcp.Close()
 		return
 	}
 	l.running.Go(func() {
 		defer func() { <-l.lingering }()
-		defer inner.Close()
+		defer tcp.Close()
+		if _, err := tcp.Read(make([]byte, 1)); err != nil {
+			return
+		}
+		io.WriteString(tcp, refusal)
 		tcp.CloseWrite()
-		io.CopyN(io.Discard, inner, 256<<10)
+		io.CopyN(io.Discard, tcp, 256<<10)
 	})
 }
