@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // object reads a JSON object strictly: each member is asked for by its name and type, a member that nobody asked for is
@@ -43,54 +45,64 @@ func readObject(body []byte) (*object, error) {
 	return &object{members: members, fault: new(error)}, nil
 }
 
-// decodeMembers takes a JSON object apart; what is valid JSON but no object gives no members.
+// maxMembers bounds the members of one object, so that a small body can't become large in memory.
+const maxMembers = 1_000
+
+// decodeMembers takes a JSON object apart without copying it; what is valid JSON but no object gives no members.
 // encoding/json alone would let the last of several members with one name win in silence.
 func decodeMembers(raw []byte) (map[string]json.RawMessage, error) {
-	var whole json.RawMessage
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return nil, err
+	if !json.Valid(raw) {
+		var whole json.RawMessage
+		return nil, json.Unmarshal(raw, &whole) // says where and why
 	}
-	in := json.NewDecoder(bytes.NewReader(raw))
-	if start, err := in.Token(); err != nil || start != json.Delim('{') {
-		return nil, err
+	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
+		return nil, nil
 	}
 	members := make(map[string]json.RawMessage)
-	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			return nil, err
+	for name, value := range batchfile.Members(raw) {
+		name = strings.ToValidUTF8(name, "\uFFFD") // half a surrogate pair
+		if _, twice := members[name]; twice {
+			return nil, fmt.Errorf("the key %q stands more than once", shortened(name))
 		}
-		var value json.RawMessage
-		if err := in.Decode(&value); err != nil {
-			return nil, err
+		if len(members) == maxMembers {
+			return nil, fmt.Errorf("an object in it has more than %d members", maxMembers)
 		}
-		if _, twice := members[name.(string)]; twice {
-			return nil, fmt.Errorf("the key %q stands more than once", name)
-		}
-		members[name.(string)] = value
+		members[name] = value
 	}
 	return members, nil
+}
+
+// maxPath bounds the path that an error shows, as names in it are the user's.
+const maxPath = 256
+
+// at is the path of a member.
+func (o *object) at(key string) string {
+	path := o.path + key
+	if len(path) > maxPath {
+		return strings.ToValidUTF8(path[:maxPath], "") + "…"
+	}
+	return path
 }
 
 // fail records a fault of a member, unless there was one before.
 func (o *object) fail(key, code, format string, args ...any) {
 	if *o.fault == nil {
-		*o.fault = invalid(o.path+key, code, format, args...)
+		*o.fault = invalid(o.at(key), code, format, args...)
 	}
 }
 
 func (o *object) missing(key string) {
 	if *o.fault == nil {
-		*o.fault = missing(o.path + key)
+		*o.fault = missing(o.at(key))
 	}
 }
 
 func (o *object) wrongType(key, want string, raw json.RawMessage) {
-	o.fail(key, "invalid_type", "Invalid type for '%s%s': expected %s, got %s.", o.path, key, want, kindOf(raw))
+	o.fail(key, "invalid_type", "Invalid type for '%s': expected %s, got %s.", o.at(key), want, kindOf(raw))
 }
 
 func (o *object) wrongValue(key, format string, args ...any) {
-	o.fail(key, "invalid_value", "Invalid '%s%s': %s", o.path, key, fmt.Sprintf(format, args...))
+	o.fail(key, "invalid_value", "Invalid '%s': %s", o.at(key), fmt.Sprintf(format, args...))
 }
 
 // finish tells the first fault. Members that nobody asked for are one.
@@ -101,9 +113,9 @@ func (o *object) finish() error {
 		}
 		hint := ""
 		if meant, ok := nearest(name, o.known); ok {
-			hint = fmt.Sprintf(" Did you mean '%s%s'?", o.path, meant)
+			hint = fmt.Sprintf(" Did you mean '%s'?", o.at(meant))
 		}
-		o.fail(name, "unknown_parameter", "Unknown parameter: '%s%s'.%s", o.path, name, hint)
+		o.fail(name, "unknown_parameter", "Unknown parameter: '%s'.%s", o.at(name), hint)
 	}
 	return *o.fault
 }
@@ -170,7 +182,7 @@ func (o *object) integerOf(key string, raw json.RawMessage, least, most int64) i
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if errors.Is(err, strconv.ErrSyntax) {
-		o.fail(key, "invalid_type", "Invalid type for '%s%s': expected an integer, got %s.", o.path, key, shortened(raw))
+		o.fail(key, "invalid_type", "Invalid type for '%s': expected an integer, got %s.", o.at(key), shortened(raw))
 		return 0
 	}
 	if err != nil || n < least || n > most {
@@ -208,12 +220,18 @@ func (o *object) list(key string, most int) (elements []json.RawMessage, ok bool
 	if !ok {
 		return nil, false
 	}
-	if err := json.Unmarshal(raw, &elements); err != nil {
+	if raw[0] != '[' {
 		o.wrongType(key, "an array", raw)
 		return nil, false
 	}
-	if len(elements) == 0 || len(elements) > most {
-		o.wrongValue(key, "expected 1 to %d elements, got %d.", most, len(elements))
+	n := 0
+	for element := range batchfile.Elements(raw) {
+		if n++; n <= most {
+			elements = append(elements, element)
+		}
+	}
+	if n == 0 || n > most {
+		o.wrongValue(key, "expected 1 to %d elements, got %d.", most, n)
 		return nil, false
 	}
 	return elements, true
