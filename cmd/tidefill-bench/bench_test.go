@@ -26,7 +26,7 @@ func TestEveryBenchmark(t *testing.T) {
 	l.runs = 1
 	l.sizes = sizes{
 		dispatchLines: 300, concurrencies: []int{4}, uploadLines: 100, starts: 1, smallBatches: 3, smallLines: 5,
-		waitingBatches: 20, endedBatches: 200, memoryLines: []int{10, 20, 30}, plannerJobs: 100, plannerSteps: 1000, listings: 2,
+		waitingBatches: 20, endedBatches: 200, memoryLines: []int{10, 20, 30}, largeAnswers: 3, largeBytes: 3_000_000, plannerJobs: 100, plannerSteps: 1000, listings: 2,
 		idle: 10 * time.Millisecond, simulated: 3 * time.Minute,
 	}
 	for _, b := range benchmarks {

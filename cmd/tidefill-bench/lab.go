@@ -33,6 +33,8 @@ type sizes struct {
 	waitingBatches int
 	endedBatches   int
 	memoryLines    []int // of lineBytes; the second is the one with a goal
+	largeAnswers   int   // at once
+	largeBytes     int   // of each
 	plannerJobs    int
 	plannerSteps   int
 	listings       int
@@ -53,6 +55,8 @@ var fullSizes = sizes{
 	waitingBatches: 10_000,
 	endedBatches:   100_000,
 	memoryLines:    []int{12_500, 50_000, 100_000},
+	largeAnswers:   24,
+	largeBytes:     60_000_000,
 	plannerJobs:    100_000,
 	plannerSteps:   500_000,
 	listings:       50,

@@ -36,6 +36,7 @@ var benchmarks = []benchmark{
 	{"start", time.Minute, benchStart},
 	{"small", time.Minute, benchSmall},
 	{"memory", 4 * time.Minute, benchMemory},
+	{"answers", 5 * time.Minute, benchAnswers},
 	{"planner", time.Minute, benchPlanner},
 	{"restart", 3 * time.Minute, benchRestart},
 	{"listing", 3 * time.Minute, benchListing},

@@ -29,6 +29,8 @@ func play(role string) error {
 	switch role {
 	case "stub":
 		return serveUntilParentEnds(&stub{})
+	case "hostile":
+		return serveUntilParentEnds(hostile{})
 	case "sink":
 		return serveUntilParentEnds(sink{path: os.Args[1]})
 	case "loop":
