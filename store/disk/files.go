@@ -53,13 +53,13 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// unavailable are the system's words for a medium that doesn't work now, or that the process can't use as it is.
+// unavailable are the system's errors for a medium that doesn't work now, or that the process can't use as it is.
 var unavailable = []error{
 	syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE,
 	syscall.ETIMEDOUT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTDIR,
 }
 
-// translate turns the system's words for a full medium, a missing file and a medium out of order into the contracts'.
+// translate turns the system's errors for a full medium, a missing file and a medium out of order into the contracts'.
 func translate(err error) error {
 	switch {
 	case err == nil || err == io.EOF:

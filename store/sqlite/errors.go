@@ -40,8 +40,8 @@ func primaryCode(err error) int {
 	return coded.Code() & 0xff
 }
 
-// short reports whether a write may have failed for want of room. SQLite has a word of its own for that in most cases; its
-// shared memory and its directory entries are files too.
+// short reports whether a write may have failed for want of room. SQLite reports that as FULL in most cases, but as an I/O error
+// or as one of opening a file when it concerns its shared memory, a new file or a quota.
 func short(err error) bool {
 	switch primaryCode(err) {
 	case codes.SQLITE_FULL, codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:

@@ -95,7 +95,7 @@ func (db *DB) transact(ctx context.Context, from *sessions, f func(*session) err
 	return nil
 }
 
-// errLocked says that another process writes, or stands still while it does.
+// errLocked is for writes that waited in vain for another process that writes, or that stands still while it does.
 var errLocked = fmt.Errorf("%w: another process holds the lock of the database", store.ErrUnavailable)
 
 // begin waits with a write for those of other processes until the given time, in slices of busy_timeout, so that it notices
