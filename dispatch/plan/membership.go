@@ -25,6 +25,7 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	}
 	r.models = models
 	p.poolOf(models).add(now, r)
+	p.forgetPools()
 }
 
 func (p *Planner) runnerGone(now time.Time, id string) {
@@ -38,9 +39,66 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	if r.inFlight == 0 {
 		delete(p.runners, id)
 	}
+	p.forgetPools()
 }
 
-// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves: jobs wait there.
+// mostEmptyPools is how many pools are kept that have lost their last runner, with what was learned there: runners come back. Those
+// whose names of models change all the time must not leave ever more behind.
+const mostEmptyPools = 8
+
+// forgetPools drops the pools that have been empty for longest. Jobs that wait there join those of their model that are made later.
+func (p *Planner) forgetPools() {
+	for {
+		empty, oldest := 0, -1
+		for i, pool := range p.pools {
+			if len(pool.runners) > 0 {
+				continue
+			}
+			empty++
+			if oldest < 0 || pool.emptied.Before(p.pools[oldest].emptied) {
+				oldest = i
+			}
+		}
+		if empty <= mostEmptyPools {
+			return
+		}
+		p.dropPool(oldest)
+	}
+}
+
+func (p *Planner) dropPool(i int) {
+	dropped := p.pools[i]
+	p.pools = slices.Delete(p.pools, i, i+1)
+	for _, j := range p.byID { // in any order: each loses the same
+		if at := slices.Index(j.pools, dropped); at >= 0 {
+			j.pools = slices.Delete(j.pools, at, at+1)
+		}
+	}
+	for _, m := range dropped.models {
+		p.forgetOutputs(m)
+	}
+}
+
+// forgetOutputs drops what was learned of a model that nobody serves and no batch needs.
+func (p *Planner) forgetOutputs(model string) {
+	if p.outputs[model] == nil {
+		return
+	}
+	for _, pool := range p.pools {
+		if pool.serves(model) {
+			return
+		}
+	}
+	for _, j := range p.byID {
+		if j.key.Model == model {
+			return
+		}
+	}
+	delete(p.outputs, model)
+}
+
+// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves, while they are few: jobs
+// wait there.
 func (p *Planner) poolOf(models []string) *pool {
 	key := strings.Join(models, "\x00")
 	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int { return strings.Compare(x.key, key) })

@@ -338,6 +338,7 @@ func (p *Planner) batchGone(id string) {
 		j.forgetClaims()
 		p.closeAccount(j)
 		delete(p.byID, j.id)
+		p.forgetOutputs(j.key.Model)
 	}
 }
 

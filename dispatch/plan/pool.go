@@ -13,9 +13,10 @@ import (
 // once those with a line to start or a chunk to claim. Whose lines are read next follows from the second, while a job whose
 // lines are still to come never holds up one whose lines are here.
 type pool struct {
-	key     string // the models, joined
-	models  []string
+	key     string    // the models, joined
+	models  []string  // in order
 	runners []*runner // by id
+	emptied time.Time // when the last of them left
 	starts  *scheduler.Queue
 	loads   *scheduler.Queue
 	flow    flowcontrol.Controller
@@ -33,6 +34,11 @@ type pool struct {
 	expectedTokens int // of their prompts
 	rate           rate
 	why            Reason // why no more was started, as of the last fill
+}
+
+func (p *pool) serves(model string) bool {
+	_, found := slices.BinarySearch(p.models, model)
+	return found
 }
 
 // put makes a job known, or ranks it again.
@@ -117,6 +123,7 @@ func (p *pool) add(now time.Time, r *runner) {
 func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
+	p.emptied = now
 	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
 	p.inFlight -= r.inFlight
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
