@@ -38,6 +38,9 @@ type Config struct {
 	CancelGrace time.Duration `yaml:"cancel_grace"`
 	// Drain is how long lines under way may finish at shutdown. Default 30s. The daemon has one drain time for all its parts.
 	Drain time.Duration `yaml:"-"`
+	// MaxModels is how many models an upstream may list, by names of up to 256 bytes; further ones are not used. Those named by
+	// upstreams[].models don't count. Default 1000.
+	MaxModels int `yaml:"max_models"`
 	// ModelsEvery is how often upstreams are asked which models they serve. Default 10s.
 	ModelsEvery time.Duration `yaml:"models_every"`
 	// PollEvery is how often the store is asked for changes that nobody announced. Default 1s.
@@ -60,6 +63,7 @@ func DefaultConfig() Config {
 		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": 64 << 20},
 		CancelGrace:      30 * time.Second,
 		Drain:            30 * time.Second,
+		MaxModels:        1000,
 		ModelsEvery:      10 * time.Second,
 		PollEvery:        time.Second,
 		ProgressEvery:    250 * time.Millisecond,
@@ -82,6 +86,7 @@ func (c Config) Validate() error {
 	positive("request_timeout", c.RequestTimeout > 0)
 	positive("dial_timeout", c.DialTimeout > 0)
 	faults = append(faults, c.checkMemory()...)
+	positive("max_models", c.MaxModels > 0)
 	positive("models_every", c.ModelsEvery > 0)
 	positive("poll_every", c.PollEvery > 0)
 	positive("progress_every", c.ProgressEvery > 0)

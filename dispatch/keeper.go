@@ -109,6 +109,7 @@ func (s *session) adopt(b store.Batch) (r *run, isNew bool) {
 		s.runs[b.ID] = r
 	}
 	s.mu.Unlock()
+	b.Metadata, b.OptionsJSON, b.Errors = nil, nil, nil // which are for users, and large
 	r.mu.Lock()
 	if b.Version >= r.batch.Version {
 		r.batch = b

@@ -89,8 +89,10 @@ func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
 			}
 			defaults, overrides := map[string]jsonRaw{"top_p": jsonRaw("0.5")}, map[string]jsonRaw{"temperature": jsonRaw("0")}
 			id := w.submit(lines, func(b *store.Batch) {
-				b.Options.Defaults = []store.ParameterRule{{Parameters: defaults}}
-				b.Options.Overrides = []store.ParameterRule{{Parameters: overrides}}
+				b.Parameters = &store.Parameters{
+					Defaults:  []store.ParameterRule{{Parameters: defaults}},
+					Overrides: []store.ParameterRule{{Parameters: overrides}},
+				}
 			})
 			if b := w.awaitEnd(id); b.Counts.Completed != len(lines) {
 				t.Errorf("got %+v", b.Counts)

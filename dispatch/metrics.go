@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"fmt"
+	"hash/fnv"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -130,6 +133,24 @@ func (m *metrics) batches(states map[string]int) {
 	}
 }
 
+// longestLabel bounds the label of a pool, in bytes.
+const longestLabel = 300
+
+// poolLabel names a pool by its models; if they are too many, by the first ones and a digest of all.
+func poolLabel(models []string) string {
+	size := 0
+	for i, m := range models {
+		if size += len(m) + 1; size > longestLabel {
+			digest := fnv.New32a()
+			for _, m := range models {
+				io.WriteString(digest, m+",")
+			}
+			return fmt.Sprintf("%s (%d of %d, %08x)", strings.Join(models[:i], ","), i, len(models), digest.Sum32())
+		}
+	}
+	return strings.Join(models, ",")
+}
+
 // pools shows what the runners carry and may carry: a runner that has left shows nothing any more.
 func (m *metrics) pools(pools []plan.PoolStatus) {
 	here := map[string]bool{}
@@ -139,7 +160,7 @@ func (m *metrics) pools(pools []plan.PoolStatus) {
 		if p.Why == plan.Flowing {
 			why = "flowing"
 		}
-		m.reason.WithLabelValues(strings.Join(p.Models, ","), why).Set(1)
+		m.reason.WithLabelValues(poolLabel(p.Models), why).Set(1)
 		for _, r := range p.Runners {
 			here[r.ID] = true
 			m.seen[r.ID] = true

@@ -41,6 +41,13 @@ func (s *streams) leave(kind editsKey) (first bool) {
 	return first
 }
 
+// forget drops what is known of models that are not served any more.
+func (s *streams) forget(served map[string]time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.off, func(kind editsKey, _ bool) bool { _, still := served[kind.model]; return !still })
+}
+
 // How a line went that was to be streamed; labels of a metric.
 const (
 	streamJoined  = "joined"  // it was, and put together

@@ -27,6 +27,7 @@ type upstream struct {
 	models []string
 	since  map[string]time.Time // when each model was first seen
 	silent bool                 // the last question went unanswered
+	cut    bool                 // it lists more models than are taken, which was logged
 }
 
 func newUpstream(cfg Config, u Upstream, spool store.Spool) (*upstream, error) {
@@ -140,16 +141,19 @@ func (u Upstream) key() (string, error) {
 	return key, nil
 }
 
-// learn notes which models the upstream serves.
+// learn notes which models the upstream serves, and forgets the others.
 func (u *upstream) learn(models []string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.models = models
+	since := make(map[string]time.Time, len(models))
 	for _, m := range models {
-		if _, known := u.since[m]; !known {
-			u.since[m] = now
+		since[m] = now
+		if before, known := u.since[m]; known {
+			since[m] = before
 		}
 	}
+	u.models, u.since = models, since
+	u.streams.forget(since)
 }
 
 // watchUpstream asks an upstream again and again which models it serves. One that doesn't answer keeps the models it had: whether it
@@ -176,10 +180,10 @@ func (s *session) watchUpstream(ctx context.Context, u *upstream) {
 func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
-	models, err := u.client.Models(asking)
+	list, err := u.client.Models(asking, s.cfg.MaxModels)
 	u.mu.Lock()
-	was := u.silent
-	u.silent = err != nil
+	was, wasCut := u.silent, u.cut
+	u.silent, u.cut = err != nil, u.cut || list.Cut
 	u.mu.Unlock()
 	if err != nil {
 		s.leading.saw(u, nil)
@@ -191,8 +195,12 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	if was {
 		s.log.InfoContext(ctx, "an upstream answers again", "runner", u.name)
 	}
-	u.learn(models, time.Now())
-	s.leading.saw(u, models)
+	if list.Cut && !wasCut {
+		s.log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.max_models",
+			"runner", u.name, "max_models", s.cfg.MaxModels, "max_name_bytes", openai.MostModelName)
+	}
+	u.learn(list.Names, time.Now())
+	s.leading.saw(u, list.Names)
 	return true
 }
 

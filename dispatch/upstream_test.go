@@ -1,13 +1,20 @@
 package dispatch_test
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -63,5 +70,62 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v, want an error that names it", name, err)
 		}
+	}
+}
+
+// An upstream that invents other names at every look costs a bounded amount of memory, here and on the page of metrics.
+func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
+	var looks atomic.Int64
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			w.Write([]byte(okBody))
+			return
+		}
+		look := looks.Add(1)
+		io.WriteString(w, `{"data":[{"id":"m"}`)
+		for i := range 1200 {
+			fmt.Fprintf(w, `,{"id":"%s-%d-%d"}`, strings.Repeat("invented", 20), look, i)
+		}
+		io.WriteString(w, `]}`)
+	}))
+	t.Cleanup(up.Close)
+	w := newWorld(t)
+	registry := prometheus.NewRegistry()
+	d, _ := w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) {
+		c.ModelsEvery, d.Registerer = time.Millisecond, registry
+	}, up.URL)
+	heapAfter := func(n int64) uint64 {
+		t.Helper()
+		for deadline := time.Now().Add(60 * time.Second); looks.Load() < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the upstream was asked %d times only", looks.Load())
+			}
+		}
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heapAfter(15)
+	after := heapAfter(60)
+	if after > before+8<<20 {
+		t.Errorf("45 lists of 1200 names took %d MiB", (after-before)>>20)
+	}
+	if models := d.Models(); len(models) > 1000 || models[len(models)-1].ID != "m" {
+		t.Errorf("%d models are known, want 1000 with the first of the list", len(models))
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := 0
+	for _, f := range families {
+		page += len(f.String())
+	}
+	if page > 100_000 {
+		t.Errorf("the page of metrics has some %d bytes", page)
+	}
+	if b := w.awaitEnd(w.submit(chatLines(50, "m"), nil)); b.Counts.Completed != 50 {
+		t.Errorf("of a model that stays, %+v", b.Counts)
 	}
 }

@@ -72,7 +72,9 @@ func (l *lab) fill(ctx context.Context, path string) (err error) {
 	}
 	for i := range l.sizes.waitingBatches {
 		b := waitingBatch(i, now)
-		if err := db.CreateBatch(ctx, b); err != nil {
+		in := b.Inputs[0]
+		file := store.File{ID: in.FileID, Tenant: b.Tenant, Purpose: "batch", Filename: "input.jsonl", CreatedAt: now, BlobKey: in.BlobKey, IndexKey: in.IndexKey}
+		if err := db.CreateBatch(ctx, b, file); err != nil {
 			return err
 		}
 		chunk := store.Chunk{ChunkID: store.ChunkID{Batch: b.ID}, Model: b.Models[0].Model, Count: b.Counts.Total}

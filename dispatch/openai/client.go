@@ -7,7 +7,6 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -224,52 +223,4 @@ func clampWait(ns float64) time.Duration {
 		return 0
 	}
 	return time.Duration(min(ns, float64(24*time.Hour)))
-}
-
-const mostModelBytes = 4 << 20 // of a list of models
-
-// Models asks the server which models it serves.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
-	target := *c.base
-	target.Path += "/v1/models"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	for key, values := range c.header {
-		req.Header[key] = values
-	}
-	response, err := c.transport.roundTrip(req, new(passage))
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
-	}
-	defer response.Body.Close()
-	body, whole, err := readInto(response, new(Scratch), mostModelBytes)
-	if err == nil && !whole {
-		err = fmt.Errorf("%w: over %d bytes", ErrTooLarge, mostModelBytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", target.Redacted(), err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("get %s: status %d", target.Redacted(), response.StatusCode)
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("get %s: the answer is no list of models: %w", target.Redacted(), err)
-	}
-	models := make([]string, 0, len(list.Data))
-	for _, m := range list.Data {
-		if m.ID != "" {
-			models = append(models, m.ID)
-		}
-	}
-	if len(models) == 0 {
-		return nil, fmt.Errorf("get %s: the answer names no model", target.Redacted())
-	}
-	return models, nil
 }

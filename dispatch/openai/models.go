@@ -1,0 +1,130 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+const (
+	// mostModelBytes bounds what is read of a list of models.
+	mostModelBytes = 4 << 20
+	// MostModelName bounds a model's name, in bytes.
+	MostModelName = 256
+)
+
+// ModelList is what a server says it serves.
+type ModelList struct {
+	Names []string // each once, in the server's order
+	Cut   bool     // there were more, or longer ones
+}
+
+// Models asks the server which models it serves, and takes so many names at most.
+func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
+	target := *c.base
+	target.Path += "/v1/models"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return ModelList{}, err
+	}
+	for key, values := range c.header {
+		req.Header[key] = values
+	}
+	response, err := c.transport.roundTrip(req, new(passage))
+	if err != nil {
+		return ModelList{}, fmt.Errorf("get %s: %w", target.Redacted(), err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return ModelList{}, fmt.Errorf("get %s: status %d", target.Redacted(), response.StatusCode)
+	}
+	list, err := readModels(response.Body, most)
+	if err == nil && len(list.Names) == 0 {
+		err = errors.New("the answer names no model")
+	}
+	if err != nil {
+		return ModelList{}, fmt.Errorf("get %s: %w", target.Redacted(), err)
+	}
+	if !list.Cut {
+		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes)) // so that the connection can be used again
+	}
+	return list, nil
+}
+
+// readModels reads a list one model at a time, and stops when it has enough.
+func readModels(from io.Reader, most int) (list ModelList, err error) {
+	bounded := &io.LimitedReader{R: from, N: mostModelBytes}
+	seen := map[string]bool{}
+	read := 0
+	err = eachModel(json.NewDecoder(bounded), func(name string) (more bool) {
+		switch read++; {
+		case read > most:
+			list.Cut = true
+			return false
+		case name == "" || seen[name]:
+		case len(name) > MostModelName:
+			list.Cut = true
+		default:
+			seen[name] = true
+			list.Names = append(list.Names, name)
+		}
+		return true
+	})
+	if errors.Is(err, io.ErrUnexpectedEOF) && bounded.N == 0 {
+		err = fmt.Errorf("the answer is longer than %d bytes", mostModelBytes)
+	}
+	if err != nil {
+		return ModelList{}, fmt.Errorf("the answer is no list of models: %w", err)
+	}
+	return list, nil
+}
+
+func eachModel(in *json.Decoder, fn func(name string) (more bool)) error {
+	if err := expect(in, '{'); err != nil {
+		return err
+	}
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return err
+		}
+		if key != "data" {
+			if err := in.Decode(new(json.RawMessage)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := expect(in, '['); err != nil {
+			return err
+		}
+		for in.More() {
+			var m struct {
+				ID string `json:"id"`
+			}
+			if err := in.Decode(&m); err != nil {
+				return err
+			}
+			if !fn(m.ID) {
+				return nil
+			}
+		}
+		if err := expect(in, ']'); err != nil {
+			return err
+		}
+	}
+	return expect(in, '}')
+}
+
+func expect(in *json.Decoder, want json.Delim) error {
+	token, err := in.Token()
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && token != want {
+		err = fmt.Errorf("%v stands where %v is expected", token, want)
+	}
+	return err
+}
