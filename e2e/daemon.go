@@ -20,11 +20,14 @@ import (
 type Options struct {
 	Binary    string // default: Binary
 	Listen    string // default: a free port
+	Admin     string // the address of probes and metrics; default: none
 	Data      string // default: a temporary directory
 	Upstreams []string
 	Keys      string   // as in TIDEFILL_API_KEYS
 	Set       []string // key=value
 	Args      []string
+	Files     int   // how many descriptors the process may open; default: as many as the test
+	MaxMemory int64 // bytes beyond which the process is killed and the test fails; 0: no bound
 }
 
 // Daemon is a `tidefill serve` that can be killed and started again on the same address and data.
@@ -35,6 +38,7 @@ type Daemon struct {
 	t       testing.TB
 	mu      sync.Mutex
 	process *process
+	peak    int64 // the most memory of any process so far
 	log     logBuffer
 }
 
@@ -77,7 +81,7 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 // Start starts the process and returns at once.
 func (d *Daemon) Start() {
 	d.t.Helper()
-	args := []string{"serve", "--listen", d.Listen, "--admin-listen", "", "--data", d.Data}
+	args := []string{"serve", "--listen", d.Listen, "--admin-listen", d.Admin, "--data", d.Data}
 	for _, url := range d.Upstreams {
 		args = append(args, "--upstream", url)
 	}
@@ -85,6 +89,10 @@ func (d *Daemon) Start() {
 		args = append(args, "--set", set)
 	}
 	cmd := exec.Command(d.Binary, append(args, d.Args...)...)
+	if d.Files > 0 {
+		limit := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, d.Files), "sh"}
+		cmd = exec.Command("sh", append(limit, cmd.Args...)...)
+	}
 	cmd.Env = append(os.Environ(), "TIDEFILL_API_KEYS="+d.Keys)
 	cmd.Stdout, cmd.Stderr = &d.log, &d.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -99,6 +107,9 @@ func (d *Daemon) Start() {
 	d.mu.Lock()
 	d.process = p
 	d.mu.Unlock()
+	if d.MaxMemory > 0 {
+		go d.watchMemory(p)
+	}
 }
 
 func (d *Daemon) current() *process {
@@ -136,8 +147,19 @@ func (d *Daemon) Signal(sig syscall.Signal) {
 // Kill ends the process as kill -9 does, and returns when it is gone.
 func (d *Daemon) Kill() {
 	p := d.current()
+	d.readPeak(p)
 	p.cmd.Process.Kill()
 	<-p.ended
+}
+
+// Alive says whether the process runs.
+func (d *Daemon) Alive() bool {
+	select {
+	case <-d.current().ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // Wait returns the exit status, -1 for an end by signal. The test fails when the process lives longer than limit.

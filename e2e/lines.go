@@ -74,6 +74,53 @@ func (c *Client) Results(t testing.TB, b Batch) (output, failed []Result) {
 	return read(b.OutputFileID), read(b.ErrorFileID)
 }
 
+// Tally is what the result files of a batch hold.
+type Tally struct {
+	Output, Failed int // lines of the files
+	Lost, Doubled  int // lines of the input that stand nowhere, or more than once
+}
+
+// CheckOnce fails the test unless every line of an ended batch stands once in its output or error file, and in the output with the
+// stub's answer to exactly that line's body.
+func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
+	t.Helper()
+	output, failed := c.Results(t, b)
+	sum.Output, sum.Failed = len(output), len(failed)
+	seen := make(map[string]int, len(lines.Bodies))
+	for _, r := range output {
+		body, known := lines.Bodies[r.CustomID]
+		switch {
+		case !known:
+			t.Errorf("batch %s: the output has %q, which the input has not", b.ID, r.CustomID)
+			continue
+		case r.Response == nil || r.Response.StatusCode != 200:
+			t.Errorf("batch %s: %s has no answer in the output", b.ID, r.CustomID)
+		case answerDigest(r.Response.Body) != Digest([]byte(body)):
+			t.Errorf("batch %s: the answer of %s belongs to another body: %.300s", b.ID, r.CustomID, r.Response.Body)
+		}
+		seen[r.CustomID]++
+	}
+	for _, r := range failed {
+		if _, known := lines.Bodies[r.CustomID]; !known {
+			t.Errorf("batch %s: the error file has %q, which the input has not", b.ID, r.CustomID)
+			continue
+		}
+		seen[r.CustomID]++
+	}
+	for id := range lines.Bodies {
+		switch n := seen[id]; {
+		case n == 0:
+			sum.Lost++
+		case n > 1:
+			sum.Doubled++
+		}
+	}
+	if sum.Lost+sum.Doubled > 0 {
+		t.Errorf("batch %s, %s, %d lines: %d stand in no result file, %d more than once", b.ID, b.Status, len(lines.Bodies), sum.Lost, sum.Doubled)
+	}
+	return sum
+}
+
 // CheckComplete fails the test unless a batch completed with every line once in the output and the stub's answer to exactly
 // that line's body.
 func (c *Client) CheckComplete(t testing.TB, b Batch, lines Lines) {
@@ -82,30 +129,12 @@ func (c *Client) CheckComplete(t testing.TB, b Batch, lines Lines) {
 		t.Errorf("batch %s is %s, want completed", b.ID, b.Status)
 		return
 	}
-	output, failed := c.Results(t, b)
-	for _, r := range failed {
-		t.Errorf("batch %s: line %s failed: %+v %+v", b.ID, r.CustomID, r.Error, r.Response)
+	sum := c.CheckOnce(t, b, lines)
+	if sum.Failed > 0 {
+		t.Errorf("batch %s: %d lines failed", b.ID, sum.Failed)
 	}
-	seen := make(map[string]bool, len(output))
-	for _, r := range output {
-		body, known := lines.Bodies[r.CustomID]
-		switch {
-		case !known:
-			t.Errorf("batch %s: the output has %q, which the input has not", b.ID, r.CustomID)
-		case seen[r.CustomID]:
-			t.Errorf("batch %s: %s stands twice in the output", b.ID, r.CustomID)
-		case r.Response == nil || r.Response.StatusCode != 200:
-			t.Errorf("batch %s: %s has no answer in the output", b.ID, r.CustomID)
-		case answerDigest(r.Response.Body) != Digest([]byte(body)):
-			t.Errorf("batch %s: the answer of %s belongs to another body: %.300s", b.ID, r.CustomID, r.Response.Body)
-		}
-		seen[r.CustomID] = true
-	}
-	if len(seen) != len(lines.Bodies) {
-		t.Errorf("batch %s: the output has %d lines, the input %d", b.ID, len(seen), len(lines.Bodies))
-	}
-	if b.RequestCounts.Total != len(lines.Bodies) || b.RequestCounts.Completed != len(output) || b.RequestCounts.Failed != len(failed) {
-		t.Errorf("batch %s: request_counts is %+v, the files have %d and %d of %d", b.ID, b.RequestCounts, len(output), len(failed), len(lines.Bodies))
+	if n := b.RequestCounts; n.Total != len(lines.Bodies) || n.Completed != sum.Output || n.Failed != sum.Failed {
+		t.Errorf("batch %s: request_counts is %+v, the files have %d and %d of %d", b.ID, n, sum.Output, sum.Failed, len(lines.Bodies))
 	}
 }
 

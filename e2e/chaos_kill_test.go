@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Users do all that the API offers while the daemon is killed at random moments, most of them within an operation.
+func TestChaosKilledAtRandomMoments(t *testing.T) {
+	tr := begin(t, "kill -9 at a random moment")
+	random := seeded(t)
+	stub := NewStub(t, "m")
+	stub.MaxDelay = 10 * time.Millisecond
+	stub.Answering(refuseMarked)
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("flowcontrol.fixed.per_runner=32", "dispatch.plan.look_ahead=128")}))
+	medium := WatchMedium(t, t.TempDir())
+
+	k := newKiller(d, random)
+	working, stopWorking := context.WithCancel(t.Context())
+	defer stopWorking()
+	var users []*user
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range 8 {
+		u := newUser(fmt.Sprintf("user%d", i), d.Client(), rand.New(rand.NewPCG(random.Uint64(), uint64(i))), k.announce)
+		users = append(users, u)
+		all.Go(func() {
+			if i == 0 {
+				if err := u.runMany(t.Context(), 50_000); err != nil {
+					t.Error(err)
+				}
+			}
+			for working.Err() == nil {
+				if err := u.act(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range *kills {
+		k.strike()
+	}
+	stopWorking()
+	d.AwaitReady()
+	all.Wait()
+	tr.Tried = len(k.killed)
+	if t.Failed() {
+		t.FailNow()
+	}
+
+	files, bodies := checkPromises(t, tr, d, users)
+	checkSwept(t, d, files)
+	tr.Resent = checkRepeats(t, stub.Ledger(), k.killed, medium, bodies)
+	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.aims(), ", "), stub.Requests(), len(bodies))
+}
+
+// refuseMarked is the treatment of lines that are to be refused.
+func refuseMarked(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	if !isRefused(string(body)) {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprint(w, `{"error":{"message":"refused","type":"invalid_request_error","param":null,"code":null}}`)
+	return true
+}
+
+// checkPromises fails the test unless all that was acknowledged to users is there, ended as it should, and nothing else is. It returns the
+// files that there are, and in how many batches each body stands, by digest.
+func checkPromises(t *testing.T, tr *Trial, d *Daemon, users []*user) (files map[string]bool, bodies map[string]int) {
+	t.Helper()
+	c := d.Client()
+	files, bodies = map[string]bool{}, map[string]int{}
+	batches := map[string]bool{}
+	for _, u := range users {
+		for id := range u.files {
+			files[id] = true
+		}
+		for _, p := range u.batches {
+			for _, body := range p.lines.Bodies {
+				bodies[Digest([]byte(body))]++
+			}
+			if p.deleted {
+				for _, id := range p.results {
+					files[id] = true
+				}
+				continue
+			}
+			batches[p.id] = true
+			for _, id := range checkPromised(t, tr, d, p) {
+				files[id] = true
+			}
+		}
+	}
+	compare(t, tr, c, "batch", batches, listAll(t, c, "/v1/batches?limit=100"))
+	compare(t, tr, c, "file", files, listAll(t, c, "/v1/files?limit=10000"))
+	return files, bodies
+}
+
+// checkPromised checks one batch and returns its result files.
+func checkPromised(t *testing.T, tr *Trial, d *Daemon, p promised) (results []string) {
+	t.Helper()
+	c := d.Client()
+	b := c.AwaitEnd(t, p.id, time.Minute)
+	if !slices.Contains(p.ends, b.Status) {
+		t.Errorf("batch %s is %s, want one of %v", b.ID, b.Status, p.ends)
+	}
+	sum := c.CheckOnce(t, b, p.lines)
+	tr.Lost += sum.Lost
+	tr.Doubled += sum.Doubled
+	if counts := b.RequestCounts; b.Status == "completed" && (counts.Completed != sum.Output || counts.Failed != sum.Failed) {
+		t.Errorf("batch %s counts %+v, its files have %d and %d lines", b.ID, counts, sum.Output, sum.Failed)
+	}
+	if _, err := c.Content(b.InputFileID); err == nil {
+		d.Verify(t, b.ID)
+	}
+	for _, id := range []*string{b.OutputFileID, b.ErrorFileID} {
+		if id != nil {
+			results = append(results, *id)
+		}
+	}
+	return results
+}
+
+// compare counts what was acknowledged and is not listed as lost, and what is listed beside as doubled.
+func compare(t *testing.T, tr *Trial, c *Client, kind string, acknowledged map[string]bool, listed []string) {
+	t.Helper()
+	there := map[string]bool{}
+	for _, id := range listed {
+		if there[id] = true; !acknowledged[id] {
+			tr.Doubled++
+			t.Errorf("%s %s is listed and was acknowledged to nobody%s", kind, id, about(c, id))
+		}
+	}
+	for id := range acknowledged {
+		if !there[id] {
+			tr.Lost++
+			t.Errorf("%s %s was acknowledged and is not listed", kind, id)
+		}
+	}
+}
+
+// about describes a file for a failure.
+func about(c *Client, id string) string {
+	var f File
+	if err := c.json("GET", "/v1/files/"+id, "", nil, &f); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(": %q, %s, %d bytes", f.Filename, f.Purpose, f.Bytes)
+}
