@@ -34,7 +34,11 @@ type Stub struct {
 // Sending is one request of a line as the stub saw it.
 type Sending struct {
 	Begin, End time.Time // End is zero while it is under way
+	Node       string    // the daemon that sent it, by NodeHeader
 }
+
+// NodeHeader is the header that upstreams[].headers has daemons send, so that the stub can distinguish them.
+const NodeHeader = "X-Node"
 
 // NewStub serves a model until the test ends.
 func NewStub(t testing.TB, model string) *Stub {
@@ -79,7 +83,7 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	digest := Digest(body)
-	sending := &Sending{Begin: time.Now()}
+	sending := &Sending{Begin: time.Now(), Node: r.Header.Get(NodeHeader)}
 	s.mu.Lock()
 	s.ledger[digest] = append(s.ledger[digest], sending)
 	s.mu.Unlock()

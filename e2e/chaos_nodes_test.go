@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	nodeLease     = 3 * time.Second
+	nodePerRunner = 20
+	// takeoverLimit is the lease and the time to notice and load.
+	takeoverLimit = nodeLease + 3*time.Second
+)
+
+// nodes are daemons that share a store.
+type nodes struct {
+	stub    *Stub
+	daemons map[string]*Daemon
+	names   []string
+}
+
+func startNodes(t *testing.T, tr *Trial, count int, set ...string) *nodes {
+	t.Helper()
+	n := &nodes{stub: NewStub(t, "m"), daemons: map[string]*Daemon{}, names: []string{"a", "b", "c"}[:count]}
+	n.stub.MinDelay, n.stub.MaxDelay = 5*time.Millisecond, 25*time.Millisecond
+	data := t.TempDir()
+	for _, name := range n.names {
+		upstreams := fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", n.stub.URL, NodeHeader, name)
+		limit := fmt.Sprintf("flowcontrol.fixed.per_runner=%d", nodePerRunner)
+		settings := append(with("dispatch.lease_ttl="+nodeLease.String(), limit, upstreams), set...)
+		n.daemons[name] = tr.Watch(NewDaemon(t, Options{Data: data, Set: settings, Args: []string{"--node", name}}))
+	}
+	return n
+}
+
+// any is each daemon in turn.
+func (n *nodes) any(i int) *Daemon { return n.daemons[n.names[i%len(n.names)]] }
+
+// Several daemons on one store keep every limit that one would.
+func TestChaosNodesKeepEveryLimit(t *testing.T) {
+	for _, count := range []int{2, 3} {
+		t.Run(fmt.Sprintf("%d daemons", count), func(t *testing.T) {
+			tr := begin(t, fmt.Sprintf("%d daemons, every limit", count))
+			n := startNodes(t, tr, count)
+			n.stub.Answering(refuseMarked)
+			c := n.any(0).Client()
+			type limited struct {
+				batch Batch
+				lines Lines
+			}
+			submit := func(i int, name, extensions string, lines int) limited {
+				l := limited{lines: NewLines(name, "m", lines)}
+				l.batch = n.any(i).Client().Submit(t, l.lines.Content, extensions)
+				return l
+			}
+			narrow := submit(0, "narrow", `{"max_concurrency":5}`, 300)
+			narrower := submit(1, "narrower", `{"max_concurrency":1}`, 60)
+			tokens := submit(2, "tokens", `{"max_total_tokens":1500}`, 2000)
+			failing := submit(3, refusal, `{"max_failed_lines":10}`, 1000)
+			wide := submit(4, "wide", "", 1500)
+			all := []limited{narrow, narrower, tokens, failing, wide}
+			for i := range all {
+				all[i].batch = c.AwaitEnd(t, all[i].batch.ID, time.Minute)
+				sum := c.CheckOnce(t, all[i].batch, all[i].lines)
+				tr.Lost += sum.Lost
+				tr.Doubled += sum.Doubled
+				n.any(i).Verify(t, all[i].batch.ID)
+				tr.Tried++
+			}
+			narrow, narrower, tokens, failing, wide = all[0], all[1], all[2], all[3], all[4]
+			if most := n.stub.Flights(narrow.lines).Most(nil); most > 5 {
+				t.Errorf("%d lines of the batch with max_concurrency 5 were under way at once", most)
+			}
+			if most := n.stub.Flights(narrower.lines).Most(nil); most > 1 {
+				t.Errorf("%d lines of the batch with max_concurrency 1 were under way at once", most)
+			}
+			// What is under way when a limit is passed may finish.
+			const tokensPerLine = 5
+			if used := tokens.batch.RequestCounts.Completed * tokensPerLine; used > 1500+nodePerRunner*tokensPerLine || tokens.batch.Status != "failed" {
+				t.Errorf("the batch with max_total_tokens 1500 is %s and used %d", tokens.batch.Status, used)
+			}
+			if refused := refusedLines(t, c, failing.batch); refused > 10+nodePerRunner || failing.batch.Status != "failed" {
+				t.Errorf("the batch with max_failed_lines 10 is %s and %d of its lines were refused", failing.batch.Status, refused)
+			}
+			for _, l := range []limited{narrow, narrower, wide} {
+				c.CheckComplete(t, l.batch, l.lines)
+			}
+			if most := n.stub.Flights(Lines{}).Most(nil); most > nodePerRunner {
+				t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)
+			}
+			if tr.Resent = n.stub.Repeats(); tr.Resent > 0 {
+				t.Errorf("%d lines were sent again without a fault", tr.Resent)
+			}
+		})
+	}
+}
+
+// refusedLines is how many lines of a batch the upstream refused. Lines that were not run stand in the error file beside them.
+func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
+	t.Helper()
+	_, failed := c.Results(t, b)
+	for _, r := range failed {
+		if r.Response != nil {
+			refused++
+		}
+	}
+	return refused
+}
+
+// The daemon that sends is killed or frozen, again and again, and another one goes on.
+func TestChaosNodesTakeOver(t *testing.T) {
+	for _, count := range []int{2, 3} {
+		for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (heal func()){"killed": killNode, "frozen": freezeNode} {
+			t.Run(fmt.Sprintf("%d daemons, the sender %s", count, fault), func(t *testing.T) {
+				testTakeOver(t, count, fault, hit)
+			})
+		}
+	}
+}
+
+func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *nodes, string) func()) {
+	tr := begin(t, fmt.Sprintf("%d daemons, the sender %s", count, fault))
+	n := startNodes(t, tr, count)
+	rounds := sized(2, 20)
+	var mu sync.Mutex
+	inputs := map[string]Lines{}
+	feed := func(i int) { // enough for all rounds
+		lines := NewLines(fmt.Sprintf("%s-%d", fault, i), "m", 2000)
+		id := n.any(i).Client().Submit(t, lines.Content, "").ID
+		mu.Lock()
+		defer mu.Unlock()
+		inputs[id] = lines
+	}
+	feed(0)
+	var thawed []time.Time
+	for round := range rounds {
+		feed(round + 1)
+		before := time.Now()
+		sender := ""
+		await(t, 20*time.Second, "that a daemon sends", func() bool {
+			sent := n.stub.Flights(Lines{}).After(before)
+			sender = sent.Sender()
+			return len(sent) > 100
+		})
+		begin := time.Now()
+		heal := hit(t, n, sender)
+		await(t, takeoverLimit, fmt.Sprintf("that another than %s sends", sender), func() bool {
+			others := slices.DeleteFunc(n.stub.Flights(Lines{}).After(begin), func(s Sending) bool { return s.Node == sender })
+			return len(others) > 20
+		})
+		t.Logf("round %d: %s was %s; another sent after %v at most", round, sender, fault, time.Since(begin).Round(10*time.Millisecond))
+		heal()
+		thawed = append(thawed, time.Now())
+		tr.Tried++
+	}
+	for id, lines := range inputs {
+		d := n.any(1)
+		b := d.Client().AwaitEnd(t, id, 2*time.Minute)
+		sum := d.Client().CheckOnce(t, b, lines)
+		tr.Lost += sum.Lost
+		tr.Doubled += sum.Doubled
+		d.Client().CheckComplete(t, b, lines)
+		d.Verify(t, id)
+	}
+	// What was under way, and what was answered within the last group commit of a few milliseconds.
+	tr.Resent = n.stub.Repeats()
+	if most := rounds * 3 * nodePerRunner; tr.Resent > most {
+		t.Errorf("%d lines were sent again in %d rounds, want at most %d", tr.Resent, rounds, most)
+	}
+	// A daemon that thaws may still write the requests that it had begun to; at no other time is the limit passed.
+	flights := n.stub.Flights(Lines{})
+	thawing := func(at time.Time) bool {
+		return slices.ContainsFunc(thawed, func(from time.Time) bool { return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second)) })
+	}
+	if most := flights.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
+		t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)
+	}
+	if most := flights.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
+		t.Errorf("%d lines were under way at the runner with per_runner %d when a daemon thawed", most, nodePerRunner)
+	}
+}
+
+func killNode(_ *testing.T, n *nodes, sender string) (heal func()) {
+	d := n.daemons[sender]
+	d.Kill()
+	return func() {
+		d.Start()
+		d.AwaitReady()
+	}
+}
+
+func freezeNode(t *testing.T, n *nodes, sender string) (heal func()) {
+	other := n.names[0]
+	if other == sender {
+		other = n.names[1]
+	}
+	d := n.daemons[sender]
+	freeze(t, d, n.daemons[other])
+	return func() { d.Signal(syscall.SIGCONT) }
+}
