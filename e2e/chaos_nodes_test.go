@@ -174,7 +174,9 @@ func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *n
 	// A daemon that thaws may still write the requests that it had begun to; at no other time is the limit passed.
 	flights := n.stub.Flights(Lines{})
 	thawing := func(at time.Time) bool {
-		return slices.ContainsFunc(thawed, func(from time.Time) bool { return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second)) })
+		return slices.ContainsFunc(thawed, func(from time.Time) bool {
+			return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second))
+		})
 	}
 	if most := flights.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
 		t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)

@@ -74,6 +74,9 @@ func (c *Client) Results(t testing.TB, b Batch) (output, failed []Result) {
 	return read(b.OutputFileID), read(b.ErrorFileID)
 }
 
+// faultsShown is how many faults of a batch's files are reported one by one.
+const faultsShown = 5
+
 // Tally is what the result files of a batch hold.
 type Tally struct {
 	Output, Failed int // lines of the files
@@ -86,26 +89,31 @@ func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 	t.Helper()
 	output, failed := c.Results(t, b)
 	sum.Output, sum.Failed = len(output), len(failed)
+	var faults []string
 	seen := make(map[string]int, len(lines.Bodies))
 	for _, r := range output {
 		body, known := lines.Bodies[r.CustomID]
 		switch {
 		case !known:
-			t.Errorf("batch %s: the output has %q, which the input has not", b.ID, r.CustomID)
-			continue
+			faults = append(faults, fmt.Sprintf("the output has %q, which the input has not", r.CustomID))
 		case r.Response == nil || r.Response.StatusCode != 200:
-			t.Errorf("batch %s: %s has no answer in the output", b.ID, r.CustomID)
+			faults = append(faults, fmt.Sprintf("%s has no answer in the output", r.CustomID))
 		case answerDigest(r.Response.Body) != Digest([]byte(body)):
-			t.Errorf("batch %s: the answer of %s belongs to another body: %.300s", b.ID, r.CustomID, r.Response.Body)
+			faults = append(faults, fmt.Sprintf("the answer of %s belongs to another body: %.300s", r.CustomID, r.Response.Body))
 		}
 		seen[r.CustomID]++
 	}
 	for _, r := range failed {
 		if _, known := lines.Bodies[r.CustomID]; !known {
-			t.Errorf("batch %s: the error file has %q, which the input has not", b.ID, r.CustomID)
-			continue
+			faults = append(faults, fmt.Sprintf("the error file has %q, which the input has not", r.CustomID))
 		}
 		seen[r.CustomID]++
+	}
+	for _, fault := range faults[:min(len(faults), faultsShown)] {
+		t.Errorf("batch %s: %s", b.ID, fault)
+	}
+	if more := len(faults) - faultsShown; more > 0 {
+		t.Errorf("batch %s: %d more of the kind", b.ID, more)
 	}
 	for id := range lines.Bodies {
 		switch n := seen[id]; {

@@ -110,7 +110,12 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, model, digest string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Request-Id", "stub-"+digest[:8])
-	fmt.Fprintf(w, `{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
+	io.WriteString(w, completion(model, digest))
+}
+
+// completion is an answer's body with a digest for its text.
+func completion(model, digest string) string {
+	return fmt.Sprintf(`{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],`+
 		`"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`, digest[:8], model, digest)
 }

@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hostile makes lines end soon when their upstream never answers well.
+func hostile(more ...string) []string {
+	return with(append([]string{"flowcontrol.fixed.per_runner=24", "dispatch.request_timeout=20s",
+		"dispatch.plan.retry.attempts=2", "dispatch.plan.retry.deaths=2", "dispatch.plan.retry.max=100ms",
+		"dispatch.plan.breaker.base=5ms", "dispatch.plan.breaker.max=20ms"}, more...)...)
+}
+
+// maxMemory keeps a daemon that fails a scenario from taking the machine with it.
+const maxMemory = 1 << 30
+
+// An upstream that breaks every rule harms its own lines at most.
+func TestChaosHostileUpstreams(t *testing.T) {
+	for _, h := range []struct {
+		name      string
+		lines     int
+		treat     Treatment
+		completes bool // all lines must
+		set       string
+	}{
+		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody},
+		{name: "endless header field", lines: 24, treat: endlessHeader},
+		{name: "endless header fields", lines: 24, treat: endlessHeaders},
+		{name: "endless early hints", lines: 24, treat: endlessHints},
+		{name: "endless 100 Continue", lines: 24, treat: endlessContinue},
+		{name: "endless chunk extension", lines: 24, treat: endlessChunkExtension},
+		{name: "endless trailer", lines: 24, treat: endlessTrailer},
+		{name: "answers of 60 MB", lines: sized(6, 24), treat: large(60_000_000)},
+		{name: "a byte now and then", lines: 24, treat: drip, set: "dispatch.request_timeout=2s"},
+		{name: "garbage", lines: 60, treat: garbage},
+		{name: "closed after each request", lines: 100, treat: nothing},
+		{name: "closed after some requests", lines: sized(300, 3000), treat: some(`7"`, nothing)},
+		{name: "Content-Length too long", lines: 60, treat: announced(+100)},
+		{name: "Content-Length too short", lines: 60, treat: announced(-100)},
+		{name: "unsolicited answers", lines: sized(500, 5000), treat: stray},
+		{name: "gzip bombs", lines: 24, treat: gzipBomb},
+		{name: "invented models in answers", lines: sized(2000, 20_000), treat: inventedModel, completes: true},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			tr := begin(t, "upstream: "+h.name)
+			bad, good := NewRawStub(t, "bad", h.treat), NewStub(t, "good")
+			good.MaxDelay = 5 * time.Millisecond
+			set := hostile()
+			if h.set != "" {
+				set = append(set, h.set)
+			}
+			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL, good.URL}, Set: set, MaxMemory: maxMemory}))
+			c := d.Client()
+			lines, others := NewLines("hostile", "bad", h.lines), NewLines("neighbour", "good", 300)
+			tr.Tried = h.lines
+			b, neighbour := c.Submit(t, lines.Content, ""), c.Submit(t, others.Content, "")
+
+			c.CheckComplete(t, c.AwaitEnd(t, neighbour.ID, 20*time.Second), others)
+			b = c.AwaitEnd(t, b.ID, time.Minute)
+			checkHostile(t, tr, d, bad, b, lines)
+			if h.completes {
+				c.CheckComplete(t, b, lines)
+			}
+
+			bad.Treat(Politely)
+			after := NewLines("after", "bad", 50)
+			c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, after.Content, "").ID, 20*time.Second), after)
+			if !d.Alive() {
+				t.Error("the daemon ended")
+			}
+		})
+	}
+}
+
+// checkHostile checks that each line of a batch stands once in the result files, none with an answer to another one, and that every request
+// that the upstream saw was counted.
+func checkHostile(t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lines Lines) {
+	t.Helper()
+	output, failed := d.Client().Results(t, b)
+	seen, wrong := map[string]int{}, 0
+	for _, r := range append(output, failed...) {
+		seen[r.CustomID]++
+		if r.Response != nil {
+			if digest := answerDigest(r.Response.Body); digest != "" && digest != Digest([]byte(lines.Bodies[r.CustomID])) {
+				wrong++
+			}
+		}
+	}
+	for id := range lines.Bodies {
+		if n := seen[id]; n == 0 {
+			tr.Lost++
+		} else if n > 1 {
+			tr.Doubled++
+		}
+	}
+	if tr.Lost+tr.Doubled+wrong > 0 {
+		t.Errorf("of %d lines %d stand in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
+	}
+	d.Verify(t, b.ID)
+	sent, most := 0, 0
+	for _, n := range bad.Wire() {
+		sent += n
+		most = max(most, n)
+	}
+	tr.Resent = max(0, sent-len(lines.Bodies))
+	if int64(sent) > b.Tidefill.Attempts {
+		t.Errorf("the upstream got %d requests of %d lines, and attempts counts %d", sent, len(lines.Bodies), b.Tidefill.Attempts)
+	}
+	// Two attempts at most, and two deaths.
+	if most > 3 {
+		t.Errorf("one line was sent %d times", most)
+	}
+}
+
+// Names that an upstream invents cost no more than a few.
+func TestChaosUpstreamInventsModels(t *testing.T) {
+	tr := begin(t, "upstream: invented models in listings")
+	bad := NewRawStub(t, "m", Politely)
+	var asked atomic.Int64
+	bad.List(func() string {
+		n := asked.Add(1)
+		var list strings.Builder
+		list.WriteString(`{"object":"list","data":[{"id":"m","object":"model"}`)
+		for i := range 5000 {
+			fmt.Fprintf(&list, `,{"id":"invented-%d-%d-%s","object":"model"}`, n, i, strings.Repeat("x", 100))
+		}
+		return list.String() + "]}"
+	})
+	admin := freeAddress(t)
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL}, Admin: admin, Set: with("dispatch.models_every=1s"), MaxMemory: maxMemory}))
+	c := d.Client()
+	listings := sized[int64](8, 60)
+	for n := 0; asked.Load() < listings; n++ {
+		lines := NewLines(fmt.Sprint("invented-", n), "m", 100)
+		c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, lines.Content, "").ID, 20*time.Second), lines)
+	}
+	tr.Tried = int(asked.Load())
+	if page := metricsOf(t, admin); len(page) > MiB {
+		t.Errorf("/metrics has %d bytes", len(page))
+	}
+	if answer, err := c.Do("GET", "/v1/models", "", nil); err != nil || answer.Status != http.StatusOK || len(answer.Body) > 2*MiB {
+		t.Errorf("/v1/models: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
+	}
+	// The names of many seconds are far from noise: they took hundreds of megabytes.
+	if peak := d.Peak(); peak > 256*MiB {
+		t.Errorf("the daemon used %d MiB", peak/MiB)
+	}
+}
+
+// A line that is always refused for load while its neighbours pass ends its batch all the same.
+func TestChaosALineIsAlwaysShed(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			tr := begin(t, fmt.Sprintf("upstream: one line always %d", status))
+			stub := NewStub(t, "m")
+			stub.MaxDelay = 5 * time.Millisecond
+			var sheds atomic.Int64
+			stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+				if !strings.Contains(string(body), "shed-7 ") {
+					return false
+				}
+				sheds.Add(1)
+				w.WriteHeader(status)
+				return true
+			})
+			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("dispatch.plan.retry.max=50ms")}))
+			c := d.Client()
+			lines := NewLines("shed", "m", 50)
+			b := c.Submit(t, lines.Content, "")
+			deadline := time.Now().Add(30 * time.Second)
+			for n := 0; !b.Ended() && time.Now().Before(deadline); n++ {
+				neighbours := NewLines(fmt.Sprint("neighbours-", n), "m", 500)
+				c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, neighbours.Content, "").ID, 20*time.Second), neighbours)
+				var err error
+				if b, err = c.Batch(b.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tr.Tried = int(sheds.Load())
+			if !b.Ended() {
+				t.Fatalf("the line was shed %d times while its neighbours passed, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
+			}
+			sum := c.CheckOnce(t, b, lines)
+			tr.Lost, tr.Doubled = sum.Lost, sum.Doubled
+			if sum.Output != 49 || sum.Failed != 1 {
+				t.Errorf("%d lines completed and %d failed, want 49 and 1", sum.Output, sum.Failed)
+			}
+			d.Verify(t, b.ID)
+			t.Logf("the line was given up after %d sheds", sheds.Load())
+		})
+	}
+}
+
+// An outage of everything costs no line an attempt.
+func TestChaosEverythingIsShedForAWhile(t *testing.T) {
+	tr := begin(t, "upstream: all lines 503 for a while")
+	stub := NewStub(t, "m")
+	stub.MaxDelay = 5 * time.Millisecond
+	var out atomic.Bool
+	out.Store(true)
+	stub.Answering(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		if out.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return out.Load()
+	})
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("dispatch.plan.retry.max=50ms", "dispatch.plan.retry.attempts=1")}))
+	c := d.Client()
+	lines := NewLines("outage", "m", 300)
+	b := c.Submit(t, lines.Content, "")
+	time.Sleep(sized(8*time.Second, time.Minute))
+	tr.Tried = stub.Requests()
+	out.Store(false)
+	c.CheckComplete(t, c.AwaitEnd(t, b.ID, 30*time.Second), lines)
+	d.Verify(t, b.ID)
+}
