@@ -1,0 +1,402 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// slowLimit is how long a client that stands still, or nearly, may hold a connection.
+const slowLimit = 75 * time.Second
+
+// openFiles is fewer descriptors than the slow clients would take.
+const openFiles = 512
+
+// Clients that send or read next to nothing are ended, and meanwhile keep neither other clients nor the upstream nor probes out.
+func TestChaosSlowClients(t *testing.T) {
+	tr := begin(t, "clients: half-open and a byte a second")
+	stub := NewStub(t, "m")
+	stub.MaxDelay = 5 * time.Millisecond
+	admin := freeAddress(t)
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "k", Admin: admin, Files: openFiles, Set: small, MaxMemory: maxMemory}))
+	c := d.Client()
+	large, err := c.Upload(bytes.Repeat([]byte(line("x")+"\n"), 200_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := d.Descriptors()
+	const key = "Authorization: Bearer k\r\n"
+	form := func(key string) string {
+		return "POST /v1/files HTTP/1.1\r\nHost: localhost\r\n" + key + "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n"
+	}
+	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n\r\n"
+	each := sized(100, 350)
+	var slow crowd
+	defer slow.leave()
+	for _, k := range []struct{ name, sent string }{
+		{"an upload before authentication", form("") + file},
+		{"an upload", form(key) + file},
+		{"another multipart body before authentication", strings.Replace(form(""), "/v1/files", "/v1/batches", 1) + file},
+		{"a JSON body", "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\n" + key + "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"},
+		{"a header", "GET /v1/batches HTTP/1.1\r\nHost: localhost\r\nX-Slow: "},
+		{"a reader", "GET /v1/files/" + large.ID + "/content HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n"},
+	} {
+		for range each {
+			slow.join(d.Listen, k.sent, time.Second)
+		}
+		t.Logf("%d connections stand in %s", each, k.name)
+	}
+	tr.Tried = 6 * each
+	began := time.Now()
+
+	// What serves others has its own descriptors.
+	await(t, 20*time.Second, "that the daemon is ready", func() bool { return readyz(admin) == nil })
+	lines := NewLines("beside", "m", 500)
+	id := ""
+	await(t, slowLimit, "that another client's batch is taken", func() bool {
+		f, err := c.Upload(lines.Content)
+		if err != nil {
+			return false
+		}
+		b, err := c.CreateBatch(f.ID, "")
+		id = b.ID
+		return err == nil
+	})
+	b := c.AwaitEnd(t, id, slowLimit)
+	t.Logf("another client's batch ended after %v", time.Since(began).Round(time.Second))
+	c.HTTP.CloseIdleConnections()
+
+	await(t, slowLimit-min(time.Since(began), slowLimit/2), "that the slow clients' connections are closed", func() bool {
+		return d.Descriptors() < usual+20
+	})
+	t.Logf("all were ended after %v", time.Since(began).Round(time.Second))
+	c.CheckComplete(t, b, lines)
+}
+
+// readyz is why the daemon isn't ready; nil: it is.
+func readyz(admin string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get("http://" + admin + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = statusError{"/readyz", Answer{response.StatusCode, response.Header, body}}
+	}
+	return err
+}
+
+// crowd is connections that send a byte now and then and read nothing.
+type crowd struct {
+	connections []net.Conn
+	all         sync.WaitGroup
+}
+
+func (s *crowd) join(address, sent string, every time.Duration) {
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		return // refused, as it may be
+	}
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	s.connections = append(s.connections, conn)
+	s.all.Go(func() {
+		for _, err := io.WriteString(conn, sent); err == nil; _, err = io.WriteString(conn, "x") {
+			time.Sleep(every)
+		}
+	})
+}
+
+func (s *crowd) leave() {
+	for _, conn := range s.connections {
+		conn.Close()
+	}
+	s.all.Wait()
+}
+
+// A line as long as a file costs no more memory than a short one, and is named as the fault.
+func TestChaosOneLongLine(t *testing.T) {
+	tr := begin(t, "clients: a line of 199 MB")
+	stub := NewStub(t, "m")
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, MaxMemory: maxMemory}))
+	size := sized[int64](100<<20, 199_000_000)
+	var all sync.WaitGroup
+	for range sized(2, 6) {
+		tr.Tried++
+		all.Go(func() {
+			c := d.Client()
+			var f File
+			err := insist(t.Context(), func() error { return uploadLongLine(c, size, &f) })
+			if refused := (statusError{}); errors.As(err, &refused) && refused.answer.Status < 500 {
+				if !strings.Contains(string(refused.answer.Body), "line 1") {
+					t.Errorf("the refusal does not name the line: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			b, err := c.CreateBatch(f.ID, "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if b = c.AwaitEnd(t, b.ID, 20*time.Second); b.Status != "failed" || b.Errors == nil || orZero(b.Errors.Data[0].Line) != 1 {
+				t.Errorf("the batch of one long line is %s, %+v", b.Status, b.Errors)
+			}
+		})
+	}
+	all.Wait()
+	if peak := d.Peak(); peak > 256*MiB {
+		t.Errorf("lines of %d MB took %d MiB", size/1e6, peak/MiB)
+	}
+}
+
+func uploadLongLine(c *Client, size int64, f *File) error {
+	kind, frame := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", []byte(strings.TrimSuffix(line("long"), `]}}`)+`"`))
+	at := bytes.LastIndex(frame, []byte("\r\n--"))
+	body := io.MultiReader(bytes.NewReader(frame[:at]), io.LimitReader(xs{}, size), bytes.NewReader(frame[at:]))
+	return c.json("POST", "/v1/files", kind, body, f)
+}
+
+// xs is the letter x without end.
+type xs struct{}
+
+func (xs) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// Many uploads at once are taken, or asked to come again, and all get through.
+func TestChaosManyUploads(t *testing.T) {
+	tr := begin(t, "clients: concurrent uploads")
+	stub := NewStub(t, "m")
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, MaxMemory: maxMemory}))
+	n := sized(200, 1000)
+	tr.Tried = n
+	lines := NewLines("many", "m", 500)
+	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", lines.Content)
+	var halfway, all sync.WaitGroup
+	halfway.Add(n)
+	var refusals atomic.Int64
+	for range n {
+		all.Go(func() {
+			c := d.Client()
+			var f File
+			first := true
+			err := insist(t.Context(), func() error {
+				body := io.Reader(bytes.NewReader(form))
+				if first { // all stand in the middle of their first upload at once
+					first = false
+					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{all: &halfway}, bytes.NewReader(form[len(form)/2:]))
+				}
+				err := c.json("POST", "/v1/files", kind, body, &f)
+				if err != nil {
+					refusals.Add(1)
+					time.Sleep(200 * time.Millisecond)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			c.HTTP.CloseIdleConnections()
+		})
+	}
+	all.Wait()
+	if files := listAll(t, d.Client(), "/v1/files?limit=10000"); len(files) != n {
+		t.Errorf("%d files are listed, %d were uploaded", len(files), n)
+	}
+	if peak := d.Peak(); peak > 256*MiB {
+		t.Errorf("%d uploads at once took %d MiB", n, peak/MiB)
+	}
+	t.Logf("%d uploads were asked to come again", refusals.Load())
+}
+
+// meeting is empty, and read when all others are, or after some seconds: those who aren't taken in don't come.
+type meeting struct {
+	all *sync.WaitGroup
+	met bool
+}
+
+func (m *meeting) Read([]byte) (int, error) {
+	if m.met {
+		return 0, io.EOF
+	}
+	m.met = true
+	m.all.Done()
+	together := make(chan struct{})
+	go func() {
+		m.all.Wait()
+		close(together)
+	}()
+	select {
+	case <-together:
+	case <-time.After(3 * time.Second):
+	}
+	return 0, io.EOF
+}
+
+// Listeners are served or asked to come again, and each that is served hears of the end.
+func TestChaosManyListeners(t *testing.T) {
+	tr := begin(t, "clients: event streams")
+	stub := NewStub(t, "m")
+	stub.MaxDelay = 50 * time.Millisecond
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small, MaxMemory: maxMemory}))
+	c := d.Client()
+	lines := NewLines("heard", "m", 3000)
+	b := c.Submit(t, lines.Content, "")
+	n := sized(800, 5000)
+	tr.Tried = n
+	var served, refused, done atomic.Int64
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			listener := d.Client()
+			defer listener.HTTP.CloseIdleConnections()
+			answer, err := listener.Do("GET", "/v1/batches/"+b.ID+"/events", "", nil)
+			switch {
+			case err == nil && answer.Status == http.StatusOK:
+				served.Add(1)
+				if bytes.Contains(answer.Body, []byte("event: done")) {
+					done.Add(1)
+				}
+			case err == nil && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable) && answer.Header.Get("Retry-After") != "":
+				refused.Add(1)
+			default:
+				t.Errorf("a listener got status %d, %v", answer.Status, err)
+			}
+		})
+	}
+	err := insist(t.Context(), func() error { _, err := c.Batch(b.ID); return err })
+	if err != nil {
+		t.Errorf("beside the listeners: %v", err)
+	}
+	c.CheckComplete(t, c.AwaitEnd(t, b.ID, time.Minute), lines)
+	all.Wait()
+	if done.Load() != served.Load() || served.Load() < 100 {
+		t.Errorf("%d listeners were served, %d heard of the end, %d were refused", served.Load(), done.Load(), refused.Load())
+	}
+	t.Logf("%d listeners were served, %d asked to come again", served.Load(), refused.Load())
+}
+
+// Options are bounded, and listings of batches with many don't grow with what slow readers leave unread.
+func TestChaosLargeOptions(t *testing.T) {
+	tr := begin(t, "clients: large options, slow readers of listings")
+	stub := NewStub(t, "m")
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small, MaxMemory: maxMemory}))
+	c := d.Client()
+	f, err := c.Upload(NewLines("options", "nobody", 1).Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := func(size int) string { return fmt.Sprintf(`{"defaults":{"note":%q}}`, strings.Repeat("x", size)) }
+	for range sized(3, 100) {
+		tr.Tried++
+		_, err := c.CreateBatch(f.ID, options(1_000_000))
+		refused := statusError{}
+		if !errors.As(err, &refused) || refused.answer.Status < 400 || refused.answer.Status >= 500 {
+			t.Fatalf("options of 1 MB: %v", err)
+		}
+	}
+	for range 100 {
+		tr.Tried++
+		if _, err := c.CreateBatch(f.ID, options(60_000)); err != nil {
+			t.Fatalf("options of 60 kB: %v", err)
+		}
+	}
+	answer, err := c.Do("GET", "/v1/batches?limit=100", "", nil)
+	if err != nil || answer.Status != http.StatusOK || len(answer.Body) > MiB {
+		t.Errorf("a listing of 100 batches: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
+	}
+	var slow crowd
+	defer slow.leave()
+	for range sized(50, 300) {
+		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n", time.Minute)
+	}
+	for range 10 {
+		if err := insist(t.Context(), func() error { _, err := c.Do("GET", "/v1/batches?limit=100", "", nil); return err }); err != nil {
+			t.Error(err)
+		}
+	}
+	if peak := d.Peak(); peak > 256*MiB {
+		t.Errorf("listings took %d MiB", peak/MiB)
+	}
+}
+
+// A web page can't drive a daemon without keys through its visitor's browser.
+func TestChaosWebPages(t *testing.T) {
+	tr := begin(t, "clients: web pages of others")
+	stub := NewStub(t, "m")
+	admin := freeAddress(t)
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Set: small}))
+	c := d.Client()
+	const evil = "http://evil.example"
+	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", []byte(line("a")))
+	create := `{"input_file_id":"file-x","endpoint":"/v1/chat/completions","completion_window":"24h"}`
+	_, port, _ := net.SplitHostPort(d.Listen)
+	for _, page := range []struct {
+		name, url, method, path, kind, body, host string
+		header                                    []string
+		ours                                      bool // must be answered as any request
+	}{
+		{name: "a form of another origin", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Origin", evil}},
+		{name: "a form of a hidden origin", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Origin", "null"}},
+		{name: "a form, as the browser says", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Sec-Fetch-Site", "cross-site"}},
+		{name: "JSON as text", method: "POST", path: "/v1/batches", kind: "text/plain", body: create},
+		{name: "JSON as a form", method: "POST", path: "/v1/batches", kind: "application/x-www-form-urlencoded", body: create},
+		{name: "JSON of another origin", method: "POST", path: "/v1/batches", kind: "application/json", body: create, header: []string{"Origin", evil}},
+		{name: "a name that leads here", method: "GET", path: "/v1/files", host: "evil.example:" + port},
+		{name: "a name that leads here, uploading", method: "POST", path: "/v1/files", kind: kind, body: string(form), host: "evil.example:" + port},
+		{name: "a name that leads to the profiles", url: "http://" + admin, method: "GET", path: "/debug/pprof/", host: "evil.example"},
+		{name: "a name that leads to the metrics", url: "http://" + admin, method: "GET", path: "/metrics", host: "evil.example"},
+		{name: "curl", method: "GET", path: "/v1/files", ours: true},
+		{name: "localhost", method: "GET", path: "/v1/files", host: "localhost:" + port, ours: true},
+		{name: "a page of ours", method: "GET", path: "/v1/files", header: []string{"Origin", d.URL}, ours: true},
+	} {
+		tr.Tried++
+		url := page.url
+		if url == "" {
+			url = d.URL
+		}
+		request, err := http.NewRequestWithContext(t.Context(), page.method, url+page.path, strings.NewReader(page.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.host != "" {
+			request.Host = page.host
+		}
+		if page.kind != "" {
+			request.Header.Set("Content-Type", page.kind)
+		}
+		for pair := range slices.Chunk(page.header, 2) {
+			request.Header.Set(pair[0], pair[1])
+		}
+		response, err := c.HTTP.Do(request)
+		if err != nil {
+			t.Fatalf("%s: %v", page.name, err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if taken := response.StatusCode < 400; taken != page.ours || response.StatusCode >= 500 {
+			t.Errorf("%s: status %d: %.200s", page.name, response.StatusCode, body)
+		}
+		if !page.ours && strings.Contains(string(body), "file-x") {
+			t.Errorf("%s: the request was looked into: %.200s", page.name, body)
+		}
+	}
+	wantNothingLeft(t, d)
+}
