@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -316,60 +315,6 @@ func TestAStartOnAFullDiskServesAndWaits(t *testing.T) {
 
 func isAboutRoom(text string) bool {
 	return strings.Contains(text, "disk") || strings.Contains(text, "space") || strings.Contains(text, "room")
-}
-
-func TestDamagedJournalsAreDetectedAndRunAgain(t *testing.T) {
-	random := seeded(t)
-	stub := NewStub(t, "m")
-	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
-	c := d.Client()
-	damages := map[string]func([]byte) []byte{
-		"cut":             func(b []byte) []byte { return b[:random.IntN(len(b)+1)] },
-		"emptied":         func([]byte) []byte { return nil },
-		"a bit flipped":   func(b []byte) []byte { b[random.IntN(len(b))] ^= 1 << random.IntN(8); return b },
-		"a stretch blank": func(b []byte) []byte { at := random.IntN(len(b)); clear(b[at:min(len(b), at+300)]); return b },
-		"garbage at the end": func(b []byte) []byte {
-			return append(b, bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(5000))...)
-		},
-		"a frame's copy at the end": func(b []byte) []byte { return append(b, b[len(b)/2:]...) },
-	}
-	for name, damage := range damages {
-		t.Run(name, func(t *testing.T) {
-			lines := NewLines(name, "m", 200)
-			b := c.Submit(t, lines.Content, "")
-			for _, done := range []int{40, 120} {
-				c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed >= done })
-				d.Kill()
-				damageJournals(t, random, filepath.Join(d.Data, "journals", b.ID), damage)
-				d.Start()
-				d.AwaitReady()
-			}
-			c.CheckComplete(t, c.AwaitEnd(t, b.ID, 20*time.Second), lines)
-			d.Verify(t, b.ID)
-		})
-	}
-}
-
-// damageJournals damages half of the journals of a batch.
-func damageJournals(t *testing.T, random *rand.Rand, dir string, damage func([]byte) []byte) {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no journals in %s, %v", dir, err)
-	}
-	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(content) == 0 || random.IntN(2) == 0 {
-			continue
-		}
-		if err := os.WriteFile(name, damage(content), 0o640); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func TestAnEmulatedRunnerWithEveryFaultIsOutlived(t *testing.T) {

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A full disk can be emptied through the API: what makes no room needed is done, and what makes room lets everything go on.
+func TestChaosFullDisk(t *testing.T) {
+	tr := begin(t, "full disk, emptied through the API")
+	disk := smallDisk(t, 128<<20)
+	stub := NewStub(t, "m")
+	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
+	much := strings.Repeat("0123456789abcdef", 256)
+	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"usage":{"total_tokens":5},"ballast":%q}`, Digest(body), much)
+		return true
+	})
+	admin := freeAddress(t)
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Data: filepath.Join(disk, "data"), Set: with("dispatch.lease_ttl=3s")}))
+	c := d.Client()
+
+	large := bytes.Repeat([]byte(line("large")+"\n"), 24<<20/len(line("large")))
+	for range sized(2, 20) {
+		tr.Tried++
+		room, err := c.Upload(large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := NewLines(fmt.Sprint("old-", tr.Tried), "m", 50)
+		done := c.AwaitEnd(t, c.Submit(t, old.Content, "").ID, 20*time.Second)
+		running := map[string]Lines{}
+		submit := func(name string) Batch {
+			lines := NewLines(fmt.Sprintf("%s-%d", name, tr.Tried), "m", 1200)
+			b := c.Submit(t, lines.Content, "")
+			running[b.ID] = lines
+			return b
+		}
+		paused, cancelled, kept := submit("paused"), submit("cancelled"), submit("kept")
+		c.Await(t, kept.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 50 })
+		free := fill(t, disk)
+		c.Await(t, kept.ID, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting) })
+
+		restarted := tr.Tried%2 == 0
+		if restarted {
+			d.Restart()
+		}
+		await(t, 10*time.Second, "that the daemon is ready on the full disk", func() bool { return readyz(admin) == nil })
+		for _, request := range []struct{ method, path string }{
+			{"POST", "/v1/batches/" + paused.ID + "/pause"},
+			{"POST", "/v1/batches/" + paused.ID + "/resume"},
+			{"POST", "/v1/batches/" + cancelled.ID + "/cancel"},
+			{"DELETE", "/v1/files/" + done.InputFileID},
+			{"DELETE", "/v1/files/" + *done.OutputFileID},
+			{"DELETE", "/v1/batches/" + done.ID},
+			{"GET", "/v1/batches?limit=100"},
+			{"GET", "/v1/files"},
+		} {
+			if answer, err := c.Do(request.method, request.path, "", nil); err != nil || answer.Status != http.StatusOK {
+				t.Errorf("%s %s on the full disk (restarted: %v): status %d, %v: %.200s", request.method, request.path, restarted, answer.Status, err, answer.Body)
+			}
+		}
+		if _, err := c.Upload(large); err == nil {
+			t.Error("24 MiB were stored on a full disk")
+		}
+		for id := range running {
+			if b, err := c.Batch(id); err != nil || !b.Ended() && b.Tidefill.Waiting == nil {
+				t.Errorf("on the full disk batch %s is %s and gives no reason, %v", id, b.Status, err)
+			}
+		}
+
+		// Deleting one large file is enough for all that waits.
+		if answer, err := c.Do("DELETE", "/v1/files/"+room.ID, "", nil); err != nil || answer.Status != http.StatusOK {
+			t.Errorf("deleting 24 MiB from the full disk: status %d, %v: %.200s", answer.Status, err, answer.Body)
+			free()
+			free = func() {}
+		}
+		for id, lines := range running {
+			b := c.AwaitEnd(t, id, 30*time.Second)
+			if id == cancelled.ID && b.Status != "cancelled" || id != cancelled.ID && b.Status != "completed" {
+				t.Errorf("batch %s is %s", id, b.Status)
+			}
+			sum := c.CheckOnce(t, b, lines)
+			tr.Lost += sum.Lost
+			tr.Doubled += sum.Doubled
+			d.Verify(t, id)
+		}
+		free()
+		empty(t, c)
+	}
+	tr.Resent = stub.Repeats()
+	if most := tr.Tried * 3 * 12; tr.Resent > most {
+		t.Errorf("%d lines were sent again, want at most %d", tr.Resent, most)
+	}
+}
+
+// empty deletes all files.
+func empty(t *testing.T, c *Client) {
+	t.Helper()
+	for _, id := range listAll(t, c, "/v1/files?limit=10000") {
+		if answer, err := c.Do("DELETE", "/v1/files/"+id, "", nil); err != nil || answer.Status != http.StatusOK {
+			t.Errorf("deleting file %s: status %d, %v", id, answer.Status, err)
+		}
+	}
+}
