@@ -48,6 +48,16 @@ unit: ## Unit, property and conformance tests under the race detector.
 e2e: ## The real binary under the official SDKs, kill -9 and bad days.
 	cd e2e && $(GO) test -count=1 -timeout 30m ./...
 
+# ONLY=Nodes runs the scenarios TestChaosNodes... alone; SEED repeats a run that failed.
+KILLS  ?= 1000
+ROUNDS ?= 1
+ONLY   ?=
+SEED   ?=
+
+.PHONY: chaos
+chaos: ## The fault suite in full, without a time limit, and its table "reliability". KILLS=1000, ROUNDS=1 times all, ONLY, SEED.
+	cd e2e && $(GO) test -count=$(ROUNDS) -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -seed=$(SEED)
+
 .PHONY: bench
 bench: ## Print the table of docs/benchmarks.md.
 	$(GO) run ./cmd/tidefill-bench

@@ -72,7 +72,7 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), much)
 		return true
 	})
-	wanted := sized(2, 20)
+	wanted := sized(1, 20)
 	for try := 0; tr.Tried < wanted && try < 10*wanted; try++ {
 		before := time.Now()
 		lines := NewLines(fmt.Sprint("finalized-", try), "m", 2000)
