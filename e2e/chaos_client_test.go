@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -124,11 +125,26 @@ func (s *crowd) leave() {
 	s.all.Wait()
 }
 
+// whileAlive is the test's context for as long as the daemon's process lives.
+func whileAlive(t *testing.T, d *Daemon) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := d.current()
+	go func() {
+		select {
+		case <-p.ended:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx
+}
+
 // A line as long as a file costs no more memory than a short one, and is named as the fault.
 func TestChaosOneLongLine(t *testing.T) {
 	tr := begin(t, "clients: a line of 199 MB")
 	stub := NewStub(t, "m")
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, MaxMemory: maxMemory}))
+	ctx := whileAlive(t, d)
 	size := sized[int64](100<<20, 199_000_000)
 	var all sync.WaitGroup
 	for range sized(2, 6) {
@@ -136,7 +152,7 @@ func TestChaosOneLongLine(t *testing.T) {
 		all.Go(func() {
 			c := d.Client()
 			var f File
-			err := insist(t.Context(), func() error { return uploadLongLine(c, size, &f) })
+			err := insist(ctx, func() error { return uploadLongLine(c, size, &f) })
 			if refused := (statusError{}); errors.As(err, &refused) && refused.answer.Status < 500 {
 				if !strings.Contains(string(refused.answer.Body), "line 1") {
 					t.Errorf("the refusal does not name the line: %v", err)
@@ -189,19 +205,27 @@ func TestChaosManyUploads(t *testing.T) {
 	tr.Tried = n
 	lines := NewLines("many", "m", 500)
 	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", lines.Content)
-	var halfway, all sync.WaitGroup
-	halfway.Add(n)
-	var refusals atomic.Int64
+	ctx := whileAlive(t, d)
+	halfway, stop := context.WithTimeout(ctx, 3*time.Second) // those who aren't taken in don't come
+	defer stop()
+	var standing, refusals atomic.Int64
+	arrive := func() {
+		if standing.Add(1) == int64(n) {
+			stop()
+		}
+		<-halfway.Done()
+	}
+	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
 			c := d.Client()
 			var f File
 			first := true
-			err := insist(t.Context(), func() error {
+			err := insist(ctx, func() error {
 				body := io.Reader(bytes.NewReader(form))
 				if first { // all stand in the middle of their first upload at once
 					first = false
-					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{all: &halfway}, bytes.NewReader(form[len(form)/2:]))
+					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{arrive}, bytes.NewReader(form[len(form)/2:]))
 				}
 				err := c.json("POST", "/v1/files", kind, body, &f)
 				if err != nil {
@@ -226,27 +250,11 @@ func TestChaosManyUploads(t *testing.T) {
 	t.Logf("%d uploads were asked to come again", refusals.Load())
 }
 
-// meeting is empty, and read when all others are, or after some seconds: those who aren't taken in don't come.
-type meeting struct {
-	all *sync.WaitGroup
-	met bool
-}
+// meeting is empty; to read it is to arrive.
+type meeting struct{ arrive func() }
 
 func (m *meeting) Read([]byte) (int, error) {
-	if m.met {
-		return 0, io.EOF
-	}
-	m.met = true
-	m.all.Done()
-	together := make(chan struct{})
-	go func() {
-		m.all.Wait()
-		close(together)
-	}()
-	select {
-	case <-together:
-	case <-time.After(3 * time.Second):
-	}
+	m.arrive()
 	return 0, io.EOF
 }
 
@@ -281,7 +289,7 @@ func TestChaosManyListeners(t *testing.T) {
 			}
 		})
 	}
-	err := insist(t.Context(), func() error { _, err := c.Batch(b.ID); return err })
+	err := insist(whileAlive(t, d), func() error { _, err := c.Batch(b.ID); return err })
 	if err != nil {
 		t.Errorf("beside the listeners: %v", err)
 	}
@@ -328,7 +336,7 @@ func TestChaosLargeOptions(t *testing.T) {
 		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n", time.Minute)
 	}
 	for range 10 {
-		if err := insist(t.Context(), func() error { _, err := c.Do("GET", "/v1/batches?limit=100", "", nil); return err }); err != nil {
+		if err := insist(whileAlive(t, d), func() error { _, err := c.Do("GET", "/v1/batches?limit=100", "", nil); return err }); err != nil {
 			t.Error(err)
 		}
 	}
