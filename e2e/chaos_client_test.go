@@ -41,8 +41,7 @@ func TestChaosSlowClients(t *testing.T) {
 	}
 	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n\r\n"
 	each := sized(100, 350)
-	var slow crowd
-	defer slow.leave()
+	slow := newCrowd(t)
 	for _, k := range []struct{ name, sent string }{
 		{"an upload before authentication", form("") + file},
 		{"an upload", form(key) + file},
@@ -101,7 +100,20 @@ func readyz(admin string) error {
 // crowd is connections that send a byte now and then and read nothing.
 type crowd struct {
 	connections []net.Conn
+	left        chan struct{}
 	all         sync.WaitGroup
+}
+
+func newCrowd(t *testing.T) *crowd {
+	c := &crowd{left: make(chan struct{})}
+	t.Cleanup(func() {
+		close(c.left)
+		for _, conn := range c.connections {
+			conn.Close()
+		}
+		c.all.Wait()
+	})
+	return c
 }
 
 func (s *crowd) join(address, sent string, every time.Duration) {
@@ -112,17 +124,16 @@ func (s *crowd) join(address, sent string, every time.Duration) {
 	conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	s.connections = append(s.connections, conn)
 	s.all.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
 		for _, err := io.WriteString(conn, sent); err == nil; _, err = io.WriteString(conn, "x") {
-			time.Sleep(every)
+			select {
+			case <-tick.C:
+			case <-s.left:
+				return
+			}
 		}
 	})
-}
-
-func (s *crowd) leave() {
-	for _, conn := range s.connections {
-		conn.Close()
-	}
-	s.all.Wait()
 }
 
 // whileAlive is the test's context for as long as the daemon's process lives.
@@ -330,8 +341,7 @@ func TestChaosLargeOptions(t *testing.T) {
 	if err != nil || answer.Status != http.StatusOK || len(answer.Body) > MiB {
 		t.Errorf("a listing of 100 batches: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
 	}
-	var slow crowd
-	defer slow.leave()
+	slow := newCrowd(t)
 	for range sized(50, 300) {
 		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n", time.Minute)
 	}

@@ -16,7 +16,7 @@ import (
 func TestChaosNodesKeepInputs(t *testing.T) {
 	tr := begin(t, "2 daemons, input deleted and swept by the other")
 	n := startNodes(t, tr, 2, "api.orphan_after=1m")
-	for round := range sized(3, 30) {
+	for round := range sized(2, 30) {
 		tr.Tried++
 		lines := NewLines(fmt.Sprint("input-", round), "m", 100)
 		released := make(chan struct{})

@@ -125,7 +125,7 @@ func TestChaosNodesTakeOver(t *testing.T) {
 func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *nodes, string) func()) {
 	tr := begin(t, fmt.Sprintf("%d daemons, the sender %s", count, fault))
 	n := startNodes(t, tr, count)
-	rounds := sized(2, 20)
+	rounds := sized(4-count, 20)
 	var mu sync.Mutex
 	inputs := map[string]Lines{}
 	feed := func(i int) { // enough for all rounds

@@ -30,7 +30,7 @@ func TestChaosHostileUpstreams(t *testing.T) {
 		most      int  // how often a line may be sent; default: with two attempts and two deaths, 3
 		set       string
 	}{
-		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody},
+		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody, set: "dispatch.request_timeout=8s"},
 		{name: "endless header field", lines: 24, treat: endlessHeader},
 		{name: "endless header fields", lines: 24, treat: endlessHeaders},
 		{name: "endless early hints", lines: 24, treat: endlessHints},
