@@ -68,7 +68,7 @@ func strays(t *testing.T, data string, files map[string]bool) []string {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			name := strings.TrimSuffix(entry.Name(), ".index")
+			name, _, _ := strings.Cut(entry.Name(), ".")
 			if !files[name] && name != "lock" && name != "gate" {
 				strays = append(strays, path)
 			}
