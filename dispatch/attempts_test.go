@@ -40,7 +40,7 @@ func TestAttemptsAreTheRequestsThatUpstreamsSaw(t *testing.T) {
 					http.Error(w, `{"error":{}}`, 500)
 				case strings.Contains(body, "say shed") && seen < 4:
 					w.Header().Set("Retry-After-Ms", "1")
-					http.Error(w, `{"error":{}}`, 429)
+					http.Error(w, `{"error":{}}`, http.StatusTooManyRequests)
 				default:
 					io.WriteString(w, okBody)
 				}
@@ -76,7 +76,7 @@ func TestRequestsOfLinesWithoutAResultAreCounted(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
-		http.Error(w, `{"error":{}}`, 503)
+		http.Error(w, `{"error":{}}`, http.StatusServiceUnavailable)
 	}, "m")
 	w := newWorld(t)
 	w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) { c.CancelGrace = 0 }, up.URL)
