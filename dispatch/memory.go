@@ -23,9 +23,10 @@ func newMemory(bytes int64) *memory {
 
 // share is a number of bytes that may be held together.
 type share struct {
-	limit int64
-	used  atomic.Int64
-	freed chan struct{} // capacity 1: something may have been given back
+	limit   int64
+	used    atomic.Int64
+	waiting atomic.Int32
+	freed   chan struct{} // capacity 1: something may have been given back
 }
 
 // Take reports whether so many bytes may be held from now on.
@@ -46,6 +47,11 @@ func (s *share) force(bytes int64) { s.used.Add(bytes) }
 
 // wait takes bytes once there are that many; more than there ever are, once nobody else holds any.
 func (s *share) wait(ctx context.Context, bytes int64) error {
+	if s.Take(bytes) {
+		return nil
+	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	for !s.Take(bytes) && !s.used.CompareAndSwap(0, bytes) {
 		select {
 		case <-s.freed:
@@ -66,6 +72,9 @@ func (s *share) Give(bytes int64) {
 }
 
 func (s *share) wake() {
+	if s.waiting.Load() == 0 {
+		return
+	}
 	select {
 	case s.freed <- struct{}{}:
 	default:

@@ -170,13 +170,14 @@ func (c *Client) post(ctx context.Context, r Request, scratch *Scratch) (*http.R
 			Body: r.NewBody(), ContentLength: r.Size,
 		}).WithContext(ctx)
 		// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the operator said, or nowhere).
-		var p passage
-		response, err := c.transport.roundTrip(req, &p)
+		p := &scratch.passage
+		*p = passage{}
+		response, err := c.transport.roundTrip(req, p)
 		switch {
 		case err == nil || p.sent || ctx.Err() != nil:
-			return response, p, err
+			return response, *p, err
 		case !p.reused:
-			return nil, p, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return nil, *p, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		scratch.of = nil // net/http may still be reading the header
 	}

@@ -70,6 +70,8 @@ type Scratch struct {
 	taken  int64  // of Memory
 	header http.Header
 	of     *Client // whose header it is
+
+	passage passage // of the request under way
 }
 
 // grow makes room for n bytes in the buffer; false: there is none.
