@@ -100,7 +100,7 @@ func runDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tuneCollector()
+	tuneCollector(cfg.Dispatch.Memory)
 	d, err := openDaemon(ctx, cfg, keys, newLogger(cfg.Log, stderr))
 	if err != nil {
 		return err
