@@ -46,6 +46,22 @@ func awaitClosed(c net.Conn, limit time.Duration) error {
 	return nil
 }
 
+// awaitOK asks until the answer is 200.
+func awaitOK(t *testing.T, client *http.Client, url string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		answer, err := client.Get(url)
+		if err != nil {
+			continue
+		}
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return
+		}
+	}
+	t.Fatalf("%s never answers 200", url)
+}
+
 // TestHalfOpenRequestsLockNobodyOut holds 2,000 requests whose bodies never come, on all routes, without a key and of the type that uploads have. The
 // daemon may open 1,024 files.
 func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
@@ -60,6 +76,7 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 	}
 	heads := []string{"Content-Length: 100000000\r\n\r\n--x", "Content-Length: 100\r\n\r\n--x", "Transfer-Encoding: chunked\r\n\r\n5\r\n--x"}
 	probe := &http.Client{Timeout: 10 * time.Second}
+	awaitOK(t, probe, "http://"+admin+"/readyz")
 	var held []*net.TCPConn
 	for i := range 2000 {
 		c := dialDaemon(t, d)
