@@ -88,7 +88,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) e
 		if last != nil && last.batch.Version >= now.batch.Version { // a round may have begun before the stream
 			now = last
 		}
-		if ended, err := stream.tell(now); ended || err != nil {
+		if ended, err := stream.report(now); ended || err != nil {
 			return err
 		}
 		select {
@@ -101,7 +101,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) e
 				return err
 			}
 			var gone error
-			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil { // a deletion is no change that a watch is told of
+			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil { // a watch does not see deletions
 				return gone
 			}
 		case <-next:
@@ -117,8 +117,8 @@ func ignoreGone(ctx context.Context, err error) error {
 	return err
 }
 
-// tell sends what has changed about a batch since it was last told of.
-func (e *eventStream) tell(of *sighting) (ended bool, err error) {
+// report sends what has changed about a batch since it was last told of.
+func (e *eventStream) report(of *sighting) (ended bool, err error) {
 	b, now := &of.batch, &of.shown
 	details := now.Tidefill
 	state := stateEvent{now.Status, details.Paused}

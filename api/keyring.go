@@ -44,7 +44,7 @@ func (k *Keyring) severalTenants() bool {
 	return k != nil && slices.ContainsFunc(k.keys, func(e keyEntry) bool { return e.owner.Tenant != k.keys[0].owner.Tenant })
 }
 
-// find returns the entry of a key. It compares with every hash, each in constant time, so that the time taken tells
+// find returns the entry of a key. It compares with every hash, each in constant time, so that the time taken shows
 // nothing about the keys there are.
 func (k *Keyring) find(key string) (e keyEntry, ok bool) {
 	hash := sha256.Sum256([]byte(key))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// longLine is a good line of some size; n tells it apart from others.
+// longLine is a good line of some size; n distinguishes it from others.
 func longLine(n, size int) string {
 	l := strings.TrimSuffix(line(fmt.Sprint(n)), "\n")
 	return strings.Replace(l, "hi", strings.Repeat("x", size-len(l)+2), 1) + "\n"

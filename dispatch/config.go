@@ -135,8 +135,8 @@ type Upstream struct {
 	Models []string `yaml:"models"`
 	// Headers are added to every request, besides the default X-Priority: low. An empty value removes a default.
 	Headers map[string]string `yaml:"headers"`
-	// TenantHeader names a header that carries the name of a line's tenant, X-Tenant-Id for instance; empty: the upstream is not
-	// told whose lines it gets.
+	// TenantHeader names a header that carries the name of a line's tenant, X-Tenant-Id for instance; empty: upstreams
+	// don't learn whose lines they get.
 	TenantHeader string `yaml:"tenant_header"`
 	// Metrics is the URL of the page where the server shows its metrics; none: it has none, as gateways do. Default: /metrics.
 	Metrics string `yaml:"metrics"`

@@ -141,8 +141,8 @@ func (d *dam) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = true
-	for _, tell := range d.held {
-		tell()
+	for _, release := range d.held {
+		release()
 	}
 }
 

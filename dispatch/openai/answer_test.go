@@ -33,8 +33,8 @@ func (p *purse) Take(bytes int64) bool {
 
 func (p *purse) Give(bytes int64) { p.left.Add(bytes) }
 
-// shelf is where files lie in memory.
-type shelf struct {
+// memoryFiles holds temporary files in memory.
+type memoryFiles struct {
 	open, made atomic.Int64
 	room       int64 // of each file; 0: as much as it takes
 }
@@ -42,10 +42,10 @@ type shelf struct {
 type memoryFile struct {
 	mu    sync.Mutex
 	bytes []byte
-	of    *shelf
+	of    *memoryFiles
 }
 
-func (s *shelf) create() (File, error) {
+func (s *memoryFiles) create() (File, error) {
 	s.open.Add(1)
 	s.made.Add(1)
 	return &memoryFile{of: s}, nil
@@ -101,7 +101,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 		for memory, bytes := range map[string]int64{"ample": 8 << 20, "short": 10 << 10} {
 			for name, want := range bodies {
 				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(t *testing.T) {
-					files, lent := &shelf{}, newPurse(bytes)
+					files, lent := &memoryFiles{}, newPurse(bytes)
 					c, err := New(Config{URL: s.URL, MaxAnswer: 5 << 19, DialTimeout: 1e9, Spool: files.create})
 					if err != nil {
 						t.Fatal(err)
@@ -159,7 +159,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 
 func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
 	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(3<<20)) })
-	c, err := New(Config{URL: s.URL, MaxAnswer: 8 << 20, DialTimeout: 1e9, Spool: (&shelf{room: 1 << 20}).create})
+	c, err := New(Config{URL: s.URL, MaxAnswer: 8 << 20, DialTimeout: 1e9, Spool: (&memoryFiles{room: 1 << 20}).create})
 	if err != nil {
 		t.Fatal(err)
 	}
