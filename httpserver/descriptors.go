@@ -17,3 +17,13 @@ func (c Config) Within(openFiles uint64) (within Config, lowered bool) {
 	}
 	return c, lowered
 }
+
+// refusals is how many refused connections may wait at once for their clients to read why: four times as many as may be served, so that
+// a crowd gets an orderly answer, within a share of the open files of their own.
+func refusals(connections int, openFiles uint64) int {
+	most := 4 * connections
+	if openFiles > 0 {
+		most = min(most, int(min(openFiles/connectionShare, 1<<20)))
+	}
+	return max(64, most)
+}

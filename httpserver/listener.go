@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// refusals is how many refused connections wait at once for their clients to read why.
-	refusals    = 64
-	refusalTime = time.Second
+	// refusalTime is how long a refused connection waits for the client to send its request, and then to read why it was refused. A
+	// client that gets an answer before it has sent anything may take it for a fault.
+	refusalTime = 5 * time.Second
 	// refusalPause is the least time between two log messages about refused connections.
 	refusalPause = 10 * time.Second
 )
@@ -90,9 +90,8 @@ func (l *listener) refuse(inner net.Conn) {
 	l.running.Go(func() {
 		defer func() { <-l.lingering }()
 		defer tcp.Close()
-		if _, err := tcp.Read(make([]byte, 1)); err != nil {
-			return
-		}
+		tcp.Read(make([]byte, 1)) // whatever comes of it, this is the answer
+		tcp.SetDeadline(time.Now().Add(refusalTime))
 		io.WriteString(tcp, refusal)
 		tcp.CloseWrite()
 		io.CopyN(io.Discard, tcp, 256<<10)

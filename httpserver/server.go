@@ -117,7 +117,7 @@ func (s *Server) counting(next http.Handler) http.Handler {
 func (s *Server) Serve(inner net.Listener) error {
 	l := &listener{
 		Listener: inner, connections: s.connections, metrics: s.metrics, log: s.log,
-		plain: s.options.TLS == nil, lingering: make(chan struct{}, refusals),
+		plain: s.options.TLS == nil, lingering: make(chan struct{}, refusals(s.connections.most, OpenFiles())),
 	}
 	defer l.running.Wait()
 	var err error
