@@ -92,8 +92,12 @@ func (s *session) resignUnwanted(ctx context.Context, wanted []string) error {
 	defer s.leading.claims.Unlock()
 	held := s.modelsInHand()
 	unwanted = slices.DeleteFunc(unwanted, func(name string) bool { return held[name] })
-	s.leading.give(unwanted)
-	return s.deps.Metadata.Resign(ctx, s.owner, unwanted)
+	s.leading.give(unwanted) // first, or the heartbeat would find that another has it
+	if err := s.deps.Metadata.Resign(ctx, s.owner, unwanted); err != nil {
+		s.leading.gain(unwanted) // to be given up at the next try
+		return err
+	}
+	return nil
 }
 
 // modelsInHand returns the names of the models of which chunks are in hand.

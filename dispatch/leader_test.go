@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,5 +201,49 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	// What the frozen leader had in flight or answered but not journaled at the end of its lease is sent again, not more.
 	if n := up.requests(); n > 4010+2*20+16 {
 		t.Errorf("%d requests for 4,010 lines", n)
+	}
+}
+
+// unresigning is a store that fails the first attempts to give up leadership.
+type unresigning struct {
+	store.Metadata
+	fails atomic.Int32
+}
+
+func (u *unresigning) Resign(ctx context.Context, o store.Owner, names []string) error {
+	if u.fails.Add(-1) >= 0 {
+		return store.ErrUnavailable
+	}
+	return u.Metadata.Resign(ctx, o, names)
+}
+
+// A model that moves to another dispatcher's upstream is given up, though the store does not listen at first.
+func TestLeadershipIsGivenUpOnceTheStoreListens(t *testing.T) {
+	w := newWorld(t)
+	var other atomic.Bool
+	from := serve(t, nil, "m")
+	serving := from.Config.Handler
+	from.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && other.Load() {
+			io.WriteString(w, `{"data":[{"id":"n"}]}`)
+			return
+		}
+		serving.ServeHTTP(w, r)
+	})
+	deaf := &unresigning{Metadata: w.meta}
+	deaf.fails.Store(2)
+	quick := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ModelsEvery, cfg.LeaseTTL = 50*time.Millisecond, 3*time.Second
+	}
+	w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
+		quick(cfg, deps)
+		deps.Metadata = deaf
+	}, from.URL)
+	w.awaitEnd(w.submit(chatLines(1, "m"), nil))
+	other.Store(true)
+	w.awaitEnd(w.submit(chatLines(1, "n"), nil))
+	w.dispatcher("b", quick, serve(t, nil, "m").URL)
+	if b := w.awaitEnd(w.submit(chatLines(5, "m"), nil)); b.Counts.Completed != 5 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
 }
