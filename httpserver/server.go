@@ -20,6 +20,11 @@ const (
 	maxHeaderBytes = 16 << 10
 	// maxStreams bounds the requests at once on an HTTP/2 connection.
 	maxStreams = 32
+	// frameBytes bounds an HTTP/2 frame, the least that a client may be held to. One is read whole into memory, before any key is asked for.
+	frameBytes = 16 << 10
+	// streamBytes is what is held of the body of an HTTP/2 request while its handler does not read, for its turn to come say. Over HTTP/1.1 the
+	// system holds that.
+	streamBytes = 64 << 10
 )
 
 // Options are the traits of one server, apart from what the operator configures.
@@ -84,8 +89,9 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 		ConnState:         s.connections.changed,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
-			MaxReceiveBufferPerConnection: 1 << 20,
-			MaxReceiveBufferPerStream:     256 << 10,
+			MaxReadFrameSize:              frameBytes,
+			MaxReceiveBufferPerConnection: 4 * streamBytes,
+			MaxReceiveBufferPerStream:     streamBytes,
 			SendPingTimeout:               idleTimeout,
 			WriteByteTimeout:              config.Grace,
 		},
