@@ -111,14 +111,7 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte(chat("a", "")+"\r\n\n"+chat("b", "")+"\n"+chat("a", "")), uint64(7))
 	f.Fuzz(func(t *testing.T, file []byte, cuts uint64) {
 		whole, wholeLines := scan(t, string(file), Limits{MaxLines: 40})
-		var chunks []string
-		for rest := string(file); len(rest) > 0; {
-			cuts = cuts*6364136223846793005 + 1442695040888963407
-			n := min(len(rest), int(cuts>>33)%23)
-			chunks = append(chunks, rest[:n])
-			rest = rest[n:]
-		}
-		parts, partLines := scanChunks(t, chunks, Limits{MaxLines: 40})
+		parts, partLines := scanWith(t, Limits{MaxLines: 40}, func(s *Scanner) error { return inPieces(cuts, file, s) })
 		if diff := cmp.Diff(whole, parts); diff != "" {
 			t.Errorf("summary (-whole +chunks):\n%s", diff)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,32 +15,17 @@ import (
 // scanWindow scans a file with a scanner that holds at most window bytes of a line, in writes of a size.
 func scanWindow(t testing.TB, file string, window, write int, limits Limits) (Summary, []Line) {
 	t.Helper()
-	var index bytes.Buffer
-	s := NewScanner(&index, limits)
-	s.window = window
-	for rest := []byte(file); len(rest) > 0; {
-		n := min(len(rest), write)
-		piece := bytes.Clone(rest[:n]) // the scanner must not keep what it was shown
-		if _, err := s.Write(piece); err != nil {
-			t.Fatal(err)
+	return scanWith(t, limits, func(s *Scanner) error {
+		s.window = window
+		for piece := range slices.Chunk([]byte(file), write) {
+			piece := bytes.Clone(piece) // the scanner must not keep what it was shown
+			if _, err := s.Write(piece); err != nil {
+				return err
+			}
+			clear(piece)
 		}
-		clear(piece)
-		rest = rest[n:]
-	}
-	sum, err := s.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := OpenIndex(bytes.NewReader(index.Bytes()), int64(index.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := make([]Line, x.Len()+1)
-	n, err := x.Read(0, lines)
-	if err != nil && err != io.EOF {
-		t.Fatal(err)
-	}
-	return sum, lines[:n]
+		return nil
+	})
 }
 
 // sameInPieces checks that a file reads the same whether lines are held whole or stream by.
@@ -150,6 +136,15 @@ func (r *repeater) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
+// allocated returns how many bytes of memory a function takes.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // TestScannerMemory scans what would fill memory if lines, keys or values were held.
 func TestScannerMemory(t *testing.T) {
 	const size = 12 << 20
@@ -170,18 +165,17 @@ func TestScannerMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewScanner(io.Discard, Limits{MaxLineBytes: 2 * size})
-			var before, after runtime.MemStats
 			buffer := make([]byte, 256<<10)
-			runtime.ReadMemStats(&before)
-			if _, err := io.CopyBuffer(s, struct{ io.Reader }{file}, buffer); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Finish(); err != nil {
-				t.Fatal(err)
-			}
-			runtime.ReadMemStats(&after)
-			if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
-				t.Errorf("a line of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20, got>>10)
+			used := allocated(func() {
+				if _, err := io.CopyBuffer(s, struct{ io.Reader }{file}, buffer); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Finish(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if used > 1<<20 {
+				t.Errorf("a line of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20, used>>10)
 			}
 		})
 	}
@@ -191,18 +185,18 @@ func TestScanResultsMemory(t *testing.T) {
 	const size = 12 << 20
 	file := io.MultiReader(strings.NewReader(`{"id":"x","custom_id":"a","response":{"body":{"text":"`), repeated("word ", size),
 		strings.NewReader("\"}}}\n{\"custom_id\":\"b\"}\n{\"x\":["), repeated("1,", size), strings.NewReader(`1],"custom_id":"\u0063"}`))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	var got []string
-	err := ScanResults(file, func(id string, line int64) error {
-		got = append(got, fmt.Sprintf("%d: %s", line, id))
-		return nil
+	var err error
+	used := allocated(func() {
+		err = ScanResults(file, func(id string, line int64) error {
+			got = append(got, fmt.Sprintf("%d: %s", line, id))
+			return nil
+		})
 	})
-	runtime.ReadMemStats(&after)
 	if diff := cmp.Diff([]string{"1: a", "2: b", "3: c"}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+	if used > 1<<20 {
 		t.Errorf("lines of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20, used>>10)
 	}
 }

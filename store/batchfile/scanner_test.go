@@ -15,17 +15,22 @@ import (
 // scan runs a whole file through a scanner and opens its index.
 func scan(t testing.TB, file string, limits Limits) (Summary, []Line) {
 	t.Helper()
-	return scanChunks(t, []string{file}, limits)
+	return scanWith(t, limits, func(s *Scanner) error {
+		n, err := s.Write([]byte(file))
+		if n != len(file) {
+			t.Errorf("Write = %d, want %d", n, len(file))
+		}
+		return err
+	})
 }
 
-func scanChunks(t testing.TB, chunks []string, limits Limits) (Summary, []Line) {
+// scanWith writes a file to a scanner and opens its index.
+func scanWith(t testing.TB, limits Limits, write func(*Scanner) error) (Summary, []Line) {
 	t.Helper()
 	var index bytes.Buffer
 	s := NewScanner(&index, limits)
-	for _, chunk := range chunks {
-		if n, err := s.Write([]byte(chunk)); n != len(chunk) || err != nil {
-			t.Fatalf("Write = %d, %v; want %d, nil", n, err, len(chunk))
-		}
+	if err := write(s); err != nil {
+		t.Fatal(err)
 	}
 	sum, err := s.Finish()
 	if err != nil {
