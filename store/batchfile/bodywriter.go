@@ -79,19 +79,3 @@ func (w *BodyWriter) replace() {
 	}
 	w.bad = true
 }
-
-// validPrefix is how many of the first bytes are UTF-8.
-func validPrefix(b []byte) int {
-	if utf8.Valid(b) {
-		return len(b)
-	}
-	n := 0
-	for n < len(b) {
-		r, size := utf8.DecodeRune(b[n:])
-		if r == utf8.RuneError && size <= 1 {
-			break
-		}
-		n += size
-	}
-	return n
-}

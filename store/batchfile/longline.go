@@ -1,10 +1,6 @@
 package batchfile
 
-import (
-	"bytes"
-	"hash/crc32"
-	"unicode/utf8"
-)
+import "hash/crc32"
 
 // longLine reads a request line that arrives in pieces and is too long to be held. It keeps where the fields lie and how
 // they begin, which is all that the scanner reads of a line that is held whole.
@@ -161,98 +157,4 @@ func (l *longLine) fault() (at int, notUTF8 bool, err error) {
 	}
 	at, err = l.json.finish()
 	return at, false, err
-}
-
-// utf8Stream checks that bytes in pieces are UTF-8.
-type utf8Stream struct {
-	tail  [utf8.UTFMax]byte // the beginning of a character that was cut
-	cut   int
-	at    int // bytes seen, without the tail
-	wrong bool
-}
-
-func (u *utf8Stream) write(p []byte) {
-	if u.wrong {
-		return
-	}
-	for u.cut > 0 && len(p) > 0 {
-		u.tail[u.cut] = p[0]
-		u.cut++
-		p = p[1:]
-		if tail := u.tail[:u.cut]; utf8.FullRune(tail) {
-			if _, n := utf8.DecodeRune(tail); n < len(tail) {
-				u.wrong = true
-				return
-			}
-			u.at, u.cut = u.at+u.cut, 0
-		}
-	}
-	whole := len(p) - cutRune(p)
-	if !utf8.Valid(p[:whole]) {
-		u.at, u.wrong = u.at+invalidUTF8(p), true
-		return
-	}
-	u.at += whole
-	u.cut += copy(u.tail[u.cut:], p[whole:])
-}
-
-// finish returns the position of the first wrong byte, if there is one.
-func (u *utf8Stream) finish() (at int, ok bool) {
-	return u.at, !u.wrong && u.cut == 0
-}
-
-// cutRune returns how many bytes at the end of p are the beginning of a character that goes on.
-func cutRune(p []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
-}
-
-const dataURL = ";base64,"
-
-// dataURLs counts, in pieces, what inlineData counts.
-type dataURLs struct {
-	bytes   int
-	matched int // bytes of dataURL
-	pending int // bytes of base64 whose closing quote has not come
-	inside  bool
-}
-
-func (d *dataURLs) write(p []byte) {
-	for len(p) > 0 {
-		if d.inside {
-			end := bytes.IndexByte(p, '"')
-			if end < 0 {
-				d.pending += len(p)
-				return
-			}
-			*d = dataURLs{bytes: d.bytes + d.pending + end}
-			p = p[end:]
-			continue
-		}
-		if d.matched == 0 {
-			i := bytes.IndexByte(p, dataURL[0])
-			if i < 0 {
-				return
-			}
-			p = p[i:]
-		}
-		switch p[0] {
-		case dataURL[d.matched]:
-			d.matched++
-		case dataURL[0]:
-			d.matched = 1
-		default:
-			d.matched = 0
-		}
-		if p = p[1:]; d.matched == len(dataURL) {
-			d.inside = true
-		}
-	}
 }

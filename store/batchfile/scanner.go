@@ -151,7 +151,7 @@ func (s *Scanner) line(line []byte) {
 		return
 	}
 	if !utf8.Valid(line) {
-		s.notUTF8(invalidUTF8(line))
+		s.notUTF8(validPrefix(line))
 		return
 	}
 	if at, err := s.request.parse(line); err != nil {
@@ -451,16 +451,4 @@ func kind(c byte) string {
 		return "null"
 	}
 	return "a number"
-}
-
-// invalidUTF8 returns the position of the first byte that is not UTF-8.
-func invalidUTF8(b []byte) int {
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return len(b)
 }

@@ -1,0 +1,46 @@
+package batchfile
+
+import "bytes"
+
+const dataURL = ";base64,"
+
+// dataURLs counts, in pieces, what inlineData counts.
+type dataURLs struct {
+	bytes   int
+	matched int // bytes of dataURL
+	pending int // bytes of base64 whose closing quote has not come
+	inside  bool
+}
+
+func (d *dataURLs) write(p []byte) {
+	for len(p) > 0 {
+		if d.inside {
+			end := bytes.IndexByte(p, '"')
+			if end < 0 {
+				d.pending += len(p)
+				return
+			}
+			*d = dataURLs{bytes: d.bytes + d.pending + end}
+			p = p[end:]
+			continue
+		}
+		if d.matched == 0 {
+			i := bytes.IndexByte(p, dataURL[0])
+			if i < 0 {
+				return
+			}
+			p = p[i:]
+		}
+		switch p[0] {
+		case dataURL[d.matched]:
+			d.matched++
+		case dataURL[0]:
+			d.matched = 1
+		default:
+			d.matched = 0
+		}
+		if p = p[1:]; d.matched == len(dataURL) {
+			d.inside = true
+		}
+	}
+}
