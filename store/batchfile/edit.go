@@ -2,9 +2,7 @@ package batchfile
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 )
 
 // EditBody appends body, a JSON object, to dst with some of its members changed; every other byte stays as it is.
@@ -23,14 +21,14 @@ func EditBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) ([]byte, error) {
 	i := skipSpace(body, 0)
 	if i == len(body) || body[i] != '{' {
-		return nil, errors.New("not a JSON object")
+		return nil, errNoObject
 	}
-	if err := checkEdits(defaults, overrides); err != nil {
+	e := edits{defaults, overrides, make(map[string]bool, len(defaults)+len(overrides))}
+	if err := e.check(); err != nil {
 		return nil, err
 	}
-	present := make(map[string]bool, len(defaults)+len(overrides)) // of the keys to edit
 	dst = append(dst, body[:i+1]...)
-	empty := true
+	some := false
 	m := membersAt(body, i)
 	for from := i + 1; ; { // the first byte of a member, with the white space before it
 		key, more, err := m.next()
@@ -40,21 +38,17 @@ func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 		if !more {
 			break
 		}
-		name := textOf(key.of(body), new([32]byte)[:0])
 		start := m.at
 		if m.at, err = skipValue(body, start, maxDepth-1); err != nil {
 			return nil, fmt.Errorf("byte %d: %w", m.at+1, err)
 		}
-		override, overridden := overrides[string(name)]
-		if _, known := defaults[string(name)]; known || overridden {
-			present[string(name)] = true
-		}
 		next := skipSpace(body, m.at)
+		override, overridden := e.override(textOf(key.of(body), new([32]byte)[:0]))
 		if !overridden || !isNull(override) {
-			if !empty {
+			if some {
 				dst = append(dst, ',')
 			}
-			empty = false
+			some = true
 			if overridden {
 				dst = append(dst, body[from:start]...)
 				dst = append(dst, override...)
@@ -68,51 +62,6 @@ func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 	if end := skipSpace(body, m.at); end < len(body) {
 		return nil, fmt.Errorf("byte %d: %w", end+1, errTrailing)
 	}
-	for _, name := range additions(defaults, overrides, present) {
-		value, overridden := overrides[name]
-		if !overridden {
-			value = defaults[name]
-		}
-		if !empty {
-			dst = append(dst, ',')
-		}
-		empty = false
-		dst = append(appendQuoted(dst, name), ':')
-		dst = append(dst, value...)
-	}
-	dst = append(dst, '}')
+	dst = append(e.appendMissing(dst, some), '}')
 	return append(dst, body[m.at:]...), nil
-}
-
-// additions returns, sorted, the keys to add to a body that has those present.
-func additions(defaults, overrides map[string]json.RawMessage, present map[string]bool) []string {
-	var names []string
-	for name, value := range overrides {
-		if !present[name] && !isNull(value) {
-			names = append(names, name)
-		}
-	}
-	for name, value := range defaults {
-		if _, overridden := overrides[name]; !overridden && !present[name] && !isNull(value) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func checkEdits(edits ...map[string]json.RawMessage) error {
-	for _, edit := range edits {
-		for name, value := range edit {
-			if !valid(value, maxDepth) {
-				return fmt.Errorf("the new value of %q is not JSON", name)
-			}
-		}
-	}
-	return nil
-}
-
-func isNull(value json.RawMessage) bool {
-	i := skipSpace(value, 0)
-	return i < len(value) && value[i] == 'n'
 }

@@ -23,10 +23,10 @@ func Size(pieces []Piece) (n int64) {
 // EditPieces is EditBody for a body that is too large to be held in memory: it reads the body once and says which parts of it
 // make up the edited one. has is called with every key that the body has; nil: nobody asks.
 func EditPieces(body io.Reader, defaults, overrides map[string]json.RawMessage, has func(key string)) ([]Piece, error) {
-	if err := checkEdits(defaults, overrides); err != nil {
+	e := pieceEditor{edits: edits{defaults, overrides, map[string]bool{}}, has: has}
+	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
 	}
-	e := pieceEditor{defaults: defaults, overrides: overrides, has: has, present: map[string]bool{}}
 	scanner := ObjectScanner{Member: e.member}
 	if _, err := io.CopyBuffer(&scanner, io.MultiReader(body), make([]byte, 32<<10)); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
@@ -38,12 +38,11 @@ func EditPieces(body io.Reader, defaults, overrides map[string]json.RawMessage, 
 }
 
 type pieceEditor struct {
-	defaults, overrides map[string]json.RawMessage
-	has                 func(string)
-	present             map[string]bool
-	pieces              []Piece
-	begun               bool
-	some                bool
+	edits
+	has    func(string)
+	pieces []Piece
+	begun  bool
+	some   bool
 }
 
 func (e *pieceEditor) member(m Member) {
@@ -54,13 +53,10 @@ func (e *pieceEditor) member(m Member) {
 	var override json.RawMessage
 	overridden := false
 	if m.Key != nil { // a longer key is none that anybody names
-		name := string(textOf(m.Key, nil))
-		override, overridden = e.overrides[name]
-		if _, known := e.defaults[name]; known || overridden {
-			e.present[name] = true
-		}
+		name := textOf(m.Key, nil)
+		override, overridden = e.override(name)
 		if e.has != nil {
-			e.has(name)
+			e.has(string(name))
 		}
 	}
 	if overridden && isNull(override) {
@@ -84,16 +80,8 @@ func (e *pieceEditor) finish(s *ObjectScanner) []Piece {
 	if !e.begun {
 		e.copy(0, s.opened+1)
 	}
-	for _, name := range additions(e.defaults, e.overrides, e.present) {
-		value, overridden := e.overrides[name]
-		if !overridden {
-			value = e.defaults[name]
-		}
-		if e.some {
-			e.text(",")
-		}
-		e.some = true
-		e.text(string(append(append(appendQuoted(nil, name), ':'), value...)))
+	if missing := e.appendMissing(nil, e.some); len(missing) > 0 {
+		e.text(string(missing))
 	}
 	e.copy(s.closed, s.at)
 	return e.pieces
