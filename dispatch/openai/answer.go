@@ -122,7 +122,7 @@ func readInto(response *http.Response, scratch *Scratch, limit int64) (body []by
 // fill moves what the scratch holds of a body to the file, and the rest of the body after it. From then on a server that takes
 // its time holds no memory but a small buffer.
 func (l *Large) fill(response *http.Response, scratch *Scratch, limit int64) error {
-	checked := batchfile.ObjectScanner{Keep: "usage"}
+	checked := batchfile.NewObjectScanner("usage")
 	kept := batchfile.NewBodyWriter(l.File)
 	beginning := append([]byte(nil), scratch.answer[:min(len(scratch.answer), 200)]...)
 	total := int64(0)
@@ -167,7 +167,7 @@ func (l *Large) fill(response *http.Response, scratch *Scratch, limit int64) err
 		return fmt.Errorf("%w: %w", ErrNotKept, err)
 	}
 	l.Size = kept.Bytes()
-	l.Usage, _ = batchfile.ParseUsage(checked.Kept())
+	l.Usage, _ = batchfile.ParseUsage(checked.Value())
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Piece is a part of an edited body: Length bytes of the original from At on, or a text of its own.
@@ -27,33 +28,70 @@ func EditPieces(body io.Reader, defaults, overrides map[string]json.RawMessage, 
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
 	}
-	scanner := ObjectScanner{Member: e.member}
-	if _, err := io.CopyBuffer(&scanner, io.MultiReader(body), make([]byte, 32<<10)); err != nil {
+	e.json = newJSONStream(&e, answerDepth, MostKept)
+	e.json.wantObject = true
+	if _, err := io.CopyBuffer(&e, io.MultiReader(body), make([]byte, 32<<10)); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
 	}
-	if !scanner.Whole() {
-		return nil, fmt.Errorf("edit body: %w", errCut)
+	e.json.finish()
+	if err := e.json.err(); err != nil {
+		return nil, fmt.Errorf("edit body: %w", err)
 	}
-	return e.finish(&scanner), nil
+	e.keep(e.json.at)
+	return e.pieces, nil
 }
 
+// pieceEditor edits a body that streams by.
 type pieceEditor struct {
 	edits
-	has    func(string)
-	pieces []Piece
-	begun  bool
-	some   bool
+	has  func(string)
+	json jsonStream
+
+	pieces   []Piece
+	some     bool // a member stays
+	replaced bool // the value under way is replaced
+	kept     int  // position from which the original is kept, up to the next comma or brace; or notKept
 }
 
-func (e *pieceEditor) member(m Member) {
-	if !e.begun {
-		e.begun = true
-		e.copy(0, m.From)
+const notKept = -1
+
+// Write reads the next piece of the body.
+func (e *pieceEditor) Write(p []byte) (int, error) {
+	e.json.write(p)
+	return len(p), e.json.err()
+}
+
+// begin implements streamEvents.
+func (e *pieceEditor) begin(depth int, key []byte, _ byte, at int) {
+	switch depth {
+	case 0:
+		e.copy(0, at+1)
+		e.kept = notKept
+	case 1:
+		e.keep(e.json.from - len(","))
+		e.member(key, e.json.from, at)
 	}
+}
+
+// end implements streamEvents.
+func (e *pieceEditor) end(depth, at int) {
+	switch {
+	case depth == 0:
+		brace := at - len("}")
+		e.keep(brace)
+		e.text(e.appendMissing(nil, e.some))
+		e.kept = brace
+	case depth == 1 && e.replaced:
+		e.kept, e.replaced = at, false
+	}
+}
+
+// member begins a member of the body. from is the position after the brace or comma before it, value that of its value.
+func (e *pieceEditor) member(key []byte, from, value int) {
 	var override json.RawMessage
 	overridden := false
-	if m.Key != nil { // a longer key is none that anybody names
-		name := textOf(m.Key, nil)
+	if key != nil { // a longer key is none that anybody edits
+		name := textOf(key, nil)
 		override, overridden = e.override(name)
 		if e.has != nil {
 			e.has(string(name))
@@ -63,45 +101,42 @@ func (e *pieceEditor) member(m Member) {
 		return
 	}
 	if e.some {
-		e.text(",")
+		e.text([]byte(","))
 	}
-	e.some = true
-	if !overridden {
-		e.copy(m.From, m.Next)
-		return
+	e.some, e.replaced, e.kept = true, overridden, from
+	if overridden {
+		e.keep(value)
+		e.text(override)
 	}
-	e.copy(m.From, m.Value)
-	e.text(string(override))
-	e.copy(m.End, m.Next)
 }
 
-// finish adds what the body does not have, and its end.
-func (e *pieceEditor) finish(s *ObjectScanner) []Piece {
-	if !e.begun {
-		e.copy(0, s.opened+1)
+// keep adds the original from where it is kept up to a position.
+func (e *pieceEditor) keep(at int) {
+	if e.kept != notKept {
+		e.copy(e.kept, at)
+		e.kept = notKept
 	}
-	if missing := e.appendMissing(nil, e.some); len(missing) > 0 {
-		e.text(string(missing))
-	}
-	e.copy(s.closed, s.at)
-	return e.pieces
 }
 
-func (e *pieceEditor) copy(from, to int64) {
+func (e *pieceEditor) copy(from, to int) {
 	if from == to {
 		return
 	}
-	if n := len(e.pieces); n > 0 && e.pieces[n-1].Text == nil && e.pieces[n-1].At+e.pieces[n-1].Length == from {
-		e.pieces[n-1].Length += to - from
+	at, length := int64(from), int64(to-from)
+	if n := len(e.pieces); n > 0 && e.pieces[n-1].Text == nil && e.pieces[n-1].At+e.pieces[n-1].Length == at {
+		e.pieces[n-1].Length += length
 		return
 	}
-	e.pieces = append(e.pieces, Piece{At: from, Length: to - from})
+	e.pieces = append(e.pieces, Piece{At: at, Length: length})
 }
 
-func (e *pieceEditor) text(s string) {
+func (e *pieceEditor) text(s []byte) {
+	if len(s) == 0 {
+		return
+	}
 	if n := len(e.pieces); n > 0 && e.pieces[n-1].Text != nil {
 		e.pieces[n-1].Text = append(e.pieces[n-1].Text, s...)
 		return
 	}
-	e.pieces = append(e.pieces, Piece{Text: []byte(s)})
+	e.pieces = append(e.pieces, Piece{Text: slices.Clone(s)})
 }

@@ -19,6 +19,7 @@ func (e syntaxError) Error() string { return string(e) }
 
 const (
 	errCut       = syntaxError("the line ends before the value does; keep the whole object on one line")
+	errNoObject  = syntaxError("not a JSON object")
 	errValue     = syntaxError("expected a value")
 	errKey       = syntaxError("expected a key in double quotes")
 	errColon     = syntaxError("expected ':' after the key")

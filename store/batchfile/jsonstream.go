@@ -1,21 +1,24 @@
 package batchfile
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // jsonStream checks one JSON value that arrives in pieces of any size, and reports where its outer values lie. It accepts what
 // skipValue accepts, and rejects the rest at the same byte with the same reason. Its memory does not grow with the value.
 type jsonStream struct {
-	on     streamEvents
-	limit  int      // of nesting
-	arrays []uint64 // one bit per open container: it is an array
+	on         streamEvents
+	limit      int      // of nesting
+	wantObject bool     // the outermost value must be an object
+	arrays     []uint64 // one bit per open container: it is an array
 
 	state state
-	depth int // open containers
-	at    int // bytes seen before the current piece
-
-	key     []byte // the literal of the key that was read last, cut to keyBytes
-	inKey   bool   // the string under way is a key
-	keyFrom int    // its next byte to keep, in the current piece
+	depth int     // open containers
+	piece []byte  // the current piece
+	at    int     // bytes seen before the current piece
+	from  int     // position after the last opening bracket or comma
+	key   excerpt // the literal of the key that was read last
 
 	literal   string // what must follow of true, false or null
 	literalAt int
@@ -28,8 +31,8 @@ type jsonStream struct {
 // streamEvents receives the values that stand in at most eventDepth containers. Positions count from the first byte of the
 // stream.
 type streamEvents interface {
-	// begin reports the first byte of a value that stands in depth containers, and the literal of its key if it is a member.
-	// The literal is good only during the call; longKey stands for one that is longer than any known.
+	// begin reports the first byte of a value that stands in depth containers, and the literal of its key, which is valid
+	// only during the call. The key is nil if the value is no member, or if the literal is longer than those that are kept.
 	begin(depth int, key []byte, first byte, at int)
 	// end reports the position after the value.
 	end(depth int, at int)
@@ -38,11 +41,9 @@ type streamEvents interface {
 const (
 	// eventDepth reaches the elements of a member of the body.
 	eventDepth = 3
-	// keyBytes holds the literal of every known key, even if each of its characters is escaped.
+	// keyBytes is enough for the literal of every known key, even if each of its characters is escaped.
 	keyBytes = 192
 )
-
-var longKey = []byte(`""`)
 
 type state uint8
 
@@ -69,25 +70,38 @@ const (
 	faulty
 )
 
-func newJSONStream(on streamEvents, limit int) jsonStream {
-	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64), key: make([]byte, 0, keyBytes)}
+// newJSONStream returns a stream for one value that nests no deeper than limit. It keeps the literals of keys up to mostKey bytes.
+func newJSONStream(on streamEvents, limit, mostKey int) jsonStream {
+	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64), key: excerpt{most: mostKey}}
 }
 
 // reset begins another value.
 func (s *jsonStream) reset() {
-	*s = jsonStream{on: s.on, limit: s.limit, arrays: s.arrays, key: s.key[:0]}
+	s.key.reset()
+	*s = jsonStream{on: s.on, limit: s.limit, wantObject: s.wantObject, arrays: s.arrays, key: s.key}
 }
 
 // write reads the next piece.
 func (s *jsonStream) write(b []byte) {
-	s.keyFrom = 0
+	s.piece = b
 	for i := 0; i < len(b); {
 		i = s.step(b, i)
 	}
-	if s.inKey {
-		s.keepKey(b[s.keyFrom:])
-	}
+	s.key.nextPiece(b)
+	s.piece = nil
 	s.at += len(b)
+}
+
+// whole reports whether the bytes so far are one value, with nothing but white space around it. A number at the end is not
+// known to be whole before finish.
+func (s *jsonStream) whole() bool { return s.state == wantNothing }
+
+// err returns why the bytes so far can't be the beginning of a value, and nil if they can.
+func (s *jsonStream) err() error {
+	if s.fault == nil {
+		return nil
+	}
+	return fmt.Errorf("byte %d: %w", s.faultAt+1, s.fault)
 }
 
 // finish ends the value. It returns the position of the first wrong byte and the reason.
@@ -166,7 +180,8 @@ func (s *jsonStream) token(c byte, i int) int {
 		case c != '"':
 			return s.fail(errKey, s.at+i)
 		}
-		s.state, s.inKey, s.key, s.keyFrom = inString, true, s.key[:0], i
+		s.state = inString
+		s.key.begin(i)
 		return i + 1
 	case wantColon:
 		if c != ':' {
@@ -182,34 +197,28 @@ func (s *jsonStream) token(c byte, i int) int {
 
 // next reads what follows a value inside of a container.
 func (s *jsonStream) next(c byte, i int) int {
+	after, end, reason := wantKey, byte('}'), error(errMember)
 	if s.inArray() {
-		switch c {
-		case ',':
-			s.state = wantValue
-			return i + 1
-		case ']':
-			return s.close(i)
-		}
-		return s.fail(errElement, s.at+i)
+		after, end, reason = wantValue, ']', errElement
 	}
 	switch c {
 	case ',':
-		s.state = wantKey
+		s.state, s.from = after, s.at+i+1
 		return i + 1
-	case '}':
+	case end:
 		return s.close(i)
 	}
-	return s.fail(errMember, s.at+i)
+	return s.fail(reason, s.at+i)
 }
 
 func (s *jsonStream) value(c byte, i int) int {
+	if s.depth == 0 && s.wantObject && c != '{' {
+		return s.fail(errNoObject, s.at+i)
+	}
 	if s.depth <= eventDepth {
-		key := s.key
-		switch {
-		case s.depth == 0 || s.inArray():
-			key = nil
-		case len(key) == keyBytes: // it was cut, so it may end within an escape
-			key = longKey
+		var key []byte
+		if s.depth > 0 && !s.inArray() && s.key.whole() {
+			key = s.key.bytes
 		}
 		s.on.begin(s.depth, key, c, s.at+i)
 	}
@@ -248,7 +257,7 @@ func (s *jsonStream) open(first state, i int) int {
 		s.arrays[word] |= bit
 	}
 	s.depth++
-	s.state = first
+	s.state, s.from = first, s.at+i+1
 	return i + 1
 }
 
@@ -280,9 +289,9 @@ func (s *jsonStream) stringBytes(b []byte, i int) int {
 	case '\\':
 		s.state = inEscape
 	case '"':
-		if s.inKey {
-			s.keepKey(b[s.keyFrom : i+1])
-			s.inKey, s.state = false, wantColon
+		if s.key.open {
+			s.key.end(b, i+1)
+			s.state = wantColon
 		} else {
 			s.endValue(s.at + i + 1)
 		}
@@ -290,10 +299,6 @@ func (s *jsonStream) stringBytes(b []byte, i int) int {
 		return s.fail(errControl, s.at+i)
 	}
 	return i + 1
-}
-
-func (s *jsonStream) keepKey(b []byte) {
-	s.key = append(s.key, b[:min(len(b), keyBytes-len(s.key))]...)
 }
 
 func (s *jsonStream) escape(c byte, i int) int {
@@ -345,6 +350,6 @@ func (s *jsonStream) afterDigits(c byte, i int) int {
 
 // fail ends the reading: the position it returns lies behind every piece.
 func (s *jsonStream) fail(reason error, at int) int {
-	s.state, s.fault, s.faultAt, s.inKey = faulty, reason, at, false
+	s.state, s.fault, s.faultAt, s.key.open = faulty, reason, at, false
 	return math.MaxInt
 }

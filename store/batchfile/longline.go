@@ -24,7 +24,7 @@ type longLine struct {
 
 func newLongLine() *longLine {
 	l := &longLine{blank: true}
-	l.json = newJSONStream(l, maxDepth)
+	l.json = newJSONStream(l, maxDepth, keyBytes)
 	return l
 }
 

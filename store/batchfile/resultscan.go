@@ -47,7 +47,6 @@ type resultLine interface {
 }
 
 var (
-	errNoObject   = errors.New("not a JSON object")
 	errNoCustomID = errors.New("no custom_id")
 	errLongID     = fmt.Errorf("the custom_id has more than %d bytes", maxCustomID)
 )
@@ -98,25 +97,22 @@ func literalID(literal []byte) (string, error) {
 // longResult is a line that streams by, of which the custom_id is kept.
 type longResult struct {
 	json    jsonStream
-	object  bool
 	empty   bool
-	literal []byte
-	taking  bool
-	piece   []byte
-	base    int
-	from    int // the next byte of the literal, in the piece
+	literal excerpt
 }
 
 func newLongResult() *longResult {
-	l := new(longResult)
-	l.json = newJSONStream(l, answerDepth+1)
+	l := &longResult{literal: excerpt{most: maxCustomID + len(`""`)}}
+	l.json = newJSONStream(l, answerDepth+1, keyBytes)
+	l.json.wantObject = true
 	return l
 }
 
 // read reads a line to its end, whose first bytes are piece. io.EOF comes with the end of the last line.
 func (l *longResult) read(in *bufio.Reader, piece []byte) error {
-	*l = longResult{json: l.json, empty: true, literal: l.literal[:0]}
 	l.json.reset()
+	l.empty = true
+	l.literal.reset()
 	for {
 		l.write(piece)
 		var err error
@@ -129,46 +125,31 @@ func (l *longResult) read(in *bufio.Reader, piece []byte) error {
 
 func (l *longResult) write(p []byte) {
 	l.empty = l.empty && skipSpace(p, 0) == len(p)
-	l.piece, l.from = p, 0
 	l.json.write(p)
-	l.take(len(p))
-	l.base += len(p)
-}
-
-func (l *longResult) take(to int) {
-	if l.taking {
-		b := l.piece[l.from:to]
-		l.literal = append(l.literal, b[:min(len(b), maxCustomID+len(`""`)+1-len(l.literal))]...)
-	}
+	l.literal.nextPiece(p)
 }
 
 // begin implements streamEvents.
 func (l *longResult) begin(depth int, key []byte, first byte, at int) {
-	switch {
-	case depth == 0:
-		l.object = first == '{'
-	case depth == 1 && key != nil && lineField(key) == fieldCustomID:
-		l.literal, l.taking, l.from = l.literal[:0], true, at-l.base
+	if depth == 1 && key != nil && lineField(key) == fieldCustomID {
+		l.literal.begin(at - l.json.at)
 	}
 }
 
 // end implements streamEvents.
 func (l *longResult) end(depth int, at int) {
-	if depth == 1 {
-		l.take(at - l.base)
-		l.taking = false
+	if depth == 1 && l.literal.open {
+		l.literal.end(l.json.piece, at-l.json.at)
 	}
 }
 
 func (l *longResult) blank() bool { return l.empty }
 
 func (l *longResult) id() (string, error) {
-	at, err := l.json.finish()
-	switch {
-	case !l.object:
-		return "", errNoObject
-	case err != nil:
+	if at, err := l.json.finish(); err == errNoObject {
+		return "", err
+	} else if err != nil {
 		return "", fmt.Errorf("byte %d: %w", at+1, err)
 	}
-	return literalID(l.literal)
+	return literalID(l.literal.bytes)
 }
