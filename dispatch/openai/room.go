@@ -83,28 +83,30 @@ func (s *Scratch) grow(n int) bool {
 	for size < n {
 		size *= 2
 	}
-	if s.Memory != nil {
-		if n > largestAnswer {
-			return false
-		}
-		if more := int64(size-smallAnswer) - s.taken; more > 0 {
-			if !s.Memory.Take(more) {
-				return false
-			}
-			s.taken += more
-		}
+	if s.Memory != nil && n > largestAnswer || !s.take(size) {
+		return false
 	}
 	s.answer = append(make([]byte, 0, size), s.answer...)
 	return true
 }
 
+// take takes memory for a buffer of a size; false: there is none.
+func (s *Scratch) take(size int) bool {
+	more := int64(size-smallAnswer) - s.taken
+	if s.Memory == nil || more <= 0 {
+		return true
+	}
+	if !s.Memory.Take(more) {
+		return false
+	}
+	s.taken += more
+	return true
+}
+
 // adopt makes a buffer that began as the scratch's its own again; false: there is no room for it.
 func (s *Scratch) adopt(buf []byte) bool {
-	if more := int64(cap(buf)-smallAnswer) - s.taken; more > 0 && s.Memory != nil {
-		if !s.Memory.Take(more) {
-			return false
-		}
-		s.taken += more
+	if !s.take(cap(buf)) {
+		return false
 	}
 	s.answer = buf
 	return true
