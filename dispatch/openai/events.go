@@ -76,8 +76,8 @@ func (e *events) line() ([]byte, error) {
 		if end < 0 {
 			line = append(line, here...)
 			e.in.Discard(len(here))
-			if e.tooLong(line) {
-				return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
+			if err := e.checkLine(line); err != nil {
+				return nil, err
 			}
 			if err := e.hold(cap(line) + cap(e.data)); err != nil {
 				return nil, err
@@ -91,8 +91,8 @@ func (e *events) line() ([]byte, error) {
 			line = append(line, here[:end]...)
 		}
 		e.in.Discard(end + 1) // the bytes stay until the next read
-		if e.tooLong(line) {
-			return nil, fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
+		if err := e.checkLine(line); err != nil {
+			return nil, err
 		}
 		if !e.begun {
 			e.begun = true
@@ -102,8 +102,13 @@ func (e *events) line() ([]byte, error) {
 	}
 }
 
-// tooLong leaves room for the field's name.
-func (e *events) tooLong(line []byte) bool { return int64(len(line)) > e.room.most+64 }
+// checkLine refuses a line that is too long. The limit leaves room for the field's name.
+func (e *events) checkLine(line []byte) error {
+	if int64(len(line)) > e.room.most+64 {
+		return fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
+	}
+	return nil
+}
 
 // hold takes room for buffers of that size, together.
 func (e *events) hold(bytes int) error {
