@@ -36,20 +36,12 @@ const (
 
 // wireConn is one connection. Whoever took it from the pool owns it.
 type wireConn struct {
-	net.Conn
+	countedConn
 	peeker
-	in      *bufio.Reader
-	head    headLimit
-	out     *bufio.Writer
-	written int64     // bytes that the connection has accepted
-	rest    time.Time // since when it is idle; zero: new
-}
-
-// Write counts what the connection accepts.
-func (c *wireConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.written += int64(n)
-	return n, err
+	in   *bufio.Reader
+	head headLimit
+	out  *bufio.Writer
+	rest time.Time // since when it is idle; zero: new
 }
 
 // roundTrip implements [transport]. The connection is free again when the body was read to its end.
@@ -65,9 +57,9 @@ func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) 
 		return nil, err
 	}
 	p.reused = !conn.rest.IsZero()
-	before := conn.written
+	before := conn.written.Load()
 	answer, err := conn.exchange(ctx, t, req)
-	p.sent = conn.written > before
+	p.sent = conn.written.Load() > before
 	if err != nil {
 		conn.Close()
 		if cause := context.Cause(ctx); cause != nil {
@@ -81,12 +73,12 @@ func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) 
 // exchange writes the request and reads the head of the answer.
 func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
-	before := c.written
+	before := c.written.Load()
 	sent := req.Write(c.out)
 	if sent == nil {
 		sent = c.out.Flush()
 	}
-	if sent != nil && c.written == before {
+	if sent != nil && c.written.Load() == before {
 		stop()
 		return nil, fmt.Errorf("%s: %w", t.host, sent)
 	}
@@ -133,7 +125,7 @@ func (t *wire) take(ctx context.Context) (*wireConn, error) {
 		}
 		return nil, err
 	}
-	c := &wireConn{Conn: conn, peeker: newPeeker(conn)}
+	c := &wireConn{countedConn: countedConn{Conn: conn}, peeker: newPeeker(conn)}
 	c.out = bufio.NewWriterSize(c, wireBuffer)
 	c.head = headLimit{from: conn, left: math.MaxInt64}
 	c.in = bufio.NewReaderSize(&c.head, wireBuffer)
