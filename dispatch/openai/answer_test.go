@@ -102,11 +102,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 			for name, want := range bodies {
 				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(t *testing.T) {
 					files, lent := &memoryFiles{}, newPurse(bytes)
-					c, err := New(Config{URL: s.URL, MaxAnswer: 5 << 19, DialTimeout: 1e9, Spool: files.create})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer c.Close()
+					c := newClient(t, Config{URL: s.URL, MaxAnswer: 5 << 19, Spool: files.create})
 					scratch := Scratch{Memory: lent}
 					a, err := c.Send(t.Context(), lineOf(name), &scratch)
 					outcome := Classify(t.Context(), a, err)
@@ -159,11 +155,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 
 func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
 	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(3<<20)) })
-	c, err := New(Config{URL: s.URL, MaxAnswer: 8 << 20, DialTimeout: 1e9, Spool: (&memoryFiles{room: 1 << 20}).create})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 8 << 20, Spool: (&memoryFiles{room: 1 << 20}).create})
 	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newPurse(0)})
 	if got := Classify(t.Context(), a, err); got != plan.Recalled || !errors.Is(err, ErrNotKept) {
 		t.Errorf("got %v (%v), want a line that comes back", got, err)
@@ -172,11 +164,7 @@ func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
 
 func TestMaxAnswerOfAnEndpoint(t *testing.T) {
 	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(5000)) })
-	c, err := New(Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{"/v1/embeddings": 6000}, DialTimeout: 1e9})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{"/v1/embeddings": 6000}})
 	for path, want := range map[string]plan.Outcome{"/v1/embeddings": plan.Succeeded, "/v1/rerank": plan.Garbled} {
 		line := lineOf("x")
 		line.Path = path

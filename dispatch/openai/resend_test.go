@@ -72,11 +72,7 @@ func TestARequestThatWasWrittenIsNotSentAgain(t *testing.T) {
 						seen.Add(1) // and breaks off, as an engine that dies of the line
 					}
 				})
-				c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second, Header: http.Header{"Idempotency-Key": {"x"}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(c.Close)
+				c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, Header: http.Header{"Idempotency-Key": {"x"}}})
 				if scheme == "https" {
 					trust(t, c)
 				}
@@ -162,11 +158,7 @@ func TestAnAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
 				answerOK(c, in, "X-Request-Id: of-another-line\r\n")
 				answerOK(c, in, "X-Request-Id: of-another-line\r\n")
 			})
-			c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
+			c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20})
 			if scheme == "https" {
 				trust(t, c)
 			}
@@ -215,10 +207,7 @@ func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
 
 func TestAServerThatIsNotReachedByTLSIsUnreachable(t *testing.T) {
 	url := strings.Replace(rawServer(t, func(c net.Conn, in *bufio.Reader) {}), "http:", "https:", 1)
-	c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20})
 	a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{})
 	if got := Classify(t.Context(), a, err); got != plan.Unreachable || a.Sent {
 		t.Errorf("got %v, sent %v (%v), want unreachable: the handshake carried no line", got, a.Sent, err)

@@ -28,13 +28,21 @@ func lineOf(body string) Request {
 	}
 }
 
-func clientOf(t *testing.T, url string) *Client {
+// newClient makes a client that the test closes.
+func newClient(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	c, err := New(Config{URL: url, MaxAnswer: 1 << 20, DialTimeout: 5 * time.Second, TenantHeader: "X-Tenant-ID"})
+	cfg.DialTimeout = 5 * time.Second
+	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	return c
+}
+
+func clientOf(t *testing.T, url string) *Client {
+	t.Helper()
+	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, TenantHeader: "X-Tenant-ID"})
 	if _, ok := c.transport.(*wire); !ok {
 		t.Fatalf("%s is reached by %T", url, c.transport)
 	}
@@ -297,10 +305,7 @@ func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
 func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
 	defer s.Close()
-	c, err := New(Config{URL: s.URL, MaxAnswer: 1 << 20, DialTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1 << 20})
 	through, ok := c.transport.(*netTransport)
 	if !ok {
 		t.Fatalf("https is carried by %T", c.transport)
