@@ -41,7 +41,7 @@ func TestChaosSlowClients(t *testing.T) {
 	}
 	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n\r\n"
 	each := sized(100, 350)
-	slow := newCrowd(t)
+	slow := newIdlers(t)
 	for _, k := range []struct{ name, sent string }{
 		{"an upload before authentication", form("") + file},
 		{"an upload", form(key) + file},
@@ -97,15 +97,15 @@ func readyz(admin string) error {
 	return err
 }
 
-// crowd is connections that send a byte now and then and read nothing.
-type crowd struct {
+// idlers are connections that send a byte now and then and read nothing.
+type idlers struct {
 	connections []net.Conn
 	left        chan struct{}
 	all         sync.WaitGroup
 }
 
-func newCrowd(t *testing.T) *crowd {
-	c := &crowd{left: make(chan struct{})}
+func newIdlers(t *testing.T) *idlers {
+	c := &idlers{left: make(chan struct{})}
 	t.Cleanup(func() {
 		close(c.left)
 		for _, conn := range c.connections {
@@ -116,7 +116,7 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-func (s *crowd) join(address, sent string, every time.Duration) {
+func (s *idlers) join(address, sent string, every time.Duration) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {
 		return // refused, as it may be
@@ -341,7 +341,7 @@ func TestChaosLargeOptions(t *testing.T) {
 	if err != nil || answer.Status != http.StatusOK || len(answer.Body) > MiB {
 		t.Errorf("a listing of 100 batches: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
 	}
-	slow := newCrowd(t)
+	slow := newIdlers(t)
 	for range sized(50, 300) {
 		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n", time.Minute)
 	}

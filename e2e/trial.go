@@ -19,7 +19,6 @@ type Trial struct {
 	Resent   int   // lines that the upstream was sent again because of a fault
 	Peak     int64 // bytes
 
-	mu      sync.Mutex
 	daemons []*Daemon
 }
 
@@ -50,17 +49,8 @@ func (ts *Trials) Begin(t testing.TB, scenario string, maxPeak int64) *Trial {
 
 // Watch counts the daemon's memory.
 func (tr *Trial) Watch(d *Daemon) *Daemon {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
 	tr.daemons = append(tr.daemons, d)
 	return d
-}
-
-// Count changes the figures; it may be called from any goroutine.
-func (tr *Trial) Count(change func(tr *Trial)) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	change(tr)
 }
 
 func (ts *Trials) add(tr *Trial) {
