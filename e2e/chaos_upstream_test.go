@@ -38,6 +38,7 @@ func TestChaosHostileUpstreams(t *testing.T) {
 		{name: "endless chunk extension", lines: 24, treat: endlessChunkExtension},
 		{name: "endless trailer", lines: 24, treat: endlessTrailer},
 		{name: "answers of 60 MB", lines: sized(6, 24), treat: large(60_000_000)},
+		{name: "answers of 60 MB, allowed", lines: sized(6, 24), treat: large(60_000_000), set: "dispatch.max_answer_bytes=67108864"},
 		{name: "a byte now and then", lines: 24, treat: drip, set: "dispatch.request_timeout=2s"},
 		{name: "garbage", lines: 60, treat: garbage},
 		{name: "closed after each request", lines: 100, treat: nothing, most: 2},
