@@ -3,6 +3,8 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -23,6 +25,7 @@ const maxPeak = 128 * MiB
 var trials Trials
 
 func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http reports there what hostile scenarios do to its clients
 	status := Main(m)
 	if *chaos {
 		fmt.Println()
