@@ -237,14 +237,9 @@ func notJSON(r *http.Request) *Error {
 	return e
 }
 
-// enterBody waits until a large JSON body may be held, beside what else the request holds.
+// enterBody waits until a large JSON body may be held.
 func enterBody(w http.ResponseWriter, r *http.Request) error {
-	out := w.(*response) // of entrance
-	leave, err := out.server.gates.bodies.enter(r.Context(), tenantOf(r.Context()))
-	if err == nil {
-		out.places = append(out.places, leave)
-	}
-	return err
+	return occupyBeside(w, r, &w.(*response).server.gates.bodies)
 }
 
 // cutBody is the answer to a body that ended, or became garbage, before its end.

@@ -139,11 +139,15 @@ const retryBusy = 5 * time.Second
 
 // gates are those of a server.
 type gates struct {
-	requests, uploads, streams, bodies gate
+	requests, uploads, streams, bodies, copies gate
 }
 
 // wholeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more while they are decoded.
 const wholeBodies = 8
+
+// copying is how many files are made of others at once, of the parts of an upload or of a batch's failed lines. Each takes the memory of an
+// upload, and no client to wait for.
+const copying = 4
 
 func (s *Server) newGates() *gates {
 	wait, c := s.config.QueueWait, s.config
@@ -152,6 +156,7 @@ func (s *Server) newGates() *gates {
 		uploads:  gate{what: "uploads", key: "api.max_concurrent_uploads", most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
 		streams:  gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams, share: s.tenantShare},
 		bodies:   gate{what: "large JSON bodies", key: "which is fixed", most: wholeBodies, wait: wait, share: s.tenantShare},
+		copies:   gate{what: "uploads and retries to put together", key: "which is fixed", most: copying, wait: wait, share: s.tenantShare},
 	}
 }
 
@@ -165,8 +170,13 @@ func (s *Server) tenantShare() float64 {
 
 // occupy takes the request from the gate that it came through, if any, into another.
 func (s *Server) occupy(w http.ResponseWriter, r *http.Request, g *gate) error {
+	w.(*response).release()
+	return occupyBeside(w, r, g)
+}
+
+// occupyBeside takes the request into a gate besides those that it came through.
+func occupyBeside(w http.ResponseWriter, r *http.Request, g *gate) error {
 	out := w.(*response) // of entrance
-	out.release()
 	leave, err := g.enter(r.Context(), tenantOf(r.Context()))
 	if err == nil {
 		out.places = append(out.places, leave)

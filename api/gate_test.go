@@ -280,3 +280,26 @@ func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 	leaves[0]()
 	s.post("/v1/uploads", large).ok()
 }
+
+// Uploads are put together, and failed lines copied, with the memory of an upload each, however many ask for it at once.
+func TestCopiesWaitForTheirTurn(t *testing.T) {
+	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
+	content := line("a")
+	upload := s.createUpload(len(content), "")
+	part := s.addPart(upload, content)
+	batch := s.create(line("b"))["id"].(string)
+	s.end(batch, []string{`"b"`})
+	var leaves []func()
+	for range copying {
+		leave, err := s.server.gates.copies.enter(t.Context(), DefaultTenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	s.complete(upload, "", part).refused(503, "", "busy", "put together")
+	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").refused(503, "", "busy", "put together")
+	leaves[0]()
+	s.complete(upload, "", part).ok()
+	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").ok()
+}

@@ -45,6 +45,10 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Before the Idempotency-Key is remembered: between that and the batch there may be no waiting.
+	if err := occupyBeside(w, r, &s.gates.copies); err != nil {
+		return err
+	}
 	id := newID(batchPrefix)
 	retried, _, err := once(r.Context(), s, creation[store.Batch]{
 		Key:         key,

@@ -39,6 +39,9 @@ func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := occupyBeside(w, r, &s.gates.copies); err != nil {
+		return err
+	}
 	parts, err := s.chosenParts(ctx, u, c.partIDs)
 	if err != nil {
 		return err
