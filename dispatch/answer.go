@@ -18,14 +18,13 @@ import (
 func (s *session) keepAnswer(w *sender, f *flight, line *sourceLine, id string, got openai.Answer) {
 	usage := usageOf(got)
 	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens), int(usage.CachedTokens)
-	customID, err := line.customID()
-	if err != nil {
-		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
-		f.Outcome = plan.Recalled
+	customID, ok := s.customID(f, line)
+	if !ok {
 		return
 	}
 	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID, Status: got.Status, RequestID: got.RequestID})
 	record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage, Result: w.result}
+	var err error
 	if got.Large != nil {
 		err = s.appendLarge(f.chunk, record, got.Large)
 	} else {
@@ -39,6 +38,16 @@ func (s *session) keepAnswer(w *sender, f *flight, line *sourceLine, id string, 
 		return
 	}
 	s.recorded(line)
+}
+
+// customID reads what the line's result is to name. If the input can't be read now, the line comes back: nothing would record it later.
+func (s *session) customID(f *flight, line *sourceLine) (id []byte, ok bool) {
+	id, err := line.customID()
+	if err != nil {
+		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
+		f.Outcome = plan.Recalled
+	}
+	return id, err == nil
 }
 
 var resultTail = []byte(batchfile.ResultTail)
@@ -124,6 +133,7 @@ func (s *session) recorded(line *sourceLine) {
 
 // failure is what is kept of a request that did not succeed.
 type failure struct {
+	customID  []byte // of the line; it may lie in the line's object
 	status    int
 	requestID string
 	body      []byte
@@ -178,14 +188,9 @@ var failureCodes = map[plan.Outcome]string{
 // record writes a failed line down. The loop calls it, which must not wait: while there is no room for results, no line starts.
 func (s *session) record(f *flight) {
 	line := &f.chunk.lines[f.Start.Slot]
-	customID, err := line.customID()
-	if err != nil {
-		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
-		return
-	}
 	a := &f.answer
 	record := store.Record{Line: line.number, Failed: true, Attempts: line.requests, Result: batchfile.AppendResult(nil, batchfile.Result{
-		ID: resultID(f.chunk.Batch, line.number), CustomID: customID,
+		ID: resultID(f.chunk.Batch, line.number), CustomID: a.customID,
 		Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code, ErrorMessage: a.message,
 	})}
 	size := sizeOf(&record)

@@ -2,10 +2,15 @@ package dispatch_test
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -96,5 +101,49 @@ func TestBatchOfLostLinesFails(t *testing.T) {
 	w.dispatcher("a", nil, up.URL)
 	if b := w.awaitEnd(id); b.State != store.Failed || len(b.Errors) != 1 || b.Errors[0].Code != "input_damaged" {
 		t.Errorf("got %s with %v, want failed with input_damaged", b.State, b.Errors)
+	}
+}
+
+// deaf are blobs of which custom_ids of one length can't be read a number of times.
+type deaf struct {
+	store.Blobs
+	length int
+	fails  *atomic.Int32
+}
+
+type deafBlob struct {
+	store.Blob
+	of *deaf
+}
+
+func (d *deaf) Open(ctx context.Context, key string) (store.Blob, error) {
+	b, err := d.Blobs.Open(ctx, key)
+	return deafBlob{b, d}, err
+}
+
+func (b deafBlob) ReadAt(p []byte, at int64) (int, error) {
+	if len(p) == b.of.length && b.of.fails.Add(-1) >= 0 {
+		return 0, syscall.EIO
+	}
+	return b.Blob.ReadAt(p, at)
+}
+
+// A line that failed is sent again, rather than forgotten, if its custom_id can't be read for the result.
+func TestFailedLinesWhoseNameCannotBeReadComeBack(t *testing.T) {
+	name := strings.Repeat("n", 39)
+	line := strings.Replace(chatLine(name, "m"), "say "+name, strings.Repeat("x", 300<<10), 1)
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }, "m")
+	w := newWorld(t)
+	var fails atomic.Int32
+	fails.Store(2)
+	w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
+		deps.Blobs = &deaf{Blobs: deps.Blobs, length: len(name) + 2, fails: &fails}
+	}, up.URL)
+	id := w.submit([]string{line, chatLine("b", "m")}, nil)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Failed != 2 || fails.Load() >= 0 {
+		t.Errorf("got %s, %+v, and %d reads that were to fail and did not", b.State, b.Counts, fails.Load())
+	}
+	if _, errs := w.results(id); errs[0].CustomID != name {
+		t.Errorf("got the result of %q", errs[0].CustomID)
 	}
 }

@@ -122,6 +122,7 @@ func (s *session) send(w *sender, f *flight) {
 		s.keepAnswer(w, f, line, id, got)
 	} else {
 		f.answer = s.describe(f.Outcome, got, err)
+		f.answer.customID, _ = s.customID(f, line)
 	}
 	s.metrics.finished(f.Start.Runner, f.Outcome, f.Latency)
 	s.inbox.put(f)
