@@ -190,7 +190,7 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case err == io.EOF:
-		b.finish(b.whole && b.conn.in.Buffered() == 0)
+		b.finish(b.whole)
 	case err != nil:
 		b.finish(false)
 	}
@@ -203,12 +203,13 @@ func (b *wireBody) Close() error {
 	return nil
 }
 
+// finish gives the connection up, once: from then on it may be another request's.
 func (b *wireBody) finish(again bool) {
 	if b.done {
 		return
 	}
 	b.done = true
-	if b.stop() && again { // otherwise the deadline that ends the request may be in force
+	if b.stop() && again && b.conn.in.Buffered() == 0 { // otherwise the deadline that ends the request may be in force
 		b.pool.put(b.conn)
 		return
 	}

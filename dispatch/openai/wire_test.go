@@ -316,3 +316,35 @@ func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
 		t.Errorf("got %q, %v", a.Body, err)
 	}
 }
+
+func TestABodyThatWasReadLeavesItsConnectionAlone(t *testing.T) {
+	s, conns := start(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+	c := clientOf(t, s.URL)
+	read := func() io.Reader {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		if err != nil {
+			t.Error(err)
+			return strings.NewReader("")
+		}
+		answer, err := c.transport.roundTrip(req, new(passage))
+		if err != nil {
+			t.Error(err)
+			return strings.NewReader("")
+		}
+		io.Copy(io.Discard, answer.Body)
+		return answer.Body
+	}
+	body := read()
+	done := make(chan struct{})
+	go func() { // uses the same connection
+		defer close(done)
+		read()
+	}()
+	if n, err := body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("got %d bytes, %v after the end", n, err)
+	}
+	<-done
+	if conns.Load() != 1 {
+		t.Errorf("%d connections, want 1", conns.Load())
+	}
+}
