@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ type daemon struct {
 	certificates            *httpserver.Certificates // nil: without TLS
 	listener, adminListener net.Listener             // adminListener is nil if it isn't wanted
 	draining                atomic.Bool
+	hangup                  chan os.Signal // SIGHUP
 
 	closers []func() error // last opened first
 }
@@ -52,6 +54,7 @@ type daemon struct {
 // openDaemon opens the store and listens. A daemon that was opened must run, or be closed.
 func openDaemon(ctx context.Context, cfg config.Config, keys *api.Keyring, log *slog.Logger) (_ *daemon, err error) {
 	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty(), keysFile: filewatch.New(cfg.Auth.KeysFile)}
+	d.heedHangup()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())

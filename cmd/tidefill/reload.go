@@ -13,9 +13,7 @@ const reloadEvery = 2 * time.Second
 
 // reload reads the files of keys and certificates again when they change, and on SIGHUP. What can't be read leaves the last good version in use.
 func (d *daemon) reload(ctx context.Context) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	defer signal.Stop(d.hangup)
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
@@ -23,13 +21,19 @@ func (d *daemon) reload(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hangup:
+		case <-d.hangup:
 			forced = true
 		case <-tick.C:
 		}
 		d.reloadKeys(ctx, forced)
 		d.reloadCertificates(ctx, forced)
 	}
+}
+
+// heedHangup takes SIGHUP from now on. It comes before the first address is served: until then the signal ends the process.
+func (d *daemon) heedHangup() {
+	d.hangup = make(chan os.Signal, 1)
+	signal.Notify(d.hangup, syscall.SIGHUP)
 }
 
 func (d *daemon) reloadKeys(ctx context.Context, forced bool) {
