@@ -42,7 +42,8 @@ type creation[T any] struct {
 }
 
 // maxCreation is how long a key may be remembered before its object must be there. The two are written one right after the
-// other, so a key that is older was left by a crash, or its object has been deleted since.
+// other, but for retries, which copy lines in between. So a key that is older, and that this process is not at work on, was left by a
+// crash, or its object has been deleted since.
 const maxCreation = 10 * time.Second
 
 // once creates the object, or returns the one that an earlier request with the same key made; fresh tells which.
@@ -59,6 +60,9 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 			return made, false, fmt.Errorf("remember idempotency key: %w", err)
 		}
 		if fresh {
+			creating := tenant + " " + c.Key
+			s.creating.Store(creating, true)
+			defer s.creating.Delete(creating)
 			made, err := c.Create(ctx)
 			if err != nil {
 				ctx, cancel := leave(ctx)
@@ -79,7 +83,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		if !errors.Is(err, store.ErrNotFound) {
 			return made, false, err
 		}
-		if s.now().Sub(at) < maxCreation {
+		if _, busy := s.creating.Load(tenant + " " + c.Key); busy || s.now().Sub(at) < maxCreation {
 			return made, false, &Error{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
 				Message:    "The first request with this Idempotency-Key is still being handled; send it again in a moment.",

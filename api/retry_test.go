@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,4 +202,41 @@ func TestRetryRefusals(t *testing.T) {
 	s.retry(id, "").refused(http.StatusBadRequest, "input_file_id", "input_file_gone", file)
 	s.do("DELETE", "/v1/files/"+b.Outputs[0].ErrorID, nil).ok()
 	s.retry(id, "").refused(http.StatusBadRequest, "", "error_file_gone", b.Outputs[0].ErrorID)
+}
+
+// slowBlobs hold up the first blob that is created once they are armed.
+type slowBlobs struct {
+	store.Blobs
+	held    chan struct{} // closed when it is held up; nil: not armed
+	release chan struct{}
+	passed  atomic.Bool // the one that is held up has come
+}
+
+func (b *slowBlobs) Create(ctx context.Context, key string) (store.BlobWriter, error) {
+	if b.held != nil && b.passed.CompareAndSwap(false, true) {
+		close(b.held)
+		<-b.release
+	}
+	return b.Blobs.Create(ctx, key)
+}
+
+// A retry that takes long is made once, however often it is asked for by the same key.
+func TestSlowRetryIsMadeOnce(t *testing.T) {
+	slow := &slowBlobs{release: make(chan struct{})}
+	s := newService(t, func(_ *Config, d *Deps) { slow.Blobs = d.Blobs; d.Blobs = slow })
+	id := s.create(line("a"))["id"].(string)
+	s.end(id, []string{`"a"`})
+	slow.held = make(chan struct{})
+	release := sync.OnceFunc(func() { close(slow.release) })
+	defer release()
+	first := make(chan answer, 1)
+	go func() { first <- s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k") }()
+	<-slow.held
+	s.clock.advance(maxCreation + time.Second)
+	s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").refused(409, "", "idempotency_in_progress", "still being handled")
+	release()
+	made := (<-first).ok()
+	if again := s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").ok(); again["id"] != made["id"] {
+		t.Errorf("one key made %v and %v", made["id"], again["id"])
+	}
 }

@@ -40,21 +40,22 @@ type Deps struct {
 
 // Server answers the API's requests.
 type Server struct {
-	config  Config
-	deps    Deps
-	meta    store.Metadata
-	blobs   store.Blobs
-	keys    atomic.Pointer[Keyring]
-	log     *slog.Logger
-	now     func() time.Time
-	metrics *metrics
-	mux     *http.ServeMux
-	gates   *gates
-	peaks   peaks
-	quotas  ledger // by tenant
-	parts   ledger // by upload
-	streams streams
-	watch   watch
+	config   Config
+	deps     Deps
+	meta     store.Metadata
+	blobs    store.Blobs
+	keys     atomic.Pointer[Keyring]
+	log      *slog.Logger
+	now      func() time.Time
+	metrics  *metrics
+	mux      *http.ServeMux
+	gates    *gates
+	peaks    peaks
+	quotas   ledger   // by tenant
+	parts    ledger   // by upload
+	creating sync.Map // tenant and Idempotency-Key -> true, while the object is being made
+	streams  streams
+	watch    watch
 
 	keysChange sync.Mutex // of SetKeys
 }
