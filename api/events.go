@@ -117,7 +117,7 @@ func ignoreGone(ctx context.Context, err error) error {
 	return err
 }
 
-// report sends what has changed about a batch since it was last told of.
+// report sends what has changed about a batch since the last report.
 func (e *eventStream) report(of *sighting) (ended bool, err error) {
 	b, now := &of.batch, &of.shown
 	details := now.Tidefill

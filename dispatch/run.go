@@ -43,7 +43,7 @@ type run struct {
 	canary    canaryGate
 	speed     speed
 	posted    store.Progress // as last posted
-	stopping  bool           // a limit of its own was passed; the store is being told
+	stopping  bool           // a limit of its own was passed; the store is being notified
 	stopped   bool           // its lines may not start any more
 	trouble   plan.Reason    // what keeps its chunks from being loaded, if anything
 }

@@ -106,10 +106,10 @@ func (s *Server) exchanging(next http.Handler) http.Handler {
 	})
 }
 
-// context returns the context of a request. With HalfClose it outlives the client's sending side, which the server can't tell from a client that
+// context returns the context of a request. With HalfClose it outlives the client's sending side, which looks to the server like a client that
 // is gone; a stream follows the client all the same, since a gone client may stay unnoticed for as long as it has nothing to send.
 func (x *exchange) context(r *http.Request) (context.Context, func()) {
-	if !x.server.options.HalfClose || r.ProtoMajor != 1 { // HTTP/2 tells the two apart
+	if !x.server.options.HalfClose || r.ProtoMajor != 1 { // HTTP/2 distinguishes the two
 		x.gone = func(error) {}
 		return r.Context(), func() {}
 	}

@@ -62,7 +62,7 @@ func (a *Authority) WriteCA(path string) {
 	a.write(path, "CERTIFICATE", a.certificate.Raw)
 }
 
-// WritePair writes a certificate for 127.0.0.1, localhost and clients, and its key. The serial number it returns tells it from others.
+// WritePair writes a certificate for 127.0.0.1, localhost and clients, and its key. It returns the serial number, which no other one has.
 func (a *Authority) WritePair(certFile, keyFile string) (serial string) {
 	a.t.Helper()
 	a.serial++
