@@ -11,22 +11,21 @@ func TestThePeakOfAChildIsItsOwn(t *testing.T) {
 	for i := 0; i < len(ours); i += 4096 {
 		ours[i] = 1
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "read end")
-	end, err := cmd.StdinPipe()
+	child, err := start(exec.CommandContext(t.Context(), "sh", "-c", "echo ready; read end"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	// A shell that is still starting grows, and may end before the watch reads it a second time.
+	if _, err := child.readLine(); err != nil {
 		t.Fatal(err)
 	}
-	child := &process{cmd: cmd}
 	most := child.watchPeak()
 	direct, err := child.peakMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	end.Close()
-	cmd.Wait() // there is no line to read
+	child.stdin.Close()
+	child.cmd.Wait() // fails: the shell found no line to read
 	if peak := most(); peak < direct/2 || peak > 64<<20 {
 		t.Errorf("a shell's peak is %d bytes, and was %d, beside %d of ours", peak, direct, len(ours))
 	}
