@@ -14,7 +14,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// mortal is a store whose process is killed: it takes a number of writes and then none, the cleanup's either.
+// mortal is a store whose process is killed: it takes a number of writes and then none, the
+// cleanup's either.
 type mortal struct {
 	store.Metadata
 	writes int
@@ -48,7 +49,9 @@ func (m *mortal) CreateBatch(ctx context.Context, b store.Batch, files ...store.
 	return m.Metadata.CreateBatch(ctx, b, files...)
 }
 
-func (m *mortal) CompleteUpload(ctx context.Context, tenant, id string, f store.File) (store.Upload, error) {
+func (m *mortal) CompleteUpload(
+	ctx context.Context, tenant, id string, f store.File,
+) (store.Upload, error) {
 	if err := m.write(); err != nil {
 		return store.Upload{}, err
 	}
@@ -62,7 +65,9 @@ func (m *mortal) DropParts(ctx context.Context, id string) error {
 	return m.Metadata.DropParts(ctx, id)
 }
 
-func (m *mortal) Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (string, bool, error) {
+func (m *mortal) Remember(
+	ctx context.Context, tenant, key, value string, ttl time.Duration,
+) (string, bool, error) {
 	if err := m.write(); err != nil {
 		return "", false, err
 	}
@@ -76,9 +81,12 @@ func (m *mortal) Forget(ctx context.Context, tenant, key string) error {
 	return m.Metadata.Forget(ctx, tenant, key)
 }
 
-// killed runs a request against a store that dies at each of its writes in turn, then the same request with the store alive, and
-// calls check with the service after both.
-func killed(t *testing.T, prepare func(s *service) (path, body string), check func(s *service, answer answer)) {
+// killed runs a request against a store that dies at each of its writes in turn, then the same
+// request with the store alive, and calls check with the service after both.
+func killed(
+	t *testing.T, prepare func(s *service) (path, body string),
+	check func(s *service, answer answer),
+) {
 	for writes := 0; ; writes++ {
 		var m *mortal
 		s := newService(t, diskJournals(t), func(_ *Config, deps *Deps) {
@@ -114,8 +122,11 @@ func TestRetryIsWholeOrNothing(t *testing.T) {
 func TestCompletionIsWholeOrNothing(t *testing.T) {
 	killed(t, func(s *service) (path, body string) {
 		content := line("a")
-		id := s.post("/v1/uploads", fmt.Sprintf(`{"filename":"whole.jsonl","purpose":"batch","bytes":%d,"mime_type":"text/jsonl"}`, len(content))).ok()["id"].(string)
-		part := s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", filename: "x", value: content}).ok()["id"].(string)
+		id := s.post("/v1/uploads", fmt.Sprintf(
+			`{"filename":"whole.jsonl","purpose":"batch","bytes":%d,"mime_type":"text/jsonl"}`, len(
+				content))).ok()["id"].(string)
+		part := s.postForm("/v1/uploads/"+id+"/parts",
+			field{name: "data", filename: "x", value: content}).ok()["id"].(string)
 		return "/v1/uploads/" + id + "/complete", fmt.Sprintf(`{"part_ids":[%q]}`, part)
 	}, func(s *service, answer answer) {
 		file := answer.ok()["file"].(map[string]any)["id"].(string)
@@ -139,8 +150,11 @@ func (s *service) filesNamed(begin string) (ids []string) {
 func TestMIMETypeIsBounded(t *testing.T) {
 	s := newService(t)
 	create := func(mime string) answer {
-		return s.post("/v1/uploads", fmt.Sprintf(`{"filename":"a.pdf","purpose":"user_data","bytes":1,"mime_type":%q}`, mime))
+		return s.post("/v1/uploads",
+			fmt.Sprintf(`{"filename":"a.pdf","purpose":"user_data","bytes":1,"mime_type":%q}`,
+				mime))
 	}
 	create(strings.Repeat("ü", maxMIMEType)).ok()
-	create(strings.Repeat("ü", maxMIMEType+1)).refused(400, "mime_type", "invalid_value", "513", "512")
+	create(strings.Repeat("ü", maxMIMEType+1)).refused(400, "mime_type", "invalid_value", "513",
+		"512")
 }

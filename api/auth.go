@@ -21,7 +21,8 @@ type principal struct {
 	Role   Role
 }
 
-// DefaultTenant owns everything while no keys are configured, and what comes with a key that names no tenant.
+// DefaultTenant owns everything while no keys are configured, and what comes with a key that names
+// no tenant.
 const DefaultTenant = "default"
 
 type principalKey struct{}
@@ -37,7 +38,8 @@ func principalOf(ctx context.Context) principal {
 // tenantOf returns the tenant whose objects the request may see.
 func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 
-// authenticate finds out who sent r. It looks at the key only, so an answer 401 tells nothing about what exists.
+// authenticate finds out who sent r. It looks at the key only, so an answer 401 tells nothing about
+// what exists.
 func (s *Server) authenticate(r *http.Request) (principal, *keyLife, error) {
 	keys := s.keys.Load()
 	if keys.Empty() {
@@ -52,7 +54,8 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLife, error) {
 	if !ok {
 		return principal{}, nil, errWrongKey
 	}
-	if p := found.owner; p.Role == RoleViewer && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if p := found.owner; p.Role == RoleViewer && r.Method != http.MethodGet &&
+		r.Method != http.MethodHead {
 		return principal{}, nil, &Error{
 			Status: http.StatusForbidden, Type: invalidRequest, Code: "insufficient_permissions",
 			Message: "This API key may only read; use one with the role user.",
@@ -64,7 +67,8 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLife, error) {
 var errWrongKey = unauthorized("invalid_api_key", "Incorrect API key provided.")
 
 func unauthorized(code, message string) *Error {
-	return &Error{Status: http.StatusUnauthorized, Type: invalidRequest, Code: code, Message: message}
+	return &Error{Status: http.StatusUnauthorized, Type: invalidRequest, Code: code,
+		Message: message}
 }
 
 // bearer takes the key out of an Authorization header; the scheme's case does not matter.

@@ -8,7 +8,8 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	keys, err := parseKeysFile([]byte("keys:\n- {hash: " + HashKey("look") + ", tenant: a, role: viewer}\n- {hash: " + HashKey("key-b") + ", tenant: b}\n"))
+	keys, err := parseKeysFile([]byte("keys:\n- {hash: " + HashKey("look") +
+		", tenant: a, role: viewer}\n- {hash: " + HashKey("key-b") + ", tenant: b}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,8 @@ func TestKeys(t *testing.T) {
 	for _, path := range []string{"/v1/files", "/v1/files/file-none", "/v1/models", "/nowhere"} {
 		for header, code := range map[string]string{
 			"": "", "Bearer": "", "Bearer ": "", "Basic a2V5": "", "key-a": "",
-			"Bearer wrong": "invalid_api_key", "Bearer key-a x": "invalid_api_key", "Bearer " + HashKey("key-a"): "invalid_api_key",
+			"Bearer wrong": "invalid_api_key", "Bearer key-a x": "invalid_api_key",
+			"Bearer " + HashKey("key-a"): "invalid_api_key",
 		} {
 			a := s.get(path, "Authorization", header)
 			a.refused(401, "", code)
@@ -34,27 +36,35 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
-	id := s.do("POST", "/v1/files", body, "Content-Type", contentType, "Authorization", "bearer  key-a").ok()["id"].(string)
+	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: line("a")})
+	id := s.do("POST", "/v1/files", body, "Content-Type", contentType, "Authorization",
+		"bearer  key-a").ok()["id"].(string)
 	for _, key := range []string{"key-b", "plain"} {
 		for _, path := range []string{"/v1/files/" + id, "/v1/files/" + id + "/content"} {
-			s.get(path, "Authorization", "Bearer "+key).refused(404, "id", "", "No such File object: "+id)
+			s.get(path, "Authorization", "Bearer "+key).refused(404, "id", "",
+				"No such File object: "+id)
 		}
-		s.do("DELETE", "/v1/files/"+id, nil, "Authorization", "Bearer "+key).refused(404, "id", "", "No such File object: "+id)
-		if data := s.get("/v1/files", "Authorization", "Bearer "+key).ok()["data"].([]any); len(data) > 0 {
+		s.do("DELETE", "/v1/files/"+id, nil, "Authorization", "Bearer "+key).refused(404, "id", "",
+			"No such File object: "+id)
+		if data := s.get("/v1/files", "Authorization", "Bearer "+key).ok()["data"].([]any); len(
+			data) > 0 {
 			t.Errorf("%s sees %v", key, data)
 		}
 	}
 	s.get("/v1/files/"+id, "Authorization", "Bearer look").ok()
-	s.do("DELETE", "/v1/files/"+id, nil, "Authorization", "Bearer look").refused(403, "", "insufficient_permissions")
+	s.do("DELETE", "/v1/files/"+id, nil, "Authorization", "Bearer look").refused(403, "",
+		"insufficient_permissions")
 	s.do("DELETE", "/v1/files/"+id, nil, "Authorization", "Bearer key-a").ok()
 }
 
 func TestKeysRefused(t *testing.T) {
-	for _, list := range []string{"a=", "=key", "a b=key", "bad key", "abc==", "a=k,b=k", strings.Repeat("t", 65) + "=k"} {
+	for _, list := range []string{"a=", "=key", "a b=key", "bad key", "abc==",
+		"a=k,b=k", strings.Repeat("t", 65) + "=k"} {
 		if _, err := ParseKeys(list); err == nil {
 			t.Errorf("%q was taken", list)
-		} else if strings.Contains(err.Error(), "key,") || strings.Contains(err.Error(), "bad key") {
+		} else if strings.Contains(err.Error(), "key,") || strings.Contains(err.Error(),
+			"bad key") {
 			t.Errorf("%q: the error %q shows a key", list, err)
 		}
 	}
@@ -72,7 +82,8 @@ func TestKeysRefused(t *testing.T) {
 		"keys: [{hash: x}, {hash: " + hash + ", role: x}]":   "keys[1]: role",
 		"keys: {": "",
 	} {
-		if _, err := parseKeysFile([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseKeysFile([]byte(text)); err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%q: got error %v, want one with %q", text, err, want)
 		}
 	}
@@ -83,7 +94,8 @@ func TestLoadKeys(t *testing.T) {
 	if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got error %v for a missing file, want one with its path", err)
 	}
-	if err := os.WriteFile(path, []byte("keys: [{hash: "+HashKey("k")+", tenant: t, role: admin}]"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("keys: [{hash: "+HashKey("k")+", tenant: t, role: admin}]"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := LoadKeys(path)
@@ -94,7 +106,8 @@ func TestLoadKeys(t *testing.T) {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
 	// What the documentation tells operators to run: printf %s k | sha256sum
-	if got, want := HashKey("k"), "sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"; got != want {
+	if got, want := HashKey(
+		"k"), "sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"; got != want {
 		t.Errorf("got hash %s, want %s", got, want)
 	}
 }

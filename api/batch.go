@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// batchObject is a batch as OpenAI shows it. Every nullable field is sent, as null: typed SDKs read a missing time as
-// 1970 and "" as an id.
+// batchObject is a batch as OpenAI shows it. Every nullable field is sent, as null: typed SDKs read
+// a missing time as 1970 and "" as an id.
 type batchObject struct {
 	ID               string            `json:"id"`
 	Object           string            `json:"object"`
@@ -72,24 +72,27 @@ type batchUsage struct {
 
 // batchDetails is the `tidefill` object of a batch: what OpenAI has no field for.
 type batchDetails struct {
-	Paused   bool            `json:"paused"`
-	Progress float64         `json:"progress"` // share of the lines that are done, 0 to 1
-	Rate     float64         `json:"rate"`     // lines per second, now
-	ETA      *int64          `json:"eta"`      // Unix seconds at this rate; null when it stands still
-	Deadline *int64          `json:"deadline"`
-	StartBy  *int64          `json:"start_by"`
-	Priority int             `json:"priority"`
-	Attempts int64           `json:"attempts"` // requests sent, repeated ones included
-	InFlight int             `json:"in_flight"`
-	Retrying int             `json:"retrying"`
-	Waiting  *string         `json:"waiting"` // why nothing more is started now
-	Reason   *string         `json:"reason"`  // why the batch was stopped early
-	Models   []batchModel    `json:"models"`
-	Inputs   []string        `json:"input_file_ids"`
-	Outputs  []batchOutput   `json:"outputs"`
-	RetryOf  *string         `json:"retry_of"`
-	Options  json.RawMessage `json:"options"`         // the `tidefill` object of the create request, as it came
-	Omitted  []string        `json:"options_omitted"` // the members of options that this answer leaves out; null: none
+	Paused   bool    `json:"paused"`
+	Progress float64 `json:"progress"` // share of the lines that are done, 0 to 1
+	Rate     float64 `json:"rate"`     // lines per second, now
+	// Unix seconds at this rate; null when it stands still
+	ETA      *int64        `json:"eta"`
+	Deadline *int64        `json:"deadline"`
+	StartBy  *int64        `json:"start_by"`
+	Priority int           `json:"priority"`
+	Attempts int64         `json:"attempts"` // requests sent, repeated ones included
+	InFlight int           `json:"in_flight"`
+	Retrying int           `json:"retrying"`
+	Waiting  *string       `json:"waiting"` // why nothing more is started now
+	Reason   *string       `json:"reason"`  // why the batch was stopped early
+	Models   []batchModel  `json:"models"`
+	Inputs   []string      `json:"input_file_ids"`
+	Outputs  []batchOutput `json:"outputs"`
+	RetryOf  *string       `json:"retry_of"`
+	// the `tidefill` object of the create request, as it came
+	Options json.RawMessage `json:"options"`
+	// the members of options that this answer leaves out; null: none
+	Omitted []string `json:"options_omitted"`
 }
 
 type batchModel struct {
@@ -134,7 +137,8 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	if len(b.Models) > 0 {
 		o.Model = orNull(b.Models[0].Model)
 	}
-	// The first of each kind: with an output per input there may be more, all of them in tidefill.outputs.
+	// The first of each kind: with an output per input there may be more, all of them in
+	// tidefill.outputs.
 	for _, output := range o.Tidefill.Outputs {
 		if o.OutputFileID == nil {
 			o.OutputFileID = output.OutputFileID
@@ -147,7 +151,8 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 		o.follow(b, p, now)
 	}
 	if total := o.RequestCounts.Total; total > 0 {
-		o.Tidefill.Progress = float64(o.RequestCounts.Completed+o.RequestCounts.Failed) / float64(total)
+		o.Tidefill.Progress = float64(o.RequestCounts.Completed+o.RequestCounts.Failed) / float64(
+			total)
 	}
 	return o
 }
@@ -167,7 +172,8 @@ func (o *batchObject) follow(b store.Batch, p store.Progress, now time.Time) {
 		return
 	}
 	left := counts.Total - counts.Completed - counts.Failed
-	if seconds := float64(left) / p.LinesPerSecond; b.State == store.InProgress && p.LinesPerSecond > 0 && seconds < maxInt32 {
+	if seconds := float64(left) / p.LinesPerSecond; b.State == store.InProgress &&
+		p.LinesPerSecond > 0 && seconds < maxInt32 {
 		eta := now.Unix() + int64(math.Ceil(seconds))
 		details.ETA = &eta
 	}
@@ -231,7 +237,8 @@ func showUsage(u *batchfile.Usage) *batchUsage {
 	if u == nil {
 		return nil
 	}
-	shown := &batchUsage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, TotalTokens: u.TotalTokens}
+	shown := &batchUsage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		TotalTokens: u.TotalTokens}
 	shown.InputTokensDetails.CachedTokens = u.CachedTokens
 	shown.OutputTokensDetails.ReasoningTokens = u.ReasoningTokens
 	return shown

@@ -70,8 +70,11 @@ const (
 	listedFaults = 20
 )
 
-// listed reads batches for a listing. Those that are gone, or aren't asked for any more, since the ids were read are left out.
-func (s *Server) listed(ctx context.Context, q store.BatchQuery, ids []string) ([]batchObject, error) {
+// listed reads batches for a listing. Those that are gone, or aren't asked for any more, since the
+// ids were read are left out.
+func (s *Server) listed(
+	ctx context.Context, q store.BatchQuery, ids []string,
+) ([]batchObject, error) {
 	batches := make([]store.Batch, 0, len(ids))
 	for _, id := range ids {
 		b, err := s.meta.Batch(ctx, tenantOf(ctx), id)
@@ -96,17 +99,20 @@ func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 		return faults
 	}
 	return append(slices.Clone(faults[:listedFaults]), batchfile.Fault{
-		Code:    codeMoreFaults,
-		Message: fmt.Sprintf("%d more errors are not listed here; read the batch by its id.", hidden),
+		Code: codeMoreFaults,
+		Message: fmt.Sprintf("%d more errors are not listed here; read the batch by its id.",
+			hidden),
 	})
 }
 
 // errUnchanged ends a change that would change nothing.
 var errUnchanged = errors.New("nothing to change")
 
-// changeBatch lets change edit the batch that the path names and answers with the result. change tells what can't be
-// done with an *Error, and errUnchanged when the batch is already as wanted.
-func (s *Server) changeBatch(w http.ResponseWriter, r *http.Request, change func(*store.Batch) error) error {
+// changeBatch lets change edit the batch that the path names and answers with the result. change
+// tells what can't be done with an *Error, and errUnchanged when the batch is already as wanted.
+func (s *Server) changeBatch(
+	w http.ResponseWriter, r *http.Request, change func(*store.Batch) error,
+) error {
 	id := r.PathValue("id")
 	b, err := store.Modify(r.Context(), s.meta, tenantOf(r.Context()), id, change)
 	switch {
@@ -119,7 +125,8 @@ func (s *Server) changeBatch(w http.ResponseWriter, r *http.Request, change func
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// refused is a deed that a batch's state doesn't allow. SDKs would send a 409 again, and get it again.
+// refused is a deed that a batch's state doesn't allow. SDKs would send a 409 again, and get it
+// again.
 func refused(deed string, b *store.Batch) *Error {
 	return &Error{
 		Status:  http.StatusConflict,
@@ -170,9 +177,9 @@ func setPaused(b *store.Batch, paused bool) error {
 	return nil
 }
 
-// deleteBatch removes an ended batch. Its result files are the user's, and live on. The row goes first, so that nobody reads
-// a batch that is half gone; journals that stay, by a crash or a fault, are removed by the dispatchers' sweeper, which looks
-// for those of batches that are no more.
+// deleteBatch removes an ended batch. Its result files are the user's, and live on. The row goes
+// first, so that nobody reads a batch that is half gone; journals that stay, by a crash or a fault,
+// are removed by the dispatchers' sweeper, which looks for those of batches that are no more.
 func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	b, err := s.batch(r)
 	if err != nil {
@@ -187,7 +194,8 @@ func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := leave(r.Context())
 	defer cancel()
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
-		s.log.WarnContext(ctx, "journals of deleted batch stay until the next sweep", "batch_id", b.ID, "tenant", b.Tenant, "error", err)
+		s.log.WarnContext(ctx, "journals of deleted batch stay until the next sweep",
+			"batch_id", b.ID, "tenant", b.Tenant, "error", err)
 	}
 	return writeJSON(w, deletedObject{ID: b.ID, Object: "batch", Deleted: true})
 }

@@ -19,7 +19,10 @@ import (
 // change does to a batch what a dispatcher would.
 func (s *service) change(id string, change func(*store.Batch)) {
 	s.t.Helper()
-	_, err := store.Modify(s.t.Context(), s.meta, "", id, func(b *store.Batch) error { change(b); return nil })
+	_, err := store.Modify(s.t.Context(), s.meta, "", id, func(b *store.Batch) error {
+		change(b)
+		return nil
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -88,16 +91,20 @@ func TestSteering(t *testing.T) {
 				t.Errorf("got cancelling_at %v", b["cancelling_at"])
 			}
 			s.clock.advance(time.Minute)
-			if diff := cmp.Diff(b, s.do("POST", path, strings.NewReader("no JSON")).ok()); diff != "" {
+			if diff := cmp.Diff(b, s.do("POST", path, strings.NewReader(
+				"no JSON")).ok()); diff != "" {
 				t.Errorf("the second time something changed (-first +second): %s", diff)
 			}
 		})
 	}
 	for _, deed := range []string{"cancel", "pause", "resume", "retry"} {
-		s.do("POST", "/v1/batches/batch_x/"+deed, nil).refused(http.StatusNotFound, "id", "", "No such Batch object: batch_x")
-		s.get("/v1/batches/batch_x/"+deed).refused(http.StatusMethodNotAllowed, "", "method_not_allowed", "POST")
+		s.do("POST", "/v1/batches/batch_x/"+deed, nil).refused(http.StatusNotFound, "id", "",
+			"No such Batch object: batch_x")
+		s.get("/v1/batches/batch_x/"+deed).refused(http.StatusMethodNotAllowed, "",
+			"method_not_allowed", "POST")
 	}
-	s.get("/v1/batches/batch_x").refused(http.StatusNotFound, "id", "", "No such Batch object: batch_x")
+	s.get("/v1/batches/batch_x").refused(http.StatusNotFound, "id", "",
+		"No such Batch object: batch_x")
 }
 
 func TestCancelEndsPause(t *testing.T) {
@@ -122,7 +129,8 @@ func TestDeleteBatch(t *testing.T) {
 	id := s.create(line("a"))["id"].(string)
 	path := "/v1/batches/" + id
 	live := s.do("DELETE", path, nil)
-	live.refused(http.StatusConflict, "", "invalid_batch_status", "Cannot delete a batch with status 'validating'.")
+	live.refused(http.StatusConflict, "", "invalid_batch_status",
+		"Cannot delete a batch with status 'validating'.")
 	if live.header.Get("X-Should-Retry") != "false" {
 		t.Error("SDKs would send this again")
 	}
@@ -141,18 +149,25 @@ func TestBatchesOfOthersAreNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newService(t, func(_ *Config, d *Deps) { d.Keys = keys })
-	red := []string{"Authorization", "Bearer key-of-red-12345678", "Content-Type", "application/json"}
-	blue := []string{"Authorization", "Bearer key-of-blue-12345678", "Content-Type", "application/json"}
-	form, contentType := encodeForm(t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "a.jsonl", value: line("a")})
-	file := s.do("POST", "/v1/files", form, append(slices.Clone(red[:2]), "Content-Type", contentType)...).ok()["id"]
-	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, file)
-	s.do("POST", "/v1/batches", strings.NewReader(body), blue...).refused(http.StatusBadRequest, "input_file_id", "", "No such File object")
+	red := []string{"Authorization", "Bearer key-of-red-12345678", "Content-Type",
+		"application/json"}
+	blue := []string{"Authorization", "Bearer key-of-blue-12345678", "Content-Type",
+		"application/json"}
+	form, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "a.jsonl", value: line("a")})
+	file := s.do("POST", "/v1/files", form,
+		append(slices.Clone(red[:2]), "Content-Type", contentType)...).ok()["id"]
+	body := fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, file)
+	s.do("POST", "/v1/batches", strings.NewReader(body), blue...).refused(http.StatusBadRequest,
+		"input_file_id", "", "No such File object")
 	id := s.do("POST", "/v1/batches", strings.NewReader(body), red...).ok()["id"].(string)
 	s.get("/v1/batches/"+id, blue...).refused(http.StatusNotFound, "id", "")
 	s.get("/v1/batches/"+id+"/results", blue...).refused(http.StatusNotFound, "id", "")
 	s.get("/v1/batches/"+id+"/events", blue...).refused(http.StatusNotFound, "id", "")
 	for _, deed := range []string{"cancel", "pause", "resume", "retry"} {
-		s.do("POST", "/v1/batches/"+id+"/"+deed, nil, blue...).refused(http.StatusNotFound, "id", "")
+		s.do("POST", "/v1/batches/"+id+"/"+deed, nil, blue...).refused(http.StatusNotFound, "id",
+			"")
 	}
 	s.do("DELETE", "/v1/batches/"+id, nil, blue...).refused(http.StatusNotFound, "id", "")
 	if data := s.get("/v1/batches", blue...).ok()["data"].([]any); len(data) != 0 {
@@ -179,7 +194,8 @@ func TestListPages(t *testing.T) {
 			for _, b := range data {
 				walked = append(walked, b.(map[string]any)["id"].(string))
 			}
-			if page["object"] != "list" || len(data) > 3 || page["last_id"] != walked[len(walked)-1] || page["first_id"] != data[0].(map[string]any)["id"] {
+			if page["object"] != "list" || len(data) > 3 ||
+				page["last_id"] != walked[len(walked)-1] || page["first_id"] != data[0].(map[string]any)["id"] {
 				t.Fatalf("got page %v", page)
 			}
 			if page["has_more"] == false {
@@ -199,7 +215,8 @@ func TestListPages(t *testing.T) {
 		t.Errorf("got has_more %v for the last page, want false", page["has_more"])
 	}
 	empty := s.get("/v1/batches?status=expired&unknown=1&after=").ok()
-	want := map[string]any{"object": "list", "data": []any{}, "first_id": nil, "last_id": nil, "has_more": false}
+	want := map[string]any{"object": "list", "data": []any{}, "first_id": nil, "last_id": nil,
+		"has_more": false}
 	if diff := cmp.Diff(want, empty); diff != "" {
 		t.Errorf("an empty page (-want +got): %s", diff)
 	}
@@ -208,11 +225,14 @@ func TestListPages(t *testing.T) {
 func TestListRefusals(t *testing.T) {
 	s := newService(t)
 	for query, param := range map[string]string{
-		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=-1": "limit", "limit=1.5": "limit",
-		"order=up": "order", "sort=size": "sort", "status=done": "status", "state=in_progress,x": "state", "after=batch_x": "after",
+		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=-1": "limit",
+		"limit=1.5": "limit",
+		"order=up":  "order", "sort=size": "sort", "status=done": "status",
+		"state=in_progress,x": "state", "after=batch_x": "after",
 		"created_after=yesterday": "created_after", "created_before=-1": "created_before",
 		"deadline_after=x": "deadline_after", "deadline_before=1e9": "deadline_before",
-		"metadata[]=x": "metadata[]", "metadata[a=x": "metadata[a", "metadata[a]=1&metadata[b]=2": "metadata", "metadata[a]=1&metadata[a]=2": "metadata",
+		"metadata[]=x": "metadata[]", "metadata[a=x": "metadata[a",
+		"metadata[a]=1&metadata[b]=2": "metadata", "metadata[a]=1&metadata[a]=2": "metadata",
 	} {
 		s.get("/v1/batches?"+query).refused(http.StatusBadRequest, param, "invalid_value")
 	}
@@ -230,14 +250,18 @@ func TestListFilters(t *testing.T) {
 	add("plain", s.createOf(chat))
 	add("other", s.createOf(file, `"metadata":{"team":"red","night":""}`))
 	add("urgent", s.createOf(chat, `"tidefill":{"deadline":"1m"}`, `"metadata":{"team":"blue"}`))
-	add("some day", s.post("/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"best_effort"}`, chat)))
+	add("some day", s.post("/v1/batches",
+		fmt.Sprintf(
+			`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"best_effort"}`, chat)))
 	for id, as := range name {
 		if as == "other" {
 			s.change(id, func(b *store.Batch) { b.State = store.InProgress })
 		}
 	}
 	at := func(d time.Duration) string { return fmt.Sprint(start.Add(d).Unix()) }
-	written := func(d time.Duration) string { return url.QueryEscape(start.Add(d).Format(time.RFC3339)) }
+	written := func(d time.Duration) string {
+		return url.QueryEscape(start.Add(d).Format(time.RFC3339))
+	}
 	for query, want := range map[string]string{
 		"":                                     "some day, urgent, other, plain",
 		"order=desc":                           "some day, urgent, other, plain",
@@ -274,7 +298,9 @@ type countingBoard struct {
 	asked int
 }
 
-func (c *countingBoard) Progress(ctx context.Context, batches []string) (map[string]store.Progress, error) {
+func (c *countingBoard) Progress(
+	ctx context.Context, batches []string,
+) (map[string]store.Progress, error) {
 	c.asked++
 	return c.Metadata.Progress(ctx, batches)
 }
@@ -296,19 +322,23 @@ func TestProgressIsLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func(p store.Progress) {
-		if err := s.meta.PostProgress(t.Context(), owner, map[string]store.Progress{id: p}); err != nil {
+		if err := s.meta.PostProgress(t.Context(), owner,
+			map[string]store.Progress{id: p}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	post(store.Progress{Completed: 4, Failed: 1, InFlight: 2, Retrying: 1, Attempts: 9, LinesPerSecond: 0.3, Waiting: "at_limit", UpdatedAt: s.clock.now()})
+	post(store.Progress{Completed: 4, Failed: 1, InFlight: 2, Retrying: 1, Attempts: 9,
+		LinesPerSecond: 0.3, Waiting: "at_limit", UpdatedAt: s.clock.now()})
 	b := s.get("/v1/batches/" + id).ok()
-	if diff := cmp.Diff(map[string]any{"total": 10.0, "completed": 4.0, "failed": 1.0}, b["request_counts"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"total": 10.0, "completed": 4.0, "failed": 1.0},
+		b["request_counts"]); diff != "" {
 		t.Errorf("counts (-want +got): %s", diff)
 	}
 	got := b["tidefill"].(map[string]any)
 	for key, want := range map[string]any{
-		"progress": 0.5, "in_flight": 2.0, "retrying": 1.0, "attempts": 9.0, "rate": 0.3, "waiting": "at_limit",
-		"eta": float64(s.clock.now().Unix() + 17),
+		"progress": 0.5, "in_flight": 2.0, "retrying": 1.0, "attempts": 9.0, "rate": 0.3,
+		"waiting": "at_limit",
+		"eta":     float64(s.clock.now().Unix() + 17),
 	} {
 		if got[key] != want {
 			t.Errorf("%s: got %v, want %v", key, got[key], want)
@@ -316,36 +346,43 @@ func TestProgressIsLive(t *testing.T) {
 	}
 
 	post(store.Progress{Completed: 1}) // a new dispatcher has not replayed yet
-	if diff := cmp.Diff(b["request_counts"], s.get("/v1/batches/" + id).ok()["request_counts"]); diff != "" {
+	if diff := cmp.Diff(b["request_counts"],
+		s.get("/v1/batches/" + id).ok()["request_counts"]); diff != "" {
 		t.Errorf("counts stepped back (-before +after): %s", diff)
 	}
 
 	s.create(content)
 	board.asked = 0
 	if n := len(s.get("/v1/batches").ok()["data"].([]any)); n != 2 || board.asked != 1 {
-		t.Errorf("a page of %d batches asked for progress %d times, want once for 2", n, board.asked)
+		t.Errorf("a page of %d batches asked for progress %d times, want once for 2", n,
+			board.asked)
 	}
 
 	s.change(id, func(b *store.Batch) {
-		b.State, b.CompletedAt, b.Counts = store.Completed, s.clock.now(), store.Counts{Total: 10, Completed: 8, Failed: 2}
+		b.State, b.CompletedAt, b.Counts = store.Completed, s.clock.now(),
+			store.Counts{Total: 10, Completed: 8, Failed: 2}
 		b.Attempts = 12
-		b.Usage = &batchfile.Usage{InputTokens: 5, OutputTokens: 6, TotalTokens: 11, CachedTokens: 3, ReasoningTokens: 2}
+		b.Usage = &batchfile.Usage{InputTokens: 5, OutputTokens: 6, TotalTokens: 11,
+			CachedTokens: 3, ReasoningTokens: 2}
 		b.Outputs[0].HasOutput = true
 	})
 	b = s.get("/v1/batches/" + id).ok()
 	got = b["tidefill"].(map[string]any)
-	if got["progress"] != 1.0 || got["attempts"] != 12.0 || got["in_flight"] != 0.0 || got["eta"] != nil || got["waiting"] != nil {
+	if got["progress"] != 1.0 || got["attempts"] != 12.0 || got["in_flight"] != 0.0 ||
+		got["eta"] != nil || got["waiting"] != nil {
 		t.Errorf("got %v for a completed batch", got)
 	}
 	wantUsage := map[string]any{
 		"input_tokens": 5.0, "input_tokens_details": map[string]any{"cached_tokens": 3.0},
-		"output_tokens": 6.0, "output_tokens_details": map[string]any{"reasoning_tokens": 2.0}, "total_tokens": 11.0,
+		"output_tokens": 6.0, "output_tokens_details": map[string]any{"reasoning_tokens": 2.0},
+		"total_tokens": 11.0,
 	}
 	if diff := cmp.Diff(wantUsage, b["usage"]); diff != "" {
 		t.Errorf("usage (-want +got): %s", diff)
 	}
 	if b["output_file_id"] == nil || b["error_file_id"] != nil || b["completed_at"] == nil {
-		t.Errorf("got files %v and %v, completed at %v", b["output_file_id"], b["error_file_id"], b["completed_at"])
+		t.Errorf("got files %v and %v, completed at %v", b["output_file_id"], b["error_file_id"],
+			b["completed_at"])
 	}
 }
 
@@ -369,7 +406,8 @@ func TestShowOutputsPerInput(t *testing.T) {
 		t.Errorf("outputs (-want +got): %s", diff)
 	}
 	if *b.OutputFileID != "out-2" || *b.ErrorFileID != "err-1" || b.Tidefill.InFlight != 0 {
-		t.Errorf("got output %s, errors %s, %d in flight", *b.OutputFileID, *b.ErrorFileID, b.Tidefill.InFlight)
+		t.Errorf("got output %s, errors %s, %d in flight", *b.OutputFileID, *b.ErrorFileID,
+			b.Tidefill.InFlight)
 	}
 	if *b.Tidefill.Reason != "over max_failed_lines" || *b.Tidefill.RetryOf != "batch_0" {
 		t.Errorf("got reason %q, retry of %q", *b.Tidefill.Reason, *b.Tidefill.RetryOf)

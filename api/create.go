@@ -14,7 +14,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// draft is a create request that reads well. Whether its files exist, and what stands in them, is not known yet.
+// draft is a create request that reads well. Whether its files exist, and what stands in them, is
+// not known yet.
 type draft struct {
 	InputFileIDs []string
 	Endpoint     string
@@ -45,7 +46,8 @@ func readInputs(o *object, several []string) []string {
 		return []string{o.required("input_file_id")}
 	}
 	if id, ok := o.text("input_file_id"); ok && id != several[0] {
-		o.wrongValue("input_file_id", "%s is not the first of '%s.input_file_ids'; leave it out or repeat the first.",
+		o.wrongValue("input_file_id",
+			"%s is not the first of '%s.input_file_ids'; leave it out or repeat the first.",
 			quoted(id), extensionsKey)
 	}
 	return several
@@ -54,7 +56,8 @@ func readInputs(o *object, several []string) []string {
 func readEndpoint(o *object, key string) string {
 	endpoint := o.required(key)
 	if _, ok := batchfile.LookupEndpoint(endpoint); !ok && endpoint != "" {
-		o.wrongValue(key, "%s is no supported endpoint; they are %s.", quoted(endpoint), endpointList())
+		o.wrongValue(key, "%s is no supported endpoint; they are %s.", quoted(endpoint),
+			endpointList())
 	}
 	return endpoint
 }
@@ -87,7 +90,8 @@ func readMetadata(o *object, key string) map[string]string {
 	metadata := make(map[string]string, len(keys))
 	for _, k := range keys {
 		if n := utf8.RuneCountInString(k); n > maxMetadataKey {
-			o.wrongValue(key, "the key %s has %d characters, at most %d are allowed.", quoted(k), n, maxMetadataKey)
+			o.wrongValue(key, "the key %s has %d characters, at most %d are allowed.", quoted(k), n,
+				maxMetadataKey)
 			return nil
 		}
 		value, ok := given.text(k)
@@ -95,7 +99,8 @@ func readMetadata(o *object, key string) map[string]string {
 			given.wrongType(k, "a string", given.members[k])
 		}
 		if n := utf8.RuneCountInString(value); n > maxMetadataValue {
-			given.wrongValue(k, "the value has %d characters, at most %d are allowed.", n, maxMetadataValue)
+			given.wrongValue(k, "the value has %d characters, at most %d are allowed.", n,
+				maxMetadataValue)
 		}
 		metadata[k] = value
 	}
@@ -165,9 +170,12 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// submit stores a batch over its input files and hands it on. Files made for it come into being with it. A batch whose inputs have
-// faults is stored too, failed, so that its user finds all of them in it.
-func (s *Server) submit(ctx context.Context, b store.Batch, files []store.File, made ...store.File) (store.Batch, error) {
+// submit stores a batch over its input files and hands it on. Files made for it come into being
+// with it. A batch whose inputs have faults is stored too, failed, so that its user finds all of
+// them in it.
+func (s *Server) submit(
+	ctx context.Context, b store.Batch, files []store.File, made ...store.File,
+) (store.Batch, error) {
 	faults, err := s.findFaults(ctx, b, files)
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("check the inputs of batch %s: %w", b.ID, err)
@@ -201,11 +209,13 @@ func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]stor
 			return nil, fmt.Errorf("look up input file %s: %w", id, err)
 		}
 		if file.Purpose != "batch" {
-			return nil, invalid(param, "invalid_value", "File '%s' has the purpose '%s'; upload it with the purpose 'batch'.",
+			return nil, invalid(param, "invalid_value",
+				"File '%s' has the purpose '%s'; upload it with the purpose 'batch'.",
 				id, file.Purpose)
 		}
 		if file.Summary == nil {
-			return nil, fmt.Errorf("input file %s of purpose batch was stored without a summary", id)
+			return nil, fmt.Errorf("input file %s of purpose batch was stored without a summary",
+				id)
 		}
 		faults := file.Summary.Faults[:min(len(file.Summary.Faults), room)]
 		file.Summary.Faults = slices.Clone(faults)
@@ -260,13 +270,16 @@ func newBatch(tenant, id string, d draft, files []store.File, now time.Time) sto
 		if !d.Options.OutputPerInput {
 			i = -1
 		}
-		b.Outputs = append(b.Outputs, store.Output{Input: i, OutputID: newID(filePrefix), ErrorID: newID(filePrefix)})
+		b.Outputs = append(b.Outputs, store.Output{Input: i, OutputID: newID(filePrefix),
+			ErrorID: newID(filePrefix)})
 	}
 	return b
 }
 
 func addModel(models []store.ModelLines, m batchfile.ModelSummary) []store.ModelLines {
-	i := slices.IndexFunc(models, func(known store.ModelLines) bool { return known.Model == m.Name })
+	i := slices.IndexFunc(models, func(known store.ModelLines) bool {
+		return known.Model == m.Name
+	})
 	if i < 0 {
 		return append(models, store.ModelLines{Model: m.Name, Lines: m.Lines})
 	}

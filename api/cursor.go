@@ -19,8 +19,9 @@ const (
 
 var errCursor = errors.New("no cursor of this batch")
 
-// encode packs the cursor for the user, as a checksum of the batch's id and one number per chunk. Runs of chunks that
-// are drained or unread, which is all but a few of them, take two numbers together.
+// encode packs the cursor for the user, as a checksum of the batch's id and one number per chunk.
+// Runs of chunks that are drained or unread, which is all but a few of them, take two numbers
+// together.
 func (c cursor) encode(batchID string) string {
 	packed := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(batchID)))
 	for i := 0; i < len(c); {
@@ -47,12 +48,14 @@ func token(position int64) int64 {
 	return position + 1
 }
 
-// decodeCursor unpacks a cursor for a batch of so many chunks. Chunks that it doesn't name are unread.
+// decodeCursor unpacks a cursor for a batch of so many chunks. Chunks that it doesn't name are
+// unread.
 func decodeCursor(text, batchID string, chunks int) (cursor, error) {
 	c := make(cursor, 0, chunks)
 	if text != "" {
 		packed, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || len(packed) < 4 || binary.BigEndian.Uint32(packed) != crc32.ChecksumIEEE([]byte(batchID)) {
+		if err != nil || len(packed) < 4 || binary.BigEndian.Uint32(packed) != crc32.ChecksumIEEE(
+			[]byte(batchID)) {
 			return nil, errCursor
 		}
 		if c, err = c.unpack(packed[4:], chunks); err != nil {

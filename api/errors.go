@@ -35,7 +35,8 @@ const (
 	serverError    = "server_error"
 )
 
-// statusClientGone is what metrics show for a client that left before its answer; nobody sees it on the wire.
+// statusClientGone is what metrics show for a client that left before its answer; nobody sees it on
+// the wire.
 const statusClientGone = 499
 
 // invalid is a request that its sender has to mend.
@@ -64,7 +65,8 @@ func notFound(kind, id string) *Error {
 	}
 }
 
-// named gives a store's ErrNotFound the kind and id that the user asked for; other errors stay as they are.
+// named gives a store's ErrNotFound the kind and id that the user asked for; other errors stay as
+// they are.
 func named(err error, kind, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return notFound(kind, id)
@@ -92,9 +94,11 @@ func answerTo(err error) *Error {
 	case errors.Is(err, errRevoked):
 		return errWrongKey
 	case errors.Is(err, store.ErrNotFound):
-		return &Error{Status: http.StatusNotFound, Type: invalidRequest, Param: "id", Message: "No such object."}
+		return &Error{Status: http.StatusNotFound, Type: invalidRequest,
+			Param: "id", Message: "No such object."}
 	case errors.Is(err, store.ErrBadCursor):
-		return invalid("after", "invalid_value", "Nothing has the id given as 'after'; take it from the page before.")
+		return invalid("after", "invalid_value",
+			"Nothing has the id given as 'after'; take it from the page before.")
 	case errors.Is(err, store.ErrConflict):
 		return &Error{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
@@ -109,17 +113,20 @@ func answerTo(err error) *Error {
 	case errors.Is(err, store.ErrUnavailable):
 		return &Error{
 			Status: http.StatusServiceUnavailable, Type: serverError, Code: "store_unavailable",
-			Message: "The server can't use its storage now; send the request again later.", RetryAfter: 2 * time.Second,
+			Message:    "The server can't use its storage now; send the request again later.",
+			RetryAfter: 2 * time.Second,
 		}
 	case errors.Is(err, context.Canceled):
-		return &Error{Status: statusClientGone, Type: invalidRequest, Message: "The client closed the request."}
+		return &Error{Status: statusClientGone, Type: invalidRequest,
+			Message: "The client closed the request."}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{
 			Status: http.StatusServiceUnavailable, Type: serverError, Code: "timeout",
 			Message: "The server took too long; send the request again.", RetryAfter: time.Second,
 		}
 	}
-	return &Error{Status: http.StatusInternalServerError, Type: serverError, Message: "The server had an internal error."}
+	return &Error{Status: http.StatusInternalServerError, Type: serverError,
+		Message: "The server had an internal error."}
 }
 
 type envelope struct {
@@ -136,7 +143,8 @@ type envelopeError struct {
 // writeError sends e. It is for an answer that has not begun.
 func writeError(w http.ResponseWriter, e *Error) {
 	h := w.Header()
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition", "Etag", "Last-Modified"} {
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition",
+		"Etag", "Last-Modified"} {
 		h.Del(name) // of the answer that was meant
 	}
 	if e.RetryAfter > 0 {
@@ -195,9 +203,11 @@ const (
 	smallBody = 32 << 10
 )
 
-// readBody reads a JSON body whole. Requests without one give an empty slice and need no content type. A large body waits for its turn.
+// readBody reads a JSON body whole. Requests without one give an empty slice and need no content
+// type. A large body waits for its turn.
 //
-// Only a body that says it is JSON is taken for it: web pages of other sites can make browsers send any other without asking first.
+// Only a body that says it is JSON is taken for it: web pages of other sites can make browsers send
+// any other without asking first.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	source := http.MaxBytesReader(w, r.Body, maxBody)
 	if r.ContentLength > 0 && !isJSON(r) {
@@ -217,7 +227,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case len(body) > 0 && !isJSON(r):
 		return nil, notJSON(r)
 	case errors.As(err, &large):
-		return nil, tooLarge("The JSON body is over the limit of %d bytes; large input belongs into a file.", int64(maxBody))
+		return nil, tooLarge(
+			"The JSON body is over the limit of %d bytes; large input belongs into a file.",
+			int64(maxBody))
 	case err != nil:
 		return nil, cutBody(r, err)
 	}
@@ -226,7 +238,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 func isJSON(r *http.Request) bool {
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && (mediaType == "application/json" || strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
+	return err == nil && (mediaType == "application/json" || strings.HasPrefix(mediaType,
+		"application/") && strings.HasSuffix(mediaType, "+json"))
 }
 
 func notJSON(r *http.Request) *Error {
@@ -253,5 +266,6 @@ func cutBody(r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return fmt.Errorf("read body: %w", context.Cause(r.Context()))
 	}
-	return invalid("", "", "The request's body could not be read to its end: %s.", strings.TrimPrefix(err.Error(), "http: "))
+	return invalid("", "", "The request's body could not be read to its end: %s.",
+		strings.TrimPrefix(err.Error(), "http: "))
 }

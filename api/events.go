@@ -24,8 +24,8 @@ var heartbeatText = []byte(": heartbeat\n\n")
 //	reason    why nothing is started now, or why the batch was stopped, when that changes
 //	done      the batch object at its end; the last event
 //
-// The events tell how things are, not what happened, so a client that comes back needs no past ones: whatever its
-// Last-Event-ID, it is told the present.
+// The events tell how things are, not what happened, so a client that comes back needs no past
+// ones: whatever its Last-Event-ID, it is told the present.
 func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	now, err := s.firstSighting(r)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Server) firstSighting(r *http.Request) (now *sighting, err error) {
 	return now, err
 }
 
-// onOwnStack calls f on a stack that is gone afterwards. The stack of a stream's goroutine lasts as long as the stream, and deep calls would
-// leave it several times as large as the stream needs.
+// onOwnStack calls f on a stack that is gone afterwards. The stack of a stream's goroutine lasts as
+// long as the stream, and deep calls would leave it several times as large as the stream needs.
 func onOwnStack(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -85,7 +85,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) e
 		if last != nil && last.err != nil {
 			return last.err
 		}
-		if last != nil && last.batch.Version >= now.batch.Version { // a round may have begun before the stream
+		// a round may have begun before the stream
+		if last != nil && last.batch.Version >= now.batch.Version {
 			now = last
 		}
 		if ended, err := stream.report(now); ended || err != nil {
@@ -101,7 +102,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) e
 				return err
 			}
 			var gone error
-			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil { // a watch does not see deletions
+			// a watch does not see deletions
+			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil {
 				return gone
 			}
 		case <-next:
@@ -209,7 +211,8 @@ func (e *eventStream) write(text []byte) error {
 	return nil
 }
 
-// eventTexts are the events of a sighting. Each is encoded when a stream first needs it, for all streams.
+// eventTexts are the events of a sighting. Each is encoded when a stream first needs it, for all
+// streams.
 type eventTexts struct {
 	mu     sync.Mutex
 	byName map[string][]byte

@@ -29,7 +29,9 @@ func (a *asked) Progress(ctx context.Context, batches []string) (map[string]stor
 	return a.Metadata.Progress(ctx, batches)
 }
 
-func (a *asked) ChangedBatches(ctx context.Context, revision int64, limit int) ([]string, int64, error) {
+func (a *asked) ChangedBatches(
+	ctx context.Context, revision int64, limit int,
+) ([]string, int64, error) {
 	a.times.Add(1)
 	return a.Metadata.ChangedBatches(ctx, revision, limit)
 }
@@ -47,7 +49,8 @@ func (s *service) openStreams(streams int, ids []string) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var running sync.WaitGroup
 	for i := range streams {
-		r := httptest.NewRequestWithContext(ctx, "GET", "/v1/batches/"+ids[i%len(ids)]+"/events", nil)
+		r := httptest.NewRequestWithContext(ctx, "GET", "/v1/batches/"+ids[i%len(ids)]+"/events",
+			nil)
 		running.Go(func() { s.server.Handler().ServeHTTP(nobody{http.Header{}}, r) })
 	}
 	return func() { cancel(); running.Wait() }

@@ -2,7 +2,8 @@ package api
 
 import "encoding/json"
 
-// formExpiry writes the fields expires_after[anchor] and expires_after[seconds] of a form as the object that JSON bodies have.
+// formExpiry writes the fields expires_after[anchor] and expires_after[seconds] of a form as the
+// object that JSON bodies have.
 func formExpiry(anchor, seconds string) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if anchor != "" {

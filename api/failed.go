@@ -17,8 +17,9 @@ type failedLine struct {
 	input int // of the batch, when each has an error file of its own; -1: not told
 }
 
-// failedLines reads the custom_ids from the error files of an ended batch. They stand there in input order, so one look ahead is
-// enough to find them among the inputs' lines, whatever their number.
+// failedLines reads the custom_ids from the error files of an ended batch. They stand there in
+// input order, so one look ahead is enough to find them among the inputs' lines, whatever their
+// number.
 func (s *Server) failedLines(ctx context.Context, b store.Batch) iter.Seq2[failedLine, error] {
 	return func(yield func(failedLine, error) bool) {
 		for _, output := range b.Outputs {
@@ -42,10 +43,13 @@ func (s *Server) failedLines(ctx context.Context, b store.Batch) iter.Seq2[faile
 // errStopped ends a scan whose reader has enough.
 var errStopped = errors.New("stopped")
 
-func (s *Server) scanErrorFile(ctx context.Context, tenant, id string, yield func(customID string) bool) error {
+func (s *Server) scanErrorFile(
+	ctx context.Context, tenant, id string, yield func(customID string) bool,
+) error {
 	file, err := s.meta.File(ctx, tenant, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return invalid("", "error_file_gone", "The error file %s is gone, so nobody knows which lines have failed.", id)
+		return invalid("", "error_file_gone",
+			"The error file %s is gone, so nobody knows which lines have failed.", id)
 	}
 	if err != nil {
 		return fmt.Errorf("look up error file %s: %w", id, err)
@@ -55,12 +59,13 @@ func (s *Server) scanErrorFile(ctx context.Context, tenant, id string, yield fun
 		return fmt.Errorf("open error file %s: %w", id, err)
 	}
 	defer blob.Close()
-	err = batchfile.ScanResults(io.NewSectionReader(blob, 0, blob.Size()), func(customID string, _ int64) error {
-		if !yield(customID) {
-			return errStopped
-		}
-		return nil
-	})
+	err = batchfile.ScanResults(io.NewSectionReader(blob, 0, blob.Size()),
+		func(customID string, _ int64) error {
+			if !yield(customID) {
+				return errStopped
+			}
+			return nil
+		})
 	if err != nil {
 		return fmt.Errorf("read error file %s: %w", id, err)
 	}
@@ -99,7 +104,8 @@ type failedOf struct {
 // has reports whether the next failed line may stand in the input.
 func (f failedOf) has() bool { return f.more && (f.next.input < 0 || f.next.input == f.input) }
 
-// takes reports whether the next failed line is the one with the custom_id, and goes on to the one after it.
+// takes reports whether the next failed line is the one with the custom_id, and goes on to the one
+// after it.
 func (f failedOf) takes(customID string) bool {
 	if !f.has() || f.next.id != customID {
 		return false

@@ -15,7 +15,8 @@ const (
 	maxFaults = 1_000
 	// maxEmbeddings is how many texts the lines of a batch may ask vectors for, all together.
 	maxEmbeddings = 50_000
-	// maxModels is how many models the lines of a batch may name, all together; of one file the scanner allows no more.
+	// maxModels is how many models the lines of a batch may name, all together; of one file the
+	// scanner allows no more.
 	maxModels = 64
 	// codeMoreFaults tells of faults that were left out.
 	codeMoreFaults = "more_errors"
@@ -44,9 +45,12 @@ func (l *faultList) list() []batchfile.Fault {
 	return l.kept
 }
 
-// findFaults says everything that is wrong with the inputs of a batch. The upload has judged each line by itself; what
-// is left is what only the batch can show. Files without faults are not opened, unless there are several to compare.
-func (s *Server) findFaults(ctx context.Context, b store.Batch, files []store.File) ([]batchfile.Fault, error) {
+// findFaults says everything that is wrong with the inputs of a batch. The upload has judged each
+// line by itself; what is left is what only the batch can show. Files without faults are not
+// opened, unless there are several to compare.
+func (s *Server) findFaults(
+	ctx context.Context, b store.Batch, files []store.File,
+) ([]batchfile.Fault, error) {
 	var faults faultList
 	for _, file := range files {
 		of, total, err := s.fileFaults(ctx, b.Endpoint, file)
@@ -63,21 +67,24 @@ func (s *Server) findFaults(ctx context.Context, b store.Batch, files []store.Fi
 	if b.Counts.Total > s.config.MaxBatchLines && len(files) > 1 {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
-			Message: fmt.Sprintf("The files have %d requests together, the limit is %d; split them into several batches.",
+			Message: fmt.Sprintf(
+				"The files have %d requests together, the limit is %d; split them into several batches.",
 				b.Counts.Total, s.config.MaxBatchLines),
 		}}, 1)
 		return faults.list(), nil
 	}
 	if len(b.Models) > maxModels {
 		faults.add([]batchfile.Fault{{
-			Code:    batchfile.CodeTooManyModels,
-			Message: fmt.Sprintf("The files name %d models together, the limit is %d; split them into several batches.", len(b.Models), maxModels),
+			Code: batchfile.CodeTooManyModels,
+			Message: fmt.Sprintf(
+				"The files name %d models together, the limit is %d; split them into several batches.", len(b.Models), maxModels),
 		}}, 1)
 	}
 	if n := embeddings(b.Endpoint, files); n > maxEmbeddings {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
-			Message: fmt.Sprintf("The lines ask for %d embeddings, a batch may ask for %d; split it into several batches.",
+			Message: fmt.Sprintf(
+				"The lines ask for %d embeddings, a batch may ask for %d; split it into several batches.",
 				n, maxEmbeddings),
 		}}, 1)
 	}
@@ -91,8 +98,11 @@ func (s *Server) findFaults(ctx context.Context, b store.Batch, files []store.Fi
 	return faults.list(), nil
 }
 
-// fileFaults adds the lines with another url than the batch's endpoint to what the upload found, in order of lines.
-func (s *Server) fileFaults(ctx context.Context, endpoint string, file store.File) (kept []batchfile.Fault, total int, err error) {
+// fileFaults adds the lines with another url than the batch's endpoint to what the upload found, in
+// order of lines.
+func (s *Server) fileFaults(
+	ctx context.Context, endpoint string, file store.File,
+) (kept []batchfile.Fault, total int, err error) {
 	kept, total = slices.Clone(file.Summary.Faults), file.Summary.FaultCount
 	astray := 0
 	for _, u := range file.Summary.URLs {
@@ -117,7 +127,9 @@ func (s *Server) fileFaults(ctx context.Context, endpoint string, file store.Fil
 		return nil, 0, err
 	}
 	kept = append(kept, mismatched...)
-	slices.SortStableFunc(kept, func(a, b batchfile.Fault) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(kept, func(a, b batchfile.Fault) int {
+		return cmp.Compare(a.Line, b.Line)
+	})
 	return kept, total + astray, nil
 }
 

@@ -24,7 +24,8 @@ func TestFileComesAndGoes(t *testing.T) {
 		t.Errorf("got %v, want {id, object: file, deleted: true}", got)
 	}
 	for _, a := range []answer{
-		s.do("DELETE", "/v1/files/"+id, nil), s.get("/v1/files/" + id), s.get("/v1/files/" + id + "/content"),
+		s.do("DELETE", "/v1/files/"+id, nil), s.get("/v1/files/" + id),
+		s.get("/v1/files/" + id + "/content"),
 	} {
 		a.refused(404, "id", "", "No such File object: "+id)
 	}
@@ -33,7 +34,8 @@ func TestFileComesAndGoes(t *testing.T) {
 
 func TestHostileIDs(t *testing.T) {
 	s := newService(t)
-	for _, id := range []string{"..%2F..%2Fetc%2Fpasswd", "%00", "file-%FF", strings.Repeat("x", 5000), "'; DROP TABLE files", "%2e%2e"} {
+	for _, id := range []string{"..%2F..%2Fetc%2Fpasswd", "%00", "file-%FF", strings.Repeat("x",
+		5000), "'; DROP TABLE files", "%2e%2e"} {
 		id = strings.ReplaceAll(id, " ", "%20")
 		s.get("/v1/files/"+id).refused(404, "id", "", "No such File object")
 		s.get("/v1/files/"+id+"/content").refused(404, "id", "", "No such File object")
@@ -48,7 +50,8 @@ func TestListFiles(t *testing.T) {
 		if i%3 == 2 {
 			purpose = "user_data"
 		}
-		id := s.postForm("/v1/files", field{name: "purpose", value: purpose}, field{name: "file", filename: "a.jsonl", value: line("a")}).ok()["id"].(string)
+		id := s.postForm("/v1/files", field{name: "purpose", value: purpose},
+			field{name: "file", filename: "a.jsonl", value: line("a")}).ok()["id"].(string)
 		all = append(all, id)
 		if purpose == "batch" {
 			batch = append(batch, id)
@@ -78,7 +81,8 @@ func TestListFiles(t *testing.T) {
 	}
 	s.get("/v1/files?limit=3").ok()
 	empty := s.get("/v1/files?purpose=evals").ok()
-	for key, want := range map[string]any{"object": "list", "first_id": nil, "last_id": nil, "has_more": false} {
+	for key, want := range map[string]any{"object": "list", "first_id": nil, "last_id": nil,
+		"has_more": false} {
 		if v, there := empty[key]; !there || v != want {
 			t.Errorf("empty page: got %s %v, want %v", key, v, want)
 		}
@@ -87,7 +91,8 @@ func TestListFiles(t *testing.T) {
 		t.Errorf("empty page: got data %v, want []", empty["data"])
 	}
 	for query, param := range map[string]string{
-		"limit=0": "limit", "limit=10001": "limit", "limit=x": "limit", "limit=-1": "limit", "limit=1e3": "limit",
+		"limit=0": "limit", "limit=10001": "limit", "limit=x": "limit", "limit=-1": "limit",
+		"limit=1e3":                  "limit",
 		"limit=99999999999999999999": "limit", "order=up": "order", "after=file-none": "after",
 	} {
 		s.get("/v1/files?"+query).refused(400, param, "invalid_value")
@@ -109,8 +114,10 @@ func (s *service) walk(path string, limit int) (ids []string) {
 		if page["has_more"] == false || len(data) == 0 {
 			return ids
 		}
-		if page["last_id"] != ids[len(ids)-1] || page["first_id"] != data[0].(map[string]any)["id"] {
-			s.t.Fatalf("got first_id %v and last_id %v, want those of the data", page["first_id"], page["last_id"])
+		if page["last_id"] != ids[len(ids)-1] ||
+			page["first_id"] != data[0].(map[string]any)["id"] {
+			s.t.Fatalf("got first_id %v and last_id %v, want those of the data", page["first_id"],
+				page["last_id"])
 		}
 	}
 }
@@ -119,13 +126,15 @@ func TestListingOfMoreThanOneRead(t *testing.T) {
 	s := newService(t)
 	var want []string
 	for i := range 2*filesAtOnce + 1 {
-		f := store.File{ID: fmt.Sprintf("file-%d", i), Tenant: DefaultTenant, Purpose: "batch_output", Filename: "x", CreatedAt: s.clock.now()}
+		f := store.File{ID: fmt.Sprintf("file-%d", i), Tenant: DefaultTenant,
+			Purpose: "batch_output", Filename: "x", CreatedAt: s.clock.now()}
 		if err := s.meta.CreateFile(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, f.ID)
 	}
-	for _, limit := range []int{filesAtOnce - 1, filesAtOnce, filesAtOnce + 1, 2 * filesAtOnce, 10_000} {
+	for _, limit := range []int{filesAtOnce - 1, filesAtOnce, filesAtOnce + 1, 2 * filesAtOnce,
+		10_000} {
 		if got := s.walk("/v1/files?order=asc", limit); !slices.Equal(got, want) {
 			t.Errorf("by %d: got %d files, want %d in order", limit, len(got), len(want))
 		}
@@ -139,8 +148,10 @@ func TestContentRanges(t *testing.T) {
 	path := "/v1/files/" + id + "/content"
 	whole := s.get(path)
 	etag := whole.header.Get("Etag")
-	if whole.body != content || whole.header.Get("Content-Length") != fmt.Sprint(len(content)) || etag == "" {
-		t.Errorf("got %q with header %v, want %q with its length and an ETag", whole.body, whole.header, content)
+	if whole.body != content || whole.header.Get("Content-Length") != fmt.Sprint(len(content)) ||
+		etag == "" {
+		t.Errorf("got %q with header %v, want %q with its length and an ETag", whole.body,
+			whole.header, content)
 	}
 	if got := whole.header.Get("Content-Disposition"); got != "attachment; filename=in.jsonl" {
 		t.Errorf("got Content-Disposition %q", got)
@@ -150,30 +161,35 @@ func TestContentRanges(t *testing.T) {
 		status int
 		want   string
 	}{
-		"a range":                {[]string{"Range", "bytes=1-4"}, 206, content[1:5]},
-		"from the middle":        {[]string{"Range", "bytes=9-"}, 206, content[9:]},
-		"the end":                {[]string{"Range", "bytes=-5"}, 206, content[len(content)-5:]},
-		"If-Range that holds":    {[]string{"Range", "bytes=1-4", "If-Range", etag}, 206, content[1:5]},
-		"If-Range that does not": {[]string{"Range", "bytes=1-4", "If-Range", `"other"`}, 200, content},
-		"known already":          {[]string{"If-None-Match", etag}, 304, ""},
-		"any Accept":             {[]string{"Accept", "application/binary"}, 200, content},
+		"a range":         {[]string{"Range", "bytes=1-4"}, 206, content[1:5]},
+		"from the middle": {[]string{"Range", "bytes=9-"}, 206, content[9:]},
+		"the end":         {[]string{"Range", "bytes=-5"}, 206, content[len(content)-5:]},
+		"If-Range that holds": {[]string{"Range", "bytes=1-4", "If-Range", etag}, 206,
+			content[1:5]},
+		"If-Range that does not": {[]string{"Range", "bytes=1-4", "If-Range", `"other"`}, 200,
+			content},
+		"known already": {[]string{"If-None-Match", etag}, 304, ""},
+		"any Accept":    {[]string{"Accept", "application/binary"}, 200, content},
 	} {
 		if got := s.get(path, test.header...); got.status != test.status || got.body != test.want {
-			t.Errorf("%s: got %d %q, want %d %q", name, got.status, got.body, test.status, test.want)
+			t.Errorf("%s: got %d %q, want %d %q", name, got.status, got.body, test.status,
+				test.want)
 		}
 	}
 	for _, r := range []string{"bytes=100000-", "bytes=5-1", "bytes=x"} {
 		a := s.get(path, "Range", r)
 		a.refused(http.StatusRequestedRangeNotSatisfiable, "", "invalid_range", r)
 	}
-	if head := s.do("HEAD", path, nil); head.status != 200 || head.header.Get("Content-Length") != fmt.Sprint(len(content)) {
+	if head := s.do("HEAD", path, nil); head.status != 200 ||
+		head.header.Get("Content-Length") != fmt.Sprint(len(content)) {
 		t.Errorf("HEAD: got %d, %v", head.status, head.header)
 	}
 }
 
 func TestEmptyFileHasContent(t *testing.T) {
 	s := newService(t)
-	id := s.postForm("/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "a.jsonl"}).ok()["id"].(string)
+	id := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "a.jsonl"}).ok()["id"].(string)
 	if a := s.get("/v1/files/" + id + "/content"); a.status != 200 || a.body != "" {
 		t.Errorf("got %d %q, want an empty 200", a.status, a.body)
 	}
@@ -191,7 +207,8 @@ func (s *service) reading(fileID string, state store.State) store.Batch {
 		s.t.Fatal(err)
 	}
 	b := store.Batch{
-		ID: newID(batchPrefix), Tenant: DefaultTenant, State: state, Endpoint: "/v1/chat/completions", CreatedAt: s.clock.now(),
+		ID: newID(batchPrefix), Tenant: DefaultTenant, State: state,
+		Endpoint: "/v1/chat/completions", CreatedAt: s.clock.now(),
 		Inputs: []store.Input{{FileID: f.ID, BlobKey: f.BlobKey, IndexKey: f.IndexKey, Lines: 1}},
 	}
 	if state.Terminal() {
@@ -207,7 +224,8 @@ func TestBytesStayWhileABatchReadsThem(t *testing.T) {
 	for _, test := range []struct {
 		state store.State
 		kept  bool
-	}{{store.Validating, true}, {store.InProgress, true}, {store.Cancelling, true}, {store.Finalizing, true}, {store.Completed, false}} {
+	}{{store.Validating, true}, {store.InProgress, true}, {store.Cancelling, true},
+		{store.Finalizing, true}, {store.Completed, false}} {
 		s := newService(t)
 		id := s.upload(line("a"))
 		s.reading(s.upload(line("other")), store.InProgress)
@@ -239,7 +257,8 @@ func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
 	})
 	id := s.upload(line("a"))
 	meta.delete = func() { s.do("DELETE", "/v1/files/"+id, nil).ok() }
-	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)
+	body := fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)
 	s.post("/v1/batches", body).refused(400, "input_file_id", "")
 	if listed := s.get("/v1/batches").ok()["data"].([]any); len(listed) != 0 {
 		t.Errorf("a batch without its input was made: %v", listed)
@@ -247,7 +266,8 @@ func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
 	s.nothingStored()
 }
 
-// silent reports an error for a file that it has created all the same, as a store may whose answer gets lost.
+// silent reports an error for a file that it has created all the same, as a store may whose answer
+// gets lost.
 type silent struct{ store.Metadata }
 
 func (m silent) CreateFile(ctx context.Context, f store.File) error {
@@ -256,7 +276,8 @@ func (m silent) CreateFile(ctx context.Context, f store.File) error {
 
 func TestAFileWhoseCreationIsInDoubtKeepsItsBytes(t *testing.T) {
 	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = silent{d.Metadata} })
-	s.postForm("/v1/files", field{name: "purpose", value: "evals"}, field{name: "file", filename: "a", value: "x"}).refused(500, "", "")
+	s.postForm("/v1/files", field{name: "purpose", value: "evals"},
+		field{name: "file", filename: "a", value: "x"}).refused(500, "", "")
 	page := s.get("/v1/files").ok()["data"].([]any)
 	if len(page) != 1 {
 		t.Fatalf("got files %v, want the one", page)

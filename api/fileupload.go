@@ -85,23 +85,27 @@ func (s *Server) readPart(upload *fileForm, body *form, part partHeader) error {
 	return err
 }
 
-// readFile takes the file in. Its purpose may follow it: until then it is taken for all it may turn out to be.
+// readFile takes the file in. Its purpose may follow it: until then it is taken for all it may turn
+// out to be.
 func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 	if upload.file != nil {
-		return invalid("file", "invalid_value", "The form has more than one file; upload them one by one.")
+		return invalid("file", "invalid_value",
+			"The form has more than one file; upload them one by one.")
 	}
 	var err error
 	if upload.filename, err = filenameOf(part); err != nil {
 		return err
 	}
 	if upload.filename == "" {
-		return invalid("file", "invalid_value", "The field 'file' has no filename; send it as a file.")
+		return invalid("file", "invalid_value",
+			"The field 'file' has no filename; send it as a file.")
 	}
 	if err := checkName(upload.purpose, upload.filename); err != nil {
 		return err
 	}
 	scan := isJSONL(upload.filename) && (upload.purpose == purposeBatch || upload.purpose == "")
-	if upload.file, err = s.newIntake(body.r.Context(), fileKey(upload.id), scan, upload.idempotencyHash, upload.quota); err != nil {
+	if upload.file, err = s.newIntake(body.r.Context(), fileKey(upload.id), scan,
+		upload.idempotencyHash, upload.quota); err != nil {
 		return err
 	}
 	limit := s.fileLimit(upload.purpose)
@@ -144,15 +148,18 @@ func (s *Server) keepFile(ctx context.Context, upload *fileForm) (store.File, er
 		c.Fingerprint = fingerprint("file", upload.purpose, upload.filename, life.String(),
 			hex.EncodeToString(upload.idempotencyHash.Sum(nil)))
 	}
-	return s.createFile(ctx, in, c, store.File{ID: upload.id, Purpose: upload.purpose, Filename: upload.filename}, life)
+	return s.createFile(ctx, in, c, store.File{ID: upload.id, Purpose: upload.purpose,
+		Filename: upload.filename}, life)
 }
 
 // fileKey is where the bytes of a file stand.
 func fileKey(id string) string { return "files/" + id }
 
-// commitFile makes durable what was taken in and completes f, which says its id, purpose and name. Nobody sees the file before its
-// row is there.
-func (s *Server) commitFile(ctx context.Context, in *intake, f store.File, life time.Duration) (store.File, error) {
+// commitFile makes durable what was taken in and completes f, which says its id, purpose and name.
+// Nobody sees the file before its row is there.
+func (s *Server) commitFile(
+	ctx context.Context, in *intake, f store.File, life time.Duration,
+) (store.File, error) {
 	if err := in.commit(ctx); err != nil {
 		return store.File{}, err
 	}
@@ -168,16 +175,20 @@ func (s *Server) commitFile(ctx context.Context, in *intake, f store.File, life 
 	return f, nil
 }
 
-// createFile makes a file of what was taken in: bytes first, row last. It completes f as commitFile does, and c, which says how to
-// recognize a repeated request.
-func (s *Server) createFile(ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration) (store.File, error) {
+// createFile makes a file of what was taken in: bytes first, row last. It completes f as commitFile
+// does, and c, which says how to recognize a repeated request.
+func (s *Server) createFile(
+	ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration,
+) (store.File, error) {
 	f, err := s.commitFile(ctx, in, f, life)
 	if err != nil {
 		return store.File{}, err
 	}
 	c.ID = f.ID
 	c.Create = func(ctx context.Context) (store.File, error) { return f, s.meta.CreateFile(ctx, f) }
-	c.Load = func(ctx context.Context, id string) (store.File, error) { return s.meta.File(ctx, f.Tenant, id) }
+	c.Load = func(ctx context.Context, id string) (store.File, error) {
+		return s.meta.File(ctx, f.Tenant, id)
+	}
 	kept, fresh, err := once(ctx, s, c)
 	if err != nil || !fresh {
 		err = errors.Join(err, in.remove(ctx))

@@ -35,15 +35,18 @@ func TestUploadKeepsBytesInEveryOrderOfParts(t *testing.T) {
 			got := s.postForm("/v1/files", fields...).ok()
 			created := float64(s.clock.now().Unix())
 			for key, want := range map[string]any{
-				"object": "file", "bytes": float64(len(file.value)), "filename": "in.jsonl", "purpose": "batch",
-				"status": "processed", "created_at": created, "expires_at": created + 3600, "status_details": nil,
+				"object": "file", "bytes": float64(len(file.value)), "filename": "in.jsonl",
+				"purpose": "batch",
+				"status":  "processed", "created_at": created, "expires_at": created + 3600,
+				"status_details": nil,
 			} {
 				if v, there := got[key]; !there || v != want {
 					t.Errorf("got %s %v, want %v", key, v, want)
 				}
 			}
 			id := got["id"].(string)
-			if content := s.get("/v1/files/"+id+"/content", "Accept", "application/binary"); content.body != file.value {
+			if content := s.get("/v1/files/"+id+"/content", "Accept",
+				"application/binary"); content.body != file.value {
 				t.Errorf("got content %q, want %q", content.body, file.value)
 			}
 			f, err := s.meta.File(t.Context(), DefaultTenant, id)
@@ -71,11 +74,13 @@ func TestUploadKeepsBytesInEveryOrderOfParts(t *testing.T) {
 
 func TestUploadDefaultLife(t *testing.T) {
 	s := newService(t)
-	batch := s.postForm("/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "a.jsonl", value: line("a")}).ok()
+	batch := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "a.jsonl", value: line("a")}).ok()
 	if life := batch["expires_at"].(float64) - batch["created_at"].(float64); life != 30*24*3600 {
 		t.Errorf("got a life of %v s for a batch file, want 30 days", life)
 	}
-	other := s.postForm("/v1/files", field{name: "purpose", value: "user_data"}, field{name: "file", filename: "a.pdf", value: "%PDF"}).ok()
+	other := s.postForm("/v1/files", field{name: "purpose", value: "user_data"},
+		field{name: "file", filename: "a.pdf", value: "%PDF"}).ok()
 	if v, there := other["expires_at"]; !there || v != nil {
 		t.Errorf("got expires_at %v for another file, want null", v)
 	}
@@ -85,7 +90,8 @@ func TestUploadOfOtherPurposeIsKeptUnread(t *testing.T) {
 	for _, purpose := range []string{"assistants", "fine-tune", "vision", "user_data", "evals"} {
 		for _, purposeLast := range []bool{false, true} {
 			s := newService(t)
-			fields := []field{{name: "purpose", value: purpose}, {name: "file", filename: "a.jsonl", value: "not JSON\n"}}
+			fields := []field{{name: "purpose", value: purpose},
+				{name: "file", filename: "a.jsonl", value: "not JSON\n"}}
 			if purposeLast {
 				fields[0], fields[1] = fields[1], fields[0]
 			}
@@ -122,33 +128,61 @@ func TestUploadRefused(t *testing.T) {
 		param, code string
 		words       string
 	}{
-		"nothing":                  {nil, 400, "purpose", "missing_required_parameter", ""},
-		"no purpose":               {[]field{file}, 400, "purpose", "missing_required_parameter", "'purpose'"},
-		"empty purpose":            {[]field{{name: "purpose"}, file}, 400, "purpose", "missing_required_parameter", ""},
-		"unknown purpose":          {[]field{{name: "purpose", value: "fun"}, file}, 400, "purpose", "invalid_value", "fun"},
-		"the server's purpose":     {[]field{file, {name: "purpose", value: "batch_output"}}, 400, "purpose", "invalid_value", "batch_output"},
-		"huge purpose":             {[]field{{name: "purpose", value: strings.Repeat("b", 20_000)}, file}, 400, "purpose", "invalid_value", "limit"},
-		"no file":                  {[]field{purpose}, 400, "file", "missing_required_parameter", "'file'"},
-		"file without a name":      {[]field{purpose, {name: "file", value: line("a")}}, 400, "file", "invalid_value", "filename"},
-		"file named by directory":  {[]field{purpose, {name: "file", filename: "../", value: line("a")}}, 400, "file", "invalid_value", ""},
-		"two files":                {[]field{purpose, file, file}, 400, "file", "invalid_value", "one by one"},
-		"no JSONL":                 {[]field{purpose, {name: "file", filename: "in.json", value: line("a")}}, 400, "file", "invalid_value", "Must be .jsonl"},
-		"no JSONL, purpose last":   {[]field{{name: "file", filename: "in.txt", value: line("a")}, purpose}, 400, "file", "invalid_value", "Must be .jsonl"},
-		"too large":                {[]field{purpose, large}, 413, "", "", "limit of 2000 bytes for batch"},
-		"too large for anything":   {[]field{large, purpose}, 413, "", "", "limit of 4000 bytes"},
-		"too large, purpose last":  {[]field{{name: "file", filename: "in.jsonl", value: large.value[:3000]}, purpose}, 413, "", "", "limit of 2000 bytes for batch"},
-		"too large for its form":   {[]field{purpose, {name: "file", filename: "in.jsonl", value: strings.Repeat("x", 2<<20)}}, 413, "", "", ""},
-		"expiry without anchor":    {[]field{purpose, file, seconds("3600")}, 400, "expires_after.anchor", "missing_required_parameter", ""},
-		"expiry without seconds":   {[]field{purpose, file, anchor("created_at")}, 400, "expires_after.seconds", "missing_required_parameter", ""},
-		"expiry of another anchor": {[]field{purpose, file, anchor("last_active_at"), seconds("3600")}, 400, "expires_after.anchor", "invalid_value", "created_at"},
-		"expiry too short":         {[]field{purpose, file, anchor("created_at"), seconds("3599")}, 400, "expires_after.seconds", "invalid_value", "3600"},
-		"expiry too long":          {[]field{purpose, file, anchor("created_at"), seconds("2592001")}, 400, "expires_after.seconds", "invalid_value", "2592000"},
-		"expiry in words":          {[]field{purpose, file, anchor("created_at"), seconds("soon")}, 400, "expires_after.seconds", "invalid_type", "integer"},
-		"expiry with fractions":    {[]field{purpose, file, anchor("created_at"), seconds("3600.5")}, 400, "expires_after.seconds", "invalid_type", "integer"},
-		"expiry as garbage":        {[]field{purpose, file, {name: "expires_after", value: "{"}}, 400, "expires_after", "invalid_value", ""},
-		"expiry as a number":       {[]field{purpose, file, {name: "expires_after", value: "3600"}}, 400, "expires_after", "invalid_type", "object"},
-		"expiry with more":         {[]field{purpose, file, {name: "expires_after", value: `{"anchor":"created_at","seconds":3600,"x":1}`}}, 400, "expires_after.x", "unknown_parameter", ""},
-		"too many fields":          {append(make([]field, 101), purpose, file), 400, "", "", "100"},
+		"nothing": {nil, 400, "purpose", "missing_required_parameter", ""},
+		"no purpose": {[]field{file}, 400, "purpose", "missing_required_parameter",
+			"'purpose'"},
+		"empty purpose": {[]field{{name: "purpose"}, file}, 400, "purpose",
+			"missing_required_parameter", ""},
+		"unknown purpose": {[]field{{name: "purpose", value: "fun"}, file}, 400, "purpose",
+			"invalid_value", "fun"},
+		"the server's purpose": {[]field{file, {name: "purpose", value: "batch_output"}}, 400,
+			"purpose", "invalid_value", "batch_output"},
+		"huge purpose": {[]field{{name: "purpose", value: strings.Repeat("b", 20_000)},
+			file}, 400, "purpose", "invalid_value", "limit"},
+		"no file": {[]field{purpose}, 400, "file", "missing_required_parameter",
+			"'file'"},
+		"file without a name": {[]field{purpose, {name: "file", value: line("a")}}, 400,
+			"file", "invalid_value", "filename"},
+		"file named by directory": {[]field{purpose, {name: "file", filename: "../", value: line(
+			"a")}}, 400, "file", "invalid_value", ""},
+		"two files": {[]field{purpose, file, file}, 400, "file", "invalid_value",
+			"one by one"},
+		"no JSONL": {[]field{purpose,
+			{name: "file", filename: "in.json", value: line("a")}}, 400, "file", "invalid_value",
+			"Must be .jsonl"},
+		"no JSONL, purpose last": {[]field{{name: "file", filename: "in.txt", value: line("a")},
+			purpose}, 400, "file", "invalid_value", "Must be .jsonl"},
+		"too large": {[]field{purpose, large}, 413, "", "",
+			"limit of 2000 bytes for batch"},
+		"too large for anything": {[]field{large, purpose}, 413, "", "", "limit of 4000 bytes"},
+		"too large, purpose last": {
+			[]field{{name: "file", filename: "in.jsonl", value: large.value[:3000]}, purpose}, 413,
+			"", "", "limit of 2000 bytes for batch"},
+		"too large for its form": {[]field{purpose,
+			{name: "file", filename: "in.jsonl", value: strings.Repeat("x", 2<<20)}}, 413, "", "",
+			""},
+		"expiry without anchor": {[]field{purpose, file, seconds("3600")}, 400,
+			"expires_after.anchor", "missing_required_parameter", ""},
+		"expiry without seconds": {[]field{purpose, file, anchor("created_at")}, 400,
+			"expires_after.seconds", "missing_required_parameter", ""},
+		"expiry of another anchor": {[]field{purpose, file, anchor("last_active_at"),
+			seconds("3600")}, 400, "expires_after.anchor", "invalid_value", "created_at"},
+		"expiry too short": {[]field{purpose, file, anchor("created_at"), seconds("3599")},
+			400, "expires_after.seconds", "invalid_value", "3600"},
+		"expiry too long": {[]field{purpose, file, anchor("created_at"),
+			seconds("2592001")}, 400, "expires_after.seconds", "invalid_value", "2592000"},
+		"expiry in words": {[]field{purpose, file, anchor("created_at"), seconds("soon")},
+			400, "expires_after.seconds", "invalid_type", "integer"},
+		"expiry with fractions": {[]field{purpose, file, anchor("created_at"),
+			seconds("3600.5")}, 400, "expires_after.seconds", "invalid_type", "integer"},
+		"expiry as garbage": {[]field{purpose, file, {name: "expires_after", value: "{"}},
+			400, "expires_after", "invalid_value", ""},
+		"expiry as a number": {[]field{purpose, file, {name: "expires_after", value: "3600"}},
+			400, "expires_after", "invalid_type", "object"},
+		"expiry with more": {[]field{purpose, file,
+			{name: "expires_after", value: `{"anchor":"created_at","seconds":3600,"x":1}`}}, 400,
+			"expires_after.x", "unknown_parameter", ""},
+		"too many fields": {append(make([]field, 101), purpose, file), 400, "", "", "100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, limits)
@@ -162,7 +196,8 @@ func TestUploadRefused(t *testing.T) {
 }
 
 func TestUploadOfBrokenForm(t *testing.T) {
-	body, contentType := encodeForm(t, field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 5000)},
+	body, contentType := encodeForm(t,
+		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 5000)},
 		field{name: "purpose", value: "batch"})
 	whole := body.String()
 	for name, c := range map[string]struct{ contentType, body string }{
@@ -176,10 +211,14 @@ func TestUploadOfBrokenForm(t *testing.T) {
 		"no closing boundary": {contentType, strings.TrimRight(whole, "-\r\n")},
 		"cut in the file":     {contentType, whole[:len(whole)/2]},
 		"cut in a header":     {contentType, whole[:80]},
-		"huge header":         {contentType, strings.Replace(whole, "Content-Disposition", "X-A: "+strings.Repeat("a", 20<<20)+"\r\nContent-Disposition", 1)},
-		"many headers":        {contentType, strings.Replace(whole, "Content-Disposition", strings.Repeat("X-A: a\r\n", 20_000)+"Content-Disposition", 1)},
-		"broken header":       {contentType, strings.Replace(whole, "Content-Disposition:", "Content-Disposition", 1)},
-		"another multipart":   {strings.Replace(contentType, "form-data", "mixed", 1), whole},
+		"huge header": {contentType, strings.Replace(whole, "Content-Disposition",
+			"X-A: "+strings.Repeat("a", 20<<20)+"\r\nContent-Disposition", 1)},
+		"many headers": {contentType,
+			strings.Replace(whole, "Content-Disposition", strings.Repeat(
+				"X-A: a\r\n", 20_000)+"Content-Disposition", 1)},
+		"broken header": {contentType, strings.Replace(whole, "Content-Disposition:",
+			"Content-Disposition", 1)},
+		"another multipart": {strings.Replace(contentType, "form-data", "mixed", 1), whole},
 	} {
 		for _, chunked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, chunked %v", name, chunked), func(t *testing.T) {
@@ -203,7 +242,8 @@ func TestUploadOfBrokenForm(t *testing.T) {
 // raw sends a request's bytes as they are and returns the connection.
 func (s *service) raw(head string, body []byte) net.Conn {
 	s.t.Helper()
-	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url,
+		"http://"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -223,12 +263,16 @@ func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
 		body []byte
 	}{
 		"with length": {fmt.Sprintf("Content-Length: %d\r\n\r\n", body.Len()), half},
-		"chunked":     {"Transfer-Encoding: chunked\r\n\r\n", fmt.Appendf(nil, "%x\r\n%s\r\n", len(half), half)},
-		"in a chunk":  {"Transfer-Encoding: chunked\r\n\r\n", fmt.Appendf(nil, "%x\r\n%s", body.Len(), half)},
+		"chunked": {"Transfer-Encoding: chunked\r\n\r\n",
+			fmt.Appendf(nil, "%x\r\n%s\r\n", len(half), half)},
+		"in a chunk": {"Transfer-Encoding: chunked\r\n\r\n",
+			fmt.Appendf(nil, "%x\r\n%s", body.Len(), half)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
-			conn := s.raw("POST /v1/files HTTP/1.1\r\nHost: x\r\nContent-Type: "+contentType+"\r\n"+c.head, c.body)
+			conn := s.raw(
+				"POST /v1/files HTTP/1.1\r\nHost: x\r\nContent-Type: "+contentType+"\r\n"+c.head,
+				c.body)
 			s.eventually("the upload to begin", func() bool { return len(s.stored()) > 0 })
 			conn.Close()
 			s.nothingStored()
@@ -241,10 +285,14 @@ func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
 
 func TestUploadThatStandsStillIsGivenUp(t *testing.T) {
 	s := newService(t)
-	s.bound(httpserver.Config{MinRate: 1000, Grace: 50 * time.Millisecond, BodyTimeout: time.Minute})
+	s.bound(httpserver.Config{MinRate: 1000, Grace: 50 * time.Millisecond,
+		BodyTimeout: time.Minute})
 	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 1000)})
-	conn := s.raw(fmt.Sprintf("POST /v1/files HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", contentType, body.Len()),
+	conn := s.raw(
+		fmt.Sprintf(
+			"POST /v1/files HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+			contentType, body.Len()),
 		body.Bytes()[:body.Len()/2])
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -260,7 +308,8 @@ func TestUploadThatStandsStillIsGivenUp(t *testing.T) {
 func TestUploadOnFullDisk(t *testing.T) {
 	s := newService(t, func(_ *Config, d *Deps) { d.Blobs = fullDisk{d.Blobs, 100_000} })
 	value := strings.Repeat(line("a"), 20_000)
-	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: value})
+	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: value})
 	a.refused(507, "", "insufficient_storage", "no space")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("the answer has no Retry-After")
@@ -307,7 +356,8 @@ func TestUploadFilenames(t *testing.T) {
 		"nested/and;semicolon.jsonl": "and;semicolon.jsonl",
 	} {
 		s := newService(t)
-		a := s.postForm("/v1/files", field{name: "purpose", value: "user_data"}, field{name: "file", filename: sent, value: "x"})
+		a := s.postForm("/v1/files", field{name: "purpose", value: "user_data"},
+			field{name: "file", filename: sent, value: "x"})
 		if want == "" {
 			a.refused(400, "file", "invalid_value")
 			continue
@@ -323,7 +373,8 @@ func TestUploadIsNotDecoded(t *testing.T) {
 	body := "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
 		"a=3Db\r\n--b-\r\n\r\n--\r\n--b--\r\n"
-	id := s.do("POST", "/v1/files", strings.NewReader(body), "Content-Type", `multipart/form-data; boundary="b"`).ok()["id"].(string)
+	id := s.do("POST", "/v1/files", strings.NewReader(body),
+		"Content-Type", `multipart/form-data; boundary="b"`).ok()["id"].(string)
 	if got, want := s.get("/v1/files/"+id+"/content").body, "a=3Db\r\n--b-\r\n\r\n--"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -333,7 +384,8 @@ func TestUploadIdempotency(t *testing.T) {
 	s := newService(t)
 	purpose := field{name: "purpose", value: "batch"}
 	send := func(key, value string) answer {
-		body, contentType := encodeForm(t, purpose, field{name: "file", filename: "in.jsonl", value: value})
+		body, contentType := encodeForm(t, purpose,
+			field{name: "file", filename: "in.jsonl", value: value})
 		return s.do("POST", "/v1/files", body, "Content-Type", contentType, "Idempotency-Key", key)
 	}
 	first := send("k", line("a")).ok()["id"].(string)
@@ -370,7 +422,8 @@ func TestManyUploadsAtOnce(t *testing.T) {
 	for i := range uploads {
 		go func() {
 			value := strings.Repeat(line(fmt.Sprint(i)), 500*i+1)
-			body, contentType := encodeForm(t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: value})
+			body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
+				field{name: "file", filename: "in.jsonl", value: value})
 			resp, err := http.Post(s.url+"/v1/files", contentType, body)
 			if err != nil {
 				t.Error(err)
@@ -392,19 +445,23 @@ func TestManyUploadsAtOnce(t *testing.T) {
 }
 
 func FuzzUpload(f *testing.F) {
-	body, _ := encodeForm(f, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	body, _ := encodeForm(f, field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: line("a")})
 	boundary := body.String()[2:62]
 	f.Add(body.Bytes(), boundary)
 	f.Add([]byte("--b\r\n\r\n--b--"), "b")
-	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=file; filename*=utf-8''x\r\n\r\n"), "b")
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=file; filename*=utf-8''x\r\n\r\n"),
+		"b")
 	s := newService(f)
 	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
 		s := s.of(t)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/files", io.MultiReader(bytes.NewReader(body)))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/files", io.MultiReader(
+			bytes.NewReader(body)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header["Content-Type"] = []string{"multipart/form-data; boundary=" + strings.Map(visible, boundary)}
+		r.Header["Content-Type"] = []string{"multipart/form-data; boundary=" + strings.Map(
+			visible, boundary)}
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"net/textproto"
 )
 
-// A formReader takes a multipart body (RFC 2046) apart, front to back. It does what mime/multipart's Reader does in steps of
-// 4 KiB in steps of its large buffer, which makes an upload's share of the processor a good deal smaller, and
-// gives a part's header far less memory.
+// A formReader takes a multipart body (RFC 2046) apart, front to back. It does what
+// mime/multipart's Reader does in steps of 4 KiB in steps of its large buffer, which makes an
+// upload's share of the processor a good deal smaller, and gives a part's header far less memory.
 type formReader struct {
 	src       io.Reader
 	err       error // of src; sticks
@@ -46,8 +46,8 @@ func newFormReader(src io.Reader, boundary string, buf []byte) *formReader {
 	return f
 }
 
-// next goes on to the next part. After the last one it returns io.EOF; a body that ends before its closing boundary is
-// io.ErrUnexpectedEOF.
+// next goes on to the next part. After the last one it returns io.EOF; a body that ends before its
+// closing boundary is io.ErrUnexpectedEOF.
 func (f *formReader) next() (partHeader, error) {
 	if err := f.skip(); err != nil {
 		return partHeader{}, err
@@ -56,7 +56,8 @@ func (f *formReader) next() (partHeader, error) {
 	f.ended = false
 	line, err := f.through([]byte("\n"))
 	switch {
-	case err != nil && bytes.HasPrefix(f.buf[f.lo:f.hi], []byte("--")), bytes.HasPrefix(line, []byte("--")):
+	case err != nil && bytes.HasPrefix(f.buf[f.lo:f.hi], []byte("--")),
+		bytes.HasPrefix(line, []byte("--")):
 		return partHeader{}, io.EOF
 	case err != nil:
 		return partHeader{}, err
@@ -84,7 +85,8 @@ func (f *formReader) header() (partHeader, error) {
 	if err != nil {
 		return partHeader{}, err
 	}
-	// Some write an empty part without the line's end that belongs to its delimiter; the header's does for both.
+	// Some write an empty part without the line's end that belongs to its delimiter; the header's
+	// does for both.
 	if err := f.ensure(len(f.delimiter)); err == nil {
 		rest, ok := bytes.CutPrefix(f.buf[f.lo:f.hi], f.delimiter[len(crlf):])
 		if ok && endsBoundary(rest) {
@@ -162,9 +164,11 @@ func (f *formReader) search() {
 	}
 }
 
-// endsBoundary reports whether a boundary ends before rest, and isn't the beginning of some longer text.
+// endsBoundary reports whether a boundary ends before rest, and isn't the beginning of some longer
+// text.
 func endsBoundary(rest []byte) bool {
-	return bytes.HasPrefix(rest, []byte("--")) || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
+	return bytes.HasPrefix(rest, []byte("--")) || len(rest) > 0 &&
+		bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
 // begun is how many of the last bytes may be the beginning of a delimiter.
@@ -209,7 +213,8 @@ func (f *formReader) ensure(n int) error {
 	return nil
 }
 
-// more reads from the source. What is in the buffer moves to its front, but for two bytes, so that lo may go back by them.
+// more reads from the source. What is in the buffer moves to its front, but for two bytes, so that
+// lo may go back by them.
 func (f *formReader) more() error {
 	if f.err != nil {
 		return f.err

@@ -38,7 +38,8 @@ func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		boundary := rapid.StringMatching(`-{0,4}[a-z0-9]{1,66}`).Draw(t, "boundary")
 		// Contents are made of what looks like the beginning of a delimiter.
-		piece := rapid.SampledFrom([]string{"\r", "\n", "\r\n", "-", "--", "\r\n--", "\r\n--" + boundary[:len(boundary)-1], "\r\n-" + boundary,
+		piece := rapid.SampledFrom([]string{"\r", "\n", "\r\n", "-", "--", "\r\n--",
+			"\r\n--" + boundary[:len(boundary)-1], "\r\n-" + boundary,
 			"--" + boundary, "x", "\r\n--" + boundary + "x", strings.Repeat("long ", 2000)})
 		var body bytes.Buffer
 		w := multipart.NewWriter(&body)
@@ -60,7 +61,8 @@ func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
 			want = append(want, readPart{"n", "f", content})
 		}
 		w.Close()
-		text := "preamble" + rapid.SampledFrom([]string{"\r\n", "\r\n\r\n", "\n\r\n"}).Draw(t, "preamble") + body.String() + "epilogue"
+		text := "preamble" + rapid.SampledFrom([]string{"\r\n", "\r\n\r\n", "\n\r\n"}).Draw(t,
+			"preamble") + body.String() + "epilogue"
 		var src io.Reader = strings.NewReader(text)
 		switch rapid.IntRange(0, 2).Draw(t, "steps") {
 		case 0:
@@ -80,7 +82,8 @@ func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
 		// Cut anywhere before the closing boundary's last byte, it is an error.
 		closing := strings.LastIndex(text, "--"+boundary+"--") + len(boundary) + 4
 		cut := rapid.IntRange(0, closing-1).Draw(t, "cut")
-		if _, err := readAllParts(strings.NewReader(text[:cut]), boundary, 17<<10); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := readAllParts(strings.NewReader(text[:cut]), boundary, 17<<10); !errors.Is(err,
+			io.ErrUnexpectedEOF) {
 			t.Fatalf("cut at %d of %d: got %v, want %v", cut, closing, err, io.ErrUnexpectedEOF)
 		}
 	})
@@ -103,20 +106,29 @@ func TestFormReaderForms(t *testing.T) {
 		want []readPart
 		err  string
 	}{
-		"empty part":                 {"--b\r\n" + head + "\r\n--b--", []readPart{{"n", "", ""}}, ""},
+		"empty part": {"--b\r\n" + head + "\r\n--b--", []readPart{{"n", "", ""}},
+			""},
 		"empty part, one line's end": {"--b\r\n" + head + "--b--", []readPart{{"n", "", ""}}, ""},
 		"no header":                  {"--b\r\n\r\nx\r\n--b--", []readPart{{"", "", "x"}}, ""},
 		"no part":                    {"--b--\r\n", nil, ""},
-		"padded boundary":            {"--b \t\r\n" + head + "x\r\n--b  \r\n" + head + "y\r\n--b--  ", []readPart{{"n", "", "x"}, {"n", "", "y"}}, ""},
-		"boundary that goes on":      {"--b\r\n" + head + "x\r\n--bc\r\n--b--", []readPart{{"n", "", "x\r\n--bc"}}, ""},
-		"not a form's part":          {"--b\r\nContent-Disposition: attachment; name=n\r\n\r\nx\r\n--b--", []readPart{{"", "", "x"}}, ""},
-		"text after the boundary":    {"--b\t?\r\n" + head + "x\r\n--b--", nil, errBoundary.Error()},
-		"header too long":            {"--b\r\nX: " + strings.Repeat("x", maxPartHeader) + "\r\n" + head, nil, errPartHeader.Error()},
-		"header without a colon":     {"--b\r\nnonsense\r\n\r\nx\r\n--b--", nil, "malformed"},
+		"padded boundary": {"--b \t\r\n" + head + "x\r\n--b  \r\n" + head +
+			"y\r\n--b--  ", []readPart{{"n", "", "x"}, {"n", "", "y"}}, ""},
+		"boundary that goes on": {"--b\r\n" + head + "x\r\n--bc\r\n--b--", []readPart{
+			{"n", "", "x\r\n--bc"}}, ""},
+		"not a form's part": {
+			"--b\r\nContent-Disposition: attachment; name=n\r\n\r\nx\r\n--b--",
+			[]readPart{{"", "", "x"}}, ""},
+		"text after the boundary": {"--b\t?\r\n" + head + "x\r\n--b--", nil,
+			errBoundary.Error()},
+		"header too long": {"--b\r\nX: " + strings.Repeat("x", maxPartHeader) + "\r\n" +
+			head, nil, errPartHeader.Error()},
+		"header without a colon": {"--b\r\nnonsense\r\n\r\nx\r\n--b--", nil, "malformed"},
 	} {
-		for _, src := range []io.Reader{strings.NewReader(c.body), iotest.OneByteReader(strings.NewReader(c.body))} {
+		for _, src := range []io.Reader{strings.NewReader(c.body),
+			iotest.OneByteReader(strings.NewReader(c.body))} {
 			got, err := readAllParts(src, "b", 17<<10)
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(),
+				c.err) {
 				t.Errorf("%s: got error %v, want %q", name, err, c.err)
 			}
 			if len(got) != len(c.want) {

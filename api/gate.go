@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// gate bounds how many requests of a kind are handled at once, in all and for each tenant. A request beyond the bound waits in the order of arrival;
-// it has not read its body yet and holds nothing but its connection.
+// gate bounds how many requests of a kind are handled at once, in all and for each tenant. A
+// request beyond the bound waits in the order of arrival; it has not read its body yet and holds
+// nothing but its connection.
 type gate struct {
 	what string // in messages
 	key  string // of the configuration
@@ -27,7 +28,8 @@ type gate struct {
 	queued  map[string]int // waiters by tenant
 }
 
-// maxQueued bounds the waiters of one tenant while there are others, whom it would leave no connections.
+// maxQueued bounds the waiters of one tenant while there are others, whom it would leave no
+// connections.
 const maxQueued = 128
 
 type waiter struct {
@@ -124,13 +126,18 @@ func (g *gate) leave(tenant string) {
 func (g *gate) refusal(tenant string) *Error {
 	if n := g.tenants[tenant]; n >= g.perTenant() && g.busy < g.most {
 		return &Error{
-			Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded", RetryAfter: retryBusy,
-			Message: fmt.Sprintf("You have %d %s under way, your share of what the server takes at once; try again when one has ended.", n, g.what),
+			Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded",
+			RetryAfter: retryBusy,
+			Message: fmt.Sprintf(
+				"You have %d %s under way, your share of what the server takes at once; try again when one has ended.", n, g.what),
 		}
 	}
 	return &Error{
-		Status: http.StatusServiceUnavailable, Type: serverError, Code: "busy", RetryAfter: retryBusy,
-		Message: fmt.Sprintf("The server has %d %s under way, the most it takes at once (%s); try again.", g.busy, g.what, g.key),
+		Status: http.StatusServiceUnavailable, Type: serverError,
+		Code: "busy", RetryAfter: retryBusy,
+		Message: fmt.Sprintf(
+			"The server has %d %s under way, the most it takes at once (%s); try again.", g.busy,
+			g.what, g.key),
 	}
 }
 
@@ -142,21 +149,27 @@ type gates struct {
 	requests, uploads, streams, bodies, copies gate
 }
 
-// wholeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more while they are decoded.
+// wholeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more
+// while they are decoded.
 const wholeBodies = 8
 
-// copying is how many files are made of others at once, of the parts of an upload or of a batch's failed lines. Each takes the memory of an
-// upload, and no client to wait for.
+// copying is how many files are made of others at once, of the parts of an upload or of a batch's
+// failed lines. Each takes the memory of an upload, and no client to wait for.
 const copying = 4
 
 func (s *Server) newGates() *gates {
 	wait, c := s.config.QueueWait, s.config
 	return &gates{
-		requests: gate{what: "requests", key: "api.max_requests", most: c.MaxRequests, wait: wait, share: s.tenantShare},
-		uploads:  gate{what: "uploads", key: "api.max_concurrent_uploads", most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
-		streams:  gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams, share: s.tenantShare},
-		bodies:   gate{what: "large JSON bodies", key: "which is fixed", most: wholeBodies, wait: wait, share: s.tenantShare},
-		copies:   gate{what: "uploads and retries to put together", key: "which is fixed", most: copying, wait: wait, share: s.tenantShare},
+		requests: gate{what: "requests", key: "api.max_requests", most: c.MaxRequests, wait: wait,
+			share: s.tenantShare},
+		uploads: gate{what: "uploads", key: "api.max_concurrent_uploads",
+			most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
+		streams: gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams,
+			share: s.tenantShare},
+		bodies: gate{what: "large JSON bodies", key: "which is fixed", most: wholeBodies,
+			wait: wait, share: s.tenantShare},
+		copies: gate{what: "uploads and retries to put together", key: "which is fixed",
+			most: copying, wait: wait, share: s.tenantShare},
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 func testGate(most int, wait time.Duration, share float64) *gate {
-	return &gate{what: "things", key: "api.max_things", most: most, wait: wait, share: func() float64 { return share }}
+	return &gate{what: "things", key: "api.max_things", most: most, wait: wait,
+		share: func() float64 { return share }}
 }
 
 func TestGateBoundsAndWaits(t *testing.T) {
@@ -37,12 +38,14 @@ func TestGateBoundsAndWaits(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// Three at once for two seconds each, of which five rounds begin within the ten seconds of waiting.
+		// Three at once for two seconds each, of which five rounds begin within the ten seconds of
+		// waiting.
 		if peak.Load() != 3 || refused.Load() > 5 {
 			t.Errorf("%d at once, %d refused", peak.Load(), refused.Load())
 		}
 		if g.busy != 0 || len(g.tenants) != 0 || g.waiting.Len() != 0 || len(g.queued) != 0 {
-			t.Errorf("left: %d busy, tenants %v, %d waiting, %v", g.busy, g.tenants, g.waiting.Len(), g.queued)
+			t.Errorf("left: %d busy, tenants %v, %d waiting, %v", g.busy, g.tenants,
+				g.waiting.Len(), g.queued)
 		}
 	})
 }
@@ -102,7 +105,8 @@ func TestGateBoundsTheWaitersOfATenant(t *testing.T) {
 		}
 		synctest.Wait()
 		begun := time.Now()
-		if _, err := g.enter(t.Context(), "greedy"); err == nil || answerTo(err).Status != http.StatusTooManyRequests || time.Since(begun) > 0 {
+		if _, err := g.enter(t.Context(), "greedy"); err == nil ||
+			answerTo(err).Status != http.StatusTooManyRequests || time.Since(begun) > 0 {
 			t.Errorf("one waiter more got %v after %v", err, time.Since(begun))
 		}
 		if _, err := g.enter(t.Context(), "modest"); err != nil {
@@ -126,7 +130,8 @@ func TestGateRefuses(t *testing.T) {
 		for _, test := range []struct {
 			tenant string
 			status int
-		}{{"a", http.StatusTooManyRequests}, {"b", http.StatusOK}, {"c", http.StatusServiceUnavailable}} {
+		}{{"a", http.StatusTooManyRequests}, {"b", http.StatusOK},
+			{"c", http.StatusServiceUnavailable}} {
 			begun := time.Now()
 			_, err := g.enter(t.Context(), test.tenant)
 			if err == nil {
@@ -135,8 +140,10 @@ func TestGateRefuses(t *testing.T) {
 				}
 				continue
 			}
-			if e := answerTo(err); e.Status != test.status || e.RetryAfter == 0 || time.Since(begun) != time.Second {
-				t.Errorf("%s got %+v after %v, want %d", test.tenant, e, time.Since(begun), test.status)
+			if e := answerTo(err); e.Status != test.status || e.RetryAfter == 0 || time.Since(
+				begun) != time.Second {
+				t.Errorf("%s got %+v after %v, want %d", test.tenant, e, time.Since(
+					begun), test.status)
 			}
 		}
 		gone, cancel := context.WithCancelCause(t.Context())
@@ -151,13 +158,15 @@ func TestGateRefuses(t *testing.T) {
 // heldUpload begins an upload that doesn't go on; the returned function ends it.
 func (s *service) heldUpload(header ...string) (answered <-chan int, finish func()) {
 	s.t.Helper()
-	form, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	form, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: line("a")})
 	whole := form.String()
 	begun := len(whole) - 50
 	reader, writer := io.Pipe()
 	status := make(chan int, 1)
 	go func() {
-		status <- s.do("POST", "/v1/files", reader, append([]string{"Content-Type", contentType}, header...)...).status
+		status <- s.do("POST", "/v1/files", reader, append([]string{"Content-Type", contentType},
+			header...)...).status
 	}()
 	sent := make(chan struct{})
 	go func() {
@@ -195,10 +204,13 @@ func TestUploadsWaitForTheirTurn(t *testing.T) {
 }
 
 func TestUploadsThatWaitTooLongAreRefused(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads, c.QueueWait = 1, 50*time.Millisecond })
+	s := newService(t, func(c *Config, _ *Deps) {
+		c.MaxConcurrentUploads, c.QueueWait = 1, 50*time.Millisecond
+	})
 	first, finish := s.heldUpload()
 	s.eventually("the first upload to begin", func() bool { return len(s.stored()) > 0 })
-	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: line("a")})
 	a.refused(503, "", "busy", "1 uploads", "api.max_concurrent_uploads")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("the answer has no Retry-After")
@@ -241,8 +253,10 @@ func TestStreamsAreBounded(t *testing.T) {
 	for i, want := range []struct {
 		key    string
 		status int
-	}{{"key-a", 200}, {"key-a", 200}, {"key-a", 429}, {"key-b", 200}, {"key-b", 200}, {"key-b", 503}, {"key-a", 503}} {
-		if resp := open(want.key); resp.StatusCode != want.status || want.status != 200 && resp.Header.Get("Retry-After") == "" {
+	}{{"key-a", 200}, {"key-a", 200}, {"key-a", 429}, {"key-b", 200}, {"key-b", 200},
+		{"key-b", 503}, {"key-a", 503}} {
+		if resp := open(want.key); resp.StatusCode != want.status || want.status != 200 &&
+			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("stream %d: got %d, want %d", i, resp.StatusCode, want.status)
 		}
 	}
@@ -273,7 +287,8 @@ func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 		}
 		leaves = append(leaves, leave)
 	}
-	body := fmt.Sprintf(`{"filename":"%s","purpose":"batch","bytes":1,"mime_type":"x"}`, strings.Repeat("x", 100)+".jsonl")
+	body := fmt.Sprintf(`{"filename":"%s","purpose":"batch","bytes":1,"mime_type":"x"}`,
+		strings.Repeat("x", 100)+".jsonl")
 	large := body + strings.Repeat(" ", smallBody)
 	s.post("/v1/uploads", body).ok()
 	s.post("/v1/uploads", large).refused(503, "", "busy", "large JSON bodies")
@@ -281,7 +296,8 @@ func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 	s.post("/v1/uploads", large).ok()
 }
 
-// Uploads are put together, and failed lines copied, with the memory of an upload each, however many ask for it at once.
+// Uploads are put together, and failed lines copied, with the memory of an upload each, however
+// many ask for it at once.
 func TestCopiesWaitForTheirTurn(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
 	content := line("a")
@@ -298,7 +314,8 @@ func TestCopiesWaitForTheirTurn(t *testing.T) {
 		leaves = append(leaves, leave)
 	}
 	s.complete(upload, "", part).refused(503, "", "busy", "put together")
-	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").refused(503, "", "busy", "put together")
+	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").refused(503, "", "busy",
+		"put together")
 	leaves[0]()
 	s.complete(upload, "", part).ok()
 	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").ok()

@@ -60,7 +60,8 @@ type service struct {
 func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 	t.Helper()
 	clock := &clock{at: time.Unix(1_790_000_000, 0)}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "meta.db"), sqlite.Options{Now: clock.now})
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "meta.db"),
+		sqlite.Options{Now: clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { files.Close() })
-	s := &service{t: t, dir: dir, meta: db, blobs: files.Blobs(), clock: clock, logs: &bytes.Buffer{}}
+	s := &service{t: t, dir: dir, meta: db, blobs: files.Blobs(), clock: clock,
+		logs: &bytes.Buffer{}}
 	config := DefaultConfig()
 	deps := Deps{
 		Metadata: db, Blobs: s.blobs, Journals: files.Journals(), Now: clock.now,
@@ -155,7 +157,8 @@ func (s *service) get(path string, header ...string) answer {
 
 func (s *service) post(path, body string, header ...string) answer {
 	s.t.Helper()
-	return s.do("POST", path, strings.NewReader(body), append([]string{"Content-Type", "application/json"}, header...)...)
+	return s.do("POST", path, strings.NewReader(body),
+		append([]string{"Content-Type", "application/json"}, header...)...)
 }
 
 // ok fails the test unless the answer is 200, and returns its object.
@@ -176,7 +179,8 @@ func (a answer) object() map[string]any {
 	return o
 }
 
-// refused fails the test unless the answer is an error of this status in OpenAI's envelope, with a message that holds each of words.
+// refused fails the test unless the answer is an error of this status in OpenAI's envelope, with a
+// message that holds each of words.
 func (a answer) refused(status int, param, code string, words ...string) {
 	a.t.Helper()
 	if a.status != status {
@@ -225,7 +229,8 @@ func encodeForm(t testing.TB, fields ...field) (body *bytes.Buffer, contentType 
 		h := textproto.MIMEHeader{}
 		disposition := fmt.Sprintf(`form-data; name="%s"`, f.name)
 		if f.filename != "" {
-			disposition += fmt.Sprintf(`; filename="%s"`, strings.ReplaceAll(f.filename, `"`, "%22"))
+			disposition += fmt.Sprintf(`; filename="%s"`, strings.ReplaceAll(f.filename, `"`,
+				"%22"))
 		}
 		h.Set("Content-Disposition", disposition)
 		part, err := w.CreatePart(h)
@@ -255,7 +260,8 @@ func (s *service) upload(content string) string {
 
 // line is a batch line without faults.
 func line(id string) string {
-	return fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`+"\n", id)
+	return fmt.Sprintf(
+		`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`+"\n", id)
 }
 
 // stored lists the blobs that stand on the disk, half-written ones too.
@@ -278,7 +284,8 @@ func (s *service) stored() []string {
 	return names
 }
 
-// nothingStored fails the test if anything is left on the disk; what an unfinished request cleans up it waits for.
+// nothingStored fails the test if anything is left on the disk; what an unfinished request cleans
+// up it waits for.
 func (s *service) nothingStored() {
 	s.t.Helper()
 	s.eventually("nothing to be stored", func() bool { return len(s.stored()) == 0 })

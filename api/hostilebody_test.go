@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestHostileBodies reads bodies of the largest size whose members, elements or names would fill memory or an answer.
+// TestHostileBodies reads bodies of the largest size whose members, elements or names would fill
+// memory or an answer.
 func TestHostileBodies(t *testing.T) {
 	const most = 8 << 20
 	fill := func(before, piece, after string) string {
@@ -42,7 +43,8 @@ func TestHostileBodies(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := readDraft([]byte(body), time.Now())
 		runtime.ReadMemStats(&after)
-		if err == nil || len(err.Error()) > 2000 || len(answerTo(err).Param) > 2000 || answerTo(err).Status != 400 {
+		if err == nil || len(err.Error()) > 2000 || len(answerTo(err).Param) > 2000 ||
+			answerTo(err).Status != 400 {
 			t.Errorf("%s: got the error %.100v…, want a short one", name, err)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > most {

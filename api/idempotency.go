@@ -14,7 +14,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// fingerprint tells two request bodies apart. It begins with the kind of object made, so that a key can't be used for two kinds.
+// fingerprint tells two request bodies apart. It begins with the kind of object made, so that a key
+// can't be used for two kinds.
 func fingerprint(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -27,7 +28,8 @@ func fingerprint(parts ...string) string {
 func idempotencyKeyOf(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > 255 {
-		return "", invalid("", "invalid_value", "The Idempotency-Key has %d bytes, the limit is 255.", len(key))
+		return "", invalid("", "invalid_value",
+			"The Idempotency-Key has %d bytes, the limit is 255.", len(key))
 	}
 	return key, nil
 }
@@ -38,15 +40,18 @@ type creation[T any] struct {
 	Fingerprint string // of the request's body
 	ID          string // of the object that Create makes
 	Create      func(ctx context.Context) (T, error)
-	Load        func(ctx context.Context, id string) (T, error) // store.ErrNotFound when there is none
+	// store.ErrNotFound when there is none
+	Load func(ctx context.Context, id string) (T, error)
 }
 
-// maxCreation is how long a key may be remembered before its object must be there. The two are written one right after the
-// other, but for retries, which copy lines in between. So a key that is older, and that this process is not at work on, was left by a
-// crash, or its object has been deleted since.
+// maxCreation is how long a key may be remembered before its object must be there. The two are
+// written one right after the other, but for retries, which copy lines in between. So a key that is
+// older, and that this process is not at work on, was left by a crash, or its object has been
+// deleted since.
 const maxCreation = 10 * time.Second
 
-// once creates the object, or returns the one that an earlier request with the same key made; fresh tells which.
+// once creates the object, or returns the one that an earlier request with the same key made; fresh
+// tells which.
 func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh bool, err error) {
 	if c.Key == "" {
 		made, err = c.Create(ctx)

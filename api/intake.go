@@ -14,8 +14,9 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// An intake takes in the bytes of one blob and, for what may become a batch input, puts them through a scanner into the
-// blob of its line index, in the same pass. Nothing of it is seen before commit.
+// An intake takes in the bytes of one blob and, for what may become a batch input, puts them
+// through a scanner into the blob of its line index, in the same pass. Nothing of it is seen before
+// commit.
 type intake struct {
 	references store.References
 	blobs      store.Blobs
@@ -36,8 +37,11 @@ type taker interface {
 	take(ctx context.Context, n int64) error
 }
 
-// newIntake starts a blob. The caller must abort it sooner or later; after a commit that does nothing.
-func (s *Server) newIntake(ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...taker) (*intake, error) {
+// newIntake starts a blob. The caller must abort it sooner or later; after a commit that does
+// nothing.
+func (s *Server) newIntake(
+	ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...taker,
+) (*intake, error) {
 	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, rooms: rooms}
 	var err error
 	if in.data, err = s.blobs.Create(ctx, key); err != nil {
@@ -70,8 +74,9 @@ type readError struct{ error }
 
 func (e readError) Unwrap() error { return e.error }
 
-// Buffers go round between the reader and the writer of an intake: two can wait for the disk while one is filled and
-// scanned. 256 KiB make a system call worth its while and keep an upload below 1 MiB.
+// Buffers go round between the reader and the writer of an intake: two can wait for the disk while
+// one is filled and scanned. 256 KiB make a system call worth its while and keep an upload below 1
+// MiB.
 const (
 	bufferSize  = 256 << 10
 	bufferCount = 3
@@ -79,8 +84,9 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// take reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads and scans; a second one
-// writes the data, so that the disk and the scanner work at the same time. take may be called again to append.
+// take reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads
+// and scans; a second one writes the data, so that the disk and the scanner work at the same time.
+// take may be called again to append.
 func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 	free := make(chan *[bufferSize]byte, bufferCount)
 	taken := 0 // of the pool: one while the client is slower than the disk
@@ -126,7 +132,9 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 		defer writer.Wait()
 		defer close(full)
 		for {
-			buffer := next() // the writer may return a buffer that is still being scanned below; nobody else takes it before
+			// the writer may return a buffer that is still being scanned below; nobody else takes
+			// it before
+			buffer := next()
 			n, readErr := fill(src, buffer[:])
 			size += int64(n)
 			roomErr := in.reserve(ctx, int64(n))
@@ -232,7 +240,8 @@ func (in *intake) commit(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes what was committed, even if ctx is over, unless the row came to be although its creation reported an error.
+// remove deletes what was committed, even if ctx is over, unless the row came to be although its
+// creation reported an error.
 func (in *intake) remove(ctx context.Context) error {
 	ctx, cancel := leave(ctx)
 	defer cancel()

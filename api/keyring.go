@@ -21,11 +21,13 @@ const KeysVariable = "TIDEFILL_API_KEYS"
 
 // AuthConfig says where API keys come from, besides the environment.
 type AuthConfig struct {
-	// KeysFile is the path of a file of hashed keys with their tenants and roles; docs/api.md shows one. Empty: none.
+	// KeysFile is the path of a file of hashed keys with their tenants and roles; docs/api.md shows
+	// one. Empty: none.
 	KeysFile string `yaml:"keys_file"`
 }
 
-// Keyring knows API keys by their hashes only. The nil Keyring is empty: every request is then the default tenant's.
+// Keyring knows API keys by their hashes only. The nil Keyring is empty: every request is then the
+// default tenant's.
 type Keyring struct {
 	keys []keyEntry
 }
@@ -41,11 +43,13 @@ func (k *Keyring) Empty() bool { return k == nil || len(k.keys) == 0 }
 
 // severalTenants reports whether there are keys of more than one tenant.
 func (k *Keyring) severalTenants() bool {
-	return k != nil && slices.ContainsFunc(k.keys, func(e keyEntry) bool { return e.owner.Tenant != k.keys[0].owner.Tenant })
+	return k != nil && slices.ContainsFunc(k.keys, func(e keyEntry) bool {
+		return e.owner.Tenant != k.keys[0].owner.Tenant
+	})
 }
 
-// find returns the entry of a key. It compares with every hash, each in constant time, so that the time taken shows
-// nothing about the keys there are.
+// find returns the entry of a key. It compares with every hash, each in constant time, so that the
+// time taken shows nothing about the keys there are.
 func (k *Keyring) find(key string) (e keyEntry, ok bool) {
 	hash := sha256.Sum256([]byte(key))
 	found := -1
@@ -76,8 +80,11 @@ func (k *Keyring) Join(other *Keyring) (*Keyring, error) {
 }
 
 func (k *Keyring) add(e keyEntry) error {
-	if i := slices.IndexFunc(k.keys, func(have keyEntry) bool { return have.hash == e.hash }); i >= 0 {
-		return fmt.Errorf("the same key is given to the tenants %s and %s; give each one of its own",
+	if i := slices.IndexFunc(k.keys, func(have keyEntry) bool {
+		return have.hash == e.hash
+	}); i >= 0 {
+		return fmt.Errorf(
+			"the same key is given to the tenants %s and %s; give each one of its own",
 			k.keys[i].owner.Tenant, e.owner.Tenant)
 	}
 	if e.life == nil {
@@ -87,8 +94,8 @@ func (k *Keyring) add(e keyEntry) error {
 	return nil
 }
 
-// ParseKeys reads a comma list of `key` or `tenant=key`, as TIDEFILL_API_KEYS holds it. Such keys have the role user.
-// Its errors name the place in the list, never a key.
+// ParseKeys reads a comma list of `key` or `tenant=key`, as TIDEFILL_API_KEYS holds it. Such keys
+// have the role user. Its errors name the place in the list, never a key.
 func ParseKeys(list string) (*Keyring, error) {
 	ring := &Keyring{}
 	for i, item := range strings.Split(list, ",") {
@@ -104,9 +111,11 @@ func ParseKeys(list string) (*Keyring, error) {
 		case err != nil:
 			err = errors.New("what stands before '=' is no tenant; write key or tenant=key")
 		case key == "" || key[0] == '=' || strings.ContainsAny(key, " \t\r\n"):
-			err = errors.New("the key is empty, holds a space, or ends in '=' without a tenant before it; write key or tenant=key")
+			err = errors.New(
+				"the key is empty, holds a space, or ends in '=' without a tenant before it; write key or tenant=key")
 		default:
-			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{tenant, RoleUser}})
+			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
+				tenant, RoleUser}})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)
@@ -195,7 +204,8 @@ func parseHash(text string) (hash [sha256.Size]byte, err error) {
 	digits, ok := strings.CutPrefix(text, hashPrefix)
 	raw, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(raw) != len(hash) {
-		return hash, errors.New(`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
+		return hash, errors.New(
+			`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
 	}
 	return [sha256.Size]byte(raw), nil
 }
@@ -204,7 +214,8 @@ var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func checkTenant(name string) error {
 	if !tenantName.MatchString(name) {
-		return fmt.Errorf("tenant %q is no name of up to 64 letters, digits, '.', '_' and '-'", name)
+		return fmt.Errorf("tenant %q is no name of up to 64 letters, digits, '.', '_' and '-'",
+			name)
 	}
 	return nil
 }

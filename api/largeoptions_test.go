@@ -17,7 +17,8 @@ import (
 // createWith creates a batch of a file with a `tidefill` object.
 func (s *service) createWith(file, options string) answer {
 	s.t.Helper()
-	return s.post("/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h","tidefill":%s}`, file, options))
+	return s.post("/v1/batches", fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h","tidefill":%s}`, file, options))
 }
 
 func TestOptionsOverTheLimit(t *testing.T) {
@@ -37,7 +38,8 @@ func TestOptionsOverTheLimit(t *testing.T) {
 func TestListingsLeaveOutParameters(t *testing.T) {
 	s := newService(t, diskJournals(t))
 	file := s.upload(line("a"))
-	made := s.createWith(file, `{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}}`)
+	made := s.createWith(
+		file, `{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}}`)
 	id := made.ok()["id"].(string)
 	plain := s.createWith(file, `{"priority":8}`).ok()["id"].(string)
 	whole := `"options":{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}},"options_omitted":null`
@@ -52,13 +54,17 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 	}
 	list := s.get("/v1/batches")
 	list.ok()
-	for _, want := range []string{`"options":{"priority":7},"options_omitted":["defaults","overrides"]`, `"options":{"priority":8},"options_omitted":null`} {
+	for _, want := range []string{
+		`"options":{"priority":7},"options_omitted":["defaults","overrides"]`,
+		`"options":{"priority":8},"options_omitted":null`} {
 		if !strings.Contains(list.body, want) {
 			t.Errorf("got the list %s, want %s in it", list.body, want)
 		}
 	}
-	if got := list.object(); got["first_id"] != plain || got["last_id"] != id || got["has_more"] != false || len(got["data"].([]any)) != 2 {
-		t.Errorf("got a list from %v to %v, want from %s to %s", got["first_id"], got["last_id"], plain, id)
+	if got := list.object(); got["first_id"] != plain || got["last_id"] != id ||
+		got["has_more"] != false || len(got["data"].([]any)) != 2 {
+		t.Errorf("got a list from %v to %v, want from %s to %s", got["first_id"], got["last_id"],
+			plain, id)
 	}
 	s.end(id, []string{`"a"`})
 	retried := s.retry(id, "").ok()
@@ -71,7 +77,10 @@ func TestListingsShortenFaults(t *testing.T) {
 	s := newService(t)
 	for _, faults := range []int{listedFaults, listedFaults + 1, listedFaults + 2, 900} {
 		id := s.createWith(s.upload(strings.Repeat("garbage\n", faults)), `{}`).ok()["id"].(string)
-		data := func(b any) []any { return b.(map[string]any)["errors"].(map[string]any)["data"].([]any) }
+		data := func(
+			b any) []any {
+			return b.(map[string]any)["errors"].(map[string]any)["data"].([]any)
+		}
 		if got := len(data(s.get("/v1/batches/" + id).ok())); got != faults {
 			t.Errorf("got %d faults of %d by id", got, faults)
 		}
@@ -80,7 +89,8 @@ func TestListingsShortenFaults(t *testing.T) {
 		if faults > listedFaults+1 {
 			want = listedFaults + 1
 			last := listed[len(listed)-1].(map[string]any)
-			if last["code"] != codeMoreFaults || !strings.Contains(last["message"].(string), fmt.Sprint(faults-listedFaults)) {
+			if last["code"] != codeMoreFaults || !strings.Contains(last["message"].(string),
+				fmt.Sprint(faults-listedFaults)) {
 				t.Errorf("got %v last, want a word about %d more", last, faults-listedFaults)
 			}
 		}
@@ -90,22 +100,26 @@ func TestListingsShortenFaults(t *testing.T) {
 	}
 }
 
-// TestSlowReadersOfListings lists large batches and files for clients that stop reading at the first byte.
+// TestSlowReadersOfListings lists large batches and files for clients that stop reading at the
+// first byte.
 func TestSlowReadersOfListings(t *testing.T) {
 	const readers, most = 10, 8 << 20
 	s := newService(t)
 	faults := make([]batchfile.Fault, maxFaults)
 	for i := range faults {
-		faults[i] = batchfile.Fault{Code: batchfile.CodeInvalidJSON, Message: strings.Repeat("wrong ", 40), Line: i + 1}
+		faults[i] = batchfile.Fault{Code: batchfile.CodeInvalidJSON,
+			Message: strings.Repeat("wrong ", 40), Line: i + 1}
 	}
 	for i := range 20 {
 		id := fmt.Sprintf("b%03d", i)
-		b := store.Batch{ID: id, Tenant: DefaultTenant, State: store.Failed, CreatedAt: s.clock.now(), FailedAt: s.clock.now(), Errors: faults,
+		b := store.Batch{ID: id, Tenant: DefaultTenant, State: store.Failed,
+			CreatedAt: s.clock.now(), FailedAt: s.clock.now(), Errors: faults,
 			Inputs: []store.Input{{FileID: "f"}}}
 		if err := s.meta.CreateBatch(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		f := store.File{ID: "f" + id, Tenant: DefaultTenant, Purpose: purposeBatch, CreatedAt: s.clock.now(), Summary: &batchfile.Summary{Faults: faults}}
+		f := store.File{ID: "f" + id, Tenant: DefaultTenant, Purpose: purposeBatch,
+			CreatedAt: s.clock.now(), Summary: &batchfile.Summary{Faults: faults}}
 		if err := s.meta.CreateFile(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +133,8 @@ func TestSlowReadersOfListings(t *testing.T) {
 		for range readers {
 			go func() {
 				defer func() { ended <- struct{}{} }()
-				s.server.Handler().ServeHTTP(&stuckWriter{httptest.NewRecorder(), stuck, release}, httptest.NewRequest("GET", path, nil))
+				s.server.Handler().ServeHTTP(&stuckWriter{httptest.NewRecorder(), stuck, release},
+					httptest.NewRequest("GET", path, nil))
 			}()
 		}
 		for range readers {
@@ -128,7 +143,8 @@ func TestSlowReadersOfListings(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&during)
 		if held := int64(during.HeapAlloc) - int64(before.HeapAlloc); held > most {
-			t.Errorf("%s: %d clients that don't read hold %d MiB, want less than %d", path, readers, held>>20, most>>20)
+			t.Errorf("%s: %d clients that don't read hold %d MiB, want less than %d", path, readers,
+				held>>20, most>>20)
 		}
 		close(release)
 		for range readers {
@@ -167,13 +183,16 @@ func TestInputsTogetherAreBounded(t *testing.T) {
 		lines = append(lines, s.upload(content.String()))
 		content.Reset()
 		for i := range 33 {
-			content.WriteString(strings.Replace(line(fmt.Sprintf("%d-%d", f, i)), `"m"`, fmt.Sprintf(`"m%d-%d"`, f, i), 1))
+			content.WriteString(strings.Replace(line(fmt.Sprintf("%d-%d", f, i)), `"m"`,
+				fmt.Sprintf(`"m%d-%d"`, f, i), 1))
 		}
 		models = append(models, s.upload(content.String()))
 	}
 	create := func(files []string) map[string]any {
-		return s.post("/v1/batches", fmt.Sprintf(`{"endpoint":"/v1/chat/completions","completion_window":"24h","tidefill":{"input_file_ids":[%q,%q]}}`,
-			files[0], files[1])).ok()
+		return s.post("/v1/batches",
+			fmt.Sprintf(
+				`{"endpoint":"/v1/chat/completions","completion_window":"24h","tidefill":{"input_file_ids":[%q,%q]}}`,
+				files[0], files[1])).ok()
 	}
 	codes := func(b map[string]any) (codes []any) {
 		for _, fault := range b["errors"].(map[string]any)["data"].([]any) {

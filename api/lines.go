@@ -19,7 +19,9 @@ type lines struct {
 }
 
 // openLines opens a file of so many sound lines.
-func openLines(ctx context.Context, blobs store.Blobs, fileKey, indexKey string, count int) (*lines, error) {
+func openLines(
+	ctx context.Context, blobs store.Blobs, fileKey, indexKey string, count int,
+) (*lines, error) {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {
 		return nil, fmt.Errorf("open batch file: %w", err)
@@ -62,7 +64,8 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 	literal := slices.Grow((*buf)[:0], int(line.IDLength))[:line.IDLength]
 	*buf = literal
 	if n, err := l.file.ReadAt(literal, line.Offset+int64(line.IDOffset)); n < len(literal) {
-		return "", fmt.Errorf("read custom_id of line %d: %w", line.Physical, cmp.Or(err, io.ErrUnexpectedEOF))
+		return "", fmt.Errorf("read custom_id of line %d: %w", line.Physical,
+			cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return batchfile.CustomID(literal), nil
 }
@@ -70,9 +73,11 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 // pieceBytes is how much of a line is read at a time.
 const pieceBytes = 64 << 10
 
-// pick reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in pieces of up to pieceBytes.
-// A piece is good until the next one is asked for.
-func (l *lines) pick(ctx context.Context, wanted func(customID string) bool) iter.Seq2[[]byte, error] {
+// pick reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in
+// pieces of up to pieceBytes. A piece is good until the next one is asked for.
+func (l *lines) pick(
+	ctx context.Context, wanted func(customID string) bool,
+) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var literal []byte
 		piece := make([]byte, pieceBytes)

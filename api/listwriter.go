@@ -6,8 +6,9 @@ import (
 	"net/http"
 )
 
-// listWriter sends one page of a listing in OpenAI's shape, item by item, so that no page is held for a client that reads slowly.
-// The answer begins with the first item, or at the end: errors before that can still be answered.
+// listWriter sends one page of a listing in OpenAI's shape, item by item, so that no page is held
+// for a client that reads slowly. The answer begins with the first item, or at the end: errors
+// before that can still be answered.
 type listWriter[T any] struct {
 	out  http.ResponseWriter
 	id   func(T) string

@@ -21,13 +21,16 @@ func longLine(n, size int) string {
 func TestLineOverTheLimit(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxLineBytes = 100_000 })
 	id := s.upload(line("a") + longLine(1, 100_001) + "garbage\n" + longLine(2, 100_000))
-	b := s.post("/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)).ok()
+	b := s.post("/v1/batches", fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+		id)).ok()
 	faults := b["errors"].(map[string]any)["data"].([]any)
 	if b["status"] != "failed" || len(faults) != 2 {
 		t.Fatalf("got %v with the errors %v, want failed with two", b["status"], faults)
 	}
 	first := faults[0].(map[string]any)
-	if first["code"] != "line_too_long" || first["line"] != 2.0 || !strings.Contains(first["message"].(string), "100000") {
+	if first["code"] != "line_too_long" || first["line"] != 2.0 ||
+		!strings.Contains(first["message"].(string), "100000") {
 		t.Errorf("got the error %v, want line_too_long on line 2 with the limit", first)
 	}
 }
@@ -39,11 +42,15 @@ func TestRetryOfLongLines(t *testing.T) {
 	for i, size := range []int{pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 300} {
 		input += longLine(i, size)
 	}
-	id := s.post("/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, s.upload(input))).ok()["id"].(string)
+	id := s.post("/v1/batches", fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+		s.upload(input))).ok()["id"].(string)
 	s.end(id, []string{`"0"`, `"1"`, `"2"`, `"3"`, `"4"`})
 	retried := s.retry(id, "").ok()
-	if got := s.get("/v1/files/" + retried["input_file_id"].(string) + "/content").body; got != input {
-		t.Errorf("the retry's input has %d bytes that are not the %d of the lines", len(got), len(input))
+	if got := s.get("/v1/files/" + retried["input_file_id"].(string) +
+		"/content").body; got != input {
+		t.Errorf("the retry's input has %d bytes that are not the %d of the lines", len(got),
+			len(input))
 	}
 }
 
@@ -63,10 +70,12 @@ func TestRetryOfDamagedLines(t *testing.T) {
 	if err := w.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	s.retry(id, "").refused(400, "input_file_id", "input_file_damaged", "line 2", b.Inputs[0].FileID)
+	s.retry(id, "").refused(400, "input_file_id", "input_file_damaged", "line 2",
+		b.Inputs[0].FileID)
 }
 
-// TestUploadMemory sends files of one line without an end side by side, and samples the heap meanwhile.
+// TestUploadMemory sends files of one line without an end side by side, and samples the heap
+// meanwhile.
 func TestUploadMemory(t *testing.T) {
 	const uploads, size, most = 8, 24 << 20, 48 << 20
 	s := newService(t)
@@ -76,8 +85,9 @@ func TestUploadMemory(t *testing.T) {
 		done.Go(func() {
 			body, w := io.Pipe()
 			go func() {
-				io.WriteString(w, "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n"+
-					"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n\r\n"+`{"custom_id":"`)
+				io.WriteString(
+					w, "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n"+
+						"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n\r\n"+`{"custom_id":"`)
 				for n := 0; n < size; n += len(piece) {
 					w.Write(piece)
 				}
@@ -105,7 +115,8 @@ func TestUploadMemory(t *testing.T) {
 		select {
 		case <-ended:
 			if used := int64(peak) - int64(before.HeapInuse); used > most {
-				t.Errorf("%d uploads of a line of %d MiB took %d MiB of memory, want less than %d", uploads, size>>20, used>>20, most>>20)
+				t.Errorf("%d uploads of a line of %d MiB took %d MiB of memory, want less than %d",
+					uploads, size>>20, used>>20, most>>20)
 			}
 			return
 		case <-time.After(5 * time.Millisecond):

@@ -20,9 +20,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Help: "API requests answered, by route pattern, method and status. 499: the client left before its answer.",
 		}, []string{"route", "method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tidefill_http_request_duration_seconds",
-			Help:    "Time from a request's header to the end of its answer, by route pattern.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+			Name: "tidefill_http_request_duration_seconds",
+			Help: "Time from a request's header to the end of its answer, by route pattern.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
+				60},
 		}, []string{"route"}),
 		uploaded: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidefill_uploaded_bytes_total",

@@ -17,7 +17,8 @@ const (
 	apiVersion = "2020-10-01"
 )
 
-// entrance does for every request what does not depend on its route: its id, its clock, its metrics and its sender.
+// entrance does for every request what does not depend on its route: its id, its clock, its metrics
+// and its sender.
 func (s *Server) entrance(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
@@ -44,9 +45,11 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 				panic(fault)
 			}
 			s.log.ErrorContext(r.Context(), "request panicked", "request_id", requestID,
-				"method", r.Method, "route", routeOf(r), "panic", fault, "stack", string(debug.Stack()))
+				"method", r.Method, "route", routeOf(r), "panic", fault, "stack", string(
+					debug.Stack()))
 			if out.code != 0 {
-				panic(http.ErrAbortHandler) // the answer has begun: only a broken connection tells the client
+				// the answer has begun: only a broken connection tells the client
+				panic(http.ErrAbortHandler)
 			}
 			writeError(out, answerTo(fmt.Errorf("panic: %v", fault)))
 		}()
@@ -80,8 +83,10 @@ func (s *Server) serve(h handler) http.Handler {
 		}
 		answer := answerTo(err)
 		if answer.Status >= 500 {
-			s.log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(requestIDHeader),
-				"method", r.Method, "route", routeOf(r), "tenant", tenantOf(r.Context()), "status", answer.Status, "error", err)
+			s.log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(
+				requestIDHeader),
+				"method", r.Method, "route", routeOf(r), "tenant", tenantOf(r.Context()),
+				"status", answer.Status, "error", err)
 		}
 		if out, ok := w.(*response); ok && out.code != 0 {
 			panic(http.ErrAbortHandler)
@@ -129,7 +134,8 @@ func (w *response) release() {
 func (w *response) WriteHeader(code int) {
 	if w.code == 0 && code >= 200 {
 		w.code = code
-		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(time.Since(w.begun).Milliseconds(), 10))
+		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(time.Since(w.begun).Milliseconds(),
+			10))
 	}
 	w.ResponseWriter.WriteHeader(code)
 }

@@ -45,7 +45,8 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == id })
 	if i < 0 {
 		return &Error{
-			Status: http.StatusNotFound, Type: invalidRequest, Code: "model_not_found", Param: "model",
+			Status: http.StatusNotFound, Type: invalidRequest,
+			Code: "model_not_found", Param: "model",
 			Message: "No upstream serves a model named '" + id + "' now.",
 		}
 	}

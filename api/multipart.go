@@ -29,25 +29,30 @@ type form struct {
 	count  int
 }
 
-// readForm begins to read the body of r, of which a file takes up to limit bytes. The form must be closed.
+// readForm begins to read the body of r, of which a file takes up to limit bytes. The form must be
+// closed.
 func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (*form, error) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err != nil || mediaType != "multipart/form-data":
-		return nil, invalid("", "", "The request's body must be a form; send it with 'Content-Type: multipart/form-data'.")
+		return nil, invalid(
+			"", "", "The request's body must be a form; send it with 'Content-Type: multipart/form-data'.")
 	case params["boundary"] == "" || len(params["boundary"]) > 70:
-		return nil, invalid("", "", "The Content-Type multipart/form-data must name its boundary, of 1 to 70 characters.")
+		return nil, invalid(
+			"", "", "The Content-Type multipart/form-data must name its boundary, of 1 to 70 characters.")
 	case r.ContentLength > limit+formOverhead:
-		return nil, tooLarge("The request has %d bytes; its file may have %d.", r.ContentLength, limit)
+		return nil, tooLarge("The request has %d bytes; its file may have %d.", r.ContentLength,
+			limit)
 	}
 	allowLongBody(w)
 	body := http.MaxBytesReader(w, r.Body, limit+formOverhead)
 	buffer := buffers.Get().(*[bufferSize]byte)
-	return &form{r: r, parts: newFormReader(body, params["boundary"], buffer[:]), buffer: buffer}, nil
+	return &form{r: r, parts: newFormReader(body, params["boundary"], buffer[:]), buffer: buffer},
+		nil
 }
 
-// allowLongBody lifts the bound that the HTTP server puts on the time of a whole body; the one on its rate stays. Other servers have none, and
-// then there is nothing to lift.
+// allowLongBody lifts the bound that the HTTP server puts on the time of a whole body; the one on
+// its rate stays. Other servers have none, and then there is nothing to lift.
 func allowLongBody(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
@@ -76,7 +81,8 @@ func (f *form) field(part partHeader) (string, error) {
 		return "", f.broken(err)
 	}
 	if len(value) > maxFieldBytes {
-		return "", invalid(part.name, "invalid_value", "The field '%s' is over the limit of %d bytes.",
+		return "", invalid(part.name, "invalid_value",
+			"The field '%s' is over the limit of %d bytes.",
 			part.name, maxFieldBytes)
 	}
 	return string(value), nil
@@ -88,7 +94,8 @@ func (f *form) broken(err error) error {
 	switch {
 	case errors.As(err, &large):
 		return tooLarge("The request is over the limit of %d bytes.", large.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded): // before the context, which the server ends with the connection
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		// before the context, which the server ends with the connection
 		return &Error{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "upload_stalled",
 			Message: "The upload stood still, or came too slowly, for too long; send it again.",
@@ -101,9 +108,11 @@ func (f *form) broken(err error) error {
 	return invalid("", "", "The form could not be read: %s.", shortened(err.Error()))
 }
 
-// filenameOf returns the base name of a part's file, whatever system it was written on; empty: it has none.
+// filenameOf returns the base name of a part's file, whatever system it was written on; empty: it
+// has none.
 func filenameOf(part partHeader) (string, error) {
-	// Browsers and the SDKs' form encoders escape quotes this way, and nothing else is safe to undo.
+	// Browsers and the SDKs' form encoders escape quotes this way, and nothing else is safe to
+	// undo.
 	return cleanFilename(strings.ReplaceAll(part.filename, "%22", `"`))
 }
 
@@ -120,7 +129,8 @@ func cleanFilename(name string) (string, error) {
 		return "", nil
 	}
 	if len(name) > maxFilename {
-		return "", invalid("file", "invalid_value", "The file's name has %d bytes, the limit is %d.", len(name), maxFilename)
+		return "", invalid("file", "invalid_value",
+			"The file's name has %d bytes, the limit is %d.", len(name), maxFilename)
 	}
 	return name, nil
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// object reads a JSON object strictly: each member is asked for by its name and type, a member that nobody asked for is
-// unknown, and every fault names its path. null reads as absent, since typed SDKs send it for what was left out.
+// object reads a JSON object strictly: each member is asked for by its name and type, a member that
+// nobody asked for is unknown, and every fault names its path. null reads as absent, since typed
+// SDKs send it for what was left out.
 //
-// The first fault sticks, for the object and all objects inside it, and finish returns it; until then the readers may
-// go on with zero values.
+// The first fault sticks, for the object and all objects inside it, and finish returns it; until
+// then the readers may go on with zero values.
 type object struct {
 	path    string // with the dot that goes before a member's name; empty at the top
 	members map[string]json.RawMessage
@@ -37,10 +38,12 @@ func readObject(body []byte) (*object, error) {
 	}
 	members, err := decodeMembers(body)
 	if err != nil {
-		return nil, invalid("", "invalid_json", "We could not parse the JSON body of your request: %v.", err)
+		return nil, invalid("", "invalid_json",
+			"We could not parse the JSON body of your request: %v.", err)
 	}
 	if members == nil {
-		return nil, invalid("", "invalid_type", "The body of the request must be a JSON object, it is %s.", kindOf(body))
+		return nil, invalid("", "invalid_type",
+			"The body of the request must be a JSON object, it is %s.", kindOf(body))
 	}
 	return &object{members: members, fault: new(error)}, nil
 }
@@ -48,8 +51,9 @@ func readObject(body []byte) (*object, error) {
 // maxMembers bounds the members of one object, so that a small body can't become large in memory.
 const maxMembers = 1_000
 
-// decodeMembers takes a JSON object apart without copying it; what is valid JSON but no object gives no members.
-// encoding/json alone would let the last of several members with one name win in silence.
+// decodeMembers takes a JSON object apart without copying it; what is valid JSON but no object
+// gives no members. encoding/json alone would let the last of several members with one name win in
+// silence.
 func decodeMembers(raw []byte) (map[string]json.RawMessage, error) {
 	if !json.Valid(raw) {
 		var whole json.RawMessage
@@ -98,7 +102,8 @@ func (o *object) missing(key string) {
 }
 
 func (o *object) wrongType(key, want string, raw json.RawMessage) {
-	o.fail(key, "invalid_type", "Invalid type for '%s': expected %s, got %s.", o.at(key), want, kindOf(raw))
+	o.fail(key, "invalid_type", "Invalid type for '%s': expected %s, got %s.", o.at(key), want,
+		kindOf(raw))
 }
 
 func (o *object) wrongValue(key, format string, args ...any) {
@@ -161,7 +166,8 @@ func (o *object) choice(key string, choices ...string) string {
 		return choices[0]
 	}
 	if !slices.Contains(choices, text) {
-		o.wrongValue(key, "%s is none of the supported values, which are '%s'.", quoted(text), strings.Join(choices, "', '"))
+		o.wrongValue(key, "%s is none of the supported values, which are '%s'.", quoted(text),
+			strings.Join(choices, "', '"))
 	}
 	return text
 }
@@ -182,7 +188,8 @@ func (o *object) integerOf(key string, raw json.RawMessage, least, most int64) i
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if errors.Is(err, strconv.ErrSyntax) {
-		o.fail(key, "invalid_type", "Invalid type for '%s': expected an integer, got %s.", o.at(key), shortened(raw))
+		o.fail(key, "invalid_type", "Invalid type for '%s': expected an integer, got %s.",
+			o.at(key), shortened(raw))
 		return 0
 	}
 	if err != nil || n < least || n > most {
@@ -214,7 +221,8 @@ func (o *object) ratio(key string, positive bool, absent float64) float64 {
 	return n
 }
 
-// list returns the elements of an array of at most most elements, and an object that reads them: its keys are [0], [1], …
+// list returns the elements of an array of at most most elements, and an object that reads them:
+// its keys are [0], [1], …
 func (o *object) list(key string, most int) (elements []json.RawMessage, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {

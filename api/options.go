@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// extensionsKey is the one key of a batch that OpenAI doesn't know. All that is ours stands under it, in requests and
-// in answers.
+// extensionsKey is the one key of a batch that OpenAI doesn't know. All that is ours stands under
+// it, in requests and in answers.
 const extensionsKey = "tidefill"
 
 // maxInputs bounds the input files of one batch.
@@ -30,7 +30,8 @@ type extensions struct {
 	Parameters   store.Parameters // what may be large
 }
 
-// readExtensions reads the `tidefill` object of the request, and fills in the defaults when there is none.
+// readExtensions reads the `tidefill` object of the request, and fills in the defaults when there
+// is none.
 func readExtensions(request *object, now time.Time) extensions {
 	o, ok := request.object(extensionsKey)
 	if !ok {
@@ -46,15 +47,17 @@ func readExtensions(request *object, now time.Time) extensions {
 	}
 	x.InputFileIDs = readFileIDs(o, "input_file_ids")
 	x.Options = store.Options{
-		Priority:       int(o.integer("priority", -100, 100, 0)),
-		StopAtFailed:   int(o.integer("max_failed_lines", 0, maxInt32, -1)) + 1, // one more than may fail
+		Priority: int(o.integer("priority", -100, 100, 0)),
+		// one more than may fail
+		StopAtFailed:   int(o.integer("max_failed_lines", 0, maxInt32, -1)) + 1,
 		MaxFailedRatio: o.ratio("max_failed_ratio", true, 0),
 		MaxTotalTokens: o.integer("max_total_tokens", 1, maxInt53, 0),
 		GroupBy:        o.choice("group_by", "prefix", "model", "none"),
 		MaxConcurrency: int(o.integer("max_concurrency", 1, maxInt32, 0)),
 		OutputPerInput: o.choice("outputs", "joined", "per_input") == "per_input",
 	}
-	x.Parameters = store.Parameters{OptionsJSON: x.Given, Defaults: readRules(o, "defaults"), Overrides: readRules(o, "overrides")}
+	x.Parameters = store.Parameters{OptionsJSON: x.Given, Defaults: readRules(o, "defaults"),
+		Overrides: readRules(o, "overrides")}
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
 	_ = o.finish() // the fault is the request's too
@@ -64,9 +67,11 @@ func readExtensions(request *object, now time.Time) extensions {
 // maxShownOptions bounds what a listing shows of a batch's `tidefill` object.
 const maxShownOptions = 4 << 10
 
-// shownOptions returns what listings show of a `tidefill` object, and the names of the members that they leave out: parameters,
-// and all if the rest is still long.
-func shownOptions(given json.RawMessage, members map[string]json.RawMessage) (shown json.RawMessage, apart []string) {
+// shownOptions returns what listings show of a `tidefill` object, and the names of the members that
+// they leave out: parameters, and all if the rest is still long.
+func shownOptions(
+	given json.RawMessage, members map[string]json.RawMessage,
+) (shown json.RawMessage, apart []string) {
 	rest := make(map[string]json.RawMessage, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name == "defaults" || name == "overrides" {
@@ -93,7 +98,8 @@ func (s *Server) checkOptions(x extensions) error {
 	if len(x.Given) <= s.config.MaxOptionsBytes {
 		return nil
 	}
-	return invalid(extensionsKey, "invalid_value", "Invalid '%s': it has %d bytes, the limit is %d; write what differs from line to line into the lines.",
+	return invalid(extensionsKey, "invalid_value",
+		"Invalid '%s': it has %d bytes, the limit is %d; write what differs from line to line into the lines.",
 		extensionsKey, len(x.Given), s.config.MaxOptionsBytes)
 }
 
@@ -116,7 +122,8 @@ func readFileIDs(o *object, key string) []string {
 			return nil
 		}
 		if first, twice := seen[ids[i]]; twice {
-			o.wrongValue(at, "%s is %s[%d] already; name each file once.", quoted(ids[i]), key, first)
+			o.wrongValue(at, "%s is %s[%d] already; name each file once.", quoted(ids[i]), key,
+				first)
 			return nil
 		}
 		seen[ids[i]] = i
@@ -139,11 +146,12 @@ func readRetry(o *object, key string) (attempts int, on []int) {
 	return attempts, on
 }
 
-// canaryTolerance is the share of canary lines that may fail when the user doesn't say: beyond a half, the input is
-// more likely wrong than unlucky.
+// canaryTolerance is the share of canary lines that may fail when the user doesn't say: beyond a
+// half, the input is more likely wrong than unlucky.
 const canaryTolerance = 0.5
 
-// readCanary reads a number of lines, or an object with that number and the share of them that may fail.
+// readCanary reads a number of lines, or an object with that number and the share of them that may
+// fail.
 func readCanary(o *object, key string) (lines int, tolerance float64) {
 	raw, ok := o.value(key)
 	if !ok {
@@ -165,16 +173,17 @@ func readCanary(o *object, key string) (lines int, tolerance float64) {
 	return lines, tolerance
 }
 
-// The scopes of parameter rules. An object with any of these keys is scoped and may hold no other; an object with none
-// of them holds parameters for all lines. No inference parameter of a known endpoint has one of these names.
+// The scopes of parameter rules. An object with any of these keys is scoped and may hold no other;
+// an object with none of them holds parameters for all lines. No inference parameter of a known
+// endpoint has one of these names.
 const (
 	scopeAll     = "all"
 	scopeByURL   = "by_url"
 	scopeByModel = "by_model"
 )
 
-// readRules reads defaults or overrides of inference parameters, the general rules first: who applies them in order
-// lets the narrower rule win.
+// readRules reads defaults or overrides of inference parameters, the general rules first: who
+// applies them in order lets the narrower rule win.
 func readRules(o *object, key string) []store.ParameterRule {
 	rules, ok := o.object(key)
 	if !ok {
@@ -220,16 +229,19 @@ func scoped(rules *object) bool {
 	return false
 }
 
-// appendRule reads the parameters of one scope. model and stream are refused: the model decides where a line runs and
-// was counted at upload, and a batch line is answered whole.
-func appendRule(rules []store.ParameterRule, parameters *object, url, model string) []store.ParameterRule {
+// appendRule reads the parameters of one scope. model and stream are refused: the model decides
+// where a line runs and was counted at upload, and a batch line is answered whole.
+func appendRule(
+	rules []store.ParameterRule, parameters *object, url, model string,
+) []store.ParameterRule {
 	names := parameters.keys()
 	for _, name := range names {
 		switch name {
 		case "":
 			parameters.wrongValue(name, "the name of a parameter is empty.")
 		case "model", "stream":
-			parameters.wrongValue(name, "'%s' can be neither a default nor an override; write it into the lines.", name)
+			parameters.wrongValue(name,
+				"'%s' can be neither a default nor an override; write it into the lines.", name)
 		}
 	}
 	if len(names) == 0 {
@@ -238,5 +250,6 @@ func appendRule(rules []store.ParameterRule, parameters *object, url, model stri
 	if _, err := batchfile.EditBody(nil, []byte("{}"), nil, parameters.members); err != nil {
 		parameters.fail("", "invalid_value", "Invalid parameters: %v.", err)
 	}
-	return append(rules, store.ParameterRule{URL: url, Model: model, Parameters: parameters.members})
+	return append(rules, store.ParameterRule{URL: url, Model: model,
+		Parameters: parameters.members})
 }

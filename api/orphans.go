@@ -13,29 +13,36 @@ import (
 // orphanPage is how many blobs are judged at a time.
 const orphanPage = 4096
 
-// sweepOrphans removes the blobs that nobody will ever ask for: what a process leaves that is killed between the commit of
-// a blob and its row, or between the end of a row and the removal of its blob.
+// sweepOrphans removes the blobs that nobody will ever ask for: what a process leaves that is
+// killed between the commit of a blob and its row, or between the end of a row and the removal of
+// its blob.
 //
-// A blob is judged once it was committed OrphanAfter ago, at least a minute. Its row is written within seconds of the
-// commit, or never, unless its process stands still that long: then the row is refused, as the blob was dropped.
+// A blob is judged once it was committed OrphanAfter ago, at least a minute. Its row is written
+// within seconds of the commit, or never, unless its process stands still that long: then the row
+// is refused, as the blob was dropped.
 func (s *Server) sweepOrphans(ctx context.Context) error {
 	if s.config.OrphanAfter == 0 {
 		return nil
 	}
 	return errors.Join(
 		s.sweepBlobs(ctx, "files", s.orphanFiles),
-		s.sweepBlobs(ctx, "uploads", func(ctx context.Context, blobs []store.BlobInfo) ([]store.BlobInfo, error) {
+		s.sweepBlobs(ctx, "uploads", func(ctx context.Context, blobs []store.BlobInfo) (
+			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isPending)
 		}),
 		// What dispatchers keep beside a batch while they work on it.
-		s.sweepBlobs(ctx, "batches", func(ctx context.Context, blobs []store.BlobInfo) ([]store.BlobInfo, error) {
+		s.sweepBlobs(ctx, "batches", func(ctx context.Context, blobs []store.BlobInfo) (
+			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isLiving)
 		}),
 	)
 }
 
 // sweepBlobs removes, of the old blobs below a prefix, those that orphans returns.
-func (s *Server) sweepBlobs(ctx context.Context, prefix string, orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error)) error {
+func (s *Server) sweepBlobs(
+	ctx context.Context, prefix string,
+	orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error),
+) error {
 	before := s.deps.Expiry().Add(-s.config.OrphanAfter)
 	var faults []error
 	for after, more := "", true; more; {
@@ -46,26 +53,33 @@ func (s *Server) sweepBlobs(ctx context.Context, prefix string, orphans func(con
 		if more = len(page) == orphanPage; more {
 			after = page[len(page)-1].Key
 		}
-		old := slices.DeleteFunc(page, func(b store.BlobInfo) bool { return !b.CommittedAt.Before(before) })
+		old := slices.DeleteFunc(page, func(b store.BlobInfo) bool {
+			return !b.CommittedAt.Before(before)
+		})
 		found, err := orphans(ctx, old)
 		if err != nil {
-			return errors.Join(append(faults, fmt.Errorf("sweep orphans below %s: %w", prefix, err))...)
+			return errors.Join(append(faults, fmt.Errorf("sweep orphans below %s: %w", prefix,
+				err))...)
 		}
 		for _, b := range found {
 			if err := s.blobs.Delete(ctx, b.Key); err != nil {
 				faults = append(faults, err)
 				continue
 			}
-			s.log.InfoContext(ctx, "removed bytes that nothing knows", "key", b.Key, "bytes", b.Bytes, "committed_at", b.CommittedAt)
+			s.log.InfoContext(ctx, "removed bytes that nothing knows", "key", b.Key,
+				"bytes", b.Bytes, "committed_at", b.CommittedAt)
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// orphanFiles returns the blobs that nothing refers to, and drops them. The results of a living batch are written before
-// anything refers to them, so they are left out. The order matters: a batch that has ended by the time of the look at the
-// living ones has made the rows of its results before, and those hold their blobs.
-func (s *Server) orphanFiles(ctx context.Context, blobs []store.BlobInfo) ([]store.BlobInfo, error) {
+// orphanFiles returns the blobs that nothing refers to, and drops them. The results of a living
+// batch are written before anything refers to them, so they are left out. The order matters: a
+// batch that has ended by the time of the look at the living ones has made the rows of its results
+// before, and those hold their blobs.
+func (s *Server) orphanFiles(
+	ctx context.Context, blobs []store.BlobInfo,
+) ([]store.BlobInfo, error) {
 	if len(blobs) == 0 {
 		return nil, nil
 	}
@@ -88,7 +102,8 @@ func (s *Server) orphanFiles(ctx context.Context, blobs []store.BlobInfo) ([]sto
 	return dropped, err
 }
 
-// dropInSteps drops what nothing refers to, few blobs at a time, so that other writes get their turn.
+// dropInSteps drops what nothing refers to, few blobs at a time, so that other writes get their
+// turn.
 func (s *Server) dropInSteps(ctx context.Context, keys []string) (dropped []string, err error) {
 	for step := range slices.Chunk(keys, sweepPage) {
 		some, err := s.meta.DropBlobs(ctx, "", step...)
@@ -123,7 +138,10 @@ func (s *Server) resultsOfLivingBatches(ctx context.Context) (map[string]bool, e
 }
 
 // unowned returns the blobs whose owner, named in their key, owns denies or doesn't find.
-func unowned(ctx context.Context, blobs []store.BlobInfo, owns func(ctx context.Context, id string) (bool, error)) (left []store.BlobInfo, err error) {
+func unowned(
+	ctx context.Context, blobs []store.BlobInfo, owns func(ctx context.Context, id string) (bool,
+		error),
+) (left []store.BlobInfo, err error) {
 	answers := make(map[string]bool)
 	for _, b := range blobs {
 		id := ownerOf(b.Key)
@@ -142,7 +160,8 @@ func unowned(ctx context.Context, blobs []store.BlobInfo, owns func(ctx context.
 	return left, nil
 }
 
-// ownerOf returns the id in a key: files/<id>, files/<id>.index, files/<id>.<epoch>, uploads/<id>/<part>, batches/<id>/order.
+// ownerOf returns the id in a key: files/<id>, files/<id>.index, files/<id>.<epoch>,
+// uploads/<id>/<part>, batches/<id>/order.
 func ownerOf(key string) string {
 	_, rest, _ := strings.Cut(key, "/")
 	id, _, _ := strings.Cut(rest, "/")

@@ -64,20 +64,25 @@ func (s *service) endLost(id string) {
 func (s *service) withResults(inputID, outputID, errorID string) store.Batch {
 	s.t.Helper()
 	b := s.reading(inputID, store.Finalizing)
-	s.change(b.ID, func(b *store.Batch) { b.Outputs = []store.Output{{Input: -1, OutputID: outputID, ErrorID: errorID}} })
+	s.change(b.ID, func(b *store.Batch) {
+		b.Outputs = []store.Output{{Input: -1, OutputID: outputID, ErrorID: errorID}}
+	})
 	return b
 }
 
 func (s *service) createFile(id, tenant string) {
 	s.t.Helper()
-	err := s.meta.CreateFile(s.t.Context(), store.File{ID: id, Tenant: tenant, Purpose: "batch_output", BlobKey: fileKey(id), CreatedAt: s.clock.now()})
+	err := s.meta.CreateFile(s.t.Context(), store.File{ID: id, Tenant: tenant,
+		Purpose: "batch_output", BlobKey: fileKey(id), CreatedAt: s.clock.now()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.UploadLife, c.OrphanAfter = 24*time.Hour, time.Hour })
+	s := newService(t, func(c *Config, _ *Deps) {
+		c.UploadLife, c.OrphanAfter = 24*time.Hour, time.Hour
+	})
 	s.asOfNow()
 	var kept []string
 	keep := func(keys ...string) { kept = append(kept, keys...) }
@@ -143,7 +148,9 @@ type meanwhile struct {
 	before, after func()
 }
 
-func (m *meanwhile) ChangedBatches(ctx context.Context, revision int64, limit int) ([]string, int64, error) {
+func (m *meanwhile) ChangedBatches(
+	ctx context.Context, revision int64, limit int,
+) ([]string, int64, error) {
 	m.before()
 	defer m.after()
 	return m.Metadata.ChangedBatches(ctx, revision, limit)

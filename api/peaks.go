@@ -6,8 +6,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// peaks remembers the highest counts shown of batches that run. A dispatcher that dies takes its words about unfinished
-// chunks with it until a journal is replayed, and users were promised that the completed only grow.
+// peaks remembers the highest counts shown of batches that run. A dispatcher that dies takes its
+// words about unfinished chunks with it until a journal is replayed, and users were promised that
+// the completed only grow.
 type peaks struct {
 	mu  sync.Mutex
 	ofs map[string]peak
@@ -15,7 +16,8 @@ type peaks struct {
 
 type peak struct{ completed, failed int }
 
-// mostPeaks bounds the memory; beyond it all is forgotten, which costs no more than a count that steps back once.
+// mostPeaks bounds the memory; beyond it all is forgotten, which costs no more than a count that
+// steps back once.
 const mostPeaks = 100_000
 
 // raise returns p with counts no lower than those seen before.

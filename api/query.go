@@ -16,8 +16,8 @@ const (
 	maxBatchPage     = 100
 )
 
-// readBatchQuery reads the parameters of a listing. Unknown ones are ignored, as OpenAI does; so are empty
-// values, which clients send for what they have not set.
+// readBatchQuery reads the parameters of a listing. Unknown ones are ignored, as OpenAI does; so
+// are empty values, which clients send for what they have not set.
 func readBatchQuery(v url.Values) (q store.BatchQuery, err error) {
 	q.After = v.Get("after")
 	q.Model = v.Get("model")
@@ -33,7 +33,8 @@ func readBatchQuery(v url.Values) (q store.BatchQuery, err error) {
 	case store.ByDeadline:
 		q.Order = store.ByDeadline
 	default:
-		return q, invalid("sort", "invalid_value", "Invalid 'sort': %s is neither 'created_at' nor 'deadline'.", quoted(sort))
+		return q, invalid("sort", "invalid_value",
+			"Invalid 'sort': %s is neither 'created_at' nor 'deadline'.", quoted(sort))
 	}
 	if q.States, err = readStates(v); err != nil {
 		return q, err
@@ -62,7 +63,8 @@ func readLimit(v url.Values, absent, most int) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > most {
-		return 0, invalid("limit", "invalid_value", "Invalid 'limit': expected an integer from 1 to %d, got %s.", most, quoted(text))
+		return 0, invalid("limit", "invalid_value",
+			"Invalid 'limit': expected an integer from 1 to %d, got %s.", most, quoted(text))
 	}
 	return limit, nil
 }
@@ -74,7 +76,8 @@ func readOrder(v url.Values) (ascending bool, err error) {
 	case "asc":
 		return true, nil
 	default:
-		return false, invalid("order", "invalid_value", "Invalid 'order': %s is neither 'asc' nor 'desc'.", quoted(order))
+		return false, invalid("order", "invalid_value",
+			"Invalid 'order': %s is neither 'asc' nor 'desc'.", quoted(order))
 	}
 }
 
@@ -94,7 +97,9 @@ func readStates(v url.Values) ([]store.State, error) {
 				}
 				state := store.State(name)
 				if !slices.Contains(states, state) {
-					return nil, invalid(param, "invalid_value", "Invalid '%s': %s is no status of a batch.", param, quoted(name))
+					return nil, invalid(
+						param, "invalid_value", "Invalid '%s': %s is no status of a batch.", param,
+						quoted(name))
 				}
 				if !slices.Contains(wanted, state) {
 					wanted = append(wanted, state)
@@ -114,10 +119,12 @@ func readMetadataFilter(v url.Values) (key, value string, err error) {
 		}
 		name, ok = strings.CutSuffix(name, "]")
 		if !ok || name == "" {
-			return "", "", invalid(param, "invalid_value", "Invalid '%s': write metadata[key]=value.", shortened(param))
+			return "", "", invalid(param, "invalid_value",
+				"Invalid '%s': write metadata[key]=value.", shortened(param))
 		}
 		if key != "" || len(values) > 1 {
-			return "", "", invalid("metadata", "invalid_value", "Only one key of metadata can be filtered by.")
+			return "", "", invalid("metadata", "invalid_value",
+				"Only one key of metadata can be filtered by.")
 		}
 		key, value = name, values[0]
 	}
@@ -130,12 +137,14 @@ func readTime(v url.Values, param string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds >= 0 && seconds <= latestInstant {
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds >= 0 &&
+		seconds <= latestInstant {
 		return time.Unix(seconds, 0).UTC(), nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UTC(), nil
 	}
-	return time.Time{}, invalid(param, "invalid_value", "Invalid '%s': %s is neither Unix seconds nor an RFC 3339 time.",
+	return time.Time{}, invalid(param, "invalid_value",
+		"Invalid '%s': %s is neither Unix seconds nor an RFC 3339 time.",
 		param, quoted(text))
 }

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// A ledger grants room for bytes that are on their way, so that requests side by side don't pass a limit together.
+// A ledger grants room for bytes that are on their way, so that requests side by side don't pass a
+// limit together.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[string]*account
@@ -26,7 +27,8 @@ type limit struct {
 	stored func(context.Context) (int64, error)
 }
 
-// room is the share of one request in an account. It must be released when its bytes are in the store, or dropped.
+// room is the share of one request in an account. It must be released when its bytes are in the
+// store, or dropped.
 type room struct {
 	ledger  *ledger
 	name    string
@@ -65,7 +67,8 @@ func (r *room) release() {
 
 // take grants n more bytes, or says how many bytes are used or under way already.
 func (r *room) take(ctx context.Context, n int64) (used int64, ok bool, err error) {
-	r.account.mu.Lock() // while the store is asked, too: what is released meanwhile is in the store's answer
+	// while the store is asked, too: what is released meanwhile is in the store's answer
+	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if used, ok, err = r.ask(ctx, n); ok {
 		r.account.underWay += n
@@ -90,7 +93,8 @@ func (r *room) ask(ctx context.Context, n int64) (used int64, ok bool, err error
 	return used, used+n <= r.limit.most, nil
 }
 
-// quotaRoom is a tenant's room for what a request takes in. It is nil, and grants all, if the tenant has no quota.
+// quotaRoom is a tenant's room for what a request takes in. It is nil, and grants all, if the
+// tenant has no quota.
 type quotaRoom struct {
 	*room
 	tenant string
@@ -139,8 +143,10 @@ func (q *quotaRoom) refused(used int64, ok bool, err error) error {
 	if ok {
 		return nil
 	}
-	e := invalid("", "storage_quota_exceeded", "The files and uploads of the tenant '%s' have %d bytes, those under way included, and its quota is %d, "+
-		"so this does not fit. Delete files, or ask the operator for more.", q.tenant, used, q.limit.most)
+	e := invalid("", "storage_quota_exceeded",
+		"The files and uploads of the tenant '%s' have %d bytes, those under way included, and its quota is %d, "+
+			"so this does not fit. Delete files, or ask the operator for more.", q.tenant, used,
+		q.limit.most)
 	e.Status, e.NoRetry = http.StatusRequestEntityTooLarge, true
 	return e
 }

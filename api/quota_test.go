@@ -24,8 +24,10 @@ func (s *service) used(tenant string, want int64) {
 
 func (s *service) sendFile(content string, header ...string) answer {
 	s.t.Helper()
-	body, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: content})
-	return s.do("POST", "/v1/files", body, append([]string{"Content-Type", contentType}, header...)...)
+	body, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: content})
+	return s.do("POST", "/v1/files", body, append([]string{"Content-Type", contentType},
+		header...)...)
 }
 
 func TestQuotaOfFiles(t *testing.T) {
@@ -46,7 +48,8 @@ func TestQuotaOfFiles(t *testing.T) {
 	s.upload(padded(600))
 }
 
-// TestQuotaIsCheckedBeforeBytesCome announces a file that can't fit; none of it must be needed to refuse it.
+// TestQuotaIsCheckedBeforeBytesCome announces a file that can't fit; none of it must be needed to
+// refuse it.
 func TestQuotaIsCheckedBeforeBytesCome(t *testing.T) {
 	s := newService(t, quota(1000))
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/files", neverRead{t})
@@ -87,7 +90,8 @@ func TestQuotaOfTenants(t *testing.T) {
 		if tenant == "c" { // it has no bound
 			continue
 		}
-		s.sendFile(padded(300), "Authorization", "Bearer key-"+tenant).refused(413, "", "storage_quota_exceeded", fmt.Sprint(fits), "'"+tenant+"'")
+		s.sendFile(padded(300), "Authorization", "Bearer key-"+tenant).refused(413, "",
+			"storage_quota_exceeded", fmt.Sprint(fits), "'"+tenant+"'")
 	}
 }
 
@@ -126,7 +130,9 @@ func TestQuotaOfParts(t *testing.T) {
 	id := s.createUpload(len(content), "")
 	parts := []string{s.addPart(id, content[:500]), s.addPart(id, content[500:])}
 	s.used(DefaultTenant, 900)
-	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", filename: "x", value: content[:200]}).refused(413, "", "storage_quota_exceeded", "900")
+	s.postForm("/v1/uploads/"+id+"/parts",
+		field{name: "data", filename: "x", value: content[:200]}).refused(413, "",
+		"storage_quota_exceeded", "900")
 	s.complete(id, "", parts...).ok() // its bytes are counted already
 	s.used(DefaultTenant, 900)
 }
@@ -147,7 +153,8 @@ func TestPartsAreBoundedByTheAnnouncedSize(t *testing.T) {
 	s := newService(t)
 	id := s.createUpload(1000, "")
 	send := func(size int) answer {
-		return s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", filename: "x", value: strings.Repeat("x", size)})
+		return s.postForm("/v1/uploads/"+id+"/parts",
+			field{name: "data", filename: "x", value: strings.Repeat("x", size)})
 	}
 	send(1001).refused(413, "", "", "1000")
 	send(600).ok()
@@ -170,7 +177,9 @@ func TestPartsAreBoundedByTheAnnouncedSize(t *testing.T) {
 		}
 	}
 	if kept == 0 || kept > 2 {
-		t.Errorf("%d parts of 900 bytes side by side were kept for an upload of 1000, want at most two", kept)
+		t.Errorf(
+			"%d parts of 900 bytes side by side were kept for an upload of 1000, want at most two",
+			kept)
 	}
 	if n := len(s.server.parts.accounts); n != 0 {
 		t.Errorf("%d accounts are left without a request", n)

@@ -11,14 +11,19 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// repeatedIDs finds the custom_ids that stand in more than one of the inputs, which joined results could not tell
-// apart. Within one file the upload has looked already. It returns the first faults and how many there are.
+// repeatedIDs finds the custom_ids that stand in more than one of the inputs, which joined results
+// could not tell apart. Within one file the upload has looked already. It returns the first faults
+// and how many there are.
 //
-// 16 bytes per line are kept: a hash to sort by. Lines with equal hashes are read again, so the answer is exact.
-func (s *Server) repeatedIDs(ctx context.Context, inputs []store.Input) (faults []batchfile.Fault, total int, err error) {
+// 16 bytes per line are kept: a hash to sort by. Lines with equal hashes are read again, so the
+// answer is exact.
+func (s *Server) repeatedIDs(
+	ctx context.Context, inputs []store.Input,
+) (faults []batchfile.Fault, total int, err error) {
 	opened := make([]*lines, len(inputs))
 	for i, input := range inputs {
-		if opened[i], err = openLines(ctx, s.blobs, input.BlobKey, input.IndexKey, input.Lines); err != nil {
+		if opened[i], err = openLines(ctx, s.blobs, input.BlobKey, input.IndexKey,
+			input.Lines); err != nil {
 			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, inputDamaged(err, input.FileID))
 		}
 		defer opened[i].Close()
@@ -86,7 +91,8 @@ func hashIDs(ctx context.Context, opened []*lines) ([]hashedID, error) {
 	for i, l := range opened {
 		err := l.each(ctx, func(line batchfile.Line) error {
 			id, err := l.customID(line, &buf)
-			hashed = append(hashed, hashedID{maphash.String(seed, id), place{uint32(i), line.Number}})
+			hashed = append(hashed, hashedID{maphash.String(seed, id), place{
+				uint32(i), line.Number}})
 			return err
 		})
 		if err != nil {
@@ -129,8 +135,10 @@ func (r repeat) fault(opened []*lines, inputs []store.Input) (batchfile.Fault, e
 	}
 	return batchfile.Fault{
 		Code: batchfile.CodeDuplicateCustomID,
-		Message: fmt.Sprintf("File %s: the custom_id %q of this line is used by line %d of file %s already; make it unique, "+
-			"or ask for '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id), first.Physical,
+		Message: fmt.Sprintf(
+			"File %s: the custom_id %q of this line is used by line %d of file %s already; make it unique, "+
+				"or ask for '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id),
+			first.Physical,
 			inputs[r.first.input].FileID, extensionsKey),
 		Param: "custom_id",
 		Line:  int(line.Physical),

@@ -23,13 +23,14 @@ const (
 	nextHeader = "Tidefill-Next"
 	// moreHeader tells whether that request would find lines now.
 	moreHeader = "Tidefill-More"
-	// statusHeader is the status of the batch before the results were read: when it is terminal and there is no
-	// more, all has been told.
+	// statusHeader is the status of the batch before the results were read: when it is terminal and
+	// there is no more, all has been told.
 	statusHeader = "Tidefill-Batch-Status"
 )
 
-// batchResults answers GET /v1/batches/{id}/results with the lines finished since the cursor `after`, in the shape that
-// they will have in the output and error files. Over successive calls each line comes once, in no particular order.
+// batchResults answers GET /v1/batches/{id}/results with the lines finished since the cursor
+// `after`, in the shape that they will have in the output and error files. Over successive calls
+// each line comes once, in no particular order.
 func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	b, err := s.batch(r)
 	if err != nil {
@@ -40,7 +41,8 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if b.State.Terminal() && b.Counts.Total > 0 && s.deps.Expiry().Sub(b.EndedAt()) > store.JournalLife {
+	if b.State.Terminal() && b.Counts.Total > 0 &&
+		s.deps.Expiry().Sub(b.EndedAt()) > store.JournalLife {
 		return resultsGone(b)
 	}
 	chunks, err := s.meta.Chunks(r.Context(), b.ID)
@@ -49,7 +51,8 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	}
 	told, err := decodeCursor(values.Get("after"), b.ID, len(chunks))
 	if err != nil {
-		return invalid("after", "invalid_value", "Invalid 'after': take it from the header '%s' of an earlier answer for this batch.",
+		return invalid("after", "invalid_value",
+			"Invalid 'after': take it from the header '%s' of an earlier answer for this batch.",
 			nextHeader)
 	}
 	page, more, err := s.finishedLines(r.Context(), chunks, told, limit)
@@ -71,24 +74,27 @@ type finishedLine struct {
 }
 
 // finishedLines finds up to limit results that were not told yet, and moves told on over them.
-func (s *Server) finishedLines(ctx context.Context, chunks []store.Chunk, told cursor, limit int) (page []finishedLine, more bool, err error) {
+func (s *Server) finishedLines(
+	ctx context.Context, chunks []store.Chunk, told cursor, limit int,
+) (page []finishedLine, more bool, err error) {
 	errFull := errors.New("the page is full")
 	for i, chunk := range chunks {
 		if told[i] == drained {
 			continue
 		}
 		from := told[i]
-		err := s.deps.Journals.Read(ctx, chunk.ChunkID, func(_ store.Record, at store.Location) error {
-			if at.Offset < from {
+		err := s.deps.Journals.Read(ctx, chunk.ChunkID,
+			func(_ store.Record, at store.Location) error {
+				if at.Offset < from {
+					return nil
+				}
+				if len(page) == limit {
+					return errFull
+				}
+				page = append(page, finishedLine{chunk.ChunkID, at})
+				told[i] = at.Offset + 1
 				return nil
-			}
-			if len(page) == limit {
-				return errFull
-			}
-			page = append(page, finishedLine{chunk.ChunkID, at})
-			told[i] = at.Offset + 1
-			return nil
-		})
+			})
 		if errors.Is(err, errFull) {
 			return page, true, nil
 		}
@@ -102,9 +108,12 @@ func (s *Server) finishedLines(ctx context.Context, chunks []store.Chunk, told c
 	return page, false, nil
 }
 
-func (s *Server) writeResults(ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine) error {
+func (s *Server) writeResults(
+	ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine,
+) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	var journal store.Results // of the chunk of the line before: a page holds each chunk's lines together
+	// of the chunk of the line before: a page holds each chunk's lines together
+	var journal store.Results
 	var of store.ChunkID
 	defer func() {
 		if journal != nil {
@@ -147,7 +156,8 @@ func resultsGone(b store.Batch) *Error {
 		Status: http.StatusGone,
 		Type:   invalidRequest,
 		Code:   "results_gone",
-		Message: fmt.Sprintf("The batch ended and can't be followed any more; read its result files instead (GET /v1/files/{id}/content): %s.",
+		Message: fmt.Sprintf(
+			"The batch ended and can't be followed any more; read its result files instead (GET /v1/files/{id}/content): %s.",
 			strings.Join(files, ", ")),
 	}
 }

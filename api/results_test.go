@@ -35,14 +35,17 @@ func (s *service) run(lines, chunks int) *work {
 		content += line(fmt.Sprint("line-", i))
 	}
 	w := &work{service: s, id: s.create(content)["id"].(string)}
-	s.change(w.id, func(b *store.Batch) { b.State, b.InProgressAt = store.InProgress, s.clock.now() })
+	s.change(w.id, func(b *store.Batch) {
+		b.State, b.InProgressAt = store.InProgress, s.clock.now()
+	})
 	ctx := s.t.Context()
 	var layout []store.Chunk
 	size := (lines + chunks - 1) / chunks
 	for i := range chunks {
 		first := i * size
 		layout = append(layout, store.Chunk{
-			ChunkID: store.ChunkID{Batch: w.id, Index: i}, Model: "m", First: first, Count: min(size, lines-first),
+			ChunkID: store.ChunkID{Batch: w.id, Index: i}, Model: "m", First: first,
+			Count: min(size, lines-first),
 		})
 	}
 	var err error
@@ -52,11 +55,13 @@ func (s *service) run(lines, chunks int) *work {
 	if err := s.meta.AddChunks(ctx, w.id, layout); err != nil {
 		s.t.Fatal(err)
 	}
-	if w.chunks, err = s.meta.ClaimChunks(ctx, w.owner, w.id, "m", chunks, nil); err != nil || len(w.chunks) != chunks {
+	if w.chunks, err = s.meta.ClaimChunks(ctx, w.owner, w.id, "m", chunks, nil); err != nil ||
+		len(w.chunks) != chunks {
 		s.t.Fatal(len(w.chunks), err)
 	}
 	for _, c := range w.chunks {
-		j, err := s.server.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {}, func(store.Commit) {})
+		j, err := s.server.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+			func(store.Commit) {})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -69,7 +74,8 @@ func (s *service) run(lines, chunks int) *work {
 // result is the finished line of a line, which fails if its number ends in 7.
 func result(line int) (r store.Record) {
 	r = store.Record{Line: uint32(line), Attempts: 1, Failed: line%10 == 7}
-	answer := batchfile.Result{ID: "batch_req_1", CustomID: []byte(fmt.Sprintf(`"line-%d"`, line)), Status: 200, Body: []byte(`{}`)}
+	answer := batchfile.Result{ID: "batch_req_1", CustomID: []byte(fmt.Sprintf(`"line-%d"`, line)),
+		Status: 200, Body: []byte(`{}`)}
 	if r.Failed {
 		answer.Status = 500
 	}
@@ -81,7 +87,9 @@ func result(line int) (r store.Record) {
 func (w *work) finish(lines ...int) {
 	w.t.Helper()
 	for _, line := range lines {
-		i := slices.IndexFunc(w.chunks, func(c store.Chunk) bool { return c.First <= line && line < c.First+c.Count })
+		i := slices.IndexFunc(w.chunks, func(c store.Chunk) bool {
+			return c.First <= line && line < c.First+c.Count
+		})
 		if err := w.journals[i].Append(result(line)); err != nil {
 			w.t.Fatal(err)
 		}
@@ -136,7 +144,8 @@ func TestResultsTellEachLineOnce(t *testing.T) {
 		after = a.header.Get("Tidefill-Next")
 		return a.header.Get("Tidefill-More") == "true"
 	}
-	if ids, a := w.follow("", 10); len(ids) != 0 || a.header.Get("Tidefill-More") != "false" || a.header.Get("Tidefill-Batch-Status") != "in_progress" {
+	if ids, a := w.follow("", 10); len(ids) != 0 || a.header.Get("Tidefill-More") != "false" ||
+		a.header.Get("Tidefill-Batch-Status") != "in_progress" {
 		t.Errorf("got %v and headers %v before anything was done", ids, a.header)
 	}
 	for len(todo) > 0 {
@@ -161,7 +170,8 @@ func TestResultsTellEachLineOnce(t *testing.T) {
 			t.Errorf("%s was told %d times", id, times)
 		}
 	}
-	if end, err := decodeCursor(after, w.id, 7); err != nil || !slices.Equal(end, slices.Repeat(cursor{drained}, 7)) {
+	if end, err := decodeCursor(after, w.id, 7); err != nil ||
+		!slices.Equal(end, slices.Repeat(cursor{drained}, 7)) {
 		t.Errorf("got cursor %v, %v; want all chunks drained", end, err)
 	}
 }
@@ -185,7 +195,8 @@ func TestResultsOfEndedBatches(t *testing.T) {
 		b.Outputs[0].HasOutput = true
 	})
 	s.clock.advance(store.JournalLife)
-	if ids, a := w.follow("", 10); len(ids) != 3 || a.header.Get("Tidefill-Batch-Status") != "cancelled" {
+	if ids, a := w.follow("", 10); len(ids) != 3 ||
+		a.header.Get("Tidefill-Batch-Status") != "cancelled" {
 		t.Errorf("got %v, %v", ids, a.header)
 	}
 	s.clock.advance(time.Second)
@@ -193,7 +204,8 @@ func TestResultsOfEndedBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.get("/v1/batches/"+w.id+"/results").refused(http.StatusGone, "", "results_gone", b.Outputs[0].OutputID)
+	s.get("/v1/batches/"+w.id+"/results").refused(http.StatusGone, "",
+		"results_gone", b.Outputs[0].OutputID)
 
 	failed := s.create("{\n")["id"].(string)
 	if a := s.get("/v1/batches/" + failed + "/results"); a.status != 200 || a.body != "" {
@@ -206,8 +218,10 @@ func TestResultsRefusals(t *testing.T) {
 	w, other := s.run(4, 2), s.run(4, 2)
 	_, a := other.follow("", 1)
 	path := "/v1/batches/" + w.id + "/results?"
-	for _, cursor := range []string{"x", "!", "AAAAAA", a.header.Get("Tidefill-Next"), cursor{1, 2, 3}.encode(w.id)} {
-		s.get(path+"after="+cursor).refused(http.StatusBadRequest, "after", "invalid_value", "Tidefill-Next")
+	for _, cursor := range []string{"x", "!", "AAAAAA", a.header.Get("Tidefill-Next"),
+		cursor{1, 2, 3}.encode(w.id)} {
+		s.get(path+"after="+cursor).refused(http.StatusBadRequest, "after", "invalid_value",
+			"Tidefill-Next")
 	}
 	for _, limit := range []string{"0", "10001", "x"} {
 		s.get(path+"limit="+limit).refused(http.StatusBadRequest, "limit", "invalid_value")
@@ -216,7 +230,8 @@ func TestResultsRefusals(t *testing.T) {
 
 func TestCursorReturns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		position := rapid.OneOf(rapid.SampledFrom([]int64{unread, drained}), rapid.Int64Range(1, 1<<40))
+		position := rapid.OneOf(rapid.SampledFrom([]int64{unread, drained}), rapid.Int64Range(
+			1, 1<<40))
 		want := cursor(rapid.SliceOfN(position, 0, 50).Draw(t, "positions"))
 		more := rapid.IntRange(0, 3).Draw(t, "chunks beyond")
 		got, err := decodeCursor(want.encode("batch_1"), "batch_1", len(want)+more)
@@ -275,7 +290,8 @@ func readEvents(t *testing.T, r *http.Response, stop func(event) bool) {
 
 func (s *service) listen(id string, header ...string) *http.Response {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/batches/"+id+"/events", nil)
+	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/batches/"+id+"/events",
+		nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -316,12 +332,14 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 		}
 		switch len(got) { // each step shows before the next is taken
 		case 2:
-			if err := s.meta.PostProgress(t.Context(), owner, map[string]store.Progress{id: {Completed: 1, Waiting: "yielding", UpdatedAt: s.clock.now()}}); err != nil {
+			if err := s.meta.PostProgress(t.Context(), owner, map[string]store.Progress{
+				id: {Completed: 1, Waiting: "yielding", UpdatedAt: s.clock.now()}}); err != nil {
 				t.Fatal(err)
 			}
 		case 4:
 			s.change(id, func(b *store.Batch) {
-				b.State, b.CompletedAt, b.Counts, b.Reason = store.Completed, s.clock.now(), store.Counts{Total: 2, Completed: 2}, "why"
+				b.State, b.CompletedAt, b.Counts, b.Reason = store.Completed, s.clock.now(),
+					store.Counts{Total: 2, Completed: 2}, "why"
 			})
 		}
 		return false

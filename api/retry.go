@@ -15,8 +15,9 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error files of an ended
-// one. The body, which may be missing, can replace completion_window, metadata, output_expires_after and `tidefill`.
+// retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error
+// files of an ended one. The body, which may be missing, can replace completion_window, metadata,
+// output_expires_after and `tidefill`.
 func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	key, err := idempotencyKeyOf(r)
 	if err != nil {
@@ -67,8 +68,11 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, retried)
 }
 
-// readRetryDraft reads the request as a create request in which everything left out is as it was in b, which had these options.
-func readRetryDraft(b store.Batch, options json.RawMessage, body []byte, now time.Time) (draft, error) {
+// readRetryDraft reads the request as a create request in which everything left out is as it was in
+// b, which had these options.
+func readRetryDraft(
+	b store.Batch, options json.RawMessage, body []byte, now time.Time,
+) (draft, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
@@ -103,8 +107,8 @@ func readRetryDraft(b store.Batch, options json.RawMessage, body []byte, now tim
 	return d, o.finish()
 }
 
-// keptExtensions is a batch's `tidefill` object for its retry: without the inputs, and without instants that have
-// passed. Durations begin anew.
+// keptExtensions is a batch's `tidefill` object for its retry: without the inputs, and without
+// instants that have passed. Durations begin anew.
 func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
 	members, err := decodeMembers(given)
 	if err != nil {
@@ -119,9 +123,11 @@ func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, erro
 	return json.Marshal(members)
 }
 
-// submitFailed makes the input files of the retry, one for each input of b with failed lines, and submits it. The files appear with
-// the batch, and nothing is left of them when it fails.
-func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d draft, now time.Time) (retried store.Batch, err error) {
+// submitFailed makes the input files of the retry, one for each input of b with failed lines, and
+// submits it. The files appear with the batch, and nothing is left of them when it fails.
+func (s *Server) submitFailed(
+	ctx context.Context, b store.Batch, id string, d draft, now time.Time,
+) (retried store.Batch, err error) {
 	var made []store.File
 	defer func() {
 		if err == nil {
@@ -140,7 +146,8 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 	for i, input := range b.Inputs {
 		f, err := s.copyFailed(ctx, quota, b.Tenant, input, failedOf{failed, i}, retryName(b, i))
 		if err != nil {
-			return store.Batch{}, fmt.Errorf("copy the failed lines of file %s: %w", input.FileID, err)
+			return store.Batch{}, fmt.Errorf("copy the failed lines of file %s: %w", input.FileID,
+				err)
 		}
 		if f.ID != "" {
 			made = append(made, f)
@@ -150,11 +157,13 @@ func (s *Server) submitFailed(ctx context.Context, b store.Batch, id string, d d
 		return store.Batch{}, failed.err
 	}
 	if failed.more {
-		return store.Batch{}, fmt.Errorf("error files of batch %s name %s, which is no line of its inputs or out of order",
+		return store.Batch{}, fmt.Errorf(
+			"error files of batch %s name %s, which is no line of its inputs or out of order",
 			b.ID, quoted(failed.next.id))
 	}
 	if len(made) == 0 {
-		return store.Batch{}, invalid("", "nothing_failed", "The batch has no failed lines, so there is nothing to retry.")
+		return store.Batch{}, invalid("", "nothing_failed",
+			"The batch has no failed lines, so there is nothing to retry.")
 	}
 	return s.submit(ctx, newBatch(b.Tenant, id, d, made, now), made, made...)
 }
@@ -166,8 +175,12 @@ func retryName(b store.Batch, input int) string {
 	return fmt.Sprintf("retry-of-%s-%d.jsonl", b.ID, input+1)
 }
 
-// copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A zero file: none have failed.
-func (s *Server) copyFailed(ctx context.Context, quota *quotaRoom, tenant string, input store.Input, failed failedOf, name string) (store.File, error) {
+// copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A
+// zero file: none have failed.
+func (s *Server) copyFailed(
+	ctx context.Context, quota *quotaRoom, tenant string, input store.Input, failed failedOf,
+	name string,
+) (store.File, error) {
 	if !failed.has() {
 		return store.File{}, nil
 	}
@@ -205,7 +218,8 @@ func (s *Server) copyFailed(ctx context.Context, quota *quotaRoom, tenant string
 
 func inputGone(err error, fileID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return invalid("input_file_id", "input_file_gone", "The input file %s is gone, so its lines can't be sent again.", fileID)
+		return invalid("input_file_id", "input_file_gone",
+			"The input file %s is gone, so its lines can't be sent again.", fileID)
 	}
 	return inputDamaged(err, fileID)
 }
@@ -219,7 +233,8 @@ func inputDamaged(err error, fileID string) error {
 	return err
 }
 
-// pulledReader reads the pieces of a sequence one after the other. A piece is done with before the next is asked for.
+// pulledReader reads the pieces of a sequence one after the other. A piece is done with before the
+// next is asked for.
 type pulledReader struct {
 	next func() ([]byte, error, bool)
 	rest []byte

@@ -40,7 +40,8 @@ func (s *service) end(id string, failed ...[]string) {
 		var content []byte
 		for _, literal := range literals {
 			content = batchfile.AppendResult(content, batchfile.Result{
-				ID: "batch_req_1", CustomID: []byte(literal), ErrorCode: "batch_expired", ErrorMessage: "x",
+				ID: "batch_req_1", CustomID: []byte(literal), ErrorCode: "batch_expired",
+				ErrorMessage: "x",
 			})
 			counts.Failed++
 		}
@@ -70,7 +71,8 @@ func (s *service) resultFile(id string, content []byte) {
 		s.t.Fatal(err)
 	}
 	err = s.meta.CreateFile(s.t.Context(), store.File{
-		ID: id, Tenant: DefaultTenant, Purpose: "batch_output", Filename: id + ".jsonl", Bytes: int64(len(content)),
+		ID: id, Tenant: DefaultTenant, Purpose: "batch_output", Filename: id + ".jsonl",
+		Bytes:     int64(len(content)),
 		CreatedAt: s.clock.now(), BlobKey: "files/" + id,
 	})
 	if err != nil {
@@ -86,10 +88,12 @@ func (s *service) retry(id, body string) answer {
 func TestRetryCopiesFailedLinesAsTheyWere(t *testing.T) {
 	s := newService(t)
 	odd := `  {"body":{"model":"m","seed":12345678901234567890, "x" : "é\u00e9"} ,"url":"/v1/chat/completions","custom_id":"\u0062","method":"POST"}`
-	id := s.create(line("a") + "\n" + odd + "\r\n" + line("c") + strings.TrimSuffix(line("d"), "\n"))["id"].(string)
+	id := s.create(line("a") + "\n" + odd + "\r\n" + line("c") + strings.TrimSuffix(line("d"),
+		"\n"))["id"].(string)
 	s.end(id, []string{`"b"`, `"d"`})
 	b := s.retry(id, "").ok()
-	if b["status"] != "validating" || b["tidefill"].(map[string]any)["retry_of"] != id || b["request_counts"].(map[string]any)["total"] != 2.0 {
+	if b["status"] != "validating" || b["tidefill"].(map[string]any)["retry_of"] != id ||
+		b["request_counts"].(map[string]any)["total"] != 2.0 {
 		t.Errorf("got %v", b)
 	}
 	want := strings.TrimSpace(odd) + "\n" + line("d")
@@ -97,7 +101,8 @@ func TestRetryCopiesFailedLinesAsTheyWere(t *testing.T) {
 	if got := s.get("/v1/files/" + file + "/content").body; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if f := s.get("/v1/files/" + file).ok(); f["purpose"] != "batch" || f["filename"] != "retry-of-"+id+".jsonl" || f["expires_at"] == nil {
+	if f := s.get("/v1/files/" + file).ok(); f["purpose"] != "batch" ||
+		f["filename"] != "retry-of-"+id+".jsonl" || f["expires_at"] == nil {
 		t.Errorf("got file %v", f)
 	}
 }
@@ -105,8 +110,10 @@ func TestRetryCopiesFailedLinesAsTheyWere(t *testing.T) {
 func TestRetryKeepsOrReplacesOptions(t *testing.T) {
 	s := newService(t)
 	start := s.clock.now().Unix()
-	id := s.create(line("a")+line("b"), `"metadata":{"team":"red"}`, `"output_expires_after":{"anchor":"created_at","seconds":7200}`,
-		fmt.Sprintf(`"tidefill":{"deadline":"2h","start_by":%d,"priority":7,"canary":1}`, start+60))["id"].(string)
+	id := s.create(line("a")+line("b"), `"metadata":{"team":"red"}`,
+		`"output_expires_after":{"anchor":"created_at","seconds":7200}`,
+		fmt.Sprintf(`"tidefill":{"deadline":"2h","start_by":%d,"priority":7,"canary":1}`,
+			start+60))["id"].(string)
 	s.end(id, []string{`"b"`})
 	s.clock.advance(3 * time.Hour)
 	later := s.clock.now()
@@ -116,27 +123,34 @@ func TestRetryKeepsOrReplacesOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := store.Options{Priority: 7, Canary: 1, CanaryMaxFailedRatio: 0.5, GroupBy: "prefix", OutputLife: 2 * time.Hour, RetryOf: id}
+	want := store.Options{Priority: 7, Canary: 1, CanaryMaxFailedRatio: 0.5,
+		GroupBy: "prefix", OutputLife: 2 * time.Hour, RetryOf: id}
 	if diff := cmp.Diff(want, stored.Options); diff != "" {
 		t.Errorf("options (-want +got): %s", diff)
 	}
-	if !stored.Deadline.Equal(later.Add(2*time.Hour)) || !stored.StartBy.IsZero() || stored.Metadata["team"] != "red" || stored.Window != "24h" {
-		t.Errorf("got deadline %v, start %v, metadata %v, window %s", stored.Deadline, stored.StartBy, stored.Metadata, stored.Window)
+	if !stored.Deadline.Equal(later.Add(2*time.Hour)) || !stored.StartBy.IsZero() ||
+		stored.Metadata["team"] != "red" || stored.Window != "24h" {
+		t.Errorf("got deadline %v, start %v, metadata %v, window %s", stored.Deadline,
+			stored.StartBy, stored.Metadata, stored.Window)
 	}
 
-	replaced := s.retry(id, `{"completion_window":"best_effort","metadata":{"night":"2"},"tidefill":{"priority":-1}}`).ok()
+	replaced := s.retry(
+		id, `{"completion_window":"best_effort","metadata":{"night":"2"},"tidefill":{"priority":-1}}`).ok()
 	if stored, err = s.meta.Batch(t.Context(), "", replaced["id"].(string)); err != nil {
 		t.Fatal(err)
 	}
 	want = store.Options{Priority: -1, GroupBy: "prefix", OutputLife: 2 * time.Hour, RetryOf: id}
-	if diff := cmp.Diff(want, stored.Options); diff != "" || !stored.Deadline.IsZero() || stored.Metadata["night"] != "2" || len(stored.Metadata) != 1 {
-		t.Errorf("got deadline %v, metadata %v, options (-want +got): %s", stored.Deadline, stored.Metadata, diff)
+	if diff := cmp.Diff(want, stored.Options); diff != "" || !stored.Deadline.IsZero() ||
+		stored.Metadata["night"] != "2" || len(stored.Metadata) != 1 {
+		t.Errorf("got deadline %v, metadata %v, options (-want +got): %s", stored.Deadline,
+			stored.Metadata, diff)
 	}
 }
 
 func TestRetryOfSeveralInputs(t *testing.T) {
 	s := newService(t)
-	inputs := []string{s.upload(line("a") + line("b")), s.upload(line("c") + line("d")), s.upload(line("e") + line("f"))}
+	inputs := []string{s.upload(line("a") + line("b")), s.upload(line("c") + line("d")),
+		s.upload(line("e") + line("f"))}
 	for _, outputs := range []string{"joined", "per_input"} {
 		t.Run(outputs, func(t *testing.T) {
 			s := *s
@@ -154,7 +168,8 @@ func TestRetryOfSeveralInputs(t *testing.T) {
 			for _, file := range b["tidefill"].(map[string]any)["input_file_ids"].([]any) {
 				got = append(got, s.get("/v1/files/"+file.(string)+"/content").body)
 			}
-			if diff := cmp.Diff([]string{line("b"), line("e") + line("f")}, got); diff != "" || b["status"] != "validating" {
+			if diff := cmp.Diff([]string{line("b"), line("e") + line("f")}, got); diff != "" ||
+				b["status"] != "validating" {
 				t.Errorf("status %v, files (-want +got): %s", b["status"], diff)
 			}
 			stored, err := s.meta.Batch(t.Context(), "", b["id"].(string))
@@ -233,10 +248,12 @@ func TestSlowRetryIsMadeOnce(t *testing.T) {
 	go func() { first <- s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k") }()
 	<-slow.held
 	s.clock.advance(maxCreation + time.Second)
-	s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").refused(409, "", "idempotency_in_progress", "still being handled")
+	s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").refused(409, "",
+		"idempotency_in_progress", "still being handled")
 	release()
 	made := (<-first).ok()
-	if again := s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").ok(); again["id"] != made["id"] {
+	if again := s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key",
+		"k").ok(); again["id"] != made["id"] {
 		t.Errorf("one key made %v and %v", made["id"], again["id"])
 	}
 }

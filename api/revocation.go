@@ -10,7 +10,8 @@ import (
 // errRevoked ends the requests of a key that is no longer known.
 var errRevoked = errors.New("the API key was revoked")
 
-// keyLife lasts from the keyring in which a key first stands to the one in which it no longer does. The contexts of its requests hang on it.
+// keyLife lasts from the keyring in which a key first stands to the one in which it no longer does.
+// The contexts of its requests hang on it.
 type keyLife struct {
 	context.Context
 	end context.CancelFunc
@@ -21,8 +22,9 @@ func newKeyLife() *keyLife {
 	return &keyLife{ctx, cancel}
 }
 
-// SetKeys replaces the keys. A key that stands for the same tenant and role as before goes on; requests of the others end. It returns how many
-// keys are new and how many are gone. It must not be called with an empty keyring, which would let everybody in.
+// SetKeys replaces the keys. A key that stands for the same tenant and role as before goes on;
+// requests of the others end. It returns how many keys are new and how many are gone. It must not
+// be called with an empty keyring, which would let everybody in.
 func (s *Server) SetKeys(ring *Keyring) (added, revoked int) {
 	s.keysChange.Lock()
 	defer s.keysChange.Unlock()
@@ -32,7 +34,8 @@ func (s *Server) SetKeys(ring *Keyring) (added, revoked int) {
 	return added, old.retire(ring)
 }
 
-// continuing returns a copy of the keyring in which the keys that stood in old the same way have the life they had there.
+// continuing returns a copy of the keyring in which the keys that stood in old the same way have
+// the life they had there.
 func (k *Keyring) continuing(old *Keyring) (ring *Keyring, added int) {
 	ring = &Keyring{}
 	for _, e := range k.keys {
@@ -76,8 +79,11 @@ func (k *Keyring) same(e keyEntry) *keyEntry {
 // isOver reports whether the key was revoked. A daemon without keys has no lives.
 func (l *keyLife) isOver() bool { return l != nil && l.Err() != nil }
 
-// during returns a context that ends with the life of the key, and ends what the request reads then. Its end must be called.
-func (l *keyLife) during(ctx context.Context, w http.ResponseWriter) (_ context.Context, end func()) {
+// during returns a context that ends with the life of the key, and ends what the request reads
+// then. Its end must be called.
+func (l *keyLife) during(
+	ctx context.Context, w http.ResponseWriter,
+) (_ context.Context, end func()) {
 	if l == nil {
 		return ctx, func() {}
 	}

@@ -25,24 +25,30 @@ func ringOf(t *testing.T, list string) *Keyring {
 func TestRevokedKeys(t *testing.T) {
 	s := newService(t, func(_ *Config, d *Deps) { d.Keys = ringOf(t, "team=leaked,team=kept") })
 	s.get("/v1/files", "Authorization", "Bearer leaked").ok()
-	if added, revoked := s.server.SetKeys(ringOf(t, "team=kept,team=new")); added != 1 || revoked != 1 {
+	if added, revoked := s.server.SetKeys(ringOf(t, "team=kept,team=new")); added != 1 ||
+		revoked != 1 {
 		t.Errorf("got %d added, %d revoked", added, revoked)
 	}
 	s.get("/v1/files", "Authorization", "Bearer leaked").refused(401, "", "invalid_api_key")
 	s.get("/v1/files", "Authorization", "Bearer kept").ok()
 	s.get("/v1/files", "Authorization", "Bearer new").ok()
-	if added, revoked := s.server.SetKeys(ringOf(t, "other=kept,team=new")); added != 1 || revoked != 1 {
+	if added, revoked := s.server.SetKeys(ringOf(t, "other=kept,team=new")); added != 1 ||
+		revoked != 1 {
 		t.Errorf("a key of another tenant: got %d added, %d revoked", added, revoked)
 	}
 }
 
 func TestRevokedKeysEndRequests(t *testing.T) {
-	s := newService(t, func(_ *Config, d *Deps) { d.Keys = ringOf(t, "default=leaked,default=kept") })
+	s := newService(t, func(_ *Config, d *Deps) {
+		d.Keys = ringOf(t, "default=leaked,default=kept")
+	})
 	s.bound(httpserver.DefaultConfig())
 	form := "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n" +
-		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + strings.Repeat("content ", 100)
+		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" +
+		strings.Repeat("content ", 100)
 	half := func(key string) *bufio.Reader {
-		head := fmt.Sprintf("POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n", key)
+		head := fmt.Sprintf(
+			"POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n", key)
 		return bufio.NewReader(s.raw(head, []byte(form)))
 	}
 	leaked := half("leaked")
@@ -84,8 +90,11 @@ func TestRevokedKeysEndRequests(t *testing.T) {
 }
 
 func TestRevokedKeysEndStreams(t *testing.T) {
-	s := newService(t, func(_ *Config, d *Deps) { d.Keys = ringOf(t, "default=leaked,default=kept") })
-	input := s.postFormAs("kept", "/v1/files", field{name: "purpose", value: "batch"}, field{name: "file", filename: "in.jsonl", value: line("a")})
+	s := newService(t, func(_ *Config, d *Deps) {
+		d.Keys = ringOf(t, "default=leaked,default=kept")
+	})
+	input := s.postFormAs("kept", "/v1/files", field{name: "purpose", value: "batch"},
+		field{name: "file", filename: "in.jsonl", value: line("a")})
 	id := s.reading(input, store.InProgress).ID
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/v1/batches/"+id+"/events", nil)
 	if err != nil {
@@ -114,5 +123,6 @@ func TestRevokedKeysEndStreams(t *testing.T) {
 func (s *service) postFormAs(key, path string, fields ...field) string {
 	s.t.Helper()
 	body, contentType := encodeForm(s.t, fields...)
-	return s.do("POST", path, body, "Content-Type", contentType, "Authorization", "Bearer "+key).ok()["id"].(string)
+	return s.do("POST", path, body, "Content-Type", contentType, "Authorization",
+		"Bearer "+key).ok()["id"].(string)
 }

@@ -25,16 +25,18 @@ type Deps struct {
 	Blobs    store.Blobs
 	Journals store.Journals
 
-	// Nudge tells that a batch is new or changed, so that dispatchers may look at once. It must not block. May be nil.
+	// Nudge tells that a batch is new or changed, so that dispatchers may look at once. It must not
+	// block. May be nil.
 	Nudge func(batchID string)
 	// Models returns what the upstreams serve now. Nil: nothing.
 	Models func() []ModelInfo
 	// Keys is who may come in, until SetKeys. Nil or empty: everybody, as the default tenant.
 	Keys *Keyring
 
-	Logger     *slog.Logger          // nil: none
-	Now        func() time.Time      // nil: time.Now
-	Expiry     func() time.Time      // the time by which files, uploads and batches expire; nil: Now
+	Logger *slog.Logger     // nil: none
+	Now    func() time.Time // nil: time.Now
+	// the time by which files, uploads and batches expire; nil: Now
+	Expiry     func() time.Time
 	Registerer prometheus.Registerer // nil: metrics are counted and shown nowhere
 }
 
@@ -96,7 +98,8 @@ func New(config Config, deps Deps) (*Server, error) {
 		mux:     http.NewServeMux(),
 		streams: streams{closed: make(chan struct{})},
 	}
-	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int), round: make(chan struct{})}
+	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int),
+		round: make(chan struct{})}
 	s.keys.Store(deps.Keys)
 	s.gates = s.newGates()
 	s.routes()
@@ -134,8 +137,10 @@ func (s *Server) route(path string, m methods) {
 		if !ok {
 			w.Header().Set("Allow", allowed)
 			return &Error{
-				Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_allowed",
-				Message: fmt.Sprintf("Not allowed to %s on %s; use %s.", r.Method, r.URL.Path, allowed),
+				Status: http.StatusMethodNotAllowed, Type: invalidRequest,
+				Code: "method_not_allowed",
+				Message: fmt.Sprintf("Not allowed to %s on %s; use %s.", r.Method, r.URL.Path,
+					allowed),
 			}
 		}
 		return h(w, r)

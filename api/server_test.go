@@ -22,16 +22,20 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 		kept bool
 	}{
 		"a sane id": {"my-id.42", true}, "none": {"", false}, "with a space": {"my id", false},
-		"not ASCII": {"größe", false}, "too long": {strings.Repeat("x", 129), false}, "the longest": {strings.Repeat("x", 128), true},
+		"not ASCII": {"größe", false}, "too long": {strings.Repeat("x", 129), false},
+		"the longest": {strings.Repeat("x", 128), true},
 	} {
 		for _, path := range []string{"/v1/files", "/v1/files/none", "/v1/nowhere"} {
 			header := s.get(path, "X-Request-Id", test.sent).header
 			got := header.Get("X-Request-Id")
-			if test.kept && got != test.sent || !test.kept && (!strings.HasPrefix(got, "req_") || len(got) != 28) {
+			if test.kept && got != test.sent || !test.kept && (!strings.HasPrefix(got, "req_") ||
+				len(got) != 28) {
 				t.Errorf("%s: sent id %q, got %q", name, test.sent, got)
 			}
-			if header.Get("Openai-Processing-Ms") == "" || header.Get("Openai-Version") != "2020-10-01" {
-				t.Errorf("%s: got headers %v, want openai-processing-ms and openai-version", path, header)
+			if header.Get("Openai-Processing-Ms") == "" ||
+				header.Get("Openai-Version") != "2020-10-01" {
+				t.Errorf("%s: got headers %v, want openai-processing-ms and openai-version", path,
+					header)
 			}
 		}
 	}
@@ -39,7 +43,8 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	s := newService(t)
-	for _, path := range []string{"/", "/v1", "/v1/file", "/v1/files/", "/v1/files/a/b", "/v1/uploads/x", "/metrics"} {
+	for _, path := range []string{"/", "/v1", "/v1/file", "/v1/files/", "/v1/files/a/b",
+		"/v1/uploads/x", "/metrics"} {
 		s.get(path).refused(404, "", "unknown_url", path)
 	}
 	for _, test := range []struct{ method, path, allowed string }{
@@ -66,25 +71,36 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 		says     string
 		isLogged bool
 	}{
-		"our own":      {invalid("limit", "invalid_value", "too much"), 400, "invalid_value", "too much", false},
-		"wrapped":      {fmt.Errorf("list: %w", invalid("limit", "invalid_value", "too much")), 400, "invalid_value", "too much", false},
-		"not found":    {fmt.Errorf("load x: %w", store.ErrNotFound), 404, "", "No such object", false},
-		"bad cursor":   {fmt.Errorf("list: %w", store.ErrBadCursor), 400, "invalid_value", "after", false},
-		"conflict":     {fmt.Errorf("update: %w", store.ErrConflict), 409, "conflict", "again", false},
-		"full disk":    {fmt.Errorf("write /secret/path: %w", store.ErrNoSpace), 507, "insufficient_storage", "no space", true},
+		"our own": {invalid("limit", "invalid_value", "too much"), 400, "invalid_value",
+			"too much", false},
+		"wrapped": {fmt.Errorf("list: %w", invalid("limit", "invalid_value", "too much")), 400,
+			"invalid_value", "too much", false},
+		"not found": {fmt.Errorf("load x: %w", store.ErrNotFound), 404, "", "No such object",
+			false},
+		"bad cursor": {fmt.Errorf("list: %w", store.ErrBadCursor), 400, "invalid_value", "after",
+			false},
+		"conflict": {fmt.Errorf("update: %w", store.ErrConflict), 409, "conflict", "again",
+			false},
+		"full disk": {fmt.Errorf("write /secret/path: %w", store.ErrNoSpace), 507,
+			"insufficient_storage", "no space", true},
 		"deep trouble": {fmt.Errorf("open /secret/path: broken"), 500, "", "internal", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
-			s.server.route("/test", methods{"GET": func(http.ResponseWriter, *http.Request) error { return test.err }})
+			s.server.route("/test", methods{"GET": func(http.ResponseWriter, *http.Request) error {
+				return test.err
+			}})
 			a := s.get("/test")
-			if a.status != test.status || strings.Contains(a.body, "secret") || !strings.Contains(a.body, test.says) {
-				t.Errorf("got %d %s, want %d with %q and no secret", a.status, a.body, test.status, test.says)
+			if a.status != test.status || strings.Contains(a.body, "secret") || !strings.Contains(
+				a.body, test.says) {
+				t.Errorf("got %d %s, want %d with %q and no secret", a.status, a.body, test.status,
+					test.says)
 			}
 			if code := a.object()["error"].(map[string]any)["code"]; code != any(test.code) && !(test.code == "" && code == nil) {
 				t.Errorf("got code %v, want %q", code, test.code)
 			}
-			if logged := strings.Contains(s.logs.String(), test.err.Error()); logged != test.isLogged {
+			if logged := strings.Contains(s.logs.String(),
+				test.err.Error()); logged != test.isLogged {
 				t.Errorf("got logs %q, want the error in it: %v", s.logs, test.isLogged)
 			}
 		})
@@ -95,14 +111,17 @@ func TestErrorHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Etag", "x")
 	writeError(w, &Error{Status: 409, RetryAfter: 1500 * time.Millisecond, NoRetry: true})
-	if h := w.Header(); h.Get("Retry-After") != "2" || h.Get("X-Should-Retry") != "false" || h.Get("Etag") != "" {
+	if h := w.Header(); h.Get("Retry-After") != "2" || h.Get("X-Should-Retry") != "false" ||
+		h.Get("Etag") != "" {
 		t.Errorf("got headers %v, want Retry-After 2, X-Should-Retry false and no ETag", h)
 	}
 }
 
 func TestPanicsAreAnswered(t *testing.T) {
 	s := newService(t)
-	s.server.route("/early", methods{"GET": func(http.ResponseWriter, *http.Request) error { panic("boom") }})
+	s.server.route("/early", methods{"GET": func(http.ResponseWriter, *http.Request) error {
+		panic("boom")
+	}})
 	s.server.route("/late", methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		w.Write([]byte("half"))
 		http.NewResponseController(w).Flush()
@@ -141,10 +160,12 @@ func TestMetrics(t *testing.T) {
 	s.eventually("the requests to be counted", func() bool {
 		return slices.Equal(counted(t, registry, "tidefill_http_requests_total"), want)
 	})
-	if got, want := counted(t, registry, "tidefill_uploaded_bytes_total"), fmt.Sprintf(": %d", len(line("a"))); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+	if got, want := counted(t, registry, "tidefill_uploaded_bytes_total"),
+		fmt.Sprintf(": %d", len(line("a"))); len(got) != 1 || !strings.HasSuffix(got[0], want) {
 		t.Errorf("got uploaded bytes %q, want %q", got, want)
 	}
-	if _, err := New(DefaultConfig(), Deps{Metadata: s.meta, Blobs: s.blobs, Journals: s.server.deps.Journals, Registerer: registry}); err == nil {
+	if _, err := New(DefaultConfig(), Deps{Metadata: s.meta, Blobs: s.blobs,
+		Journals: s.server.deps.Journals, Registerer: registry}); err == nil {
 		t.Error("a second server took the same metrics")
 	}
 }
@@ -164,7 +185,8 @@ func counted(t *testing.T, registry *prometheus.Registry, name string) (lines []
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			lines = append(lines, fmt.Sprintf("%s %s %s: %v", labels["code"], labels["method"], labels["route"], m.GetCounter().GetValue()))
+			lines = append(lines, fmt.Sprintf("%s %s %s: %v", labels["code"], labels["method"],
+				labels["route"], m.GetCounter().GetValue()))
 		}
 	}
 	slices.Sort(lines)
@@ -175,16 +197,19 @@ func TestModels(t *testing.T) {
 	created := time.Unix(1_700_000_000, 0)
 	s := newService(t, func(_ *Config, d *Deps) {
 		d.Models = func() []ModelInfo {
-			return []ModelInfo{{ID: "meta-llama/Llama-3", Created: created, OwnedBy: "meta"}, {ID: "m"}}
+			return []ModelInfo{{ID: "meta-llama/Llama-3", Created: created, OwnedBy: "meta"}, {
+				ID: "m"}}
 		}
 	})
 	data := s.get("/v1/models").ok()["data"].([]any)
 	if len(data) != 2 || data[0].(map[string]any)["id"] != "meta-llama/Llama-3" {
 		t.Errorf("got models %v", data)
 	}
-	for _, path := range []string{"/v1/models/meta-llama/Llama-3", "/v1/models/meta-llama%2FLlama-3"} {
+	for _, path := range []string{"/v1/models/meta-llama/Llama-3",
+		"/v1/models/meta-llama%2FLlama-3"} {
 		got := s.get(path).ok()
-		if got["id"] != "meta-llama/Llama-3" || got["object"] != "model" || got["created"] != float64(created.Unix()) || got["owned_by"] != "meta" {
+		if got["id"] != "meta-llama/Llama-3" || got["object"] != "model" ||
+			got["created"] != float64(created.Unix()) || got["owned_by"] != "meta" {
 			t.Errorf("%s: got %v", path, got)
 		}
 	}
@@ -199,11 +224,15 @@ func TestOnlyJSONIsTakenForJSON(t *testing.T) {
 	s := newService(t)
 	const upload = `{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x"}`
 	for kind, ok := range map[string]bool{
-		"application/json": true, "application/json; charset=utf-8": true, "Application/JSON": true, "application/merge-patch+json": true,
-		"application/x-www-form-urlencoded": false, "text/plain": false, "text/plain;application/json": false, "": false,
+		"application/json": true, "application/json; charset=utf-8": true, "Application/JSON": true,
+		"application/merge-patch+json":      true,
+		"application/x-www-form-urlencoded": false, "text/plain": false,
+		"text/plain;application/json": false, "": false,
 		"multipart/form-data; boundary=x": false, "json": false,
 	} {
-		for _, body := range []io.Reader{strings.NewReader(upload), io.MultiReader(strings.NewReader(upload))} { // of a known length, and chunked
+		// of a known length, and chunked
+		for _, body := range []io.Reader{strings.NewReader(upload),
+			io.MultiReader(strings.NewReader(upload))} {
 			a := s.do("POST", "/v1/uploads", body, "Content-Type", kind)
 			if ok {
 				a.ok()

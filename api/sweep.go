@@ -15,8 +15,9 @@ const sweepPage = 100
 // uploadMemory is how long an upload can be asked for once it is over.
 const uploadMemory = 24 * time.Hour
 
-// Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past their retention,
-// and bytes that a crash has left. What can't be removed now is tried again at the next sweep.
+// Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past
+// their retention, and bytes that a crash has left. What can't be removed now is tried again at the
+// next sweep.
 func (s *Server) Run(ctx context.Context) error {
 	sweeps := time.NewTicker(s.config.SweepEvery)
 	defer sweeps.Stop()
@@ -49,16 +50,21 @@ func (s *Server) tidy(ctx context.Context, sweep func(context.Context) error) {
 func (s *Server) sweep(ctx context.Context) error {
 	return errors.Join(
 		sweepAll(ctx, "expired files", s.meta.ExpiredFiles, s.purgeFile),
-		sweepAll(ctx, "stale uploads", s.meta.StaleUploads, func(ctx context.Context, u store.Upload) error {
-			return s.removeParts(ctx, u.ID)
-		}),
+		sweepAll(ctx, "stale uploads", s.meta.StaleUploads,
+			func(ctx context.Context, u store.Upload) error {
+				return s.removeParts(ctx, u.ID)
+			}),
 		s.sweepUploads(ctx),
 		s.sweepBatches(ctx),
 	)
 }
 
-// sweepAll lists and removes page by page. It stops at a page of which something stays, or it would see that for ever.
-func sweepAll[T any](ctx context.Context, what string, list func(context.Context, int) ([]T, error), remove func(context.Context, T) error) error {
+// sweepAll lists and removes page by page. It stops at a page of which something stays, or it would
+// see that for ever.
+func sweepAll[T any](
+	ctx context.Context, what string, list func(context.Context, int) ([]T, error),
+	remove func(context.Context, T) error,
+) error {
 	for {
 		page, err := list(ctx, sweepPage)
 		if err != nil {
@@ -74,7 +80,8 @@ func sweepAll[T any](ctx context.Context, what string, list func(context.Context
 	}
 }
 
-// purgeFile removes an expired file: bytes first, so that the row keeps reminding of them until they are gone.
+// purgeFile removes an expired file: bytes first, so that the row keeps reminding of them until
+// they are gone.
 func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 	if err := s.removeBytes(ctx, f); err != nil {
 		return err
@@ -82,7 +89,8 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 	return s.meta.PurgeFile(ctx, f.ID)
 }
 
-// sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still stands for.
+// sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still
+// stands for.
 func (s *Server) sweepUploads(ctx context.Context) error {
 	before := s.deps.Expiry().Add(-max(uploadMemory, s.config.IdempotencyLife))
 	for {
@@ -101,7 +109,8 @@ func (s *Server) sweepBatches(ctx context.Context) error {
 		return nil
 	}
 	before := s.deps.Expiry().Add(-s.config.BatchRetention)
-	return sweepAll(ctx, "old batches", func(ctx context.Context, limit int) ([]store.Batch, error) {
+	return sweepAll(ctx, "old batches", func(ctx context.Context, limit int) ([]store.Batch,
+		error) {
 		return s.meta.StaleBatches(ctx, before, limit)
 	}, s.forgetBatch)
 }
@@ -111,7 +120,8 @@ func (s *Server) forgetBatch(ctx context.Context, b store.Batch) error {
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
 		return fmt.Errorf("remove journals of batch %s: %w", b.ID, err)
 	}
-	if _, err := s.meta.DeleteBatch(ctx, b.Tenant, b.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.meta.DeleteBatch(ctx, b.Tenant, b.ID); err != nil && !errors.Is(err,
+		store.ErrNotFound) {
 		return fmt.Errorf("delete batch %s: %w", b.ID, err)
 	}
 	return nil

@@ -23,7 +23,8 @@ func TestSweepRemovesExpiredFiles(t *testing.T) {
 	}
 	used := s.upload(line("used"))
 	b := s.reading(used, store.InProgress)
-	kept := s.postForm("/v1/files", field{name: "purpose", value: "evals"}, field{name: "file", filename: "a", value: "x"}).ok()["id"].(string)
+	kept := s.postForm("/v1/files", field{name: "purpose", value: "evals"},
+		field{name: "file", filename: "a", value: "x"}).ok()["id"].(string)
 	s.clock.advance(30*24*time.Hour - time.Second)
 	s.sweep()
 	if got := len(s.stored()); got != 2*(sweepPage+4)+1 {
@@ -33,7 +34,9 @@ func TestSweepRemovesExpiredFiles(t *testing.T) {
 	s.get("/v1/files/"+used).refused(404, "id", "")
 	s.sweep()
 	if got := len(s.stored()); got != 3 {
-		t.Errorf("got %d blobs, want the two that the batch %s reads and the one that does not expire", got, b.ID)
+		t.Errorf(
+			"got %d blobs, want the two that the batch %s reads and the one that does not expire",
+			got, b.ID)
 	}
 	s.get("/v1/files/" + kept + "/content").isWhole("x")
 	if left, err := s.meta.ExpiredFiles(t.Context(), 10); err != nil || len(left) > 0 {
@@ -112,7 +115,8 @@ func TestSweepForgetsUploads(t *testing.T) {
 	s.addPart(keyed, "xyz")
 	s.clock.advance(48 * time.Hour)
 	s.sweep()
-	if u, err := s.meta.Upload(t.Context(), DefaultTenant, keyed); err != nil || u.State != store.UploadExpired {
+	if u, err := s.meta.Upload(t.Context(), DefaultTenant, keyed); err != nil ||
+		u.State != store.UploadExpired {
 		t.Errorf("got upload %v, %v while its key may come again", u, err)
 	}
 	s.clock.advance(time.Hour + time.Second)

@@ -13,7 +13,8 @@ import (
 type unreachable struct{ store.Metadata }
 
 func (unreachable) fault(what string) error {
-	return fmt.Errorf("%s: %w: another process holds the lock of /var/lib/secret.db", what, store.ErrUnavailable)
+	return fmt.Errorf("%s: %w: another process holds the lock of /var/lib/secret.db", what,
+		store.ErrUnavailable)
 }
 
 func (m unreachable) CreateFile(context.Context, store.File) error { return m.fault("create file") }
@@ -37,9 +38,13 @@ func TestAStoreThatIsUnavailableIsA503(t *testing.T) {
 	real := meta.Metadata
 	meta.Metadata = unreachable{real}
 	for what, a := range map[string]answer{
-		"upload": s.postForm("/v1/files", field{name: "purpose", value: "evals"}, field{name: "file", filename: "a", value: "x"}),
+		"upload": s.postForm("/v1/files", field{name: "purpose", value: "evals"},
+			field{name: "file", filename: "a", value: "x"}),
 		"delete": s.do("DELETE", "/v1/files/"+id, nil),
-		"create": s.post("/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)),
+		"create": s.post("/v1/batches",
+			fmt.Sprintf(
+				`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+				id)),
 	} {
 		a.refused(503, "", "store_unavailable")
 		if a.header.Get("Retry-After") == "" || strings.Contains(a.body, "secret") {

@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// The pair tells what validation and the line index add to an upload: BenchmarkUpload is to take at most 1.5 times as long as
-// BenchmarkUploadWriteOnly, whose handler copies the same body into a file and syncs it. Compare them in one run:
+// The pair tells what validation and the line index add to an upload: BenchmarkUpload is to take at
+// most 1.5 times as long as BenchmarkUploadWriteOnly, whose handler copies the same body into a
+// file and syncs it. Compare them in one run:
 //
 //	go test ./api -run '^$' -bench 'Upload' -count 5
 
@@ -28,8 +29,9 @@ var benchmarkFile = sync.OnceValue(func() []byte {
 	file.Grow(lines * size)
 	for i := range lines {
 		begun := file.Len()
-		fmt.Fprintf(&file, `{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"llama-70b","max_tokens":512,`+
-			`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, i)
+		fmt.Fprintf(
+			&file, `{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"llama-70b","max_tokens":512,`+
+				`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, i)
 		const tail = `"}]}}` + "\n"
 		room := size - (file.Len() - begun) - len(tail)
 		file.WriteString(strings.TrimRight(text[:room], `\`))
@@ -45,7 +47,8 @@ func benchmarkUpload(b *testing.B, url string, done func(answer string)) {
 	b.SetBytes(int64(len(file)))
 	b.ReportAllocs()
 	for b.Loop() {
-		body := io.MultiReader(strings.NewReader(before), bytes.NewReader(file), strings.NewReader(after))
+		body := io.MultiReader(strings.NewReader(before), bytes.NewReader(file),
+			strings.NewReader(after))
 		r, err := http.NewRequestWithContext(b.Context(), "POST", url, body)
 		if err != nil {
 			b.Fatal(err)

@@ -21,7 +21,8 @@ type completion struct {
 	md5     []byte   // nil: not given
 }
 
-// completeUpload joins the parts. Sent again after it succeeded, as SDKs do when an answer gets lost, it answers the same.
+// completeUpload joins the parts. Sent again after it succeeded, as SDKs do when an answer gets
+// lost, it answers the same.
 func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	u, err := s.pendingUpload(r)
@@ -76,7 +77,8 @@ func readCompletion(body []byte) (c completion, err error) {
 		c.partIDs = append(c.partIDs, id)
 	}
 	if text, ok := o.text("md5"); ok {
-		if c.md5, err = hex.DecodeString(strings.TrimSpace(text)); err != nil || len(c.md5) != md5.Size {
+		if c.md5, err = hex.DecodeString(strings.TrimSpace(text)); err != nil ||
+			len(c.md5) != md5.Size {
 			o.wrongValue("md5", "expected %d hex digits.", 2*md5.Size)
 		}
 	}
@@ -84,7 +86,9 @@ func readCompletion(body []byte) (c completion, err error) {
 }
 
 // chosenParts returns the parts in the order asked for, if they make up the whole.
-func (s *Server) chosenParts(ctx context.Context, u store.Upload, ids []string) ([]store.Part, error) {
+func (s *Server) chosenParts(
+	ctx context.Context, u store.Upload, ids []string,
+) ([]store.Part, error) {
 	have, err := s.meta.Parts(ctx, u.ID)
 	if err != nil {
 		return nil, fmt.Errorf("complete upload %s: %w", u.ID, err)
@@ -97,19 +101,24 @@ func (s *Server) chosenParts(ctx context.Context, u store.Upload, ids []string) 
 	for _, id := range ids {
 		p, ok := byID[id]
 		if !ok {
-			return nil, invalid("part_ids", "invalid_value", "The upload has no part %s.", quoted(id))
+			return nil, invalid("part_ids", "invalid_value", "The upload has no part %s.",
+				quoted(id))
 		}
 		chosen, total = append(chosen, p), total+p.Bytes
 	}
 	if total != u.Bytes {
-		return nil, invalid("part_ids", "invalid_value", "The parts have %d bytes together, the upload was announced with %d.",
+		return nil, invalid("part_ids", "invalid_value",
+			"The parts have %d bytes together, the upload was announced with %d.",
 			total, u.Bytes)
 	}
 	return chosen, nil
 }
 
-// join makes the file of the parts, scanning it on the way as if it had come in one piece, and completes the upload with it.
-func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, want []byte) (store.Upload, error) {
+// join makes the file of the parts, scanning it on the way as if it had come in one piece, and
+// completes the upload with it.
+func (s *Server) join(
+	ctx context.Context, u store.Upload, parts []store.Part, want []byte,
+) (store.Upload, error) {
 	var sum hash.Hash
 	if want != nil {
 		sum = md5.New()
@@ -126,12 +135,14 @@ func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, w
 		}
 	}
 	if want != nil && string(sum.Sum(nil)) != string(want) {
-		return u, invalid("md5", "invalid_value", "The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
+		return u, invalid("md5", "invalid_value",
+			"The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
 	}
 	if err := in.finish(u.Purpose); err != nil {
 		return u, err
 	}
-	f, err := s.commitFile(ctx, in, store.File{ID: id, Purpose: u.Purpose, Filename: u.Filename}, u.FileLife)
+	f, err := s.commitFile(ctx, in, store.File{ID: id, Purpose: u.Purpose, Filename: u.Filename},
+		u.FileLife)
 	if err != nil {
 		return u, err
 	}
@@ -151,7 +162,8 @@ func (s *Server) join(ctx context.Context, u store.Upload, parts []store.Part, w
 func (s *Server) appendPart(ctx context.Context, in *intake, p store.Part) error {
 	blob, err := s.blobs.Open(ctx, p.BlobKey)
 	if errors.Is(err, store.ErrNotFound) {
-		return invalid("part_ids", "invalid_value", "The upload ended while it was being completed.")
+		return invalid("part_ids", "invalid_value",
+			"The upload ended while it was being completed.")
 	}
 	if err != nil {
 		return fmt.Errorf("read part %s: %w", p.ID, err)

@@ -11,14 +11,15 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Bounds on what one tenant can make the store keep in rows. They guard against abuse and loops run wild, so it does
-// no harm that requests side by side may pass them by their number.
+// Bounds on what one tenant can make the store keep in rows. They guard against abuse and loops run
+// wild, so it does no harm that requests side by side may pass them by their number.
 const (
 	maxParts          = 10_000
 	maxPendingUploads = 1_000
 )
 
-// maxMIMEType is the longest that RFC 6838 allows, two names of 127 characters, and room for parameters.
+// maxMIMEType is the longest that RFC 6838 allows, two names of 127 characters, and room for
+// parameters.
 const maxMIMEType = 512
 
 func (s *Server) uploadRoutes() {
@@ -104,7 +105,9 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 			}
 			return u, s.meta.CreateUpload(ctx, u)
 		},
-		Load: func(ctx context.Context, id string) (store.Upload, error) { return s.meta.Upload(ctx, u.Tenant, id) },
+		Load: func(ctx context.Context, id string) (store.Upload, error) {
+			return s.meta.Upload(ctx, u.Tenant, id)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("create upload: %w", err)
@@ -138,7 +141,8 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 		return store.Upload{}, err
 	}
 	if u.Filename == "" {
-		return store.Upload{}, invalid("filename", "invalid_value", "Invalid 'filename': it names no file.")
+		return store.Upload{}, invalid("filename", "invalid_value",
+			"Invalid 'filename': it names no file.")
 	}
 	if err := checkName(u.Purpose, u.Filename); err != nil {
 		return store.Upload{}, err
@@ -158,7 +162,8 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	e := invalid("", "too_many_uploads",
 		"You have %d pending uploads, the most there may be. Complete or cancel some; others expire %v after their creation.",
 		pending, s.config.UploadLife)
-	e.Status, e.NoRetry = http.StatusTooManyRequests, true // a retry within seconds would change nothing
+	// a retry within seconds would change nothing
+	e.Status, e.NoRetry = http.StatusTooManyRequests, true
 	return e
 }
 
@@ -168,10 +173,12 @@ type partRoom struct {
 	upload store.Upload
 }
 
-// maxRepeats is how often the announced bytes may come: a second time, as parts are sent again whose answer got lost.
+// maxRepeats is how often the announced bytes may come: a second time, as parts are sent again
+// whose answer got lost.
 const maxRepeats = 2
 
-// openPart gives one more part room in an upload; it must be released. It refuses the part if there are too many.
+// openPart gives one more part room in an upload; it must be released. It refuses the part if there
+// are too many.
 func (s *Server) openPart(ctx context.Context, u store.Upload) (partRoom, error) {
 	parts, _, err := s.meta.SumParts(ctx, u.ID)
 	if err != nil {
@@ -196,8 +203,10 @@ func (p partRoom) take(ctx context.Context, n int64) error {
 	if err != nil || ok {
 		return err
 	}
-	return tooLarge("The parts of the upload '%s' have %d bytes already, and it was announced with %d, so that this part can't belong to it. "+
-		"Complete the upload, or cancel it and create a new one.", p.upload.ID, used, p.upload.Bytes)
+	return tooLarge(
+		"The parts of the upload '%s' have %d bytes already, and it was announced with %d, so that this part can't belong to it. "+
+			"Complete the upload, or cancel it and create a new one.", p.upload.ID, used,
+		p.upload.Bytes)
 }
 
 // pendingUpload returns the upload of a request that wants to change it.
@@ -214,7 +223,9 @@ func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
 }
 
 func uploadOver(u store.Upload) *Error {
-	return invalid("id", "invalid_value", "The upload '%s' is %s; only a pending one can be changed. Create a new one.", u.ID, u.State)
+	return invalid("id", "invalid_value",
+		"The upload '%s' is %s; only a pending one can be changed. Create a new one.", u.ID,
+		u.State)
 }
 
 type partObject struct {
@@ -263,15 +274,20 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	if err := s.meta.AddPart(r.Context(), part); err != nil {
 		err = errors.Join(err, in.remove(r.Context()))
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
-			return invalid("id", "invalid_value", "The upload '%s' ended while its part came.", u.ID)
+			return invalid("id", "invalid_value", "The upload '%s' ended while its part came.",
+				u.ID)
 		}
 		return err
 	}
-	return writeJSON(w, partObject{ID: part.ID, Object: "upload.part", CreatedAt: part.CreatedAt.Unix(), UploadID: u.ID})
+	return writeJSON(w, partObject{ID: part.ID,
+		Object: "upload.part", CreatedAt: part.CreatedAt.Unix(), UploadID: u.ID})
 }
 
-// takePart takes in the form's field data, and reads the form to its end. The intake is the caller's to abort.
-func (s *Server) takePart(ctx context.Context, body *form, key string, limit int64, rooms ...taker) (in *intake, err error) {
+// takePart takes in the form's field data, and reads the form to its end. The intake is the
+// caller's to abort.
+func (s *Server) takePart(
+	ctx context.Context, body *form, key string, limit int64, rooms ...taker,
+) (in *intake, err error) {
 	for {
 		part, err := body.next()
 		switch {
@@ -284,7 +300,8 @@ func (s *Server) takePart(ctx context.Context, body *form, key string, limit int
 		case part.name != "data":
 			continue
 		case in != nil:
-			return in, invalid("data", "invalid_value", "The form has more than one 'data'; send parts one by one.")
+			return in, invalid("data", "invalid_value",
+				"The form has more than one 'data'; send parts one by one.")
 		}
 		if in, err = s.newIntake(ctx, key, false, nil, rooms...); err != nil {
 			return nil, err
@@ -307,7 +324,8 @@ func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
 	id, ctx := r.PathValue("id"), r.Context()
 	u, err := s.meta.CancelUpload(ctx, tenantOf(ctx), id)
 	if errors.Is(err, store.ErrConflict) {
-		if u, err = s.meta.Upload(ctx, tenantOf(ctx), id); err == nil && u.State != store.UploadCancelled {
+		if u, err = s.meta.Upload(ctx, tenantOf(ctx), id); err == nil &&
+			u.State != store.UploadCancelled {
 			err = uploadOver(u)
 		}
 	}
@@ -323,7 +341,8 @@ func (s *Server) dropParts(ctx context.Context, uploadID string) {
 	ctx, cancel := leave(ctx)
 	defer cancel()
 	if err := s.removeParts(ctx, uploadID); err != nil {
-		s.log.WarnContext(ctx, "parts of upload stay until the next sweep", "upload_id", uploadID, "error", err)
+		s.log.WarnContext(ctx, "parts of upload stay until the next sweep", "upload_id", uploadID,
+			"error", err)
 	}
 }
 

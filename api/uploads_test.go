@@ -15,13 +15,17 @@ import (
 
 func (s *service) createUpload(bytes int, more string) string {
 	s.t.Helper()
-	return s.post("/v1/uploads", fmt.Sprintf(`{"filename":"in.jsonl","purpose":"batch","mime_type":"application/jsonl","bytes":%d%s}`, bytes, more)).ok()["id"].(string)
+	return s.post("/v1/uploads", fmt.Sprintf(
+		`{"filename":"in.jsonl","purpose":"batch","mime_type":"application/jsonl","bytes":%d%s}`,
+		bytes, more)).ok()["id"].(string)
 }
 
 func (s *service) addPart(upload, content string) string {
 	s.t.Helper()
-	part := s.postForm("/v1/uploads/"+upload+"/parts", field{name: "data", filename: "blob", value: content}).ok()
-	if part["object"] != "upload.part" || part["upload_id"] != upload || part["created_at"] != float64(s.clock.now().Unix()) {
+	part := s.postForm("/v1/uploads/"+upload+"/parts",
+		field{name: "data", filename: "blob", value: content}).ok()
+	if part["object"] != "upload.part" || part["upload_id"] != upload ||
+		part["created_at"] != float64(s.clock.now().Unix()) {
 		s.t.Errorf("got part %v", part)
 	}
 	return part["id"].(string)
@@ -48,8 +52,9 @@ func TestUploadInParts(t *testing.T) {
 		"expires_after":{"anchor":"created_at","seconds":7200}}`, len(content))).ok()
 	now := float64(s.clock.now().Unix())
 	for key, want := range map[string]any{
-		"object": "upload", "bytes": float64(len(content)), "created_at": now, "expires_at": now + 3600,
-		"filename": "in.jsonl", "purpose": "batch", "status": "pending", "file": nil,
+		"object": "upload", "bytes": float64(len(content)), "created_at": now,
+		"expires_at": now + 3600,
+		"filename":   "in.jsonl", "purpose": "batch", "status": "pending", "file": nil,
 	} {
 		if v, there := created[key]; !there || v != want {
 			t.Errorf("got %s %v, want %v", key, v, want)
@@ -70,7 +75,8 @@ func TestUploadInParts(t *testing.T) {
 		t.Errorf("got status %v, want completed", done["status"])
 	}
 	file := done["file"].(map[string]any)
-	if file["bytes"] != float64(len(content)) || file["purpose"] != "batch" || file["expires_at"] != now+7200 {
+	if file["bytes"] != float64(len(content)) || file["purpose"] != "batch" ||
+		file["expires_at"] != now+7200 {
 		t.Errorf("got file %v", file)
 	}
 	fileID := file["id"].(string)
@@ -86,7 +92,8 @@ func TestUploadInParts(t *testing.T) {
 		t.Errorf("completed again, got %v, want the same file", again)
 	}
 	s.post("/v1/uploads/"+id+"/cancel", "").refused(400, "id", "invalid_value", "completed")
-	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id", "invalid_value", "completed")
+	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id",
+		"invalid_value", "completed")
 	s.do("DELETE", "/v1/files/"+fileID, nil).ok()
 	if again := s.complete(id, sum, ids...).ok(); again["file"] != nil {
 		t.Errorf("got file %v after its deletion, want null", again["file"])
@@ -102,17 +109,28 @@ func TestCreateUploadRefused(t *testing.T) {
 	}{
 		``:  {400, "", "invalid_json"},
 		`{`: {400, "", "invalid_json"},
-		`{"purpose":"batch","bytes":1,"mime_type":"x"}`:                                        {400, "filename", "missing_required_parameter"},
-		`{"filename":"a.jsonl","bytes":1,"mime_type":"x"}`:                                     {400, "purpose", "missing_required_parameter"},
-		`{"filename":"a.jsonl","purpose":"batch","mime_type":"x"}`:                             {400, "bytes", "missing_required_parameter"},
-		`{"filename":"a.jsonl","purpose":"fun","bytes":1,"mime_type":"x"}`:                     {400, "purpose", "invalid_value"},
-		`{"filename":"a.json","purpose":"batch","bytes":1,"mime_type":"x"}`:                    {400, "file", "invalid_value"},
-		`{"filename":"/","purpose":"evals","bytes":1,"mime_type":"x"}`:                         {400, "filename", "invalid_value"},
-		`{"filename":"a.jsonl","purpose":"batch","bytes":0,"mime_type":"x"}`:                   {400, "bytes", "invalid_value"},
-		`{"filename":"a.jsonl","purpose":"batch","bytes":1.5,"mime_type":"x"}`:                 {400, "bytes", "invalid_type"},
-		`{"filename":"a.jsonl","purpose":"batch","bytes":209715201,"mime_type":"x"}`:           {413, "", ""},
-		`{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x","size":1}`:          {400, "size", "unknown_parameter"},
-		`{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x","expires_after":1}`: {400, "expires_after", "invalid_type"},
+		`{"purpose":"batch","bytes":1,"mime_type":"x"}`: {
+			400, "filename", "missing_required_parameter"},
+		`{"filename":"a.jsonl","bytes":1,"mime_type":"x"}`: {
+			400, "purpose", "missing_required_parameter"},
+		`{"filename":"a.jsonl","purpose":"batch","mime_type":"x"}`: {
+			400, "bytes", "missing_required_parameter"},
+		`{"filename":"a.jsonl","purpose":"fun","bytes":1,"mime_type":"x"}`: {
+			400, "purpose", "invalid_value"},
+		`{"filename":"a.json","purpose":"batch","bytes":1,"mime_type":"x"}`: {
+			400, "file", "invalid_value"},
+		`{"filename":"/","purpose":"evals","bytes":1,"mime_type":"x"}`: {
+			400, "filename", "invalid_value"},
+		`{"filename":"a.jsonl","purpose":"batch","bytes":0,"mime_type":"x"}`: {
+			400, "bytes", "invalid_value"},
+		`{"filename":"a.jsonl","purpose":"batch","bytes":1.5,"mime_type":"x"}`: {
+			400, "bytes", "invalid_type"},
+		`{"filename":"a.jsonl","purpose":"batch","bytes":209715201,"mime_type":"x"}`: {
+			413, "", ""},
+		`{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x","size":1}`: {
+			400, "size", "unknown_parameter"},
+		`{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x","expires_after":1}`: {
+			400, "expires_after", "invalid_type"},
 	} {
 		t.Log(body)
 		s.post("/v1/uploads", body).refused(test.status, test.param, test.code)
@@ -123,13 +141,18 @@ func TestPartRefused(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxPartBytes = 1000 })
 	id := s.createUpload(5000, "")
 	parts := "/v1/uploads/" + id + "/parts"
-	s.postForm(parts, field{name: "data", value: strings.Repeat("x", 1001)}).refused(413, "", "", "1000")
-	s.postForm(parts, field{name: "file", value: "x"}).refused(400, "data", "missing_required_parameter")
-	s.postForm(parts, field{name: "data", value: "x"}, field{name: "data", value: "y"}).refused(400, "data", "invalid_value")
+	s.postForm(parts, field{name: "data", value: strings.Repeat("x", 1001)}).refused(413, "", "",
+		"1000")
+	s.postForm(parts, field{name: "file", value: "x"}).refused(400, "data",
+		"missing_required_parameter")
+	s.postForm(parts, field{name: "data", value: "x"}, field{name: "data", value: "y"}).refused(400,
+		"data", "invalid_value")
 	s.post(parts, `{}`).refused(400, "", "")
-	s.postForm("/v1/uploads/upload_none/parts", field{name: "data", value: "x"}).refused(404, "id", "", "No such Upload object: upload_none")
+	s.postForm("/v1/uploads/upload_none/parts", field{name: "data", value: "x"}).refused(404, "id",
+		"", "No such Upload object: upload_none")
 	body, contentType := encodeForm(t, field{name: "data", value: strings.Repeat("x", 500)})
-	s.do("POST", parts, strings.NewReader(body.String()[:300]), "Content-Type", contentType).refused(400, "", "", "closing boundary")
+	s.do("POST", parts, strings.NewReader(body.String()[:300]),
+		"Content-Type", contentType).refused(400, "", "", "closing boundary")
 	s.nothingStored()
 }
 
@@ -137,7 +160,8 @@ func TestCompleteRefused(t *testing.T) {
 	s := newService(t)
 	content := line("a")
 	id, other := s.createUpload(len(content), ""), s.createUpload(len(content), "")
-	a, b, foreign := s.addPart(id, content[:40]), s.addPart(id, content[40:]), s.addPart(other, content[40:])
+	a, b, foreign := s.addPart(id, content[:40]), s.addPart(id, content[40:]),
+		s.addPart(other, content[40:])
 	complete := "/v1/uploads/" + id + "/complete"
 	s.post(complete, `{}`).refused(400, "part_ids", "missing_required_parameter")
 	s.post(complete, `{"part_ids":"x"}`).refused(400, "part_ids", "invalid_type")
@@ -147,7 +171,8 @@ func TestCompleteRefused(t *testing.T) {
 	s.complete(id, "", a, foreign).refused(400, "part_ids", "invalid_value", foreign)
 	s.complete(id, "", a).refused(400, "part_ids", "invalid_value", fmt.Sprint(len(content)))
 	s.complete(id, "nonsense", a, b).refused(400, "md5", "invalid_value")
-	s.complete(id, fmt.Sprintf("%x", md5.Sum([]byte(content))), b, a).refused(400, "md5", "invalid_value", "md5")
+	s.complete(id, fmt.Sprintf("%x", md5.Sum([]byte(content))), b, a).refused(400, "md5",
+		"invalid_value", "md5")
 	s.complete("upload_none", "", a).refused(404, "id", "", "No such Upload object: upload_none")
 	if stored := s.stored(); len(stored) != 3 {
 		t.Errorf("got %v stored, want the three parts", stored)
@@ -188,14 +213,17 @@ func TestUploadCancelled(t *testing.T) {
 	id := s.createUpload(100, "")
 	part := s.addPart(id, "x")
 	for range 2 { // a repeated cancel answers the same
-		if got := s.do("POST", "/v1/uploads/"+id+"/cancel", nil).ok(); got["status"] != "cancelled" || got["file"] != nil {
+		if got := s.do("POST", "/v1/uploads/"+id+"/cancel",
+			nil).ok(); got["status"] != "cancelled" || got["file"] != nil {
 			t.Errorf("got %v, want it cancelled", got)
 		}
 	}
 	s.nothingStored()
-	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id", "invalid_value", "cancelled")
+	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id",
+		"invalid_value", "cancelled")
 	s.complete(id, "", part).refused(400, "id", "invalid_value", "cancelled")
-	s.post("/v1/uploads/upload_none/cancel", "").refused(404, "id", "", "No such Upload object: upload_none")
+	s.post("/v1/uploads/upload_none/cancel", "").refused(404, "id", "",
+		"No such Upload object: upload_none")
 	s.nothingStored()
 }
 
@@ -205,7 +233,8 @@ func TestUploadExpires(t *testing.T) {
 	part := s.addPart(id, "x")
 	s.clock.advance(time.Hour)
 	s.complete(id, "", part).refused(400, "id", "invalid_value", "expired")
-	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id", "invalid_value", "expired")
+	s.postForm("/v1/uploads/"+id+"/parts", field{name: "data", value: "x"}).refused(400, "id",
+		"invalid_value", "expired")
 	s.sweep()
 	s.nothingStored()
 }
@@ -216,9 +245,12 @@ func TestUploadIsTheTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newService(t, func(_ *Config, d *Deps) { d.Keys = keys })
-	id := s.post("/v1/uploads", `{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x"}`, "Authorization", "Bearer key-a").ok()["id"].(string)
+	id := s.post(
+		"/v1/uploads", `{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x"}`,
+		"Authorization", "Bearer key-a").ok()["id"].(string)
 	for _, deed := range []string{"parts", "complete", "cancel"} {
-		s.post("/v1/uploads/"+id+"/"+deed, `{"part_ids":["x"]}`, "Authorization", "Bearer key-b").refused(404, "id", "", id)
+		s.post("/v1/uploads/"+id+"/"+deed, `{"part_ids":["x"]}`, "Authorization",
+			"Bearer key-b").refused(404, "id", "", id)
 	}
 }
 
@@ -229,7 +261,8 @@ func TestUploadCreationIdempotency(t *testing.T) {
 	if again := s.post("/v1/uploads", body, "Idempotency-Key", "k").ok()["id"]; again != first {
 		t.Errorf("got %v again, want %v", again, first)
 	}
-	s.post("/v1/uploads", strings.Replace(body, "1", "2", 1), "Idempotency-Key", "k").refused(400, "", "idempotency_key_reuse")
+	s.post("/v1/uploads", strings.Replace(body, "1", "2", 1), "Idempotency-Key", "k").refused(400,
+		"", "idempotency_key_reuse")
 }
 
 // crowded makes it look as if so many uploads and parts were there besides.

@@ -17,9 +17,10 @@ const (
 	watchPage = 1000
 )
 
-// A watch looks at batches for all event streams of the process at once. A round asks for what has changed, reads that, and
-// reads the progress of all in one call, so a thousand streams cost the store little more than one. There are rounds while
-// there are streams: the first to come starts them, the last to leave ends them.
+// A watch looks at batches for all event streams of the process at once. A round asks for what has
+// changed, reads that, and reads the progress of all in one call, so a thousand streams cost the
+// store little more than one. There are rounds while there are streams: the first to come starts
+// them, the last to leave ends them.
 type watch struct {
 	meta store.Metadata
 	show func(context.Context, ...store.Batch) ([]batchObject, error)
@@ -32,7 +33,8 @@ type watch struct {
 	ended   chan struct{}        // closed when they have
 }
 
-// sighting is how a batch was when it was looked at, or why it couldn't be. It is large, and shared by the streams of the batch.
+// sighting is how a batch was when it was looked at, or why it couldn't be. It is large, and shared
+// by the streams of the batch.
 type sighting struct {
 	batch store.Batch
 	shown batchObject
@@ -79,7 +81,8 @@ func (w *watch) remove(id string) (ended <-chan struct{}) {
 	return w.ended
 }
 
-// see returns the last sighting of a batch, nil if there is none yet, and what closes when there is another.
+// see returns the last sighting of a batch, nil if there is none yet, and what closes when there is
+// another.
 func (w *watch) see(id string) (last *sighting, next <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +134,9 @@ type knownBatches struct {
 }
 
 // look is a round.
-func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (map[string]*sighting, error) {
+func (w *watch) look(
+	ctx context.Context, known *knownBatches, ids []string,
+) (map[string]*sighting, error) {
 	if err := w.forgetChanged(ctx, known); err != nil {
 		return nil, err
 	}
@@ -163,8 +168,8 @@ func (w *watch) look(ctx context.Context, known *knownBatches, ids []string) (ma
 	return seen, nil
 }
 
-// forgetChanged forgets the batches that have changed since, so that they are read again. Changes come before reads, so
-// that what changes in between is read twice rather than missed.
+// forgetChanged forgets the batches that have changed since, so that they are read again. Changes
+// come before reads, so that what changes in between is read twice rather than missed.
 func (w *watch) forgetChanged(ctx context.Context, known *knownBatches) error {
 	for {
 		changed, next, err := w.meta.ChangedBatches(ctx, known.revision, watchPage)

@@ -39,18 +39,22 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 	look(changes+progress, ids...)
 	s.change(ids[2], func(b *store.Batch) { b.Paused = true })
 	s.reading(input, store.InProgress) // which nobody follows
-	if seen := look(changes+1+progress, ids...)[ids[2]]; !seen.batch.Paused || !seen.shown.Tidefill.Paused {
+	if seen := look(changes+1+progress, ids...)[ids[2]]; !seen.batch.Paused ||
+		!seen.shown.Tidefill.Paused {
 		t.Error("the change isn't seen")
 	}
 	look(changes+progress, ids[:3]...)
 	look(changes+2+progress, ids...) // as nobody listened to changes of the others meanwhile
-	s.change(ids[0], func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, s.clock.now() })
+	s.change(ids[0], func(b *store.Batch) {
+		b.State, b.CompletedAt = store.Completed, s.clock.now()
+	})
 	if seen := look(changes+1+progress, ids...)[ids[0]]; seen.shown.Status != store.Completed {
 		t.Errorf("got status %s", seen.shown.Status)
 	}
 	s.do("DELETE", "/v1/batches/"+ids[0], nil).ok()
 	look(changes+progress, ids[1:]...)
-	if seen := look(changes+1+progress, ids...)[ids[0]]; answerTo(seen.err).Status != http.StatusNotFound {
+	if seen := look(changes+1+progress,
+		ids...)[ids[0]]; answerTo(seen.err).Status != http.StatusNotFound {
 		t.Errorf("got %v for a deleted batch", seen.err)
 	}
 }
@@ -79,7 +83,9 @@ func TestStreamsShareAWatch(t *testing.T) {
 	}
 	listening.Wait()
 	for _, id := range ids {
-		s.change(id, func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, s.clock.now() })
+		s.change(id, func(b *store.Batch) {
+			b.State, b.CompletedAt = store.Completed, s.clock.now()
+		})
 	}
 	reading.Wait()
 	close(ends)

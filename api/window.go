@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// bestEffort is the completion window of a batch that has no deadline: it runs whenever nothing better is to be done.
+// bestEffort is the completion window of a batch that has no deadline: it runs whenever nothing
+// better is to be done.
 const bestEffort = "best_effort"
 
 const (
@@ -18,7 +19,8 @@ const (
 	day       = 24 * time.Hour
 )
 
-// readWindow reads a completion window: a duration of one minute to 30 days, or best_effort, which is 0.
+// readWindow reads a completion window: a duration of one minute to 30 days, or best_effort, which
+// is 0.
 func readWindow(o *object, key string) (given string, window time.Duration) {
 	given = o.required(key)
 	if given == bestEffort || given == "" {
@@ -26,15 +28,16 @@ func readWindow(o *object, key string) (given string, window time.Duration) {
 	}
 	window, err := parseDuration(given)
 	if err != nil || window < minWindow || window > maxWindow {
-		o.wrongValue(key, "%s is no completion window; give '24h', another duration from '1m' to '30d', or '%s'.",
+		o.wrongValue(
+			key, "%s is no completion window; give '24h', another duration from '1m' to '30d', or '%s'.",
 			quoted(given), bestEffort)
 		return given, 0
 	}
 	return given, window
 }
 
-// parseDuration reads what time.ParseDuration reads, with whole days in front of it: 90m, 7d, 1d12h.
-// It takes no sign.
+// parseDuration reads what time.ParseDuration reads, with whole days in front of it: 90m, 7d,
+// 1d12h. It takes no sign.
 func parseDuration(text string) (time.Duration, error) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, fmt.Errorf("duration %s does not begin with a number", quoted(text))
@@ -53,7 +56,8 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	part, err := time.ParseDuration(rest)
 	if err != nil || part < 0 || part >= day {
-		return 0, fmt.Errorf("duration %s: what follows the days must be a duration below one day", quoted(text))
+		return 0, fmt.Errorf("duration %s: what follows the days must be a duration below one day",
+			quoted(text))
 	}
 	return whole + part, nil
 }
@@ -61,7 +65,8 @@ func parseDuration(text string) (time.Duration, error) {
 // latestInstant is the last one that RFC 3339 can write.
 const latestInstant = 253_402_300_799
 
-// parseInstant reads a time: as RFC 3339, as Unix seconds, or as a duration from now, of a second or more.
+// parseInstant reads a time: as RFC 3339, as Unix seconds, or as a duration from now, of a second
+// or more.
 func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) {
 	if isNumber(raw) {
 		seconds, err := strconv.ParseInt(string(raw), 10, 64)
@@ -69,20 +74,23 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 			return time.Time{}, errors.New("seconds of Unix time must be a whole number")
 		}
 		if seconds < 0 || seconds > latestInstant {
-			return time.Time{}, errors.New("this is out of the range of Unix seconds; are they milliseconds?")
+			return time.Time{}, errors.New(
+				"this is out of the range of Unix seconds; are they milliseconds?")
 		}
 		return time.Unix(seconds, 0).UTC(), nil
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return time.Time{}, errors.New("expected a time (RFC 3339 or Unix seconds) or a duration from now")
+		return time.Time{}, errors.New(
+			"expected a time (RFC 3339 or Unix seconds) or a duration from now")
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UTC(), nil
 	}
 	d, err := parseDuration(text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is neither a time (such as '2027-01-31T18:00:00Z') nor a duration from now (such as '90m')",
+		return time.Time{}, fmt.Errorf(
+			"%s is neither a time (such as '2027-01-31T18:00:00Z') nor a duration from now (such as '90m')",
 			quoted(text))
 	}
 	if d < time.Second {
@@ -102,7 +110,8 @@ func (o *object) instant(key string, now time.Time) time.Time {
 	case err != nil:
 		o.wrongValue(key, "%v.", err)
 	case !at.After(now):
-		o.wrongValue(key, "%s has passed; it is %s now.", at.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		o.wrongValue(key, "%s has passed; it is %s now.", at.Format(time.RFC3339),
+			now.UTC().Format(time.RFC3339))
 	}
 	return at
 }

@@ -16,7 +16,8 @@ func (c static) Step(now time.Time, s State) Decision {
 	d := Decision{Wake: now.Add(c.step)}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		d.Pools = append(d.Pools, Wanted{Pool: p.ID, Replicas: p.Max, Shown: shown(p, p.Max), Reason: ReasonFixed})
+		d.Pools = append(d.Pools, Wanted{Pool: p.ID, Replicas: p.Max, Shown: shown(p, p.Max),
+			Reason: ReasonFixed})
 	}
 	return d
 }
@@ -40,17 +41,20 @@ func forTraffic(_ int, x *watched) (int, Reason) {
 	return x.needed, ReasonInteractive
 }
 
-// QueueLengthConfig is for the law that KEDA's scalers of message queues follow: replicas by the number of requests that wait.
+// QueueLengthConfig is for the law that KEDA's scalers of message queues follow: replicas by the
+// number of requests that wait.
 type QueueLengthConfig struct {
 	// LinesPerReplica is the target: how many lines left one replica is worth. Default: 10000.
 	LinesPerReplica int `yaml:"lines_per_replica"`
-	// Stabilization is how long the highest number wanted stays in force, as in HPA's behavior.scaleDown. Default: 5m, as there.
+	// Stabilization is how long the highest number wanted stays in force, as in HPA's
+	// behavior.scaleDown. Default: 5m, as there.
 	Stabilization time.Duration `yaml:"stabilization"`
 }
 
-// queueLength has ceil(lines/target) replicas, or what traffic needs if that is more: the metrics of one ScaledObject are not added.
-// What is wanted beyond the traffic follows HPA: ignored within a tenth of what there is, up at once, down to the highest of the
-// stabilization window, as far as need be.
+// queueLength has ceil(lines/target) replicas, or what traffic needs if that is more: the metrics
+// of one ScaledObject are not added. What is wanted beyond the traffic follows HPA: ignored within
+// a tenth of what there is, up at once, down to the highest of the stabilization window, as far as
+// need be.
 type queueLength struct {
 	cfg    QueueLengthConfig
 	watch  *watch
@@ -92,7 +96,8 @@ func (c *queueLength) Step(now time.Time, s State) Decision {
 	}, c.hold)
 }
 
-// hold is the interactive scaler's; a pool for batches alone has only HPA's patience, which has been had.
+// hold is the interactive scaler's; a pool for batches alone has only HPA's patience, which has
+// been had.
 func (c *queueLength) hold(p *Pool) time.Duration {
 	if p.Interactive.Served {
 		return c.watch.cfg.Down.Hold
@@ -106,8 +111,8 @@ type SeparateConfig struct {
 	Within time.Duration `yaml:"within"`
 }
 
-// separate keeps batches away from pools with interactive traffic, and gives those without as many replicas as do the waiting work
-// within a time.
+// separate keeps batches away from pools with interactive traffic, and gives those without as many
+// replicas as do the waiting work within a time.
 type separate struct {
 	cfg   SeparateConfig
 	watch *watch

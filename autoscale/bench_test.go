@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A step for a thousand jobs over a day and a pool of up to 100 replicas that serves chat. The aim is less than a millisecond.
+// A step for a thousand jobs over a day and a pool of up to 100 replicas that serves chat. The aim
+// is less than a millisecond.
 func BenchmarkStep(b *testing.B) {
 	for _, jobs := range []int{10, 1000} {
 		for _, needy := range []bool{false, true} {
@@ -18,7 +19,8 @@ func BenchmarkStep(b *testing.B) {
 					each *= 5
 				}
 				for i := range jobs {
-					s.Jobs = append(s.Jobs, job(fmt.Sprintf("job-%04d", i), time.Hour+time.Duration(i)*23*time.Hour/time.Duration(jobs), each))
+					s.Jobs = append(s.Jobs, job(fmt.Sprintf("job-%04d", i), time.Hour+time.Duration(
+						i)*23*time.Hour/time.Duration(jobs), each))
 				}
 				c := law(b)
 				now := noon

@@ -17,7 +17,8 @@ type pending struct {
 	givenUp bool
 }
 
-// observe looks at the replicas. A start that is given up counts with the time it has taken; one that vanishes says nothing.
+// observe looks at the replicas. A start that is given up counts with the time it has taken; one
+// that vanishes says nothing.
 func (c *coldStarts) observe(now time.Time, replicas []Replica) (giveUp []string) {
 	expected := c.expect()
 	next := map[string]pending{}

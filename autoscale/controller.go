@@ -10,11 +10,13 @@ import (
 
 // Controller decides for the pools of one model.
 //
-// One goroutine uses it. It reads no clock: now must not go back from call to call. The same calls give the same answers.
+// One goroutine uses it. It reads no clock: now must not go back from call to call. The same calls
+// give the same answers.
 type Controller interface {
 	Name() string
-	// Step answers what the state asks for. Call it at Decision.Wake at the latest, and when a job comes or goes, when replicas
-	// are lost or become ready. It remembers what it has seen, so the state of every step is the whole truth of that moment.
+	// Step answers what the state asks for. Call it at Decision.Wake at the latest, and when a job
+	// comes or goes, when replicas are lost or become ready. It remembers what it has seen, so the
+	// state of every step is the whole truth of that moment.
 	Step(now time.Time, s State) Decision
 }
 

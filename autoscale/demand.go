@@ -11,7 +11,8 @@ import (
 type due struct {
 	at   float64
 	work float64 // of this and of all that is due before
-	// tight: too little time is left for replicas that may be reclaimed; then sum is the work of the tight ones so far.
+	// tight: too little time is left for replicas that may be reclaimed; then sum is the work of
+	// the tight ones so far.
 	tight     bool
 	tightWork float64
 }
@@ -41,8 +42,9 @@ func tasks(now time.Time, jobs []Job) []task {
 	return list
 }
 
-// lose chooses the tasks that can't be met by a supply that is a factor of what is expected. Where a deadline would be missed, the
-// largest task due until then is given up, so that the fewest are (Moore, 1968).
+// lose chooses the tasks that can't be met by a supply that is a factor of what is expected. Where
+// a deadline would be missed, the largest task due until then is given up, so that the fewest are
+// (Moore, 1968).
 func lose(list []task, s supply, guard, factor float64, lost func(i int)) {
 	due := bySize{list: list}
 	sum := 0.0
@@ -69,7 +71,8 @@ func (h *bySize) Push(x any)    { h.indices = append(h.indices, x.(int)) }
 
 func (h *bySize) Less(i, k int) bool {
 	a, b := h.indices[i], h.indices[k]
-	return h.list[a].job.Work > h.list[b].job.Work || h.list[a].job.Work == h.list[b].job.Work && a < b
+	return h.list[a].job.Work > h.list[b].job.Work || h.list[a].job.Work == h.list[b].job.Work &&
+		a < b
 }
 
 func (h *bySize) Pop() any {
@@ -78,8 +81,9 @@ func (h *bySize) Pop() any {
 	return last
 }
 
-// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before its deadline. What is due sooner than
-// anything that is asked for now could be of use says nothing, but for the work that it puts before the rest.
+// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before
+// its deadline. What is due sooner than anything that is asked for now could be of use says
+// nothing, but for the work that it puts before the rest.
 func demandOf(list []task, guard func(task) float64, factor, soonest float64) demand {
 	var d demand
 	sum := 0.0
@@ -114,7 +118,8 @@ func (d demand) tighten(most supply, slack float64) {
 	}
 }
 
-// met says whether every due amount can be done in time: with all replicas, and the tight ones without those that may be reclaimed.
+// met says whether every due amount can be done in time: with all replicas, and the tight ones
+// without those that may be reclaimed.
 func (d demand) met(f *future, soon, later int, until float64) bool {
 	return d.shortOf(f.supply(soon, later, until, true), false) <= 0 &&
 		(!d.anyTight() || d.shortOf(f.supply(soon, later, until, false), true) <= 0)
@@ -124,7 +129,8 @@ func (d demand) anyTight() bool {
 	return slices.ContainsFunc(d, func(x due) bool { return x.tight })
 }
 
-// shortOf is by how much work a supply falls short of the demand at worst; negative: what it has to spare.
+// shortOf is by how much work a supply falls short of the demand at worst; negative: what it has to
+// spare.
 func (d demand) shortOf(s supply, tight bool) float64 {
 	short, _ := d.worst(s, tight)
 	return short

@@ -13,8 +13,9 @@ const (
 	slots = int(day / slot)
 )
 
-// forecast expects interactive traffic to come as on the usual day, drawn towards what comes now. Where the usual day has been the
-// worse guide lately, it expects the mean of a day, drawn towards what comes now.
+// forecast expects interactive traffic to come as on the usual day, drawn towards what comes now.
+// Where the usual day has been the worse guide lately, it expects the mean of a day, drawn towards
+// what comes now.
 type forecast struct {
 	cfg ForecastConfig
 
@@ -33,7 +34,8 @@ type forecast struct {
 	overruns []float64      // actual over near guess, less one, of a day
 }
 
-// guideAhead is how many slots ahead the guides are compared: near enough to know soon, far enough for them to differ.
+// guideAhead is how many slots ahead the guides are compared: near enough to know soon, far enough
+// for them to differ.
 const guideAhead = 6
 
 // slotMean is the mean over the part of a slot that was seen.
@@ -89,7 +91,8 @@ func (f *forecast) close() {
 		return
 	}
 	ahead := f.begun.Add((guideAhead - 1) * slot)
-	f.far = append(f.far, guess{at: ahead, seasonal: f.seasonal(ahead.Add(slot / 2)), present: f.present(ahead.Add(slot / 2))})
+	f.far = append(f.far, guess{at: ahead, seasonal: f.seasonal(ahead.Add(slot / 2)),
+		present: f.present(ahead.Add(slot / 2))})
 }
 
 func (f *forecast) learn(at time.Time, mean float64) {
@@ -97,7 +100,8 @@ func (f *forecast) learn(at time.Time, mean float64) {
 		f.overruns = keep(append(f.overruns, mean/g.present-1), slots)
 	}
 	if g, ok := take(&f.far, at); ok {
-		f.misses = keep(append(f.misses, miss{math.Abs(g.seasonal - mean), math.Abs(g.present - mean)}), int(f.cfg.Judge/slot))
+		f.misses = keep(append(f.misses, miss{math.Abs(g.seasonal - mean), math.Abs(
+			g.present - mean)}), int(f.cfg.Judge/slot))
 	}
 	f.recent = keep(append(f.recent, mean), slots)
 	i := slotOf(at)
@@ -201,7 +205,8 @@ func (f *forecast) usually(t time.Time) float64 {
 	return a + float64((b-a)*share)
 }
 
-// band is the share to be added to the forecast of the near future for it to be too low only now and then.
+// band is the share to be added to the forecast of the near future for it to be too low only now
+// and then.
 func (f *forecast) band() float64 {
 	const enough = 12 // two hours
 	if len(f.overruns) < enough {

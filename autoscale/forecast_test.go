@@ -11,7 +11,8 @@ var midnight = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 // seen lets a forecast watch a rate for days, every half minute.
 func seen(days float64, rate func(t time.Time) float64) *forecast {
 	f := &forecast{cfg: DefaultConfig().Forecast}
-	for now := midnight; now.Before(midnight.Add(seconds(days * day.Seconds()))); now = now.Add(30 * time.Second) {
+	for now := midnight; now.Before(midnight.Add(seconds(days * day.Seconds()))); now = now.Add(
+		30 * time.Second) {
 		f.observe(now, rate(now))
 	}
 	return f
@@ -27,7 +28,8 @@ func TestForecastKnowsTheUsualDay(t *testing.T) {
 	if !f.useSeason() {
 		t.Fatal("a day like any other, and the usual day is no guide")
 	}
-	for _, ahead := range []time.Duration{5 * time.Minute, time.Hour, 6 * time.Hour, 20 * time.Hour} {
+	for _, ahead := range []time.Duration{5 * time.Minute, time.Hour, 6 * time.Hour,
+		20 * time.Hour} {
 		at := f.last.Add(ahead)
 		if got, want := f.at(at), tide(at); math.Abs(got/want-1) > 0.03 {
 			t.Errorf("%s ahead: %.2f, want %.2f", ahead, got, want)
@@ -48,7 +50,8 @@ func TestForecastFollowsToday(t *testing.T) {
 	if got, want := f.at(f.last.Add(5*time.Minute)), 2*tide(f.last); math.Abs(got/want-1) > 0.1 {
 		t.Errorf("soon: %.2f, want %.2f", got, want)
 	}
-	if got, want := f.at(f.last.Add(12*time.Hour)), tide(f.last.Add(12*time.Hour)); got < want || got > 1.7*want {
+	if got, want := f.at(f.last.Add(12*time.Hour)), tide(f.last.Add(12*time.Hour)); got < want ||
+		got > 1.7*want {
 		t.Errorf("in half a day: %.2f, want between the usual %.2f and twice that", got, want)
 	}
 }
@@ -62,7 +65,8 @@ func TestForecastGivesUpOnYesterday(t *testing.T) {
 		return tide(t.Add(6 * time.Hour))
 	})
 	if f.useSeason() {
-		t.Errorf("three hours of another day, and yesterday is the guide: %.2f expected in an hour", f.at(f.last.Add(time.Hour)))
+		t.Errorf("three hours of another day, and yesterday is the guide: %.2f expected in an hour",
+			f.at(f.last.Add(time.Hour)))
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// future is how much batch work pools could do from now on, by how many replicas they have. Times are seconds from now.
+// future is how much batch work pools could do from now on, by how many replicas they have. Times
+// are seconds from now.
 type future struct {
 	cells []cell
 	pools []prospect // cheapest harvest first
 	total int        // replicas that all pools may have
-	// rates[i][c*(Max+1)+n] is what n replicas of pool i do in a second during cell c; NaN: not worked out yet.
+	// rates[i][c*(Max+1)+n] is what n replicas of pool i do in a second during cell c; NaN: not
+	// worked out yet.
 	rates [][]float64
 }
 
@@ -26,8 +28,8 @@ type prospect struct {
 	share   float64 // achieved of predicted
 	lasting float64 // share of spot replicas that are not being reclaimed
 	lead    float64 // until a replica asked for now is ready
-	// Per cell: interactive requests a second, replicas that will be there for them, and replicas that are ready anyway, which is
-	// what there is until lead.
+	// Per cell: interactive requests a second, replicas that will be there for them, and replicas
+	// that are ready anyway, which is what there is until lead.
 	requests  []float64
 	needed    []int
 	committed []int
@@ -107,8 +109,9 @@ type supply struct {
 	sum   []float64 // up to the end of cell
 }
 
-// supply of the pools with soon replicas in all until a moment after each could be there, and then with later ones; with those needed
-// for interactive traffic in any case. Without spot, replicas that may be reclaimed do not count.
+// supply of the pools with soon replicas in all until a moment after each could be there, and then
+// with later ones; with those needed for interactive traffic in any case. Without spot, replicas
+// that may be reclaimed do not count.
 func (f *future) supply(soon, later int, until float64, spot bool) supply {
 	first, then := make([]int, len(f.pools)), make([]int, len(f.pools))
 	f.fill(soon, first)

@@ -7,7 +7,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// harvest says what batch lines get out of a pool's replicas: as the engine's law has it, times the share that was achieved.
+// harvest says what batch lines get out of a pool's replicas: as the engine's law has it, times the
+// share that was achieved.
 type harvest struct {
 	cfg HarvestConfig
 
@@ -29,9 +30,11 @@ type replica struct {
 
 func replicaOf(p *Pool, cfg *HarvestConfig, burst float64) replica {
 	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.TPOT)}
-	if p.Unhurried && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 && p.Engine.Law != (flowcontrol.Law{}) {
+	if p.Unhurried && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
+		p.Engine.Law != (flowcontrol.Law{}) {
 		r.target = math.Inf(1)
-		r.target = p.Engine.Law.Iteration(flowcontrol.Load{}, p.Lines.Mix, r.lines(flowcontrol.Load{}))
+		r.target = p.Engine.Law.Iteration(flowcontrol.Load{}, p.Lines.Mix,
+			r.lines(flowcontrol.Load{}))
 	}
 	if p.Interactive.Served {
 		r.carry = p.Interactive.PerReplica
@@ -54,8 +57,8 @@ func (r replica) load(rate, iteration float64) flowcontrol.Load {
 	}
 }
 
-// carries is how many interactive requests a second a replica serves alone, so that when burst times as many come for a while an
-// iteration still takes no longer than promised.
+// carries is how many interactive requests a second a replica serves alone, so that when burst
+// times as many come for a while an iteration still takes no longer than promised.
 func (r replica) carries(burst float64) float64 {
 	p := r.pool
 	if p.Engine.Law == (flowcontrol.Law{}) {
@@ -118,8 +121,9 @@ func (r replica) line() time.Duration {
 	return time.Duration(r.pool.Lines.Mix.Output * r.target * float64(time.Millisecond))
 }
 
-// observe compares what was harvested since it was last called with what was predicted. Only times with more work than the replicas
-// could do tell anything. Replicas that have only become ready have answered no line yet.
+// observe compares what was harvested since it was last called with what was predicted. Only times
+// with more work than the replicas could do tell anything. Replicas that have only become ready
+// have answered no line yet.
 func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 	p := r.pool
 	before, harvested, waiting := h.last, p.Harvested-h.harvested, min(work, h.waiting)
@@ -155,6 +159,6 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }
 
-// enoughWork is for how long the work left must last for a pool to have been kept busy: lines of one job can't fill every replica to
-// its end.
+// enoughWork is for how long the work left must last for a pool to have been kept busy: lines of
+// one job can't fill every replica to its end.
 const enoughWork = 5 * time.Minute

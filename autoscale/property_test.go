@@ -12,7 +12,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// drawState draws a world at noon: up to two pools, of which one may serve chat, with replicas in any phase, and some jobs.
+// drawState draws a world at noon: up to two pools, of which one may serve chat, with replicas in
+// any phase, and some jobs.
 func drawState(t *rapid.T) State {
 	var s State
 	draw := func(p Pool) {
@@ -25,8 +26,10 @@ func drawState(t *rapid.T) State {
 		p.Reclaim = rapid.SampledFrom([]float64{0, 0, 0.05, 0.9}).Draw(t, "reclaim")
 		for i := range rapid.IntRange(0, 20).Draw(t, "replicas") {
 			p.Replicas = append(p.Replicas, Replica{
-				ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: rapid.SampledFrom([]Phase{Starting, Ready, Ready, Draining}).Draw(t, "phase"),
-				Since:    noon.Add(-time.Duration(rapid.IntRange(0, 3600).Draw(t, "since")) * time.Second),
+				ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: rapid.SampledFrom(
+					[]Phase{Starting, Ready, Ready, Draining}).Draw(t, "phase"),
+				Since: noon.Add(-time.Duration(rapid.IntRange(0, 3600).Draw(
+					t, "since")) * time.Second),
 				Progress: float64(rapid.IntRange(0, 3).Draw(t, "progress")),
 			})
 		}
@@ -43,12 +46,14 @@ func drawState(t *rapid.T) State {
 		draw(p)
 	}
 	for i := range rapid.IntRange(0, 8).Draw(t, "jobs") {
-		j := job(fmt.Sprint("job-", i), time.Duration(rapid.IntRange(-10, 3000).Draw(t, "due"))*time.Minute, rapid.Float64Range(0, 30).Draw(t, "work"))
+		j := job(fmt.Sprint("job-", i), time.Duration(rapid.IntRange(-10, 3000).Draw(
+			t, "due"))*time.Minute, rapid.Float64Range(0, 30).Draw(t, "work"))
 		j.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
 		j.Longest = rapid.SampledFrom([]int{0, 100, 6000}).Draw(t, "longest")
 		j.Answered = rapid.SampledFrom([]int{0, 200, 200}).Draw(t, "answered")
 		if rapid.IntRange(0, 4).Draw(t, "promise") == 0 {
-			j.StartBy = noon.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "start by")) * time.Minute)
+			j.StartBy = noon.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "start by")) *
+				time.Minute)
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
@@ -63,7 +68,8 @@ func clone(s State) State {
 	return s
 }
 
-// Whatever the world is like, an answer is within its bounds, whole, and the same for the same question.
+// Whatever the world is like, an answer is within its bounds, whole, and the same for the same
+// question.
 func TestAnswersAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom(Policies()).Draw(t, "policy")
@@ -99,7 +105,8 @@ func TestAnswersAreSound(t *testing.T) {
 				case w.Replicas > 0 && w.Reason == ReasonNone:
 					t.Fatalf("%d replicas for no reason", w.Replicas)
 				case w.Shown != w.Replicas+len(p.Replicas)-exist(p):
-					t.Fatalf("%d shown for %d and %d draining", w.Shown, w.Replicas, len(p.Replicas)-exist(p))
+					t.Fatalf("%d shown for %d and %d draining", w.Shown, w.Replicas, len(
+						p.Replicas)-exist(p))
 				case policy != "static" && len(w.Drain) != max(0, exist(p)-w.Replicas):
 					t.Fatalf("%d of %d wanted, %q to drain", w.Replicas, exist(p), w.Drain)
 				}
@@ -150,7 +157,8 @@ func TestMonotoneInWork(t *testing.T) {
 			j.Work *= factor
 			j.Least *= factor
 		case "time":
-			j.Deadline = j.Deadline.Add(-time.Duration(rapid.IntRange(0, 600).Draw(t, "sooner")) * time.Second)
+			j.Deadline = j.Deadline.Add(-time.Duration(rapid.IntRange(0, 600).Draw(
+				t, "sooner")) * time.Second)
 			if j.Deadline.Sub(noon) < time.Hour {
 				return // too late for anything to be bought
 			}
@@ -160,7 +168,8 @@ func TestMonotoneInWork(t *testing.T) {
 			more.Jobs = append(more.Jobs, another)
 		}
 		if d := first(t, more); feasible(d) && replicas(d) < replicas(less) {
-			t.Fatalf("%d replicas (%+v), of more work %d (%+v)", replicas(less), less.Pools, replicas(d), d.Pools)
+			t.Fatalf("%d replicas (%+v), of more work %d (%+v)", replicas(less), less.Pools,
+				replicas(d), d.Pools)
 		}
 	})
 }
@@ -177,37 +186,43 @@ func TestMonotoneInTraffic(t *testing.T) {
 		more := clone(s)
 		more.Pools[0].Interactive.Rate *= rapid.Float64Range(1, 2).Draw(t, "factor")
 		if d := first(t, more); feasible(d) && replicas(d) < replicas(less) {
-			t.Fatalf("%d replicas (%+v), of more traffic %d (%+v)", replicas(less), less.Pools, replicas(d), d.Pools)
+			t.Fatalf("%d replicas (%+v), of more traffic %d (%+v)", replicas(less), less.Pools,
+				replicas(d), d.Pools)
 		}
 	})
 }
 
-// A job alone is infeasible exactly if all replicas, of which those that are missing come after a cold start, can't do its work and let
-// its last line end in time.
+// A job alone is infeasible exactly if all replicas, of which those that are missing come after a
+// cold start, can't do its work and let its last line end in time.
 func TestInfeasibleIfAllCannot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most, ready := rapid.IntRange(1, 9).Draw(t, "max"), rapid.IntRange(0, 9).Draw(t, "ready")
 		ready = min(ready, most)
-		work, minutes := rapid.Float64Range(0.1, 20).Draw(t, "work"), rapid.IntRange(5, 300).Draw(t, "due")
+		work, minutes := rapid.Float64Range(0.1, 20).Draw(t, "work"), rapid.IntRange(5, 300).Draw(t,
+			"due")
 		pool := with(batchPool(most), ready)
-		d := first(t, State{Pools: []Pool{pool}, Jobs: []Job{job("a", time.Duration(minutes)*time.Minute, work)}})
+		d := first(t, State{Pools: []Pool{pool}, Jobs: []Job{
+			job("a", time.Duration(minutes)*time.Minute, work)}})
 		cfg := DefaultConfig()
 		line := replicaOf(&pool, &cfg.Harvest, cfg.Forecast.Burst).line().Hours()
 		left := float64(minutes)/60 - line
 		cold := min(cfg.Start.Cold.Hours(), max(left, 0))
 		can := float64(ready)*cold + float64(most)*max(0, left-cold)
-		if got, want := d.Jobs[0].Verdict == Infeasible, work > can; got != want && max(work, can) > 1.0001*min(work, can) {
+		if got, want := d.Jobs[0].Verdict == Infeasible, work > can; got != want &&
+			max(work, can) > 1.0001*min(work, can) {
 			t.Fatalf("infeasible %v: %v hours of work, %v can be done", got, work, can)
 		}
 	})
 }
 
-// Work that is only expected makes nothing infeasible, however much it is; and what was called infeasible is not called better for as
-// little as the doubt, so that users are not told one thing now and another in half a minute.
+// Work that is only expected makes nothing infeasible, however much it is; and what was called
+// infeasible is not called better for as little as the doubt, so that users are not told one thing
+// now and another in half a minute.
 func TestInfeasibleIsCertainAndStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSlack(DefaultConfig())
-		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 20*time.Hour, 0), job("b", 20*time.Hour, 1)}}
+		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 20*time.Hour, 0), job(
+			"b", 20*time.Hour, 1)}}
 		least := rapid.Float64Range(60, 100).Draw(t, "least")
 		changes, before := 0, OK
 		for step := range 40 {
@@ -237,9 +252,12 @@ func TestNoFlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Pools: []Pool{batchPool(rapid.IntRange(1, 8).Draw(t, "max"))}}
 		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
-			s.Jobs = append(s.Jobs, job(fmt.Sprint("job-", i), time.Duration(rapid.IntRange(60, 600).Draw(t, "due"))*time.Minute, rapid.Float64Range(0.2, 3).Draw(t, "work")))
+			s.Jobs = append(s.Jobs, job(fmt.Sprint("job-", i), time.Duration(
+				rapid.IntRange(60, 600).Draw(t, "due"))*time.Minute, rapid.Float64Range(
+				0.2, 3).Draw(t, "work")))
 		}
-		l := &life{t: t, late: true, law: newSlack(DefaultConfig()), cold: 150 * time.Second, state: s}
+		l := &life{t: t, late: true, law: newSlack(DefaultConfig()), cold: 150 * time.Second,
+			state: s}
 		turns, before, up := 0, 0, true
 		l.onStep = func(d Decision) {
 			n := d.Pools[0].Replicas

@@ -17,7 +17,9 @@ type wish struct {
 
 // of takes a number and gives the highest of those not older than hold.
 func (h *highest) of(now time.Time, wanted int, hold time.Duration) int {
-	*h = append(slices.DeleteFunc(*h, func(w wish) bool { return now.Sub(w.at) > hold || w.replicas <= wanted }), wish{now, wanted})
+	*h = append(slices.DeleteFunc(*h, func(w wish) bool {
+		return now.Sub(w.at) > hold || w.replicas <= wanted
+	}), wish{now, wanted})
 	return (*h)[0].replicas // what is lower and older has gone, so the first is the highest
 }
 
@@ -28,8 +30,8 @@ type settle struct {
 	cut    time.Time // when it last shrank
 }
 
-// to is the number to have when so many are wanted and so many exist: no fewer than were wanted at any moment of hold, and no more than
-// a share of them, at least one, fewer a minute.
+// to is the number to have when so many are wanted and so many exist: no fewer than were wanted at
+// any moment of hold, and no more than a share of them, at least one, fewer a minute.
 func (s *settle) to(now time.Time, wanted, exist int, hold time.Duration, share float64) int {
 	if s.begun.IsZero() {
 		s.begun = now
@@ -59,8 +61,8 @@ func exist(p *Pool) int {
 // shown adds those that still drain.
 func shown(p *Pool, replicas int) int { return replicas + len(p.Replicas) - exist(p) }
 
-// leaving chooses which replicas go: those that are not ready yet, the youngest first, then those where the least is lost, the youngest
-// of them.
+// leaving chooses which replicas go: those that are not ready yet, the youngest first, then those
+// where the least is lost, the youngest of them.
 func leaving(p *Pool, replicas int) []string {
 	var rest []Replica
 	for _, r := range p.Replicas {
@@ -69,7 +71,8 @@ func leaving(p *Pool, replicas int) []string {
 		}
 	}
 	slices.SortFunc(rest, func(a, b Replica) int {
-		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Progress, b.Progress), b.Since.Compare(a.Since), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Progress, b.Progress),
+			b.Since.Compare(a.Since), cmp.Compare(a.ID, b.ID))
 	})
 	var ids []string
 	for _, r := range rest[:max(0, len(rest)-replicas)] {

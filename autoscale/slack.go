@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// slack buys replicas for deadlines: no more than the work needs that the forecast harvest leaves, no sooner than waiting would make it
-// more, and never so late that all replicas at once could not make up for a forecast that was too good.
+// slack buys replicas for deadlines: no more than the work needs that the forecast harvest leaves,
+// no sooner than waiting would make it more, and never so late that all replicas at once could not
+// make up for a forecast that was too good.
 type slack struct {
 	cfg   Config
 	watch *watch
@@ -65,7 +66,8 @@ type outlook struct {
 }
 
 func (c *slack) look(now time.Time, s State) *outlook {
-	o := &outlook{cfg: &c.cfg, now: now, tasks: tasks(now, s.Jobs), patience: 2 * c.cfg.Step.Seconds()}
+	o := &outlook{cfg: &c.cfg, now: now, tasks: tasks(now, s.Jobs),
+		patience: 2 * c.cfg.Step.Seconds()}
 	horizon := time.Hour.Seconds()
 	if n := len(o.tasks); n > 0 {
 		horizon = min(max(horizon, o.tasks[n-1].at), c.cfg.Deadline.Horizon.Seconds())
@@ -74,7 +76,8 @@ func (c *slack) look(now time.Time, s State) *outlook {
 	var bounds []float64
 	for i := range s.Pools {
 		p, x := &s.Pools[i], c.watch.pools[s.Pools[i].ID]
-		pools[i] = prospect{index: i, pool: p, replica: x.replica, share: x.harvest.share, lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
+		pools[i] = prospect{index: i, pool: p, replica: x.replica, share: x.harvest.share,
+			lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
 		bounds = append(bounds, pools[i].lead, pools[i].lead+o.patience)
 		for _, r := range p.Replicas {
 			if r.Phase == Starting {
@@ -87,7 +90,9 @@ func (c *slack) look(now time.Time, s State) *outlook {
 			o.token = max(o.token, line/mean)
 		}
 	}
-	slices.SortStableFunc(pools, func(a, b prospect) int { return cmp.Compare(a.costs(), b.costs()) })
+	slices.SortStableFunc(pools, func(a, b prospect) int {
+		return cmp.Compare(a.costs(), b.costs())
+	})
 	cells := grid(now, horizon, bounds...)
 	for i := range pools {
 		pools[i].expect(now, cells, c.watch.pools[pools[i].pool.ID])
@@ -106,21 +111,24 @@ func (p *prospect) costs() float64 {
 	return price / max(p.share*p.lasting*p.replica.rate(0), 1e-9)
 }
 
-// comes is when a starting replica is likely to be ready, in seconds. One that is late is expected in a quarter of a start's time.
+// comes is when a starting replica is likely to be ready, in seconds. One that is late is expected
+// in a quarter of a start's time.
 func comes(now time.Time, r Replica, lead time.Duration) float64 {
 	return max(r.Since.Add(lead).Sub(now), lead/4).Seconds()
 }
 
 // expect fills in what a pool will carry, cell by cell.
 func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
-	p.requests, p.needed, p.committed = make([]float64, len(cells)), make([]int, len(cells)), make([]int, len(cells))
+	p.requests, p.needed, p.committed = make([]float64, len(cells)), make([]int, len(cells)),
+		make([]int, len(cells))
 	if p.pool.Interactive.Served {
 		band := 1 + x.forecast.band()
 		for c, cell := range cells {
 			middle := now.Add(seconds((cell.from + cell.to) / 2))
 			p.requests[c] = x.forecast.at(middle)
 			// Replicas come before they are needed and stay a while.
-			top := max(p.requests[c], x.forecast.at(middle.Add(-slot)), x.forecast.at(middle.Add(slot)))
+			top := max(p.requests[c], x.forecast.at(middle.Add(-slot)),
+				x.forecast.at(middle.Add(slot)))
 			p.needed[c] = min(p.replica.serve(top*band), p.pool.Max)
 			if x.blind {
 				p.needed[c] = min(x.needed, p.pool.Max)
@@ -147,8 +155,8 @@ func (p *prospect) expect(now time.Time, cells []cell, x *watched) {
 func (o *outlook) judge(told map[string]bool) {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
-	// Told to users at once, but only for what is certain; and once told, not taken back for as little as the doubt. What is told is not
-	// given up while it might still come true.
+	// Told to users at once, but only for what is certain; and once told, not taken back for as
+	// little as the doubt. What is told is not given up while it might still come true.
 	lose(o.certain(told), o.most, o.tail, 1, func(i int) { o.tasks[i].late = true })
 	clear(told)
 	for _, t := range o.tasks {
@@ -162,7 +170,8 @@ func (o *outlook) judge(told map[string]bool) {
 		lead = min(lead, p.lead)
 	}
 	o.soonest = lead * (1 + o.cfg.Deadline.LeastUse)
-	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1, o.soonest), demandOf(o.tasks, o.last, 1+o.cfg.Deadline.Doubt, lead)
+	o.expected, o.doubtful = demandOf(o.tasks, o.guard, 1, o.soonest),
+		demandOf(o.tasks, o.last, 1+o.cfg.Deadline.Doubt, lead)
 	tight := 0.0
 	for _, p := range f.pools {
 		tight = max(tight, o.cfg.Deadline.SpotSlack*p.lead)
@@ -173,7 +182,8 @@ func (o *outlook) judge(told map[string]bool) {
 	}
 }
 
-// certain is the tasks with the work that they take at the least; of those told to be infeasible, as much more as is in doubt.
+// certain is the tasks with the work that they take at the least; of those told to be infeasible,
+// as much more as is in doubt.
 func (o *outlook) certain(told map[string]bool) []task {
 	list := slices.Clone(o.tasks)
 	for i := range list {
@@ -187,10 +197,12 @@ func (o *outlook) certain(told map[string]bool) []task {
 	return list
 }
 
-// guard is how many seconds before its deadline a job's work should be done, and last before which its last lines must be under way.
+// guard is how many seconds before its deadline a job's work should be done, and last before which
+// its last lines must be under way.
 func (o *outlook) guard(t task) float64 {
 	cfg := &o.cfg.Deadline
-	return cfg.Guard.Seconds() + max(float64(cfg.Lines*o.tail), float64(float64(t.job.Longest)*o.token))
+	return cfg.Guard.Seconds() + max(float64(cfg.Lines*o.tail),
+		float64(float64(t.job.Longest)*o.token))
 }
 
 func (o *outlook) last(task) float64 { return o.tail }
@@ -201,9 +213,12 @@ func (o *outlook) buy() {
 	if d := o.expected; len(d) > 0 && !d.met(f, 0, 0, 0) {
 		_, o.binding = d.worst(f.supply(0, 0, 0, true), false)
 		o.reason = ReasonDeadline
-		// The need is hardly ever a whole number of replicas. The whole part is bought now; the rest is put off until it has grown to
-		// a whole replica, which is then used to the end. One step before that, not one after.
-		o.target = 1 + sort.Search(f.total, func(n int) bool { return d.met(f, n, n+1, o.patience) })
+		// The need is hardly ever a whole number of replicas. The whole part is bought now; the
+		// rest is put off until it has grown to a whole replica, which is then used to the end. One
+		// step before that, not one after.
+		o.target = 1 + sort.Search(f.total, func(n int) bool {
+			return d.met(f, n, n+1, o.patience)
+		})
 		o.bought = o.target - 1
 		if o.bought == 0 {
 			o.latest = o.put()
@@ -212,7 +227,9 @@ func (o *outlook) buy() {
 	surge := o.surge()
 	if d := o.doubtful; len(d) > 0 && !d.met(f, o.bought, max(o.bought, surge), o.patience) {
 		from := o.bought
-		o.bought = sort.Search(f.total, func(n int) bool { return n >= from && d.met(f, n, max(n, surge), o.patience) })
+		o.bought = sort.Search(f.total, func(n int) bool {
+			return n >= from && d.met(f, n, max(n, surge), o.patience)
+		})
 		o.reason = ReasonAtRisk
 	}
 	f.fill(o.bought, o.level)
@@ -235,8 +252,8 @@ func (o *outlook) put() float64 {
 	return low
 }
 
-// first sees to one replica where there would be none: for jobs whose beginning was promised, and to find out how long the lines of a
-// new job take.
+// first sees to one replica where there would be none: for jobs whose beginning was promised, and
+// to find out how long the lines of a new job take.
 func (o *outlook) first() {
 	f := o.future
 	first := -1
@@ -261,11 +278,14 @@ func (o *outlook) first() {
 
 // promised says whether a job was promised to begin by a time.
 func (o *outlook) promised(by time.Time) bool {
-	return slices.ContainsFunc(o.tasks, func(t task) bool { return !t.job.StartBy.IsZero() && !t.job.StartBy.After(by) })
+	return slices.ContainsFunc(o.tasks, func(t task) bool {
+		return !t.job.StartBy.IsZero() && !t.job.StartBy.After(by)
+	})
 }
 
-// guessed says whether deadlines rest on a guess, and would be missed if the guess was bad and that was found out any later: after a
-// replica has come up and lines as long as feared were answered. A deadline that is beyond hope by a guess is no different.
+// guessed says whether deadlines rest on a guess, and would be missed if the guess was bad and that
+// was found out any later: after a replica has come up and lines as long as feared were answered. A
+// deadline that is beyond hope by a guess is no different.
 func (o *outlook) guessed(lead float64) bool {
 	cfg := &o.cfg.Deadline
 	feared, any := o.fear()
@@ -276,7 +296,8 @@ func (o *outlook) guessed(lead float64) bool {
 	return any && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
 
-// fear is the tasks with the work of those that nobody is sure of as surprising as it may be; any: there are such.
+// fear is the tasks with the work of those that nobody is sure of as surprising as it may be; any:
+// there are such.
 func (o *outlook) fear() (list []task, any bool) {
 	list = slices.Clone(o.tasks)
 	for i, t := range list {
@@ -289,16 +310,17 @@ func (o *outlook) fear() (list []task, any bool) {
 	return list, any
 }
 
-// unsure says that a task's work may well be more than it seems: too few lines were answered to tell anything, or fewer than are under
-// way, of which the short ones are answered first.
+// unsure says that a task's work may well be more than it seems: too few lines were answered to
+// tell anything, or fewer than are under way, of which the short ones are answered first.
 func (o *outlook) unsure(t task) bool {
 	return t.job.Answered < max(o.cfg.Deadline.Sample, t.job.UnderWay)
 }
 
-// keep lets replicas that run beyond what traffic needs go on as long as others would have to be bought later for the work that is left,
-// even if free harvest turns out to do more of it than expected.
-// Letting them go would only mean another start, as long as there is as much work for each as a start takes. When a deadline is too close for that, those that carry lines stay until they have
-// answered them: there is no time to begin a line anew.
+// keep lets replicas that run beyond what traffic needs go on as long as others would have to be
+// bought later for the work that is left, even if free harvest turns out to do more of it than
+// expected. Letting them go would only mean another start, as long as there is as much work for
+// each as a start takes. When a deadline is too close for that, those that carry lines stay until
+// they have answered them: there is no time to begin a line anew.
 func (o *outlook) keep(watch *watch) {
 	f := o.future
 	all := demandOf(o.tasks, o.guard, 1-o.cfg.Deadline.Windfall, math.Inf(-1))
@@ -370,15 +392,19 @@ func (o *outlook) explain(d *Decision) {
 	if o.latest > 0 {
 		sooner(o.now.Add(seconds(o.latest)))
 	}
-	if slices.ContainsFunc(o.tasks, func(t task) bool { return !t.late && t.job.UnderWay > 0 && o.unsure(t) }) {
+	if slices.ContainsFunc(o.tasks, func(t task) bool {
+		return !t.late && t.job.UnderWay > 0 && o.unsure(t)
+	}) {
 		sooner(o.now.Add(showing))
 	}
 }
 
-// showing is how soon to look again at a job whose first lines are under way: what they show is to be told soon.
+// showing is how soon to look again at a job whose first lines are under way: what they show is to
+// be told soon.
 const showing = 10 * time.Second
 
-// forecasts says what becomes of the jobs: done by deadline, those that can't be met after the others.
+// forecasts says what becomes of the jobs: done by deadline, those that can't be met after the
+// others.
 func (o *outlook) forecasts() []Forecast {
 	planned := o.future.supply(o.bought, max(o.bought, o.target), o.patience, true)
 	list := make([]Forecast, 0, len(o.tasks))

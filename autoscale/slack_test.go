@@ -22,38 +22,73 @@ func TestWantedAtFirstSight(t *testing.T) {
 		reason Reason
 	}{
 		{"nothing to do", State{Pools: []Pool{batchPool(4)}}, []int{0}, ReasonNone},
-		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 24*time.Hour, 3)}}, []int{0}, ReasonNone},
-		{"no deadline", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Lines: 1, Work: hours(50)}}}, []int{0}, ReasonNone},
-		{"paused", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(2), Paused: true}}}, []int{0}, ReasonNone},
-		{"the last moment", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
-		{"two and a half", State{Pools: []Pool{batchPool(9)}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
-		{"all that may be", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
-		{"more than may be", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
-		{"beyond hope", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}}, []int{0}, ReasonNone},
-		{"hopeless beside hopeful", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
-		{"at least", State{Pools: []Pool{func() Pool { p := batchPool(4); p.Min = 2; return p }()}}, []int{2}, ReasonMinimum},
-		{"a promised start", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(5 * time.Minute), Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1}, ReasonStartBy},
-		{"a promised start later", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(time.Hour), Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0}, ReasonNone},
-		{"unknown lines", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{1}, ReasonLearning},
-		{"unknown lines in time", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{0}, ReasonNone},
-		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)}, Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1, Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
-		{"traffic that nobody knows", State{Pools: []Pool{func() Pool { p := with(chatPool(10, 4), 3); p.Interactive.Rate = math.NaN(); return p }()}}, []int{3}, ReasonHolding},
+		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 24*time.Hour, 3)}},
+			[]int{0}, ReasonNone},
+		{"no deadline", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Lines: 1, Work: hours(50)}}}, []int{0},
+			ReasonNone},
+		{"paused", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(
+				2), Paused: true}}}, []int{0}, ReasonNone},
+		{"the last moment", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
+		{"two and a half", State{Pools: []Pool{batchPool(9)},
+			Jobs: []Job{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
+		{"all that may be", State{Pools: []Pool{batchPool(3)},
+			Jobs: []Job{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
+		{"more than may be", State{Pools: []Pool{batchPool(3)},
+			Jobs: []Job{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
+		{"beyond hope", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}},
+			[]int{0}, ReasonNone},
+		{"hopeless beside hopeful", State{Pools: []Pool{batchPool(3)},
+			Jobs: []Job{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}},
+			[]int{1}, ReasonDeadline},
+		{"at least", State{Pools: []Pool{func() Pool {
+			p := batchPool(4)
+			p.Min = 2
+			return p
+		}()}}, []int{2}, ReasonMinimum},
+		{"a promised start", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(5 * time.Minute),
+				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1},
+			ReasonStartBy},
+		{"a promised start later", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(time.Hour), Deadline: noon.Add(
+				24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0}, ReasonNone},
+		{"unknown lines", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+				Work: hours(2.6)}}}, []int{1}, ReasonLearning},
+		{"unknown lines in time", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+				Work: hours(2.6)}}}, []int{0}, ReasonNone},
+		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+				Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
+		{"traffic that nobody knows", State{Pools: []Pool{func() Pool {
+			p := with(chatPool(10, 4), 3)
+			p.Interactive.Rate = math.NaN()
+			return p
+		}()}}, []int{3}, ReasonHolding},
 		{"a replica that nobody knows", State{Pools: []Pool{func() Pool {
 			p := with(chatPool(10, 4), 3)
 			p.Interactive.PerReplica, p.Engine = 0, flowcontrol.Engine{}
 			return p
 		}()}}, []int{3}, ReasonHolding},
 		{"traffic", State{Pools: []Pool{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
-		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
-		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)}, Jobs: []Job{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
-		{"too much traffic", State{Pools: []Pool{with(chatPool(3, 4), 3)}}, []int{3}, ReasonMaximum},
+		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)},
+			Jobs: []Job{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
+		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)},
+			Jobs: []Job{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
+		{"too much traffic", State{Pools: []Pool{with(chatPool(3, 4), 3)}}, []int{3},
+			ReasonMaximum},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := law(t).Step(noon, test.state)
 			for i, n := range test.want {
 				if got := d.Pools[i]; got.Replicas != n || i == 0 && got.Reason != test.reason {
-					t.Errorf("%s: %d replicas for %q, want %d for %q (%+v)", got.Pool, got.Replicas, got.Reason, n, test.reason, got.Terms)
+					t.Errorf("%s: %d replicas for %q, want %d for %q (%+v)", got.Pool, got.Replicas,
+						got.Reason, n, test.reason, got.Terms)
 				}
 			}
 		})
@@ -63,14 +98,17 @@ func TestWantedAtFirstSight(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	pool := batchPool(4)
 	d := law(t).Step(noon, State{Pools: []Pool{pool}, Jobs: []Job{
-		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21), {ID: "free", Lines: 1, Work: 1},
+		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21),
+		{ID: "free", Lines: 1, Work: 1},
 	}})
-	want := []Forecast{{Job: "fine", Verdict: OK}, {Job: "lost", Verdict: Infeasible}, {Job: "close", Verdict: AtRisk}}
+	want := []Forecast{{Job: "fine", Verdict: OK}, {Job: "lost", Verdict: Infeasible},
+		{Job: "close", Verdict: AtRisk}}
 	if len(d.Jobs) != len(want) {
 		t.Fatalf("verdicts %+v, want %+v", d.Jobs, want)
 	}
 	for i, f := range d.Jobs {
-		deadline := map[string]time.Duration{"fine": time.Hour, "lost": 2 * time.Hour, "close": 6 * time.Hour}[f.Job]
+		deadline := map[string]time.Duration{"fine": time.Hour, "lost": 2 * time.Hour,
+			"close": 6 * time.Hour}[f.Job]
 		if f.Job != want[i].Job || f.Verdict != want[i].Verdict {
 			t.Errorf("verdict %d is %+v, want %+v", i, f, want[i])
 		}
@@ -80,7 +118,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A lost replica makes a job at risk or infeasible at the very next step, and another one better again.
+// A lost replica makes a job at risk or infeasible at the very next step, and another one better
+// again.
 func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 	c := law(t)
 	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 2*time.Hour, 6.9)}}
@@ -89,19 +128,23 @@ func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 	}
 	s.Pools[0].Max = 3
 	s.Pools[0].Replicas = s.Pools[0].Replicas[:3]
-	if d := c.Step(noon.Add(time.Second), s); d.Jobs[0].Verdict != Infeasible || d.Jobs[0].Finish.Before(s.Jobs[0].Deadline) {
+	if d := c.Step(noon.Add(time.Second), s); d.Jobs[0].Verdict != Infeasible ||
+		d.Jobs[0].Finish.Before(s.Jobs[0].Deadline) {
 		t.Errorf("with three of four %+v, want infeasible", d.Jobs[0])
 	}
 	s.Pools[0].Max = 4
-	if d := c.Step(noon.Add(2*time.Second), s); d.Jobs[0].Verdict == Infeasible || d.Pools[0].Replicas != 4 {
+	if d := c.Step(noon.Add(2*time.Second), s); d.Jobs[0].Verdict == Infeasible ||
+		d.Pools[0].Replicas != 4 {
 		t.Errorf("with another to be had %+v %+v", d.Jobs[0], d.Pools[0])
 	}
 }
 
-// From zero, a replica is asked for at the last moment at which one will do, works until all is done, and goes.
+// From zero, a replica is asked for at the last moment at which one will do, works until all is
+// done, and goes.
 func TestFromZero(t *testing.T) {
 	cfg := DefaultConfig()
-	l := &life{t: t, law: law(t), cold: 3 * time.Minute, state: State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 12*time.Hour, 3)}}}
+	l := &life{t: t, law: law(t), cold: 3 * time.Minute, state: State{Pools: []Pool{batchPool(4)},
+		Jobs: []Job{job("a", 12*time.Hour, 3)}}}
 	var begun, gone time.Time
 	changes := 0
 	before := 0
@@ -159,7 +202,8 @@ func TestSpot(t *testing.T) {
 	spot.Reclaim = 0.7
 	d = law(t).Step(noon, State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
-		t.Errorf("with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: the cheap ones are dear", a, b)
+		t.Errorf(
+			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: the cheap ones are dear", a, b)
 	}
 }
 
@@ -181,13 +225,15 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Close to a deadline, replicas stay as long as they carry lines, and go when they carry none, though nothing is worth buying any more.
+// Close to a deadline, replicas stay as long as they carry lines, and go when they carry none,
+// though nothing is worth buying any more.
 func TestStayUntilAnswered(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[2].Progress = 5, 3
 	c := law(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
 	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: []Job{job("a", 6*time.Minute, 0.02)}})
-	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid || !slices.Equal(w.Drain, []string{"batch-01"}) {
+	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid ||
+		!slices.Equal(w.Drain, []string{"batch-01"}) {
 		t.Errorf("%+v", w)
 	}
 }
@@ -195,30 +241,36 @@ func TestStayUntilAnswered(t *testing.T) {
 // The last lines of a job take as long as its longest.
 func TestLongestLine(t *testing.T) {
 	j := job("a", 3*time.Hour+19*time.Minute, 3)
-	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)}, Jobs: []Job{j}}).Pools[0].Replicas; n != 0 {
+	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+		Jobs: []Job{j}}).Pools[0].Replicas; n != 0 {
 		t.Errorf("%d replicas with 12 minutes to spare", n)
 	}
 	j.Longest = 10_000 // more than 13 minutes at 80 ms a token
-	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)}, Jobs: []Job{j}}).Pools[0].Replicas; n != 1 {
+	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+		Jobs: []Job{j}}).Pools[0].Replicas; n != 1 {
 		t.Errorf("%d replicas with less to spare than a line takes", n)
 	}
 }
 
-// A pool that shrinks names who goes: what is not ready yet, then where the least is lost; and shows those that drain.
+// A pool that shrinks names who goes: what is not ready yet, then where the least is lost; and
+// shows those that drain.
 func TestDrain(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[1].Progress, p.Replicas[2].Progress = 5, 0, 3
-	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon}, Replica{ID: "leaving", Phase: Draining, Since: noon})
+	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon},
+		Replica{ID: "leaving", Phase: Draining, Since: noon})
 	c := law(t, func(c *Config) { c.Down.Dry, c.Down.Share = 0, 1 })
 	d := c.Step(noon, State{Pools: []Pool{p}})
-	if w := d.Pools[0]; w.Replicas != 0 || w.Shown != 1 || !slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {
+	if w := d.Pools[0]; w.Replicas != 0 || w.Shown != 1 ||
+		!slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {
 		t.Errorf("%+v", w)
 	}
 }
 
 // Fewer replicas must do for a while, and leave a few at a time.
 func TestShrinkSlowly(t *testing.T) {
-	l := &life{t: t, law: law(t), cold: time.Minute, state: State{Pools: []Pool{with(chatPool(30, 20), 20)}}}
+	l := &life{t: t, law: law(t), cold: time.Minute,
+		state: State{Pools: []Pool{with(chatPool(30, 20), 20)}}}
 	l.run(noon.Add(20 * time.Minute))
 	l.state.Pools[0].Interactive.Rate /= 4
 	begin, before := l.now, 20

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// watch is what every law knows of its pools: the traffic to come, how long starts take, what is harvested.
+// watch is what every law knows of its pools: the traffic to come, how long starts take, what is
+// harvested.
 type watch struct {
 	cfg   Config
 	pools map[string]*watched
@@ -41,7 +42,8 @@ func (w *watch) observe(now time.Time, s State) {
 		x := w.pools[p.ID]
 		if x == nil {
 			x = &watched{
-				forecast: forecast{cfg: w.cfg.Forecast}, starts: coldStarts{cfg: w.cfg.Start}, harvest: harvest{cfg: w.cfg.Harvest},
+				forecast: forecast{cfg: w.cfg.Forecast}, starts: coldStarts{cfg: w.cfg.Start},
+				harvest: harvest{cfg: w.cfg.Harvest},
 			}
 			w.pools[p.ID] = x
 		}
@@ -71,7 +73,10 @@ func (r replica) serve(rate float64) int {
 }
 
 // answer makes a decision of what each pool should have and why, shrinking slowly.
-func (w *watch) answer(now time.Time, s State, want func(i int, x *watched) (int, Reason), hold func(p *Pool) time.Duration) Decision {
+func (w *watch) answer(
+	now time.Time, s State, want func(i int, x *watched) (int, Reason),
+	hold func(p *Pool) time.Duration,
+) Decision {
 	d := Decision{Wake: now.Add(w.cfg.Step)}
 	for i := range s.Pools {
 		p, x := &s.Pools[i], w.pools[s.Pools[i].ID]
@@ -89,9 +94,11 @@ func (w *watch) answer(now time.Time, s State, want func(i int, x *watched) (int
 		}
 		rate := x.replica.rate(x.forecast.level/max(1, float64(there))) * x.harvest.share
 		d.Pools = append(d.Pools, Wanted{
-			Pool: p.ID, Replicas: settled, Shown: shown(p, settled), Reason: reason, Drain: leaving(p, settled), GiveUp: x.giveUp,
+			Pool: p.ID, Replicas: settled, Shown: shown(p, settled), Reason: reason, Drain: leaving(
+				p, settled), GiveUp: x.giveUp,
 			Terms: Terms{
-				Interactive: x.needed, Rate: x.expect, Seasonal: x.forecast.useSeason(), Harvest: rate, Share: x.harvest.share, ColdStart: x.lead,
+				Interactive: x.needed, Rate: x.expect, Seasonal: x.forecast.useSeason(),
+				Harvest: rate, Share: x.harvest.share, ColdStart: x.lead,
 			},
 		})
 	}

@@ -11,12 +11,14 @@ import (
 // noon is when most tests begin.
 var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
 
-// batchPool serves batches alone, on 70B models on A100: some 570 ms of work a second and replica as configured.
+// batchPool serves batches alone, on 70B models on A100: some 570 ms of work a second and replica
+// as configured.
 func batchPool(most int) Pool {
 	return Pool{
 		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO,
 		Engine: flowcontrol.Engine{
-			Law:      flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+			Law: flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
+				P1: 0.0052, P2: 5.14e-6},
 			KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 		},
 		Lines: Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
@@ -27,7 +29,8 @@ func batchPool(most int) Pool {
 func chatPool(most int, needed float64) Pool {
 	p := batchPool(most)
 	p.ID = "chat"
-	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: flowcontrol.Mix{Prompt: 1155, Output: 211}}
+	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: flowcontrol.Mix{Prompt: 1155,
+		Output: 211}}
 	p.Interactive.Rate = needed / (1 + DefaultConfig().Forecast.Band)
 	return p
 }
@@ -35,7 +38,8 @@ func chatPool(most int, needed float64) Pool {
 // with gives a pool so many ready replicas.
 func with(p Pool, ready int) Pool {
 	for i := range ready {
-		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: Ready, Since: noon.Add(-time.Hour)})
+		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: Ready,
+			Since: noon.Add(-time.Hour)})
 	}
 	return p
 }
@@ -49,7 +53,8 @@ func hours(h float64) float64 {
 
 // job is due so long after noon, with so many hours of one replica's work.
 func job(id string, due time.Duration, work float64) Job {
-	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1, Work: hours(work), Least: hours(work), Answered: 200}
+	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1,
+		Work: hours(work), Least: hours(work), Answered: 200}
 }
 
 func law(t testing.TB, change ...func(*Config)) Controller {
@@ -71,8 +76,8 @@ type faulter interface {
 	Fatalf(format string, args ...any)
 }
 
-// life lets a controller decide step by step for pools whose replicas start after cold and go at once, from noon on. Work is done as
-// expected, the earliest deadline first.
+// life lets a controller decide step by step for pools whose replicas start after cold and go at
+// once, from noon on. Work is done as expected, the earliest deadline first.
 type life struct {
 	t      faulter
 	late   bool // deadlines may be missed
@@ -125,7 +130,8 @@ func (l *life) follow(p *Pool, w Wanted) {
 	}
 	for len(p.Replicas) < w.Replicas {
 		l.born++
-		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("new-%03d", l.born), Phase: Starting, Since: l.now})
+		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("new-%03d", l.born),
+			Phase: Starting, Since: l.now})
 	}
 	if got := exist(p); got != w.Replicas {
 		l.t.Fatalf("%s: %s has %d replicas, wanted %d", l.now, p.ID, got, w.Replicas)
@@ -144,7 +150,8 @@ func (l *life) harvest(p *Pool, step time.Duration) {
 	}
 	cfg := DefaultConfig()
 	r := replicaOf(p, &cfg.Harvest, cfg.Forecast.Burst)
-	can := float64(ready) * r.rate(p.Interactive.Rate/float64(ready)) * cfg.Harvest.Share * step.Seconds()
+	can := float64(ready) * r.rate(p.Interactive.Rate/float64(ready)) * cfg.Harvest.Share *
+		step.Seconds()
 	for can > 0 {
 		next := -1
 		for i, j := range l.state.Jobs {

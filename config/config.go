@@ -25,16 +25,20 @@ import (
 
 // Config is everything that the daemon can be told.
 type Config struct {
-	// Listen is the address of the API, host:port. Port 0 takes a free one. Any address but a loopback one needs keys.
+	// Listen is the address of the API, host:port. Port 0 takes a free one. Any address but a
+	// loopback one needs keys.
 	Listen string `yaml:"listen"`
-	// AdminListen is the address of /healthz, /readyz, /metrics and /debug/pprof, which ask for no key. Empty: not served.
+	// AdminListen is the address of /healthz, /readyz, /metrics and /debug/pprof, which ask for no
+	// key. Empty: not served.
 	AdminListen string `yaml:"admin_listen"`
 	// Data is the directory that holds files, results and the database. It is made if need be.
 	Data string `yaml:"data"`
-	// Node names this daemon among those that share a store, and must stay the same over restarts. Empty: the host's name.
+	// Node names this daemon among those that share a store, and must stay the same over restarts.
+	// Empty: the host's name.
 	Node string `yaml:"node"`
-	// Record is a file that what a simulation needs to know of this daemon's days is written to: how much work came, how the runners took
-	// it, what readings showed; never prompts, answers, custom_ids or names. Empty: nothing is recorded.
+	// Record is a file that what a simulation needs to know of this daemon's days is written to:
+	// how much work came, how the runners took it, what readings showed; never prompts, answers,
+	// custom_ids or names. Empty: nothing is recorded.
 	Record string `yaml:"record"`
 
 	Storage Storage `yaml:"storage"`
@@ -43,8 +47,8 @@ type Config struct {
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
-	// HTTP bounds the connections of the API and the time that clients may take. Who may hold how many of the API's requests is in the
-	// section api.
+	// HTTP bounds the connections of the API and the time that clients may take. Who may hold how
+	// many of the API's requests is in the section api.
 	HTTP httpserver.Config `yaml:"http"`
 	// TLS secures the API and the admin address.
 	TLS httpserver.TLSConfig `yaml:"tls"`
@@ -56,10 +60,11 @@ type Config struct {
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl says how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	// Readings are looks at the runners' metrics, and at those of what stands before them, for policies of flow control that heed them
-	// (all but fixed, aimd and gradient).
+	// Readings are looks at the runners' metrics, and at those of what stands before them, for
+	// policies of flow control that heed them (all but fixed, aimd and gradient).
 	Readings probe.Config `yaml:"readings"`
-	// Autoscale says how many replicas the pools should have for deadlines to be met. Simulations act on it; serve does not ask it.
+	// Autoscale says how many replicas the pools should have for deadlines to be met. Simulations
+	// act on it; serve does not ask it.
 	Autoscale autoscale.Config `yaml:"autoscale"`
 	// Dispatch sends lines, tries them again, and keeps what comes back.
 	Dispatch dispatch.Config `yaml:"dispatch"`
@@ -74,20 +79,22 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Auth is who may use the API. Keys also come from the environment variable TIDEFILL_API_KEYS, a comma list of key or
-// tenant=key.
+// Auth is who may use the API. Keys also come from the environment variable TIDEFILL_API_KEYS, a
+// comma list of key or tenant=key.
 type Auth struct {
 	api.AuthConfig `yaml:",inline"`
-	// InsecureNoAuth serves anyone who reaches a non-loopback listen address when there are no keys at all.
+	// InsecureNoAuth serves anyone who reaches a non-loopback listen address when there are no keys
+	// at all.
 	InsecureNoAuth bool `yaml:"insecure_no_auth"`
 }
 
 // Shutdown is how the daemon goes once it is told to.
 type Shutdown struct {
-	// Delay is the time between reporting not ready and refusing connections, for load balancers to look elsewhere.
+	// Delay is the time between reporting not ready and refusing connections, for load balancers to
+	// look elsewhere.
 	Delay time.Duration `yaml:"delay"`
-	// Drain is the time for requests under way, ours upstream and users' to the API, to finish. What isn't done by then is
-	// cut off; lines go back to the queue, no attempt charged.
+	// Drain is the time for requests under way, ours upstream and users' to the API, to finish.
+	// What isn't done by then is cut off; lines go back to the queue, no attempt charged.
 	Drain time.Duration `yaml:"drain"`
 }
 
@@ -114,7 +121,9 @@ func Default() Config {
 // Validate reports every fault, each beginning with the path of its key.
 func (c Config) Validate() error {
 	var faults []error
-	refuse := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	refuse := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf(format, args...))
+	}
 
 	if err := checkAddress(c.Listen); err != nil {
 		refuse("listen: %w", err)
@@ -123,7 +132,8 @@ func (c Config) Validate() error {
 		if err := checkAddress(c.AdminListen); err != nil {
 			refuse("admin_listen: %w", err)
 		} else if c.AdminListen == c.Listen && !hasPortZero(c.Listen) {
-			refuse("admin_listen is %s, the address of the API; give it one of its own", c.AdminListen)
+			refuse("admin_listen is %s, the address of the API; give it one of its own",
+				c.AdminListen)
 		}
 	}
 	if c.Data == "" {
@@ -139,19 +149,23 @@ func (c Config) Validate() error {
 		refuse("shutdown.drain is %s, less than nothing", c.Shutdown.Drain)
 	}
 	for i, u := range c.Upstreams {
-		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" && (err != nil || parsed.Host == "") {
-			refuse("upstreams[%d].metrics is %q, no URL; write http://host:port/metrics, or none", i, u.Metrics)
+		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
+			(err != nil || parsed.Host == "") {
+			refuse("upstreams[%d].metrics is %q, no URL; write http://host:port/metrics, or none",
+				i, u.Metrics)
 		}
 		if err := u.CheckHeaders(); err != nil {
 			refuse("upstreams[%d].%v", i, err)
 		}
-		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
+			parsed.Scheme != "http" && parsed.Scheme != "https" {
 			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
 		if listed, whole := c.servedModels(); whole && !slices.Contains(listed, name) {
-			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; there are %s", name, strings.Join(listed, ", "))
+			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; there are %s",
+				name, strings.Join(listed, ", "))
 		}
 	}
 	return errors.Join(append(faults,
@@ -168,7 +182,8 @@ func (c Config) Validate() error {
 	)...)
 }
 
-// servedModels are the models that upstreams are said to serve; whole: none of them is asked for more.
+// servedModels are the models that upstreams are said to serve; whole: none of them is asked for
+// more.
 func (c Config) servedModels() (listed []string, whole bool) {
 	for _, u := range c.Upstreams {
 		if len(u.Models) == 0 {
@@ -201,7 +216,8 @@ func (c Config) NodeName() (string, error) {
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address; write host:port, such as 127.0.0.1:8080 or :8080", address)
+		return fmt.Errorf("%q is no address; write host:port, such as 127.0.0.1:8080 or :8080",
+			address)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return fmt.Errorf("%q has no port between 0 and 65535", address)

@@ -53,52 +53,74 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "mistyped key", file: "\nlog:\n  levle: info\n",
 			want: []string{"tidefill.yaml:3: unknown key log.levle; did you mean log.level?"}},
 		{name: "key in the wrong section", file: "log:\n  keys_file: x\n",
-			want: []string{"tidefill.yaml:2: unknown key log.keys_file; did you mean auth.keys_file?"}},
+			want: []string{
+				"tidefill.yaml:2: unknown key log.keys_file; did you mean auth.keys_file?"}},
 		{name: "key like no other", file: "log: {zzzzzzzzzzz: 1}",
-			want: []string{"tidefill.yaml:1: unknown key log.zzzzzzzzzzz; log knows format, level"}},
-		{name: "several at once", file: "listn: x\nshutdown:\n  drain: 30\n  delay: soon\nauth: yes\n", want: []string{
-			"tidefill.yaml:1: unknown key listn; did you mean listen?",
-			"tidefill.yaml:3: shutdown.drain: 30 has no unit; write 30s or 30ms",
-			`tidefill.yaml:4: shutdown.delay: "soon" is no duration; write one such as 500ms, 30s, 1h30m or 7d`,
-			`tidefill.yaml:5: auth is "yes", not a section with keys of its own`,
-		}},
-		{name: "several bad values", file: "listen: nowhere\nlog: {format: xml}\nshutdown:\n  delay: -1s\n", want: []string{
-			`tidefill.yaml:1: listen: "nowhere" is no address; write host:port, such as 127.0.0.1:8080 or :8080`,
-			`tidefill.yaml:2: log.format is "xml", not text or json`,
-			"tidefill.yaml:4: shutdown.delay is -1s, less than nothing",
-		}},
-		{name: "wrong kinds", file: "auth: {insecure_no_auth: maybe}\nlisten: [a]\n", want: []string{
-			`tidefill.yaml:1: auth.insecure_no_auth is "maybe", not true or false`,
-			`tidefill.yaml:2: listen is a list, not a text`,
-		}},
+			want: []string{
+				"tidefill.yaml:1: unknown key log.zzzzzzzzzzz; log knows format, level"}},
+		{
+			name: "several at once",
+			file: "listn: x\nshutdown:\n  drain: 30\n  delay: soon\nauth: yes\n", want: []string{
+				"tidefill.yaml:1: unknown key listn; did you mean listen?",
+				"tidefill.yaml:3: shutdown.drain: 30 has no unit; write 30s or 30ms",
+				`tidefill.yaml:4: shutdown.delay: "soon" is no duration; write one such as 500ms, 30s, 1h30m or 7d`,
+				`tidefill.yaml:5: auth is "yes", not a section with keys of its own`,
+			}},
+		{name: "several bad values",
+			file: "listen: nowhere\nlog: {format: xml}\nshutdown:\n  delay: -1s\n", want: []string{
+				`tidefill.yaml:1: listen: "nowhere" is no address; write host:port, such as 127.0.0.1:8080 or :8080`,
+				`tidefill.yaml:2: log.format is "xml", not text or json`,
+				"tidefill.yaml:4: shutdown.delay is -1s, less than nothing",
+			}},
+		{name: "wrong kinds", file: "auth: {insecure_no_auth: maybe}\nlisten: [a]\n",
+			want: []string{
+				`tidefill.yaml:1: auth.insecure_no_auth is "maybe", not true or false`,
+				`tidefill.yaml:2: listen is a list, not a text`,
+			}},
 		{name: "key given twice", file: "node: a\nlisten: :1\nnode: b\n",
-			want: []string{"tidefill.yaml:3: node is given twice, first at tidefill.yaml:1; keep one"}},
+			want: []string{
+				"tidefill.yaml:3: node is given twice, first at tidefill.yaml:1; keep one"}},
 		{name: "one address for two listeners", file: "admin_listen: 127.0.0.1:8080\n",
-			want: []string{"tidefill.yaml:1: admin_listen is 127.0.0.1:8080, the address of the API; give it one of its own"}},
-		{name: "not YAML", file: "a: [\n", want: []string{"tidefill.yaml:1: did not find expected node content"}},
-		{name: "not a mapping", file: "- a\n", want: []string{"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
-		{name: "two documents", file: "node: a\n---\nnode: b\n", want: []string{"tidefill.yaml holds a second YAML document; keep one"}},
-		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n", want: []string{
-			`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" can't be a header's name: use letters, digits and '-'`,
-		}},
-		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n", want: []string{
-			`tidefill.yaml:3: upstreams[1].url is "gpu-2", no URL; write http://host:port`,
-		}},
-		{name: "sections' own faults", file: "scheduler:\n  guard_min: -1s\nflowcontrol: {fixed: {per_runner: 0}}\napi:\n\n  sweep_every: 0s\n", want: []string{
-			"tidefill.yaml:6: api.sweep_every is 0s; set it above 0",
-			"tidefill.yaml:2: scheduler.guard_min: is -1s, must not be negative",
-			"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
-		}},
-		{name: "faults two sections deep", sets: []string{"dispatch.plan={retry: {deaths: 0}, breaker: {failures: 0}}"}, want: []string{
-			"--set dispatch.plan: dispatch.plan.retry.deaths: is 0, must be at least 1",
-			"--set dispatch.plan: dispatch.plan.breaker.failures: is 0, must be at least 1",
-		}},
+			want: []string{
+				"tidefill.yaml:1: admin_listen is 127.0.0.1:8080, the address of the API; give it one of its own"}},
+		{name: "not YAML", file: "a: [\n",
+			want: []string{"tidefill.yaml:1: did not find expected node content"}},
+		{name: "not a mapping", file: "- a\n",
+			want: []string{
+				"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
+		{name: "two documents", file: "node: a\n---\nnode: b\n",
+			want: []string{"tidefill.yaml holds a second YAML document; keep one"}},
+		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n",
+			want: []string{
+				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" can't be a header's name: use letters, digits and '-'`,
+			}},
+		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n",
+			want: []string{
+				`tidefill.yaml:3: upstreams[1].url is "gpu-2", no URL; write http://host:port`,
+			}},
+		{name: "sections' own faults",
+			file: "scheduler:\n  guard_min: -1s\nflowcontrol: {fixed: {per_runner: 0}}\napi:\n\n  sweep_every: 0s\n", want: []string{
+				"tidefill.yaml:6: api.sweep_every is 0s; set it above 0",
+				"tidefill.yaml:2: scheduler.guard_min: is -1s, must not be negative",
+				"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
+			}},
+		{name: "faults two sections deep",
+			sets: []string{"dispatch.plan={retry: {deaths: 0}, breaker: {failures: 0}}"},
+			want: []string{
+				"--set dispatch.plan: dispatch.plan.retry.deaths: is 0, must be at least 1",
+				"--set dispatch.plan: dispatch.plan.breaker.failures: is 0, must be at least 1",
+			}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},
-		{name: "setting below a value", sets: []string{"node.name=x"}, want: []string{"--set node.name: node is a table, not a text"}},
-		{name: "bad setting", sets: []string{"data="}, want: []string{"--set data: data is empty; name the directory that keeps files and results"}},
-		{name: "setting without a value", sets: []string{"data"}, want: []string{"--set data: write --set key.path=value"}},
-		{name: "unreadable level", sets: []string{"log.level=loud"}, want: []string{`--set log.level: log.level: slog: level string "loud": unknown name`}},
+		{name: "setting below a value", sets: []string{"node.name=x"},
+			want: []string{"--set node.name: node is a table, not a text"}},
+		{name: "bad setting", sets: []string{"data="},
+			want: []string{
+				"--set data: data is empty; name the directory that keeps files and results"}},
+		{name: "setting without a value", sets: []string{"data"},
+			want: []string{"--set data: write --set key.path=value"}},
+		{name: "unreadable level", sets: []string{"log.level=loud"},
+			want: []string{`--set log.level: log.level: slog: level string "loud": unknown name`}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -153,7 +175,8 @@ func TestLoadNamesTheFile(t *testing.T) {
 
 func TestDurations(t *testing.T) {
 	tests := map[string]time.Duration{
-		"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
+		"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "7d": 168 * time.Hour,
+		"1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
 		"-1d": -24 * time.Hour,
 	}
 	for s, want := range tests {
@@ -163,7 +186,8 @@ func TestDurations(t *testing.T) {
 		}
 		again, err := config.ParseDuration(config.FormatDuration(got))
 		if err != nil || again != got {
-			t.Errorf("FormatDuration(%v) = %q, read back as %v, %v", got, config.FormatDuration(got), again, err)
+			t.Errorf("FormatDuration(%v) = %q, read back as %v, %v", got, config.FormatDuration(
+				got), again, err)
 		}
 	}
 	for _, s := range []string{"", "d", "1", "soon", "1dd", "1 d"} {

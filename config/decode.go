@@ -80,11 +80,13 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 			}
 			return
 		}
-		d.fault(key, "unknown key %s; %s", join(path, key.Value), d.suggestion(key.Value, path, v.Type()))
+		d.fault(key, "unknown key %s; %s", join(path, key.Value),
+			d.suggestion(key.Value, path, v.Type()))
 	})
 }
 
-// suggestion says which key was probably meant: a sibling spelled alike, the same key in another section, or any sibling.
+// suggestion says which key was probably meant: a sibling spelled alike, the same key in another
+// section, or any sibling.
 func (d *decoder) suggestion(key, path string, section reflect.Type) string {
 	var siblings []string
 	for f := range fields(section) {
@@ -104,7 +106,8 @@ func (d *decoder) suggestion(key, path string, section reflect.Type) string {
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, "%s is %s, not a list; write [a, b] or one element a line after a dash", path, shown(n))
+		d.fault(n, "%s is %s, not a list; write [a, b] or one element a line after a dash", path,
+			shown(n))
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -136,10 +139,12 @@ func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
 	v.Set(table)
 }
 
-// overlay lays each entry of a table over what it has or else over the section that the table is in, once all that is known.
+// overlay lays each entry of a table over what it has or else over the section that the table is
+// in, once all that is known.
 func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
 	if d.laying {
-		d.fault(n, "%s can't stand here; write it beside the other entries of the table around it", path)
+		d.fault(n, "%s can't stand here; write it beside the other entries of the table around it",
+			path)
 		return
 	}
 	origin := d.origin
@@ -171,7 +176,8 @@ func (d *decoder) eachPair(n *yaml.Node, path string, do func(key, value *yaml.N
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if first, twice := seen[key.Value]; twice {
-			d.fault(key, "%s is given twice, first at %s; keep one", join(path, key.Value), d.place(first))
+			d.fault(key, "%s is given twice, first at %s; keep one", join(path, key.Value),
+				d.place(first))
 			continue
 		}
 		seen[key.Value] = key

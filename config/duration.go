@@ -23,7 +23,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// FormatDuration writes a duration as ParseDuration reads it, without the zero parts that Go prints.
+// FormatDuration writes a duration as ParseDuration reads it, without the zero parts that Go
+// prints.
 func FormatDuration(d time.Duration) string {
 	if d != 0 && d%(24*time.Hour) == 0 {
 		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"

@@ -49,7 +49,9 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		for f := range fields(t) {
 			encoded := encode
 			if f.overlay {
-				encoded = func(table reflect.Value) (*yaml.Node, error) { return encodeOverlays(v, table) }
+				encoded = func(table reflect.Value) (*yaml.Node, error) {
+					return encodeOverlays(v, table)
+				}
 			}
 			value, err := encoded(v.FieldByIndex(f.Index))
 			if err != nil {
@@ -76,7 +78,8 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	return n, n.Encode(v.Interface())
 }
 
-// encodeOverlays writes of each entry of a table what differs from the section that the table is in.
+// encodeOverlays writes of each entry of a table what differs from the section that the table is
+// in.
 func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	if table.Len() == 0 {
@@ -87,7 +90,8 @@ func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.SortedFunc(slices.Values(table.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, name := range slices.SortedFunc(slices.Values(table.MapKeys()),
+		func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
 		own, err := encodeBase(table.MapIndex(name))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -117,7 +121,8 @@ func difference(own, base *yaml.Node) *yaml.Node {
 		if reflect.DeepEqual(value, other) {
 			continue
 		}
-		if value.Kind == yaml.MappingNode && other.Kind == yaml.MappingNode && len(value.Content) == len(other.Content) {
+		if value.Kind == yaml.MappingNode && other.Kind == yaml.MappingNode &&
+			len(value.Content) == len(other.Content) {
 			value = difference(value, other)
 		}
 		n.Content = append(n.Content, own.Content[i], value)

@@ -12,7 +12,8 @@ import (
 
 // Key is one thing that can be configured.
 type Key struct {
-	Path    string // such as flowcontrol.fixed.per_runner; list elements show as [], map values as <name>
+	// such as flowcontrol.fixed.per_runner; list elements show as [], map values as <name>
+	Path    string
 	Type    reflect.Type
 	Default reflect.Value // invalid within lists and maps, whose elements have none
 	// Struct and Field are where the key is defined, for its doc comment.
@@ -53,7 +54,8 @@ type field struct {
 	reflect.StructField // Index counts from the struct that was asked about, through inlined ones
 	key                 string
 	owner               reflect.Type
-	overlay             bool // tagged config:"overlay": a table of sections like the one that it is in, each laid over that
+	// tagged config:"overlay": a table of sections like the one that it is in, each laid over that
+	overlay bool
 }
 
 // fields yields what a section's struct holds, inlined structs' fields in place.
@@ -87,7 +89,8 @@ func structFields(root, t reflect.Type, index []int) iter.Seq[field] {
 			if key == "" {
 				key = strings.ToLower(f.Name)
 			}
-			if !yield(field{StructField: f, key: key, owner: t, overlay: f.Tag.Get("config") == "overlay"}) {
+			if !yield(field{StructField: f, key: key, owner: t, overlay: f.Tag.Get(
+				"config") == "overlay"}) {
 				return
 			}
 		}

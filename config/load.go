@@ -28,8 +28,8 @@ func ParseSetting(s string) (Setting, error) {
 	return Setting{Origin: "--set " + path, Path: path, Value: value}, nil
 }
 
-// Load reads the file, if path isn't empty, over the defaults, then the settings in order, and checks the whole. The error
-// joins all faults.
+// Load reads the file, if path isn't empty, over the defaults, then the settings in order, and
+// checks the whole. The error joins all faults.
 func Load(path string, settings ...Setting) (Config, error) {
 	var file []byte
 	if path != "" {
@@ -50,9 +50,11 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 	return cfg, nil
 }
 
-// Read lays a file over what v holds, then the settings in order, and checks the whole, by the same rules for every file of
-// ours: keys are yaml tags, unknown ones are refused, and each fault says where it stands. Validate's faults begin with a path.
-func Read[T interface{ Validate() error }](name string, file []byte, v *T, settings ...Setting) error {
+// Read lays a file over what v holds, then the settings in order, and checks the whole, by the same
+// rules for every file of ours: keys are yaml tags, unknown ones are refused, and each fault says
+// where it stands. Validate's faults begin with a path.
+func Read[T interface{ Validate() error }](name string, file []byte, v *T,
+	settings ...Setting) error {
 	root := reflect.ValueOf(v).Elem()
 	d := &decoder{origin: name, root: root.Type(), places: make(map[string]string)}
 	d.file(file, root)
@@ -79,7 +81,8 @@ func (d *decoder) file(file []byte, root reflect.Value) {
 	}
 	d.decode(document.Content[0], "", root)
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		d.faults = append(d.faults, fmt.Errorf("%s holds a second YAML document; keep one", d.origin))
+		d.faults = append(d.faults, fmt.Errorf("%s holds a second YAML document; keep one",
+			d.origin))
 	}
 }
 
@@ -88,7 +91,8 @@ func (d *decoder) setting(s Setting, root reflect.Value) {
 	d.origin = s.Origin
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(s.Value), &document); err != nil {
-		d.faults = append(d.faults, fmt.Errorf("%s: value %q:%s", s.Origin, s.Value, syntaxFault(err)))
+		d.faults = append(d.faults, fmt.Errorf("%s: value %q:%s", s.Origin, s.Value,
+			syntaxFault(err)))
 		return
 	}
 	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"} // an empty value is an empty text
@@ -117,7 +121,8 @@ func withoutLines(n *yaml.Node) {
 	}
 }
 
-// locate puts in front of each fault where its value was given, found by the path that the fault begins with.
+// locate puts in front of each fault where its value was given, found by the path that the fault
+// begins with.
 func (d *decoder) locate(err error) error {
 	var located []error
 	for _, fault := range Faults(err) {
@@ -130,13 +135,15 @@ func (d *decoder) locate(err error) error {
 	return errors.Join(located...)
 }
 
-// Faults takes a joined error, such as Load's, apart. One that was wrapped after joining lends its prefix to each.
+// Faults takes a joined error, such as Load's, apart. One that was wrapped after joining lends its
+// prefix to each.
 func Faults(err error) []error {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		if errors.Join(joined.Unwrap()...).Error() != err.Error() { // an error that wraps several says more than they do
+		// an error that wraps several says more than they do
+		if errors.Join(joined.Unwrap()...).Error() != err.Error() {
 			return []error{err}
 		}
 		var all []error

@@ -11,12 +11,14 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same outcome.
+// admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same
+// outcome.
 func (s *session) admit(ctx context.Context, b store.Batch) error {
 	if err := s.layOut(ctx, &b); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return s.failInput(ctx, b, "invalid_input_file", "the input file was deleted before the batch started", err)
+			return s.failInput(ctx, b, "invalid_input_file",
+				"the input file was deleted before the batch started", err)
 		case errors.Is(err, batchfile.ErrDamaged):
 			return s.failInput(ctx, b, codeDamaged, damagedInput, err)
 		}
@@ -40,7 +42,9 @@ func (s *session) admit(ctx context.Context, b store.Batch) error {
 const damagedInput = "an input file was damaged on the server's disk; upload it again"
 
 // failInput fails a batch whose input can't be read, before any line of it has run.
-func (s *session) failInput(ctx context.Context, b store.Batch, code, message string, cause error) error {
+func (s *session) failInput(
+	ctx context.Context, b store.Batch, code, message string, cause error,
+) error {
 	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errSettled
@@ -53,7 +57,8 @@ func (s *session) failInput(ctx context.Context, b store.Batch, code, message st
 		return nil
 	}
 	if err == nil {
-		s.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID, "error", cause)
+		s.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID,
+			"error", cause)
 	}
 	return err
 }
@@ -90,15 +95,15 @@ func (s *session) layOut(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
-// manyBatches is how many batches may have a whole chunk in memory each; with more of them, new ones get shorter chunks. leastLines bounds
-// that: each chunk costs the store some writes.
+// manyBatches is how many batches may have a whole chunk in memory each; with more of them, new
+// ones get shorter chunks. leastLines bounds that: each chunk costs the store some writes.
 const (
 	manyBatches = 64
 	leastLines  = 64
 )
 
-// chunkLines returns how many lines a chunk of a new batch has at most. Batches that take turns hold a chunk each, so what they hold
-// together stays about the same however many there are.
+// chunkLines returns how many lines a chunk of a new batch has at most. Batches that take turns
+// hold a chunk each, so what they hold together stays about the same however many there are.
 func chunkLines(most, batches int) int {
 	if batches <= manyBatches {
 		return most
@@ -158,7 +163,8 @@ func (src *source) each(fn func(l *sourceLine) error) error {
 	return nil
 }
 
-// cut makes chunks of lines of one model that stand together, no larger than allowed, with canaries in chunks of their own.
+// cut makes chunks of lines of one model that stand together, no larger than allowed, with canaries
+// in chunks of their own.
 func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
 	var chunks []store.Chunk
 	var current store.Chunk
@@ -172,7 +178,8 @@ func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chu
 	}
 	err := src.each(func(l *sourceLine) error {
 		size := int64(l.Length)
-		if current.Count == 0 || current.Count == maxLines || bytes+size > maxBytes || l.model() != current.Model || position == b.Options.Canary {
+		if current.Count == 0 || current.Count == maxLines || bytes+size > maxBytes ||
+			l.model() != current.Model || position == b.Options.Canary {
 			end()
 			current, bytes = store.Chunk{Model: l.model(), First: position}, 0
 		}

@@ -14,16 +14,20 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// keepAnswer puts a good answer into the chunk's journal. If there is no room for it until the line is to end, the line comes back.
+// keepAnswer puts a good answer into the chunk's journal. If there is no room for it until the line
+// is to end, the line comes back.
 func (s *session) keepAnswer(w *sender, f *flight, line *sourceLine, id string, got openai.Answer) {
 	usage := usageOf(got)
-	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens), int(usage.CachedTokens)
+	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
+		int(usage.CachedTokens)
 	customID, ok := s.customID(f, line)
 	if !ok {
 		return
 	}
-	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID, Status: got.Status, RequestID: got.RequestID})
-	record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage, Result: w.result}
+	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID,
+		Status: got.Status, RequestID: got.RequestID})
+	record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage,
+		Result: w.result}
 	var err error
 	if got.Large != nil {
 		err = s.appendLarge(f.chunk, record, got.Large)
@@ -40,11 +44,13 @@ func (s *session) keepAnswer(w *sender, f *flight, line *sourceLine, id string, 
 	s.recorded(line)
 }
 
-// customID reads what the line's result is to name. If the input can't be read now, the line comes back: nothing would record it later.
+// customID reads what the line's result is to name. If the input can't be read now, the line comes
+// back: nothing would record it later.
 func (s *session) customID(f *flight, line *sourceLine) (id []byte, ok bool) {
 	id, err := line.customID()
 	if err != nil {
-		s.log.Error("could not read a custom_id, the line will be sent again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
+		s.log.Error("could not read a custom_id, the line will be sent again",
+			"batch_id", f.chunk.Batch, "line", line.number, "error", err)
 		f.Outcome = plan.Recalled
 	}
 	return id, err == nil
@@ -60,8 +66,8 @@ func usageOf(got openai.Answer) batchfile.Usage {
 	return usage
 }
 
-// appendSmall adds a result to its chunk's journal, once those before it leave room in memory. The journal refuses only those whose
-// claim is over, and that ends the session.
+// appendSmall adds a result to its chunk's journal, once those before it leave room in memory. The
+// journal refuses only those whose claim is over, and that ends the session.
 func (s *session) appendSmall(c *chunk, r store.Record) error {
 	size := sizeOf(&r)
 	if err := s.memory.results.wait(c.run.work, size); err != nil {
@@ -102,7 +108,8 @@ func (s *session) appendLarge(c *chunk, r store.Record, large *openai.Large) err
 	r.Result = nil
 	size := int64(len(head)) + large.Size + int64(len(resultTail))
 	result := func() io.Reader {
-		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(large.File, 0, large.Size), bytes.NewReader(resultTail))
+		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(large.File, 0, large.Size),
+			bytes.NewReader(resultTail))
 	}
 	for {
 		err := c.journal.AppendFrom(c.run.work, r, size, result)
@@ -145,7 +152,8 @@ type failure struct {
 // shortError is what is kept of an error's body when memory is short.
 const shortError = 1 << 10
 
-// describe keeps what a failed line's result should say. The body is copied: the sender's buffer goes on.
+// describe keeps what a failed line's result should say. The body is copied: the sender's buffer
+// goes on.
 func (s *session) describe(outcome plan.Outcome, r openai.Answer, err error) failure {
 	if err == nil && outcome != plan.Garbled {
 		f := failure{status: r.Status, requestID: r.RequestID}
@@ -155,7 +163,9 @@ func (s *session) describe(outcome plan.Outcome, r openai.Answer, err error) fai
 		case s.memory.answers.Take(int64(len(r.Body))):
 			f.body, f.taken = bytes.Clone(r.Body), int64(len(r.Body))
 		default:
-			f.body = fmt.Appendf(nil, "%s… (cut by tidefill, memory being short: the answer was longer than %d bytes)", r.Body[:shortError], shortError)
+			f.body = fmt.Appendf(nil,
+				"%s… (cut by tidefill, memory being short: the answer was longer than %d bytes)",
+				r.Body[:shortError], shortError)
 		}
 		return f
 	}
@@ -172,7 +182,8 @@ func (s *session) describe(outcome plan.Outcome, r openai.Answer, err error) fai
 		code = "not_sent"
 	}
 	if err == nil && len(r.Body) > 0 {
-		message = fmt.Sprintf("%s; it was %d bytes with status %d, beginning %q", message, len(r.Body), r.Status, r.Body[:min(len(r.Body), 200)])
+		message = fmt.Sprintf("%s; it was %d bytes with status %d, beginning %q", message,
+			len(r.Body), r.Status, r.Body[:min(len(r.Body), 200)])
 	}
 	return failure{code: code, message: message}
 }
@@ -185,14 +196,17 @@ var failureCodes = map[plan.Outcome]string{
 	plan.Died: "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
 }
 
-// record writes a failed line down. The loop calls it, which must not wait: while there is no room for results, no line starts.
+// record writes a failed line down. The loop calls it, which must not wait: while there is no room
+// for results, no line starts.
 func (s *session) record(f *flight) {
 	line := &f.chunk.lines[f.Start.Slot]
 	a := &f.answer
-	record := store.Record{Line: line.number, Failed: true, Attempts: line.requests, Result: batchfile.AppendResult(nil, batchfile.Result{
-		ID: resultID(f.chunk.Batch, line.number), CustomID: a.customID,
-		Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code, ErrorMessage: a.message,
-	})}
+	record := store.Record{Line: line.number, Failed: true, Attempts: line.requests,
+		Result: batchfile.AppendResult(nil, batchfile.Result{
+			ID: resultID(f.chunk.Batch, line.number), CustomID: a.customID,
+			Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code,
+			ErrorMessage: a.message,
+		})}
 	size := sizeOf(&record)
 	s.memory.results.force(size)
 	s.append(f.chunk, record, size)

@@ -22,7 +22,8 @@ func breakOff(t *testing.T, w http.ResponseWriter) {
 }
 
 func TestAttemptsAreTheRequestsThatUpstreamsSaw(t *testing.T) {
-	for name, change := range map[string]func(*dispatch.Config, *dispatch.Deps){"plain": nil, "streamed": watch()} {
+	for name, change := range map[string]func(*dispatch.Config,
+		*dispatch.Deps){"plain": nil, "streamed": watch()} {
 		t.Run(name, func(t *testing.T) {
 			var up *upstream
 			up = serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -56,15 +57,20 @@ func TestAttemptsAreTheRequestsThatUpstreamsSaw(t *testing.T) {
 			w.results(id)
 			deadly := 0
 			for body, times := range up.bodies {
-				if strings.Contains(body, "say deadly") && !strings.Contains(body, `"stream":true`) {
+				if strings.Contains(body, "say deadly") && !strings.Contains(
+					body, `"stream":true`) {
 					deadly += times
 				}
 			}
 			if deadly != 25 {
-				t.Errorf("%d deadly requests were sent, want 5 of each of the 5 lines (retry.deaths)", deadly)
+				t.Errorf(
+					"%d deadly requests were sent, want 5 of each of the 5 lines (retry.deaths)",
+					deadly)
 			}
-			if b.State != store.Completed || b.Counts.Failed != 6 || b.Attempts != int64(up.requests()) {
-				t.Errorf("got %s, %+v, %d attempts; the upstream saw %d requests", b.State, b.Counts, b.Attempts, up.requests())
+			if b.State != store.Completed || b.Counts.Failed != 6 || b.Attempts != int64(
+				up.requests()) {
+				t.Errorf("got %s, %+v, %d attempts; the upstream saw %d requests", b.State,
+					b.Counts, b.Attempts, up.requests())
 			}
 		})
 	}
@@ -81,12 +87,15 @@ func TestRequestsOfLinesWithoutAResultAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) { c.CancelGrace = 0 }, up.URL)
 	id := w.submit(chatLines(4, "m"), nil)
-	w.await(id, "sending", func(store.Batch) bool { return w.progress(id).Attempts >= 10 && w.progress(id).InFlight > 0 })
+	w.await(id, "sending", func(store.Batch) bool {
+		return w.progress(id).Attempts >= 10 && w.progress(id).InFlight > 0
+	})
 	w.modify(id, func(b *store.Batch) {
 		b.State, b.Ending, b.CancellingAt = store.Cancelling, store.Cancelled, time.Now()
 	})
 	b := w.awaitEnd(id)
 	if b.Counts.Failed != 4 || b.Attempts != int64(up.requests()) {
-		t.Errorf("got %+v, %d attempts; the upstream saw %d requests", b.Counts, b.Attempts, up.requests())
+		t.Errorf("got %+v, %d attempts; the upstream saw %d requests", b.Counts, b.Attempts,
+			up.requests())
 	}
 }

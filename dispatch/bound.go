@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bound limits how long a request may take, and ends it with its run. A sender uses one for all its lines: a context of
-// its own for each would cost more than the rest of the bookkeeping.
+// bound limits how long a request may take, and ends it with its run. A sender uses one for all its
+// lines: a context of its own for each would cost more than the rest of the bookkeeping.
 type bound struct {
 	run    *run
 	ctx    context.Context

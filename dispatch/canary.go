@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// canaryGate keeps all but a batch's first lines back until those are done. Chunks never hold both: the layout sees to it.
+// canaryGate keeps all but a batch's first lines back until those are done. Chunks never hold both:
+// the layout sees to it.
 type canaryGate struct {
 	until  int // positions below this are canaries'
 	passed bool
@@ -40,12 +41,13 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 	if float64(failed) <= b.Options.CanaryMaxFailedRatio*float64(lines) {
 		return ""
 	}
-	return fmt.Sprintf("%d of the %d canary lines failed, more than the share of %.3g that may (tidefill.canary.max_failed_ratio)",
+	return fmt.Sprintf(
+		"%d of the %d canary lines failed, more than the share of %.3g that may (tidefill.canary.max_failed_ratio)",
 		failed, lines, b.Options.CanaryMaxFailedRatio)
 }
 
-// canaryAllows says which chunks of a model may be claimed now, those that begin below the answer: canaries' only, or all
-// once the canaries are done well. Zero: none.
+// canaryAllows says which chunks of a model may be claimed now, those that begin below the answer:
+// canaries' only, or all once the canaries are done well. Zero: none.
 func (s *session) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
 	r.mu.Lock()
 	gate, b := r.canary, r.batch
@@ -72,7 +74,8 @@ func (s *session) canaryAllows(ctx context.Context, r *run, model string) (below
 	return math.MaxInt, nil
 }
 
-// free reports whether there is a canary chunk of the model that this dispatcher doesn't have in hand.
+// free reports whether there is a canary chunk of the model that this dispatcher doesn't have in
+// hand.
 func (g canaryGate) free(chunks []store.Chunk, model string, r *run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// committed learns from the journal that results of a chunk are durable, or why they aren't yet. It runs on the journal's
-// committer and must not wait for it.
+// committed learns from the journal that results of a chunk are durable, or why they aren't yet. It
+// runs on the journal's committer and must not wait for it.
 func (s *session) committed(c *chunk, commit store.Commit) {
 	if commit.Err != nil {
 		if isFenced(commit.Err) {
@@ -70,7 +70,8 @@ func (s *session) finishUntilDone(c *chunk) {
 			return
 		}
 		c.run.waitFor(reasonOf(err))
-		s.log.Warn("could not finish a chunk, trying again", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+		s.log.Warn("could not finish a chunk, trying again", "batch_id", c.Batch, "chunk", c.Index,
+			"error", err)
 		select {
 		case <-s.work.Done():
 			return
@@ -79,13 +80,15 @@ func (s *session) finishUntilDone(c *chunk) {
 	}
 }
 
-// finishChunk marks a chunk done whose results are all durable, and looks after the batch if it may have been the last.
+// finishChunk marks a chunk done whose results are all durable, and looks after the batch if it may
+// have been the last.
 func (s *session) finishChunk(ctx context.Context, c *chunk) error {
 	r := c.run
 	if err := c.journal.Close(); err != nil {
 		return fmt.Errorf("close journal of chunk %d: %w", c.Index, err)
 	}
-	r.posting.Lock() // so that no post counts the chunk as unfinished after the store knows that it is done
+	// so that no post counts the chunk as unfinished after the store knows that it is done
+	r.posting.Lock()
 	r.mu.Lock()
 	done := c.Chunk
 	done.Tally, done.Posted = c.tally, c.posted
@@ -135,7 +138,8 @@ func (s *session) releaseChunk(c *chunk) {
 	err := c.journal.Flush(s.work)
 	err = errors.Join(err, c.journal.Close())
 	if err != nil {
-		s.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+		s.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch,
+			"chunk", c.Index, "error", err)
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(s.work), releaseTimeout)
 	defer cancel()
@@ -155,8 +159,8 @@ func (s *session) releaseChunk(c *chunk) {
 	s.keep.add(c.Batch)
 }
 
-// putBack releases a claim. While the store does not listen it goes on trying: the claim won't end with the lease, which is
-// renewed for the sake of all others.
+// putBack releases a claim. While the store does not listen it goes on trying: the claim won't end
+// with the lease, which is renewed for the sake of all others.
 func (s *session) putBack(c store.Chunk) {
 	for waited := false; ; waited = true {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), releaseTimeout)
@@ -166,7 +170,8 @@ func (s *session) putBack(c store.Chunk) {
 			return
 		}
 		if !waited {
-			s.log.Warn("could not put a chunk back, trying again", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+			s.log.Warn("could not put a chunk back, trying again", "batch_id", c.Batch,
+				"chunk", c.Index, "error", err)
 		}
 		select {
 		case <-s.work.Done():
@@ -197,7 +202,8 @@ func (s *session) blocked(c *chunk, err error) {
 	s.stuck[c] = true
 	s.mu.Unlock()
 	if first {
-		s.log.Error("results can't be written down, starting no more lines until they can", "batch_id", c.Batch, "error", err)
+		s.log.Error("results can't be written down, starting no more lines until they can",
+			"batch_id", c.Batch, "error", err)
 		s.inbox.put(plan.Hold{Reason: reasonOf(err)})
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// askAgain is how long to wait before asking for chunks again that others hold, or after the store did not answer.
+// askAgain is how long to wait before asking for chunks again that others hold, or after the store
+// did not answer.
 const askAgain = time.Second
 
 // loadedChunk tells the loop what came of a Claim.
@@ -20,14 +21,16 @@ type loadedChunk struct {
 	chunk *chunk
 }
 
-// loadChunk claims the next chunk of a job, learns from its journal what is done, and reads the rest.
+// loadChunk claims the next chunk of a job, learns from its journal what is done, and reads the
+// rest.
 func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 	answer := loadedChunk{Loaded: plan.Loaded{Key: job}}
 	if r := s.run(job.Batch); r != nil {
 		var err error
 		answer, err = s.claimNext(ctx, r, job)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
-			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch, "model", job.Model, "error", err)
+			s.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch,
+				"model", job.Model, "error", err)
 			r.waitFor(reasonOf(err))
 		}
 		if errors.Is(err, batchfile.ErrDamaged) {
@@ -75,16 +78,20 @@ func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loade
 			return none, err
 		}
 		if len(lines) > 0 {
-			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines, More: true}, chunk: c}, nil
+			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
+				More: true}, chunk: c}, nil
 		}
 		// A crash came between the last result and the word that the chunk is done.
 		s.background.Go(func() { s.finishUntilDone(c) })
 	}
 }
 
-// claim claims a chunk of a model that this dispatcher leads. It is in hand until it is taken and finished, or abandoned. A claim whose
-// answer gets lost leaves the chunk ours but not in hand, and so free for the next claim.
-func (s *session) claim(ctx context.Context, r *run, model string) (c store.Chunk, ok bool, err error) {
+// claim claims a chunk of a model that this dispatcher leads. It is in hand until it is taken and
+// finished, or abandoned. A claim whose answer gets lost leaves the chunk ours but not in hand, and
+// so free for the next claim.
+func (s *session) claim(
+	ctx context.Context, r *run, model string,
+) (c store.Chunk, ok bool, err error) {
 	s.leading.claims.RLock()
 	defer s.leading.claims.RUnlock()
 	if !s.leading.leadsModel(model) {
@@ -117,7 +124,9 @@ func (s *session) abandon(r *run, c store.Chunk) {
 }
 
 // nothingToClaim tells "all is done" from "others are at it".
-func (s *session) nothingToClaim(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {
+func (s *session) nothingToClaim(
+	ctx context.Context, r *run, job plan.JobKey,
+) (loadedChunk, error) {
 	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
 	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
 	if err != nil {
@@ -139,7 +148,8 @@ func (s *session) nothingToClaim(ctx context.Context, r *run, job plan.JobKey) (
 	case open == 0:
 		s.keep.add(r.id)
 	case own == 0 && anyOpen(chunks, job.Model):
-		none.More, none.Again = true, askAgain // another dispatcher's; its claim may end without a word
+		// another dispatcher's; its claim may end without a word
+		none.More, none.Again = true, askAgain
 	default:
 		// Ours are under way. Others may let go of theirs meanwhile: look again later.
 		none.More, none.Again = true, s.cfg.LeaseTTL
@@ -191,8 +201,11 @@ func (s *session) open(ctx context.Context, r *run) (*source, error) {
 	return src, nil
 }
 
-// take opens the journal of a chunk that was just claimed and reads the lines that it has no result of.
-func (s *session) take(ctx context.Context, r *run, src *source, claimed store.Chunk) (*chunk, []plan.Line, error) {
+// take opens the journal of a chunk that was just claimed and reads the lines that it has no result
+// of.
+func (s *session) take(
+	ctx context.Context, r *run, src *source, claimed store.Chunk,
+) (*chunk, []plan.Line, error) {
 	lines, err := src.at(claimed.First, claimed.Count)
 	if err != nil {
 		return nil, nil, err
@@ -216,7 +229,8 @@ func (s *session) take(ctx context.Context, r *run, src *source, claimed store.C
 			c.tally.Completed++
 		}
 	}
-	c.journal, err = s.deps.Journals.Open(ctx, claimed.ChunkID, claimed.Epoch, replay, func(commit store.Commit) { s.committed(c, commit) })
+	c.journal, err = s.deps.Journals.Open(ctx, claimed.ChunkID, claimed.Epoch, replay,
+		func(commit store.Commit) { s.committed(c, commit) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
 	}
@@ -229,7 +243,8 @@ func (s *session) take(ctx context.Context, r *run, src *source, claimed store.C
 	for slot := range lines {
 		if !done[slot] {
 			todo = append(todo, plan.Line{
-				Slot: slot, PromptTokens: int(float64(lines[slot].PromptBytes)/bytesPerToken) + 1, MaxTokens: int(lines[slot].MaxTokens),
+				Slot: slot, PromptTokens: int(float64(lines[slot].PromptBytes)/bytesPerToken) + 1,
+				MaxTokens: int(lines[slot].MaxTokens),
 			})
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// recount counts what is left of every batch, corrects what the planner believes and has each run count its results again before
-// its next claim.
+// recount counts what is left of every batch, corrects what the planner believes and has each run
+// count its results again before its next claim.
 func (s *session) recount(ctx context.Context) error {
 	if err := s.countLeft(ctx); err != nil {
 		return err
@@ -39,10 +39,13 @@ func (s *session) countLeft(ctx context.Context) error {
 // noneLeft reports whether all chunks of a batch were done at the last recount.
 func (s *session) noneLeft(b *store.Batch) bool {
 	left := s.leftOf(b)
-	return !slices.ContainsFunc(b.Models, func(m store.ModelLines) bool { return left(m.Model) > 0 })
+	return !slices.ContainsFunc(b.Models, func(m store.ModelLines) bool {
+		return left(m.Model) > 0
+	})
 }
 
-// leftOf counts the lines of each model of a batch that are left, as of the last recount; all of them for a batch that is younger.
+// leftOf counts the lines of each model of a batch that are left, as of the last recount; all of
+// them for a batch that is younger.
 func (s *session) leftOf(b *store.Batch) func(model string) int {
 	if counted := s.left.Load(); counted != nil {
 		if left, known := (*counted)[b.ID]; known {
@@ -59,7 +62,8 @@ func (s *session) leftOf(b *store.Batch) func(model string) int {
 	}
 }
 
-// count counts the results that the store holds of a run's batch, if that was not done since this dispatcher began to lead.
+// count counts the results that the store holds of a run's batch, if that was not done since this
+// dispatcher began to lead.
 func (s *session) count(ctx context.Context, r *run) error {
 	r.posting.Lock() // so that no chunk is finished between the reading and the counting
 	defer r.posting.Unlock()
@@ -102,7 +106,9 @@ func (s *session) count(ctx context.Context, r *run) error {
 }
 
 // leftBehind counts what the journals hold of chunks that were claimed before and are not done.
-func (s *session) leftBehind(ctx context.Context, chunks []store.Chunk) (map[int]store.Tally, error) {
+func (s *session) leftBehind(
+	ctx context.Context, chunks []store.Chunk,
+) (map[int]store.Tally, error) {
 	behind := map[int]store.Tally{}
 	for _, c := range chunks {
 		if c.Done || c.Epoch == 0 {

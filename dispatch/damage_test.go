@@ -41,15 +41,22 @@ func (w *world) alter(key string, change func([]byte) []byte) {
 
 func TestDamagedLinesFail(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
-	lines := []string{chatLine("a", "m"), chatLine("b", "m"), strings.Replace(chatLine("long", "m"), "say long", long, 1), chatLine("c", "m")}
+	lines := []string{chatLine("a", "m"), chatLine("b", "m"), strings.Replace(chatLine("long", "m"),
+		"say long", long, 1), chatLine("c", "m")}
 	for name, test := range map[string]struct {
 		change func([]byte) []byte
 		sent   string // what must not be
 		failed string // the custom_id in the error file
 	}{
-		"a body":       {func(b []byte) []byte { return bytes.Replace(b, []byte("say b"), []byte("say d"), 1) }, "say d", "b"},
-		"a long body":  {func(b []byte) []byte { return bytes.Replace(b, []byte("xxx"), []byte("xyx"), 1) }, "xyx", "long"},
-		"a custom_id":  {func(b []byte) []byte { return bytes.Replace(b, []byte(`:"b"`), []byte(`:"d"`), 1) }, "say b", "damaged custom_id of line 2"},
+		"a body": {func(b []byte) []byte {
+			return bytes.Replace(b, []byte("say b"), []byte("say d"), 1)
+		}, "say d", "b"},
+		"a long body": {func(b []byte) []byte {
+			return bytes.Replace(b, []byte("xxx"), []byte("xyx"), 1)
+		}, "xyx", "long"},
+		"a custom_id": {func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`:"b"`), []byte(`:"d"`), 1)
+		}, "say b", "damaged custom_id of line 2"},
 		"the file cut": {func(b []byte) []byte { return b[:len(b)-10] }, "say c", "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,11 +70,14 @@ func TestDamagedLinesFail(t *testing.T) {
 			}
 			output, errs := w.results(id)
 			if len(output) != 3 || len(errs) != 1 {
-				t.Fatalf("got %d results and %d errors of 4 lines, want 3 and 1", len(output), len(errs))
+				t.Fatalf("got %d results and %d errors of 4 lines, want 3 and 1", len(output), len(
+					errs))
 			}
 			e := errs[0]
-			if e.CustomID != test.failed || e.Error == nil || e.Error.Code != "input_damaged" || !strings.Contains(e.Error.Message, "line ") {
-				t.Errorf("got %s with %+v, want %s with input_damaged and the line", e.CustomID, e.Error, test.failed)
+			if e.CustomID != test.failed || e.Error == nil || e.Error.Code != "input_damaged" ||
+				!strings.Contains(e.Error.Message, "line ") {
+				t.Errorf("got %s with %+v, want %s with input_damaged and the line", e.CustomID,
+					e.Error, test.failed)
 			}
 			for body := range up.bodies {
 				if strings.Contains(body, test.sent) {
@@ -99,7 +109,8 @@ func TestBatchOfLostLinesFails(t *testing.T) {
 	w.alter(input.IndexKey, func(b []byte) []byte { return b[:len(b)-1] })
 	w.alter(input.BlobKey, func(b []byte) []byte { return b[:len(b)/2] })
 	w.dispatcher("a", nil, up.URL)
-	if b := w.awaitEnd(id); b.State != store.Failed || len(b.Errors) != 1 || b.Errors[0].Code != "input_damaged" {
+	if b := w.awaitEnd(id); b.State != store.Failed || len(b.Errors) != 1 ||
+		b.Errors[0].Code != "input_damaged" {
 		t.Errorf("got %s with %v, want failed with input_damaged", b.State, b.Errors)
 	}
 }
@@ -128,11 +139,14 @@ func (b deafBlob) ReadAt(p []byte, at int64) (int, error) {
 	return b.Blob.ReadAt(p, at)
 }
 
-// A line that failed is sent again, rather than forgotten, if its custom_id can't be read for the result.
+// A line that failed is sent again, rather than forgotten, if its custom_id can't be read for the
+// result.
 func TestFailedLinesWhoseNameCannotBeReadComeBack(t *testing.T) {
 	name := strings.Repeat("n", 39)
 	line := strings.Replace(chatLine(name, "m"), "say "+name, strings.Repeat("x", 300<<10), 1)
-	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }, "m")
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+	}, "m")
 	w := newWorld(t)
 	var fails atomic.Int32
 	fails.Store(2)
@@ -140,8 +154,10 @@ func TestFailedLinesWhoseNameCannotBeReadComeBack(t *testing.T) {
 		deps.Blobs = &deaf{Blobs: deps.Blobs, length: len(name) + 2, fails: &fails}
 	}, up.URL)
 	id := w.submit([]string{line, chatLine("b", "m")}, nil)
-	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Failed != 2 || fails.Load() >= 0 {
-		t.Errorf("got %s, %+v, and %d reads that were to fail and did not", b.State, b.Counts, fails.Load())
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Failed != 2 ||
+		fails.Load() >= 0 {
+		t.Errorf("got %s, %+v, and %d reads that were to fail and did not", b.State, b.Counts,
+			fails.Load())
 	}
 	if _, errs := w.results(id); errs[0].CustomID != name {
 		t.Errorf("got the result of %q", errs[0].CustomID)

@@ -36,7 +36,8 @@ type Deps struct {
 	Watcher Watcher
 }
 
-// Watcher hears of each event of a planner and what it led to. The loop calls it: it must not block, nor keep the actions.
+// Watcher hears of each event of a planner and what it led to. The loop calls it: it must not
+// block, nor keep the actions.
 type Watcher interface {
 	Step(now time.Time, ev plan.Event, did plan.Actions)
 }
@@ -70,7 +71,8 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 			return nil, err
 		}
 		if _, taken := d.upstreams[up.name]; taken {
-			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own", up.name)
+			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own",
+				up.name)
 		}
 		d.upstreams[up.name] = up
 	}
@@ -87,7 +89,8 @@ func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 	})
 }
 
-// Run works until ctx is done and then drains: lines under way may finish within Config.Drain, the rest is put back.
+// Run works until ctx is done and then drains: lines under way may finish within Config.Drain, the
+// rest is put back.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.ready.Store(false)
 	for {
@@ -96,8 +99,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 			return nil
 		case errors.Is(err, store.ErrFenced):
-			// Another process took this node's name, or this one slept longer than its lease. What it held is others' now.
-			d.log.WarnContext(ctx, "lost the lease, registering again", "node", d.deps.Node, "error", err)
+			// Another process took this node's name, or this one slept longer than its lease. What
+			// it held is others' now.
+			d.log.WarnContext(ctx, "lost the lease, registering again", "node", d.deps.Node,
+				"error", err)
 		case err != nil && ctx.Err() != nil:
 			return err
 		case err != nil:
@@ -122,8 +127,9 @@ func (d *Dispatcher) Nudge(batch string) {
 	}
 }
 
-// Read passes on what a look at a runner's metrics showed or, where runner is empty, at those of the gateway before the pools of a
-// model; of all pools, where model is empty too. Nobody may write to the reading any more.
+// Read passes on what a look at a runner's metrics showed or, where runner is empty, at those of
+// the gateway before the pools of a model; of all pools, where model is empty too. Nobody may write
+// to the reading any more.
 func (d *Dispatcher) Read(runner, model string, r *flowcontrol.Reading) {
 	if s := d.current.Load(); s != nil {
 		s.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})

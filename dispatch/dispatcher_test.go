@@ -24,14 +24,16 @@ func TestBatchRunsToItsEnd(t *testing.T) {
 		t.Fatalf("got state %s, counts %+v", b.State, b.Counts)
 	}
 	if b.Usage == nil || b.Usage.TotalTokens != 10_000 || b.Attempts != 1000 {
-		t.Errorf("usage %+v, attempts %d; want 10,000 tokens and 1,000 attempts", b.Usage, b.Attempts)
+		t.Errorf("usage %+v, attempts %d; want 10,000 tokens and 1,000 attempts", b.Usage,
+			b.Attempts)
 	}
 	output, _ := w.results(id)
 	for i, r := range output {
 		if want := fmt.Sprintf("line-%d", i); r.CustomID != want {
 			t.Fatalf("output line %d is of %s, want %s: not in input order", i, r.CustomID, want)
 		}
-		if string(r.Response.Body) != okBody || r.Response.StatusCode != 200 || !strings.HasPrefix(r.Response.RequestID, "up-batch_req_") {
+		if string(r.Response.Body) != okBody || r.Response.StatusCode != 200 ||
+			!strings.HasPrefix(r.Response.RequestID, "up-batch_req_") {
 			t.Fatalf("line %d: %+v", i, r.Response)
 		}
 	}
@@ -50,7 +52,8 @@ func TestBodiesAreSacred(t *testing.T) {
 	}
 	var lines []string
 	for i, body := range bodies {
-		lines = append(lines, fmt.Sprintf(`{"body" : %s , "custom_id":"id \u0061\"%d", "url":"/v1/chat/completions","method":"POST"}`, body, i))
+		lines = append(lines, fmt.Sprintf(
+			`{"body" : %s , "custom_id":"id \u0061\"%d", "url":"/v1/chat/completions","method":"POST"}`, body, i))
 	}
 	answer := "{ \"b\":12345678901234567890,\r\n \"a\":\"\\u00e9 é\"}"
 	w := newWorld(t)
@@ -60,15 +63,18 @@ func TestBodiesAreSacred(t *testing.T) {
 	w.awaitEnd(id)
 	for _, body := range bodies {
 		if up.bodies[body] != 1 {
-			t.Errorf("the upstream saw %q %d times, want once; it saw %v", body, up.bodies[body], up.bodies)
+			t.Errorf("the upstream saw %q %d times, want once; it saw %v", body, up.bodies[body],
+				up.bodies)
 		}
 	}
 	output, _ := w.results(id)
 	want := strings.NewReplacer("\r", " ", "\n", " ").Replace(answer)
-	if len(output) != 2 || string(output[0].Response.Body) != want || output[1].CustomID != `id a"1` {
+	if len(output) != 2 || string(output[0].Response.Body) != want ||
+		output[1].CustomID != `id a"1` {
 		t.Errorf("got %+v, want the body %q", output, want)
 	}
-	if content := w.content(w.batch(id).Outputs[0].OutputID); !strings.Contains(string(content), `"custom_id":"id \u0061\"0"`) {
+	if content := w.content(w.batch(id).Outputs[0].OutputID); !strings.Contains(string(content),
+		`"custom_id":"id \u0061\"0"`) {
 		t.Errorf("custom_id was written differently: %s", content)
 	}
 }
@@ -79,8 +85,11 @@ func TestOverridesTouchOnlyWhatTheyName(t *testing.T) {
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit([]string{chatLine("a", "m")}, func(b *store.Batch) {
 		b.Parameters = &store.Parameters{
-			Defaults:  []store.ParameterRule{{Parameters: map[string]jsonRaw{"top_p": jsonRaw("0.5")}}, {Model: "other", Parameters: map[string]jsonRaw{"n": jsonRaw("2")}}},
-			Overrides: []store.ParameterRule{{URL: "/v1/chat/completions", Parameters: map[string]jsonRaw{"model": jsonRaw(`"m2"`)}}},
+			Defaults: []store.ParameterRule{{Parameters: map[string]jsonRaw{"top_p": jsonRaw(
+				"0.5")}}, {Model: "other", Parameters: map[string]jsonRaw{"n": jsonRaw("2")}}},
+			Overrides: []store.ParameterRule{
+				{URL: "/v1/chat/completions", Parameters: map[string]jsonRaw{"model": jsonRaw(
+					`"m2"`)}}},
 		}
 	})
 	w.awaitEnd(id)
@@ -126,7 +135,8 @@ func TestFailuresAreJudged(t *testing.T) {
 	}, "m")
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit([]string{
-		chatLine("refused", "m"), chatLine("failing", "m"), chatLine("recovering", "m"), chatLine("shed", "m"),
+		chatLine("refused", "m"), chatLine("failing", "m"), chatLine("recovering", "m"),
+		chatLine("shed", "m"),
 		chatLine("garbage", "m"), chatLine("cut", "m"), chatLine("fine", "m"),
 	}, nil)
 	b := w.awaitEnd(id)
@@ -138,13 +148,16 @@ func TestFailuresAreJudged(t *testing.T) {
 	for _, r := range errs {
 		byID[r.CustomID] = r
 	}
-	if r := byID["refused"].Response; r == nil || r.StatusCode != 400 || string(r.Body) != `{"error":{"message":"no"}}` {
+	if r := byID["refused"].Response; r == nil || r.StatusCode != 400 ||
+		string(r.Body) != `{"error":{"message":"no"}}` {
 		t.Errorf("refused: %+v", r)
 	}
-	if r := byID["failing"].Response; r == nil || r.StatusCode != 500 || string(r.Body) != `"boom, not JSON\n"` || tries.Load() != 3 {
+	if r := byID["failing"].Response; r == nil || r.StatusCode != 500 ||
+		string(r.Body) != `"boom, not JSON\n"` || tries.Load() != 3 {
 		t.Errorf("failing after %d tries: %+v", tries.Load(), r)
 	}
-	if r := byID["garbage"]; r.Response != nil || r.Error == nil || r.Error.Code != "invalid_upstream_answer" || !strings.Contains(r.Error.Message, "hello") {
+	if r := byID["garbage"]; r.Response != nil || r.Error == nil ||
+		r.Error.Code != "invalid_upstream_answer" || !strings.Contains(r.Error.Message, "hello") {
 		t.Errorf("garbage: %+v", r)
 	}
 }
@@ -158,11 +171,14 @@ func TestOutageBurnsNoAttempts(t *testing.T) {
 		d.Upstreams[0].Models = []string{"m"} // as configured: nobody can be asked
 	}, "http://"+addr)
 	id := w.submit(chatLines(50, "m"), nil)
-	w.await(id, "waiting for the upstream", func(store.Batch) bool { return w.progress(id).Waiting == string(plan.UpstreamDown) })
+	w.await(id, "waiting for the upstream", func(store.Batch) bool {
+		return w.progress(id).Waiting == string(plan.UpstreamDown)
+	})
 	back := serveAt(t, addr, "m")
 	b := w.awaitEnd(id)
 	if b.Counts.Completed != 50 || back.requests() != 50 || b.Attempts != 50 {
-		t.Errorf("counts %+v, %d requests, %d attempts; want 50 of each", b.Counts, back.requests(), b.Attempts)
+		t.Errorf("counts %+v, %d requests, %d attempts; want 50 of each", b.Counts, back.requests(),
+			b.Attempts)
 	}
 }
 
@@ -180,7 +196,10 @@ func TestRestartGoesOnWhereItWas(t *testing.T) {
 		}
 		io.WriteString(w, okBody)
 	}, "m")
-	short := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.Drain = 50 * time.Millisecond; cfg.ChunkLines = 64 }
+	short := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.Drain = 50 * time.Millisecond
+		cfg.ChunkLines = 64
+	}
 	_, stop := w.dispatcher("a", short, up.URL)
 	id := w.submit(chatLines(1000, "m"), nil)
 	w.await(id, "at 300 lines", func(store.Batch) bool { return w.progress(id).Completed >= 300 })
@@ -193,7 +212,8 @@ func TestRestartGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
 	if n := up.requests(); n > 1000+16 {
-		t.Errorf("%d requests for 1000 lines: more than the 16 under way at the stop were sent again", n)
+		t.Errorf(
+			"%d requests for 1000 lines: more than the 16 under way at the stop were sent again", n)
 	}
 }
 
@@ -211,7 +231,9 @@ func TestLostJournalsRunAgain(t *testing.T) {
 		}
 		io.WriteString(w, okBody)
 	}, "m")
-	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.ChunkLines, cfg.Drain = 20, 0 }, up.URL)
+	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ChunkLines, cfg.Drain = 20, 0
+	}, up.URL)
 	id := w.submit(chatLines(100, "m"), nil)
 	w.await(id, "at 70 lines", func(store.Batch) bool { return w.progress(id).Completed == 70 })
 	stop()
@@ -220,7 +242,8 @@ func TestLostJournalsRunAgain(t *testing.T) {
 	}
 	close(hang)
 	w.dispatcher("a", nil, up.URL)
-	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts != (store.Counts{Total: 100, Completed: 100}) || b.FinalizingAt.IsZero() {
+	if b := w.awaitEnd(id); b.State != store.Completed ||
+		b.Counts != (store.Counts{Total: 100, Completed: 100}) || b.FinalizingAt.IsZero() {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
 	if output, errs := w.results(id); len(output) != 100 || len(errs) != 0 {
@@ -230,8 +253,14 @@ func TestLostJournalsRunAgain(t *testing.T) {
 
 func TestTwoDispatchersShareABatch(t *testing.T) {
 	w := newWorld(t)
-	up := serve(t, func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Millisecond); io.WriteString(w, okBody) }, "m")
-	small := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.ChunkLines = 20; cfg.Plan.LookAhead = 10 }
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(time.Millisecond)
+		io.WriteString(w, okBody)
+	}, "m")
+	small := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ChunkLines = 20
+		cfg.Plan.LookAhead = 10
+	}
 	w.dispatcher("a", small, up.URL)
 	w.dispatcher("b", small, up.URL)
 	var ids []string
@@ -259,7 +288,9 @@ func TestCancelKeepsWhatIsDoneAndListsTheRest(t *testing.T) {
 		}
 		io.WriteString(w, okBody)
 	}, "m")
-	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.CancelGrace = 20 * time.Millisecond }, up.URL)
+	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.CancelGrace = 20 * time.Millisecond
+	}, up.URL)
 	id := w.submit(chatLines(100, "m"), nil)
 	w.await(id, "at 30 lines", func(store.Batch) bool { return w.progress(id).Completed == 30 })
 	w.modify(id, func(b *store.Batch) {
@@ -279,10 +310,13 @@ func TestDeadlineExpiresABatch(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "m")
 	w.dispatcher("a", nil, up.URL)
-	id := w.submit(chatLines(40, "m"), func(b *store.Batch) { b.Deadline = time.Now().Add(300 * time.Millisecond) })
+	id := w.submit(chatLines(40, "m"), func(b *store.Batch) {
+		b.Deadline = time.Now().Add(300 * time.Millisecond)
+	})
 	b := w.awaitEnd(id)
 	_, errs := w.results(id)
-	if b.State != store.Expired || b.ExpiredAt.IsZero() || len(errs) != 40 || errs[39].Error.Code != "batch_expired" {
+	if b.State != store.Expired || b.ExpiredAt.IsZero() || len(errs) != 40 ||
+		errs[39].Error.Code != "batch_expired" {
 		t.Errorf("got %s, %+v, %d error lines", b.State, b.Counts, len(errs))
 	}
 }
@@ -292,7 +326,9 @@ func TestPauseHoldsAndResumeLetsGo(t *testing.T) {
 	up := serve(t, nil, "m")
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit(chatLines(10, "m"), func(b *store.Batch) { b.Paused = true })
-	w.await(id, "paused", func(store.Batch) bool { return w.progress(id).Waiting == string(plan.Paused) })
+	w.await(id, "paused", func(store.Batch) bool {
+		return w.progress(id).Waiting == string(plan.Paused)
+	})
 	if n := up.requests(); n != 0 {
 		t.Errorf("%d lines of a paused batch were sent", n)
 	}
@@ -312,7 +348,8 @@ func TestLimitsStopABatchCleanly(t *testing.T) {
 		"failed lines": {refuse, store.Options{StopAtFailed: 21}, "max_failed_lines_exceeded"},
 		"failed share": {refuse, store.Options{MaxFailedRatio: 0.3}, "max_failed_ratio_exceeded"},
 		"tokens":       {nil, store.Options{MaxTotalTokens: 1000}, "max_total_tokens_exceeded"},
-		"canary":       {refuse, store.Options{Canary: 5, CanaryMaxFailedRatio: 0.5}, "canary_failed"},
+		"canary": {refuse, store.Options{Canary: 5, CanaryMaxFailedRatio: 0.5},
+			"canary_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -329,7 +366,8 @@ func TestLimitsStopABatchCleanly(t *testing.T) {
 			id := w.submit(chatLines(2000, "m"), func(b *store.Batch) { b.Options = test.options })
 			b := w.awaitEnd(id)
 			_, errs := w.results(id)
-			if b.State != store.Failed || len(b.Errors) != 1 || b.Errors[0].Code != test.code || b.Reason == "" {
+			if b.State != store.Failed || len(b.Errors) != 1 || b.Errors[0].Code != test.code ||
+				b.Reason == "" {
 				t.Errorf("got %s, errors %+v", b.State, b.Errors)
 			}
 			if last := errs[len(errs)-1]; last.Error == nil || last.Error.Code != "batch_stopped" {
@@ -357,7 +395,10 @@ func TestCanariesLetTheRestGo(t *testing.T) {
 func TestSlowModelHoldsUpNobody(t *testing.T) {
 	w := newWorld(t)
 	stuck := make(chan struct{})
-	slow := serve(t, func(w http.ResponseWriter, r *http.Request) { <-stuck; io.WriteString(w, okBody) }, "slow")
+	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		<-stuck
+		io.WriteString(w, okBody)
+	}, "slow")
 	quick := serve(t, nil, "quick")
 	w.dispatcher("a", nil, slow.URL, quick.URL)
 	var lines []string
@@ -365,7 +406,9 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 		lines = append(lines, chatLine(fmt.Sprint(i), []string{"slow", "quick"}[i%2]))
 	}
 	id := w.submit(lines, nil)
-	w.await(id, "done with the quick model", func(store.Batch) bool { return w.progress(id).Completed == 300 })
+	w.await(id, "done with the quick model", func(store.Batch) bool {
+		return w.progress(id).Completed == 300
+	})
 	close(stuck)
 	if b := w.awaitEnd(id); b.Counts.Completed != 600 {
 		t.Errorf("got %+v", b.Counts)
@@ -391,7 +434,9 @@ func TestClockStepsHarmNothing(t *testing.T) {
 	w.dispatcher("b", small, up.URL)
 	id := w.submit(chatLines(2000, "m"), nil)
 	for i, step := range []time.Duration{time.Hour, -2 * time.Hour, 24 * time.Hour, 0} {
-		w.await(id, "a step further", func(b store.Batch) bool { return b.State.Terminal() || w.progress(id).Completed > 300*(i+1) })
+		w.await(id, "a step further", func(b store.Batch) bool {
+			return b.State.Terminal() || w.progress(id).Completed > 300*(i+1)
+		})
 		w.clock.Store(int64(step))
 	}
 	b := w.awaitEnd(id)
@@ -399,7 +444,8 @@ func TestClockStepsHarmNothing(t *testing.T) {
 	if b.State != store.Completed || b.Counts.Completed != 2000 {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
-	// A step forward ends the leases, for either to take over: lines under way are sent again, not more.
+	// A step forward ends the leases, for either to take over: lines under way are sent again, not
+	// more.
 	if n := up.requests(); n > 2000+3*2*16+3*2*20*2 {
 		t.Errorf("%d requests for 2000 lines", n)
 	}
@@ -407,7 +453,10 @@ func TestClockStepsHarmNothing(t *testing.T) {
 
 func TestMaxConcurrencyBindsABatch(t *testing.T) {
 	w := newWorld(t)
-	up := serve(t, func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Millisecond); io.WriteString(w, okBody) }, "m")
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(time.Millisecond)
+		io.WriteString(w, okBody)
+	}, "m")
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit(chatLines(100, "m"), func(b *store.Batch) { b.Options.MaxConcurrency = 3 })
 	w.awaitEnd(id)

@@ -1,10 +1,13 @@
-// Package dispatch runs batches: it claims their chunks, sends their lines, keeps the answers and writes the result files.
+// Package dispatch runs batches: it claims their chunks, sends their lines, keeps the answers and
+// writes the result files.
 //
-// It is the driver around the decisions of dispatch/plan, and decides nothing about order or pace itself.
+// It is the driver around the decisions of dispatch/plan, and decides nothing about order or pace
+// itself.
 //
 // # Who owns what
 //
-// A [Dispatcher] registers with the store and works under that registration until it loses it: a session. Within a session
+// A [Dispatcher] registers with the store and works under that registration until it loses it: a
+// session. Within a session
 //
 //   - the lead (lead.go) asks the store which runners and models this dispatcher may use, so that dispatchers that share a
 //     store don't fill the same runner twice. The planner knows no other runners;
@@ -17,7 +20,8 @@
 //
 // # What a crash leaves
 //
-// Claims end with the registration, so a restart takes them over at once; opening a chunk's journal again tells which
-// lines are done. The rest is sent again: those that were under way, and those answered within the last group commit.
-// Result files appear in one step, under ids allotted when the batch was made, so that finalizing twice makes the same files.
+// Claims end with the registration, so a restart takes them over at once; opening a chunk's journal
+// again tells which lines are done. The rest is sent again: those that were under way, and those
+// answered within the last group commit. Result files appear in one step, under ids allotted when
+// the batch was made, so that finalizing twice makes the same files.
 package dispatch

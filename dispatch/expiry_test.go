@@ -14,7 +14,9 @@ func TestADeadlineWaitsForTheTimeThatThingsExpireBy(t *testing.T) {
 	up := serve(t, nil) // no model: the lines wait
 	var lag atomic.Int64
 	lag.Store(int64(time.Hour))
-	id := w.submit(chatLines(5, "m"), func(b *store.Batch) { b.Deadline = time.Now().Add(-time.Minute) })
+	id := w.submit(chatLines(5, "m"), func(b *store.Batch) {
+		b.Deadline = time.Now().Add(-time.Minute)
+	})
 	var looks atomic.Int64
 	w.dispatcher("n", func(_ *dispatch.Config, d *dispatch.Deps) {
 		d.Expiry = func() time.Time {

@@ -10,9 +10,10 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever comes here after a
-// crash writes the same files again, under the same ids. The blobs' names hold the epoch of the lock, and rows are made only
-// together with the end, so a dispatcher that stood still meanwhile replaces nothing and brings nothing back.
+// finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever
+// comes here after a crash writes the same files again, under the same ids. The blobs' names hold
+// the epoch of the lock, and rows are made only together with the end, so a dispatcher that stood
+// still meanwhile replaces nothing and brings nothing back.
 func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	if err := s.tryResult(ctx, b.ID); err != nil {
 		return err
@@ -31,7 +32,8 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	if b, err = s.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
 	}
-	if b.State != read.State || b.Ending != read.Ending { // another dispatcher was faster, or a user cancelled
+	// another dispatcher was faster, or a user cancelled
+	if b.State != read.State || b.Ending != read.Ending {
 		s.keep.add(b.ID)
 		return nil
 	}
@@ -43,7 +45,8 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 		return s.runAgain(ctx, b.ID, found.lost)
 	}
 	found.attempts += r.fruitless.Load()
-	e := ending{session: s, batch: b, lock: lock, epoch: epoch, found: found, counts: store.Counts{Total: b.Counts.Total}}
+	e := ending{session: s, batch: b, lock: lock, epoch: epoch, found: found,
+		counts: store.Counts{Total: b.Counts.Total}}
 	err = e.write(ctx)
 	ended := false
 	if err == nil {
@@ -57,7 +60,8 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 	return s.deps.Blobs.Delete(ctx, orderKey(b.ID))
 }
 
-// tryResult returns why no result file can be written now, on a full disk say: before anything is locked, claimed or fenced for it.
+// tryResult returns why no result file can be written now, on a full disk say: before anything is
+// locked, claimed or fenced for it.
 func (s *session) tryResult(ctx context.Context, batch string) error {
 	w, err := s.deps.Blobs.Create(ctx, orderKey(batch))
 	if err != nil {
@@ -106,8 +110,8 @@ func (e *ending) write(ctx context.Context) error {
 	return nil
 }
 
-// conclude makes the end of the batch and its files known, in one step. It returns false if the batch has ended already, or
-// is to end in another way since.
+// conclude makes the end of the batch and its files known, in one step. It returns false if the
+// batch has ended already, or is to end in another way since.
 func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 	b := e.batch
 	for {
@@ -137,7 +141,8 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files
-			return false, fmt.Errorf("end batch %s: its result files were taken for leftovers: %w", b.ID, store.ErrConflict)
+			return false, fmt.Errorf("end batch %s: its result files were taken for leftovers: %w",
+				b.ID, store.ErrConflict)
 		}
 		e.batch.Version = b.Version
 	}
@@ -145,12 +150,14 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		return false, fmt.Errorf("end batch %s: %w", b.ID, err)
 	}
 	e.metrics.ended(b.State)
-	e.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State, "completed", e.counts.Completed, "failed", e.counts.Failed)
+	e.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
+		"completed", e.counts.Completed, "failed", e.counts.Failed)
 	e.keep.add(b.ID)
 	return true, nil
 }
 
-// discard removes the result files that came to nothing. What it can't remove now the sweep of orphans will.
+// discard removes the result files that came to nothing. What it can't remove now the sweep of
+// orphans will.
 func (e *ending) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -159,6 +166,7 @@ func (e *ending) discard(ctx context.Context) {
 		keys[i] = f.BlobKey
 	}
 	if err := store.RemoveBlobs(ctx, e.deps.Metadata, e.deps.Blobs, "", keys...); err != nil {
-		e.log.WarnContext(ctx, "could not remove result files that came to nothing", "batch_id", e.batch.ID, "error", err)
+		e.log.WarnContext(ctx, "could not remove result files that came to nothing",
+			"batch_id", e.batch.ID, "error", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// freezer is a store whose caller stands still from the call that a test chooses until it thaws, as a process does on SIGSTOP.
+// freezer is a store whose caller stands still from the call that a test chooses until it thaws, as
+// a process does on SIGSTOP.
 type freezer struct {
 	store.Metadata
 	mu     sync.Mutex
@@ -48,7 +49,9 @@ func (f *freezer) Renew(ctx context.Context, o store.Owner, ttl time.Duration) e
 	return f.Metadata.Renew(context.WithoutCancel(ctx), o, ttl)
 }
 
-func (f *freezer) ChangedBatches(ctx context.Context, revision int64, limit int) ([]string, int64, error) {
+func (f *freezer) ChangedBatches(
+	ctx context.Context, revision int64, limit int,
+) ([]string, int64, error) {
 	f.pass("ChangedBatches")
 	return f.Metadata.ChangedBatches(ctx, revision, limit)
 }
@@ -68,7 +71,9 @@ func (f *freezer) Chunks(ctx context.Context, batch string) ([]store.Chunk, erro
 	return f.Metadata.Chunks(ctx, batch)
 }
 
-func (f *freezer) FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File) (store.Batch, error) {
+func (f *freezer) FinishBatch(
+	ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File,
+) (store.Batch, error) {
 	f.pass("FinishBatch")
 	return f.Metadata.FinishBatch(ctx, o, lock, epoch, b, files)
 }
@@ -124,10 +129,14 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 				io.WriteString(w, okBody)
 			}, "m")
 			slowStore := newFreezer(w.meta, "")
-			_, stopSlow := w.dispatcher("slow", func(c *dispatch.Config, d *dispatch.Deps) { d.Metadata = slowStore }, up.URL)
+			_, stopSlow := w.dispatcher("slow", func(c *dispatch.Config, d *dispatch.Deps) {
+				d.Metadata = slowStore
+			}, up.URL)
 			id := w.submit(chatLines(5, "m"), nil)
 			w.await(id, "laid out", func(b store.Batch) bool { return b.State == store.InProgress })
-			eventually(t, "all lines under way", func() bool { return w.progress(id).InFlight == 5 })
+			eventually(t, "all lines under way", func() bool {
+				return w.progress(id).InFlight == 5
+			})
 			slowStore.mu.Lock()
 			slowStore.at = at
 			slowStore.mu.Unlock()
@@ -144,7 +153,8 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 			w.awaitEnd(next)
 			stopSlow()
 
-			if _, err := w.meta.File(t.Context(), "default", b.Outputs[0].OutputID); !errors.Is(err, store.ErrNotFound) {
+			if _, err := w.meta.File(t.Context(), "default", b.Outputs[0].OutputID); !errors.Is(
+				err, store.ErrNotFound) {
 				t.Errorf("the deleted result is back: %v", err)
 			}
 			for _, key := range w.blobs() {
@@ -153,20 +163,24 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 				}
 			}
 			if again := w.batch(id); again.Version != b.Version {
-				t.Errorf("the ended batch has changed from version %d to %d", b.Version, again.Version)
+				t.Errorf("the ended batch has changed from version %d to %d", b.Version,
+					again.Version)
 			}
 			w.results(next)
 		})
 	}
 }
 
-// blind is a store that hides a batch from a dispatcher, as if it had not looked since the batch was made.
+// blind is a store that hides a batch from a dispatcher, as if it had not looked since the batch
+// was made.
 type blind struct {
 	store.Metadata
 	hidden atomic.Pointer[string]
 }
 
-func (m *blind) ChangedBatches(ctx context.Context, revision int64, limit int) ([]string, int64, error) {
+func (m *blind) ChangedBatches(
+	ctx context.Context, revision int64, limit int,
+) ([]string, int64, error) {
 	ids, next, err := m.Metadata.ChangedBatches(ctx, revision, limit)
 	shown := ids[:0]
 	for _, id := range ids {
@@ -183,14 +197,17 @@ func TestAnInputIsKeptForABatchThatOthersRun(t *testing.T) {
 	first := w.submit(chatLines(5, "m"), nil)
 	input := w.batch(first).Inputs[0]
 	second := w.batch(first)
-	second.ID, second.Outputs = "batch_second", []store.Output{{Input: -1, OutputID: "file-out2", ErrorID: "file-err2"}}
+	second.ID, second.Outputs = "batch_second",
+		[]store.Output{{Input: -1, OutputID: "file-out2", ErrorID: "file-err2"}}
 	if err := w.meta.CreateBatch(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	w.deleteFile(input.FileID)
 	hiding := &blind{Metadata: w.meta}
 	hiding.hidden.Store(&second.ID)
-	_, stop := w.dispatcher("one", func(_ *dispatch.Config, d *dispatch.Deps) { d.Metadata = hiding }, up.URL)
+	_, stop := w.dispatcher("one", func(_ *dispatch.Config, d *dispatch.Deps) {
+		d.Metadata = hiding
+	}, up.URL)
 	w.awaitEnd(first)
 	stop()
 	w.dispatcher("two", nil, up.URL)

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// The planner hears of a runner's token gaps every plan.GapsEvery while there are any. What was gathered longer than gapsStale ago says
-// nothing about the runner now.
+// The planner hears of a runner's token gaps every plan.GapsEvery while there are any. What was
+// gathered longer than gapsStale ago says nothing about the runner now.
 const gapsStale = 2 * time.Second
 
 // gapMeter gathers the gaps between tokens of all streams of a runner.
@@ -22,8 +22,11 @@ type gapMeter struct {
 	pieces float64 // in which those came
 }
 
-// add takes what a stream brought: tokens, so long after the ones before. Once in a while it has news for the planner.
-func (m *gapMeter) add(runner string, now time.Time, tokens int, after time.Duration) (news plan.TokenGaps, due bool) {
+// add takes what a stream brought: tokens, so long after the ones before. Once in a while it has
+// news for the planner.
+func (m *gapMeter) add(
+	runner string, now time.Time, tokens int, after time.Duration,
+) (news plan.TokenGaps, due bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now.Sub(m.last) > gapsStale {
@@ -40,8 +43,8 @@ func (m *gapMeter) add(runner string, now time.Time, tokens int, after time.Dura
 	return news, true
 }
 
-// learn hears how many tokens an answer had and in how many pieces they came: servers may send several tokens at once and don't say
-// so before the end.
+// learn hears how many tokens an answer had and in how many pieces they came: servers may send
+// several tokens at once and don't say so before the end.
 func (m *gapMeter) learn(tokens, pieces int) {
 	if tokens < 1 || pieces < 1 {
 		return
@@ -53,8 +56,8 @@ func (m *gapMeter) learn(tokens, pieces int) {
 	m.pieces = memory*m.pieces + float64(pieces)
 }
 
-// perPiece is how many tokens come at once. Less than one and a half is one: the last token of an answer often has no text, and
-// halves of a letter wait for the other half.
+// perPiece is how many tokens come at once. Less than one and a half is one: the last token of an
+// answer often has no text, and halves of a letter wait for the other half.
 func (m *gapMeter) perPiece() float64 {
 	if m.pieces == 0 || m.tokens < 1.5*m.pieces {
 		return 1

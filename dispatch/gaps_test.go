@@ -32,7 +32,8 @@ func TestGapsAreToldAgainAndAgainWhileTheyCome(t *testing.T) {
 		told = nil
 	}
 	come(25, 1, 20*time.Millisecond)
-	expect("half a second of tokens", plan.TokenGaps{Runner: "r", Gaps: 14, Time: 280 * time.Millisecond})
+	expect("half a second of tokens", plan.TokenGaps{Runner: "r", Gaps: 14,
+		Time: 280 * time.Millisecond})
 	now = now.Add(time.Minute)
 	come(1, 1, 30*time.Millisecond)
 	expect("what was left is old by now")

@@ -24,7 +24,8 @@ type place struct {
 	failed bool
 }
 
-// gather reads the journals of all chunks. Those that aren't done are fenced first, so that nothing is added behind our back.
+// gather reads the journals of all chunks. Those that aren't done are fenced first, so that nothing
+// is added behind our back.
 func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) {
 	chunks, err := s.deps.Metadata.Chunks(ctx, b.ID)
 	if err != nil {
@@ -36,18 +37,22 @@ func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) 
 	found := &results{at: make([]place, b.Counts.Total)}
 	for _, c := range chunks {
 		missing := c.Count
-		err := s.deps.Journals.Read(ctx, c.ChunkID, func(rec store.Record, at store.Location) error {
-			if int(rec.Line) >= len(found.at) {
-				return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index, rec.Line, len(found.at))
-			}
-			if found.at[rec.Line].Length == 0 {
-				found.at[rec.Line] = place{Location: at, chunk: int32(c.Index), failed: rec.Failed}
-				found.usage.Add(rec.Usage)
-				found.attempts += int64(rec.Attempts)
-				missing--
-			}
-			return nil
-		})
+		err := s.deps.Journals.Read(ctx, c.ChunkID,
+			func(rec store.Record, at store.Location) error {
+				if int(rec.Line) >= len(found.at) {
+					return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index,
+						rec.Line,
+						len(found.at))
+				}
+				if found.at[rec.Line].Length == 0 {
+					found.at[rec.Line] = place{Location: at, chunk: int32(
+						c.Index), failed: rec.Failed}
+					found.usage.Add(rec.Usage)
+					found.attempts += int64(rec.Attempts)
+					missing--
+				}
+				return nil
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -58,8 +63,8 @@ func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) 
 	return found, nil
 }
 
-// fence claims what is left of a batch that ends early and opens its journals, which shuts out writers that still believe in
-// an older claim.
+// fence claims what is left of a batch that ends early and opens its journals, which shuts out
+// writers that still believe in an older claim.
 func (s *session) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: no claim is left to believe in
@@ -90,7 +95,8 @@ func (s *session) release(ctx context.Context, claimed []store.Chunk) error {
 }
 
 func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
-	j, err := s.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {}, func(store.Commit) {})
+	j, err := s.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+		func(store.Commit) {})
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package dispatch
 
 import "sync"
 
-// inbox carries messages to the loop. Senders never block, and the loop takes all that has gathered at once: at high
-// rates that is one wake-up for many lines.
+// inbox carries messages to the loop. Senders never block, and the loop takes all that has gathered
+// at once: at high rates that is one wake-up for many lines.
 type inbox struct {
 	mu      sync.Mutex
 	waiting []any

@@ -37,7 +37,8 @@ func (s *session) keepBatch(ctx context.Context, id string) {
 			r.waitFor(reasonOf(err))
 		}
 		if !errors.Is(err, store.ErrConflict) { // somebody was faster: look again
-			s.log.WarnContext(ctx, "could not bring a batch forward, trying again", "batch_id", id, "error", err)
+			s.log.WarnContext(ctx, "could not bring a batch forward, trying again", "batch_id", id,
+				"error", err)
 		}
 		s.keep.addAfter(id, askAgain)
 	}
@@ -50,7 +51,8 @@ func (s *session) unhindered(id string) {
 	}
 }
 
-// deadlineLook is how long a deadline isn't looked at. The time that batches expire by may make a jump that is confirmed late.
+// deadlineLook is how long a deadline isn't looked at. The time that batches expire by may make a
+// jump that is confirmed late.
 const deadlineLook = 15 * time.Minute
 
 // advance takes a hand in a running batch, and ends it when it is done or its time is over.
@@ -66,7 +68,8 @@ func (s *session) advance(ctx context.Context, b store.Batch) error {
 	} else {
 		s.inbox.put(plan.BatchPut{Batch: planned(&b)})
 	}
-	if !isNew || s.noneLeft(&b) { // a new one is asked about only if a crash may have come just before its end
+	// a new one is asked about only if a crash may have come just before its end
+	if !isNew || s.noneLeft(&b) {
 		if done, err := s.allDone(ctx, r); err != nil || done {
 			return errors.Join(err, s.completeIf(ctx, b.ID, done))
 		}
@@ -84,7 +87,8 @@ func (s *session) completeIf(ctx context.Context, id string, done bool) error {
 	return s.finalizeAs(ctx, id, store.Completed, "", "")
 }
 
-// allDone reports whether every chunk of a run's batch is done. It asks the store only when this dispatcher has none in hand.
+// allDone reports whether every chunk of a run's batch is done. It asks the store only when this
+// dispatcher has none in hand.
 func (s *session) allDone(ctx context.Context, r *run) (bool, error) {
 	r.mu.Lock()
 	busy := len(r.chunks)+len(r.reading) > 0
@@ -147,7 +151,8 @@ func (s *session) quiet(r *run, grace time.Duration) bool {
 	return rest == 0
 }
 
-// stop ends a running batch before its time: what is done is kept, and code and reason tell the user why.
+// stop ends a running batch before its time: what is done is kept, and code and reason tell the
+// user why.
 func (s *session) stop(ctx context.Context, id, code, reason string) error {
 	s.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
 	return s.finalizeAs(ctx, id, store.Failed, code, reason)
@@ -167,8 +172,11 @@ func (s *session) stopLogged(id, code, reason string) {
 	}
 }
 
-// finalizeAs moves a running batch to finalizing, on its way to the given end. Doing it again, or too late, does nothing.
-func (s *session) finalizeAs(ctx context.Context, id string, ending store.State, code, reason string) error {
+// finalizeAs moves a running batch to finalizing, on its way to the given end. Doing it again, or
+// too late, does nothing.
+func (s *session) finalizeAs(
+	ctx context.Context, id string, ending store.State, code, reason string,
+) error {
 	_, err := store.Modify(ctx, s.deps.Metadata, "", id, func(b *store.Batch) error {
 		if b.State != store.InProgress {
 			return errSettled
@@ -190,7 +198,8 @@ func (s *session) finalizeAs(ctx context.Context, id string, ending store.State,
 // errSettled says that a batch is past the point in question.
 var errSettled = errors.New("settled already")
 
-// end brings a batch that starts no more lines to its end: it waits for all claims to end and writes the result files.
+// end brings a batch that starts no more lines to its end: it waits for all claims to end and
+// writes the result files.
 func (s *session) end(ctx context.Context, b store.Batch) error {
 	r, _ := s.adopt(b)
 	grace := s.cfg.CancelGrace
@@ -201,7 +210,8 @@ func (s *session) end(ctx context.Context, b store.Batch) error {
 		return nil // the last chunk that is put back calls again
 	}
 	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {
-		// Cancelled before it was laid out: there is nothing to wait for, but the lines are to be listed.
+		// Cancelled before it was laid out: there is nothing to wait for, but the lines are to be
+		// listed.
 		if err := s.layOut(ctx, &b); err != nil {
 			return err
 		}

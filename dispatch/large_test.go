@@ -23,7 +23,8 @@ func short(c *dispatch.Config, _ *dispatch.Deps) { c.Memory = 3 << 20 }
 func TestLargeAnswersStandInTheOutputAsTheyCame(t *testing.T) {
 	answers := map[string]string{}
 	for i, size := range []int{100, 20_000, 200_000, 2_000_000, 5_000_000} {
-		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"text\": \"" + strings.Repeat("é", size/2) + "\",\r\n \"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n"
+		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"text\": \"" + strings.Repeat("é",
+			size/2) + "\",\r\n \"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n"
 	}
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -37,14 +38,18 @@ func TestLargeAnswersStandInTheOutputAsTheyCame(t *testing.T) {
 	w.dispatcher("a", short, up.URL)
 	id := w.submit(chatLines(len(answers), "m"), nil)
 	b := w.awaitEnd(id)
-	if b.State != store.Completed || b.Counts.Completed != len(answers) || b.Usage.TotalTokens != int64(3*len(answers)) {
+	if b.State != store.Completed || b.Counts.Completed != len(answers) ||
+		b.Usage.TotalTokens != int64(3*len(answers)) {
 		t.Errorf("got %s, %+v, %+v", b.State, b.Counts, b.Usage)
 	}
 	output, _ := w.results(id)
 	for i, r := range output {
-		want := strings.TrimSpace(strings.NewReplacer("\r", " ", "\n", " ").Replace(answers[fmt.Sprintf("say line-%d\"", i)]))
-		if r.CustomID != fmt.Sprintf("line-%d", i) || string(r.Response.Body) != want || !strings.HasPrefix(r.Response.RequestID, "up-") {
-			t.Errorf("line %d: %s has %d bytes, want %d", i, r.CustomID, len(r.Response.Body), len(want))
+		want := strings.TrimSpace(strings.NewReplacer("\r", " ", "\n", " ").Replace(
+			answers[fmt.Sprintf("say line-%d\"", i)]))
+		if r.CustomID != fmt.Sprintf("line-%d", i) || string(r.Response.Body) != want ||
+			!strings.HasPrefix(r.Response.RequestID, "up-") {
+			t.Errorf("line %d: %s has %d bytes, want %d", i, r.CustomID, len(r.Response.Body),
+				len(want))
 		}
 	}
 }
@@ -64,30 +69,38 @@ func TestAnswersBeyondTheirBoundFail(t *testing.T) {
 	id := w.submit([]string{chatLine("chat", "m"), chatLine("error", "m"), embedding}, nil)
 	w.awaitEnd(id)
 	output, failed := w.results(id)
-	if len(output) != 1 || output[0].CustomID != "embedding" || len(output[0].Response.Body) < 300_000 {
-		t.Errorf("the output has %d lines, want that of the embedding, whose bound is another", len(output))
+	if len(output) != 1 || output[0].CustomID != "embedding" ||
+		len(output[0].Response.Body) < 300_000 {
+		t.Errorf("the output has %d lines, want that of the embedding, whose bound is another",
+			len(output))
 	}
 	for _, r := range failed {
 		switch {
-		case r.CustomID == "chat" && (r.Error == nil || r.Error.Code != "invalid_upstream_answer" || !strings.Contains(r.Error.Message, "200000")):
+		case r.CustomID == "chat" && (r.Error == nil || r.Error.Code != "invalid_upstream_answer" ||
+			!strings.Contains(r.Error.Message, "200000")):
 			t.Errorf("chat: got %+v, want an error that names the bound", r)
-		case r.CustomID == "error" && (r.Response == nil || len(r.Response.Body) > 70_000 || !strings.Contains(string(r.Response.Body), "cut by tidefill")):
-			t.Errorf("error: got %d bytes, want an answer that was cut, and says so", len(r.Response.Body))
+		case r.CustomID == "error" && (r.Response == nil || len(r.Response.Body) > 70_000 ||
+			!strings.Contains(string(r.Response.Body), "cut by tidefill")):
+			t.Errorf("error: got %d bytes, want an answer that was cut, and says so",
+				len(r.Response.Body))
 		}
 	}
 }
 
 func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
-	for name, change := range map[string]func(*dispatch.Config, *dispatch.Deps){"plain": short, "streamed": watch()} {
+	for name, change := range map[string]func(*dispatch.Config,
+		*dispatch.Deps){"plain": short, "streamed": watch()} {
 		t.Run(name, func(t *testing.T) {
 			up := serve(t, nil, "m")
 			w := newWorld(t)
 			w.dispatcher("a", change, up.URL)
 			var lines []string
 			for i, size := range []int{10, 100_000, 300_000, 1_500_000} {
-				lines = append(lines, fmt.Sprintf(`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{ "model":"m" ,"temperature":1,"messages":[{"role":"user","content":%q}]}}`, i, strings.Repeat("word ", size/5)))
+				lines = append(lines, fmt.Sprintf(
+					`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{ "model":"m" ,"temperature":1,"messages":[{"role":"user","content":%q}]}}`, i, strings.Repeat("word ", size/5)))
 			}
-			defaults, overrides := map[string]jsonRaw{"top_p": jsonRaw("0.5")}, map[string]jsonRaw{"temperature": jsonRaw("0")}
+			defaults, overrides := map[string]jsonRaw{"top_p": jsonRaw("0.5")}, map[string]jsonRaw{
+				"temperature": jsonRaw("0")}
 			id := w.submit(lines, func(b *store.Batch) {
 				b.Parameters = &store.Parameters{
 					Defaults:  []store.ParameterRule{{Parameters: defaults}},
@@ -98,7 +111,8 @@ func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
 				t.Errorf("got %+v", b.Counts)
 			}
 			if name == "streamed" {
-				overrides["stream"], overrides["stream_options"] = jsonRaw("true"), jsonRaw(`{"include_usage":true}`)
+				overrides["stream"], overrides["stream_options"] = jsonRaw("true"), jsonRaw(
+					`{"include_usage":true}`)
 			}
 			for i, line := range lines {
 				var parsed struct{ Body json.RawMessage }
@@ -125,7 +139,10 @@ type dam struct {
 	held []func()
 }
 
-func (d *dam) Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record), committed func(store.Commit)) (store.Journal, error) {
+func (d *dam) Open(
+	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+	committed func(store.Commit),
+) (store.Journal, error) {
 	return d.Journals.Open(ctx, id, epoch, replay, func(c store.Commit) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -147,7 +164,8 @@ func (d *dam) release() {
 }
 
 func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
-	for status, most := range map[int]int{200: 10 + 16, 400: 16 + 16 + 16} { // what 1 MiB holds, and what was under way when it was full
+	// what 1 MiB holds, and what was under way when it was full
+	for status, most := range map[int]int{200: 10 + 16, 400: 16 + 16 + 16} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(status)
@@ -155,17 +173,23 @@ func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
 			}, "m")
 			w := newWorld(t)
 			held := &dam{Journals: w.disk.Journals()}
-			w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) { short(c, d); d.Journals = held }, up.URL)
+			w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) {
+				short(c, d)
+				d.Journals = held
+			}, up.URL)
 			id := w.submit(chatLines(300, "m"), nil)
 			w.await(id, "held up", func(store.Batch) bool {
 				p := w.progress(id)
-				return status == 200 && up.requests() >= 10 && p.InFlight == 16 || p.Waiting == string(plan.StoreDown)
+				return status == 200 && up.requests() >= 10 && p.InFlight == 16 ||
+					p.Waiting == string(plan.StoreDown)
 			})
 			if n := up.requests(); n > most {
-				t.Errorf("%d lines were sent while no result could be kept, want %d at most", n, most)
+				t.Errorf("%d lines were sent while no result could be kept, want %d at most", n,
+					most)
 			}
 			held.release()
-			if b := w.awaitEnd(id); b.Counts.Completed+b.Counts.Failed != 300 || up.requests() != 300 {
+			if b := w.awaitEnd(id); b.Counts.Completed+b.Counts.Failed != 300 ||
+				up.requests() != 300 {
 				t.Errorf("got %+v with %d requests", b.Counts, up.requests())
 			}
 		})

@@ -15,7 +15,8 @@ func (s *session) lead(ctx context.Context) {
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := s.leadOnce(ctx); err != nil && ctx.Err() == nil && !isFenced(err) { // the heartbeat sees whether it is superseded
+		// the heartbeat sees whether it is superseded
+		if err := s.leadOnce(ctx); err != nil && ctx.Err() == nil && !isFenced(err) {
 			s.log.WarnContext(ctx, "could not ask for leadership, trying again", "error", err)
 		}
 		select {
@@ -47,7 +48,8 @@ func (s *session) ask(ctx context.Context, wanted []string) error {
 	}
 	if len(others) > 0 {
 		if stoodBy := s.leading.standsBy(); !stoodBy && len(s.leading.names()) == 0 {
-			s.log.InfoContext(ctx, "standing by: another dispatcher leads", "leaders", slices.Compact(slices.Sorted(maps.Values(others))))
+			s.log.InfoContext(ctx, "standing by: another dispatcher leads",
+				"leaders", slices.Compact(slices.Sorted(maps.Values(others))))
 		}
 		// Twice the lease: a leader that starts anew has had its chance to want it.
 		alone := s.leading.refused(time.Now(), wanted, others, 2*s.cfg.LeaseTTL)
@@ -55,18 +57,21 @@ func (s *session) ask(ctx context.Context, wanted []string) error {
 			return nil
 		}
 		wanted = alone
-		if epoch, others, err = s.deps.Metadata.Lead(ctx, s.owner, wanted); err != nil || len(others) > 0 {
+		if epoch, others, err = s.deps.Metadata.Lead(ctx, s.owner, wanted); err != nil ||
+			len(others) > 0 {
 			return err
 		}
-		s.log.WarnContext(ctx, "leading a part of what the upstreams serve, another dispatcher leads the rest: "+
-			"give dispatchers that share a store the same upstreams, or such as serve different models", "names", wanted)
+		s.log.WarnContext(
+			ctx, "leading a part of what the upstreams serve, another dispatcher leads the rest: "+
+				"give dispatchers that share a store the same upstreams, or such as serve different models", "names", wanted)
 	} else {
 		s.leading.granted()
 	}
 	return s.takeOver(ctx, epoch, wanted)
 }
 
-// takeOver begins to lead. What is left of each batch is counted anew, since another dispatcher may have worked on it.
+// takeOver begins to lead. What is left of each batch is counted anew, since another dispatcher may
+// have worked on it.
 func (s *session) takeOver(ctx context.Context, epoch int64, names []string) error {
 	if err := s.recount(ctx); err != nil {
 		return fmt.Errorf("count what is left of the batches: %w", err)
@@ -77,7 +82,8 @@ func (s *session) takeOver(ctx context.Context, epoch int64, names []string) err
 	return nil
 }
 
-// resignUnwanted gives up models that no upstream serves any more, once no chunk of them is in hand.
+// resignUnwanted gives up models that no upstream serves any more, once no chunk of them is in
+// hand.
 func (s *session) resignUnwanted(ctx context.Context, wanted []string) error {
 	var unwanted []string
 	for _, name := range s.leading.names() {
@@ -123,10 +129,13 @@ func (s *session) leadsAnyOf(r *run) bool {
 	r.mu.Lock()
 	models := r.batch.Models
 	r.mu.Unlock()
-	return slices.ContainsFunc(models, func(m store.ModelLines) bool { return s.leading.leadsModel(m.Model) })
+	return slices.ContainsFunc(models, func(m store.ModelLines) bool {
+		return s.leading.leadsModel(m.Model)
+	})
 }
 
-// confirmLead makes sure that all that this dispatcher leads is still its own: it may have been frozen for longer than its lease.
+// confirmLead makes sure that all that this dispatcher leads is still its own: it may have been
+// frozen for longer than its lease.
 func (s *session) confirmLead(ctx context.Context) error {
 	names := s.leading.names()
 	if len(names) == 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// frozen is a store that a dispatcher can be cut off from for a while, as if its process were suspended.
+// frozen is a store that a dispatcher can be cut off from for a while, as if its process were
+// suspended.
 type frozen struct {
 	store.Metadata
 	mu   sync.Mutex
@@ -69,7 +70,8 @@ func TestLimitsHoldOverAllDispatchers(t *testing.T) {
 			w := newWorld(t)
 			up := serve(t, slowly(2*time.Millisecond), "m", "n")
 			for i := range dispatchers {
-				w.dispatcher(fmt.Sprint("node-", i), func(cfg *dispatch.Config, deps *dispatch.Deps) {
+				w.dispatcher(fmt.Sprint("node-", i), func(
+					cfg *dispatch.Config, deps *dispatch.Deps) {
 					cfg.ChunkLines, cfg.Plan.LookAhead = 10, 10
 					deps.Flow.Fixed.PerRunner = 8
 				}, up.URL)
@@ -100,8 +102,10 @@ func TestTokenLimitHoldsOverAllDispatchers(t *testing.T) {
 		}, up.URL)
 	}
 	id := w.submit(chatLines(600, "m"), func(b *store.Batch) { b.Options.MaxTotalTokens = 1000 })
-	if b := w.awaitEnd(id); b.State != store.Failed || b.Usage.TotalTokens > 1000+8*10 { // what is in flight may finish
-		t.Errorf("got %s after %d tokens, want it stopped soon after 1,000", b.State, b.Usage.TotalTokens)
+	// what is in flight may finish
+	if b := w.awaitEnd(id); b.State != store.Failed || b.Usage.TotalTokens > 1000+8*10 {
+		t.Errorf("got %s after %d tokens, want it stopped soon after 1,000", b.State,
+			b.Usage.TotalTokens)
 	}
 }
 
@@ -119,7 +123,8 @@ func TestTokenLimitCountsWhatAnotherLeftBehind(t *testing.T) {
 	stop()
 	w.dispatcher("b", node, up.URL)
 	if b := w.awaitEnd(id); b.State != store.Failed || b.Usage.TotalTokens > 1000+4*10 {
-		t.Errorf("got %s after %d tokens, want it stopped soon after 1,000", b.State, b.Usage.TotalTokens)
+		t.Errorf("got %s after %d tokens, want it stopped soon after 1,000", b.State,
+			b.Usage.TotalTokens)
 	}
 }
 
@@ -145,7 +150,9 @@ func TestOverlappingDispatchersDoNotStarveAModel(t *testing.T) {
 	shared, own := serve(t, nil, "m"), serve(t, nil, "m", "n")
 	short := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.LeaseTTL = 3 * time.Second }
 	w.dispatcher("a", short, shared.URL)
-	w.await(w.submit(chatLines(1, "m"), nil), "done", func(b store.Batch) bool { return b.State == store.Completed })
+	w.await(w.submit(chatLines(1, "m"), nil), "done", func(b store.Batch) bool {
+		return b.State == store.Completed
+	})
 	w.dispatcher("b", short, own.URL)
 	id := w.submit(chatLines(20, "n"), nil)
 	if b := w.awaitEnd(id); b.Counts.Completed != 20 {
@@ -156,7 +163,9 @@ func TestOverlappingDispatchersDoNotStarveAModel(t *testing.T) {
 func TestStandbyTakesOver(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, slowly(time.Millisecond), "m")
-	small := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.ChunkLines, cfg.Drain = 20, 50*time.Millisecond }
+	small := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ChunkLines, cfg.Drain = 20, 50*time.Millisecond
+	}
 	_, stop := w.dispatcher("a", small, up.URL)
 	first := w.submit(chatLines(10, "m"), nil)
 	w.awaitEnd(first)
@@ -173,12 +182,15 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// A leader that is cut off from the store for longer than its lease sends nothing more, and does not lead again when it is back.
+// A leader that is cut off from the store for longer than its lease sends nothing more, and does
+// not lead again when it is back.
 func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, slowly(2*time.Millisecond), "m")
 	cut := &frozen{Metadata: w.meta}
-	short := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.ChunkLines, cfg.LeaseTTL = 20, 3*time.Second }
+	short := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ChunkLines, cfg.LeaseTTL = 20, 3*time.Second
+	}
 	w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		short(cfg, deps)
 		deps.Metadata = cut
@@ -188,7 +200,9 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	id := w.submit(chatLines(4000, "m"), func(b *store.Batch) { b.Options.MaxConcurrency = 4 })
 	w.await(id, "under way", func(store.Batch) bool { return w.progress(id).Completed > 100 })
 	cut.freeze()
-	w.await(id, "taken over", func(b store.Batch) bool { return b.State.Terminal() || w.progress(id).Completed > 2000 })
+	w.await(id, "taken over", func(b store.Batch) bool {
+		return b.State.Terminal() || w.progress(id).Completed > 2000
+	})
 	close(cut.thaw)
 	b := w.awaitEnd(id)
 	if b.State != store.Completed || b.Counts.Completed != 4000 {
@@ -198,7 +212,8 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	if up.most > 16 {
 		t.Errorf("%d lines in flight at once", up.most)
 	}
-	// What the frozen leader had in flight or answered but not journaled at the end of its lease is sent again, not more.
+	// What the frozen leader had in flight or answered but not journaled at the end of its lease is
+	// sent again, not more.
 	if n := up.requests(); n > 4010+2*20+16 {
 		t.Errorf("%d requests for 4,010 lines", n)
 	}
@@ -217,7 +232,8 @@ func (u *unresigning) Resign(ctx context.Context, o store.Owner, names []string)
 	return u.Metadata.Resign(ctx, o, names)
 }
 
-// A model that moves to another dispatcher's upstream is given up, though the store does not listen at first.
+// A model that moves to another dispatcher's upstream is given up, though the store does not listen
+// at first.
 func TestLeadershipIsGivenUpOnceTheStoreListens(t *testing.T) {
 	w := newWorld(t)
 	var other atomic.Bool

@@ -10,11 +10,13 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// leadership holds which runners and models this dispatcher leads. Only the leader of a model claims its chunks, and only the leader of
-// a runner sends it lines, so limits of batches and runners hold over all dispatchers that share a store.
+// leadership holds which runners and models this dispatcher leads. Only the leader of a model
+// claims its chunks, and only the leader of a runner sends it lines, so limits of batches and
+// runners hold over all dispatchers that share a store.
 //
-// A dispatcher asks for all that its upstreams serve at once, or takes none of it: dispatchers with the same upstreams have one leader,
-// the others stand by. What nobody has wanted for a while is taken alone, for dispatchers whose upstreams overlap in part.
+// A dispatcher asks for all that its upstreams serve at once, or takes none of it: dispatchers with
+// the same upstreams have one leader, the others stand by. What nobody has wanted for a while is
+// taken alone, for dispatchers whose upstreams overlap in part.
 type leadership struct {
 	// claims is held for reading while a chunk is claimed, so that no model is given up meanwhile.
 	claims sync.RWMutex
@@ -32,15 +34,18 @@ type leadership struct {
 
 func newLeadership(now time.Time) *leadership {
 	return &leadership{
-		seen: map[*upstream][]string{}, silent: map[*upstream]bool{}, led: map[string]bool{}, up: map[string][]string{},
+		seen: map[*upstream][]string{}, silent: map[*upstream]bool{}, led: map[string]bool{},
+		up:   map[string][]string{},
 		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
 }
 
-// firstLook bounds how long a dispatcher that starts waits for its upstreams to say what they serve before it asks to lead any.
+// firstLook bounds how long a dispatcher that starts waits for its upstreams to say what they serve
+// before it asks to lead any.
 const firstLook = time.Second
 
-// runnerName names a runner for all dispatchers alike, by where it is. Passwords stay out of the store.
+// runnerName names a runner for all dispatchers alike, by where it is. Passwords stay out of the
+// store.
 func runnerName(u *upstream) string {
 	base, err := url.Parse(u.Base())
 	if err != nil {
@@ -117,9 +122,12 @@ func (l *leadership) gain(names []string) (isNew bool) {
 	return isNew
 }
 
-// refused notes who leads what is wanted, and returns the names that can be taken alone by now: those that we lead or that nobody
-// has led for the given time, if there is a runner among them that serves one of the models.
-func (l *leadership) refused(now time.Time, wanted []string, others map[string]string, patience time.Duration) (alone []string) {
+// refused notes who leads what is wanted, and returns the names that can be taken alone by now:
+// those that we lead or that nobody has led for the given time, if there is a runner among them
+// that serves one of the models.
+func (l *leadership) refused(
+	now time.Time, wanted []string, others map[string]string, patience time.Duration,
+) (alone []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.others = others
@@ -135,7 +143,9 @@ func (l *leadership) refused(now time.Time, wanted []string, others map[string]s
 		can[name] = l.led[name] || now.Sub(l.free[name]) >= patience
 	}
 	for u, models := range l.seen {
-		if can[runnerName(u)] && slices.ContainsFunc(models, func(m string) bool { return can[modelName(m)] }) {
+		if can[runnerName(u)] && slices.ContainsFunc(models, func(m string) bool {
+			return can[modelName(m)]
+		}) {
 			for _, name := range wanted {
 				if can[name] {
 					alone = append(alone, name)

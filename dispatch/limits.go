@@ -6,20 +6,28 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// ratioSample is how many lines a failed share is judged over at least (or the batch, if it is smaller): the first
-// line's failure is not a share of one.
+// ratioSample is how many lines a failed share is judged over at least (or the batch, if it is
+// smaller): the first line's failure is not a share of one.
 const ratioSample = 100
 
-// exceeded says which of the batch's own limits its results have passed, and how; an empty code: none.
+// exceeded says which of the batch's own limits its results have passed, and how; an empty code:
+// none.
 func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	finished := t.Completed + t.Failed
 	switch {
 	case o.StopAtFailed > 0 && t.Failed >= o.StopAtFailed:
-		return "max_failed_lines_exceeded", fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)", t.Failed, o.StopAtFailed-1)
-	case o.MaxFailedRatio > 0 && float64(t.Failed) > o.MaxFailedRatio*float64(max(finished, min(total, ratioSample))):
-		return "max_failed_ratio_exceeded", fmt.Sprintf("%d of %d finished lines failed, more than the share of %.3g that may (tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
+		return "max_failed_lines_exceeded",
+			fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)",
+				t.Failed, o.StopAtFailed-1)
+	case o.MaxFailedRatio > 0 && float64(t.Failed) > o.MaxFailedRatio*float64(
+		max(finished, min(total, ratioSample))):
+		return "max_failed_ratio_exceeded",
+			fmt.Sprintf(
+				"%d of %d finished lines failed, more than the share of %.3g that may (tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
 	case o.MaxTotalTokens > 0 && t.Usage.TotalTokens > o.MaxTotalTokens:
-		return "max_total_tokens_exceeded", fmt.Sprintf("the answers used %d tokens, more than the %d that may be (tidefill.max_total_tokens)", t.Usage.TotalTokens, o.MaxTotalTokens)
+		return "max_total_tokens_exceeded",
+			fmt.Sprintf(
+				"the answers used %d tokens, more than the %d that may be (tidefill.max_total_tokens)", t.Usage.TotalTokens, o.MaxTotalTokens)
 	default:
 		return "", ""
 	}
@@ -44,8 +52,9 @@ func (r *run) overLimit() (code, why string) {
 	return code, why
 }
 
-// answered counts a result that goes into a journal. A batch with limits is stopped by its results as they come, not only when they are
-// durable: so that no more than what is in flight comes on top.
+// answered counts a result that goes into a journal. A batch with limits is stopped by its results
+// as they come, not only when they are durable: so that no more than what is in flight comes on
+// top.
 func (s *session) answered(r *run, rec store.Record) {
 	if !r.limited {
 		return

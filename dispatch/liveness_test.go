@@ -41,7 +41,9 @@ func (f *faulty) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk)
 	return f.Metadata.ReleaseChunk(ctx, o, c)
 }
 
-func (f *faulty) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int, inHand []int) ([]store.Chunk, error) {
+func (f *faulty) ClaimChunks(
+	ctx context.Context, o store.Owner, batch, model string, n int, inHand []int,
+) ([]store.Chunk, error) {
 	if f.claim != nil {
 		if err := f.claim(); err != nil {
 			return nil, err
@@ -76,8 +78,8 @@ func (w *world) on(f *faulty) func(*dispatch.Config, *dispatch.Deps) {
 	}
 }
 
-// A crash, or a stop, may come between a chunk's last result and the mark that it is done. Whoever claims the chunk next finds nothing
-// to send, and the store may be busy just then.
+// A crash, or a stop, may come between a chunk's last result and the mark that it is done. Whoever
+// claims the chunk next finds nothing to send, and the store may be busy just then.
 func TestWholeChunkIsFinishedThoughTheStoreIsBusy(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
@@ -126,12 +128,17 @@ func TestCancelEndsThoughNoChunkCanBePutBack(t *testing.T) {
 	}
 }
 
-// The runner is gone for good, but all lines have their answers: nothing of the batch needs a runner any more.
+// The runner is gone for good, but all lines have their answers: nothing of the batch needs a
+// runner any more.
 func TestBatchEndsWithoutItsRunnerWhenAllIsDone(t *testing.T) {
 	w := newWorld(t)
-	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, okBody) }, "m")
+	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+		io.WriteString(rw, okBody)
+	}, "m")
 	gate := &gated{Metadata: w.meta}
-	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) { deps.Metadata, cfg.Drain = gate, 0 }, up.URL)
+	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
+		deps.Metadata, cfg.Drain = gate, 0
+	}, up.URL)
 	id := w.submit(chatLines(20, "m"), nil)
 	w.await(id, "done but for its end", func(store.Batch) bool {
 		n, err := w.meta.CountChunks(t.Context(), store.Owner{}, id, nil)
@@ -159,13 +166,16 @@ func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), `say line-7"`) || strings.Contains(string(body), `say line-30"`) {
+		if strings.Contains(string(body), `say line-7"`) || strings.Contains(string(body),
+			`say line-30"`) {
 			http.Error(rw, `{"error":{"message":"not you"}}`, http.StatusTooManyRequests)
 			return
 		}
 		io.WriteString(rw, okBody)
 	}, "m")
-	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.Plan.Retry.Max = 20 * time.Millisecond }, up.URL)
+	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.Plan.Retry.Max = 20 * time.Millisecond
+	}, up.URL)
 	id := w.submit(chatLines(60, "m"), func(b *store.Batch) { b.Deadline = time.Time{} })
 	b := w.awaitEnd(id)
 	if b.State != store.Completed || b.Counts.Completed != 58 || b.Counts.Failed != 2 {
@@ -173,7 +183,8 @@ func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
 	}
 	_, errs := w.results(id)
 	for _, r := range errs {
-		if r.Error == nil || r.Error.Code != "shed_too_often" || !strings.Contains(r.Error.Message, "retry.sheds") || !strings.Contains(r.Error.Message, "not you") {
+		if r.Error == nil || r.Error.Code != "shed_too_often" || !strings.Contains(r.Error.Message,
+			"retry.sheds") || !strings.Contains(r.Error.Message, "not you") {
 			t.Errorf("%s: %+v", r.CustomID, r.Error)
 		}
 	}

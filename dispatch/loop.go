@@ -8,7 +8,8 @@ import (
 
 // Messages to the loop besides planner events, loaded chunks and flights that ended.
 type (
-	// stopRun ends a batch's lines: none starts any more, those under way are recalled after the grace.
+	// stopRun ends a batch's lines: none starts any more, those under way are recalled after the
+	// grace.
 	stopRun struct {
 		run   *run
 		grace time.Duration
@@ -115,8 +116,8 @@ func (l *loop) hold() {
 	l.do(plan.Hold{Reason: reason})
 }
 
-// step asks the planner and does what it says. Nothing starts while the lease may have run out: a process that was frozen
-// would send lines that others have long taken over.
+// step asks the planner and does what it says. Nothing starts while the lease may have run out: a
+// process that was frozen would send lines that others have long taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
 	lapsed, crowded := l.session.lapsed(time.Now()), l.memory.results.full()
 	if lapsed != l.lapsed || crowded != l.crowded {
@@ -173,8 +174,10 @@ func (l *loop) finished(f *flight) {
 	f.chunk.inFlight--
 	l.inFlight--
 	verdict := l.step(&f.Finished)
-	// Good answers are in the journal already. A refusal is an answer too, and paid for, though its batch be over.
-	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return && f.Outcome == plan.Refused) {
+	// Good answers are in the journal already. A refusal is an answer too, and paid for, though its
+	// batch be over.
+	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&
+		f.Outcome == plan.Refused) {
 		if f.Outcome == plan.Shed {
 			f.answer = f.answer.shedTooOften()
 		}

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// memory bounds what dispatching holds. It is divided into shares that never wait for each other, so that no user of one can hold up
-// those of another: lines that were read ahead fall back to their file, answers to a temporary one, and results wait for the medium.
+// memory bounds what dispatching holds. It is divided into shares that never wait for each other,
+// so that no user of one can hold up those of another: lines that were read ahead fall back to
+// their file, answers to a temporary one, and results wait for the medium.
 type memory struct {
 	inputs  share // lines that were read ahead or are under way
 	answers share // answers while they are read

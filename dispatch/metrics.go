@@ -46,11 +46,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_requests_total", Help: "Requests sent to runners, by how they ended.",
 		}, []string{"runner", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tidefill_request_duration_seconds", Help: "Time from sending a line to the last byte of its answer.",
+			Name:    "tidefill_request_duration_seconds",
+			Help:    "Time from sending a line to the last byte of its answer.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
 		}, []string{"runner"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tidefill_first_token_seconds", Help: "Time from sending a streamed line to its first token.",
+			Name:    "tidefill_first_token_seconds",
+			Help:    "Time from sending a streamed line to its first token.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}, []string{"runner"}),
 		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -61,7 +63,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_lines_total", Help: "Lines whose result is durable.",
 		}, []string{"result"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_tokens_total", Help: "Tokens of durable results, as the answers' usage tells them.",
+			Name: "tidefill_tokens_total",
+			Help: "Tokens of durable results, as the answers' usage tells them.",
 		}, []string{"kind"}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_batches_ended_total", Help: "Batches that ended, by final state.",
@@ -73,13 +76,16 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_runner_allowance_lines", Help: "Batch lines that may be under way.",
 		}, []string{"runner"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_breaker_open", Help: "1 while the runner is left alone because it can't be reached.",
+			Name: "tidefill_runner_breaker_open",
+			Help: "1 while the runner is left alone because it can't be reached.",
 		}, []string{"runner"}),
 		living: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_batches", Help: "Batches that have not ended, by state; paused ones count as paused.",
+			Name: "tidefill_batches",
+			Help: "Batches that have not ended, by state; paused ones count as paused.",
 		}, []string{"state"}),
 		reason: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_pool_limited", Help: "1 for the reason why a pool starts no more lines now; flowing if lines start as slots free up.",
+			Name: "tidefill_pool_limited",
+			Help: "1 for the reason why a pool starts no more lines now; flowing if lines start as slots free up.",
 		}, []string{"pool", "reason"}),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidefill_leads", Help: "Runners and models that this process leads; 0 while it stands by.",
@@ -87,7 +93,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens, m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.leads)
+		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
+			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.leads)
 	}
 	return m
 }
@@ -102,7 +109,10 @@ func (m *metrics) firstToken(runner string, latency time.Duration) {
 	m.first.WithLabelValues(runner).Observe(latency.Seconds())
 }
 
-func (m *metrics) streamed(runner, result string) { m.streams.WithLabelValues(runner, result).Inc() }
+func (m *metrics) streamed(runner, result string) {
+	m.streams.WithLabelValues(runner,
+		result).Inc()
+}
 
 func (m *metrics) of(runner string) *runnerMetrics {
 	if known, ok := m.runners.Load(runner); ok {
@@ -136,7 +146,8 @@ func (m *metrics) batches(states map[string]int) {
 // longestLabel bounds the label of a pool, in bytes.
 const longestLabel = 300
 
-// poolLabel names a pool by its models; if they are too many, by the first ones and a digest of all.
+// poolLabel names a pool by its models; if they are too many, by the first ones and a digest of
+// all.
 func poolLabel(models []string) string {
 	size := 0
 	for i, m := range models {
@@ -145,7 +156,8 @@ func poolLabel(models []string) string {
 			for _, m := range models {
 				io.WriteString(digest, m+",")
 			}
-			return fmt.Sprintf("%s (%d of %d, %08x)", strings.Join(models[:i], ","), i, len(models), digest.Sum32())
+			return fmt.Sprintf("%s (%d of %d, %08x)", strings.Join(models[:i], ","), i, len(models),
+				digest.Sum32())
 		}
 	}
 	return strings.Join(models, ",")

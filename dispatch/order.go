@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// order says which line stands at which position of a batch. Chunks are runs of positions. Most batches are taken as
-// they come; for the others the order is a blob of line numbers.
+// order says which line stands at which position of a batch. Chunks are runs of positions. Most
+// batches are taken as they come; for the others the order is a blob of line numbers.
 type order struct{ blob store.Blob } // nil: position and line number are the same
 
 func orderKey(batch string) string { return "batches/" + batch + "/order" }

@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// postProgress tells the store how the runs stand. The loop looks at the planner; the writing is done beside it, one at a time.
+// postProgress tells the store how the runs stand. The loop looks at the planner; the writing is
+// done beside it, one at a time.
 func (s *session) postProgress(planner *plan.Planner) {
 	pools := planner.Pools()
 	s.pools.Store(&pools)
@@ -46,7 +47,9 @@ type progressPost struct {
 }
 
 // progress is the run's state for show, and whether it differs from what was posted.
-func (r *run) progress(now time.Time, status plan.BatchStatus, known, leads bool) (progressPost, bool) {
+func (r *run) progress(
+	now time.Time, status plan.BatchStatus, known, leads bool,
+) (progressPost, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.batch.State.Terminal() {
@@ -55,13 +58,15 @@ func (r *run) progress(now time.Time, status plan.BatchStatus, known, leads bool
 	p := store.Progress{
 		Completed: r.live.Completed, Failed: r.live.Failed,
 		InFlight: status.InFlight, Retrying: status.Retrying,
-		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now), Waiting: string(status.Waiting),
-		Leads: leads,
+		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
+		Waiting: string(status.Waiting),
+		Leads:   leads,
 	}
 	if !known {
 		p.Waiting, p.LinesPerSecond = "", 0
 	}
-	if r.trouble != plan.Flowing { // also of a batch that starts no more lines, but can't be brought to its end
+	// also of a batch that starts no more lines, but can't be brought to its end
+	if r.trouble != plan.Flowing {
 		p.Waiting = string(r.trouble)
 	}
 	if p == r.posted {
@@ -82,8 +87,8 @@ func (r *run) state() string {
 	return string(r.batch.State)
 }
 
-// write posts progress. The counts are taken once more under each run's posting lock, so that they agree with the chunks
-// that the store knows to be done.
+// write posts progress. The counts are taken once more under each run's posting lock, so that they
+// agree with the chunks that the store knows to be done.
 func (s *session) write(changed []progressPost) {
 	posts := make(map[string]store.Progress, len(changed))
 	counted := map[*chunk]store.Tally{}

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
-// reins let the loop end a line that a sender has under way. The sender's context outlives the line, so ending it by way of that alone
-// could hit the line after it.
+// reins let the loop end a line that a sender has under way. The sender's context outlives the
+// line, so ending it by way of that alone could hit the line after it.
 type reins struct {
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // of the request under way; nil: none is

@@ -19,7 +19,9 @@ type resultFiles struct {
 	buf               []byte
 }
 
-func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines int) (store.Output, error) {
+func (w *resultFiles) write(
+	ctx context.Context, out store.Output, first, lines int,
+) (store.Output, error) {
 	good, err := w.create(ctx, out.OutputID, "output")
 	if err != nil {
 		return out, err
@@ -67,7 +69,8 @@ func (w *resultFiles) write(ctx context.Context, out store.Output, first, lines 
 	return out, err
 }
 
-// mostOpen is how many journals are read from at once. Lines as they come need one at a time; grouped ones, several.
+// mostOpen is how many journals are read from at once. Lines as they come need one at a time;
+// grouped ones, several.
 const mostOpen = 32
 
 // journal returns the results of a chunk, open.
@@ -115,7 +118,8 @@ func leftover(b *store.Batch) (code, message string) {
 	case store.Expired:
 		return "batch_expired", "This request could not be executed before the completion window expired."
 	case store.Failed:
-		return "batch_stopped", "This request was not executed because the batch was stopped: " + b.Reason + "."
+		return "batch_stopped", "This request was not executed because the batch was stopped: " +
+			b.Reason + "."
 	default:
 		return "batch_cancelled", "This request was not executed because the batch was cancelled."
 	}
@@ -135,7 +139,8 @@ func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, messa
 			return err
 		}
 		w.buf = batchfile.AppendResult(w.buf[:0], batchfile.Result{
-			ID: resultID(w.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code, ErrorMessage: message,
+			ID: resultID(w.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code,
+			ErrorMessage: message,
 		})
 		if _, err := bad.out.Write(w.buf); err != nil {
 			return err
@@ -172,7 +177,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	}
 	now := time.Now()
 	f := &resultFile{blob: blob, size: &counter{to: blob}, file: store.File{
-		ID: id, Tenant: w.batch.Tenant, Purpose: "batch_output", Filename: w.batch.ID + "_" + kind + ".jsonl", CreatedAt: now, BlobKey: key,
+		ID: id, Tenant: w.batch.Tenant, Purpose: "batch_output", Filename: w.batch.ID + "_" + kind +
+			".jsonl", CreatedAt: now, BlobKey: key,
 	}}
 	if life := w.batch.Options.OutputLife; life > 0 {
 		f.file.ExpiresAt = now.Add(life)
@@ -181,7 +187,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	return f, nil
 }
 
-// commit makes the bytes durable, for conclude to make a file of, unless there are none: an empty file is no file.
+// commit makes the bytes durable, for conclude to make a file of, unless there are none: an empty
+// file is no file.
 func (w *resultFiles) commit(f *resultFile) (written bool, err error) {
 	if err := f.out.Flush(); err != nil {
 		return false, err

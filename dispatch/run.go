@@ -23,20 +23,25 @@ type run struct {
 	work    context.Context // of its lines under way
 	recall  context.CancelCauseFunc
 
-	edits     map[editsKey]edits // by url and model; written when the source is opened
-	attempts  atomic.Int64       // requests sent in this session
-	fruitless atomic.Int64       // of them, those of lines that were put back without a result, which no record counts
+	edits    map[editsKey]edits // by url and model; written when the source is opened
+	attempts atomic.Int64       // requests sent in this session
+	// of them, those of lines that were put back without a result, which no record counts
+	fruitless atomic.Int64
 
 	claiming sync.Mutex // held while a chunk is claimed, so that it is in hand when the next one is
-	posting  sync.Mutex // held while progress is posted or a chunk is marked done, so that the two agree
+	// held while progress is posted or a chunk is marked done, so that the two agree
+	posting sync.Mutex
 
-	mu        sync.Mutex
-	batch     store.Batch         // as last read
-	source    *source             // its open files; nil until its first claim
-	counted   bool                // done and behind are as the store has them; no more when another dispatcher may have worked on it
-	done      store.Tally         // of done chunks
-	behind    map[int]store.Tally // what journals of chunks hold that others left, until they are claimed; kept only for limits
-	reading   map[int]string      // models of the chunks that are claimed and being read
+	mu     sync.Mutex
+	batch  store.Batch // as last read
+	source *source     // its open files; nil until its first claim
+	// done and behind are as the store has them; no more when another dispatcher may have worked on
+	// it
+	counted bool
+	done    store.Tally // of done chunks
+	// what journals of chunks hold that others left, until they are claimed; kept only for limits
+	behind    map[int]store.Tally
+	reading   map[int]string // models of the chunks that are claimed and being read
 	chunks    map[int]*chunk
 	live      store.Tally // durable results of chunks in hand
 	unwritten store.Tally // results that aren't durable yet; kept only for limits
@@ -48,7 +53,8 @@ type run struct {
 	trouble   plan.Reason    // what keeps its chunks from being loaded, if anything
 }
 
-// waitFor notes what keeps the run's lines from being loaded; nothing does any more if reason is empty.
+// waitFor notes what keeps the run's lines from being loaded; nothing does any more if reason is
+// empty.
 func (r *run) waitFor(reason plan.Reason) {
 	r.mu.Lock()
 	r.trouble = reason
@@ -75,7 +81,8 @@ type chunk struct {
 	leaving bool        // being finished or released
 }
 
-// letGo gives back what the chunk holds of memory. Nothing of it is under way, and its journal is closed.
+// letGo gives back what the chunk holds of memory. Nothing of it is under way, and its journal is
+// closed.
 func (c *chunk) letGo(m *memory) {
 	for i := range c.lines {
 		c.lines[i].letGo(m)
@@ -94,7 +101,8 @@ func (c *chunk) fruitless() (requests int64) {
 }
 
 func (s *session) newRun(b store.Batch) *run {
-	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b, chunks: map[int]*chunk{}, reading: map[int]string{}}
+	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b,
+		chunks: map[int]*chunk{}, reading: map[int]string{}}
 	r.work, r.recall = context.WithCancelCause(s.work)
 	return r
 }
@@ -119,7 +127,8 @@ func planned(b *store.Batch) plan.Batch {
 	return plan.Batch{
 		ID: b.ID, Tenant: b.Tenant, Priority: b.Options.Priority, Window: window,
 		Created: b.CreatedAt, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
-		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts, RetryOn: b.Options.RetryOn,
+		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts,
+		RetryOn: b.Options.RetryOn,
 	}
 }
 
@@ -138,7 +147,8 @@ func plannedModels(b *store.Batch, left func(model string) int) []plan.ModelLine
 		share := float64(lines) / float64(max(1, total))
 		models = append(models, plan.ModelLines{
 			Model: m.Model, Lines: lines,
-			PromptTokens: int64(share * float64(b.PromptBytes) / bytesPerToken), MaxTokens: int64(share * float64(b.MaxTokens)),
+			PromptTokens: int64(share * float64(b.PromptBytes) / bytesPerToken), MaxTokens: int64(
+				share * float64(b.MaxTokens)),
 		})
 	}
 	return models
@@ -160,11 +170,13 @@ func (r *run) isStopped() bool {
 	return r.stopped
 }
 
-// outlivedBy reports whether the batch runs on after the run was stopped and has let go of everything: it was put back to work.
+// outlivedBy reports whether the batch runs on after the run was stopped and has let go of
+// everything: it was put back to work.
 func (r *run) outlivedBy(b store.Batch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped && len(r.chunks)+len(r.reading) == 0 && b.State == store.InProgress && b.Version > r.batch.Version
+	return r.stopped && len(r.chunks)+len(r.reading) == 0 && b.State == store.InProgress &&
+		b.Version > r.batch.Version
 }
 
 // inHand lists the indexes of the chunks that this dispatcher works on.
@@ -196,7 +208,8 @@ func allEdits(p store.Parameters, inputs []sourceInput) map[editsKey]edits {
 	for _, in := range inputs {
 		for _, url := range in.urls {
 			for _, model := range in.models {
-				all[editsKey{url, model}] = edits{defaults: parameters(p.Defaults, url, model), overrides: parameters(p.Overrides, url, model)}
+				all[editsKey{url, model}] = edits{defaults: parameters(p.Defaults, url, model),
+					overrides: parameters(p.Overrides, url, model)}
 			}
 		}
 	}
@@ -222,7 +235,8 @@ func parameters(rules []store.ParameterRule, url, model string) map[string]json.
 
 func (e edits) none() bool { return len(e.defaults) == 0 && len(e.overrides) == 0 }
 
-// resultID names a line's result: the same in every attempt, so that the upstream's log and the result file agree.
+// resultID names a line's result: the same in every attempt, so that the upstream's log and the
+// result file agree.
 func resultID(batch string, line uint32) string {
 	const prefix = "batch_"
 	if len(batch) > len(prefix) && batch[:len(prefix)] == prefix {
@@ -230,7 +244,8 @@ func resultID(batch string, line uint32) string {
 	}
 	id := make([]byte, 0, 64)
 	id = append(append(id, "batch_req_"...), batch...)
-	for shift := 20; shift > 0; shift -= 4 { // six digits at least, so that ids of one batch are of one length
+	// six digits at least, so that ids of one batch are of one length
+	for shift := 20; shift > 0; shift -= 4 {
 		if line>>shift == 0 {
 			id = append(id, '0')
 		}

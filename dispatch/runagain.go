@@ -9,10 +9,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// runAgain puts a batch back to work whose journals have lost results since their chunks were told done, by damage to the
-// files. What is left in them stands; the rest runs again. Nothing else leads back from finalizing.
+// runAgain puts a batch back to work whose journals have lost results since their chunks were told
+// done, by damage to the files. What is left in them stands; the rest runs again. Nothing else
+// leads back from finalizing.
 func (s *session) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
-	s.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id, "chunks", len(lost))
+	s.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id,
+		"chunks", len(lost))
 	for _, c := range lost {
 		if err := s.deps.Metadata.ReopenChunk(ctx, c); err != nil {
 			return err

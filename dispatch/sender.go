@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// flight is a line under way: from the loop to a sender and back, with what the sender found. The loop uses it again for
-// another line afterwards.
+// flight is a line under way: from the loop to a sender and back, with what the sender found. The
+// loop uses it again for another line afterwards.
 type flight struct {
 	plan.Finished
 	chunk  *chunk
@@ -21,8 +21,9 @@ type flight struct {
 	reins  reins
 }
 
-// senders are goroutines that post lines. There are as many as lines were ever under way at once, less those that had
-// nothing to do for a while: a fresh goroutine for every line would grow its stack anew each time.
+// senders are goroutines that post lines. There are as many as lines were ever under way at once,
+// less those that had nothing to do for a while: a fresh goroutine for every line would grow its
+// stack anew each time.
 type senders struct {
 	send   func(w *sender, f *flight)
 	memory openai.Memory // of answers
@@ -72,7 +73,8 @@ func (s *senders) run(f *flight) {
 		s.send(&w, f)
 		w.trim()
 		s.idle.Add(1)
-		runtime.Gosched() // lets the loop answer at once, instead of waking it on another core and being woken by it
+		// lets the loop answer at once, instead of waking it on another core and being woken by it
+		runtime.Gosched()
 		select {
 		case f = <-s.queue:
 			continue
@@ -107,7 +109,8 @@ func (w *sender) trim() {
 	}
 }
 
-// send posts one line and tells the loop how it went. A good answer goes into the journal on the way.
+// send posts one line and tells the loop how it went. A good answer goes into the journal on the
+// way.
 func (s *session) send(w *sender, f *flight) {
 	line := &f.chunk.lines[f.Start.Slot]
 	begun := time.Now()
@@ -128,7 +131,8 @@ func (s *session) send(w *sender, f *flight) {
 	s.inbox.put(f)
 }
 
-// post sends a line: so that its tokens can be seen if the planner wants that and the runner can, else as the user wrote it.
+// post sends a line: so that its tokens can be seen if the planner wants that and the runner can,
+// else as the user wrote it.
 func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (openai.Answer, error) {
 	r := f.chunk.run
 	var change edits
@@ -164,7 +168,9 @@ func (s *session) post(w *sender, f *flight, line *sourceLine, id string) (opena
 }
 
 // request sends a line once, says how it went, and counts it if the upstream may have received it.
-func (s *session) request(ctx context.Context, w *sender, f *flight, u *upstream, r openai.Request) (openai.Answer, error) {
+func (s *session) request(
+	ctx context.Context, w *sender, f *flight, u *upstream, r openai.Request,
+) (openai.Answer, error) {
 	f.chunk.run.attempts.Add(1)
 	a, err := u.client.Send(ctx, r, &w.scratch)
 	if line := &f.chunk.lines[f.Start.Slot]; !a.Sent {

@@ -15,8 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// keepers is how many batches are brought forward at once, loaders how many chunks are claimed and read at once. Both
-// wait for the store most of the time.
+// keepers is how many batches are brought forward at once, loaders how many chunks are claimed and
+// read at once. Both wait for the store most of the time.
 const (
 	keepers = 8
 	loaders = 8
@@ -35,7 +35,8 @@ type session struct {
 	senders senders
 	memory  *memory
 
-	// work is what lines under way and everything that must be written down live in: it outlasts ctx by the drain.
+	// work is what lines under way and everything that must be written down live in: it outlasts
+	// ctx by the drain.
 	work       context.Context
 	endWork    context.CancelCauseFunc
 	background sync.WaitGroup
@@ -48,9 +49,10 @@ type session struct {
 	// lose ends the session: another holds the lease, or a chunk of it, now.
 	lose context.CancelCauseFunc
 
-	left    atomic.Pointer[map[string]map[string]int] // lines by batch and model, as counted when it last began to lead
-	writing atomic.Bool                               // progress is being posted
-	mute    atomic.Bool                               // the last post of progress found no hearing
+	// lines by batch and model, as counted when it last began to lead
+	left    atomic.Pointer[map[string]map[string]int]
+	writing atomic.Bool // progress is being posted
+	mute    atomic.Bool // the last post of progress found no hearing
 	pools   atomic.Pointer[[]plan.PoolStatus]
 }
 
@@ -66,7 +68,8 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		return err
 	}
 	s := &session{
-		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(), loads: newFIFO[plan.JobKey](),
+		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(),
+		loads:   newFIFO[plan.JobKey](),
 		leading: newLeadership(registered), memory: newMemory(d.cfg.Memory),
 		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
@@ -76,7 +79,8 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	d.current.Store(s)
 	defer d.current.CompareAndSwap(s, nil)
 
-	// taking ends first: no more batches, chunks and lines. The loop and what is under way go on until drained.
+	// taking ends first: no more batches, chunks and lines. The loop and what is under way go on
+	// until drained.
 	taking, stopTaking := context.WithCancelCause(ctx)
 	s.lose = stopTaking
 	defer stopTaking(nil)
@@ -111,7 +115,8 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		farewell, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := d.deps.Metadata.Unregister(farewell, owner); err != nil {
-			s.log.WarnContext(ctx, "could not unregister; the claims end with the lease", "error", err)
+			s.log.WarnContext(ctx, "could not unregister; the claims end with the lease",
+				"error", err)
 		}
 		return nil
 	}
@@ -165,11 +170,12 @@ func (s *session) heartbeat(ctx context.Context) {
 	}
 }
 
-// lapsed reports whether the lease may have run out, as far as this process can know: it was frozen, or the store has not
-// answered. What it holds may be another's then.
+// lapsed reports whether the lease may have run out, as far as this process can know: it was
+// frozen, or the store has not answered. What it holds may be another's then.
 func (s *session) lapsed(now time.Time) bool { return now.Sub(*s.renewed.Load()) > s.cfg.LeaseTTL }
 
-// watch looks for batches that are new or changed: all of them first, then those that changed since.
+// watch looks for batches that are new or changed: all of them first, then those that changed
+// since.
 func (s *session) watch(ctx context.Context) {
 	const page = 500
 	var revision int64
@@ -223,7 +229,8 @@ func (s *session) settle() {
 		for _, c := range r.held() {
 			closing.Go(func() {
 				if err := c.journal.Flush(s.work); err != nil {
-					s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index, "error", err)
+					s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
+						"error", err)
 				}
 			})
 		}

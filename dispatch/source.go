@@ -42,8 +42,8 @@ type sourceLine struct {
 func (l *sourceLine) model() string { return l.input.models[l.Model] }
 func (l *sourceLine) url() string   { return l.input.urls[l.URL] }
 
-// inMemory bounds what a line may weigh to be kept in memory; larger ones, and those for which memory is short, are read from the blob
-// when they are sent.
+// inMemory bounds what a line may weigh to be kept in memory; larger ones, and those for which
+// memory is short, are read from the blob when they are sent.
 const inMemory = 256 << 10
 
 // letGo gives up what is kept of a line in memory.
@@ -76,7 +76,8 @@ func openInput(ctx context.Context, blobs store.Blobs, in store.Input) (sourceIn
 	if opened.blob, err = blobs.Open(ctx, in.BlobKey); err != nil {
 		return opened, fmt.Errorf("open input %s: %w", in.FileID, err)
 	}
-	if opened.index, opened.indexBlob, err = store.OpenIndex(ctx, blobs, in.BlobKey, in.IndexKey, in.Lines); err != nil {
+	if opened.index, opened.indexBlob, err = store.OpenIndex(ctx, blobs, in.BlobKey, in.IndexKey,
+		in.Lines); err != nil {
 		opened.blob.Close()
 		return opened, fmt.Errorf("line index of %s: %w", in.FileID, err)
 	}
@@ -94,7 +95,9 @@ func (src *source) close() {
 
 // inputOf finds the input that a line of the batch stands in.
 func (src *source) inputOf(number uint32) *sourceInput {
-	i, found := slices.BinarySearchFunc(src.inputs, int(number), func(in sourceInput, n int) int { return cmp.Compare(in.First, n) })
+	i, found := slices.BinarySearchFunc(src.inputs, int(number), func(in sourceInput, n int) int {
+		return cmp.Compare(in.First, n)
+	})
 	if !found {
 		i--
 	}
@@ -117,7 +120,8 @@ func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
 	for i := 0; i < len(numbers); {
 		in := src.inputOf(numbers[i])
 		k := i + 1
-		for k < len(numbers) && numbers[k] == numbers[k-1]+1 && int(numbers[k]) < in.First+in.Lines {
+		for k < len(numbers) && numbers[k] == numbers[k-1]+1 &&
+			int(numbers[k]) < in.First+in.Lines {
 			k++
 		}
 		if _, err := in.index.Read(int(numbers[i])-in.First, records[i:k]); err != nil {
@@ -130,8 +134,9 @@ func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
 	return lines, nil
 }
 
-// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines stay in the blob, and so do those
-// for which there is no room. All are compared with their checksums; those that don't agree are marked. On an error it keeps none.
+// fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines
+// stay in the blob, and so do those for which there is no room. All are compared with their
+// checksums; those that don't agree are marked. On an error it keeps none.
 func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) {
 	slots := make([]int, 0, len(lines))
 	for i := range lines {
@@ -152,17 +157,20 @@ func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) 
 		}
 	}()
 	slices.SortFunc(slots, func(a, b int) int {
-		return cmp.Or(cmp.Compare(lines[a].input.First, lines[b].input.First), cmp.Compare(lines[a].Offset, lines[b].Offset))
+		return cmp.Or(cmp.Compare(lines[a].input.First, lines[b].input.First),
+			cmp.Compare(lines[a].Offset, lines[b].Offset))
 	})
 	const gap = 4 << 10 // what is cheaper to read over than to skip
-	var window []byte   // lines are copied out of it, so that the last of a chunk doesn't keep the memory of all
+	// lines are copied out of it, so that the last of a chunk doesn't keep the memory of all
+	var window []byte
 	for i := 0; i < len(slots); {
 		first := &lines[slots[i]]
 		end := first.Offset + int64(first.Length)
 		k := i + 1
 		for ; k < len(slots); k++ {
 			next := &lines[slots[k]]
-			if next.input != first.input || next.Offset > end+gap || next.Offset+int64(next.Length)-first.Offset > inMemory {
+			if next.input != first.input || next.Offset > end+gap ||
+				next.Offset+int64(next.Length)-first.Offset > inMemory {
 				break
 			}
 			end = next.Offset + int64(next.Length)
@@ -179,7 +187,8 @@ func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) 
 		for ; i < k; i++ {
 			l := &lines[slots[i]]
 			if l.Offset-from+int64(l.Length) > int64(n) {
-				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Physical, batchfile.ErrDamaged)
+				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Physical,
+					batchfile.ErrDamaged)
 				m.inputs.Give(int64(l.Length))
 				continue
 			}
@@ -200,7 +209,8 @@ func (l *sourceLine) mark(err error) error {
 	return err
 }
 
-// customID returns the line's custom_id as it stands in the file, quotes included; of a damaged one, a name for the line.
+// customID returns the line's custom_id as it stands in the file, quotes included; of a damaged
+// one, a name for the line.
 func (l *sourceLine) customID() ([]byte, error) {
 	if l.object != nil {
 		return l.SoundID(l.CustomID(l.object)), nil
@@ -226,7 +236,8 @@ func (l *sourceLine) body(e edits) (size int64, open func() io.ReadCloser, err e
 	case e.none():
 		return int64(l.BodyLength), reading(l.Body(l.object)), nil
 	}
-	edited, err := batchfile.EditBody(make([]byte, 0, int(l.BodyLength)+256), l.Body(l.object), e.defaults, e.overrides)
+	edited, err := batchfile.EditBody(make([]byte, 0, int(l.BodyLength)+256), l.Body(l.object),
+		e.defaults, e.overrides)
 	return int64(len(edited)), reading(edited), err
 }
 
@@ -251,7 +262,9 @@ func (l *sourceLine) joining(pieces []batchfile.Piece) func() io.ReadCloser {
 // has reports whether the body has a member.
 func (l *sourceLine) has(member string) (found bool, err error) {
 	if l.object == nil {
-		_, err := batchfile.EditPieces(l.inBlob(), nil, nil, func(key string) { found = found || key == member })
+		_, err := batchfile.EditPieces(l.inBlob(), nil, nil, func(key string) {
+			found = found || key == member
+		})
 		return found, err
 	}
 	for name := range batchfile.Members(l.Body(l.object)) {

@@ -18,8 +18,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// instantStub is set in the environment of the child process that serves instant answers: a process of its own, so that the
-// client's CPU time can be told from the server's.
+// instantStub is set in the environment of the child process that serves instant answers: a process
+// of its own, so that the client's CPU time can be told from the server's.
 const instantStub = "TIDEFILL_TEST_INSTANT_STUB"
 
 func TestMain(m *testing.M) {
@@ -83,7 +83,8 @@ func bareLoop(tb testing.TB, url string, bodies [][]byte, concurrency int) {
 	for range concurrency {
 		all.Go(func() {
 			for body := range next {
-				response, err := client.Post(url+"/v1/chat/completions", "application/json", bytes.NewReader(body))
+				response, err := client.Post(
+					url+"/v1/chat/completions", "application/json", bytes.NewReader(body))
 				if err != nil {
 					tb.Error(err)
 					continue
@@ -101,8 +102,8 @@ func bareLoop(tb testing.TB, url string, bodies [][]byte, concurrency int) {
 	client.CloseIdleConnections()
 }
 
-// BenchmarkAgainstBareLoop runs a batch and a bare client loop over the same bodies, at the same concurrency, against the same
-// stub, and reports the ratios of rate and of CPU time.
+// BenchmarkAgainstBareLoop runs a batch and a bare client loop over the same bodies, at the same
+// concurrency, against the same stub, and reports the ratios of rate and of CPU time.
 func BenchmarkAgainstBareLoop(b *testing.B) {
 	const lines = 20_000
 	text := make([]string, lines)
@@ -123,7 +124,9 @@ func BenchmarkAgainstBareLoop(b *testing.B) {
 				wall, used := runBatch(b, url, text, concurrency)
 				ourTime, ourCPU = ourTime+wall, ourCPU+used
 			}
-			perLine := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(b.N) / lines }
+			perLine := func(d time.Duration) float64 {
+				return float64(d.Microseconds()) / float64(b.N) / lines
+			}
 			b.ReportMetric(lines*float64(b.N)/bareTime.Seconds(), "bare-lines/s")
 			b.ReportMetric(lines*float64(b.N)/ourTime.Seconds(), "lines/s")
 			b.ReportMetric(bareTime.Seconds()/ourTime.Seconds(), "rate-ratio")

@@ -45,7 +45,10 @@ func (s *streams) leave(kind editsKey) (first bool) {
 func (s *streams) forget(served map[string]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.off, func(kind editsKey, _ bool) bool { _, still := served[kind.model]; return !still })
+	maps.DeleteFunc(s.off, func(kind editsKey, _ bool) bool {
+		_, still := served[kind.model]
+		return !still
+	})
 }
 
 // How a line went that was to be streamed; labels of a metric.
@@ -57,8 +60,9 @@ const (
 	streamUnclear = "unclear" // it could not be put together
 )
 
-// streamed returns the edits that make an answer a stream besides what they did before; ok is false where a line can't be streamed:
-// its url has no streams, or its body says itself how it wants to be streamed.
+// streamed returns the edits that make an answer a stream besides what they did before; ok is false
+// where a line can't be streamed: its url has no streams, or its body says itself how it wants to
+// be streamed.
 func (e edits) streamed(line *sourceLine) (_ edits, ok bool) {
 	parameters, ok := openai.StreamParameters(line.url())
 	if !ok || e.names("stream_options") {
@@ -81,9 +85,12 @@ func (e edits) names(member string) bool {
 	return e.defaults[member] != nil || e.overrides[member] != nil
 }
 
-// postStreamed posts a line so that its tokens can be seen. done is false when the line must be posted again without: it was refused,
-// or its answer could not be put together. Nobody is charged for that.
-func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string) (a openai.Answer, done bool, err error) {
+// postStreamed posts a line so that its tokens can be seen. done is false when the line must be
+// posted again without: it was refused, or its answer could not be put together. Nobody is charged
+// for that.
+func (s *session) postStreamed(
+	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
+) (a openai.Answer, done bool, err error) {
 	r, err := lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
 		return a, true, s.unreadable(f, line, err)
@@ -113,9 +120,11 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 		result = streamFailed
 	case errors.Is(err, openai.ErrUnjoined):
 		result = streamUnclear
-		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong) // streaming as such
+		// streaming as such
+		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong)
 		if about && u.streams.leave(kind) {
-			s.log.WarnContext(ctx, "a runner's stream is not understood, asking without from now on",
+			s.log.WarnContext(
+				ctx, "a runner's stream is not understood, asking without from now on",
 				"runner", u.name, "model", kind.model, "url", kind.url, "error", err)
 		}
 	case err != nil:
@@ -135,8 +144,8 @@ func (s *session) postStreamed(ctx context.Context, w *sender, f *flight, line *
 	return a, result != streamUnclear && result != streamRefused, err
 }
 
-// refusesStream reports whether a runner seems to take no requests for streams. Whether it does shows when the same line is taken
-// without.
+// refusesStream reports whether a runner seems to take no requests for streams. Whether it does
+// shows when the same line is taken without.
 func refusesStream(a openai.Answer) bool {
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:
@@ -164,14 +173,17 @@ func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Requ
 	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
 }
 
-// unreadable says that the input can't be read now, which is no runner's fault. A damaged line is given up, since it stays so.
+// unreadable says that the input can't be read now, which is no runner's fault. A damaged line is
+// given up, since it stays so.
 func (s *session) unreadable(f *flight, line *sourceLine, err error) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		f.Outcome = plan.Refused
-		s.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number, "file_id", line.input.FileID, "error", err)
+		s.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number,
+			"file_id", line.input.FileID, "error", err)
 		return err
 	}
 	f.Outcome = plan.Recalled
-	s.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch, "line", line.number, "error", err)
+	s.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch,
+		"line", line.number, "error", err)
 	return err
 }

@@ -34,7 +34,8 @@ func init() {
 // watching is the policy fixed, which streams all lines and tells the test what it observes.
 type watching struct{ flowcontrol.Controller }
 
-// seen is what controllers of the policy watching observed, and whether they are to recall all lines until one has come back.
+// seen is what controllers of the policy watching observed, and whether they are to recall all
+// lines until one has come back.
 var seen struct {
 	sync.Mutex
 	observations []flowcontrol.Observation
@@ -46,7 +47,8 @@ func (w *watching) Observe(now time.Time, o flowcontrol.Observation) bool {
 	defer seen.Unlock()
 	seen.observations = append(seen.observations, o)
 	seen.recall = seen.recall && o.Kind != flowcontrol.Recalled
-	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Recalled || o.Kind == flowcontrol.Read
+	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Recalled ||
+		o.Kind == flowcontrol.Read
 }
 
 func (w *watching) Allowance(now time.Time) flowcontrol.Allowance {
@@ -103,10 +105,14 @@ func emulate(t *testing.T, change func(*emulator.Config)) *emulator.Server {
 func generating() (lines []string) {
 	for i := range 12 {
 		lines = append(lines,
-			fmt.Sprintf(`{"custom_id":"chat-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","n":%d,"messages":[{"role":"user","content":"say %d"}]}}`, i, 1+i%3, i),
-			fmt.Sprintf(`{"custom_id":"text-%d","method":"POST","url":"/v1/completions","body":{"model":"m","stream":false,"max_tokens":9,"prompt":["a %d","b"]}}`, i, i),
-			fmt.Sprintf(`{"custom_id":"response-%d","method":"POST","url":"/v1/responses","body":{"model":"m","max_output_tokens":7,"input":"say %d"}}`, i, i),
-			fmt.Sprintf(`{"custom_id":"embedding-%d","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"%d"}}`, i, i))
+			fmt.Sprintf(
+				`{"custom_id":"chat-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","n":%d,"messages":[{"role":"user","content":"say %d"}]}}`, i, 1+i%3, i),
+			fmt.Sprintf(
+				`{"custom_id":"text-%d","method":"POST","url":"/v1/completions","body":{"model":"m","stream":false,"max_tokens":9,"prompt":["a %d","b"]}}`, i, i),
+			fmt.Sprintf(
+				`{"custom_id":"response-%d","method":"POST","url":"/v1/responses","body":{"model":"m","max_output_tokens":7,"input":"say %d"}}`, i, i),
+			fmt.Sprintf(
+				`{"custom_id":"embedding-%d","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"%d"}}`, i, i))
 	}
 	return lines
 }
@@ -140,29 +146,38 @@ func TestStreamedAnswersAreTheSame(t *testing.T) {
 	without := answers(nil)
 	registry := prometheus.NewRegistry()
 	policy := watch()
-	with := answers(func(c *dispatch.Config, d *dispatch.Deps) { policy(c, d); d.Registerer = registry })
+	with := answers(func(c *dispatch.Config, d *dispatch.Deps) {
+		policy(c, d)
+		d.Registerer = registry
+	})
 	if diff := cmp.Diff(without, with); diff != "" {
 		t.Errorf("streamed answers differ: %s", diff)
 	}
 	if len(with) != 48 || len(observed(flowcontrol.FirstToken)) != 36 {
-		t.Errorf("%d answers, %d first tokens; want 48, of which 36 are streamed", len(with), len(observed(flowcontrol.FirstToken)))
+		t.Errorf("%d answers, %d first tokens; want 48, of which 36 are streamed", len(with),
+			len(observed(flowcontrol.FirstToken)))
 	}
 	page := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-	if !strings.Contains(page.Body.String(), `result="joined",`) || !strings.Contains(page.Body.String(), "} 36\n") {
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page,
+		httptest.NewRequest("GET", "/metrics", nil))
+	if !strings.Contains(page.Body.String(), `result="joined",`) ||
+		!strings.Contains(page.Body.String(), "} 36\n") {
 		t.Errorf("tidefill_streams_total does not say 36:\n%s", page.Body)
 	}
 }
 
 func TestStreamsTellHowFastTokensCome(t *testing.T) {
 	w := newWorld(t)
-	runner := emulate(t, func(c *emulator.Config) { c.Profile, c.Output.Max = "llama-7b-h100", 4000 })
+	runner := emulate(t, func(c *emulator.Config) {
+		c.Profile, c.Output.Max = "llama-7b-h100", 4000
+	})
 	up := httptest.NewServer(runner.Handler())
 	t.Cleanup(up.Close)
 	_, stop := w.dispatcher("a", watch(), up.URL)
 	var lines []string
 	for i := range 8 {
-		lines = append(lines, fmt.Sprintf(`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","ignore_eos":true,"max_tokens":400,"messages":[{"role":"user","content":"say %d"}]}}`, i, i))
+		lines = append(lines, fmt.Sprintf(
+			`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","ignore_eos":true,"max_tokens":400,"messages":[{"role":"user","content":"say %d"}]}}`, i, i))
 	}
 	w.awaitEnd(w.submit(lines, nil))
 	stop()
@@ -171,7 +186,8 @@ func TestStreamsTellHowFastTokensCome(t *testing.T) {
 		gaps, took = gaps+o.Gaps, took+o.GapTime
 	}
 	if len(observed(flowcontrol.FirstToken)) != 8 || gaps < 100 {
-		t.Fatalf("%d first tokens, %d gaps; want 8 and some hundred", len(observed(flowcontrol.FirstToken)), gaps)
+		t.Fatalf("%d first tokens, %d gaps; want 8 and some hundred",
+			len(observed(flowcontrol.FirstToken)), gaps)
 	}
 	whole := observed(flowcontrol.Answered)[0].Latency
 	if mean := took / time.Duration(gaps); mean < whole/800 || mean > whole/200 {
@@ -179,7 +195,8 @@ func TestStreamsTellHowFastTokensCome(t *testing.T) {
 	}
 }
 
-// What can't be streamed or put together is asked for again without, at once and for nothing, and not tried again.
+// What can't be streamed or put together is asked for again without, at once and for nothing, and
+// not tried again.
 func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
 	event := func(w http.ResponseWriter, chunks ...string) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -194,13 +211,16 @@ func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
 	}{
 		"refused": {func(w http.ResponseWriter) {
 			w.WriteHeader(http.StatusBadRequest)
-			io.WriteString(w, `{"error":{"message":"Streaming is not supported for this model","param":"stream"}}`)
+			io.WriteString(
+				w, `{"error":{"message":"Streaming is not supported for this model","param":"stream"}}`)
 		}, 16, false},
 		"not understood": {func(w http.ResponseWriter) {
-			event(w, `{"choices":[{"index":0,"delta":{"video":1}}]}`, `{"choices":[{"index":0,"delta":{"video":2}}]}`)
+			event(w, `{"choices":[{"index":0,"delta":{"video":1}}]}`,
+				`{"choices":[{"index":0,"delta":{"video":2}}]}`)
 		}, 16, false},
 		"broken off by an error without a status": {func(w http.ResponseWriter) {
-			event(w, `{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"error":{"message":"lost"}}`)
+			event(w, `{"choices":[{"index":0,"delta":{"content":"a"}}]}`,
+				`{"error":{"message":"lost"}}`)
 		}, 40, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,11 +240,14 @@ func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
 			b := w.awaitEnd(w.submit(chatLines(40, "m"), nil))
 			stop()
 			if b.Counts.Completed != 40 || b.Attempts != streams.Load()+plain.Load() {
-				t.Errorf("counts %+v, %d attempts; want 40 lines, and all requests counted", b.Counts, b.Attempts)
+				t.Errorf("counts %+v, %d attempts; want 40 lines, and all requests counted",
+					b.Counts, b.Attempts)
 			}
 			// Those under way when the first came back had been sent already.
-			if n := int(streams.Load()); plain.Load() != 40 || n > c.streams || n == 0 || c.exact && n != c.streams {
-				t.Errorf("%d requests for streams, %d without; want at most %d, and 40", n, plain.Load(), c.streams)
+			if n := int(streams.Load()); plain.Load() != 40 || n > c.streams || n == 0 || c.exact &&
+				n != c.streams {
+				t.Errorf("%d requests for streams, %d without; want at most %d, and 40", n,
+					plain.Load(), c.streams)
 			}
 		})
 	}
@@ -235,14 +258,16 @@ func TestAFailureIsOneWithAndWithoutStream(t *testing.T) {
 	body := `{"error":{"message":"the prompt is too long","code":400}}`
 	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: %s\n\ndata: [DONE]\n\n", body)
+		fmt.Fprintf(
+			rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: %s\n\ndata: [DONE]\n\n", body)
 	}, "m")
 	_, stop := w.dispatcher("a", watch(), up.URL)
 	id := w.submit(chatLines(1, "m"), nil)
 	w.awaitEnd(id)
 	_, failed := w.results(id)
 	stop()
-	if len(failed) != 1 || failed[0].Response == nil || failed[0].Response.StatusCode != 400 || string(failed[0].Response.Body) != body {
+	if len(failed) != 1 || failed[0].Response == nil || failed[0].Response.StatusCode != 400 ||
+		string(failed[0].Response.Body) != body {
 		t.Errorf("got %+v, want status 400 and the upstream's body", failed)
 	}
 	if n := up.requests(); n != 1 {
@@ -250,15 +275,26 @@ func TestAFailureIsOneWithAndWithoutStream(t *testing.T) {
 	}
 }
 
-// A body says itself how it wants to be streamed, should somebody stream it: that is the user's, and stays.
+// A body says itself how it wants to be streamed, should somebody stream it: that is the user's,
+// and stays.
 func TestBodiesWithStreamOptionsAreNotStreamed(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	_, stop := w.dispatcher("a", watch(), up.URL)
 	body := `{"model":"m","stream_options":{"include_usage":false},"messages":[]}`
-	w.awaitEnd(w.submit([]string{fmt.Sprintf(`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":%s}`, body)}, nil))
+	w.awaitEnd(
+		w.submit(
+			[]string{
+				fmt.Sprintf(
+					`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":%s}`,
+					body)}, nil))
 	plain := `{"model":"m", "stream" : false ,"messages":[],"seed":9223372036854775807}`
-	w.awaitEnd(w.submit([]string{fmt.Sprintf(`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":%s}`, plain)}, nil))
+	w.awaitEnd(
+		w.submit(
+			[]string{
+				fmt.Sprintf(
+					`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":%s}`,
+					plain)}, nil))
 	stop()
 	want := `{"model":"m", "stream" : true ,"messages":[],"seed":9223372036854775807,"stream_options":{"include_usage":true}}`
 	if up.bodies[body] != 1 || up.bodies[want] != 1 || len(up.bodies) != 2 {

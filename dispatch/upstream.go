@@ -43,14 +43,17 @@ func newUpstream(cfg Config, u Upstream, spool store.Spool) (*upstream, error) {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
 	client, err := openai.New(openai.Config{
-		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}), TenantHeader: u.TenantHeader,
-		MaxAnswer: cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf, DialTimeout: cfg.DialTimeout,
-		Spool: func() (openai.File, error) { return spool.Temporary() },
+		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}),
+		TenantHeader: u.TenantHeader,
+		MaxAnswer:    cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
+		DialTimeout: cfg.DialTimeout,
+		Spool:       func() (openai.File, error) { return spool.Temporary() },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{Upstream: u, name: name, client: client, models: slices.Clone(u.Models), since: map[string]time.Time{}}, nil
+	return &upstream{Upstream: u, name: name, client: client, models: slices.Clone(u.Models),
+		since: map[string]time.Time{}}, nil
 }
 
 // Runner is what the upstream is called everywhere: its name, or else where it is.
@@ -82,7 +85,8 @@ func (u Upstream) Base() string {
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
 }
 
-// AskHeader is what goes along when the upstream is asked about itself: its key, and the headers that were configured.
+// AskHeader is what goes along when the upstream is asked about itself: its key, and the headers
+// that were configured.
 func (u Upstream) AskHeader() (http.Header, error) {
 	key, err := u.key()
 	if err != nil {
@@ -110,14 +114,19 @@ func (u Upstream) header(header http.Header) http.Header {
 // CheckHeaders reports what of the headers can't be sent.
 func (u Upstream) CheckHeaders() error {
 	if u.TenantHeader != "" && !isToken(u.TenantHeader) {
-		return fmt.Errorf("tenant_header %q can't be a header's name: use letters, digits and '-'", u.TenantHeader)
+		return fmt.Errorf("tenant_header %q can't be a header's name: use letters, digits and '-'",
+			u.TenantHeader)
 	}
 	for key, value := range u.Headers {
 		if !isToken(key) {
-			return fmt.Errorf("headers: %q can't be a header's name: use letters, digits and '-'", key)
+			return fmt.Errorf("headers: %q can't be a header's name: use letters, digits and '-'",
+				key)
 		}
-		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }) {
-			return fmt.Errorf("headers: the value of %s holds a control character, such as a line break", key)
+		if strings.ContainsFunc(value, func(r rune) bool {
+			return r < ' ' && r != '\t' || r == 0x7F
+		}) {
+			return fmt.Errorf(
+				"headers: the value of %s holds a control character, such as a line break", key)
 		}
 	}
 	return nil
@@ -126,7 +135,8 @@ func (u Upstream) CheckHeaders() error {
 // isToken reports whether a name can be a header's, see RFC 9110, section 5.6.2.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
@@ -136,7 +146,9 @@ func (u Upstream) key() (string, error) {
 	}
 	key := os.Getenv(u.APIKeyEnv)
 	if key == "" {
-		return "", fmt.Errorf("upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL, u.APIKeyEnv)
+		return "", fmt.Errorf(
+			"upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL,
+			u.APIKeyEnv)
 	}
 	return key, nil
 }
@@ -156,8 +168,8 @@ func (u *upstream) learn(models []string, now time.Time) {
 	u.streams.forget(since)
 }
 
-// watchUpstream asks an upstream again and again which models it serves. One that doesn't answer keeps the models it had: whether it
-// can be used is for the breaker to say.
+// watchUpstream asks an upstream again and again which models it serves. One that doesn't answer
+// keeps the models it had: whether it can be used is for the breaker to say.
 func (s *session) watchUpstream(ctx context.Context, u *upstream) {
 	if len(u.Models) > 0 {
 		u.learn(u.Models, time.Now())
@@ -188,7 +200,8 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	if err != nil {
 		s.leading.saw(u, nil)
 		if !was && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again", "runner", u.name, "error", err)
+			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again",
+				"runner", u.name, "error", err)
 		}
 		return false
 	}
@@ -196,7 +209,8 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 		s.log.InfoContext(ctx, "an upstream answers again", "runner", u.name)
 	}
 	if list.Cut && !wasCut {
-		s.log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.max_models",
+		s.log.WarnContext(
+			ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.max_models",
 			"runner", u.name, "max_models", s.cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.learn(list.Names, time.Now())

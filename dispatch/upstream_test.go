@@ -27,11 +27,15 @@ func TestHeadersThatUpstreamsGet(t *testing.T) {
 		upstream dispatch.Upstream
 		want     map[string]string
 	}{
-		"by default":             {dispatch.Upstream{}, map[string]string{"X-Priority": "low"}},
-		"beside configured ones": {dispatch.Upstream{Headers: map[string]string{"X-Team": "a"}}, map[string]string{"X-Priority": "low", "X-Team": "a"}},
-		"in place of a default":  {dispatch.Upstream{Headers: map[string]string{"x-priority": "5"}}, map[string]string{"X-Priority": "5"}},
-		"without a default":      {dispatch.Upstream{Headers: map[string]string{"X-Priority": ""}}, map[string]string{}},
-		"with the tenant":        {dispatch.Upstream{TenantHeader: "x-tenant-id"}, map[string]string{"X-Priority": "low", "X-Tenant-Id": "research"}},
+		"by default": {dispatch.Upstream{}, map[string]string{"X-Priority": "low"}},
+		"beside configured ones": {dispatch.Upstream{Headers: map[string]string{"X-Team": "a"}},
+			map[string]string{"X-Priority": "low", "X-Team": "a"}},
+		"in place of a default": {dispatch.Upstream{Headers: map[string]string{"x-priority": "5"}},
+			map[string]string{"X-Priority": "5"}},
+		"without a default": {dispatch.Upstream{Headers: map[string]string{"X-Priority": ""}},
+			map[string]string{}},
+		"with the tenant": {dispatch.Upstream{TenantHeader: "x-tenant-id"},
+			map[string]string{"X-Priority": "low", "X-Tenant-Id": "research"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -48,7 +52,9 @@ func TestHeadersThatUpstreamsGet(t *testing.T) {
 			}, "m")
 			w := newWorld(t)
 			c.upstream.URL = up.URL
-			w.dispatcher("a", func(_ *dispatch.Config, d *dispatch.Deps) { d.Upstreams = []dispatch.Upstream{c.upstream} })
+			w.dispatcher("a", func(_ *dispatch.Config, d *dispatch.Deps) {
+				d.Upstreams = []dispatch.Upstream{c.upstream}
+			})
 			w.awaitEnd(w.submit(chatLines(1, "m"), func(b *store.Batch) { b.Tenant = "research" }))
 			mu.Lock()
 			defer mu.Unlock()
@@ -65,7 +71,8 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 		"headers":       {URL: "http://h", Headers: map[string]string{"X-Ok": "a\nb"}},
 	} {
 		_, err := dispatch.New(dispatch.DefaultConfig(), dispatch.Deps{
-			Upstreams: []dispatch.Upstream{u}, Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Logger: slog.Default(),
+			Upstreams: []dispatch.Upstream{u}, Scheduler: scheduler.DefaultConfig(),
+			Flow: flowcontrol.DefaultConfig(), Logger: slog.Default(),
 		})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v, want an error that names it", name, err)
@@ -73,7 +80,8 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 	}
 }
 
-// An upstream that invents other names at every look costs a bounded amount of memory, here and on the page of metrics.
+// An upstream that invents other names at every look costs a bounded amount of memory, here and on
+// the page of metrics.
 func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
 	var looks atomic.Int64
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +104,8 @@ func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
 	}, up.URL)
 	heapAfter := func(n int64) uint64 {
 		t.Helper()
-		for deadline := time.Now().Add(60 * time.Second); looks.Load() < n; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(60 * time.Second); looks.Load() < n; time.Sleep(
+			time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("the upstream was asked %d times only", looks.Load())
 			}

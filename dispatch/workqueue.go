@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// workqueue hands keys to workers: each key to one worker at a time, and once more if it was added while worked on.
+// workqueue hands keys to workers: each key to one worker at a time, and once more if it was added
+// while worked on.
 type workqueue struct {
 	mu      sync.Mutex
 	order   []string

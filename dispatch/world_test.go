@@ -61,7 +61,9 @@ func newWorld(t testing.TB) *world {
 }
 
 // dispatcher starts one; stop ends it as a SIGTERM would and waits for it.
-func (w *world) dispatcher(node string, change func(*dispatch.Config, *dispatch.Deps), upstreams ...string) (d *dispatch.Dispatcher, stop func()) {
+func (w *world) dispatcher(
+	node string, change func(*dispatch.Config, *dispatch.Deps), upstreams ...string,
+) (d *dispatch.Dispatcher, stop func()) {
 	w.t.Helper()
 	cfg := dispatch.DefaultConfig()
 	cfg.Plan.Retry.Base = 5 * time.Millisecond
@@ -73,9 +75,11 @@ func (w *world) dispatcher(node string, change func(*dispatch.Config, *dispatch.
 	flow.Policy = "fixed"
 	flow.Fixed.PerRunner = 16
 	deps := dispatch.Deps{
-		Metadata: w.meta, Blobs: w.disk.Blobs(), Journals: w.disk.Journals(), Spool: w.disk, Node: node,
+		Metadata: w.meta, Blobs: w.disk.Blobs(), Journals: w.disk.Journals(), Spool: w.disk,
+		Node:      node,
 		Scheduler: scheduler.DefaultConfig(), Flow: flow,
-		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
+			Level: slog.LevelInfo})),
 	}
 	for _, u := range upstreams {
 		deps.Upstreams = append(deps.Upstreams, dispatch.Upstream{URL: u})
@@ -106,7 +110,8 @@ func (w *world) dispatcher(node string, change func(*dispatch.Config, *dispatch.
 
 // chatLine is an ordinary input line.
 func chatLine(id, model string) string {
-	return fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":%q,"messages":[{"role":"user","content":"say %s"}]}}`, id, model, id)
+	return fmt.Sprintf(
+		`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":%q,"messages":[{"role":"user","content":"say %s"}]}}`, id, model, id)
 }
 
 func chatLines(n int, model string) []string {
@@ -126,9 +131,11 @@ func (w *world) submit(lines []string, change func(*store.Batch)) string {
 	file := fmt.Sprintf("file-in%04d", w.next)
 	summary := w.upload(file, lines)
 	b := store.Batch{
-		ID: id, Tenant: "default", State: store.Validating, Endpoint: summary.URLs[0].URL, Window: "24h",
+		ID: id, Tenant: "default", State: store.Validating, Endpoint: summary.URLs[0].URL,
+		Window:    "24h",
 		CreatedAt: time.Now(), Deadline: time.Now().Add(24 * time.Hour),
-		Inputs:  []store.Input{{FileID: file, BlobKey: "files/" + file, IndexKey: "files/" + file + ".index", Lines: summary.Lines}},
+		Inputs: []store.Input{{FileID: file, BlobKey: "files/" + file, IndexKey: "files/" + file +
+			".index", Lines: summary.Lines}},
 		Outputs: []store.Output{{Input: -1, OutputID: "file-out" + id, ErrorID: "file-err" + id}},
 		Counts:  store.Counts{Total: summary.Lines},
 	}
@@ -190,7 +197,8 @@ func (w *world) upload(file string, lines []string) batchfile.Summary {
 		w.t.Fatalf("the test's own lines are faulty: %v", summary.Faults)
 	}
 	err = w.meta.CreateFile(ctx, store.File{
-		ID: file, Tenant: "default", Purpose: "batch", Filename: file + ".jsonl", Bytes: int64(len(text)), CreatedAt: time.Now(),
+		ID: file, Tenant: "default", Purpose: "batch", Filename: file + ".jsonl", Bytes: int64(
+			len(text)), CreatedAt: time.Now(),
 		BlobKey: "files/" + file, IndexKey: "files/" + file + ".index", Summary: &summary,
 	})
 	if err != nil {
@@ -211,7 +219,10 @@ func (w *world) batch(id string) store.Batch {
 // modify changes a batch as the API would.
 func (w *world) modify(id string, change func(*store.Batch)) {
 	w.t.Helper()
-	_, err := store.Modify(w.t.Context(), w.meta, "", id, func(b *store.Batch) error { change(b); return nil })
+	_, err := store.Modify(w.t.Context(), w.meta, "", id, func(b *store.Batch) error {
+		change(b)
+		return nil
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -260,7 +271,8 @@ type result struct {
 	Error *struct{ Code, Message string } `json:"error"`
 }
 
-// results reads both files of an ended batch and checks that they hold each custom_id once, as many as the counts say.
+// results reads both files of an ended batch and checks that they hold each custom_id once, as many
+// as the counts say.
 func (w *world) results(id string) (output, errs []result) {
 	w.t.Helper()
 	b := w.batch(id)
@@ -289,7 +301,8 @@ func (w *world) results(id string) (output, errs []result) {
 		output = append(output, read(out.OutputID, out.HasOutput)...)
 		errs = append(errs, read(out.ErrorID, out.HasErrors)...)
 	}
-	if len(output) != b.Counts.Completed || len(errs) != b.Counts.Failed || len(seen) != b.Counts.Total {
+	if len(output) != b.Counts.Completed || len(errs) != b.Counts.Failed ||
+		len(seen) != b.Counts.Total {
 		w.t.Errorf("files hold %d + %d lines, counts say %+v", len(output), len(errs), b.Counts)
 	}
 	return output, errs

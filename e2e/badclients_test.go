@@ -49,7 +49,8 @@ func awaitClosed(c net.Conn, limit time.Duration) error {
 // awaitOK asks until the answer is 200.
 func awaitOK(t *testing.T, client *http.Client, url string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
+		10 * time.Millisecond) {
 		answer, err := client.Get(url)
 		if err != nil {
 			continue
@@ -62,8 +63,8 @@ func awaitOK(t *testing.T, client *http.Client, url string) {
 	t.Fatalf("%s never answers 200", url)
 }
 
-// TestHalfOpenRequestsLockNobodyOut holds 2,000 requests whose bodies never come, on all routes, without a key and of the type that uploads have. The
-// daemon may open 1,024 files.
+// TestHalfOpenRequestsLockNobodyOut holds 2,000 requests whose bodies never come, on all routes,
+// without a key and of the type that uploads have. The daemon may open 1,024 files.
 func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{
@@ -71,21 +72,27 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 		Args: []string{"--admin-listen", admin},
 	})
 	routes := []string{
-		"/v1/files", "/v1/files/x", "/v1/files/x/content", "/v1/uploads", "/v1/uploads/x/parts", "/v1/uploads/x/complete",
-		"/v1/batches", "/v1/batches/x/cancel", "/v1/batches/x/events", "/v1/models", "/nowhere", "/",
+		"/v1/files", "/v1/files/x", "/v1/files/x/content", "/v1/uploads", "/v1/uploads/x/parts",
+		"/v1/uploads/x/complete",
+		"/v1/batches", "/v1/batches/x/cancel", "/v1/batches/x/events", "/v1/models", "/nowhere",
+		"/",
 	}
-	heads := []string{"Content-Length: 100000000\r\n\r\n--x", "Content-Length: 100\r\n\r\n--x", "Transfer-Encoding: chunked\r\n\r\n5\r\n--x"}
+	heads := []string{"Content-Length: 100000000\r\n\r\n--x", "Content-Length: 100\r\n\r\n--x",
+		"Transfer-Encoding: chunked\r\n\r\n5\r\n--x"}
 	probe := &http.Client{Timeout: 10 * time.Second}
 	awaitOK(t, probe, "http://"+admin+"/readyz")
 	var held []*net.TCPConn
 	for i := range 2000 {
 		c := dialDaemon(t, d)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\n%s", routes[i%len(routes)], heads[i%len(heads)])
+		fmt.Fprintf(
+			c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\n%s",
+			routes[i%len(routes)], heads[i%len(heads)])
 		held = append(held, c)
 		if i%100 > 0 {
 			continue
 		}
-		if answer, err := probe.Get("http://" + admin + "/readyz"); err != nil || answer.StatusCode != http.StatusOK {
+		if answer, err := probe.Get("http://" + admin + "/readyz"); err != nil ||
+			answer.StatusCode != http.StatusOK {
 			t.Fatalf("/readyz with %d half-open requests: %v, %v", i, answer, err)
 		} else {
 			answer.Body.Close()
@@ -97,8 +104,10 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 		if err == nil && answer.Status == http.StatusOK {
 			break
 		}
-		if err == nil && answer.Status != http.StatusServiceUnavailable || time.Since(begun) > 10*time.Second {
-			t.Fatalf("a client with a key gets %d, %v after %v", answer.Status, err, time.Since(begun))
+		if err == nil && answer.Status != http.StatusServiceUnavailable ||
+			time.Since(begun) > 10*time.Second {
+			t.Fatalf("a client with a key gets %d, %v after %v", answer.Status, err,
+				time.Since(begun))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -110,9 +119,11 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 	}
 }
 
-// TestSlowClientsAreCutOff sends uploads and reads answers a byte at a time, where the least is 4 KiB/s.
+// TestSlowClientsAreCutOff sends uploads and reads answers a byte at a time, where the least is 4
+// KiB/s.
 func TestSlowClientsAreCutOff(t *testing.T) {
-	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL}, Set: []string{"http.grace=2s", "http.body_timeout=3s"}})
+	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
+		Set: []string{"http.grace=2s", "http.body_timeout=3s"}})
 	content := NewLines("slow", "nobody", 100_000).Content
 	f, err := d.Client().Upload(content)
 	if err != nil {
@@ -158,7 +169,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 				return
 			}
 			var got atomic.Int64
-			for one, until := make([]byte, 1), time.Now().Add(12*time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			for one, until := make([]byte, 1), time.Now().Add(12*time.Second); time.Now().Before(
+				until); time.Sleep(100 * time.Millisecond) {
 				n, err := answer.Body.Read(one)
 				got.Add(int64(n))
 				if err != nil {
@@ -179,7 +191,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		var got int64
-		for begun := time.Now(); got < 5<<20; time.Sleep(time.Until(begun.Add(time.Duration(got) * time.Microsecond))) {
+		for begun := time.Now(); got < 5<<20; time.Sleep(
+			time.Until(begun.Add(time.Duration(got) * time.Microsecond))) {
 			n, err := io.CopyN(io.Discard, answer.Body, 64<<10)
 			if got += n; err != nil {
 				t.Errorf("an honest reader was cut off after %d bytes: %v", got, err)
@@ -190,17 +203,21 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	all.Wait()
 }
 
-// TestHalfClosedClientsAreAnswered sends a request and closes the sending side, as nc and some proxies do.
+// TestHalfClosedClientsAreAnswered sends a request and closes the sending side, as nc and some
+// proxies do.
 func TestHalfClosedClientsAreAnswered(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL}})
 	f, err := d.Client().Upload(NewLines("half", "nobody", 100).Content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", NewLines("closed", "nobody", 2000).Content)
-	create := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, f.ID)
+	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", NewLines("closed",
+		"nobody", 2000).Content)
+	create := fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, f.ID)
 	post := func(path, kind, body string) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, kind, len(body), body)
+		return fmt.Sprintf(
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, kind, len(body), body)
 	}
 	for name, request := range map[string]string{
 		"an upload":  post("/v1/files", kind, string(form)),

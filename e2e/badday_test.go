@@ -19,12 +19,15 @@ func TestAnOutageOfTheUpstreamBurnsNoAttempts(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 10*time.Millisecond, 30*time.Millisecond
 	// With a single attempt, one that an outage burns fails its line.
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: append([]string{"dispatch.plan.retry.attempts=1"}, small...)})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: append([]string{"dispatch.plan.retry.attempts=1"}, small...)})
 	c := d.Client()
 	lines := NewLines("outage", "m", 300)
 	b := c.Submit(t, lines.Content, "")
 	for _, done := range []int{30, 120} {
-		c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed >= done })
+		c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+			return b.RequestCounts.Completed >= done
+		})
 		stub.Down()
 		c.Await(t, b.ID, 5*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil })
 		time.Sleep(2 * time.Second)
@@ -50,7 +53,9 @@ func TestAnUpstreamThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 
 func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 	stub := NewStub(t, "m")
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.plan.retry.deaths=2"}, small...)})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.plan.retry.deaths=2"},
+			small...)})
 	c := d.Client()
 	lines := NewLines("garbage", "m", 40)
 	hijack := func(w http.ResponseWriter, text string) {
@@ -76,15 +81,19 @@ func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 	}
 	refusal := "{\n \"error\": {\"message\":\"too long\",\"code\":1e400,\"ü\":\"\\u00fc\"}}"
 	treatments := map[string]treatment{
-		"garbage-1":  {answer: status(200, "application/json", "this is no JSON")},
-		"garbage-2":  {answer: status(200, "application/json", `{"cut":`)},
-		"garbage-3":  {answer: status(200, "application/json", "")},
-		"garbage-4":  {answer: status(200, "application/json", "[1]\n[2]")},
-		"garbage-5":  {answer: status(200, "application/json", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`)},
-		"garbage-6":  {answer: status(400, "application/json", refusal), status: 400},
-		"garbage-7":  {answer: status(500, "text/html", "<html>\n\x00\xff oops</html>"), status: 500},
-		"garbage-8":  {answer: status(302, "text/plain", "go away"), status: 302},
-		"garbage-9":  {answer: func(w http.ResponseWriter) { hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{") }},
+		"garbage-1": {answer: status(200, "application/json", "this is no JSON")},
+		"garbage-2": {answer: status(200, "application/json", `{"cut":`)},
+		"garbage-3": {answer: status(200, "application/json", "")},
+		"garbage-4": {answer: status(200, "application/json", "[1]\n[2]")},
+		"garbage-5": {answer: status(200, "application/json", `{"a":"`+strings.Repeat(
+			"x", 2<<20)+`"}`)},
+		"garbage-6": {answer: status(400, "application/json", refusal), status: 400},
+		"garbage-7": {answer: status(500, "text/html", "<html>\n\x00\xff oops</html>"),
+			status: 500},
+		"garbage-8": {answer: status(302, "text/plain", "go away"), status: 302},
+		"garbage-9": {answer: func(w http.ResponseWriter) {
+			hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+		}},
 		"garbage-10": {answer: func(w http.ResponseWriter) { hijack(w, "\x00\x01\x02\r\n\r\n") }},
 		"garbage-11": {answer: status(200, "application/json", "x"), once: true},
 		"garbage-12": {answer: status(500, "text/plain", "x"), once: true},
@@ -151,18 +160,25 @@ func sameButForNewlines(a, b string) bool {
 }
 
 func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
-	hang := func(_ http.ResponseWriter, r *http.Request, _ []byte) bool { <-r.Context().Done(); return true }
+	hang := func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		<-r.Context().Done()
+		return true
+	}
 	t.Run("of another model", func(t *testing.T) {
 		slow, quick := NewStub(t, "slow"), NewStub(t, "quick")
 		slow.Answering(hang)
-		d := NewDaemon(t, Options{Upstreams: []string{slow.URL, quick.URL}, Set: append([]string{"dispatch.cancel_grace=0s"}, small...)})
+		d := NewDaemon(t, Options{Upstreams: []string{slow.URL, quick.URL}, Set: append(
+			[]string{"dispatch.cancel_grace=0s"}, small...)})
 		c := d.Client()
-		// The slow model's lines stand first, and are more than can be under way or looked ahead at.
+		// The slow model's lines stand first, and are more than can be under way or looked ahead
+		// at.
 		mixed := append(NewLines("a", "slow", 300).Content, NewLines("b", "quick", 300).Content...)
 		b := c.Submit(t, mixed, "")
 		other := NewLines("c", "quick", 100)
 		c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, other.Content, "").ID, 10*time.Second), other)
-		c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed >= 300 })
+		c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+			return b.RequestCounts.Completed >= 300
+		})
 	})
 	t.Run("of the same model", func(t *testing.T) {
 		slow, quick := NewStub(t, "m"), NewStub(t, "m")
@@ -249,17 +265,21 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	ballast.Store(&none)
 	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), *ballast.Load())
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body),
+			*ballast.Load())
 		return true
 	})
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Set: append([]string{"dispatch.lease_ttl=3s"}, small...)})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
+		Set: append([]string{"dispatch.lease_ttl=3s"}, small...)})
 	c := d.Client()
 	lines := NewLines("disk", "m", 1000)
 	ballast.Store(&much)
 	b := c.Submit(t, lines.Content, "")
 	c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 50 })
 	free := fill(t, disk)
-	stuck := c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting) })
+	stuck := c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+		return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting)
+	})
 	t.Logf("waiting: %s", *stuck.Tidefill.Waiting)
 	if stuck.Status != "in_progress" {
 		t.Errorf("with the disk full, the batch is %s", stuck.Status)
@@ -268,7 +288,8 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	content := bytes.Repeat([]byte(NewLines("big", "m", 1).Content), 4000)
 	_, err := c.Upload(content)
 	refused := statusError{}
-	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage || !isAboutRoom(string(refused.answer.Body)) {
+	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage ||
+		!isAboutRoom(string(refused.answer.Body)) {
 		t.Errorf("an upload to the full disk: %v", err)
 	}
 	if ids := listAll(t, c, "/v1/files?limit=100"); len(ids) != 1 {
@@ -279,7 +300,8 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	if n := stub.Requests() - before; n > 12 {
 		t.Errorf("%d lines were sent with nowhere to put their results", n)
 	}
-	if b, err := c.Batch(b.ID); err != nil || b.Tidefill.Waiting == nil || !isAboutRoom(*b.Tidefill.Waiting) {
+	if b, err := c.Batch(b.ID); err != nil || b.Tidefill.Waiting == nil ||
+		!isAboutRoom(*b.Tidefill.Waiting) {
 		t.Errorf("after a while the batch waits for %q, %v", orZero(b.Tidefill.Waiting), err)
 	}
 	free()
@@ -289,7 +311,8 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	if n := stub.Requests(); n > 1000+12 {
 		t.Errorf("%d requests for 1000 lines: what was answered was asked again", n)
 	}
-	if left := strays(t, d.Data, map[string]bool{ended.InputFileID: true, *ended.OutputFileID: true}); len(left) > 0 {
+	if left := strays(t, d.Data, map[string]bool{ended.InputFileID: true,
+		*ended.OutputFileID: true}); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -298,7 +321,8 @@ func TestAStartOnAFullDiskServesAndWaits(t *testing.T) {
 	disk := smallDisk(t, 16<<20)
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Set: small})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
+		Set: small})
 	c := d.Client()
 	lines := NewLines("start", "m", 300)
 	b := c.Submit(t, lines.Content, "")
@@ -314,14 +338,17 @@ func TestAStartOnAFullDiskServesAndWaits(t *testing.T) {
 }
 
 func isAboutRoom(text string) bool {
-	return strings.Contains(text, "disk") || strings.Contains(text, "space") || strings.Contains(text, "room")
+	return strings.Contains(text, "disk") || strings.Contains(text, "space") ||
+		strings.Contains(text, "room")
 }
 
 func TestAnEmulatedRunnerWithEveryFaultIsOutlived(t *testing.T) {
 	address := freeAddress(t)
 	emulator := startRunner(t, address, "--profile", "instant", "--model", "m",
 		"--faults", `{"too_many_requests":0.01,"unavailable":0.01,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)
-	d := NewDaemon(t, Options{Binary: RaceBinary(t), Upstreams: []string{emulator}, Set: append([]string{"dispatch.plan.retry.attempts=12", "dispatch.plan.retry.deaths=100"}, small...)})
+	d := NewDaemon(t, Options{Binary: RaceBinary(t), Upstreams: []string{emulator},
+		Set: append([]string{"dispatch.plan.retry.attempts=12", "dispatch.plan.retry.deaths=100"},
+			small...)})
 	c := d.Client()
 	lines := NewLines("faulty", "m", 300)
 	b := c.AwaitEnd(t, c.Submit(t, lines.Content, "").ID, time.Minute)

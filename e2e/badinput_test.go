@@ -17,7 +17,8 @@ import (
 
 // line is a batch line with a body of chat completions.
 func line(customID string) string {
-	return fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, customID)
+	return fmt.Sprintf(
+		`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, customID)
 }
 
 func TestFaultyInputFilesFailTheBatchAndNameTheFault(t *testing.T) {
@@ -39,19 +40,27 @@ func TestFaultyInputFilesFailTheBatchAndNameTheFault(t *testing.T) {
 		{"two values on a line", line("a") + line("b"), "invalid_json_line", "", 1, ""},
 		{"an array", "[]", "", "", 1, "object"},
 		{"not UTF-8", line("a\xff"), "", "", 1, ""},
-		{"a custom_id twice", line("a") + "\n\n" + line("b") + "\r\n" + line("a"), "duplicate_custom_id", "custom_id", 4, "a"},
-		{"a custom_id twice, once escaped", line("a") + "\n" + replaced(`"a"`, `"\u0061"`), "duplicate_custom_id", "custom_id", 2, ""},
-		{"no custom_id", replaced(`"custom_id":"a",`, ""), "missing_required_parameter", "custom_id", 1, "custom_id"},
+		{"a custom_id twice", line("a") + "\n\n" + line("b") + "\r\n" + line("a"),
+			"duplicate_custom_id", "custom_id", 4, "a"},
+		{"a custom_id twice, once escaped", line("a") + "\n" + replaced(`"a"`, `"\u0061"`),
+			"duplicate_custom_id", "custom_id", 2, ""},
+		{"no custom_id", replaced(`"custom_id":"a",`, ""), "missing_required_parameter",
+			"custom_id", 1, "custom_id"},
 		{"a number as custom_id", replaced(`"a"`, "7"), "invalid_type", "custom_id", 1, "string"},
 		{"no method", replaced(`"method":"POST",`, ""), "", "method", 1, "method"},
 		{"method GET", replaced("POST", "GET"), "", "method", 1, "POST"},
-		{"another endpoint's url", replaced("/v1/chat/completions", "/v1/embeddings"), "", "url", 1, "/v1/chat/completions"},
-		{"a foreign url", replaced("/v1/chat/completions", "http://evil.example/"), "", "url", 1, "/v1/chat/completions"},
+		{"another endpoint's url", replaced("/v1/chat/completions", "/v1/embeddings"), "", "url", 1,
+			"/v1/chat/completions"},
+		{"a foreign url", replaced("/v1/chat/completions", "http://evil.example/"), "", "url", 1,
+			"/v1/chat/completions"},
 		{"no url", replaced(`"url":"/v1/chat/completions",`, ""), "", "url", 1, "url"},
-		{"no body", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`, "", "body", 1, "body"},
-		{"a text as body", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":"x"}`, "", "body", 1, "object"},
+		{"no body", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`, "", "body", 1,
+			"body"},
+		{
+			"a text as body", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":"x"}`, "", "body", 1, "object"},
 		{"no model", replaced(`"model":"m",`, ""), "", "body.model", 1, "model"},
-		{"stream", replaced(`"model":"m",`, `"model":"m","stream":true,`), "", "body.stream", 1, "stream"},
+		{"stream", replaced(`"model":"m",`, `"model":"m","stream":true,`), "", "body.stream", 1,
+			"stream"},
 		{"an empty file", "", "empty_file", "", 0, ""},
 		{"blank lines only", "\n \r\n\t\n", "empty_file", "", 0, ""},
 		{"a BOM only", "\xef\xbb\xbf", "empty_file", "", 0, ""},
@@ -67,15 +76,20 @@ func TestFaultyInputFilesFailTheBatchAndNameTheFault(t *testing.T) {
 				t.Fatal(err)
 			}
 			b = c.AwaitEnd(t, b.ID, 10*time.Second)
-			if b.Status != "failed" || b.Errors == nil || len(b.Errors.Data) == 0 || b.OutputFileID != nil || b.ErrorFileID != nil {
+			if b.Status != "failed" || b.Errors == nil || len(b.Errors.Data) == 0 ||
+				b.OutputFileID != nil || b.ErrorFileID != nil {
 				t.Fatalf("the batch is %s with the errors %+v", b.Status, b.Errors)
 			}
 			fault := b.Errors.Data[0]
-			got := fmt.Sprintf("code %q param %q line %d", fault.Code, orZero(fault.Param), orZero(fault.Line))
-			if test.code != "" && fault.Code != test.code || orZero(fault.Param) != test.param || orZero(fault.Line) != test.line {
-				t.Errorf("got %s, want code %q param %q line %d", got, test.code, test.param, test.line)
+			got := fmt.Sprintf("code %q param %q line %d", fault.Code, orZero(fault.Param), orZero(
+				fault.Line))
+			if test.code != "" && fault.Code != test.code || orZero(fault.Param) != test.param ||
+				orZero(fault.Line) != test.line {
+				t.Errorf("got %s, want code %q param %q line %d", got, test.code, test.param,
+					test.line)
 			}
-			if fault.Code == "" || !strings.Contains(strings.ReplaceAll(fault.Message, ",", ""), test.mentions) {
+			if fault.Code == "" || !strings.Contains(strings.ReplaceAll(fault.Message, ",", ""),
+				test.mentions) {
 				t.Errorf("the message %q does not mention %q", fault.Message, test.mentions)
 			}
 		})
@@ -95,7 +109,8 @@ func orZero[T any](p *T) (zero T) {
 func TestOddInputFilesRun(t *testing.T) {
 	d, stub := newServed(t)
 	c := d.Client()
-	long := strings.Replace(line("long"), `"messages":[]`, `"messages":["`+strings.Repeat("x", 3<<20)+`"]`, 1)
+	long := strings.Replace(line("long"), `"messages":[]`, `"messages":["`+strings.Repeat("x",
+		3<<20)+`"]`, 1)
 	for name, content := range map[string]string{
 		"a BOM":               "\xef\xbb\xbf" + line("a") + "\n" + line("b") + "\n",
 		"CRLF":                line("a") + "\r\n" + line("b") + "\r\n",
@@ -104,7 +119,8 @@ func TestOddInputFilesRun(t *testing.T) {
 		"a line of megabytes": long + "\n" + line("b") + "\n",
 		"equal but for form":  line("é") + "\n" + line("e\u0301") + "\n",
 		"spaces kept in ids":  line("a") + "\n" + line(" a ") + "\n",
-		"unknown keys":        strings.Replace(line("a"), `{"custom`, `{"note":{"x":[1]},"custom`, 1) + "\n" + line("b") + "\n",
+		"unknown keys": strings.Replace(line("a"), `{"custom`, `{"note":{"x":[1]},"custom`,
+			1) + "\n" + line("b") + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := stub.Requests()
@@ -168,16 +184,24 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 		{"cut within the file", kind, string(good[:len(good)-len(boundary)-20]), ""},
 		{"no closing boundary", kind, string(good[:len(good)-len(boundary)-8]), ""},
 		{"cut within the closing boundary", kind, string(good[:len(good)-10]), ""},
-		{"a huge part header", kind, "--" + boundary + "\r\nX-Huge: " + strings.Repeat("x", 1<<20) + "\r\n\r\n\r\n--" + boundary + "--\r\n", ""},
+		{"a huge part header", kind, "--" + boundary + "\r\nX-Huge: " + strings.Repeat("x", 1<<20) +
+			"\r\n\r\n\r\n--" + boundary + "--\r\n", ""},
 		{"no file", kind, form([][2]string{batch}, ""), "file"},
 		{"no purpose", kind, form(nil, "input.jsonl"), "purpose"},
-		{"an unknown purpose", kind, form([][2]string{{"purpose", "fun"}}, "input.jsonl"), "purpose"},
-		{"the purpose of results", kind, form([][2]string{{"purpose", "batch_output"}}, "input.jsonl"), "purpose"},
+		{"an unknown purpose", kind, form([][2]string{{"purpose", "fun"}}, "input.jsonl"),
+			"purpose"},
+		{"the purpose of results", kind, form([][2]string{{"purpose", "batch_output"}},
+			"input.jsonl"), "purpose"},
 		{"a name without .jsonl", kind, form([][2]string{batch}, "input.json"), "file"},
-		{"a life too short", kind, form([][2]string{batch, {"expires_after[anchor]", "created_at"}, {"expires_after[seconds]", "60"}}, "input.jsonl"), "expires_after.seconds"},
-		{"a life that is no number", kind, form([][2]string{batch, {"expires_after[anchor]", "created_at"}, {"expires_after[seconds]", "long"}}, "input.jsonl"), "expires_after.seconds"},
-		{"an unknown anchor", kind, form([][2]string{batch, {"expires_after[anchor]", "now"}, {"expires_after[seconds]", "3600"}}, "input.jsonl"), "expires_after.anchor"},
-		{"a huge field", kind, form([][2]string{batch, {"purpose", strings.Repeat("x", 2<<20)}}, "input.jsonl"), ""},
+		{"a life too short", kind, form([][2]string{batch, {"expires_after[anchor]", "created_at"},
+			{"expires_after[seconds]", "60"}}, "input.jsonl"), "expires_after.seconds"},
+		{"a life that is no number", kind,
+			form([][2]string{batch, {"expires_after[anchor]", "created_at"}, {
+				"expires_after[seconds]", "long"}}, "input.jsonl"), "expires_after.seconds"},
+		{"an unknown anchor", kind, form([][2]string{batch, {"expires_after[anchor]", "now"}, {
+			"expires_after[seconds]", "3600"}}, "input.jsonl"), "expires_after.anchor"},
+		{"a huge field", kind, form([][2]string{batch, {"purpose", strings.Repeat("x", 2<<20)}},
+			"input.jsonl"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			answer, err := c.Do("POST", "/v1/files", test.kind, strings.NewReader(test.body))
@@ -193,22 +217,26 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 func wantRefusal(t *testing.T, answer Answer, parameter string) {
 	t.Helper()
 	fault := answer.Fault(t)
-	if answer.Status < 400 || answer.Status >= 500 || fault.Type != "invalid_request_error" || len(fault.Message) < 10 {
+	if answer.Status < 400 || answer.Status >= 500 || fault.Type != "invalid_request_error" ||
+		len(fault.Message) < 10 {
 		t.Errorf("got status %d: %s", answer.Status, answer.Body)
 	}
-	if parameter != "" && strings.NewReplacer("[", ".", "]", "").Replace(orZero(fault.Param)) != parameter {
+	if parameter != "" && strings.NewReplacer("[", ".", "]",
+		"").Replace(orZero(fault.Param)) != parameter {
 		t.Errorf("the fault names %q, want %q: %s", orZero(fault.Param), parameter, answer.Body)
 	}
 }
 
-// wantNothingLeft waits until the daemon has noticed that clients are gone, and fails if it kept anything of theirs.
+// wantNothingLeft waits until the daemon has noticed that clients are gone, and fails if it kept
+// anything of theirs.
 func wantNothingLeft(t *testing.T, d *Daemon) {
 	t.Helper()
 	if ids := listAll(t, d.Client(), "/v1/files?limit=100"); len(ids) > 0 {
 		t.Errorf("there are files: %v", ids)
 	}
 	var left []string
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(
+		50 * time.Millisecond) {
 		if left = strays(t, d.Data, nil); len(left) == 0 {
 			return
 		}
@@ -238,11 +266,14 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 	at := bytes.LastIndex(frame, []byte("\r\n--"))
 	const size = 200<<20 + 1
 	body := func() io.Reader {
-		return io.MultiReader(bytes.NewReader(frame[:at]), &filler{size}, bytes.NewReader(frame[at:]))
+		return io.MultiReader(bytes.NewReader(frame[:at]), &filler{size},
+			bytes.NewReader(frame[at:]))
 	}
-	for name, length := range map[string]int64{"declared": int64(len(frame)) + size, "chunked": -1} {
+	for name, length := range map[string]int64{"declared": int64(len(frame)) + size,
+		"chunked": -1} {
 		t.Run(name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), "POST", d.URL+"/v1/files", body())
+			request, err := http.NewRequestWithContext(t.Context(), "POST", d.URL+"/v1/files",
+				body())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +297,8 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 	}
 	t.Run("just within", func(t *testing.T) {
 		request, err := http.NewRequestWithContext(t.Context(), "POST", d.URL+"/v1/files",
-			io.MultiReader(bytes.NewReader(frame[:at]), &filler{size - 1}, bytes.NewReader(frame[at:])))
+			io.MultiReader(bytes.NewReader(frame[:at]), &filler{size - 1}, bytes.NewReader(
+				frame[at:])))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,8 +322,11 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 
 func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
 	d, _ := newServed(t, "http.grace=1s")
-	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", bytes.Repeat([]byte(line("a")+"\n"), 3000))
-	head := fmt.Sprintf("POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\n", ownKey, kind)
+	kind, form := Form([][2]string{{"purpose", "batch"}},
+		"input.jsonl", bytes.Repeat([]byte(line("a")+"\n"), 3000))
+	head := fmt.Sprintf(
+		"POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\n",
+		ownKey, kind)
 	dial := func(t *testing.T) *net.TCPConn {
 		connection, err := net.Dial("tcp", d.Listen)
 		if err != nil {
@@ -302,7 +337,8 @@ func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
 	}
 	half := form[:len(form)/2]
 	declared := head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(form)) + string(half)
-	chunked := head + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n", len(half), half)
+	chunked := head + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n", len(half),
+		half)
 	for name, sent := range map[string]string{
 		"declared": declared, "chunked": chunked,
 		"within a chunk": chunked + "ffff\r\nabc", "a bad chunk": chunked + "no number\r\n",
@@ -336,7 +372,8 @@ func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
 	wantNothingLeft(t, d)
 }
 
-// wantRefusedOrClosed reads what a client that waits on gets: a refusal, or the end of the connection, but not silence.
+// wantRefusedOrClosed reads what a client that waits on gets: a refusal, or the end of the
+// connection, but not silence.
 func wantRefusedOrClosed(t *testing.T, connection net.Conn) {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
@@ -359,7 +396,8 @@ func TestBadRequestsAreNeverServerErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func(key, value string) string {
-		members := map[string]string{"input_file_id": fmt.Sprintf("%q", f.ID), "endpoint": `"/v1/chat/completions"`, "completion_window": `"24h"`}
+		members := map[string]string{"input_file_id": fmt.Sprintf("%q", f.ID),
+			"endpoint": `"/v1/chat/completions"`, "completion_window": `"24h"`}
 		members[key] = value
 		var all []string
 		for key, value := range members {
@@ -380,20 +418,33 @@ func TestBadRequestsAreNeverServerErrors(t *testing.T) {
 		{"a key twice", "POST", "/v1/batches", `{"endpoint":"a","endpoint":"b"}`, 400, ""},
 		{"not UTF-8", "POST", "/v1/batches", with("metadata", "{\"a\":\"\xff\"}"), 400, ""},
 		{"deep", "POST", "/v1/batches", strings.Repeat(`{"a":`, 100000), 400, ""},
-		{"large", "POST", "/v1/batches", with("metadata", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, ""},
+		{"large", "POST", "/v1/batches", with("metadata", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`),
+			413, ""},
 		{"no file", "POST", "/v1/batches", with("input_file_id", "null"), 400, "input_file_id"},
-		{"an unknown file", "POST", "/v1/batches", with("input_file_id", `"file-nope"`), 400, "input_file_id"},
-		{"a path as file", "POST", "/v1/batches", with("input_file_id", `"../../etc/passwd"`), 400, "input_file_id"},
-		{"a number as file", "POST", "/v1/batches", with("input_file_id", "7"), 400, "input_file_id"},
-		{"an unknown endpoint", "POST", "/v1/batches", with("endpoint", `"/v1/images"`), 400, "endpoint"},
-		{"an endpoint with a slash", "POST", "/v1/batches", with("endpoint", `"/v1/chat/completions/"`), 400, "endpoint"},
-		{"a window too short", "POST", "/v1/batches", with("completion_window", `"1s"`), 400, "completion_window"},
-		{"a window too long", "POST", "/v1/batches", with("completion_window", `"31d"`), 400, "completion_window"},
-		{"a negative window", "POST", "/v1/batches", with("completion_window", `"-24h"`), 400, "completion_window"},
-		{"a window beyond numbers", "POST", "/v1/batches", with("completion_window", `"99999999999999999999d"`), 400, "completion_window"},
-		{"metadata of numbers", "POST", "/v1/batches", with("metadata", `{"a":1}`), 400, "metadata.a"},
-		{"a deadline that is past", "POST", "/v1/batches", with("tidefill", `{"deadline":"2001-01-01T00:00:00Z"}`), 400, "tidefill.deadline"},
-		{"an override of the model's place", "POST", "/v1/batches", with("tidefill", `{"overrides":7}`), 400, "tidefill.overrides"},
+		{"an unknown file", "POST", "/v1/batches", with("input_file_id", `"file-nope"`), 400,
+			"input_file_id"},
+		{"a path as file", "POST", "/v1/batches", with("input_file_id", `"../../etc/passwd"`), 400,
+			"input_file_id"},
+		{"a number as file", "POST", "/v1/batches", with("input_file_id", "7"), 400,
+			"input_file_id"},
+		{"an unknown endpoint", "POST", "/v1/batches", with("endpoint", `"/v1/images"`), 400,
+			"endpoint"},
+		{"an endpoint with a slash", "POST", "/v1/batches", with("endpoint",
+			`"/v1/chat/completions/"`), 400, "endpoint"},
+		{"a window too short", "POST", "/v1/batches", with("completion_window", `"1s"`), 400,
+			"completion_window"},
+		{"a window too long", "POST", "/v1/batches", with("completion_window", `"31d"`), 400,
+			"completion_window"},
+		{"a negative window", "POST", "/v1/batches", with("completion_window", `"-24h"`), 400,
+			"completion_window"},
+		{"a window beyond numbers", "POST", "/v1/batches", with("completion_window",
+			`"99999999999999999999d"`), 400, "completion_window"},
+		{"metadata of numbers", "POST", "/v1/batches", with("metadata", `{"a":1}`), 400,
+			"metadata.a"},
+		{"a deadline that is past", "POST", "/v1/batches", with("tidefill",
+			`{"deadline":"2001-01-01T00:00:00Z"}`), 400, "tidefill.deadline"},
+		{"an override of the model's place", "POST", "/v1/batches", with("tidefill",
+			`{"overrides":7}`), 400, "tidefill.overrides"},
 		{"a limit of 0", "GET", "/v1/batches?limit=0", "", 400, "limit"},
 		{"a limit of words", "GET", "/v1/files?limit=many", "", 400, "limit"},
 		{"an unknown order", "GET", "/v1/files?order=up", "", 400, "order"},
@@ -429,19 +480,27 @@ func TestBadRequestsAreNeverServerErrors(t *testing.T) {
 func TestBadConfigurationRefusesToStart(t *testing.T) {
 	binary := Binary(t)
 	d := &Daemon{Options: Options{Binary: binary}, t: t}
-	file := writeInput(t, "tidefill.yaml", []byte("listen: 127.0.0.1:0\nflowcontrol:\n  polcy: fixed\n"))
+	file := writeInput(t, "tidefill.yaml",
+		[]byte("listen: 127.0.0.1:0\nflowcontrol:\n  polcy: fixed\n"))
 	for name, test := range map[string]struct {
 		args     []string
 		mentions string
 	}{
-		"an unknown key in the file":     {[]string{"serve", "--config", file, "--upstream", "http://127.0.0.1:1"}, "policy"},
-		"an unknown key on the line":     {[]string{"serve", "--set", "dispatch.chunk_line=3", "--upstream", "http://127.0.0.1:1"}, "chunk_lines"},
-		"an unknown policy":              {[]string{"serve", "--set", "flowcontrol.policy=magic", "--upstream", "http://127.0.0.1:1"}, "aimd"},
-		"no upstream":                    {[]string{"serve"}, "--upstream"},
-		"an upstream that is no URL":     {[]string{"serve", "--upstream", "gpu-1:8000"}, "http://"},
-		"the world without keys":         {[]string{"serve", "--listen", "0.0.0.0:0", "--upstream", "http://127.0.0.1:1"}, "TIDEFILL_API_KEYS"},
-		"a value of another type":        {[]string{"serve", "--set", "dispatch.chunk_lines=many", "--upstream", "http://127.0.0.1:1"}, "dispatch.chunk_lines"},
-		"a lease shorter than the least": {[]string{"serve", "--set", "dispatch.lease_ttl=1s", "--upstream", "http://127.0.0.1:1"}, "3s"},
+		"an unknown key in the file": {[]string{"serve", "--config", file, "--upstream",
+			"http://127.0.0.1:1"}, "policy"},
+		"an unknown key on the line": {[]string{"serve", "--set", "dispatch.chunk_line=3",
+			"--upstream", "http://127.0.0.1:1"}, "chunk_lines"},
+		"an unknown policy": {[]string{"serve", "--set", "flowcontrol.policy=magic",
+			"--upstream", "http://127.0.0.1:1"}, "aimd"},
+		"no upstream": {[]string{"serve"}, "--upstream"},
+		"an upstream that is no URL": {[]string{"serve", "--upstream", "gpu-1:8000"},
+			"http://"},
+		"the world without keys": {[]string{"serve", "--listen", "0.0.0.0:0", "--upstream",
+			"http://127.0.0.1:1"}, "TIDEFILL_API_KEYS"},
+		"a value of another type": {[]string{"serve", "--set", "dispatch.chunk_lines=many",
+			"--upstream", "http://127.0.0.1:1"}, "dispatch.chunk_lines"},
+		"a lease shorter than the least": {[]string{"serve", "--set", "dispatch.lease_ttl=1s",
+			"--upstream", "http://127.0.0.1:1"}, "3s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, status := d.Run(append(test.args, "--data", filepath.Join(t.TempDir(), "data"))...)

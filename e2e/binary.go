@@ -19,7 +19,9 @@ var binaries struct {
 
 func init() {
 	binaries.fast = sync.OnceValues(func() (string, error) { return build("tidefill") })
-	binaries.checked = sync.OnceValues(func() (string, error) { return build("tidefill-race", "-race") })
+	binaries.checked = sync.OnceValues(func() (string, error) {
+		return build("tidefill-race", "-race")
+	})
 }
 
 // Main runs the tests and removes what was built.
@@ -53,7 +55,8 @@ func build(name string, flags ...string) (string, error) {
 	binaries.buildLock.Lock()
 	defer binaries.buildLock.Unlock()
 	path := filepath.Join(binaries.dir, name)
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "./cmd/tidefill")...)
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path,
+		"./cmd/tidefill")...)
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)

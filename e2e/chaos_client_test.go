@@ -22,13 +22,15 @@ const slowLimit = 75 * time.Second
 // openFiles is fewer descriptors than the slow clients would take.
 const openFiles = 512
 
-// Clients that send or read next to nothing are ended, and meanwhile keep neither other clients nor the upstream nor probes out.
+// Clients that send or read next to nothing are ended, and meanwhile keep neither other clients nor
+// the upstream nor probes out.
 func TestChaosSlowClients(t *testing.T) {
 	tr := begin(t, "clients: half-open and a byte a second")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 5 * time.Millisecond
 	admin := freeAddress(t)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "k", Admin: admin, Files: openFiles, Set: small, MaxMemory: maxMemory}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "k", Admin: admin,
+		Files: openFiles, Set: small, MaxMemory: maxMemory}))
 	c := d.Client()
 	large, err := c.Upload(bytes.Repeat([]byte(line("x")+"\n"), 200_000))
 	if err != nil {
@@ -37,7 +39,8 @@ func TestChaosSlowClients(t *testing.T) {
 	usual := d.Descriptors()
 	const key = "Authorization: Bearer k\r\n"
 	form := func(key string) string {
-		return "POST /v1/files HTTP/1.1\r\nHost: localhost\r\n" + key + "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n"
+		return "POST /v1/files HTTP/1.1\r\nHost: localhost\r\n" + key +
+			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n"
 	}
 	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n\r\n"
 	each := sized(100, 350)
@@ -45,10 +48,13 @@ func TestChaosSlowClients(t *testing.T) {
 	for _, k := range []struct{ name, sent string }{
 		{"an upload before authentication", form("") + file},
 		{"an upload", form(key) + file},
-		{"another multipart body before authentication", strings.Replace(form(""), "/v1/files", "/v1/batches", 1) + file},
-		{"a JSON body", "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\n" + key + "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"},
+		{"another multipart body before authentication", strings.Replace(form(""), "/v1/files",
+			"/v1/batches", 1) + file},
+		{"a JSON body", "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\n" + key +
+			"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"},
 		{"a header", "GET /v1/batches HTTP/1.1\r\nHost: localhost\r\nX-Slow: "},
-		{"a reader", "GET /v1/files/" + large.ID + "/content HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n"},
+		{"a reader", "GET /v1/files/" + large.ID + "/content HTTP/1.1\r\nHost: localhost\r\n" +
+			key + "\r\n"},
 	} {
 		for range each {
 			slow.join(d.Listen, k.sent, time.Second)
@@ -59,7 +65,9 @@ func TestChaosSlowClients(t *testing.T) {
 	began := time.Now()
 
 	// What serves others has its own descriptors.
-	await(t, 20*time.Second, "that the daemon is ready", func() bool { return readyz(admin) == nil })
+	await(t, 20*time.Second, "that the daemon is ready", func() bool {
+		return readyz(admin) == nil
+	})
 	lines := NewLines("beside", "m", 500)
 	id := ""
 	await(t, slowLimit, "that another client's batch is taken", func() bool {
@@ -75,9 +83,10 @@ func TestChaosSlowClients(t *testing.T) {
 	t.Logf("another client's batch ended after %v", time.Since(began).Round(time.Second))
 	c.HTTP.CloseIdleConnections()
 
-	await(t, slowLimit-min(time.Since(began), slowLimit/2), "that the slow clients' connections are closed", func() bool {
-		return d.Descriptors() < usual+20
-	})
+	await(t, slowLimit-min(time.Since(began), slowLimit/2),
+		"that the slow clients' connections are closed", func() bool {
+			return d.Descriptors() < usual+20
+		})
 	t.Logf("all were ended after %v", time.Since(began).Round(time.Second))
 	c.CheckComplete(t, b, lines)
 }
@@ -179,7 +188,8 @@ func TestChaosOneLongLine(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if b = c.AwaitEnd(t, b.ID, 20*time.Second); b.Status != "failed" || b.Errors == nil || orZero(b.Errors.Data[0].Line) != 1 {
+			if b = c.AwaitEnd(t, b.ID, 20*time.Second); b.Status != "failed" || b.Errors == nil ||
+				orZero(b.Errors.Data[0].Line) != 1 {
 				t.Errorf("the batch of one long line is %s, %+v", b.Status, b.Errors)
 			}
 		})
@@ -191,9 +201,11 @@ func TestChaosOneLongLine(t *testing.T) {
 }
 
 func uploadLongLine(c *Client, size int64, f *File) error {
-	kind, frame := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", []byte(strings.TrimSuffix(line("long"), `]}}`)+`"`))
+	kind, frame := Form([][2]string{{"purpose", "batch"}},
+		"input.jsonl", []byte(strings.TrimSuffix(line("long"), `]}}`)+`"`))
 	at := bytes.LastIndex(frame, []byte("\r\n--"))
-	body := io.MultiReader(bytes.NewReader(frame[:at]), io.LimitReader(xs{}, size), bytes.NewReader(frame[at:]))
+	body := io.MultiReader(bytes.NewReader(frame[:at]), io.LimitReader(xs{}, size),
+		bytes.NewReader(frame[at:]))
 	return c.json("POST", "/v1/files", kind, body, f)
 }
 
@@ -236,7 +248,8 @@ func TestChaosManyUploads(t *testing.T) {
 				body := io.Reader(bytes.NewReader(form))
 				if first { // all stand in the middle of their first upload at once
 					first = false
-					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{arrive}, bytes.NewReader(form[len(form)/2:]))
+					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{
+						arrive}, bytes.NewReader(form[len(form)/2:]))
 				}
 				err := c.json("POST", "/v1/files", kind, body, &f)
 				if err != nil {
@@ -274,7 +287,8 @@ func TestChaosManyListeners(t *testing.T) {
 	tr := begin(t, "clients: event streams")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 50 * time.Millisecond
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small, MaxMemory: maxMemory}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small,
+		MaxMemory: maxMemory}))
 	c := d.Client()
 	lines := NewLines("heard", "m", 3000)
 	b := c.Submit(t, lines.Content, "")
@@ -293,7 +307,9 @@ func TestChaosManyListeners(t *testing.T) {
 				if bytes.Contains(answer.Body, []byte("event: done")) {
 					done.Add(1)
 				}
-			case err == nil && (answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable) && answer.Header.Get("Retry-After") != "":
+			case err == nil && (answer.Status == http.StatusTooManyRequests ||
+				answer.Status == http.StatusServiceUnavailable) && answer.Header.Get(
+				"Retry-After") != "":
 				refused.Add(1)
 			case dropped.Add(1) == 1:
 				t.Errorf("a listener got status %d, %v", answer.Status, err)
@@ -307,27 +323,34 @@ func TestChaosManyListeners(t *testing.T) {
 	c.CheckComplete(t, c.AwaitEnd(t, b.ID, time.Minute), lines)
 	all.Wait()
 	if done.Load() != served.Load() || served.Load() < 100 {
-		t.Errorf("%d listeners were served, %d heard of the end, %d were refused", served.Load(), done.Load(), refused.Load())
+		t.Errorf("%d listeners were served, %d heard of the end, %d were refused", served.Load(),
+			done.Load(), refused.Load())
 	}
-	t.Logf("%d listeners were served, %d asked to come again, %d dropped", served.Load(), refused.Load(), dropped.Load())
+	t.Logf("%d listeners were served, %d asked to come again, %d dropped", served.Load(),
+		refused.Load(), dropped.Load())
 }
 
-// Options are bounded, and listings of batches with many don't grow with what slow readers leave unread.
+// Options are bounded, and listings of batches with many don't grow with what slow readers leave
+// unread.
 func TestChaosLargeOptions(t *testing.T) {
 	tr := begin(t, "clients: large options, slow readers of listings")
 	stub := NewStub(t, "m")
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small, MaxMemory: maxMemory}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small,
+		MaxMemory: maxMemory}))
 	c := d.Client()
 	f, err := c.Upload(NewLines("options", "nobody", 1).Content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := func(size int) string { return fmt.Sprintf(`{"defaults":{"note":%q}}`, strings.Repeat("x", size)) }
+	options := func(size int) string {
+		return fmt.Sprintf(`{"defaults":{"note":%q}}`, strings.Repeat("x", size))
+	}
 	for range sized(3, 100) {
 		tr.Tried++
 		_, err := c.CreateBatch(f.ID, options(1_000_000))
 		refused := statusError{}
-		if !errors.As(err, &refused) || refused.answer.Status < 400 || refused.answer.Status >= 500 {
+		if !errors.As(err, &refused) || refused.answer.Status < 400 ||
+			refused.answer.Status >= 500 {
 			t.Fatalf("options of 1 MB: %v", err)
 		}
 	}
@@ -339,14 +362,19 @@ func TestChaosLargeOptions(t *testing.T) {
 	}
 	answer, err := c.Do("GET", "/v1/batches?limit=100", "", nil)
 	if err != nil || answer.Status != http.StatusOK || len(answer.Body) > MiB {
-		t.Errorf("a listing of 100 batches: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
+		t.Errorf("a listing of 100 batches: status %d, %d bytes, %v", answer.Status,
+			len(answer.Body), err)
 	}
 	slow := newIdlers(t)
 	for range sized(50, 300) {
-		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n", time.Minute)
+		slow.join(d.Listen, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			time.Minute)
 	}
 	for range 10 {
-		if err := insist(whileAlive(t, d), func() error { _, err := c.Do("GET", "/v1/batches?limit=100", "", nil); return err }); err != nil {
+		if err := insist(whileAlive(t, d), func() error {
+			_, err := c.Do("GET", "/v1/batches?limit=100", "", nil)
+			return err
+		}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -371,26 +399,39 @@ func TestChaosWebPages(t *testing.T) {
 		header                                    []string
 		ours                                      bool // must be answered as any request
 	}{
-		{name: "a form of another origin", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Origin", evil}},
-		{name: "a form of a hidden origin", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Origin", "null"}},
-		{name: "a form, as the browser says", method: "POST", path: "/v1/files", kind: kind, body: string(form), header: []string{"Sec-Fetch-Site", "cross-site"}},
-		{name: "JSON as text", method: "POST", path: "/v1/batches", kind: "text/plain", body: create},
-		{name: "JSON as a form", method: "POST", path: "/v1/batches", kind: "application/x-www-form-urlencoded", body: create},
-		{name: "JSON of another origin", method: "POST", path: "/v1/batches", kind: "application/json", body: create, header: []string{"Origin", evil}},
-		{name: "a name that leads here", method: "GET", path: "/v1/files", host: "evil.example:" + port},
-		{name: "a name that leads here, uploading", method: "POST", path: "/v1/files", kind: kind, body: string(form), host: "evil.example:" + port},
-		{name: "a name that leads to the profiles", url: "http://" + admin, method: "GET", path: "/debug/pprof/", host: "evil.example"},
-		{name: "a name that leads to the metrics", url: "http://" + admin, method: "GET", path: "/metrics", host: "evil.example"},
+		{name: "a form of another origin", method: "POST", path: "/v1/files", kind: kind,
+			body: string(form), header: []string{"Origin", evil}},
+		{name: "a form of a hidden origin", method: "POST", path: "/v1/files", kind: kind,
+			body: string(form), header: []string{"Origin", "null"}},
+		{name: "a form, as the browser says", method: "POST", path: "/v1/files", kind: kind,
+			body: string(form), header: []string{"Sec-Fetch-Site", "cross-site"}},
+		{name: "JSON as text", method: "POST", path: "/v1/batches", kind: "text/plain",
+			body: create},
+		{name: "JSON as a form", method: "POST", path: "/v1/batches",
+			kind: "application/x-www-form-urlencoded", body: create},
+		{name: "JSON of another origin", method: "POST", path: "/v1/batches",
+			kind: "application/json", body: create, header: []string{"Origin", evil}},
+		{name: "a name that leads here", method: "GET", path: "/v1/files", host: "evil.example:" +
+			port},
+		{name: "a name that leads here, uploading", method: "POST", path: "/v1/files", kind: kind,
+			body: string(form), host: "evil.example:" + port},
+		{name: "a name that leads to the profiles", url: "http://" + admin,
+			method: "GET", path: "/debug/pprof/", host: "evil.example"},
+		{name: "a name that leads to the metrics", url: "http://" + admin,
+			method: "GET", path: "/metrics", host: "evil.example"},
 		{name: "curl", method: "GET", path: "/v1/files", ours: true},
-		{name: "localhost", method: "GET", path: "/v1/files", host: "localhost:" + port, ours: true},
-		{name: "a page of ours", method: "GET", path: "/v1/files", header: []string{"Origin", d.URL}, ours: true},
+		{name: "localhost", method: "GET", path: "/v1/files", host: "localhost:" + port,
+			ours: true},
+		{name: "a page of ours", method: "GET", path: "/v1/files", header: []string{"Origin",
+			d.URL}, ours: true},
 	} {
 		tr.Tried++
 		url := page.url
 		if url == "" {
 			url = d.URL
 		}
-		request, err := http.NewRequestWithContext(t.Context(), page.method, url+page.path, strings.NewReader(page.body))
+		request, err := http.NewRequestWithContext(t.Context(), page.method, url+page.path,
+			strings.NewReader(page.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A daemon whose data directory is gone is not ready, says why, and takes nothing; once the directory is back it goes on.
+// A daemon whose data directory is gone is not ready, says why, and takes nothing; once the
+// directory is back it goes on.
 func TestChaosDataDirectoryGone(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T) (data string, remove, restore func()){
 		"moved away": movable,
@@ -21,7 +22,9 @@ func TestChaosDataDirectoryGone(t *testing.T) {
 			stub := NewStub(t, "m")
 			stub.MaxDelay = 10 * time.Millisecond
 			admin := freeAddress(t)
-			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Data: data, Set: with("dispatch.lease_ttl=3s")}))
+			d := tr.Watch(
+				NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Data: data,
+					Set: with("dispatch.lease_ttl=3s")}))
 			c := d.Client()
 			running := map[string]Lines{}
 			for range sized(1, 10) {
@@ -29,10 +32,14 @@ func TestChaosDataDirectoryGone(t *testing.T) {
 				lines := NewLines("gone-"+name+string(rune('a'+tr.Tried)), "m", 900)
 				b := c.Submit(t, lines.Content, "")
 				running[b.ID] = lines
-				c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 100 })
+				c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+					return b.RequestCounts.Completed > 100
+				})
 				remove()
 				var refused statusError
-				await(t, 15*time.Second, "that the daemon is not ready", func() bool { return errors.As(readyz(admin), &refused) })
+				await(t, 15*time.Second, "that the daemon is not ready", func() bool {
+					return errors.As(readyz(admin), &refused)
+				})
 				t.Logf("not ready: %.300s", refused.answer.Body)
 				if _, err := c.Upload([]byte(line("lost"))); err == nil {
 					t.Error("a file was taken that nobody will find")
@@ -42,11 +49,14 @@ func TestChaosDataDirectoryGone(t *testing.T) {
 				}
 				before := stub.Requests()
 				time.Sleep(2 * time.Second)
-				if n := stub.Requests() - before; n > 12+48+16 { // those in hand, whose journals are open
+				// those in hand, whose journals are open
+				if n := stub.Requests() - before; n > 12+48+16 {
 					t.Errorf("%d lines were sent with nowhere to put their results", n)
 				}
 				restore()
-				await(t, 15*time.Second, "that the daemon is ready again", func() bool { return readyz(admin) == nil })
+				await(t, 15*time.Second, "that the daemon is ready again", func() bool {
+					return readyz(admin) == nil
+				})
 				c.AwaitEnd(t, b.ID, 30*time.Second)
 			}
 			for id, lines := range running {
@@ -73,7 +83,8 @@ func movable(t *testing.T) (data string, remove, restore func()) {
 	return data, func() { rename(data, data+"-away") }, func() { rename(data+"-away", data) }
 }
 
-// mountable is a directory on a file system that can be unmounted under the daemon, as a volume that is detached.
+// mountable is a directory on a file system that can be unmounted under the daemon, as a volume
+// that is detached.
 func mountable(t *testing.T) (data string, remove, restore func()) {
 	disk, place := smallDisk(t, 256<<20), t.TempDir()
 	mounted := false

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A full disk can be emptied through the API: what makes no room needed is done, and what makes room lets everything go on.
+// A full disk can be emptied through the API: what makes no room needed is done, and what makes
+// room lets everything go on.
 func TestChaosFullDisk(t *testing.T) {
 	tr := begin(t, "full disk, emptied through the API")
 	disk := smallDisk(t, 128<<20)
@@ -20,11 +21,14 @@ func TestChaosFullDisk(t *testing.T) {
 	much := strings.Repeat("0123456789abcdef", 64)
 	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"usage":{"total_tokens":5},"ballast":%q}`, Digest(body), much)
+		fmt.Fprintf(
+			w, `{"choices":[{"message":{"content":%q}}],"usage":{"total_tokens":5},"ballast":%q}`,
+			Digest(body), much)
 		return true
 	})
 	admin := freeAddress(t)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Data: filepath.Join(disk, "data"), Set: with("dispatch.lease_ttl=3s")}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin,
+		Data: filepath.Join(disk, "data"), Set: with("dispatch.lease_ttl=3s")}))
 	c := d.Client()
 
 	large := bytes.Repeat([]byte(line("large")+"\n"), 24<<20/len(line("large")))
@@ -45,17 +49,23 @@ func TestChaosFullDisk(t *testing.T) {
 			return b
 		}
 		paused, cancelled, kept := submit("paused"), submit("cancelled"), submit("kept")
-		c.Await(t, kept.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 50 })
+		c.Await(t, kept.ID, 10*time.Second, func(b Batch) bool {
+			return b.RequestCounts.Completed > 50
+		})
 		began := time.Now()
 		free := fill(t, disk)
-		c.Await(t, kept.ID, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting) })
+		c.Await(t, kept.ID, 20*time.Second, func(b Batch) bool {
+			return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting)
+		})
 
 		restarted := tr.Tried%2 == 0
 		if restarted {
 			d.Restart()
 			lost = append(lost, moment{began, time.Now()})
 		}
-		await(t, 10*time.Second, "that the daemon is ready on the full disk", func() bool { return readyz(admin) == nil })
+		await(t, 10*time.Second, "that the daemon is ready on the full disk", func() bool {
+			return readyz(admin) == nil
+		})
 		for _, request := range []struct{ method, path string }{
 			{"POST", "/v1/batches/" + paused.ID + "/pause"},
 			{"POST", "/v1/batches/" + paused.ID + "/resume"},
@@ -66,26 +76,33 @@ func TestChaosFullDisk(t *testing.T) {
 			{"GET", "/v1/batches?limit=100"},
 			{"GET", "/v1/files"},
 		} {
-			if answer, err := c.Do(request.method, request.path, "", nil); err != nil || answer.Status != http.StatusOK {
-				t.Errorf("%s %s on the full disk (restarted: %v): status %d, %v: %.200s", request.method, request.path, restarted, answer.Status, err, answer.Body)
+			if answer, err := c.Do(request.method, request.path, "", nil); err != nil ||
+				answer.Status != http.StatusOK {
+				t.Errorf("%s %s on the full disk (restarted: %v): status %d, %v: %.200s",
+					request.method, request.path, restarted, answer.Status, err, answer.Body)
 			}
 		}
 		if _, err := c.Upload(large); err == nil {
 			t.Error("24 MiB were stored on a full disk")
 		}
 		for id := range running { // while there is any room left, some go on
-			c.Await(t, id, 20*time.Second, func(b Batch) bool { return b.Ended() || b.Tidefill.Waiting != nil })
+			c.Await(t, id, 20*time.Second, func(b Batch) bool {
+				return b.Ended() || b.Tidefill.Waiting != nil
+			})
 		}
 
 		// Deleting one large file is enough for all that waits.
-		if answer, err := c.Do("DELETE", "/v1/files/"+room.ID, "", nil); err != nil || answer.Status != http.StatusOK {
-			t.Errorf("deleting 24 MiB from the full disk: status %d, %v: %.200s", answer.Status, err, answer.Body)
+		if answer, err := c.Do("DELETE", "/v1/files/"+room.ID, "", nil); err != nil ||
+			answer.Status != http.StatusOK {
+			t.Errorf("deleting 24 MiB from the full disk: status %d, %v: %.200s", answer.Status,
+				err, answer.Body)
 			free()
 			free = func() {}
 		}
 		for id, lines := range running {
 			b := c.AwaitEnd(t, id, 30*time.Second)
-			if id == cancelled.ID && b.Status != "cancelled" || id != cancelled.ID && b.Status != "completed" {
+			if id == cancelled.ID && b.Status != "cancelled" || id != cancelled.ID &&
+				b.Status != "completed" {
 				t.Errorf("batch %s is %s", id, b.Status)
 			}
 			sum := c.CheckOnce(t, b, lines)
@@ -100,13 +117,16 @@ func TestChaosFullDisk(t *testing.T) {
 	without := 0
 	for _, sendings := range stub.Ledger() {
 		for _, before := range sendings[:len(sendings)-1] {
-			if !slices.ContainsFunc(lost, func(m moment) bool { return before.End.After(m.begin) && before.Begin.Before(m.end) }) {
+			if !slices.ContainsFunc(lost, func(m moment) bool {
+				return before.End.After(m.begin) && before.Begin.Before(m.end)
+			}) {
 				without++
 			}
 		}
 	}
 	if most := tr.Tried * 12; without > most {
-		t.Errorf("%d lines were sent again that had been answered before the disk was full, or by a daemon that went on; want at most %d", without, most)
+		t.Errorf(
+			"%d lines were sent again that had been answered before the disk was full, or by a daemon that went on; want at most %d", without, most)
 	}
 }
 
@@ -114,7 +134,8 @@ func TestChaosFullDisk(t *testing.T) {
 func empty(t *testing.T, c *Client) {
 	t.Helper()
 	for _, id := range listAll(t, c, "/v1/files?limit=10000") {
-		if answer, err := c.Do("DELETE", "/v1/files/"+id, "", nil); err != nil || answer.Status != http.StatusOK {
+		if answer, err := c.Do("DELETE", "/v1/files/"+id, "", nil); err != nil ||
+			answer.Status != http.StatusOK {
 			t.Errorf("deleting file %s: status %d, %v", id, answer.Status, err)
 		}
 	}

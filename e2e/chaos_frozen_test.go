@@ -21,14 +21,16 @@ func TestChaosFrozenAlone(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond
 	stub.Answering(refuseMarked)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("dispatch.lease_ttl=3s")}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: with("dispatch.lease_ttl=3s")}))
 	working, stopWorking := context.WithCancel(t.Context())
 	defer stopWorking()
 	var users []*user
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := range 4 {
-		u := newUser(fmt.Sprintf("user%d", i), d.Client(), rand.New(rand.NewPCG(random.Uint64(), uint64(i))), func(string) {})
+		u := newUser(fmt.Sprintf("user%d", i), d.Client(),
+			rand.New(rand.NewPCG(random.Uint64(), uint64(i))), func(string) {})
 		users = append(users, u)
 		all.Go(func() {
 			for working.Err() == nil {
@@ -61,7 +63,8 @@ func TestChaosFrozenAlone(t *testing.T) {
 	}
 }
 
-// A daemon is frozen while it writes result files; another one writes them, a user deletes them, and they stay deleted when the first thaws.
+// A daemon is frozen while it writes result files; another one writes them, a user deletes them,
+// and they stay deleted when the first thaws.
 func TestChaosFrozenWhileFinalizing(t *testing.T) {
 	tr := begin(t, "frozen while finalizing, results deleted")
 	n := startNodes(t, tr, 2)
@@ -77,7 +80,9 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		before := time.Now()
 		lines := NewLines(fmt.Sprint("finalized-", try), "m", 2000)
 		b := n.any(0).Client().Submit(t, lines.Content, "")
-		await(t, 10*time.Second, "that a daemon sends", func() bool { return len(n.stub.Flights(Lines{}).After(before)) > 100 })
+		await(t, 10*time.Second, "that a daemon sends", func() bool {
+			return len(n.stub.Flights(Lines{}).After(before)) > 100
+		})
 		sender := n.stub.Flights(Lines{}).After(before).Sender()
 		other := n.any(slices.Index(n.names, sender) + 1)
 		c := other.Client()
@@ -98,19 +103,23 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		tr.Doubled += sum.Doubled
 		other.Verify(t, b.ID)
 		for _, path := range []string{"/v1/files/" + *b.OutputFileID, "/v1/batches/" + b.ID} {
-			if answer, err := c.Do("DELETE", path, "", nil); err != nil || answer.Status != http.StatusOK {
+			if answer, err := c.Do("DELETE", path, "", nil); err != nil ||
+				answer.Status != http.StatusOK {
 				t.Errorf("DELETE %s: status %d, %v: %.200s", path, answer.Status, err, answer.Body)
 			}
 		}
 		heal()
 		after := NewLines(fmt.Sprint("after-", try), "m", 20)
 		thawed := n.daemons[sender].Client()
-		thawed.CheckComplete(t, thawed.AwaitEnd(t, thawed.Submit(t, after.Content, "").ID, 20*time.Second), after)
-		if answer, err := thawed.Do("GET", "/v1/files/"+*b.OutputFileID, "", nil); err != nil || answer.Status != http.StatusNotFound {
+		thawed.CheckComplete(t, thawed.AwaitEnd(t, thawed.Submit(t, after.Content, "").ID,
+			20*time.Second), after)
+		if answer, err := thawed.Do("GET", "/v1/files/"+*b.OutputFileID, "", nil); err != nil ||
+			answer.Status != http.StatusNotFound {
 			tr.Doubled++
 			t.Errorf("the deleted result is back: status %d, %v", answer.Status, err)
 		}
-		if blobs, _ := filepath.Glob(filepath.Join(other.Data, "blobs", "files", *b.OutputFileID+"*")); len(blobs) > 0 {
+		if blobs, _ := filepath.Glob(filepath.Join(other.Data, "blobs",
+			"files", *b.OutputFileID+"*")); len(blobs) > 0 {
 			tr.Doubled++
 			t.Errorf("the deleted result's bytes are back: %v", blobs)
 		}

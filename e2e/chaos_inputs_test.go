@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A deleted input's bytes stay for as long as any daemon's batch needs them: the one that ends a batch of the file was frozen when another
-// accepted a second one, and sweeps at its next start.
+// A deleted input's bytes stay for as long as any daemon's batch needs them: the one that ends a
+// batch of the file was frozen when another accepted a second one, and sweeps at its next start.
 func TestChaosNodesKeepInputs(t *testing.T) {
 	tr := begin(t, "2 daemons, input deleted and swept by the other")
 	n := startNodes(t, tr, 2, "api.orphan_after=1m", "dispatch.poll_every=2s")
@@ -31,8 +31,11 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 			return false
 		})
 		first := n.any(round).Client().Submit(t, lines.Content, "")
-		n.any(round).Client().Await(t, first.ID, 20*time.Second, func(b Batch) bool { return b.RequestCounts.Completed == 99 })
-		sender := n.stub.Flights(Lines{Bodies: map[string]string{"": lines.Bodies[fmt.Sprintf("input-%d-99", round)]}}).Sender()
+		n.any(round).Client().Await(t, first.ID, 20*time.Second, func(b Batch) bool {
+			return b.RequestCounts.Completed == 99
+		})
+		sender := n.stub.Flights(Lines{Bodies: map[string]string{
+			"": lines.Bodies[fmt.Sprintf("input-%d-99", round)]}}).Sender()
 
 		heal := freezeNode(t, n, sender)
 		c := n.any(slices.Index(n.names, sender) + 1).Client()
@@ -41,8 +44,10 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask := func(method, path string) {
-			if answer, err := c.Do(method, path, "", nil); err != nil || answer.Status != http.StatusOK {
-				t.Fatalf("%s %s: status %d, %v: %.200s", method, path, answer.Status, err, answer.Body)
+			if answer, err := c.Do(method, path, "", nil); err != nil ||
+				answer.Status != http.StatusOK {
+				t.Fatalf("%s %s: status %d, %v: %.200s", method, path, answer.Status, err,
+					answer.Body)
 			}
 		}
 		ask("POST", "/v1/batches/"+second.ID+"/pause")
@@ -53,7 +58,8 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 		c.CheckComplete(t, c.AwaitEnd(t, first.ID, 20*time.Second), lines)
 		age(t, n.any(0).Data)
 		n.daemons[sender].Restart()
-		time.Sleep(500 * time.Millisecond) // the start's sweep, which shows nowhere if it does nothing
+		// the start's sweep, which shows nowhere if it does nothing
+		time.Sleep(500 * time.Millisecond)
 		ask("POST", "/v1/batches/"+second.ID+"/resume")
 		second = c.AwaitEnd(t, second.ID, 20*time.Second)
 		sum := c.CheckOnce(t, second, lines)
@@ -67,7 +73,8 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 func age(t *testing.T, data string) {
 	t.Helper()
 	old := time.Now().Add(-25 * time.Hour)
-	err := filepath.WalkDir(filepath.Join(data, "blobs"), func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(data, "blobs"), func(path string, entry os.DirEntry,
+		err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

@@ -14,10 +14,17 @@ import (
 func TestChaosDamagedJournals(t *testing.T) {
 	random := seeded(t)
 	damages := map[string]func([]byte) []byte{
-		"cut":             func(b []byte) []byte { return b[:random.IntN(len(b)+1)] },
-		"emptied":         func([]byte) []byte { return nil },
-		"a bit flipped":   func(b []byte) []byte { b[random.IntN(len(b))] ^= 1 << random.IntN(8); return b },
-		"a stretch blank": func(b []byte) []byte { at := random.IntN(len(b)); clear(b[at:min(len(b), at+300)]); return b },
+		"cut":     func(b []byte) []byte { return b[:random.IntN(len(b)+1)] },
+		"emptied": func([]byte) []byte { return nil },
+		"a bit flipped": func(b []byte) []byte {
+			b[random.IntN(len(b))] ^= 1 << random.IntN(8)
+			return b
+		},
+		"a stretch blank": func(b []byte) []byte {
+			at := random.IntN(len(b))
+			clear(b[at:min(len(b), at+300)])
+			return b
+		},
 		"garbage at the end": func(b []byte) []byte {
 			return append(b, bytes.Repeat([]byte{byte(random.Uint32())}, 1+random.IntN(5000))...)
 		},
@@ -35,7 +42,9 @@ func TestChaosDamagedJournals(t *testing.T) {
 				b := c.Submit(t, lines.Content, "")
 				for _, done := range []int{40, 120} {
 					tr.Tried++
-					c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed >= done })
+					c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+						return b.RequestCounts.Completed >= done
+					})
 					d.Kill()
 					damageJournals(t, random, filepath.Join(d.Data, "journals", b.ID), damage)
 					d.Start()

@@ -12,14 +12,16 @@ import (
 	"time"
 )
 
-// Users do all that the API offers while the daemon is killed at random moments, most of them within an operation.
+// Users do all that the API offers while the daemon is killed at random moments, most of them
+// within an operation.
 func TestChaosKilledAtRandomMoments(t *testing.T) {
 	tr := begin(t, "kill -9 at a random moment")
 	random := seeded(t)
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond
 	stub.Answering(refuseMarked)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("flowcontrol.fixed.per_runner=32", "dispatch.plan.look_ahead=128")}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: with("flowcontrol.fixed.per_runner=32", "dispatch.plan.look_ahead=128")}))
 	medium := WatchMedium(t, t.TempDir())
 
 	k := newKiller(d, random)
@@ -29,7 +31,8 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := range 8 {
-		u := newUser(fmt.Sprintf("user%d", i), d.Client(), rand.New(rand.NewPCG(random.Uint64(), uint64(i))), k.announce)
+		u := newUser(fmt.Sprintf("user%d", i), d.Client(),
+			rand.New(rand.NewPCG(random.Uint64(), uint64(i))), k.announce)
 		users = append(users, u)
 		all.Go(func() {
 			if i == 0 {
@@ -59,7 +62,8 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 	files, bodies := checkPromises(t, tr, d, users)
 	checkSwept(t, d, files)
 	tr.Resent = checkRepeats(t, stub.Ledger(), k.killed, medium, bodies)
-	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.aims(), ", "), stub.Requests(), len(bodies))
+	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.aims(), ", "),
+		stub.Requests(), len(bodies))
 }
 
 // refuseMarked is the treatment of lines that are to be refused.
@@ -69,13 +73,17 @@ func refuseMarked(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	fmt.Fprint(w, `{"error":{"message":"refused","type":"invalid_request_error","param":null,"code":null}}`)
+	fmt.Fprint(
+		w, `{"error":{"message":"refused","type":"invalid_request_error","param":null,"code":null}}`)
 	return true
 }
 
-// checkPromises fails the test unless all that was acknowledged to users is there, ended as it should, and nothing else is. It returns the
-// files that there are, and in how many batches each body stands, by digest.
-func checkPromises(t *testing.T, tr *Trial, d *Daemon, users []*user) (files map[string]bool, bodies map[string]int) {
+// checkPromises fails the test unless all that was acknowledged to users is there, ended as it
+// should, and nothing else is. It returns the files that there are, and in how many batches each
+// body stands, by digest.
+func checkPromises(
+	t *testing.T, tr *Trial, d *Daemon, users []*user,
+) (files map[string]bool, bodies map[string]int) {
 	t.Helper()
 	c := d.Client()
 	files, bodies = map[string]bool{}, map[string]int{}
@@ -116,8 +124,10 @@ func checkPromised(t *testing.T, tr *Trial, d *Daemon, p promised) (results []st
 	sum := c.CheckOnce(t, b, p.lines)
 	tr.Lost += sum.Lost
 	tr.Doubled += sum.Doubled
-	if counts := b.RequestCounts; b.Status == "completed" && (counts.Completed != sum.Output || counts.Failed != sum.Failed) {
-		t.Errorf("batch %s counts %+v, its files have %d and %d lines", b.ID, counts, sum.Output, sum.Failed)
+	if counts := b.RequestCounts; b.Status == "completed" && (counts.Completed != sum.Output ||
+		counts.Failed != sum.Failed) {
+		t.Errorf("batch %s counts %+v, its files have %d and %d lines", b.ID, counts, sum.Output,
+			sum.Failed)
 	}
 	if _, err := c.Content(b.InputFileID); err == nil {
 		d.Verify(t, b.ID)
@@ -130,8 +140,11 @@ func checkPromised(t *testing.T, tr *Trial, d *Daemon, p promised) (results []st
 	return results
 }
 
-// compare counts what was acknowledged and is not listed as lost, and what is listed beside as doubled.
-func compare(t *testing.T, tr *Trial, c *Client, kind string, acknowledged map[string]bool, listed []string) {
+// compare counts what was acknowledged and is not listed as lost, and what is listed beside as
+// doubled.
+func compare(
+	t *testing.T, tr *Trial, c *Client, kind string, acknowledged map[string]bool, listed []string,
+) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, id := range listed {

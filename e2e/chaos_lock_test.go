@@ -13,13 +13,15 @@ import (
 // writeLimit is how long a client may wait for an answer while nothing can be written.
 const writeLimit = 20 * time.Second
 
-// While another process holds the database's lock, clients are asked to come again; then everything goes on.
+// While another process holds the database's lock, clients are asked to come again; then everything
+// goes on.
 func TestChaosLockedDatabase(t *testing.T) {
 	tr := begin(t, "database locked by another process")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond
 	admin := freeAddress(t)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Set: with("dispatch.lease_ttl=3s")}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin,
+		Set: with("dispatch.lease_ttl=3s")}))
 	c := d.Client()
 	for range sized(1, 10) {
 		tr.Tried++
@@ -33,7 +35,9 @@ func TestChaosLockedDatabase(t *testing.T) {
 			return b
 		}
 		paused, cancelled, kept := submit("paused"), submit("cancelled"), submit("kept")
-		c.Await(t, kept.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 100 })
+		c.Await(t, kept.ID, 10*time.Second, func(b Batch) bool {
+			return b.RequestCounts.Completed > 100
+		})
 
 		unlock := LockDatabase(t, d.Data)
 		locked := time.Now()
@@ -43,14 +47,17 @@ func TestChaosLockedDatabase(t *testing.T) {
 			{"GET", "/v1/files", "", nil, http.StatusOK},
 			{"GET", "/v1/files/" + done.InputFileID + "/content", "", nil, http.StatusOK},
 			uploadOf(line("a")),
-			{"POST", "/v1/uploads", "application/json", []byte(`{"filename":"a.jsonl","purpose":"batch","bytes":10,"mime_type":"application/jsonl"}`), 0},
-			{"POST", "/v1/batches", "application/json", fmt.Appendf(nil, `{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, kept.InputFileID), 0},
+			{"POST", "/v1/uploads", "application/json", []byte(
+				`{"filename":"a.jsonl","purpose":"batch","bytes":10,"mime_type":"application/jsonl"}`), 0},
+			{"POST", "/v1/batches", "application/json", fmt.Appendf(
+				nil, `{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, kept.InputFileID), 0},
 			{"POST", "/v1/batches/" + paused.ID + "/pause", "", nil, 0},
 			{"POST", "/v1/batches/" + cancelled.ID + "/cancel", "", nil, 0},
 			{"DELETE", "/v1/files/" + *done.OutputFileID, "", nil, 0},
 			{"DELETE", "/v1/batches/" + done.ID, "", nil, 0},
 		})
-		time.Sleep(time.Until(locked.Add(sized(22*time.Second, 50*time.Second)))) // longer than any write waits
+		// longer than any write waits
+		time.Sleep(time.Until(locked.Add(sized(22*time.Second, 50*time.Second))))
 		unlock()
 
 		for id, lines := range running {
@@ -61,7 +68,9 @@ func TestChaosLockedDatabase(t *testing.T) {
 			c.CheckComplete(t, b, lines)
 			d.Verify(t, id)
 		}
-		await(t, 10*time.Second, "that the daemon is ready", func() bool { return readyz(admin) == nil })
+		await(t, 10*time.Second, "that the daemon is ready", func() bool {
+			return readyz(admin) == nil
+		})
 		if tr.Tried == 1 { // a refused request left nothing behind
 			if files := listAll(t, c, "/v1/files?limit=100"); len(files) != 2*4 {
 				t.Errorf("there are %d files, want 8: %v", len(files), files)
@@ -89,7 +98,8 @@ func uploadOf(content string) request {
 	return request{"POST", "/v1/files", kind, form, 0}
 }
 
-// requestAll sends requests at once and fails the test unless each is answered in time, as it should be.
+// requestAll sends requests at once and fails the test unless each is answered in time, as it
+// should be.
 func requestAll(t *testing.T, c *Client, requests []request) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -98,14 +108,18 @@ func requestAll(t *testing.T, c *Client, requests []request) {
 			began := time.Now()
 			answer, err := c.Do(r.method, r.path, r.kind, bytes.NewReader(r.body))
 			took := time.Since(began).Round(time.Second)
-			what := r.method + " " + strings.TrimRight(r.path, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+			what := r.method + " " + strings.TrimRight(
+				r.path, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 			switch {
 			case err != nil:
 				t.Errorf("%s: %v after %v", what, err, took)
-			case r.status == 0 && (answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == ""):
-				t.Errorf("%s: status %d after %v with Retry-After %q, want 503 with one: %.200s", what, answer.Status, took, answer.Header.Get("Retry-After"), answer.Body)
+			case r.status == 0 && (answer.Status != http.StatusServiceUnavailable ||
+				answer.Header.Get("Retry-After") == ""):
+				t.Errorf("%s: status %d after %v with Retry-After %q, want 503 with one: %.200s",
+					what, answer.Status, took, answer.Header.Get("Retry-After"), answer.Body)
 			case r.status != 0 && answer.Status != r.status:
-				t.Errorf("%s: status %d after %v, want %d: %.200s", what, answer.Status, took, r.status, answer.Body)
+				t.Errorf("%s: status %d after %v, want %d: %.200s", what, answer.Status, took,
+					r.status, answer.Body)
 			}
 			if took > writeLimit {
 				t.Errorf("%s: answered after %v, want at most %v", what, took, writeLimit)

@@ -25,14 +25,17 @@ type nodes struct {
 
 func startNodes(t *testing.T, tr *Trial, count int, set ...string) *nodes {
 	t.Helper()
-	n := &nodes{stub: NewStub(t, "m"), daemons: map[string]*Daemon{}, names: []string{"a", "b", "c"}[:count]}
+	n := &nodes{stub: NewStub(t, "m"), daemons: map[string]*Daemon{},
+		names: []string{"a", "b", "c"}[:count]}
 	n.stub.MinDelay, n.stub.MaxDelay = 5*time.Millisecond, 25*time.Millisecond
 	data := t.TempDir()
 	for _, name := range n.names {
-		upstreams := fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", n.stub.URL, NodeHeader, name)
+		upstreams := fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", n.stub.URL, NodeHeader,
+			name)
 		limit := fmt.Sprintf("flowcontrol.fixed.per_runner=%d", nodePerRunner)
 		settings := append(with("dispatch.lease_ttl="+nodeLease.String(), limit, upstreams), set...)
-		n.daemons[name] = tr.Watch(NewDaemon(t, Options{Data: data, Set: settings, Args: []string{"--node", name}}))
+		n.daemons[name] = tr.Watch(NewDaemon(t, Options{Data: data, Set: settings, Args: []string{
+			"--node", name}}))
 	}
 	return n
 }
@@ -73,24 +76,33 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 			}
 			narrow, narrower, tokens, failing, wide = all[0], all[1], all[2], all[3], all[4]
 			if most := n.stub.Flights(narrow.lines).Most(nil); most > 5 {
-				t.Errorf("%d lines of the batch with max_concurrency 5 were under way at once", most)
+				t.Errorf("%d lines of the batch with max_concurrency 5 were under way at once",
+					most)
 			}
 			if most := n.stub.Flights(narrower.lines).Most(nil); most > 1 {
-				t.Errorf("%d lines of the batch with max_concurrency 1 were under way at once", most)
+				t.Errorf("%d lines of the batch with max_concurrency 1 were under way at once",
+					most)
 			}
 			// What is under way when a limit is passed may finish.
 			const tokensPerLine = 5
-			if used := tokens.batch.RequestCounts.Completed * tokensPerLine; used > 1500+nodePerRunner*tokensPerLine || tokens.batch.Status != "failed" {
-				t.Errorf("the batch with max_total_tokens 1500 is %s and used %d", tokens.batch.Status, used)
+			if used := tokens.batch.RequestCounts.Completed *
+				tokensPerLine; used > 1500+nodePerRunner*tokensPerLine ||
+				tokens.batch.Status != "failed" {
+				t.Errorf("the batch with max_total_tokens 1500 is %s and used %d",
+					tokens.batch.Status, used)
 			}
-			if refused := refusedLines(t, c, failing.batch); refused > 10+nodePerRunner || failing.batch.Status != "failed" {
-				t.Errorf("the batch with max_failed_lines 10 is %s and %d of its lines were refused", failing.batch.Status, refused)
+			if refused := refusedLines(t, c, failing.batch); refused > 10+nodePerRunner ||
+				failing.batch.Status != "failed" {
+				t.Errorf(
+					"the batch with max_failed_lines 10 is %s and %d of its lines were refused",
+					failing.batch.Status, refused)
 			}
 			for _, l := range []limited{narrow, narrower, wide} {
 				c.CheckComplete(t, l.batch, l.lines)
 			}
 			if most := n.stub.Flights(Lines{}).Most(nil); most > nodePerRunner {
-				t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)
+				t.Errorf("%d lines were under way at the runner with per_runner %d", most,
+					nodePerRunner)
 			}
 			if tr.Resent = n.stub.Repeats(); tr.Resent > 0 {
 				t.Errorf("%d lines were sent again without a fault", tr.Resent)
@@ -99,7 +111,8 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 	}
 }
 
-// refusedLines is how many lines of a batch the upstream refused. Lines that were not run stand in the error file beside them.
+// refusedLines is how many lines of a batch the upstream refused. Lines that were not run stand in
+// the error file beside them.
 func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
 	t.Helper()
 	_, failed := c.Results(t, b)
@@ -114,7 +127,8 @@ func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
 // The daemon that sends is killed or frozen, again and again, and another one goes on.
 func TestChaosNodesTakeOver(t *testing.T) {
 	for _, count := range []int{2, 3} {
-		for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (heal func()){"killed": killNode, "frozen": freezeNode} {
+		for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (
+			heal func()){"killed": killNode, "frozen": freezeNode} {
 			t.Run(fmt.Sprintf("%d daemons, the sender %s", count, fault), func(t *testing.T) {
 				testTakeOver(t, count, fault, hit)
 			})
@@ -122,7 +136,9 @@ func TestChaosNodesTakeOver(t *testing.T) {
 	}
 }
 
-func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *nodes, string) func()) {
+func testTakeOver(
+	t *testing.T, count int, fault string, hit func(*testing.T, *nodes, string) func(),
+) {
 	tr := begin(t, fmt.Sprintf("%d daemons, the sender %s", count, fault))
 	n := startNodes(t, tr, count)
 	rounds := sized(4-count, 20)
@@ -149,10 +165,13 @@ func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *n
 		begin := time.Now()
 		heal := hit(t, n, sender)
 		await(t, takeoverLimit, fmt.Sprintf("that another than %s sends", sender), func() bool {
-			others := slices.DeleteFunc(n.stub.Flights(Lines{}).After(begin), func(s Sending) bool { return s.Node == sender })
+			others := slices.DeleteFunc(n.stub.Flights(Lines{}).After(begin), func(s Sending) bool {
+				return s.Node == sender
+			})
 			return len(others) > 20
 		})
-		t.Logf("round %d: %s was %s; another sent after %v at most", round, sender, fault, time.Since(begin).Round(10*time.Millisecond))
+		t.Logf("round %d: %s was %s; another sent after %v at most", round, sender, fault,
+			time.Since(begin).Round(10*time.Millisecond))
 		heal()
 		thawed = append(thawed, time.Now())
 		tr.Tried++
@@ -171,7 +190,8 @@ func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *n
 	if most := rounds * 3 * nodePerRunner; tr.Resent > most {
 		t.Errorf("%d lines were sent again in %d rounds, want at most %d", tr.Resent, rounds, most)
 	}
-	// A daemon that thaws may still write the requests that it had begun to; at no other time is the limit passed.
+	// A daemon that thaws may still write the requests that it had begun to; at no other time is
+	// the limit passed.
 	flights := n.stub.Flights(Lines{})
 	thawing := func(at time.Time) bool {
 		return slices.ContainsFunc(thawed, func(from time.Time) bool {
@@ -182,7 +202,8 @@ func testTakeOver(t *testing.T, count int, fault string, hit func(*testing.T, *n
 		t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)
 	}
 	if most := flights.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
-		t.Errorf("%d lines were under way at the runner with per_runner %d when a daemon thawed", most, nodePerRunner)
+		t.Errorf("%d lines were under way at the runner with per_runner %d when a daemon thawed",
+			most, nodePerRunner)
 	}
 }
 

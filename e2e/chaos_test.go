@@ -12,14 +12,17 @@ import (
 )
 
 var (
-	chaos = flag.Bool("chaos", false, "run the fault suite in full, judge the peaks of memory, and print the table \"reliability\"")
+	chaos = flag.Bool("chaos", false,
+		"run the fault suite in full, judge the peaks of memory, and print the table \"reliability\"")
 	kills = flag.Int("kills", 60, "how often the daemon is killed at random moments")
 	// seedFlag repeats a run that failed.
-	seedFlag = flag.String("seed", os.Getenv("TIDEFILL_E2E_SEED"), "the seed of the random choices; default: a new one, which the test logs")
+	seedFlag = flag.String("seed", os.Getenv("TIDEFILL_E2E_SEED"),
+		"the seed of the random choices; default: a new one, which the test logs")
 )
 
-// maxPeak is the memory that a daemon may use whatever users and upstreams send. make chaos judges by it; the bounded form runs beside
-// other tests, with the race detector's leftovers and less memory pressure, and judges behaviour alone.
+// maxPeak is the memory that a daemon may use whatever users and upstreams send. make chaos judges
+// by it; the bounded form runs beside other tests, with the race detector's leftovers and less
+// memory pressure, and judges behaviour alone.
 const maxPeak = 128 * MiB
 
 var trials Trials
@@ -47,7 +50,8 @@ func sized[T any](bounded, full T) T {
 	return bounded
 }
 
-// seeded is a source of randomness that a failing run can be repeated with: -seed or TIDEFILL_E2E_SEED.
+// seeded is a source of randomness that a failing run can be repeated with: -seed or
+// TIDEFILL_E2E_SEED.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()

@@ -13,7 +13,8 @@ import (
 // hostile makes lines end soon when their upstream never answers well.
 func hostile(more ...string) []string {
 	return with(append([]string{"flowcontrol.fixed.per_runner=24", "dispatch.request_timeout=20s",
-		"dispatch.plan.retry.attempts=2", "dispatch.plan.retry.deaths=2", "dispatch.plan.retry.max=100ms",
+		"dispatch.plan.retry.attempts=2", "dispatch.plan.retry.deaths=2",
+		"dispatch.plan.retry.max=100ms",
 		"dispatch.plan.breaker.base=5ms", "dispatch.plan.breaker.max=20ms"}, more...)...)
 }
 
@@ -30,7 +31,8 @@ func TestChaosHostileUpstreams(t *testing.T) {
 		most      int  // how often a line may be sent; default: with two attempts and two deaths, 3
 		set       string
 	}{
-		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody, set: "dispatch.request_timeout=8s"},
+		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody,
+			set: "dispatch.request_timeout=8s"},
 		{name: "endless header field", lines: 24, treat: endlessHeader},
 		{name: "endless header fields", lines: 24, treat: endlessHeaders},
 		{name: "endless early hints", lines: 24, treat: endlessHints},
@@ -38,16 +40,19 @@ func TestChaosHostileUpstreams(t *testing.T) {
 		{name: "endless chunk extension", lines: 24, treat: endlessChunkExtension},
 		{name: "endless trailer", lines: 24, treat: endlessTrailer},
 		{name: "answers of 60 MB", lines: sized(6, 24), treat: large(60_000_000)},
-		{name: "answers of 60 MB, allowed", lines: sized(6, 24), treat: large(60_000_000), set: "dispatch.max_answer_bytes=67108864"},
+		{name: "answers of 60 MB, allowed", lines: sized(6, 24), treat: large(60_000_000),
+			set: "dispatch.max_answer_bytes=67108864"},
 		{name: "a byte now and then", lines: 24, treat: drip, set: "dispatch.request_timeout=2s"},
 		{name: "garbage", lines: 60, treat: garbage},
 		{name: "closed after each request", lines: 100, treat: nothing, most: 2},
-		{name: "closed after some requests", lines: sized(300, 3000), treat: some(`7 \u00e9`, nothing), most: 2},
+		{name: "closed after some requests", lines: sized(300, 3000),
+			treat: some(`7 \u00e9`, nothing), most: 2},
 		{name: "Content-Length too long", lines: 60, treat: announced(+100)},
 		{name: "Content-Length too short", lines: 60, treat: announced(-100)},
 		{name: "unsolicited answers", lines: sized(500, 5000), treat: stray},
 		{name: "gzip bombs", lines: 24, treat: gzipBomb},
-		{name: "invented models in answers", lines: sized(2000, 20_000), treat: inventedModel, completes: true},
+		{name: "invented models in answers", lines: sized(2000, 20_000), treat: inventedModel,
+			completes: true},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			tr := begin(t, "upstream: "+h.name)
@@ -57,7 +62,9 @@ func TestChaosHostileUpstreams(t *testing.T) {
 			if h.set != "" {
 				set = append(set, h.set)
 			}
-			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL, good.URL}, Set: set, MaxMemory: maxMemory}))
+			d := tr.Watch(
+				NewDaemon(t, Options{Upstreams: []string{
+					bad.URL, good.URL}, Set: set, MaxMemory: maxMemory}))
 			c := d.Client()
 			lines, others := NewLines("hostile", "bad", h.lines), NewLines("neighbour", "good", 300)
 			tr.Tried = h.lines
@@ -72,7 +79,8 @@ func TestChaosHostileUpstreams(t *testing.T) {
 
 			bad.Treat(Politely)
 			after := NewLines("after", "bad", 50)
-			c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, after.Content, "").ID, 20*time.Second), after)
+			c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, after.Content, "").ID, 20*time.Second),
+				after)
 			if !d.Alive() {
 				t.Error("the daemon ended")
 			}
@@ -80,16 +88,19 @@ func TestChaosHostileUpstreams(t *testing.T) {
 	}
 }
 
-// checkHostile checks that each line of a batch stands once in the result files, none with an answer to another one, and that every request
-// that the upstream saw was counted.
-func checkHostile(t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lines Lines, most int) {
+// checkHostile checks that each line of a batch stands once in the result files, none with an
+// answer to another one, and that every request that the upstream saw was counted.
+func checkHostile(
+	t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lines Lines, most int,
+) {
 	t.Helper()
 	output, failed := d.Client().Results(t, b)
 	seen, wrong := map[string]int{}, 0
 	for _, r := range append(output, failed...) {
 		seen[r.CustomID]++
 		if r.Response != nil {
-			if digest := answerDigest(r.Response.Body); digest != "" && digest != Digest([]byte(lines.Bodies[r.CustomID])) {
+			if digest := answerDigest(r.Response.Body); digest != "" && digest != Digest(
+				[]byte(lines.Bodies[r.CustomID])) {
 				wrong++
 			}
 		}
@@ -102,7 +113,8 @@ func checkHostile(t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lin
 		}
 	}
 	if tr.Lost+tr.Doubled+wrong > 0 {
-		t.Errorf("of %d lines %d stand in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
+		t.Errorf(
+			"of %d lines %d stand in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
 	}
 	d.Verify(t, b.ID)
 	sent, oftenest := 0, 0
@@ -112,7 +124,8 @@ func checkHostile(t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lin
 	}
 	tr.Resent = max(0, sent-len(lines.Bodies))
 	if int64(sent) > b.Tidefill.Attempts {
-		t.Errorf("the upstream got %d requests of %d lines, and attempts counts %d", sent, len(lines.Bodies), b.Tidefill.Attempts)
+		t.Errorf("the upstream got %d requests of %d lines, and attempts counts %d", sent,
+			len(lines.Bodies), b.Tidefill.Attempts)
 	}
 	if oftenest > most {
 		t.Errorf("one line was sent %d times, want at most %d", oftenest, most)
@@ -129,12 +142,14 @@ func TestChaosUpstreamInventsModels(t *testing.T) {
 		var list strings.Builder
 		list.WriteString(`{"object":"list","data":[{"id":"m","object":"model"}`)
 		for i := range 5000 {
-			fmt.Fprintf(&list, `,{"id":"invented-%d-%d-%s","object":"model"}`, n, i, strings.Repeat("x", 100))
+			fmt.Fprintf(&list, `,{"id":"invented-%d-%d-%s","object":"model"}`, n, i, strings.Repeat(
+				"x", 100))
 		}
 		return list.String() + "]}"
 	})
 	admin := freeAddress(t)
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL}, Admin: admin, Set: with("dispatch.models_every=1s"), MaxMemory: maxMemory}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL}, Admin: admin,
+		Set: with("dispatch.models_every=1s"), MaxMemory: maxMemory}))
 	c := d.Client()
 	listings := sized[int64](8, 60)
 	for n := 0; asked.Load() < listings; n++ {
@@ -145,7 +160,8 @@ func TestChaosUpstreamInventsModels(t *testing.T) {
 	if page := metricsOf(t, admin); len(page) > MiB {
 		t.Errorf("/metrics has %d bytes", len(page))
 	}
-	if answer, err := c.Do("GET", "/v1/models", "", nil); err != nil || answer.Status != http.StatusOK || len(answer.Body) > 2*MiB {
+	if answer, err := c.Do("GET", "/v1/models", "", nil); err != nil ||
+		answer.Status != http.StatusOK || len(answer.Body) > 2*MiB {
 		t.Errorf("/v1/models: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
 	}
 	// The names of many seconds are far from noise: they took hundreds of megabytes.
@@ -170,14 +186,17 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 				w.WriteHeader(status)
 				return true
 			})
-			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("dispatch.plan.retry.max=50ms")}))
+			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with(
+				"dispatch.plan.retry.max=50ms")}))
 			c := d.Client()
 			lines := NewLines("shed", "m", 50)
 			b := c.Submit(t, lines.Content, "")
 			deadline := time.Now().Add(30 * time.Second)
 			for n := 0; !b.Ended() && time.Now().Before(deadline); n++ {
 				neighbours := NewLines(fmt.Sprint("neighbours-", n), "m", 500)
-				c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, neighbours.Content, "").ID, 20*time.Second), neighbours)
+				c.CheckComplete(
+					t, c.AwaitEnd(t, c.Submit(t, neighbours.Content, "").ID, 20*time.Second),
+					neighbours)
 				var err error
 				if b, err = c.Batch(b.ID); err != nil {
 					t.Fatal(err)
@@ -185,7 +204,8 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 			}
 			tr.Tried = int(sheds.Load())
 			if !b.Ended() {
-				t.Fatalf("the line was shed %d times while its neighbours passed, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
+				t.Fatalf(
+					"the line was shed %d times while its neighbours passed, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
 			}
 			sum := c.CheckOnce(t, b, lines)
 			tr.Lost, tr.Doubled = sum.Lost, sum.Doubled
@@ -211,7 +231,8 @@ func TestChaosEverythingIsShedForAWhile(t *testing.T) {
 		}
 		return out.Load()
 	})
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with("dispatch.plan.retry.max=50ms", "dispatch.plan.retry.attempts=1")}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: with("dispatch.plan.retry.max=50ms", "dispatch.plan.retry.attempts=1")}))
 	c := d.Client()
 	lines := NewLines("outage", "m", 300)
 	b := c.Submit(t, lines.Content, "")

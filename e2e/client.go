@@ -21,7 +21,8 @@ type Client struct {
 // Client is one of its own connections, for the first key.
 func (d *Daemon) Client() *Client {
 	first, _, _ := strings.Cut(d.Keys, ",")
-	return &Client{URL: d.URL, Key: first[strings.LastIndexByte(first, '=')+1:], HTTP: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
+	return &Client{URL: d.URL, Key: first[strings.LastIndexByte(first, '=')+1:],
+		HTTP: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 }
 
 // Answer is a whole answer.
@@ -65,7 +66,9 @@ func (a Answer) Fault(t testing.TB) Fault {
 }
 
 // Do sends a request and reads the whole answer.
-func (c *Client) Do(method, path, contentType string, body io.Reader, header ...string) (Answer, error) {
+func (c *Client) Do(
+	method, path, contentType string, body io.Reader, header ...string,
+) (Answer, error) {
 	request, err := http.NewRequest(method, c.URL+path, body)
 	if err != nil {
 		return Answer{}, err
@@ -98,7 +101,9 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("%s: status %d: %.500s", e.what, e.answer.Status, e.answer.Body)
 }
 
-func (c *Client) json(method, path, contentType string, body io.Reader, into any, header ...string) error {
+func (c *Client) json(
+	method, path, contentType string, body io.Reader, into any, header ...string,
+) error {
 	answer, err := c.Do(method, path, contentType, body, header...)
 	if err != nil {
 		return err
@@ -180,11 +185,13 @@ func (b Batch) Ended() bool {
 
 // CreateBatch creates a batch of chat completions; extensions is the tidefill object, or empty.
 func (c *Client) CreateBatch(input, extensions string, header ...string) (b Batch, err error) {
-	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"`, input)
+	body := fmt.Sprintf(
+		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"`, input)
 	if extensions != "" {
 		body += `,"tidefill":` + extensions
 	}
-	return b, c.json("POST", "/v1/batches", "application/json", strings.NewReader(body+"}"), &b, header...)
+	return b, c.json("POST", "/v1/batches", "application/json", strings.NewReader(body+"}"), &b,
+		header...)
 }
 
 // Batch looks at a batch.
@@ -220,7 +227,8 @@ func (c *Client) Await(t testing.TB, id string, limit time.Duration, done func(B
 	t.Helper()
 	var b Batch
 	var err error
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(
+		20 * time.Millisecond) {
 		if b, err = c.Batch(id); err == nil && done(b) {
 			return b
 		}

@@ -18,7 +18,8 @@ func TestCurlRunsABatch(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Keys: ownKey})
 	curl := func(into any, args ...string) []byte {
 		t.Helper()
-		args = append([]string{"--silent", "--show-error", "--fail-with-body", "-H", "Authorization: Bearer " + ownKey}, args...)
+		args = append([]string{"--silent", "--show-error", "--fail-with-body", "-H",
+			"Authorization: Bearer " + ownKey}, args...)
 		out, err := exec.CommandContext(t.Context(), "curl", args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("curl %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -41,7 +42,8 @@ func TestCurlRunsABatch(t *testing.T) {
 	var b Batch
 	curl(&b, d.URL+"/v1/batches", "-H", "Content-Type: application/json",
 		"-d", `{"input_file_id":"`+f.ID+`","endpoint":"/v1/chat/completions","completion_window":"24h"}`)
-	for deadline := time.Now().Add(30 * time.Second); !b.Ended() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !b.Ended() &&
+		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		curl(&b, d.URL+"/v1/batches/"+b.ID)
 	}
 	if b.Status != "completed" || b.RequestCounts.Completed != 8000 {
@@ -68,7 +70,8 @@ func TestTheCommandLineRunsABatch(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "own=" + ownKey})
 	lines := NewLines("cli", "m", 40)
 	dir := t.TempDir()
-	out, status := d.Run("batch", "submit", writeInput(t, "requests.jsonl", lines.Content), "--out", dir, "--json")
+	out, status := d.Run("batch", "submit", writeInput(t, "requests.jsonl", lines.Content),
+		"--out", dir, "--json")
 	if status != 0 {
 		t.Fatalf("submit: status %d\n%s", status, out)
 	}
@@ -76,14 +79,17 @@ func TestTheCommandLineRunsABatch(t *testing.T) {
 	if len(batches) != 1 {
 		t.Fatalf("batches: %v", batches)
 	}
-	if written, err := filepath.Glob(filepath.Join(dir, "*_output.jsonl")); err != nil || len(written) != 1 {
+	if written, err := filepath.Glob(filepath.Join(dir, "*_output.jsonl")); err != nil ||
+		len(written) != 1 {
 		t.Errorf("result files: %v, %v", written, err)
 	}
 	d.Verify(t, batches[0])
-	if out, status := d.Run("batch", "cancel", batches[0]); status == 0 || !strings.Contains(out, "completed") {
+	if out, status := d.Run("batch", "cancel", batches[0]); status == 0 ||
+		!strings.Contains(out, "completed") {
 		t.Errorf("cancel of a completed batch: status %d\n%s", status, out)
 	}
-	if out, status := d.Run("check", writeInput(t, "bad.jsonl", []byte("{\n"+line("a")+"\n"+line("a")+"\n"))); status == 0 ||
+	if out, status := d.Run("check",
+		writeInput(t, "bad.jsonl", []byte("{\n"+line("a")+"\n"+line("a")+"\n"))); status == 0 ||
 		!strings.Contains(out, "1") || !strings.Contains(out, "3") {
 		t.Errorf("check of a file with faults on lines 1 and 3: status %d\n%s", status, out)
 	}

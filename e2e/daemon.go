@@ -48,7 +48,8 @@ type process struct {
 	err   error // once ended
 }
 
-// NewDaemon starts a daemon and waits until it answers. It ends with the test, which fails if there was a data race or a panic.
+// NewDaemon starts a daemon and waits until it answers. It ends with the test, which fails if there
+// was a data race or a panic.
 func NewDaemon(t testing.TB, o Options) *Daemon {
 	t.Helper()
 	if o.Binary == "" {
@@ -122,7 +123,8 @@ func (d *Daemon) current() *process {
 func (d *Daemon) AwaitReady() {
 	d.t.Helper()
 	p := d.current()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
+		5 * time.Millisecond) {
 		select {
 		case <-p.ended:
 			d.t.Fatalf("the daemon ended at once: %v\n%s", p.err, d.log.tail())
@@ -139,7 +141,8 @@ func (d *Daemon) AwaitReady() {
 // Signal sends a signal to the process.
 func (d *Daemon) Signal(sig syscall.Signal) {
 	d.t.Helper()
-	if err := d.current().cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := d.current().cmd.Process.Signal(sig); err != nil && !errors.Is(err,
+		os.ErrProcessDone) {
 		d.t.Fatal(err)
 	}
 }
@@ -162,7 +165,8 @@ func (d *Daemon) Alive() bool {
 	}
 }
 
-// Wait returns the exit status, -1 for an end by signal. The test fails when the process lives longer than limit.
+// Wait returns the exit status, -1 for an end by signal. The test fails when the process lives
+// longer than limit.
 func (d *Daemon) Wait(limit time.Duration) int {
 	d.t.Helper()
 	p := d.current()
@@ -183,7 +187,8 @@ func (d *Daemon) Restart() {
 	d.AwaitReady()
 }
 
-// Run runs another command of the program against the daemon, and returns what it wrote and its exit status.
+// Run runs another command of the program against the daemon, and returns what it wrote and its
+// exit status.
 func (d *Daemon) Run(args ...string) (output string, status int) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.Binary, args...)
@@ -200,8 +205,8 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 // Log is what the processes have written so far.
 func (d *Daemon) Log() string { return d.log.String() }
 
-// freeAddress finds a port below those that the system gives to clients, one of which could take it between a kill and the
-// next start.
+// freeAddress finds a port below those that the system gives to clients, one of which could take it
+// between a kill and the next start.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {

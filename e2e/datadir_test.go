@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
-// wantUnavailable fails the test unless the request was refused for want of a store, and says when to come again.
+// wantUnavailable fails the test unless the request was refused for want of a store, and says when
+// to come again.
 func wantUnavailable(t *testing.T, what string, err error) {
 	t.Helper()
 	refused := statusError{}
-	if !errors.As(err, &refused) || refused.answer.Status != http.StatusServiceUnavailable || refused.answer.Header.Get("Retry-After") == "" {
+	if !errors.As(err, &refused) || refused.answer.Status != http.StatusServiceUnavailable ||
+		refused.answer.Header.Get("Retry-After") == "" {
 		t.Errorf("%s without a store: %v", what, err)
 	}
 }
@@ -30,7 +32,9 @@ func TestADataDirectoryThatIsTakenAwayIsNoticed(t *testing.T) {
 		{"moved", func(t *testing.T, data string) { check(t, os.Rename(data, data+"-away")) },
 			func(t *testing.T, data string) { check(t, os.Rename(data+"-away", data)) }},
 		{"deleted", func(t *testing.T, data string) { check(t, os.RemoveAll(data)) }, nil},
-		{"unmounted", func(t *testing.T, data string) { check(t, syscall.Unmount(filepath.Dir(data), syscall.MNT_DETACH)) }, nil},
+		{"unmounted", func(t *testing.T, data string) {
+			check(t, syscall.Unmount(filepath.Dir(data), syscall.MNT_DETACH))
+		}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -41,17 +45,21 @@ func TestADataDirectoryThatIsTakenAwayIsNoticed(t *testing.T) {
 			stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 40*time.Millisecond
 			admin := freeAddress(t)
 			d := NewDaemon(t, Options{
-				Upstreams: []string{stub.URL}, Data: filepath.Join(dir, "data"), Set: small, Args: []string{"--admin-listen", admin},
+				Upstreams: []string{stub.URL}, Data: filepath.Join(dir, "data"), Set: small,
+				Args: []string{"--admin-listen", admin},
 			})
 			c := d.Client()
 			ready := "http://" + admin + "/readyz"
 			awaitStatus(t, ready, http.StatusOK)
 			lines := NewLines("gone", "m", 400)
 			b := c.Submit(t, lines.Content, "")
-			c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 20 })
+			c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
+				return b.RequestCounts.Completed > 20
+			})
 
 			test.takeAway(t, d.Data)
-			if said := awaitStatus(t, ready, http.StatusServiceUnavailable); !strings.Contains(said, d.Data) {
+			if said := awaitStatus(t, ready, http.StatusServiceUnavailable); !strings.Contains(
+				said, d.Data) {
 				t.Errorf("readiness does not name the directory: %s", said)
 			}
 			_, err := c.Upload(lines.Content)
@@ -101,7 +109,8 @@ func mounted(t *testing.T, size int) string {
 func TestALockedDatabaseIsWaitedForAndThenA503(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: append([]string{"storage.lock_wait=1s"}, small...)})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: append([]string{"storage.lock_wait=1s"}, small...)})
 	c := d.Client()
 	lines := NewLines("locked", "m", 300)
 	b := c.Submit(t, lines.Content, "")
@@ -130,7 +139,8 @@ func TestALockedDatabaseIsWaitedForAndThenA503(t *testing.T) {
 	}
 }
 
-// lockDatabase takes the lock that SQLite's writers take in WAL mode, as a process does that stands still in the middle of a write.
+// lockDatabase takes the lock that SQLite's writers take in WAL mode, as a process does that stands
+// still in the middle of a write.
 func lockDatabase(t *testing.T, data string) (unlock func()) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(data, "tidefill.db-shm"), os.O_RDWR, 0)
@@ -138,7 +148,8 @@ func lockDatabase(t *testing.T, data string) (unlock func()) {
 	const writeLock = 120 // its offset in the file
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: 0, Start: writeLock, Len: 1}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if err = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &lock); err == nil || time.Now().After(deadline) {
+		if err = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &lock); err == nil ||
+			time.Now().After(deadline) {
 			break
 		}
 	}

@@ -1,14 +1,18 @@
-// Package e2e holds Tidefill to its promises from outside: the real binary as a process, official SDKs and raw sockets as
-// clients, stub upstreams in the test, kills, full disks and damaged files in between.
+// Package e2e holds Tidefill to its promises from outside: the real binary as a process, official
+// SDKs and raw sockets as clients, stub upstreams in the test, kills, full disks and damaged files
+// in between.
 //
-// It is a module of its own, so that the SDKs don't weigh on the product's. The binary is built from the directory above, once
-// per run; tests that don't measure time or kill run one with the race detector.
+// It is a module of its own, so that the SDKs don't weigh on the product's. The binary is built
+// from the directory above, once per run; tests that don't measure time or kill run one with the
+// race detector.
 //
 // # The fault suite
 //
-// Tests that begin with TestChaos are the fault suite. `make test` runs a bounded form of it, some minutes in all, which judges behaviour:
-// answers, errors, whether everything goes on by itself. `make chaos` runs it in full, judges the peak of memory by the kernel's figure
-// (VmHWM, 128 MiB) and prints the table "reliability". A scenario that draws at random logs its seed; -seed repeats it.
+// Tests that begin with TestChaos are the fault suite. `make test` runs a bounded form of it, some
+// minutes in all, which judges behaviour: answers, errors, whether everything goes on by itself.
+// `make chaos` runs it in full, judges the peak of memory by the kernel's figure (VmHWM, 128 MiB)
+// and prints the table "reliability". A scenario that draws at random logs its seed; -seed repeats
+// it.
 //
 // What each scenario does, and what must hold:
 //

@@ -25,7 +25,8 @@ func (s *Stub) Flights(lines Lines) Flights {
 	return flights
 }
 
-// Most is the largest number of requests that were under way at once, counting moments that during holds for; nil: all.
+// Most is the largest number of requests that were under way at once, counting moments that during
+// holds for; nil: all.
 func (f Flights) Most(during func(time.Time) bool) (most int) {
 	type change struct {
 		at time.Time
@@ -38,7 +39,9 @@ func (f Flights) Most(during func(time.Time) bool) (most int) {
 			changes = append(changes, change{sending.End, -1})
 		}
 	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by))
+	})
 	now := 0
 	for _, c := range changes {
 		if now += c.by; now > most && (during == nil || during(c.at)) {
@@ -50,7 +53,9 @@ func (f Flights) Most(during func(time.Time) bool) (most int) {
 
 // After are those that began after a moment.
 func (f Flights) After(t time.Time) Flights {
-	i, _ := slices.BinarySearchFunc(f, t, func(s Sending, t time.Time) int { return s.Begin.Compare(t) })
+	i, _ := slices.BinarySearchFunc(f, t, func(s Sending, t time.Time) int {
+		return s.Begin.Compare(t)
+	})
 	return f[i:]
 }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A dispatcher that stands still while it writes result files wakes up when another has long written them and their user has
-// deleted them. It must not bring them back.
+// A dispatcher that stands still while it writes result files wakes up when another has long
+// written them and their user has deleted them. It must not bring them back.
 func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 	stub := NewStub(t, "m")
 	large := strings.Repeat("0123456789abcdef", 4096)
@@ -24,17 +24,20 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 	settings := append([]string{"dispatch.lease_ttl=3s"}, small...)
 	for round, frozen := 0, 0; frozen < 3; round++ {
 		if round == 20 {
-			t.Fatalf("in %d rounds the daemon was frozen between two writes to its database only %d times", round, frozen)
+			t.Fatalf(
+				"in %d rounds the daemon was frozen between two writes to its database only %d times", round, frozen)
 		}
 		data := t.TempDir()
-		slow := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: data, Set: settings, Args: []string{"--node", "slow"}})
+		slow := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: data, Set: settings,
+			Args: []string{"--node", "slow"}})
 		c := slow.Client()
 		lines := NewLines(fmt.Sprintf("frozen-%d", round), "m", 300)
 		b := c.Submit(t, lines.Content, "")
 		awaitResults(t, data)
 		slow.Signal(syscall.SIGSTOP)
 
-		quick := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: data, Set: settings, Args: []string{"--node", "quick"}})
+		quick := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: data, Set: settings,
+			Args: []string{"--node", "quick"}})
 		if frozeInWrite(quick) {
 			slow.Signal(syscall.SIGCONT)
 			slow.Kill()
@@ -44,7 +47,8 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 		frozen++
 		ended := quick.Client().AwaitEnd(t, b.ID, 30*time.Second)
 		quick.Client().CheckComplete(t, ended, lines)
-		if answer, err := quick.Client().Do("DELETE", "/v1/files/"+*ended.OutputFileID, "", nil); err != nil || answer.Status != 200 {
+		if answer, err := quick.Client().Do("DELETE", "/v1/files/"+*ended.OutputFileID,
+			"", nil); err != nil || answer.Status != 200 {
 			t.Fatalf("delete the output: %d, %v", answer.Status, err)
 		}
 		slow.Signal(syscall.SIGCONT)
@@ -62,7 +66,8 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 				t.Errorf("round %d: the deleted output is listed again", round)
 			}
 		}
-		if left, err := filepath.Glob(filepath.Join(data, "blobs", "files", *ended.OutputFileID+"*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(data, "blobs",
+			"files", *ended.OutputFileID+"*")); err != nil || len(left) > 0 {
 			t.Errorf("round %d: bytes of the deleted output are back: %v, %v", round, left, err)
 		}
 		quick.Kill()
@@ -72,7 +77,8 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 // awaitResults waits until the daemon has begun to write result files.
 func awaitResults(t *testing.T, data string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
+		time.Millisecond) {
 		writing, err := filepath.Glob(filepath.Join(data, "tmp", "process-*", "blob-*"))
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +92,8 @@ func awaitResults(t *testing.T, data string) {
 	t.Fatal("the daemon writes no results")
 }
 
-// frozeInWrite reports whether a process was stopped while it held the lock of the database, which ends with its holder only.
+// frozeInWrite reports whether a process was stopped while it held the lock of the database, which
+// ends with its holder only.
 func frozeInWrite(other *Daemon) bool {
 	c := other.Client()
 	c.HTTP.Timeout = 3 * time.Second

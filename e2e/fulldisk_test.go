@@ -16,7 +16,8 @@ func awaitStatus(t *testing.T, url string, status int) string {
 	c := &Client{URL: url, HTTP: &http.Client{Timeout: 5 * time.Second}}
 	var last Answer
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(
+		20 * time.Millisecond) {
 		if last, err = c.Do("GET", "", "", nil); err == nil && last.Status == status {
 			return string(last.Body)
 		}
@@ -29,7 +30,8 @@ func awaitStatus(t *testing.T, url string, status int) string {
 func wantRoomRefused(t *testing.T, what string, err error) {
 	t.Helper()
 	refused := statusError{}
-	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage || !isAboutRoom(string(refused.answer.Body)) {
+	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage ||
+		!isAboutRoom(string(refused.answer.Body)) {
 		t.Errorf("%s on the full disk: %v", what, err)
 	}
 }
@@ -56,8 +58,9 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 	stub := NewStub(t, "m")
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{
-		Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"), Args: []string{"--admin-listen", admin},
-		Set: append([]string{"dispatch.lease_ttl=3s"}, small...),
+		Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
+		Args: []string{"--admin-listen", admin},
+		Set:  append([]string{"dispatch.lease_ttl=3s"}, small...),
 	})
 	c := d.Client()
 	ready := "http://" + admin + "/readyz"
@@ -71,14 +74,18 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 	}
 	change := func(method, path string) {
 		t.Helper()
-		if answer, err := c.Do(method, path, "", nil); err != nil || answer.Status != http.StatusOK {
-			t.Errorf("%s %s on the full disk: %d %.300s, %v", method, path, answer.Status, answer.Body, err)
+		if answer, err := c.Do(method, path, "", nil); err != nil ||
+			answer.Status != http.StatusOK {
+			t.Errorf("%s %s on the full disk: %d %.300s, %v", method, path, answer.Status,
+				answer.Body, err)
 		}
 	}
 	free := fill(t, disk)
 	stuck := func(id string) {
 		t.Helper()
-		c.Await(t, id, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil && *b.Tidefill.Waiting == "disk_full" })
+		c.Await(t, id, 20*time.Second, func(b Batch) bool {
+			return b.Tidefill.Waiting != nil && *b.Tidefill.Waiting == "disk_full"
+		})
 	}
 	stuck(runs)
 	for round := range 2 {
@@ -96,7 +103,9 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 			change("DELETE", "/v1/files/"+*done.OutputFileID)
 			change("DELETE", "/v1/batches/"+done.ID)
 		}
-		if b := c.Await(t, ends, 20*time.Second, func(b Batch) bool { return b.Tidefill.Waiting != nil }); b.Status != "cancelling" || *b.Tidefill.Waiting != "disk_full" {
+		if b := c.Await(t, ends, 20*time.Second, func(b Batch) bool {
+			return b.Tidefill.Waiting != nil
+		}); b.Status != "cancelling" || *b.Tidefill.Waiting != "disk_full" {
 			t.Errorf("the cancelled batch is %s and waits for %q", b.Status, *b.Tidefill.Waiting)
 		}
 		if round == 0 {

@@ -15,7 +15,8 @@ import (
 func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 100*time.Millisecond, 200*time.Millisecond
-	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: append([]string{"shutdown.drain=1s"}, small...)})
+	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: append([]string{"shutdown.drain=1s"}, small...)})
 	c := d.Client()
 	lines := NewLines("drain", "m", 100)
 	b := c.Submit(t, lines.Content, "")
@@ -63,7 +64,10 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	stub := NewStub(t, "m")
-	stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool { <-r.Context().Done(); return true })
+	stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		<-r.Context().Done()
+		return true
+	})
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(second.String(), func(t *testing.T) {
 			d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
@@ -91,8 +95,10 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 60*time.Millisecond
 	set := append([]string{"dispatch.lease_ttl=3s"}, small...)
 	data := t.TempDir()
-	frozen := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: set, Data: data, Args: []string{"--node", "one"}})
-	other := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: set, Data: data, Args: []string{"--node", "other"}})
+	frozen := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: set, Data: data,
+		Args: []string{"--node", "one"}})
+	other := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: set, Data: data,
+		Args: []string{"--node", "other"}})
 	c := other.Client()
 	inputs := map[string]Lines{}
 	for i := range 3 {
@@ -116,8 +122,8 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	}
 	extra := stub.Requests() - 2400
 	t.Logf("%d lines were sent again", extra)
-	// What the frozen one had under way, and what was answered within its last group commit. It must not, thawed, send lines
-	// that others have long taken over.
+	// What the frozen one had under way, and what was answered within its last group commit. It
+	// must not, thawed, send lines that others have long taken over.
 	if most := 12 + 18; extra == 0 || extra > most {
 		t.Errorf("%d lines were sent again, want 1 to %d", extra, most)
 	}
@@ -129,8 +135,8 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	}
 }
 
-// freeze stops a daemon at a moment when it isn't writing to the database: there it would hold the lock that all processes
-// share, and a lock of SQLite ends with its holder only.
+// freeze stops a daemon at a moment when it isn't writing to the database: there it would hold the
+// lock that all processes share, and a lock of SQLite ends with its holder only.
 func freeze(t *testing.T, d, other *Daemon) {
 	t.Helper()
 	c := other.Client()
@@ -149,7 +155,8 @@ func freeze(t *testing.T, d, other *Daemon) {
 func TestTwoNodesMayNotShareAName(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})
-	out, status := d.Run("serve", "--listen", freeAddress(t), "--admin-listen", "", "--data", d.Data, "--upstream", stub.URL)
+	out, status := d.Run("serve", "--listen", freeAddress(t), "--admin-listen", "",
+		"--data", d.Data, "--upstream", stub.URL)
 	if status != 1 || !strings.Contains(out, "node") {
 		t.Errorf("a second daemon of the same name: status %d\n%s", status, out)
 	}

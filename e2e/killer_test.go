@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// killer kills a daemon again and again, at any moment or within an operation that a user has begun.
+// killer kills a daemon again and again, at any moment or within an operation that a user has
+// begun.
 type killer struct {
 	d      *Daemon
 	random *rand.Rand
@@ -20,7 +21,8 @@ type killer struct {
 const anyMoment = "any moment"
 
 // aimed are the operations that kills aim at.
-var aimed = []string{"upload", "part", "assemble", "create", "pause", "resume", "cancel", "retry", "finalize", "delete batch", "delete file"}
+var aimed = []string{"upload", "part", "assemble", "create", "pause", "resume", "cancel", "retry",
+	"finalize", "delete batch", "delete file"}
 
 func newKiller(d *Daemon, random *rand.Rand) *killer {
 	return &killer{d: d, random: random, begun: make(chan string), within: map[string]int{}}
@@ -48,7 +50,8 @@ func (k *killer) strike() {
 	}
 }
 
-// await waits for a random time, or in most cases for an operation to begin, the rarely hit ones first.
+// await waits for a random time, or in most cases for an operation to begin, the rarely hit ones
+// first.
 func (k *killer) await() (within string) {
 	if k.random.IntN(4) == 0 {
 		time.Sleep(time.Duration(k.random.ExpFloat64() * float64(250*time.Millisecond)))

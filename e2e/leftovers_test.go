@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// checkSwept fails the test unless the next start removes what kills left half written, and, once it is old, what they left
-// whole and without a name.
+// checkSwept fails the test unless the next start removes what kills left half written, and, once
+// it is old, what they left whole and without a name.
 func checkSwept(t *testing.T, d *Daemon, files map[string]bool) {
 	t.Helper()
 	d.Kill()
@@ -23,7 +23,8 @@ func checkSwept(t *testing.T, d *Daemon, files map[string]bool) {
 	d.Start()
 	d.AwaitReady()
 	var left []string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(
+		50 * time.Millisecond) {
 		if left = strays(t, d.Data, files); len(left) == 0 {
 			return
 		}
@@ -64,7 +65,8 @@ func strays(t *testing.T, data string, files map[string]bool) []string {
 	t.Helper()
 	var strays []string
 	for _, dir := range []string{"blobs", "tmp"} {
-		err := filepath.WalkDir(filepath.Join(data, dir), func(path string, entry os.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(data, dir), func(path string, entry os.DirEntry,
+			err error) error {
 			if err != nil || entry.IsDir() {
 				return err
 			}

@@ -13,16 +13,18 @@ type Lines struct {
 	Bodies  map[string]string // by custom_id
 }
 
-// NewLines makes n lines. Their bodies differ from line to line and between names, and hold what re-encoding would spoil: large
-// integers, escapes, spaces, key order, unknown keys.
+// NewLines makes n lines. Their bodies differ from line to line and between names, and hold what
+// re-encoding would spoil: large integers, escapes, spaces, key order, unknown keys.
 func NewLines(name, model string, n int) Lines {
 	var content bytes.Buffer
 	bodies := make(map[string]string, n)
 	for i := range n {
 		id := fmt.Sprintf("%s-%d", name, i)
-		body := fmt.Sprintf(`{ "z":1e400, "model":%q,"messages":[{"role":"user","content":"%s \u00e9\/ ü"}],"seed":9223372036854775807,"top_k":%d.0,"a":null}`, model, id, i)
+		body := fmt.Sprintf(
+			`{ "z":1e400, "model":%q,"messages":[{"role":"user","content":"%s \u00e9\/ ü"}],"seed":9223372036854775807,"top_k":%d.0,"a":null}`, model, id, i)
 		bodies[id] = body
-		fmt.Fprintf(&content, `{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":%s}`+"\n", id, body)
+		fmt.Fprintf(
+			&content, `{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":%s}`+"\n", id, body)
 	}
 	return Lines{content.Bytes(), bodies}
 }
@@ -83,8 +85,8 @@ type Tally struct {
 	Lost, Doubled  int // lines of the input that stand nowhere, or more than once
 }
 
-// CheckOnce fails the test unless every line of an ended batch stands once in its output or error file, and in the output with the
-// stub's answer to exactly that line's body.
+// CheckOnce fails the test unless every line of an ended batch stands once in its output or error
+// file, and in the output with the stub's answer to exactly that line's body.
 func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 	t.Helper()
 	output, failed := c.Results(t, b)
@@ -95,17 +97,20 @@ func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 		body, known := lines.Bodies[r.CustomID]
 		switch {
 		case !known:
-			faults = append(faults, fmt.Sprintf("the output has %q, which the input has not", r.CustomID))
+			faults = append(faults, fmt.Sprintf("the output has %q, which the input has not",
+				r.CustomID))
 		case r.Response == nil || r.Response.StatusCode != 200:
 			faults = append(faults, fmt.Sprintf("%s has no answer in the output", r.CustomID))
 		case answerDigest(r.Response.Body) != Digest([]byte(body)):
-			faults = append(faults, fmt.Sprintf("the answer of %s belongs to another body: %.300s", r.CustomID, r.Response.Body))
+			faults = append(faults, fmt.Sprintf("the answer of %s belongs to another body: %.300s",
+				r.CustomID, r.Response.Body))
 		}
 		seen[r.CustomID]++
 	}
 	for _, r := range failed {
 		if _, known := lines.Bodies[r.CustomID]; !known {
-			faults = append(faults, fmt.Sprintf("the error file has %q, which the input has not", r.CustomID))
+			faults = append(faults, fmt.Sprintf("the error file has %q, which the input has not",
+				r.CustomID))
 		}
 		seen[r.CustomID]++
 	}
@@ -124,13 +129,14 @@ func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 		}
 	}
 	if sum.Lost+sum.Doubled > 0 {
-		t.Errorf("batch %s, %s, %d lines: %d stand in no result file, %d more than once", b.ID, b.Status, len(lines.Bodies), sum.Lost, sum.Doubled)
+		t.Errorf("batch %s, %s, %d lines: %d stand in no result file, %d more than once", b.ID,
+			b.Status, len(lines.Bodies), sum.Lost, sum.Doubled)
 	}
 	return sum
 }
 
-// CheckComplete fails the test unless a batch completed with every line once in the output and the stub's answer to exactly
-// that line's body.
+// CheckComplete fails the test unless a batch completed with every line once in the output and the
+// stub's answer to exactly that line's body.
 func (c *Client) CheckComplete(t testing.TB, b Batch, lines Lines) {
 	t.Helper()
 	if b.Status != "completed" {
@@ -141,8 +147,10 @@ func (c *Client) CheckComplete(t testing.TB, b Batch, lines Lines) {
 	if sum.Failed > 0 {
 		t.Errorf("batch %s: %d lines failed", b.ID, sum.Failed)
 	}
-	if n := b.RequestCounts; n.Total != len(lines.Bodies) || n.Completed != sum.Output || n.Failed != sum.Failed {
-		t.Errorf("batch %s: request_counts is %+v, the files have %d and %d of %d", b.ID, n, sum.Output, sum.Failed, len(lines.Bodies))
+	if n := b.RequestCounts; n.Total != len(lines.Bodies) || n.Completed != sum.Output ||
+		n.Failed != sum.Failed {
+		t.Errorf("batch %s: request_counts is %+v, the files have %d and %d of %d", b.ID, n,
+			sum.Output, sum.Failed, len(lines.Bodies))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Medium watches how long the file system takes to make a few bytes durable. What the daemon has under way then, waits as long: its
-// group commit ends when the medium says so.
+// Medium watches how long the file system takes to make a few bytes durable. What the daemon has
+// under way then, waits as long: its group commit ends when the medium says so.
 type Medium struct {
 	mu     sync.Mutex
 	stalls []stall

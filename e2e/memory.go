@@ -14,7 +14,8 @@ const MiB = 1 << 20
 // Peak is the most memory, in bytes, that a process of the daemon had resident so far.
 func (d *Daemon) Peak() int64 { return d.readPeak(d.current()) }
 
-// readPeak takes the kernel's figure, VmHWM, of a process into the daemon's. It changes nothing if the process has ended.
+// readPeak takes the kernel's figure, VmHWM, of a process into the daemon's. It changes nothing if
+// the process has ended.
 func (d *Daemon) readPeak(p *process) int64 {
 	peak := memoryOf(p.cmd.Process.Pid, "VmHWM")
 	d.mu.Lock()
@@ -23,7 +24,8 @@ func (d *Daemon) readPeak(p *process) int64 {
 	return d.peak
 }
 
-// watchMemory kills a process that uses more than MaxMemory, before it takes the machine down with it.
+// watchMemory kills a process that uses more than MaxMemory, before it takes the machine down with
+// it.
 func (d *Daemon) watchMemory(p *process) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -35,14 +37,16 @@ func (d *Daemon) watchMemory(p *process) {
 		}
 		if now := memoryOf(p.cmd.Process.Pid, "VmRSS"); now > d.MaxMemory {
 			d.readPeak(p)
-			d.t.Errorf("the daemon uses %d MiB and is killed: at most %d MiB are allowed", now/MiB, d.MaxMemory/MiB)
+			d.t.Errorf("the daemon uses %d MiB and is killed: at most %d MiB are allowed", now/MiB,
+				d.MaxMemory/MiB)
 			p.cmd.Process.Kill()
 			return
 		}
 	}
 }
 
-// memoryOf reads a figure of /proc/PID/status in bytes, see proc_pid_status(5); 0 when the process has ended.
+// memoryOf reads a figure of /proc/PID/status in bytes, see proc_pid_status(5); 0 when the process
+// has ended.
 func memoryOf(pid int, figure string) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

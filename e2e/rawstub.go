@@ -32,7 +32,8 @@ func NewRawStub(t testing.TB, model string, treat Treatment) *RawStub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &RawStub{URL: "http://" + listener.Addr().String(), listener: listener, treat: treat, wire: map[string]int{}, open: map[net.Conn]bool{}}
+	s := &RawStub{URL: "http://" + listener.Addr().String(), listener: listener, treat: treat,
+		wire: map[string]int{}, open: map[net.Conn]bool{}}
 	s.models = func() string { return fmt.Sprintf(`{"object":"list","data":[{"id":%q,"object":"model"}]}`, model) }
 	go s.accept()
 	t.Cleanup(s.close)
@@ -126,7 +127,9 @@ func (s *RawStub) serveModels(conn net.Conn, request *http.Request) (keep bool) 
 	if request.URL.Path == "/v1/models" {
 		status, body = "200 OK", models()
 	}
-	_, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+	_, err := fmt.Fprintf(
+		conn, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		status, len(body), body)
 	return err == nil
 }
 
@@ -138,6 +141,7 @@ func Politely(conn net.Conn, request *http.Request, body []byte) (keep bool) {
 
 // rawAnswer is a correct answer to a request.
 func rawAnswer(request *http.Request, body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Sprintf(
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
 		request.Header.Get("X-Request-Id"), len(body), body)
 }

@@ -12,7 +12,8 @@ import (
 func startRunner(t testing.TB, address string, args ...string) string {
 	t.Helper()
 	var log logBuffer
-	cmd := exec.Command(Binary(t), append([]string{"runner", "emulate", "--listen", address}, args...)...)
+	cmd := exec.Command(Binary(t), append([]string{"runner", "emulate", "--listen", address},
+		args...)...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -23,7 +24,8 @@ func startRunner(t testing.TB, address string, args ...string) string {
 		cmd.Wait()
 	})
 	url := "http://" + address
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(
+		10 * time.Millisecond) {
 		if response, err := http.Get(url + "/v1/models"); err == nil {
 			response.Body.Close()
 			return url

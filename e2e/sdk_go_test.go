@@ -31,7 +31,8 @@ const (
 func newServed(t *testing.T, set ...string) (*Daemon, *Stub) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{
-		Binary: RaceBinary(t), Upstreams: []string{stub.URL}, Keys: "own=" + ownKey + ",foreign=" + foreignKey,
+		Binary: RaceBinary(t), Upstreams: []string{stub.URL}, Keys: "own=" + ownKey + ",foreign=" +
+			foreignKey,
 		Set: append([]string{"dispatch.poll_every=100ms"}, set...),
 	})
 	return d, stub
@@ -39,15 +40,19 @@ func newServed(t *testing.T, set ...string) (*Daemon, *Stub) {
 
 func sdk(d *Daemon, key string, options ...option.RequestOption) *openai.Client {
 	c := openai.NewClient(append([]option.RequestOption{
-		option.WithBaseURL(d.URL + "/v1"), option.WithAPIKey(key), option.WithOrganization("org-x"), option.WithProject("proj-x"),
+		option.WithBaseURL(d.URL + "/v1"), option.WithAPIKey(key), option.WithOrganization("org-x"),
+		option.WithProject("proj-x"),
 	}, options...)...)
 	return &c
 }
 
-func uploadSDK(t *testing.T, c *openai.Client, content []byte, options ...option.RequestOption) *openai.FileObject {
+func uploadSDK(
+	t *testing.T, c *openai.Client, content []byte, options ...option.RequestOption,
+) *openai.FileObject {
 	t.Helper()
 	f, err := c.Files.New(t.Context(), openai.FileNewParams{
-		File: openai.File(bytes.NewReader(content), "input.jsonl", "application/jsonl"), Purpose: openai.FilePurposeBatch,
+		File:    openai.File(bytes.NewReader(content), "input.jsonl", "application/jsonl"),
+		Purpose: openai.FilePurposeBatch,
 	}, options...)
 	if err != nil {
 		t.Fatalf("upload: %v: %s", err, reason(err))
@@ -65,13 +70,15 @@ func newBatch(input string) openai.BatchNewParams {
 // awaitSDK polls as users do.
 func awaitSDK(t *testing.T, c *openai.Client, id string) *openai.Batch {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
+		20 * time.Millisecond) {
 		b, err := c.Batches.Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch b.Status {
-		case openai.BatchStatusCompleted, openai.BatchStatusFailed, openai.BatchStatusExpired, openai.BatchStatusCancelled:
+		case openai.BatchStatusCompleted, openai.BatchStatusFailed, openai.BatchStatusExpired,
+			openai.BatchStatusCancelled:
 			return b
 		}
 	}
@@ -95,8 +102,10 @@ func wantError(t *testing.T, err error, status int, code, parameter string) {
 		t.Errorf("got %v, want an error of status %d", err, status)
 		return
 	}
-	if refused.StatusCode != status || refused.Code != code || refused.Param != parameter || refused.Type != "invalid_request_error" || refused.Message == "" {
-		t.Errorf("got status %d %s, want %d with code %q and param %q", refused.StatusCode, refused.RawJSON(), status, code, parameter)
+	if refused.StatusCode != status || refused.Code != code || refused.Param != parameter ||
+		refused.Type != "invalid_request_error" || refused.Message == "" {
+		t.Errorf("got status %d %s, want %d with code %q and param %q", refused.StatusCode,
+			refused.RawJSON(), status, code, parameter)
 	}
 	if refused.Response.Header.Get("X-Request-Id") == "" {
 		t.Error("the error has no request id")
@@ -110,14 +119,16 @@ func TestGoSDKRunsABatch(t *testing.T) {
 	lines := NewLines("sdk", "m", 250)
 
 	f, err := c.Files.New(ctx, openai.FileNewParams{
-		File:         openai.File(bytes.NewReader(lines.Content), "größe \"1\".jsonl", "application/octet-stream"),
+		File: openai.File(bytes.NewReader(lines.Content), "größe \"1\".jsonl",
+			"application/octet-stream"),
 		Purpose:      openai.FilePurposeBatch,
 		ExpiresAfter: openai.FileNewParamsExpiresAfter{Seconds: 3600},
 	})
 	if err != nil {
 		t.Fatal(err, reason(err))
 	}
-	if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" || f.Status != "processed" || f.ExpiresAt != f.CreatedAt+3600 {
+	if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" || f.Status != "processed" ||
+		f.ExpiresAt != f.CreatedAt+3600 {
 		t.Errorf("the file is %s", f.RawJSON())
 	}
 	if !strings.HasSuffix(f.Filename, `"1".jsonl`) {
@@ -127,32 +138,40 @@ func TestGoSDKRunsABatch(t *testing.T) {
 		t.Errorf("retrieved %v %v, uploaded %s", got, err, f.RawJSON())
 	}
 	if plain := uploadSDK(t, c, []byte("{}\n")); plain.ExpiresAt != plain.CreatedAt+30*24*3600 {
-		t.Errorf("a batch file without expires_after ends at %d, want 30 days after %d", plain.ExpiresAt, plain.CreatedAt)
+		t.Errorf("a batch file without expires_after ends at %d, want 30 days after %d",
+			plain.ExpiresAt, plain.CreatedAt)
 	}
 
 	before := time.Now().Unix()
 	params := newBatch(f.ID)
 	params.Metadata = map[string]string{"project": "nightly", "größe": strings.Repeat("ü", 512)}
 	params.OutputExpiresAfter = openai.BatchNewParamsOutputExpiresAfter{Seconds: 7200}
-	params.SetExtraFields(map[string]any{"tidefill": map[string]any{"priority": 3, "max_concurrency": 32}})
+	params.SetExtraFields(map[string]any{"tidefill": map[string]any{"priority": 3,
+		"max_concurrency": 32}})
 	created, err := c.Batches.New(ctx, params)
 	if err != nil {
 		t.Fatal(err, reason(err))
 	}
-	if created.ID == "" || created.Object != "batch" || created.InputFileID != f.ID || created.Endpoint != "/v1/chat/completions" ||
-		created.CompletionWindow != "24h" || created.CreatedAt < before || created.ExpiresAt != created.CreatedAt+24*3600 {
+	if created.ID == "" || created.Object != "batch" || created.InputFileID != f.ID ||
+		created.Endpoint != "/v1/chat/completions" ||
+		created.CompletionWindow != "24h" || created.CreatedAt < before ||
+		created.ExpiresAt != created.CreatedAt+24*3600 {
 		t.Errorf("created %s", created.RawJSON())
 	}
-	if created.JSON.CompletedAt.Raw() != "null" || created.JSON.OutputFileID.Raw() != "null" || created.JSON.Errors.Raw() != "null" {
+	if created.JSON.CompletedAt.Raw() != "null" || created.JSON.OutputFileID.Raw() != "null" ||
+		created.JSON.Errors.Raw() != "null" {
 		t.Errorf("fields without a value are not null: %s", created.RawJSON())
 	}
 	var own struct{ Priority int }
-	if err := json.Unmarshal([]byte(created.JSON.ExtraFields["tidefill"].Raw()), &own); err != nil || own.Priority != 3 {
-		t.Errorf("the extension says %s, want priority 3 (%v)", created.JSON.ExtraFields["tidefill"].Raw(), err)
+	if err := json.Unmarshal([]byte(created.JSON.ExtraFields["tidefill"].Raw()),
+		&own); err != nil || own.Priority != 3 {
+		t.Errorf("the extension says %s, want priority 3 (%v)",
+			created.JSON.ExtraFields["tidefill"].Raw(), err)
 	}
 
 	b := awaitSDK(t, c, created.ID)
-	if b.Status != openai.BatchStatusCompleted || b.RequestCounts.Total != 250 || b.RequestCounts.Completed != 250 || b.RequestCounts.Failed != 0 {
+	if b.Status != openai.BatchStatusCompleted || b.RequestCounts.Total != 250 ||
+		b.RequestCounts.Completed != 250 || b.RequestCounts.Failed != 0 {
 		t.Fatalf("ended as %s", b.RawJSON())
 	}
 	if b.Usage.InputTokens != 750 || b.Usage.OutputTokens != 500 || b.Usage.TotalTokens != 1250 {
@@ -161,7 +180,8 @@ func TestGoSDKRunsABatch(t *testing.T) {
 	if b.Model != "m" || b.Metadata["project"] != "nightly" || b.ErrorFileID != "" {
 		t.Errorf("ended as %s", b.RawJSON())
 	}
-	if !slices.IsSorted([]int64{b.CreatedAt, b.InProgressAt, b.FinalizingAt, b.CompletedAt}) || b.InProgressAt == 0 {
+	if !slices.IsSorted([]int64{b.CreatedAt, b.InProgressAt, b.FinalizingAt, b.CompletedAt}) ||
+		b.InProgressAt == 0 {
 		t.Errorf("times are out of order: %s", b.RawJSON())
 	}
 
@@ -188,7 +208,8 @@ func TestGoSDKRunsABatch(t *testing.T) {
 		t.Errorf("the output has %d lines, want 250", len(seen))
 	}
 	output, err := c.Files.Get(ctx, b.OutputFileID)
-	if err != nil || output.Purpose != "batch_output" || !strings.HasSuffix(output.Filename, ".jsonl") || output.ExpiresAt != output.CreatedAt+7200 {
+	if err != nil || output.Purpose != "batch_output" || !strings.HasSuffix(output.Filename,
+		".jsonl") || output.ExpiresAt != output.CreatedAt+7200 {
 		t.Errorf("the output file is %v, %v", output, err)
 	}
 
@@ -222,9 +243,11 @@ func TestGoSDKPagesThroughFilesAndBatches(t *testing.T) {
 	newestFirst := slices.Clone(files)
 	slices.Reverse(newestFirst)
 	for _, limit := range []int64{1, 4, n - 1, n, n + 1} {
-		for _, order := range []openai.FileListParamsOrder{"", openai.FileListParamsOrderAsc, openai.FileListParamsOrderDesc} {
+		for _, order := range []openai.FileListParamsOrder{"", openai.FileListParamsOrderAsc,
+			openai.FileListParamsOrderDesc} {
 			var got []string
-			pager := c.Files.ListAutoPaging(ctx, openai.FileListParams{Limit: param.NewOpt(limit), Order: order, Purpose: param.NewOpt("batch")})
+			pager := c.Files.ListAutoPaging(ctx, openai.FileListParams{Limit: param.NewOpt(limit),
+				Order: order, Purpose: param.NewOpt("batch")})
 			for pager.Next() {
 				got = append(got, pager.Current().ID)
 			}
@@ -233,7 +256,8 @@ func TestGoSDKPagesThroughFilesAndBatches(t *testing.T) {
 				want = files
 			}
 			if pager.Err() != nil || !slices.Equal(got, want) {
-				t.Errorf("files, limit %d, order %q: got %v, %v\nwant %v", limit, order, got, pager.Err(), want)
+				t.Errorf("files, limit %d, order %q: got %v, %v\nwant %v", limit, order, got,
+					pager.Err(), want)
 			}
 		}
 	}
@@ -310,9 +334,12 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			{map[string]any{"endpoint": "/v1/nonsense"}, "invalid_value", "endpoint"},
 			{map[string]any{"completion_window": "soon"}, "invalid_value", "completion_window"},
 			{map[string]any{"completion_windov": "24h"}, "unknown_parameter", "completion_windov"},
-			{map[string]any{"tidefill": map[string]any{"prioritty": 1}}, "unknown_parameter", "tidefill.prioritty"},
-			{map[string]any{"tidefill": map[string]any{"retry": map[string]any{"tries": 1}}}, "unknown_parameter", "tidefill.retry.tries"},
-			{map[string]any{"tidefill": map[string]any{"priority": "high"}}, "invalid_type", "tidefill.priority"},
+			{map[string]any{"tidefill": map[string]any{"prioritty": 1}}, "unknown_parameter",
+				"tidefill.prioritty"},
+			{map[string]any{"tidefill": map[string]any{"retry": map[string]any{"tries": 1}}},
+				"unknown_parameter", "tidefill.retry.tries"},
+			{map[string]any{"tidefill": map[string]any{"priority": "high"}}, "invalid_type",
+				"tidefill.priority"},
 			{map[string]any{"metadata": map[string]any{"a": 1}}, "invalid_type", "metadata.a"},
 		} {
 			var options []option.RequestOption
@@ -325,7 +352,8 @@ func TestGoSDKErrorClasses(t *testing.T) {
 	})
 	t.Run("a cancel that comes too late is not repeated", func(t *testing.T) {
 		var requests atomic.Int64
-		counting := option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		counting := option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (
+			*http.Response, error) {
 			requests.Add(1)
 			return next(r)
 		})
@@ -360,7 +388,9 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			t.Fatalf("cancel: %v, %v", cancelling, err)
 		}
 		ended := awaitSDK(t, c, b.ID)
-		if ended.Status != openai.BatchStatusCancelled || ended.CancelledAt == 0 || ended.OutputFileID != "" || ended.ErrorFileID == "" || ended.RequestCounts.Failed != 40 {
+		if ended.Status != openai.BatchStatusCancelled || ended.CancelledAt == 0 ||
+			ended.OutputFileID != "" || ended.ErrorFileID == "" ||
+			ended.RequestCounts.Failed != 40 {
 			t.Fatalf("ended as %s", ended.RawJSON())
 		}
 		response, err := c.Files.Content(ctx, ended.ErrorFileID)
@@ -380,13 +410,16 @@ func TestGoSDKErrorClasses(t *testing.T) {
 	})
 	t.Run("a faulty input fails the batch and reaches no upstream", func(t *testing.T) {
 		before := stub.Requests()
-		faulty := uploadSDK(t, c, []byte(`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m"}}`+"\n{nonsense\n"))
+		faulty := uploadSDK(
+			t, c, []byte(
+				`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m"}}`+"\n{nonsense\n"))
 		b, err := c.Batches.New(ctx, newBatch(faulty.ID))
 		if err != nil {
 			t.Fatal(err, reason(err))
 		}
 		b = awaitSDK(t, c, b.ID)
-		if b.Status != openai.BatchStatusFailed || b.FailedAt == 0 || len(b.Errors.Data) != 1 || b.Errors.Data[0].Line != 2 || b.Errors.Data[0].Code != "invalid_json_line" {
+		if b.Status != openai.BatchStatusFailed || b.FailedAt == 0 || len(b.Errors.Data) != 1 ||
+			b.Errors.Data[0].Line != 2 || b.Errors.Data[0].Code != "invalid_json_line" {
 			t.Errorf("got %s", b.RawJSON())
 		}
 		if stub.Requests() != before {
@@ -399,9 +432,11 @@ func TestGoSDKErrorClasses(t *testing.T) {
 		if err != nil || response.Header.Get("X-Request-Id") == "" {
 			t.Errorf("no request id, %v", err)
 		}
-		_, err = c.Batches.Get(ctx, done.ID, option.WithResponseInto(&response), option.WithHeader("X-Request-Id", "mine-1"))
+		_, err = c.Batches.Get(ctx, done.ID, option.WithResponseInto(&response), option.WithHeader(
+			"X-Request-Id", "mine-1"))
 		if err != nil || response.Header.Get("X-Request-Id") != "mine-1" {
-			t.Errorf("the request id %q is not the client's, %v", response.Header.Get("X-Request-Id"), err)
+			t.Errorf("the request id %q is not the client's, %v", response.Header.Get(
+				"X-Request-Id"), err)
 		}
 	})
 }
@@ -411,7 +446,8 @@ func TestGoSDKRetriesMakeNoSecondBatch(t *testing.T) {
 	ctx := t.Context()
 	// The answer to each first attempt gets lost on its way.
 	var attempts atomic.Int64
-	c := sdk(d, ownKey, option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	c := sdk(d, ownKey, option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (
+		*http.Response, error) {
 		response, err := next(r)
 		if r.Method == http.MethodPost && attempts.Add(1)%2 == 1 && err == nil {
 			io.Copy(io.Discard, response.Body)
@@ -448,7 +484,9 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 	begin := func() *openai.Upload {
 		t.Helper()
 		u, err := c.Uploads.New(ctx, openai.UploadNewParams{
-			Bytes: int64(len(lines.Content)), Filename: "parts.jsonl", MimeType: "application/jsonl", Purpose: openai.FilePurposeBatch,
+			Bytes:    int64(len(lines.Content)),
+			Filename: "parts.jsonl", MimeType: "application/jsonl",
+			Purpose: openai.FilePurposeBatch,
 		})
 		if err != nil {
 			t.Fatal(err, reason(err))
@@ -456,7 +494,8 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 		return u
 	}
 	part := func(id string, content []byte) (*openai.UploadPart, error) {
-		return c.Uploads.Parts.New(ctx, id, openai.UploadPartNewParams{Data: bytes.NewReader(content)})
+		return c.Uploads.Parts.New(ctx, id, openai.UploadPartNewParams{Data: bytes.NewReader(
+			content)})
 	}
 	u := begin()
 	if u.Status != openai.UploadStatusPending || u.ExpiresAt != u.CreatedAt+3600 {
@@ -483,23 +522,27 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 	if refused := (*openai.Error)(nil); !errors.As(err, &refused) || refused.StatusCode != 400 {
 		t.Errorf("completed with a part too few: %v %s", err, reason(err))
 	}
-	_, err = c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids, Md5: param.NewOpt(strings.Repeat("0", 32))})
+	_, err = c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids,
+		Md5: param.NewOpt(strings.Repeat("0", 32))})
 	if refused := (*openai.Error)(nil); !errors.As(err, &refused) || refused.StatusCode != 400 {
 		t.Errorf("completed with a wrong md5: %v %s", err, reason(err))
 	}
 	sum := md5.Sum(lines.Content)
-	u, err = c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids, Md5: param.NewOpt(hex.EncodeToString(sum[:]))})
+	u, err = c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids,
+		Md5: param.NewOpt(hex.EncodeToString(sum[:]))})
 	if err != nil {
 		t.Fatal(err, reason(err))
 	}
-	if u.Status != openai.UploadStatusCompleted || u.File.Bytes != int64(len(lines.Content)) || u.File.Purpose != "batch" {
+	if u.Status != openai.UploadStatusCompleted || u.File.Bytes != int64(len(lines.Content)) ||
+		u.File.Purpose != "batch" {
 		t.Errorf("completed %s", u.RawJSON())
 	}
 	b, err := c.Batches.New(ctx, newBatch(u.File.ID))
 	if err != nil {
 		t.Fatal(err, reason(err))
 	}
-	if b = awaitSDK(t, c, b.ID); b.Status != openai.BatchStatusCompleted || b.RequestCounts.Completed != 60 {
+	if b = awaitSDK(t, c, b.ID); b.Status != openai.BatchStatusCompleted ||
+		b.RequestCounts.Completed != 60 {
 		t.Errorf("ended as %s", b.RawJSON())
 	}
 	d.Verify(t, b.ID)
@@ -508,7 +551,8 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 	if _, err := part(dropped.ID, lines.Content); err != nil {
 		t.Fatal(err)
 	}
-	if dropped, err = c.Uploads.Cancel(ctx, dropped.ID); err != nil || dropped.Status != openai.UploadStatusCancelled {
+	if dropped, err = c.Uploads.Cancel(ctx, dropped.ID); err != nil ||
+		dropped.Status != openai.UploadStatusCancelled {
 		t.Errorf("cancelled %v, %v", dropped, err)
 	}
 	_, err = part(dropped.ID, lines.Content)

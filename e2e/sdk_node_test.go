@@ -34,7 +34,8 @@ func runNode(t *testing.T, d *Daemon, into any, script string, args ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{script}, args...)...)
 	cmd.Dir = "node"
-	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+d.URL+"/v1", "OPENAI_API_KEY="+ownKey, "FOREIGN_API_KEY="+foreignKey)
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+d.URL+"/v1", "OPENAI_API_KEY="+ownKey,
+		"FOREIGN_API_KEY="+foreignKey)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -67,11 +68,15 @@ func TestNodeSDKUploadsInEveryShape(t *testing.T) {
 	chunked := 0
 	for shape, sent := range shapes {
 		f := sent.File
-		if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" || f.Status != "processed" || f.ExpiresAt == nil || !strings.HasSuffix(f.Filename, ".jsonl") {
+		if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" ||
+			f.Status != "processed" || f.ExpiresAt == nil || !strings.HasSuffix(f.Filename,
+			".jsonl") {
 			t.Errorf("%s: the file is %+v", shape, f)
 		}
-		if content, err := d.Client().Content(f.ID); err != nil || !bytes.Equal(content, lines.Content) {
-			t.Errorf("%s: %d bytes came back of %d, %v", shape, len(content), len(lines.Content), err)
+		if content, err := d.Client().Content(f.ID); err != nil ||
+			!bytes.Equal(content, lines.Content) {
+			t.Errorf("%s: %d bytes came back of %d, %v", shape, len(content), len(lines.Content),
+				err)
 		}
 		if sent.Chunked {
 			chunked++
@@ -80,7 +85,8 @@ func TestNodeSDKUploadsInEveryShape(t *testing.T) {
 	if len(shapes) != 7 || chunked < 4 {
 		t.Errorf("%d shapes were sent, %d of them chunked: %v", len(shapes), chunked, shapes)
 	}
-	if got, want := *shapes["expires_after"].File.ExpiresAt-shapes["expires_after"].File.CreatedAt, int64(3600); got != want {
+	if got, want := *shapes["expires_after"].File.ExpiresAt-shapes["expires_after"].File.CreatedAt,
+		int64(3600); got != want {
 		t.Errorf("expires_after 3600 gave %d", got)
 	}
 	if got := shapes["stream"].File.Filename; got != `größe "1".jsonl` {
@@ -106,14 +112,16 @@ func TestNodeSDKRunsABatch(t *testing.T) {
 	if err := json.Unmarshal(run.Ended, &ended); err != nil {
 		t.Fatal(err)
 	}
-	if ended.Status != "completed" || ended.RequestCounts.Completed != 120 || ended.Metadata["project"] != "nightly" || ended.Tidefill.Priority != 7 {
+	if ended.Status != "completed" || ended.RequestCounts.Completed != 120 ||
+		ended.Metadata["project"] != "nightly" || ended.Tidefill.Priority != 7 {
 		t.Errorf("ended as %s", run.Ended)
 	}
 	var created map[string]json.RawMessage
 	if err := json.Unmarshal(run.Created, &created); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"errors", "output_file_id", "error_file_id", "completed_at", "failed_at", "cancelled_at"} {
+	for _, key := range []string{"errors", "output_file_id", "error_file_id", "completed_at",
+		"failed_at", "cancelled_at"} {
 		if string(created[key]) != "null" {
 			t.Errorf("a fresh batch has %s %s, want null", key, created[key])
 		}
@@ -132,7 +140,8 @@ func TestNodeSDKRunsABatch(t *testing.T) {
 func TestNodeSDKPages(t *testing.T) {
 	d, _ := newServed(t)
 	var pages struct{ Files, FilesAsc, Batches, ListedFiles, ListedAsc, ListedBatches []string }
-	runNode(t, d, &pages, "pages.mjs", writeInput(t, "input.jsonl", NewLines("pages", "m", 1).Content))
+	runNode(t, d, &pages, "pages.mjs", writeInput(t, "input.jsonl", NewLines("pages",
+		"m", 1).Content))
 	slices.Reverse(pages.Files)
 	slices.Reverse(pages.Batches)
 	if len(pages.Files) != 13 || !slices.Equal(pages.ListedFiles, pages.Files) {
@@ -153,7 +162,8 @@ func TestNodeSDKErrorClasses(t *testing.T) {
 		Status, Requests         int
 		HasRequestID             bool
 	}
-	runNode(t, d, &faults, "errors.mjs", writeInput(t, "input.jsonl", NewLines("errors", "m", 2).Content))
+	runNode(t, d, &faults, "errors.mjs", writeInput(t, "input.jsonl", NewLines("errors",
+		"m", 2).Content))
 	want := map[string]struct {
 		class, code, param string
 		status             int
@@ -166,13 +176,15 @@ func TestNodeSDKErrorClasses(t *testing.T) {
 		"foreign content": {"NotFoundError", "", "id", 404},
 		"unknown key":     {"BadRequestError", "unknown_parameter", "extra_body", 400},
 		"unknown option":  {"BadRequestError", "unknown_parameter", "tidefill.nope", 400},
-		"no window":       {"BadRequestError", "missing_required_parameter", "completion_window", 400},
-		"bad purpose":     {"BadRequestError", "invalid_value", "purpose", 400},
-		"late cancel":     {"ConflictError", "invalid_batch_status", "", 409},
+		"no window": {"BadRequestError", "missing_required_parameter",
+			"completion_window", 400},
+		"bad purpose": {"BadRequestError", "invalid_value", "purpose", 400},
+		"late cancel": {"ConflictError", "invalid_batch_status", "", 409},
 	}
 	for name, w := range want {
 		got, ok := faults[name]
-		if !ok || got.Class != w.class || got.Status != w.status || got.Code != w.code || got.Param != w.param ||
+		if !ok || got.Class != w.class || got.Status != w.status || got.Code != w.code ||
+			got.Param != w.param ||
 			got.Type != "invalid_request_error" || !got.HasRequestID || got.Requests != 1 {
 			t.Errorf("%s: got %+v, want %+v asked once", name, got, w)
 		}
@@ -185,7 +197,8 @@ func TestNodeSDKErrorClasses(t *testing.T) {
 func TestNodeSDKRetriesMakeNoSecondFile(t *testing.T) {
 	d, _ := newServed(t)
 	var counts struct{ Attempts, Files, Batches int }
-	runNode(t, d, &counts, "retries.mjs", writeInput(t, "input.jsonl", NewLines("retries", "m", 2).Content))
+	runNode(t, d, &counts, "retries.mjs", writeInput(t, "input.jsonl", NewLines("retries",
+		"m", 2).Content))
 	if counts.Attempts != 4 || counts.Files != 1 || counts.Batches != 1 {
 		t.Errorf("got %+v, want 4 attempts to make 1 file and 1 batch", counts)
 	}

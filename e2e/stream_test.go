@@ -21,33 +21,43 @@ import (
 func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
 	bodies := map[string]func(i int) string{
 		"/v1/chat/completions": func(i int) string {
-			return fmt.Sprintf(`{"model":"m","n":%d,"max_tokens":40,"messages":[{"role":"user","content":"say %d é"}]}`, 1+i%2, i)
+			return fmt.Sprintf(
+				`{"model":"m","n":%d,"max_tokens":40,"messages":[{"role":"user","content":"say %d é"}]}`, 1+i%2, i)
 		},
 		"/v1/completions": func(i int) string {
 			return fmt.Sprintf(`{"model":"m","prompt":["%d"],"max_tokens":30,"stream":false}`, i)
 		},
-		"/v1/responses":  func(i int) string { return fmt.Sprintf(`{"model":"m","input":"say %d","max_output_tokens":30}`, i) },
-		"/v1/embeddings": func(i int) string { return fmt.Sprintf(`{"model":"m","input":"%d"}`, i) },
+		"/v1/responses": func(i int) string {
+			return fmt.Sprintf(`{"model":"m","input":"say %d","max_output_tokens":30}`, i)
+		},
+		"/v1/embeddings": func(i int) string {
+			return fmt.Sprintf(`{"model":"m","input":"%d"}`, i)
+		},
 	}
-	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m", "--speedup", "10")
+	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
+		"--speedup", "10")
 	outputs := map[string]map[string]any{}
 	for _, policy := range []string{"fixed", "probe"} {
 		admin := freeAddress(t)
-		d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{"flowcontrol.policy=" + policy}, Args: []string{"--admin-listen", admin}})
+		d := NewDaemon(t, Options{Upstreams: []string{runner},
+			Set: []string{"flowcontrol.policy=" + policy}, Args: []string{"--admin-listen", admin}})
 		c := d.Client()
 		ids := map[string]string{}
 		for url, body := range bodies {
 			var lines strings.Builder
 			for i := range 30 {
-				fmt.Fprintf(&lines, `{"custom_id":"%s %d","method":"POST","url":%q,"body":%s}`+"\n", url, i, url, body(i))
+				fmt.Fprintf(&lines, `{"custom_id":"%s %d","method":"POST","url":%q,"body":%s}`+"\n",
+					url, i, url, body(i))
 			}
 			file, err := c.Upload([]byte(lines.String()))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var b Batch
-			create := fmt.Sprintf(`{"input_file_id":%q,"endpoint":%q,"completion_window":"24h"}`, file.ID, url)
-			if err := c.json("POST", "/v1/batches", "application/json", strings.NewReader(create), &b); err != nil {
+			create := fmt.Sprintf(`{"input_file_id":%q,"endpoint":%q,"completion_window":"24h"}`,
+				file.ID, url)
+			if err := c.json("POST", "/v1/batches", "application/json", strings.NewReader(create),
+				&b); err != nil {
 				t.Fatal(err)
 			}
 			ids[url] = b.ID
@@ -89,13 +99,16 @@ func stripped(t testing.TB, body []byte) any {
 	return v
 }
 
-// A daemon under a policy that heeds readings takes them from its runners and from a real Prometheus, and lives on without either.
+// A daemon under a policy that heeds readings takes them from its runners and from a real
+// Prometheus, and lives on without either.
 func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
-	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m", "--interactive-rps", "5")
+	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
+		"--interactive-rps", "5")
 	prometheus, stop := startPrometheus(t, runner)
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{
-		"flowcontrol.policy=probe", "readings.prometheus.url=" + prometheus, "readings.prometheus.every=500ms",
+		"flowcontrol.policy=probe", "readings.prometheus.url=" + prometheus,
+		"readings.prometheus.every=500ms",
 		"readings.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
 		"readings.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
 	}, Args: []string{"--admin-listen", admin}})
@@ -103,30 +116,38 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 	for _, s := range []struct {
 		of, source string
 		age        time.Duration // at most, on a busy machine
-	}{{of, "metrics", 3 * time.Second}, {of, "capabilities", 8 * time.Second}, {"m", "gateway", 5 * time.Second}} {
+	}{{of, "metrics", 3 * time.Second}, {of, "capabilities", 8 * time.Second},
+		{"m", "gateway", 5 * time.Second}} {
 		await(t, 30*time.Second, "a fresh reading of "+s.source, func() bool {
-			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{of=%q,source=%q}`, s.of, s.source))
+			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{of=%q,source=%q}`,
+				s.of, s.source))
 			return time.Since(time.UnixMilli(int64(at*1000))) < s.age
 		})
 	}
-	if page := metricsOf(t, admin); !strings.Contains(page, `tidefill_signal_resolved{metric="vllm:kv_cache_usage_perc",runner="`+of+`",signal="kv_used"} 1`) {
+	if page := metricsOf(t, admin); !strings.Contains(page,
+		`tidefill_signal_resolved{metric="vllm:kv_cache_usage_perc",runner="`+of+`",signal="kv_used"} 1`) {
 		t.Errorf("the signals are not shown:\n%s", page)
 	}
-	if log := d.Log(); !strings.Contains(log, "engine=vllm running=vllm:num_requests_running") || !strings.Contains(log, "reading interactive latencies") {
+	if log := d.Log(); !strings.Contains(log, "engine=vllm running=vllm:num_requests_running") ||
+		!strings.Contains(log, "reading interactive latencies") {
 		t.Errorf("what was resolved is not logged:\n%s", log)
 	}
 	stop()
 	await(t, 20*time.Second, "that Prometheus is silent", func() bool {
-		return gauge(t, admin, `tidefill_reading_failures_total{of="prometheus",source="gateway"}`) > 0
+		return gauge(
+			t, admin, `tidefill_reading_failures_total{of="prometheus",source="gateway"}`) > 0
 	})
 	c := d.Client()
-	b := c.Submit(t, []byte(`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}}`), "")
+	b := c.Submit(
+		t, []byte(
+			`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}}`), "")
 	if ended := c.AwaitEnd(t, b.ID, 30*time.Second); ended.RequestCounts.Completed != 1 {
 		t.Errorf("got %+v", ended)
 	}
 }
 
-// startPrometheus runs a Prometheus that scrapes a runner every second, until the test ends or stop is called.
+// startPrometheus runs a Prometheus that scrapes a runner every second, until the test ends or stop
+// is called.
 func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -137,12 +158,14 @@ func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	}
 	dir, address := t.TempDir(), freeAddress(t)
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
+	text := fmt.Sprintf(
+		"scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log logBuffer
-	cmd := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
+	cmd := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir,
+		"data"), "--web.listen-address", address)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -167,7 +190,8 @@ func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 // await polls until something holds.
 func await(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(
+		50 * time.Millisecond) {
 		if holds() {
 			return
 		}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Stub is an upstream that keeps a ledger. It answers each request with a digest of its body, so that an answer can be told to
-// belong to its line.
+// Stub is an upstream that keeps a ledger. It answers each request with a digest of its body, so
+// that an answer can be told to belong to its line.
 type Stub struct {
 	URL string
 	// MinDelay and MaxDelay bound the random time that an answer takes.
@@ -37,7 +37,8 @@ type Sending struct {
 	Node       string    // the daemon that sent it, by NodeHeader
 }
 
-// NodeHeader is the header that upstreams[].headers has daemons send, so that the stub can distinguish them.
+// NodeHeader is the header that upstreams[].headers has daemons send, so that the stub can
+// distinguish them.
 const NodeHeader = "X-Node"
 
 // NewStub serves a model until the test ends.
@@ -56,14 +57,16 @@ func (s *Stub) Up(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ErrorLog: log.New(io.Discard, "", 0)}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.serve),
+		ErrorLog: log.New(io.Discard, "", 0)}
 	go s.server.Serve(listener)
 }
 
 // Down breaks off all that is under way and refuses connections.
 func (s *Stub) Down() { s.server.Close() }
 
-// Answering puts handle before the stub's own answers; it says whether it answered. nil takes it away.
+// Answering puts handle before the stub's own answers; it says whether it answered. nil takes it
+// away.
 func (s *Stub) Answering(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
 	if handle == nil {
 		s.handle.Store(nil)
@@ -75,7 +78,8 @@ func (s *Stub) Answering(handle func(w http.ResponseWriter, r *http.Request, bod
 func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1/models" {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":1700000000,"owned_by":"stub"}]}`, s.model)
+		fmt.Fprintf(
+			w, `{"object":"list","data":[{"id":%q,"object":"model","created":1700000000,"owned_by":"stub"}]}`, s.model)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -115,9 +119,12 @@ func answer(w http.ResponseWriter, model, digest string) {
 
 // completion is an answer's body with a digest for its text.
 func completion(model, digest string) string {
-	return fmt.Sprintf(`{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
-		`"choices":[{"index":0,"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],`+
-		`"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`, digest[:8], model, digest)
+	return fmt.Sprintf(
+		`{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
+			`"choices":[{"index":0,"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`, digest[:8],
+		model,
+		digest)
 }
 
 // Digest names a body.

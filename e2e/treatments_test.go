@@ -113,7 +113,8 @@ func nothing(net.Conn, *http.Request, []byte) bool { return false }
 func announced(off int) Treatment {
 	return func(conn net.Conn, request *http.Request, body []byte) bool {
 		answer := completion("m", Digest(body))
-		fmt.Fprintf(conn, "%sX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", okHead, request.Header.Get("X-Request-Id"), len(answer)+off, answer)
+		fmt.Fprintf(conn, "%sX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", okHead,
+			request.Header.Get("X-Request-Id"), len(answer)+off, answer)
 		return off < 0 // the rest stands before the next answer
 	}
 }
@@ -124,7 +125,8 @@ func stray(conn net.Conn, request *http.Request, body []byte) bool {
 		return false
 	}
 	time.Sleep(rand.N(3 * time.Millisecond))
-	_, err := io.WriteString(conn, rawAnswer(request, completion("m", Digest([]byte("unsolicited")))))
+	_, err := io.WriteString(conn, rawAnswer(request,
+		completion("m", Digest([]byte("unsolicited")))))
 	return err == nil
 }
 

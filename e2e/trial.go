@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Trial counts what a scenario of the fault suite tried and what became of it. It enters the table "reliability" when its test ends.
+// Trial counts what a scenario of the fault suite tried and what became of it. It enters the table
+// "reliability" when its test ends.
 type Trial struct {
 	Scenario string
 	Tried    int   // faults: kills, freezes, answers, connections
@@ -28,8 +29,8 @@ type Trials struct {
 	trials []*Trial
 }
 
-// Begin makes the trial of a scenario. The test must make its daemons afterwards. maxPeak bounds the memory that any of them used,
-// in bytes; 0: the peak is reported and not judged.
+// Begin makes the trial of a scenario. The test must make its daemons afterwards. maxPeak bounds
+// the memory that any of them used, in bytes; 0: the peak is reported and not judged.
 func (ts *Trials) Begin(t testing.TB, scenario string, maxPeak int64) *Trial {
 	tr := &Trial{Scenario: scenario}
 	t.Cleanup(func() {
@@ -37,7 +38,8 @@ func (ts *Trials) Begin(t testing.TB, scenario string, maxPeak int64) *Trial {
 			tr.Peak = max(tr.Peak, d.Peak())
 		}
 		if maxPeak > 0 && tr.Peak > maxPeak {
-			t.Errorf("%s: the daemon used %.1f MiB at its peak, want at most %d", scenario, float64(tr.Peak)/MiB, maxPeak/MiB)
+			t.Errorf("%s: the daemon used %.1f MiB at its peak, want at most %d", scenario, float64(
+				tr.Peak)/MiB, maxPeak/MiB)
 		}
 		if !t.Failed() {
 			tr.Survived = tr.Tried
@@ -76,8 +78,10 @@ func (ts *Trials) Write(w io.Writer) {
 	defer ts.mu.Unlock()
 	rows := [][]string{{"Scenario", "Tried", "Survived", "Lost", "Doubled", "Re-sent", "Peak MiB"}}
 	for _, tr := range ts.trials {
-		rows = append(rows, []string{tr.Scenario, fmt.Sprint(tr.Tried), fmt.Sprint(tr.Survived), fmt.Sprint(tr.Lost),
-			fmt.Sprint(tr.Doubled), fmt.Sprint(tr.Resent), fmt.Sprintf("%.1f", float64(tr.Peak)/MiB)})
+		rows = append(rows, []string{tr.Scenario, fmt.Sprint(tr.Tried), fmt.Sprint(tr.Survived),
+			fmt.Sprint(tr.Lost),
+			fmt.Sprint(tr.Doubled), fmt.Sprint(tr.Resent),
+			fmt.Sprintf("%.1f", float64(tr.Peak)/MiB)})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

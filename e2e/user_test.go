@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// user does all that the API offers, one thing after the other, through whatever befalls the daemon, and keeps what was acknowledged.
+// user does all that the API offers, one thing after the other, through whatever befalls the
+// daemon, and keeps what was acknowledged.
 type user struct {
 	name     string
 	c        *Client
@@ -55,7 +56,9 @@ func newUser(name string, c *Client, random *rand.Rand, announce func(string)) *
 
 // act does one thing that users do, from the upload to the end of its batch.
 func (u *user) act(ctx context.Context) error {
-	actions := []func(context.Context) error{u.runOne, u.runOfParts, u.pauseAndResume, u.cancel, u.expire, u.stop, u.retry, u.remove}
+	actions := []func(
+		context.Context) error{u.runOne, u.runOfParts, u.pauseAndResume, u.cancel, u.expire, u.stop,
+		u.retry, u.remove}
 	u.done++
 	return actions[u.random.IntN(len(actions))](ctx)
 }
@@ -71,12 +74,13 @@ func (u *user) do(ctx context.Context, operation string, send func(tried int) er
 	return nil
 }
 
-// insist repeats what no daemon answered, or one asked to have sent again. Any other answer that is no success ends it: a kill
-// must not show as an error.
+// insist repeats what no daemon answered, or one asked to have sent again. Any other answer that is
+// no success ends it: a kill must not show as an error.
 func insist(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if refused := (statusError{}); err == nil || errors.As(err, &refused) && refused.answer.Header.Get("Retry-After") == "" {
+		if refused := (statusError{}); err == nil || errors.As(err, &refused) &&
+			refused.answer.Header.Get("Retry-After") == "" {
 			return err
 		}
 		select {
@@ -89,7 +93,8 @@ func insist(ctx context.Context, do func() error) error {
 
 // repeated forgives an answer to a request that was sent before and may have had its effect then.
 func repeated(err error, tried int, status int) error {
-	if refused := (statusError{}); tried > 1 && errors.As(err, &refused) && refused.answer.Status == status {
+	if refused := (statusError{}); tried > 1 && errors.As(err, &refused) &&
+		refused.answer.Status == status {
 		return nil
 	}
 	return err
@@ -103,7 +108,10 @@ func (u *user) newLines(kind string, n int) Lines {
 
 func (u *user) upload(ctx context.Context, lines Lines) (f File, err error) {
 	key := u.key()
-	err = u.do(ctx, "upload", func(int) (err error) { f, err = u.c.Upload(lines.Content, "Idempotency-Key", key); return err })
+	err = u.do(ctx, "upload", func(int) (err error) {
+		f, err = u.c.Upload(lines.Content, "Idempotency-Key", key)
+		return err
+	})
 	if err == nil {
 		u.files[f.ID] = true
 	}
@@ -111,16 +119,23 @@ func (u *user) upload(ctx context.Context, lines Lines) (f File, err error) {
 }
 
 // create makes a batch that may end in one of ends.
-func (u *user) create(ctx context.Context, file, extensions string, lines Lines, ends ...string) (b Batch, err error) {
+func (u *user) create(
+	ctx context.Context, file, extensions string, lines Lines, ends ...string,
+) (b Batch, err error) {
 	key := u.key()
-	err = u.do(ctx, "create", func(int) (err error) { b, err = u.c.CreateBatch(file, extensions, "Idempotency-Key", key); return err })
+	err = u.do(ctx, "create", func(int) (err error) {
+		b, err = u.c.CreateBatch(file, extensions, "Idempotency-Key", key)
+		return err
+	})
 	if err == nil {
 		u.batches = append(u.batches, promised{id: b.ID, lines: lines, ends: ends})
 	}
 	return b, err
 }
 
-func (u *user) submit(ctx context.Context, lines Lines, extensions string, ends ...string) (Batch, error) {
+func (u *user) submit(
+	ctx context.Context, lines Lines, extensions string, ends ...string,
+) (Batch, error) {
 	f, err := u.upload(ctx, lines)
 	if err != nil {
 		return Batch{}, err
@@ -132,7 +147,10 @@ func (u *user) submit(ctx context.Context, lines Lines, extensions string, ends 
 func (u *user) await(ctx context.Context, id string, holds func(Batch) bool) (b Batch, err error) {
 	finalizing := false
 	for {
-		if err := insist(ctx, func() (err error) { b, err = u.c.Batch(id); return err }); err != nil {
+		if err := insist(ctx, func() (err error) {
+			b, err = u.c.Batch(id)
+			return err
+		}); err != nil {
 			return b, err
 		}
 		if b.Ended() || holds != nil && holds(b) {
@@ -168,9 +186,12 @@ func (u *user) runOfParts(ctx context.Context) error {
 	lines := u.newLines("parts", 50+u.random.IntN(101))
 	key := u.key()
 	var upload struct{ ID string }
-	open := fmt.Sprintf(`{"filename":"parts.jsonl","purpose":"batch","bytes":%d,"mime_type":"application/jsonl"}`, len(lines.Content))
+	open := fmt.Sprintf(
+		`{"filename":"parts.jsonl","purpose":"batch","bytes":%d,"mime_type":"application/jsonl"}`,
+		len(lines.Content))
 	err := u.do(ctx, "upload", func(int) error {
-		return u.c.json("POST", "/v1/uploads", "application/json", strings.NewReader(open), &upload, "Idempotency-Key", key)
+		return u.c.json("POST", "/v1/uploads", "application/json", strings.NewReader(open), &upload,
+			"Idempotency-Key", key)
 	})
 	if err != nil {
 		return err
@@ -182,7 +203,8 @@ func (u *user) runOfParts(ctx context.Context) error {
 		rest = rest[n:]
 		var part struct{ ID string }
 		err := u.do(ctx, "part", func(int) error {
-			return u.c.json("POST", "/v1/uploads/"+upload.ID+"/parts", kind, bytes.NewReader(form), &part)
+			return u.c.json("POST", "/v1/uploads/"+upload.ID+"/parts", kind, bytes.NewReader(form),
+				&part)
 		})
 		if err != nil {
 			return err
@@ -194,13 +216,15 @@ func (u *user) runOfParts(ctx context.Context) error {
 	for range 1 + u.random.IntN(2) { // completing once more answers the same
 		body := fmt.Sprintf(`{"part_ids":[%s]}`, strings.Join(parts, ","))
 		err := u.do(ctx, "assemble", func(int) error {
-			return u.c.json("POST", "/v1/uploads/"+upload.ID+"/complete", "application/json", strings.NewReader(body), &completed)
+			return u.c.json("POST", "/v1/uploads/"+upload.ID+"/complete",
+				"application/json", strings.NewReader(body), &completed)
 		})
 		if err != nil {
 			return err
 		}
 		if first != "" && completed.File.ID != first {
-			return fmt.Errorf("completing upload %s once more made the file %s beside %s", upload.ID, completed.File.ID, first)
+			return fmt.Errorf("completing upload %s once more made the file %s beside %s",
+				upload.ID, completed.File.ID, first)
 		}
 		first = completed.File.ID
 	}
@@ -234,10 +258,14 @@ func (u *user) cancel(ctx context.Context) error {
 		return err
 	}
 	enough := u.random.IntN(200)
-	if b, err = u.await(ctx, b.ID, func(b Batch) bool { return b.RequestCounts.Completed >= enough }); err != nil {
+	if b, err = u.await(ctx, b.ID, func(b Batch) bool {
+		return b.RequestCounts.Completed >= enough
+	}); err != nil {
 		return err
 	}
-	if err := u.do(ctx, "cancel", func(int) error { return ended(u.post(b.ID, "cancel")) }); err != nil {
+	if err := u.do(ctx, "cancel", func(int) error {
+		return ended(u.post(b.ID, "cancel"))
+	}); err != nil {
 		return err
 	}
 	_, err = u.await(ctx, b.ID, nil)
@@ -246,7 +274,8 @@ func (u *user) cancel(ctx context.Context) error {
 
 // expire makes a batch with a deadline that comes while it runs.
 func (u *user) expire(ctx context.Context) error {
-	b, err := u.submit(ctx, u.newLines("expired", 1500), `{"deadline":"1s"}`, "expired", "completed")
+	b, err := u.submit(ctx, u.newLines("expired", 1500), `{"deadline":"1s"}`, "expired",
+		"completed")
 	if err == nil {
 		_, err = u.await(ctx, b.ID, nil)
 	}
@@ -275,16 +304,19 @@ func (u *user) retry(ctx context.Context) error {
 	for range 1 + u.random.IntN(2) { // a retry under the same key is the same batch
 		var again Batch
 		err := u.do(ctx, "retry", func(int) error {
-			return u.c.json("POST", "/v1/batches/"+b.ID+"/retry", "application/json", strings.NewReader("{}"), &again, "Idempotency-Key", key)
+			return u.c.json("POST", "/v1/batches/"+b.ID+"/retry",
+				"application/json", strings.NewReader("{}"), &again, "Idempotency-Key", key)
 		})
 		if err != nil {
 			return err
 		}
 		if first != "" && again.ID != first {
-			return fmt.Errorf("retrying batch %s under one key made %s beside %s", b.ID, again.ID, first)
+			return fmt.Errorf("retrying batch %s under one key made %s beside %s", b.ID, again.ID,
+				first)
 		}
 		if first == "" {
-			u.batches = append(u.batches, promised{id: again.ID, lines: refusedOf(lines), ends: []string{"completed"}})
+			u.batches = append(u.batches, promised{id: again.ID, lines: refusedOf(lines),
+				ends: []string{"completed"}})
 			u.files[again.InputFileID] = true
 		}
 		first = again.ID
@@ -318,11 +350,15 @@ func (u *user) remove(ctx context.Context) error {
 			p.results = append(p.results, *b.OutputFileID)
 		}
 	}
-	return u.do(ctx, "delete batch", func(tried int) error { return repeated(u.delete("/v1/batches/"+b.ID), tried, http.StatusNotFound) })
+	return u.do(ctx, "delete batch", func(tried int) error {
+		return repeated(u.delete("/v1/batches/"+b.ID), tried, http.StatusNotFound)
+	})
 }
 
 func (u *user) removeFile(ctx context.Context, id string) error {
-	err := u.do(ctx, "delete file", func(tried int) error { return repeated(u.delete("/v1/files/"+id), tried, http.StatusNotFound) })
+	err := u.do(ctx, "delete file", func(tried int) error {
+		return repeated(u.delete("/v1/files/"+id), tried, http.StatusNotFound)
+	})
 	delete(u.files, id)
 	return err
 }

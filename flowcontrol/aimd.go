@@ -2,8 +2,9 @@ package flowcontrol
 
 import "time"
 
-// aimd finds each runner's number of lines by what it sheds: additive increase, multiplicative decrease. Runners that share a
-// bottleneck converge to equal parts of it under this law, whatever they began with (Chiu and Jain, 1989).
+// aimd finds each runner's number of lines by what it sheds: additive increase, multiplicative
+// decrease. Runners that share a bottleneck converge to equal parts of it under this law, whatever
+// they began with (Chiu and Jain, 1989).
 type aimd struct {
 	cfg AIMDConfig
 	roster
@@ -50,8 +51,9 @@ func (c *aimd) Allowance(now time.Time) Allowance {
 	})
 }
 
-// grow raises the limit once it has been answered as many lines as it allows. Answers count only while at least half the limit
-// was carried: a runner with little to do proves nothing about more (TCP validates its window likewise, RFC 7661).
+// grow raises the limit once it has been answered as many lines as it allows. Answers count only
+// while at least half the limit was carried: a runner with little to do proves nothing about more
+// (TCP validates its window likewise, RFC 7661).
 func (c *aimd) grow(m *member, carried int) bool {
 	if m.limit >= c.cfg.PerRunner || 2*carried < m.limit {
 		return false
@@ -65,7 +67,8 @@ func (c *aimd) grow(m *member, carried int) bool {
 	return true
 }
 
-// cut lowers the limit, once per DecreaseEvery: the lines of one moment are shed together, and are one sign, not many.
+// cut lowers the limit, once per DecreaseEvery: the lines of one moment are shed together, and are
+// one sign, not many.
 func (c *aimd) cut(m *member, now time.Time) bool {
 	m.answers = 0
 	if !m.lastCut.IsZero() && now.Sub(m.lastCut) < c.cfg.DecreaseEvery {

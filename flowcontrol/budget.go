@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// budget is the dispatch budget of llm-d-async (its gate prometheus-budget): of a pool that holds MaxConcurrency requests per runner,
-// batch work may hold the share that is neither in use nor kept back, N = runners · MaxConcurrency · (D - Baseline) with D = 1 - load.
-// The load is read from metrics and comes as late as these do.
+// budget is the dispatch budget of llm-d-async (its gate prometheus-budget): of a pool that holds
+// MaxConcurrency requests per runner, batch work may hold the share that is neither in use nor kept
+// back, N = runners · MaxConcurrency · (D - Baseline) with D = 1 - load. The load is read from
+// metrics and comes as late as these do.
 type budget struct {
 	cfg BudgetConfig
 	gate
@@ -15,18 +16,22 @@ type budget struct {
 
 // BudgetConfig is that of a dispatch budget, with llm-d-async's names and defaults.
 type BudgetConfig struct {
-	// MaxConcurrency is how many requests a runner is taken to hold, at least 1. Default: 100, as llm-d's scheduler assumes.
+	// MaxConcurrency is how many requests a runner is taken to hold, at least 1. Default: 100, as
+	// llm-d's scheduler assumes.
 	MaxConcurrency int `yaml:"max_concurrency"`
 	// Baseline is the share that is kept back, 0 or more and below 1. Default: 0.05.
 	Baseline float64 `yaml:"baseline"`
-	// Load is what counts as in use: queue, the requests that wait in the engines, which every pool shows, or running, those that
-	// run there. Default: queue, the first that llm-d-async finds where the router's own flow control is off, as it is by default.
+	// Load is what counts as in use: queue, the requests that wait in the engines, which every pool
+	// shows, or running, those that run there. Default: queue, the first that llm-d-async finds
+	// where the router's own flow control is off, as it is by default.
 	Load BudgetLoad `yaml:"load"`
 	// Fallback is D while no load is known, 0 to 1. Default: 0, which starts nothing.
 	Fallback float64 `yaml:"fallback"`
-	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of llm-d-async.
+	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of
+	// llm-d-async.
 	PerPool int `yaml:"per_pool"`
-	// Stale is the age from which a reading is no longer used. Default: 5m, how far back Prometheus looks.
+	// Stale is the age from which a reading is no longer used. Default: 5m, how far back Prometheus
+	// looks.
 	Stale time.Duration `yaml:"stale"`
 }
 
@@ -39,7 +44,8 @@ const (
 )
 
 func defaultBudget() BudgetConfig {
-	return BudgetConfig{MaxConcurrency: 100, Baseline: 0.05, Load: QueueLoad, PerPool: asyncWorkers, Stale: promLookback}
+	return BudgetConfig{MaxConcurrency: 100, Baseline: 0.05, Load: QueueLoad, PerPool: asyncWorkers,
+		Stale: promLookback}
 }
 
 func (c BudgetConfig) validate(all *faults) {

@@ -9,11 +9,13 @@ import (
 
 // Config says how much batch work the runners of a pool may carry. Start from DefaultConfig.
 type Config struct {
-	// Policy is the controller: aimd, fixed, probe or a registered one. Default: aimd, because it needs no knowledge of the engines.
+	// Policy is the controller: aimd, fixed, probe or a registered one. Default: aimd, because it
+	// needs no knowledge of the engines.
 	Policy string `yaml:"policy"`
 	// SLO is what interactive users are promised, for policies that protect it.
 	SLO SLO `yaml:"slo"`
-	// Engine is what is known of the runners' engines. A policy that asks for nothing here learns by itself.
+	// Engine is what is known of the runners' engines. A policy that asks for nothing here learns
+	// by itself.
 	Engine Engine `yaml:"engine"`
 	// Fixed is for the policy fixed.
 	Fixed FixedConfig `yaml:"fixed"`
@@ -31,9 +33,10 @@ type Config struct {
 	Model ModelConfig `yaml:"model"`
 	// Schedule is for the policy schedule, a timetable.
 	Schedule ScheduleConfig `yaml:"schedule"`
-	// Pools is what pools have of their own, by the name of a model that they serve: the keys of flowcontrol, laid over what stands there. A
-	// pool of models of several names goes by the first of them. For instance {nightly-70b: {probe: {shared: false}}}, where users
-	// never ask for nightly-70b. Default: none.
+	// Pools is what pools have of their own, by the name of a model that they serve: the keys of
+	// flowcontrol, laid over what stands there. A pool of models of several names goes by the first
+	// of them. For instance {nightly-70b: {probe: {shared: false}}}, where users never ask for
+	// nightly-70b. Default: none.
 	Pools map[string]Config `yaml:"pools" config:"overlay"`
 }
 
@@ -41,10 +44,11 @@ type Config struct {
 type SLO struct {
 	// TTFT is the longest time to the first token. Default: 2s.
 	TTFT time.Duration `yaml:"ttft"`
-	// TPOT is the longest mean time between a request's further tokens. Default: 100ms, which a reader does not notice.
+	// TPOT is the longest mean time between a request's further tokens. Default: 100ms, which a
+	// reader does not notice.
 	TPOT time.Duration `yaml:"tpot"`
-	// Late is the share of interactive requests for which batch work may break either promise, above 0 and at most 0.1. Default: 0.006,
-	// which keeps a steady day's loss within half a point.
+	// Late is the share of interactive requests for which batch work may break either promise,
+	// above 0 and at most 0.1. Default: 0.006, which keeps a steady day's loss within half a point.
 	Late float64 `yaml:"late"`
 }
 
@@ -62,33 +66,41 @@ type Engine struct {
 
 // FixedConfig sets the numbers of lines by hand.
 type FixedConfig struct {
-	// PerRunner is how many batch lines each runner carries at most, at least 1. Default: 64, a quarter of the 256 sequences that
-	// vLLM runs at once by default, so that interactive requests find room.
+	// PerRunner is how many batch lines each runner carries at most, at least 1. Default: 64, a
+	// quarter of the 256 sequences that vLLM runs at once by default, so that interactive requests
+	// find room.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit. Default: 0.
+	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
 }
 
 // AIMDConfig bounds additive increase and multiplicative decrease.
 type AIMDConfig struct {
-	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that. Default: 16, few enough for any engine that serves more than
-	// one user, many enough that a large one is well used within its first minutes.
+	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that.
+	// Default: 16, few enough for any engine that serves more than one user, many enough that a
+	// large one is well used within its first minutes.
 	Start int `yaml:"start"`
-	// Least is how few lines sheds leave a runner, at least 1. Default: 1, so that it is never forgotten and never more than asked.
+	// Least is how few lines sheds leave a runner, at least 1. Default: 1, so that it is never
+	// forgotten and never more than asked.
 	Least int `yaml:"least"`
-	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues instead of shedding gets that many in
-	// the end. Default: 128, half of the 256 sequences that vLLM runs at once by default.
+	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues
+	// instead of shedding gets that many in the end. Default: 128, half of the 256 sequences that
+	// vLLM runs at once by default.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit. Default: 0.
+	// PerPool is how many the pool carries at most, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
-	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of them shed. At least 1.
-	// Default: 1.
+	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
+	// them shed. At least 1. Default: 1.
 	Increase int `yaml:"increase"`
-	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Least always remain. Default: 0.7,
-	// as TCP CUBIC: with steps of Increase it loses less of a good level than 0.5 and still frees a third at once.
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Least
+	// always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a good
+	// level than 0.5 and still frees a third at once.
 	Decrease float64 `yaml:"decrease"`
-	// DecreaseEvery is the least time between two decreases of a runner, because lines that are shed together are one sign. 0:
-	// every shed counts. Default: 2s, longer than a burst of refusals takes to come back.
+	// DecreaseEvery is the least time between two decreases of a runner, because lines that are
+	// shed together are one sign. 0: every shed counts. Default: 2s, longer than a burst of
+	// refusals takes to come back.
 	DecreaseEvery time.Duration `yaml:"decrease_every"`
 }
 
@@ -127,9 +139,11 @@ func (c Config) Validate() error {
 	if !(c.SLO.Late > 0 && c.SLO.Late <= 0.1) {
 		all.add("slo.late", "is %v, must be above 0 and at most 0.1", c.SLO.Late)
 	}
-	for _, coefficient := range []float64{c.Engine.Law.C0, c.Engine.Law.C1, c.Engine.Law.N0, c.Engine.Law.KV, c.Engine.Law.P1, c.Engine.Law.P2} {
+	for _, coefficient := range []float64{c.Engine.Law.C0, c.Engine.Law.C1, c.Engine.Law.N0,
+		c.Engine.Law.KV, c.Engine.Law.P1, c.Engine.Law.P2} {
 		if !(coefficient >= 0) || math.IsInf(coefficient, 1) {
-			all.add("engine.law", "%v is no coefficient; only c2 may be negative, as far as -c1", coefficient)
+			all.add("engine.law", "%v is no coefficient; only c2 may be negative, as far as -c1",
+				coefficient)
 		}
 	}
 	if !(c.Engine.Law.C1+c.Engine.Law.C2 >= 0) {

@@ -32,7 +32,8 @@ func TestControllers(t *testing.T) {
 		if policy == "none" || policy == "unlimited" {
 			continue // fixed, with limits that the suite can't see
 		}
-		for _, limits := range []flowcontroltest.Limits{{PerRunner: 1}, {PerRunner: 20}, {PerRunner: 20, PerPool: 3}, {PerRunner: 7, PerPool: 30}} {
+		for _, limits := range []flowcontroltest.Limits{{PerRunner: 1}, {PerRunner: 20},
+			{PerRunner: 20, PerPool: 3}, {PerRunner: 7, PerPool: 30}} {
 			t.Run(fmt.Sprintf("%s %+v", policy, limits), func(t *testing.T) {
 				cfg := flowcontrol.DefaultConfig()
 				cfg.Policy = policy
@@ -41,13 +42,18 @@ func TestControllers(t *testing.T) {
 				cfg.AIMD.Start = 4
 				cfg.Probe.PerRunner, cfg.Probe.PerPool = limits.PerRunner, limits.PerPool
 				// Without metrics these start something only where they are told to.
-				cfg.Budget.MaxConcurrency, cfg.Budget.PerPool, cfg.Budget.Fallback = limits.PerRunner, limits.PerPool, 1
+				cfg.Budget.MaxConcurrency, cfg.Budget.PerPool,
+					cfg.Budget.Fallback = limits.PerRunner, limits.PerPool, 1
 				cfg.Saturation.PerRunner, cfg.Saturation.PerPool = limits.PerRunner, limits.PerPool
-				cfg.Gradient.Min, cfg.Gradient.Initial, cfg.Gradient.Max = 1, min(4, limits.PerRunner), limits.PerRunner
+				cfg.Gradient.Min, cfg.Gradient.Initial, cfg.Gradient.Max = 1, min(
+					4, limits.PerRunner), limits.PerRunner
 				cfg.Gradient.PerPool = limits.PerPool
 				cfg.Engine.Law = flowcontrol.Law{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
-				cfg.Schedule.Rows = []flowcontrol.ScheduleRow{{Lines: limits.PerRunner}, {At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
-				flowcontroltest.TestController(t, limits, func() flowcontrol.Controller { return newController(t, cfg) })
+				cfg.Schedule.Rows = []flowcontrol.ScheduleRow{{Lines: limits.PerRunner}, {
+					At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
+				flowcontroltest.TestController(t, limits, func() flowcontrol.Controller {
+					return newController(t, cfg)
+				})
 			})
 		}
 	}
@@ -68,7 +74,8 @@ func (p *pool) join(runners ...string) {
 // answer reports n answers of a runner that is kept as full as it may be.
 func (p *pool) answer(runner string, n int) {
 	for range n {
-		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner, InFlight: p.of(runner).Lines - 1})
+		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner,
+			InFlight: p.of(runner).Lines - 1})
 	}
 }
 
@@ -80,7 +87,9 @@ func (p *pool) shed(runner string) {
 
 func (p *pool) of(runner string) flowcontrol.RunnerAllowance {
 	a := p.Allowance(p.now)
-	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool { return r.Runner == runner })
+	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool {
+		return r.Runner == runner
+	})
 	return a.Runners[i]
 }
 
@@ -109,7 +118,8 @@ func TestFixedSharesThePoolOut(t *testing.T) {
 	expect("a=5:pool_limit c=6:runner_limit pool_limit")
 	p.join("b")
 	expect("a=3:pool_limit b=4:pool_limit c=4:pool_limit pool_limit")
-	p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "b", RetryAfter: time.Minute})
+	p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Shed,
+		Runner: "b", RetryAfter: time.Minute})
 	expect("a=5:pool_limit b=0:retry_after c=6:runner_limit pool_limit")
 	p.now = p.now.Add(time.Minute)
 	expect("a=3:pool_limit b=4:pool_limit c=4:pool_limit pool_limit")
@@ -155,7 +165,8 @@ func TestAIMDGrowsByTheAnswers(t *testing.T) {
 		t.Errorf("the other runner has %d, want 16 as before", got)
 	}
 	for range 1000 { // carries too little to prove anything
-		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "a", InFlight: 5})
+		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered,
+			Runner: "a", InFlight: 5})
 	}
 	if got := p.of("a").Lines; got != 17 {
 		t.Errorf("after many answers at low load: %d, want 17", got)
@@ -196,7 +207,8 @@ func TestAIMDCutsOncePerBurst(t *testing.T) {
 	}
 }
 
-// The setting that others publish: from 5, never below, half after a shed, one more for a round of answers.
+// The setting that others publish: from 5, never below, half after a shed, one more for a round of
+// answers.
 func TestAIMDAsPublished(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.AIMD.Start, cfg.AIMD.Least, cfg.AIMD.Decrease = 5, 5, 0.5
@@ -259,7 +271,8 @@ func TestUnknownPolicyNamesTheNearest(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = "fix"
 	_, err := flowcontrol.New(cfg)
-	if err == nil || !strings.Contains(err.Error(), `did you mean "fixed"? there are aimd, budget, fixed`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`did you mean "fixed"? there are aimd, budget, fixed`) {
 		t.Errorf("got %v, want the nearest and all names", err)
 	}
 }

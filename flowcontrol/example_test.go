@@ -16,7 +16,8 @@ func (c *cautious) Observe(_ time.Time, o flowcontrol.Observation) bool {
 	if o.Kind != flowcontrol.RunnerJoined || len(c.runners) > 0 {
 		return false
 	}
-	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1, Prompt: flowcontrol.NoLimit, Reason: flowcontrol.ReasonRunnerLimit})
+	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1,
+		Prompt: flowcontrol.NoLimit, Reason: flowcontrol.ReasonRunnerLimit})
 	return true
 }
 
@@ -24,8 +25,8 @@ func (c *cautious) Allowance(time.Time) flowcontrol.Allowance {
 	return flowcontrol.Allowance{Pool: 1, Runners: c.runners, Reason: flowcontrol.ReasonRunnerLimit}
 }
 
-// A controller of one's own. A real one also honours Retry-After and forgets runners that leave: flowcontroltest.TestController
-// says what is missing.
+// A controller of one's own. A real one also honours Retry-After and forgets runners that leave:
+// flowcontroltest.TestController says what is missing.
 func ExampleController() {
 	var c flowcontrol.Controller = new(cautious)
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)

@@ -4,8 +4,9 @@ import "time"
 
 // Explainer is a Controller that can tell how it came to its allowance, for people who ask why.
 type Explainer interface {
-	// Explain lists the terms that the allowance of this moment follows from, the pool's before the runners', always in the same
-	// order. It changes nothing: asking leaves every later decision as it would have been.
+	// Explain lists the terms that the allowance of this moment follows from, the pool's before the
+	// runners', always in the same order. It changes nothing: asking leaves every later decision as
+	// it would have been.
 	Explain(now time.Time) []Term
 }
 

@@ -2,7 +2,8 @@ package flowcontrol
 
 import "time"
 
-// fixed carries a set number of lines per runner and per pool, whatever happens. It is for those who know their engines.
+// fixed carries a set number of lines per runner and per pool, whatever happens. It is for those
+// who know their engines.
 type fixed struct {
 	name string
 	cfg  FixedConfig
@@ -13,8 +14,9 @@ func newFixed(cfg FixedConfig) *fixed {
 	return &fixed{name: "fixed", cfg: cfg, roster: roster{perPool: cfg.PerPool}}
 }
 
-// Unlimited is how many lines the policy unlimited starts on a runner: many times what an engine runs at once, so that the rest waits
-// there, and few enough for an engine that queues without end to stay alive.
+// Unlimited is how many lines the policy unlimited starts on a runner: many times what an engine
+// runs at once, so that the rest waits there, and few enough for an engine that queues without end
+// to stay alive.
 const Unlimited = 4096
 
 // newSame is fixed under the name of a policy that has nothing to configure: none and unlimited.

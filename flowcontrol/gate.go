@@ -11,13 +11,15 @@ const (
 	ReasonNoMetrics Reason = "no_metrics" // nobody has seen the pool's load lately
 )
 
-// gate is what budget and saturation have in common: the load of the pool, which is the mean over its runners as their metrics show
-// it. Our own lines are part of what they show: neither law tells them apart.
+// gate is what budget and saturation have in common: the load of the pool, which is the mean over
+// its runners as their metrics show it. Our own lines are part of what they show: neither law tells
+// them apart.
 type gate struct {
 	roster
 	stale time.Duration // a reading this old shows nothing any more
 	loads map[string]load
-	// refused says that a line was shed since the load was last seen, so that it is believed to be higher than that.
+	// refused says that a line was shed since the load was last seen, so that it is believed to be
+	// higher than that.
 	refused bool
 }
 
@@ -29,7 +31,8 @@ type load struct {
 
 func newGate(stale time.Duration) gate { return gate{stale: stale, loads: map[string]load{}} }
 
-// observe does what all gates do with an event; level is the load in a reading, NaN where that does not show it.
+// observe does what all gates do with an event; level is the load in a reading, NaN where that does
+// not show it.
 func (g *gate) observe(now time.Time, o Observation, level func(*Reading) float64) (changed bool) {
 	switch o.Kind {
 	case RunnerJoined:
@@ -61,7 +64,8 @@ func (g *gate) observe(now time.Time, o Observation, level func(*Reading) float6
 	return false
 }
 
-// mean is the load of the pool, over the runners whose load is known; until is when the first of these will be too old.
+// mean is the load of the pool, over the runners whose load is known; until is when the first of
+// these will be too old.
 func (g *gate) mean(now time.Time) (level float64, seen bool, until time.Time) {
 	fresh := 0
 	for _, m := range g.members {
@@ -82,7 +86,8 @@ func (g *gate) mean(now time.Time) (level float64, seen bool, until time.Time) {
 	return level / float64(fresh), true, until
 }
 
-// grant gives each runner lines, the pool no more than perPool, for the given reason, until the load is too old at the latest.
+// grant gives each runner lines, the pool no more than perPool, for the given reason, until the
+// load is too old at the latest.
 func (g *gate) grant(now time.Time, lines, perPool int, reason Reason, until time.Time) Allowance {
 	for _, m := range g.members {
 		m.limit = lines
@@ -95,7 +100,8 @@ func (g *gate) grant(now time.Time, lines, perPool int, reason Reason, until tim
 	return a
 }
 
-// promLookback is how old a sample may be for a query of Prometheus to show it, which is where the published gates look.
+// promLookback is how old a sample may be for a query of Prometheus to show it, which is where the
+// published gates look.
 const promLookback = 5 * time.Minute
 
 // asyncWorkers is how many requests llm-d-async carries in a pool at once, by default.

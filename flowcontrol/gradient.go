@@ -2,9 +2,10 @@ package flowcontrol
 
 import "time"
 
-// gradient is Netflix's Gradient2 (concurrency-limits): a runner's limit follows the ratio of its long-term mean latency to that of the
-// last window, which falls below one when requests begin to queue. It takes every answer's latency as it is, so lines of different
-// lengths look to it like load that comes and goes.
+// gradient is Netflix's Gradient2 (concurrency-limits): a runner's limit follows the ratio of its
+// long-term mean latency to that of the last window, which falls below one when requests begin to
+// queue. It takes every answer's latency as it is, so lines of different lengths look to it like
+// load that comes and goes.
 type gradient struct {
 	cfg GradientConfig
 	roster
@@ -19,13 +20,16 @@ type GradientConfig struct {
 	Min int `yaml:"min"`
 	// Max is the most it grows to. Default: 200.
 	Max int `yaml:"max"`
-	// PerPool is how many lines the pool carries at most, shared out between its runners; 0: no limit. Default: 0.
+	// PerPool is how many lines the pool carries at most, shared out between its runners; 0: no
+	// limit. Default: 0.
 	PerPool int `yaml:"per_pool"`
-	// Tolerance is by how much latency may exceed its long-term mean before the limit falls, at least 1. Default: 1.5.
+	// Tolerance is by how much latency may exceed its long-term mean before the limit falls, at
+	// least 1. Default: 1.5.
 	Tolerance float64 `yaml:"tolerance"`
 	// Queue is by how many the limit grows, before smoothing, while latency stays. Default: 4.
 	Queue int `yaml:"queue"`
-	// Smoothing is the share of a new limit that is taken over at once, above 0 and at most 1. Default: 0.2.
+	// Smoothing is the share of a new limit that is taken over at once, above 0 and at most 1.
+	// Default: 0.2.
 	Smoothing float64 `yaml:"smoothing"`
 	// LongWindow is over how many windows the long-term mean looks back, at least 1. Default: 600.
 	LongWindow int `yaml:"long_window"`
@@ -37,7 +41,8 @@ type GradientConfig struct {
 
 func defaultGradient() GradientConfig {
 	return GradientConfig{
-		Initial: 20, Min: 20, Max: 200, Tolerance: 1.5, Queue: 4, Smoothing: 0.2, LongWindow: 600, Window: time.Second, Samples: 10,
+		Initial: 20, Min: 20, Max: 200, Tolerance: 1.5, Queue: 4, Smoothing: 0.2, LongWindow: 600,
+		Window: time.Second, Samples: 10,
 	}
 }
 
@@ -137,7 +142,8 @@ func (g *gradient) sample(now time.Time, s *slope, o Observation) int {
 		return int(s.limit)
 	}
 	s.long.add(short, g.cfg.LongWindow)
-	if s.long.mean > 2*short { // after a long time of overload the mean is brought down faster than it would fall by itself
+	// after a long time of overload the mean is brought down faster than it would fall by itself
+	if s.long.mean > 2*short {
 		s.long.mean *= 0.9
 	}
 	if carried >= s.limit/2 { // a limit that is not in use proves nothing

@@ -58,7 +58,8 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 	}
 }
 
-// What is late lies between what surely is and what may be, and neither it nor the number of requests shrinks as more are observed.
+// What is late lies between what surely is and what may be, and neither it nor the number of
+// requests shrinks as more are observed.
 func TestAttainedIsBoundedAndGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edges := rapid.SliceOfNDistinct(rapid.Float64Range(0, 10), 1, 8, rapid.ID).Draw(t, "edges")
@@ -91,8 +92,10 @@ func TestAttainedIsBoundedAndGrows(t *testing.T) {
 			}
 			got := Attained(buckets, limit)
 			const rounding = 1e-9
-			if got.Requests != last.Requests+1 || got.Late < last.Late-rounding || got.Late < surely-rounding || got.Late > perhaps+rounding {
-				t.Fatalf("%+v after %+v; %v of them surely late, %v perhaps", got, last, surely, perhaps)
+			if got.Requests != last.Requests+1 || got.Late < last.Late-rounding ||
+				got.Late < surely-rounding || got.Late > perhaps+rounding {
+				t.Fatalf("%+v after %+v; %v of them surely late, %v perhaps", got, last, surely,
+					perhaps)
 			}
 			last = got
 		}

@@ -4,8 +4,9 @@ package flowcontrol
 //
 //	T = C0 + C1·n + C2·max(0, n-N0) + KV·S + prefill
 //
-// n counts the tokens of the iteration, S the context tokens that decoding requests attend to. tidefill profile fit measures the
-// coefficients. A law need not be true to be useful: it says where to step to when the load changes, and token gaps correct it.
+// n counts the tokens of the iteration, S the context tokens that decoding requests attend to.
+// tidefill profile fit measures the coefficients. A law need not be true to be useful: it says
+// where to step to when the load changes, and token gaps correct it.
 type Law struct {
 	// C0 is what every iteration costs.
 	C0 float64 `yaml:"c0"`
@@ -13,7 +14,8 @@ type Law struct {
 	C1 float64 `yaml:"c1"`
 	// C2 is for each token beyond N0, in addition.
 	C2 float64 `yaml:"c2"`
-	// N0 is the knee, in tokens: from there on arithmetic bounds an iteration, before it the reading of weights.
+	// N0 is the knee, in tokens: from there on arithmetic bounds an iteration, before it the
+	// reading of weights.
 	N0 float64 `yaml:"n0"`
 	// KV is for each token of context.
 	KV float64 `yaml:"kv"`
@@ -34,8 +36,9 @@ type Load struct {
 // Mix is what a batch line is like on average.
 type Mix struct {
 	Prompt, Output float64 // tokens
-	// Context is how many tokens a line attends to, on average over the lines that run at one time, among which those of long answers
-	// are met more often. 0: Prompt + Output/2, which is right where all lines are alike.
+	// Context is how many tokens a line attends to, on average over the lines that run at one time,
+	// among which those of long answers are met more often. 0: Prompt + Output/2, which is right
+	// where all lines are alike.
 	Context float64
 }
 
@@ -46,20 +49,26 @@ func (m Mix) context() float64 {
 	return m.Prompt + float64(m.Output/2)
 }
 
-// PromptToken is the cost of computing one prompt token of a prompt of the given length. Chunks of prompts make iterations large, so
-// the token is one beyond the knee.
-func (l Law) PromptToken(prompt float64) float64 { return l.C1 + l.C2 + l.P1 + float64(l.P2*prompt/2) }
-
-// each is what a line adds to an iteration below the knee: its sequence, its context, and its part of the prompts. These are computed
-// as fast as requests leave and come: for each of a line's Output iterations, Prompt/Output prompt tokens.
-func (l Law) each(mix Mix) float64 {
-	return l.C1 + float64(l.KV*mix.context()) + float64(l.PromptToken(mix.Prompt)*mix.Prompt)/mix.Output
+// PromptToken is the cost of computing one prompt token of a prompt of the given length. Chunks of
+// prompts make iterations large, so the token is one beyond the knee.
+func (l Law) PromptToken(prompt float64) float64 {
+	return l.C1 + l.C2 + l.P1 +
+		float64(l.P2*prompt/2)
 }
 
-// without is the iteration without batch lines, and the share of the time that interactive prompts take in addition. It grows with the
-// time they have to come in: T = without + T·share.
+// each is what a line adds to an iteration below the knee: its sequence, its context, and its part
+// of the prompts. These are computed as fast as requests leave and come: for each of a line's
+// Output iterations, Prompt/Output prompt tokens.
+func (l Law) each(mix Mix) float64 {
+	return l.C1 + float64(l.KV*mix.context()) +
+		float64(l.PromptToken(mix.Prompt)*mix.Prompt)/mix.Output
+}
+
+// without is the iteration without batch lines, and the share of the time that interactive prompts
+// take in addition. It grows with the time they have to come in: T = without + T·share.
 func (l Law) without(load Load) (without, share float64) {
-	return l.C0 + float64(l.C1*load.Running) + float64(l.C2*max(0, load.Running-l.N0)) + float64(l.KV*load.Context),
+	return l.C0 + float64(l.C1*load.Running) + float64(l.C2*max(0, load.Running-l.N0)) +
+			float64(l.KV*load.Context),
 		min(float64(l.PromptToken(load.PromptMean)*load.PromptRate)/1000, 0.99)
 }
 
@@ -70,8 +79,8 @@ func (l Law) Iteration(load Load, mix Mix, lines float64) float64 {
 	return (without + float64(lines*l.each(mix)) + float64(l.C2*beyond)) / (1 - share)
 }
 
-// Lines is how many batch lines may run beside the load for an iteration to take target milliseconds; negative when the load alone
-// takes longer.
+// Lines is how many batch lines may run beside the load for an iteration to take target
+// milliseconds; negative when the load alone takes longer.
 func (l Law) Lines(load Load, mix Mix, target float64) float64 {
 	without, share := l.without(load)
 	left := float64(target*(1-share)) - without

@@ -2,8 +2,9 @@ package flowcontrol
 
 import "time"
 
-// model grants what the engine's law says fits beside the interactive load that metrics show, and looks at nothing that comes of it: the
-// open loop that feedback is measured against. It sees the load as late as it is shown, and is as wrong as the law.
+// model grants what the engine's law says fits beside the interactive load that metrics show, and
+// looks at nothing that comes of it: the open loop that feedback is measured against. It sees the
+// load as late as it is shown, and is as wrong as the law.
 type model struct {
 	cfg    ModelConfig
 	law    Law
@@ -12,13 +13,14 @@ type model struct {
 	grants []RunnerAllowance // in the order of members
 }
 
-// ModelConfig is that of the law without feedback. The KV and sequences that it leaves free are those of ProbeConfig.Reserve.
+// ModelConfig is that of the law without feedback. The KV and sequences that it leaves free are
+// those of ProbeConfig.Reserve.
 type ModelConfig struct {
-	// Theta is the share of the SLO's TPOT that iterations shall take, above 0 and at most 2. Default: 0.8, which leaves the prompts of
-	// others their part.
+	// Theta is the share of the SLO's TPOT that iterations shall take, above 0 and at most 2.
+	// Default: 0.8, which leaves the prompts of others their part.
 	Theta float64 `yaml:"theta"`
-	// Prompt is how many prompt tokens of ours may wait on a runner when another line starts, at least 1. Default: 1024, two chunks
-	// of a large model.
+	// Prompt is how many prompt tokens of ours may wait on a runner when another line starts, at
+	// least 1. Default: 1024, two chunks of a large model.
 	Prompt int `yaml:"prompt"`
 }
 
@@ -28,7 +30,8 @@ func (c ModelConfig) validate(all *faults, policy string, law Law) {
 	all.within("model.theta", c.Theta, 0.01, 2)
 	all.atLeast("model.prompt", c.Prompt, 1)
 	if policy == "model" && law == (Law{}) {
-		all.add("engine.law", "is unknown, and the policy model goes by nothing else; fit it with tidefill profile fit, or take the policy probe")
+		all.add(
+			"engine.law", "is unknown, and the policy model goes by nothing else; fit it with tidefill profile fit, or take the policy probe")
 	}
 }
 
@@ -57,7 +60,8 @@ func (m *model) Allowance(now time.Time) Allowance {
 // grant works out a runner's part.
 func (m *model) grant(now time.Time, of *member) RunnerAllowance {
 	r := of.probed
-	g := RunnerAllowance{Runner: of.id, Lines: m.probe.cfg.Start, Prompt: m.cfg.Prompt, Reason: ReasonLearning}
+	g := RunnerAllowance{Runner: of.id, Lines: m.probe.cfg.Start, Prompt: m.cfg.Prompt,
+		Reason: ReasonLearning}
 	if seen := !r.metricsAt.IsZero() && now.Sub(r.metricsAt) < m.probe.cfg.Doubt.Hard; seen {
 		lines := m.law.Lines(r.load(m.probe), m.lineMix(), m.cfg.Theta*milliseconds(m.slo.TPOT))
 		g.Lines, g.Reason = int(max(lines, 0)), ReasonTokenTime
@@ -71,7 +75,8 @@ func (m *model) grant(now time.Time, of *member) RunnerAllowance {
 	return g
 }
 
-// instead is the allowance with other grants than probe's, but for runners that are to be left alone.
+// instead is the allowance with other grants than probe's, but for runners that are to be left
+// alone.
 func (p *probe) instead(now time.Time, grants []RunnerAllowance) Allowance {
 	a := p.Allowance(now)
 	for i, of := range p.members {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// For is the configuration of the pool that serves some models: that of Pools under a model's name, of the first by name that has one,
-// or else the one that all pools have.
+// For is the configuration of the pool that serves some models: that of Pools under a model's name,
+// of the first by name that has one, or else the one that all pools have.
 func (c Config) For(models []string) Config {
 	if own, found := c.Own(models); found {
 		return own
@@ -31,7 +31,8 @@ func (c Config) validatePools(all *faults) {
 	for _, model := range slices.Sorted(maps.Keys(c.Pools)) {
 		own := c.Pools[model]
 		if own.Pools != nil {
-			all.add("pools."+model+".pools", "a pool has no pools; write them below flowcontrol.pools")
+			all.add("pools."+model+".pools",
+				"a pool has no pools; write them below flowcontrol.pools")
 			continue
 		}
 		if err := own.Validate(); err != nil {
@@ -42,7 +43,8 @@ func (c Config) validatePools(all *faults) {
 	}
 }
 
-// HeedsReadings says whether the policy of any pool makes use of readings. Where none does, nobody need look.
+// HeedsReadings says whether the policy of any pool makes use of readings. Where none does, nobody
+// need look.
 func (c Config) HeedsReadings() bool {
 	for _, own := range c.Pools {
 		if heedsReadings(own.Policy) {

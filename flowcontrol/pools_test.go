@@ -15,8 +15,10 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 	if got := cfg.For([]string{"chat"}); got.Policy != "aimd" || got.Pools != nil {
 		t.Errorf("a pool that nothing is said of: %q, pools %v", got.Policy, got.Pools)
 	}
-	if got := cfg.For([]string{"chat", "batch"}); got.Policy != "fixed" || got.Fixed.PerRunner != 7 {
-		t.Errorf("a pool that is named by one of its models: %q, %d lines", got.Policy, got.Fixed.PerRunner)
+	if got := cfg.For([]string{"chat", "batch"}); got.Policy != "fixed" ||
+		got.Fixed.PerRunner != 7 {
+		t.Errorf("a pool that is named by one of its models: %q, %d lines", got.Policy,
+			got.Fixed.PerRunner)
 	}
 	if cfg.HeedsReadings() {
 		t.Error("neither aimd nor fixed heeds readings")
@@ -31,7 +33,8 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 	}
 	own.Probe.Streams = 0
 	cfg.Pools["chat"] = own
-	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), "pools.chat.probe.streams: ") {
+	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
+		"pools.chat.probe.streams: ") {
 		t.Errorf("a fault in a pool's own: %v", err)
 	}
 }

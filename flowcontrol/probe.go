@@ -8,16 +8,17 @@ import (
 // Reasons of the policy probe.
 const (
 	ReasonTokenTime Reason = "token_time" // iterations take as long as they may
-	ReasonSlots     Reason = "slots"      // the rest of the engine's sequences is kept for interactive requests
-	ReasonKV        Reason = "kv"         // the rest of the KV cache is
-	ReasonBrake     Reason = "brake"      // interactive requests suffer
-	ReasonAging     Reason = "aging"      // nothing has been seen of the runner for a while
-	ReasonBlind     Reason = "blind"      // for a long while
-	ReasonDark      Reason = "dark"       // lines break there
+	// the rest of the engine's sequences is kept for interactive requests
+	ReasonSlots Reason = "slots"
+	ReasonKV    Reason = "kv"    // the rest of the KV cache is
+	ReasonBrake Reason = "brake" // interactive requests suffer
+	ReasonAging Reason = "aging" // nothing has been seen of the runner for a while
+	ReasonBlind Reason = "blind" // for a long while
+	ReasonDark  Reason = "dark"  // lines break there
 )
 
-// probe keeps the engines' iterations as long as interactive requests can bear, and no longer. Batch lines are the probe: the gaps
-// between their tokens are iterations. See docs/policies.md.
+// probe keeps the engines' iterations as long as interactive requests can bear, and no longer.
+// Batch lines are the probe: the gaps between their tokens are iterations. See docs/policies.md.
 //
 //   - Each runner's prompts are paced so that its mean iteration takes theta·TPOT: iterations below that earn time, prompts spend it.
 //   - Each runner's lines follow the same target, more slowly; the law, fitted to what is seen, makes them step when the load does.
@@ -42,7 +43,9 @@ type probe struct {
 
 	strained time.Time // since when iterations are too long in all the pool; zero: they are not
 
-	ownShare spread // of the requests that run in the pool, or of its time that prompts of ours take, if that is more
+	// of the requests that run in the pool, or of its time that prompts of ours take, if that is
+	// more
+	ownShare spread
 	answered float64
 	wasted   float64 // tokens, as answered; both fade over an hour
 
@@ -53,8 +56,10 @@ const tick = time.Second
 
 func newProbe(cfg Config) *probe {
 	p := &probe{
-		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine, roster: roster{perPool: cfg.Probe.PerPool},
-		lines: float64(cfg.Probe.Start), theta: newTheta(cfg.Probe, cfg.SLO.Late), prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
+		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine,
+		roster: roster{perPool: cfg.Probe.PerPool},
+		lines:  float64(cfg.Probe.Start), theta: newTheta(cfg.Probe, cfg.SLO.Late),
+		prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
 	}
 	law, trust := cfg.Engine.Law, cfg.Probe.Fit.Trust
 	if law == (Law{}) {
@@ -78,10 +83,14 @@ func (p *probe) target() float64 {
 	return target
 }
 
-// unhurried is the share of the SLO's TPOT that iterations may take where nobody waits for them: more than an engine ever needs.
+// unhurried is the share of the SLO's TPOT that iterations may take where nobody waits for them:
+// more than an engine ever needs.
 const unhurried = 100
 
-func (*probe) seconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+func (*probe) seconds(ms float64) time.Duration {
+	return time.Duration(
+		ms * float64(time.Millisecond))
+}
 
 // kvTokens is what a runner's KV cache holds; 0: unknown.
 func (p *probe) kvTokens(r *probed) float64 {
@@ -104,7 +113,8 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 		p.find(o.Runner).probed = &probed{
 			yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
 			own:       own{lines: o.InFlight, prefilling: o.Prefilling},
-			slotsPeak: peak{window: p.cfg.Reserve.Window}, kvPeak: peak{window: p.cfg.Reserve.Window},
+			slotsPeak: peak{window: p.cfg.Reserve.Window},
+			kvPeak:    peak{window: p.cfg.Reserve.Window},
 		}
 		p.resized(len(p.members)-1, len(p.members))
 		return true
@@ -151,9 +161,12 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 		r.doubt.see(now)
 		p.mix.answer(o.PromptTokens, o.OutputTokens)
 		p.answered += float64(o.PromptTokens + o.OutputTokens)
-		if o.OutputTokens > 1 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft && now.Sub(r.metricsAt) > p.cfg.Doubt.Soft {
-			// A mean over the line's whole life, waiting included: old, and too high rather than too low.
-			r.unstreamed(now, milliseconds(o.Latency)/float64(o.OutputTokens), o.Latency/time.Duration(max(1, r.own.lines)), p)
+		if o.OutputTokens > 1 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft &&
+			now.Sub(r.metricsAt) > p.cfg.Doubt.Soft {
+			// A mean over the line's whole life, waiting included: old, and too high rather than
+			// too low.
+			r.unstreamed(now, milliseconds(o.Latency)/float64(o.OutputTokens),
+				o.Latency/time.Duration(max(1, r.own.lines)), p)
 		}
 	case FirstToken:
 		r.doubt.see(now)
@@ -186,8 +199,9 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	return true
 }
 
-// lineMix is what lines are like. Those that run tell that they are longer than what is known: until enough have ended, and when a job
-// of another kind has begun. Of that the planner tells, too.
+// lineMix is what lines are like. Those that run tell that they are longer than what is known:
+// until enough have ended, and when a job of another kind has begun. Of that the planner tells,
+// too.
 func (p *probe) lineMix() Mix {
 	mix := p.mix.mix()
 	usual := mix.Output / 2 // age of lines that run, where all are alike
@@ -202,13 +216,15 @@ func (p *probe) lineMix() Mix {
 	if age := context/max(lines, 1) - mix.Prompt; age > usual {
 		mix.Output, mix.Context = 2*age, mix.Prompt+age
 	}
-	if p.mix.expected > otherKind*mix.Output { // as old on average, while they run, as such lines become
+	// as old on average, while they run, as such lines become
+	if p.mix.expected > otherKind*mix.Output {
 		mix.Output, mix.Context = p.mix.expected, max(mix.Context, mix.Prompt+p.mix.expected)
 	}
 	return mix
 }
 
-// bound keeps the lines within reach of those that run: an allowance that isn't used proves nothing.
+// bound keeps the lines within reach of those that run: an allowance that isn't used proves
+// nothing.
 func (p *probe) bound() {
 	carried := 0.0
 	for _, m := range p.members {
@@ -220,7 +236,8 @@ func (p *probe) bound() {
 	p.lines = min(p.lines, float64(reach*carried)+start, float64(p.cfg.PerRunner))
 }
 
-// load is what interactive requests do on a runner of the pool, taken as a little more than it was; false: nobody has seen it.
+// load is what interactive requests do on a runner of the pool, taken as a little more than it was;
+// false: nobody has seen it.
 func (p *probe) load() (l Load, seen bool) {
 	z := p.cfg.Reserve.Sigmas
 	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
@@ -230,16 +247,19 @@ func (p *probe) load() (l Load, seen bool) {
 			n++
 			l.Running += high(&r.running)
 			l.Context += high(&r.context)
-			// Of a rate the mean over the memory is meant, which moves less than the single samples.
+			// Of a rate the mean over the memory is meant, which moves less than the single
+			// samples.
 			l.PromptRate += r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
 		}
 	}
 	n = max(n, 1)
-	return Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
+	return Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n,
+		PromptMean: typicalContext}, l.Running > 0
 }
 
-// resized steps the lines to the load that each runner will have now that there are more, or fewer, to share it: by as much as the
-// law predicts, since feedback would need its time. Other changes of load come slowly enough for feedback.
+// resized steps the lines to the load that each runner will have now that there are more, or fewer,
+// to share it: by as much as the law predicts, since feedback would need its time. Other changes of
+// load come slowly enough for feedback.
 func (p *probe) resized(from, to int) {
 	for _, m := range p.members {
 		m.probed.stale = true
@@ -248,20 +268,24 @@ func (p *probe) resized(from, to int) {
 	if !seen || from == 0 || to == 0 {
 		return
 	}
-	law, mix, target := p.fit.fitted(), p.lineMix(), float64(p.theta.rest()*milliseconds(p.slo.TPOT))
+	law, mix, target := p.fit.fitted(), p.lineMix(),
+		float64(p.theta.rest()*milliseconds(p.slo.TPOT))
 	scale := float64(from) / float64(to)
-	after := Load{Running: l.Running * scale, Context: l.Context * scale, PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
+	after := Load{Running: l.Running * scale, Context: l.Context * scale,
+		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
 	p.lines *= max(1, law.Lines(after, mix, target)) / max(1, law.Lines(l, mix, target))
 	p.bound()
 }
 
-// part is a runner's part of the lines. One whose iterations are longer than its peers' starts fewer prompts and so carries fewer; it is
-// granted as many, since a router that looks at load sends interactive requests where our lines are few.
+// part is a runner's part of the lines. One whose iterations are longer than its peers' starts
+// fewer prompts and so carries fewer; it is granted as many, since a router that looks at load
+// sends interactive requests where our lines are few.
 func (p *probe) part(r *probed) float64 {
 	return min(max(float64(p.lines*r.yield), 1), float64(p.cfg.PerRunner))
 }
 
-// least is what the runner has that carries the fewest lines of ours, and the one that holds the least context of them.
+// least is what the runner has that carries the fewest lines of ours, and the one that holds the
+// least context of them.
 type least struct{ lines, context float64 }
 
 func (p *probe) least(now time.Time) least {
@@ -275,15 +299,17 @@ func (p *probe) least(now time.Time) least {
 	return l
 }
 
-// free says whether only its iterations keep a runner from carrying more lines. One that sheds, is not seen, or is full of interactive
-// requests carries few for reasons of its own, and its peers need not wait for it.
+// free says whether only its iterations keep a runner from carrying more lines. One that sheds, is
+// not seen, or is full of interactive requests carries few for reasons of its own, and its peers
+// need not wait for it.
 func (r *probed) free(now time.Time, m *member) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
 	return r.yield == 1 && !m.held(now) && r.doubt.state == Fresh && !full
 }
 
-// together is how many lines a runner may carry for the pool's to stay alike. A router that looks at load counts what they hold, which
-// old lines do more of than young ones: while a runner holds much more than another, no more lines start there.
+// together is how many lines a runner may carry for the pool's to stay alike. A router that looks
+// at load counts what they hold, which old lines do more of than young ones: while a runner holds
+// much more than another, no more lines start there.
 func (p *probe) together(r *probed, l least) float64 {
 	most := float64(p.cfg.Pace.Apart*l.lines) + apartAnyway/2
 	if r.own.context > float64(p.cfg.Pace.Held*l.context)+float64(apartAnyway*p.lineMix().Context) {
@@ -292,10 +318,12 @@ func (p *probe) together(r *probed, l least) float64 {
 	return most
 }
 
-// apartAnyway is by how many lines' context runners may differ whatever they hold, and by half as many lines: few are never alike.
+// apartAnyway is by how many lines' context runners may differ whatever they hold, and by half as
+// many lines: few are never alike.
 const apartAnyway = 8
 
-// cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are shed together.
+// cut lowers a runner's lines after a shed, once per DecreaseEvery: the lines of one moment are
+// shed together.
 func (p *probe) cut(now time.Time, r *probed) {
 	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < p.cfg.DecreaseEvery {
 		return
@@ -333,8 +361,8 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 }
 
 const (
-	// innocentShare is the share of a pool below which what runs of ours is not blamed for what is late, over blameMemory: requests that
-	// come back have felt that long what was there.
+	// innocentShare is the share of a pool below which what runs of ours is not blamed for what is
+	// late, over blameMemory: requests that come back have felt that long what was there.
 	innocentShare = 0.05
 	blameMemory   = 30 * time.Second
 	// lateSign is the share of late first tokens that is a sign for the brake.
@@ -373,7 +401,8 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	return true
 }
 
-// strain notes since when the pool as a whole takes too long for its iterations, whatever our prompts: those can wait, and do.
+// strain notes since when the pool as a whole takes too long for its iterations, whatever our
+// prompts: those can wait, and do.
 func (p *probe) strain(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range p.members {
@@ -393,9 +422,9 @@ func (p *probe) recent(now, at time.Time) bool {
 	return !at.IsZero() && now.Sub(at) <= p.cfg.Doubt.Soft
 }
 
-// brake recalls lines of a runner while interactive requests suffer by them. Either way it takes two signs: iterations are much too
-// long here, and interactive requests wait or are late; or they are too long in all the pool, and what runs of ours is a good
-// part of it.
+// brake recalls lines of a runner while interactive requests suffer by them. Either way it takes
+// two signs: iterations are much too long here, and interactive requests wait or are late; or they
+// are too long in all the pool, and what runs of ours is a good part of it.
 func (p *probe) brake(now time.Time, r *probed) {
 	if !p.cfg.Shared {
 		return
@@ -460,7 +489,8 @@ func (p *probe) Allowance(now time.Time) Allowance {
 func (p *probe) grant(now time.Time, m *member, l least) {
 	r := m.probed
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together(r, l)) + 0.5), Reason: ReasonTokenTime}
+	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together(r, l)) + 0.5),
+		Reason: ReasonTokenTime}
 	if r.tempo.mean() == 0 || r.own.lines < g.Lines && r.tempo.mean() < p.target() {
 		g.Reason = ReasonLearning
 	}

@@ -75,7 +75,8 @@ func (d *doubt) pass(now time.Time, dt time.Duration, lines float64, cfg DoubtCo
 	}
 	switch {
 	case d.state == Blind:
-		d.ceiling = max(1, d.blind(cfg), float64(d.ceiling*max(0, 1-float64(0.7*float64(dt)/float64(cfg.Half)))))
+		d.ceiling = max(1, d.blind(cfg),
+			float64(d.ceiling*max(0, 1-float64(0.7*float64(dt)/float64(cfg.Half)))))
 	case d.state == Fresh && d.samples >= recovered:
 		d.ceiling = max(1, d.ceiling) * (1 + float64(cfg.Recover*dt.Seconds()))
 		if d.ceiling >= lines {

@@ -2,8 +2,9 @@ package flowcontrol
 
 import "time"
 
-// level is a setting that the late requests steer: the highest at which no more than a share of requests is late. What it rests at
-// moves slowly; while more are late than allowed it is eased below that, at once and for as long.
+// level is a setting that the late requests steer: the highest at which no more than a share of
+// requests is late. What it rests at moves slowly; while more are late than allowed it is eased
+// below that, at once and for as long.
 type level struct {
 	cfg     LevelConfig
 	allowed float64 // share of requests
@@ -20,9 +21,9 @@ func newLevel(cfg LevelConfig, late float64) level {
 	return level{cfg: cfg, allowed: float64(cfg.Part * late), rest: cfg.Start}
 }
 
-// spend takes note of requests that came back, and of those of them that were late. With a share of late ones above the allowed one
-// the level falls, with one below it rises. part is how much of that is the level's doing and haste how
-// much of a leap it may take, 0 to 1.
+// spend takes note of requests that came back, and of those of them that were late. With a share of
+// late ones above the allowed one the level falls, with one below it rises. part is how much of
+// that is the level's doing and haste how much of a leap it may take, 0 to 1.
 func (l *level) spend(now time.Time, requests, late, part, haste float64) {
 	if l.fixed {
 		return
@@ -48,14 +49,15 @@ func (l *level) spend(now time.Time, requests, late, part, haste float64) {
 }
 
 const (
-	// leapMemory is how far back requests prove that a level is far too low, and leapBelow below which part of the late ones that are
-	// allowed they do: at the right level so few are seen once in a hundred times.
+	// leapMemory is how far back requests prove that a level is far too low, and leapBelow below
+	// which part of the late ones that are allowed they do: at the right level so few are seen once
+	// in a hundred times.
 	leapMemory = 5 * time.Minute
 	leapBelow  = 0.35
 )
 
-// share of the recent requests that were late. One that is allowed to be late anyway proves nothing: as if as many had been in time
-// as it takes for one to be allowed.
+// share of the recent requests that were late. One that is allowed to be late anyway proves
+// nothing: as if as many had been in time as it takes for one to be allowed.
 func (l *level) share() float64 { return l.late / (l.requests + 1/l.allowed) }
 
 // fix sets the level for good.
@@ -76,7 +78,8 @@ type lateness struct {
 	known bool
 }
 
-// since is what was counted since the last call. A counter that is absent, or that has begun anew, tells nothing this time.
+// since is what was counted since the last call. A counter that is absent, or that has begun anew,
+// tells nothing this time.
 func (l *lateness) since(a Attainment) (requests, late float64, ok bool) {
 	if !(a.Requests >= 0) || !(a.Late >= 0) {
 		return 0, 0, false
@@ -136,11 +139,12 @@ func (s *spread) add(now time.Time, memory time.Duration, value float64) {
 	s.variance = (1 - weight) * (s.variance + float64(weight*float64(off*off)))
 }
 
-// tempo is how long iterations take in the mean over a while. It divides the time by their number: a mean of means would count the
-// time of long iterations twice.
+// tempo is how long iterations take in the mean over a while. It divides the time by their number:
+// a mean of means would count the time of long iterations twice.
 type tempo struct{ iterations, time float64 }
 
-// add takes note of iterations within a time, and of how much of it they took: all, but for what was not theirs.
+// add takes note of iterations within a time, and of how much of it they took: all, but for what
+// was not theirs.
 func (t *tempo) add(memory, over time.Duration, iterations, ms float64) {
 	fade := 1 - share(over, memory)
 	t.iterations = float64(fade*t.iterations) + iterations
@@ -155,8 +159,8 @@ func (t *tempo) mean() float64 {
 	return t.time / t.iterations
 }
 
-// share is the weight of what took d in a mean that looks back over memory: 1-exp(-d/memory), near enough and the same on every
-// processor.
+// share is the weight of what took d in a mean that looks back over memory: 1-exp(-d/memory), near
+// enough and the same on every processor.
 func share(d, memory time.Duration) float64 {
 	if d <= 0 {
 		return 0

@@ -14,7 +14,8 @@ type own struct {
 	last int
 }
 
-// ownEvery is how finely the past is known: metrics are about a moment, and lines come and go several times a second.
+// ownEvery is how finely the past is known: metrics are about a moment, and lines come and go
+// several times a second.
 const ownEvery = 500 * time.Millisecond
 
 // ownAt is how it was at a time.
@@ -53,19 +54,22 @@ func (w *own) see(now time.Time, o Observation, mix *mixture) {
 	w.lines, w.prefilling = o.InFlight, o.Prefilling
 	w.context = max(w.context, float64(float64(w.lines)*min(mix.prompt, 1)))
 	// What went unseen, an answer while nobody looked, must not be carried along for ever.
-	if most := mix.prompt + float64(3*max(mix.output, someOutput)); w.context > float64(float64(w.lines)*most) {
+	if most := mix.prompt + float64(3*max(mix.output, someOutput)); w.context > float64(
+		float64(w.lines)*most) {
 		w.context = float64(w.lines) * most
 	}
 	if now.Sub(w.past[w.last].at) >= ownEvery {
 		w.last = (w.last + 1) % len(w.past)
 		w.past[w.last] = ownAt{
-			at: now, lines: float64(w.lines), context: w.context, computed: w.computed, output: w.output,
+			at: now, lines: float64(w.lines), context: w.context, computed: w.computed,
+			output:  w.output,
 			waiting: float64(w.prefilling) / max(mix.prompt, 1),
 		}
 	}
 }
 
-// at is how it was at an instant, to be subtracted from what somebody saw then; the oldest that is remembered if that is too long ago.
+// at is how it was at an instant, to be subtracted from what somebody saw then; the oldest that is
+// remembered if that is too long ago.
 func (w *own) at(t time.Time) ownAt {
 	oldest := ownAt{}
 	for i := range w.past {
@@ -86,26 +90,28 @@ type mixture struct {
 	prompt, output       float64
 	expected             float64 // output of those that started, as the planner knows their jobs
 	newPrompt, newOutput float64 // prompt and expected of the last few
-	context              float64 // that a line holds, over those that run at one time: long ones are met more often
-	square               float64 // of it, in the mean
-	started, seen        int
-	answers              int // ever
+	// that a line holds, over those that run at one time: long ones are met more often
+	context       float64
+	square        float64 // of it, in the mean
+	started, seen int
+	answers       int // ever
 }
 
 const (
 	mixtureMemory = 100
-	// latestMemory is how many starts show what starts now, few enough for a pool of one runner to see another kind of job at once.
+	// latestMemory is how many starts show what starts now, few enough for a pool of one runner to
+	// see another kind of job at once.
 	latestMemory = 20
 	mixtureKnown = 30 // answers from which the means are believed
-	// otherKind is by how much lines must be expected to be longer than those answered for being of another kind: means of a hundred
-	// answers differ by less.
+	// otherKind is by how much lines must be expected to be longer than those answered for being of
+	// another kind: means of a hundred answers differ by less.
 	otherKind = 1.5
 	// What a line is taken to have before any was seen: as plan.CostConfig's default.
 	someOutput = 256
 )
 
-// start takes note of a line that starts, with its prompt and the answer that is expected; 0: of its job nothing is known, and it may
-// be a long one.
+// start takes note of a line that starts, with its prompt and the answer that is expected; 0: of
+// its job nothing is known, and it may be a long one.
 func (m *mixture) start(prompt, output int) {
 	if prompt <= 0 {
 		return

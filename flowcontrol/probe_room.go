@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
-// someTail is how many tokens a line is taken to produce before enough have ended to tell: those that end first are the short ones.
+// someTail is how many tokens a line is taken to produce before enough have ended to tell: those
+// that end first are the short ones.
 const someTail = 1024
 
-// hold is how many tokens of KV a line holds, on average over those that will run at one time, and how much that differs between them.
-// Lines under way hold less than they will, and those that have ended were the short ones: while few have, the time that the others have
-// run for counts as well, and as if one had ended with someTail.
+// hold is how many tokens of KV a line holds, on average over those that will run at one time, and
+// how much that differs between them. Lines under way hold less than they will, and those that have
+// ended were the short ones: while few have, the time that the others have run for counts as well,
+// and as if one had ended with someTail.
 func (p *probe) hold() (mean, deviation float64) {
 	mix := p.lineMix()
-	mean, deviation = mix.context(), math.Sqrt(max(0, p.mix.square-float64(p.mix.context*p.mix.context)))
+	mean, deviation = mix.context(),
+		math.Sqrt(max(0, p.mix.square-float64(p.mix.context*p.mix.context)))
 	lines, ages := 0.0, 0.0
 	for _, m := range p.members {
 		own := &m.probed.own
@@ -21,20 +24,23 @@ func (p *probe) hold() (mean, deviation float64) {
 		ages += max(0, own.context-float64(float64(own.lines)*mix.Prompt))
 	}
 	ended := float64(p.mix.answers)
-	young := 1 - ended/(2*lines+1) // the share of the doubt that is left: two generations prove enough
+	// the share of the doubt that is left: two generations prove enough
+	young := 1 - ended/(2*lines+1)
 	if young <= 0 {
 		return mean, deviation
 	}
 	known := p.mix.output
 	tail := (float64(ended*known) + ages + someTail) / (ended + 1)
 	tail = min(tail, someTail+float64(4*ages/max(lines, 1)))
-	// Of answers that end at any time, those under way are as old as the mean answer is long, and differ as much.
+	// Of answers that end at any time, those under way are as old as the mean answer is long, and
+	// differ as much.
 	mean += float64(young * max(0, mix.Prompt+tail-mean))
 	deviation += float64(young * max(0, tail-deviation))
 	return mean, deviation
 }
 
-// fitting is how many lines fit into so many tokens of KV, at the age that they will have: n·mean + sigmas·√n·deviation of them.
+// fitting is how many lines fit into so many tokens of KV, at the age that they will have: n·mean +
+// sigmas·√n·deviation of them.
 func (p *probe) fitting(tokens float64) float64 {
 	mean, deviation := p.hold()
 	if !(tokens > 0) {
@@ -45,15 +51,17 @@ func (p *probe) fitting(tokens float64) float64 {
 	return float64(root * root)
 }
 
-// crowd is what becomes of a runner's lines when its KV cache holds more than it should: no more start, and where the engine preempts or
-// soon will, the youngest are recalled, who have the least to lose. An engine that preempts loses more.
+// crowd is what becomes of a runner's lines when its KV cache holds more than it should: no more
+// start, and where the engine preempts or soon will, the youngest are recalled, who have the least
+// to lose. An engine that preempts loses more.
 type crowd struct {
 	keep   int
 	recall bool
 	until  time.Time
 }
 
-// crowded takes note of metrics: used is the share of a cache of so many tokens, preempted whether anyone lost its place.
+// crowded takes note of metrics: used is the share of a cache of so many tokens, preempted whether
+// anyone lost its place.
 func (r *probed) crowded(now time.Time, used, capacity float64, preempted bool, p *probe) {
 	limit := p.cfg.Reserve.KV
 	if r.own.lines == 0 || !(used > limit) && !preempted {

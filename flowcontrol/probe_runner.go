@@ -48,12 +48,12 @@ type probed struct {
 	stale   bool      // it must be computed again
 }
 
-// longestSilence is how long the time since the last token gaps is accounted for by what came before. Nothing decodes there, or it is
-// stuck: what it does is unknown.
+// longestSilence is how long the time since the last token gaps is accounted for by what came
+// before. Nothing decodes there, or it is stuck: what it does is unknown.
 const longestSilence = 2 * time.Second
 
-// gaps takes note of how long iterations took: n of them, in ms milliseconds. Where several streams were counted, they saw the same
-// iterations: more time than has passed stands for that.
+// gaps takes note of how long iterations took: n of them, in ms milliseconds. Where several streams
+// were counted, they saw the same iterations: more time than has passed stands for that.
 func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 	since := milliseconds(longestSilence)
 	if !r.gapsAt.IsZero() {
@@ -81,12 +81,14 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 	if quiet {
 		r.quietAt = now
 	}
-	// What prompts took is taken off by the law only where it can't be seen for long: a law that is wrong would prove itself. A prompt is
-	// known to be computed after its time was told, so that the rest may be less than nothing for once.
+	// What prompts took is taken off by the law only where it can't be seen for long: a law that is
+	// wrong would prove itself. A prompt is known to be computed after its time was told, so that
+	// the rest may be less than nothing for once.
 	if quiet || now.Sub(r.quietAt) > p.cfg.Pace.Memory {
 		r.base.add(p.cfg.Pace.Memory, p.seconds(ms), n, ms-float64(covered*token*computed))
 	}
-	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost there.
+	// Nobody of ours decoded in the rest of the time, so that nobody saw what our own prompts cost
+	// there.
 	iterations := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/r.atBase(p)
 	r.tempo.add(p.cfg.Pace.Memory, p.seconds(elapsed), iterations, elapsed)
 
@@ -110,18 +112,21 @@ func (r *probed) gaps(now time.Time, n, ms float64, p *probe) {
 // unlearnt is some iterations, their milliseconds and our prompt tokens computed in them.
 type unlearnt struct{ iterations, time, prompted float64 }
 
-// learn corrects the law once enough time has come together: a prompt is known to be computed a moment after its iterations were told, so
-// that short times mistake what belongs to what. Times with prompts of ours and times without are learnt from apart: pacing keeps their mean
-// where it should be, whatever a prompt costs, so that the mean of both tells nothing of it.
+// learn corrects the law once enough time has come together: a prompt is known to be computed a
+// moment after its iterations were told, so that short times mistake what belongs to what. Times
+// with prompts of ours and times without are learnt from apart: pacing keeps their mean where it
+// should be, whatever a prompt costs, so that the mean of both tells nothing of it.
 func (r *probed) learn(now time.Time, u *unlearnt, p *probe) {
 	if p.seconds(u.time) < enoughToLearn {
 		return
 	}
-	mean, tokens, decoding := u.time/u.iterations, u.prompted/u.iterations, r.own.decoding(p.mix.prompt)
+	mean, tokens, decoding := u.time/u.iterations, u.prompted/u.iterations,
+		r.own.decoding(p.mix.prompt)
 	*u = unlearnt{}
 	if p.recent(now, r.metricsAt) {
 		decoding += r.running.mean
-		tokens += float64(r.promptRate.mean*mean) / 1000 // interactive prompt tokens of an iteration
+		// interactive prompt tokens of an iteration
+		tokens += float64(r.promptRate.mean*mean) / 1000
 	}
 	p.fit.learn(decoding, tokens, mean)
 }
@@ -136,35 +141,41 @@ func (r *probed) atBase(p *probe) float64 {
 	return max(1, p.fit.factor[0]*p.fit.base)
 }
 
-// follow moves the pool's lines towards the target, for what was seen of one of its runners over a time.
+// follow moves the pool's lines towards the target, for what was seen of one of its runners over a
+// time.
 func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	mix := p.lineMix()
 	law := p.fit.fitted()
-	// Lines that have just begun will hold more context than they do, and make iterations longer by that.
+	// Lines that have just begun will hold more context than they do, and make iterations longer by
+	// that.
 	growth := float64(law.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
 	life := p.life(mix, r.tempo.mean())
-	// And it is the lines that may run whose iterations are meant: those that still are to start, or to end, will change them. Where
-	// lines live shorter than that takes to tell, they have.
+	// And it is the lines that may run whose iterations are meant: those that still are to start,
+	// or to end, will change them. Where lines live shorter than that takes to tell, they have.
 	growth += float64(float64(p.lag(life)*law.each(mix)) * (p.lines - float64(r.own.lines)))
 	off := p.target() - (r.tempo.mean() + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off
 	}
-	// Lines that live long can't be taken back for long: what is short beside their lives is left to the prompts.
+	// Lines that live long can't be taken back for long: what is short beside their lives is left
+	// to the prompts.
 	gain = min(gain, p.cfg.Pace.Lives/max(life, 1))
 	seconds := min(d.Seconds(), 5)
 	move := float64(float64(gain*seconds)*off) / law.each(mix)
-	p.lines += min(move, float64(seconds*(1+float64(p.cfg.Pace.Slew*p.lines)))) / float64(len(p.members))
+	p.lines += min(move, float64(seconds*(1+float64(p.cfg.Pace.Slew*p.lines)))) /
+		float64(len(p.members))
 	p.bound()
 }
 
-// prompts is how many prompt tokens may wait on the runner when another line starts, so that iterations keep to the target, and when
-// that will be more. A prompt spends credit, iterations below the target earn it: so prompts follow each other as evenly as
-// interactive ones leave room for, and none starts while those that did take their time.
+// prompts is how many prompt tokens may wait on the runner when another line starts, so that
+// iterations keep to the target, and when that will be more. A prompt spends credit, iterations
+// below the target earn it: so prompts follow each other as evenly as interactive ones leave room
+// for, and none starts while those that did take their time.
 func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
 	waiting := float64(float64(p.cfg.Pace.Prompts) * max(p.mix.prompt, 1))
 	if !p.cfg.Shared { // enough for two chunks, of fewer requests than engines shed at
-		return min(max(p.cfg.Prompt.Most, float64(2*p.engine.MaxBatchedTokens)), waiting/2), time.Time{}
+		return min(max(p.cfg.Prompt.Most, float64(2*p.engine.MaxBatchedTokens)), waiting/2),
+			time.Time{}
 	}
 	most := min(p.prompt.value(), waiting)
 	target, base, token := p.target(), r.atBase(p), p.fit.perToken()
@@ -172,9 +183,11 @@ func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Tim
 	if r.gapsAt.IsZero() || silence > longestSilence {
 		return most, time.Time{} // nothing is known: one after the other
 	}
-	price := float64(token * target / base) // of a token: its time, in which no iteration earns anything
-	earn := target/base - 1                 // a millisecond
-	credit := r.credit + float64(milliseconds(silence)*earn) - float64((r.own.computed-r.accounted)*price)
+	// of a token: its time, in which no iteration earns anything
+	price := float64(token * target / base)
+	earn := target/base - 1 // a millisecond
+	credit := r.credit + float64(milliseconds(silence)*earn) -
+		float64((r.own.computed-r.accounted)*price)
 	credit = min(credit, milliseconds(p.cfg.Pace.Save))
 	owed := float64(float64(r.own.prefilling) * price)
 	if p.cfg.Planted == SignFlipped {
@@ -195,14 +208,16 @@ func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Tim
 	return max(0, credit/price), end
 }
 
-// metrics takes note of an engine's metrics. Those that do not move are none: the source is stuck, whatever it says of the time.
+// metrics takes note of an engine's metrics. Those that do not move are none: the source is stuck,
+// whatever it says of the time.
 func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 	if !m.Sampled.After(r.metricsAt) && p.cfg.Planted != StalenessIgnored {
 		return false
 	}
 	then := r.own.at(m.Sampled)
 	busy := then.output-r.ownOutput >= 32 // tokens of ours, which its counters must show
-	if !r.metricsAt.IsZero() && busy && m.OutputTokens == r.counted.OutputTokens && p.cfg.Planted != StalenessIgnored {
+	if !r.metricsAt.IsZero() && busy && m.OutputTokens == r.counted.OutputTokens &&
+		p.cfg.Planted != StalenessIgnored {
 		return false
 	}
 	before, at := r.counted, r.metricsAt
@@ -242,8 +257,10 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 		seconds := m.Sampled.Sub(at).Seconds()
 		r.promptRate.add(m.Sampled, memory, max(0, computed-(then.computed-past.computed))/seconds)
 	}
-	if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 && m.Running > 0 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft {
-		// Each running request gets one token of an iteration: coarse, and the best there is where nothing is streamed.
+	if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 &&
+		m.Running > 0 && now.Sub(r.gapsAt) > p.cfg.Doubt.Soft {
+		// Each running request gets one token of an iteration: coarse, and the best there is where
+		// nothing is streamed.
 		r.unstreamed(now, milliseconds(m.Sampled.Sub(at))*m.Running/produced, m.Sampled.Sub(at), p)
 	}
 	return true
@@ -251,7 +268,8 @@ func (r *probed) metrics(now time.Time, m *Reading, p *probe) (moved bool) {
 
 // unstreamed takes note of an iteration time that was not seen token by token.
 func (r *probed) unstreamed(now time.Time, ms float64, over time.Duration, p *probe) {
-	iterations := float64(milliseconds(over) / ms / 2) // it counts half: it is late, and no more than a guess
+	// it counts half: it is late, and no more than a guess
+	iterations := float64(milliseconds(over) / ms / 2)
 	r.tempo.add(p.cfg.Pace.Memory, over/2, iterations, float64(iterations*ms))
 	r.base.add(p.cfg.Pace.Memory, over/2, iterations, float64(iterations*ms))
 	r.follow(min(over, 5*time.Second), p.cfg.Pace.GainUnstreamed, p)
@@ -263,7 +281,8 @@ func (r *probed) load(p *probe) Load {
 	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
 	// Of a rate the mean over the memory is meant, which moves less than the single samples.
 	rate := r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
-	return Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate, PromptMean: typicalContext}
+	return Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate,
+		PromptMean: typicalContext}
 }
 
 // safe is how many lines the runner may carry whatever anyone wishes, and which bound that is.
@@ -283,7 +302,8 @@ func (r *probed) safe(now time.Time, p *probe) (lines int, why Reason) {
 		}
 	}
 	if capacity := p.kvTokens(r); capacity > 0 && p.mix.prompt > 0 {
-		interactive := float64(p.cfg.Reserve.Growth*r.kvPeak.most(now)) + float64(unseen*math.Sqrt(r.context.variance))
+		interactive := float64(p.cfg.Reserve.Growth*r.kvPeak.most(now)) +
+			float64(unseen*math.Sqrt(r.context.variance))
 		room := float64(p.cfg.Reserve.KV*capacity) - interactive
 		if fitting := max(1, int(p.fitting(room))); fitting < lines {
 			lines, why = fitting, ReasonKV

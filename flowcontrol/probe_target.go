@@ -2,16 +2,18 @@ package flowcontrol
 
 import "time"
 
-// theta is the share of the SLO's TPOT that iterations may take on average. It is two levels: one for iterations that prompts of ours make
-// long, which stop at once when interactive prompts come, and a lower one for those that are long by lines alone, which can't be taken
-// back. What holds lies between, by the part that prompts have in what our work costs, so that a job of another kind begins
-// with what is known of its kind and not of the last.
+// theta is the share of the SLO's TPOT that iterations may take on average. It is two levels: one
+// for iterations that prompts of ours make long, which stop at once when interactive prompts come,
+// and a lower one for those that are long by lines alone, which can't be taken back. What holds
+// lies between, by the part that prompts have in what our work costs, so that a job of another kind
+// begins with what is known of its kind and not of the last.
 type theta struct {
 	prompts, lines level
 	part           spread // of what our work costs, that prompts are
 }
 
-// kindMemory is how far back the kind of our work is looked for: as long as a report or two needs to show it.
+// kindMemory is how far back the kind of our work is looked for: as long as a report or two needs
+// to show it.
 const kindMemory = 5 * time.Second
 
 func newTheta(cfg ProbeConfig, late float64) theta {
@@ -34,9 +36,10 @@ func (t *theta) value() float64 { return t.between(t.lines.value(), t.prompts.va
 // rest is where it comes back to when late requests are forgotten.
 func (t *theta) rest() float64 { return t.between(t.lines.rest, t.prompts.rest) }
 
-// spend takes note of requests that came back, and of how many were late: each level learns from them by the square of the part that it
-// had in it, since a level of little part is hardly tried: a day of paced prompts would let that of lines drift up, unproven. Lines
-// that live long may not leap: that they will be too many shows only later.
+// spend takes note of requests that came back, and of how many were late: each level learns from
+// them by the square of the part that it had in it, since a level of little part is hardly tried: a
+// day of paced prompts would let that of lines drift up, unproven. Lines that live long may not
+// leap: that they will be too many shows only later.
 func (t *theta) spend(now time.Time, requests, late, long float64) {
 	prompts, lines := t.part.mean, 1-t.part.mean
 	t.prompts.spend(now, requests, late, float64(prompts*prompts), 1)
@@ -61,7 +64,8 @@ func (p *probe) promptPart() float64 {
 // life is how many seconds a line runs, where an iteration takes ms.
 func (*probe) life(mix Mix, ms float64) float64 { return float64(mix.Output*ms) / 1000 }
 
-// lag is the share of what a line does that shows only after a while, 0 to 1: much where lines live long.
+// lag is the share of what a line does that shows only after a while, 0 to 1: much where lines live
+// long.
 func (p *probe) lag(life float64) float64 { return life / (life + p.cfg.Pace.Lag.Seconds()) }
 
 // long is the lag of lines as they are, at iterations as long as they may be.

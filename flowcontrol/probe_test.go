@@ -18,12 +18,13 @@ var testLaw = flowcontrol.Law{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 func probeConfig() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = "probe"
-	cfg.Engine = flowcontrol.Engine{Law: testLaw, KVTokens: 400_000, MaxSeqs: 256, MaxBatchedTokens: 512}
+	cfg.Engine = flowcontrol.Engine{Law: testLaw, KVTokens: 400_000, MaxSeqs: 256,
+		MaxBatchedTokens: 512}
 	return cfg
 }
 
-// stream is a runner in slow motion: it knows how long an iteration takes from what it runs, and tells what a driver would see of it.
-// Lines have all the same size and are always to be had.
+// stream is a runner in slow motion: it knows how long an iteration takes from what it runs, and
+// tells what a driver would see of it. Lines have all the same size and are always to be had.
 type stream struct {
 	flowcontrol.Controller
 	now                     time.Time
@@ -45,7 +46,8 @@ type stream struct {
 type line struct{ waits, left float64 } // prompt tokens before its first token, output tokens
 
 func newStream(t *testing.T, cfg flowcontrol.Config) *stream {
-	s := &stream{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200, interactive: 15, promptRate: 900}
+	s := &stream{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
+		interactive: 15, promptRate: 900}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 	return s
 }
@@ -77,7 +79,8 @@ func (s *stream) step() {
 	s.now = s.now.Add(moment)
 	ms := float64(moment / time.Millisecond)
 	token := testLaw.PromptToken(0)
-	decoding := testLaw.C0 + testLaw.C1*(s.interactive+float64(len(s.lines))) + testLaw.KV*float64(len(s.lines)*600)
+	decoding := testLaw.C0 + testLaw.C1*(s.interactive+float64(len(s.lines))) +
+		testLaw.KV*float64(len(s.lines)*600)
 	// Prompts of ours are computed in chunks, one an iteration; interactive ones all the time.
 	const chunk = 512
 	own := ms * (1 - s.promptRate/1000*token)
@@ -91,7 +94,8 @@ func (s *stream) step() {
 	for i := range s.lines {
 		if l := &s.lines[i]; l.waits > 0 {
 			if l.waits -= prefill; l.waits <= 0 {
-				s.tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, PromptTokens: s.prompt})
+				s.tell(flowcontrol.Observation{
+					Kind: flowcontrol.FirstToken, PromptTokens: s.prompt})
 			}
 		} else {
 			l.left -= iterations
@@ -100,11 +104,13 @@ func (s *stream) step() {
 	before := len(s.lines)
 	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.left <= 0 })
 	for range before - len(s.lines) {
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt, OutputTokens: s.output, Latency: 20 * time.Second})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt,
+			OutputTokens: s.output, Latency: 20 * time.Second})
 	}
 	if s.gaps += iterations; len(s.lines) > 0 && s.gaps >= 1 {
 		whole := math.Floor(s.gaps)
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(whole), GapTime: time.Duration(float64(moment) * whole / iterations)})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(whole),
+			GapTime: time.Duration(float64(moment) * whole / iterations)})
 		s.gaps -= whole
 	}
 	s.felt += (s.mean - s.felt) / 20
@@ -124,7 +130,8 @@ func (s *stream) step() {
 	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
 		s.queue += float64(s.prompt)
 		s.lines = append(s.lines, line{waits: s.queue, left: float64(s.output)})
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt, OutputTokens: s.output})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt,
+			OutputTokens: s.output})
 		g = s.granted()
 	}
 }
@@ -179,13 +186,21 @@ func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
 	wrong := testLaw
 	wrong.C0, wrong.P1, wrong.KV = 0.6*wrong.C0, 2*wrong.P1, 2*wrong.KV
 	for name, change := range map[string]func(*flowcontrol.Config, *stream){
-		"all known":          func(*flowcontrol.Config, *stream) {},
-		"a wrong law":        func(c *flowcontrol.Config, _ *stream) { c.Engine.Law = wrong },
-		"no law":             func(c *flowcontrol.Config, _ *stream) { c.Engine = flowcontrol.Engine{} },
-		"no metrics":         func(_ *flowcontrol.Config, s *stream) { s.deaf = true },
-		"long prompts":       func(_ *flowcontrol.Config, s *stream) { s.prompt, s.output = 1000, 30 },
-		"long answers":       func(_ *flowcontrol.Config, s *stream) { s.prompt, s.output = 20, 1000 },
-		"no law, no metrics": func(c *flowcontrol.Config, s *stream) { c.Engine, s.deaf = flowcontrol.Engine{}, true },
+		"all known":   func(*flowcontrol.Config, *stream) {},
+		"a wrong law": func(c *flowcontrol.Config, _ *stream) { c.Engine.Law = wrong },
+		"no law": func(c *flowcontrol.Config, _ *stream) {
+			c.Engine = flowcontrol.Engine{}
+		},
+		"no metrics": func(_ *flowcontrol.Config, s *stream) { s.deaf = true },
+		"long prompts": func(_ *flowcontrol.Config, s *stream) {
+			s.prompt, s.output = 1000, 30
+		},
+		"long answers": func(_ *flowcontrol.Config, s *stream) {
+			s.prompt, s.output = 20, 1000
+		},
+		"no law, no metrics": func(c *flowcontrol.Config, s *stream) {
+			c.Engine, s.deaf = flowcontrol.Engine{}, true
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, trial := probeConfig(), &stream{}
@@ -194,7 +209,8 @@ func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
 			change(&cfg, s)
 			s.run(10 * time.Minute)
 			if got, want := s.average(t, 5*time.Minute); math.Abs(got/want-1) > 0.1 {
-				t.Errorf("iterations take %.1f ms with %d lines, the target is %.1f ms", got, len(s.lines), want)
+				t.Errorf("iterations take %.1f ms with %d lines, the target is %.1f ms", got, len(
+					s.lines), want)
 			}
 		})
 	}
@@ -223,7 +239,8 @@ func TestProbeStaysWithinItsCaps(t *testing.T) {
 		cfg.Engine.MaxSeqs = rapid.IntRange(8, 200).Draw(rt, "sequences")
 		cfg.Engine.KVTokens = rapid.IntRange(5_000, 400_000).Draw(rt, "kv")
 		s := newStream(t, cfg)
-		s.prompt, s.output = rapid.IntRange(10, 3000).Draw(rt, "prompt"), rapid.IntRange(2, 500).Draw(rt, "output")
+		s.prompt, s.output = rapid.IntRange(10, 3000).Draw(rt, "prompt"),
+			rapid.IntRange(2, 500).Draw(rt, "output")
 		s.interactive = float64(rapid.IntRange(0, 6).Draw(rt, "interactive"))
 		s.run(2 * time.Minute)
 		slots := max(1, cfg.Engine.MaxSeqs-int(math.Min(16, float64(cfg.Engine.MaxSeqs)/2)))
@@ -231,7 +248,8 @@ func TestProbeStaysWithinItsCaps(t *testing.T) {
 			s.step()
 			g := s.granted()
 			if g.Lines > slots || float64(g.Lines) > max(1, s.term(t, "safe lines")) {
-				rt.Fatalf("%d lines are granted, %d sequences are free, %v safe", g.Lines, slots, s.term(t, "safe lines"))
+				rt.Fatalf("%d lines are granted, %d sequences are free, %v safe", g.Lines, slots,
+					s.term(t, "safe lines"))
 			}
 			if g.Reason == flowcontrol.ReasonNone {
 				rt.Fatal("no reason")
@@ -240,7 +258,8 @@ func TestProbeStaysWithinItsCaps(t *testing.T) {
 	})
 }
 
-// The same day seen twice, the second time with more interactive requests in every reading, never grants more.
+// The same day seen twice, the second time with more interactive requests in every reading, never
+// grants more.
 func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := probeConfig()
@@ -270,13 +289,17 @@ func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
 			}
 			if lines < b.Lines {
 				lines++
-				feed(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r", InFlight: lines, PromptTokens: 300}, nil)
+				feed(flowcontrol.Observation{
+					Kind: flowcontrol.Started, Runner: "r", InFlight: lines, PromptTokens: 300},
+					nil)
 			}
 			gap := time.Duration(rapid.IntRange(30, 120).Draw(rt, "gap")) * time.Millisecond
-			feed(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r", InFlight: lines, Gaps: 4, GapTime: 4 * gap}, nil)
+			feed(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r", InFlight: lines,
+				Gaps: 4, GapTime: 4 * gap}, nil)
 			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
 				r := flowcontrol.NoReading(flowcontrol.Metrics, now)
-				r.Running, r.KVUsed, r.Waiting = float64(lines+rapid.IntRange(0, 20).Draw(rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
+				r.Running, r.KVUsed, r.Waiting = float64(lines+rapid.IntRange(0, 20).Draw(
+					rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
 				feed(flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r"}, &r)
 			}
 		}
@@ -298,7 +321,8 @@ func TestProbeIgnoresWhatDoesNotMove(t *testing.T) {
 		}
 		before := s.Allowance(s.now)
 		before.Runners = slices.Clone(before.Runners)
-		if s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &stuck}) {
+		if s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read,
+			Runner: "r", Reading: &stuck}) {
 			t.Errorf("lying %v: a stuck reading changes something", lie)
 		}
 		if after := s.Allowance(s.now); !reflect.DeepEqual(before, after) {
@@ -312,8 +336,10 @@ func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
 	s := newStream(t, probeConfig())
 	s.run(5 * time.Minute)
 	theta, running := s.term(t, "theta"), s.term(t, "interactive running")
-	for i, a := range []flowcontrol.Attainment{{math.NaN(), math.NaN()}, {3, 3}, {math.NaN(), 3}, {2, 2}} {
-		g := flowcontrol.NoReading(flowcontrol.Gateway, s.now.Add(time.Duration(i+1)*time.Millisecond))
+	for i, a := range []flowcontrol.Attainment{{math.NaN(), math.NaN()}, {3, 3}, {math.NaN(), 3},
+		{2, 2}} {
+		g := flowcontrol.NoReading(flowcontrol.Gateway,
+			s.now.Add(time.Duration(i+1)*time.Millisecond))
 		g.TPOT, g.TTFT = a, a
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
@@ -331,7 +357,8 @@ func TestProbeSubtractsItself(t *testing.T) {
 	s := newStream(t, probeConfig())
 	s.run(10 * time.Minute)
 	if got := s.term(t, "interactive running"); math.Abs(got-15) > 2 {
-		t.Errorf("%.1f interactive requests are seen beside %d lines, there are 15", got, len(s.lines))
+		t.Errorf("%.1f interactive requests are seen beside %d lines, there are 15", got,
+			len(s.lines))
 	}
 	if got := s.term(t, "interactive prompts"); math.Abs(got-900) > 200 {
 		t.Errorf("%.0f interactive prompt tokens a second are seen, there are 900", got)
@@ -351,8 +378,10 @@ func TestProbeInTheDark(t *testing.T) {
 	}
 	s.run(10 * time.Minute)
 	blind := max(1, int(cfg.Probe.Doubt.Blind*float64(good)+1))
-	if got := s.granted(); got.Lines > blind || got.Lines < 1 || got.Reason != flowcontrol.ReasonBlind {
-		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got, blind, good)
+	if got := s.granted(); got.Lines > blind || got.Lines < 1 ||
+		got.Reason != flowcontrol.ReasonBlind {
+		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got,
+			blind, good)
 	}
 	s.blind = false
 	s.run(10 * time.Minute)
@@ -396,7 +425,8 @@ func TestProbeBrakes(t *testing.T) {
 	s.interactive, s.promptRate = 60, 3400
 	s.run(15 * time.Second)
 	if got := len(s.lines); got > before/2 {
-		t.Errorf("%d lines before the swell, %d after 15 s of it: they live for a minute and are not recalled", before, got)
+		t.Errorf(
+			"%d lines before the swell, %d after 15 s of it: they live for a minute and are not recalled", before, got)
 	}
 }
 
@@ -412,14 +442,17 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 			s.deaf = true
 			r := s.reading()
 			r.Preemptions = 0
-			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			s.Observe(s.now, flowcontrol.Observation{
+				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
 			s.run(time.Second)
 			before := len(s.lines)
 			r = s.reading()
 			r.Preemptions = 0
 			fill(&r)
-			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
-			if g := s.granted(); g.Lines >= before || !g.Recall || g.Reason != flowcontrol.ReasonKV {
+			s.Observe(s.now, flowcontrol.Observation{
+				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			if g := s.granted(); g.Lines >= before || !g.Recall ||
+				g.Reason != flowcontrol.ReasonKV {
 				t.Errorf("%+v beside %d lines, want fewer, the youngest recalled", g, before)
 			}
 			s.run(10 * time.Second)
@@ -443,7 +476,8 @@ func TestProbeFillsWhatIsNotShared(t *testing.T) {
 		return len(s.lines)
 	}
 	most := probeConfig().Engine.MaxSeqs - probeConfig().Probe.Reserve.Slots
-	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most || shared > most/2 {
+	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most ||
+		shared > most/2 {
 		t.Errorf("%d lines where users may come, %d where none do, of %d", shared, alone, most)
 	}
 }
@@ -462,7 +496,8 @@ func TestProbeExplainsWithoutConsequence(t *testing.T) {
 	}
 }
 
-// A job of long lines after one of prompts begins with what is known of long lines, though iterations of prompts were never late.
+// A job of long lines after one of prompts begins with what is known of long lines, though
+// iterations of prompts were never late.
 func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
 	s := newStream(t, probeConfig())
 	s.prompt, s.output = 700, 5
@@ -495,7 +530,8 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 	for _, r := range runners {
 		tell(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
 	}
-	tell(noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "shut", RetryAfter: time.Hour})
+	tell(noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
+		Runner: "shut", RetryAfter: time.Hour})
 	for second := range 120 {
 		now := noon.Add(time.Duration(second) * time.Second)
 		if second%5 == 0 { // its metrics go on, so it is known well
@@ -506,11 +542,14 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 		for _, g := range slices.Clone(c.Allowance(now).Runners) {
 			for carried[g.Runner] < g.Lines {
 				carried[g.Runner]++
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner, PromptTokens: 20, OutputTokens: 2000})
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner, PromptTokens: 20})
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner,
+					PromptTokens: 20, OutputTokens: 2000})
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner,
+					PromptTokens: 20})
 			}
 			if carried[g.Runner] > 0 {
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner, Gaps: 25, GapTime: time.Second})
+				tell(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
+					Gaps: 25, GapTime: time.Second})
 			}
 		}
 	}
@@ -519,8 +558,8 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 	}
 }
 
-// While old lines of a runner hold much more than young ones elsewhere, no more start there: a router that looks at load would send
-// interactive requests to the others.
+// While old lines of a runner hold much more than young ones elsewhere, no more start there: a
+// router that looks at load would send interactive requests to the others.
 func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 	room := func(held float64) int {
 		cfg := probeConfig()
@@ -534,8 +573,10 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 		}
 		start := func(runner string) {
 			carried[runner]++
-			tell(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner, PromptTokens: 20, OutputTokens: 2000})
-			tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner, PromptTokens: 20})
+			tell(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner,
+				PromptTokens: 20, OutputTokens: 2000})
+			tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner,
+				PromptTokens: 20})
 		}
 		for _, r := range []string{"old", "young"} {
 			tell(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
@@ -546,13 +587,15 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 				for carried[g.Runner] < g.Lines {
 					start(g.Runner)
 				}
-				tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner, Gaps: 25, GapTime: time.Second})
+				tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
+					Gaps: 25, GapTime: time.Second})
 			}
 		}
 		before := carried["young"]
 		for range before {
 			carried["young"]--
-			tell(flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "young", PromptTokens: 20, OutputTokens: 2000})
+			tell(flowcontrol.Observation{Kind: flowcontrol.Answered,
+				Runner: "young", PromptTokens: 20, OutputTokens: 2000})
 		}
 		for range before {
 			start("young")
@@ -563,7 +606,8 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 		return c.Allowance(now).Runners[0].Lines - carried["old"]
 	}
 	if alike, apart := room(1.5), room(1000); alike > 0 || apart <= 0 {
-		t.Errorf("%d more lines beside young ones, %d if what they hold did not matter", alike, apart)
+		t.Errorf("%d more lines beside young ones, %d if what they hold did not matter", alike,
+			apart)
 	}
 }
 
@@ -575,7 +619,8 @@ func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 	slow.run(4 * time.Minute)
 	fast.run(4 * time.Minute)
 	start := probeConfig().Probe.Theta.Start
-	if a, b := slow.term(t, "theta of prompts")/start-1, fast.term(t, "theta of prompts")/start-1; b < 2*a {
+	if a, b := slow.term(t, "theta of prompts")/start-1,
+		fast.term(t, "theta of prompts")/start-1; b < 2*a {
 		t.Errorf("theta rose by %.3f, by %.3f without leaps", b, a)
 	}
 }
@@ -600,12 +645,16 @@ func TestPlantedMistakesShow(t *testing.T) {
 			got, want := s.average(t, 5*time.Minute)
 			return math.Abs(got/want-1) / 0.15
 		}},
-		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *stream) { s.blind = true; s.run(10 * time.Minute) },
+		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *stream) {
+			s.blind = true
+			s.run(10 * time.Minute)
+		},
 			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
 		{"floor above safety", flowcontrol.FloorAboveSafety, func(s *stream) {
 			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1000})
 		}, func(s *stream) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
-		{"own load not owned", flowcontrol.OwnLoadNotOwned, func(*stream) {}, func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
+		{"own load not owned", flowcontrol.OwnLoadNotOwned, func(*stream) {},
+			func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
 		{"lateness forgotten", flowcontrol.LatenessForgotten, func(s *stream) {
 			for range 10 {
 				s.late.Late += 10
@@ -615,9 +664,11 @@ func TestPlantedMistakesShow(t *testing.T) {
 		}, func(s *stream) float64 { return s.term(t, "theta") / 0.6 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			sound, faulty := test.measure(grown(flowcontrol.NoMistake, test.change)), test.measure(grown(test.mistake, test.change))
+			sound, faulty := test.measure(grown(flowcontrol.NoMistake, test.change)),
+				test.measure(grown(test.mistake, test.change))
 			if sound > 1 || faulty <= 1 {
-				t.Errorf("the measure is %.2f without the mistake and %.2f with it, want at most 1 and more", sound, faulty)
+				t.Errorf(
+					"the measure is %.2f without the mistake and %.2f with it, want at most 1 and more", sound, faulty)
 			}
 		})
 	}
@@ -635,7 +686,8 @@ func TestDeadlinesPress(t *testing.T) {
 		t.Errorf("%d lines, want the 5 that deadlines ask for, or the %d before", got, before)
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1e9})
-	if got, most := s.granted().Lines, int(cfg.Probe.Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
+	if got, most := s.granted().Lines,
+		int(cfg.Probe.Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
 		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed})
@@ -683,7 +735,8 @@ func BenchmarkProbe(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		now = now.Add(250 * time.Millisecond / time.Duration(len(names)))
 		c.Observe(now, flowcontrol.Observation{
-			Kind: flowcontrol.TokenGaps, Runner: names[i%len(names)], InFlight: 20, Gaps: 4, GapTime: 240 * time.Millisecond,
+			Kind: flowcontrol.TokenGaps, Runner: names[i%len(names)], InFlight: 20, Gaps: 4,
+			GapTime: 240 * time.Millisecond,
 		})
 		c.Allowance(now)
 	}

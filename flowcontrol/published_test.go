@@ -13,7 +13,8 @@ import (
 func (p *pool) read(runner string, show func(*flowcontrol.Reading)) bool {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, p.now)
 	show(&r)
-	return p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: runner, Reading: &r})
+	return p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: runner,
+		Reading: &r})
 }
 
 func waiting(requests float64) func(*flowcontrol.Reading) {
@@ -41,14 +42,18 @@ func TestNoneStartsNothing(t *testing.T) {
 func TestUnlimitedStartsMoreThanAnyEngineRuns(t *testing.T) {
 	p := policy(t, "unlimited", nil)
 	p.join("a")
-	if a := p.Allowance(p.now); a.Runners[0].Lines < 1024 || a.Pool != flowcontrol.NoLimit || p.Name() != "unlimited" {
+	if a := p.Allowance(p.now); a.Runners[0].Lines < 1024 || a.Pool != flowcontrol.NoLimit ||
+		p.Name() != "unlimited" {
 		t.Errorf("%s grants %+v", p.Name(), a)
 	}
 }
 
-// The example of llm-d-async's documentation: five servers that hold 10 requests, F = 0.3 and B = 0.1 make 30.
+// The example of llm-d-async's documentation: five servers that hold 10 requests, F = 0.3 and B =
+// 0.1 make 30.
 func TestBudgetOfThePublishedExample(t *testing.T) {
-	p := policy(t, "budget", func(c *flowcontrol.Config) { c.Budget.MaxConcurrency, c.Budget.Baseline = 10, 0.1 })
+	p := policy(t, "budget", func(c *flowcontrol.Config) {
+		c.Budget.MaxConcurrency, c.Budget.Baseline = 10, 0.1
+	})
 	runners := []string{"a", "b", "c", "d", "e"}
 	p.join(runners...)
 	if a := p.Allowance(p.now); a.Runners[0].Lines != 0 || a.Reason != flowcontrol.ReasonNoMetrics {
@@ -69,7 +74,9 @@ func TestBudgetOfThePublishedExample(t *testing.T) {
 }
 
 func TestBudgetClosesAtTheBaseline(t *testing.T) {
-	p := policy(t, "budget", func(c *flowcontrol.Config) { c.Budget.MaxConcurrency, c.Budget.Load = 20, flowcontrol.RunningLoad })
+	p := policy(t, "budget", func(c *flowcontrol.Config) {
+		c.Budget.MaxConcurrency, c.Budget.Load = 20, flowcontrol.RunningLoad
+	})
 	p.join("a")
 	for running, want := range map[float64]int{0: 19, 10: 9, 18: 1, 18.9: 1, 19: 0, 40: 0} {
 		p.read("a", func(r *flowcontrol.Reading) { r.Running = running })
@@ -84,7 +91,8 @@ func TestBudgetTakesARefusalForAFullPoolUntilItIsSeenAgain(t *testing.T) {
 	p.join("a", "b")
 	p.read("a", waiting(0))
 	p.shed("a")
-	if a := p.Allowance(p.now); a.Runners[0].Lines != 0 || a.Runners[1].Lines != 0 || a.Reason != flowcontrol.ReasonLoad {
+	if a := p.Allowance(p.now); a.Runners[0].Lines != 0 || a.Runners[1].Lines != 0 ||
+		a.Reason != flowcontrol.ReasonLoad {
 		t.Errorf("after a refusal: %+v, want nothing anywhere", a)
 	}
 	p.read("b", waiting(0))
@@ -105,7 +113,8 @@ func TestGatesForgetWhatIsOld(t *testing.T) {
 			t.Errorf("%s: %+v, want lines until %v", name, fresh, want)
 		}
 		p.now = fresh.Until
-		if a := p.Allowance(p.now); a.Runners[0].Lines != 0 || a.Reason != flowcontrol.ReasonNoMetrics || !a.Until.IsZero() {
+		if a := p.Allowance(p.now); a.Runners[0].Lines != 0 ||
+			a.Reason != flowcontrol.ReasonNoMetrics || !a.Until.IsZero() {
 			t.Errorf("%s, a minute later: %+v, want nothing, no_metrics", name, a)
 		}
 	}
@@ -128,7 +137,9 @@ func TestSaturationIsTheMeanOfTheRunnersWorseSide(t *testing.T) {
 		p := policy(t, "saturation", nil)
 		p.join("a", "b")
 		for runner, shown := range map[string][2]float64{"a": test.a, "b": test.b} {
-			p.read(runner, func(r *flowcontrol.Reading) { r.Waiting, r.KVUsed = shown[0], shown[1] })
+			p.read(runner, func(r *flowcontrol.Reading) {
+				r.Waiting, r.KVUsed = shown[0], shown[1]
+			})
 		}
 		a := p.Allowance(p.now)
 		if open := a.Runners[0].Lines > 0; open != test.open {
@@ -140,11 +151,13 @@ func TestSaturationIsTheMeanOfTheRunnersWorseSide(t *testing.T) {
 	}
 }
 
-// latencies answers as many lines as a window takes, all of the same latency, with the runner as full as it may be.
+// latencies answers as many lines as a window takes, all of the same latency, with the runner as
+// full as it may be.
 func (p *pool) latencies(runner string, latency time.Duration) int {
 	p.now = p.now.Add(time.Second)
 	for range 10 {
-		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner, InFlight: p.of(runner).Lines - 1, Latency: latency})
+		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner,
+			InFlight: p.of(runner).Lines - 1, Latency: latency})
 	}
 	return p.of(runner).Lines
 }
@@ -173,12 +186,14 @@ func TestGradientFallsByHalfASmoothedStepAtMost(t *testing.T) {
 		p.latencies("a", time.Second)
 	}
 	before := p.of("a").Lines // 116
-	// Tolerance 1.5 covers half as much again; ten times as much is taken for twice: 0.8 * 116 + 0.2 * (58 + 4).
+	// Tolerance 1.5 covers half as much again; ten times as much is taken for twice: 0.8 * 116 +
+	// 0.2 * (58 + 4).
 	if got := p.latencies("a", 1400*time.Millisecond); got < before {
 		t.Errorf("within the tolerance it falls from %d to %d", before, got)
 	}
 	before = p.of("a").Lines
-	if got, want := p.latencies("a", 10*time.Second), int(float64(before)*0.9+0.8); got < want || got > want+1 {
+	if got, want := p.latencies("a", 10*time.Second), int(float64(before)*0.9+0.8); got < want ||
+		got > want+1 {
 		t.Errorf("fell from %d to %d, want %d", before, got, want)
 	}
 	for range 100 {
@@ -195,7 +210,8 @@ func TestGradientLearnsNothingFromAnIdleRunner(t *testing.T) {
 	p.join("a")
 	for range 500 {
 		p.now = p.now.Add(200 * time.Millisecond)
-		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "a", InFlight: 3, Latency: time.Second})
+		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Answered,
+			Runner: "a", InFlight: 3, Latency: time.Second})
 	}
 	if got := p.of("a").Lines; got != 20 {
 		t.Errorf("%d lines, want the first 20", got)
@@ -213,20 +229,22 @@ func TestPublishedPoliciesNameTheirFaults(t *testing.T) {
 		"saturation.threshold: ":   func(c *flowcontrol.Config) { c.Saturation.Threshold = 0 },
 		"saturation.queue_depth: ": func(c *flowcontrol.Config) { c.Saturation.QueueDepth = 0 },
 		"saturation.kv_used: ":     func(c *flowcontrol.Config) { c.Saturation.KVUsed = 1.1 },
-		"saturation.fallback: ":    func(c *flowcontrol.Config) { c.Saturation.Fallback = math.NaN() },
-		"saturation.per_runner: ":  func(c *flowcontrol.Config) { c.Saturation.PerRunner = 0 },
-		"saturation.per_pool: ":    func(c *flowcontrol.Config) { c.Saturation.PerPool = -1 },
-		"saturation.stale: ":       func(c *flowcontrol.Config) { c.Saturation.Stale = -1 },
-		"gradient.min: ":           func(c *flowcontrol.Config) { c.Gradient.Min = 0 },
-		"gradient.initial: ":       func(c *flowcontrol.Config) { c.Gradient.Initial = 19 },
-		"gradient.max: ":           func(c *flowcontrol.Config) { c.Gradient.Max = 19 },
-		"gradient.per_pool: ":      func(c *flowcontrol.Config) { c.Gradient.PerPool = -1 },
-		"gradient.tolerance: ":     func(c *flowcontrol.Config) { c.Gradient.Tolerance = 0.9 },
-		"gradient.queue: ":         func(c *flowcontrol.Config) { c.Gradient.Queue = -1 },
-		"gradient.smoothing: ":     func(c *flowcontrol.Config) { c.Gradient.Smoothing = 0 },
-		"gradient.long_window: ":   func(c *flowcontrol.Config) { c.Gradient.LongWindow = 0 },
-		"gradient.window: ":        func(c *flowcontrol.Config) { c.Gradient.Window = 0 },
-		"gradient.samples: ":       func(c *flowcontrol.Config) { c.Gradient.Samples = 0 },
+		"saturation.fallback: ": func(c *flowcontrol.Config) {
+			c.Saturation.Fallback = math.NaN()
+		},
+		"saturation.per_runner: ": func(c *flowcontrol.Config) { c.Saturation.PerRunner = 0 },
+		"saturation.per_pool: ":   func(c *flowcontrol.Config) { c.Saturation.PerPool = -1 },
+		"saturation.stale: ":      func(c *flowcontrol.Config) { c.Saturation.Stale = -1 },
+		"gradient.min: ":          func(c *flowcontrol.Config) { c.Gradient.Min = 0 },
+		"gradient.initial: ":      func(c *flowcontrol.Config) { c.Gradient.Initial = 19 },
+		"gradient.max: ":          func(c *flowcontrol.Config) { c.Gradient.Max = 19 },
+		"gradient.per_pool: ":     func(c *flowcontrol.Config) { c.Gradient.PerPool = -1 },
+		"gradient.tolerance: ":    func(c *flowcontrol.Config) { c.Gradient.Tolerance = 0.9 },
+		"gradient.queue: ":        func(c *flowcontrol.Config) { c.Gradient.Queue = -1 },
+		"gradient.smoothing: ":    func(c *flowcontrol.Config) { c.Gradient.Smoothing = 0 },
+		"gradient.long_window: ":  func(c *flowcontrol.Config) { c.Gradient.LongWindow = 0 },
+		"gradient.window: ":       func(c *flowcontrol.Config) { c.Gradient.Window = 0 },
+		"gradient.samples: ":      func(c *flowcontrol.Config) { c.Gradient.Samples = 0 },
 	} {
 		cfg := flowcontrol.DefaultConfig()
 		spoil(&cfg)

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Reading is one look at a runner, or at the gateway before a pool, by whatever shows its metrics. A value that the source does not
-// have, or did not show this time, is NaN: absent is not zero. Start from NoReading.
+// Reading is one look at a runner, or at the gateway before a pool, by whatever shows its metrics.
+// A value that the source does not have, or did not show this time, is NaN: absent is not zero.
+// Start from NoReading.
 type Reading struct {
 	Source Source
-	// Sampled is when the values were true, by the source's own word; it may lie well before the time they are observed. A source
-	// that is stuck repeats it.
+	// Sampled is when the values were true, by the source's own word; it may lie well before the
+	// time they are observed. A source that is stuck repeats it.
 	Sampled time.Time
 
 	// Running and Waiting count the engine's requests, ours among them.
@@ -20,16 +21,19 @@ type Reading struct {
 
 	// These only grow, unless the source is restarted and they begin anew.
 
-	// PromptTokens of requests that have begun to be answered, CachedTokens of them that were found in the prefix cache.
+	// PromptTokens of requests that have begun to be answered, CachedTokens of them that were found
+	// in the prefix cache.
 	PromptTokens, CachedTokens float64
 	OutputTokens               float64
 	Preemptions                float64
 
-	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with ours and are not for these fields.
+	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with
+	// ours and are not for these fields.
 	TTFT, TPOT Attainment
 }
 
-// Attainment counts the requests that had a time measured, and those of them for which it was longer than promised. Both only grow.
+// Attainment counts the requests that had a time measured, and those of them for which it was
+// longer than promised. Both only grow.
 type Attainment struct{ Requests, Late float64 }
 
 // Source is where a reading comes from.
@@ -38,7 +42,8 @@ type Source uint8
 const (
 	Metrics      Source = iota + 1 // of one engine, its /metrics
 	Capabilities                   // of one runner, GET /v1/capabilities
-	Gateway                        // of the router before the pool, or of Prometheus: interactive latencies
+	// of the router before the pool, or of Prometheus: interactive latencies
+	Gateway
 )
 
 // NoReading is a reading that shows nothing.
@@ -47,6 +52,7 @@ func NoReading(source Source, sampled time.Time) Reading {
 	unknown := Attainment{nan, nan}
 	return Reading{
 		Source: source, Sampled: sampled, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan,
-		PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan, TTFT: unknown, TPOT: unknown,
+		PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan, TTFT: unknown,
+		TPOT: unknown,
 	}
 }

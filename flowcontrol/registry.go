@@ -14,17 +14,19 @@ var builders = map[string]func(Config) (Controller, error){
 	"probe": func(cfg Config) (Controller, error) { return newProbe(cfg), nil },
 
 	// What others do, to compare with and for those who want just that.
-	"none":       func(Config) (Controller, error) { return newSame("none", 0), nil },
-	"unlimited":  func(Config) (Controller, error) { return newSame("unlimited", Unlimited), nil },
-	"budget":     func(cfg Config) (Controller, error) { return newBudget(cfg.Budget), nil },
-	"saturation": func(cfg Config) (Controller, error) { return newSaturation(cfg.Saturation), nil },
-	"gradient":   func(cfg Config) (Controller, error) { return newGradient(cfg.Gradient), nil },
-	"model":      func(cfg Config) (Controller, error) { return newModel(cfg), nil },
-	"schedule":   func(cfg Config) (Controller, error) { return newSchedule(cfg), nil },
+	"none":      func(Config) (Controller, error) { return newSame("none", 0), nil },
+	"unlimited": func(Config) (Controller, error) { return newSame("unlimited", Unlimited), nil },
+	"budget":    func(cfg Config) (Controller, error) { return newBudget(cfg.Budget), nil },
+	"saturation": func(cfg Config) (Controller, error) {
+		return newSaturation(cfg.Saturation), nil
+	},
+	"gradient": func(cfg Config) (Controller, error) { return newGradient(cfg.Gradient), nil },
+	"model":    func(cfg Config) (Controller, error) { return newModel(cfg), nil },
+	"schedule": func(cfg Config) (Controller, error) { return newSchedule(cfg), nil },
 }
 
-// Register makes a controller known to configurations by its name. Call it from an init function; it panics on a name that is empty
-// or taken, which is a mistake of the program.
+// Register makes a controller known to configurations by its name. Call it from an init function;
+// it panics on a name that is empty or taken, which is a mistake of the program.
 func Register(name string, build func(Config) (Controller, error)) {
 	if name == "" || builders[name] != nil {
 		panic(fmt.Sprintf("flowcontrol: policy %q is empty or registered twice", name))
@@ -49,8 +51,11 @@ func known(name string) error {
 		return nil
 	}
 	names := Policies()
-	nearest := slices.MinFunc(names, func(a, b string) int { return edits(name, a) - edits(name, b) })
-	return fmt.Errorf("unknown policy %q: did you mean %q? there are %s", name, nearest, strings.Join(names, ", "))
+	nearest := slices.MinFunc(names, func(a, b string) int {
+		return edits(name, a) - edits(name, b)
+	})
+	return fmt.Errorf("unknown policy %q: did you mean %q? there are %s", name, nearest,
+		strings.Join(names, ", "))
 }
 
 // edits is the Levenshtein distance of two short names.

@@ -21,7 +21,8 @@ type member struct {
 	probed *probed // what probe has; nil with other policies
 }
 
-// roster is the runners of a pool, sorted by ID, with what all controllers have in common: holds and the limit per pool.
+// roster is the runners of a pool, sorted by ID, with what all controllers have in common: holds
+// and the limit per pool.
 type roster struct {
 	perPool int // 0: no limit
 	members []*member
@@ -29,7 +30,9 @@ type roster struct {
 }
 
 func (r *roster) search(id string) (int, bool) {
-	return slices.BinarySearchFunc(r.members, id, func(m *member, id string) int { return cmp.Compare(m.id, id) })
+	return slices.BinarySearchFunc(r.members, id, func(m *member, id string) int {
+		return cmp.Compare(m.id, id)
+	})
 }
 
 // find is nil for a runner that has not joined.
@@ -57,8 +60,8 @@ func (r *roster) leave(id string) bool {
 	return joined
 }
 
-// hold keeps new lines from m for as long as it asked, or for PauseAfterShed and its doubles if it didn't say. A longer hold is not
-// shortened.
+// hold keeps new lines from m for as long as it asked, or for PauseAfterShed and its doubles if it
+// didn't say. A longer hold is not shortened.
 func (m *member) hold(now time.Time, retryAfter time.Duration) bool {
 	reason := ReasonRetryAfter
 	if retryAfter <= 0 {
@@ -75,8 +78,8 @@ func (m *member) hold(now time.Time, retryAfter time.Duration) bool {
 
 func (m *member) held(now time.Time) bool { return now.Before(m.heldUntil) }
 
-// allowance grants each runner its limit, or nothing while it is held, and shares the pool's limit out when that is less. reason
-// says why a runner's limit is not higher.
+// allowance grants each runner its limit, or nothing while it is held, and shares the pool's limit
+// out when that is less. reason says why a runner's limit is not higher.
 func (r *roster) allowance(now time.Time, reason func(*member) Reason) Allowance {
 	r.granted = r.granted[:0]
 	a := Allowance{Pool: NoLimit, Reason: ReasonNoRunner}
@@ -101,13 +104,16 @@ func (r *roster) allowance(now time.Time, reason func(*member) Reason) Allowance
 	return a
 }
 
-// shareOut cuts the grants down to total lines: equal parts for all who want as much, no more than wanted for the others.
+// shareOut cuts the grants down to total lines: equal parts for all who want as much, no more than
+// wanted for the others.
 func shareOut(grants []RunnerAllowance, total int) {
 	modestFirst := make([]*RunnerAllowance, len(grants))
 	for i := range grants {
 		modestFirst[i] = &grants[i]
 	}
-	slices.SortStableFunc(modestFirst, func(a, b *RunnerAllowance) int { return cmp.Compare(a.Lines, b.Lines) })
+	slices.SortStableFunc(modestFirst, func(a, b *RunnerAllowance) int {
+		return cmp.Compare(a.Lines, b.Lines)
+	})
 	for i, grant := range modestFirst {
 		if part := total / (len(grants) - i); part < grant.Lines {
 			grant.Lines, grant.Reason = part, ReasonPoolLimit
@@ -116,13 +122,15 @@ func shareOut(grants []RunnerAllowance, total int) {
 	}
 }
 
-// commonest is the pool's reason: its own limit if that binds, else the reason of most runners; of equals the first by runner ID.
+// commonest is the pool's reason: its own limit if that binds, else the reason of most runners; of
+// equals the first by runner ID.
 func commonest(grants []RunnerAllowance) Reason {
 	type votes struct {
 		reason Reason
 		count  int
 	}
-	counted := make([]votes, 0, 8) // there are few, and a map would cost more than all the rest of an allowance
+	// there are few, and a map would cost more than all the rest of an allowance
+	counted := make([]votes, 0, 8)
 	most := 0
 	for _, grant := range grants {
 		if grant.Reason == ReasonPoolLimit {

@@ -4,8 +4,9 @@ import (
 	"time"
 )
 
-// schedule follows a timetable: how many lines, how many prompt tokens, how long iterations may take, from each time of day on. With
-// Theta it is the policy probe whose targets are given instead of found; without, lines are as many as the timetable says.
+// schedule follows a timetable: how many lines, how many prompt tokens, how long iterations may
+// take, from each time of day on. With Theta it is the policy probe whose targets are given instead
+// of found; without, lines are as many as the timetable says.
 type schedule struct {
 	cfg   ScheduleConfig
 	phase int       // of Rows, that is in force
@@ -16,10 +17,11 @@ type schedule struct {
 
 // ScheduleConfig is a timetable.
 type ScheduleConfig struct {
-	// Begin is the instant that the rows count from. Default: the midnight UTC that began 1970, so that with Every 24h they are
-	// times of day.
+	// Begin is the instant that the rows count from. Default: the midnight UTC that began 1970, so
+	// that with Every 24h they are times of day.
 	Begin time.Time `yaml:"begin"`
-	// Every is after how long the timetable begins again. 0: never, its last row stays. Default: 24h.
+	// Every is after how long the timetable begins again. 0: never, its last row stays. Default:
+	// 24h.
 	Every time.Duration `yaml:"every"`
 	// Rows are the timetable, in order of time. Before the first, and without any, nothing starts.
 	Rows []ScheduleRow `yaml:"rows"`
@@ -31,10 +33,12 @@ type ScheduleRow struct {
 	At time.Duration `yaml:"at"`
 	// Lines is how many a runner carries at most; 0: none.
 	Lines int `yaml:"lines"`
-	// Prompt is how many prompt tokens of ours may wait on a runner when another line starts. 0: any number.
+	// Prompt is how many prompt tokens of ours may wait on a runner when another line starts. 0:
+	// any number.
 	Prompt int `yaml:"prompt"`
-	// Theta is the share of the SLO's TPOT that iterations shall take, to which the number of lines is adapted as the policy probe
-	// does, Lines at most. 0: Lines is the number, however long iterations take.
+	// Theta is the share of the SLO's TPOT that iterations shall take, to which the number of lines
+	// is adapted as the policy probe does, Lines at most. 0: Lines is the number, however long
+	// iterations take.
 	Theta float64 `yaml:"theta"`
 }
 
@@ -54,9 +58,11 @@ func (c ScheduleConfig) validate(all *faults) {
 		case row.At < 0 || i > 0 && row.At <= c.Rows[i-1].At:
 			all.add("schedule.rows", "row %d is at %v, must come after the one before", i+1, row.At)
 		case c.Every > 0 && row.At >= c.Every:
-			all.add("schedule.rows", "row %d is at %v, must be less than every, %v", i+1, row.At, c.Every)
+			all.add("schedule.rows", "row %d is at %v, must be less than every, %v", i+1, row.At,
+				c.Every)
 		case row.Lines < 0 || row.Prompt < 0:
-			all.add("schedule.rows", "row %d has lines %d and prompt %d, must not be negative", i+1, row.Lines, row.Prompt)
+			all.add("schedule.rows", "row %d has lines %d and prompt %d, must not be negative", i+1,
+				row.Lines, row.Prompt)
 		case !(row.Theta >= 0 && row.Theta <= 2):
 			all.add("schedule.rows", "row %d has theta %v, must be from 0 to 2", i+1, row.Theta)
 		}
@@ -85,7 +91,8 @@ func (s *schedule) Allowance(now time.Time) Allowance {
 	}
 	for i, m := range s.members {
 		if row.Theta == 0 {
-			s.grants = append(s.grants, RunnerAllowance{Runner: m.id, Lines: row.Lines, Prompt: s.prompts(), Reason: ReasonRunnerLimit})
+			s.grants = append(s.grants, RunnerAllowance{Runner: m.id, Lines: row.Lines,
+				Prompt: s.prompts(), Reason: ReasonRunnerLimit})
 		} else if g := &s.grants[i]; g.Lines > row.Lines {
 			g.Lines, g.Reason = row.Lines, ReasonRunnerLimit
 		}

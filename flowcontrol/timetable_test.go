@@ -10,7 +10,8 @@ import (
 
 func TestScheduleKeepsItsTimes(t *testing.T) {
 	p := policy(t, "schedule", func(c *flowcontrol.Config) {
-		c.Schedule.Rows = []flowcontrol.ScheduleRow{{At: 6 * time.Hour, Lines: 3, Prompt: 900}, {At: 20 * time.Hour, Lines: 40}}
+		c.Schedule.Rows = []flowcontrol.ScheduleRow{{At: 6 * time.Hour, Lines: 3, Prompt: 900},
+			{At: 20 * time.Hour, Lines: 40}}
 	})
 	midnight := noon.Add(-12 * time.Hour)
 	p.now = midnight
@@ -33,23 +34,28 @@ func TestScheduleKeepsItsTimes(t *testing.T) {
 		a := p.Allowance(p.now)
 		for _, r := range a.Runners {
 			if r.Lines != test.lines || r.Prompt != test.prompt {
-				t.Errorf("at %v: %+v, want %d lines and %d prompt tokens", test.at, r, test.lines, test.prompt)
+				t.Errorf("at %v: %+v, want %d lines and %d prompt tokens", test.at, r, test.lines,
+					test.prompt)
 			}
 		}
 		if a.Until.After(midnight.Add(test.until)) {
-			t.Errorf("at %v: until %v, want %v at the latest", test.at, a.Until, midnight.Add(test.until))
+			t.Errorf("at %v: until %v, want %v at the latest", test.at, a.Until,
+				midnight.Add(test.until))
 		}
 	}
 }
 
 func TestScheduleWithoutRepetitionStays(t *testing.T) {
 	p := policy(t, "schedule", func(c *flowcontrol.Config) {
-		c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
+		c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{
+			{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
 	})
 	p.join("a")
-	for at, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, time.Hour: 3, 90 * time.Minute: 3, 2 * time.Hour: 4, 1000 * time.Hour: 4} {
+	for at, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, time.Hour: 3,
+		90 * time.Minute: 3, 2 * time.Hour: 4, 1000 * time.Hour: 4} {
 		fresh := policy(t, "schedule", func(c *flowcontrol.Config) {
-			c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
+			c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{
+				{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
 		})
 		fresh.now = noon.Add(at)
 		fresh.join("a")
@@ -66,13 +72,15 @@ func TestScheduleWithoutRepetitionStays(t *testing.T) {
 // chat is an engine and its interactive load, shown as metrics.
 func chat(running, kv, prompts float64) func(*flowcontrol.Reading) {
 	return func(r *flowcontrol.Reading) {
-		r.Running, r.Waiting, r.KVUsed, r.KVTokens, r.PromptTokens, r.CachedTokens, r.OutputTokens = running, 0, kv, 440_000, prompts, 0, prompts
+		r.Running, r.Waiting, r.KVUsed, r.KVTokens, r.PromptTokens, r.CachedTokens,
+			r.OutputTokens = running, 0, kv, 440_000, prompts, 0, prompts
 	}
 }
 
 func a100() flowcontrol.Engine {
 	return flowcontrol.Engine{
-		Law:      flowcontrol.Law{C0: 33, C1: 0.112, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+		Law: flowcontrol.Law{C0: 33, C1: 0.112, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
+			P2: 5.14e-6},
 		KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 	}
 }
@@ -94,7 +102,8 @@ func TestModelGrantsWhatTheLawLeaves(t *testing.T) {
 	chatting := settle(10, 0.03, 300)
 	busy := settle(40, 0.1, 2000)
 	if !(idle > chatting && chatting > busy && busy >= 0) || idle < 50 {
-		t.Errorf("%d lines beside nobody, %d beside a few, %d beside many: want fewer and fewer", idle, chatting, busy)
+		t.Errorf("%d lines beside nobody, %d beside a few, %d beside many: want fewer and fewer",
+			idle, chatting, busy)
 	}
 	p.now = p.now.Add(10 * time.Minute)
 	if got := p.of("a"); got.Lines > 2 {
@@ -105,7 +114,8 @@ func TestModelGrantsWhatTheLawLeaves(t *testing.T) {
 func TestModelNeedsALaw(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = "model"
-	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), "engine.law: is unknown") {
+	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
+		"engine.law: is unknown") {
 		t.Errorf("got %v, want a word about the law", err)
 	}
 }
@@ -115,11 +125,14 @@ func TestTimetablesNameTheirFaults(t *testing.T) {
 		return func(c *flowcontrol.Config) { c.Schedule.Rows = rows }
 	}
 	for want, spoil := range map[string]func(*flowcontrol.Config){
-		"model.theta: ":                  func(c *flowcontrol.Config) { c.Model.Theta = 0 },
-		"model.prompt: ":                 func(c *flowcontrol.Config) { c.Model.Prompt = 0 },
-		"schedule.begin: ":               func(c *flowcontrol.Config) { c.Schedule.Begin = time.Time{} },
-		"schedule.every: ":               func(c *flowcontrol.Config) { c.Schedule.Every = -1 },
-		"schedule.rows: row 2 ":          rows(flowcontrol.ScheduleRow{At: time.Hour}, flowcontrol.ScheduleRow{At: time.Hour}),
+		"model.theta: ":  func(c *flowcontrol.Config) { c.Model.Theta = 0 },
+		"model.prompt: ": func(c *flowcontrol.Config) { c.Model.Prompt = 0 },
+		"schedule.begin: ": func(c *flowcontrol.Config) {
+			c.Schedule.Begin = time.Time{}
+		},
+		"schedule.every: ": func(c *flowcontrol.Config) { c.Schedule.Every = -1 },
+		"schedule.rows: row 2 ": rows(flowcontrol.ScheduleRow{At: time.Hour},
+			flowcontrol.ScheduleRow{At: time.Hour}),
 		"schedule.rows: row 1 is at 24h": rows(flowcontrol.ScheduleRow{At: 24 * time.Hour}),
 		"schedule.rows: row 1 has lines": rows(flowcontrol.ScheduleRow{Lines: -1}),
 		"schedule.rows: row 1 has theta": rows(flowcontrol.ScheduleRow{Theta: 3}),

@@ -2,7 +2,8 @@ package httpserver
 
 import "time"
 
-// budget is the time that a transfer may still wait for its client. Waiting spends it, bytes refill it up to full.
+// budget is the time that a transfer may still wait for its client. Waiting spends it, bytes refill
+// it up to full.
 type budget struct {
 	rate int64 // bytes per second; 0: any byte refills it
 	full time.Duration

@@ -15,12 +15,13 @@ import (
 
 // TLSConfig names the files that secure a server. They are read again when they change.
 type TLSConfig struct {
-	// CertFile is the certificate in PEM, followed by those that lead to its authority. Empty: the API and the admin address are served in clear.
+	// CertFile is the certificate in PEM, followed by those that lead to its authority. Empty: the
+	// API and the admin address are served in clear.
 	CertFile string `yaml:"cert_file"`
 	// KeyFile is the private key of the certificate in PEM.
 	KeyFile string `yaml:"key_file"`
-	// ClientCAFile holds the authorities of clients in PEM. Clients must then show a certificate of one of them, besides a key; /healthz and /readyz
-	// ask for none. Empty: clients show none.
+	// ClientCAFile holds the authorities of clients in PEM. Clients must then show a certificate of
+	// one of them, besides a key; /healthz and /readyz ask for none. Empty: clients show none.
 	ClientCAFile string `yaml:"client_ca_file"`
 }
 
@@ -31,10 +32,13 @@ func (c TLSConfig) Enabled() bool { return c.CertFile != "" }
 func (c TLSConfig) Validate() error {
 	var faults []error
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		faults = append(faults, fmt.Errorf("key_file is %q and cert_file %q; give both or none", c.KeyFile, c.CertFile))
+		faults = append(faults, fmt.Errorf("key_file is %q and cert_file %q; give both or none",
+			c.KeyFile, c.CertFile))
 	}
 	if c.ClientCAFile != "" && c.CertFile == "" {
-		faults = append(faults, fmt.Errorf("client_ca_file is %q without a cert_file; clients show certificates over TLS only", c.ClientCAFile))
+		faults = append(faults, fmt.Errorf(
+			"client_ca_file is %q without a cert_file; clients show certificates over TLS only",
+			c.ClientCAFile))
 	}
 	return errors.Join(faults...)
 }
@@ -55,7 +59,8 @@ type loadedCertificates struct {
 
 // LoadCertificates reads the files.
 func LoadCertificates(c TLSConfig) (*Certificates, error) {
-	certificates := &Certificates{config: c, files: filewatch.New(c.CertFile, c.KeyFile, c.ClientCAFile)}
+	certificates := &Certificates{config: c, files: filewatch.New(c.CertFile, c.KeyFile,
+		c.ClientCAFile)}
 	certificates.files.Changed()
 	loaded, err := c.load()
 	if err != nil {
@@ -71,7 +76,8 @@ func (c TLSConfig) load() (*loadedCertificates, error) {
 		return nil, fmt.Errorf("load certificate %s with key %s: %w", c.CertFile, c.KeyFile, err)
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"h2", "http/1.1"},
 	}
 	if c.ClientCAFile == "" {
 		return &loadedCertificates{config, config}, nil
@@ -90,7 +96,8 @@ func (c TLSConfig) load() (*loadedCertificates, error) {
 	return &loadedCertificates{demanding, config}, nil
 }
 
-// Reload reads the files again if they have changed, or in any case if forced. After an error the last version stays in use.
+// Reload reads the files again if they have changed, or in any case if forced. After an error the
+// last version stays in use.
 func (c *Certificates) Reload(forced bool) (reloaded bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +112,8 @@ func (c *Certificates) Reload(forced bool) (reloaded bool, err error) {
 	return true, nil
 }
 
-// Demanding secures a server whose clients must all show a certificate, where authorities are configured.
+// Demanding secures a server whose clients must all show a certificate, where authorities are
+// configured.
 func (c *Certificates) Demanding() *tls.Config {
 	return follow(func() *tls.Config { return c.current.Load().demanding })
 }
@@ -118,15 +126,19 @@ func (c *Certificates) Asking() *tls.Config {
 // follow returns a configuration that is always the current one.
 func follow(current func() *tls.Config) *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current(), nil },
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return current(), nil
+		},
 		// net/http asks for a certificate, or a way to get one, before it serves.
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &current().Certificates[0], nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &current().Certificates[0], nil
+		},
 	}
 }
 
-// RequireCertificate refuses requests without a client's certificate, except for those to the open paths. It changes nothing where no authorities are
-// configured.
+// RequireCertificate refuses requests without a client's certificate, except for those to the open
+// paths. It changes nothing where no authorities are configured.
 func (c *Certificates) RequireCertificate(next http.Handler, open ...string) http.Handler {
 	if c == nil || c.config.ClientCAFile == "" {
 		return next
@@ -137,7 +149,8 @@ func (c *Certificates) RequireCertificate(next http.Handler, open ...string) htt
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !free[r.URL.Path] && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-			refuse(w, http.StatusForbidden, "invalid_request_error", "certificate_required", "This address asks for a client certificate of the configured authorities.")
+			refuse(w, http.StatusForbidden, "invalid_request_error", "certificate_required",
+				"This address asks for a client certificate of the configured authorities.")
 			return
 		}
 		next.ServeHTTP(w, r)

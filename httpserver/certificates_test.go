@@ -88,7 +88,8 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	if err := os.WriteFile(s.CertFile, []byte("half a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if reloaded, err := certificates.Reload(false); reloaded || err == nil || !strings.Contains(err.Error(), s.CertFile) {
+	if reloaded, err := certificates.Reload(false); reloaded || err == nil ||
+		!strings.Contains(err.Error(), s.CertFile) {
 		t.Errorf("a broken file: %v, %v", reloaded, err)
 	}
 	if got := shown(); got != first {
@@ -101,7 +102,8 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	if got := shown(); got != second {
 		t.Errorf("shows certificate %s, want %s", got, second)
 	}
-	if _, err := tls.Dial("tcp", address, &tls.Config{RootCAs: s.roots, MaxVersion: tls.VersionTLS11}); err == nil {
+	if _, err := tls.Dial("tcp", address,
+		&tls.Config{RootCAs: s.roots, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}
 }
@@ -191,7 +193,8 @@ func TestTLSConfig(t *testing.T) {
 	s := newSecured(t, true)
 	s.authority.WritePair(s.CertFile, s.KeyFile)
 	s.ClientCAFile = empty
-	if _, err := LoadCertificates(s.TLSConfig); err == nil || !strings.Contains(err.Error(), empty) {
+	if _, err := LoadCertificates(s.TLSConfig); err == nil || !strings.Contains(err.Error(),
+		empty) {
 		t.Errorf("no authorities: %v", err)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// freshTime is how long a new connection may take to its first request before it has to make room for another.
+// freshTime is how long a new connection may take to its first request before it has to make room
+// for another.
 const freshTime = 2 * time.Second
 
-// connections counts the open connections of a server, in all and by address, and closes some to make room for others.
+// connections counts the open connections of a server, in all and by address, and closes some to
+// make room for others.
 type connections struct {
 	most, perAddress int // 0: no bound
 	proxies          []netip.Prefix
@@ -69,7 +71,8 @@ func (c *connections) admit(inner net.Conn) (*conn, verdict) {
 	return added, admitted
 }
 
-// full reports which bound leaves no room for one more of an address. The address comes first: its own connections make room then.
+// full reports which bound leaves no room for one more of an address. The address comes first: its
+// own connections make room then.
 func (c *connections) full(address netip.Addr) verdict {
 	switch {
 	case c.perAddress > 0 && address.IsValid() && c.counts[address] >= c.perAddress:
@@ -96,7 +99,8 @@ func (c *connections) victim(full verdict, address netip.Addr) *conn {
 	return nil
 }
 
-// begin counts a request that shares its connection with others; end must be called if it is admitted.
+// begin counts a request that shares its connection with others; end must be called if it is
+// admitted.
 func (c *connections) begin(remote string) (end func(), full verdict) {
 	var address netip.Addr
 	if parsed, err := netip.ParseAddrPort(remote); err == nil {
@@ -205,7 +209,8 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// CloseWrite lets the server close the sending side first, so that a client can read an answer to a request that was not read whole.
+// CloseWrite lets the server close the sending side first, so that a client can read an answer to a
+// request that was not read whole.
 func (c *conn) CloseWrite() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()

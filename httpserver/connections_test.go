@@ -35,7 +35,8 @@ func holding() (handler http.HandlerFunc, entered chan struct{}, release func())
 func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 	var logs bytes.Buffer
 	handler, entered, release := holding()
-	s, address := serve(t, bounded(3, 0), Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))}, handler)
+	s, address := serve(t, bounded(3, 0),
+		Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))}, handler)
 	busy := make([]*client, 3)
 	for i := range busy {
 		busy[i] = dial(t, address)
@@ -44,7 +45,8 @@ func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 	}
 	for range 5 {
 		c := dial(t, address)
-		c.send("POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n%s", strings.Repeat("x", 1000))
+		c.send("POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n%s",
+			strings.Repeat("x", 1000))
 		r, err := http.ReadResponse(c.answers, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -52,10 +54,12 @@ func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 		var body struct {
 			Error struct{ Message, Type, Code string }
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Error.Code != "busy" || body.Error.Type != "server_error" {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Error.Code != "busy" ||
+			body.Error.Type != "server_error" {
 			t.Errorf("the body is %+v, %v", body, err)
 		}
-		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !r.Close {
+		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" ||
+			!r.Close {
 			t.Errorf("got %d %v", r.StatusCode, r.Header)
 		}
 		c.closed()
@@ -67,7 +71,8 @@ func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 		}
 	}
 	s.Close()
-	if n := strings.Count(logs.String(), "connections refused"); n != 1 || !strings.Contains(logs.String(), "http.max_connections") {
+	if n := strings.Count(logs.String(), "connections refused"); n != 1 ||
+		!strings.Contains(logs.String(), "http.max_connections") {
 		t.Errorf("got %d messages: %s", n, &logs)
 	}
 }
@@ -127,7 +132,8 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	_, address := serve(t, bounded(3, 0), Options{}, handler)
 	silent := []*client{dial(t, address), dial(t, address), dial(t, address)}
 	silent[0].send("GET / HTTP/1.1\r\nHost: a\r\nX-")
-	for deadline := time.Now().Add(freshTime + 8*time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(freshTime + 8*time.Second); ; time.Sleep(
+		100 * time.Millisecond) {
 		c := dial(t, address)
 		c.send(get)
 		if status, _ := c.answer(); status == http.StatusOK {
@@ -148,7 +154,8 @@ func otherAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() && !prefix.Addr().IsLoopback() {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() &&
+			!prefix.Addr().IsLoopback() {
 			return prefix.Addr().String()
 		}
 	}
@@ -179,7 +186,8 @@ func TestWhatAddressesCount(t *testing.T) {
 func TestConnectionsPerAddress(t *testing.T) {
 	c := &connections{most: 10, perAddress: 2, counts: map[netip.Addr]int{}}
 	open := func(address string) (*conn, verdict) {
-		return c.admit(remoteConn{address: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))})
+		return c.admit(remoteConn{address: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(
+			address))})
 	}
 	first, _ := open("192.0.2.1:1")
 	second, _ := open("192.0.2.1:2")
@@ -195,7 +203,8 @@ func TestConnectionsPerAddress(t *testing.T) {
 		t.Errorf("an idle connection of another address made room: %q", full)
 	}
 	c.changed(second, http.StateIdle)
-	if third, full := open("192.0.2.1:3"); full != admitted || !second.closed || first.closed || other.closed {
+	if third, full := open("192.0.2.1:3"); full != admitted || !second.closed || first.closed ||
+		other.closed {
 		t.Errorf("got %v, %q", third, full)
 	}
 	if c.count() != 3 || len(c.counts) != 2 {
@@ -224,7 +233,8 @@ func (c remoteConn) Close() error         { return nil }
 func TestPerAddressBoundOverTheNetwork(t *testing.T) {
 	host := otherAddress(t)
 	if host == "" {
-		t.Log("this machine has only loopback addresses; TestConnectionsPerAddress covers the bound")
+		t.Log(
+			"this machine has only loopback addresses; TestConnectionsPerAddress covers the bound")
 		return
 	}
 	handler, entered, release := holding()
@@ -246,11 +256,13 @@ func TestDescriptorsBoundConnections(t *testing.T) {
 		want       int
 		lowered    bool
 	}{
-		{1024, 0, 1024, false}, {1024, 4096, 1024, false}, {1024, 1024, 256, true}, {0, 20000, 5000, false}, {0, 1 << 63, 1 << 20, false},
+		{1024, 0, 1024, false}, {1024, 4096, 1024, false}, {1024, 1024, 256, true},
+		{0, 20000, 5000, false}, {0, 1 << 63, 1 << 20, false},
 	} {
 		c, lowered := Config{MaxConnections: test.configured}.Within(test.files)
 		if c.MaxConnections != test.want || lowered != test.lowered {
-			t.Errorf("%d connections within %d files: got %d, %v", test.configured, test.files, c.MaxConnections, lowered)
+			t.Errorf("%d connections within %d files: got %d, %v", test.configured, test.files,
+				c.MaxConnections, lowered)
 		}
 	}
 	if OpenFiles() == 0 {
@@ -264,10 +276,12 @@ func TestConfig(t *testing.T) {
 	}
 	c := Config{
 		MaxConnections: -1, MaxConnectionsPerAddress: -1, MinRate: -1,
-		Proxies: []string{"10.0.0.0/8", "::1", "lb.example.com"}, Hosts: []string{"a", "a:80"}, Origins: []string{"https://a", "a", "https://a/"},
+		Proxies: []string{"10.0.0.0/8", "::1", "lb.example.com"}, Hosts: []string{"a", "a:80"},
+		Origins: []string{"https://a", "a", "https://a/"},
 	}
 	err := fmt.Sprint(c.Validate())
-	for _, want := range []string{"max_connections is", "max_connections_per_address is", "min_rate", "grace", "body_timeout", "proxies[2]", "hosts[1]", "origins[1]", "origins[2]"} {
+	for _, want := range []string{"max_connections is", "max_connections_per_address is",
+		"min_rate", "grace", "body_timeout", "proxies[2]", "hosts[1]", "origins[1]", "origins[2]"} {
 		if !strings.Contains(err, want) {
 			t.Errorf("the faults lack %s: %s", want, err)
 		}

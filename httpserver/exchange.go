@@ -14,14 +14,16 @@ import (
 const (
 	// maxWrite is how much is written under one deadline.
 	maxWrite = 64 << 10
-	// discardTimeout is how long the rest of a body may take that no handler has read. The server reads up to 256 KiB of it to keep the connection.
+	// discardTimeout is how long the rest of a body may take that no handler has read. The server
+	// reads up to 256 KiB of it to keep the connection.
 	discardTimeout = time.Second
 )
 
-// exchange is a request and its answer under the bounds of a server. It is the http.ResponseWriter that handlers get.
+// exchange is a request and its answer under the bounds of a server. It is the http.ResponseWriter
+// that handlers get.
 //
-// A handler may set deadlines of its own by an http.ResponseController. Setting the read deadline to zero lifts the bound on the time of the whole body and
-// leaves that on its rate.
+// A handler may set deadlines of its own by an http.ResponseController. Setting the read deadline
+// to zero lifts the bound on the time of the whole body and leaves that on its rate.
 type exchange struct {
 	http.ResponseWriter
 	server  *Server
@@ -35,7 +37,8 @@ type exchange struct {
 	begun       bool
 }
 
-// deadline joins the deadline of a transfer with that of the handler. A handler may move its own while a transfer is under way.
+// deadline joins the deadline of a transfer with that of the handler. A handler may move its own
+// while a transfer is under way.
 type deadline struct {
 	mu     sync.Mutex
 	set    func(time.Time) error
@@ -85,20 +88,23 @@ func (d *deadline) isLifted() bool {
 func (s *Server) exchanging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		if control.SetWriteDeadline(time.Time{}) != nil { // a connection keeps its deadline from one request to the next
+		// a connection keeps its deadline from one request to the next
+		if control.SetWriteDeadline(time.Time{}) != nil {
 			next.ServeHTTP(w, r) // no connection of a server's, as in tests
 			return
 		}
 		x := &exchange{
 			ResponseWriter: w, server: s, control: control,
-			read: deadline{set: control.SetReadDeadline}, write: deadline{set: control.SetWriteDeadline},
+			read: deadline{set: control.SetReadDeadline}, write: deadline{
+				set: control.SetWriteDeadline},
 			out: newBudget(s.config.MinRate, s.config.Grace),
 		}
 		ctx, end := x.context(r)
 		defer end()
 		r = r.WithContext(ctx)
 		if r.ContentLength != 0 {
-			x.body = &body{ReadCloser: r.Body, exchange: x, in: newBudget(s.config.MinRate, s.config.Grace)}
+			x.body = &body{ReadCloser: r.Body, exchange: x, in: newBudget(
+				s.config.MinRate, s.config.Grace)}
 			r.Body = x.body
 		}
 		defer x.finish() // also of a handler that panics
@@ -106,8 +112,9 @@ func (s *Server) exchanging(next http.Handler) http.Handler {
 	})
 }
 
-// context returns the context of a request. With HalfClose it outlives the client's sending side, which looks to the server like a client that
-// is gone; a stream follows the client all the same, since a gone client may stay unnoticed for as long as it has nothing to send.
+// context returns the context of a request. With HalfClose it outlives the client's sending side,
+// which looks to the server like a client that is gone; a stream follows the client all the same,
+// since a gone client may stay unnoticed for as long as it has nothing to send.
 func (x *exchange) context(r *http.Request) (context.Context, func()) {
 	if !x.server.options.HalfClose || r.ProtoMajor != 1 { // HTTP/2 distinguishes the two
 		x.gone = func(error) {}
@@ -119,7 +126,8 @@ func (x *exchange) context(r *http.Request) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// WriteHeader begins the answer. Whatever the handler has not read of the body by then it doesn't want.
+// WriteHeader begins the answer. Whatever the handler has not read of the body by then it doesn't
+// want.
 func (x *exchange) WriteHeader(code int) {
 	if code >= 200 && !x.begun {
 		x.begun = true
@@ -131,7 +139,8 @@ func (x *exchange) WriteHeader(code int) {
 	x.ResponseWriter.WriteHeader(code)
 }
 
-// discard bounds the time of what the server reads of an unread body. After a body that failed there is nothing to read, nor another request.
+// discard bounds the time of what the server reads of an unread body. After a body that failed
+// there is nothing to read, nor another request.
 func (x *exchange) discard() {
 	switch {
 	case x.body == nil || x.body.ended:
@@ -224,7 +233,8 @@ func (b *body) Read(p []byte) (int, error) {
 		b.begun = now
 	}
 	until := now.Add(max(b.in.left, 0))
-	if whole := b.begun.Add(b.exchange.server.config.BodyTimeout); whole.Before(until) && !b.exchange.read.isLifted() {
+	if whole := b.begun.Add(b.exchange.server.config.BodyTimeout); whole.Before(until) &&
+		!b.exchange.read.isLifted() {
 		until = whole
 	}
 	b.exchange.read.transfer(until)

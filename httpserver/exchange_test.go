@@ -26,7 +26,8 @@ func TestReaderThatStandsStillIsCutOff(t *testing.T) {
 		}
 	})
 	dial(t, address).send(get)
-	if err := await(t, failed, "the end of an answer that nobody reads"); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := await(t, failed, "the end of an answer that nobody reads"); !errors.Is(err,
+		os.ErrDeadlineExceeded) {
 		t.Errorf("the answer ended with %v", err)
 	}
 }
@@ -56,7 +57,9 @@ func TestHonestReaderGetsAll(t *testing.T) {
 	const size = 8 << 20
 	c := testConfig()
 	c.MinRate = 256 << 10
-	_, address := serve(t, c, Options{}, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) })
+	_, address := serve(t, c, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(make([]byte, size))
+	})
 	client := dial(t, address)
 	client.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 	client.send(get)
@@ -79,7 +82,9 @@ func TestHonestReaderGetsAll(t *testing.T) {
 }
 
 func TestBodies(t *testing.T) {
-	long := func(w http.ResponseWriter) { http.NewResponseController(w).SetReadDeadline(time.Time{}) }
+	long := func(w http.ResponseWriter) {
+		http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
 	for name, test := range map[string]struct {
 		long  bool
 		every time.Duration // between two parts
@@ -87,16 +92,21 @@ func TestBodies(t *testing.T) {
 		parts int
 		whole bool // it arrives
 	}{
-		"that stands still":                 {long: true, parts: 0, size: 1},
-		"below the rate, a byte at a time":  {long: true, every: 20 * time.Millisecond, size: 1, parts: 500},
-		"long, where that is allowed":       {long: true, every: 20 * time.Millisecond, size: 64 << 10, parts: 40, whole: true},
-		"long, where that is not allowed":   {every: 20 * time.Millisecond, size: 64 << 10, parts: 40},
-		"short, where a long one isn't one": {every: 20 * time.Millisecond, size: 64 << 10, parts: 3, whole: true},
+		"that stands still": {long: true, parts: 0, size: 1},
+		"below the rate, a byte at a time": {long: true, every: 20 * time.Millisecond, size: 1,
+			parts: 500},
+		"long, where that is allowed": {long: true, every: 20 * time.Millisecond,
+			size: 64 << 10, parts: 40, whole: true},
+		"long, where that is not allowed": {every: 20 * time.Millisecond, size: 64 << 10,
+			parts: 40},
+		"short, where a long one isn't one": {every: 20 * time.Millisecond, size: 64 << 10,
+			parts: 3, whole: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			read := make(chan error, 1)
-			s, address := serve(t, testConfig(), Options{}, func(w http.ResponseWriter, r *http.Request) {
+			s, address := serve(t, testConfig(), Options{}, func(
+				w http.ResponseWriter, r *http.Request) {
 				if test.long {
 					long(w)
 				}
@@ -104,7 +114,8 @@ func TestBodies(t *testing.T) {
 				read <- err
 			})
 			c := dial(t, address)
-			c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", max(test.parts, 1)*test.size)
+			c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", max(
+				test.parts, 1)*test.size)
 			for part := bytes.Repeat([]byte("x"), test.size); test.parts > 0; test.parts-- {
 				if _, err := c.Write(part); err != nil {
 					break
@@ -125,9 +136,10 @@ func TestBodies(t *testing.T) {
 
 // A body that no handler reads, as before authentication, holds nothing.
 func TestUnreadBodiesHoldNothing(t *testing.T) {
-	_, address := serve(t, DefaultConfig(), Options{}, func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusUnauthorized, "invalid_request_error", "", "No.")
-	})
+	_, address := serve(t, DefaultConfig(), Options{},
+		func(w http.ResponseWriter, r *http.Request) {
+			refuse(w, http.StatusUnauthorized, "invalid_request_error", "", "No.")
+		})
 	for name, head := range map[string]string{
 		"small":   "Content-Length: 100\r\n\r\nx",
 		"large":   "Content-Length: 100000000\r\n\r\nx",
@@ -138,7 +150,9 @@ func TestUnreadBodiesHoldNothing(t *testing.T) {
 			t.Parallel()
 			c := dial(t, address)
 			begun := time.Now()
-			c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n%s", head)
+			c.send(
+				"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n%s",
+				head)
 			if status, _ := c.answer(); status != http.StatusUnauthorized {
 				t.Errorf("got status %d", status)
 			}
@@ -150,21 +164,22 @@ func TestUnreadBodiesHoldNothing(t *testing.T) {
 	}
 }
 
-// An answer that takes its time, between request and answer or between two parts of it, is no stalled one, and the
-// connection serves further requests.
+// An answer that takes its time, between request and answer or between two parts of it, is no
+// stalled one, and the connection serves further requests.
 func TestSlowAnswersArrive(t *testing.T) {
-	_, address := serve(t, testConfig(), Options{HalfClose: true}, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		for range 2 {
-			select {
-			case <-r.Context().Done():
-				t.Error("the request was given up")
-			case <-time.After(500 * time.Millisecond):
+	_, address := serve(t, testConfig(), Options{HalfClose: true},
+		func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			for range 2 {
+				select {
+				case <-r.Context().Done():
+					t.Error("the request was given up")
+				case <-time.After(500 * time.Millisecond):
+				}
+				io.WriteString(w, "part\n")
+				http.NewResponseController(w).Flush()
 			}
-			io.WriteString(w, "part\n")
-			http.NewResponseController(w).Flush()
-		}
-	})
+		})
 	c := dial(t, address)
 	for range 2 {
 		c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx")
@@ -176,39 +191,44 @@ func TestSlowAnswersArrive(t *testing.T) {
 
 func TestHandlersEndTransfersThemselves(t *testing.T) {
 	read := make(chan error, 1)
-	_, address := serve(t, DefaultConfig(), Options{}, func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		time.AfterFunc(50*time.Millisecond, func() { control.SetReadDeadline(time.Unix(1, 0)) })
-		_, err := io.Copy(io.Discard, r.Body)
-		read <- err
-	})
+	_, address := serve(t, DefaultConfig(), Options{},
+		func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			time.AfterFunc(50*time.Millisecond, func() { control.SetReadDeadline(time.Unix(1, 0)) })
+			_, err := io.Copy(io.Discard, r.Body)
+			read <- err
+		})
 	dial(t, address).send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx")
-	if err := await(t, read, "the end of a body that the handler gave up"); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := await(t, read, "the end of a body that the handler gave up"); !errors.Is(err,
+		os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A client that closes its sending side after the request is answered, one that left a stream is noticed.
+// A client that closes its sending side after the request is answered, one that left a stream is
+// noticed.
 func TestHalfClosedConnections(t *testing.T) {
 	entered, left := make(chan struct{}, 1), make(chan error, 1)
-	_, address := serve(t, DefaultConfig(), Options{HalfClose: true}, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		if r.URL.Path == "/events" {
-			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-			http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-			left <- r.Context().Err()
-			return
-		}
-		entered <- struct{}{}
-		select {
-		case <-r.Context().Done():
-			left <- r.Context().Err()
-		case <-time.After(300 * time.Millisecond):
-			io.WriteString(w, "done")
-		}
-	})
-	for _, request := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", "GET / HTTP/1.0\r\n\r\n"} {
+	_, address := serve(t, DefaultConfig(), Options{HalfClose: true},
+		func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			if r.URL.Path == "/events" {
+				w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+				http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				left <- r.Context().Err()
+				return
+			}
+			entered <- struct{}{}
+			select {
+			case <-r.Context().Done():
+				left <- r.Context().Err()
+			case <-time.After(300 * time.Millisecond):
+				io.WriteString(w, "done")
+			}
+		})
+	for _, request := range []string{get,
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", "GET / HTTP/1.0\r\n\r\n"} {
 		c := dial(t, address)
 		c.send("%s", request)
 		c.Conn.(*net.TCPConn).CloseWrite()
@@ -232,11 +252,12 @@ func TestHalfClosedConnections(t *testing.T) {
 // Close ends requests that outlive their connections.
 func TestCloseEndsRequests(t *testing.T) {
 	entered, left := make(chan struct{}, 1), make(chan error, 1)
-	s, address := serve(t, DefaultConfig(), Options{HalfClose: true}, func(_ http.ResponseWriter, r *http.Request) {
-		entered <- struct{}{}
-		<-r.Context().Done()
-		left <- context.Cause(r.Context())
-	})
+	s, address := serve(t, DefaultConfig(), Options{HalfClose: true},
+		func(_ http.ResponseWriter, r *http.Request) {
+			entered <- struct{}{}
+			<-r.Context().Done()
+			left <- context.Cause(r.Context())
+		})
 	dial(t, address).send(get)
 	await(t, entered, "the handler")
 	if err := s.Shutdown(t.Context(), time.Millisecond); err != nil {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// guard refuses requests that a web page of somebody else makes a browser send. Without keys, being able to reach the daemon is all that the
-// sender of a request needs, and every page in a browser next to the daemon can reach it.
+// guard refuses requests that a web page of somebody else makes a browser send. Without keys, being
+// able to reach the daemon is all that the sender of a request needs, and every page in a browser
+// next to the daemon can reach it.
 type guard struct {
 	hosts     []string // answered besides addresses and localhost
 	checkHost bool
@@ -19,7 +20,8 @@ type guard struct {
 }
 
 func newGuard(c Config, o Options) (*guard, error) {
-	g := &guard{checkHost: o.CheckHost, crossSite: o.RefuseCrossSite, origins: http.NewCrossOriginProtection()}
+	g := &guard{checkHost: o.CheckHost, crossSite: o.RefuseCrossSite,
+		origins: http.NewCrossOriginProtection()}
 	for _, host := range c.Hosts {
 		g.hosts = append(g.hosts, normalized(host))
 	}
@@ -35,11 +37,13 @@ func newGuard(c Config, o Options) (*guard, error) {
 func (g *guard) guarding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.checkHost && !g.knows(r.Host) {
-			refuse(w, http.StatusMisdirectedRequest, "invalid_request_error", "unknown_host", fmt.Sprintf(
-				"The host %.100q is not one of this server's. Use its IP address or localhost, or list the name in http.hosts of its configuration.", r.Host))
+			refuse(w, http.StatusMisdirectedRequest, "invalid_request_error", "unknown_host",
+				fmt.Sprintf(
+					"The host %.100q is not one of this server's. Use its IP address or localhost, or list the name in http.hosts of its configuration.", r.Host))
 			return
 		}
-		foreign := g.crossSite && slices.Contains([]string{"cross-site", "same-site"}, r.Header.Get("Sec-Fetch-Site"))
+		foreign := g.crossSite && slices.Contains([]string{"cross-site", "same-site"},
+			r.Header.Get("Sec-Fetch-Site"))
 		if foreign || g.origins.Check(r) != nil {
 			refuse(w, http.StatusForbidden, "invalid_request_error", "cross_origin", fmt.Sprintf(
 				"A web page of the origin %.100q made this request, which only the server's own pages may. List the origin in http.origins of its configuration to allow it.",
@@ -50,7 +54,8 @@ func (g *guard) guarding(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host header can't be a name that somebody else points to this server. HTTP/1.0 has none, and no browser speaks it.
+// knows reports whether a Host header can't be a name that somebody else points to this server.
+// HTTP/1.0 has none, and no browser speaks it.
 func (g *guard) knows(host string) bool {
 	if host == "" {
 		return true

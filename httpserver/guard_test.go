@@ -7,15 +7,20 @@ import (
 )
 
 func TestHosts(t *testing.T) {
-	g, err := newGuard(Config{Hosts: []string{"Tidefill.example.com", "*.internal"}}, Options{CheckHost: true})
+	g, err := newGuard(Config{Hosts: []string{"Tidefill.example.com", "*.internal"}},
+		Options{CheckHost: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]bool{
-		"": true, "localhost": true, "localhost:8080": true, "LOCALHOST.": true, "a.localhost:1": true,
-		"127.0.0.1:8080": true, "127.0.0.1": true, "[::1]:8080": true, "[::1]": true, "10.1.2.3:80": true,
-		"tidefill.example.com": true, "tidefill.example.com.:80": true, "a.internal": true, "a.b.internal:1": true,
-		"evil.example.com": false, "localhost.evil.com": false, "127.0.0.1.evil.com:8080": false, "internal": false,
+		"": true, "localhost": true, "localhost:8080": true, "LOCALHOST.": true,
+		"a.localhost:1":  true,
+		"127.0.0.1:8080": true, "127.0.0.1": true, "[::1]:8080": true, "[::1]": true,
+		"10.1.2.3:80":          true,
+		"tidefill.example.com": true, "tidefill.example.com.:80": true, "a.internal": true,
+		"a.b.internal:1":   true,
+		"evil.example.com": false, "localhost.evil.com": false, "127.0.0.1.evil.com:8080": false,
+		"internal":     false,
 		"evilinternal": false, "xtidefill.example.com": false, "localhost@evil.com": false,
 	} {
 		if got := g.knows(host); got != want {
@@ -31,23 +36,36 @@ func TestGuard(t *testing.T) {
 		header       []string
 		api, admin   int
 	}{
-		"a client without a browser":     {"POST", "127.0.0.1", nil, 200, 200},
-		"a page that is typed in":        {"GET", "localhost:8080", []string{"Sec-Fetch-Site", "none"}, 200, 200},
-		"the server's own page":          {"POST", "localhost:8080", []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://localhost:8080"}, 200, 200},
-		"an older browser's own page":    {"POST", "localhost:8080", []string{"Origin", "http://localhost:8080"}, 200, 200},
-		"a rebound name":                 {"GET", "evil.example.com", []string{"Sec-Fetch-Site", "same-origin"}, 421, 421},
-		"a cross-site form":              {"POST", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site", "Origin", evil}, 403, 403},
-		"an older browser's form":        {"POST", "127.0.0.1:8080", []string{"Origin", evil}, 403, 403},
-		"a sandboxed page":               {"POST", "127.0.0.1:8080", []string{"Origin", "null"}, 403, 403},
-		"another port of the machine":    {"DELETE", "localhost:8080", []string{"Sec-Fetch-Site", "same-site", "Origin", "http://localhost:3000"}, 403, 403},
-		"a trusted page":                 {"POST", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://console.example.com"}, 200, 403},
-		"an image of another site":       {"GET", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site"}, 200, 403},
-		"the emulation of another verb":  {"PUT", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site", "Origin", evil}, 403, 403},
-		"HTTP/1.0, which has no host":    {"GET", "", nil, 200, 200},
-		"a preflight, which gets no yes": {"OPTIONS", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site", "Origin", evil}, 200, 403},
+		"a client without a browser": {"POST", "127.0.0.1", nil, 200, 200},
+		"a page that is typed in": {"GET", "localhost:8080", []string{"Sec-Fetch-Site",
+			"none"}, 200, 200},
+		"the server's own page": {"POST", "localhost:8080", []string{"Sec-Fetch-Site",
+			"same-origin", "Origin", "http://localhost:8080"}, 200, 200},
+		"an older browser's own page": {"POST", "localhost:8080", []string{"Origin",
+			"http://localhost:8080"}, 200, 200},
+		"a rebound name": {"GET", "evil.example.com", []string{"Sec-Fetch-Site",
+			"same-origin"}, 421, 421},
+		"a cross-site form": {"POST", "127.0.0.1:8080", []string{"Sec-Fetch-Site",
+			"cross-site", "Origin", evil}, 403, 403},
+		"an older browser's form": {"POST", "127.0.0.1:8080", []string{"Origin", evil}, 403,
+			403},
+		"a sandboxed page": {"POST", "127.0.0.1:8080", []string{"Origin", "null"},
+			403, 403},
+		"another port of the machine": {"DELETE", "localhost:8080", []string{"Sec-Fetch-Site",
+			"same-site", "Origin", "http://localhost:3000"}, 403, 403},
+		"a trusted page": {"POST", "127.0.0.1:8080", []string{"Sec-Fetch-Site",
+			"cross-site", "Origin", "https://console.example.com"}, 200, 403},
+		"an image of another site": {"GET", "127.0.0.1:8080", []string{"Sec-Fetch-Site",
+			"cross-site"}, 200, 403},
+		"the emulation of another verb": {"PUT", "127.0.0.1:8080", []string{"Sec-Fetch-Site",
+			"cross-site", "Origin", evil}, 403, 403},
+		"HTTP/1.0, which has no host": {"GET", "", nil, 200, 200},
+		"a preflight, which gets no yes": {"OPTIONS", "127.0.0.1:8080", []string{"Sec-Fetch-Site",
+			"cross-site", "Origin", evil}, 200, 403},
 	} {
 		for _, admin := range []bool{false, true} {
-			g, err := newGuard(Config{Origins: []string{"https://console.example.com"}}, Options{CheckHost: true, RefuseCrossSite: admin})
+			g, err := newGuard(Config{Origins: []string{"https://console.example.com"}},
+				Options{CheckHost: true, RefuseCrossSite: admin})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +75,8 @@ func TestGuard(t *testing.T) {
 				r.Header.Set(test.header[i], test.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			g.guarding(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+			g.guarding(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+				r)
 			want := test.api
 			if admin {
 				want = test.admin

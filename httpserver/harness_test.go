@@ -10,9 +10,11 @@ import (
 	"time"
 )
 
-// testConfig bounds transfers so that tests see them cut soon: nothing may wait for longer than grace.
+// testConfig bounds transfers so that tests see them cut soon: nothing may wait for longer than
+// grace.
 func testConfig() Config {
-	return Config{MinRate: 1 << 20, Grace: 200 * time.Millisecond, BodyTimeout: 400 * time.Millisecond}
+	return Config{MinRate: 1 << 20, Grace: 200 * time.Millisecond,
+		BodyTimeout: 400 * time.Millisecond}
 }
 
 // serve serves a handler until the test ends and returns its address.
@@ -21,7 +23,9 @@ func serve(t *testing.T, c Config, o Options, handler http.HandlerFunc) (*Server
 	return serveOn(t, "127.0.0.1:0", c, o, handler)
 }
 
-func serveOn(t *testing.T, address string, c Config, o Options, handler http.HandlerFunc) (*Server, string) {
+func serveOn(
+	t *testing.T, address string, c Config, o Options, handler http.HandlerFunc,
+) (*Server, string) {
 	t.Helper()
 	s, err := New(c, handler, o)
 	if err != nil {

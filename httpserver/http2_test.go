@@ -16,7 +16,8 @@ func TestBuffersOfHTTP2AreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, address := serve(t, DefaultConfig(), Options{TLS: certificates.Demanding()}, hello)
-	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.roots, ServerName: "localhost", NextProtos: []string{"h2"}})
+	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.roots,
+		ServerName: "localhost", NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,8 @@ func TestBuffersOfHTTP2AreBounded(t *testing.T) {
 	if _, err := c.Write(preface); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]uint32{"frame": 16 << 10, "stream": 65535, "connection": 65535} // unless the server says otherwise
+	// unless the server says otherwise
+	got := map[string]uint32{"frame": 16 << 10, "stream": 65535, "connection": 65535}
 	names := map[uint16]string{4: "stream", 5: "frame"}
 	for kind := byte(0); kind != windowUpdate; {
 		var head [9]byte
@@ -46,7 +48,8 @@ func TestBuffersOfHTTP2AreBounded(t *testing.T) {
 			got["connection"] += binary.BigEndian.Uint32(payload)
 		}
 	}
-	for name, most := range map[string]uint32{"frame": 16 << 10, "stream": 64 << 10, "connection": 256 << 10} {
+	for name, most := range map[string]uint32{"frame": 16 << 10, "stream": 64 << 10,
+		"connection": 256 << 10} {
 		if got[name] > most {
 			t.Errorf("a %s may take %d bytes, want %d at most", name, got[name], most)
 		}

@@ -9,14 +9,16 @@ import (
 )
 
 const (
-	// refusalTime is how long a refused connection waits for the client to send its request, and then to read why it was refused. A
-	// client that gets an answer before it has sent anything may take it for a fault.
+	// refusalTime is how long a refused connection waits for the client to send its request, and
+	// then to read why it was refused. A client that gets an answer before it has sent anything may
+	// take it for a fault.
 	refusalTime = 5 * time.Second
 	// refusalPause is the least time between two log messages about refused connections.
 	refusalPause = 10 * time.Second
 )
 
-// refusal is the whole answer to a connection that can't be served. It is written without reading the request.
+// refusal is the whole answer to a connection that can't be served. It is written without reading
+// the request.
 const refusal = "HTTP/1.1 503 Service Unavailable\r\n" +
 	"Content-Type: application/json\r\n" +
 	"Content-Length: 128\r\n" +
@@ -66,13 +68,15 @@ func (l *listener) note(full verdict, refused net.Conn) {
 		remedy = "raise http.max_connections_per_address, or list the address in http.proxies if it is a proxy's"
 	}
 	host, _, _ := net.SplitHostPort(refused.RemoteAddr().String())
-	l.log.Warn("connections refused", "bound", string(full), "count", l.unlogged, "address", host, "open", l.connections.count(), "remedy", remedy)
+	l.log.Warn("connections refused", "bound", string(full), "count", l.unlogged, "address", host,
+		"open", l.connections.count(), "remedy", remedy)
 	l.logged, l.unlogged = time.Now(), 0
 }
 
-// refuse answers a connection by the refusal and closes it. Some connections linger for that: clients take an answer that comes before their request for
-// an error, and lose one that is followed by a close with unread bytes. To the others it is written at once, into the empty buffers of a new
-// connection.
+// refuse answers a connection by the refusal and closes it. Some connections linger for that:
+// clients take an answer that comes before their request for an error, and lose one that is
+// followed by a close with unread bytes. To the others it is written at once, into the empty
+// buffers of a new connection.
 func (l *listener) refuse(inner net.Conn) {
 	tcp, ok := inner.(*net.TCPConn)
 	if !l.plain || !ok {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// refuse answers a request that does not come to its handler, in the shape of the OpenAI API's errors.
+// refuse answers a request that does not come to its handler, in the shape of the OpenAI API's
+// errors.
 func refuse(w http.ResponseWriter, status int, kind, code, message string) {
 	body, err := json.Marshal(map[string]any{
 		"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code},

@@ -20,20 +20,24 @@ const (
 	maxHeaderBytes = 16 << 10
 	// maxStreams bounds the requests at once on an HTTP/2 connection.
 	maxStreams = 32
-	// frameBytes bounds an HTTP/2 frame, the least that a client may be held to. One is read whole into memory, before any key is asked for.
+	// frameBytes bounds an HTTP/2 frame, the least that a client may be held to. One is read whole
+	// into memory, before any key is asked for.
 	frameBytes = 16 << 10
-	// streamBytes is what is held of the body of an HTTP/2 request while its handler does not read, for its turn to come say. Over HTTP/1.1 the
-	// system holds that.
+	// streamBytes is what is held of the body of an HTTP/2 request while its handler does not read,
+	// for its turn to come say. Over HTTP/1.1 the system holds that.
 	streamBytes = 64 << 10
 )
 
 // Options are the traits of one server, apart from what the operator configures.
 type Options struct {
-	// HalfClose answers clients that close their sending side after a request. Otherwise that ends the request, as when a client is gone.
+	// HalfClose answers clients that close their sending side after a request. Otherwise that ends
+	// the request, as when a client is gone.
 	HalfClose bool
-	// CheckHost answers only hosts that can't be a name which somebody else points here: for servers that ask for no key.
+	// CheckHost answers only hosts that can't be a name which somebody else points here: for
+	// servers that ask for no key.
 	CheckHost bool
-	// RefuseCrossSite refuses all requests from web pages of other sites, not only those that change something.
+	// RefuseCrossSite refuses all requests from web pages of other sites, not only those that
+	// change something.
 	RefuseCrossSite bool
 	// TLS secures the server; nil: it serves in clear.
 	TLS *tls.Config
@@ -63,7 +67,8 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 	}
 	s.base, s.end = context.WithCancel(context.Background())
 	s.connections = &connections{
-		most: config.MaxConnections, perAddress: config.MaxConnectionsPerAddress, counts: make(map[netip.Addr]int),
+		most: config.MaxConnections, perAddress: config.MaxConnectionsPerAddress,
+		counts: make(map[netip.Addr]int),
 	}
 	for _, proxy := range config.Proxies {
 		prefix, err := parsePrefix(proxy)
@@ -95,7 +100,8 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 			SendPingTimeout:               idleTimeout,
 			WriteByteTimeout:              config.Grace,
 		},
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // clients that break off, mostly
+		// clients that break off, mostly
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
@@ -111,7 +117,8 @@ func (s *Server) counting(next http.Handler) http.Handler {
 		if full != admitted {
 			s.metrics.refuse(full)
 			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "server_error", "busy", "The server has too many requests under way; try again.")
+			refuse(w, http.StatusServiceUnavailable, "server_error", "busy",
+				"The server has too many requests under way; try again.")
 			return
 		}
 		defer end()
@@ -123,7 +130,8 @@ func (s *Server) counting(next http.Handler) http.Handler {
 func (s *Server) Serve(inner net.Listener) error {
 	l := &listener{
 		Listener: inner, connections: s.connections, metrics: s.metrics, log: s.log,
-		plain: s.options.TLS == nil, lingering: make(chan struct{}, refusals(s.connections.most, OpenFiles())),
+		plain: s.options.TLS == nil, lingering: make(chan struct{},
+			refusals(s.connections.most, OpenFiles())),
 	}
 	defer l.running.Wait()
 	var err error
@@ -141,7 +149,8 @@ func (s *Server) Serve(inner net.Listener) error {
 // OnShutdown registers what ends the answers that have no end of their own.
 func (s *Server) OnShutdown(f func()) { s.http.RegisterOnShutdown(f) }
 
-// Shutdown lets requests under way finish within drain and cuts off the rest. That some were cut off is no error.
+// Shutdown lets requests under way finish within drain and cuts off the rest. That some were cut
+// off is no error.
 func (s *Server) Shutdown(ctx context.Context, drain time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Day is what a recording amounts to: what can be measured of it, and compared with another's. Its zero value is a day of which nothing
-// has been told yet.
+// Day is what a recording amounts to: what can be measured of it, and compared with another's. Its
+// zero value is a day of which nothing has been told yet.
 type Day struct {
 	From, To float64 // seconds; only entries between them were told
 	begun    bool
@@ -37,7 +37,8 @@ type weighted struct{ value, weight float64 }
 // grown is by how much two histograms have grown.
 type grown struct{ ttft, tpot growth }
 
-// growth is how often each edge was stayed below since the first look. A restart begins anew and loses what came between.
+// growth is how often each edge was stayed below since the first look. A restart begins anew and
+// loses what came between.
 type growth struct {
 	last Histogram
 	sum  map[float64]float64
@@ -63,7 +64,8 @@ func (d *Day) Add(e Entry) {
 			d.first = append(d.first, e.Line.First)
 		}
 	case e.Gaps != nil:
-		d.gaps = append(d.gaps, weighted{e.Gaps.Took / float64(e.Gaps.Count), float64(e.Gaps.Count)})
+		d.gaps = append(d.gaps, weighted{e.Gaps.Took / float64(e.Gaps.Count),
+			float64(e.Gaps.Count)})
 	case e.Latencies != nil:
 		of, key := d.engines, e.Latencies.Runner
 		if key == 0 {
@@ -136,8 +138,12 @@ func (d *Day) Figures() []Figure {
 	ttft, tpot := totals(d.gateways)
 	quantiles("interactive TTFT", "s", func(q float64) float64 { return quantile(ttft, q) })
 	quantiles("interactive TPOT", "s", func(q float64) float64 { return quantile(tpot, q) })
-	quantiles("TTFT of all requests", "s", func(q float64) float64 { return quantile(engineTTFT, q) })
-	quantiles("TPOT of all requests", "s", func(q float64) float64 { return quantile(engineTPOT, q) })
+	quantiles("TTFT of all requests", "s", func(q float64) float64 {
+		return quantile(engineTTFT, q)
+	})
+	quantiles("TPOT of all requests", "s", func(q float64) float64 {
+		return quantile(engineTPOT, q)
+	})
 	slices.Sort(d.first)
 	quantiles("TTFT of batch lines", "s", func(q float64) float64 {
 		if len(d.first) == 0 {
@@ -223,7 +229,8 @@ func (d *Day) gap(q float64) float64 {
 	return math.NaN()
 }
 
-// Edges are those of the engines' histograms, or of the gateway's where there are no others: what a day to compare with must count by.
+// Edges are those of the engines' histograms, or of the gateway's where there are no others: what a
+// day to compare with must count by.
 func (d *Day) Edges() (ttft, tpot []float64) {
 	engineTTFT, engineTPOT := totals(d.engines)
 	gatewayTTFT, gatewayTPOT := totals(d.gateways)

@@ -20,7 +20,8 @@ func TestADayIsMeasured(t *testing.T) {
 	var d Day
 	nan := Number(math.NaN())
 	look := func(at float64, runner int, running Number) {
-		d.Add(Entry{At: at, Reading: &Reading{Source: "metrics", Runner: runner, Running: running, Waiting: nan}})
+		d.Add(Entry{At: at, Reading: &Reading{Source: "metrics", Runner: runner, Running: running,
+			Waiting: nan}})
 	}
 	look(0, 1, 10)
 	look(0, 2, 4)
@@ -28,15 +29,21 @@ func TestADayIsMeasured(t *testing.T) {
 	look(60, 2, nan)
 	look(60, 1, 30)
 	for i := range 100 {
-		d.Add(Entry{At: 60, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1, First: float64(i+1) / 100, Prompt: 50, Output: 10}})
+		d.Add(Entry{At: 60, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1,
+			First: float64(i+1) / 100, Prompt: 50, Output: 10}})
 	}
 	d.Add(Entry{At: 60, Line: &Line{Job: 1, Runner: 1, End: "recalled", Prompt: 50}})
 	d.Add(Entry{At: 60, Gaps: &Gaps{Runner: 1, Count: 90, Took: 0.9}})
 	d.Add(Entry{At: 60, Gaps: &Gaps{Runner: 1, Count: 10, Took: 0.5}})
-	d.Add(Entry{At: 60, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 100}, {2, 100}, {-1, 100}}}}) // before the day
-	d.Add(Entry{At: 90, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 150}, {2, 200}, {-1, 200}}}})
-	d.Add(Entry{At: 95, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 5}, {2, 5}, {-1, 5}}}}) // a restart
-	d.Add(Entry{At: 100, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 5}, {2, 5}, {-1, 5}}}})
+	// before the day
+	d.Add(Entry{At: 60, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 100}, {2, 100}, {
+		-1, 100}}}})
+	d.Add(Entry{At: 90, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 150}, {2, 200}, {
+		-1, 200}}}})
+	// a restart
+	d.Add(Entry{At: 95, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 5}, {2, 5}, {-1, 5}}}})
+	d.Add(Entry{At: 100, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 5}, {2, 5}, {
+		-1, 5}}}})
 	for name, want := range map[string]float64{
 		"requests running, all runners":   20 + 4,
 		"requests waiting, all runners":   math.NaN(),
@@ -49,7 +56,8 @@ func TestADayIsMeasured(t *testing.T) {
 		"iteration, mean of a second p99": 0.05,
 		"interactive TTFT p50":            math.NaN(),
 	} {
-		if got := figure(t, &d, name); math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {
+		if got := figure(t, &d, name); math.Abs(got-want) > 1e-9 ||
+			math.IsNaN(got) != math.IsNaN(want) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}

@@ -14,7 +14,8 @@ const Version = 1
 type Header struct {
 	Version int       `json:"tidefill_recording"`
 	Began   time.Time `json:"began"` // all times of entries are seconds since then
-	// Policy is the flow control in force, TTFT and TPOT what interactive users were promised, in seconds.
+	// Policy is the flow control in force, TTFT and TPOT what interactive users were promised, in
+	// seconds.
 	Policy string  `json:"policy"`
 	TTFT   float64 `json:"slo_ttft_s"`
 	TPOT   float64 `json:"slo_tpot_s"`
@@ -41,14 +42,17 @@ type Runner struct {
 
 // Job is a batch's lines of one model, as it came.
 type Job struct {
-	ID       int     `json:"id"`
-	Model    int     `json:"model"`
-	Lines    int     `json:"lines"`                // left
-	Prompt   float64 `json:"prompt"`               // mean tokens of a line, as estimated from its bytes
-	Most     float64 `json:"most,omitempty"`       // mean of the lines' own limits on output; 0: they have none
+	ID    int `json:"id"`
+	Model int `json:"model"`
+	Lines int `json:"lines"` // left
+	// mean tokens of a line, as estimated from its bytes
+	Prompt float64 `json:"prompt"`
+	// mean of the lines' own limits on output; 0: they have none
+	Most     float64 `json:"most,omitempty"`
 	Priority int     `json:"priority,omitempty"`   // the batch's
 	Deadline float64 `json:"deadline_s,omitempty"` // seconds from now; 0: none
-	Age      float64 `json:"age_s,omitempty"`      // seconds since it was created; some when the recording began later
+	// seconds since it was created; some when the recording began later
+	Age float64 `json:"age_s,omitempty"`
 }
 
 // Line is a request that ended.
@@ -83,7 +87,8 @@ func (n Number) IsZero() bool { return math.IsNaN(float64(n)) }
 // Known says that it isn't.
 func (n Number) Known() bool { return !n.IsZero() }
 
-// Reading is what a look at a runner, or at the gateway, showed. Fields are those of flowcontrol.Reading.
+// Reading is what a look at a runner, or at the gateway, showed. Fields are those of
+// flowcontrol.Reading.
 type Reading struct {
 	Source string `json:"source"` // metrics, capabilities or gateway
 	Runner int    `json:"runner,omitempty"`
@@ -109,7 +114,8 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 	type plain Reading
 	nan := Number(math.NaN())
 	read := plain{
-		Age: nan, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan, PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
+		Age: nan, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan, PromptTokens: nan,
+		CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
 		TTFTRequests: nan, TTFTLate: nan, TPOTRequests: nan, TPOTLate: nan,
 	}
 	if err := strictly(text, &read); err != nil {
@@ -120,7 +126,8 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 }
 
 // sourceNames are flowcontrol.Source's in a recording.
-var sourceNames = map[flowcontrol.Source]string{flowcontrol.Metrics: "metrics", flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}
+var sourceNames = map[flowcontrol.Source]string{flowcontrol.Metrics: "metrics",
+	flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}
 
 func newReading(r *flowcontrol.Reading, now time.Time) *Reading {
 	number := func(v float64) Number {
@@ -131,13 +138,17 @@ func newReading(r *flowcontrol.Reading, now time.Time) *Reading {
 	}
 	return &Reading{
 		Source: sourceNames[r.Source], Age: Number(seconds(now.Sub(r.Sampled))),
-		Running: number(r.Running), Waiting: number(r.Waiting), KVUsed: number(r.KVUsed), KVTokens: number(r.KVTokens),
-		PromptTokens: number(r.PromptTokens), CachedTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens), Preemptions: number(r.Preemptions),
-		TTFTRequests: number(r.TTFT.Requests), TTFTLate: number(r.TTFT.Late), TPOTRequests: number(r.TPOT.Requests), TPOTLate: number(r.TPOT.Late),
+		Running: number(r.Running), Waiting: number(r.Waiting), KVUsed: number(r.KVUsed),
+		KVTokens:     number(r.KVTokens),
+		PromptTokens: number(r.PromptTokens), CachedTokens: number(r.CachedTokens),
+		OutputTokens: number(r.OutputTokens), Preemptions: number(r.Preemptions),
+		TTFTRequests: number(r.TTFT.Requests), TTFTLate: number(r.TTFT.Late),
+		TPOTRequests: number(r.TPOT.Requests), TPOTLate: number(r.TPOT.Late),
 	}
 }
 
-// Latencies are histograms: of an engine's requests, ours among them, or of the gateway's interactive ones. They only grow.
+// Latencies are histograms: of an engine's requests, ours among them, or of the gateway's
+// interactive ones. They only grow.
 type Latencies struct {
 	Runner int       `json:"runner,omitempty"` // 0: the gateway's
 	Model  int       `json:"model,omitempty"`  // of the gateway's; 0: all
@@ -145,7 +156,8 @@ type Latencies struct {
 	TPOT   Histogram `json:"tpot,omitempty"`
 }
 
-// Histogram is pairs of an edge in seconds and how many requests took that long at most. The last edge is infinite, written as -1.
+// Histogram is pairs of an edge in seconds and how many requests took that long at most. The last
+// edge is infinite, written as -1.
 type Histogram [][2]float64
 
 func newHistogram(buckets []flowcontrol.Bucket) (h Histogram) {

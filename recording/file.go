@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// What a recording may take of the medium: one file up to fileBytes, and keptFiles of older ones beside it, FILE.1 the youngest.
+// What a recording may take of the medium: one file up to fileBytes, and keptFiles of older ones
+// beside it, FILE.1 the youngest.
 const (
 	fileBytes  = 64 << 20
 	keptFiles  = 15
@@ -44,8 +45,9 @@ type File struct {
 func OpenFile(path string, header Header, log *slog.Logger) (*File, error) {
 	header.Version = Version
 	f := &File{
-		path: path, header: header, limit: fileBytes, log: log.With("component", "recording"), queue: make(chan Entry, queued),
-		open: func() []Entry { return nil },
+		path: path, header: header, limit: fileBytes, log: log.With("component", "recording"),
+		queue: make(chan Entry, queued),
+		open:  func() []Entry { return nil },
 	}
 	if err := f.begin(); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -126,7 +128,8 @@ func (f *File) flush() {
 // fail tells the log when writing begins to fail.
 func (f *File) fail(err error) {
 	if !f.failing {
-		f.log.Error("could not write the recording, leaving out what comes", "file", f.path, "error", err)
+		f.log.Error("could not write the recording, leaving out what comes", "file", f.path,
+			"error", err)
 	}
 	f.failing = true
 }
@@ -135,7 +138,8 @@ func (f *File) fail(err error) {
 func (f *File) begin() error {
 	if info, err := os.Stat(f.path); err == nil && info.Size() > 0 {
 		for n := keptFiles; n > 0; n-- {
-			if err := os.Rename(aside(f.path, n-1), aside(f.path, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Rename(aside(f.path, n-1), aside(f.path, n)); err != nil && !errors.Is(err,
+				fs.ErrNotExist) {
 				return err
 			}
 		}

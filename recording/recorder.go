@@ -34,13 +34,15 @@ type lineKey struct {
 	chunk, slot int
 }
 
-// latenciesEvery is how often histograms are written. They are long, and only differences over minutes tell something.
+// latenciesEvery is how often histograms are written. They are long, and only differences over
+// minutes tell something.
 const latenciesEvery = 10 * time.Second
 
 // NewRecorder records into a sink from now on.
 func NewRecorder(began time.Time, sink Sink) *Recorder {
 	return &Recorder{
-		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{}, lines: map[int]int{},
+		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{},
+		lines: map[int]int{},
 		first: map[lineKey]time.Duration{}, told: map[[2]int]time.Time{},
 	}
 }
@@ -80,7 +82,8 @@ func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
 		r.finished(now, ev)
 	case plan.TokenGaps:
 		runner := r.runners.of(ev.Runner)
-		r.put(now, Entry{Gaps: &Gaps{Runner: runner, Count: ev.Gaps, Took: seconds(ev.Time), Lines: r.lines[runner]}})
+		r.put(now, Entry{Gaps: &Gaps{Runner: runner, Count: ev.Gaps, Took: seconds(ev.Time),
+			Lines: r.lines[runner]}})
 	case plan.Reading:
 		reading := newReading(ev.Reading, now)
 		if ev.Runner != "" {
@@ -92,7 +95,8 @@ func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
 	}
 }
 
-// Latencies hears of histograms of a runner or, where runner is empty, of the gateway before a model's pools.
+// Latencies hears of histograms of a runner or, where runner is empty, of the gateway before a
+// model's pools.
 func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []flowcontrol.Bucket) {
 	if len(ttft)+len(tpot) == 0 {
 		return
@@ -114,7 +118,8 @@ func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []f
 }
 
 func (r *Recorder) put(now time.Time, e Entry) {
-	r.last = max(r.last, seconds(now.Sub(r.began))) // events overtake each other by a little on their way here
+	// events overtake each other by a little on their way here
+	r.last = max(r.last, seconds(now.Sub(r.began)))
 	e.At = r.last
 	r.sink.Put(e)
 }
@@ -142,7 +147,8 @@ func (r *Recorder) batch(now time.Time, b plan.Batch) {
 		}
 		j := r.job(key)
 		j.Lines, j.Priority, j.Age = m.Lines, b.Priority, seconds(max(0, now.Sub(b.Created)))
-		j.Prompt, j.Most = float64(m.PromptTokens/int64(m.Lines)), float64(m.MaxTokens/int64(m.Lines))
+		j.Prompt, j.Most = float64(m.PromptTokens/int64(m.Lines)),
+			float64(m.MaxTokens/int64(m.Lines))
 		if !b.Deadline.IsZero() {
 			j.Deadline = seconds(b.Deadline.Sub(now))
 		}
@@ -173,7 +179,8 @@ func (r *Recorder) finished(now time.Time, f *plan.Finished) {
 	r.put(now, Entry{Line: &l})
 }
 
-// Open is what a file needs to stand alone that begins in the middle of a recording: who serves what.
+// Open is what a file needs to stand alone that begins in the middle of a recording: who serves
+// what.
 func (r *Recorder) Open() (all []Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

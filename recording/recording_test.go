@@ -36,7 +36,8 @@ func day(t *testing.T, sink Sink) *Recorder {
 	t.Helper()
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy, flow.Fixed.PerRunner = "fixed", 2
-	p, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow, Random: rand.New(rand.NewPCG(1, 1))})
+	p, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(),
+		Flow: flow, Random: rand.New(rand.NewPCG(1, 1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,23 +51,31 @@ func day(t *testing.T, sink Sink) *Recorder {
 		r.Step(now, ev, did)
 	}
 	step(0, plan.RunnerUp{Runner: "gpu-7.internal:8000", Models: []string{"secret-model"}})
-	step(time.Second, plan.RunnerUp{Runner: "gpu-7.internal:8000", Models: []string{"secret-model"}}) // no news
+	// no news
+	step(time.Second, plan.RunnerUp{Runner: "gpu-7.internal:8000", Models: []string{
+		"secret-model"}})
 	step(0, plan.BatchPut{Batch: plan.Batch{
-		ID: "batch_x", Tenant: "secret-tenant", Created: now.Add(-time.Minute), Deadline: now.Add(time.Hour),
-		Models: []plan.ModelLines{{Model: "secret-model", Lines: 2, PromptTokens: 200, MaxTokens: 100}},
+		ID: "batch_x", Tenant: "secret-tenant", Created: now.Add(-time.Minute), Deadline: now.Add(
+			time.Hour),
+		Models: []plan.ModelLines{{Model: "secret-model", Lines: 2, PromptTokens: 200,
+			MaxTokens: 100}},
 	}})
 	step(0, plan.BatchPut{Batch: plan.Batch{ID: "batch_x", Tenant: "secret-tenant", Paused: false}})
-	step(0, plan.Loaded{Key: plan.JobKey{Batch: "batch_x", Model: "secret-model"}, Lines: []plan.Line{{Slot: 0, PromptTokens: 90}, {Slot: 1, PromptTokens: 110}}})
+	step(0, plan.Loaded{Key: plan.JobKey{Batch: "batch_x", Model: "secret-model"},
+		Lines: []plan.Line{{Slot: 0, PromptTokens: 90}, {Slot: 1, PromptTokens: 110}}})
 	step(250*time.Millisecond, &plan.FirstToken{Start: started[0], Latency: 250 * time.Millisecond})
-	step(time.Second, plan.TokenGaps{Runner: "gpu-7.internal:8000", Gaps: 40, Time: 990 * time.Millisecond})
+	step(time.Second, plan.TokenGaps{Runner: "gpu-7.internal:8000", Gaps: 40,
+		Time: 990 * time.Millisecond})
 	reading := flowcontrol.NoReading(flowcontrol.Metrics, now.Add(-100*time.Millisecond))
 	reading.Running, reading.KVUsed, reading.OutputTokens = 3, 0.5, math.Inf(1)
 	step(0, plan.Reading{Runner: "gpu-7.internal:8000", Reading: &reading})
 	gateway := flowcontrol.NoReading(flowcontrol.Gateway, now)
 	gateway.TTFT = flowcontrol.Attainment{Requests: 9, Late: 1}
 	step(0, plan.Reading{Model: "secret-model", Reading: &gateway})
-	step(time.Second, &plan.Finished{Start: started[0], Outcome: plan.Succeeded, Latency: 2250 * time.Millisecond, InputTokens: 88, OutputTokens: 41, CachedTokens: 16})
-	step(0, &plan.Finished{Start: started[1], Outcome: plan.Shed, Status: 429, Latency: 2 * time.Millisecond})
+	step(time.Second, &plan.Finished{Start: started[0], Outcome: plan.Succeeded,
+		Latency: 2250 * time.Millisecond, InputTokens: 88, OutputTokens: 41, CachedTokens: 16})
+	step(0, &plan.Finished{Start: started[1], Outcome: plan.Shed, Status: 429,
+		Latency: 2 * time.Millisecond})
 	histogram := []flowcontrol.Bucket{{Upper: 0.5, Count: 3}, {Upper: math.Inf(1), Count: 4}}
 	r.Latencies(now, "gpu-7.internal:8000", "", histogram, nil)
 	r.Latencies(now.Add(time.Second), "gpu-7.internal:8000", "", histogram, histogram) // too soon
@@ -79,19 +88,24 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 	day(t, &got)
 	nan := Number(math.NaN())
 	unknown := Reading{
-		Age: nan, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan, PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
+		Age: nan, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan, PromptTokens: nan,
+		CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
 		TTFTRequests: nan, TTFTLate: nan, TPOTRequests: nan, TPOTLate: nan,
 	}
 	engine, gateway := unknown, unknown
-	engine.Source, engine.Runner, engine.Age, engine.Running, engine.KVUsed = "metrics", 1, 0.1, 3, 0.5
-	gateway.Source, gateway.Model, gateway.Age, gateway.TTFTRequests, gateway.TTFTLate = "gateway", 1, 0, 9, 1
+	engine.Source, engine.Runner, engine.Age, engine.Running, engine.KVUsed = "metrics", 1, 0.1, 3,
+		0.5
+	gateway.Source, gateway.Model, gateway.Age, gateway.TTFTRequests, gateway.TTFTLate = "gateway",
+		1, 0, 9, 1
 	want := kept{
 		{At: 0, Runner: &Runner{ID: 1, Models: []int{1}}},
-		{At: 1, Job: &Job{ID: 1, Model: 1, Lines: 2, Prompt: 100, Most: 50, Deadline: 3600, Age: 60}},
+		{At: 1, Job: &Job{ID: 1, Model: 1, Lines: 2, Prompt: 100, Most: 50, Deadline: 3600,
+			Age: 60}},
 		{At: 2.25, Gaps: &Gaps{Runner: 1, Count: 40, Took: 0.99, Lines: 2}},
 		{At: 2.25, Reading: &engine},
 		{At: 2.25, Reading: &gateway},
-		{At: 3.25, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 2.25, First: 0.25, Prompt: 88, Cached: 16, Output: 41}},
+		{At: 3.25, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 2.25, First: 0.25,
+			Prompt: 88, Cached: 16, Output: 41}},
 		{At: 3.25, Line: &Line{Job: 1, Runner: 1, End: "shed", Took: 0.002}},
 		{At: 3.25, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{0.5, 3}, {-1, 4}}}},
 		{At: 3.25, Latencies: &Latencies{Model: 1, TPOT: Histogram{{0.5, 3}, {-1, 4}}}},
@@ -108,7 +122,8 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 			t.Errorf("the recording holds %q: %s", secret, text)
 		}
 	}
-	if again := got[7].Latencies.TTFT.Buckets(); again[0].Upper != 0.5 || !math.IsInf(again[1].Upper, 1) || again[1].Count != 4 {
+	if again := got[7].Latencies.TTFT.Buckets(); again[0].Upper != 0.5 ||
+		!math.IsInf(again[1].Upper, 1) || again[1].Count != 4 {
 		t.Errorf("buckets are %v", again)
 	}
 }
@@ -116,7 +131,8 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 // write records into a file, with what change does to it before.
 func write(t *testing.T, path string, change func(*File), entries func(*File)) {
 	t.Helper()
-	f, err := OpenFile(path, Header{Began: began, Policy: "fixed", TTFT: 2, TPOT: 0.1}, slog.New(slog.DiscardHandler))
+	f, err := OpenFile(path, Header{Began: began, Policy: "fixed", TTFT: 2, TPOT: 0.1},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +210,8 @@ func TestFilesAreBoundedAndStandAlone(t *testing.T) {
 		}
 	}
 	if beginnings > 1 {
-		t.Errorf("%d files do not say who serves what, want that of the last start at most", beginnings)
+		t.Errorf("%d files do not say who serves what, want that of the last start at most",
+			beginnings)
 	}
 }
 
@@ -216,7 +233,8 @@ func TestWhatTheMediumCantTakeIsCounted(t *testing.T) {
 	}
 	_, entries := readAll(t, path)
 	if len(entries) != queued || entries[0].Lost != 7 {
-		t.Errorf("%d entries, the first says that %d were lost; want %d and 7", len(entries), entries[0].Lost, queued)
+		t.Errorf("%d entries, the first says that %d were lost; want %d and 7", len(entries),
+			entries[0].Lost, queued)
 	}
 }
 
@@ -240,10 +258,12 @@ func TestAMediumThatRefusesLeavesNoTornLine(t *testing.T) {
 	f.file = good
 	f.write(Entry{Line: &Line{Job: 3, Runner: 1}})
 	f.flush()
-	if _, entries := readAll(t, path); len(entries) != 1 || entries[0].Line.Job != 3 || entries[0].Lost != 2 {
+	if _, entries := readAll(t, path); len(entries) != 1 || entries[0].Line.Job != 3 ||
+		entries[0].Lost != 2 {
 		t.Errorf("got %+v, want the third with 2 lost before it", entries)
 	}
-	if strings.Count(log.String(), "could not write") != 1 || strings.Count(log.String(), "writing the recording again") != 1 {
+	if strings.Count(log.String(), "could not write") != 1 || strings.Count(log.String(),
+		"writing the recording again") != 1 {
 		t.Errorf("the log tells:\n%s", log.String())
 	}
 }
@@ -251,18 +271,29 @@ func TestAMediumThatRefusesLeavesNoTornLine(t *testing.T) {
 func TestFaultsAreToldWithTheirLine(t *testing.T) {
 	header := `{"tidefill_recording":1,"began":"2026-01-01T00:00:00Z","policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":               {"", "day:1: this is no recording"},
-		"another file":        {`{"a":1}` + "\n", "day:1: this is no recording"},
-		"a later format":      {`{"tidefill_recording":9,"began":"2026-01-01T00:00:00Z","policy":"","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n", "day:1: the recording has format 9"},
-		"no JSON":             {header + "x\n", "day:2: invalid"},
-		"two entries a line":  {header + `{"t":1,"gaps":{"runner":1,"count":1,"took_s":1,"lines":1}} {}` + "\n", "day:2: more follows"},
-		"an unknown key":      {header + `{"t":1,"prompt":"x"}` + "\n", `day:2: json: unknown field "prompt"`},
-		"an unknown key deep": {header + `{"t":1,"reading":{"source":"metrics","runing":1}}` + "\n", `day:2: json: unknown field "runing"`},
-		"nothing":             {header + `{"t":1}` + "\n", "day:2: an entry has one of"},
-		"two things":          {header + `{"t":1,"runner":{"id":1},"job":{"id":1,"model":1,"lines":1,"prompt":1}}` + "\n", "day:2: an entry has one of"},
-		"time goes back":      {header + `{"t":2,"runner":{"id":1}}` + "\n" + `{"t":1,"runner":{"id":1}}` + "\n", "day:3: t is 1, before"},
-		"a negative figure":   {header + `{"t":2,"line":{"job":1,"runner":1,"end":"","took_s":-1}}` + "\n", "day:2: a line's figures"},
-		"too long":            {header + strings.Repeat("x", longestLine+1) + "\n", "day:2: the line is longer"},
+		"empty":        {"", "day:1: this is no recording"},
+		"another file": {`{"a":1}` + "\n", "day:1: this is no recording"},
+		"a later format": {
+			`{"tidefill_recording":9,"began":"2026-01-01T00:00:00Z","policy":"","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n", "day:1: the recording has format 9"},
+		"no JSON": {header + "x\n", "day:2: invalid"},
+		"two entries a line": {header +
+			`{"t":1,"gaps":{"runner":1,"count":1,"took_s":1,"lines":1}} {}` + "\n",
+			"day:2: more follows"},
+		"an unknown key": {header + `{"t":1,"prompt":"x"}` + "\n",
+			`day:2: json: unknown field "prompt"`},
+		"an unknown key deep": {header + `{"t":1,"reading":{"source":"metrics","runing":1}}` + "\n",
+			`day:2: json: unknown field "runing"`},
+		"nothing": {header + `{"t":1}` + "\n", "day:2: an entry has one of"},
+		"two things": {header +
+			`{"t":1,"runner":{"id":1},"job":{"id":1,"model":1,"lines":1,"prompt":1}}` + "\n",
+			"day:2: an entry has one of"},
+		"time goes back": {header + `{"t":2,"runner":{"id":1}}` + "\n" +
+			`{"t":1,"runner":{"id":1}}` + "\n", "day:3: t is 1, before"},
+		"a negative figure": {header +
+			`{"t":2,"line":{"job":1,"runner":1,"end":"","took_s":-1}}` + "\n",
+			"day:2: a line's figures"},
+		"too long": {header + strings.Repeat("x", longestLine+1) + "\n",
+			"day:2: the line is longer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read("day", strings.NewReader(c.text), func(Entry) error { return nil })
@@ -272,14 +303,19 @@ func TestFaultsAreToldWithTheirLine(t *testing.T) {
 		})
 	}
 	n := 0
-	if _, err := Read("day", strings.NewReader(header+`{"t":1,"runner":{"id":1}}`+"\n"+`{"t":2,"run`), func(Entry) error { n++; return nil }); err != nil || n != 1 {
+	if _, err := Read("day", strings.NewReader(
+		header+`{"t":1,"runner":{"id":1}}`+"\n"+`{"t":2,"run`), func(Entry) error {
+		n++
+		return nil
+	}); err != nil || n != 1 {
 		t.Errorf("a torn end: %d entries, %v; want 1", n, err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
 	header := `{"tidefill_recording":1,"began":"2026-01-01T00:00:00Z","policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n"
-	f.Add(header + `{"t":1,"reading":{"source":"metrics","running":1}}` + "\n" + `{"t":2,"latencies":{"ttft":[[1,2],[-1,3]]}}` + "\n")
+	f.Add(header + `{"t":1,"reading":{"source":"metrics","running":1}}` + "\n" +
+		`{"t":2,"latencies":{"ttft":[[1,2],[-1,3]]}}` + "\n")
 	f.Add(header + `{"t":1,"line":{"job":1,"runner":1,"end":"x","took_s":1}}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		last := 0.0
@@ -302,13 +338,16 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	f := &File{limit: 1 << 62, log: slog.New(slog.DiscardHandler), open: func() []Entry { return nil }}
+	f := &File{limit: 1 << 62, log: slog.New(slog.DiscardHandler), open: func() []Entry {
+		return nil
+	}}
 	out, err := os.Create(filepath.Join(b.TempDir(), "x"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	f.file = out
-	e := Entry{At: 12.3456, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1.5, Prompt: 100, Output: 200}}
+	e := Entry{At: 12.3456, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1.5, Prompt: 100,
+		Output: 200}}
 	for b.Loop() {
 		f.write(e)
 	}

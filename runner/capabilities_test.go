@@ -32,19 +32,24 @@ func TestTypesKeepTheExamples(t *testing.T) {
 			},
 			"health": "healthy"
 		}`},
-		{&HealthStatus{}, `{"status": "healthy", "uptime": 86400, "modelsLoaded": 2, "queueDepth": 3}`},
+		{
+			&HealthStatus{}, `{"status": "healthy", "uptime": 86400, "modelsLoaded": 2, "queueDepth": 3}`},
 		{&LoadRequest{}, `{
 			"modelId": "meta-llama/Llama-3.1-70B-Instruct", "quantization": "awq-4bit", "maxContextLength": 32768,
 			"gpuMemoryBudgetMB": 40000, "evictModel": "meta-llama/Llama-3.1-8B-Instruct", "verifiedOpToken": "eyJ..."
 		}`},
-		{&LoadTask{}, `{"taskId": "load-abc123", "status": "loading", "progress": 0.0, "eta": 300}`},
+		{
+			&LoadTask{}, `{"taskId": "load-abc123", "status": "loading", "progress": 0.0, "eta": 300}`},
 		{&LoadTask{}, `{
 			"taskId": "load-abc123", "status": "completed", "modelId": "meta-llama/Llama-3.1-70B-Instruct",
 			"gpuMemoryUsedMB": 38500, "loadTimeMs": 287000
 		}`},
-		{&UnloadRequest{}, `{"modelId": "meta-llama/Llama-3.1-8B-Instruct", "verifiedOpToken": "eyJ..."}`},
-		{&Unloaded{}, `{"modelId": "meta-llama/Llama-3.1-8B-Instruct", "gpuMemoryFreedMB": 8200, "kvCacheFlushed": true}`},
-		{&FlushRequest{}, `{"scope": "tenant", "tenantId": "community-x", "verifiedOpToken": "eyJ..."}`},
+		{
+			&UnloadRequest{}, `{"modelId": "meta-llama/Llama-3.1-8B-Instruct", "verifiedOpToken": "eyJ..."}`},
+		{
+			&Unloaded{}, `{"modelId": "meta-llama/Llama-3.1-8B-Instruct", "gpuMemoryFreedMB": 8200, "kvCacheFlushed": true}`},
+		{
+			&FlushRequest{}, `{"scope": "tenant", "tenantId": "community-x", "verifiedOpToken": "eyJ..."}`},
 		{&Flushed{}, `{"flushed": true, "entriesRemoved": 1234, "memoryFreedMB": 3500}`},
 		{&ErrorBody{}, `{"error": {
 			"code": "queue_full", "message": "Queue depth 16/16, retry in 5 seconds", "type": "server_error", "param": null,

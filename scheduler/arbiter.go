@@ -2,8 +2,8 @@ package scheduler
 
 // Arbiter chooses between named queues.
 //
-// Pick gets the queues that have something to offer, at least one, in listed order, and returns an index into them. It must
-// depend on its argument alone and not keep it.
+// Pick gets the queues that have something to offer, at least one, in listed order, and returns an
+// index into them. It must depend on its argument alone and not keep it.
 type Arbiter interface {
 	Name() string
 	Pick([]Contender) int
@@ -13,8 +13,8 @@ type Arbiter interface {
 type Contender struct {
 	Name   string
 	Weight float64 // from the configuration, above 0
-	// Served is the work started from this queue. A queue that comes back after having nothing to offer is lifted to the share
-	// that the others have reached, so nobody saves up.
+	// Served is the work started from this queue. A queue that comes back after having nothing to
+	// offer is lifted to the share that the others have reached, so nobody saves up.
 	Served float64
 }
 
@@ -23,7 +23,8 @@ var arbiters = registry[Arbiter]{"arbiter between queues", map[string]func(Confi
 	"weighted": func(Config) (Arbiter, error) { return weighted{}, nil },
 }}
 
-// RegisterArbiter makes an arbiter known to configurations by its name. Call it from an init function.
+// RegisterArbiter makes an arbiter known to configurations by its name. Call it from an init
+// function.
 func RegisterArbiter(name string, build func(Config) (Arbiter, error)) {
 	arbiters.register(name, build)
 }
@@ -31,7 +32,8 @@ func RegisterArbiter(name string, build func(Config) (Arbiter, error)) {
 // Arbiters are the registered names, sorted.
 func Arbiters() []string { return arbiters.names() }
 
-// NewArbiter builds the arbiter of that name. The error of an unknown name lists the known ones and the nearest.
+// NewArbiter builds the arbiter of that name. The error of an unknown name lists the known ones and
+// the nearest.
 func NewArbiter(name string, cfg Config) (Arbiter, error) { return arbiters.build(name, cfg) }
 
 // strict serves a queue only while all listed before it have nothing to offer.

@@ -24,33 +24,38 @@ const DefaultQueue = "default"
 
 // Config says how the jobs of a pool are ordered. Start from DefaultConfig.
 type Config struct {
-	// Policy ranks jobs: edf, slack, fifo, priority, sjf, expression or a registered one. Default: slack.
+	// Policy ranks jobs: edf, slack, fifo, priority, sjf, expression or a registered one. Default:
+	// slack.
 	Policy string `yaml:"policy"`
-	// Expression is the operator's own rank, lower first, for the policy expression; docs/operations.md lists what it may use.
-	// Default: empty, which that policy refuses.
+	// Expression is the operator's own rank, lower first, for the policy expression;
+	// docs/operations.md lists what it may use. Default: empty, which that policy refuses.
 	Expression string `yaml:"expression,omitempty"`
-	// Urgency says whether jobs whose time runs out overtake the others: auto (edf and slack yes, the others no), always or
-	// never. Default: auto.
+	// Urgency says whether jobs whose time runs out overtake the others: auto (edf and slack yes,
+	// the others no), always or never. Default: auto.
 	Urgency Urgency `yaml:"urgency"`
-	// GuardMin is the least time before its latest start at which a job becomes urgent. It covers what the estimate of the work
-	// can't know: a replica's start, a slow answer. 0: GuardShare alone counts. Default: 10m.
+	// GuardMin is the least time before its latest start at which a job becomes urgent. It covers
+	// what the estimate of the work can't know: a replica's start, a slow answer. 0: GuardShare
+	// alone counts. Default: 10m.
 	GuardMin time.Duration `yaml:"guard_min"`
-	// GuardShare is the same as a share of the job's window, between 0 and 1; the longer of the two counts. 0: GuardMin alone.
-	// Default: 0.10.
+	// GuardShare is the same as a share of the job's window, between 0 and 1; the longer of the two
+	// counts. 0: GuardMin alone. Default: 0.10.
 	GuardShare float64 `yaml:"guard_share"`
-	// AssumedRate stands in for the rate of a job that has none yet, in work units (milliseconds of engine iteration) per second.
-	// One engine gives at most 1,000; assuming too little starts jobs early, which is the safe side. Default: 500, half an engine.
+	// AssumedRate stands in for the rate of a job that has none yet, in work units (milliseconds of
+	// engine iteration) per second. One engine gives at most 1,000; assuming too little starts jobs
+	// early, which is the safe side. Default: 500, half an engine.
 	AssumedRate float64 `yaml:"assumed_rate"`
-	// Quantum is the work a tenant of weight 1 may start in its turn, in work units, at least 1. Smaller takes turns more often,
-	// larger keeps more of a prefix group together. Default: 200000, some minutes of one engine.
+	// Quantum is the work a tenant of weight 1 may start in its turn, in work units, at least 1.
+	// Smaller takes turns more often, larger keeps more of a prefix group together. Default:
+	// 200000, some minutes of one engine.
 	Quantum float64 `yaml:"quantum"`
-	// TenantWeights multiply the quantum, between 0.001 and 1000, by tenant name. Default: 1 for each.
+	// TenantWeights multiply the quantum, between 0.001 and 1000, by tenant name. Default: 1 for
+	// each.
 	TenantWeights map[string]float64 `yaml:"tenant_weights,omitempty"`
-	// BetweenQueues chooses between the named queues: strict (in listed order), weighted (by work started for its weight) or a
-	// registered one. Default: strict.
+	// BetweenQueues chooses between the named queues: strict (in listed order), weighted (by work
+	// started for its weight) or a registered one. Default: strict.
 	BetweenQueues string `yaml:"between_queues"`
-	// Queues are the named queues, in order; the first with a matching rule takes a job. The queue "default" takes the rest; it
-	// stands last unless it is listed. Default: none but that.
+	// Queues are the named queues, in order; the first with a matching rule takes a job. The queue
+	// "default" takes the rest; it stands last unless it is listed. Default: none but that.
 	Queues []QueueConfig `yaml:"queues,omitempty"`
 }
 
@@ -58,7 +63,8 @@ type Config struct {
 type QueueConfig struct {
 	// Name is unique and not empty.
 	Name string `yaml:"name"`
-	// Match are the rules of which one must fit. The queue "default" has none, every other at least one ({} fits every job).
+	// Match are the rules of which one must fit. The queue "default" has none, every other at least
+	// one ({} fits every job).
 	Match []Match `yaml:"match,omitempty"`
 	// Policy ranks the jobs of this queue. Empty: Config.Policy.
 	Policy string `yaml:"policy,omitempty"`
@@ -83,7 +89,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every fault with the path of its field. It builds each policy, so that an expression is checked too.
+// Validate reports every fault with the path of its field. It builds each policy, so that an
+// expression is checked too.
 func (c Config) Validate() error {
 	var all faults
 	if _, err := NewPolicy(c.Policy, c); err != nil {
@@ -126,18 +133,21 @@ func (c Config) Validate() error {
 
 func (qc QueueConfig) validate(c Config, path string, all *faults) {
 	if (qc.Name == DefaultQueue) != (len(qc.Match) == 0) {
-		all.add(path+"match", "queue %q must have rules, and the queue %q none", qc.Name, DefaultQueue)
+		all.add(path+"match", "queue %q must have rules, and the queue %q none", qc.Name,
+			DefaultQueue)
 	}
 	for i, m := range qc.Match {
 		rule := fmt.Sprintf("%smatch[%d].", path, i)
 		if m.MinPriority != nil && m.MaxPriority != nil && *m.MinPriority > *m.MaxPriority {
-			all.add(rule+"min_priority", "is %d, above max_priority %d: nothing fits", *m.MinPriority, *m.MaxPriority)
+			all.add(rule+"min_priority", "is %d, above max_priority %d: nothing fits",
+				*m.MinPriority, *m.MaxPriority)
 		}
 		if m.MinWindow < 0 || m.MaxWindow < 0 {
 			all.add(rule+"min_window", "windows must not be negative")
 		}
 		if m.MaxWindow > 0 && m.MinWindow > m.MaxWindow {
-			all.add(rule+"min_window", "is %v, above max_window %v: nothing fits", m.MinWindow, m.MaxWindow)
+			all.add(rule+"min_window", "is %v, above max_window %v: nothing fits", m.MinWindow,
+				m.MaxWindow)
 		}
 	}
 	if qc.Policy != "" || qc.Expression != "" {
@@ -166,7 +176,8 @@ func (u Urgency) known() bool {
 	return u == UrgencyAuto || u == UrgencyAlways || u == UrgencyNever
 }
 
-// validWeight keeps shares within a factor that the quanta can express without a round of turns taking for ever.
+// validWeight keeps shares within a factor that the quanta can express without a round of turns
+// taking for ever.
 func validWeight(w float64) bool { return w >= 0.001 && w <= 1000 }
 
 // faults collects what is wrong, each with the path of its field.

@@ -11,13 +11,14 @@
 //     deadlines decide.
 //  4. The Policy. A tenant's jobs, and a queue's urgent jobs, go by rank; then by creation, then by ID.
 //
-// A rank does not depend on the clock: slack is the latest instant at which the work can start, not the time until then. So the
-// heaps stay heaps, and a job is ranked again only when it changes (Put).
+// A rank does not depend on the clock: slack is the latest instant at which the work can start, not
+// the time until then. So the heaps stay heaps, and a job is ranked again only when it changes
+// (Put).
 //
-// Work is counted in milliseconds of engine iteration cost, not in lines: a line with a long answer and one that only scores a
-// prompt load an engine very differently.
+// Work is counted in milliseconds of engine iteration cost, not in lines: a line with a long answer
+// and one that only scores a prompt load an engine very differently.
 //
-// The package is pure: it reads no clock, starts no goroutine, draws no randomness, and answers the same for the same calls. A
-// Queue belongs to one goroutine. To add a policy, implement Policy and Register it; package schedulertest holds the contract as
-// a test suite.
+// The package is pure: it reads no clock, starts no goroutine, draws no randomness, and answers the
+// same for the same calls. A Queue belongs to one goroutine. To add a policy, implement Policy and
+// Register it; package schedulertest holds the contract as a test suite.
 package scheduler

@@ -41,7 +41,8 @@ type entry struct {
 	alarm int // index in the heap of changes; -1 while parked or when time changes nothing
 }
 
-// compareEntries is the order inside a tenant and among urgent jobs. It is total, because IDs are unique.
+// compareEntries is the order inside a tenant and among urgent jobs. It is total, because IDs are
+// unique.
 func compareEntries(a, b *entry) int {
 	if a.rank != b.rank {
 		if a.rank < b.rank {

@@ -14,7 +14,9 @@ func (mostLines) Name() string                 { return "most_lines" }
 func (mostLines) Rank(j scheduler.Job) float64 { return -float64(j.Lines) }
 
 func init() {
-	scheduler.Register("most_lines", func(scheduler.Config) (scheduler.Policy, error) { return mostLines{}, nil })
+	scheduler.Register("most_lines", func(scheduler.Config) (scheduler.Policy, error) {
+		return mostLines{}, nil
+	})
 }
 
 // A policy of one's own: two methods and a name. Test it with schedulertest.TestPolicy.

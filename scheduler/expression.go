@@ -11,8 +11,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Variables are what an expression of the operator's own may use. Instants are Unix seconds; an absent one is +Inf, which ranks
-// last by itself. An expression such as
+// Variables are what an expression of the operator's own may use. Instants are Unix seconds; an
+// absent one is +Inf, which ranks last by itself. An expression such as
 //
 //	latest_start_s - 3600 * priority - (tenant startsWith "team-" ? 600 : 0)
 //
@@ -36,14 +36,16 @@ type Variables struct {
 // trial is a job that has everything.
 var trial = Job{
 	ID: "trial", Tenant: "tenant", Model: "model", Priority: 1, Window: 24 * time.Hour,
-	Created: time.Unix(1_700_000_000, 0), StartBy: time.Unix(1_700_043_200, 0), Deadline: time.Unix(1_700_086_400, 0),
-	Lines: 1000, Work: 1e6, Rate: 500,
+	Created: time.Unix(1_700_000_000, 0), StartBy: time.Unix(1_700_043_200, 0),
+	Deadline: time.Unix(1_700_086_400, 0),
+	Lines:    1000, Work: 1e6, Rate: 500,
 }
 
 var errNaN = errors.New("the result is not a number (NaN), as of 0/0 or Inf-Inf")
 
 // functions are the builtins an expression may call: none of them asks the clock.
-var functions = []string{"abs", "ceil", "floor", "round", "int", "float", "min", "max", "len", "lower", "upper", "hasPrefix", "hasSuffix"}
+var functions = []string{"abs", "ceil", "floor", "round", "int", "float", "min", "max", "len",
+	"lower", "upper", "hasPrefix", "hasSuffix"}
 
 // expression ranks by an expression of the operator's, compiled and type-checked when it is built.
 type expression struct {
@@ -55,7 +57,8 @@ type expression struct {
 
 func newExpression(source string, assumedRate float64) (*expression, error) {
 	if strings.TrimSpace(source) == "" {
-		return nil, errors.New("expression is empty; the expression policy needs one, such as deadline_s - 3600 * priority")
+		return nil, errors.New(
+			"expression is empty; the expression policy needs one, such as deadline_s - 3600 * priority")
 	}
 	options := []expr.Option{expr.Env(Variables{}), expr.AsFloat64(), expr.DisableAllBuiltins()}
 	for _, name := range functions {

@@ -60,7 +60,8 @@ func (c *crowd) lead(a, b int) float64 {
 	return c.served[a]/c.weights[a] - c.served[b]/c.weights[b]
 }
 
-// bound is how far two tenants that always offer something come apart: one turn begun, one quantum, and one line overdrawn.
+// bound is how far two tenants that always offer something come apart: one turn begun, one quantum,
+// and one line overdrawn.
 func (c *crowd) bound(a, b int) float64 {
 	return 2*c.quantum + c.largest/min(c.weights[a], c.weights[b])
 }
@@ -74,7 +75,8 @@ func TestTenantsShareByWeight(t *testing.T) {
 			for a := range c.served {
 				for b := range c.served {
 					if c.lead(a, b) > c.bound(a, b) {
-						t.Fatalf("tenant %d leads %d by %v, more than %v", a, b, c.lead(a, b), c.bound(a, b))
+						t.Fatalf("tenant %d leads %d by %v, more than %v", a, b, c.lead(
+							a, b), c.bound(a, b))
 					}
 				}
 			}
@@ -82,7 +84,8 @@ func TestTenantsShareByWeight(t *testing.T) {
 	})
 }
 
-// Tenant 0 parks and comes back at random. Whatever it does, it gets no more than one that never parks.
+// Tenant 0 parks and comes back at random. Whatever it does, it gets no more than one that never
+// parks.
 func TestParkingGainsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrowd(t, 3, 0.25, 1, 3)
@@ -96,15 +99,17 @@ func TestParkingGainsNothing(t *testing.T) {
 			c.start(t, rapid.Float64Range(1, 3000).Draw(t, "work"))
 			for b := 1; b < 3; b++ {
 				if c.lead(0, b) > c.bound(0, b) {
-					t.Fatalf("the parking tenant leads %d by %v, more than %v", b, c.lead(0, b), c.bound(0, b))
+					t.Fatalf("the parking tenant leads %d by %v, more than %v", b, c.lead(
+						0, b), c.bound(0, b))
 				}
 			}
 		}
 	})
 }
 
-// Tenant 0 is parked after each of its lines, as a job is whose next chunk is still being claimed, and comes back one line of
-// somebody else's later. It could use half of the pool and is due a third, so it loses nothing by it.
+// Tenant 0 is parked after each of its lines, as a job is whose next chunk is still being claimed,
+// and comes back one line of somebody else's later. It could use half of the pool and is due a
+// third, so it loses nothing by it.
 func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrowd(t, 3, 1)
@@ -117,7 +122,8 @@ func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 			}
 			for b := 1; b < 3; b++ {
 				if c.lead(b, 0) > c.bound(b, 0) {
-					t.Fatalf("tenant %d leads the pausing one by %v, more than %v", b, c.lead(b, 0), c.bound(b, 0))
+					t.Fatalf("tenant %d leads the pausing one by %v, more than %v", b, c.lead(
+						b, 0), c.bound(b, 0))
 				}
 			}
 		}
@@ -128,7 +134,8 @@ func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 func TestNobodySavesUp(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
 	cfg.Quantum, cfg.BetweenQueues = 1000, "weighted"
-	cfg.Queues = []scheduler.QueueConfig{{Name: "night", Match: []scheduler.Match{{Models: []string{"owl"}}}}}
+	cfg.Queues = []scheduler.QueueConfig{{Name: "night", Match: []scheduler.Match{
+		{Models: []string{"owl"}}}}}
 	for name, away := range map[string]scheduler.Job{
 		"tenant":      {ID: "away", Tenant: "b"},
 		"named queue": {ID: "away", Tenant: "a", Model: "owl"},

@@ -1,6 +1,7 @@
 package scheduler
 
-// heap is a binary heap of entries that remembers where each one is, so that any can be moved or removed in O(log n).
+// heap is a binary heap of entries that remembers where each one is, so that any can be moved or
+// removed in O(log n).
 type heap struct {
 	entries []*entry
 	before  func(a, b *entry) bool

@@ -13,13 +13,15 @@ type Job struct {
 	Priority int           // higher goes first under the priority policy
 	Window   time.Duration // as promised to the user; 0: best effort
 	Created  time.Time
-	StartBy  time.Time // when the first line must be under way; zero: no such promise, or kept already
+	// when the first line must be under way; zero: no such promise, or kept already
+	StartBy  time.Time
 	Deadline time.Time // when the last line must be done; zero: none
 	Lines    int       // remaining
 	Work     float64   // remaining, in work units: milliseconds of engine iteration cost
-	Rate     float64   // work units per second this job may expect; 0: unknown, Config.AssumedRate stands in
-	// Infeasible says that the deadline can't be met whatever is done. Where jobs whose time runs out overtake others, this one does
-	// not: it would take from those that can be met.
+	// work units per second this job may expect; 0: unknown, Config.AssumedRate stands in
+	Rate float64
+	// Infeasible says that the deadline can't be met whatever is done. Where jobs whose time runs
+	// out overtake others, this one does not: it would take from those that can be met.
 	Infeasible bool
 }
 
@@ -49,7 +51,8 @@ func (j Job) due() instant {
 	return min(instantOf(j.Deadline), instantOf(j.StartBy))
 }
 
-// latestStart is the last instant at which the remaining work can start and still keep every promise.
+// latestStart is the last instant at which the remaining work can start and still keep every
+// promise.
 func (j Job) latestStart(assumedRate float64) instant {
 	rate := j.Rate
 	if !(rate > 0) {

@@ -135,7 +135,8 @@ func (l *lane) top() *entry {
 	return l.late.top()
 }
 
-// charge accounts started work. An urgent job's work is not held against its tenant: its deadline, not its turn, chose it.
+// charge accounts started work. An urgent job's work is not held against its tenant: its deadline,
+// not its turn, chose it.
 func (l *lane) charge(e *entry, work float64) {
 	l.served += work
 	if turns := l.turnsOf(e.class); turns != nil {

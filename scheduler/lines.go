@@ -11,15 +11,17 @@ type GroupBy string
 
 // Whatever the grouping, lines of different models are kept apart, because they are claimed apart.
 const (
-	GroupNone   GroupBy = "none"   // input order inside a model
-	GroupModel  GroupBy = "model"  // the same, by its own name
-	GroupPrefix GroupBy = "prefix" // lines of one prompt prefix together, so that the engine's prefix cache stays warm
+	GroupNone  GroupBy = "none"  // input order inside a model
+	GroupModel GroupBy = "model" // the same, by its own name
+	// lines of one prompt prefix together, so that the engine's prefix cache stays warm
+	GroupPrefix GroupBy = "prefix"
 )
 
-// OrderLines returns the indexes of lines in the order in which they are to be started: first the canaries, which are the first
-// lines of the input, then the rest. Each of the two parts holds every model's lines as one contiguous run, models in order of first
-// appearance in the input. Inside a model, canaries stand in input order, the rest in groups in order of first appearance and in
-// input order inside a group.
+// OrderLines returns the indexes of lines in the order in which they are to be started: first the
+// canaries, which are the first lines of the input, then the rest. Each of the two parts holds
+// every model's lines as one contiguous run, models in order of first appearance in the input.
+// Inside a model, canaries stand in input order, the rest in groups in order of first appearance
+// and in input order inside a group.
 func OrderLines(lines []LineKey, canary int, group GroupBy) []uint32 {
 	canary = max(0, min(canary, len(lines)))
 	order := make([]uint32, len(lines))
@@ -34,7 +36,8 @@ func OrderLines(lines []LineKey, canary int, group GroupBy) []uint32 {
 	return order
 }
 
-// place writes the indexes of lines, counted from first, into order: a counting sort by group, groups sorted by model.
+// place writes the indexes of lines, counted from first, into order: a counting sort by group,
+// groups sorted by model.
 func place(order []uint32, lines []LineKey, first int, models map[uint16]int, group GroupBy) {
 	type run struct{ model, size, start int }
 	var runs []run                               // in order of first appearance

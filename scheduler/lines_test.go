@@ -28,7 +28,8 @@ func TestOrderLines(t *testing.T) {
 		{99, scheduler.GroupPrefix, []uint32{0, 2, 3, 6, 7, 1, 4, 5}},
 		{-1, scheduler.GroupNone, []uint32{0, 2, 3, 6, 7, 1, 4, 5}},
 	} {
-		if diff := gocmp.Diff(test.want, scheduler.OrderLines(lines, test.canary, test.group)); diff != "" {
+		if diff := gocmp.Diff(test.want, scheduler.OrderLines(lines, test.canary,
+			test.group)); diff != "" {
 			t.Errorf("canary %d, group %s (-want +got):\n%s", test.canary, test.group, diff)
 		}
 	}
@@ -39,7 +40,8 @@ func TestOrderLines(t *testing.T) {
 
 func TestOrderLinesAgreesWithASort(t *testing.T) {
 	key := rapid.Custom(func(t *rapid.T) scheduler.LineKey {
-		return scheduler.LineKey{Model: uint16(rapid.IntRange(0, 3).Draw(t, "model")), Prefix: uint64(rapid.IntRange(0, 4).Draw(t, "prefix"))}
+		return scheduler.LineKey{Model: uint16(rapid.IntRange(0, 3).Draw(t, "model")),
+			Prefix: uint64(rapid.IntRange(0, 4).Draw(t, "prefix"))}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(key).Draw(t, "lines")
@@ -52,7 +54,9 @@ func TestOrderLinesAgreesWithASort(t *testing.T) {
 			return 1
 		}
 		firstOf := func(i uint32, from int, same func(a, b scheduler.LineKey) bool) int {
-			return slices.IndexFunc(lines[from:], func(l scheduler.LineKey) bool { return same(l, lines[i]) })
+			return slices.IndexFunc(lines[from:], func(l scheduler.LineKey) bool {
+				return same(l, lines[i])
+			})
 		}
 		model := func(i uint32) int {
 			return firstOf(i, 0, func(a, b scheduler.LineKey) bool { return a.Model == b.Model })
@@ -68,7 +72,8 @@ func TestOrderLinesAgreesWithASort(t *testing.T) {
 			want = append(want, uint32(i))
 		}
 		slices.SortFunc(want, func(a, b uint32) int {
-			return cmp.Or(isCanary(a)-isCanary(b), model(a)-model(b), prefix(a)-prefix(b), cmp.Compare(a, b))
+			return cmp.Or(isCanary(a)-isCanary(b), model(a)-model(b), prefix(a)-prefix(
+				b), cmp.Compare(a, b))
 		})
 		if got := scheduler.OrderLines(lines, canary, group); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)

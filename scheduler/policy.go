@@ -2,10 +2,11 @@ package scheduler
 
 // Policy ranks jobs: lower goes first, equal ranks go by Created, then ID.
 //
-// Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs: a deadline becomes an instant (Unix
-// microseconds are exact in a float64), never a time left. It is called once per Put, so it may cost a microsecond, not a
-// millisecond. A job without what the policy looks at is ranked +Inf; NaN says that the policy could not rank the job, which then
-// goes last and is reported by Queue.Unranked. One goroutine calls a policy.
+// Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs: a
+// deadline becomes an instant (Unix microseconds are exact in a float64), never a time left. It is
+// called once per Put, so it may cost a microsecond, not a millisecond. A job without what the
+// policy looks at is ranked +Inf; NaN says that the policy could not rank the job, which then goes
+// last and is reported by Queue.Unranked. One goroutine calls a policy.
 //
 // schedulertest.TestPolicy checks all this.
 type Policy interface {
@@ -13,8 +14,8 @@ type Policy interface {
 	Rank(Job) float64
 }
 
-// DeadlineAware is implemented by a policy under which jobs whose time runs out overtake the others without the setting
-// urgency: always. Policies that don't implement it leave deadlines alone.
+// DeadlineAware is implemented by a policy under which jobs whose time runs out overtake the others
+// without the setting urgency: always. Policies that don't implement it leave deadlines alone.
 type DeadlineAware interface {
 	Policy
 	DeadlineAware()
@@ -28,12 +29,14 @@ type Explainer interface {
 }
 
 var policies = registry[Policy]{"policy", map[string]func(Config) (Policy, error){
-	"edf":        func(Config) (Policy, error) { return edf{}, nil },
-	"slack":      func(cfg Config) (Policy, error) { return slack{cfg.AssumedRate}, nil },
-	"fifo":       func(Config) (Policy, error) { return fifo{}, nil },
-	"priority":   func(Config) (Policy, error) { return priority{}, nil },
-	"sjf":        func(Config) (Policy, error) { return sjf{}, nil },
-	"expression": func(cfg Config) (Policy, error) { return newExpression(cfg.Expression, cfg.AssumedRate) },
+	"edf":      func(Config) (Policy, error) { return edf{}, nil },
+	"slack":    func(cfg Config) (Policy, error) { return slack{cfg.AssumedRate}, nil },
+	"fifo":     func(Config) (Policy, error) { return fifo{}, nil },
+	"priority": func(Config) (Policy, error) { return priority{}, nil },
+	"sjf":      func(Config) (Policy, error) { return sjf{}, nil },
+	"expression": func(cfg Config) (Policy, error) {
+		return newExpression(cfg.Expression, cfg.AssumedRate)
+	},
 }}
 
 // Register makes a policy known to configurations by its name. Call it from an init function.
@@ -42,7 +45,8 @@ func Register(name string, build func(Config) (Policy, error)) { policies.regist
 // Policies are the registered names, sorted.
 func Policies() []string { return policies.names() }
 
-// NewPolicy builds the policy of that name. The error of an unknown name lists the known ones and the nearest.
+// NewPolicy builds the policy of that name. The error of an unknown name lists the known ones and
+// the nearest.
 func NewPolicy(name string, cfg Config) (Policy, error) { return policies.build(name, cfg) }
 
 // edf puts the job first that has the earliest deadline (or time to start by, if that is earlier).
@@ -52,7 +56,8 @@ func (edf) Name() string       { return "edf" }
 func (edf) Rank(j Job) float64 { return j.due() }
 func (edf) DeadlineAware()     {}
 
-// slack puts the job first that must start earliest to be done in time: a large job goes before a small one of the same deadline.
+// slack puts the job first that must start earliest to be done in time: a large job goes before a
+// small one of the same deadline.
 type slack struct{ assumedRate float64 }
 
 func (slack) Name() string         { return "slack" }
@@ -71,13 +76,15 @@ type sjf struct{}
 func (sjf) Name() string       { return "sjf" }
 func (sjf) Rank(j Job) float64 { return j.Work }
 
-// priority puts the job of the highest priority first, and of those the one with the earliest deadline.
+// priority puts the job of the highest priority first, and of those the one with the earliest
+// deadline.
 type priority struct{}
 
 func (priority) Name() string { return "priority" }
 
-// Rank packs both keys into one number: the priority above 32 bits, the deadline in Unix seconds below. With priorities held to
-// 20 bits and a sign (about a million either way) every such number is exact.
+// Rank packs both keys into one number: the priority above 32 bits, the deadline in Unix seconds
+// below. With priorities held to 20 bits and a sign (about a million either way) every such number
+// is exact.
 func (priority) Rank(j Job) float64 {
 	const (
 		highest = 1 << 20

@@ -32,23 +32,42 @@ func TestPolicyOrder(t *testing.T) {
 		policy        string
 		first, second scheduler.Job
 	}{
-		"edf: earlier deadline":                {"edf", scheduler.Job{Deadline: hour(2)}, scheduler.Job{Deadline: hour(3), Work: 1e9}},
-		"edf: a deadline before none":          {"edf", scheduler.Job{Deadline: hour(900)}, scheduler.Job{}},
-		"edf: start time counts":               {"edf", scheduler.Job{Deadline: hour(9), StartBy: hour(1)}, scheduler.Job{Deadline: hour(2)}},
-		"slack: more work starts earlier":      {"slack", scheduler.Job{Deadline: hour(3), Work: 1e7, Rate: 1000}, scheduler.Job{Deadline: hour(2), Rate: 1000}},
-		"slack: a slower rate starts earlier":  {"slack", scheduler.Job{Deadline: hour(3), Work: 1e6, Rate: 100}, scheduler.Job{Deadline: hour(3), Work: 1e6, Rate: 1000}},
-		"slack: unknown rate is the assumed":   {"slack", scheduler.Job{Deadline: hour(3), Work: 1e6}, scheduler.Job{Deadline: hour(3), Work: 1e6, Rate: 501}},
-		"slack: start time counts":             {"slack", scheduler.Job{StartBy: hour(1)}, scheduler.Job{Deadline: hour(2)}},
-		"fifo: older":                          {"fifo", scheduler.Job{Created: hour(1)}, scheduler.Job{Created: hour(2), Deadline: hour(1), Priority: 9}},
-		"priority: higher":                     {"priority", scheduler.Job{Priority: 1}, scheduler.Job{Priority: 0, Deadline: hour(1)}},
-		"priority: negative is lower":          {"priority", scheduler.Job{}, scheduler.Job{Priority: -1, Deadline: hour(1)}},
-		"priority: then deadline":              {"priority", scheduler.Job{Priority: 3, Deadline: hour(2)}, scheduler.Job{Priority: 3, Deadline: hour(3)}},
-		"priority: deadlines a second apart":   {"priority", scheduler.Job{Priority: 1 << 20, Deadline: hour(2)}, scheduler.Job{Priority: 1 << 20, Deadline: hour(2).Add(time.Second)}},
-		"priority: extremes are told apart":    {"priority", scheduler.Job{Priority: math.MaxInt}, scheduler.Job{Priority: math.MinInt, Deadline: hour(1)}},
-		"sjf: less work":                       {"sjf", scheduler.Job{Work: 10, Lines: 9}, scheduler.Job{Work: 11, Lines: 1, Deadline: hour(1)}},
-		"expression: as the operator has it":   {"expression", scheduler.Job{Deadline: hour(3), Priority: 2}, scheduler.Job{Deadline: hour(2)}},
-		"expression: none is infinitely late":  {"expression", scheduler.Job{Deadline: hour(300)}, scheduler.Job{Priority: 5}},
-		"expression: text fields can be asked": {"expression", scheduler.Job{Deadline: hour(3), Tenant: "x-1"}, scheduler.Job{Deadline: hour(3), Tenant: "x-2"}},
+		"edf: earlier deadline": {"edf", scheduler.Job{Deadline: hour(2)},
+			scheduler.Job{Deadline: hour(3), Work: 1e9}},
+		"edf: a deadline before none": {"edf", scheduler.Job{Deadline: hour(900)},
+			scheduler.Job{}},
+		"edf: start time counts": {"edf", scheduler.Job{Deadline: hour(9),
+			StartBy: hour(1)}, scheduler.Job{Deadline: hour(2)}},
+		"slack: more work starts earlier": {"slack", scheduler.Job{Deadline: hour(3),
+			Work: 1e7, Rate: 1000}, scheduler.Job{Deadline: hour(2), Rate: 1000}},
+		"slack: a slower rate starts earlier": {"slack", scheduler.Job{Deadline: hour(3),
+			Work: 1e6, Rate: 100}, scheduler.Job{Deadline: hour(3), Work: 1e6, Rate: 1000}},
+		"slack: unknown rate is the assumed": {"slack", scheduler.Job{Deadline: hour(3),
+			Work: 1e6}, scheduler.Job{Deadline: hour(3), Work: 1e6, Rate: 501}},
+		"slack: start time counts": {"slack", scheduler.Job{StartBy: hour(1)},
+			scheduler.Job{Deadline: hour(2)}},
+		"fifo: older": {"fifo", scheduler.Job{Created: hour(1)},
+			scheduler.Job{Created: hour(2), Deadline: hour(1), Priority: 9}},
+		"priority: higher": {"priority", scheduler.Job{Priority: 1},
+			scheduler.Job{Priority: 0, Deadline: hour(1)}},
+		"priority: negative is lower": {"priority", scheduler.Job{},
+			scheduler.Job{Priority: -1, Deadline: hour(1)}},
+		"priority: then deadline": {"priority",
+			scheduler.Job{Priority: 3, Deadline: hour(2)},
+			scheduler.Job{Priority: 3, Deadline: hour(3)}},
+		"priority: deadlines a second apart": {"priority", scheduler.Job{Priority: 1 << 20,
+			Deadline: hour(2)}, scheduler.Job{Priority: 1 << 20, Deadline: hour(2).Add(
+			time.Second)}},
+		"priority: extremes are told apart": {"priority", scheduler.Job{Priority: math.MaxInt},
+			scheduler.Job{Priority: math.MinInt, Deadline: hour(1)}},
+		"sjf: less work": {"sjf", scheduler.Job{Work: 10, Lines: 9},
+			scheduler.Job{Work: 11, Lines: 1, Deadline: hour(1)}},
+		"expression: as the operator has it": {"expression", scheduler.Job{Deadline: hour(3),
+			Priority: 2}, scheduler.Job{Deadline: hour(2)}},
+		"expression: none is infinitely late": {"expression", scheduler.Job{Deadline: hour(300)},
+			scheduler.Job{Priority: 5}},
+		"expression: text fields can be asked": {"expression", scheduler.Job{Deadline: hour(3),
+			Tenant: "x-1"}, scheduler.Job{Deadline: hour(3), Tenant: "x-2"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,11 +127,13 @@ func TestExpressionMixesWholeAndBrokenNumbers(t *testing.T) {
 
 func TestUnrankedJobsGoLastAndAreReported(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
-	cfg.Policy, cfg.Expression = "expression", "priority == 1 ? deadline_s - start_by_s : priority == 2 ? int(tenant) : lines"
+	cfg.Policy, cfg.Expression = "expression",
+		"priority == 1 ? deadline_s - start_by_s : priority == 2 ? int(tenant) : lines"
 	q := newQueue(t, cfg)
 	q.Put(scheduler.Job{ID: "a", Priority: 1})              // Inf - Inf
 	q.Put(scheduler.Job{ID: "b", Priority: 2, Tenant: "x"}) // no number in there
-	if times, last := q.Unranked(); times != 2 || last == nil || !strings.Contains(last.Error(), "rank job b") {
+	if times, last := q.Unranked(); times != 2 || last == nil || !strings.Contains(last.Error(),
+		"rank job b") {
 		t.Errorf("unranked %d times, last %v; want 2, about job b", times, last)
 	}
 	q.Park("b")
@@ -130,7 +151,8 @@ func TestUnrankedJobsGoLastAndAreReported(t *testing.T) {
 
 func TestUnknownNamesNameTheNearest(t *testing.T) {
 	_, err := scheduler.NewPolicy("slak", scheduler.DefaultConfig())
-	if err == nil || !strings.Contains(err.Error(), `did you mean "slack"`) || !strings.Contains(err.Error(), "edf, expression, fifo") {
+	if err == nil || !strings.Contains(err.Error(), `did you mean "slack"`) ||
+		!strings.Contains(err.Error(), "edf, expression, fifo") {
 		t.Errorf("got %v, want the nearest and all names", err)
 	}
 	_, err = scheduler.NewArbiter("wheighted", scheduler.DefaultConfig())

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Queue orders the jobs of one pool. It is not safe for concurrent use. Every operation costs O(log n) in the number of jobs,
-// except Snapshot.
+// Queue orders the jobs of one pool. It is not safe for concurrent use. Every operation costs O(log
+// n) in the number of jobs, except Snapshot.
 //
-// Time is what Next and Wake were last told, and goes only forward: an earlier time counts as the latest seen.
+// Time is what Next and Wake were last told, and goes only forward: an earlier time counts as the
+// latest seen.
 type Queue struct {
 	cfg      Config
 	arbiter  Arbiter
@@ -21,7 +22,8 @@ type Queue struct {
 	now      instant
 	offered  int
 
-	share      float64 // work per weight that the queue last charged had had: where a returning queue joins in
+	// work per weight that the queue last charged had had: where a returning queue joins in
+	share      float64
 	contenders []Contender
 	contending []*lane // beside contenders
 
@@ -38,7 +40,8 @@ func NewQueue(cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{cfg: cfg, arbiter: arbiter, jobs: map[string]*entry{}, alarms: newAlarms(), now: math.Inf(-1)}
+	q := &Queue{cfg: cfg, arbiter: arbiter, jobs: map[string]*entry{}, alarms: newAlarms(),
+		now: math.Inf(-1)}
 	queues := slices.Clone(cfg.Queues)
 	if !slices.ContainsFunc(queues, func(qc QueueConfig) bool { return qc.Name == DefaultQueue }) {
 		queues = append(queues, QueueConfig{Name: DefaultQueue})
@@ -56,7 +59,8 @@ func NewQueue(cfg Config) (*Queue, error) {
 	return q, nil
 }
 
-// Put adds a job, or ranks it again after a change. A known job stays parked or offered as it was; a new one is offered.
+// Put adds a job, or ranks it again after a change. A known job stays parked or offered as it was;
+// a new one is offered.
 func (q *Queue) Put(j Job) {
 	lane := q.laneOf(j)
 	class, changes := lane.classify(j, q.now)
@@ -88,7 +92,8 @@ func (q *Queue) Put(j Job) {
 	}
 }
 
-// Park keeps a job known but offers it no more: it has nothing to start now. An unknown job is ignored, here and below.
+// Park keeps a job known but offers it no more: it has nothing to start now. An unknown job is
+// ignored, here and below.
 func (q *Queue) Park(id string) {
 	if e := q.jobs[id]; e != nil && !e.parked {
 		q.withdraw(e)
@@ -117,8 +122,8 @@ func (q *Queue) Remove(id string) {
 	delete(q.jobs, id)
 }
 
-// Next says whose line goes next; ok is false when no job is offered. It changes nothing a caller can see: until another method is
-// called or time passes, it answers the same.
+// Next says whose line goes next; ok is false when no job is offered. It changes nothing a caller
+// can see: until another method is called or time passes, it answers the same.
 func (q *Queue) Next(now time.Time) (id string, ok bool) {
 	q.advance(now)
 	if q.offered == 0 {
@@ -127,8 +132,8 @@ func (q *Queue) Next(now time.Time) (id string, ok bool) {
 	return q.pick().top().job.ID, true
 }
 
-// Charge accounts a started line of that much work: to the job's tenant, which fairness between tenants counts, and to its named
-// queue. Work that is not above 0 is ignored.
+// Charge accounts a started line of that much work: to the job's tenant, which fairness between
+// tenants counts, and to its named queue. Work that is not above 0 is ignored.
 func (q *Queue) Charge(id string, work float64) {
 	e := q.jobs[id]
 	if e == nil || !(work > 0) {
@@ -138,7 +143,8 @@ func (q *Queue) Charge(id string, work float64) {
 	e.lane.charge(e, min(work, mostWork))
 }
 
-// Wake is when time alone changes the order next, because a job becomes urgent or late; zero: never.
+// Wake is when time alone changes the order next, because a job becomes urgent or late; zero:
+// never.
 func (q *Queue) Wake(now time.Time) time.Time {
 	q.advance(now)
 	if e := q.alarms.top(); e != nil {
@@ -153,7 +159,8 @@ func (q *Queue) Len() int { return len(q.jobs) }
 // Offered counts the known jobs that are not parked.
 func (q *Queue) Offered() int { return q.offered }
 
-// Unranked counts how often a policy could not rank a job, and says what was wrong the last time. Such jobs go last.
+// Unranked counts how often a policy could not rank a job, and says what was wrong the last time.
+// Such jobs go last.
 func (q *Queue) Unranked() (times int, last error) { return q.unranked, q.lastUnranked }
 
 func (q *Queue) laneOf(j Job) *lane {
@@ -172,9 +179,11 @@ func (q *Queue) rank(l *lane, j Job) float64 {
 		return rank
 	}
 	q.unranked++
-	q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: not a number", l.name, l.policy.Name(), j.ID)
+	q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: not a number", l.name,
+		l.policy.Name(), j.ID)
 	if explainer, ok := l.policy.(Explainer); ok {
-		q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: %w", l.name, l.policy.Name(), j.ID, explainer.Fault())
+		q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: %w", l.name, l.policy.Name(),
+			j.ID, explainer.Fault())
 	}
 	return math.Inf(1)
 }

@@ -12,21 +12,24 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// drawConfig draws one of the shapes a configuration takes. Quanta and weights are whole binary fractions, so that the slow
-// queue's sums are the same to the last bit.
+// drawConfig draws one of the shapes a configuration takes. Quanta and weights are whole binary
+// fractions, so that the slow queue's sums are the same to the last bit.
 func drawConfig(t *rapid.T) scheduler.Config {
 	cfg := configOf(rapid.SampledFrom(scheduler.Policies()).Draw(t, "policy"))
-	cfg.Urgency = rapid.SampledFrom([]scheduler.Urgency{"auto", "always", "never"}).Draw(t, "urgency")
+	cfg.Urgency = rapid.SampledFrom([]scheduler.Urgency{"auto", "always", "never"}).Draw(t,
+		"urgency")
 	cfg.Quantum = rapid.SampledFrom([]float64{16, 64, 1024}).Draw(t, "quantum")
 	cfg.BetweenQueues = rapid.SampledFrom(scheduler.Arbiters()).Draw(t, "between")
 	cfg.TenantWeights = map[string]float64{"t1": 2, "t2": 0.5}
 	queues := []scheduler.QueueConfig{
-		{Name: "high", Match: []scheduler.Match{{MinPriority: ptr(2)}, {Tenants: []string{"t3"}, Models: []string{"m*"}}}, Policy: "fifo", Weight: 4},
+		{Name: "high", Match: []scheduler.Match{{MinPriority: ptr(2)},
+			{Tenants: []string{"t3"}, Models: []string{"m*"}}}, Policy: "fifo", Weight: 4},
 		{Name: "short", Match: []scheduler.Match{{MaxWindow: time.Hour}}, Policy: "edf"},
 		{Name: scheduler.DefaultQueue, Weight: 2},
 		{Name: "slow", Match: []scheduler.Match{{MinWindow: 24 * time.Hour, MaxPriority: ptr(0)}}},
 	}
-	cfg.Queues = rapid.SampledFrom([][]scheduler.QueueConfig{nil, queues[:2], queues}).Draw(t, "queues")
+	cfg.Queues = rapid.SampledFrom([][]scheduler.QueueConfig{nil, queues[:2], queues}).Draw(t,
+		"queues")
 	return cfg
 }
 
@@ -37,11 +40,13 @@ func drawJob(t *rapid.T, now time.Time, timed bool) scheduler.Job {
 		Tenant:   fmt.Sprintf("t%d", rapid.IntRange(0, 4).Draw(t, "tenant")),
 		Model:    rapid.SampledFrom([]string{"m1", "m2", "org/m3"}).Draw(t, "model"),
 		Priority: rapid.IntRange(-1, 3).Draw(t, "priority"),
-		Window:   rapid.SampledFrom([]time.Duration{0, time.Hour, 24 * time.Hour}).Draw(t, "window"),
-		Created:  noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "created")) * time.Second),
-		Lines:    rapid.IntRange(1, 100).Draw(t, "lines"),
-		Work:     float64(rapid.IntRange(0, 60).Draw(t, "work") * 1000), // whole seconds at each rate below
-		Rate:     rapid.SampledFrom([]float64{0, 8, 1000}).Draw(t, "rate"),
+		Window: rapid.SampledFrom([]time.Duration{0, time.Hour, 24 * time.Hour}).Draw(t,
+			"window"),
+		Created: noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "created")) * time.Second),
+		Lines:   rapid.IntRange(1, 100).Draw(t, "lines"),
+		// whole seconds at each rate below
+		Work: float64(rapid.IntRange(0, 60).Draw(t, "work") * 1000),
+		Rate: rapid.SampledFrom([]float64{0, 8, 1000}).Draw(t, "rate"),
 	}
 	if timed && rapid.Bool().Draw(t, "has deadline") {
 		j.Deadline = now.Add(time.Duration(minutes.Draw(t, "deadline")) * time.Minute)
@@ -67,7 +72,9 @@ func TestQueueAgreesWithTheSlowOne(t *testing.T) {
 		slow, now := newSlowQueue(cfg), noon
 		fast.Next(now)
 		slow.Next(now)
-		anyID := func(t *rapid.T) string { return fmt.Sprintf("j%d", rapid.IntRange(0, 10).Draw(t, "id")) }
+		anyID := func(t *rapid.T) string {
+			return fmt.Sprintf("j%d", rapid.IntRange(0, 10).Draw(t, "id"))
+		}
 		timed := rapid.Bool().Draw(t, "timed") // without, the turns of many tenants are seen
 		put := func(t *rapid.T) { j := drawJob(t, now, timed); fast.Put(j); slow.Put(j) }
 		for range rapid.IntRange(0, 10).Draw(t, "jobs at first") {
@@ -89,7 +96,9 @@ func TestQueueAgreesWithTheSlowOne(t *testing.T) {
 				fast.Charge(id, work)
 				slow.Charge(id, work)
 			},
-			"wait": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "s")) * time.Second) },
+			"wait": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "s")) * time.Second)
+			},
 			"": func(t *rapid.T) {
 				gotID, gotOK := fast.Next(now)
 				wantID, wantOK := slow.Next(now)
@@ -114,13 +123,15 @@ func checkStandings(t *rapid.T, fast *scheduler.Queue, slow *slowQueue, now time
 	for i, s := range standings {
 		j := slow.find(s.Job.ID)
 		class, changes := slow.classAt(j.queue, j.Job, now)
-		if s.Job != j.Job || s.Queue != slow.queues[j.queue].Name || s.Class != class || s.Parked != j.parked || !s.Changes.Equal(changes) {
+		if s.Job != j.Job || s.Queue != slow.queues[j.queue].Name || s.Class != class ||
+			s.Parked != j.parked || !s.Changes.Equal(changes) {
 			t.Fatalf("standing %+v, want %+v %v until %v", s, j, class, changes)
 		}
 		if !s.Parked {
 			offered++
 		}
-		if i > 0 && standings[i-1].Queue == s.Queue && standings[i-1].Class == s.Class && !before(slow.find(standings[i-1].Job.ID), j) {
+		if i > 0 && standings[i-1].Queue == s.Queue && standings[i-1].Class == s.Class &&
+			!before(slow.find(standings[i-1].Job.ID), j) {
 			t.Fatalf("%s stands before %s", standings[i-1].Job.ID, s.Job.ID)
 		}
 	}

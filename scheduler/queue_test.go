@@ -20,11 +20,14 @@ func order(q *scheduler.Queue, now time.Time) (ids []string) {
 func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	q := newQueue(t, scheduler.DefaultConfig())
 	// Must start at 14:00; its guard is a tenth of the window, 24 minutes.
-	q.Put(scheduler.Job{ID: "big", Tenant: "a", Window: 4 * time.Hour, Deadline: noon.Add(4 * time.Hour), Work: 7.2e6, Rate: 1000})
+	q.Put(scheduler.Job{ID: "big", Tenant: "a", Window: 4 * time.Hour,
+		Deadline: noon.Add(4 * time.Hour), Work: 7.2e6, Rate: 1000})
 	// Has no work worth mentioning; its guard is the least, ten minutes.
-	q.Put(scheduler.Job{ID: "small", Tenant: "b", Window: time.Hour, Deadline: noon.Add(3 * time.Hour)})
+	q.Put(scheduler.Job{ID: "small", Tenant: "b", Window: time.Hour,
+		Deadline: noon.Add(3 * time.Hour)})
 	// Has until the evening to end, but must begin at 12:30.
-	q.Put(scheduler.Job{ID: "prompt", Tenant: "c", StartBy: noon.Add(30 * time.Minute), Deadline: noon.Add(9 * time.Hour)})
+	q.Put(scheduler.Job{ID: "prompt", Tenant: "c", StartBy: noon.Add(30 * time.Minute),
+		Deadline: noon.Add(9 * time.Hour)})
 	classes := func(now time.Time) string {
 		got := map[string]string{}
 		for _, s := range q.Snapshot(now) {
@@ -40,7 +43,8 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 		{"14:50:00", "urgent urgent urgent", "prompt"},
 		{"15:00:00", "urgent late urgent", "prompt"},
 		{"16:00:00", "late late urgent", "prompt"},
-		{"21:00:00", "late late late", "small"}, // tenants take turns again, in order of their coming
+		// tenants take turns again, in order of their coming
+		{"21:00:00", "late late late", "small"},
 	} {
 		if got := now.Format(time.TimeOnly); got != want.at {
 			t.Fatalf("the order changes at %s, want %s", got, want.at)
@@ -49,7 +53,8 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 			t.Errorf("%s: next is %s, want %s", want.at, next, want.next)
 		}
 		if got := classes(now); got != want.classes {
-			t.Errorf("%s: classes of big, small, prompt are %s, want %s", want.at, got, want.classes)
+			t.Errorf("%s: classes of big, small, prompt are %s, want %s", want.at, got,
+				want.classes)
 		}
 		now = q.Wake(now)
 	}
@@ -72,7 +77,8 @@ func TestUrgentJobsDontShareAndLateOnesGoLast(t *testing.T) {
 		}
 		q.Charge("urgent1", 1e6)
 	}
-	if got, want := order(q, noon), []string{"urgent1", "urgent2", "regular", "late"}; !slices.Equal(got, want) {
+	if got, want := order(q, noon), []string{"urgent1", "urgent2", "regular",
+		"late"}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }
@@ -95,9 +101,11 @@ func TestUrgencyFollowsPolicyAndSwitch(t *testing.T) {
 		cfg.Urgency = test.urgency
 		q := newQueue(t, cfg)
 		q.Put(scheduler.Job{ID: "old", Created: noon.Add(-time.Hour), Priority: 1})
-		q.Put(scheduler.Job{ID: "pressing", Created: noon, Work: 1, Deadline: noon.Add(time.Minute)})
+		q.Put(scheduler.Job{ID: "pressing", Created: noon, Work: 1, Deadline: noon.Add(
+			time.Minute)})
 		if id, _ := q.Next(noon); id != test.first {
-			t.Errorf("%s, urgency %s: first is %s, want %s", test.policy, test.urgency, id, test.first)
+			t.Errorf("%s, urgency %s: first is %s, want %s", test.policy, test.urgency, id,
+				test.first)
 		}
 	}
 }
@@ -105,7 +113,8 @@ func TestUrgencyFollowsPolicyAndSwitch(t *testing.T) {
 func TestNamedQueues(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
 	cfg.Queues = []scheduler.QueueConfig{
-		{Name: "gold", Match: []scheduler.Match{{Tenants: []string{"acme-*"}}, {MinPriority: ptr(5)}}, Policy: "fifo"},
+		{Name: "gold", Match: []scheduler.Match{{Tenants: []string{"acme-*"}},
+			{MinPriority: ptr(5)}}, Policy: "fifo"},
 		{Name: "large models", Match: []scheduler.Match{{Models: []string{"*/*-70b"}}}},
 		{Name: "rest", Match: []scheduler.Match{{MinWindow: 48 * time.Hour}}},
 	}
@@ -127,7 +136,8 @@ func TestNamedQueues(t *testing.T) {
 		got[s.Job.ID] = s.Queue
 	}
 	for id, want := range map[string]string{
-		"tenant": "gold", "priority": "gold", "both": "gold", "model": "large models", "window": "rest", "patient": "rest", "nobody": "default",
+		"tenant": "gold", "priority": "gold", "both": "gold", "model": "large models",
+		"window": "rest", "patient": "rest", "nobody": "default",
 	} {
 		if got[id] != want {
 			t.Errorf("%s is in queue %q, want %q", id, got[id], want)

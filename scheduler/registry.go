@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// registry holds the builders of one extension point by name. It is filled in init functions and only read afterwards.
+// registry holds the builders of one extension point by name. It is filled in init functions and
+// only read afterwards.
 type registry[T any] struct {
 	noun     string // what is registered, as messages call it
 	builders map[string]func(Config) (T, error)
 }
 
-// register panics on a name that is empty or taken: both are mistakes of the program, found at its start.
+// register panics on a name that is empty or taken: both are mistakes of the program, found at its
+// start.
 func (r *registry[T]) register(name string, build func(Config) (T, error)) {
 	if name == "" || r.builders[name] != nil {
 		panic(fmt.Sprintf("scheduler: %s %q is empty or registered twice", r.noun, name))

@@ -44,7 +44,9 @@ type slowRing struct {
 
 func newSlowQueue(cfg scheduler.Config) *slowQueue {
 	q := &slowQueue{cfg: cfg, queues: slices.Clone(cfg.Queues), rings: map[ring]*slowRing{}}
-	if !slices.ContainsFunc(q.queues, func(qc scheduler.QueueConfig) bool { return qc.Name == scheduler.DefaultQueue }) {
+	if !slices.ContainsFunc(q.queues, func(qc scheduler.QueueConfig) bool {
+		return qc.Name == scheduler.DefaultQueue
+	}) {
 		q.queues = append(q.queues, scheduler.QueueConfig{Name: scheduler.DefaultQueue})
 	}
 	for i, qc := range q.queues {
@@ -65,13 +67,17 @@ func (q *slowQueue) queueOf(j scheduler.Job) int {
 	for i, qc := range q.queues {
 		for _, m := range qc.Match {
 			if glob(m.Tenants, j.Tenant) && glob(m.Models, j.Model) &&
-				(m.MinPriority == nil || j.Priority >= *m.MinPriority) && (m.MaxPriority == nil || j.Priority <= *m.MaxPriority) &&
-				(m.MinWindow == 0 || j.Window == 0 || j.Window >= m.MinWindow) && (m.MaxWindow == 0 || j.Window > 0 && j.Window <= m.MaxWindow) {
+				(m.MinPriority == nil || j.Priority >= *m.MinPriority) && (m.MaxPriority == nil ||
+				j.Priority <= *m.MaxPriority) &&
+				(m.MinWindow == 0 || j.Window == 0 || j.Window >= m.MinWindow) &&
+				(m.MaxWindow == 0 || j.Window > 0 && j.Window <= m.MaxWindow) {
 				return i
 			}
 		}
 	}
-	return slices.IndexFunc(q.queues, func(qc scheduler.QueueConfig) bool { return qc.Name == scheduler.DefaultQueue })
+	return slices.IndexFunc(q.queues, func(qc scheduler.QueueConfig) bool {
+		return qc.Name == scheduler.DefaultQueue
+	})
 }
 
 func glob(patterns []string, name string) bool {
@@ -84,11 +90,14 @@ func glob(patterns []string, name string) bool {
 }
 
 // classAt is the class of j at now and the time of its next change.
-func (q *slowQueue) classAt(queue int, j scheduler.Job, now time.Time) (scheduler.Class, time.Time) {
+func (q *slowQueue) classAt(
+	queue int, j scheduler.Job, now time.Time,
+) (scheduler.Class, time.Time) {
 	var urgent time.Time
 	heeded := false
 	name := q.ranks[queue].Name()
-	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto && (name == "edf" || name == "slack") {
+	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto &&
+		(name == "edf" || name == "slack") {
 		heeded = true
 		if !j.Deadline.IsZero() {
 			rate := j.Rate
@@ -101,7 +110,8 @@ func (q *slowQueue) classAt(queue int, j scheduler.Job, now time.Time) (schedule
 			urgent = j.StartBy
 		}
 		if !urgent.IsZero() {
-			urgent = urgent.Add(-max(q.cfg.GuardMin, time.Duration(q.cfg.GuardShare*float64(j.Window))))
+			urgent = urgent.Add(-max(q.cfg.GuardMin, time.Duration(q.cfg.GuardShare*float64(
+				j.Window))))
 		}
 	}
 	switch {
@@ -141,7 +151,9 @@ func (q *slowQueue) Put(job scheduler.Job) {
 }
 
 func (q *slowQueue) add(j *slowJob) {
-	if !j.parked && !slices.ContainsFunc(q.jobs, func(o *slowJob) bool { return o.queue == j.queue && !o.parked }) {
+	if !j.parked && !slices.ContainsFunc(q.jobs, func(o *slowJob) bool {
+		return o.queue == j.queue && !o.parked
+	}) {
 		q.served[j.queue] = max(q.served[j.queue], q.share*q.weight(j.queue))
 	}
 	q.jobs = append(q.jobs, j)
@@ -160,7 +172,9 @@ func (q *slowQueue) Park(id string) {
 func (q *slowQueue) Unpark(id string) {
 	if j := q.find(id); j != nil && j.parked {
 		j.parked = false
-		others := slices.ContainsFunc(q.jobs, func(o *slowJob) bool { return o != j && o.queue == j.queue && !o.parked })
+		others := slices.ContainsFunc(q.jobs, func(o *slowJob) bool {
+			return o != j && o.queue == j.queue && !o.parked
+		})
 		if !others {
 			q.served[j.queue] = max(q.served[j.queue], q.share*q.weight(j.queue))
 		}
@@ -202,7 +216,8 @@ func (q *slowQueue) sync() {
 		}
 		r.order = slices.DeleteFunc(r.order, func(t string) bool { return !known[t] })
 		for _, j := range q.jobs {
-			if t := j.Tenant; j.queue == at.queue && j.class == at.class && offered[t] && !slices.Contains(r.order, t) {
+			if t := j.Tenant; j.queue == at.queue && j.class == at.class && offered[t] &&
+				!slices.Contains(r.order, t) {
 				if r.credit[t] > 0 {
 					r.order = append([]string{t}, r.order...)
 				} else {
@@ -272,7 +287,8 @@ func (q *slowQueue) Wake(now time.Time) time.Time {
 	q.advance(now)
 	var soonest time.Time
 	for _, j := range q.jobs {
-		if _, when := q.classAt(j.queue, j.Job, now); !j.parked && !when.IsZero() && (soonest.IsZero() || when.Before(soonest)) {
+		if _, when := q.classAt(j.queue, j.Job, now); !j.parked && !when.IsZero() &&
+			(soonest.IsZero() || when.Before(soonest)) {
 			soonest = when
 		}
 	}
@@ -283,12 +299,15 @@ func (q *slowQueue) Next(now time.Time) (string, bool) {
 	q.advance(now)
 	best := -1
 	for i := range q.queues {
-		offers := slices.ContainsFunc(q.jobs, func(j *slowJob) bool { return j.queue == i && !j.parked })
+		offers := slices.ContainsFunc(q.jobs, func(j *slowJob) bool {
+			return j.queue == i && !j.parked
+		})
 		switch {
 		case !offers:
 		case best < 0:
 			best = i
-		case q.cfg.BetweenQueues == "weighted" && q.served[i]*q.weight(best) < q.served[best]*q.weight(i):
+		case q.cfg.BetweenQueues == "weighted" && q.served[i]*q.weight(
+			best) < q.served[best]*q.weight(i):
 			best = i
 		}
 	}
@@ -319,5 +338,6 @@ func before(a, b *slowJob) bool {
 		}
 		return j.rank
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID)) < 0
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created),
+		strings.Compare(a.ID, b.ID)) < 0
 }

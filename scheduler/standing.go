@@ -16,8 +16,8 @@ type Standing struct {
 	Changes time.Time // when time alone moves it to the next class; zero: never
 }
 
-// Snapshot lists the known jobs: named queues as listed, in them the classes, in those by rank. The turns that tenants will take
-// are not foreseen. It costs O(n log n) and is for display.
+// Snapshot lists the known jobs: named queues as listed, in them the classes, in those by rank. The
+// turns that tenants will take are not foreseen. It costs O(n log n) and is for display.
 func (q *Queue) Snapshot(now time.Time) []Standing {
 	q.advance(now)
 	var standings []Standing
@@ -31,10 +31,14 @@ func (q *Queue) Snapshot(now time.Time) []Standing {
 		slices.SortFunc(entries, compareEntries)
 		first := len(standings)
 		for _, e := range entries {
-			class, changes := lane.classify(e.job, q.now) // parked jobs are not moved as time passes
-			standings = append(standings, Standing{e.job, lane.name, e.rank, class, e.parked, timeOf(changes)})
+			// parked jobs are not moved as time passes
+			class, changes := lane.classify(e.job, q.now)
+			standings = append(standings, Standing{e.job, lane.name, e.rank, class, e.parked,
+				timeOf(changes)})
 		}
-		slices.SortStableFunc(standings[first:], func(a, b Standing) int { return cmp.Compare(a.Class, b.Class) })
+		slices.SortStableFunc(standings[first:], func(a, b Standing) int {
+			return cmp.Compare(a.Class, b.Class)
+		})
 	}
 	return standings
 }

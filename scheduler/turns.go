@@ -5,14 +5,16 @@ import (
 	"math"
 )
 
-// turns is deficit round robin between tenants. The tenant at the front has the turn, with a credit of work; it keeps the turn
-// until its credit is used up, then goes to the back, and the next one gets a quantum on top of what it still owes. Since a line
-// is started as soon as there is any credit, a tenant may overdraw by one line, which its next turn pays back.
+// turns is deficit round robin between tenants. The tenant at the front has the turn, with a credit
+// of work; it keeps the turn until its credit is used up, then goes to the back, and the next one
+// gets a quantum on top of what it still owes. Since a line is started as soon as there is any
+// credit, a tenant may overdraw by one line, which its next turn pays back.
 //
-// A tenant with nothing to offer keeps its place until the turn comes to it, and is then left out. Credit left from an interrupted
-// turn, never more than one quantum, it keeps while it has jobs at all, and when it comes back, the turn goes on where it
-// was. So a job that is parked for a moment between two of its chunks costs its tenant nothing. A turn that has not begun is not
-// kept: who was away that long comes back to the end of the line, so parking gains nothing either.
+// A tenant with nothing to offer keeps its place until the turn comes to it, and is then left out.
+// Credit left from an interrupted turn, never more than one quantum, it keeps while it has jobs at
+// all, and when it comes back, the turn goes on where it was. So a job that is parked for a moment
+// between two of its chunks costs its tenant nothing. A turn that has not begun is not kept: who
+// was away that long comes back to the end of the line, so parking gains nothing either.
 type turns struct {
 	cfg     *Config
 	tenants map[string]*tenant
@@ -104,8 +106,9 @@ func (ts *turns) charge(t *tenant, work float64) {
 	ts.settle()
 }
 
-// settle gives the turn to the first tenant that offers something and whose quantum exceeds what it owes. When all owe more than
-// a quantum, the rounds in which nobody could start anything are granted in one go.
+// settle gives the turn to the first tenant that offers something and whose quantum exceeds what it
+// owes. When all owe more than a quantum, the rounds in which nobody could start anything are
+// granted in one go.
 func (ts *turns) settle() {
 	for granted := 0; ts.order.Len() > 0; {
 		t := ts.order.Front().Value.(*tenant)

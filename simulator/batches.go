@@ -68,11 +68,13 @@ type attempt struct {
 
 func newBatches(p *plant) (*batches, error) {
 	policy := p.setup.Policy
-	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler, Flow: p.setup.told(), Random: p.setup.seed().Cause("planner")})
+	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
+		Flow: p.setup.told(), Random: p.setup.seed().Cause("planner")})
 	if err != nil {
 		return nil, err
 	}
-	b := &batches{plant: p, planner: planner, chunk: max(1, policy.ChunkLines), replicas: map[string]*replica{}, byName: map[string]*job{}}
+	b := &batches{plant: p, planner: planner, chunk: max(1, policy.ChunkLines),
+		replicas: map[string]*replica{}, byName: map[string]*job{}}
 	b.watchers = newWatchers(p.setup.Watch, planner, b.chunk)
 	jobs, err := p.setup.jobs()
 	if err != nil {
@@ -190,7 +192,8 @@ func (b *batches) load(key plan.JobKey) {
 	first := len(j.lines)
 	loaded := plan.Loaded{Key: key, Chunk: first / b.chunk}
 	for slot := range min(b.chunk, j.Lines-first) {
-		loaded.Lines = append(loaded.Lines, plan.Line{Slot: slot, PromptTokens: j.Line(first + slot).Input})
+		loaded.Lines = append(loaded.Lines,
+			plan.Line{Slot: slot, PromptTokens: j.Line(first + slot).Input})
 		j.lines = append(j.lines, lineReady)
 	}
 	loaded.More = len(j.lines) < j.Lines
@@ -215,7 +218,8 @@ func (b *batches) reach(a *attempt) {
 		return
 	}
 	a.replica = r
-	if bound := p.setup.Scenario.Pool.ShedAbove; bound > 0 && r.engine.Snapshot(p.now).Waiting >= bound {
+	if bound := p.setup.Scenario.Pool.ShedAbove; bound > 0 &&
+		r.engine.Snapshot(p.now).Waiting >= bound {
 		b.answer(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 503})
 		return
 	}
@@ -244,7 +248,8 @@ func (b *batches) hangUp(a *attempt) {
 	a.over = true
 	b.recalls++
 	p.agenda.put(p.now, func() {
-		b.settle(a, &plan.Finished{Start: a.start, Outcome: plan.Recalled, Latency: p.now.Sub(a.sent)})
+		b.settle(a, &plan.Finished{Start: a.start, Outcome: plan.Recalled, Latency: p.now.Sub(
+			a.sent)})
 	})
 	p.agenda.put(p.now.Add(p.setup.Scenario.Pool.Network), func() {
 		if a.id != 0 {
@@ -272,7 +277,8 @@ func (b *batches) firstToken(a *attempt) {
 // answered takes a line's answer from the engine.
 func (b *batches) answered(f *flight, c engine.Completion) {
 	b.answer(f.line, engine.ServerDelay(c.Output), f.input-c.Cached+c.Output, &plan.Finished{
-		Outcome: plan.Succeeded, Status: 200, InputTokens: f.input, OutputTokens: c.Output, CachedTokens: c.Cached,
+		Outcome: plan.Succeeded, Status: 200, InputTokens: f.input, OutputTokens: c.Output,
+		CachedTokens: c.Cached,
 	})
 }
 
@@ -294,7 +300,8 @@ func (b *batches) answer(a *attempt, delay time.Duration, tokens int, f *plan.Fi
 func (b *batches) settle(a *attempt, f *plan.Finished) {
 	j := a.job
 	a.settled = true
-	// The planner may start the line again before it returns its verdict, so the line is ready first.
+	// The planner may start the line again before it returns its verdict, so the line is ready
+	// first.
 	j.move(a.line, lineUnderWay, lineReady)
 	j.inFlight--
 	delete(j.underWay, a.line)
@@ -303,7 +310,8 @@ func (b *batches) settle(a *attempt, f *plan.Finished) {
 	}
 	verdict := b.step(f)
 	// An answer is kept though its batch be over, as the dispatcher keeps it.
-	kept := verdict == plan.Record || verdict == plan.Return && (f.Outcome == plan.Succeeded || f.Outcome == plan.Refused)
+	kept := verdict == plan.Record || verdict == plan.Return && (f.Outcome == plan.Succeeded ||
+		f.Outcome == plan.Refused)
 	if !kept {
 		return
 	}
@@ -342,7 +350,8 @@ func workOf(l engine.Law, input, output int) float64 {
 // and is never under way twice.
 func (j *job) move(line int, from, to lineState) {
 	if got := j.lines[line]; got != from {
-		panic(fmt.Sprintf("simulator: line %d of job %s goes to state %d from %d, want from %d", line, j.Name, to, got, from))
+		panic(fmt.Sprintf("simulator: line %d of job %s goes to state %d from %d, want from %d",
+			line, j.Name, to, got, from))
 	}
 	j.lines[line] = to
 }

@@ -56,7 +56,8 @@ func (c *class) merge(o *class) {
 
 func (c *class) report() Interactive {
 	r := Interactive{
-		MissedTTFT: c.missedTTFT, MissedTPOT: c.missedTPOT, Refused: c.rejected, Lost: c.lost, Undecided: c.undecided, Retries: c.retries, GaveUp: c.gaveUp,
+		MissedTTFT: c.missedTTFT, MissedTPOT: c.missedTPOT, Refused: c.rejected, Lost: c.lost,
+		Undecided: c.undecided, Retries: c.retries, GaveUp: c.gaveUp,
 		TTFT: c.ttft.quantiles(), TPOT: c.tpot.quantiles(),
 	}
 	attained := 0

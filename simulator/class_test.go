@@ -15,8 +15,10 @@ import (
 func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 	s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), fixed(1))
 	s.Scenario.Interactive.Classes = []scenario.Class{
-		{Name: "agents", Generator: "conversation", Rate: 1, SLO: scenario.SLO{TPOT: time.Millisecond}},
-		{Name: "people", Generator: "conversation", Users: scenario.Users{Count: 20, Think: 20 * time.Second}},
+		{Name: "agents", Generator: "conversation", Rate: 1,
+			SLO: scenario.SLO{TPOT: time.Millisecond}},
+		{Name: "people", Generator: "conversation", Users: scenario.Users{Count: 20,
+			Think: 20 * time.Second}},
 	}
 	p, _, err := tell(s, false, silent)
 	if err != nil {
@@ -28,14 +30,16 @@ func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 	}
 	sum, attained := 0, 0.0
 	for i, c := range r.Classes {
-		if c.Requests < 200 || (c.Attainment < 0.1) != (i == 1) || (c.Attainment > 0.95) != (i != 1) {
+		if c.Requests < 200 || (c.Attainment < 0.1) != (i == 1) ||
+			(c.Attainment > 0.95) != (i != 1) {
 			t.Errorf("class %q: %d requests, attainment %v", c.Name, c.Requests, c.Attainment)
 		}
 		sum += c.Requests
 		attained += c.Attainment * float64(c.Requests)
 	}
 	if sum != r.Requests || attained/float64(sum)-r.Attainment > 1e-9 {
-		t.Errorf("classes of %d requests and %v attained, all together %d and %v", sum, attained/float64(sum), r.Requests, r.Attainment)
+		t.Errorf("classes of %d requests and %v attained, all together %d and %v", sum,
+			attained/float64(sum), r.Requests, r.Attainment)
 	}
 
 	_, err = Run(s, silent)
@@ -45,7 +49,8 @@ func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 	}
 	s.Scenario.Interactive.Classes[0].Rate = 0.01
 	s.Scenario.Interactive.Classes[0].SLO.Attainment = 0.97
-	if _, err := Run(s, silent); err == nil || !strings.Contains(err.Error(), `requests of class "agents"`) {
+	if _, err := Run(s, silent); err == nil || !strings.Contains(err.Error(),
+		`requests of class "agents"`) {
 		t.Errorf("a small class that can't attain its promise: %v", err)
 	}
 }
@@ -53,8 +58,11 @@ func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 // A trace names the classes of its requests.
 func TestClassesOfATrace(t *testing.T) {
 	s := tiny(t, "0,10,10\n600,10,10\n")
-	s.Scenario.Interactive.Classes = []scenario.Class{{Name: "b", SLO: scenario.SLO{TTFT: time.Millisecond}}}
-	trace, err := workload.Read("trace.csv", workload.CSV, strings.NewReader("t_s,input_tokens,output_tokens,class\n0,1,1,\n100,10,5,a\n110,10,5,b\n120,10,5,\n600,1,1,b\n"))
+	s.Scenario.Interactive.Classes = []scenario.Class{
+		{Name: "b", SLO: scenario.SLO{TTFT: time.Millisecond}}}
+	trace, err := workload.Read("trace.csv", workload.CSV,
+		strings.NewReader(
+			"t_s,input_tokens,output_tokens,class\n0,1,1,\n100,10,5,a\n110,10,5,b\n120,10,5,\n600,1,1,b\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +75,8 @@ func TestClassesOfATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.users.report()
-	if first, b := r.Classes[0], r.Classes[1]; first.Requests != 2 || first.Attainment != 1 || b.Requests != 1 || b.Attainment != 0 {
+	if first, b := r.Classes[0], r.Classes[1]; first.Requests != 2 || first.Attainment != 1 ||
+		b.Requests != 1 || b.Attainment != 0 {
 		t.Errorf("%+v", r.Classes)
 	}
 }
@@ -80,8 +89,9 @@ func TestOverloadIsMarked(t *testing.T) {
 		r           *replica
 		sent, until time.Duration // seconds
 	}{
-		{one, 0, 10},                                                      // just in time
-		{one, 100, 115}, {two, 100, 111}, {one, 90, 120}, {one, 160, 180}, // the gap to the last is less than a minute
+		{one, 0, 10}, // just in time
+		// the gap to the last is less than a minute
+		{one, 100, 115}, {two, 100, 111}, {one, 90, 120}, {one, 160, 180},
 		{one, 300, 320}, {two, 400, 405}, {nil, 0, 100},
 	} {
 		o.waited(w.r, at(w.sent*time.Second), at(w.until*time.Second), slo)

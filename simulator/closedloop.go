@@ -38,7 +38,8 @@ func (p *plant) seatUsers() ([]*person, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			someone := &person{plant: p, class: number, habits: c.Users, requests: requests, random: p.setup.seed().Cause(name + "/thinking")}
+			someone := &person{plant: p, class: number, habits: c.Users, requests: requests,
+				random: p.setup.seed().Cause(name + "/thinking")}
 			someone.think(epoch)
 			all = append(all, someone)
 		}
@@ -56,13 +57,15 @@ func (s Setup) generated(c scenario.Class, name string) (workload.Stream, error)
 	if rate == 0 {
 		rate = population.Rate
 	}
-	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Rate: rate, Seed: s.seed(), Name: name})
+	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Rate: rate,
+		Seed: s.seed(), Name: name})
 	if err != nil {
 		return nil, err
 	}
 	stream := g.Arrivals()
 	if c.Input.Median > 0 || c.Output.Median > 0 {
-		stream = workload.Resize(stream, c.Input.Workload(), c.Output.Workload(), s.seed().Cause(name+"/lengths"))
+		stream = workload.Resize(stream, c.Input.Workload(), c.Output.Workload(),
+			s.seed().Cause(name+"/lengths"))
 	}
 	return stream, nil
 }
@@ -82,7 +85,8 @@ func (u *person) think(from time.Time) {
 
 func (u *person) try() {
 	p := u.plant
-	f := &flight{arrived: u.asked, class: u.class, input: u.request.Input, output: u.request.Output, request: u.request, person: u}
+	f := &flight{arrived: u.asked, class: u.class, input: u.request.Input, output: u.request.Output,
+		request: u.request, person: u}
 	u.tries++
 	u.flight = f
 	if u.tries > 1 {

@@ -61,7 +61,8 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 		if n < 2 || !slices.EqualFunc(slow[i][:n], quick[i][:n], func(a, b workload.Request) bool {
 			return a.Input == b.Input && a.Output == b.Output && slices.Equal(a.Prefix, b.Prefix)
 		}) {
-			t.Fatalf("user %d asks for other things of the slow service, or asks only %d times", i, n)
+			t.Fatalf("user %d asks for other things of the slow service, or asks only %d times", i,
+				n)
 		}
 	}
 }
@@ -71,7 +72,8 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 func TestImpatientUsers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		users := scenario.Users{
-			Count: rapid.IntRange(1, 60).Draw(t, "count"), Think: time.Duration(rapid.IntRange(1, 20).Draw(t, "think")) * time.Second,
+			Count: rapid.IntRange(1, 60).Draw(t, "count"), Think: time.Duration(
+				rapid.IntRange(1, 20).Draw(t, "think")) * time.Second,
 			Timeout: time.Duration(rapid.IntRange(1, 8).Draw(t, "timeout")) * time.Second,
 			Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
 			Backoff: time.Duration(rapid.IntRange(0, 5).Draw(t, "backoff")) * time.Second,
@@ -79,7 +81,8 @@ func TestImpatientUsers(t *testing.T) {
 		s := crowd("llama-8b-a100", users)
 		s.Scenario.Pool.MaxSeqs = rapid.SampledFrom([]int{1, 4, 64}).Draw(t, "seqs")
 		if rapid.Bool().Draw(t, "loss") {
-			s.Scenario.Faults = []scenario.Fault{{Kind: scenario.Die, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
+			s.Scenario.Faults = []scenario.Fault{
+				{Kind: scenario.Die, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
 		}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
@@ -89,8 +92,10 @@ func TestImpatientUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := p.users.report()
-		if r.Retries > users.Retries*(r.Requests+r.Undecided+users.Count) || users.Retries == 0 && r.Retries > 0 {
-			t.Fatalf("%d retries of %d requests, at most %d of each", r.Retries, r.Requests, users.Retries)
+		if r.Retries > users.Retries*(r.Requests+r.Undecided+users.Count) || users.Retries == 0 &&
+			r.Retries > 0 {
+			t.Fatalf("%d retries of %d requests, at most %d of each", r.Retries, r.Requests,
+				users.Retries)
 		}
 		if r.GaveUp > r.MissedTTFT || r.Requests == 0 {
 			t.Fatalf("%+v", r)
@@ -107,7 +112,8 @@ func TestImpatientUsers(t *testing.T) {
 			}
 		}
 	})
-	storm := crowd("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second, Timeout: 2 * time.Second, Retries: 2})
+	storm := crowd("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second,
+		Timeout: 2 * time.Second, Retries: 2})
 	storm.Scenario.Pool.MaxSeqs = 1
 	p, _, err := tell(storm, false, silent)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // No interactive request is lost sight of either.
 func TestNoLineIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(t, "seed")}
+		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(
+			t, "seed")}
 		s.Profile, _ = engine.ProfileNamed("llama-8b-a100")
 		s.Scenario.Name, s.Scenario.Horizon = "drawn", 4*time.Minute
 		s.Scenario.Interactive.Generator = "conversation"
@@ -27,7 +28,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		pool.Profile, pool.Replicas = s.Profile.Name, rapid.IntRange(1, 3).Draw(t, "replicas")
 		pool.ShedAbove = rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "shed above")
 		pool.KVTokens = rapid.SampledFrom([]int{3000, 16_000, 400_000}).Draw(t, "kv")
-		pool.Network = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 2 * time.Second}).Draw(t, "network")
+		pool.Network = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond,
+			2 * time.Second}).Draw(t, "network")
 		s.Policy.ChunkLines = rapid.SampledFrom([]int{1, 7, 1024}).Draw(t, "chunk")
 		s.Policy.Flow.Policy = rapid.SampledFrom([]string{"aimd", "fixed"}).Draw(t, "policy")
 		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
@@ -55,7 +57,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 				count[state]++
 			}
 			told := jobs[i]
-			if count[lineRecorded] != told.Done+told.Failed || count[lineUnderWay] != told.InFlight || len(j.lines) > j.Lines {
+			if count[lineRecorded] != told.Done+told.Failed ||
+				count[lineUnderWay] != told.InFlight || len(j.lines) > j.Lines {
 				t.Fatalf("job %+v, but its %d lines are %v", told, len(j.lines), count)
 			}
 			if all := told.Done+told.Failed == j.Lines; all != (told.Finished > 0) {
@@ -63,9 +66,11 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			}
 			inFlight += told.InFlight
 			if told.Failed == 0 {
-				in, out := recorded(j, s.engineConfig().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
+				in, out := recorded(
+					j, s.engineConfig().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
 				if in != j.input || out != j.output {
-					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d", told, j.input, j.output, in, out)
+					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d",
+						told, j.input, j.output, in, out)
 				}
 			}
 			input, output = input+j.input, output+j.output
@@ -101,7 +106,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			}
 		}
 		if users := p.users.report(); users.Requests+users.Undecided != judged {
-			t.Fatalf("%d interactive requests came, %d were judged and %d are undecided", judged, users.Requests, users.Undecided)
+			t.Fatalf("%d interactive requests came, %d were judged and %d are undecided", judged,
+				users.Requests, users.Undecided)
 		}
 		for range 10 { // one way takes no longer than 3 s
 			p.run(p.now.Add(time.Second))
@@ -109,7 +115,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			maps.DeleteFunc(stray, func(a *attempt, _ bool) bool { return !now[a] })
 		}
 		for a := range stray {
-			t.Fatalf("line %d of job %s is on its way between daemon and %s, and has not arrived in 10 s", a.line, a.job.Name, a.start.Runner)
+			t.Fatalf(
+				"line %d of job %s is on its way between daemon and %s, and has not arrived in 10 s", a.line, a.job.Name, a.start.Runner)
 		}
 	})
 }
@@ -132,18 +139,22 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 	p := &s.Pool
 	p.Discovery = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "discovery")
 	p.RouterView = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "router view")
-	p.Start = scenario.Start{Median: 10 * time.Second, Sigma: 0.5, Least: time.Second, Most: time.Minute, Fail: 0.2}
-	p.Drain = scenario.Drain{Batch: time.Duration(rapid.IntRange(0, 20).Draw(t, "drain batch")) * time.Second, Interactive: 10 * time.Second}
+	p.Start = scenario.Start{Median: 10 * time.Second, Sigma: 0.5, Least: time.Second,
+		Most: time.Minute, Fail: 0.2}
+	p.Drain = scenario.Drain{Batch: time.Duration(rapid.IntRange(0, 20).Draw(t, "drain batch")) *
+		time.Second, Interactive: 10 * time.Second}
 	if rapid.Bool().Draw(t, "scaled") {
 		p.Max = p.Replicas + 2
 	}
 	if rapid.Bool().Draw(t, "spot") {
-		s.BatchPools = []scenario.BatchPool{{Name: "spot", Scaled: scenario.Scaled{Max: 3, Price: 0.4, Reclaim: 0.999}}}
+		s.BatchPools = []scenario.BatchPool{{Name: "spot", Scaled: scenario.Scaled{
+			Max: 3, Price: 0.4, Reclaim: 0.999}}}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "faults") {
 		f := scenario.Fault{
-			At:   time.Duration(rapid.IntRange(0, 239).Draw(t, "fault at")) * time.Second,
-			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Die, scenario.Die, scenario.Slow, scenario.Stall, scenario.Flush}).Draw(t, "fault"),
+			At: time.Duration(rapid.IntRange(0, 239).Draw(t, "fault at")) * time.Second,
+			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Die, scenario.Die, scenario.Slow,
+				scenario.Stall, scenario.Flush}).Draw(t, "fault"),
 		}
 		if len(s.BatchPools) > 0 && rapid.Bool().Draw(t, "of spot") {
 			f.Pool = "spot"
@@ -154,7 +165,8 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 		switch f.Kind {
 		case scenario.Die:
 			f.For = time.Duration(rapid.IntRange(0, 30).Draw(t, "dead for")) * time.Second
-			f.Lost = rapid.SampledFrom([]scenario.Lost{"", scenario.Retried, scenario.Missed}).Draw(t, "lost")
+			f.Lost = rapid.SampledFrom([]scenario.Lost{"", scenario.Retried, scenario.Missed}).Draw(
+				t, "lost")
 		case scenario.Slow:
 			f.Factor, f.For = 3, 20*time.Second
 		case scenario.Stall:

@@ -11,15 +11,14 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// eventLog writes what the planner is told and what it decides, a line for each
-// event that has a consequence, and the allowances whenever they change:
+// eventLog writes what the planner is told and what it decides, a line for each event that has a
+// consequence, and the allowances whenever they change:
 //
 //	12.345  finished night/17 on replica-0: succeeded 200, 707 in, 5 out → record; start night/44 on replica-0
 //	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
 //
-// A line of a job is named by its number, from 0. Mere observations that lead to
-// nothing are left out, and so is how many prompt tokens may wait: it moves with
-// every token.
+// A line of a job is named by its number, from 0. Mere observations that lead to nothing are left
+// out, and so is how many prompt tokens may wait: it moves with every token.
 type eventLog struct {
 	out     io.Writer
 	planner *plan.Planner
@@ -95,9 +94,11 @@ func (l *eventLog) event(ev plan.Event) string {
 		}
 		return told
 	case *plan.FirstToken:
-		return fmt.Sprintf("first token of %s on %s after %d ms", l.name(ev.Start), ev.Start.Runner, ev.Latency.Milliseconds())
+		return fmt.Sprintf("first token of %s on %s after %d ms", l.name(ev.Start), ev.Start.Runner,
+			ev.Latency.Milliseconds())
 	case plan.TokenGaps:
-		return fmt.Sprintf("tokens of %s come every %.1f ms", ev.Runner, float64(ev.Time)/float64(max(1, ev.Gaps))/float64(time.Millisecond))
+		return fmt.Sprintf("tokens of %s come every %.1f ms", ev.Runner,
+			float64(ev.Time)/float64(max(1, ev.Gaps))/float64(time.Millisecond))
 	case plan.Reading:
 		return "reading of " + cmp.Or(ev.Runner, "the gateway")
 	case plan.Tick:
@@ -106,7 +107,8 @@ func (l *eventLog) event(ev plan.Event) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "plan.")
 }
 
-var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Again: "again", plan.Return: "return"}
+var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Again: "again",
+	plan.Return: "return"}
 
 func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
 	told := ""

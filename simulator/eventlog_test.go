@@ -26,7 +26,8 @@ func shortStory() Setup {
 	s.Scenario.Name, s.Scenario.Horizon = "short story", 3*time.Minute
 	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = profile.Name, 1
 	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Rate = "conversation", 0.2
-	s.Scenario.Jobs = []scenario.Job{{Name: "night", Kind: "bal", At: 30 * time.Second, Lines: 12, Window: time.Minute}}
+	s.Scenario.Jobs = []scenario.Job{{Name: "night", Kind: "bal", At: 30 * time.Second, Lines: 12,
+		Window: time.Minute}}
 	return s
 }
 
@@ -77,7 +78,8 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(got.String()) {
-		if at, err := strconv.ParseFloat(strings.TrimSpace(line[:min(10, len(line))]), 64); err == nil && (at < 35 || at > 45) {
+		if at, err := strconv.ParseFloat(strings.TrimSpace(line[:min(10, len(line))]),
+			64); err == nil && (at < 35 || at > 45) {
 			t.Errorf("told of another time: %s", line)
 		}
 	}
@@ -100,7 +102,8 @@ func TestTape(t *testing.T) {
 		t.Errorf("the harvest of all samples is %d tokens, that of the run %d", got, want)
 	}
 	if most != 3 || tape.Allowance[17] != 3 {
-		t.Errorf("at most %v lines in flight, %v allowed at the end, want 3 and 3", most, tape.Allowance[17])
+		t.Errorf("at most %v lines in flight, %v allowed at the end, want 3 and 3", most,
+			tape.Allowance[17])
 	}
 	s.Watch = Watch{}
 	r.Tape = nil
@@ -111,7 +114,8 @@ func TestTape(t *testing.T) {
 
 func TestTapeStaysSmall(t *testing.T) {
 	for _, test := range []struct{ horizon, step time.Duration }{
-		{time.Minute, 10 * time.Second}, {2 * time.Hour, 10 * time.Second}, {2*time.Hour + time.Second, 20 * time.Second}, {24 * time.Hour, 2 * time.Minute},
+		{time.Minute, 10 * time.Second}, {2 * time.Hour, 10 * time.Second},
+		{2*time.Hour + time.Second, 20 * time.Second}, {24 * time.Hour, 2 * time.Minute},
 		{31 * 24 * time.Hour, 62 * time.Minute},
 	} {
 		if got := tapeStep(test.horizon); got != test.step {

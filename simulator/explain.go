@@ -48,7 +48,8 @@ func (e *explainer) stand(now time.Time) {
 	terms := e.planner.Terms(now)
 	say("--- how it stands at %.3f s", now.Sub(epoch).Seconds())
 	for i, p := range e.planner.Pools() {
-		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s", strings.Join(p.Models, ", "), p.InFlight, p.Limit,
+		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s",
+			strings.Join(p.Models, ", "), p.InFlight, p.Limit,
 			because(p.Granted), cmp.Or(string(p.Why), "nothing; they do"))
 		for _, r := range p.Runners {
 			prompt := "no limit"
@@ -59,7 +60,8 @@ func (e *explainer) stand(now time.Time) {
 			if r.Open {
 				open = ", its breaker is open"
 			}
-			say("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight, r.Limit, because(r.Granted), r.Prefilling, prompt, open)
+			say("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight,
+				r.Limit, because(r.Granted), r.Prefilling, prompt, open)
 		}
 		if terms[i] == nil {
 			say("  its policy does not say how it came to this")
@@ -78,7 +80,8 @@ func (e *explainer) stand(now time.Time) {
 		if !d.Deadline.IsZero() {
 			due = fmt.Sprintf("due at %.0f s", d.Deadline.Sub(epoch).Seconds())
 		}
-		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000, due)
+		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000,
+			due)
 	}
 	e.scaling(say)
 	say("--- what happens next")

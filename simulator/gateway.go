@@ -42,7 +42,8 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 	for _, slo := range promises {
 		ttft, tpot := meter{promise: slo.TTFT}, meter{promise: slo.TPOT}
 		if m.Gateway == scenario.GatewayHistogram {
-			ttft.edges, tpot.edges = edges(m.TTFTEdges, ttftEdges, slo.TTFT), edges(m.TPOTEdges, tpotEdges, slo.TPOT)
+			ttft.edges, tpot.edges = edges(m.TTFTEdges, ttftEdges, slo.TTFT),
+				edges(m.TPOTEdges, tpotEdges, slo.TPOT)
 		}
 		for _, meter := range []*meter{&ttft, &tpot} {
 			meter.counts = make([]float64, len(meter.edges)+1)
@@ -68,9 +69,11 @@ func edges(given, usual []time.Duration, promise time.Duration) []time.Duration 
 // The edges of the histograms of the endpoint picker of Kubernetes' Gateway API
 // inference extension, as far as anybody waits.
 var (
-	ttftEdges = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000,
+	ttftEdges = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000,
+		5000, 6000, 8000, 10_000,
 		15_000, 20_000, 30_000, 45_000, 60_000, 120_000)
-	tpotEdges = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500, 600, 800, 1000, 1500, 2000, 3000,
+	tpotEdges = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500,
+		600, 800, 1000, 1500, 2000, 3000,
 		4500, 6000, 12_000)
 )
 

@@ -11,7 +11,8 @@ import (
 // the promise, and both count what the users got; an edge that lies elsewhere is
 // read by a share of its bucket.
 func TestGatewayCountsWhatUsersGet(t *testing.T) {
-	counted := func(kind scenario.Gateway, edges ...time.Duration) (ttft, tpot, late, slow float64, users Interactive) {
+	counted := func(kind scenario.Gateway, edges ...time.Duration) (ttft, tpot, late, slow float64,
+		users Interactive) {
 		s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), fixed(40), func(s *Setup) {
 			s.Scenario.Interactive.SLO.TTFT, s.Scenario.Interactive.SLO.TTFTPer1K = time.Second, 0
 			s.Scenario.Interactive.SLO.TPOT = 95 * time.Millisecond
@@ -25,14 +26,21 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 		return r.TTFT.Requests, r.TPOT.Requests, r.TTFT.Late, r.TPOT.Late, p.users.report()
 	}
 	ttft, tpot, late, slow, users := counted(scenario.GatewayCounters)
-	if late == 0 || slow == 0 || ttft < float64(users.Requests) || late < float64(users.MissedTTFT) || slow < float64(users.MissedTPOT) {
-		t.Errorf("%v of %v late, %v of %v slow; the users, without the first and last minute, say %+v", late, ttft, slow, tpot, users)
+	if late == 0 || slow == 0 || ttft < float64(users.Requests) ||
+		late < float64(users.MissedTTFT) || slow < float64(users.MissedTPOT) {
+		t.Errorf(
+			"%v of %v late, %v of %v slow; the users, without the first and last minute, say %+v",
+			late, ttft, slow, tpot, users)
 	}
 	ttft2, tpot2, late2, slow2, _ := counted(scenario.GatewayHistogram)
 	if ttft2 != ttft || tpot2 != tpot || late2 != late || slow2 != slow {
-		t.Errorf("a histogram with an edge at the promise says %v of %v late, %v of %v slow; counters say %v of %v, %v of %v", late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
+		t.Errorf(
+			"a histogram with an edge at the promise says %v of %v late, %v of %v slow; counters say %v of %v, %v of %v", late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
 	}
-	if _, _, off, _, _ := counted(scenario.GatewayHistogram, 100*time.Millisecond, 5*time.Second); off < 2*late {
-		t.Errorf("a histogram with edges far from the promise says %v late, counters %v: want it misled", off, late)
+	if _, _, off, _, _ := counted(scenario.GatewayHistogram, 100*time.Millisecond,
+		5*time.Second); off < 2*late {
+		t.Errorf(
+			"a histogram with edges far from the promise says %v late, counters %v: want it misled",
+			off, late)
 	}
 }

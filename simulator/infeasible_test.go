@@ -7,8 +7,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// A job that nobody could do in time is told so within a minute, though its first answers take longer, and takes nothing from one that
-// comes later and is due later, which is told nothing of the kind.
+// A job that nobody could do in time is told so within a minute, though its first answers take
+// longer, and takes nothing from one that comes later and is due later, which is told nothing of
+// the kind.
 func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
 	s := bundled(t, "s9-deadlines.yaml")
 	s.Scenario.Horizon = 100 * time.Minute

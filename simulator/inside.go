@@ -72,9 +72,10 @@ func (p *plant) fill(name string, cfg engine.Config, e *engine.Engine) {
 	if p.setup.inside == nil {
 		return
 	}
-	e.FillWith(p.setup.inside(Host{Replica: name, Engine: cfg, Promise: func(id engine.ID) scenario.SLO {
-		return p.users.classes[p.flights[id].class].slo
-	}}))
+	e.FillWith(p.setup.inside(Host{Replica: name, Engine: cfg,
+		Promise: func(id engine.ID) scenario.SLO {
+			return p.users.classes[p.flights[id].class].slo
+		}}))
 }
 
 // wakeInside lets engines that rest look for work when a job comes.

@@ -66,7 +66,8 @@ func (r *replica) serve() {
 		p.agenda.put(p.now, r.wakeInside)
 	}
 	if share := r.pool.scaled.Reclaim; share > 0 {
-		hours := portable.Exponential(p.setup.seed().Cause("reclaim "+r.cause)) / -portable.Log(1-share)
+		hours := portable.Exponential(p.setup.seed().Cause("reclaim "+r.cause)) / -portable.Log(
+			1-share)
 		if left := p.end.Sub(p.now); hours < left.Hours() {
 			p.agenda.put(p.now.Add(time.Duration(hours*float64(time.Hour))), r.reclaim)
 		}

@@ -39,10 +39,14 @@ func TestDrain(t *testing.T) {
 		recalled       bool
 		lost, requests int
 	}{
-		{"idle, and missed", "0,1,1\n200,1,1\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 2 * time.Minute}, 0, false, 1, 1},
-		{"lines are given back", "0,1,1\n600,1,1\n", scenario.Drain{Batch: 500 * time.Millisecond, Interactive: 2 * time.Minute}, -1, true, 0, 0},
-		{"a request may end", "0,1,1\n99.5,64,101\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 2 * time.Minute}, 674 * time.Millisecond, false, 0, 1},
-		{"but not for ever", "0,1,1\n99.5,64,1001\n600,1,1\n", scenario.Drain{Batch: time.Minute, Interactive: 500 * time.Millisecond}, -1, false, 1, 1},
+		{"idle, and missed", "0,1,1\n200,1,1\n600,1,1\n", scenario.Drain{Batch: time.Minute,
+			Interactive: 2 * time.Minute}, 0, false, 1, 1},
+		{"lines are given back", "0,1,1\n600,1,1\n", scenario.Drain{Batch: 500 * time.Millisecond,
+			Interactive: 2 * time.Minute}, -1, true, 0, 0},
+		{"a request may end", "0,1,1\n99.5,64,101\n600,1,1\n", scenario.Drain{Batch: time.Minute,
+			Interactive: 2 * time.Minute}, 674 * time.Millisecond, false, 0, 1},
+		{"but not for ever", "0,1,1\n99.5,64,1001\n600,1,1\n", scenario.Drain{Batch: time.Minute,
+			Interactive: 500 * time.Millisecond}, -1, false, 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := tiny(t, test.trace)
@@ -54,7 +58,8 @@ func TestDrain(t *testing.T) {
 			const at = 100 * time.Second
 			p := drained(t, s, at)
 			if len(p.replicas) != 0 || len(p.serving) != 0 || len(p.flights) != 0 {
-				t.Fatalf("there are still %d replicas, %d that serve, %d requests", len(p.replicas), len(p.serving), len(p.flights))
+				t.Fatalf("there are still %d replicas, %d that serve, %d requests", len(
+					p.replicas), len(p.serving), len(p.flights))
 			}
 			paid := time.Duration(p.gpuHours()*float64(time.Hour)) - at
 			if test.paid >= 0 && (paid-test.paid).Abs() > time.Millisecond {
@@ -65,13 +70,15 @@ func TestDrain(t *testing.T) {
 				t.Errorf("paid for %v after the drain began, which may take %v", paid, limit)
 			}
 			if test.recalled != (p.batches.recalls > 0) || test.recalled != (p.batches.wasted > 0) {
-				t.Errorf("%d lines were given back, %d tokens are lost", p.batches.recalls, p.batches.wasted)
+				t.Errorf("%d lines were given back, %d tokens are lost", p.batches.recalls,
+					p.batches.wasted)
 			}
 			if test.recalled && (paid < test.drain.Batch || paid > test.drain.Batch+time.Second) {
 				t.Errorf("lines were given back after %v, want %v", paid, test.drain.Batch)
 			}
 			if u := p.users.report(); u.Lost != test.lost || u.Requests != test.requests {
-				t.Errorf("%d of %d requests were lost, want %d of %d", u.Lost, u.Requests, test.lost, test.requests)
+				t.Errorf("%d of %d requests were lost, want %d of %d", u.Lost, u.Requests,
+					test.lost, test.requests)
 			}
 		})
 	}
@@ -88,8 +95,10 @@ func TestDeath(t *testing.T) {
 		hours          time.Duration
 	}{
 		{"for good", scenario.Fault{Lost: scenario.Missed}, 2, 2, 100 * time.Second},
-		{"and nobody is left to retry on", scenario.Fault{For: time.Minute}, 2, 2, 300 * time.Second},
-		{"and comes back in time for the second", scenario.Fault{For: 10 * time.Second, Lost: scenario.Missed}, 2, 1, 300 * time.Second},
+		{"and nobody is left to retry on", scenario.Fault{For: time.Minute}, 2, 2,
+			300 * time.Second},
+		{"and comes back in time for the second", scenario.Fault{For: 10 * time.Second,
+			Lost: scenario.Missed}, 2, 1, 300 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := tiny(t, trace)
@@ -100,7 +109,8 @@ func TestDeath(t *testing.T) {
 				t.Fatal(err)
 			}
 			if u := p.users.report(); u.Requests != test.requests || u.Lost != test.lost {
-				t.Errorf("%d of %d requests lost, want %d of %d", u.Lost, u.Requests, test.lost, test.requests)
+				t.Errorf("%d of %d requests lost, want %d of %d", u.Lost, u.Requests, test.lost,
+					test.requests)
 			}
 			if got := p.gpuHours() * 3600; math.Abs(got-test.hours.Seconds()) > 1e-6 {
 				t.Errorf("paid for %v s, want %v", got, test.hours.Seconds())
@@ -110,22 +120,26 @@ func TestDeath(t *testing.T) {
 	t.Run("retried elsewhere", func(t *testing.T) {
 		s := tiny(t, trace)
 		s.Scenario.Pool.Replicas = 2
-		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die, Replicas: []int{0}}}
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
+			Replicas: []int{0}}}
 		p, _, err := tell(s, true, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The first begins anew half a second late: 64 tokens in one iteration, after the 500 ms.
 		want := 500 + 10 + 64 + 16 + 0.05
-		if u := p.users.report(); u.Lost != 0 || u.Requests != 2 || math.Abs(u.TTFT.P99-want) > 0.01 {
+		if u := p.users.report(); u.Lost != 0 || u.Requests != 2 ||
+			math.Abs(u.TTFT.P99-want) > 0.01 {
 			t.Errorf("%+v, want a TTFT of %v ms", u, want)
 		}
 	})
 	t.Run("lines die and are done elsewhere", func(t *testing.T) {
-		s := tiny(t, "0,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "bal", At: 95 * time.Second, Lines: 60})
+		s := tiny(t, "0,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "bal", At: 95 * time.Second,
+			Lines: 60})
 		s.Scenario.Pool.Replicas = 2
 		s.Policy.Flow.Policy = "fixed"
-		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die, Replicas: []int{0}}}
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
+			Replicas: []int{0}}}
 		var ends []plan.Outcome
 		p, err := newPlant(s, true)
 		if err != nil {
@@ -141,10 +155,12 @@ func TestDeath(t *testing.T) {
 		p.run(p.end)
 		sum, jobs := p.batches.report()
 		if len(ends) == 0 || jobs[0].Done != 60 || sum.Wasted == 0 {
-			t.Errorf("%d lines died, %d of 60 are done, %d tokens wasted", len(ends), jobs[0].Done, sum.Wasted)
+			t.Errorf("%d lines died, %d of 60 are done, %d tokens wasted", len(ends), jobs[0].Done,
+				sum.Wasted)
 		}
 		if len(p.batches.replicas) != 1 {
-			t.Errorf("the daemon knows %d replicas, want the one that is left", len(p.batches.replicas))
+			t.Errorf("the daemon knows %d replicas, want the one that is left", len(
+				p.batches.replicas))
 		}
 	})
 }
@@ -154,16 +170,19 @@ func TestDeath(t *testing.T) {
 func TestSlowAndStalled(t *testing.T) {
 	const trace = "0,1,1\n100,64,101\n200,64,101\n600,1,1\n"
 	s := tiny(t, trace)
-	s.Scenario.Faults = []scenario.Fault{{At: 90 * time.Second, Kind: scenario.Slow, Factor: 2, For: 20 * time.Second}}
+	s.Scenario.Faults = []scenario.Fault{{At: 90 * time.Second, Kind: scenario.Slow, Factor: 2,
+		For: 20 * time.Second}}
 	p, _, err := tell(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 11 ms an iteration, twice that while it is slow, and 0.05 ms to send a token.
-	if u := p.users.report(); math.Abs(u.TPOT.P99-22.05) > 1e-3 || math.Abs(u.TPOT.P50-11.05) > 1e-3 {
+	if u := p.users.report(); math.Abs(u.TPOT.P99-22.05) > 1e-3 ||
+		math.Abs(u.TPOT.P50-11.05) > 1e-3 {
 		t.Errorf("TPOT %+v, want 22.05 and 11.05 ms", u.TPOT)
 	}
-	s.Scenario.Faults = []scenario.Fault{{At: 100*time.Second + 500*time.Millisecond, Kind: scenario.Stall, For: 200 * time.Millisecond}}
+	s.Scenario.Faults = []scenario.Fault{{At: 100*time.Second + 500*time.Millisecond,
+		Kind: scenario.Stall, For: 200 * time.Millisecond}}
 	if p, _, err = tell(s, true, silent); err != nil {
 		t.Fatal(err)
 	}
@@ -211,12 +230,14 @@ func TestColdStart(t *testing.T) {
 // the time they were asked for; asked for fewer, it lets some go.
 func TestScaling(t *testing.T) {
 	s := bundled(t, "s11-from-zero.yaml")
-	s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: "score", At: 10 * time.Minute, Window: 2 * time.Hour, Lines: 5000}}
+	s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: "score", At: 10 * time.Minute,
+		Window: 2 * time.Hour, Lines: 5000}}
 	s.Scenario.Horizon = 4 * time.Hour
 	s.Policy.Scale.Policy = ""
 	r := result(t, s)
 	if r.Jobs[0].Fate != Finished || r.GPUHours <= 0 || r.GPUHours > 4 || r.NoBatchGPUHours != 0 {
-		t.Errorf("%+v for %v replica hours, %v without it", r.Jobs[0], r.GPUHours, r.NoBatchGPUHours)
+		t.Errorf("%+v for %v replica hours, %v without it", r.Jobs[0], r.GPUHours,
+			r.NoBatchGPUHours)
 	}
 	if len(r.Pools) != 1 || r.Pools[0].Started == 0 || r.Pools[0].Cost != r.Pools[0].Hours {
 		t.Errorf("pools %+v", r.Pools)
@@ -248,9 +269,11 @@ func TestRouterView(t *testing.T) {
 // stands still.
 func TestReclaim(t *testing.T) {
 	s := tiny(t, "0,1,1\n200,1,1\n600,1,1\n")
-	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50, Scaled: scenario.Scaled{Reclaim: 0.5, Price: 1}}}
+	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50,
+		Scaled: scenario.Scaled{Reclaim: 0.5, Price: 1}}}
 	s.Scenario.Horizon = 9 * time.Minute
-	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Least: time.Second, Most: time.Second}
+	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Least: time.Second,
+		Most: time.Second}
 	r := result(t, s)
 	// Of 50 in nine minutes, 0.5 in an hour: 50·(1-0.5^0.15) = 5.
 	if got := r.Pools[1].Started; got < 1 || got > 12 {
@@ -267,7 +290,8 @@ func TestStoryOfADeath(t *testing.T) {
 	s := shortStory()
 	s.Scenario.Name, s.Scenario.Pool.Replicas = "death", 2
 	s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 24, 0
-	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Die, Replicas: []int{1}, For: 20 * time.Second}}
+	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Die,
+		Replicas: []int{1}, For: 20 * time.Second}}
 	var got bytes.Buffer
 	s.Watch.Events = &got
 	result(t, s)
@@ -287,7 +311,8 @@ func TestStoryOfADeath(t *testing.T) {
 
 // Deaths, reclaims, starts and drains come the same each time.
 func TestLivesRepeat(t *testing.T) {
-	for _, file := range []string{"s7-runner-loss.yaml", "s10-two-pools.yaml", "s17-closed-loop.yaml"} {
+	for _, file := range []string{"s7-runner-loss.yaml", "s10-two-pools.yaml",
+		"s17-closed-loop.yaml"} {
 		s := bundled(t, file, horizon(35*time.Minute), fixed(8))
 		for i := range s.Scenario.BatchPools {
 			s.Scenario.BatchPools[i].Replicas, s.Scenario.BatchPools[i].Reclaim = 6, 0.9

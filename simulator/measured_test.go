@@ -31,9 +31,11 @@ func TestTheMeasuredServerAsItsClientsSawIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := q.Interactive.TPOT.P50
-		t.Logf("%v requests a second: %.1f ms a token, clients saw %.1f (%+.1f %%)", run.rate, got, run.seen, 100*(got/run.seen-1))
+		t.Logf("%v requests a second: %.1f ms a token, clients saw %.1f (%+.1f %%)", run.rate, got,
+			run.seen, 100*(got/run.seen-1))
 		if off := math.Abs(got/run.seen - 1); off > within {
-			t.Errorf("at %v requests a second a token takes %.1f ms, clients saw %.1f", run.rate, got, run.seen)
+			t.Errorf("at %v requests a second a token takes %.1f ms, clients saw %.1f", run.rate,
+				got, run.seen)
 		}
 	}
 }

@@ -37,7 +37,8 @@ type plant struct {
 }
 
 func newPlant(s Setup, withBatch bool) (*plant, error) {
-	p := &plant{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon), flights: map[engine.ID]*flight{}, serving: map[string]*replica{}}
+	p := &plant{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon),
+		flights: map[engine.ID]*flight{}, serving: map[string]*replica{}}
 	p.users = newUsers(s.Scenario)
 	p.scaling = newScaling(p)
 	if err := newPools(p); err != nil {
@@ -94,7 +95,8 @@ func (p *plant) nextArrival() {
 // arrive takes in an interactive request.
 func (p *plant) arrive(a workload.Arrival) {
 	class := p.users.byName[a.Class] // what the scenario does not know is of the first
-	p.come(&flight{arrived: p.now, class: class, input: a.Input, output: a.Output, request: a.Request})
+	p.come(&flight{arrived: p.now, class: class, input: a.Input, output: a.Output,
+		request: a.Request})
 }
 
 // come takes in a try of a request.

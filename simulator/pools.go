@@ -13,8 +13,9 @@ import (
 const (
 	// model is what all pools serve and all jobs ask for.
 	model = "model"
-	// chat is what only the pool with interactive traffic serves, where there are others: runners that serve different models are
-	// different pools to the planner, each with a flow control of its own.
+	// chat is what only the pool with interactive traffic serves, where there are others: runners
+	// that serve different models are different pools to the planner, each with a flow control of
+	// its own.
 	chat = "chat"
 )
 
@@ -41,9 +42,11 @@ type pool struct {
 // have served for long.
 func newPools(p *plant) error {
 	s := p.setup.Scenario
-	p.pools = []*pool{{models: p.setup.firstModels(), engine: p.setup.engineConfig(), scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
+	p.pools = []*pool{{models: p.setup.firstModels(), engine: p.setup.engineConfig(),
+		scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
 	for _, b := range s.BatchPools {
-		p.pools = append(p.pools, &pool{name: b.Name, models: batchModels(b), engine: p.setup.batchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
+		p.pools = append(p.pools, &pool{name: b.Name, models: batchModels(b),
+			engine: p.setup.batchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
 	}
 	for _, x := range p.pools {
 		x.plant, x.lives = p, map[int]int{}
@@ -86,7 +89,8 @@ func (x *pool) build(number int) (*replica, error) {
 		return nil, err
 	}
 	x.plant.fill(name, x.engine, e)
-	return &replica{plant: x.plant, pool: x, name: name, cause: cause, number: number, engine: e, phase: starting, asked: x.plant.now, since: x.plant.now}, nil
+	return &replica{plant: x.plant, pool: x, name: name, cause: cause, number: number, engine: e,
+		phase: starting, asked: x.plant.now, since: x.plant.now}, nil
 }
 
 // add asks for a replica, which is paid for from now on.
@@ -103,8 +107,11 @@ func (x *pool) again(number int) *replica {
 		panic(fmt.Sprintf("simulator: a replica can't be built again: %v", err))
 	}
 	x.starts++
-	i, _ := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int { return r.number - number })
-	x.replicas = slices.Insert(slices.Clone(x.replicas), i, r) // somebody may be looking through the old list
+	i, _ := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int {
+		return r.number - number
+	})
+	// somebody may be looking through the old list
+	x.replicas = slices.Insert(slices.Clone(x.replicas), i, r)
 	x.plant.list()
 	return r
 }
@@ -127,7 +134,9 @@ func (p *plant) list() {
 
 // replica is the one of a number, nil if there is none.
 func (x *pool) replica(number int) *replica {
-	i, found := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int { return r.number - number })
+	i, found := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int {
+		return r.number - number
+	})
 	if !found {
 		return nil
 	}

@@ -66,7 +66,8 @@ func (p *probe) tell(r *replica) {
 	if p.gaps > 0 {
 		seen := plan.TokenGaps{Runner: r.name, Gaps: p.gaps, Time: p.time}
 		p.gaps, p.time = 0, 0
-		plant.agenda.put(plant.now.Add(engine.ServerDelay(0)+plant.setup.Scenario.Pool.Network), func() { plant.batches.step(seen) })
+		plant.agenda.put(plant.now.Add(engine.ServerDelay(0)+plant.setup.Scenario.Pool.Network),
+			func() { plant.batches.step(seen) })
 	}
 	plant.agenda.put(plant.now.Add(plan.GapsEvery), func() { p.tell(r) })
 }

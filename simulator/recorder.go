@@ -50,7 +50,8 @@ func (w *window) add(ttft, tpot time.Duration, passed bool) {
 
 func newRecorder(p *plant) *recorder {
 	r := &recorder{
-		plant: p, step: tapeStep(p.setup.Scenario.Horizon), before: map[*replica]engineTotals{}, predicts: map[string]int{},
+		plant: p, step: tapeStep(p.setup.Scenario.Horizon), before: map[*replica]engineTotals{},
+		predicts: map[string]int{},
 	}
 	r.tape = &Tape{Every: r.step.Seconds()}
 	p.users.window = &r.window
@@ -123,7 +124,9 @@ func (r *recorder) engines() {
 		waiting += s.Waiting
 		used += s.KVBlocksUsed
 		blocks += s.KVBlocks
-		i := slices.IndexFunc(t.Iteration, func(x ReplicaSeries) bool { return x.Replica == replica.name })
+		i := slices.IndexFunc(t.Iteration, func(x ReplicaSeries) bool {
+			return x.Replica == replica.name
+		})
 		if i < 0 && len(t.Iteration) < mostDrawn {
 			i = len(t.Iteration)
 			t.Iteration = append(t.Iteration, ReplicaSeries{Replica: replica.name})
@@ -137,7 +140,8 @@ func (r *recorder) engines() {
 		last := r.before[replica]
 		if s.Iterations > last.iterations {
 			values := t.Iteration[i].Values
-			values[len(values)-1] = float64(s.Busy-last.busy) / float64(time.Millisecond) / float64(s.Iterations-last.iterations)
+			values[len(values)-1] = float64(s.Busy-last.busy) / float64(time.Millisecond) / float64(
+				s.Iterations-last.iterations)
 		}
 		r.before[replica] = engineTotals{s.Iterations, s.Busy}
 	}

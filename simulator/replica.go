@@ -22,7 +22,8 @@ type replica struct {
 	engine *engine.Engine
 	armed  time.Time // the end of what is under way, as the agenda has it
 	probe  probe
-	fled   map[engine.ID]*flight // that left the queue while an iteration ran, at whose start they may have lost their place
+	// that left the queue while an iteration ran, at whose start they may have lost their place
+	fled map[engine.ID]*flight
 }
 
 // flight is a request inside an engine.
@@ -49,7 +50,8 @@ func (r *replica) submit(id engine.ID, f *flight, request workload.Request, prio
 	for i, b := range blocks {
 		prefix[i] = engine.Hash(b)
 	}
-	err := r.engine.Submit(now, engine.Request{ID: id, Prompt: request.Input, Output: request.Output, Priority: priority, Prefix: prefix})
+	err := r.engine.Submit(now, engine.Request{ID: id, Prompt: request.Input,
+		Output: request.Output, Priority: priority, Prefix: prefix})
 	if err == nil {
 		r.plant.flights[id] = f
 		f.id, f.replica = id, r

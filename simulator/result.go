@@ -20,7 +20,8 @@ type Result struct {
 	WorstLossAt float64 `json:"worst_5_minutes_loss_at_s"`
 	Batch       Batch   `json:"batch"`
 	Jobs        []Job   `json:"jobs"`
-	// GPUHours are replica hours, from being asked for to being gone; NoBatchGPUHours those of the quiet day.
+	// GPUHours are replica hours, from being asked for to being gone; NoBatchGPUHours those of the
+	// quiet day.
 	GPUHours        float64 `json:"gpu_hours"`
 	NoBatchGPUHours float64 `json:"no_batch_gpu_hours"`
 	// Pools are what each was used and paid for.
@@ -46,17 +47,22 @@ type Interactive struct {
 	Refused int `json:"refused"`
 	// Lost were cut off with their replica, or found none; they are missed too.
 	Lost int `json:"lost"`
-	// Undecided were still being answered at the end, and in time so far. They are not among Requests.
+	// Undecided were still being answered at the end, and in time so far. They are not among
+	// Requests.
 	Undecided int `json:"undecided"`
-	// Retries are further tries by users who had hung up, GaveUp the requests that they tried no more; these are missed too.
+	// Retries are further tries by users who had hung up, GaveUp the requests that they tried no
+	// more; these are missed too.
 	Retries int `json:"retries,omitempty"`
 	GaveUp  int `json:"gave_up,omitempty"`
-	// Worst5Minutes is the least attainment over five minutes on end, which begin at Worst5MinutesAt.
+	// Worst5Minutes is the least attainment over five minutes on end, which begin at
+	// Worst5MinutesAt.
 	Worst5Minutes   float64 `json:"worst_5_minutes"`
 	Worst5MinutesAt float64 `json:"worst_5_minutes_at_s"`
-	// Overload is where and when replicas could not keep up; times over such spans grow as long as one looks, and mean nothing.
+	// Overload is where and when replicas could not keep up; times over such spans grow as long as
+	// one looks, and mean nothing.
 	Overload []Overload `json:"overload,omitempty"`
-	// Classes are the classes of traffic one by one, where there are several; the first, without a name, is what has no other.
+	// Classes are the classes of traffic one by one, where there are several; the first, without a
+	// name, is what has no other.
 	Classes []Class `json:"classes,omitempty"`
 }
 
@@ -66,8 +72,8 @@ type Class struct {
 	Interactive
 }
 
-// Overload is a span of time, in seconds, in which requests on a replica waited for their first token more than five times as
-// long as they may.
+// Overload is a span of time, in seconds, in which requests on a replica waited for their first
+// token more than five times as long as they may.
 type Overload struct {
 	Replica string  `json:"replica"`
 	From    float64 `json:"from_s"`
@@ -88,10 +94,12 @@ type Batch struct {
 	Output int64 `json:"output_tokens"`
 	// Useful is Input and Output together.
 	Useful int64 `json:"useful_tokens"`
-	// Wasted is how many tokens were computed in vain, for lines that were recalled or lost their KV blocks.
+	// Wasted is how many tokens were computed in vain, for lines that were recalled or lost their
+	// KV blocks.
 	Wasted      int64 `json:"wasted_tokens"`
 	Preemptions int   `json:"preemptions"`
-	// Recalls are lines that were ended before their answer, by the policy or because their replica was to go.
+	// Recalls are lines that were ended before their answer, by the policy or because their replica
+	// was to go.
 	Recalls int `json:"recalls"`
 	// Work is what the answered lines cost an engine, in seconds of iteration.
 	Work float64 `json:"work_s"`

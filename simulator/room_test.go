@@ -20,9 +20,11 @@ func TestProbeLeavesRoomForLinesToGrow(t *testing.T) {
 	for seed := range uint64(3) {
 		r := crowded(t, seed+1)
 		wasted := float64(r.Batch.Wasted) / float64(r.Batch.Wasted+r.Batch.Useful)
-		t.Logf("%.2f points, %.1f %% wasted, %d preemptions, %.2f Mtok", r.Loss, 100*wasted, r.Batch.Preemptions, float64(r.Batch.Useful)/1e6)
+		t.Logf("%.2f points, %.1f %% wasted, %d preemptions, %.2f Mtok", r.Loss, 100*wasted,
+			r.Batch.Preemptions, float64(r.Batch.Useful)/1e6)
 		if r.Loss > 1 || wasted > 0.02 || r.Batch.Useful == 0 {
-			t.Errorf("seed %d: the loss is %.2f points, %.1f %% are wasted, %d tokens are of use", seed+1, r.Loss, 100*wasted, r.Batch.Useful)
+			t.Errorf("seed %d: the loss is %.2f points, %.1f %% are wasted, %d tokens are of use",
+				seed+1, r.Loss, 100*wasted, r.Batch.Useful)
 		}
 	}
 }
@@ -35,6 +37,7 @@ func TestRecallOfPreempted(t *testing.T) {
 		s.Policy.Flow.Probe.Reserve.Tail, s.Seed = 2, 2
 	})
 	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Recalls == 0 {
-		t.Fatalf("%d preemptions, %d recalls: nothing is tried", r.Batch.Preemptions, r.Batch.Recalls)
+		t.Fatalf("%d preemptions, %d recalls: nothing is tried", r.Batch.Preemptions,
+			r.Batch.Recalls)
 	}
 }

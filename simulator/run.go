@@ -42,16 +42,20 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), Paid: p.pools[0].paidBySlot(), minutes: p.users.all().minutes}
+	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), Paid: p.pools[0].paidBySlot(),
+		minutes: p.users.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
-		return Quiet{}, fmt.Errorf("%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
+		return Quiet{}, fmt.Errorf(
+			"%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
-		return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas, Wanted: wanted, Got: q.Interactive}
+		return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
+			Wanted: wanted, Got: q.Interactive}
 	}
 	for i, c := range s.Scenario.Interactive.All()[1:] {
 		if got := q.Interactive.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
-			return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name, Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
+			return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
+				Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
 		}
 	}
 	return q, nil
@@ -81,8 +85,10 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 		return Result{}, err
 	}
 	r := Result{
-		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
-		Flow: s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy, Interactive: busy.users.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
+		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(),
+		Replicas: s.Scenario.Pool.Replicas,
+		Flow:     s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy,
+		Interactive: busy.users.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
 		Tape: tape, minutes: busy.users.all().minutes,
 	}
 	r.Batch, r.Jobs = busy.batches.report()
@@ -113,9 +119,11 @@ func (e *UnfitError) Error() string {
 	if e.Class != "" {
 		of = fmt.Sprintf("requests of class %q", e.Class)
 	}
-	return fmt.Sprintf("%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
-		"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another trace), or loosen interactive.slo",
-		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT, e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
+	return fmt.Sprintf(
+		"%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
+			"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another trace), or loosen interactive.slo",
+		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT,
+		e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }
 
 // tell lets a plant run to its end.
@@ -151,11 +159,13 @@ func tell(s Setup, withBatch bool, progress Progress) (*plant, *Tape, error) {
 }
 
 func (b *batches) report() (Batch, []Job) {
-	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Recalls: b.recalls, Work: b.work / 1000}
+	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Recalls: b.recalls,
+		Work: b.work / 1000}
 	jobs := make([]Job, 0, len(b.jobs))
 	horizon := b.plant.setup.Scenario.Horizon
 	for _, j := range b.jobs {
-		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines, Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
+		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
+			Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
 		if j.Lines == workload.Backlog {
 			told.Lines = 0
 		}

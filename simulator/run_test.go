@@ -42,10 +42,13 @@ func TestFixedCapsOrder(t *testing.T) {
 	const noise = 0.1 // points; a batch line also moves interactive requests to other replicas
 	harvest, loss := int64(0), 0.0
 	for _, lines := range []int{2, 8, 16, 32, 64} {
-		r := result(t, bundled(t, "s1-steady.yaml", horizon(15*time.Minute), fixed(lines), unbounded))
-		t.Logf("%3d lines per replica: %5.2f Mtok, %6.2f points", lines, float64(r.Batch.Useful)/1e6, r.Loss)
+		r := result(t, bundled(t, "s1-steady.yaml", horizon(15*time.Minute), fixed(lines),
+			unbounded))
+		t.Logf("%3d lines per replica: %5.2f Mtok, %6.2f points", lines,
+			float64(r.Batch.Useful)/1e6, r.Loss)
 		if r.Batch.Useful <= harvest || r.Loss < loss-noise {
-			t.Errorf("%d lines per replica: %d tokens at %.2f points, after %d at %.2f", lines, r.Batch.Useful, r.Loss, harvest, loss)
+			t.Errorf("%d lines per replica: %d tokens at %.2f points, after %d at %.2f", lines,
+				r.Batch.Useful, r.Loss, harvest, loss)
 		}
 		if lines <= 8 && r.Loss > 0.5 {
 			t.Errorf("%d lines per replica cost %.2f points, want next to nothing", lines, r.Loss)
@@ -57,25 +60,32 @@ func TestFixedCapsOrder(t *testing.T) {
 	}
 
 	flood := func(edit ...func(*Setup)) Result {
-		return result(t, bundled(t, "s1-steady.yaml", append(edit, horizon(15*time.Minute), fixed(2000), unbounded)...))
+		return result(t, bundled(t, "s1-steady.yaml", append(edit, horizon(15*time.Minute), fixed(
+			2000), unbounded)...))
 	}
 	if r := flood(); r.Loss < 90 || r.Interactive.TTFT.P99 > 10_000 {
-		t.Errorf("without a limit the loss is %.2f points, want nearly all; TTFT p99 is %.0f ms, though interactive requests go first", r.Loss, r.Interactive.TTFT.P99)
+		t.Errorf(
+			"without a limit the loss is %.2f points, want nearly all; TTFT p99 is %.0f ms, though interactive requests go first", r.Loss, r.Interactive.TTFT.P99)
 	}
 	first := flood(func(s *Setup) { s.Scenario.Pool.Scheduling = engine.FirstCome })
-	if first.Interactive.TTFT.P99 < 60_000 || first.Interactive.MissedTTFT < first.Interactive.Requests/2 {
-		t.Errorf("behind 2,000 lines in one queue, TTFT p99 is %.0f ms and %d of %d missed it", first.Interactive.TTFT.P99, first.Interactive.MissedTTFT, first.Interactive.Requests)
+	if first.Interactive.TTFT.P99 < 60_000 ||
+		first.Interactive.MissedTTFT < first.Interactive.Requests/2 {
+		t.Errorf("behind 2,000 lines in one queue, TTFT p99 is %.0f ms and %d of %d missed it",
+			first.Interactive.TTFT.P99, first.Interactive.MissedTTFT, first.Interactive.Requests)
 	}
 }
 
 func TestPoolTooSmallIsRefused(t *testing.T) {
-	s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), func(s *Setup) { s.Scenario.Pool.Replicas = 2 })
+	s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), func(s *Setup) {
+		s.Scenario.Pool.Replicas = 2
+	})
 	_, err := Run(s, silent)
 	unfit := new(UnfitError)
 	if !errors.As(err, &unfit) {
 		t.Fatalf("two replicas for the traffic of six: %v", err)
 	}
-	for _, want := range []string{"S1: without batch work ", "99.00% must", "raise pool.replicas (now 2)"} {
+	for _, want := range []string{"S1: without batch work ", "99.00% must",
+		"raise pool.replicas (now 2)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error lacks %q: %v", want, err)
 		}
@@ -96,8 +106,12 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		{"unknown KV", func(s *Setup) { s.Profile.KVTokens = 0 }, "pool.kv_tokens must be given"},
-		{"small budget", func(s *Setup) { s.Scenario.Pool.MaxBatchedTokens = 4 }, "max_batched_tokens is 4, want at least max_seqs (8)"},
-		{"short trace", func(s *Setup) { s.Scenario.Horizon = time.Hour }, "horizon is 1h0m0s, but interactive.trace ends after 15m"},
+		{"small budget", func(s *Setup) {
+			s.Scenario.Pool.MaxBatchedTokens = 4
+		}, "max_batched_tokens is 4, want at least max_seqs (8)"},
+		{"short trace", func(s *Setup) {
+			s.Scenario.Horizon = time.Hour
+		}, "horizon is 1h0m0s, but interactive.trace ends after 15m"},
 		{"scenario", func(s *Setup) { s.Scenario.Name = "" }, "name is empty"},
 	} {
 		s := tiny(t, "0,10,10\n300,10,10\n600,10,10\n")
@@ -130,13 +144,15 @@ func TestProgressEndsARun(t *testing.T) {
 
 // The arithmetic of one request and one line, by hand.
 func TestTimesAddUp(t *testing.T) {
-	s := tiny(t, "0,1,1\n100,64,11\n600,1,1\n", scenario.Job{Name: "j", Kind: "score", At: 200 * time.Second, Lines: 1, Window: time.Minute})
+	s := tiny(t, "0,1,1\n100,64,11\n600,1,1\n", scenario.Job{Name: "j", Kind: "score",
+		At: 200 * time.Second, Lines: 1, Window: time.Minute})
 	s.Scenario.Pool.Network = 30 * time.Millisecond
 	r := result(t, s)
 	// 64 tokens in one iteration, then ten iterations of one token each.
 	server := 16 + 0.05
 	ttft, tpot := 10+64+server, 11+0.05
-	if got := r.NoBatch; got.Requests != 1 || got.TTFT.P50 != ttft || got.TPOT.P99 != tpot || got.Attainment != 1 {
+	if got := r.NoBatch; got.Requests != 1 || got.TTFT.P50 != ttft || got.TPOT.P99 != tpot ||
+		got.Attainment != 1 {
 		t.Errorf("one request of 64 tokens: %+v, want TTFT %v and TPOT %v", got, ttft, tpot)
 	}
 	// 707 tokens: eleven full chunks, one of three, four decoding iterations.
@@ -144,7 +160,8 @@ func TestTimesAddUp(t *testing.T) {
 	if got := r.Jobs[0]; got.Finished != 200+ms/1000 || got.Fate != Finished || got.Done != 1 {
 		t.Errorf("one scoring line: %+v, want it finished at %v", got, 200+ms/1000)
 	}
-	if b := r.Batch; b.Input != 707 || b.Output != 5 || b.Useful != 712 || b.Deadlines != 1 || b.Met != 1 {
+	if b := r.Batch; b.Input != 707 || b.Output != 5 || b.Useful != 712 || b.Deadlines != 1 ||
+		b.Met != 1 {
 		t.Errorf("harvest %+v", b)
 	}
 }
@@ -168,7 +185,8 @@ func TestPlannerCannotSeeOutputLengths(t *testing.T) {
 			}
 		}
 	}
-	for _, event := range []plan.Event{plan.RunnerUp{}, plan.BatchPut{}, plan.Loaded{}, plan.Tick{}} {
+	for _, event := range []plan.Event{plan.RunnerUp{}, plan.BatchPut{}, plan.Loaded{},
+		plan.Tick{}} {
 		search(t, reflect.TypeOf(event).Name(), reflect.TypeOf(event))
 	}
 }

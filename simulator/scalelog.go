@@ -72,14 +72,18 @@ func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 func (e *explainer) scaling(say func(format string, args ...any)) {
 	for _, p := range e.last.Pools {
 		t := p.Terms
-		say("replicas of %s: %d wanted (%s); %d for traffic of %.3g requests a second, %d for that and deadlines", cmp.Or(p.Pool, "pool"),
-			p.Replicas, cmp.Or(string(p.Reason), "nothing asks for any"), t.Interactive, t.Rate, t.Deadline)
-		say("  a replica harvests %.4g ms of work a second, %.3g of what the law says; a start takes %.0f s", t.Harvest, t.Share, t.ColdStart.Seconds())
+		say(
+			"replicas of %s: %d wanted (%s); %d for traffic of %.3g requests a second, %d for that and deadlines", cmp.Or(p.Pool, "pool"),
+			p.Replicas, cmp.Or(string(p.Reason), "nothing asks for any"), t.Interactive, t.Rate,
+			t.Deadline)
+		say(
+			"  a replica harvests %.4g ms of work a second, %.3g of what the law says; a start takes %.0f s", t.Harvest, t.Share, t.ColdStart.Seconds())
 		if !t.Binding.IsZero() {
 			say("  the deadline at %.0f s asks for most", t.Binding.Sub(epoch).Seconds())
 		}
 		if !t.LatestStart.IsZero() {
-			say("  the next replica must be asked for at %.0f s at the latest", t.LatestStart.Sub(epoch).Seconds())
+			say("  the next replica must be asked for at %.0f s at the latest", t.LatestStart.Sub(
+				epoch).Seconds())
 		}
 	}
 	for i, j := range e.last.Jobs {

@@ -67,7 +67,9 @@ func newScaling(p *plant) *scaling {
 func (s *scaling) begin() error {
 	p := s.plant
 	scaled := slices.ContainsFunc(p.pools, func(x *pool) bool { return x.scaled.Max > 0 })
-	dated := p.batches != nil && slices.ContainsFunc(p.batches.jobs, func(j *job) bool { return j.Window > 0 })
+	dated := p.batches != nil && slices.ContainsFunc(p.batches.jobs, func(j *job) bool {
+		return j.Window > 0
+	})
 	if !scaled && !dated {
 		return nil
 	}
@@ -153,7 +155,9 @@ func (s *scaling) apply(w autoscale.Wanted) {
 		return
 	}
 	named := func(name string) *replica {
-		if i := slices.IndexFunc(x.replicas, func(r *replica) bool { return r.name == name }); i >= 0 {
+		if i := slices.IndexFunc(x.replicas, func(r *replica) bool {
+			return r.name == name
+		}); i >= 0 {
 			return x.replicas[i]
 		}
 		return nil
@@ -198,7 +202,8 @@ func (s *scaling) state() autoscale.State {
 		left := 0.0
 		for _, d := range b.planner.Demand() {
 			state.Jobs = append(state.Jobs, autoscale.Job{
-				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline, Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
+				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
+				Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
 				Longest: d.Longest, Answered: d.Answered, UnderWay: d.InFlight,
 			})
 			n := float64(d.Lines)
@@ -208,31 +213,37 @@ func (s *scaling) state() autoscale.State {
 			lines.Work += d.Work
 		}
 		if left > 0 {
-			lines.Mix.Prompt, lines.Mix.Output, lines.Work = lines.Mix.Prompt/left, lines.Mix.Output/left, lines.Work/left
+			lines.Mix.Prompt, lines.Mix.Output, lines.Work = lines.Mix.Prompt/left,
+				lines.Mix.Output/left, lines.Work/left
 		}
 	}
 	progress := s.plant.progress()
 	for i, x := range s.plant.pools {
 		flow := s.told.For(x.models)
 		p := autoscale.Pool{
-			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price, Reclaim: x.scaled.Reclaim,
-			Engine: flow.Engine, SLO: flow.SLO, Unhurried: flow.Policy == "probe" && !flow.Probe.Shared, Lines: lines, Harvested: x.work,
+			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price,
+			Reclaim: x.scaled.Reclaim,
+			Engine:  flow.Engine, SLO: flow.SLO, Unhurried: flow.Policy == "probe" &&
+				!flow.Probe.Shared, Lines: lines, Harvested: x.work,
 		}
 		if x.scaled.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted
 		}
 		if i == 0 && s.plant.setup.Scenario.Interactive.Generator != scenario.None {
-			p.Interactive = autoscale.Interactive{Served: true, Rate: s.rate(), Mix: flowcontrol.Mix{Prompt: s.mix.prompt, Output: s.mix.output}}
+			p.Interactive = autoscale.Interactive{Served: true, Rate: s.rate(),
+				Mix: flowcontrol.Mix{Prompt: s.mix.prompt, Output: s.mix.output}}
 		}
 		for _, r := range x.replicas {
-			p.Replicas = append(p.Replicas, autoscale.Replica{ID: r.name, Phase: phases[r.phase], Since: r.since, Progress: progress[r]})
+			p.Replicas = append(p.Replicas, autoscale.Replica{ID: r.name, Phase: phases[r.phase],
+				Since: r.since, Progress: progress[r]})
 		}
 		state.Pools = append(state.Pools, p)
 	}
 	return state
 }
 
-var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: autoscale.Ready, draining: autoscale.Draining}
+var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: autoscale.Ready,
+	draining: autoscale.Draining}
 
 // rate is the interactive requests a second over the last minute.
 func (s *scaling) rate() float64 {
@@ -268,7 +279,8 @@ func (p *plant) progress() map[*replica]float64 {
 // are taken: what is left is told in the same unit.
 func (s *scaling) answered(a *attempt, input, output int) {
 	cost := s.plant.setup.Policy.Plan.Cost
-	a.replica.pool.work += float64(cost.PromptToken*float64(input)) + float64(cost.OutputToken*float64(output))
+	a.replica.pool.work += float64(cost.PromptToken*float64(input)) +
+		float64(cost.OutputToken*float64(output))
 }
 
 // served learns from an interactive request.
@@ -294,7 +306,8 @@ func (p *plant) uses() []PoolUse {
 		if i > 0 {
 			begun = p.setup.Scenario.BatchPools[i-1].Replicas
 		}
-		uses = append(uses, PoolUse{Name: cmp.Or(x.name, "pool"), Hours: x.hours(), Cost: x.scaled.Price * x.hours(), Started: x.starts - begun})
+		uses = append(uses, PoolUse{Name: cmp.Or(x.name, "pool"), Hours: x.hours(),
+			Cost: x.scaled.Price * x.hours(), Started: x.starts - begun})
 	}
 	return uses
 }

@@ -22,7 +22,8 @@ func TestScenariosAreValid(t *testing.T) {
 	const (
 		seeds = 5
 		long  = 2 * time.Hour
-		same  = 20 * time.Minute // of a story that is the same from beginning to end; its first seed is told whole
+		// of a story that is the same from beginning to end; its first seed is told whole
+		same = 20 * time.Minute
 	)
 	var told []scenario.Scenario // without what only batch work notices
 	for _, file := range files {
@@ -55,8 +56,10 @@ func TestScenariosAreValid(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, seed %d: %v", file, s.Seed, err)
 			}
-			t.Logf("%-36s %3.0f h, seed %d: %6.2f%% of %d, worst five minutes %.2f%%", file, s.Scenario.Horizon.Hours(), s.Seed,
-				100*q.Interactive.Attainment, q.Interactive.Requests, 100*q.Interactive.Worst5Minutes)
+			t.Logf("%-36s %3.0f h, seed %d: %6.2f%% of %d, worst five minutes %.2f%%", file,
+				s.Scenario.Horizon.Hours(), s.Seed,
+				100*q.Interactive.Attainment, q.Interactive.Requests,
+				100*q.Interactive.Worst5Minutes)
 		}
 	}
 }
@@ -69,7 +72,8 @@ func uneventful(s scenario.Scenario, until time.Duration) bool {
 }
 
 func withoutBatch(s scenario.Scenario) scenario.Scenario {
-	s.Name, s.About, s.Base, s.Jobs, s.JobStream, s.Goals, s.Metrics = "", "", "", nil, scenario.JobStream{}, scenario.Goals{}, scenario.Metrics{}
+	s.Name, s.About, s.Base, s.Jobs, s.JobStream, s.Goals, s.Metrics = "", "", "", nil,
+		scenario.JobStream{}, scenario.Goals{}, scenario.Metrics{}
 	s.Pool.Told, s.Pool.Scheduling = scenario.Told{}, ""
 	return s
 }

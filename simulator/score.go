@@ -8,11 +8,13 @@ import (
 )
 
 const (
-	// mostLoss is how many points of attainment batch work may cost before its harvest counts for less.
+	// mostLoss is how many points of attainment batch work may cost before its harvest counts for
+	// less.
 	mostLoss = 1
 	// worthless is how many points further it counts for nothing.
 	worthless = 2
-	// cappedScore is the most that a policy can score overall that misses a deadline which could have been met.
+	// cappedScore is the most that a policy can score overall that misses a deadline which could
+	// have been met.
 	cappedScore = 0.8
 )
 
@@ -87,7 +89,8 @@ func worstLoss(quiet, busy []minute) (points float64, at time.Duration) {
 			}
 			return share(sum.attained, sum.judged)
 		}
-		if lost := 100 * (attained(quiet) - attained(busy)); lost > points+1e-9 { // beyond what rounding makes of the same loss
+		// beyond what rounding makes of the same loss
+		if lost := 100 * (attained(quiet) - attained(busy)); lost > points+1e-9 {
 			points, at = lost, scenario.Edge+time.Duration(i)*time.Minute
 		}
 	}

@@ -8,10 +8,12 @@ import (
 
 func TestScore(t *testing.T) {
 	for _, test := range []struct{ harvest, best, loss, want float64 }{
-		{80, 100, -0.2, 0.8}, {80, 100, 1, 0.8}, {80, 100, 2, 0.4}, {80, 100, 3, 0}, {80, 100, 50, 0}, {120, 100, 0, 1.2}, {0, 100, 0, 0},
+		{80, 100, -0.2, 0.8}, {80, 100, 1, 0.8}, {80, 100, 2, 0.4}, {80, 100, 3, 0},
+		{80, 100, 50, 0}, {120, 100, 0, 1.2}, {0, 100, 0, 0},
 	} {
 		if got := Score(test.harvest, test.best, test.loss); math.Abs(got-test.want) > 1e-12 {
-			t.Errorf("Score(%v of %v at %v points) = %v, want %v", test.harvest, test.best, test.loss, got, test.want)
+			t.Errorf("Score(%v of %v at %v points) = %v, want %v", test.harvest, test.best,
+				test.loss, got, test.want)
 		}
 	}
 	if got := Score(80, 0, 0); !math.IsNaN(got) {
@@ -26,8 +28,10 @@ func TestOverall(t *testing.T) {
 		missed bool
 		want   float64
 	}{
-		{[]float64{0.5, 0.5}, false, 0.5}, {[]float64{0.9, 0.4}, false, 0.6}, {[]float64{0.9, 0}, false, 0}, {[]float64{1, 1}, true, 0.8},
-		{[]float64{0.9, nan, 0.4}, true, 0.6}, {[]float64{2, 8, 4}, false, 4}, {[]float64{nan}, false, nan}, {nil, true, nan},
+		{[]float64{0.5, 0.5}, false, 0.5}, {[]float64{0.9, 0.4}, false, 0.6},
+		{[]float64{0.9, 0}, false, 0}, {[]float64{1, 1}, true, 0.8},
+		{[]float64{0.9, nan, 0.4}, true, 0.6}, {[]float64{2, 8, 4}, false, 4},
+		{[]float64{nan}, false, nan}, {nil, true, nan},
 	} {
 		got := Overall(test.scores, test.missed)
 		if math.Abs(got-test.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(test.want) {

@@ -35,12 +35,13 @@ func (b *batches) watch(r *replica) {
 	b.look(&source{kind: scenario.EngineSource, replica: r, number: number, present: r.metrics})
 	if ttl := b.plant.setup.Scenario.Metrics.Capabilities; ttl > 0 {
 		kept := flowcontrol.Reading{}
-		b.look(&source{kind: scenario.CapabilitiesSource, replica: r, number: number, present: func(now time.Time) flowcontrol.Reading {
-			if kept.Sampled.IsZero() || now.Sub(kept.Sampled) >= ttl {
-				kept = r.capabilities(now)
-			}
-			return kept
-		}})
+		b.look(&source{kind: scenario.CapabilitiesSource, replica: r, number: number,
+			present: func(now time.Time) flowcontrol.Reading {
+				if kept.Sampled.IsZero() || now.Sub(kept.Sampled) >= ttl {
+					kept = r.capabilities(now)
+				}
+				return kept
+			}})
 	}
 }
 
@@ -60,7 +61,8 @@ func (b *batches) look(s *source) {
 	}
 	s.random = p.setup.seed().Cause("scrape " + name)
 	for _, f := range p.setup.Scenario.Metrics.Faults {
-		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Strikes(s.kind, s.number) && !at.Before(p.now) {
+		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Strikes(s.kind, s.number) &&
+			!at.Before(p.now) {
 			p.agenda.put(at, func() { s.zero = s.present(p.now) })
 		}
 	}
@@ -117,8 +119,10 @@ func (s *source) seen(now time.Time) *flowcontrol.Reading {
 		counter *float64
 		zero    float64
 	}{
-		{&r.PromptTokens, s.zero.PromptTokens}, {&r.CachedTokens, s.zero.CachedTokens}, {&r.OutputTokens, s.zero.OutputTokens},
-		{&r.Preemptions, s.zero.Preemptions}, {&r.TTFT.Requests, s.zero.TTFT.Requests}, {&r.TTFT.Late, s.zero.TTFT.Late},
+		{&r.PromptTokens, s.zero.PromptTokens}, {&r.CachedTokens, s.zero.CachedTokens},
+		{&r.OutputTokens, s.zero.OutputTokens},
+		{&r.Preemptions, s.zero.Preemptions}, {&r.TTFT.Requests, s.zero.TTFT.Requests},
+		{&r.TTFT.Late, s.zero.TTFT.Late},
 		{&r.TPOT.Requests, s.zero.TPOT.Requests}, {&r.TPOT.Late, s.zero.TPOT.Late},
 	} {
 		*c.counter -= c.zero

@@ -97,7 +97,8 @@ func (s Setup) jobs() (workload.Jobs, error) {
 		if lines == 0 {
 			lines = workload.Backlog
 		}
-		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines, Kind: kind})
+		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines,
+			Kind: kind})
 	}
 	listed, err := workload.List(s.seed(), append(list, s.Further...)...)
 	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {
@@ -123,7 +124,8 @@ func (s Setup) Check() error {
 	}
 	cfg := s.engineConfig()
 	if cfg.Profile.KVTokens == 0 {
-		return errors.New("pool.kv_tokens must be given: the profile does not know how many tokens fit into the KV cache")
+		return errors.New(
+			"pool.kv_tokens must be given: the profile does not know how many tokens fit into the KV cache")
 	}
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("engine of the pool: %w", err)
@@ -131,14 +133,16 @@ func (s Setup) Check() error {
 	for _, b := range s.Scenario.BatchPools {
 		cfg := s.batchEngine(b)
 		if cfg.Profile.KVTokens == 0 {
-			return fmt.Errorf("batch_pools %q: kv_tokens must be given: the profile does not know how many tokens fit into the KV cache", b.Name)
+			return fmt.Errorf(
+				"batch_pools %q: kv_tokens must be given: the profile does not know how many tokens fit into the KV cache", b.Name)
 		}
 		if err := cfg.Validate(); err != nil {
 			return fmt.Errorf("batch_pools %q: engine of the pool: %w", b.Name, err)
 		}
 	}
 	if s.Scenario.Interactive.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
-		return fmt.Errorf("horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
+		return fmt.Errorf(
+			"horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
 	}
 	// Both refuse what the fields allow one by one.

@@ -30,7 +30,9 @@ type spy struct {
 var newSpy func() *spy
 
 func init() {
-	flowcontrol.Register("spy", func(flowcontrol.Config) (flowcontrol.Controller, error) { return newSpy(), nil })
+	flowcontrol.Register("spy", func(flowcontrol.Config) (flowcontrol.Controller, error) {
+		return newSpy(), nil
+	})
 }
 
 func (*spy) Name() string { return "spy" }
@@ -38,7 +40,8 @@ func (*spy) Name() string { return "spy" }
 func (s *spy) Observe(now time.Time, o flowcontrol.Observation) bool {
 	s.carried[o.Runner] = o.InFlight
 	if o.Kind == flowcontrol.RunnerJoined {
-		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
+		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{Runner: o.Runner,
+			Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
 	}
 	s.see(now, o)
 	return o.Kind == flowcontrol.RunnerJoined
@@ -65,10 +68,14 @@ func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
 
 // spied sets the policy of a setup to a spy that grants lines and streams, and
 // that sees with see.
-func spied(s *Setup, lines, streams int, recalls []time.Duration, see func(time.Time, flowcontrol.Observation)) {
+func spied(
+	s *Setup, lines, streams int, recalls []time.Duration,
+	see func(time.Time, flowcontrol.Observation),
+) {
 	s.Policy.Flow.Policy = "spy"
 	newSpy = func() *spy {
-		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, recalls: recalls, carried: map[string]int{}, see: see}
+		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, recalls: recalls,
+			carried: map[string]int{}, see: see}
 	}
 }
 
@@ -76,19 +83,24 @@ func spied(s *Setup, lines, streams int, recalls []time.Duration, see func(time.
 func story(t *testing.T, s Setup, lines, streams int, recalls ...time.Duration) string {
 	t.Helper()
 	var told strings.Builder
-	spied(&s, lines, streams, recalls, func(now time.Time, o flowcontrol.Observation) { told.WriteString(observed(now, o)) })
+	spied(&s, lines, streams, recalls, func(now time.Time, o flowcontrol.Observation) {
+		told.WriteString(observed(now, o))
+	})
 	p, _, err := tell(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", p.batches.wasted, p.batches.recalls, p.batches.preemptions)
+	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", p.batches.wasted,
+		p.batches.recalls, p.batches.preemptions)
 	return told.String()
 }
 
 var kinds = map[flowcontrol.Kind]string{
-	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left", flowcontrol.Started: "started", flowcontrol.Answered: "answered",
-	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "recalled", flowcontrol.FirstToken: "first token",
-	flowcontrol.TokenGaps: "gaps", flowcontrol.Read: "read",
+	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left",
+	flowcontrol.Started: "started", flowcontrol.Answered: "answered",
+	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "recalled",
+	flowcontrol.FirstToken: "first token",
+	flowcontrol.TokenGaps:  "gaps", flowcontrol.Read: "read",
 }
 
 func observed(now time.Time, o flowcontrol.Observation) string {
@@ -104,9 +116,11 @@ func observed(now time.Time, o flowcontrol.Observation) string {
 	case flowcontrol.TokenGaps:
 		text += fmt.Sprintf(" %d in %v", o.Gaps, o.GapTime)
 	case flowcontrol.Answered:
-		text += fmt.Sprintf(" after %v, %d in, %d cached, %d out, %d in flight", o.Latency, o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
+		text += fmt.Sprintf(" after %v, %d in, %d cached, %d out, %d in flight", o.Latency,
+			o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
 	case flowcontrol.Recalled:
-		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency, o.InFlight, o.Prefilling)
+		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency,
+			o.InFlight, o.Prefilling)
 	case flowcontrol.Read:
 		text += " " + shown(o.Reading)
 	}
@@ -114,14 +128,17 @@ func observed(now time.Time, o flowcontrol.Observation) string {
 }
 
 func shown(r *flowcontrol.Reading) string {
-	text := [...]string{flowcontrol.Metrics: "engine", flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}[r.Source]
+	text := [...]string{flowcontrol.Metrics: "engine", flowcontrol.Capabilities: "capabilities",
+		flowcontrol.Gateway: "gateway"}[r.Source]
 	text += fmt.Sprintf(" of %.4f:", r.Sampled.Sub(epoch).Seconds())
 	for _, v := range []struct {
 		name  string
 		value float64
 	}{
-		{"running", r.Running}, {"waiting", r.Waiting}, {"kv", r.KVUsed}, {"of", r.KVTokens}, {"prompt", r.PromptTokens}, {"cached", r.CachedTokens},
-		{"output", r.OutputTokens}, {"preemptions", r.Preemptions}, {"ttft", r.TTFT.Requests}, {"late", r.TTFT.Late}, {"tpot", r.TPOT.Requests}, {"late", r.TPOT.Late},
+		{"running", r.Running}, {"waiting", r.Waiting}, {"kv", r.KVUsed}, {"of", r.KVTokens},
+		{"prompt", r.PromptTokens}, {"cached", r.CachedTokens},
+		{"output", r.OutputTokens}, {"preemptions", r.Preemptions}, {"ttft", r.TTFT.Requests},
+		{"late", r.TTFT.Late}, {"tpot", r.TPOT.Requests}, {"late", r.TPOT.Late},
 	} {
 		if !math.IsNaN(v.value) {
 			text += fmt.Sprintf(" %s %.4g", v.name, v.value)
@@ -153,35 +170,47 @@ func TestSignalStories(t *testing.T) {
 		edit           func(*Setup)
 	}{
 		// Gaps come every plan.GapsEvery while the one streamed line decodes.
-		{name: "stream", jobs: []scenario.Job{{Name: "j", Kind: "score", Lines: 6, At: 5 * time.Second}}, lines: 2, streams: 1, edit: quick},
-		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1, At: 5 * time.Second}}, lines: 1, streams: 1, edit: quick},
+		{name: "stream", jobs: []scenario.Job{{Name: "j", Kind: "score", Lines: 6,
+			At: 5 * time.Second}}, lines: 2, streams: 1, edit: quick},
+		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1,
+			At: 5 * time.Second}}, lines: 1, streams: 1, edit: quick},
 		// Recalled on its way, and then twice as it decodes: that is waste.
-		{name: "recall", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2, At: 5 * time.Second}}, lines: 2, streams: 2,
-			recalls: []time.Duration{5*time.Second + 20*time.Millisecond, 6 * time.Second, 8 * time.Second}, edit: slow},
+		{name: "recall", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
+			At: 5 * time.Second}}, lines: 2, streams: 2,
+			recalls: []time.Duration{5*time.Second + 20*time.Millisecond, 6 * time.Second,
+				8 * time.Second}, edit: slow},
 		// Recalled as it waits for the engine's only place: nothing is lost.
-		{name: "recall-waiting", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2, At: 5 * time.Second}}, lines: 2, streams: 2,
+		{name: "recall-waiting", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
+			At: 5 * time.Second}}, lines: 2, streams: 2,
 			recalls: []time.Duration{6 * time.Second}, edit: func(s *Setup) {
 				slow(s)
 				s.Scenario.Pool.MaxSeqs = 1
 			}},
 		{name: "metrics", jobs: nil, lines: 1, edit: func(s *Setup) {
 			m := &s.Scenario.Metrics
-			m.Period, m.Jitter, m.Delay, m.Capabilities = 21*time.Second, 0, 500*time.Millisecond, 50*time.Second
+			m.Period, m.Jitter, m.Delay, m.Capabilities = 21*time.Second, 0, 500*time.Millisecond,
+				50*time.Second
 		}},
 		{name: "counters", jobs: nil, lines: 1, edit: func(s *Setup) {
 			quick(s)
 			s.Scenario.Metrics.Gateway = scenario.GatewayCounters
-			s.Scenario.Interactive.SLO.TTFT, s.Scenario.Interactive.SLO.TPOT = 40*time.Millisecond, 11100*time.Microsecond
+			s.Scenario.Interactive.SLO.TTFT, s.Scenario.Interactive.SLO.TPOT = 40*time.Millisecond,
+				11100*time.Microsecond
 		}},
 		{name: "faults", jobs: nil, lines: 1, edit: func(s *Setup) {
 			m := &s.Scenario.Metrics
 			m.Period, m.Jitter = 10*time.Second, 0
 			m.Faults = []scenario.MetricsFault{
-				{Kind: scenario.Absent, Source: scenario.EngineSource, From: 15 * time.Second, To: 35 * time.Second},
-				{Kind: scenario.Frozen, Source: scenario.EngineSource, From: 45 * time.Second, To: 65 * time.Second},
-				{Kind: scenario.Lying, Source: scenario.GatewaySource, From: 45 * time.Second, To: 65 * time.Second},
+				{Kind: scenario.Absent, Source: scenario.EngineSource, From: 15 * time.Second,
+					To: 35 * time.Second},
+				{Kind: scenario.Frozen, Source: scenario.EngineSource, From: 45 * time.Second,
+					To: 65 * time.Second},
+				{Kind: scenario.Lying, Source: scenario.GatewaySource, From: 45 * time.Second,
+					To: 65 * time.Second},
 				{Kind: scenario.Reset, From: 70 * time.Second},
-				{Kind: scenario.Absent, Source: scenario.EngineSource, Replicas: []int{1}, From: 0, To: 5 * time.Minute}, // there is no such
+				// there is no such
+				{Kind: scenario.Absent, Source: scenario.EngineSource, Replicas: []int{
+					1}, From: 0, To: 5 * time.Minute},
 			}
 		}},
 	} {
@@ -215,25 +244,35 @@ func TestSignalStories(t *testing.T) {
 // tells the same.
 func TestSignalsAreHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(t, "seed")}
+		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(
+			t, "seed")}
 		s.Profile, _ = engine.ProfileNamed("llama-8b-a100")
 		s.Scenario.Name, s.Scenario.Horizon = "drawn", 3*time.Minute
 		s.Scenario.Interactive.Generator = "conversation"
 		s.Scenario.Interactive.Rate = rapid.Float64Range(0.1, 3).Draw(t, "rate")
-		s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = s.Profile.Name, rapid.IntRange(1, 3).Draw(t, "replicas")
-		s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: rapid.SampledFrom([]string{"mix", "gen", "score"}).Draw(t, "kind")}}
+		s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = s.Profile.Name,
+			rapid.IntRange(1, 3).Draw(t, "replicas")
+		s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: rapid.SampledFrom(
+			[]string{"mix", "gen", "score"}).Draw(t, "kind")}}
 		m := &s.Scenario.Metrics
-		m.Period = rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, 30 * time.Second}).Draw(t, "period")
+		m.Period = rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second,
+			30 * time.Second}).Draw(t, "period")
 		m.Jitter = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "jitter")
-		m.Delay = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 10 * time.Second}).Draw(t, "delay")
-		m.Capabilities = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "capabilities")
-		m.Gateway = rapid.SampledFrom([]scenario.Gateway{scenario.GatewayHistogram, scenario.GatewayCounters, scenario.GatewayOff}).Draw(t, "gateway")
+		m.Delay = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond,
+			10 * time.Second}).Draw(t, "delay")
+		m.Capabilities = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t,
+			"capabilities")
+		m.Gateway = rapid.SampledFrom([]scenario.Gateway{scenario.GatewayHistogram,
+			scenario.GatewayCounters, scenario.GatewayOff}).Draw(t, "gateway")
 		resets, lies := 0, false
 		for range rapid.IntRange(0, 3).Draw(t, "faults") {
 			f := scenario.MetricsFault{
-				Kind:   rapid.SampledFrom([]scenario.MetricsFaultKind{scenario.Absent, scenario.Frozen, scenario.Lying, scenario.Reset}).Draw(t, "fault"),
-				Source: rapid.SampledFrom([]scenario.MetricsSource{"", scenario.EngineSource, scenario.GatewaySource}).Draw(t, "source"),
-				From:   time.Duration(rapid.IntRange(0, 170).Draw(t, "from")) * time.Second,
+				Kind: rapid.SampledFrom([]scenario.MetricsFaultKind{
+					scenario.Absent, scenario.Frozen, scenario.Lying, scenario.Reset}).Draw(
+					t, "fault"),
+				Source: rapid.SampledFrom([]scenario.MetricsSource{
+					"", scenario.EngineSource, scenario.GatewaySource}).Draw(t, "source"),
+				From: time.Duration(rapid.IntRange(0, 170).Draw(t, "from")) * time.Second,
 			}
 			lies = lies || f.Kind == scenario.Lying
 			if f.Kind == scenario.Reset {
@@ -283,7 +322,8 @@ func TestSignalsAreHonest(t *testing.T) {
 				last[key] = r
 			case flowcontrol.TokenGaps:
 				each := o.GapTime / time.Duration(o.Gaps)
-				if least := time.Duration(s.Profile.Law.C0 * 0.9 * float64(time.Millisecond)); streams == 0 || each < least || each > time.Second {
+				if least := time.Duration(s.Profile.Law.C0 * 0.9 * float64(
+					time.Millisecond)); streams == 0 || each < least || each > time.Second {
 					t.Fatalf("%d gaps in %v with %d streams", o.Gaps, o.GapTime, streams)
 				}
 				if o.GapTime > 2*time.Second {
@@ -309,8 +349,10 @@ func TestSignalsAreHonest(t *testing.T) {
 func shrank(before, now *flowcontrol.Reading) bool {
 	const rounding = 1e-6 // of interpolated counts
 	for _, c := range [][2]float64{
-		{before.PromptTokens, now.PromptTokens}, {before.CachedTokens, now.CachedTokens}, {before.OutputTokens, now.OutputTokens},
-		{before.Preemptions, now.Preemptions}, {before.TTFT.Requests, now.TTFT.Requests}, {before.TTFT.Late, now.TTFT.Late},
+		{before.PromptTokens, now.PromptTokens}, {before.CachedTokens, now.CachedTokens},
+		{before.OutputTokens, now.OutputTokens},
+		{before.Preemptions, now.Preemptions}, {before.TTFT.Requests, now.TTFT.Requests},
+		{before.TTFT.Late, now.TTFT.Late},
 		{before.TPOT.Requests, now.TPOT.Requests}, {before.TPOT.Late, now.TPOT.Late},
 	} {
 		if c[1] < c[0]-rounding {

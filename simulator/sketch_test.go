@@ -13,7 +13,9 @@ import (
 // the times were split before.
 func TestSketchIsAsGoodAsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		times := rapid.SliceOfN(rapid.Map(rapid.Int64Range(0, 1<<44), func(n int64) time.Duration { return time.Duration(n) }), 1, 200).Draw(t, "times")
+		times := rapid.SliceOfN(rapid.Map(rapid.Int64Range(0, 1<<44), func(n int64) time.Duration {
+			return time.Duration(n)
+		}), 1, 200).Draw(t, "times")
 		var parts [2]sketch
 		for i, x := range times {
 			parts[i%2].add(x)
@@ -46,7 +48,8 @@ func TestSketchIsExactForTheLikeOfOne(t *testing.T) {
 
 func TestBucketsAreInOrder(t *testing.T) {
 	last := -1
-	for _, x := range []time.Duration{0, 1, 1<<resolution - 1, 1 << resolution, 1<<resolution + 1, 1<<resolution + 2, 1 << 20, 1<<20 + 1<<10, 1 << 40} {
+	for _, x := range []time.Duration{0, 1, 1<<resolution - 1, 1 << resolution, 1<<resolution + 1,
+		1<<resolution + 2, 1 << 20, 1<<20 + 1<<10, 1 << 40} {
 		if i := index(x); i < last || i > last && i-last > 1<<22 {
 			t.Errorf("bucket %d of %d follows %d", i, x, last)
 		} else {

@@ -9,19 +9,21 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not known there is NaN, null in
-// JSON. What "passed since the last" tells of is the time from one of At to the next.
+// Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not
+// known there is NaN, null in JSON. What "passed since the last" tells of is the time from one of
+// At to the next.
 type Tape struct {
 	// Every is the time between two samples in seconds: ten, and more for long runs.
 	Every float64 `json:"every_s"`
 	At    Series  `json:"at_s"`
 
-	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample, whenever they came: the figures of
-	// Interactive count them by their arrival.
+	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample,
+	// whenever they came: the figures of Interactive count them by their arrival.
 	Attainment Series         `json:"attainment"`
 	TTFT       QuantileSeries `json:"ttft_ms"`
 	TPOT       QuantileSeries `json:"tpot_ms"`
-	// Running and Waiting are requests in the engines, batch lines among them; KVUsed the share of their KV blocks.
+	// Running and Waiting are requests in the engines, batch lines among them; KVUsed the share of
+	// their KV blocks.
 	Running Series `json:"running"`
 	Waiting Series `json:"waiting"`
 	KVUsed  Series `json:"kv_used"`
@@ -29,8 +31,9 @@ type Tape struct {
 	InFlight  Series        `json:"in_flight"`
 	Allowance Series        `json:"allowance"`
 	Reason    []plan.Reason `json:"reason"`
-	// Theta is the share of the promised time per token that the policy lets iterations take, Prompt how many prompt tokens of ours it
-	// lets wait on a runner; of the first pool, NaN where its policy steers by neither.
+	// Theta is the share of the promised time per token that the policy lets iterations take,
+	// Prompt how many prompt tokens of ours it lets wait on a runner; of the first pool, NaN where
+	// its policy steers by neither.
 	Theta  Series `json:"theta"`
 	Prompt Series `json:"prompt_level"`
 	// Harvest is useful batch tokens a second since the last sample.
@@ -39,7 +42,8 @@ type Tape struct {
 	Wanted   Series `json:"replicas_wanted"`
 	Ready    Series `json:"replicas_ready"`
 	Starting Series `json:"replicas_starting"`
-	// Iteration is the mean time of an iteration since the last sample, by replica; of the first mostDrawn of them.
+	// Iteration is the mean time of an iteration since the last sample, by replica; of the first
+	// mostDrawn of them.
 	Iteration []ReplicaSeries `json:"iteration_ms"`
 	// Predictions tell when jobs with a deadline were thought to finish.
 	Predictions []Prediction `json:"predictions"`

@@ -52,7 +52,8 @@ func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol
 		l, off := s.engineConfig().Profile.Law, s.Scenario.Pool.Told
 		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
 		cfg.Engine.Law = flowcontrol.Law{
-			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV, P1: prefill * l.P1, P2: prefill * l.P2,
+			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV,
+			P1: prefill * l.P1, P2: prefill * l.P2,
 		}
 	}
 	return cfg

@@ -27,7 +27,9 @@ func (s Setup) origin() (origin, error) {
 	switch {
 	case in.Generator == scenario.None || in.Users.Count > 0:
 		none := func() workload.Stream {
-			return workload.Func(func() (workload.Arrival, bool) { return workload.Arrival{}, false })
+			return workload.Func(func() (workload.Arrival, bool) {
+				return workload.Arrival{}, false
+			})
 		}
 		return origin{arrivals: none}, nil
 	case in.AsItWas():
@@ -37,7 +39,9 @@ func (s Setup) origin() (origin, error) {
 		if err != nil {
 			return origin{}, err
 		}
-		return origin{s.Trace.Arrivals, day.Surge, func(time.Duration) float64 { return rate }, rate, nil}, nil
+		return origin{s.Trace.Arrivals, day.Surge, func(time.Duration) float64 {
+			return rate
+		}, rate, nil}, nil
 	case s.Trace != nil:
 		rate := in.Rate
 		if rate == 0 {
@@ -57,7 +61,8 @@ func (s Setup) origin() (origin, error) {
 	if rate == 0 {
 		rate = population.Rate
 	}
-	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Shape: shape, Rate: rate, Seed: s.seed(), Name: "interactive"})
+	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Shape: shape,
+		Rate: rate, Seed: s.seed(), Name: "interactive"})
 	if err != nil {
 		return origin{}, err
 	}
@@ -66,7 +71,8 @@ func (s Setup) origin() (origin, error) {
 
 func (s Setup) day(shape *workload.Curve, rate float64) (*workload.Day, error) {
 	return workload.NewDay(workload.DayConfig{
-		Trace: s.Trace, Shape: shape, Rate: rate, Length: s.Scenario.Horizon, Seed: s.seed(), Name: "interactive",
+		Trace: s.Trace, Shape: shape, Rate: rate, Length: s.Scenario.Horizon, Seed: s.seed(),
+		Name: "interactive",
 	})
 }
 
@@ -83,7 +89,8 @@ func (s Setup) shape() (*workload.Curve, error) {
 		return workload.Wandering(days, rng), nil
 	}
 	if s.Shape == nil {
-		return nil, fmt.Errorf("interactive.shape names the file %s, which was not read", s.Scenario.Interactive.Shape)
+		return nil, fmt.Errorf("interactive.shape names the file %s, which was not read",
+			s.Scenario.Interactive.Shape)
 	}
 	return s.Shape, nil
 }
@@ -112,7 +119,8 @@ func (s Setup) arrivals() (workload.Stream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("class %q: %w", c.Name, err)
 		}
-		streams = append(streams, workload.Until(workload.Label(stream, c.Name), s.Scenario.Horizon))
+		streams = append(streams, workload.Until(workload.Label(stream, c.Name),
+			s.Scenario.Horizon))
 	}
 	if len(streams) == 1 {
 		return first, nil
@@ -136,7 +144,8 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 		}
 	}
 	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, s.asked(org), org.mean, d.Window, d.VarMean, cause("dispersion")); err != nil {
+		if stream, err = workload.Retime(stream, s.asked(org), org.mean, d.Window, d.VarMean,
+			cause("dispersion")); err != nil {
 			return nil, err
 		}
 	}
@@ -144,13 +153,15 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 		stream = workload.Resize(stream, t.Input.Workload(), t.Output.Workload(), cause("lengths"))
 	}
 	if g := t.Growth; g.Factor > 0 {
-		stream = workload.Drift(stream, workload.Ramp{From: g.From, To: g.To, Before: 1, After: g.Factor})
+		stream = workload.Drift(stream, workload.Ramp{From: g.From, To: g.To, Before: 1,
+			After: g.Factor})
 	}
 	if p := t.Prefix; p.Share > 0 {
 		stream = workload.Share(stream, p.Share, max(1, p.Groups), cause("prefixes"))
 	}
 	if c := t.Chill; c.Share > 0 {
-		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share}, cause("chill"))
+		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share},
+			cause("chill"))
 	}
 	return workload.Until(stream, s.Scenario.Horizon), nil
 }
@@ -192,7 +203,8 @@ func (s Setup) Honesty() (Honesty, error) {
 	if err != nil {
 		return Honesty{}, err
 	}
-	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon, s.asked(org))}
+	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon,
+		s.asked(org))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
 		told.Source = &statistics
@@ -201,7 +213,8 @@ func (s Setup) Honesty() (Honesty, error) {
 		told.Copies, told.Notes = org.day.Copies(), workload.DayNotes
 	}
 	if s.Scenario.Interactive.Growth.Factor > 0 {
-		told.Notes = append(told.Notes[:len(told.Notes):len(told.Notes)], "prompts grow on the way, so their lengths are not the source's")
+		told.Notes = append(told.Notes[:len(told.Notes):len(told.Notes)],
+			"prompts grow on the way, so their lengths are not the source's")
 	}
 	return told, nil
 }

@@ -68,7 +68,9 @@ func TestTrafficIsBent(t *testing.T) {
 		near(t, "the rate", h.Result.Rate, 20, 0.05)
 	})
 	t.Run("diurnal", func(t *testing.T) {
-		s := shaped(t, 4, func(s *scenario.Scenario) { s.Horizon, s.Interactive.Shape = 24*time.Hour, scenario.Diurnal })
+		s := shaped(t, 4, func(s *scenario.Scenario) {
+			s.Horizon, s.Interactive.Shape = 24*time.Hour, scenario.Diurnal
+		})
 		night, _ := counted(t, s, 2*time.Hour, 6*time.Hour)
 		evening, _ := counted(t, s, 19*time.Hour, 23*time.Hour)
 		if evening < 1.5*night {
@@ -82,7 +84,8 @@ func TestTrafficIsBent(t *testing.T) {
 	})
 	t.Run("lengths and growth", func(t *testing.T) {
 		s := shaped(t, 20, func(s *scenario.Scenario) {
-			s.Interactive.Input, s.Interactive.Output = scenario.Length{Median: 500}, scenario.Length{Median: 100, Max: 80}
+			s.Interactive.Input, s.Interactive.Output = scenario.Length{Median: 500},
+				scenario.Length{Median: 100, Max: 80}
 			s.Interactive.Growth = scenario.Growth{From: 20 * m, To: 30 * m, Factor: 3}
 		})
 		_, before := counted(t, s, 0, 20*m)
@@ -136,7 +139,8 @@ func TestTraceOrDay(t *testing.T) {
 		t.Errorf("a trace as it was: %+v", h)
 	}
 	s.Scenario.Horizon = time.Hour
-	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "or give interactive.rate (the trace's is 0.01 a second)") {
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(),
+		"or give interactive.rate (the trace's is 0.01 a second)") {
 		t.Errorf("a trace that is too short: %v", err)
 	}
 	s = s.Replay()
@@ -188,10 +192,12 @@ func TestReplay(t *testing.T) {
 
 func TestShapeThatWasNotRead(t *testing.T) {
 	s := shaped(t, 4, func(s *scenario.Scenario) { s.Interactive.Shape = "rates.csv" })
-	if _, err := s.traffic(); err == nil || !strings.Contains(err.Error(), "interactive.shape names the file rates.csv") {
+	if _, err := s.traffic(); err == nil || !strings.Contains(err.Error(),
+		"interactive.shape names the file rates.csv") {
 		t.Errorf("a shape without its file: %v", err)
 	}
-	curve, err := workload.NewCurve([]time.Duration{0, 30 * time.Minute}, []float64{1, 3}, time.Hour)
+	curve, err := workload.NewCurve([]time.Duration{0, 30 * time.Minute}, []float64{1, 3},
+		time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +239,8 @@ func TestJobStream(t *testing.T) {
 	if n := len(names); n < 40 || n > 85 {
 		t.Errorf("%d jobs in 20 hours, want about 61", n)
 	}
-	if strings.Join(names, " ") != strings.Join(told(), " ") || !strings.Contains(strings.Join(names, " "), "own") {
+	if strings.Join(names, " ") != strings.Join(told(), " ") ||
+		!strings.Contains(strings.Join(names, " "), "own") {
 		t.Errorf("jobs are %v", names)
 	}
 }

@@ -19,7 +19,8 @@ type users struct {
 }
 
 func newUsers(s scenario.Scenario) *users {
-	u := &users{from: epoch.Add(scenario.Edge), to: epoch.Add(s.Horizon - scenario.Edge), byName: map[string]int{}}
+	u := &users{from: epoch.Add(scenario.Edge), to: epoch.Add(s.Horizon - scenario.Edge),
+		byName: map[string]int{}}
 	for i, c := range s.Interactive.All() {
 		u.classes = append(u.classes, u.class(c.Name, c.SLO))
 		u.byName[c.Name] = i
@@ -28,7 +29,8 @@ func newUsers(s scenario.Scenario) *users {
 }
 
 func (u *users) class(name string, slo scenario.SLO) *class {
-	return &class{name: name, slo: slo, minutes: make([]minute, (u.to.Sub(u.from)+time.Minute-1)/time.Minute)}
+	return &class{name: name, slo: slo,
+		minutes: make([]minute, (u.to.Sub(u.from)+time.Minute-1)/time.Minute)}
 }
 
 // minute is that of a request's arrival, nil if it is not judged.
@@ -45,7 +47,8 @@ func (u *users) begun(r *replica, f *flight) {
 	u.overload.waited(r, f.sent, f.first, slo)
 	if g := u.gateway; g != nil {
 		seen := f.first.Add(engine.ServerDelay(1))
-		g.see(seen, &g.ttft[f.class], seen.Sub(f.sent), seen.Sub(f.arrived) > slo.FirstToken(f.input))
+		g.see(seen, &g.ttft[f.class], seen.Sub(f.sent), seen.Sub(f.arrived) > slo.FirstToken(
+			f.input))
 	}
 }
 
@@ -56,7 +59,8 @@ func (u *users) finished(f *flight, c engine.Completion) {
 		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
 		tpot = rest / time.Duration(c.Output-1)
 		if g := u.gateway; g != nil {
-			g.see(c.Finished.Add(engine.ServerDelay(c.Output)), &g.tpot[f.class], tpot, tpot > class.slo.TPOT)
+			g.see(c.Finished.Add(engine.ServerDelay(c.Output)), &g.tpot[f.class], tpot,
+				tpot > class.slo.TPOT)
 		}
 	}
 	if m := u.minute(f); m != nil {

@@ -20,7 +20,8 @@ func at(d time.Duration) time.Time { return epoch.Add(d) }
 func served(u *users, came time.Duration, input int, ttft, tpot time.Duration) {
 	first := at(came + ttft - engine.ServerDelay(1))
 	u.finished(&flight{arrived: at(came), input: input, output: 101}, engine.Completion{
-		Output: 101, FirstToken: first, Finished: first.Add(100*tpot - engine.ServerDelay(101) + engine.ServerDelay(1)),
+		Output: 101, FirstToken: first, Finished: first.Add(100*tpot - engine.ServerDelay(
+			101) + engine.ServerDelay(1)),
 	})
 }
 
@@ -47,7 +48,8 @@ func TestAttainment(t *testing.T) {
 		u := newTestUsers()
 		served(u, test.came, test.input, test.ttft, test.tpot)
 		if r := u.report(); r.Requests != test.judged || r.Attainment != test.attained {
-			t.Errorf("%s: %d judged, attainment %v; want %d, %v", test.name, r.Requests, r.Attainment, test.judged, test.attained)
+			t.Errorf("%s: %d judged, attainment %v; want %d, %v", test.name, r.Requests,
+				r.Attainment, test.judged, test.attained)
 		}
 	}
 }
@@ -60,14 +62,18 @@ func TestCutOff(t *testing.T) {
 		judged, undecided int
 	}{
 		{"no token for two minutes", flight{arrived: at(18 * time.Minute)}, 1, 0},
-		{"tokens in time so far", flight{arrived: at(18 * time.Minute), first: at(18*time.Minute + time.Second), output: 2000}, 0, 1},
-		{"its tokens should all be here", flight{arrived: at(18 * time.Minute), first: at(18*time.Minute + time.Second), output: 1000}, 1, 0},
-		{"first token late", flight{arrived: at(18 * time.Minute), first: at(18*time.Minute + 3*time.Second), output: 2000}, 1, 0},
+		{"tokens in time so far", flight{arrived: at(18 * time.Minute),
+			first: at(18*time.Minute + time.Second), output: 2000}, 0, 1},
+		{"its tokens should all be here", flight{arrived: at(18 * time.Minute),
+			first: at(18*time.Minute + time.Second), output: 1000}, 1, 0},
+		{"first token late", flight{arrived: at(18 * time.Minute),
+			first: at(18*time.Minute + 3*time.Second), output: 2000}, 1, 0},
 		{"came too late to judge", flight{arrived: at(19 * time.Minute)}, 0, 0},
 	} {
 		u := newTestUsers()
 		u.cutOff(&test.f, at(end))
-		if r := u.report(); r.Requests != test.judged || r.Undecided != test.undecided || test.judged == 1 && r.Attainment != 0 {
+		if r := u.report(); r.Requests != test.judged || r.Undecided != test.undecided ||
+			test.judged == 1 && r.Attainment != 0 {
 			t.Errorf("%s: %+v", test.name, r)
 		}
 	}
@@ -81,7 +87,8 @@ func TestWorstFiveMinutes(t *testing.T) {
 			if (minute == 9 || minute == 12) && i < 5 || minute == 2 && i < 9 {
 				tpot = time.Second
 			}
-			served(u, time.Duration(minute)*time.Minute+time.Duration(i)*time.Second, 100, time.Second, tpot)
+			served(u, time.Duration(minute)*time.Minute+time.Duration(i)*time.Second, 100,
+				time.Second, tpot)
 		}
 	}
 	r := u.report()
@@ -90,7 +97,8 @@ func TestWorstFiveMinutes(t *testing.T) {
 	}
 	// Minutes 8 to 12 are the first five that hold both bad ones.
 	if r.Worst5Minutes != 0.80 || r.Worst5MinutesAt != 8*60 {
-		t.Errorf("worst five minutes %v from %v s, want 0.8 from 480", r.Worst5Minutes, r.Worst5MinutesAt)
+		t.Errorf("worst five minutes %v from %v s, want 0.8 from 480", r.Worst5Minutes,
+			r.Worst5MinutesAt)
 	}
 	if r.TPOT.P50 != 50 || r.TPOT.P99 != 1000 {
 		t.Errorf("TPOT %+v", r.TPOT)
@@ -118,7 +126,8 @@ func TestAgendaOrder(t *testing.T) {
 		t.Fatalf("%d of %d happened", len(got), n)
 	}
 	for i := 1; i < n; i++ {
-		if x, y := got[i-1], got[i]; whens[y].Before(whens[x]) || whens[y].Equal(whens[x]) && y < x {
+		if x, y := got[i-1], got[i]; whens[y].Before(whens[x]) || whens[y].Equal(whens[x]) &&
+			y < x {
 			t.Fatalf("%d at %v came after %d at %v", y, whens[y], x, whens[x])
 		}
 	}

@@ -24,7 +24,8 @@ type Watch struct {
 	Recorder Recorder
 }
 
-// Recorder hears of each event that the planner is told, and of each request that an engine has served.
+// Recorder hears of each event that the planner is told, and of each request that an engine has
+// served.
 type Recorder interface {
 	Step(now time.Time, ev plan.Event, did plan.Actions)
 	Served(now time.Time, s Served)

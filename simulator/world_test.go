@@ -19,7 +19,9 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 	t.Helper()
 	told, err := scenario.Read("scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
-		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+			return config.Read(file, content, s)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +39,8 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 
 func daemon() Policy {
 	cfg := config.Default()
-	return Policy{Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines}
+	return Policy{Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+		ChunkLines: cfg.Dispatch.ChunkLines}
 }
 
 // fixed carries a set number of lines per replica, whatever happens.
@@ -68,12 +71,14 @@ func silent(float64) error { return nil }
 func tiny(t testing.TB, trace string, jobs ...scenario.Job) Setup {
 	t.Helper()
 	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Profile: engine.Profile{
-		Name: "tiny", Law: engine.Law{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64, MaxSeqs: 8,
+		Name: "tiny", Law: engine.Law{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64,
+		MaxSeqs: 8,
 	}}
 	s.Scenario.Name, s.Scenario.Horizon, s.Scenario.Jobs = "tiny", 5*time.Minute, jobs
 	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas, s.Scenario.Pool.Noise = "tiny", 1, 0
 	s.Scenario.Interactive.Trace, s.Scenario.Interactive.Format = "trace.csv", workload.CSV
-	read, err := workload.Read("trace.csv", workload.CSV, strings.NewReader("t_s,input_tokens,output_tokens\n"+trace))
+	read, err := workload.Read("trace.csv", workload.CSV,
+		strings.NewReader("t_s,input_tokens,output_tokens\n"+trace))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ type Batch struct {
 
 	State  State
 	Paused bool
-	// Ending is the terminal state that a finalizing or cancelling batch is on its way to; empty before.
+	// Ending is the terminal state that a finalizing or cancelling batch is on its way to; empty
+	// before.
 	Ending State
 	// Reason says in words why a batch was stopped early; empty otherwise.
 	Reason string
@@ -52,12 +53,14 @@ type Batch struct {
 	Window   string // completion_window as given
 	Metadata map[string]string
 	Options  Options
-	// OptionsJSON is the `tidefill` object as the user sent it, to be shown again, without the members named in Apart; nil when
-	// there was none.
+	// OptionsJSON is the `tidefill` object as the user sent it, to be shown again, without the
+	// members named in Apart; nil when there was none.
 	OptionsJSON json.RawMessage `json:",omitempty"`
-	// Apart names the members of the `tidefill` object that only Parameters holds, since they may be large. Empty: none.
+	// Apart names the members of the `tidefill` object that only Parameters holds, since they may
+	// be large. Empty: none.
 	Apart []string `json:",omitempty"`
-	// Parameters is for CreateBatch alone. What else returns a batch leaves it nil; see Batches.Parameters.
+	// Parameters is for CreateBatch alone. What else returns a batch leaves it nil; see
+	// Batches.Parameters.
 	Parameters *Parameters `json:"-"`
 
 	Inputs  []Input
@@ -65,7 +68,8 @@ type Batch struct {
 	Outputs []Output     // ids allotted at creation, shown once written
 	Errors  []batchfile.Fault
 
-	CreatedAt, InProgressAt, FinalizingAt, CompletedAt, FailedAt, ExpiredAt, CancellingAt, CancelledAt time.Time
+	CreatedAt, InProgressAt, FinalizingAt, CompletedAt, FailedAt, ExpiredAt, CancellingAt,
+	CancelledAt time.Time
 	// Deadline is when the batch must be done; zero: best effort.
 	Deadline time.Time
 	// StartBy is when the first line must be under way; zero: whenever.
@@ -75,7 +79,8 @@ type Batch struct {
 	Usage  *batchfile.Usage // sums over all answers, set at the end
 	// Attempts counts the requests sent over all lines, set at the end; until then see Progress.
 	Attempts int64
-	// Work is the estimated work of all lines, in prompt bytes and output tokens, for ordering before any is measured.
+	// Work is the estimated work of all lines, in prompt bytes and output tokens, for ordering
+	// before any is measured.
 	PromptBytes, MaxTokens int64
 }
 
@@ -95,16 +100,20 @@ func (b *Batch) EndedAt() time.Time {
 	}
 }
 
-// Options are the extensions of the create request, resolved: durations have become times, defaults are filled in.
+// Options are the extensions of the create request, resolved: durations have become times, defaults
+// are filled in.
 type Options struct {
-	Priority       int     // higher goes first under the priority policy
-	StopAtFailed   int     // stop once this many lines have failed; 0: no limit
-	MaxFailedRatio float64 // stop when more than this share of the finished lines has failed; 0: no limit
-	MaxTotalTokens int64   // stop when the answers' usage exceeds this; 0: no limit
-	RetryAttempts  int     // attempts per line, the first included; 0: the daemon's default
-	RetryOn        []int   // HTTP statuses that are worth another attempt; nil: the daemon's default
-	Canary         int     // lines that decide whether the rest runs; 0: none
-	// CanaryMaxFailedRatio is the share of the canary lines that may fail without stopping the batch; 0: none may.
+	Priority     int // higher goes first under the priority policy
+	StopAtFailed int // stop once this many lines have failed; 0: no limit
+	// stop when more than this share of the finished lines has failed; 0: no limit
+	MaxFailedRatio float64
+	MaxTotalTokens int64 // stop when the answers' usage exceeds this; 0: no limit
+	RetryAttempts  int   // attempts per line, the first included; 0: the daemon's default
+	// HTTP statuses that are worth another attempt; nil: the daemon's default
+	RetryOn []int
+	Canary  int // lines that decide whether the rest runs; 0: none
+	// CanaryMaxFailedRatio is the share of the canary lines that may fail without stopping the
+	// batch; 0: none may.
 	CanaryMaxFailedRatio float64
 	GroupBy              string // none, model or prefix
 	MaxConcurrency       int    // lines in flight at most; 0: no limit of its own
@@ -113,21 +122,23 @@ type Options struct {
 	RetryOf              string // the batch whose failed lines these are
 }
 
-// Parameters is what may be large of a create request. It is kept beside the batch, so that listings and dispatchers, which hold
-// many batches, don't hold it. It never changes.
+// Parameters is what may be large of a create request. It is kept beside the batch, so that
+// listings and dispatchers, which hold many batches, don't hold it. It never changes.
 type Parameters struct {
 	OptionsJSON json.RawMessage // the `tidefill` object, whole
 	Defaults    []ParameterRule
 	Overrides   []ParameterRule
 }
 
-// ParameterRule sets top-level body parameters of the lines it applies to: all, those of one url, those of one model.
+// ParameterRule sets top-level body parameters of the lines it applies to: all, those of one url,
+// those of one model.
 type ParameterRule struct {
 	URL, Model string // empty: any
 	Parameters map[string]json.RawMessage
 }
 
-// Input is one input file of a batch. Lines are numbered through all inputs; First is the number of its first.
+// Input is one input file of a batch. Lines are numbered through all inputs; First is the number of
+// its first.
 type Input struct {
 	FileID            string
 	BlobKey, IndexKey string
@@ -144,7 +155,8 @@ type ModelLines struct {
 type Output struct {
 	Input             int
 	OutputID, ErrorID string
-	// Written once the files stand; only then do the ids mean something to users. Empty files aren't kept.
+	// Written once the files stand; only then do the ids mean something to users. Empty files
+	// aren't kept.
 	HasOutput, HasErrors bool
 }
 
@@ -157,12 +169,13 @@ type Counts struct {
 type BatchOrder string
 
 const (
-	ByCreation BatchOrder = "created_at" // ties, here and below: in order of CreateBatch, or its reverse
-	ByDeadline BatchOrder = "deadline"   // batches without a deadline come last in either direction
+	// ties, here and below: in order of CreateBatch, or its reverse
+	ByCreation BatchOrder = "created_at"
+	ByDeadline BatchOrder = "deadline" // batches without a deadline come last in either direction
 )
 
-// BatchQuery selects a page of a tenant's batches. Zero fields don't filter, no Limit means all. Bounds of times are
-// excluded; a batch without a deadline lies within no bounds of it.
+// BatchQuery selects a page of a tenant's batches. Zero fields don't filter, no Limit means all.
+// Bounds of times are excluded; a batch without a deadline lies within no bounds of it.
 type BatchQuery struct {
 	After     string
 	Limit     int
@@ -178,37 +191,48 @@ type BatchQuery struct {
 
 // Batches keeps batches.
 type Batches interface {
-	// CreateBatch stores b with Version 1 and its Parameters, if it has any, and the files that were made for it, all in one step.
-	// ErrExists when an id is taken; ErrNotFound when b isn't terminal and the file of one of its inputs is gone, or its bytes are
-	// being removed.
+	// CreateBatch stores b with Version 1 and its Parameters, if it has any, and the files that
+	// were made for it, all in one step. ErrExists when an id is taken; ErrNotFound when b isn't
+	// terminal and the file of one of its inputs is gone, or its bytes are being removed.
 	CreateBatch(ctx context.Context, b Batch, files ...File) error
-	// Parameters reads what CreateBatch was given; the zero Parameters when it was given none. ErrNotFound when there is no such batch.
+	// Parameters reads what CreateBatch was given; the zero Parameters when it was given none.
+	// ErrNotFound when there is no such batch.
 	Parameters(ctx context.Context, id string) (Parameters, error)
 	// Batch reads one. An empty tenant reads across tenants; so do dispatchers.
 	Batch(ctx context.Context, tenant, id string) (Batch, error)
-	// UpdateBatch writes b if the stored version is still b.Version, and returns it with the next one. ErrConflict if not.
-	// A terminal batch is frozen: an update of one is ErrConflict, whatever its version. ErrNotFound if b.Tenant has no such batch.
+	// UpdateBatch writes b if the stored version is still b.Version, and returns it with the next
+	// one. ErrConflict if not. A terminal batch is frozen: an update of one is ErrConflict,
+	// whatever its version. ErrNotFound if b.Tenant has no such batch.
 	UpdateBatch(ctx context.Context, b Batch) (Batch, error)
-	// FinishBatch writes the terminal batch b and creates the files, in one step. It is UpdateBatch for the owner that holds
-	// the named lock at the epoch: ErrFenced when another owner has got the lock since. ErrConflict, besides what makes it one
-	// for UpdateBatch, when the bytes of a file have been dropped.
-	FinishBatch(ctx context.Context, o Owner, lock string, epoch int64, b Batch, files []File) (Batch, error)
+	// FinishBatch writes the terminal batch b and creates the files, in one step. It is UpdateBatch
+	// for the owner that holds the named lock at the epoch: ErrFenced when another owner has got
+	// the lock since. ErrConflict, besides what makes it one for UpdateBatch, when the bytes of a
+	// file have been dropped.
+	FinishBatch(ctx context.Context, o Owner, lock string, epoch int64, b Batch,
+		files []File) (Batch, error)
 	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
 	// ListBatchIDs is ListBatches for who reads the batches one by one, as they may be large.
 	ListBatchIDs(ctx context.Context, tenant string, q BatchQuery) (Page[string], error)
-	// DeleteBatch removes a terminal batch with its chunks and returns it; ErrConflict while it lives.
+	// DeleteBatch removes a terminal batch with its chunks and returns it; ErrConflict while it
+	// lives.
 	DeleteBatch(ctx context.Context, tenant, id string) (Batch, error)
-	// ChangedBatches returns, oldest change first, up to limit ids of batches that changed after the given revision, and the
-	// revision to ask with next. Revision 0 returns every batch that isn't terminal, whatever the limit: what a dispatcher starts
-	// from. No ids: nothing has changed. A deleted batch is no change.
-	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error)
-	// StaleBatches returns up to limit terminal batches that ended before the given time, for retention: their ID and Tenant alone.
+	// ChangedBatches returns, oldest change first, up to limit ids of batches that changed after
+	// the given revision, and the revision to ask with next. Revision 0 returns every batch that
+	// isn't terminal, whatever the limit: what a dispatcher starts from. No ids: nothing has
+	// changed. A deleted batch is no change.
+	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
+		err error)
+	// StaleBatches returns up to limit terminal batches that ended before the given time, for
+	// retention: their ID and Tenant alone.
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]Batch, error)
 }
 
-// Modify reads a batch, lets change edit it and writes it back, again and again until nobody interfered.
-// An error from change is returned as it is and nothing is written. A terminal batch is ErrConflict.
-func Modify(ctx context.Context, batches Batches, tenant, id string, change func(*Batch) error) (Batch, error) {
+// Modify reads a batch, lets change edit it and writes it back, again and again until nobody
+// interfered. An error from change is returned as it is and nothing is written. A terminal batch is
+// ErrConflict.
+func Modify(
+	ctx context.Context, batches Batches, tenant, id string, change func(*Batch) error,
+) (Batch, error) {
 	for {
 		b, err := batches.Batch(ctx, tenant, id)
 		if err != nil {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and '.'; a key and "/" don't
-// start another key.
+// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and
+// '.'; a key and "/" don't start another key.
 type Blobs interface {
-	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or a crash.
+	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or
+	// a crash.
 	Create(ctx context.Context, key string) (BlobWriter, error)
 	// Open returns the committed blob; ErrNotFound if there is none.
 	Open(ctx context.Context, key string) (Blob, error)
@@ -17,9 +18,9 @@ type Blobs interface {
 	Delete(ctx context.Context, key string) error
 	// DeletePrefix removes all blobs whose key starts with prefix + "/".
 	DeletePrefix(ctx context.Context, prefix string) error
-	// List returns up to limit (0: all) committed blobs whose key starts with prefix + "/" and sorts after the given key, in
-	// order of their keys, byte by byte. An empty after lists from the start. A blob that comes or goes meanwhile is listed
-	// or not.
+	// List returns up to limit (0: all) committed blobs whose key starts with prefix + "/" and
+	// sorts after the given key, in order of their keys, byte by byte. An empty after lists from
+	// the start. A blob that comes or goes meanwhile is listed or not.
 	List(ctx context.Context, prefix, after string, limit int) ([]BlobInfo, error)
 }
 
@@ -30,10 +31,12 @@ type BlobInfo struct {
 	CommittedAt time.Time // by the clock of the process that committed it
 }
 
-// BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium; the writer is then good for Abort only.
+// BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium; the writer is then good
+// for Abort only.
 type BlobWriter interface {
 	io.Writer
-	// Commit makes the bytes durable and the blob visible, replacing an earlier one of the key in one step.
+	// Commit makes the bytes durable and the blob visible, replacing an earlier one of the key in
+	// one step.
 	Commit() error
 	// Abort drops what was written. After Commit it does nothing, so it can be deferred.
 	Abort() error

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new owner, and all
-// that its earlier self held is free at that moment.
+// Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new
+// owner, and all that its earlier self held is free at that moment.
 type Owner struct {
 	Node        string
 	Incarnation int64
@@ -28,10 +28,12 @@ type Chunk struct {
 	Epoch        int64
 	Done         bool
 	Tally        Tally // what its journal holds; told by FinishChunk, zero before
-	Posted       Tally // what of it the claimant's last PostProgress spoke of; told to FinishChunk, zero elsewhere
+	// what of it the claimant's last PostProgress spoke of; told to FinishChunk, zero elsewhere
+	Posted Tally
 }
 
-// Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done chunks to count.
+// Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done
+// chunks to count.
 type Tally struct {
 	Completed, Failed int
 	Usage             batchfile.Usage
@@ -44,50 +46,60 @@ type ChunkCounts struct {
 
 // Claims hands out chunks to dispatchers.
 type Claims interface {
-	// Register makes a new owner of the node and frees what its earlier incarnations held. The lease lives for ttl from now.
+	// Register makes a new owner of the node and frees what its earlier incarnations held. The
+	// lease lives for ttl from now.
 	Register(ctx context.Context, node string, ttl time.Duration) (Owner, error)
-	// Renew prolongs the lease; ErrFenced when the owner is superseded or was let expire and reaped.
+	// Renew prolongs the lease; ErrFenced when the owner is superseded or was let expire and
+	// reaped.
 	Renew(ctx context.Context, o Owner, ttl time.Duration) error
 	// Unregister frees all that the owner holds.
 	Unregister(ctx context.Context, o Owner) error
 
-	// AddChunks lays out a batch, once: a second call for the same batch changes nothing. ErrNotFound if the batch is gone.
+	// AddChunks lays out a batch, once: a second call for the same batch changes nothing.
+	// ErrNotFound if the batch is gone.
 	AddChunks(ctx context.Context, batch string, chunks []Chunk) error
-	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first, each with an epoch above all
-	// earlier ones. A chunk is free when nobody has claimed it, when its owner's lease has run out, or when the owner itself
-	// holds it but does not list it in inHand, the indexes of the chunks that it works on: an earlier answer of the store got
-	// lost, say. An owner whose own lease has run out gets none until it renews; one that is superseded or unregistered gets
-	// ErrFenced. ErrNoSpace while there is no room for results.
-	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, inHand []int) ([]Chunk, error)
-	// FinishChunk marks the claimed chunk done, keeps its Tally and takes Posted off what the owner's node has posted about the
-	// batch, in one step: so nobody ever sees the chunk counted twice, or not at all. ErrFenced when the claim is not the
-	// newest. The claimant may repeat it when it got no answer.
+	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first,
+	// each with an epoch above all earlier ones. A chunk is free when nobody has claimed it, when
+	// its owner's lease has run out, or when the owner itself holds it but does not list it in
+	// inHand, the indexes of the chunks that it works on: an earlier answer of the store got lost,
+	// say. An owner whose own lease has run out gets none until it renews; one that is superseded
+	// or unregistered gets ErrFenced. ErrNoSpace while there is no room for results.
+	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, inHand []int) ([]Chunk,
+		error)
+	// FinishChunk marks the claimed chunk done, keeps its Tally and takes Posted off what the
+	// owner's node has posted about the batch, in one step: so nobody ever sees the chunk counted
+	// twice, or not at all. ErrFenced when the claim is not the newest. The claimant may repeat it
+	// when it got no answer.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
-	// ReopenChunk takes back that a chunk is done, because its journal has lost results since: it is free again and has no
-	// Tally. The epoch is that of the chunk as it was listed; a chunk that isn't done at that epoch stays as it is, and so do
-	// all chunks of a terminal batch.
+	// ReopenChunk takes back that a chunk is done, because its journal has lost results since: it
+	// is free again and has no Tally. The epoch is that of the chunk as it was listed; a chunk that
+	// isn't done at that epoch stays as it is, and so do all chunks of a terminal batch.
 	ReopenChunk(ctx context.Context, c Chunk) error
 	// Chunks lists all chunks of a batch by index.
 	Chunks(ctx context.Context, batch string) ([]Chunk, error)
-	// LinesLeft counts, for each batch that has not ended and is laid out, the lines of its chunks that are not done, by model.
+	// LinesLeft counts, for each batch that has not ended and is laid out, the lines of its chunks
+	// that are not done, by model.
 	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
 	// CountChunks counts as o sees them: what it could claim with the same inHand is free.
 	CountChunks(ctx context.Context, o Owner, batch string, inHand []int) (ChunkCounts, error)
 
-	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier holders'; ok is false
-	// when another living owner has it, or its own lease has run out. The holder may ask again and gets the epoch it has.
-	// ErrFenced for a superseded owner. Locks end with Unlock or with their owner.
+	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier
+	// holders'; ok is false when another living owner has it, or its own lease has run out. The
+	// holder may ask again and gets the epoch it has. ErrFenced for a superseded owner. Locks end
+	// with Unlock or with their owner.
 	Lock(ctx context.Context, o Owner, name string) (epoch int64, ok bool, err error)
 	Unlock(ctx context.Context, o Owner, name string) error
 
-	// Lead makes the owner the leader of all the named runners and models, or of none of them. Names that another living owner
-	// leads are returned with its node; there are none when the call succeeds. The epoch is above that of all earlier leaders
-	// of any of the names; a leader that asks again gets its own leadership confirmed. ErrFenced for an owner that is superseded
-	// or whose lease has run out: it leads nothing until it renews, and what others have taken by then is lost to it. Leadership
-	// ends with Resign or with its owner.
-	Lead(ctx context.Context, o Owner, names []string) (epoch int64, others map[string]string, err error)
+	// Lead makes the owner the leader of all the named runners and models, or of none of them.
+	// Names that another living owner leads are returned with its node; there are none when the
+	// call succeeds. The epoch is above that of all earlier leaders of any of the names; a leader
+	// that asks again gets its own leadership confirmed. ErrFenced for an owner that is superseded
+	// or whose lease has run out: it leads nothing until it renews, and what others have taken by
+	// then is lost to it. Leadership ends with Resign or with its owner.
+	Lead(ctx context.Context, o Owner, names []string) (epoch int64, others map[string]string,
+		err error)
 	// Resign gives up names that the owner leads.
 	Resign(ctx context.Context, o Owner, names []string) error
 }

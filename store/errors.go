@@ -12,10 +12,12 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrFenced: a newer claim exists; the holder of the older one must stop and forget.
 	ErrFenced = errors.New("fenced off by a newer claim")
-	// ErrNoSpace: the medium is full. Nothing that was reported as written is harmed; try again when there is room.
+	// ErrNoSpace: the medium is full. Nothing that was reported as written is harmed; try again
+	// when there is room.
 	ErrNoSpace = errors.New("no space left")
-	// ErrUnavailable: the store can't be reached or doesn't take writes now: another process holds its lock, its directory is gone,
-	// its medium reports errors. Nothing that was reported as written is harmed; try again later.
+	// ErrUnavailable: the store can't be reached or doesn't take writes now: another process holds
+	// its lock, its directory is gone, its medium reports errors. Nothing that was reported as
+	// written is harmed; try again later.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrBadCursor: the object that a listing should continue after is unknown.
 	ErrBadCursor = errors.New("unknown cursor")

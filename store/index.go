@@ -10,9 +10,12 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// OpenIndex opens the line index of a batch file, which holds so many lines. An index that was damaged on its medium is made anew from
-// the file, which stays as it is. The error wraps batchfile.ErrDamaged if the file has other lines by now.
-func OpenIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, lines int) (*batchfile.Index, Blob, error) {
+// OpenIndex opens the line index of a batch file, which holds so many lines. An index that was
+// damaged on its medium is made anew from the file, which stays as it is. The error wraps
+// batchfile.ErrDamaged if the file has other lines by now.
+func OpenIndex(
+	ctx context.Context, blobs Blobs, fileKey, indexKey string, lines int,
+) (*batchfile.Index, Blob, error) {
 	index, blob, err := openIndex(ctx, blobs, indexKey)
 	if !errors.Is(err, batchfile.ErrDamaged) {
 		return index, blob, err
@@ -38,7 +41,8 @@ func openIndex(ctx context.Context, blobs Blobs, key string) (*batchfile.Index, 
 	return index, blob, nil
 }
 
-// rebuildIndex scans a file as its upload did. Its lines were within the limits of that day, whatever they are now.
+// rebuildIndex scans a file as its upload did. Its lines were within the limits of that day,
+// whatever they are now.
 func rebuildIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, lines int) error {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {
@@ -51,9 +55,11 @@ func rebuildIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, li
 	}
 	defer index.Abort()
 	scanner := batchfile.NewScanner(index, batchfile.Limits{
-		MaxLines: math.MaxInt32, MaxBytes: math.MaxInt64, MaxLineBytes: math.MaxInt, MaxModels: math.MaxUint16,
+		MaxLines: math.MaxInt32, MaxBytes: math.MaxInt64, MaxLineBytes: math.MaxInt,
+		MaxModels: math.MaxUint16,
 	})
-	if _, err := io.CopyBuffer(struct{ io.Writer }{scanner}, io.NewSectionReader(file, 0, file.Size()), make([]byte, 256<<10)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{scanner},
+		io.NewSectionReader(file, 0, file.Size()), make([]byte, 256<<10)); err != nil {
 		return err
 	}
 	summary, err := scanner.Finish()
@@ -65,7 +71,8 @@ func rebuildIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, li
 		sound += m.Lines
 	}
 	if sound != lines {
-		return fmt.Errorf("the file had %d sound lines and has %d now: %w", lines, sound, batchfile.ErrDamaged)
+		return fmt.Errorf("the file had %d sound lines and has %d now: %w", lines, sound,
+			batchfile.ErrDamaged)
 	}
 	return index.Commit()
 }

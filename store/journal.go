@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// JournalLife is how long the journals of a batch are kept after its end, for readers that follow its results.
+// JournalLife is how long the journals of a batch are kept after its end, for readers that follow
+// its results.
 const JournalLife = time.Hour
 
 // Record is the result of one line as its chunk's journal keeps it.
@@ -17,15 +18,16 @@ type Record struct {
 	Failed   bool   // goes to the error file
 	Attempts uint16 // requests sent for the line that a runner may have received
 	Usage    batchfile.Usage
-	// Result is the finished line of the output or error file, newline included. Readers get it if it is at most MostRead bytes
-	// long; larger ones are read where they stand (Results).
+	// Result is the finished line of the output or error file, newline included. Readers get it if
+	// it is at most MostRead bytes long; larger ones are read where they stand (Results).
 	Result []byte
-	// More is what of the result follows Result when a record is appended, so that nobody has to copy it into one piece before.
-	// Readers don't set it.
+	// More is what of the result follows Result when a record is appended, so that nobody has to
+	// copy it into one piece before. Readers don't set it.
 	More [][]byte
 }
 
-// MostRead bounds the Result of a record that is read, so that no reader holds a large one in memory.
+// MostRead bounds the Result of a record that is read, so that no reader holds a large one in
+// memory.
 const MostRead = 128 << 10
 
 // Commit tells of records that became durable together, in the order of their Append.
@@ -35,31 +37,37 @@ type Commit struct {
 	Failed    int
 	Bytes     int64 // of their Results, as Append was given them
 	Usage     batchfile.Usage
-	// Err, when set, says why the medium doesn't take records now (ErrNoSpace, say). Nothing is lost: the journal keeps
-	// what it was given, tries again by itself, and reports the success as a later commit. ErrFenced is final.
+	// Err, when set, says why the medium doesn't take records now (ErrNoSpace, say). Nothing is
+	// lost: the journal keeps what it was given, tries again by itself, and reports the success as
+	// a later commit. ErrFenced is final.
 	Err error
 }
 
 // Journals keeps the results of chunks.
 type Journals interface {
-	// Open fences all writers of the chunk with a lower epoch and returns a journal to append to. replay is called for every
-	// valid record that stands there already, in order, at most one per line; its Result is valid during the call only. An error
-	// voids what was replayed. Damaged stretches (a torn tail, flipped bits) are skipped, and counted. ErrFenced when a higher
-	// epoch has been there. committed is called, never concurrently with itself, as records become durable: at most 50 ms or
-	// 1 MiB after their Append.
-	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record), committed func(Commit)) (Journal, error)
-	// Read calls each with every valid record of the chunk's journal, at most one per line, the earliest. A chunk without a journal has none.
+	// Open fences all writers of the chunk with a lower epoch and returns a journal to append to.
+	// replay is called for every valid record that stands there already, in order, at most one per
+	// line; its Result is valid during the call only. An error voids what was replayed. Damaged
+	// stretches (a torn tail, flipped bits) are skipped, and counted. ErrFenced when a higher epoch
+	// has been there. committed is called, never concurrently with itself, as records become
+	// durable: at most 50 ms or 1 MiB after their Append.
+	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record),
+		committed func(Commit)) (Journal, error)
+	// Read calls each with every valid record of the chunk's journal, at most one per line, the
+	// earliest. A chunk without a journal has none.
 	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
-	// Results opens a chunk's journal for reading results where Read found them; ErrNotFound if there is none.
+	// Results opens a chunk's journal for reading results where Read found them; ErrNotFound if
+	// there is none.
 	Results(ctx context.Context, id ChunkID) (Results, error)
-	// Batches lists the batches that have journals, for a sweeper that drops those whose time is over.
+	// Batches lists the batches that have journals, for a sweeper that drops those whose time is
+	// over.
 	Batches(ctx context.Context) ([]string, error)
 	// Remove deletes all journals of a batch.
 	Remove(ctx context.Context, batch string) error
 }
 
-// Results reads results by location. Places that lie close together are read together, so the order of the journal is the
-// quick one. It is for one goroutine.
+// Results reads results by location. Places that lie close together are read together, so the order
+// of the journal is the quick one. It is for one goroutine.
 type Results interface {
 	// Copy reads the Result of the record at a location and writes it to w, a piece at a time.
 	Copy(w io.Writer, at Location) error
@@ -68,15 +76,18 @@ type Results interface {
 
 // Journal takes the results of one claimed chunk.
 type Journal interface {
-	// Append queues a record for the next group commit. It copies what it needs and does not wait for the medium.
+	// Append queues a record for the next group commit. It copies what it needs and does not wait
+	// for the medium.
 	Append(r Record) error
-	// AppendFrom appends a record whose Result is too large for memory: the size bytes that a reader of result yields, the same ones
-	// each time. It returns when the record is durable and committed was called for it, or when the medium refuses it (the caller
-	// may try again), a newer claim has come (ErrFenced) or ctx is done.
+	// AppendFrom appends a record whose Result is too large for memory: the size bytes that a
+	// reader of result yields, the same ones each time. It returns when the record is durable and
+	// committed was called for it, or when the medium refuses it (the caller may try again), a
+	// newer claim has come (ErrFenced) or ctx is done.
 	AppendFrom(ctx context.Context, r Record, size int64, result func() io.Reader) error
 	// Flush waits until all that was appended is durable, or the medium or a newer claim refuses.
 	Flush(ctx context.Context) error
-	// Close flushes what it can and lets go. Neither it nor Flush may be called from within committed.
+	// Close flushes what it can and lets go. Neither it nor Flush may be called from within
+	// committed.
 	Close() error
 }
 

@@ -1,8 +1,10 @@
-// Package wallclock decides by which time files, uploads and batches expire, so that a wall clock that jumps deletes nothing.
+// Package wallclock decides by which time files, uploads and batches expire, so that a wall clock
+// that jumps deletes nothing.
 //
-// A wall clock is set wrong now and then: a battery is empty, a virtual machine wakes up, somebody mistypes a date. What was
-// removed by such a time stays removed. So a jump ahead counts only once it has held for a while, by the monotonic clock; until
-// then things expire as if there had been none. A jump back counts at once, as less has expired then.
+// A wall clock is set wrong now and then: a battery is empty, a virtual machine wakes up, somebody
+// mistypes a date. What was removed by such a time stays removed. So a jump ahead counts only once
+// it has held for a while, by the monotonic clock; until then things expire as if there had been
+// none. A jump back counts at once, as less has expired then.
 package wallclock
 
 import (
@@ -14,10 +16,12 @@ import (
 
 // Config bounds the trust in the wall clock.
 type Config struct {
-	// MaxJump is how far the wall clock may move ahead of the monotonic one, or of the newest time in the store at a start, before
-	// retention and expiry of files, uploads and batches wait for confirmation. Default 10 minutes.
+	// MaxJump is how far the wall clock may move ahead of the monotonic one, or of the newest time
+	// in the store at a start, before retention and expiry of files, uploads and batches wait for
+	// confirmation. Default 10 minutes.
 	MaxJump time.Duration `yaml:"max_jump"`
-	// ConfirmAfter is how long the new time must have held until it counts. Default 10 minutes; 0: it counts at once.
+	// ConfirmAfter is how long the new time must have held until it counts. Default 10 minutes; 0:
+	// it counts at once.
 	ConfirmAfter time.Duration `yaml:"confirm_after"`
 }
 
@@ -37,7 +41,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Guard holds back the time by which things expire while a jump of the wall clock isn't confirmed. It may be used concurrently.
+// Guard holds back the time by which things expire while a jump of the wall clock isn't confirmed.
+// It may be used concurrently.
 type Guard struct {
 	cfg  Config
 	log  *slog.Logger
@@ -46,7 +51,8 @@ type Guard struct {
 	mu sync.Mutex
 	// origin is what the trusted wall clock showed when elapsed was zero.
 	origin time.Time
-	// While a jump isn't confirmed, doubted is the origin of the time after it, and since is when it was first seen.
+	// While a jump isn't confirmed, doubted is the origin of the time after it, and since is when
+	// it was first seen.
 	doubted time.Time // zero: the clock is trusted
 	since   time.Duration
 }
@@ -56,17 +62,19 @@ func NewGuard(cfg Config, log *slog.Logger) *Guard {
 	start := time.Now()
 	return newGuard(cfg, log, func() (time.Time, time.Duration) {
 		now := time.Now()
-		return now.Round(0), now.Sub(start) // Round takes off the monotonic reading, by which Sub measures
+		// Round takes off the monotonic reading, by which Sub measures
+		return now.Round(0), now.Sub(start)
 	})
 }
 
 func newGuard(cfg Config, log *slog.Logger, read func() (time.Time, time.Duration)) *Guard {
 	wall, elapsed := read()
-	return &Guard{cfg: cfg, log: log.With("component", "clock"), read: read, origin: wall.Add(-elapsed)}
+	return &Guard{cfg: cfg, log: log.With("component", "clock"), read: read,
+		origin: wall.Add(-elapsed)}
 }
 
-// Resume compares the wall clock with the newest time that an earlier process stored; zero: there is none. It is called once, at
-// the start.
+// Resume compares the wall clock with the newest time that an earlier process stored; zero: there
+// is none. It is called once, at the start.
 func (g *Guard) Resume(newest time.Time) {
 	if newest.IsZero() {
 		return
@@ -78,7 +86,8 @@ func (g *Guard) Resume(newest time.Time) {
 	case ahead > g.cfg.MaxJump:
 		g.origin = newest.Add(-elapsed)
 	case ahead < -g.cfg.MaxJump:
-		g.log.Warn("the clock is behind the newest time in the store; nothing expires before the clock says so: check it",
+		g.log.Warn(
+			"the clock is behind the newest time in the store; nothing expires before the clock says so: check it",
 			"now", wall, "newest", newest)
 	}
 }
@@ -106,20 +115,23 @@ func (g *Guard) judge(wall time.Time, elapsed time.Duration) time.Time {
 	ahead := origin.Sub(g.origin)
 	if ahead <= g.cfg.MaxJump {
 		if !g.doubted.IsZero() || ahead < -g.cfg.MaxJump {
-			g.log.Warn("the clock moved back", "now", wall, "by", max(-ahead, g.doubted.Sub(origin)))
+			g.log.Warn("the clock moved back", "now", wall, "by", max(-ahead, g.doubted.Sub(
+				origin)))
 		}
 		g.origin, g.doubted = origin, time.Time{}
 		return wall
 	}
 	if moved := origin.Sub(g.doubted); g.doubted.IsZero() || moved.Abs() > g.cfg.MaxJump {
 		g.doubted, g.since = origin, elapsed
-		g.log.Warn("the clock is ahead of what was seen last: it moved, or nothing ran; files, uploads and batches expire by the earlier time until that has held",
+		g.log.Warn(
+			"the clock is ahead of what was seen last: it moved, or nothing ran; files, uploads and batches expire by the earlier time until that has held",
 			"now", wall, "by", ahead.Round(time.Second), "confirm_after", g.cfg.ConfirmAfter)
 	}
 	if elapsed-g.since < g.cfg.ConfirmAfter {
 		return g.origin.Add(elapsed)
 	}
-	g.log.Info("the clock has held since it moved ahead; things expire by it again", "now", wall, "by", ahead.Round(time.Second))
+	g.log.Info("the clock has held since it moved ahead; things expire by it again", "now", wall,
+		"by", ahead.Round(time.Second))
 	g.origin, g.doubted = origin, time.Time{}
 	return wall
 }

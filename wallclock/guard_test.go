@@ -79,7 +79,8 @@ func TestAStartIsComparedWithTheStore(t *testing.T) {
 		newest time.Time
 		lag    time.Duration
 	}{
-		{time.Time{}, 0}, {noon.Add(-9 * time.Minute), 0}, {noon.Add(-year), year}, {noon.Add(time.Minute), 0}, {noon.Add(year), 0},
+		{time.Time{}, 0}, {noon.Add(-9 * time.Minute), 0}, {noon.Add(-year), year},
+		{noon.Add(time.Minute), 0}, {noon.Add(year), 0},
 	} {
 		c, g := guarded(DefaultConfig())
 		c.pass(time.Second)
@@ -120,7 +121,8 @@ func TestExpiryNeverRunsAheadUnconfirmed(t *testing.T) {
 				t.Fatalf("seed %d: things expire by %v, ahead of the clock's %v", seed, now, c.wall)
 			}
 			if c.elapsed-held < cfg.ConfirmAfter && now.Sub(last) > step+cfg.MaxJump {
-				t.Fatalf("seed %d: expiry moved by %v within %v, %v after a jump", seed, now.Sub(last), step, c.elapsed-held)
+				t.Fatalf("seed %d: expiry moved by %v within %v, %v after a jump", seed, now.Sub(
+					last), step, c.elapsed-held)
 			}
 			last = now
 		}
@@ -133,7 +135,8 @@ func TestExpiryNeverRunsAheadUnconfirmed(t *testing.T) {
 
 func TestTheRealClockIsTrusted(t *testing.T) {
 	g := NewGuard(DefaultConfig(), slog.New(slog.DiscardHandler))
-	if before, now := time.Now(), g.Expiry(); now.Before(before.Round(0)) || now.Sub(before) > time.Minute {
+	if before, now := time.Now(), g.Expiry(); now.Before(before.Round(0)) ||
+		now.Sub(before) > time.Minute {
 		t.Errorf("things expire by %v, want about %v", now, before)
 	}
 }
@@ -142,7 +145,8 @@ func TestConfigIsChecked(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, c := range []Config{{MaxJump: 0, ConfirmAfter: time.Minute}, {MaxJump: time.Minute, ConfirmAfter: -1}} {
+	for _, c := range []Config{{MaxJump: 0, ConfirmAfter: time.Minute},
+		{MaxJump: time.Minute, ConfirmAfter: -1}} {
 		if c.Validate() == nil {
 			t.Errorf("%+v was accepted", c)
 		}

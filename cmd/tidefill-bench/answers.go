@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// benchAnswers measures the most memory that a daemon has while upstreams send what nobody can hold, in a life of its own for
-// each kind. Batches must end, and small answers pass between those that drip.
+// benchAnswers measures the most memory that a daemon has while upstreams send what nobody can
+// hold, in a life of its own for each kind. Batches must end, and small answers pass between those
+// that drip.
 func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startHostile(ctx)
 	if err != nil {
@@ -25,11 +26,14 @@ func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
 		what string
 		hostility
 	}{
-		{fmt.Sprintf("%d embeddings of %d MB at once", n, size/1_000_000), hostility{kind: "large", size: size, succeeds: true}},
-		{fmt.Sprintf("%d answers that drip, small ones beside them", n), hostility{kind: "drip", size: size / 20, succeeds: true, smalls: 10 * n}},
+		{fmt.Sprintf("%d embeddings of %d MB at once", n, size/1_000_000),
+			hostility{kind: "large", size: size, succeeds: true}},
+		{fmt.Sprintf("%d answers that drip, small ones beside them", n),
+			hostility{kind: "drip", size: size / 20, succeeds: true, smalls: 10 * n}},
 		{fmt.Sprintf("%d answers without end", n), hostility{kind: "endless", size: size}},
 		{fmt.Sprintf("%d headers without end", n), hostility{kind: "header", size: size}},
-		{fmt.Sprintf("%d errors of %d MB", n, size/1_000_000), hostility{kind: "error", size: size}},
+		{fmt.Sprintf("%d errors of %d MB", n, size/1_000_000),
+			hostility{kind: "error", size: size}},
 	} {
 		f := figure{What: "Peak memory, " + c.what, Unit: "MiB", Goal: atMost(128)}
 		for run := range l.runs {
@@ -53,14 +57,16 @@ type hostility struct {
 	smalls   int // lines that are answered as usual beside them
 }
 
-// peakWith runs a batch of lines that are answered in a way, and usual ones beside them, in a new daemon.
+// peakWith runs a batch of lines that are answered in a way, and usual ones beside them, in a new
+// daemon.
 func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64, error) {
 	data, err := l.newDir("answers")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(data)
-	d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed", fmt.Sprintf("flowcontrol.fixed.per_runner=%d", l.sizes.largeAnswers+4),
+	d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed",
+		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", l.sizes.largeAnswers+4),
 		"dispatch.plan.retry.attempts=1", "dispatch.plan.retry.deaths=1")
 	if err != nil {
 		return 0, err
@@ -98,14 +104,17 @@ func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64,
 }
 
 // embed starts a batch of embeddings that the upstream answers in its way.
-func (d *daemon) embed(ctx context.Context, l *lab, kind string, size, lines int) (id string, err error) {
+func (d *daemon) embed(
+	ctx context.Context, l *lab, kind string, size, lines int,
+) (id string, err error) {
 	path := filepath.Join(l.dir, "embed-"+kind+".jsonl")
 	f, err := os.Create(path)
 	if err != nil {
 		return "", err
 	}
 	for i := range lines {
-		fmt.Fprintf(f, `{"custom_id":"%s-%d","method":"POST","url":"/v1/embeddings","body":{"model":%q,"input":"%s %d"}}`+"\n", kind, i, model, kind, size)
+		fmt.Fprintf(
+			f, `{"custom_id":"%s-%d","method":"POST","url":"/v1/embeddings","body":{"model":%q,"input":"%s %d"}}`+"\n", kind, i, model, kind, size)
 	}
 	if err := f.Close(); err != nil {
 		return "", err
@@ -136,7 +145,8 @@ func (d *daemon) ended(ctx context.Context, id string, succeed bool) error {
 		}
 		if b.Status == "completed" {
 			if b.Counts.Failed != b.Counts.Total {
-				return fmt.Errorf("batch %s: %d of %d lines failed, not all", id, b.Counts.Failed, b.Counts.Total)
+				return fmt.Errorf("batch %s: %d of %d lines failed, not all", id, b.Counts.Failed,
+					b.Counts.Total)
 			}
 			return nil
 		}

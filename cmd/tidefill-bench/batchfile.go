@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// writeBatchFile makes a batch file of chat lines, each of exactly the given length with its line feed, and returns its path.
+// writeBatchFile makes a batch file of chat lines, each of exactly the given length with its line
+// feed, and returns its path.
 func (l *lab) writeBatchFile(name string, lines, lineLength int) (path string, err error) {
 	path = filepath.Join(l.dir, name)
 	f, err := os.Create(path)
@@ -18,7 +19,8 @@ func (l *lab) writeBatchFile(name string, lines, lineLength int) (path string, e
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	prompt := strings.Repeat(`The quick brown fox said \"hello\" to the lazy dog,\nwho did not answer it this time either. `, lineLength/90+1)
+	prompt := strings.Repeat(
+		`The quick brown fox said \"hello\" to the lazy dog,\nwho did not answer it this time either. `, lineLength/90+1)
 	for i := range lines {
 		w.WriteString(chatLine(i, lineLength, prompt))
 	}
@@ -28,8 +30,9 @@ func (l *lab) writeBatchFile(name string, lines, lineLength int) (path string, e
 const lineTail = `"}]}}` + "\n"
 
 func chatLine(i, length int, prompt string) string {
-	head := fmt.Sprintf(`{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":256,`+
-		`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, model, i)
+	head := fmt.Sprintf(
+		`{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":256,`+
+			`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, model, i)
 	cut := prompt[:length-len(head)-len(lineTail)]
 	whole := strings.TrimRight(cut, `\`) // not through an escape
 	return head + whole + strings.Repeat(".", len(cut)-len(whole)) + lineTail

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEveryBenchmark runs all of them on a small scale. Figures mean nothing then; that there are any, with nothing lost on the
-// way, does.
+// TestEveryBenchmark runs all of them on a small scale. Figures mean nothing then; that there are
+// any, with nothing lost on the way, does.
 func TestEveryBenchmark(t *testing.T) {
 	l, err := newLab(t.Context(), t.TempDir(), t.Output())
 	if err != nil {
@@ -25,8 +25,10 @@ func TestEveryBenchmark(t *testing.T) {
 	defer l.close()
 	l.runs = 1
 	l.sizes = sizes{
-		dispatchLines: 300, concurrencies: []int{4}, uploadLines: 100, starts: 1, smallBatches: 3, smallLines: 5,
-		waitingBatches: 20, endedBatches: 200, memoryLines: []int{10, 20, 30}, largeAnswers: 3, largeBytes: 3_000_000, plannerJobs: 100, plannerSteps: 1000, listings: 2,
+		dispatchLines: 300, concurrencies: []int{4}, uploadLines: 100, starts: 1, smallBatches: 3,
+		smallLines:     5,
+		waitingBatches: 20, endedBatches: 200, memoryLines: []int{10, 20, 30}, largeAnswers: 3,
+		largeBytes: 3_000_000, plannerJobs: 100, plannerSteps: 1000, listings: 2,
 		idle: 10 * time.Millisecond, simulated: 3 * time.Minute,
 	}
 	for _, b := range benchmarks {

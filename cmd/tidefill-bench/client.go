@@ -17,7 +17,8 @@ import (
 // httpClient is the one client of all requests to daemons, sinks and stubs.
 var httpClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}
 
-// ask sends a request, in JSON if there is a question, and reads the answer into the given place, if there is one.
+// ask sends a request, in JSON if there is a question, and reads the answer into the given place,
+// if there is one.
 func ask(ctx context.Context, method, url string, question, answer any) error {
 	var body io.Reader
 	if question != nil {
@@ -77,7 +78,8 @@ func sendFile(ctx context.Context, url, path string, answer any) error {
 	if err := errors.Join(form.WriteField("purpose", "batch"), form.Close()); err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, "POST", url, io.MultiReader(bytes.NewReader(start), f, &head))
+	r, err := http.NewRequestWithContext(ctx, "POST", url, io.MultiReader(bytes.NewReader(start), f,
+		&head))
 	if err != nil {
 		return err
 	}

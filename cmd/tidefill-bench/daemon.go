@@ -18,7 +18,9 @@ type daemon struct {
 }
 
 // startDaemon starts one and waits until it is ready. Settings are key=value, as after --set.
-func (l *lab) startDaemon(ctx context.Context, data, upstreamURL string, settings ...string) (*daemon, error) {
+func (l *lab) startDaemon(
+	ctx context.Context, data, upstreamURL string, settings ...string,
+) (*daemon, error) {
 	listen, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -27,11 +29,13 @@ func (l *lab) startDaemon(ctx context.Context, data, upstreamURL string, setting
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--listen", listen, "--admin-listen", admin, "--data", data, "--node", "bench", "--upstream", upstreamURL}
+	args := []string{"serve", "--listen", listen, "--admin-listen", admin, "--data", data, "--node",
+		"bench", "--upstream", upstreamURL}
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
 	}
-	d := &daemon{url: "http://" + listen, admin: "http://" + admin, log: filepath.Join(l.dir, "daemon.log")}
+	d := &daemon{url: "http://" + listen, admin: "http://" + admin,
+		log: filepath.Join(l.dir, "daemon.log")}
 	log, err := os.Create(d.log)
 	if err != nil {
 		return nil, err
@@ -115,7 +119,8 @@ func (d *daemon) create(ctx context.Context, file string) (string, error) {
 // lookEvery is how often an end is looked for: a hundredth of what most figures take.
 const lookEvery = 10 * time.Millisecond
 
-// await returns when the batch has the given end. It must be reached with all lines answered, if the end is completed.
+// await returns when the batch has the given end. It must be reached with all lines answered, if
+// the end is completed.
 func (d *daemon) await(ctx context.Context, id, end string) error {
 	var b struct {
 		Status string
@@ -128,14 +133,16 @@ func (d *daemon) await(ctx context.Context, id, end string) error {
 		switch b.Status {
 		case end:
 			if end == "completed" && b.Counts.Completed != b.Counts.Total {
-				return fmt.Errorf("batch %s completed %d of %d lines", id, b.Counts.Completed, b.Counts.Total)
+				return fmt.Errorf("batch %s completed %d of %d lines", id, b.Counts.Completed,
+					b.Counts.Total)
 			}
 			return nil
 		case "completed", "failed", "expired", "cancelled":
 			return fmt.Errorf("batch %s is %s, not %s\n%s", id, b.Status, end, tail(d.log))
 		}
 		if err := pause(ctx, lookEvery); err != nil {
-			return fmt.Errorf("await the end of batch %s, which is %s: %w\n%s", id, b.Status, err, tail(d.log))
+			return fmt.Errorf("await the end of batch %s, which is %s: %w\n%s", id, b.Status, err,
+				tail(d.log))
 		}
 	}
 }

@@ -9,16 +9,19 @@ import (
 // dispatchLineBytes is the length of a line whose prompt is a short paragraph.
 const dispatchLineBytes = 600
 
-// warmUp is how many lines are sent before anything is measured: connections are open then, and buffers have their size.
+// warmUp is how many lines are sent before anything is measured: connections are open then, and
+// buffers have their size.
 const warmUp = 2000
 
-// benchDispatch compares a batch with the bare loop: the same bodies, at the same concurrency, to the same upstream.
+// benchDispatch compares a batch with the bare loop: the same bodies, at the same concurrency, to
+// the same upstream.
 func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
 	path, err := l.writeBatchFile("dispatch.jsonl", l.sizes.dispatchLines, dispatchLineBytes)
 	if err != nil {
 		return nil, err
 	}
-	warmPath, err := l.writeBatchFile("warm.jsonl", min(warmUp, l.sizes.dispatchLines), dispatchLineBytes)
+	warmPath, err := l.writeBatchFile("warm.jsonl", min(warmUp, l.sizes.dispatchLines),
+		dispatchLineBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +38,8 @@ func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
 
 	var figures []figure
 	for _, concurrency := range l.sizes.concurrencies {
-		race := race{lab: l, up: up, bare: bare, concurrency: concurrency, lines: l.sizes.dispatchLines}
+		race := race{lab: l, up: up, bare: bare, concurrency: concurrency,
+			lines: l.sizes.dispatchLines}
 		if err := race.run(ctx, path, warmPath); err != nil {
 			return nil, fmt.Errorf("at concurrency %d: %w", concurrency, err)
 		}
@@ -66,7 +70,8 @@ func (r *race) run(ctx context.Context, path, warmPath string) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.startDaemon(ctx, data, r.up.url, "flowcontrol.policy=fixed", fmt.Sprintf("flowcontrol.fixed.per_runner=%d", r.concurrency))
+	d, err := r.startDaemon(ctx, data, r.up.url, "flowcontrol.policy=fixed",
+		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", r.concurrency))
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,9 @@ func (r *race) run(ctx context.Context, path, warmPath string) error {
 	profiled := d.profileCPU(ctx, r.lab, fmt.Sprintf("dispatch-%d", r.concurrency), 10*time.Second)
 	for i := range r.runs {
 		r.say("dispatch at concurrency %d: run %d of %d", r.concurrency, i+1, r.runs)
-		theirs, err := r.lap(ctx, r.bare.process, func() error { return r.bare.post(bareURL, r.concurrency, r.lines) })
+		theirs, err := r.lap(ctx, r.bare.process, func() error {
+			return r.bare.post(bareURL, r.concurrency, r.lines)
+		})
 		if err != nil {
 			return err
 		}
@@ -102,8 +109,8 @@ func (r *race) run(ctx context.Context, path, warmPath string) error {
 	return profiled()
 }
 
-// complete runs the batch. The upstream tells when the end is near, so that the daemon isn't asked all the while: its answers
-// would count as CPU time of the lines.
+// complete runs the batch. The upstream tells when the end is near, so that the daemon isn't asked
+// all the while: its answers would count as CPU time of the lines.
 func (r *race) complete(ctx context.Context, d *daemon, file string) error {
 	id, err := d.create(ctx, file)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestGoalsAreJudgedByTheMedian(t *testing.T) {
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	err := writeTable(&b, []figure{
-		{What: "Rate", Values: []float64{0.8, 0.9, 0.7}, Goal: atLeast(0.8), Detail: "8 against 10"},
+		{What: "Rate", Values: []float64{0.8, 0.9, 0.7}, Goal: atLeast(0.8),
+			Detail: "8 against 10"},
 		{What: "Time", Unit: "ms", Values: []float64{123.4}, Goal: atMost(100)},
 		{What: "Share", Unit: "%", Values: []float64{12.34}},
 	})
@@ -84,7 +85,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestGrouped(t *testing.T) {
-	for n, want := range map[int]string{7: "7", 999: "999", 1000: "1,000", 50_000: "50,000", 1_234_567: "1,234,567"} {
+	for n, want := range map[int]string{7: "7", 999: "999", 1000: "1,000", 50_000: "50,000",
+		1_234_567: "1,234,567"} {
 		if got := grouped(n); got != want {
 			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
 		}
@@ -105,7 +107,8 @@ func TestParseCPUTime(t *testing.T) {
 }
 
 func TestParsePeakMemory(t *testing.T) {
-	got, err := parsePeakMemory([]byte("Name:\tx\nVmPeak:\t  2021652 kB\nVmHWM:\t   41000 kB\nVmRSS:\t   30000 kB\n"))
+	got, err := parsePeakMemory(
+		[]byte("Name:\tx\nVmPeak:\t  2021652 kB\nVmHWM:\t   41000 kB\nVmRSS:\t   30000 kB\n"))
 	if want := int64(41000 << 10); err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

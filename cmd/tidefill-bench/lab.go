@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// lab is where benchmarks are run: a directory that vanishes, the binary under test, and how much to do.
+// lab is where benchmarks are run: a directory that vanishes, the binary under test, and how much
+// to do.
 type lab struct {
 	dir      string
 	binary   string
@@ -70,7 +71,8 @@ func newLab(ctx context.Context, parent string, stderr io.Writer) (*lab, error) 
 		return nil, err
 	}
 	l := &lab{dir: dir, binary: filepath.Join(dir, "tidefill"), stderr: stderr}
-	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary, "github.com/tidefill/tidefill/cmd/tidefill")
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary,
+		"github.com/tidefill/tidefill/cmd/tidefill")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		l.close()

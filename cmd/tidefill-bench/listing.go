@@ -29,7 +29,8 @@ func benchListing(ctx context.Context, l *lab) ([]figure, error) {
 	if _, err := d.idleLoad(ctx, l.sizes.idle); err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("Listing 100 of %s batches", grouped(l.sizes.endedBatches+l.sizes.waitingBatches))
+	what := fmt.Sprintf("Listing 100 of %s batches",
+		grouped(l.sizes.endedBatches+l.sizes.waitingBatches))
 	slowest := figure{What: what + ", p99 under the slowest filter", Unit: "ms", Goal: atMost(50)}
 	plain := figure{What: what + ", p99 without a filter", Unit: "ms", Goal: atMost(50)}
 	filters := listingFilters(time.Now(), l.sizes.endedBatches)
@@ -77,12 +78,17 @@ func listingFilters(now time.Time, kept int) []filter {
 		{"model", []string{"model", "model-3"}},
 		{"metadata key", []string{"metadata[team]", ""}},
 		{"metadata value", []string{"metadata[team]", "team-42"}},
-		{"state, model and metadata", []string{"status", "completed", "model", "model-3", "metadata[team]", "team-43"}},
-		{"model and metadata that never meet", []string{"model", "model-2", "metadata[kind]", "odd"}},
-		{"created", []string{"created_after", ago(month + time.Hour), "created_before", ago(month)}},
-		{"deadline", []string{"deadline_after", ago(month), "deadline_before", ago(month - time.Hour)}},
+		{"state, model and metadata", []string{"status", "completed", "model", "model-3",
+			"metadata[team]", "team-43"}},
+		{"model and metadata that never meet", []string{"model", "model-2", "metadata[kind]",
+			"odd"}},
+		{"created", []string{"created_after", ago(month + time.Hour), "created_before", ago(
+			month)}},
+		{"deadline", []string{"deadline_after", ago(month), "deadline_before", ago(
+			month - time.Hour)}},
 		{"sorted by deadline", []string{"sort", "deadline", "order", "asc"}},
-		{"created, sorted by deadline", []string{"sort", "deadline", "created_after", ago(2*month + time.Hour), "created_before", ago(2 * month)}},
+		{"created, sorted by deadline", []string{"sort", "deadline", "created_after", ago(
+			2*month + time.Hour), "created_before", ago(2 * month)}},
 	} {
 		query := url.Values{"limit": {"100"}}
 		for i := 0; i < len(f.keys); i += 2 {

@@ -13,11 +13,12 @@ import (
 	"sync"
 )
 
-// The bare loop is what the dispatcher is compared with: it posts the bodies of a batch file as plainly as net/http allows,
-// reads the answers and throws them away. The bodies lie in memory before the clock starts.
+// The bare loop is what the dispatcher is compared with: it posts the bodies of a batch file as
+// plainly as net/http allows, reads the answers and throws them away. The bodies lie in memory
+// before the clock starts.
 //
-// A loop process says "ready" when it has read the file; then, for every line "URL CONCURRENCY COUNT" on its input, it posts
-// that many bodies and says "done".
+// A loop process says "ready" when it has read the file; then, for every line "URL CONCURRENCY
+// COUNT" on its input, it posts that many bodies and says "done".
 func runLoop(path string, in io.Reader, out io.Writer) error {
 	bodies, err := readBodies(path)
 	if err != nil {

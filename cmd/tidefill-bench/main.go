@@ -1,9 +1,11 @@
-// Command tidefill-bench measures what docs/benchmarks.md states, on the machine it runs on, and prints the table.
+// Command tidefill-bench measures what docs/benchmarks.md states, on the machine it runs on, and
+// prints the table.
 //
-// It builds tidefill and runs it as users do, a process of its own. What the daemon is compared with (a bare client loop, a
-// handler that only writes) and what it talks to (an upstream that answers at once) are processes of their own too, so that
-// CPU time and memory of each can be told apart. Whatever can be a ratio is one, of two sides measured in turns
-// within the same run: a machine that slows down slows both.
+// It builds tidefill and runs it as users do, a process of its own. What the daemon is compared
+// with (a bare client loop, a handler that only writes) and what it talks to (an upstream that
+// answers at once) are processes of their own too, so that CPU time and memory of each can be told
+// apart. Whatever can be a ratio is one, of two sides measured in turns within the same run: a
+// machine that slows down slows both.
 //
 // CPU time and memory come from /proc, so Linux is needed.
 package main
@@ -68,12 +70,15 @@ var errMissed = errors.New("a goal was missed")
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("tidefill-bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	only := flags.String("only", "", "comma-separated `names` of benchmarks to run: "+strings.Join(names(), ", ")+" (default all)")
+	only := flags.String("only", "", "comma-separated `names` of benchmarks to run: "+strings.Join(
+		names(), ", ")+" (default all)")
 	runs := flags.Int("runs", 3, "how often each figure is measured; the table shows medians")
 	asJSON := flags.Bool("json", false, "print the figures as JSON")
 	check := flags.Bool("check", false, "exit with status 1 if a goal is missed")
-	dir := flags.String("dir", "", "work in a temporary directory below this `directory` (default the system's for temporary files)")
-	profiles := flags.String("profiles", "", "keep CPU and heap profiles of the daemon in this `directory`, at some cost to the figures")
+	dir := flags.String(
+		"dir", "", "work in a temporary directory below this `directory` (default the system's for temporary files)")
+	profiles := flags.String("profiles", "",
+		"keep CPU and heap profiles of the daemon in this `directory`, at some cost to the figures")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -126,7 +131,8 @@ func measure(ctx context.Context, l *lab, chosen []benchmark) ([]figure, error) 
 }
 
 func measureOne(ctx context.Context, l *lab, b benchmark) ([]figure, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("took longer than its limit of %v", b.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.limit,
+		fmt.Errorf("took longer than its limit of %v", b.limit))
 	defer cancel()
 	figures, err := b.run(ctx, l)
 	if err != nil && ctx.Err() != nil {
@@ -151,7 +157,8 @@ func choose(only string) ([]benchmark, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.Index(names(), name)
 		if i < 0 {
-			return nil, fmt.Errorf("no benchmark is called %q; there are %s", name, strings.Join(names(), ", "))
+			return nil, fmt.Errorf("no benchmark is called %q; there are %s", name,
+				strings.Join(names(), ", "))
 		}
 		chosen = append(chosen, benchmarks[i])
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// benchPlanner times each step of a planner that knows many jobs, driven as a busy dispatcher would: lines end, some shed or
-// broken; claims are answered; batches come and go.
+// benchPlanner times each step of a planner that knows many jobs, driven as a busy dispatcher
+// would: lines end, some shed or broken; claims are answered; batches come and go.
 func benchPlanner(ctx context.Context, l *lab) ([]figure, error) {
 	what := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
 	middle := figure{What: what + ", median", Unit: "µs"}
@@ -53,7 +53,8 @@ func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy = "fixed"
 	random := rand.New(rand.NewPCG(1, 2))
-	planner, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow, Random: random})
+	planner, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(),
+		Flow: flow, Random: random})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 		d.heed(actions)
 	}
 	if d.starts < steps/2 {
-		return nil, fmt.Errorf("the planner started %d lines in %d steps: it was hardly at work", d.starts, steps)
+		return nil, fmt.Errorf("the planner started %d lines in %d steps: it was hardly at work",
+			d.starts, steps)
 	}
 	return took, nil
 }
@@ -130,10 +132,12 @@ func (d *plannerDriver) next() plan.Event {
 	last := len(d.inFlight) - 1
 	d.inFlight[i] = d.inFlight[last]
 	d.inFlight = d.inFlight[:last]
-	finished := plan.Finished{Start: start, Outcome: plan.Succeeded, Status: 200, Latency: time.Second, InputTokens: 500, OutputTokens: 1 + d.random.IntN(500)}
+	finished := plan.Finished{Start: start, Outcome: plan.Succeeded, Status: 200,
+		Latency: time.Second, InputTokens: 500, OutputTokens: 1 + d.random.IntN(500)}
 	switch {
 	case chance < 15:
-		finished = plan.Finished{Start: start, Outcome: plan.Shed, Status: 429, RetryAfter: 20 * time.Millisecond}
+		finished = plan.Finished{Start: start, Outcome: plan.Shed, Status: 429,
+			RetryAfter: 20 * time.Millisecond}
 	case chance < 20:
 		finished = plan.Finished{Start: start, Outcome: plan.Died}
 	}

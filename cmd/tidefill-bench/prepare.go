@@ -13,8 +13,8 @@ import (
 	"github.com/tidefill/tidefill/store/sqlite"
 )
 
-// What the prepared store's batches are like. Models 0 to 9 and kinds even and odd go together, so that a listing by a model
-// and the other kind finds nothing; teams are a hundred.
+// What the prepared store's batches are like. Models 0 to 9 and kinds even and odd go together, so
+// that a listing by a model and the other kind finds nothing; teams are a hundred.
 const (
 	preparedModels = 10
 	preparedTeams  = 100
@@ -22,13 +22,15 @@ const (
 	absentModel = "absent"
 )
 
-// prepareStore makes the data directory of a daemon that has ended many batches and has many that wait: half of those
-// are paused, half want a model that nobody serves. It is made once; daemons that are started on it find it as the one before left it.
+// prepareStore makes the data directory of a daemon that has ended many batches and has many that
+// wait: half of those are paused, half want a model that nobody serves. It is made once; daemons
+// that are started on it find it as the one before left it.
 func (l *lab) prepareStore(ctx context.Context) (string, error) {
 	if l.prepared != "" {
 		return l.prepared, nil
 	}
-	l.say("preparing a store of %d ended and %d waiting batches", l.sizes.endedBatches, l.sizes.waitingBatches)
+	l.say("preparing a store of %d ended and %d waiting batches", l.sizes.endedBatches,
+		l.sizes.waitingBatches)
 	data, err := l.newDir("prepared")
 	if err != nil {
 		return "", err
@@ -50,7 +52,8 @@ func (l *lab) prepareStore(ctx context.Context) (string, error) {
 	return data, nil
 }
 
-// scratchDir is in memory where the system has a place for that: each batch is a transaction, and there a sync costs nothing.
+// scratchDir is in memory where the system has a place for that: each batch is a transaction, and
+// there a sync costs nothing.
 func (l *lab) scratchDir() (string, error) {
 	if dir, err := os.MkdirTemp("/dev/shm", "tidefill-bench-"); err == nil {
 		return dir, nil
@@ -73,11 +76,14 @@ func (l *lab) fill(ctx context.Context, path string) (err error) {
 	for i := range l.sizes.waitingBatches {
 		b := waitingBatch(i, now)
 		in := b.Inputs[0]
-		file := store.File{ID: in.FileID, Tenant: b.Tenant, Purpose: "batch", Filename: "input.jsonl", CreatedAt: now, BlobKey: in.BlobKey, IndexKey: in.IndexKey}
+		file := store.File{ID: in.FileID, Tenant: b.Tenant,
+			Purpose: "batch", Filename: "input.jsonl", CreatedAt: now, BlobKey: in.BlobKey,
+			IndexKey: in.IndexKey}
 		if err := db.CreateBatch(ctx, b, file); err != nil {
 			return err
 		}
-		chunk := store.Chunk{ChunkID: store.ChunkID{Batch: b.ID}, Model: b.Models[0].Model, Count: b.Counts.Total}
+		chunk := store.Chunk{ChunkID: store.ChunkID{Batch: b.ID}, Model: b.Models[0].Model,
+			Count: b.Counts.Total}
 		if err := db.AddChunks(ctx, b.ID, []store.Chunk{chunk}); err != nil {
 			return err
 		}
@@ -91,7 +97,8 @@ func endedID(i int) string { return fmt.Sprintf("batch_ended%012d", i) }
 func endedBatch(i int, now time.Time) store.Batch {
 	created := now.Add(-time.Duration(i+1) * time.Minute)
 	b := preparedBatch(endedID(i), fmt.Sprintf("model-%d", i%preparedModels), created)
-	b.Metadata = map[string]string{"team": fmt.Sprintf("team-%d", i%preparedTeams), "kind": []string{"even", "odd"}[i%2]}
+	b.Metadata = map[string]string{"team": fmt.Sprintf("team-%d", i%preparedTeams),
+		"kind": []string{"even", "odd"}[i%2]}
 	b.InProgressAt, b.FinalizingAt = created.Add(time.Second), created.Add(time.Hour)
 	b.Counts.Completed = b.Counts.Total
 	b.Usage = &batchfile.Usage{InputTokens: 50_000, OutputTokens: 20_000, TotalTokens: 70_000}
@@ -122,9 +129,11 @@ func preparedBatch(id, model string, created time.Time) store.Batch {
 	return store.Batch{
 		ID: id, Tenant: "default", Endpoint: "/v1/chat/completions", Window: "24h",
 		CreatedAt: created, Deadline: created.Add(24 * time.Hour),
-		Inputs:      []store.Input{{FileID: "file-" + id, BlobKey: "files/file-" + id, IndexKey: "files/file-" + id + ".index", Lines: lines}},
-		Models:      []store.ModelLines{{Model: model, Lines: lines}},
-		Outputs:     []store.Output{{Input: -1, OutputID: "file-output-" + id, ErrorID: "file-errors-" + id}},
+		Inputs: []store.Input{{FileID: "file-" + id, BlobKey: "files/file-" + id,
+			IndexKey: "files/file-" + id + ".index", Lines: lines}},
+		Models: []store.ModelLines{{Model: model, Lines: lines}},
+		Outputs: []store.Output{{Input: -1, OutputID: "file-output-" + id,
+			ErrorID: "file-errors-" + id}},
 		Counts:      store.Counts{Total: lines},
 		PromptBytes: 50_000, MaxTokens: 25_600,
 	}

@@ -24,7 +24,8 @@ type process struct {
 // roleVariable is set in the environment of children that run this binary, to the part they play.
 const roleVariable = "TIDEFILL_BENCH_ROLE"
 
-// play is the main function of a child. Children end when their standard input does, so none outlives its parent.
+// play is the main function of a child. Children end when their standard input does, so none
+// outlives its parent.
 func play(role string) error {
 	switch role {
 	case "stub":
@@ -112,8 +113,9 @@ func (p *process) peakMemory() (int64, error) {
 	return parsePeakMemory(text)
 }
 
-// watchPeak follows a child that ends by itself; what it returns says the most memory that the child was seen to have had. The kernel's own
-// account of an ended child (ru_maxrss) won't do: it counts what the parent had resident when it started the child.
+// watchPeak follows a child that ends by itself; what it returns says the most memory that the
+// child was seen to have had. The kernel's own account of an ended child (ru_maxrss) won't do: it
+// counts what the parent had resident when it started the child.
 func (p *process) watchPeak() (most func() int64) {
 	const often = 20 * time.Millisecond
 	peak, stop, ended := int64(0), make(chan struct{}), make(chan struct{})
@@ -147,7 +149,8 @@ func (p *process) watchPeak() (most func() int64) {
 func parsePeakMemory(status []byte) (int64, error) {
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(
+				value), "kB")), 10, 64)
 			return kib << 10, err
 		}
 	}

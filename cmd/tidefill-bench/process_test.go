@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// ru_maxrss of a child counts what its parent had resident when it was started; its own peak does not.
+// ru_maxrss of a child counts what its parent had resident when it was started; its own peak does
+// not.
 func TestThePeakOfAChildIsItsOwn(t *testing.T) {
 	ours := make([]byte, 128<<20)
 	for i := 0; i < len(ours); i += 4096 {
@@ -27,6 +28,7 @@ func TestThePeakOfAChildIsItsOwn(t *testing.T) {
 	child.stdin.Close()
 	child.cmd.Wait() // fails: the shell found no line to read
 	if peak := most(); peak < direct/2 || peak > 64<<20 {
-		t.Errorf("a shell's peak is %d bytes, and was %d, beside %d of ours", peak, direct, len(ours))
+		t.Errorf("a shell's peak is %d bytes, and was %d, beside %d of ours", peak, direct,
+			len(ours))
 	}
 }

@@ -11,14 +11,18 @@ import (
 	"time"
 )
 
-// profileCPU keeps a CPU profile of the daemon's next moments, if profiles are wanted. The caller must wait for it.
-func (d *daemon) profileCPU(ctx context.Context, l *lab, name string, length time.Duration) (wait func() error) {
+// profileCPU keeps a CPU profile of the daemon's next moments, if profiles are wanted. The caller
+// must wait for it.
+func (d *daemon) profileCPU(
+	ctx context.Context, l *lab, name string, length time.Duration,
+) (wait func() error) {
 	if l.profiles == "" {
 		return func() error { return nil }
 	}
 	kept := make(chan error, 1)
 	go func() {
-		kept <- d.keepProfile(ctx, l, name+"-cpu", fmt.Sprintf("profile?seconds=%.0f", length.Seconds()))
+		kept <- d.keepProfile(ctx, l, name+"-cpu", fmt.Sprintf("profile?seconds=%.0f",
+			length.Seconds()))
 	}()
 	return func() error { return <-kept }
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// benchRestart measures how soon a daemon is ready on a store with many batches, and how soon it sends the first line of a new
-// batch then. Every life but the first begins after a kill.
+// benchRestart measures how soon a daemon is ready on a store with many batches, and how soon it
+// sends the first line of a new batch then. Every life but the first begins after a kill.
 func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {
@@ -23,8 +23,10 @@ func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
 		return nil, err
 	}
 	waiting := grouped(l.sizes.waitingBatches)
-	ready := figure{What: "Restart with " + waiting + " waiting batches, exec to ready", Unit: "s", Goal: atMost(1), Detail: "and " + grouped(l.sizes.endedBatches) + " ended ones"}
-	served := figure{What: "Restart with " + waiting + " waiting batches, exec to first line of a new batch", Unit: "s"}
+	ready := figure{What: "Restart with " + waiting + " waiting batches, exec to ready",
+		Unit: "s", Goal: atMost(1), Detail: "and " + grouped(l.sizes.endedBatches) + " ended ones"}
+	served := figure{What: "Restart with " + waiting +
+		" waiting batches, exec to first line of a new batch", Unit: "s"}
 	idle := figure{What: "CPU while " + waiting + " batches wait", Unit: "% of a core"}
 	for i := range l.runs {
 		l.say("restart: run %d of %d", i+1, l.runs)
@@ -75,8 +77,8 @@ func restart(ctx context.Context, l *lab, up *upstream, data, path string) (life
 	return life{ready: ready, served: first.Sub(begun), idle: idle}, err
 }
 
-// idleLoad is the share of a core that the daemon uses when it is left alone, watched after the same time in which it
-// finishes what it had at hand.
+// idleLoad is the share of a core that the daemon uses when it is left alone, watched after the
+// same time in which it finishes what it had at hand.
 func (d *daemon) idleLoad(ctx context.Context, watch time.Duration) (float64, error) {
 	if err := pause(ctx, watch); err != nil {
 		return 0, err

@@ -19,12 +19,15 @@ jobs:
   - {name: backlog, kind: bal}
 `
 
-// benchSimulate tells a day of twelve replicas, without and with batch work, in one process as users run it; and twice that time.
+// benchSimulate tells a day of twelve replicas, without and with batch work, in one process as
+// users run it; and twice that time.
 func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
 	once := l.sizes.simulated
-	whole := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, told twice", once), Unit: "s", Goal: atMost(60)}
+	whole := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, told twice", once), Unit: "s",
+		Goal: atMost(60)}
 	memory := figure{What: whole.What + ", peak memory", Unit: "MiB", Goal: atMost(476)}
-	longer := figure{What: fmt.Sprintf("CPU time of simulating %s against %s", 2*once, once), Goal: atMost(2.2)}
+	longer := figure{What: fmt.Sprintf("CPU time of simulating %s against %s", 2*once, once),
+		Goal: atMost(2.2)}
 	for run := range l.runs {
 		l.say("simulate: run %d of %d", run+1, l.runs)
 		short, err := l.simulate(ctx, once)
@@ -39,7 +42,8 @@ func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
 		whole.Detail = fmt.Sprintf("%s s of CPU", number(short.cpu.Seconds()))
 		memory.Values = append(memory.Values, mebibytes(short.peak))
 		longer.Values = append(longer.Values, long.cpu.Seconds()/short.cpu.Seconds())
-		longer.Detail = fmt.Sprintf("%s against %s s, peak %s MiB", number(long.cpu.Seconds()), number(short.cpu.Seconds()), number(mebibytes(long.peak)))
+		longer.Detail = fmt.Sprintf("%s against %s s, peak %s MiB", number(long.cpu.Seconds()),
+			number(short.cpu.Seconds()), number(mebibytes(long.peak)))
 	}
 	return []figure{whole, memory, longer}, nil
 }

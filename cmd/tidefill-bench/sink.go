@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// sink writes the body of a request into a file as it comes, form and all, and syncs: the least that an upload can cost.
+// sink writes the body of a request into a file as it comes, form and all, and syncs: the least
+// that an upload can cost.
 type sink struct{ path string }
 
 func (s sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// benchSmall measures many small batches, each with a file of its own, as the daemon comes: with its default flow control.
+// benchSmall measures many small batches, each with a file of its own, as the daemon comes: with
+// its default flow control.
 func benchSmall(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer up.kill()
-	what := fmt.Sprintf("%d batches of %d lines, first create to last completed", l.sizes.smallBatches, l.sizes.smallLines)
+	what := fmt.Sprintf("%d batches of %d lines, first create to last completed",
+		l.sizes.smallBatches, l.sizes.smallLines)
 	f := figure{What: what, Unit: "s", Goal: atMost(5)}
 	for i := range l.runs {
 		l.say("small batches: run %d of %d", i+1, l.runs)
@@ -70,7 +72,8 @@ func smallBatches(ctx context.Context, l *lab, up *upstream) (time.Duration, err
 func (d *daemon) awaitNone(ctx context.Context) error {
 	for {
 		var page struct{ Data []struct{ ID string } }
-		err := ask(ctx, "GET", d.url+"/v1/batches?limit=1&status=validating,in_progress,finalizing,cancelling", nil, &page)
+		err := ask(
+			ctx, "GET", d.url+"/v1/batches?limit=1&status=validating,in_progress,finalizing,cancelling", nil, &page)
 		if err != nil || len(page.Data) == 0 {
 			return err
 		}

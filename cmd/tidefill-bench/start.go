@@ -10,8 +10,8 @@ import (
 // settle is how long a daemon is left alone before it counts as idle.
 const settle = 250 * time.Millisecond
 
-// benchStart measures how soon the first line of a new batch is at the upstream, with a small batch and a large one. Each is
-// tried often enough as it is, so it is not repeated by runs.
+// benchStart measures how soon the first line of a new batch is at the upstream, with a small batch
+// and a large one. Each is tried often enough as it is, so it is not repeated by runs.
 func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
@@ -46,17 +46,22 @@ func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		what, of := "Create to first line sent, batch of "+grouped(lines)+" lines", fmt.Sprintf("of %d", l.sizes.starts)
+		what, of := "Create to first line sent, batch of "+grouped(lines)+" lines",
+			fmt.Sprintf("of %d", l.sizes.starts)
 		figures = append(figures,
-			figure{What: what + ", median", Unit: "ms", Values: times, Goal: atMost(100), Detail: of},
-			figure{What: what + ", longest", Unit: "ms", Values: []float64{slices.Max(times)}, Goal: atMost(100), Detail: of},
+			figure{What: what + ", median", Unit: "ms", Values: times, Goal: atMost(100),
+				Detail: of},
+			figure{What: what + ", longest", Unit: "ms", Values: []float64{slices.Max(times)},
+				Goal: atMost(100), Detail: of},
 		)
 	}
 	return figures, nil
 }
 
 // startTimes creates batches, one after the other, and cancels each once it has begun.
-func startTimes(ctx context.Context, l *lab, d *daemon, up *upstream, file string) ([]float64, error) {
+func startTimes(
+	ctx context.Context, l *lab, d *daemon, up *upstream, file string,
+) ([]float64, error) {
 	var times []float64
 	for range l.sizes.starts {
 		if err := pause(ctx, settle); err != nil {

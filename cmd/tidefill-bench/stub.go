@@ -42,7 +42,8 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/ledger":
 		json.NewEncoder(w).Encode(s.ledger())
 	case r.URL.Path == "/v1/models":
-		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":1767225600,"owned_by":"bench"}]}`, model)
+		fmt.Fprintf(
+			w, `{"object":"list","data":[{"id":%q,"object":"model","created":1767225600,"owned_by":"bench"}]}`, model)
 	default:
 		s.first.CompareAndSwap(0, time.Now().UnixNano())
 		io.Copy(io.Discard, r.Body)
@@ -66,7 +67,8 @@ func (s *stub) ledger() ledger {
 // perSecond is the rate from the first request to the last.
 func (l ledger) perSecond() float64 { return float64(l.Count) / l.Last.Sub(l.First).Seconds() }
 
-// serveUntilParentEnds listens, says where on standard output, and serves until standard input ends.
+// serveUntilParentEnds listens, says where on standard output, and serves until standard input
+// ends.
 func serveUntilParentEnds(h http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,7 +120,8 @@ func (u *upstream) awaitCount(ctx context.Context, count int64) error {
 			return err
 		}
 		if err := pause(ctx, lookEvery); err != nil {
-			return fmt.Errorf("await %d requests at the upstream, which saw %d: %w", count, seen.Count, err)
+			return fmt.Errorf("await %d requests at the upstream, which saw %d: %w", count,
+				seen.Count, err)
 		}
 	}
 }

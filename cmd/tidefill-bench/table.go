@@ -13,7 +13,8 @@ func writeTable(w io.Writer, figures []figure) error {
 	rows := [][]string{{"What", "Figure", "Range", "Goal", "Met", "Detail"}}
 	for _, f := range figures {
 		rows = append(rows, []string{
-			f.What, f.quantity(median(f.Values)), number(slices.Min(f.Values)) + " - " + number(slices.Max(f.Values)),
+			f.What, f.quantity(median(f.Values)), number(slices.Min(f.Values)) + " - " + number(
+				slices.Max(f.Values)),
 			f.goalText(), f.verdict(), f.Detail,
 		})
 	}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// benchUpload compares an upload with one to a handler that only writes and syncs, on the same disk.
+// benchUpload compares an upload with one to a handler that only writes and syncs, on the same
+// disk.
 func benchUpload(ctx context.Context, l *lab) ([]figure, error) {
 	path, err := l.writeBatchFile("upload.jsonl", l.sizes.uploadLines, lineBytes)
 	if err != nil {
@@ -47,7 +48,8 @@ func benchUpload(ctx context.Context, l *lab) ([]figure, error) {
 		}
 		return took, ask(ctx, "DELETE", d.url+"/v1/files/"+file, nil, nil)
 	}
-	what := fmt.Sprintf("Upload and validation of %d MB, %s lines, against writing alone", l.sizes.uploadLines*lineBytes/1_000_000, grouped(l.sizes.uploadLines))
+	what := fmt.Sprintf("Upload and validation of %d MB, %s lines, against writing alone",
+		l.sizes.uploadLines*lineBytes/1_000_000, grouped(l.sizes.uploadLines))
 	f := figure{What: what, Goal: atMost(1.5)}
 	var ours, theirs []float64
 	profiled := d.profileCPU(ctx, l, "upload", 5*time.Second)

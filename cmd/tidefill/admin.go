@@ -13,7 +13,9 @@ import (
 // adminHandler serves those who run the daemon: probes, metrics and profiles.
 func (d *daemon) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("ok\n"))
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		state := d.readiness(r.Context())
 		w.Header().Set("Content-Type", "application/json")
@@ -22,7 +24,8 @@ func (d *daemon) adminHandler() http.Handler {
 		}
 		json.NewEncoder(w).Encode(state)
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry, promhttp.HandlerOpts{Registry: d.registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry,
+		promhttp.HandlerOpts{Registry: d.registry}))
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -41,7 +44,8 @@ type readiness struct {
 // pingTimeout is how long the store may take to answer a probe.
 const pingTimeout = 2 * time.Second
 
-// readiness asks the parts. A full disk is told and does not count: results must stay within reach, and files deletable.
+// readiness asks the parts. A full disk is told and does not count: results must stay within reach,
+// and files deletable.
 func (d *daemon) readiness(ctx context.Context) readiness {
 	r := readiness{Waiting: []string{}}
 	if d.draining.Load() {

@@ -15,15 +15,15 @@ import (
 
 const module = "github.com/tidefill/tidefill/"
 
-// decisions are the packages that must stay pure: given the time, the state and an event, they say what to do. deeds stand below
-// them all the same.
+// decisions are the packages that must stay pure: given the time, the state and an event, they say
+// what to do. deeds stand below them all the same.
 var (
 	decisions = []string{"scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator"}
 	deeds     = []string{"flowcontrol/probe"}
 )
 
-// mayImport says which packages of ours a package may import, as docs/architecture.md has it. Packages below a named one
-// follow its rule unless they are named themselves.
+// mayImport says which packages of ours a package may import, as docs/architecture.md has it.
+// Packages below a named one follow its rule unless they are named themselves.
 var mayImport = map[string][]string{
 	"store/batchfile":    {},
 	"store":              {"store"},
@@ -40,21 +40,26 @@ var mayImport = map[string][]string{
 	"simulator/fit":      {"simulator/engine", "simulator/fit", "recording"},
 	"simulator/workload": {"simulator/portable"},
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
-	"simulator":          {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator", "recording"},
+	"simulator": {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator",
+		"recording"},
 	"runner":             {"runner", "simulator/engine"},
 	"api":                {"api", "store", "scheduler"},
 	"wallclock":          {},
 	"internal/filewatch": {},
 	"httpserver":         {"internal/filewatch"},
-	"config":             {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler", "flowcontrol", "httpserver"},
+	"config": {"config", "api", "wallclock", "autoscale", "dispatch", "scheduler",
+		"flowcontrol", "httpserver"},
 }
 
 func TestDecisionsArePure(t *testing.T) {
 	forbidden := map[string][]string{
-		"time":         {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"},
-		"math/rand":    nil, // nil: nothing of it
-		"math/rand/v2": {"Int", "IntN", "Float64", "Perm", "Shuffle", "N", "Uint64", "NormFloat64", "ExpFloat64", "Int64N", "Uint32"},
-		"log":          nil, "log/slog": nil, "net": nil, "net/http": nil, "os": nil, "sync": nil, "crypto/rand": nil,
+		"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer",
+			"NewTicker", "Tick"},
+		"math/rand": nil, // nil: nothing of it
+		"math/rand/v2": {"Int", "IntN", "Float64", "Perm", "Shuffle", "N", "Uint64", "NormFloat64",
+			"ExpFloat64", "Int64N", "Uint32"},
+		"log": nil, "log/slog": nil, "net": nil, "net/http": nil, "os": nil, "sync": nil,
+		"crypto/rand": nil,
 	}
 	for _, dir := range decisions {
 		for path, file := range sources(t, dir) {
@@ -78,8 +83,10 @@ func TestDecisionsArePure(t *testing.T) {
 				case *ast.GoStmt:
 					t.Errorf("%s starts a goroutine", path)
 				case *ast.SelectorExpr:
-					if x, ok := n.X.(*ast.Ident); ok && x.Obj == nil && slices.Contains(forbidden[names[x.Name]], n.Sel.Name) {
-						t.Errorf("%s uses %s.%s: time and randomness are handed in", path, x.Name, n.Sel.Name)
+					if x, ok := n.X.(*ast.Ident); ok && x.Obj == nil && slices.Contains(
+						forbidden[names[x.Name]], n.Sel.Name) {
+						t.Errorf("%s uses %s.%s: time and randomness are handed in", path, x.Name,
+							n.Sel.Name)
 					}
 				}
 				return true
@@ -100,8 +107,11 @@ func TestImportsFollowTheArrows(t *testing.T) {
 				if !ours || strings.HasPrefix(room+"/", filepath.Dir(path)+"/") {
 					continue
 				}
-				if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(room+"/", a+"/") }) {
-					t.Errorf("%s imports %s; packages in %s may import only %v", path, room, dir, allowed)
+				if !slices.ContainsFunc(allowed, func(a string) bool {
+					return strings.HasPrefix(room+"/", a+"/")
+				}) {
+					t.Errorf("%s imports %s; packages in %s may import only %v", path, room, dir,
+						allowed)
 				}
 			}
 		}
@@ -119,13 +129,15 @@ func owner(path string) string {
 	return best
 }
 
-// sources parses the Go files below a room, tests and conformance suites left out, by their path from the module's root.
+// sources parses the Go files below a room, tests and conformance suites left out, by their path
+// from the module's root.
 func sources(t *testing.T, dir string) map[string]*ast.File {
 	t.Helper()
 	root := os.DirFS("../..")
 	files := map[string]*ast.File{}
 	err := fs.WalkDir(root, dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path,
+			"_test.go") ||
 			strings.HasSuffix(filepath.Dir(path), "test") { // conformance suites are tests
 			return err
 		}

@@ -58,11 +58,16 @@ func (r *remote) register(cmd *cobra.Command) {
 		r.server = server
 	}
 	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
-	cmd.Flags().StringVar(&r.key, "api-key", "", "the API `key` (TIDEFILL_API_KEY, which other users of the machine can't see)")
-	cmd.Flags().StringVar(&r.trust.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"), "trust the authorities in this `file`, too, for https (TIDEFILL_CA_FILE)")
-	cmd.Flags().StringVar(&r.trust.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"), "show this `certificate` to a daemon that asks for one (TIDEFILL_CERT_FILE)")
-	cmd.Flags().StringVar(&r.trust.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"), "the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
-	cmd.Flags().BoolVar(&r.json, "json", false, "print what the API answered, one JSON object a line")
+	cmd.Flags().StringVar(&r.key, "api-key", "",
+		"the API `key` (TIDEFILL_API_KEY, which other users of the machine can't see)")
+	cmd.Flags().StringVar(&r.trust.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"),
+		"trust the authorities in this `file`, too, for https (TIDEFILL_CA_FILE)")
+	cmd.Flags().StringVar(&r.trust.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"),
+		"show this `certificate` to a daemon that asks for one (TIDEFILL_CERT_FILE)")
+	cmd.Flags().StringVar(&r.trust.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"),
+		"the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
+	cmd.Flags().BoolVar(&r.json, "json", false,
+		"print what the API answered, one JSON object a line")
 }
 
 func (r *remote) client() (*client.Client, error) {
@@ -80,7 +85,10 @@ func (r *remote) client() (*client.Client, error) {
 func printJSON(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
 // remoteCommand makes a command that talks to a daemon.
-func remoteCommand(cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error) *cobra.Command {
+func remoteCommand(
+	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
+		out io.Writer) error,
+) *cobra.Command {
 	r := new(remote)
 	r.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -116,7 +124,8 @@ func describe(w io.Writer, b client.Batch) {
 		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	c := b.Counts
-	row("lines", "%s, %s completed, %s failed", thousands(int64(c.Total)), thousands(int64(c.Completed)), thousands(int64(c.Failed)))
+	row("lines", "%s, %s completed, %s failed", thousands(int64(c.Total)),
+		thousands(int64(c.Completed)), thousands(int64(c.Failed)))
 	row("endpoint", "%s", b.Endpoint)
 	for _, m := range b.Tidefill.Models {
 		row("model", "%s, %s", m.Model, counted(m.Lines, "line"))

@@ -31,10 +31,13 @@ func listCommand() *cobra.Command {
 	flags.StringVar(&filter.meta, "meta", "", "only those with this metadata `key or key=value`")
 	flags.StringVar(&filter.sort, "sort", "", "`created_at` or deadline")
 	flags.BoolVar(&filter.ascending, "ascending", false, "earliest first")
-	for _, name := range []string{"created-after", "created-before", "deadline-after", "deadline-before"} {
-		filter.times = append(filter.times, namedTime{name, flags.String(name, "", "a `time` as RFC 3339 or Unix seconds")})
+	for _, name := range []string{"created-after", "created-before", "deadline-after",
+		"deadline-before"} {
+		filter.times = append(filter.times,
+			namedTime{name, flags.String(name, "", "a `time` as RFC 3339 or Unix seconds")})
 	}
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, _ []string, out io.Writer) error {
+	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, _ []string,
+		out io.Writer) error {
 		if filter.limit < 0 {
 			return usageFault("--limit is %d; give 0 for all", filter.limit)
 		}
@@ -108,7 +111,8 @@ func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out 
 				continue
 			}
 			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", b.ID, statusText(b),
-				b.Counts.Total, b.Counts.Completed, b.Counts.Failed, instant(b.CreatedAt), instant(b.ExpiresAt), modelText(b))
+				b.Counts.Total, b.Counts.Completed, b.Counts.Failed, instant(b.CreatedAt),
+				instant(b.ExpiresAt), modelText(b))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -30,7 +30,8 @@ With --out, the output and error files are written into a directory.`,
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the batch has ended")
 	cmd.Flags().StringVar(&dir, "out", "", "`directory` for the result files, made if need be")
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
+		out io.Writer) error {
 		b, err := c.Batch(ctx, args[0])
 		if err != nil {
 			return err
@@ -41,7 +42,8 @@ With --out, the output and error files are written into a directory.`,
 		case dir == "":
 			return followResults(ctx, c, b.ID, follow, out)
 		case !b.Ended() && !follow:
-			return fmt.Errorf("batch %s is %s and has no files yet; add --follow to wait for them, or leave out --out to see the lines so far",
+			return fmt.Errorf(
+				"batch %s is %s and has no files yet; add --follow to wait for them, or leave out --out to see the lines so far",
 				b.ID, b.Status)
 		}
 		if !b.Ended() {
@@ -91,7 +93,9 @@ func copyFile(ctx context.Context, c *client.Client, id string, out io.Writer) e
 }
 
 // followResults writes the finished lines of a batch, with follow until there are no more to come.
-func followResults(ctx context.Context, c *client.Client, id string, follow bool, out io.Writer) error {
+func followResults(
+	ctx context.Context, c *client.Client, id string, follow bool, out io.Writer,
+) error {
 	for after := ""; ; {
 		var page client.ResultPage
 		err := patiently(ctx, func() (err error) {
@@ -119,8 +123,8 @@ func followResults(ctx context.Context, c *client.Client, id string, follow bool
 	}
 }
 
-// download writes the result files of an ended batch into dir, each appearing under its name only when it is whole, and
-// returns their names.
+// download writes the result files of an ended batch into dir, each appearing under its name only
+// when it is whole, and returns their names.
 func download(ctx context.Context, c *client.Client, b client.Batch, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -34,14 +34,20 @@ ended.`,
 		Args: cobra.ExactArgs(1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.endpoint, "endpoint", "", "the `url` of all lines (default: that of the first line)")
-	flags.StringVar(&s.window, "window", "24h", "`time` within which the batch must be done: 24h, 90m, 7d, best_effort")
+	flags.StringVar(&s.endpoint, "endpoint", "",
+		"the `url` of all lines (default: that of the first line)")
+	flags.StringVar(&s.window, "window", "24h",
+		"`time` within which the batch must be done: 24h, 90m, 7d, best_effort")
 	flags.StringArrayVar(&s.meta, "meta", nil, "metadata `key=value`; may be repeated")
-	flags.IntVar(&s.extensions.Priority, "priority", 0, "`rank` among your batches where the policy heeds it; higher goes first")
-	flags.StringVar(&s.extensions.Deadline, "deadline", "", "a `time`, RFC 3339 or from now (45m), by which the batch must be done")
+	flags.IntVar(&s.extensions.Priority, "priority", 0,
+		"`rank` among your batches where the policy heeds it; higher goes first")
+	flags.StringVar(&s.extensions.Deadline, "deadline", "",
+		"a `time`, RFC 3339 or from now (45m), by which the batch must be done")
 	flags.BoolVar(&s.wait, "wait", false, "wait until the batch has ended")
-	flags.StringVar(&s.dir, "out", "", "`directory` to put the result files in, made if need be; implies --wait")
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
+	flags.StringVar(&s.dir, "out", "",
+		"`directory` to put the result files in, made if need be; implies --wait")
+	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
+		out io.Writer) error {
 		s.progress = cmd.ErrOrStderr()
 		return s.run(ctx, c, r, args[0], cmd.InOrStdin(), out)
 	})
@@ -56,7 +62,9 @@ type submission struct {
 	progress         io.Writer
 }
 
-func (s *submission) run(ctx context.Context, c *client.Client, r *remote, name string, stdin io.Reader, out io.Writer) error {
+func (s *submission) run(
+	ctx context.Context, c *client.Client, r *remote, name string, stdin io.Reader, out io.Writer,
+) error {
 	metadata, err := readMetadata(s.meta)
 	if err != nil {
 		return err
@@ -88,7 +96,8 @@ func (s *submission) run(ctx context.Context, c *client.Client, r *remote, name 
 	if err != nil {
 		return err
 	}
-	request := client.NewBatch{InputFileID: file.ID, Endpoint: s.endpoint, CompletionWindow: s.window, Metadata: metadata}
+	request := client.NewBatch{InputFileID: file.ID, Endpoint: s.endpoint,
+		CompletionWindow: s.window, Metadata: metadata}
 	if s.extensions != (client.NewExtensions{}) {
 		request.Tidefill = &s.extensions
 	}
@@ -141,7 +150,8 @@ func readMetadata(pairs []string) (map[string]string, error) {
 	return metadata, nil
 }
 
-// endpointOf reads the url of the first line, and returns all that is to be read, that line included.
+// endpointOf reads the url of the first line, and returns all that is to be read, that line
+// included.
 func endpointOf(in io.Reader) (endpoint string, all io.Reader, err error) {
 	buffered := bufio.NewReaderSize(in, 64<<10)
 	var read bytes.Buffer
@@ -156,7 +166,8 @@ func endpointOf(in io.Reader) (endpoint string, all io.Reader, err error) {
 			return "", nil, err
 		}
 		var first struct{ URL string }
-		// A first line that can't be read is told with all other faults, by the API; it needs an endpoint to say so.
+		// A first line that can't be read is told with all other faults, by the API; it needs an
+		// endpoint to say so.
 		_ = json.Unmarshal(line, &first)
 		return cmp.Or(first.URL, "/v1/chat/completions"), io.MultiReader(&read, buffered), nil
 	}

@@ -13,7 +13,8 @@ func TestBatchFromSubmitToDelete(t *testing.T) {
 	startDaemon(t, t.TempDir(), startRunner(t, nil))
 	input, results := writeFile(t, "in.jsonl", batchLines(50)), t.TempDir()
 
-	submitted := must(t, exitOK, "batch", "submit", input, "--meta", "project=a", "--out", results, "--json")
+	submitted := must(t, exitOK, "batch", "submit", input, "--meta", "project=a", "--out", results,
+		"--json")
 	id := idOf(t, submitted.out)
 	output, err := os.ReadFile(filepath.Join(results, id+"_output.jsonl"))
 	if err != nil || strings.Count(string(output), "\n") != 50 {
@@ -28,13 +29,15 @@ func TestBatchFromSubmitToDelete(t *testing.T) {
 	if got := must(t, exitOK, "batch", "results", id); got.out != string(output) {
 		t.Errorf("results on standard output differ from the file")
 	}
-	if got := must(t, exitOK, "batch", "get", id); !strings.Contains(got.out, "50 completed") || !strings.Contains(got.out, "project=a") {
+	if got := must(t, exitOK, "batch", "get", id); !strings.Contains(got.out, "50 completed") ||
+		!strings.Contains(got.out, "project=a") {
 		t.Errorf("get:\n%s", got.out)
 	}
 	if got := must(t, exitOK, "batch", "watch", id); !strings.Contains(got.out, "50/50 (100%)") {
 		t.Errorf("watch of an ended batch:\n%s", got.out)
 	}
-	if got := must(t, exitError, "batch", "cancel", id); !strings.Contains(got.errors, "completed") || !strings.Contains(got.errors, "request req_") {
+	if got := must(t, exitError, "batch", "cancel", id); !strings.Contains(got.errors,
+		"completed") || !strings.Contains(got.errors, "request req_") {
 		t.Errorf("cancel of a completed batch: %s", got.errors)
 	}
 	must(t, exitOK, "batch", "delete", id)
@@ -46,15 +49,19 @@ func TestListFiltersAndPages(t *testing.T) {
 	input := writeFile(t, "in.jsonl", batchLines(1))
 	var ids []string
 	for _, team := range []string{"a", "b", "a"} {
-		ids = append(ids, idOf(t, must(t, exitOK, "batch", "submit", input, "--meta", "team="+team, "--wait", "--json").out))
+		ids = append(ids, idOf(t, must(t, exitOK, "batch", "submit", input, "--meta", "team="+team,
+			"--wait", "--json").out))
 	}
-	if got := must(t, exitOK, "batch", "list", "--meta", "team=a", "--ascending"); strings.Index(got.out, ids[0]) > strings.Index(got.out, ids[2]) || strings.Contains(got.out, ids[1]) {
+	if got := must(t, exitOK, "batch", "list", "--meta", "team=a", "--ascending"); strings.Index(
+		got.out, ids[0]) > strings.Index(got.out, ids[2]) || strings.Contains(got.out, ids[1]) {
 		t.Errorf("list of team a, earliest first:\n%s", got.out)
 	}
-	if got := must(t, exitOK, "batch", "list", "--json", "--limit", "2"); strings.Count(got.out, "\n") != 2 {
+	if got := must(t, exitOK, "batch", "list", "--json", "--limit", "2"); strings.Count(got.out,
+		"\n") != 2 {
 		t.Errorf("list --limit 2:\n%s", got.out)
 	}
-	if got := must(t, exitOK, "batch", "list", "--json", "--limit", "0", "--status", "completed"); strings.Count(got.out, "\n") != 3 {
+	if got := must(t, exitOK, "batch", "list", "--json", "--limit", "0", "--status",
+		"completed"); strings.Count(got.out, "\n") != 3 {
 		t.Errorf("list --limit 0:\n%s", got.out)
 	}
 	must(t, exitError, "batch", "list", "--status", "sleeping")
@@ -62,7 +69,9 @@ func TestListFiltersAndPages(t *testing.T) {
 
 func TestSubmitFromStandardInput(t *testing.T) {
 	startDaemon(t, t.TempDir(), startRunner(t, nil))
-	embeddings := strings.NewReplacer("/v1/chat/completions", "/v1/embeddings", `"messages":[{"role":"user","content":"0"}],"max_tokens":3`, `"input":"x"`).
+	embeddings := strings.NewReplacer("/v1/chat/completions",
+		"/v1/embeddings", `"messages":[{"role":"user","content":"0"}],"max_tokens":3`,
+		`"input":"x"`).
 		Replace(batchLines(1))
 	got := commandWith(t, "\xEF\xBB\xBF\n"+embeddings, "batch", "submit", "-", "--wait")
 	if got.status != exitOK || !strings.Contains(got.out, "/v1/embeddings") {
@@ -84,13 +93,16 @@ func TestExitStatusesOfBatches(t *testing.T) {
 	must(t, exitOK, "verify", id)
 	retried := idOf(t, must(t, exitOK, "batch", "retry", id, "--json").out)
 	must(t, exitFailedLines, "batch", "watch", retried)
-	if got := must(t, exitOK, "batch", "results", retried); !strings.Contains(got.out, `"bad"`) || strings.Count(got.out, "\n") != 1 {
+	if got := must(t, exitOK, "batch", "results", retried); !strings.Contains(got.out, `"bad"`) ||
+		strings.Count(got.out, "\n") != 1 {
 		t.Errorf("results of the retried line:\n%s", got.out)
 	}
 }
 
 func TestPauseFollowCancel(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, func(c *emulator.Config) { c.Faults.Latency = emulator.Duration(20e6) }))
+	startDaemon(t, t.TempDir(), startRunner(t, func(c *emulator.Config) {
+		c.Faults.Latency = emulator.Duration(20e6)
+	}))
 	input := writeFile(t, "in.jsonl", batchLines(400))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
 	if got := must(t, exitOK, "batch", "pause", id); !strings.Contains(got.out, "paused") {
@@ -99,7 +111,8 @@ func TestPauseFollowCancel(t *testing.T) {
 	must(t, exitError, "batch", "results", id, "--out", t.TempDir())
 	must(t, exitError, "verify", id)
 	must(t, exitOK, "batch", "resume", id)
-	if got := must(t, exitOK, "batch", "results", id, "--follow"); strings.Count(got.out, "\n") != 400 {
+	if got := must(t, exitOK, "batch", "results", id, "--follow"); strings.Count(got.out,
+		"\n") != 400 {
 		t.Errorf("followed %d lines, want 400", strings.Count(got.out, "\n"))
 	}
 	must(t, exitOK, "verify", id)

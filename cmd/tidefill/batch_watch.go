@@ -48,7 +48,9 @@ const (
 )
 
 // watch calls each with the batch again and again, the last time when it has ended, and returns it.
-func watch(ctx context.Context, c *client.Client, b client.Batch, each func(client.Batch)) (client.Batch, error) {
+func watch(
+	ctx context.Context, c *client.Client, b client.Batch, each func(client.Batch),
+) (client.Batch, error) {
 	for pause := watchEvery / 8; ; pause = min(2*pause, watchEvery) { // small batches are over soon
 		each(b)
 		if b.Ended() {
@@ -70,7 +72,8 @@ func watch(ctx context.Context, c *client.Client, b client.Batch, each func(clie
 	}
 }
 
-// patiently asks until it succeeds, or fails for good: daemons are restarted, and batches outlive that.
+// patiently asks until it succeeds, or fails for good: daemons are restarted, and batches outlive
+// that.
 func patiently(ctx context.Context, ask func() error) error {
 	for pause := watchEvery; ; pause = min(2*pause, watchPatience) {
 		err := ask()

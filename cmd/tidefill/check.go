@@ -47,7 +47,8 @@ Of a configuration without faults, the result is printed: all keys with the valu
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&c.endpoint, "endpoint", "", "the `url` that every line must have (default: that of the first line)")
+	cmd.Flags().StringVar(&c.endpoint, "endpoint", "",
+		"the `url` that every line must have (default: that of the first line)")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object a batch file")
 	c.set.register(cmd)
 	return cmd
@@ -141,9 +142,11 @@ func (c *check) print(name string, s batchfile.Summary) error {
 	if more := s.FaultCount - len(s.Faults); more > 0 {
 		fmt.Fprintf(w, "%s: %d more faults\n", name, more)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, counted(s.Lines, "line"), bytesText(s.Bytes), counted(s.FaultCount, "fault"))
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, counted(s.Lines, "line"), bytesText(s.Bytes),
+		counted(s.FaultCount, "fault"))
 	for _, m := range s.Models {
-		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"), counted(m.Lines, "line"))
+		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),
+			counted(m.Lines, "line"))
 	}
 	for _, u := range s.URLs {
 		fmt.Fprintf(w, "  url %s: %s\n", u.URL, counted(u.Lines, "line"))

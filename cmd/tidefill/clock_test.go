@@ -24,7 +24,8 @@ func leaveExpiring(t *testing.T, data string) (id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, err := sqlite.Open(t.Context(), filepath.Join(data, "tidefill.db"), sqlite.Options{Now: func() time.Time { return past }})
+	meta, err := sqlite.Open(t.Context(), filepath.Join(data, "tidefill.db"),
+		sqlite.Options{Now: func() time.Time { return past }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func leaveExpiring(t *testing.T, data string) (id string) {
 	if err = errors.Join(err, w.Commit()); err != nil {
 		t.Fatal(err)
 	}
-	err = meta.CreateFile(t.Context(), store.File{ID: id, Tenant: api.DefaultTenant, Purpose: "evals", Filename: "a", Bytes: 1,
+	err = meta.CreateFile(t.Context(), store.File{ID: id, Tenant: api.DefaultTenant,
+		Purpose: "evals", Filename: "a", Bytes: 1,
 		CreatedAt: past, ExpiresAt: past.Add(24 * time.Hour), BlobKey: "files/" + id})
 	if err = errors.Join(err, meta.Close(), files.Close()); err != nil {
 		t.Fatal(err)

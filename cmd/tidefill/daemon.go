@@ -25,8 +25,8 @@ import (
 	"github.com/tidefill/tidefill/wallclock"
 )
 
-// daemon is the whole of Tidefill in one process: the store, the dispatcher and the two HTTP servers. openDaemon puts it
-// together and listens, run works until it is told to stop.
+// daemon is the whole of Tidefill in one process: the store, the dispatcher and the two HTTP
+// servers. openDaemon puts it together and listens, run works until it is told to stop.
 type daemon struct {
 	cfg      config.Config
 	log      *slog.Logger
@@ -52,8 +52,11 @@ type daemon struct {
 }
 
 // openDaemon opens the store and listens. A daemon that was opened must run, or be closed.
-func openDaemon(ctx context.Context, cfg config.Config, keys *api.Keyring, log *slog.Logger) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty(), keysFile: filewatch.New(cfg.Auth.KeysFile)}
+func openDaemon(
+	ctx context.Context, cfg config.Config, keys *api.Keyring, log *slog.Logger,
+) (_ *daemon, err error) {
+	d := &daemon{cfg: cfg, log: log, registry: newRegistry(), keyless: keys.Empty(),
+		keysFile: filewatch.New(cfg.Auth.KeysFile)}
 	d.heedHangup()
 	defer func() {
 		if err != nil {
@@ -111,7 +114,8 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return err
 	}
 	d.cfg.Node = node
-	if d.files, err = disk.Open(d.cfg.Data, disk.Options{ReserveBytes: d.cfg.Storage.ReserveBytes, Logger: d.log}); err != nil {
+	if d.files, err = disk.Open(d.cfg.Data, disk.Options{ReserveBytes: d.cfg.Storage.ReserveBytes,
+		Logger: d.log}); err != nil {
 		return err
 	}
 	d.closing("data directory", d.files.Close)
@@ -124,7 +128,8 @@ func (d *daemon) openStore(ctx context.Context) error {
 		return err
 	}
 	d.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tidefill_data_free_bytes", Help: "Room left where the data directory is; -1 if the system doesn't tell.",
+		Name: "tidefill_data_free_bytes",
+		Help: "Room left where the data directory is; -1 if the system doesn't tell.",
 	}, func() float64 {
 		free, err := d.files.FreeBytes()
 		if err != nil {
@@ -258,7 +263,8 @@ func (d *daemon) run(ctx context.Context) error {
 		<-dispatched
 		return errors.Join(err, d.admin.Close())
 	})
-	d.log.InfoContext(ctx, "serving", "url", d.url(), "admin", d.adminURL(), "data", d.cfg.Data, "node", d.cfg.Node, "version", version())
+	d.log.InfoContext(ctx, "serving", "url", d.url(), "admin", d.adminURL(), "data", d.cfg.Data,
+		"node", d.cfg.Node, "version", version())
 	err := errors.Join(parts.Wait(), d.close())
 	d.log.InfoContext(ctx, "stopped")
 	return err

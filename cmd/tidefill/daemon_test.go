@@ -23,7 +23,8 @@ import (
 func TestAdminRoutes(t *testing.T) {
 	d, _ := startDaemon(t, t.TempDir(), startRunner(t, nil))
 	admin := d.adminURL()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/",
+		"/debug/pprof/heap"} {
 		if status := get(t, admin+path); status != http.StatusOK {
 			t.Errorf("%s: status %d", path, status)
 		}
@@ -37,7 +38,8 @@ func TestAdminRoutes(t *testing.T) {
 	}
 }
 
-// startHanging serves a runner that takes every line and answers none. It says so on received, if anyone listens.
+// startHanging serves a runner that takes every line and answers none. It says so on received, if
+// anyone listens.
 func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,8 +72,10 @@ func TestRestartGoesOn(t *testing.T) {
 
 func TestKeysAreAsked(t *testing.T) {
 	t.Setenv("TIDEFILL_API_KEYS", "team-a=secret-a")
-	file := writeFile(t, "keys.yaml", "keys: [{hash: '"+api.HashKey("secret-b")+"', tenant: team-b}]\n")
-	cfg, err := config.Parse("", nil, setting("listen", "listen", "0.0.0.0:0"), setting("keys", "auth.keys_file", file))
+	file := writeFile(t, "keys.yaml",
+		"keys: [{hash: '"+api.HashKey("secret-b")+"', tenant: team-b}]\n")
+	cfg, err := config.Parse("", nil, setting("listen", "listen", "0.0.0.0:0"),
+		setting("keys", "auth.keys_file", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,18 +84,21 @@ func TestKeysAreAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	startDaemonWith(t, t.TempDir(), keys, startRunner(t, nil))
-	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors, "TIDEFILL_API_KEY") {
+	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors,
+		"TIDEFILL_API_KEY") {
 		t.Errorf("without a key: %s", got.errors)
 	}
 	t.Setenv("TIDEFILL_API_KEY", "secret-a")
-	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(1)), "--wait", "--json").out)
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(1)),
+		"--wait", "--json").out)
 	must(t, exitError, "batch", "get", id, "--api-key", "secret-b")
 }
 
 func TestWatchOutlastsARestart(t *testing.T) {
 	data := t.TempDir()
 	d, stop := startDaemon(t, data, startHanging(t, nil))
-	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(5)), "--json").out)
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(5)),
+		"--json").out)
 	said, out := io.Pipe()
 	watched := make(chan int, 1)
 	go func() {
@@ -147,7 +154,8 @@ func TestDelayLetsRoutesChange(t *testing.T) {
 }
 
 func TestOneFailingPartEndsAll(t *testing.T) {
-	d, err := openDaemon(t.Context(), testConfig(t.TempDir(), startRunner(t, nil)), nil, slog.New(slog.DiscardHandler))
+	d, err := openDaemon(t.Context(), testConfig(t.TempDir(), startRunner(t, nil)), nil,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +172,8 @@ func TestOneDaemonPerNode(t *testing.T) {
 	data := t.TempDir()
 	startDaemon(t, data, startRunner(t, nil))
 	cfg := testConfig(data)
-	if _, err := openDaemon(t.Context(), cfg, nil, newLogger(cfg.Log, t.Output())); err == nil || !strings.Contains(err.Error(), "node name") {
+	if _, err := openDaemon(t.Context(), cfg, nil, newLogger(cfg.Log, t.Output())); err == nil ||
+		!strings.Contains(err.Error(), "node name") {
 		t.Errorf("a second daemon of the same node: %v", err)
 	}
 }
@@ -188,7 +197,8 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 	url := make(chan string, 1)
 	go func() {
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if m := regexp.MustCompile(`msg=serving url=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			if m := regexp.MustCompile(`msg=serving url=(\S+)`).FindStringSubmatch(
+				lines.Text()); m != nil {
 				url <- m[1]
 			}
 		}
@@ -210,7 +220,8 @@ func TestSignals(t *testing.T) {
 	input := writeFile(t, "in.jsonl", batchLines(5))
 	working := func(t *testing.T, drain string) *exec.Cmd {
 		received := make(chan struct{}, 1)
-		p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", t.TempDir(),
+		p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen",
+			"127.0.0.1:0", "--data", t.TempDir(),
 			"--upstream", startHanging(t, received), "--set", "shutdown.drain="+drain)
 		must(t, exitOK, "batch", "submit", input, "--server", url)
 		<-received
@@ -229,7 +240,8 @@ func TestSignals(t *testing.T) {
 		p.Process.Signal(syscall.SIGTERM)
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
-		for again := time.NewTicker(50 * time.Millisecond); ; { // the first must have been taken before the second is sent
+		// the first must have been taken before the second is sent
+		for again := time.NewTicker(50 * time.Millisecond); ; {
 			select {
 			case <-ended:
 				if p.ProcessState.Success() {
@@ -244,7 +256,8 @@ func TestSignals(t *testing.T) {
 }
 
 func TestDemoOnce(t *testing.T) {
-	got := must(t, exitOK, "demo", "--once", "--lines", "9", "--speedup", "100", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", t.TempDir())
+	got := must(t, exitOK, "demo", "--once", "--lines", "9", "--speedup", "100", "--listen",
+		"127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", t.TempDir())
 	for _, want := range []string{"9/9 (100%)", "9 done, 0 failed", "_output.jsonl", "label-0001"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("demo lacks %q:\n%s", want, got.out)

@@ -39,19 +39,28 @@ through the API, and show its progress and results. Then it goes on serving unti
 			case d.speedup <= 0:
 				return usageFault("--speedup is %g; give more than 0", d.speedup)
 			case !isLoopback(d.listen):
-				return usageFault("--listen is %s; the demo asks for no keys, so give it a loopback address", d.listen)
+				return usageFault(
+					"--listen is %s; the demo asks for no keys, so give it a loopback address",
+					d.listen)
 			}
-			d.out, d.log = cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+			d.out, d.log = cmd.OutOrStdout(),
+				slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{
+					Level: slog.LevelWarn}))
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&d.once, "once", false, "end when the batch has ended, with the exit status of batch submit --wait")
+	cmd.Flags().BoolVar(&d.once, "once", false,
+		"end when the batch has ended, with the exit status of batch submit --wait")
 	cmd.Flags().IntVar(&d.lines, "lines", 300, "how many lines the sample batch has")
-	cmd.Flags().StringVar(&d.data, "data", "", "`directory` to keep everything in (default: a temporary one, removed at the end)")
-	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:8080", "`address` of the API; another port if it is taken")
-	cmd.Flags().StringVar(&d.adminListen, "admin-listen", "127.0.0.1:8081", "`address` of probes and metrics; another port if it is taken")
+	cmd.Flags().StringVar(&d.data, "data", "",
+		"`directory` to keep everything in (default: a temporary one, removed at the end)")
+	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:8080",
+		"`address` of the API; another port if it is taken")
+	cmd.Flags().StringVar(&d.adminListen, "admin-listen", "127.0.0.1:8081",
+		"`address` of probes and metrics; another port if it is taken")
 	d.sets.register(cmd)
-	cmd.Flags().Float64Var(&d.speedup, "speedup", 3, "how many `times` faster than real GPUs the emulated ones are")
+	cmd.Flags().Float64Var(&d.speedup, "speedup", 3,
+		"how many `times` faster than real GPUs the emulated ones are")
 	return cmd
 }
 
@@ -105,7 +114,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("listen for an emulated runner: %w", err)
 		}
-		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: "http://" + listener.Addr().String(), Name: fmt.Sprintf("gpu-%d", i+1)})
+		cfg.Upstreams = append(cfg.Upstreams,
+			dispatch.Upstream{URL: "http://" + listener.Addr().String(), Name: fmt.Sprintf(
+				"gpu-%d", i+1)})
 		runners.Go(func() error { return serveRunner(failing, d.engine(i), listener) })
 	}
 	cfg.Listen, cfg.AdminListen = d.free(d.listen), d.free(d.adminListen)
@@ -115,7 +126,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.serve(ctx, failing, cfg)
 }
 
-// serve runs the daemon, and the batch through it, until ctx ends, a runner fails or the demo is over.
+// serve runs the daemon, and the batch through it, until ctx ends, a runner fails or the demo is
+// over.
 func (d *demo) serve(ctx, failing context.Context, cfg config.Config) error {
 	daemon, err := openDaemon(ctx, cfg, nil, d.log)
 	if err != nil {
@@ -136,7 +148,8 @@ func (d *demo) serve(ctx, failing context.Context, cfg config.Config) error {
 	return parts.Wait()
 }
 
-// engine is an emulated runner with a tide of its own: interactive requests that come and go within a minute or so.
+// engine is an emulated runner with a tide of its own: interactive requests that come and go within
+// a minute or so.
 func (d *demo) engine(i int) emulator.Config {
 	c := emulator.DefaultConfig()
 	c.Models = []string{demoModel}
@@ -169,8 +182,9 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 	if err := awaitReady(ctx, daemon); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "tidefill serves at %s, in front of %d emulated runners (a 70B model on four A100 each, %gx real time)\n"+
-		"that have interactive traffic of their own. Submitting a batch of %s.\n\n",
+	fmt.Fprintf(
+		d.out, "tidefill serves at %s, in front of %d emulated runners (a 70B model on four A100 each, %gx real time)\n"+
+			"that have interactive traffic of their own. Submitting a batch of %s.\n\n",
 		daemon.url(), demoRunners, d.speedup, counted(d.lines, "line"))
 
 	sample := sampleBatch(d.lines)
@@ -189,7 +203,8 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 		return err
 	}
 	b, err := c.CreateBatch(ctx, client.NewBatch{
-		InputFileID: file.ID, Endpoint: sampleEndpoint, CompletionWindow: "1h", Metadata: map[string]string{"project": "demo"},
+		InputFileID: file.ID, Endpoint: sampleEndpoint,
+		CompletionWindow: "1h", Metadata: map[string]string{"project": "demo"},
 	})
 	if err != nil {
 		return err
@@ -201,7 +216,8 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s %s after %s: %d done, %d failed.\n", b.ID, b.Status, clock(time.Since(started)), b.Counts.Completed, b.Counts.Failed)
+	fmt.Fprintf(d.out, "\n%s %s after %s: %d done, %d failed.\n", b.ID, b.Status,
+		clock(time.Since(started)), b.Counts.Completed, b.Counts.Failed)
 	for _, name := range files {
 		fmt.Fprintf(d.out, "  %s\n", name)
 	}

@@ -8,8 +8,8 @@ import (
 
 const sampleEndpoint = "/v1/chat/completions"
 
-// sampleBatch is a batch file of n chat requests of three kinds that load an engine differently: short labels, summaries
-// of middling length, and longer texts.
+// sampleBatch is a batch file of n chat requests of three kinds that load an engine differently:
+// short labels, summaries of middling length, and longer texts.
 func sampleBatch(n int) []byte {
 	type message struct {
 		Role    string `json:"role"`
@@ -30,11 +30,16 @@ func sampleBatch(n int) []byte {
 		name, system, user string
 		maxTokens          int
 	}{
-		{"label", "Answer with one word: positive, negative or neutral.", "Review %d: %s arrived late, but it works well.", 5},
-		{"summary", "Summarize the ticket in two sentences.", "Ticket %d: after the update, %s stops after an hour and has to be restarted by hand.", 120},
-		{"story", "You write for a catalogue.", "Text %d: describe %s for people who have never seen one.", 400},
+		{"label", "Answer with one word: positive, negative or neutral.",
+			"Review %d: %s arrived late, but it works well.", 5},
+		{"summary", "Summarize the ticket in two sentences.",
+			"Ticket %d: after the update, %s stops after an hour and has to be restarted by hand.",
+			120},
+		{"story", "You write for a catalogue.",
+			"Text %d: describe %s for people who have never seen one.", 400},
 	}
-	things := []string{"the tide clock", "the storm lantern", "the folding kayak", "the harbour crane", "the fog horn", "the depth sounder", "the sail loft"}
+	things := []string{"the tide clock", "the storm lantern", "the folding kayak",
+		"the harbour crane", "the fog horn", "the depth sounder", "the sail loft"}
 
 	var file bytes.Buffer
 	encoder := json.NewEncoder(&file) // to memory, where nothing fails
@@ -44,7 +49,8 @@ func sampleBatch(n int) []byte {
 			CustomID: fmt.Sprintf("%s-%04d", kind.name, i+1), Method: "POST", URL: sampleEndpoint,
 			Body: body{
 				Model: demoModel, MaxTokens: kind.maxTokens,
-				Messages: []message{{"system", kind.system}, {"user", fmt.Sprintf(kind.user, i+1, things[i%len(things)])}},
+				Messages: []message{{"system", kind.system}, {"user", fmt.Sprintf(
+					kind.user, i+1, things[i%len(things)])}},
 			},
 		})
 	}

@@ -1,5 +1,5 @@
-// Command tidefill fills the ebb of an LLM inference pool with batch work: the daemon, its clients on the command line, and
-// the tools around them.
+// Command tidefill fills the ebb of an LLM inference pool with batch work: the daemon, its clients
+// on the command line, and the tools around them.
 package main
 
 import (

@@ -55,7 +55,8 @@ func must(t *testing.T, status int, args ...string) outcome {
 	t.Helper()
 	got := command(t, args...)
 	if got.status != status {
-		t.Fatalf("tidefill %s: status %d, want %d\nout: %s\nerrors: %s", strings.Join(args, " "), got.status, status, got.out, got.errors)
+		t.Fatalf("tidefill %s: status %d, want %d\nout: %s\nerrors: %s", strings.Join(args, " "),
+			got.status, status, got.out, got.errors)
 	}
 	return got
 }
@@ -78,14 +79,16 @@ func startRunner(t *testing.T, edit func(*emulator.Config)) (url string) {
 	return server.URL
 }
 
-// startDaemon runs a daemon without keys on free ports over the data directory, and makes it the one that commands talk
-// to. It is stopped by the returned function or with the test.
+// startDaemon runs a daemon without keys on free ports over the data directory, and makes it the
+// one that commands talk to. It is stopped by the returned function or with the test.
 func startDaemon(t *testing.T, data string, upstreams ...string) (d *daemon, stop func()) {
 	t.Helper()
 	return startDaemonWith(t, data, nil, upstreams...)
 }
 
-func startDaemonWith(t *testing.T, data string, keys *api.Keyring, upstreams ...string) (d *daemon, stop func()) {
+func startDaemonWith(
+	t *testing.T, data string, keys *api.Keyring, upstreams ...string,
+) (d *daemon, stop func()) {
 	t.Helper()
 	d, stop = runDaemonUntilEnd(t, testConfig(data, upstreams...), keys)
 	t.Setenv("TIDEFILL_SERVER", d.url())
@@ -104,7 +107,9 @@ func testConfig(data string, upstreams ...string) config.Config {
 }
 
 // runDaemonUntilEnd returns when the daemon is ready.
-func runDaemonUntilEnd(t *testing.T, cfg config.Config, keys *api.Keyring) (d *daemon, stop func()) {
+func runDaemonUntilEnd(
+	t *testing.T, cfg config.Config, keys *api.Keyring,
+) (d *daemon, stop func()) {
 	t.Helper()
 	d, err := openDaemon(t.Context(), cfg, keys, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
@@ -130,7 +135,8 @@ func runDaemonUntilEnd(t *testing.T, cfg config.Config, keys *api.Keyring) (d *d
 func batchLines(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, `{"custom_id":"line-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"%d"}],"max_tokens":3}}`+"\n", i, i)
+		fmt.Fprintf(
+			&b, `{"custom_id":"line-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"%d"}],"max_tokens":3}}`+"\n", i, i)
 	}
 	return b.String()
 }

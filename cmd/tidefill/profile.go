@@ -55,7 +55,8 @@ func profileListCommand() *cobra.Command {
 					from = "iterations"
 				}
 				l := p.Law
-				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%d\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1, l.C2, l.N0, l.KV, l.P1, l.P2, thousands(int64(p.KVTokens)))
+				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%d\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1,
+					l.C2, l.N0, l.KV, l.P1, l.P2, thousands(int64(p.KVTokens)))
 			}
 			return w.Flush()
 		},
@@ -105,7 +106,9 @@ func profileAt(nameOrFile string) (profile.File, error) {
 		for _, p := range engine.Profiles() {
 			names = append(names, p.Name)
 		}
-		return profile.File{}, usageFault("%q is neither a file nor a bundled profile; those are %s", nameOrFile, strings.Join(names, ", "))
+		return profile.File{}, usageFault(
+			"%q is neither a file nor a bundled profile; those are %s", nameOrFile,
+			strings.Join(names, ", "))
 	}
 	if err != nil {
 		return profile.File{}, err

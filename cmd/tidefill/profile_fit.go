@@ -43,22 +43,29 @@ and is judged on iterations it has not seen. What the data can't tell is said al
   tidefill profile fit day.jsonl.2 day.jsonl.1 day.jsonl --prior llama-70b-h100 --out ours.yaml
   tidefill profile show profile.yaml`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.run(args, cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.run(args, cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&p.out, "out", "", "write the profile to this `FILE`")
 	flags.StringVar(&p.plot, "plot", "", "draw law and points into this SVG `FILE`")
-	flags.StringVar(&p.name, "name", "", "`name` of the profile (default: that of --out, or of the first file)")
-	flags.StringVar(&p.prior, "prior", "", "bundled profile or `FILE` that tells what the data can't")
-	flags.Float64Var(&p.meanContext, "mean-context", 0, "mean `tokens` of context a decoding request, where the files don't have context_tokens")
-	flags.StringVar(&p.ahead, "ahead", "auto", "steps the scheduler runs ahead of the GPU: 0, 1 or auto")
+	flags.StringVar(&p.name, "name", "",
+		"`name` of the profile (default: that of --out, or of the first file)")
+	flags.StringVar(&p.prior, "prior", "",
+		"bundled profile or `FILE` that tells what the data can't")
+	flags.Float64Var(&p.meanContext, "mean-context", 0,
+		"mean `tokens` of context a decoding request, where the files don't have context_tokens")
+	flags.StringVar(&p.ahead, "ahead", "auto",
+		"steps the scheduler runs ahead of the GPU: 0, 1 or auto")
 	flags.Uint64Var(&p.seed, "seed", 1, "of the resampling behind the errors")
 	flags.BoolVar(&p.json, "json", false, "print the profile as JSON")
 	return cmd
 }
 
 func (p *profileFit) run(files []string, out io.Writer) error {
-	ahead, ok := map[string]fit.Ahead{"auto": fit.AheadUnknown, "0": fit.AheadNone, "1": fit.AheadOne}[p.ahead]
+	ahead, ok := map[string]fit.Ahead{"auto": fit.AheadUnknown, "0": fit.AheadNone,
+		"1": fit.AheadOne}[p.ahead]
 	switch {
 	case !ok:
 		return usageFault("--ahead is %q, want 0, 1 or auto", p.ahead)
@@ -96,7 +103,9 @@ func (p *profileFit) run(files []string, out io.Writer) error {
 }
 
 // observe reads all files, so that all their faults are told at once.
-func (p *profileFit) observe(files []string, ahead fit.Ahead) (obs fit.Observations, sources []profile.Source, err error) {
+func (p *profileFit) observe(
+	files []string, ahead fit.Ahead,
+) (obs fit.Observations, sources []profile.Source, err error) {
 	var faults []error
 	var steps []fit.Step
 	var recorded fit.Recorded
@@ -113,7 +122,10 @@ func (p *profileFit) observe(files []string, ahead fit.Ahead) (obs fit.Observati
 		}
 		if days.Is(content) {
 			recordings++
-			_, err = days.Read(name, bytes.NewReader(content), func(e days.Entry) error { recorded.Add(e); return nil })
+			_, err = days.Read(name, bytes.NewReader(content), func(e days.Entry) error {
+				recorded.Add(e)
+				return nil
+			})
 		} else {
 			var more []fit.Step
 			more, err = fit.ReadSteps(name, bytes.NewReader(content))
@@ -124,13 +136,15 @@ func (p *profileFit) observe(files []string, ahead fit.Ahead) (obs fit.Observati
 			continue
 		}
 		sum := sha256.Sum256(content)
-		sources = append(sources, profile.Source{File: filepath.Base(name), SHA256: hex.EncodeToString(sum[:])})
+		sources = append(sources, profile.Source{File: filepath.Base(name),
+			SHA256: hex.EncodeToString(sum[:])})
 	}
 	switch {
 	case len(faults) > 0:
 		return obs, nil, errors.Join(faults...)
 	case recordings > 0 && recordings < len(files):
-		return obs, nil, usageFault("recordings of serve --record and files of steps tell different things; fit one kind at a time")
+		return obs, nil, usageFault(
+			"recordings of serve --record and files of steps tell different things; fit one kind at a time")
 	case recordings > 0:
 		obs, err = recorded.Observations()
 	default:
@@ -170,11 +184,15 @@ func (p *profileFit) write(file profile.File, result fit.Result, obs fit.Observa
 	return nil
 }
 
-func printFit(out io.Writer, file profile.File, r fit.Result, obs fit.Observations, held []fit.Held) error {
+func printFit(
+	out io.Writer, file profile.File, r fit.Result, obs fit.Observations, held []fit.Held,
+) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s: %s with a known time, %s, %d to %d decoding requests\n", file.Name,
-		counted(r.Error.Points, "iteration"), counted(obs.Runs, "run"), r.Requests[0], r.Requests[1])
-	fmt.Fprintf(w, "%s left without weight; context: %s; scheduler ahead by %d\n", counted(r.Outliers, "outlier"), obs.Context, obs.Ahead)
+		counted(r.Error.Points, "iteration"), counted(obs.Runs, "run"), r.Requests[0],
+		r.Requests[1])
+	fmt.Fprintf(w, "%s left without weight; context: %s; scheduler ahead by %d\n",
+		counted(r.Outliers, "outlier"), obs.Context, obs.Ahead)
 	if r.Wide > 0 {
 		fmt.Fprintf(w, "%s used for the prefill in them\n", counted(r.Wide, "wider gap"))
 	}
@@ -201,7 +219,8 @@ func printFit(out io.Writer, file profile.File, r fit.Result, obs fit.Observatio
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\ndecoding\tpoints\tmeasured\tlaw\terror\tp90\tbias\t")
 	for _, g := range r.Ranges {
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Time, g.Law, errorText(g.Error))
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Time, g.Law,
+			errorText(g.Error))
 	}
 	fmt.Fprintf(t, "all\t%d\t\t\t%s\n", r.Error.Points, errorText(r.Error))
 	if err := t.Flush(); err != nil {
@@ -214,7 +233,8 @@ func printFit(out io.Writer, file profile.File, r fit.Result, obs fit.Observatio
 			continue
 		}
 		fmt.Fprintf(w, "  %s: mean error %.1f %%, p90 %.1f %%, bias %+.1f %% (%s)\n",
-			h.Split, 100*h.Error.Mean, 100*h.Error.P90, 100*h.Error.Bias, counted(h.Error.Points, "iteration"))
+			h.Split, 100*h.Error.Mean, 100*h.Error.P90, 100*h.Error.Bias,
+			counted(h.Error.Points, "iteration"))
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", warning)

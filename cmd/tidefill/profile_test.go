@@ -17,7 +17,8 @@ import (
 func stepsFile(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("experiment,step,start_us,prefill_tokens,decode_tokens,context_tokens,gap_steps,gap_us\n")
+	b.WriteString(
+		"experiment,step,start_us,prefill_tokens,decode_tokens,context_tokens,gap_steps,gap_us\n")
 	at := 0
 	for i := range 400 {
 		n := 1 + i*37%90
@@ -31,11 +32,13 @@ func stepsFile(t *testing.T) string {
 func TestProfileFit(t *testing.T) {
 	steps, dir := stepsFile(t), t.TempDir()
 	out, plot := filepath.Join(dir, "mine.yaml"), filepath.Join(dir, "mine.svg")
-	args := []string{"profile", "fit", steps, "--ahead", "0", "--prior", "llama-8b-a100", "--out", out, "--plot", plot}
+	args := []string{"profile", "fit", steps, "--ahead", "0", "--prior", "llama-8b-a100",
+		"--out", out, "--plot", plot}
 	table := must(t, exitOK, args...).out
 	for _, want := range []string{
 		"mine: 400 iterations with a known time, 1 run, 1 to 90 decoding requests",
-		"second half of each run, fitted on the first: mean error 0.", "warning: c1 and kv can't be told apart", "warning: p1 can't be told: no interval shows it",
+		"second half of each run, fitted on the first: mean error 0.",
+		"warning: c1 and kv can't be told apart", "warning: p1 can't be told: no interval shows it",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
@@ -50,17 +53,20 @@ func TestProfileFit(t *testing.T) {
 	}
 
 	var f profile.File
-	if err := json.Unmarshal([]byte(must(t, exitOK, append(args, "--json")...).out), &f); err != nil {
+	if err := json.Unmarshal([]byte(must(t, exitOK, append(args, "--json")...).out),
+		&f); err != nil {
 		t.Fatal(err)
 	}
 	p, err := f.Profile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slope := p.Law.C1 + 100*p.Law.KV; math.Abs(p.Law.C0-10) > 0.1 || math.Abs(slope-0.1) > 0.003 || p.Law.KV != 8.4e-5 {
+	if slope := p.Law.C1 + 100*p.Law.KV; math.Abs(p.Law.C0-10) > 0.1 ||
+		math.Abs(slope-0.1) > 0.003 || p.Law.KV != 8.4e-5 {
 		t.Errorf("law %+v, want 10 ms and 0.1 ms a request, kv of the prior", p.Law)
 	}
-	if f.Fit.Sources[0].File != "steps.csv" || len(f.Fit.Sources[0].SHA256) != 64 || f.Noise < 0.005 || f.Noise > 0.015 {
+	if f.Fit.Sources[0].File != "steps.csv" || len(f.Fit.Sources[0].SHA256) != 64 ||
+		f.Noise < 0.005 || f.Noise > 0.015 {
 		t.Errorf("noise %g, sources %+v", f.Noise, f.Fit.Sources)
 	}
 
@@ -88,19 +94,23 @@ func TestProfileListAndShow(t *testing.T) {
 			t.Errorf("the list lacks %q:\n%s", want, list)
 		}
 	}
-	if lines := strings.Count(must(t, exitOK, "profile", "list", "--json").out, "\n"); lines != len(engine.Profiles()) {
+	if lines := strings.Count(must(t, exitOK, "profile", "list", "--json").out,
+		"\n"); lines != len(engine.Profiles()) {
 		t.Errorf("%d profiles as JSON, want %d", lines, len(engine.Profiles()))
 	}
-	if shown := must(t, exitOK, "profile", "show", "llama-70b-h100").out; !strings.Contains(shown, "kv_tokens: 500000") {
+	if shown := must(t, exitOK, "profile", "show", "llama-70b-h100").out; !strings.Contains(shown,
+		"kv_tokens: 500000") {
 		t.Errorf("shown is\n%s", shown)
 	}
 }
 
 func TestProfileMistakes(t *testing.T) {
 	steps := stepsFile(t)
-	short := writeFile(t, "short.csv", "experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,-3,,\n")
+	short := writeFile(t, "short.csv",
+		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,-3,,\n")
 	strange := writeFile(t, "strange.csv", "time,tokens\n1,2\n")
-	empty := writeFile(t, "few.csv", "experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,3,,\n")
+	empty := writeFile(t, "few.csv",
+		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,3,,\n")
 	for _, test := range []struct {
 		name   string
 		args   []string
@@ -108,16 +118,26 @@ func TestProfileMistakes(t *testing.T) {
 		want   []string
 	}{
 		{"no file", []string{"fit"}, exitUsage, []string{"requires at least 1 arg"}},
-		{"missing file", []string{"fit", "/nowhere.csv"}, exitError, []string{"/nowhere.csv: no such file"}},
+		{"missing file", []string{"fit", "/nowhere.csv"}, exitError,
+			[]string{"/nowhere.csv: no such file"}},
 		{"a file twice", []string{"fit", steps, steps}, exitUsage, []string{"is given twice"}},
-		{"faults of all files", []string{"fit", short, strange}, exitError, []string{`short.csv:3: decode_tokens "-3" is negative`, `strange.csv:1: unknown column "time"`, "strange.csv:1: missing column experiment"}},
-		{"too little", []string{"fit", empty}, exitError, []string{"few.csv: 1 iterations with a known time can't bear a fit, at least 30"}},
-		{"bad ahead", []string{"fit", steps, "--ahead", "2"}, exitUsage, []string{`--ahead is "2", want 0, 1 or auto`}},
-		{"bad context", []string{"fit", steps, "--mean-context", "-1"}, exitUsage, []string{"--mean-context is -1"}},
-		{"unknown prior", []string{"fit", steps, "--prior", "b300"}, exitUsage, []string{"--prior", `"b300" is neither a file nor a bundled profile`, "llama-70b-h100"}},
+		{"faults of all files", []string{"fit", short, strange}, exitError,
+			[]string{`short.csv:3: decode_tokens "-3" is negative`,
+				`strange.csv:1: unknown column "time"`,
+				"strange.csv:1: missing column experiment"}},
+		{"too little", []string{"fit", empty}, exitError,
+			[]string{"few.csv: 1 iterations with a known time can't bear a fit, at least 30"}},
+		{"bad ahead", []string{"fit", steps, "--ahead", "2"}, exitUsage,
+			[]string{`--ahead is "2", want 0, 1 or auto`}},
+		{"bad context", []string{"fit", steps, "--mean-context", "-1"}, exitUsage,
+			[]string{"--mean-context is -1"}},
+		{"unknown prior", []string{"fit", steps, "--prior", "b300"}, exitUsage,
+			[]string{"--prior", `"b300" is neither a file nor a bundled profile`,
+				"llama-70b-h100"}},
 		{"unknown profile", []string{"show", "b300"}, exitUsage, []string{"llama-70b-h100"}},
 		{"no profile", []string{"show", short}, exitError, []string{"short.csv: yaml"}},
-		{"no folder", []string{"fit", steps, "--out", "/nowhere/p.yaml"}, exitError, []string{"/nowhere/p.yaml: no such file"}},
+		{"no folder", []string{"fit", steps, "--out", "/nowhere/p.yaml"}, exitError,
+			[]string{"/nowhere/p.yaml: no such file"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := must(t, test.status, append([]string{"profile"}, test.args...)...)

@@ -13,7 +13,8 @@ import (
 	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
 )
 
-// meter shows how a batch moves on: a bar that is drawn over itself on a terminal, lines now and then elsewhere.
+// meter shows how a batch moves on: a bar that is drawn over itself on a terminal, lines now and
+// then elsewhere.
 type meter struct {
 	out   io.Writer
 	width func() int // of the terminal, in columns; nil: there is none
@@ -62,7 +63,8 @@ func (m *meter) show(b client.Batch) {
 func bar(b client.Batch, figures string, width int) string {
 	const longest, shortest = 30, 8
 	text := fmt.Sprintf("%s  %s", statusText(b), figures)
-	room := min(longest, width-len(text)-4) // brackets, a space, and the last column, which some terminals wrap at
+	// brackets, a space, and the last column, which some terminals wrap at
+	room := min(longest, width-len(text)-4)
 	if room < shortest {
 		return text[:min(len(text), max(0, width-1))]
 	}
@@ -74,7 +76,8 @@ func bar(b client.Batch, figures string, width int) string {
 	return fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat("-", room-full), text)
 }
 
-// progressText is the figures of a batch in one line: 120/300 (40%), 31.5 lines/s, ETA 6s, 1 failed, 2 retrying.
+// progressText is the figures of a batch in one line: 120/300 (40%), 31.5 lines/s, ETA 6s, 1
+// failed, 2 retrying.
 func progressText(b client.Batch, now time.Time) string {
 	c, x := b.Counts, b.Tidefill
 	share := 0.0

@@ -4,7 +4,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/probe"
 )
 
-// newProbe builds what reads the world for flow control and the recording; nil where nobody heeds it.
+// newProbe builds what reads the world for flow control and the recording; nil where nobody heeds
+// it.
 func (d *daemon) newProbe() (*probe.Probe, error) {
 	if !d.cfg.FlowControl.HeedsReadings() && d.record == nil {
 		return nil, nil
@@ -25,7 +26,8 @@ func (d *daemon) newProbe() (*probe.Probe, error) {
 		if err != nil {
 			return nil, err
 		}
-		deps.Runners = append(deps.Runners, probe.Runner{Name: name, Base: u.Base(), Metrics: u.MetricsURL(), Header: header})
+		deps.Runners = append(deps.Runners, probe.Runner{Name: name, Base: u.Base(),
+			Metrics: u.MetricsURL(), Header: header})
 	}
 	return probe.New(d.cfg.Readings, deps)
 }

@@ -21,7 +21,8 @@ func (d *daemon) newRecord() (*record, error) {
 	}
 	began, slo := time.Now(), d.cfg.FlowControl.SLO
 	file, err := days.OpenFile(d.cfg.Record, days.Header{
-		Began: began.UTC(), Policy: d.cfg.FlowControl.Policy, TTFT: slo.TTFT.Seconds(), TPOT: slo.TPOT.Seconds(),
+		Began: began.UTC(), Policy: d.cfg.FlowControl.Policy, TTFT: slo.TTFT.Seconds(),
+		TPOT: slo.TPOT.Seconds(),
 	}, d.log)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ func TestRecordTellsTheDayWithoutItsWords(t *testing.T) {
 	t.Setenv("TIDEFILL_SERVER", d.url())
 	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(20)), "--wait")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if text, _ := os.ReadFile(cfg.Record); strings.Count(string(text), `"source":"metrics"`) > 3 {
+		if text, _ := os.ReadFile(cfg.Record); strings.Count(string(text),
+			`"source":"metrics"`) > 3 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -53,6 +54,7 @@ func TestRecordTellsTheDayWithoutItsWords(t *testing.T) {
 		t.Errorf("%v, header %+v", err, header)
 	}
 	if runners != 1 || jobs != 1 || lines != 20 || latencies != 1 {
-		t.Errorf("%d runners, %d jobs, %d lines, %d latencies; want 1, 1, 20, 1:\n%.3000s", runners, jobs, lines, latencies, text)
+		t.Errorf("%d runners, %d jobs, %d lines, %d latencies; want 1, 1, 20, 1:\n%.3000s", runners,
+			jobs, lines, latencies, text)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // reloadEvery is how often the files of keys and certificates are looked at.
 const reloadEvery = 2 * time.Second
 
-// reload reads the files of keys and certificates again when they change, and on SIGHUP. What can't be read leaves the last good version in use.
+// reload reads the files of keys and certificates again when they change, and on SIGHUP. What can't
+// be read leaves the last good version in use.
 func (d *daemon) reload(ctx context.Context) error {
 	defer signal.Stop(d.hangup)
 	tick := time.NewTicker(reloadEvery)
@@ -30,7 +31,8 @@ func (d *daemon) reload(ctx context.Context) error {
 	}
 }
 
-// heedHangup takes SIGHUP from now on. It comes before the first address is served: until then the signal ends the process.
+// heedHangup takes SIGHUP from now on. It comes before the first address is served: until then the
+// signal ends the process.
 func (d *daemon) heedHangup() {
 	d.hangup = make(chan os.Signal, 1)
 	signal.Notify(d.hangup, syscall.SIGHUP)
@@ -42,7 +44,8 @@ func (d *daemon) reloadKeys(ctx context.Context, forced bool) {
 	}
 	keys, err := loadKeys(d.cfg)
 	if err != nil {
-		d.log.ErrorContext(ctx, "keys file refused; the keys of its last version stay", "error", err)
+		d.log.ErrorContext(ctx, "keys file refused; the keys of its last version stay",
+			"error", err)
 		return
 	}
 	if added, revoked := d.api.SetKeys(keys); forced || added+revoked > 0 {

@@ -9,7 +9,9 @@ import (
 )
 
 // run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
+func run(
+	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) (status int) {
 	root := rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)

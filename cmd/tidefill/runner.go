@@ -63,19 +63,27 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags.StringVar(&listen, "listen", "127.0.0.1:8000", "`address` to serve on")
 	flags.StringVar(&c.Profile, "profile", c.Profile, "the model and GPU to emulate")
 	flags.StringArrayVar(&c.Models, "model", c.Models, "a model `name` to serve; may be repeated")
-	flags.Float64Var(&c.Speedup, "speedup", c.Speedup, "run this many `times` faster than real time")
+	flags.Float64Var(&c.Speedup, "speedup", c.Speedup,
+		"run this many `times` faster than real time")
 	flags.Uint64Var(&c.Seed, "seed", c.Seed, "decides answers, their lengths and the noise")
-	flags.Float64Var(&c.Interactive.RPS, "interactive-rps", 0, "interactive requests of its own per emulated `second`")
-	flags.Float64Var(&c.Interactive.Swing, "interactive-swing", c.Interactive.Swing, "how far that rate ebbs and flows, 0 to 1")
-	flags.Float64Var(&c.Interactive.Period, "interactive-period", c.Interactive.Period, "emulated `seconds` from flood to flood")
-	flags.Float64Var(&c.Output.Median, "output-median", c.Output.Median, "median length of answers in `tokens`")
-	flags.StringVar(&scheduling, "scheduling", string(c.Scheduling), "the engine's queue order: priority or fcfs")
+	flags.Float64Var(&c.Interactive.RPS, "interactive-rps", 0,
+		"interactive requests of its own per emulated `second`")
+	flags.Float64Var(&c.Interactive.Swing, "interactive-swing", c.Interactive.Swing,
+		"how far that rate ebbs and flows, 0 to 1")
+	flags.Float64Var(&c.Interactive.Period, "interactive-period", c.Interactive.Period,
+		"emulated `seconds` from flood to flood")
+	flags.Float64Var(&c.Output.Median, "output-median", c.Output.Median,
+		"median length of answers in `tokens`")
+	flags.StringVar(&scheduling, "scheduling", string(c.Scheduling),
+		"the engine's queue order: priority or fcfs")
 	flags.IntVar(&c.MaxSeqs, "max-seqs", 0, "requests that run at once; 0: the profile's")
-	flags.IntVar(&c.MaxQueueDepth, "max-queue-depth", c.MaxQueueDepth, "waiting requests beyond which more get 503")
+	flags.IntVar(&c.MaxQueueDepth, "max-queue-depth", c.MaxQueueDepth,
+		"waiting requests beyond which more get 503")
 	flags.StringVar(&c.RunnerID, "runner-id", c.RunnerID, "its `name` in capabilities")
 	flags.StringVar(&faults, "faults", "", "faults as `JSON`, as POST /admin/faults takes them")
 	flags.BoolVar(&c.Record, "record", false, "count received bodies for GET /admin/requests")
-	cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profileNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profileNames(),
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -93,7 +101,8 @@ func emulate(ctx context.Context, c emulator.Config, listen string, out io.Write
 	if err != nil {
 		return fmt.Errorf("listen for the emulated runner: %w", err)
 	}
-	fmt.Fprintf(out, "runner on http://%s, profile %s, models %s\n", listener.Addr(), c.Profile, strings.Join(c.Models, ", "))
+	fmt.Fprintf(out, "runner on http://%s, profile %s, models %s\n", listener.Addr(), c.Profile,
+		strings.Join(c.Models, ", "))
 	return serveRunner(ctx, c, listener)
 }
 

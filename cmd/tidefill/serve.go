@@ -36,7 +36,8 @@ signal ends at once, and loses nothing either.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&file, "config", "", "the configuration `file`")
-	flags.StringArrayVar(&upstreams, "upstream", nil, "base `URL` of an OpenAI-compatible model server; may be repeated, replaces the file's")
+	flags.StringArrayVar(&upstreams, "upstream", nil,
+		"base `URL` of an OpenAI-compatible model server; may be repeated, replaces the file's")
 	defaults := config.Default()
 	keys := map[string]string{ // by flag
 		"listen":           "listen",
@@ -48,12 +49,15 @@ signal ends at once, and loses nothing either.`,
 		"record":           "record",
 	}
 	flags.String("listen", defaults.Listen, "`address` of the API")
-	flags.String("admin-listen", defaults.AdminListen, "`address` of probes, metrics and profiles; empty: none")
+	flags.String("admin-listen", defaults.AdminListen,
+		"`address` of probes, metrics and profiles; empty: none")
 	flags.String("data", defaults.Data, "`directory` of files and results")
-	flags.String("node", "", "`name` of this daemon among those that share a store (default: the host's name)")
+	flags.String(
+		"node", "", "`name` of this daemon among those that share a store (default: the host's name)")
 	flags.String("log-level", "info", "`level`: debug, info, warn or error")
 	flags.Bool("insecure-no-auth", false, "serve anyone on a non-loopback address without keys")
-	flags.String("record", "", "write what a simulation needs to know of the days to come to this `FILE`; no prompts, no names")
+	flags.String(
+		"record", "", "write what a simulation needs to know of the days to come to this `FILE`; no prompts, no names")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()
@@ -94,7 +98,8 @@ func setting(flag, path string, value any) config.Setting {
 
 func runDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if len(cfg.Upstreams) == 0 {
-		return errors.New("there is no upstream to send lines to; give --upstream URL, or list some under upstreams in the configuration")
+		return errors.New(
+			"there is no upstream to send lines to; give --upstream URL, or list some under upstreams in the configuration")
 	}
 	keys, err := loadKeys(cfg)
 	if err != nil {
@@ -124,8 +129,9 @@ func loadKeys(cfg config.Config) (*api.Keyring, error) {
 		}
 	}
 	if keys.Empty() && !cfg.Auth.InsecureNoAuth && !isLoopback(cfg.Listen) {
-		return nil, fmt.Errorf("listen is %s, which other machines reach, and there are no API keys: set %s or auth.keys_file, "+
-			"or serve anyone with --insecure-no-auth", cfg.Listen, api.KeysVariable)
+		return nil, fmt.Errorf(
+			"listen is %s, which other machines reach, and there are no API keys: set %s or auth.keys_file, "+
+				"or serve anyone with --insecure-no-auth", cfg.Listen, api.KeysVariable)
 	}
 	return keys, nil
 }

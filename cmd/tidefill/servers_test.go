@@ -14,7 +14,8 @@ import (
 	"github.com/tidefill/tidefill/httpserver/tlstest"
 )
 
-// ask sends a request as a browser's page would; header is pairs of names and values, Host among them.
+// ask sends a request as a browser's page would; header is pairs of names and values, Host among
+// them.
 func ask(t *testing.T, method, url, body string, header ...string) (status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -35,7 +36,8 @@ func ask(t *testing.T, method, url, body string, header ...string) (status int) 
 	return answer.StatusCode
 }
 
-// Without keys, a page in a browser of this machine can neither read by a name of its own nor make anything.
+// Without keys, a page in a browser of this machine can neither read by a name of its own nor make
+// anything.
 func TestWebPagesCannotDriveAKeylessDaemon(t *testing.T) {
 	d, _ := startDaemon(t, t.TempDir(), startRunner(t, nil))
 	for _, test := range []struct {
@@ -43,10 +45,14 @@ func TestWebPagesCannotDriveAKeylessDaemon(t *testing.T) {
 		header            []string
 		want              int
 	}{
-		{"files by a rebound name", "GET", d.url() + "/v1/files", []string{"Host", "evil.example.com"}, 421},
-		{"profiles by a rebound name", "GET", d.adminURL() + "/debug/pprof/heap", []string{"Host", "evil.example.com:8081"}, 421},
-		{"a profile as an image", "GET", d.adminURL() + "/debug/pprof/profile?seconds=60", []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		{"a form", "POST", d.url() + "/v1/files", []string{"Origin", "https://evil.example.com", "Content-Type", "multipart/form-data; boundary=x"}, 403},
+		{"files by a rebound name", "GET", d.url() + "/v1/files", []string{"Host",
+			"evil.example.com"}, 421},
+		{"profiles by a rebound name", "GET", d.adminURL() + "/debug/pprof/heap", []string{"Host",
+			"evil.example.com:8081"}, 421},
+		{"a profile as an image", "GET", d.adminURL() + "/debug/pprof/profile?seconds=60", []string{
+			"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a form", "POST", d.url() + "/v1/files", []string{"Origin", "https://evil.example.com",
+			"Content-Type", "multipart/form-data; boundary=x"}, 403},
 		{"text", "POST", d.url() + "/v1/batches", []string{"Content-Type", "text/plain"}, 415},
 		{"a client", "GET", d.url() + "/v1/files", nil, 200},
 		{"a probe", "GET", d.adminURL() + "/readyz", []string{"Host", "10.1.2.3:8081"}, 200},
@@ -63,7 +69,8 @@ func TestHostsAreUncheckedWithKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := startDaemonWith(t, t.TempDir(), keys, startRunner(t, nil))
-	if got := ask(t, "GET", d.url()+"/v1/files", "", "Host", "tidefill.example.com", "Authorization", "Bearer secret"); got != 200 {
+	if got := ask(t, "GET", d.url()+"/v1/files", "", "Host", "tidefill.example.com",
+		"Authorization", "Bearer secret"); got != 200 {
 		t.Errorf("got %d", got)
 	}
 }
@@ -83,7 +90,8 @@ func replace(t *testing.T, path, content string) {
 func awaitStatus(t *testing.T, want int, status func() int) {
 	t.Helper()
 	got := 0
-	for deadline := time.Now().Add(10 * reloadEvery); got != want; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * reloadEvery); got != want; time.Sleep(
+		20 * time.Millisecond) {
 		if got = status(); got != want && time.Now().After(deadline) {
 			t.Fatalf("got %d, want %d", got, want)
 		}
@@ -111,7 +119,8 @@ func TestKeysFileIsReadAgain(t *testing.T) {
 	if got := status("new-secret"); got != 200 {
 		t.Errorf("the new key got %d", got)
 	}
-	for _, broken := range []string{"", "keys: []", "keys: [{hash: new-secret}]"} { // none of which may let everybody in
+	// none of which may let everybody in
+	for _, broken := range []string{"", "keys: []", "keys: [{hash: new-secret}]"} {
 		replace(t, path, broken)
 		d.reloadKeys(t.Context(), true)
 		if got, other := status("new-secret"), status("any"); got != 200 || other != 401 {
@@ -123,7 +132,8 @@ func TestKeysFileIsReadAgain(t *testing.T) {
 func TestTLSDaemon(t *testing.T) {
 	dir := t.TempDir()
 	authority := tlstest.NewAuthority(t)
-	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
+	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"),
+		filepath.Join(dir, "ca.pem")
 	authority.WriteCA(ca)
 	authority.WritePair(cert, key)
 	cfg := testConfig(t.TempDir(), startRunner(t, nil))
@@ -133,23 +143,28 @@ func TestTLSDaemon(t *testing.T) {
 		t.Fatalf("serves %s and %s", d.url(), d.adminURL())
 	}
 	t.Setenv("TIDEFILL_SERVER", d.url())
-	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors, "TIDEFILL_CA_FILE") {
+	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors,
+		"TIDEFILL_CA_FILE") {
 		t.Errorf("an unknown authority: %s", got.errors)
 	}
 	t.Setenv("TIDEFILL_CA_FILE", ca)
 	must(t, exitError, "batch", "list") // without a certificate of its own
 	own, ownKey := filepath.Join(dir, "own.pem"), filepath.Join(dir, "own.key")
 	authority.WritePair(own, ownKey)
-	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(3)), "--wait", "--cert-file", own, "--key-file", ownKey)
+	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(3)), "--wait",
+		"--cert-file", own, "--key-file", ownKey)
 }
 
 func TestHangupReadsFilesAgain(t *testing.T) {
 	path := writeFile(t, "keys.yaml", "keys: [{hash: '"+api.HashKey("old-secret")+"'}]\n")
-	p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", t.TempDir(),
+	p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "",
+		"--data", t.TempDir(),
 		"--upstream", startRunner(t, nil), "--set", "auth.keys_file="+path)
 	replace(t, path, "keys: [{hash: '"+api.HashKey("new-secret")+"'}]\n")
 	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	awaitStatus(t, 200, func() int { return ask(t, "GET", url+"/v1/files", "", "Authorization", "Bearer new-secret") })
+	awaitStatus(t, 200, func() int {
+		return ask(t, "GET", url+"/v1/files", "", "Authorization", "Bearer new-secret")
+	})
 }

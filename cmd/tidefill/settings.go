@@ -10,7 +10,8 @@ import (
 type settings struct{ given []string }
 
 func (s *settings) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&s.given, "set", nil, "set one `key.path=value` of the configuration, in YAML's syntax; may be repeated")
+	cmd.Flags().StringArrayVar(&s.given, "set", nil,
+		"set one `key.path=value` of the configuration, in YAML's syntax; may be repeated")
 }
 
 func (s *settings) parse() ([]config.Setting, error) {

@@ -76,22 +76,33 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&s.policies, "policy", nil, "try this flow control `policy`, with settings of its own after commas (fixed,per_runner=16); repeat it to compare (default: the configuration's)")
-	flags.StringVar(&s.config, "config", "", "take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
-	flags.BoolVar(&s.baselines, "baselines", false, "compare with published policies, each with its own and with its best settings")
+	flags.StringArrayVar(&s.policies, "policy", nil,
+		"try this flow control `policy`, with settings of its own after commas (fixed,per_runner=16); repeat it to compare (default: the configuration's)")
+	flags.StringVar(&s.config, "config", "",
+		"take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
+	flags.BoolVar(&s.baselines, "baselines", false,
+		"compare with published policies, each with its own and with its best settings")
 	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
-	flags.IntVar(&s.searches, "oracle-runs", 60, "how many `times` an oracle may tell a story of an hour to find its best; of a longer one fewer")
-	flags.StringVar(&s.shelf, "oracle-results", "", "keep what oracles find in this `DIR`, and search no more for what is found there and still holds (default: the folder oracles in --out)")
+	flags.IntVar(&s.searches, "oracle-runs", 60,
+		"how many `times` an oracle may tell a story of an hour to find its best; of a longer one fewer")
+	flags.StringVar(&s.shelf, "oracle-results", "",
+		"keep what oracles find in this `DIR`, and search no more for what is found there and still holds (default: the folder oracles in --out)")
 	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
-	flags.IntVar(&s.seeds, "seeds", 1, "run this `number` of seeds, from --seed on, and tell mean and worst")
-	flags.StringVar(&s.trace, "trace", "", "take interactive traffic from this `FILE` instead of the scenario's")
+	flags.IntVar(&s.seeds, "seeds", 1,
+		"run this `number` of seeds, from --seed on, and tell mean and worst")
+	flags.StringVar(&s.trace, "trace", "",
+		"take interactive traffic from this `FILE` instead of the scenario's")
 	flags.StringVar(&s.format, "format", "", "the trace's `format`: azure, mooncake or csv")
 	flags.StringVar(&s.out, "out", "", "write report.html and result.json into this `DIR`")
 	flags.BoolVar(&s.json, "json", false, "print what result.json holds")
-	flags.BoolVar(&s.events, "events", false, "write every decision of the first policy on the first seed into events.log; needs --out")
-	flags.StringVar(&s.explain, "explain", "", "print why the first policy decided as it did around this `time` of the first seed, such as 20m, and nothing else")
-	flags.StringArrayVar(&s.recordings, "compare", nil, "tell this recorded `FILE` again and print how far off the simulation is; repeat it for files of one start, the oldest first")
-	flags.StringVar(&s.profile, "profile", "", "with --compare: a bundled profile or `FILE` of the recorded engines")
+	flags.BoolVar(&s.events, "events", false,
+		"write every decision of the first policy on the first seed into events.log; needs --out")
+	flags.StringVar(&s.explain, "explain", "",
+		"print why the first policy decided as it did around this `time` of the first seed, such as 20m, and nothing else")
+	flags.StringArrayVar(&s.recordings, "compare", nil,
+		"tell this recorded `FILE` again and print how far off the simulation is; repeat it for files of one start, the oldest first")
+	flags.StringVar(&s.profile, "profile", "",
+		"with --compare: a bundled profile or `FILE` of the recorded engines")
 	s.settings.register(cmd)
 	return cmd
 }
@@ -107,7 +118,9 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	first := func(c contestant, seed uint64) bool { return c.name == r.field[0].name && seed == r.seeds[0] }
+	first := func(c contestant, seed uint64) bool {
+		return c.name == r.field[0].name && seed == r.seeds[0]
+	}
 	if s.events {
 		if logs, err = s.openEvents(r.stories); err != nil {
 			return err
@@ -146,8 +159,11 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	}
 	told.Judge()
 	if s.out != "" {
-		bounds := func(story, seed int) []oracle.Bound { return told.Scenarios[story].Seeds[seed].Oracles }
-		if err := errors.Join(writeOut(s.out, &told), r.writeReplays(filepath.Join(s.out, "replay"), bounds)); err != nil {
+		bounds := func(story, seed int) []oracle.Bound {
+			return told.Scenarios[story].Seeds[seed].Oracles
+		}
+		if err := errors.Join(writeOut(s.out, &told), r.writeReplays(filepath.Join(s.out, "replay"),
+			bounds)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +199,8 @@ func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &race{stories: stories, field: field, oracles: s.oracles, oracleRuns: s.searches, stderr: stderr}
+	r := &race{stories: stories, field: field, oracles: s.oracles, oracleRuns: s.searches,
+		stderr: stderr}
 	switch {
 	case s.shelf != "":
 		r.shelf = &shelf{s.shelf, stderr}
@@ -202,13 +219,16 @@ func (s *simulation) moment() (time.Duration, error) {
 	}
 	moment, err := config.ParseDuration(s.explain)
 	if err != nil || moment < 0 {
-		return 0, usageFault("--explain is %q; write a time from the beginning, such as 20m or 90s", s.explain)
+		return 0, usageFault("--explain is %q; write a time from the beginning, such as 20m or 90s",
+			s.explain)
 	}
 	return moment, nil
 }
 
 // writeExplained prints why decisions fell, story by story.
-func writeExplained(out io.Writer, stories []story, moment time.Duration, explained []*bytes.Buffer) error {
+func writeExplained(
+	out io.Writer, stories []story, moment time.Duration, explained []*bytes.Buffer,
+) error {
 	for i, s := range stories {
 		text := explained[i].String()
 		if text == "" {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// runBar shows how far long computing has come: drawn over itself on a terminal, a line now and then elsewhere.
+// runBar shows how far long computing has come: drawn over itself on a terminal, a line now and
+// then elsewhere.
 type runBar struct {
 	meter *meter
 	every time.Duration
@@ -34,7 +35,8 @@ func (b *runBar) show(share float64, name string, since time.Duration) {
 	}
 	const room = 24
 	full := int(room * share)
-	text := []rune(fmt.Sprintf("[%s%s] %3.0f%%%s  %s", strings.Repeat("#", full), strings.Repeat("-", room-full), 100*share, left, name))
+	text := []rune(fmt.Sprintf("[%s%s] %3.0f%%%s  %s", strings.Repeat("#", full),
+		strings.Repeat("-", room-full), 100*share, left, name))
 	fmt.Fprintf(b.meter.out, "\r\x1b[K%s", string(text[:min(len(text), b.meter.width()-1)]))
 	b.drawn = true
 }

@@ -48,7 +48,8 @@ type comparedFigure struct {
 // compare replays a recording and tells how far the simulated day is from the recorded one.
 func (s *simulation) compare(ctx context.Context, scenarios []string, out, stderr io.Writer) error {
 	if len(scenarios) > 1 {
-		return usageFault("--compare takes the pool from one scenario at most, there are %d", len(scenarios))
+		return usageFault("--compare takes the pool from one scenario at most, there are %d",
+			len(scenarios))
 	}
 	given, err := s.settings.parse()
 	if err != nil {
@@ -79,7 +80,8 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 	} else {
 		at.Scenario = scenario.Default()
 	}
-	c := comparison{Recordings: s.recordings, Seconds: b.Length().Seconds(), Runners: b.Runners(), Policy: acting.name, Seed: s.seed}
+	c := comparison{Recordings: s.recordings, Seconds: b.Length().Seconds(), Runners: b.Runners(),
+		Policy: acting.name, Seed: s.seed}
 	if err := c.pool(s, &at, &fitted, len(scenarios) == 1); err != nil {
 		return err
 	}
@@ -92,7 +94,8 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 	setup.Watch.Recorder = told
 	progress := newTally(stderr, setup.Scenario.Horizon.Hours())
 	defer progress.stop()
-	if _, err := simulator.RunBeside(simulator.Quiet{}, setup, progress.of(ctx, &at, acting.name)); err != nil {
+	if _, err := simulator.RunBeside(simulator.Quiet{}, setup,
+		progress.of(ctx, &at, acting.name)); err != nil {
 		return err
 	}
 	progress.stop()
@@ -113,7 +116,8 @@ func readDays(files []string, fn func(days.Entry)) (header days.Header, err erro
 		}
 		h, err := days.Read(name, bytes.NewReader(content), func(e days.Entry) error {
 			if e.At < last {
-				return fmt.Errorf("t is %v, before the end of the file before; give the oldest first", e.At)
+				return fmt.Errorf(
+					"t is %v, before the end of the file before; give the oldest first", e.At)
 			}
 			last = e.At
 			fn(e)
@@ -123,7 +127,8 @@ func readDays(files []string, fn func(days.Entry)) (header days.Header, err erro
 			return header, err
 		}
 		if i > 0 && !h.Began.Equal(header.Began) {
-			return header, fmt.Errorf("%s began at %s, %s at %s: they are of different starts of the daemon; compare them one by one",
+			return header, fmt.Errorf(
+				"%s began at %s, %s at %s: they are of different starts of the daemon; compare them one by one",
 				files[0], header.Began.Format(time.RFC3339), name, h.Began.Format(time.RFC3339))
 		}
 		header = h
@@ -131,8 +136,11 @@ func readDays(files []string, fn func(days.Entry)) (header days.Header, err erro
 	return header, nil
 }
 
-// pool chooses the engine: what --profile names, or the scenario has, or the recording itself gives.
-func (c *comparison) pool(s *simulation, at *story, fitted *fit.Recorded, hasScenario bool) (err error) {
+// pool chooses the engine: what --profile names, or the scenario has, or the recording itself
+// gives.
+func (c *comparison) pool(
+	s *simulation, at *story, fitted *fit.Recorded, hasScenario bool,
+) (err error) {
 	switch {
 	case s.profile != "":
 		if at.profile, err = profileAt(s.profile); err != nil {
@@ -151,7 +159,8 @@ func (c *comparison) pool(s *simulation, at *story, fitted *fit.Recorded, hasSce
 		obs.MaxSeqs, obs.MaxBatch = vllmSeqs, vllmBatch
 		at.profile = profile.Of("the recording's own", result, obs, nil, engine.Profile{}, 0, nil)
 		at.Scenario.Pool.Profile = at.profile.Name
-		c.Notes = append(c.Notes, fmt.Sprintf("the law is fitted to the recording itself; %d sequences and %d tokens an iteration are vLLM's defaults: give --profile if the engines' differ", vllmSeqs, vllmBatch))
+		c.Notes = append(c.Notes, fmt.Sprintf(
+			"the law is fitted to the recording itself; %d sequences and %d tokens an iteration are vLLM's defaults: give --profile if the engines' differ", vllmSeqs, vllmBatch))
 	}
 	at.Profile, err = at.profile.Profile()
 	c.Profile, c.Calibrated = at.profile.Name, at.profile.Measured
@@ -165,23 +174,29 @@ const (
 )
 
 // lay puts the recorded day into the story.
-func (c *comparison) lay(b *replay.Builder, header days.Header, at *story, seed workload.Seed) error {
+func (c *comparison) lay(
+	b *replay.Builder, header days.Header, at *story, seed workload.Seed,
+) error {
 	traffic, err := b.Traffic(seed)
 	if err != nil {
 		return err
 	}
 	sc := &at.Scenario
-	sc.Name, sc.Horizon, sc.Jobs, sc.JobStream.PerHour, sc.Faults = "the recorded day", b.Length(), nil, 0, nil
+	sc.Name, sc.Horizon, sc.Jobs, sc.JobStream.PerHour, sc.Faults = "the recorded day", b.Length(),
+		nil, 0, nil
 	sc.Pool.Replicas, sc.Pool.Max = b.Runners(), 0
 	slo := sc.Interactive.SLO
-	slo.TTFT, slo.TPOT = time.Duration(header.TTFT*float64(time.Second)), time.Duration(header.TPOT*float64(time.Second))
+	slo.TTFT, slo.TPOT = time.Duration(header.TTFT*float64(time.Second)),
+		time.Duration(header.TPOT*float64(time.Second))
 	sc.Interactive = scenario.Interactive{Generator: scenario.None, SLO: slo}
 	if traffic != nil {
-		sc.Interactive.Generator, sc.Interactive.Trace, sc.Interactive.Format = "", traffic.Name(), workload.CSV
+		sc.Interactive.Generator, sc.Interactive.Trace, sc.Interactive.Format = "", traffic.Name(),
+			workload.CSV
 		at.Trace, sc.Horizon = traffic, min(sc.Horizon, traffic.Span())
 	}
 	at.Further = b.Jobs()
-	c.Notes = append(c.Notes, "interactive requests are as many as the engines counted beyond our own lines, in each ten seconds; their times within it and the spread of their sizes are drawn")
+	c.Notes = append(
+		c.Notes, "interactive requests are as many as the engines counted beyond our own lines, in each ten seconds; their times within it and the spread of their sizes are drawn")
 	if len(at.Further) == 0 {
 		c.Notes = append(c.Notes, "no batch work was recorded")
 	}
@@ -259,7 +274,8 @@ func (c *comparison) figures(recorded, simulated *days.Day) {
 	}
 	other := simulated.Figures()
 	for i, f := range recorded.Figures() {
-		row := comparedFigure{Name: f.Name, Unit: f.Unit, Recorded: known(f.Value), Simulated: known(other[i].Value)}
+		row := comparedFigure{Name: f.Name, Unit: f.Unit, Recorded: known(f.Value),
+			Simulated: known(other[i].Value)}
 		if f.Value > 0 {
 			row.Error = known(other[i].Value/f.Value - 1)
 		}
@@ -272,7 +288,8 @@ func (c *comparison) text(out io.Writer) error {
 	if c.Calibrated {
 		calibrated = "fitted"
 	}
-	fmt.Fprintf(out, "%s of %s, policy %s, profile %s (%s), seed %d\n\n", time.Duration(c.Seconds*float64(time.Second)).Round(time.Second),
+	fmt.Fprintf(out, "%s of %s, policy %s, profile %s (%s), seed %d\n\n",
+		time.Duration(c.Seconds*float64(time.Second)).Round(time.Second),
 		counted(c.Runners, "runner"), c.Policy, c.Profile, calibrated, c.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\trecorded\tsimulated\terror\t")

@@ -23,14 +23,16 @@ type contestant struct {
 
 // actsIn reports whether the contestant would be another one than those before it in a story.
 func (c contestant) actsIn(s *story) bool {
-	return !c.scaling || s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools, func(p scenario.BatchPool) bool { return p.Max > 0 })
+	return !c.scaling || s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools,
+		func(p scenario.BatchPool) bool { return p.Max > 0 })
 }
 
 // policyOf is the part of the daemon's configuration that a simulation takes.
 func policyOf(cfg config.Config) simulator.Policy {
 	return simulator.Policy{
-		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines,
-		Scale: cfg.Autoscale,
+		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+		ChunkLines: cfg.Dispatch.ChunkLines,
+		Scale:      cfg.Autoscale,
 	}
 }
 
@@ -52,8 +54,8 @@ func (c configured) load(more ...string) (config.Config, error) {
 	return config.Load(c.file, all...)
 }
 
-// knowing loads a configuration for a simulation, where policies are told the scenario's law unless the operator gives one of his own:
-// a policy that can't do without a law is then no fault.
+// knowing loads a configuration for a simulation, where policies are told the scenario's law unless
+// the operator gives one of his own: a policy that can't do without a law is then no fault.
 func (c configured) knowing(more []string) (config.Config, error) {
 	given, err := c.load("flowcontrol.policy=fixed")
 	if err != nil || given.FlowControl.Engine.Law != (flowcontrol.Law{}) {
@@ -79,7 +81,8 @@ func (c configured) contestant(law string, settings []string, baseline bool) (co
 	}
 	law = cfg.FlowControl.Policy
 	return contestant{
-		name: strings.Join(append([]string{law}, settings...), " "), law: law, settings: settings, baseline: baseline, policy: policyOf(cfg),
+		name: strings.Join(append([]string{law}, settings...), " "), law: law, settings: settings,
+		baseline: baseline, policy: policyOf(cfg),
 	}, nil
 }
 
@@ -137,7 +140,8 @@ func (c configured) field(asked []string, baselines bool) ([]contestant, error) 
 	return all, nil
 }
 
-// scaling is the first policy that was asked for, with replicas asked for by another law, which may have settings after commas.
+// scaling is the first policy that was asked for, with replicas asked for by another law, which may
+// have settings after commas.
 func (c configured) scaling(asked, by string) (contestant, error) {
 	law, rest, more := strings.Cut(by, ",")
 	given := []string{"autoscale.policy=" + law}
@@ -156,7 +160,9 @@ func (c configured) scaling(asked, by string) (contestant, error) {
 	}
 	made, err := with.named(asked)
 	made.law, made.settings, made.baseline, made.scaling = "scaling:"+law, given, true, true
-	made.name = strings.Join(append([]string{made.law}, strings.FieldsFunc(rest, func(r rune) bool { return r == ',' })...), " ")
+	made.name = strings.Join(append([]string{made.law}, strings.FieldsFunc(rest, func(r rune) bool {
+		return r == ','
+	})...), " ")
 	return made, err
 }
 
@@ -164,9 +170,10 @@ func known(all []contestant, name string) bool {
 	return slices.ContainsFunc(all, func(c contestant) bool { return c.name == name })
 }
 
-// published are the laws that policies are measured against, each with its published settings first. What they do and where they come
-// from, docs/policies.md says. The policy unlimited is not among them: against a pool that sheds it asks again thousands of times a
-// second, and fixed with 128 lines shows what becomes of users.
+// published are the laws that policies are measured against, each with its published settings
+// first. What they do and where they come from, docs/policies.md says. The policy unlimited is not
+// among them: against a pool that sheds it asks again thousands of times a second, and fixed with
+// 128 lines shows what becomes of users.
 var published = []struct {
 	law      string
 	settings [][]string
@@ -174,18 +181,22 @@ var published = []struct {
 	{"none", [][]string{{}}},
 	{"fixed", each("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
 	{"aimd", with(each("decrease", 0.5, 0.7, 0.9), "start=5", "least=5")},
-	// Beyond the published setting without the 64 workers, which would bound the pool before the law does.
+	// Beyond the published setting without the 64 workers, which would bound the pool before the
+	// law does.
 	{"budget", slices.Concat([][]string{{}},
 		with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "per_pool=0"),
-		with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "per_pool=0", "load=running"))},
-	{"saturation", append(each("threshold", 0.8, 0.5), with(each("threshold", 0.8, 0.5), "per_pool=0")...)},
+		with(each("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1", "per_pool=0",
+			"load=running"))},
+	{"saturation", append(each("threshold", 0.8, 0.5), with(each("threshold", 0.8, 0.5),
+		"per_pool=0")...)},
 	{"gradient", each("tolerance", 1.5, 2)},
 	{"model", append([][]string{{}}, each("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
 }
 
 // publishedScaling are the laws that slack is measured against.
 var publishedScaling = []string{
-	"interactive", "queue_length,lines_per_replica=2000", "queue_length,lines_per_replica=10000", "separate", "static",
+	"interactive", "queue_length,lines_per_replica=2000", "queue_length,lines_per_replica=10000",
+	"separate", "static",
 }
 
 // each is a setting at several values.

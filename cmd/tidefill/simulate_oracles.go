@@ -34,8 +34,8 @@ var searched = []struct {
 	}},
 }
 
-// askOracles asks for the best that anyone could have done on a day. Runs that were seen are a floor for what could be done from
-// outside the engines.
+// askOracles asks for the best that anyone could have done on a day. Runs that were seen are a
+// floor for what could be done from outside the engines.
 func askOracles(q question) ([]oracle.Bound, error) {
 	var bounds []oracle.Bound
 	for _, o := range searched {
@@ -70,8 +70,8 @@ func askOracles(q question) ([]oracle.Bound, error) {
 	return append(bounds, flow, least), nil
 }
 
-// askFeasible asks which deadlines nobody could meet, and what the others need at least: it takes no run, so that every report of
-// deadlines knows.
+// askFeasible asks which deadlines nobody could meet, and what the others need at least: it takes
+// no run, so that every report of deadlines knows.
 func askFeasible(s simulator.Setup, quiet simulator.Quiet) ([]oracle.Bound, error) {
 	due := s.Scenario.JobStream.PerHour > 0
 	for _, j := range s.Scenario.Jobs {
@@ -85,9 +85,15 @@ func askFeasible(s simulator.Setup, quiet simulator.Quiet) ([]oracle.Bound, erro
 }
 
 // question is that about one story and seed, with what the policies did there.
-func (r *race) question(ctx context.Context, s *story, seed uint64, quiet simulator.Quiet, seen []oracle.Seen, progress *tally) question {
+func (r *race) question(
+	ctx context.Context, s *story, seed uint64, quiet simulator.Quiet, seen []oracle.Seen,
+	progress *tally,
+) question {
 	return question{
-		story: s, seed: seed, setup: s.on(seed, r.field[0].policy), quiet: quiet, seen: seen, runs: r.searches(s), shelf: r.shelf,
-		progress: func(name string) (simulator.Progress, func()) { return progress.search(ctx, s, name, r.searches(s)) },
+		story: s, seed: seed, setup: s.on(seed, r.field[0].policy), quiet: quiet, seen: seen,
+		runs: r.searches(s), shelf: r.shelf,
+		progress: func(name string) (simulator.Progress, func()) {
+			return progress.search(ctx, s, name, r.searches(s))
+		},
 	}
 }

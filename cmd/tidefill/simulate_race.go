@@ -18,8 +18,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/report"
 )
 
-// race runs policies side by side: every story on every seed, once without batch work and once with each contestant. Runs go in
-// parallel, and what comes of them stands where it would if they had not.
+// race runs policies side by side: every story on every seed, once without batch work and once with
+// each contestant. Runs go in parallel, and what comes of them stands where it would if they had
+// not.
 type race struct {
 	stories []story
 	seeds   []uint64
@@ -54,7 +55,8 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 				continue
 			}
 			runs := make([]simulator.Result, len(r.seeds))
-			into.Policies = append(into.Policies, report.Policy{Name: c.name, Law: c.law, Settings: c.settings, Baseline: c.baseline, Runs: runs})
+			into.Policies = append(into.Policies, report.Policy{Name: c.name, Law: c.law,
+				Settings: c.settings, Baseline: c.baseline, Runs: runs})
 			for n, seed := range r.seeds {
 				jobs = append(jobs, func(ctx context.Context) (err error) {
 					if quiet.hopeless.Load() {
@@ -87,7 +89,8 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 	}
 	progress.stop()
 	took, hours := time.Since(begun), progress.done.hours()
-	_, err := fmt.Fprintf(r.stderr, "%.3g simulated hours in %s, %.2g hours a second\n", hours, took.Round(10*time.Millisecond), hours/took.Seconds())
+	_, err := fmt.Fprintf(r.stderr, "%.3g simulated hours in %s, %.2g hours a second\n", hours,
+		took.Round(10*time.Millisecond), hours/took.Seconds())
 	return told, err
 }
 
@@ -120,16 +123,19 @@ func (q *quietDays) fault() error {
 	return errors.Join(slices.Concat(q.unfit...)...)
 }
 
-// quietJobs tell all stories without batch work. A pool that misses its promise is told of when all are done, with all others.
+// quietJobs tell all stories without batch work. A pool that misses its promise is told of when all
+// are done, with all others.
 func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) error) {
-	q := &quietDays{days: make([][]simulator.Quiet, len(r.stories)), unfit: make([][]error, len(r.stories))}
+	q := &quietDays{days: make([][]simulator.Quiet, len(r.stories)),
+		unfit: make([][]error, len(r.stories))}
 	var jobs []func(context.Context) error
 	for i := range r.stories {
 		s := &r.stories[i]
 		q.days[i], q.unfit[i] = make([]simulator.Quiet, len(r.seeds)), make([]error, len(r.seeds))
 		for n, seed := range r.seeds {
 			jobs = append(jobs, func(ctx context.Context) (err error) {
-				q.days[i][n], err = simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(ctx, s, "no batch"))
+				q.days[i][n], err = simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(
+					ctx, s, "no batch"))
 				if fault := (*simulator.UnfitError)(nil); errors.As(err, &fault) {
 					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
 					q.hopeless.Store(true)
@@ -142,8 +148,11 @@ func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) e
 	return q, jobs
 }
 
-// ask lets the oracles say how well anyone could have done; those that must search, only if they were asked for.
-func (r *race) ask(ctx context.Context, quiet [][]simulator.Quiet, into []report.Scenario, progress *tally) error {
+// ask lets the oracles say how well anyone could have done; those that must search, only if they
+// were asked for.
+func (r *race) ask(
+	ctx context.Context, quiet [][]simulator.Quiet, into []report.Scenario, progress *tally,
+) error {
 	var jobs []func(context.Context) error
 	for i := range r.stories {
 		s := &r.stories[i]
@@ -176,7 +185,8 @@ const fewestSearches = 12
 
 // searches is how many times an oracle may tell a story: fewer the longer it is.
 func (r *race) searches(s *story) int {
-	return min(r.oracleRuns, max(fewestSearches, int(float64(r.oracleRuns)/s.Scenario.Horizon.Hours())))
+	return min(r.oracleRuns, max(fewestSearches,
+		int(float64(r.oracleRuns)/s.Scenario.Horizon.Hours())))
 }
 
 // parallel runs jobs on all processors, and ends at the first error.
@@ -254,8 +264,11 @@ func (t *tally) of(ctx context.Context, s *story, name string) simulator.Progres
 	}
 }
 
-// search follows one that may tell the story a number of times and says so each time; what it has not told when it is over, it has saved.
-func (t *tally) search(ctx context.Context, s *story, name string, most int) (run simulator.Progress, over func()) {
+// search follows one that may tell the story a number of times and says so each time; what it has
+// not told when it is over, it has saved.
+func (t *tally) search(
+	ctx context.Context, s *story, name string, most int,
+) (run simulator.Progress, over func()) {
 	hours := s.Scenario.Horizon.Hours()
 	t.name.Store(s.Scenario.Name + ", " + name)
 	run = func(float64) error {

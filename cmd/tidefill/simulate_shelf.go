@@ -20,10 +20,12 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// shelf keeps what oracles have found in a folder, one file for each oracle, story and seed, so that hours of searching need not be
-// done again. Two things keep what is stale from being used. Each file says what it is an answer to (the story as it was read, its
-// profile and its trace, the seed, the runs, the search's version, for G the policies too) and another question is not answered by it.
-// And the best that was found is told once more: if not the same comes of it to the last token, engines or policies have changed.
+// shelf keeps what oracles have found in a folder, one file for each oracle, story and seed, so
+// that hours of searching need not be done again. Two things keep what is stale from being used.
+// Each file says what it is an answer to (the story as it was read, its profile and its trace, the
+// seed, the runs, the search's version, for G the policies too) and another question is not
+// answered by it. And the best that was found is told once more: if not the same comes of it to the
+// last token, engines or policies have changed.
 type shelf struct {
 	dir    string
 	stderr io.Writer
@@ -51,12 +53,15 @@ func (h *shelf) find(name string, q question) (found oracle.Found, known bool, e
 		return found, false, err
 	}
 	var before kept
-	if json.Unmarshal(content, &before) != nil || before.Question != hash { // cut off, or of another question: it is found anew
+	// cut off, or of another question: it is found anew
+	if json.Unmarshal(content, &before) != nil || before.Question != hash {
 		return found, false, nil
 	}
 	known, err = before.Found.Again(q.setup, q.quiet)
 	if err == nil && !known {
-		_, err = fmt.Fprintf(h.stderr, "%s, seed %d: what oracle %s found before comes out otherwise now; it searches anew\n", q.setup.Scenario.Name, q.seed, name)
+		_, err = fmt.Fprintf(h.stderr,
+			"%s, seed %d: what oracle %s found before comes out otherwise now; it searches anew\n",
+			q.setup.Scenario.Name, q.seed, name)
 	}
 	return before.Found, known, err
 }
@@ -76,14 +81,16 @@ func (h *shelf) keep(name string, q question, found oracle.Found) error {
 	}
 	file := h.file(name, q)
 	draft := file + ".part"
-	if err := errors.Join(os.MkdirAll(h.dir, 0o777), os.WriteFile(draft, content, 0o666)); err != nil {
+	if err := errors.Join(os.MkdirAll(h.dir, 0o777),
+		os.WriteFile(draft, content, 0o666)); err != nil {
 		return fmt.Errorf("keep what oracle %s found: %w", name, err)
 	}
 	return os.Rename(draft, file)
 }
 
 func (h *shelf) file(name string, q question) string {
-	return filepath.Join(h.dir, fmt.Sprintf("%s-%s.json", q.story.day(q.seed), strings.ToLower(name)))
+	return filepath.Join(h.dir, fmt.Sprintf("%s-%s.json", q.story.day(q.seed),
+		strings.ToLower(name)))
 }
 
 // day names a story on a seed, as files are called.
@@ -104,7 +111,8 @@ func (q question) hash(name string) (string, error) {
 		Files    []string
 		Seed     uint64
 		Policies []simulator.Policy
-	}{Version: oracle.SearchVersion, Oracle: name, Runs: q.runs, Scenario: s.Scenario, Pools: []any{s.Profile, s.Profiles}, Files: q.story.read, Seed: q.seed}
+	}{Version: oracle.SearchVersion, Oracle: name, Runs: q.runs, Scenario: s.Scenario,
+		Pools: []any{s.Profile, s.Profiles}, Files: q.story.read, Seed: q.seed}
 	if name == "G" {
 		asked.Policies = append(asked.Policies, s.Policy)
 		for _, run := range q.seen {
@@ -119,7 +127,8 @@ func (q question) hash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// settingsOf is what of a configuration file makes a policy: the keys that differ from the defaults. nil for no policy.
+// settingsOf is what of a configuration file makes a policy: the keys that differ from the
+// defaults. nil for no policy.
 func settingsOf(p *simulator.Policy) (map[string]any, error) {
 	if p == nil {
 		return nil, nil
@@ -163,7 +172,8 @@ func beyond(own, usual map[string]any) map[string]any {
 	return differs
 }
 
-// writeReplays writes what attains the bounds of G into a folder, one configuration for each story and seed, with the command that tells it again.
+// writeReplays writes what attains the bounds of G into a folder, one configuration for each story
+// and seed, with the command that tells it again.
 func (r *race) writeReplays(dir string, bounds func(story, seed int) []oracle.Bound) error {
 	for i := range r.stories {
 		s := &r.stories[i]
@@ -177,9 +187,11 @@ func (r *race) writeReplays(dir string, bounds func(story, seed int) []oracle.Bo
 					return err
 				}
 				name := filepath.Join(dir, s.day(seed)+"-"+strings.ToLower(b.Name)+".yaml")
-				head := fmt.Sprintf("# Oracle %s of %s, seed %d: %.0f useful tokens at %.3f points of loss (%s).\n# tidefill simulate %s --seed %d --config %s\n",
+				head := fmt.Sprintf(
+					"# Oracle %s of %s, seed %d: %.0f useful tokens at %.3f points of loss (%s).\n# tidefill simulate %s --seed %d --config %s\n",
 					b.Name, s.Scenario.Name, seed, b.Useful, b.Loss, b.Note, s.file, seed, name)
-				if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(name, append([]byte(head), text...), 0o666)); err != nil {
+				if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(
+					name, append([]byte(head), text...), 0o666)); err != nil {
 					return err
 				}
 			}

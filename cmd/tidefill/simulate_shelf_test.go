@@ -14,7 +14,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// searchedStory is one on which oracles are soon done. Its folder stays the same whatever is written into it.
+// searchedStory is one on which oracles are soon done. Its folder stays the same whatever is
+// written into it.
 func searchedStory(t *testing.T) (file string, write func(rate string)) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "small.yaml")
@@ -28,7 +29,8 @@ func searchedStory(t *testing.T) (file string, write func(rate string)) {
 
 var simulatedHours = regexp.MustCompile(`([0-9.]+) simulated hours in`)
 
-// runsOf is how often a story of three minutes was told, but for what was told again to be sure of it.
+// runsOf is how often a story of three minutes was told, but for what was told again to be sure of
+// it.
 func runsOf(t *testing.T, got outcome) int {
 	t.Helper()
 	hours, err := strconv.ParseFloat(simulatedHours.FindStringSubmatch(got.errors)[1], 64)
@@ -44,7 +46,8 @@ func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
 	write("1")
 	shelf := filepath.Join(t.TempDir(), "found")
 	ask := func(more ...string) outcome {
-		return must(t, exitOK, append([]string{"simulate", file, "--policy", "probe", "--oracles", "--oracle-runs", "3", "--oracle-results", shelf}, more...)...)
+		return must(t, exitOK, append([]string{"simulate", file, "--policy", "probe", "--oracles",
+			"--oracle-runs", "3", "--oracle-results", shelf}, more...)...)
 	}
 	const quietAndPolicy, each = 2, 3
 	first := ask()
@@ -52,9 +55,11 @@ func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
 		t.Fatalf("%d runs, want all", runs)
 	}
 	if again := ask(); runsOf(t, again) != quietAndPolicy || again.out != first.out {
-		t.Errorf("asked again after %d runs:\n%s\nand at first\n%s", runsOf(t, again), again.out, first.out)
+		t.Errorf("asked again after %d runs:\n%s\nand at first\n%s", runsOf(t, again), again.out,
+			first.out)
 	}
-	if other := ask("--set", "flowcontrol.slo.late=0.007"); runsOf(t, other) != quietAndPolicy+each {
+	if other := ask("--set", "flowcontrol.slo.late=0.007"); runsOf(t,
+		other) != quietAndPolicy+each {
 		t.Errorf("another policy: %d runs, want those of G anew", runsOf(t, other))
 	}
 	if other := ask("--seed", "2"); runsOf(t, other) != quietAndPolicy+2*each {
@@ -84,12 +89,14 @@ func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
 	if content, err = json.Marshal(entry); err != nil {
 		t.Fatal(err)
 	}
-	for name, stale := range map[string][]byte{"of another engine": content, "cut off": content[:len(content)/2]} {
+	for name, stale := range map[string][]byte{"of another engine": content,
+		"cut off": content[:len(content)/2]} {
 		if err := os.WriteFile(kept, stale, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := ask(); runsOf(t, got) != quietAndPolicy+each || got.out != first.out {
-			t.Errorf("what is kept is %s: %d runs, want those of E anew, and\n%s\ngot\n%s", name, runsOf(t, got), first.out, got.out)
+			t.Errorf("what is kept is %s: %d runs, want those of E anew, and\n%s\ngot\n%s", name,
+				runsOf(t, got), first.out, got.out)
 		}
 	}
 }
@@ -99,23 +106,28 @@ func TestSimulateWritesWhatAttainsTheGatewaysBound(t *testing.T) {
 	file, write := searchedStory(t)
 	write("2")
 	out := filepath.Join(t.TempDir(), "report")
-	must(t, exitOK, "simulate", file, "--policy", "probe", "--set", "flowcontrol.probe.start=3", "--oracles", "--oracle-runs", "9", "--out", out)
+	must(t, exitOK, "simulate", file, "--policy", "probe", "--set", "flowcontrol.probe.start=3",
+		"--oracles", "--oracle-runs", "9", "--out", out)
 	config := filepath.Join(out, "replay", "small-seed1-g.yaml")
 	content, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := simulated(t, file, "--config", config)
-	if head := fmt.Sprintf("# Oracle G of small, seed 1: %d useful tokens", again.Policies[0].Runs[0].Batch.Useful); !strings.HasPrefix(string(content), head) || !strings.Contains(string(content), "start: 3") {
+	if head := fmt.Sprintf("# Oracle G of small, seed 1: %d useful tokens",
+		again.Policies[0].Runs[0].Batch.Useful); !strings.HasPrefix(string(content), head) ||
+		!strings.Contains(string(content), "start: 3") {
 		t.Errorf("told again, it begins %q, and stands in\n%s", head, content)
 	}
 }
 
-// The bar is full when all oracles are done, not before, though one needs fewer runs than it may take.
+// The bar is full when all oracles are done, not before, though one needs fewer runs than it may
+// take.
 func TestTheBarWaitsForOracles(t *testing.T) {
 	s := &story{}
 	s.Scenario = scenario.Default()
-	r := &race{stories: []story{*s}, seeds: []uint64{1}, field: []contestant{{}}, oracles: true, oracleRuns: 20}
+	r := &race{stories: []story{*s}, seeds: []uint64{1}, field: []contestant{{}}, oracles: true,
+		oracleRuns: 20}
 	tally := newTally(io.Discard, r.hours())
 	defer tally.stop()
 	for range 2 { // without batch work, and with it

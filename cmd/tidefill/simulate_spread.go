@@ -13,8 +13,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/report"
 )
 
-// spread runs the policies that were asked for, on the first seed, with engines whose law lies at the edges of what the profile's
-// measurements allow. The policies are told the profile's law as before.
+// spread runs the policies that were asked for, on the first seed, with engines whose law lies at
+// the edges of what the profile's measurements allow. The policies are told the profile's law as
+// before.
 func (r *race) spread(ctx context.Context, scenarios []report.Scenario) error {
 	var jobs []func(context.Context) error
 	for i := range r.stories {
@@ -46,8 +47,9 @@ type edge struct {
 	fault error
 }
 
-// edges are the laws with all coefficients at their 5 % bounds, and at their 95 % bounds. The coefficients' errors hang together, so
-// these lie further out than nine in ten fits would. A profile without bounds has none.
+// edges are the laws with all coefficients at their 5 % bounds, and at their 95 % bounds. The
+// coefficients' errors hang together, so these lie further out than nine in ten fits would. A
+// profile without bounds has none.
 func edges(f profile.File) []edge {
 	bounded := func(c profile.Coefficient) bool { return c.Low != 0 || c.High != 0 }
 	if !slices.ContainsFunc(f.Law, bounded) {
@@ -112,5 +114,6 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 
 // toldLaw is an engine's law as policies are told it.
 func toldLaw(l engine.Law) flowcontrol.Law {
-	return flowcontrol.Law{C0: l.C0, C1: l.C1, C2: l.C2, N0: float64(l.N0), KV: l.KV, P1: l.P1, P2: l.P2}
+	return flowcontrol.Law{C0: l.C0, C1: l.C1, C2: l.C2, N0: float64(l.N0), KV: l.KV, P1: l.P1,
+		P2: l.P2}
 }

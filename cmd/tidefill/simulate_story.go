@@ -33,7 +33,8 @@ type recording struct {
 	format workload.Format
 }
 
-// openStories reads all scenarios, and those that their goals compare with, before the first is run. It tells the faults of all.
+// openStories reads all scenarios, and those that their goals compare with, before the first is
+// run. It tells the faults of all.
 func openStories(files []string, traffic recording) ([]story, error) {
 	files = slices.Clone(files)
 	var stories []story
@@ -63,7 +64,9 @@ func openStory(file string, traffic recording) (story, error) {
 	var err error
 	s.Scenario, err = scenario.Read(file, scenario.Files{
 		Read: os.ReadFile,
-		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+			return config.Read(file, content, s)
+		},
 	})
 	if err != nil {
 		return story{}, err
@@ -79,7 +82,8 @@ func openStory(file string, traffic recording) (story, error) {
 	for _, read := range []struct {
 		key string
 		do  func() error
-	}{{"pool.profile", s.readProfile}, {"batch_pools", s.readProfiles}, {"interactive.trace", s.readTrace}, {"interactive.shape", s.readShape}} {
+	}{{"pool.profile", s.readProfile}, {"batch_pools", s.readProfiles},
+		{"interactive.trace", s.readTrace}, {"interactive.shape", s.readShape}} {
 		if err := read.do(); err != nil {
 			return story{}, fmt.Errorf("%s: %s: %w", file, read.key, err)
 		}
@@ -135,7 +139,9 @@ func (s *story) readTrace() (err error) {
 	if in.Trace == "" {
 		return nil
 	}
-	s.Trace, err = readBeside(s, in.Trace, func(r io.Reader) (*workload.Trace, error) { return workload.Read(in.Trace, in.Format, r) })
+	s.Trace, err = readBeside(s, in.Trace, func(r io.Reader) (*workload.Trace, error) {
+		return workload.Read(in.Trace, in.Format, r)
+	})
 	return err
 }
 
@@ -178,9 +184,11 @@ func (s *story) on(seed uint64, policy simulator.Policy) simulator.Setup {
 func (s *story) empty(seeds []uint64) report.Scenario {
 	in := s.Scenario.Interactive.SLO
 	told := report.Scenario{
-		Name: s.Scenario.Name, About: s.Scenario.About, File: s.file, Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
+		Name: s.Scenario.Name, About: s.Scenario.About, File: s.file,
+		Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
 		Profile: report.Profile{Name: s.profile.Name, Calibrated: s.profile.Measured},
-		SLO:     report.SLO{TTFT: milliseconds(in.TTFT), TPOT: milliseconds(in.TPOT), Attainment: in.Attainment},
+		SLO: report.SLO{TTFT: milliseconds(in.TTFT), TPOT: milliseconds(in.TPOT),
+			Attainment: in.Attainment},
 	}
 	if fit := s.profile.Fit; fit != nil {
 		percent := 100 * fit.Error.Mean

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// smallScenario writes a scenario of a few minutes into a folder of its own; extra keys of its pool and what follows come after.
+// smallScenario writes a scenario of a few minutes into a folder of its own; extra keys of its pool
+// and what follows come after.
 func smallScenario(t *testing.T, pool, rest string) string {
 	t.Helper()
 	return writeFile(t, "small.yaml", fmt.Sprintf(`name: small
@@ -31,22 +32,26 @@ func TestSimulate(t *testing.T) {
 	file := smallScenario(t, "", backlog)
 	first := must(t, exitOK, "simulate", file, "--policy", "aimd")
 	for _, want := range []string{
-		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %", "useful batch tokens", "NO BATCH  aimd\n", "night", "endless",
+		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %",
+		"useful batch tokens", "NO BATCH  aimd\n", "night", "endless",
 	} {
 		if !strings.Contains(first.out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, first.out)
 		}
 	}
-	if !strings.Contains(first.errors, "0.133 simulated hours in ") || strings.Contains(first.out, "simulated hours") {
+	if !strings.Contains(first.errors, "0.133 simulated hours in ") || strings.Contains(first.out,
+		"simulated hours") {
 		t.Errorf("speed belongs on standard error:\n%s", first.errors)
 	}
 	if again := must(t, exitOK, "simulate", file, "--policy", "aimd"); again.out != first.out {
 		t.Errorf("the same seed told\n%s\nand\n%s", first.out, again.out)
 	}
-	if other := must(t, exitOK, "simulate", file, "--policy", "aimd", "--seed", "2"); other.out == first.out {
+	if other := must(t, exitOK, "simulate", file, "--policy", "aimd", "--seed",
+		"2"); other.out == first.out {
 		t.Error("another seed told the same")
 	}
-	if twice := must(t, exitOK, "simulate", file, file, "--policy", "aimd"); twice.out != first.out {
+	if twice := must(t, exitOK, "simulate", file, file, "--policy",
+		"aimd"); twice.out != first.out {
 		t.Errorf("a scenario given twice is run once; told\n%s", twice.out)
 	}
 }
@@ -54,7 +59,8 @@ func TestSimulate(t *testing.T) {
 // However runs are shared out among processors, what comes of them stands in the same place.
 func TestSimulateTellsTheSameInParallel(t *testing.T) {
 	args := []string{
-		"simulate", "--json", "--seeds", "3", "--policy", "fixed,per_runner=1", "--policy", "fixed,per_runner=4", "--policy", "fixed,per_runner=9",
+		"simulate", "--json", "--seeds", "3", "--policy", "fixed,per_runner=1", "--policy",
+		"fixed,per_runner=4", "--policy", "fixed,per_runner=9",
 		smallScenario(t, "", backlog), smallScenario(t, "  noise: 0.05", backlog),
 	}
 	many := must(t, exitOK, args...).out
@@ -74,7 +80,8 @@ func TestSimulateTellsTheSameInParallel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range told.Scenarios {
-		for i, want := range []string{"fixed per_runner=1", "fixed per_runner=4", "fixed per_runner=9"} {
+		for i, want := range []string{"fixed per_runner=1", "fixed per_runner=4",
+			"fixed per_runner=9"} {
 			if p := s.Policies[i]; p.Name != want || len(p.Runs) != 3 || p.Runs[2].Seed != 3 {
 				t.Errorf("policy %d is %+v, want %s on seeds 1 to 3", i, p, want)
 			}
@@ -110,10 +117,12 @@ func simulated(t *testing.T, args ...string) figures {
 		Version   int
 		Scenarios []figures
 	}
-	if err := json.Unmarshal([]byte(must(t, exitOK, append([]string{"simulate", "--json"}, args...)...).out), &told); err != nil {
+	if err := json.Unmarshal([]byte(must(t, exitOK, append([]string{"simulate", "--json"},
+		args...)...).out), &told); err != nil {
 		t.Fatal(err)
 	}
-	if told.Version != 1 || len(told.Scenarios) != 1 || len(told.Scenarios[0].Policies) == 0 || len(told.Scenarios[0].Seeds) == 0 {
+	if told.Version != 1 || len(told.Scenarios) != 1 || len(told.Scenarios[0].Policies) == 0 ||
+		len(told.Scenarios[0].Seeds) == 0 {
 		t.Fatalf("%+v", told)
 	}
 	return told.Scenarios[0]
@@ -121,7 +130,8 @@ func simulated(t *testing.T, args ...string) figures {
 
 func TestSimulateTakesTheDaemonsPolicies(t *testing.T) {
 	file := smallScenario(t, "", backlog)
-	daemon := writeFile(t, "tidefill.yaml", "flowcontrol: {policy: fixed, fixed: {per_runner: 2}}\n")
+	daemon := writeFile(t, "tidefill.yaml",
+		"flowcontrol: {policy: fixed, fixed: {per_runner: 2}}\n")
 	few := simulated(t, file, "--config", daemon)
 	many := simulated(t, file, "--config", daemon, "--set", "flowcontrol.fixed.per_runner=20")
 	a, b := few.Policies[0].Runs[0], many.Policies[0].Runs[0]
@@ -140,24 +150,31 @@ pool: {profile: mine.yaml, replicas: 1}
 interactive: {trace: day.csv, format: csv}
 `)
 	place := func(name, content string) {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(content),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	place("mine.yaml", must(t, exitOK, "profile", "show", "llama-70b-h100").out)
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n90,200,20\n300,10,10\n")
-	if f := simulated(t, file); f.Seeds[0].NoBatch.Requests != 2 || f.Profile.Name != "llama-70b-h100" || !f.Profile.Calibrated || f.Policies[0].Loss.Worst != 0 {
+	if f := simulated(t, file); f.Seeds[0].NoBatch.Requests != 2 ||
+		f.Profile.Name != "llama-70b-h100" || !f.Profile.Calibrated ||
+		f.Policies[0].Loss.Worst != 0 {
 		t.Errorf("%+v", f)
 	}
-	other := writeFile(t, "other.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n80,100,20\n90,200,20\n300,10,10\n")
-	if f := simulated(t, file, "--trace", other, "--format", "csv"); f.Seeds[0].NoBatch.Requests != 3 {
+	other := writeFile(t, "other.csv",
+		"t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n80,100,20\n90,200,20\n300,10,10\n")
+	if f := simulated(t, file, "--trace", other, "--format",
+		"csv"); f.Seeds[0].NoBatch.Requests != 3 {
 		t.Errorf("--trace takes the place of the scenario's: %+v", f)
 	}
-	if got := must(t, exitOK, "simulate", file, "--trace", other, "--format", "csv").out; !strings.Contains(got, "told once, as the trace was") {
+	if got := must(t, exitOK, "simulate", file, "--trace", other, "--format",
+		"csv").out; !strings.Contains(got, "told once, as the trace was") {
 		t.Errorf("the report does not say how the traffic was made:\n%s", got)
 	}
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
-	if got := must(t, exitError, "simulate", file).errors; !strings.Contains(got, "own.yaml: interactive.trace: day.csv:4:") {
+	if got := must(t, exitError, "simulate", file).errors; !strings.Contains(got,
+		"own.yaml: interactive.trace: day.csv:4:") {
 		t.Errorf("time goes back: %s", got)
 	}
 }
@@ -165,7 +182,8 @@ interactive: {trace: day.csv, format: csv}
 func TestSimulateComparesWithBaselines(t *testing.T) {
 	file := smallScenario(t, "", backlog+"goals: {loss: 1, harvest_of_cap: 1.25}\n")
 	got := must(t, exitOK, "simulate", file, "--policy", "fixed,per_runner=3", "--baselines").out
-	for _, want := range []string{"BASELINES", "\nfixed per_runner=24", "\ngradient tolerance=2", "best here", "harvest, times the best fixed cap  ≥ 1.25"} {
+	for _, want := range []string{"BASELINES", "\nfixed per_runner=24", "\ngradient tolerance=2",
+		"best here", "harvest, times the best fixed cap  ≥ 1.25"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
@@ -180,14 +198,17 @@ pool: {profile: llama-8b-a100, replicas: 1, min: 0, max: 3}
 interactive: {generator: none}
 jobs: [{name: night, kind: bal, lines: 200, window: 15m}]
 `)
-	got := must(t, exitOK, "simulate", scaled, smallScenario(t, "", ""), "--policy", "fixed,per_runner=3", "--baselines").out
-	for _, want := range []string{"scaling:static", "scaling:queue_length lines_per_replica=2000", "LP      1"} {
+	got := must(t, exitOK, "simulate", scaled, smallScenario(t, "", ""), "--policy",
+		"fixed,per_runner=3", "--baselines").out
+	for _, want := range []string{"scaling:static", "scaling:queue_length lines_per_replica=2000",
+		"LP      1"} {
 		if strings.Count(got, "\n"+want) == 0 {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
 	}
 	_, second, _ := strings.Cut(got, "\nsmall: ")
-	if second, _, _ = strings.Cut(second, "OVER ALL SCENARIOS"); second == "" || strings.Contains(second, "scaling:") {
+	if second, _, _ = strings.Cut(second, "OVER ALL SCENARIOS"); second == "" ||
+		strings.Contains(second, "scaling:") {
 		t.Errorf("a pool that stands still has nothing to scale:\n%s", second)
 	}
 }
@@ -202,7 +223,8 @@ func TestSimulateWritesAReport(t *testing.T) {
 	for name, want := range map[string][]string{
 		"report.html": {"<!DOCTYPE html>", "<svg", "night"},
 		"result.json": {`"version":1`, `"tape":{`, `"predictions":[{`},
-		"events.log":  {"runner replica-0 is up", "start night/0 on replica-0", "batch night is over"},
+		"events.log": {"runner replica-0 is up", "start night/0 on replica-0",
+			"batch night is over"},
 	} {
 		content, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
@@ -217,13 +239,16 @@ func TestSimulateWritesAReport(t *testing.T) {
 }
 
 func TestSimulateExplains(t *testing.T) {
-	got := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy", "fixed,per_runner=3", "--explain", "2m").out
-	for _, want := range []string{"small\n", "--- how it stands at 120.000 s\n", "replica-0: 3 lines of 3 (runner_limit)"} {
+	got := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy",
+		"fixed,per_runner=3", "--explain", "2m").out
+	for _, want := range []string{"small\n", "--- how it stands at 120.000 s\n",
+		"replica-0: 3 lines of 3 (runner_limit)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, got)
 		}
 	}
-	if got := must(t, exitUsage, "simulate", smallScenario(t, "", backlog), "--explain", "noon").errors; !strings.Contains(got, "such as 20m or 90s") {
+	if got := must(t, exitUsage, "simulate", smallScenario(t, "", backlog), "--explain",
+		"noon").errors; !strings.Contains(got, "such as 20m or 90s") {
 		t.Errorf("no time: %s", got)
 	}
 }
@@ -231,19 +256,23 @@ func TestSimulateExplains(t *testing.T) {
 // A fitted profile comes with bounds, and a report with what a policy does at them.
 func TestSimulateShowsAProfilesSpread(t *testing.T) {
 	file := smallScenario(t, "", backlog)
-	text := strings.Replace(must(t, exitOK, "profile", "show", "llama-8b-a100").out, "name: c0\n    value: 12.3\n", "name: c0\n    value: 12.3\n    low: 11\n    high: 80\n", 1)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "mine.yaml"), []byte(text), 0o600); err != nil {
+	text := strings.Replace(must(t, exitOK, "profile", "show", "llama-8b-a100").out,
+		"name: c0\n    value: 12.3\n", "name: c0\n    value: 12.3\n    low: 11\n    high: 80\n", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "mine.yaml"), []byte(text),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(content), "llama-8b-a100", "mine.yaml", 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(string(content), "llama-8b-a100",
+		"mine.yaml", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := must(t, exitOK, "simulate", file, "--policy", "aimd").out
-	if !strings.Contains(got, "WITH THE PROFILE'S SPREAD (aimd, seed 1)") || !strings.Contains(got, "\nlow   ") {
+	if !strings.Contains(got, "WITH THE PROFILE'S SPREAD (aimd, seed 1)") ||
+		!strings.Contains(got, "\nlow   ") {
 		t.Errorf("the spread is not told:\n%s\nwith\n%s", got, text)
 	}
 }
@@ -258,21 +287,38 @@ func TestSimulateMistakes(t *testing.T) {
 		want   []string
 	}{
 		{"no file", nil, exitUsage, []string{"requires at least 1 arg"}},
-		{"missing file", []string{"/nowhere.yaml"}, exitError, []string{"read scenario: open /nowhere.yaml"}},
-		{"unknown key", []string{strange}, exitError, []string{"small.yaml:6: unknown key pool.replica; did you mean pool.replicas?"}},
-		{"faults of all files", []string{good, strange, "/nowhere.yaml"}, exitError, []string{"2 faults", "pool.replica", "/nowhere.yaml"}},
-		{"unknown setting", []string{good, "--set", "flowcontrol.polcy=fixed"}, exitError, []string{"unknown key flowcontrol.polcy; did you mean flowcontrol.policy?"}},
-		{"unknown policy", []string{good, "--set", "flowcontrol.policy=fixd"}, exitError, []string{"flowcontrol.policy", "fixed"}},
-		{"no policy", []string{good, "--policy", "fixd"}, exitError, []string{"--policy fixd", "fixed"}},
-		{"policy without such a setting", []string{good, "--policy", "fixed,per_rnner=2"}, exitError, []string{"--policy fixed,per_rnner=2", "did you mean flowcontrol.fixed.per_runner?"}},
-		{"the same twice", []string{good, "--policy", "aimd", "--policy", "aimd"}, exitUsage, []string{"--policy aimd is given twice"}},
+		{"missing file", []string{"/nowhere.yaml"}, exitError,
+			[]string{"read scenario: open /nowhere.yaml"}},
+		{"unknown key", []string{strange}, exitError,
+			[]string{"small.yaml:6: unknown key pool.replica; did you mean pool.replicas?"}},
+		{"faults of all files", []string{good, strange, "/nowhere.yaml"}, exitError,
+			[]string{"2 faults", "pool.replica", "/nowhere.yaml"}},
+		{"unknown setting", []string{good, "--set", "flowcontrol.polcy=fixed"}, exitError,
+			[]string{"unknown key flowcontrol.polcy; did you mean flowcontrol.policy?"}},
+		{"unknown policy", []string{good, "--set", "flowcontrol.policy=fixd"}, exitError,
+			[]string{"flowcontrol.policy", "fixed"}},
+		{"no policy", []string{good, "--policy", "fixd"}, exitError,
+			[]string{"--policy fixd", "fixed"}},
+		{"policy without such a setting", []string{good, "--policy", "fixed,per_rnner=2"},
+			exitError, []string{"--policy fixed,per_rnner=2",
+				"did you mean flowcontrol.fixed.per_runner?"}},
+		{"the same twice", []string{good, "--policy", "aimd", "--policy", "aimd"}, exitUsage,
+			[]string{"--policy aimd is given twice"}},
 		{"no seeds", []string{good, "--seeds", "0"}, exitUsage, []string{"--seeds is 0"}},
-		{"trace without format", []string{good, "--trace", "x.csv"}, exitUsage, []string{"--trace and --format go together"}},
-		{"unknown format", []string{good, "--trace", "x.csv", "--format", "xls"}, exitUsage, []string{"--format is \"xls\""}},
-		{"events without a folder", []string{good, "--events"}, exitUsage, []string{"--events needs --out DIR"}},
-		{"no setting", []string{good, "--set", "x"}, exitUsage, []string{"write --set key.path=value"}},
-		{"unknown profile", []string{writeFile(t, "p.yaml", "name: p\npool: {profile: b300, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitUsage, []string{"p.yaml: pool.profile:", "neither a file nor a bundled profile"}},
-		{"pool too small", []string{writeFile(t, "c.yaml", "name: c\nhorizon: 5m\npool: {profile: llama-70b-a100, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitError, []string{"c: without batch work", "raise pool.replicas (now 1)"}},
+		{"trace without format", []string{good, "--trace", "x.csv"}, exitUsage,
+			[]string{"--trace and --format go together"}},
+		{"unknown format", []string{good, "--trace", "x.csv", "--format", "xls"}, exitUsage,
+			[]string{"--format is \"xls\""}},
+		{"events without a folder", []string{good, "--events"}, exitUsage,
+			[]string{"--events needs --out DIR"}},
+		{"no setting", []string{good, "--set", "x"}, exitUsage,
+			[]string{"write --set key.path=value"}},
+		{"unknown profile", []string{
+			writeFile(
+				t, "p.yaml", "name: p\npool: {profile: b300, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitUsage, []string{"p.yaml: pool.profile:", "neither a file nor a bundled profile"}},
+		{"pool too small", []string{
+			writeFile(
+				t, "c.yaml", "name: c\nhorizon: 5m\npool: {profile: llama-70b-a100, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitError, []string{"c: without batch work", "raise pool.replicas (now 1)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := must(t, test.status, append([]string{"simulate"}, test.args...)...)

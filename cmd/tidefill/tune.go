@@ -50,11 +50,15 @@ docs/simulator.md says how the search goes.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&t.params, "param", nil, "search `KEY=LOW:HIGH`; durations have units, whole numbers stay whole, :log at the end spreads by ratio; repeat it for more")
-	flags.IntVar(&t.budget, "budget", 200, "how `many` times all scenarios may be told, each with one setting on one seed")
-	flags.IntVar(&t.seeds, "seeds", 3, "search on this `number` of seeds, at least 2; as many others confirm")
+	flags.StringArrayVar(&t.params, "param", nil,
+		"search `KEY=LOW:HIGH`; durations have units, whole numbers stay whole, :log at the end spreads by ratio; repeat it for more")
+	flags.IntVar(&t.budget, "budget", 200,
+		"how `many` times all scenarios may be told, each with one setting on one seed")
+	flags.IntVar(&t.seeds, "seeds", 3,
+		"search on this `number` of seeds, at least 2; as many others confirm")
 	flags.Uint64Var(&t.seed, "seed", 1, "the first of them")
-	flags.StringVar(&t.config, "config", "", "begin with the configuration of this `file` (default: the daemon's defaults)")
+	flags.StringVar(&t.config, "config", "",
+		"begin with the configuration of this `file` (default: the daemon's defaults)")
 	flags.StringVar(&t.out, "out", "", "write patch.yaml with the evidence into this `DIR`")
 	t.settings.register(cmd)
 	return cmd
@@ -75,7 +79,8 @@ func (t *tuning) run(ctx context.Context, files []string, out, stderr io.Writer)
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	best, err := search.Maximize(h.space(), h.start(), search.Options{Budget: t.budget, Seeds: t.seeds}, func(points [][]float64, seeds int) ([]float64, error) {
+	best, err := search.Maximize(h.space(), h.start(), search.Options{Budget: t.budget,
+		Seeds: t.seeds}, func(points [][]float64, seeds int) ([]float64, error) {
 		return h.evaluate(ctx, points, h.searched[:seeds])
 	})
 	if err != nil {
@@ -94,7 +99,8 @@ func (t *tuning) run(ctx context.Context, files []string, out, stderr io.Writer)
 		if err := os.MkdirAll(t.out, 0o777); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(t.out, "patch.yaml"), text.Bytes(), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(t.out, "patch.yaml"), text.Bytes(),
+			0o666); err != nil {
 			return err
 		}
 	}
@@ -126,7 +132,8 @@ func (t *tuning) prepare(files []string) (*hunt, error) {
 	case len(t.params) == 0:
 		return nil, usageFault("nothing to search: give --param KEY=LOW:HIGH")
 	case t.seeds < 2 || t.seeds > 100:
-		return nil, usageFault("--seeds is %d, want 2 to 100: what is good on one seed may be luck", t.seeds)
+		return nil, usageFault("--seeds is %d, want 2 to 100: what is good on one seed may be luck",
+			t.seeds)
 	case t.budget < 4*t.seeds:
 		return nil, usageFault("--budget is %d, want at least four times --seeds", t.budget)
 	}
@@ -134,7 +141,8 @@ func (t *tuning) prepare(files []string) (*hunt, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hunt{config: configured{t.config, given}, quiet: map[day]simulator.Quiet{}, before: map[day]simulator.Result{}}
+	h := &hunt{config: configured{t.config, given}, quiet: map[day]simulator.Quiet{},
+		before: map[day]simulator.Result{}}
 	for i := range t.seeds {
 		h.searched = append(h.searched, t.seed+uint64(i))
 		h.held = append(h.held, t.seed+uint64(t.seeds+i))
@@ -190,7 +198,8 @@ func (h *hunt) begin(ctx context.Context) error {
 		return err
 	}
 	policy := policyOf(cfg)
-	r := race{stories: h.stories, seeds: slices.Concat(h.searched, h.held), field: []contestant{{policy: policy}}}
+	r := race{stories: h.stories, seeds: slices.Concat(h.searched, h.held),
+		field: []contestant{{policy: policy}}}
 	quiet, jobs := r.quietJobs(h.progress)
 	if err := errors.Join(parallel(ctx, jobs), quiet.fault()); err != nil {
 		return err
@@ -200,12 +209,17 @@ func (h *hunt) begin(ctx context.Context) error {
 			h.quiet[day{i, seed}] = quiet.days[i][n]
 		}
 	}
-	h.before, err = h.tell(ctx, []simulator.Policy{policy}, r.seeds, func(int) string { return "as it is" })
+	h.before, err = h.tell(ctx, []simulator.Policy{policy}, r.seeds, func(int) string {
+		return "as it is"
+	})
 	return err
 }
 
-// tell runs policies on days. With several, days of the k-th have k times a large number added to the story's.
-func (h *hunt) tell(ctx context.Context, policies []simulator.Policy, seeds []uint64, name func(int) string) (map[day]simulator.Result, error) {
+// tell runs policies on days. With several, days of the k-th have k times a large number added to
+// the story's.
+func (h *hunt) tell(
+	ctx context.Context, policies []simulator.Policy, seeds []uint64, name func(int) string,
+) (map[day]simulator.Result, error) {
 	n := len(h.stories)
 	results := make([]simulator.Result, len(policies)*n*len(seeds))
 	var jobs []func(context.Context) error
@@ -214,7 +228,8 @@ func (h *hunt) tell(ctx context.Context, policies []simulator.Policy, seeds []ui
 			for m, seed := range seeds {
 				jobs = append(jobs, func(ctx context.Context) error {
 					s := &h.stories[i]
-					result, err := simulator.RunBeside(h.quiet[day{i, seed}], s.on(seed, policy), h.progress.of(ctx, s, name(k)))
+					result, err := simulator.RunBeside(h.quiet[day{i, seed}], s.on(
+						seed, policy), h.progress.of(ctx, s, name(k)))
 					results[(k*n+i)*len(seeds)+m] = result
 					return err
 				})
@@ -232,7 +247,9 @@ func (h *hunt) tell(ctx context.Context, policies []simulator.Policy, seeds []ui
 }
 
 // evaluate is the worth of each point on some seeds.
-func (h *hunt) evaluate(ctx context.Context, points [][]float64, seeds []uint64) ([]float64, error) {
+func (h *hunt) evaluate(
+	ctx context.Context, points [][]float64, seeds []uint64,
+) ([]float64, error) {
 	var policies []simulator.Policy
 	for _, values := range points {
 		policy, err := h.policy(values)
@@ -247,7 +264,9 @@ func (h *hunt) evaluate(ctx context.Context, points [][]float64, seeds []uint64)
 	}
 	var worth []float64
 	for k := range points {
-		worth = append(worth, h.worth(seeds, func(d day) simulator.Result { return told[day{k*len(h.stories) + d.story, d.seed}] }))
+		worth = append(worth, h.worth(seeds, func(d day) simulator.Result {
+			return told[day{k*len(h.stories) + d.story, d.seed}]
+		}))
 	}
 	return worth, nil
 }
@@ -274,8 +293,9 @@ func (h *hunt) worth(seeds []uint64, told func(day) simulator.Result) float64 {
 	return simulator.GeometricMean(means)
 }
 
-// dayWorth is the harvest as a share of that with the configuration as it is, scored as simulator.Score does with the scenario's own goal
-// for the loss; times the share of deadlines met, and of the GPU hours needed as it is.
+// dayWorth is the harvest as a share of that with the configuration as it is, scored as
+// simulator.Score does with the scenario's own goal for the loss; times the share of deadlines met,
+// and of the GPU hours needed as it is.
 func (h *hunt) dayWorth(d day, r simulator.Result) float64 {
 	before := h.before[d]
 	allowed := h.stories[d.story].Scenario.Goals.Loss
@@ -297,7 +317,8 @@ func (h *hunt) confirm(ctx context.Context, best search.Best) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	after, err := h.tell(ctx, []simulator.Policy{policy}, slices.Concat(h.searched, h.held), func(int) string { return "what was found" })
+	after, err := h.tell(ctx, []simulator.Policy{policy}, slices.Concat(h.searched, h.held),
+		func(int) string { return "what was found" })
 	v := finding{best: best, after: after}
 	for _, seeds := range []struct {
 		of  []uint64
@@ -309,7 +330,8 @@ func (h *hunt) confirm(ctx context.Context, best search.Best) (finding, error) {
 	return v, err
 }
 
-// finding is what came of a search: worth before and after, on seeds searched and on seeds held back.
+// finding is what came of a search: worth before and after, on seeds searched and on seeds held
+// back.
 type finding struct {
 	best           search.Best
 	after          map[day]simulator.Result
@@ -321,11 +343,13 @@ func (v finding) better() bool { return v.held[1] > v.held[0] && v.searched[1] >
 // write makes a configuration file of it, whose comments are the evidence.
 func (v finding) write(out io.Writer, h *hunt) error {
 	var evidence bytes.Buffer
-	fmt.Fprintf(&evidence, "worth before and after: %.4f and %.4f on seeds %s, which were searched; %.4f and %.4f on seeds %s, which were not\n",
+	fmt.Fprintf(
+		&evidence, "worth before and after: %.4f and %.4f on seeds %s, which were searched; %.4f and %.4f on seeds %s, which were not\n",
 		v.searched[0], v.searched[1], numbers(h.searched), v.held[0], v.held[1], numbers(h.held))
 	fmt.Fprintf(&evidence, "%s of all scenarios\n\n", counted(v.best.Spent, "trial"))
 	w := tabwriter.NewWriter(&evidence, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCENARIO\tSEED\tHARVEST, M\tAFTER\tLOSS, POINTS\tAFTER\tDEADLINES\tAFTER\tGPU HOURS\tAFTER")
+	fmt.Fprintln(
+		w, "SCENARIO\tSEED\tHARVEST, M\tAFTER\tLOSS, POINTS\tAFTER\tDEADLINES\tAFTER\tGPU HOURS\tAFTER")
 	for i, s := range h.stories {
 		for _, seed := range slices.Concat(h.searched, h.held) {
 			d := day{i, seed}
@@ -334,15 +358,19 @@ func (v finding) write(out io.Writer, h *hunt) error {
 			if slices.Contains(h.held, seed) {
 				note = " (held back)"
 			}
-			fmt.Fprintf(w, "%s\t%d%s\t%.2f\t%.2f\t%.2f\t%.2f\t%d/%d\t%d/%d\t%.1f\t%.1f\n", s.Scenario.Name, seed, note,
-				float64(a.Batch.Useful)/1e6, float64(b.Batch.Useful)/1e6, a.Loss, b.Loss, a.Batch.Met, a.Batch.Deadlines, b.Batch.Met, b.Batch.Deadlines, a.GPUHours, b.GPUHours)
+			fmt.Fprintf(w, "%s\t%d%s\t%.2f\t%.2f\t%.2f\t%.2f\t%d/%d\t%d/%d\t%.1f\t%.1f\n",
+				s.Scenario.Name, seed, note,
+				float64(a.Batch.Useful)/1e6, float64(b.Batch.Useful)/1e6, a.Loss, b.Loss,
+				a.Batch.Met, a.Batch.Deadlines, b.Batch.Met, b.Batch.Deadlines, a.GPUHours,
+				b.GPUHours)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if !v.better() {
-		fmt.Fprintln(&evidence, "\nNothing was found that is better on the seeds held back too. Keep the configuration as it is.")
+		fmt.Fprintln(
+			&evidence, "\nNothing was found that is better on the seeds held back too. Keep the configuration as it is.")
 	}
 	for line := range strings.Lines(evidence.String()) {
 		fmt.Fprint(out, strings.TrimRight("# "+line, " \n")+"\n")
@@ -433,7 +461,8 @@ func (c configured) param(text string) (param, error) {
 		p.kind = aDuration
 	}
 	if !(p.High > p.Low) || p.Log && !(p.Low > 0) {
-		return param{}, usageFault("--param %s: the range must go up, and from above 0 if it is logarithmic", text)
+		return param{}, usageFault(
+			"--param %s: the range must go up, and from above 0 if it is logarithmic", text)
 	}
 	// Both ends must be values that the configuration takes.
 	for _, v := range []float64{p.Low, p.High} {
@@ -485,7 +514,8 @@ func (c configured) now(key string) (float64, error) {
 	return v, nil
 }
 
-// text is a value as the configuration takes it, with three digits: more would pretend to a precision that no search has.
+// text is a value as the configuration takes it, with three digits: more would pretend to a
+// precision that no search has.
 func (p param) text(v float64) string {
 	switch p.kind {
 	case aWhole:

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A cap of 64 ruins this pool's users; the search must come back with less, say so with evidence, and leave a file that the daemon reads.
+// A cap of 64 ruins this pool's users; the search must come back with less, say so with evidence,
+// and leave a file that the daemon reads.
 func TestTune(t *testing.T) {
 	file := writeFile(t, "tight.yaml", `name: tight
 horizon: 4m
@@ -16,16 +17,19 @@ interactive: {generator: conversation, rate: 0.3, slo: {ttft: 4s}}
 jobs: [{name: night, kind: bal}]
 `)
 	out := filepath.Join(t.TempDir(), "tuned")
-	args := []string{"tune", file, "--set", "flowcontrol.policy=fixed", "--param", "flowcontrol.fixed.per_runner=1:96:log", "--seeds", "2", "--budget", "24", "--out", out}
+	args := []string{"tune", file, "--set", "flowcontrol.policy=fixed", "--param",
+		"flowcontrol.fixed.per_runner=1:96:log", "--seeds", "2", "--budget", "24", "--out", out}
 	got := must(t, exitOK, args...)
 	patch, err := os.ReadFile(filepath.Join(out, "patch.yaml"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, got.out)
 	}
-	if string(patch) != got.out || !strings.Contains(got.out, "(held back)") || !strings.Contains(got.out, "flowcontrol:\n  fixed:\n    per_runner: ") {
+	if string(patch) != got.out || !strings.Contains(got.out, "(held back)") ||
+		!strings.Contains(got.out, "flowcontrol:\n  fixed:\n    per_runner: ") {
 		t.Errorf("printed\n%s\nwritten\n%s", got.out, patch)
 	}
-	tuned := simulated(t, file, "--seed", "3", "--policy", "fixed", "--config", filepath.Join(out, "patch.yaml")).Policies[0]
+	tuned := simulated(t, file, "--seed", "3", "--policy", "fixed", "--config", filepath.Join(out,
+		"patch.yaml")).Policies[0]
 	if tuned.Loss.Worst > 3 || tuned.Runs[0].Batch.Useful == 0 {
 		t.Errorf("with the patch: loss %v, %d tokens", tuned.Loss.Worst, tuned.Runs[0].Batch.Useful)
 	}
@@ -36,8 +40,11 @@ jobs: [{name: night, kind: bal}]
 
 func TestTuneSaysWhenNothingIsBetter(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "tuned")
-	got := must(t, exitOK, "tune", smallScenario(t, "", backlog), "--set", "flowcontrol.policy=fixed", "--param", "flowcontrol.aimd.start=1:20", "--seeds", "2", "--budget", "8", "--out", out)
-	if !strings.Contains(got.out, "Keep the configuration as it is") || strings.Contains(got.out, "\nflowcontrol:") {
+	got := must(t, exitOK, "tune", smallScenario(t, "", backlog), "--set",
+		"flowcontrol.policy=fixed", "--param", "flowcontrol.aimd.start=1:20", "--seeds", "2",
+		"--budget", "8", "--out", out)
+	if !strings.Contains(got.out, "Keep the configuration as it is") || strings.Contains(got.out,
+		"\nflowcontrol:") {
 		t.Errorf("a key that means nothing here is tuned:\n%s", got.out)
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -54,18 +61,29 @@ func TestTuneMistakes(t *testing.T) {
 		want   string
 	}{
 		{"nothing to search", nil, exitUsage, "give --param KEY=LOW:HIGH"},
-		{"no range", []string{"--param", "flowcontrol.fixed.per_runner=3"}, exitUsage, "write KEY=LOW:HIGH"},
-		{"range down", []string{"--param", "flowcontrol.fixed.per_runner=9:3"}, exitUsage, "the range must go up"},
-		{"logarithm of nothing", []string{"--param", "flowcontrol.fixed.per_pool=0:3:log"}, exitUsage, "from above 0"},
-		{"mixed units", []string{"--param", "flowcontrol.aimd.decrease_every=1:3s"}, exitUsage, "one bound is a duration"},
-		{"no number", []string{"--param", "flowcontrol.fixed.per_runner=a:b"}, exitUsage, "neither a number nor a duration"},
-		{"unknown key", []string{"--param", "flowcontrol.fixed.per_rnner=1:3"}, exitError, "did you mean flowcontrol.fixed.per_runner?"},
-		{"a bound that is refused", []string{"--param", "flowcontrol.fixed.per_runner=0:3"}, exitError, "must be at least 1"},
-		{"twice", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--param", "flowcontrol.fixed.per_runner=1:4"}, exitUsage, "given twice"},
-		{"one seed", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--seeds", "1"}, exitUsage, "may be luck"},
-		{"no budget", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--budget", "5"}, exitUsage, "--budget is 5"},
+		{"no range", []string{"--param", "flowcontrol.fixed.per_runner=3"}, exitUsage,
+			"write KEY=LOW:HIGH"},
+		{"range down", []string{"--param", "flowcontrol.fixed.per_runner=9:3"}, exitUsage,
+			"the range must go up"},
+		{"logarithm of nothing", []string{"--param", "flowcontrol.fixed.per_pool=0:3:log"},
+			exitUsage, "from above 0"},
+		{"mixed units", []string{"--param", "flowcontrol.aimd.decrease_every=1:3s"}, exitUsage,
+			"one bound is a duration"},
+		{"no number", []string{"--param", "flowcontrol.fixed.per_runner=a:b"}, exitUsage,
+			"neither a number nor a duration"},
+		{"unknown key", []string{"--param", "flowcontrol.fixed.per_rnner=1:3"}, exitError,
+			"did you mean flowcontrol.fixed.per_runner?"},
+		{"a bound that is refused", []string{"--param", "flowcontrol.fixed.per_runner=0:3"},
+			exitError, "must be at least 1"},
+		{"twice", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--param",
+			"flowcontrol.fixed.per_runner=1:4"}, exitUsage, "given twice"},
+		{"one seed", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--seeds", "1"},
+			exitUsage, "may be luck"},
+		{"no budget", []string{"--param", "flowcontrol.fixed.per_runner=1:3", "--budget", "5"},
+			exitUsage, "--budget is 5"},
 	} {
-		if got := must(t, test.status, append([]string{"tune", file}, test.args...)...); !strings.Contains(got.errors, test.want) || got.out != "" {
+		if got := must(t, test.status, append([]string{"tune", file},
+			test.args...)...); !strings.Contains(got.errors, test.want) || got.out != "" {
 			t.Errorf("%s: %s%s, want %q", test.name, got.errors, got.out, test.want)
 		}
 	}

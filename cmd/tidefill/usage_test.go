@@ -8,36 +8,56 @@ import (
 func TestMistakesAndErrors(t *testing.T) {
 	t.Setenv("TIDEFILL_SERVER", "http://127.0.0.1:1")
 	bad := writeFile(t, "bad.yaml", "flowcontrol:\n  polcy: fixed\nlisten: 1\n")
-	exposed := writeFile(t, "exposed.yaml", "listen: 0.0.0.0:0\nupstreams: [{url: http://127.0.0.1:1}]\n")
+	exposed := writeFile(t, "exposed.yaml",
+		"listen: 0.0.0.0:0\nupstreams: [{url: http://127.0.0.1:1}]\n")
 	tests := []struct {
 		name   string
 		args   []string
 		status int
 		want   []string // in what is written to standard error
 	}{
-		{"unknown command", []string{"serv"}, exitUsage, []string{`unknown command "serv"`, "--help"}},
-		{"unknown subcommand", []string{"batch", "sumbit"}, exitUsage, []string{`unknown command "sumbit"`}},
-		{"unknown flag", []string{"version", "--loud"}, exitUsage, []string{"unknown flag: --loud"}},
+		{"unknown command", []string{"serv"}, exitUsage, []string{`unknown command "serv"`,
+			"--help"}},
+		{"unknown subcommand", []string{"batch", "sumbit"}, exitUsage,
+			[]string{`unknown command "sumbit"`}},
+		{"unknown flag", []string{"version", "--loud"}, exitUsage,
+			[]string{"unknown flag: --loud"}},
 		{"missing argument", []string{"batch", "get"}, exitUsage, []string{"accepts 1 arg"}},
-		{"bad metadata", []string{"batch", "submit", bad, "--meta", "x"}, exitUsage, []string{"--meta x: write --meta key=value"}},
-		{"bad server", []string{"batch", "list", "--server", "gpu-1"}, exitUsage, []string{`"gpu-1" is no URL`}},
-		{"bad setting", []string{"check", bad, "--set", "x"}, exitUsage, []string{"--set x: write --set key.path=value"}},
-		{"nobody there", []string{"batch", "list"}, exitError, []string{"http://127.0.0.1:1", "is the daemon running there?"}},
-		{"missing file", []string{"batch", "submit", "/nowhere.jsonl"}, exitError, []string{"/nowhere.jsonl: no such file"}},
+		{"bad metadata", []string{"batch", "submit", bad, "--meta", "x"}, exitUsage,
+			[]string{"--meta x: write --meta key=value"}},
+		{"bad server", []string{"batch", "list", "--server", "gpu-1"}, exitUsage,
+			[]string{`"gpu-1" is no URL`}},
+		{"bad setting", []string{"check", bad, "--set", "x"}, exitUsage,
+			[]string{"--set x: write --set key.path=value"}},
+		{"nobody there", []string{"batch", "list"}, exitError, []string{"http://127.0.0.1:1",
+			"is the daemon running there?"}},
+		{"missing file", []string{"batch", "submit", "/nowhere.jsonl"}, exitError,
+			[]string{"/nowhere.jsonl: no such file"}},
 		{"no upstream", []string{"serve"}, exitError, []string{"no upstream", "--upstream URL"}},
 		{"faulty configuration", []string{"serve", "--config", bad}, exitError, []string{
 			"2 faults", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean flowcontrol.policy?",
 			`bad.yaml:3: listen: "1" is no address`,
 		}},
-		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError, []string{`--upstream: upstreams[0].url is "gpu-1", no URL`}},
-		{"faulty policy", []string{"serve", "--upstream", "http://a", "--set", "scheduler.policy=best"}, exitError, []string{"--set scheduler.policy: scheduler.policy: "}},
-		{"open to the world", []string{"serve", "--config", exposed}, exitError, []string{"there are no API keys", "TIDEFILL_API_KEYS", "--insecure-no-auth"}},
-		{"flags over settings", []string{"serve", "--listen", "0.0.0.0:0", "--set", "listen=127.0.0.1:0", "--upstream", "http://a"}, exitError, []string{"listen is 0.0.0.0:0"}},
-		{"settings over the file", []string{"serve", "--config", exposed, "--set", "listen=0.0.0.0:7"}, exitError, []string{"listen is 0.0.0.0:7"}},
-		{"unknown profile", []string{"runner", "emulate", "--profile", "b300"}, exitUsage, []string{`profile is "b300"`, "instant"}},
-		{"unknown fault", []string{"runner", "emulate", "--faults", `{"flood": 1}`}, exitUsage, []string{"flood"}},
-		{"demo for the world", []string{"demo", "--listen", ":8080"}, exitUsage, []string{"loopback"}},
-		{"demo without lines", []string{"demo", "--lines", "0"}, exitUsage, []string{"--lines is 0"}},
+		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError,
+			[]string{`--upstream: upstreams[0].url is "gpu-1", no URL`}},
+		{"faulty policy", []string{"serve", "--upstream", "http://a", "--set",
+			"scheduler.policy=best"}, exitError,
+			[]string{"--set scheduler.policy: scheduler.policy: "}},
+		{"open to the world", []string{"serve", "--config", exposed}, exitError,
+			[]string{"there are no API keys", "TIDEFILL_API_KEYS", "--insecure-no-auth"}},
+		{"flags over settings", []string{"serve", "--listen", "0.0.0.0:0", "--set",
+			"listen=127.0.0.1:0", "--upstream", "http://a"}, exitError,
+			[]string{"listen is 0.0.0.0:0"}},
+		{"settings over the file", []string{"serve", "--config", exposed, "--set",
+			"listen=0.0.0.0:7"}, exitError, []string{"listen is 0.0.0.0:7"}},
+		{"unknown profile", []string{"runner", "emulate", "--profile", "b300"}, exitUsage,
+			[]string{`profile is "b300"`, "instant"}},
+		{"unknown fault", []string{"runner", "emulate", "--faults", `{"flood": 1}`}, exitUsage,
+			[]string{"flood"}},
+		{"demo for the world", []string{"demo", "--listen", ":8080"}, exitUsage,
+			[]string{"loopback"}},
+		{"demo without lines", []string{"demo", "--lines", "0"}, exitUsage,
+			[]string{"--lines is 0"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,22 +86,26 @@ func TestKeysOpenTheWorld(t *testing.T) {
 
 func TestCheckFiles(t *testing.T) {
 	sound := writeFile(t, "sound.jsonl", batchLines(3))
-	if got := must(t, exitOK, "check", sound); !strings.Contains(got.out, "3 lines") || !strings.Contains(got.out, "model m: 3 lines") {
+	if got := must(t, exitOK, "check", sound); !strings.Contains(got.out, "3 lines") ||
+		!strings.Contains(got.out, "model m: 3 lines") {
 		t.Errorf("summary of a sound file:\n%s", got.out)
 	}
 	faulty := writeFile(t, "faulty.jsonl", batchLines(1)+"\n{\n"+batchLines(1)+
 		`{"custom_id":"e","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}`+"\n")
 	got := must(t, exitError, "check", sound, faulty)
-	for _, want := range []string{"faulty.jsonl:3: ", "faulty.jsonl:4: ", "(duplicate_custom_id)", "faulty.jsonl:5: ", "(url_mismatch)", "3 faults"} {
+	for _, want := range []string{"faulty.jsonl:3: ", "faulty.jsonl:4: ", "(duplicate_custom_id)",
+		"faulty.jsonl:5: ", "(url_mismatch)", "3 faults"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("check lacks %q:\n%s", want, got.out)
 		}
 	}
-	if got := commandWith(t, "", "check", "-"); got.status != exitError || !strings.Contains(got.out, "standard input") {
+	if got := commandWith(t, "", "check", "-"); got.status != exitError ||
+		!strings.Contains(got.out, "standard input") {
 		t.Errorf("check of nothing: status %d\n%s", got.status, got.out)
 	}
 	configuration := writeFile(t, "c.yaml", "shutdown: {drain: 90s}\n")
-	if got := must(t, exitOK, "check", configuration, "--set", "node=x"); !strings.Contains(got.out, "drain: 1m30s") || !strings.Contains(got.out, "node: x") {
+	if got := must(t, exitOK, "check", configuration, "--set", "node=x"); !strings.Contains(got.out,
+		"drain: 1m30s") || !strings.Contains(got.out, "node: x") {
 		t.Errorf("effective configuration:\n%s", got.out)
 	}
 	must(t, exitError, "check", configuration, "--set", "nod=x")

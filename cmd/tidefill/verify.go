@@ -30,10 +30,12 @@ Exit status 1 says that it doesn't hold, and the offenders are named.`,
 			return err
 		}
 		if !b.Ended() {
-			return fmt.Errorf("batch %s is %s; it can be verified when it has ended", b.ID, b.Status)
+			return fmt.Errorf("batch %s is %s; it can be verified when it has ended", b.ID,
+				b.Status)
 		}
 		if b.Status == "failed" && len(b.Results()) == 0 {
-			return fmt.Errorf("batch %s failed before any line ran; there is nothing to verify", b.ID)
+			return fmt.Errorf("batch %s failed before any line ran; there is nothing to verify",
+				b.ID)
 		}
 		v := verdict{Batch: b.ID, Status: b.Status}
 		for _, group := range groupsOf(b) {
@@ -127,13 +129,17 @@ func (v *verdict) audit(ctx context.Context, c *client.Client, g group) error {
 		err := scan(ctx, c, input, func(id string, line int64) error {
 			v.InputLines++
 			if _, twice := answered[digestOf(id)]; twice {
-				v.Faults = append(v.Faults, fmt.Sprintf("the custom_id %q stands twice in the input, again in %s on line %d", id, input, line))
+				v.Faults = append(v.Faults, fmt.Sprintf(
+					"the custom_id %q stands twice in the input, again in %s on line %d", id, input,
+					line))
 			}
 			answered[digestOf(id)] = false
 			return nil
 		})
 		if refused := new(client.Error); errors.As(err, &refused) && refused.Status == 404 {
-			return fmt.Errorf("input file %s is gone, deleted or expired, and without it nothing can be proven", input)
+			return fmt.Errorf(
+				"input file %s is gone, deleted or expired, and without it nothing can be proven",
+				input)
 		}
 		if err != nil {
 			return err
@@ -158,7 +164,8 @@ func (v *verdict) audit(ctx context.Context, c *client.Client, g group) error {
 		})
 	}
 	for _, output := range g.outputs {
-		if err := errors.Join(results(output.OutputFileID, &v.OutputLines), results(output.ErrorFileID, &v.ErrorLines)); err != nil {
+		if err := errors.Join(results(output.OutputFileID, &v.OutputLines),
+			results(output.ErrorFileID, &v.ErrorLines)); err != nil {
 			return err
 		}
 	}
@@ -184,7 +191,9 @@ func (v *verdict) audit(ctx context.Context, c *client.Client, g group) error {
 }
 
 // scan calls fn with every custom_id of a file.
-func scan(ctx context.Context, c *client.Client, file string, fn func(id string, line int64) error) error {
+func scan(
+	ctx context.Context, c *client.Client, file string, fn func(id string, line int64) error,
+) error {
 	content, err := c.Content(ctx, file)
 	if err != nil {
 		return err
@@ -212,10 +221,12 @@ func (v *verdict) judge(b client.Batch) {
 		{"failed", b.Counts.Failed, v.ErrorLines},
 	} {
 		if figure.said != figure.got {
-			v.Faults = append(v.Faults, fmt.Sprintf("request_counts.%s is %d, the files have %d", figure.name, figure.said, figure.got))
+			v.Faults = append(v.Faults, fmt.Sprintf("request_counts.%s is %d, the files have %d",
+				figure.name, figure.said, figure.got))
 		}
 	}
-	v.OK = v.Missing.Count == 0 && v.Repeated.Count == 0 && v.Unknown.Count == 0 && len(v.Faults) == 0
+	v.OK = v.Missing.Count == 0 && v.Repeated.Count == 0 && v.Unknown.Count == 0 &&
+		len(v.Faults) == 0
 }
 
 func (v *verdict) print(out io.Writer) error {

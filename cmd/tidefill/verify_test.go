@@ -12,7 +12,9 @@ import (
 func fakeAPI(t *testing.T, object string, files map[string]string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/batches/b", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, object) })
+	mux.HandleFunc("GET /v1/batches/b", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, object)
+	})
 	mux.HandleFunc("GET /v1/files/{id}/content", func(w http.ResponseWriter, r *http.Request) {
 		ids, ok := files[r.PathValue("id")]
 		if !ok {
@@ -42,15 +44,22 @@ func TestVerifyNamesOffenders(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"whole", joined, map[string]string{"in": "a b c d", "out": "a c d", "err": "b"}, exitOK, []string{"proven"}},
+		{"whole", joined, map[string]string{"in": "a b c d", "out": "a c d", "err": "b"}, exitOK,
+			[]string{"proven"}},
 		{"missing", joined, map[string]string{"in": "a b c d", "out": "a c", "err": "b"}, exitError,
 			[]string{`"d", in line 4`, "request_counts.completed is 3, the files have 2"}},
-		{"twice in one file", joined, map[string]string{"in": "a b c d", "out": "a c d d", "err": "b"}, exitError, []string{`"d", again in out line 4`}},
-		{"in both files", joined, map[string]string{"in": "a b c d", "out": "a c d", "err": "b a"}, exitError, []string{`"a", again in err line 2`}},
-		{"unknown", joined, map[string]string{"in": "a b c d", "out": "a c e", "err": "b"}, exitError, []string{`"e", out line 3`, `"d", in line 4`}},
-		{"input gone", joined, map[string]string{"out": "a", "err": "b"}, exitError, []string{"input file in is gone"}},
-		{"by input", apart, map[string]string{"in": "a b", "out": "a b", "in2": "a c", "out2": "c", "err2": "a"}, exitOK, []string{"proven"}},
-		{"under the wrong input", apart, map[string]string{"in": "a b", "out": "a c", "in2": "a c", "out2": "c", "err2": "a"}, exitError,
+		{"twice in one file", joined, map[string]string{"in": "a b c d", "out": "a c d d",
+			"err": "b"}, exitError, []string{`"d", again in out line 4`}},
+		{"in both files", joined, map[string]string{"in": "a b c d", "out": "a c d", "err": "b a"},
+			exitError, []string{`"a", again in err line 2`}},
+		{"unknown", joined, map[string]string{"in": "a b c d", "out": "a c e", "err": "b"},
+			exitError, []string{`"e", out line 3`, `"d", in line 4`}},
+		{"input gone", joined, map[string]string{"out": "a", "err": "b"}, exitError,
+			[]string{"input file in is gone"}},
+		{"by input", apart, map[string]string{"in": "a b", "out": "a b", "in2": "a c", "out2": "c",
+			"err2": "a"}, exitOK, []string{"proven"}},
+		{"under the wrong input", apart, map[string]string{"in": "a b", "out": "a c", "in2": "a c",
+			"out2": "c", "err2": "a"}, exitError,
 			[]string{`"c", out line 2`, `"b", in line 2`}},
 	}
 	for _, test := range tests {

@@ -14,7 +14,8 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tidefill %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tidefill %s, %s, %s/%s\n", version(),
+				runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

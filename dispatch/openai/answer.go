@@ -12,13 +12,15 @@ import (
 
 // Answer is what came back.
 type Answer struct {
-	// Sent says that the server may have received the request, whatever came back: a part of it was written to a connection.
+	// Sent says that the server may have received the request, whatever came back: a part of it was
+	// written to a connection.
 	Sent       bool
 	Status     int
 	RequestID  string // as the server gave it
 	Body       []byte // a part of the scratch
 	RetryAfter time.Duration
-	// Large is the body of a good answer that memory can't hold; nil: it is Body. Whoever gets the answer closes it.
+	// Large is the body of a good answer that memory can't hold; nil: it is Body. Whoever gets the
+	// answer closes it.
 	Large *Large
 }
 
@@ -60,13 +62,18 @@ func readError(response *http.Response, scratch *Scratch) ([]byte, error) {
 		return body, err
 	}
 	body = body[:min(len(body), mostError)]
-	return fmt.Appendf(body, "… (cut by tidefill: the answer was longer than %d bytes)", len(body)), nil
+	return fmt.Appendf(body, "… (cut by tidefill: the answer was longer than %d bytes)", len(body)),
+		nil
 }
 
-// readAnswer reads the body of a good answer: into the scratch or, if it is large or memory is short, into a file.
-func (c *Client) readAnswer(response *http.Response, scratch *Scratch, limit int64) ([]byte, *Large, error) {
+// readAnswer reads the body of a good answer: into the scratch or, if it is large or memory is
+// short, into a file.
+func (c *Client) readAnswer(
+	response *http.Response, scratch *Scratch, limit int64,
+) ([]byte, *Large, error) {
 	if response.ContentLength > limit {
-		return nil, nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, response.ContentLength, limit)
+		return nil, nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge,
+			response.ContentLength, limit)
 	}
 	body, whole, err := readInto(response, scratch, limit)
 	switch {
@@ -90,9 +97,11 @@ func (c *Client) readAnswer(response *http.Response, scratch *Scratch, limit int
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit) }
 
-// readInto reads a body into the scratch as far as its limit and memory allow; whole says that this was all. Of a body that is
-// longer than the limit it has read a byte more.
-func readInto(response *http.Response, scratch *Scratch, limit int64) (body []byte, whole bool, err error) {
+// readInto reads a body into the scratch as far as its limit and memory allow; whole says that this
+// was all. Of a body that is longer than the limit it has read a byte more.
+func readInto(
+	response *http.Response, scratch *Scratch, limit int64,
+) (body []byte, whole bool, err error) {
 	scratch.answer = scratch.answer[:0]
 	// One byte more than there will be, so that the end is seen without growing.
 	if n := response.ContentLength; n >= 0 && !scratch.grow(int(min(n, limit))+1) {
@@ -119,8 +128,8 @@ func readInto(response *http.Response, scratch *Scratch, limit int64) (body []by
 	}
 }
 
-// fill moves what the scratch holds of a body to the file, and the rest of the body after it. From then on a server that takes
-// its time holds no memory but a small buffer.
+// fill moves what the scratch holds of a body to the file, and the rest of the body after it. From
+// then on a server that takes its time holds no memory but a small buffer.
 func (l *Large) fill(response *http.Response, scratch *Scratch, limit int64) error {
 	checked := batchfile.NewObjectScanner("usage")
 	kept := batchfile.NewBodyWriter(l.File)
@@ -172,5 +181,6 @@ func (l *Large) fill(response *http.Response, scratch *Scratch, limit int64) err
 }
 
 func (l *Large) noObject(response *http.Response, total int64, beginning []byte) error {
-	return fmt.Errorf("%w; it was at least %d bytes with status %d, beginning %q", errNoObject, total, response.StatusCode, beginning)
+	return fmt.Errorf("%w; it was at least %d bytes with status %d, beginning %q", errNoObject,
+		total, response.StatusCode, beginning)
 }

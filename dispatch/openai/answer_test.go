@@ -100,7 +100,8 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 		})
 		for memory, bytes := range map[string]int64{"ample": 8 << 20, "short": 10 << 10} {
 			for name, want := range bodies {
-				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(
+					t *testing.T) {
 					files, lent := &memoryFiles{}, newPurse(bytes)
 					c := newClient(t, Config{URL: s.URL, MaxAnswer: 5 << 19, Spool: files.create})
 					scratch := Scratch{Memory: lent}
@@ -112,8 +113,11 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 							t.Errorf("got %v (%v), want garbled", outcome, err)
 						}
 					case "error":
-						if outcome != plan.Failed || len(a.Body) < 10<<10 || len(a.Body) > mostError+100 || !strings.Contains(string(a.Body), "cut by tidefill") {
-							t.Errorf("got %v (%v), %d bytes that end %q", outcome, err, len(a.Body), a.Body[max(0, len(a.Body)-100):])
+						if outcome != plan.Failed || len(a.Body) < 10<<10 || len(
+							a.Body) > mostError+100 || !strings.Contains(
+							string(a.Body), "cut by tidefill") {
+							t.Errorf("got %v (%v), %d bytes that end %q", outcome, err, len(
+								a.Body), a.Body[max(0, len(a.Body)-100):])
 						}
 					default:
 						if outcome != plan.Succeeded {
@@ -122,7 +126,8 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 						got := string(a.Body)
 						if a.Large != nil {
 							want = strings.NewReplacer("\r", " ", "\n", " ").Replace(want)
-							text, err := io.ReadAll(io.NewSectionReader(a.Large.File, 0, a.Large.Size+1))
+							text, err := io.ReadAll(io.NewSectionReader(
+								a.Large.File, 0, a.Large.Size+1))
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -135,13 +140,15 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 						if got != want {
 							t.Errorf("got %d bytes, want %d", len(got), len(want))
 						}
-						inFile := len(want) > largestAnswer || len(want) > smallAnswer && memory == "short"
+						inFile := len(want) > largestAnswer || len(
+							want) > smallAnswer && memory == "short"
 						if (a.Large != nil) != inFile {
 							t.Errorf("in a file: %v, want %v", a.Large != nil, inFile)
 						}
 					}
 					if files.open.Load() != 0 {
-						t.Errorf("%d of %d files are left open", files.open.Load(), files.made.Load())
+						t.Errorf(
+							"%d of %d files are left open", files.open.Load(), files.made.Load())
 					}
 					scratch.Trim(0)
 					if left := lent.left.Load(); left != bytes {
@@ -154,8 +161,11 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 }
 
 func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
-	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(3<<20)) })
-	c := newClient(t, Config{URL: s.URL, MaxAnswer: 8 << 20, Spool: (&memoryFiles{room: 1 << 20}).create})
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, embedding(3<<20))
+	})
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 8 << 20,
+		Spool: (&memoryFiles{room: 1 << 20}).create})
 	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newPurse(0)})
 	if got := Classify(t.Context(), a, err); got != plan.Recalled || !errors.Is(err, ErrNotKept) {
 		t.Errorf("got %v (%v), want a line that comes back", got, err)
@@ -163,9 +173,13 @@ func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
 }
 
 func TestMaxAnswerOfAnEndpoint(t *testing.T) {
-	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, embedding(5000)) })
-	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{"/v1/embeddings": 6000}})
-	for path, want := range map[string]plan.Outcome{"/v1/embeddings": plan.Succeeded, "/v1/rerank": plan.Garbled} {
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, embedding(5000))
+	})
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{
+		"/v1/embeddings": 6000}})
+	for path, want := range map[string]plan.Outcome{"/v1/embeddings": plan.Succeeded,
+		"/v1/rerank": plan.Garbled} {
 		line := lineOf("x")
 		line.Path = path
 		a, err := c.Send(t.Context(), line, &Scratch{})
@@ -182,7 +196,8 @@ func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
 			calls = append(calls, fmt.Sprintf(`{"index":%d}`, i))
 		}
 		for i := range n {
-			all = append(all, fmt.Sprintf(`{"index":%d,"delta":{"tool_calls":[%s]}}`, i, strings.Join(calls, ",")))
+			all = append(all, fmt.Sprintf(`{"index":%d,"delta":{"tool_calls":[%s]}}`, i,
+				strings.Join(calls, ",")))
 		}
 		return strings.Join(all, ",")
 	}
@@ -191,21 +206,30 @@ func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
 		stream string
 		want   error
 	}{
-		"text":       {8 << 20, strings.Repeat(sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat("a", 10_000)+`"}}`), 200), ErrTooLong},
-		"structure":  {8 << 20, sseChunk(choices(150)), ErrTooLong},
-		"no memory":  {0, strings.Repeat(sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat("a", 1000)+`"}}`), 20), ErrTooLong},
-		"one event":  {8 << 20, "data: " + strings.Repeat("a", 5<<20), ErrTooLong},
-		"small ones": {0, sse(chatChunk(`{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}`), usageChunk), nil},
-		"usage in every chunk": {0, strings.Repeat("data: "+strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `"m"`, `"m","usage":{"prompt_tokens":1}`, 1)+"\n\n", 1000) +
+		"text": {8 << 20, strings.Repeat(
+			sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat("a", 10_000)+`"}}`), 200),
+			ErrTooLong},
+		"structure": {8 << 20, sseChunk(choices(150)), ErrTooLong},
+		"no memory": {0, strings.Repeat(sseChunk(`{"index":0,"delta":{"content":"`+strings.Repeat(
+			"a", 1000)+`"}}`), 20), ErrTooLong},
+		"one event": {8 << 20, "data: " + strings.Repeat("a", 5<<20), ErrTooLong},
+		"small ones": {
+			0, sse(chatChunk(`{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}`),
+				usageChunk), nil},
+		"usage in every chunk": {0, strings.Repeat("data: "+strings.Replace(
+			chatChunk(`{"index":0,"delta":{"content":"a"}}`), `"m"`,
+			`"m","usage":{"prompt_tokens":1}`, 1)+"\n\n", 1000) +
 			sse(chatChunk(`{"index":0,"delta":{},"finish_reason":"stop"}`)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lent := newPurse(c.memory)
 			cl := &Client{cfg: Config{MaxAnswer: 64 << 20}}
-			response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(c.stream))}
+			response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(
+				c.stream))}
 			scratch := Scratch{Memory: lent}
 			_, _, err := cl.readStream(Request{Path: path, Watch: noWatch}, response, &scratch)
-			if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) || !errors.Is(err, ErrUnjoined)) {
+			if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) ||
+				!errors.Is(err, ErrUnjoined)) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			scratch.Trim(0)

@@ -6,9 +6,10 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// chatFields are the members of a chat.completion.chunk, in the order that a chat.completion has them. What they become is what
-// the same server answers without streaming, with two liberties: members that it would have answered as null may be missing, and
-// refusal and logprobs, which the API demands, stand there as null.
+// chatFields are the members of a chat.completion.chunk, in the order that a chat.completion has
+// them. What they become is what the same server answers without streaming, with two liberties:
+// members that it would have answered as null may be missing, and refusal and logprobs, which the
+// API demands, stand there as null.
 var chatFields = []field{
 	{name: "id"},
 	{name: "object"},
@@ -106,7 +107,8 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 	if !c.joiner.root.member("usage").said { // as in most streams, until their end
 		return tokens, nil
 	}
-	if usage, ok := batchfile.ReadUsage(event); ok && usage.OutputTokens > c.counted && len(c.choices().items) == 1 {
+	if usage, ok := batchfile.ReadUsage(event); ok && usage.OutputTokens > c.counted &&
+		len(c.choices().items) == 1 {
 		tokens, c.counted = int(usage.OutputTokens-c.counted), usage.OutputTokens
 	}
 	return tokens, nil
@@ -140,8 +142,8 @@ func (c *chunks) whole(dst []byte) ([]byte, error) {
 	return c.joiner.root.append(dst), nil
 }
 
-// settle says null for a content that is empty because the message stands elsewhere: streams open with an empty one before anybody
-// knows.
+// settle says null for a content that is empty because the message stands elsewhere: streams open
+// with an empty one before anybody knows.
 func (v *value) settle() error {
 	if v.members == nil {
 		*v = object(v.field) // no delta came at all: an empty message
@@ -158,8 +160,10 @@ func (v *value) settle() error {
 	if len(content.raw) > 0 || !content.opened {
 		return nil
 	}
-	for _, elsewhere := range []string{"refusal", "reasoning_content", "reasoning", "tool_calls", "function_call"} {
-		if m := v.member(elsewhere); m.opened && (len(m.raw) > 0 || len(m.items) > 0 || len(m.members) > 0) {
+	for _, elsewhere := range []string{"refusal", "reasoning_content", "reasoning", "tool_calls",
+		"function_call"} {
+		if m := v.member(elsewhere); m.opened && (len(m.raw) > 0 || len(m.items) > 0 ||
+			len(m.members) > 0) {
 			content.opened, content.raw = false, []byte("null")
 		}
 	}

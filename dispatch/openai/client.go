@@ -1,8 +1,9 @@
 // Package openai sends lines to an OpenAI-compatible model server.
 //
-// A [Client] speaks to one server over connections of its own, so that a slow server never holds up another. Bodies go out
-// and come back byte for byte: no decoding, no compression, no redirects. Plain HTTP takes a short way (wire.go). Only an answer
-// that comes as a stream is put together (stream.go), again without decoding: its strings and numbers stand as the server wrote them.
+// A [Client] speaks to one server over connections of its own, so that a slow server never holds up
+// another. Bodies go out and come back byte for byte: no decoding, no compression, no redirects.
+// Plain HTTP takes a short way (wire.go). Only an answer that comes as a stream is put together
+// (stream.go), again without decoding: its strings and numbers stand as the server wrote them.
 package openai
 
 import (
@@ -56,7 +57,8 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("upstream url: %w", err)
 	}
 	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
-		return nil, fmt.Errorf("upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
+		return nil, fmt.Errorf(
+			"upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
 	}
 	cfg.TenantHeader = http.CanonicalHeaderKey(cfg.TenantHeader)
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/v1")
@@ -84,12 +86,14 @@ type Request struct {
 	// Body of Size bytes; NewBody is called for each connection that is tried.
 	NewBody func() io.ReadCloser
 	Size    int64
-	// ID goes along as x-request-id, so that the server's log, its evictions and our result name the same thing.
+	// ID goes along as x-request-id, so that the server's log, its evictions and our result name
+	// the same thing.
 	ID string
 	// Tenant goes along as Config.TenantHeader.
 	Tenant string
-	// Watch hears of the tokens of an answer that the body asks to have streamed; nil: it doesn't. A stream is put together, so
-	// that the Answer is the same either way, or the error is ErrUnjoined.
+	// Watch hears of the tokens of an answer that the body asks to have streamed; nil: it doesn't.
+	// A stream is put together, so that the Answer is the same either way, or the error is
+	// ErrUnjoined.
 	Watch *Watch
 }
 
@@ -130,7 +134,8 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	}
 	defer response.Body.Close()
 	answer := Answer{
-		Sent: true, Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, time.Now()),
+		Sent: true, Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
+		RetryAfter: retryAfter(response.Header, time.Now()),
 	}
 	if c.echo.foreign(r.ID, answer.RequestID, p.reused) {
 		return Answer{Sent: true}, errMixedUp
@@ -156,20 +161,25 @@ func (c *Client) maxAnswer(path string) int64 {
 	return c.cfg.MaxAnswer
 }
 
-// post sends the request and reads the head of the answer. A server may close an idle connection just when it is to be used:
-// while no byte was accepted the next one is tried. After that nobody knows what the server did with the request.
-func (c *Client) post(ctx context.Context, r Request, scratch *Scratch) (*http.Response, passage, error) {
+// post sends the request and reads the head of the answer. A server may close an idle connection
+// just when it is to be used: while no byte was accepted the next one is tried. After that nobody
+// knows what the server did with the request.
+func (c *Client) post(
+	ctx context.Context, r Request, scratch *Scratch,
+) (*http.Response, passage, error) {
 	target, err := c.target(r.Path)
 	if err != nil {
 		return nil, passage{}, err
 	}
 	for {
 		req := (&http.Request{
-			Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(c, r),
+			Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(
+				c, r),
 			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Body: r.NewBody(), ContentLength: r.Size,
 		}).WithContext(ctx)
-		// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the operator said, or nowhere).
+		// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the
+		// operator said, or nowhere).
 		p := &scratch.passage
 		*p = passage{}
 		response, err := c.transport.roundTrip(req, p)

@@ -9,11 +9,12 @@ import (
 
 // events reads server-sent events. Fields other than data say nothing that the data doesn't.
 type events struct {
-	in     *bufio.Reader
-	room   *room
-	held   int // of it, by the buffers
-	data   []byte
-	afterR bool // the last line ended with a carriage return; a line feed that follows belongs to it
+	in   *bufio.Reader
+	room *room
+	held int // of it, by the buffers
+	data []byte
+	// the last line ended with a carriage return; a line feed that follows belongs to it
+	afterR bool
 	begun  bool
 }
 
@@ -21,7 +22,8 @@ func newEvents(from io.Reader, in *room) *events {
 	return &events{in: bufio.NewReaderSize(from, 4<<10), room: in}
 }
 
-// next returns the data of the next event, which is good until the next call. The last one counts though no blank line follows it.
+// next returns the data of the next event, which is good until the next call. The last one counts
+// though no blank line follows it.
 func (e *events) next() ([]byte, error) {
 	e.data = e.data[:0]
 	some := false
@@ -57,7 +59,8 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// line reads up to the next line feed, carriage return or both, without waiting for what follows a carriage return.
+// line reads up to the next line feed, carriage return or both, without waiting for what follows a
+// carriage return.
 func (e *events) line() ([]byte, error) {
 	var line []byte // empty while the line lies in the reader's buffer as a whole
 	for {

@@ -25,23 +25,28 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 		stream string
 		want   []string
 	}{
-		"plain":                  {"data: a\n\ndata: b\n\n", []string{"a", "b"}},
-		"no space, two spaces":   {"data:a\n\ndata:  b\n\n", []string{"a", " b"}},
-		"lines of all kinds":     {"data: a\r\n\r\ndata: b\r\rdata: c\n\r\n", []string{"a", "b", "c"}},
-		"several lines of data":  {"data: {\ndata: }\n\n", []string{"{\n}"}},
-		"comments, other fields": {": ping\n\nevent: x\nid: 7\ndata: a\nretry: 3\n\n:\n\n", []string{"a"}},
-		"empty data":             {"data\n\ndata:\n\n", []string{"", ""}},
-		"byte order mark":        {"\uFEFFdata: a\n\n", []string{"a"}},
-		"no blank line at last":  {"data: a\n\ndata: [DONE]\n", []string{"a", "[DONE]"}},
-		"not even a line's end":  {"data: a\n\ndata: [DONE]", []string{"a", "[DONE]"}},
-		"nothing":                {"", nil},
-		"longer than the buffer": {"data: " + strings.Repeat("x", 10_000) + "\n\n", []string{strings.Repeat("x", 10_000)}},
+		"plain":                {"data: a\n\ndata: b\n\n", []string{"a", "b"}},
+		"no space, two spaces": {"data:a\n\ndata:  b\n\n", []string{"a", " b"}},
+		"lines of all kinds": {"data: a\r\n\r\ndata: b\r\rdata: c\n\r\n",
+			[]string{"a", "b", "c"}},
+		"several lines of data": {"data: {\ndata: }\n\n", []string{"{\n}"}},
+		"comments, other fields": {": ping\n\nevent: x\nid: 7\ndata: a\nretry: 3\n\n:\n\n",
+			[]string{"a"}},
+		"empty data":            {"data\n\ndata:\n\n", []string{"", ""}},
+		"byte order mark":       {"\uFEFFdata: a\n\n", []string{"a"}},
+		"no blank line at last": {"data: a\n\ndata: [DONE]\n", []string{"a", "[DONE]"}},
+		"not even a line's end": {"data: a\n\ndata: [DONE]", []string{"a", "[DONE]"}},
+		"nothing":               {"", nil},
+		"longer than the buffer": {"data: " + strings.Repeat("x", 10_000) + "\n\n", []string{
+			strings.Repeat("x", 10_000)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for way, from := range map[string]io.Reader{
-				"at once": strings.NewReader(c.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(c.stream)),
+				"at once": strings.NewReader(c.stream), "byte by byte": iotest.OneByteReader(
+					strings.NewReader(c.stream)),
 			} {
-				if got, err := readEvents(from, 1<<20); err != io.EOF || !slices.Equal(got, c.want) {
+				if got, err := readEvents(from, 1<<20); err != io.EOF || !slices.Equal(
+					got, c.want) {
 					t.Errorf("%s: got %q, %v; want %q", way, got, err, c.want)
 				}
 			}
@@ -77,8 +82,10 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		whole, first := readEvents(strings.NewReader(stream), 1000)
 		pieces, second := readEvents(iotest.OneByteReader(strings.NewReader(stream)), 1000)
-		if !slices.Equal(whole, pieces) || errors.Is(first, ErrTooLarge) != errors.Is(second, ErrTooLarge) {
-			t.Errorf("%q: at once %q, %v; byte by byte %q, %v", stream, whole, first, pieces, second)
+		if !slices.Equal(whole, pieces) || errors.Is(first, ErrTooLarge) != errors.Is(second,
+			ErrTooLarge) {
+			t.Errorf("%q: at once %q, %v; byte by byte %q, %v", stream, whole, first, pieces,
+				second)
 		}
 	})
 }

@@ -13,16 +13,18 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// ErrUnjoined says that a stream was not understood well enough to be sure what the answer would have been without streaming.
+// ErrUnjoined says that a stream was not understood well enough to be sure what the answer would
+// have been without streaming.
 var ErrUnjoined = errors.New("the stream can't be put together")
 
-// manner is how the values that one member has, chunk by chunk, become its value in the whole answer.
+// manner is how the values that one member has, chunk by chunk, become its value in the whole
+// answer.
 type manner uint8
 
 const (
-	// agree: every chunk that has the member must say the same, byte for byte. That is the rule of all members that no table names:
-	// what a server adds is kept where it comes once or stays the same, and where it doesn't, nobody knows whether its values
-	// add up or replace each other.
+	// agree: every chunk that has the member must say the same, byte for byte. That is the rule of
+	// all members that no table names: what a server adds is kept where it comes once or stays the
+	// same, and where it doesn't, nobody knows whether its values add up or replace each other.
 	agree   manner = iota
 	first          // the first value counts
 	last           // the last one
@@ -33,7 +35,8 @@ const (
 	dropped        // of streams only
 )
 
-// field is a member of a chunk. null, and an empty string under agree and last, says nothing unless nothing else comes.
+// field is a member of a chunk. null, and an empty string under agree and last, says nothing unless
+// nothing else comes.
 type field struct {
 	name      string
 	how       manner
@@ -98,7 +101,8 @@ func (j *joiner) addMembers(to *value, chunk []byte, depth int) error {
 		v := to.member(name)
 		if v == nil {
 			if len(to.members) >= len(to.field.of)+mostUnnamed {
-				return fmt.Errorf("%w: more than %d members that no table names", ErrUnjoined, mostUnnamed)
+				return fmt.Errorf("%w: more than %d members that no table names", ErrUnjoined,
+					mostUnnamed)
 			}
 			to.members = append(to.members, value{field: &unnamed, name: name})
 			v = &to.members[len(to.members)-1]
@@ -117,7 +121,8 @@ var unnamed = field{how: agree}
 
 func (v *value) member(name string) *value {
 	for i := range v.members {
-		if m := &v.members[i]; m.field.name == name && m.name == "" || m.name == name && name != "" {
+		if m := &v.members[i]; m.field.name == name && m.name == "" || m.name == name &&
+			name != "" {
 			return m
 		}
 	}
@@ -202,7 +207,8 @@ func (j *joiner) addLeaf(v *value, piece []byte) error {
 		v.raw, v.said = v.raw[:0:0], says
 		return j.keep(v, piece)
 	case says && v.field.how == agree && !bytes.Equal(v.raw, piece):
-		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrUnjoined, v.raw, piece)
+		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrUnjoined, v.raw,
+			piece)
 	}
 	return nil
 }
@@ -216,7 +222,9 @@ func (j *joiner) addItem(v *value, element []byte, depth int) error {
 		j.item = index
 		defer func() { j.item = 0 }()
 	}
-	i, found := slices.BinarySearchFunc(v.items, index, func(item value, index int) int { return cmp.Compare(item.index, index) })
+	i, found := slices.BinarySearchFunc(v.items, index, func(item value, index int) int {
+		return cmp.Compare(item.index, index)
+	})
 	if !found {
 		if len(v.items) == mostItems {
 			return fmt.Errorf("%w: more than %d elements", ErrUnjoined, mostItems)
@@ -224,7 +232,8 @@ func (j *joiner) addItem(v *value, element []byte, depth int) error {
 		item := object(v.field)
 		item.index = index
 		v.items = slices.Insert(v.items, i, item)
-		if err := j.weigh(1+len(v.field.of), len(element)); err != nil { // so that empty ones don't come for nothing
+		// so that empty ones don't come for nothing
+		if err := j.weigh(1+len(v.field.of), len(element)); err != nil {
 			return err
 		}
 		if depth > 0 && j.item == 0 {
@@ -254,7 +263,8 @@ func (j *joiner) keep(v *value, piece []byte) error {
 	return nil
 }
 
-// weigh takes room for values and bytes that are kept. Buffers have up to twice the bytes, and there is one more copy at the end.
+// weigh takes room for values and bytes that are kept. Buffers have up to twice the bytes, and
+// there is one more copy at the end.
 func (j *joiner) weigh(values, bytes int) error {
 	j.size += int64(bytes)
 	if j.size > j.room.most {

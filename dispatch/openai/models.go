@@ -49,7 +49,8 @@ func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 		return ModelList{}, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}
 	if !list.Cut {
-		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes)) // so that the connection can be used again
+		// so that the connection can be used again
+		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes))
 	}
 	return list, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// ErrRecalled is the cause to cancel a request's context with when it is we who end it; context.DeadlineExceeded, when its
-// time is over.
+// ErrRecalled is the cause to cancel a request's context with when it is we who end it;
+// context.DeadlineExceeded, when its time is over.
 var ErrRecalled = errors.New("recalled")
 
 // Classify says how a Send ended, in the planner's terms.

@@ -14,7 +14,8 @@ type peeker struct{ conn net.Conn }
 
 func newPeeker(conn net.Conn) peeker { return peeker{conn} }
 
-// peek reports whether the connection is open and nothing has come. A deadline that has passed would end the read before it looks.
+// peek reports whether the connection is open and nothing has come. A deadline that has passed
+// would end the read before it looks.
 func (p *peeker) peek() bool {
 	if p.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false

@@ -17,7 +17,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// answerOK reads a request and answers it with its own body; ok is false at the end of the connection.
+// answerOK reads a request and answers it with its own body; ok is false at the end of the
+// connection.
 func answerOK(c net.Conn, in *bufio.Reader, header string) (ok bool) {
 	r, err := http.ReadRequest(in)
 	if err != nil {
@@ -27,7 +28,8 @@ func answerOK(c net.Conn, in *bufio.Reader, header string) (ok bool) {
 	if err != nil {
 		return false
 	}
-	fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s", strings.ReplaceAll(header, "ID", r.Header.Get("X-Request-Id")), len(body), body)
+	fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s",
+		strings.ReplaceAll(header, "ID", r.Header.Get("X-Request-Id")), len(body), body)
 	return true
 }
 
@@ -55,8 +57,10 @@ func rawTLSServer(t *testing.T, serve func(conn net.Conn, in *bufio.Reader)) str
 }
 
 func TestARequestThatWasWrittenIsNotSentAgain(t *testing.T) {
-	for scheme, listen := range map[string]func(*testing.T, func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
-		for name, before := range map[string]int{"on a new connection": 0, "on a used connection": 1} {
+	for scheme, listen := range map[string]func(*testing.T,
+		func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
+		for name, before := range map[string]int{"on a new connection": 0,
+			"on a used connection": 1} {
 			t.Run(scheme+" "+name, func(t *testing.T) {
 				var seen, conns atomic.Int64
 				url := listen(t, func(c net.Conn, in *bufio.Reader) {
@@ -72,21 +76,25 @@ func TestARequestThatWasWrittenIsNotSentAgain(t *testing.T) {
 						seen.Add(1) // and breaks off, as an engine that dies of the line
 					}
 				})
-				c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, Header: http.Header{"Idempotency-Key": {"x"}}})
+				c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, Header: http.Header{
+					"Idempotency-Key": {"x"}}})
 				if scheme == "https" {
 					trust(t, c)
 				}
 				for range before {
-					if a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{}); err != nil || !a.Sent {
+					if a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{}); err != nil ||
+						!a.Sent {
 						t.Fatalf("got %+v, %v", a, err)
 					}
 				}
 				a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{})
 				if got := Classify(t.Context(), a, err); got != plan.Died || !a.Sent {
-					t.Errorf("got %v, sent %v (%v), want a request that was sent and died", got, a.Sent, err)
+					t.Errorf("got %v, sent %v (%v), want a request that was sent and died", got,
+						a.Sent, err)
 				}
 				if seen.Load() != int64(before)+1 || conns.Load() != 1 {
-					t.Errorf("the server saw %d requests on %d connections, want %d on 1", seen.Load(), conns.Load(), before+1)
+					t.Errorf("the server saw %d requests on %d connections, want %d on 1",
+						seen.Load(), conns.Load(), before+1)
 				}
 			})
 		}
@@ -149,7 +157,8 @@ func TestAnUnsolicitedAnswerIsNoLinesAnswer(t *testing.T) {
 }
 
 func TestAnAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
-	for scheme, listen := range map[string]func(*testing.T, func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
+	for scheme, listen := range map[string]func(*testing.T,
+		func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
 		t.Run(scheme, func(t *testing.T) {
 			var conns atomic.Int64
 			url := listen(t, func(c net.Conn, in *bufio.Reader) {
@@ -167,12 +176,14 @@ func TestAnAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
 				if i%2 == 0 && err != nil {
 					t.Errorf("request %d: %v", i, err)
 				}
-				if i%2 == 1 && (!errors.Is(err, errMixedUp) || Classify(t.Context(), a, err) != plan.Died || !a.Sent) {
+				if i%2 == 1 && (!errors.Is(err, errMixedUp) || Classify(
+					t.Context(), a, err) != plan.Died || !a.Sent) {
 					t.Errorf("request %d: got %+v, %v, want an answer that is not taken", i, a, err)
 				}
 			}
 			if conns.Load() != 3 {
-				t.Errorf("%d connections, want 3: one that mixes answers up is closed", conns.Load())
+				t.Errorf("%d connections, want 3: one that mixes answers up is closed",
+					conns.Load())
 			}
 		})
 	}
@@ -184,7 +195,8 @@ func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
 			var conns atomic.Int64
 			url := rawServer(t, func(c net.Conn, in *bufio.Reader) {
 				header := "X-Request-Id: theirs\r\n"
-				if conns.Add(1) == 1 { // a gateway's first answer may come from another server than the next
+				// a gateway's first answer may come from another server than the next
+				if conns.Add(1) == 1 {
 					header = "X-Request-Id: " + first + "\r\n"
 				}
 				for answerOK(c, in, header) {
@@ -194,7 +206,8 @@ func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
 			c := clientOf(t, url)
 			failed := 0
 			for range 10 {
-				if a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{}); err != nil || string(a.Body) != "{}" {
+				if a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{}); err != nil || string(
+					a.Body) != "{}" {
 					failed++
 				}
 			}
@@ -206,11 +219,13 @@ func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
 }
 
 func TestAServerThatIsNotReachedByTLSIsUnreachable(t *testing.T) {
-	url := strings.Replace(rawServer(t, func(c net.Conn, in *bufio.Reader) {}), "http:", "https:", 1)
+	url := strings.Replace(rawServer(t, func(c net.Conn, in *bufio.Reader) {}), "http:",
+		"https:", 1)
 	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20})
 	a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{})
 	if got := Classify(t.Context(), a, err); got != plan.Unreachable || a.Sent {
-		t.Errorf("got %v, sent %v (%v), want unreachable: the handshake carried no line", got, a.Sent, err)
+		t.Errorf("got %v, sent %v (%v), want unreachable: the handshake carried no line", got,
+			a.Sent, err)
 	}
 }
 

@@ -43,7 +43,8 @@ func (p *response) add(event []byte) (tokens int, err error) {
 		if len(whole) == 0 || whole[0] != '{' {
 			return 0, fmt.Errorf("%w: its last event holds no response", ErrUnjoined)
 		}
-		if err := p.room.add(2 * int64(len(whole))); err != nil { // it is copied once more at the end
+		// it is copied once more at the end
+		if err := p.room.add(2 * int64(len(whole))); err != nil {
 			return 0, err
 		}
 		p.object = append(p.object, whole...)

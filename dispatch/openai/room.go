@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Memory lends room for answers. It never makes anybody wait: where there is none, an answer goes to a file, or a stream is given up.
-// It is safe for concurrent use.
+// Memory lends room for answers. It never makes anybody wait: where there is none, an answer goes
+// to a file, or a stream is given up. It is safe for concurrent use.
 type Memory interface {
 	// Take reports whether so many bytes may be held from now on.
 	Take(bytes int64) bool
@@ -24,10 +24,12 @@ const (
 	largestStream = 4 << 20
 )
 
-// errTooLong says that a stream takes more memory than there is for it. Asked for without streaming, the answer may go to a file.
+// errTooLong says that a stream takes more memory than there is for it. Asked for without
+// streaming, the answer may go to a file.
 var errTooLong = fmt.Errorf("%w: %w", ErrUnjoined, ErrTooLong)
 
-// ErrTooLong comes with ErrUnjoined when a stream is too long to be put together in memory. That says nothing against streaming.
+// ErrTooLong comes with ErrUnjoined when a stream is too long to be put together in memory. That
+// says nothing against streaming.
 var ErrTooLong = errors.New("it is too long to be put together in memory")
 
 // room is the memory of one stream.
@@ -60,8 +62,8 @@ func (r *room) close() {
 	}
 }
 
-// Scratch is what a caller of Send lends it again and again, to spare the making of it. It must not be shared between
-// calls that overlap. Its zero value holds answers of any size in memory.
+// Scratch is what a caller of Send lends it again and again, to spare the making of it. It must not
+// be shared between calls that overlap. Its zero value holds answers of any size in memory.
 type Scratch struct {
 	// Memory is where an answer's buffer takes its room from; nil: there is always room.
 	Memory Memory

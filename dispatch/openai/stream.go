@@ -17,12 +17,13 @@ import (
 type Watch struct {
 	// First is called when the first token comes.
 	First func()
-	// More is called for each further sign of life: so many tokens came, so long after the tokens before.
+	// More is called for each further sign of life: so many tokens came, so long after the tokens
+	// before.
 	More func(tokens int, after time.Duration)
 }
 
-// StreamParameters are the members of a body that make its answer a stream, with the usage told at its end. ok is false where
-// answers can't be streamed.
+// StreamParameters are the members of a body that make its answer a stream, with the usage told at
+// its end. ok is false where answers can't be streamed.
 func StreamParameters(path string) (parameters map[string]string, ok bool) {
 	endpoint, known := batchfile.LookupEndpoint(path)
 	if !known || !endpoint.Streams {
@@ -60,7 +61,8 @@ func newAssembly(path string, in *room) assembly {
 
 var errCut = fmt.Errorf("the stream broke off: %w", io.ErrUnexpectedEOF)
 
-// failed is an error that a server told within a stream, with the status that it would have answered with otherwise.
+// failed is an error that a server told within a stream, with the status that it would have
+// answered with otherwise.
 type failed struct {
 	status int
 	body   []byte
@@ -70,18 +72,20 @@ func (f *failed) Error() string {
 	return fmt.Sprintf("the stream ended with an error of status %d", f.status)
 }
 
-// failure reads an error event, whose member error is value. Without a status nobody can say what the answer would have been.
+// failure reads an error event, whose member error is value. Without a status nobody can say what
+// the answer would have been.
 func failure(event, value []byte) error {
 	for name, code := range batchfile.Members(value) {
-		if status, err := strconv.Atoi(string(code)); (name == "code" || name == "status") && err == nil && status >= 400 && status < 600 {
+		if status, err := strconv.Atoi(string(code)); (name == "code" || name == "status") &&
+			err == nil && status >= 400 && status < 600 {
 			return &failed{status: status, body: append([]byte(nil), event...)}
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrUnjoined, ErrBrokenOff)
 }
 
-// ErrBrokenOff comes with ErrUnjoined when the server told an error within the stream instead of a status before it. That says
-// nothing against streaming.
+// ErrBrokenOff comes with ErrUnjoined when the server told an error within the stream instead of a
+// status before it. That says nothing against streaming.
 var ErrBrokenOff = errors.New("the server told an error without a status within the stream")
 
 func isStream(h http.Header) bool {
@@ -90,7 +94,9 @@ func isStream(h http.Header) bool {
 }
 
 // readStream reads a stream to its end and puts it together in the scratch.
-func (c *Client) readStream(r Request, response *http.Response, scratch *Scratch) (status int, body []byte, err error) {
+func (c *Client) readStream(
+	r Request, response *http.Response, scratch *Scratch,
+) (status int, body []byte, err error) {
 	room := &room{most: c.maxAnswer(r.Path), memory: scratch.Memory}
 	defer room.close()
 	in := newEvents(response.Body, room)

@@ -37,7 +37,8 @@ func sse(chunks ...string) string {
 const usageChunk = `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
 
 func chatChunk(choice string) string {
-	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[` + choice + `]}`
+	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[` +
+		choice + `]}`
 }
 
 func TestStreamsBecomeTheAnswerThatWouldHaveBeen(t *testing.T) {
@@ -45,23 +46,31 @@ func TestStreamsBecomeTheAnswerThatWouldHaveBeen(t *testing.T) {
 		path, stream, want string
 	}{
 		"chat": {"/v1/chat/completions", sse(
-			chatChunk(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`),
-			chatChunk(`{"index":0,"delta":{"content":"H\u00e9"},"logprobs":null,"finish_reason":null}`),
-			chatChunk(`{"index":0,"delta":{"content":"y\n"},"finish_reason":"stop","stop_reason":null}`),
+			chatChunk(
+				`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`),
+			chatChunk(
+				`{"index":0,"delta":{"content":"H\u00e9"},"logprobs":null,"finish_reason":null}`),
+			chatChunk(
+				`{"index":0,"delta":{"content":"y\n"},"finish_reason":"stop","stop_reason":null}`),
 			usageChunk),
 			`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"H\u00e9y\n","refusal":null},"logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`,
 		},
 		"surrogate halves meet, numbers stay as written": {"/v1/chat/completions", sse(
-			chatChunk(`{"index":0,"delta":{"content":"\ud83d"},"logprobs":{"content":[{"token":"a","logprob":-0.10}]}}`),
-			chatChunk(`{"index":0,"delta":{"content":"\ude00"},"logprobs":{"content":[{"token":"b","logprob":-1e-7}]},"finish_reason":"length"}`),
+			chatChunk(
+				`{"index":0,"delta":{"content":"\ud83d"},"logprobs":{"content":[{"token":"a","logprob":-0.10}]}}`),
+			chatChunk(
+				`{"index":0,"delta":{"content":"\ude00"},"logprobs":{"content":[{"token":"b","logprob":-1e-7}]},"finish_reason":"length"}`),
 			usageChunk),
 			`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"\ud83d\ude00","refusal":null},"logprobs":{"content":[{"token":"a","logprob":-0.10},{"token":"b","logprob":-1e-7}]},"finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`,
 		},
 		"tools": {"/v1/chat/completions", sse(
 			chatChunk(`{"index":0,"delta":{"role":"assistant","content":""}}`),
-			chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"look","arguments":""}}]}}`),
-			chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}}`),
-			chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"id":null,"function":{"name":"","arguments":"1}"}},{"index":1,"id":"t2","type":"function","function":{"name":"go","arguments":"{}"}}]}}`),
+			chatChunk(
+				`{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"look","arguments":""}}]}}`),
+			chatChunk(
+				`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}}`),
+			chatChunk(
+				`{"index":0,"delta":{"tool_calls":[{"index":0,"id":null,"function":{"name":"","arguments":"1}"}},{"index":1,"id":"t2","type":"function","function":{"name":"go","arguments":"{}"}}]}}`),
 			chatChunk(`{"index":0,"delta":{},"finish_reason":"tool_calls"}`),
 			usageChunk),
 			`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"look","arguments":"{\"a\":1}"}},{"id":"t2","type":"function","function":{"name":"go","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`,
@@ -100,27 +109,51 @@ func TestWhatIsNotUnderstoodIsNotGuessed(t *testing.T) {
 		stream string
 		want   error
 	}{
-		"a member nobody knows changes":      {sse(chatChunk(`{"index":0,"delta":{"audio":"a"}}`), chatChunk(`{"index":0,"delta":{"audio":"b"},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
-		"two answers in one":                 {sse(strings.Replace(finish, `"id":"c"`, `"id":"d"`, 1), usageChunk), ErrUnjoined},
-		"a tool's name in pieces":            {sse(chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}`), chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"b"}}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
-		"a tool call left out":               {sse(chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"t"}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
-		"content of another kind":            {sse(chatChunk(`{"index":0,"delta":{"content":["a"]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
-		"a choice without an index":          {sse(chatChunk(`{"delta":{"content":"a"},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
-		"no usage":                           {sse(finish), ErrUnjoined},
-		"more after the end":                 {sse(finish, usageChunk) + "data: {}\n\n", ErrUnjoined},
-		"no JSON":                            {sse(finish, "oops"), ErrUnjoined},
-		"no object":                          {sse(finish, "[]"), ErrUnjoined},
-		"an error without a status":          {sse(finish, `{"error":{"message":"gone","code":"x"}}`), ErrBrokenOff},
-		"cut before the end":                 {"data: " + chatChunk(`{"index":0,"delta":{"content":"a"}}`) + "\n\n", io.ErrUnexpectedEOF},
-		"cut before one choice's end":        {sse(finish, chatChunk(`{"index":1,"delta":{"content":"a"}}`)), io.ErrUnexpectedEOF},
-		"cut before the first choice":        {sse(usageChunk), io.ErrUnexpectedEOF},
-		"nothing":                            {"", io.ErrUnexpectedEOF},
-		"larger than an answer may be":       {sse(strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1), finish, strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1)), ErrTooLarge},
-		"more members than anyone keeps":     {sse(manyMembers(mostUnnamed+1), finish, usageChunk), ErrUnjoined},
+		"a member nobody knows changes": {sse(chatChunk(`{"index":0,"delta":{"audio":"a"}}`),
+			chatChunk(`{"index":0,"delta":{"audio":"b"},"finish_reason":"stop"}`), usageChunk),
+			ErrUnjoined},
+		"two answers in one": {sse(strings.Replace(finish, `"id":"c"`, `"id":"d"`,
+			1), usageChunk), ErrUnjoined},
+		"a tool's name in pieces": {
+			sse(
+				chatChunk(
+					`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}`),
+				chatChunk(
+					`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"b"}}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
+		"a tool call left out": {
+			sse(
+				chatChunk(
+					`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"t"}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
+		"content of another kind": {
+			sse(chatChunk(`{"index":0,"delta":{"content":["a"]},"finish_reason":"stop"}`),
+				usageChunk), ErrUnjoined},
+		"a choice without an index": {
+			sse(chatChunk(`{"delta":{"content":"a"},"finish_reason":"stop"}`), usageChunk),
+			ErrUnjoined},
+		"no usage": {sse(finish), ErrUnjoined},
+		"more after the end": {sse(finish, usageChunk) + "data: {}\n\n",
+			ErrUnjoined},
+		"no JSON":   {sse(finish, "oops"), ErrUnjoined},
+		"no object": {sse(finish, "[]"), ErrUnjoined},
+		"an error without a status": {
+			sse(finish, `{"error":{"message":"gone","code":"x"}}`), ErrBrokenOff},
+		"cut before the end": {"data: " + chatChunk(
+			`{"index":0,"delta":{"content":"a"}}`) + "\n\n", io.ErrUnexpectedEOF},
+		"cut before one choice's end": {
+			sse(finish, chatChunk(`{"index":1,"delta":{"content":"a"}}`)), io.ErrUnexpectedEOF},
+		"cut before the first choice": {sse(usageChunk), io.ErrUnexpectedEOF},
+		"nothing":                     {"", io.ErrUnexpectedEOF},
+		"larger than an answer may be": {
+			sse(strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1), finish,
+				strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1)),
+			ErrTooLarge},
+		"more members than anyone keeps": {sse(manyMembers(mostUnnamed+1), finish, usageChunk),
+			ErrUnjoined},
 		"more choices than anyone asked for": {sse(manyChoices(mostItems + 1)), ErrUnjoined},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, body, err := whole("/v1/chat/completions", c.stream, nil); !errors.Is(err, c.want) {
+			if _, body, err := whole("/v1/chat/completions", c.stream, nil); !errors.Is(
+				err, c.want) {
 				t.Errorf("got %.200s, %v; want %v", body, err, c.want)
 			}
 		})
@@ -148,7 +181,8 @@ func TestAnErrorWithinTheStreamHasTheStatusItNames(t *testing.T) {
 		`{"error":{"message":"too long","type":"BadRequestError","code":400}}`,
 		`{"object":"error","message":"too long","type":"BadRequestError","code":400}`,
 	} {
-		status, body, err := whole("/v1/chat/completions", sse(chatChunk(`{"index":0,"delta":{"content":"a"}}`), event), nil)
+		status, body, err := whole("/v1/chat/completions",
+			sse(chatChunk(`{"index":0,"delta":{"content":"a"}}`), event), nil)
 		if status != 400 || body != event || err != nil {
 			t.Errorf("got %d, %s, %v; want 400 and the event", status, body, err)
 		}
@@ -162,7 +196,8 @@ func TestTokensAreCounted(t *testing.T) {
 		more   []int
 	}{
 		"a chunk is a token": {[]string{
-			chatChunk(`{"index":0,"delta":{"role":"assistant","content":""}}`), // announces, brings nothing
+			// announces, brings nothing
+			chatChunk(`{"index":0,"delta":{"role":"assistant","content":""}}`),
 			chatChunk(`{"index":0,"delta":{"content":"a"}}`),
 			chatChunk(`{"index":0,"delta":{"reasoning_content":"b"}}`),
 			chatChunk(`{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t"}]}}`),
@@ -175,9 +210,12 @@ func TestTokensAreCounted(t *testing.T) {
 			chatChunk(`{"index":0,"delta":{"content":"a"}}`),
 		}, 1, []int{1}},
 		"usage as it goes": {[]string{
-			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `]}`, `],"usage":{"completion_tokens":1}}`, 1),
-			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"abc"}}`), `]}`, `],"usage":{"completion_tokens":5}}`, 1),
-			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `]}`, `],"usage":{"completion_tokens":7}}`, 1),
+			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `]}`,
+				`],"usage":{"completion_tokens":1}}`, 1),
+			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"abc"}}`), `]}`,
+				`],"usage":{"completion_tokens":5}}`, 1),
+			strings.Replace(chatChunk(`{"index":0,"delta":{"content":"a"}}`), `]}`,
+				`],"usage":{"completion_tokens":7}}`, 1),
 		}, 1, []int{4, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +241,8 @@ func TestAnswersCutAnywhereComeTogether(t *testing.T) {
 		for i := range rapid.IntRange(1, 3).Draw(t, "choices") {
 			content := rapid.String().Draw(t, "content")
 			calls := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) call {
-				return call{rapid.StringN(1, 9, -1).Draw(t, "id"), rapid.StringN(1, 9, -1).Draw(t, "name"), rapid.String().Draw(t, "arguments")}
+				return call{rapid.StringN(1, 9, -1).Draw(t, "id"), rapid.StringN(1, 9, -1).Draw(
+					t, "name"), rapid.String().Draw(t, "arguments")}
 			}), 0, 2).Draw(t, "calls")
 			deltas := []string{`{"role":"assistant","content":""}`}
 			for _, piece := range cut(t, content) {
@@ -216,12 +255,18 @@ func TestAnswersCutAnywhereComeTogether(t *testing.T) {
 					head := ""
 					if n == 0 {
 						head = fmt.Sprintf(`"id":%s,"type":"function",`, quote(c.ID))
-						deltas = append(deltas, fmt.Sprintf(`{"tool_calls":[{"index":%d,%s"function":{"name":%s,"arguments":""}}]}`, k, head, quote(c.Name)))
+						deltas = append(deltas, fmt.Sprintf(
+							`{"tool_calls":[{"index":%d,%s"function":{"name":%s,"arguments":""}}]}`,
+							k, head, quote(c.Name)))
 					} else {
-						deltas = append(deltas, fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, k, quote(piece)))
+						deltas = append(deltas, fmt.Sprintf(
+							`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, k, quote(
+								piece)))
 					}
 				}
-				whole = append(whole, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Arguments}})
+				whole = append(whole, map[string]any{
+					"id": c.ID, "type": "function", "function": map[string]any{
+						"name": c.Name, "arguments": c.Arguments}})
 			}
 			if whole != nil {
 				message["tool_calls"] = whole
@@ -230,20 +275,24 @@ func TestAnswersCutAnywhereComeTogether(t *testing.T) {
 				}
 			}
 			pieces = append(pieces, deltas)
-			choices = append(choices, map[string]any{"index": float64(i), "message": message, "logprobs": nil, "finish_reason": "stop"})
+			choices = append(choices, map[string]any{"index": float64(i), "message": message,
+				"logprobs": nil, "finish_reason": "stop"})
 		}
 		for left := true; left; {
 			left = false
 			for i := range pieces {
 				if len(pieces[i]) > 0 && rapid.Bool().Draw(t, "this one next") {
-					events = append(events, chatChunk(fmt.Sprintf(`{"index":%d,"delta":%s,"finish_reason":null}`, i, pieces[i][0])))
+					events = append(events, chatChunk(
+						fmt.Sprintf(
+							`{"index":%d,"delta":%s,"finish_reason":null}`, i, pieces[i][0])))
 					pieces[i] = pieces[i][1:]
 				}
 				left = left || len(pieces[i]) > 0
 			}
 		}
 		for i := range choices {
-			events = append(events, chatChunk(fmt.Sprintf(`{"index":%d,"delta":{},"finish_reason":"stop"}`, i)))
+			events = append(events, chatChunk(
+				fmt.Sprintf(`{"index":%d,"delta":{},"finish_reason":"stop"}`, i)))
 		}
 		_, body, err := whole("/v1/chat/completions", sse(append(events, usageChunk)...), nil)
 		if err != nil {
@@ -276,8 +325,13 @@ func quote(s string) string {
 // Whatever a server sends, the answer is a whole JSON object or there is none.
 func FuzzStream(f *testing.F) {
 	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"} {
-		f.Add(path, sse(chatChunk(`{"index":0,"delta":{"role":"assistant","content":"a","tool_calls":[{"index":0,"function":{"arguments":"x"}}]},"finish_reason":"stop","logprobs":{"content":[1]}}`), usageChunk))
-		f.Add(path, sse(`{"choices":[{"index":0,"text":"a","finish_reason":"x","":[]}],"usage":{},"":1}`))
+		f.Add(
+			path, sse(
+				chatChunk(
+					`{"index":0,"delta":{"role":"assistant","content":"a","tool_calls":[{"index":0,"function":{"arguments":"x"}}]},"finish_reason":"stop","logprobs":{"content":[1]}}`), usageChunk))
+		f.Add(
+			path, sse(
+				`{"choices":[{"index":0,"text":"a","finish_reason":"x","":[]}],"usage":{},"":1}`))
 		f.Add(path, "data: {\"type\":\"response.completed\",\"response\":{\"a\":1}}\n\n")
 		f.Add(path, sse(`{"error":{"code":500}}`))
 	}
@@ -292,9 +346,11 @@ func FuzzStream(f *testing.F) {
 func BenchmarkStream(b *testing.B) {
 	var chunks []string
 	for range 200 {
-		chunks = append(chunks, chatChunk(`{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}`))
+		chunks = append(chunks, chatChunk(
+			`{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}`))
 	}
-	chunks = append(chunks, chatChunk(`{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}`), usageChunk)
+	chunks = append(chunks, chatChunk(
+		`{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}`), usageChunk)
 	stream := sse(chunks...)
 	b.SetBytes(int64(len(stream)))
 	for b.Loop() {

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// transport carries one request over one connection. It never repeats a request by itself: whether a line that a server may
-// have received is sent again is for the planner to decide.
+// transport carries one request over one connection. It never repeats a request by itself: whether
+// a line that a server may have received is sent again is for the planner to decide.
 type transport interface {
-	// roundTrip sends the request and reads the head of its answer. passage is filled in whatever the outcome.
+	// roundTrip sends the request and reads the head of its answer. passage is filled in whatever
+	// the outcome.
 	roundTrip(req *http.Request, p *passage) (*http.Response, error)
 	CloseIdleConnections()
 }
@@ -26,14 +27,15 @@ type passage struct {
 }
 
 const (
-	idleLife     = 90 * time.Second // as http.DefaultTransport's
-	longestHead  = 32 << 10         // bytes of status line and header
-	mostHeaders  = 256              // lines of it: a parsed one takes far more memory than its bytes
+	idleLife    = 90 * time.Second // as http.DefaultTransport's
+	longestHead = 32 << 10         // bytes of status line and header
+	// lines of it: a parsed one takes far more memory than its bytes
+	mostHeaders  = 256
 	tlsKeepAlive = 30 * time.Second
 )
 
-// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should the server offer it) and
-// proxies are for net/http.
+// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should
+// the server offer it) and proxies are for net/http.
 func newTransport(cfg Config, base *url.URL) transport {
 	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: tlsKeepAlive}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
@@ -47,8 +49,8 @@ func newTransport(cfg Config, base *url.URL) transport {
 	return newNetTransport(cfg, dialer)
 }
 
-// netTransport is net/http's transport. It repeats a request by itself only if that has no body, or one that can be had
-// again (Request.GetBody): requests that come here have neither.
+// netTransport is net/http's transport. It repeats a request by itself only if that has no body, or
+// one that can be had again (Request.GetBody): requests that come here have neither.
 type netTransport struct{ http.Transport }
 
 func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {
@@ -62,7 +64,8 @@ func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {
 		return &countedConn{Conn: conn}, nil
 	}
 	t.ForceAttemptHTTP2 = true
-	t.MaxIdleConnsPerHost = 1 << 16 // as many as there are lines under way; flow control bounds those
+	// as many as there are lines under way; flow control bounds those
+	t.MaxIdleConnsPerHost = 1 << 16
 	t.IdleConnTimeout = idleLife
 	t.TLSHandshakeTimeout = cfg.DialTimeout
 	t.MaxResponseHeaderBytes = longestHead

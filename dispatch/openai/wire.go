@@ -15,10 +15,11 @@ import (
 
 // wire is a transport for plain HTTP/1.1 to one host that does its work in the caller's goroutine.
 //
-// http.Transport gives each connection two goroutines of its own, for callers that leave early, for protocols in which the
-// server speaks first, for bodies that are still being sent while the answer arrives. A line needs none of it, and the
-// hand-overs between three goroutines cost more CPU time than all that dispatching does besides (docs/benchmarks.md).
-// Requests are written and answers parsed by net/http all the same.
+// http.Transport gives each connection two goroutines of its own, for callers that leave early, for
+// protocols in which the server speaks first, for bodies that are still being sent while the answer
+// arrives. A line needs none of it, and the hand-overs between three goroutines cost more CPU time
+// than all that dispatching does besides (docs/benchmarks.md). Requests are written and answers
+// parsed by net/http all the same.
 type wire struct {
 	host   string // with port
 	dialer net.Dialer
@@ -71,7 +72,9 @@ func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) 
 }
 
 // exchange writes the request and reads the head of the answer.
-func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*http.Response, error) {
+func (c *wireConn) exchange(
+	ctx context.Context, t *wire, req *http.Request,
+) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 	before := c.written.Load()
 	sent := req.Write(c.out)
@@ -82,7 +85,8 @@ func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*h
 		stop()
 		return nil, fmt.Errorf("%s: %w", t.host, sent)
 	}
-	// A server that refuses a long body may answer before it has all of it: its answer says more than our broken pipe.
+	// A server that refuses a long body may answer before it has all of it: its answer says more
+	// than our broken pipe.
 	answer, err := c.readHead(req)
 	if err != nil {
 		stop()
@@ -91,7 +95,8 @@ func (c *wireConn) exchange(ctx context.Context, t *wire, req *http.Request) (*h
 		}
 		return nil, fmt.Errorf("%s: %w", t.host, err)
 	}
-	answer.Body = &wireBody{ReadCloser: answer.Body, conn: c, pool: t, stop: stop, whole: sent == nil && !answer.Close}
+	answer.Body = &wireBody{ReadCloser: answer.Body, conn: c, pool: t, stop: stop,
+		whole: sent == nil && !answer.Close}
 	return answer, nil
 }
 
@@ -104,7 +109,8 @@ func (c *wireConn) readHead(req *http.Request) (*http.Response, error) {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		if err != nil || answer.StatusCode/100 != informational || answer.StatusCode == http.StatusSwitchingProtocols {
+		if err != nil || answer.StatusCode/100 != informational ||
+			answer.StatusCode == http.StatusSwitchingProtocols {
 			return answer, err
 		}
 	}
@@ -172,8 +178,8 @@ func (t *wire) CloseIdleConnections() {
 	}
 }
 
-// quiet reports whether an idle connection can carry a request: the server has neither closed it nor said something that
-// nobody asked for, which would be taken for the answer.
+// quiet reports whether an idle connection can carry a request: the server has neither closed it
+// nor said something that nobody asked for, which would be taken for the answer.
 func (c *wireConn) quiet() bool { return c.in.Buffered() == 0 && c.peek() }
 
 // wireBody is an answer's body; at its end the connection goes back to the pool.
@@ -209,7 +215,8 @@ func (b *wireBody) finish(again bool) {
 		return
 	}
 	b.done = true
-	if b.stop() && again && b.conn.in.Buffered() == 0 { // otherwise the deadline that ends the request may be in force
+	// otherwise the deadline that ends the request may be in force
+	if b.stop() && again && b.conn.in.Buffered() == 0 {
 		b.pool.put(b.conn)
 		return
 	}
@@ -223,7 +230,8 @@ type headLimit struct {
 	lines int
 }
 
-var errLongHead = fmt.Errorf("the answer's header is longer than %d bytes or %d lines", longestHead, mostHeaders)
+var errLongHead = fmt.Errorf("the answer's header is longer than %d bytes or %d lines", longestHead,
+	mostHeaders)
 
 func (l *headLimit) Read(p []byte) (int, error) {
 	if l.left == math.MaxInt64 {

@@ -73,7 +73,8 @@ func TestWireSpeaksHTTP(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("X-Tenant-Id") != "t" || r.Header.Get("X-Request-Id") != "batch_req_1" {
+		if err != nil || r.ContentLength != int64(len(body)) ||
+			r.Header.Get("X-Tenant-Id") != "t" || r.Header.Get("X-Request-Id") != "batch_req_1" {
 			t.Errorf("got %d bytes of %d, %v, header %v", len(body), r.ContentLength, err, r.Header)
 		}
 		w.Header().Set("X-Request-Id", "up-1")
@@ -110,7 +111,8 @@ func TestWireSpeaksHTTP(t *testing.T) {
 		{long, long, 200, 0},
 	} {
 		a, err := c.Send(t.Context(), lineOf(test.body), &scratch)
-		if err != nil || a.Status != test.status || string(a.Body) != test.answer || a.RequestID != "up-1" || a.RetryAfter != test.retryAfter {
+		if err != nil || a.Status != test.status || string(a.Body) != test.answer ||
+			a.RequestID != "up-1" || a.RetryAfter != test.retryAfter {
 			t.Errorf("%.20s: got %d, %.40q, %v, %v", test.body, a.Status, a.Body, a.RetryAfter, err)
 		}
 	}
@@ -143,11 +145,15 @@ func TestWireServesManyAtOnce(t *testing.T) {
 
 func TestWireOutlivesConnectionsThatTheServerClosed(t *testing.T) {
 	var served atomic.Int64
-	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) { served.Add(1); io.Copy(w, r.Body) })
+	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		io.Copy(w, r.Body)
+	})
 	c := clientOf(t, s.URL)
 	var scratch Scratch
 	for i := range 5 {
-		if a, err := c.Send(t.Context(), lineOf("x"), &scratch); err != nil || string(a.Body) != "x" {
+		if a, err := c.Send(t.Context(), lineOf("x"), &scratch); err != nil ||
+			string(a.Body) != "x" {
 			t.Fatalf("request %d: %q, %v", i, a.Body, err)
 		}
 		s.CloseClientConnections()
@@ -191,8 +197,13 @@ func TestWireTellsHowARequestEnded(t *testing.T) {
 		serve func(net.Conn, *bufio.Reader)
 		want  plan.Outcome
 	}{
-		"closed without a word": {func(c net.Conn, in *bufio.Reader) { readRequest(in) }, plan.Died},
-		"half a head":           {func(c net.Conn, in *bufio.Reader) { readRequest(in); io.WriteString(c, "HTTP/1.1 200 OK\r\nCont") }, plan.Died},
+		"closed without a word": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+		}, plan.Died},
+		"half a head": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nCont")
+		}, plan.Died},
 		"half a body": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}")
@@ -201,20 +212,31 @@ func TestWireTellsHowARequestEnded(t *testing.T) {
 			readRequest(in)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}")
 		}, plan.Died},
-		"no HTTP":      {func(c net.Conn, in *bufio.Reader) { readRequest(in); io.WriteString(c, "hello\r\n\r\n") }, plan.Died},
-		"endless head": {func(c net.Conn, in *bufio.Reader) { readRequest(in); endless(c) }, plan.Died},
+		"no HTTP": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+			io.WriteString(c, "hello\r\n\r\n")
+		}, plan.Died},
+		"endless head": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+			endless(c)
+		}, plan.Died},
 		"too many headers": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
-			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"+strings.Repeat("X: y\r\n", 5000)+"\r\n{}")
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"+strings.Repeat(
+				"X: y\r\n", 5000)+"\r\n{}")
 		}, plan.Died},
 		"too long a body": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n{}")
 		}, plan.Garbled},
-		"until it closes": {func(c net.Conn, in *bufio.Reader) { readRequest(in); io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n{}") }, plan.Succeeded},
+		"until it closes": {func(c net.Conn, in *bufio.Reader) {
+			readRequest(in)
+			io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n{}")
+		}, plan.Succeeded},
 		"refused before it was read": {func(c net.Conn, in *bufio.Reader) {
 			http.ReadRequest(in)
-			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+			io.WriteString(
+				c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
 		}, plan.Refused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +277,8 @@ func TestWireEndsWithItsContext(t *testing.T) {
 				body = strings.Repeat("x", 64<<20)
 			}
 			c := clientOf(t, rawServer(t, serve))
-			for cause, want := range map[error]plan.Outcome{ErrRecalled: plan.Recalled, context.DeadlineExceeded: plan.TimedOut} {
+			for cause, want := range map[error]plan.Outcome{ErrRecalled: plan.Recalled,
+				context.DeadlineExceeded: plan.TimedOut} {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(30*time.Millisecond, func() { cancel(cause) })
 				a, err := c.Send(ctx, lineOf(body), &Scratch{})
@@ -281,7 +304,8 @@ func TestWireCannotReachNobody(t *testing.T) {
 }
 
 func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
-	// A server that says more than its header promises must not have the rest taken for the next answer.
+	// A server that says more than its header promises must not have the rest taken for the next
+	// answer.
 	url := rawServer(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			r, err := http.ReadRequest(in)
@@ -289,7 +313,8 @@ func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
 				return
 			}
 			body, _ := io.ReadAll(r.Body)
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%sHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", len(body), body)
+			fmt.Fprintf(
+				c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%sHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", len(body), body)
 		}
 	})
 	c := clientOf(t, url)
@@ -303,7 +328,9 @@ func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
 }
 
 func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, r.Body)
+	}))
 	defer s.Close()
 	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1 << 20})
 	through, ok := c.transport.(*netTransport)

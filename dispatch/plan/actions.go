@@ -8,7 +8,8 @@ type Actions struct {
 	Start []Start
 	// Claim lists the jobs whose next chunk should be claimed and fed back as Loaded.
 	Claim []Claim
-	// Recall lists lines under way that are to be ended now; each comes back as Finished, Recalled unless its answer was faster.
+	// Recall lists lines under way that are to be ended now; each comes back as Finished, Recalled
+	// unless its answer was faster.
 	Recall []Start
 	// Verdict is the fate of the line of a Finished event.
 	Verdict Verdict
@@ -23,7 +24,8 @@ type Start struct {
 	Slot    int // of the line within its chunk, as given in Loaded
 	Runner  string
 	Attempt int // from 1; sheds don't count
-	// Stream asks for the answer token by token, so that FirstToken and TokenGaps can be told. What is written down is the same.
+	// Stream asks for the answer token by token, so that FirstToken and TokenGaps can be told. What
+	// is written down is the same.
 	Stream bool
 
 	number uint64 // of the start; grows
@@ -46,7 +48,8 @@ const (
 	Record Verdict = iota
 	// Again: the planner will start the line again; forget this answer.
 	Again
-	// Return: the line's batch is gone; put the line back undone, unless there is an answer worth keeping.
+	// Return: the line's batch is gone; put the line back undone, unless there is an answer worth
+	// keeping.
 	Return
 )
 
@@ -62,8 +65,9 @@ const (
 	WaitingToRetry Reason = "waiting_to_retry" // all that is left waits for its next attempt
 	Paused         Reason = "paused"
 	BatchLimit     Reason = "max_concurrency" // the batch's own limit
-	Loading        Reason = "loading"         // lines are being read, or another dispatcher holds them
-	Draining       Reason = "draining"
-	DiskFull       Reason = "disk_full"
-	StoreDown      Reason = "store_unreachable"
+	// lines are being read, or another dispatcher holds them
+	Loading   Reason = "loading"
+	Draining  Reason = "draining"
+	DiskFull  Reason = "disk_full"
+	StoreDown Reason = "store_unreachable"
 )

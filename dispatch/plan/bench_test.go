@@ -11,7 +11,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// crowd is a planner with 100,000 jobs of 1,000 tenants in one pool of 20 runners, and a driver that answers at once.
+// crowd is a planner with 100,000 jobs of 1,000 tenants in one pool of 20 runners, and a driver
+// that answers at once.
 type crowd struct {
 	planner *Planner
 	now     time.Time
@@ -25,10 +26,12 @@ type crowd struct {
 }
 
 func newCrowd(tb testing.TB, jobs int) *crowd {
-	deps := Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Random: rand.New(rand.NewPCG(1, 2))}
+	deps := Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
+		Random: rand.New(rand.NewPCG(1, 2))}
 	deps.Flow.Policy = "fixed"
 	deps.Flow.Fixed.PerRunner = 64
-	c := &crowd{planner: newPlanner(tb, DefaultConfig(), deps), now: noon, random: rand.New(rand.NewPCG(3, 4))}
+	c := &crowd{planner: newPlanner(tb, DefaultConfig(), deps), now: noon,
+		random: rand.New(rand.NewPCG(3, 4))}
 	for slot := range 256 {
 		c.lines = append(c.lines, Line{Slot: slot, PromptTokens: 100 + slot, MaxTokens: 500})
 	}
@@ -42,16 +45,19 @@ func newCrowd(tb testing.TB, jobs int) *crowd {
 	return c
 }
 
-// batch draws a new batch: half a thousand lines to half a million, due in an hour to a week, or whenever.
+// batch draws a new batch: half a thousand lines to half a million, due in an hour to a week, or
+// whenever.
 func (c *crowd) batch() Batch {
 	c.jobs++
-	b := Batch{ID: fmt.Sprintf("batch-%06d", c.jobs), Tenant: fmt.Sprintf("tenant-%d", c.random.IntN(1000)), Created: c.now, Priority: c.random.IntN(3)}
+	b := Batch{ID: fmt.Sprintf("batch-%06d", c.jobs), Tenant: fmt.Sprintf("tenant-%d",
+		c.random.IntN(1000)), Created: c.now, Priority: c.random.IntN(3)}
 	if c.random.IntN(10) > 0 {
 		b.Window = time.Duration(1+c.random.IntN(7*24)) * time.Hour
 		b.Deadline = c.now.Add(b.Window)
 	}
 	n := 500 << c.random.IntN(11)
-	b.Models = []ModelLines{{Model: "m", Lines: n, PromptTokens: int64(n) * 200, MaxTokens: int64(n) * 500}}
+	b.Models = []ModelLines{{Model: "m", Lines: n, PromptTokens: int64(n) * 200,
+		MaxTokens: int64(n) * 500}}
 	return b
 }
 
@@ -69,7 +75,8 @@ func (c *crowd) step(ev Event) time.Duration {
 // load answers all claims.
 func (c *crowd) load() (took []time.Duration) {
 	for ; c.head < len(c.claims); c.head++ {
-		took = append(took, c.step(Loaded{Key: c.claims[c.head], Chunk: c.chunk, Lines: c.lines, More: true}))
+		took = append(took, c.step(Loaded{Key: c.claims[c.head], Chunk: c.chunk, Lines: c.lines,
+			More: true}))
 		c.chunk++
 	}
 	c.claims, c.head = c.claims[:0], 0
@@ -79,7 +86,8 @@ func (c *crowd) load() (took []time.Duration) {
 func (c *crowd) finish(f *Finished) time.Duration {
 	c.now = c.now.Add(time.Millisecond)
 	i := c.random.IntN(len(c.flights))
-	*f = Finished{Start: c.flights[i], Outcome: Succeeded, Status: 200, Latency: time.Second, InputTokens: 200, OutputTokens: 100 + c.random.IntN(200)}
+	*f = Finished{Start: c.flights[i], Outcome: Succeeded, Status: 200, Latency: time.Second,
+		InputTokens: 200, OutputTokens: 100 + c.random.IntN(200)}
 	last := len(c.flights) - 1
 	c.flights[i] = c.flights[last]
 	c.flights = c.flights[:last]
@@ -92,7 +100,8 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-// BenchmarkStep measures single steps with 100,000 jobs in one pool. Its goal is 50 µs at the 99th percentile.
+// BenchmarkStep measures single steps with 100,000 jobs in one pool. Its goal is 50 µs at the 99th
+// percentile.
 func BenchmarkStep(b *testing.B) {
 	b.Run("Finished", func(b *testing.B) {
 		c := newCrowd(b, 100_000)
@@ -134,8 +143,9 @@ func BenchmarkStep(b *testing.B) {
 	})
 }
 
-// TestStepCostDoesNotFollowTheNumberOfJobs compares a small crowd with one a hundred times larger. The bound is lenient, because the
-// machine may be busy; work proportional to the jobs would pass it by far.
+// TestStepCostDoesNotFollowTheNumberOfJobs compares a small crowd with one a hundred times larger.
+// The bound is lenient, because the machine may be busy; work proportional to the jobs would pass
+// it by far.
 func TestStepCostDoesNotFollowTheNumberOfJobs(t *testing.T) {
 	median := func(jobs int) time.Duration {
 		c := newCrowd(t, jobs)

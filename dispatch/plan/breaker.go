@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// breaker keeps lines from a runner that does not answer. Closed, it counts failures in a row. Open, it lets nothing through
-// until a pause is over, and after that one trial line at a time, whose end decides. Lines that were under way when it opened may
-// close it, since an answer is an answer, but don't open it any longer: they tell of the past.
+// breaker keeps lines from a runner that does not answer. Closed, it counts failures in a row.
+// Open, it lets nothing through until a pause is over, and after that one trial line at a time,
+// whose end decides. Lines that were under way when it opened may close it, since an answer is an
+// answer, but don't open it any longer: they tell of the past.
 type breaker struct {
 	failures int // in a row
 	openings int // in a row
@@ -51,7 +52,9 @@ func (b *breaker) pass(trial uint32) {
 }
 
 // fail counts a failure and reports when the runner may be tried again, if that opened the breaker.
-func (b *breaker) fail(now time.Time, cfg BreakerConfig, trial uint32) (until time.Time, opened bool) {
+func (b *breaker) fail(
+	now time.Time, cfg BreakerConfig, trial uint32,
+) (until time.Time, opened bool) {
 	b.failures++
 	if b.open && !b.isTrial(trial) || !b.open && b.failures < cfg.Failures {
 		return time.Time{}, false

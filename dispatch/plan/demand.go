@@ -13,21 +13,24 @@ type Demand struct {
 	Created, StartBy time.Time // StartBy zero: begun, or no promise
 	Deadline         time.Time
 	Paused           bool
-	// Lines left, those under way included, and the engine time they are expected to take, in Config.Cost's milliseconds.
+	// Lines left, those under way included, and the engine time they are expected to take, in
+	// Config.Cost's milliseconds.
 	Lines int
 	Work  float64
-	// Least is what they take at the least, as far as lines answered and under way have shown: what grows only with what is seen,
-	// and before anything is, the time of the prompts.
+	// Least is what they take at the least, as far as lines answered and under way have shown: what
+	// grows only with what is seen, and before anything is, the time of the prompts.
 	Least float64
 	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
 	Prompt, Output float64
 	// Longest is the tokens of the job's longest answer so far: its last lines may take as long.
 	Longest int
-	// Answered is how many of the job's own answers that was learnt from, 5000 at most; InFlight how many lines are under way.
+	// Answered is how many of the job's own answers that was learnt from, 5000 at most; InFlight
+	// how many lines are under way.
 	Answered, InFlight int
 }
 
-// Demand lists the jobs that have lines left, the earliest deadline first; those without one come last.
+// Demand lists the jobs that have lines left, the earliest deadline first; those without one come
+// last.
 func (p *Planner) Demand() []Demand {
 	p.lookAtAges()
 	var all []Demand
@@ -37,9 +40,11 @@ func (p *Planner) Demand() []Demand {
 		}
 		b := &j.batch.Batch
 		d := Demand{
-			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
+			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
+			Deadline: b.Deadline, Paused: b.Paused,
 			Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
-			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen, InFlight: j.inFlight,
+			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
+			InFlight: j.inFlight,
 		}
 		if j.batch.begun {
 			d.StartBy = time.Time{}
@@ -53,7 +58,8 @@ func (p *Planner) Demand() []Demand {
 			}
 			return -1
 		}
-		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.Key.Batch, b.Key.Batch), cmp.Compare(a.Key.Model, b.Key.Model))
+		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.Key.Batch, b.Key.Batch),
+			cmp.Compare(a.Key.Model, b.Key.Model))
 	})
 	return all
 }

@@ -41,7 +41,8 @@ func TestExpectOutput(t *testing.T) {
 
 // Lines under way show that answers are long before any has come, and never make the estimate less.
 func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
-	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{"m": {mean: 100, seen: 1000}}}
+	p := &Planner{cfg: DefaultConfig(),
+		outputs: map[string]*outputMean{"m": {mean: 100, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}}
 	before := p.expectOutput(j, 0)
 	if j.shown() {
@@ -52,12 +53,14 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 		j.ages.tokens = 300 * tokens
 		got := p.expectOutput(j, 0)
 		if got < before || got < float64(300*tokens+asMany*100)/(300+asMany) {
-			t.Fatalf("300 lines of %d tokens each: %v, want at least that and %v", tokens, got, before)
+			t.Fatalf("300 lines of %d tokens each: %v, want at least that and %v", tokens, got,
+				before)
 		}
 		before = got
 	}
 	if before < 1000 || !j.shown() {
-		t.Errorf("300 lines of 700 tokens each and no answer: %v are expected, want 1000 or more", before)
+		t.Errorf("300 lines of 700 tokens each and no answer: %v are expected, want 1000 or more",
+			before)
 	}
 	if got := p.expectOutput(j, 900); got != 900 {
 		t.Errorf("with a limit of 900: %v", got)
@@ -70,9 +73,11 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// What is left of a job is counted anew as its answers turn out longer than those of its model, so it never runs out before its lines.
+// What is left of a job is counted anew as its answers turn out longer than those of its model, so
+// it never runs out before its lines.
 func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
-	p := &Planner{cfg: DefaultConfig(), outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}
+	p := &Planner{cfg: DefaultConfig(),
+		outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}, lines: 1000}
 	j.describe(ModelLines{Lines: 1000, PromptTokens: 50_000})
 	before := p.workLeft(j)

@@ -15,16 +15,19 @@ type RunnerUp struct {
 	Models []string
 }
 
-// RunnerGone says that a runner is no longer part of the deployment. Lines under way there still finish, one way or the other.
+// RunnerGone says that a runner is no longer part of the deployment. Lines under way there still
+// finish, one way or the other.
 type RunnerGone struct{ Runner string }
 
 // BatchPut announces a batch, or that it was paused, resumed or given other limits.
 type BatchPut struct{ Batch Batch }
 
-// BatchGone says that no more lines of a batch may start: it is done, cancelled, expired or stopped.
+// BatchGone says that no more lines of a batch may start: it is done, cancelled, expired or
+// stopped.
 type BatchGone struct{ Batch string }
 
-// Judged says whether a batch's deadline can be met at all, as whoever plans capacity has it. One that can't gets what others leave.
+// Judged says whether a batch's deadline can be met at all, as whoever plans capacity has it. One
+// that can't gets what others leave.
 type Judged struct {
 	Batch      string
 	Infeasible bool
@@ -37,11 +40,13 @@ type Loaded struct {
 	Lines []Line
 	// More says that there may be further chunks to claim.
 	More bool
-	// Again is how long to wait before asking for more (the store did not answer, or canaries are still out); zero: at will.
+	// Again is how long to wait before asking for more (the store did not answer, or canaries are
+	// still out); zero: at will.
 	Again time.Duration
 }
 
-// MoreChunks says that chunks of a job can be claimed now: another dispatcher let go of them, or the canaries are home.
+// MoreChunks says that chunks of a job can be claimed now: another dispatcher let go of them, or
+// the canaries are home.
 type MoreChunks struct{ Key JobKey }
 
 // Finished reports the end of one Start. It must be fed exactly once for each.
@@ -67,26 +72,29 @@ type FirstToken struct {
 	Latency time.Duration
 }
 
-// TokenGaps tells how fast streams of a runner brought their tokens since it was last told: the gaps between two tokens of one
-// stream, how many and how long together. One stream's are enough, since all get their tokens together.
+// TokenGaps tells how fast streams of a runner brought their tokens since it was last told: the
+// gaps between two tokens of one stream, how many and how long together. One stream's are enough,
+// since all get their tokens together.
 type TokenGaps struct {
 	Runner string
 	Gaps   int
 	Time   time.Duration
 }
 
-// GapsEvery is how often drivers tell them while there are any: a few iterations of most engines, and soon enough to hold the next
-// prompt back while interactive ones are computed. Told once a second, the same interactive loss costs a twentieth of the harvest.
+// GapsEvery is how often drivers tell them while there are any: a few iterations of most engines,
+// and soon enough to hold the next prompt back while interactive ones are computed. Told once a
+// second, the same interactive loss costs a twentieth of the harvest.
 const GapsEvery = 250 * time.Millisecond
 
-// Reading is a look at a runner's metrics or, where Runner is empty, at those of what stands before the pools of a model; of all pools,
-// where Model is empty too.
+// Reading is a look at a runner's metrics or, where Runner is empty, at those of what stands before
+// the pools of a model; of all pools, where Model is empty too.
 type Reading struct {
 	Runner, Model string
 	*flowcontrol.Reading
 }
 
-// Hold stops all starts for a reason that lies outside the pools (a full disk, say); an empty reason lets them go on.
+// Hold stops all starts for a reason that lies outside the pools (a full disk, say); an empty
+// reason lets them go on.
 type Hold struct{ Reason Reason }
 
 // Drain stops all starts for good.

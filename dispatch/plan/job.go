@@ -22,8 +22,9 @@ type Batch struct {
 	Models                     []ModelLines
 }
 
-// ModelLines says how much of a model's work is left in a batch, claimed or not. A later BatchPut may leave them out; if it
-// doesn't, it corrects what is left (a restart learns only at its first claim what was done before).
+// ModelLines says how much of a model's work is left in a batch, claimed or not. A later BatchPut
+// may leave them out; if it doesn't, it corrects what is left (a restart learns only at its first
+// claim what was done before).
 type ModelLines struct {
 	Model                   string
 	Lines                   int
@@ -77,15 +78,17 @@ type job struct {
 	lines    int     // left, claimed or not
 	work     float64 // left
 	ranked   float64 // work at the last ranking
-	// promptMean is how many prompt tokens a line has, limitMean how many output tokens it may bring; 0: no limit.
+	// promptMean is how many prompt tokens a line has, limitMean how many output tokens it may
+	// bring; 0: no limit.
 	promptMean, limitMean float64
 	output                outputMean // of the lines answered here
 	ages                  ages       // of those under way
 	lifetimes             lifetimes
-	least                 float64               // tokens of a line on average, as of the last look at both
-	longest               int                   // answer among them, in tokens
-	sheds                 map[lineAt]shedRecord // of lines without a result
-	near                  *account              // of the model
+	// tokens of a line on average, as of the last look at both
+	least   float64
+	longest int                   // answer among them, in tokens
+	sheds   map[lineAt]shedRecord // of lines without a result
+	near    *account              // of the model
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim
@@ -112,14 +115,16 @@ func (j *job) queued(rate float64) scheduler.Job {
 
 func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
 
-// claimable reports whether a chunk may be claimed. Once all lines that are left are in hand or being read, it's no use; only
-// when none is, one more look tells whether that was true.
+// claimable reports whether a chunk may be claimed. Once all lines that are left are in hand or
+// being read, it's no use; only when none is, one more look tells whether that was true.
 func (j *job) claimable(now time.Time) bool {
 	inHand := j.ready.len() + j.inFlight + j.retrying + j.expecting
-	return j.more && (j.lines > inHand || inHand == 0) && len(j.claims) < mostClaims && !j.batch.Paused && !j.claimAfter.After(now)
+	return j.more && (j.lines > inHand || inHand == 0) && len(j.claims) < mostClaims &&
+		!j.batch.Paused && !j.claimAfter.After(now)
 }
 
-// enough is how many ready lines the job can use: what its pool looks ahead, or all that its batch may have under way.
+// enough is how many ready lines the job can use: what its pool looks ahead, or all that its batch
+// may have under way.
 func (j *job) enough(lookAhead int) int {
 	if limit := j.batch.MaxConcurrency; limit > 0 {
 		return min(limit, lookAhead)
@@ -134,8 +139,8 @@ type pendingClaim struct {
 	tokens int   // of their prompts
 }
 
-// mostClaims is how many may be out for one job: enough to read ahead while the store is slow, few enough that a batch is
-// not drained of chunks that other dispatchers could run.
+// mostClaims is how many may be out for one job: enough to read ahead while the store is slow, few
+// enough that a batch is not drained of chunks that other dispatchers could run.
 const mostClaims = 3
 
 // claimDone takes back what the oldest outstanding claim let its pool expect.

@@ -45,7 +45,9 @@ func TestLineQueueAgreesWithASlice(t *testing.T) {
 					tokens += int(l.prompt)
 				}
 				if q.len() != len(want) || q.promptTokens() != tokens {
-					t.Fatalf("holds %d lines of %d tokens, want %d of %d", q.len(), q.promptTokens(), len(want), tokens)
+					t.Fatalf(
+						"holds %d lines of %d tokens, want %d of %d", q.len(), q.promptTokens(),
+						len(want), tokens)
 				}
 			},
 		})

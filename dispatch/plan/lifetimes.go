@@ -5,15 +5,17 @@ import (
 	"math/bits"
 )
 
-// lifetimes is how many answers of a job had how many tokens, in bins of an eighth of an octave. With the ages of the lines under way
-// they tell how long answers are at the least, long before the long ones have ended.
+// lifetimes is how many answers of a job had how many tokens, in bins of an eighth of an octave.
+// With the ages of the lines under way they tell how long answers are at the least, long before the
+// long ones have ended.
 type lifetimes struct {
 	ended []int32 // by bin
 	alive []int32 // lines under way by the bin of their age, as of the last look
 	total int32   // of ended
 }
 
-// binsPerOctave is how finely lengths are told apart; those below twice as many tokens have a bin each.
+// binsPerOctave is how finely lengths are told apart; those below twice as many tokens have a bin
+// each.
 const binsPerOctave = 8
 
 // binOf is the bin of a number of tokens.
@@ -52,19 +54,22 @@ func (l *lifetimes) learn(tokens int) {
 }
 
 const (
-	// enoughAlive is how many lines must have come to an age for those that ended there to tell what others will do.
+	// enoughAlive is how many lines must have come to an age for those that ended there to tell
+	// what others will do.
 	enoughAlive = 50
-	// enoughEnded is how many must have ended in the last octave, so that what follows is expected to go on from it: answers that
-	// are all alike end together, and show nothing before.
+	// enoughEnded is how many must have ended in the last octave, so that what follows is expected
+	// to go on from it: answers that are all alike end together, and show nothing before.
 	enoughEnded = 16
 	// mostHaste is how many times faster lines may end that are older than any seen.
 	mostHaste = 3
 )
 
-// least is how many tokens a line brings on average at the least; no line brings more than a limit, 0 if there is none. Up to the age that
-// enough lines have come to, it is what the lines have shown of how many come how far (Kaplan and Meier), each that is under way counting
-// for as far as it has come. For an octave beyond, it is what would come if lines ended mostHaste times as fast as in any of the last
-// stretches before. All that is less twice the error of a mean of so many lines that differ as much as they are long.
+// least is how many tokens a line brings on average at the least; no line brings more than a limit,
+// 0 if there is none. Up to the age that enough lines have come to, it is what the lines have shown
+// of how many come how far (Kaplan and Meier), each that is under way counting for as far as it has
+// come. For an octave beyond, it is what would come if lines ended mostHaste times as fast as in
+// any of the last stretches before. All that is less twice the error of a mean of so many lines
+// that differ as much as they are long.
 func (l *lifetimes) least(limit float64) float64 {
 	if limit <= 0 {
 		limit = math.Inf(1)
@@ -81,7 +86,8 @@ func (l *lifetimes) least(limit float64) float64 {
 		return 0
 	}
 	sure := max(0, 1-2/math.Sqrt(come))
-	left, mean := 1.0, 0.0                   // share of lines that come to a bin, and their tokens up to there
+	// share of lines that come to a bin, and their tokens up to there
+	left, mean := 1.0, 0.0
 	var ended, risked [binsPerOctave]float64 // of the last bins
 	bin := 0
 	for ; bin < max(len(l.ended), len(l.alive)); bin++ {
@@ -112,8 +118,8 @@ func (l *lifetimes) least(limit float64) float64 {
 	return sure * min(mean, limit)
 }
 
-// hazard is the share of lines that end with each token, at most, in the octave before a bin and in the latter parts of it; 0 if too
-// few ended for that to be known.
+// hazard is the share of lines that end with each token, at most, in the octave before a bin and in
+// the latter parts of it; 0 if too few ended for that to be known.
 func hazard(ended, risked [binsPerOctave]float64, bin int) float64 {
 	ends, risk, most := 0.0, 0.0, 0.0
 	for back := 1; back <= binsPerOctave; back++ {

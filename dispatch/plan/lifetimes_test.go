@@ -18,10 +18,14 @@ var answers = []struct {
 	{"nearly alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.1*r.NormFloat64()) }, 0},
 	{"alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.25*r.NormFloat64()) }, 0},
 	{"various", func(r *rand.Rand) float64 { return 700 * math.Exp(0.5*r.NormFloat64()) }, 0},
-	{"essays", func(r *rand.Rand) float64 { return min(6144, 1500*math.Exp(1.1*r.NormFloat64())) }, 0},
+	{"essays", func(r *rand.Rand) float64 {
+		return min(6144, 1500*math.Exp(1.1*r.NormFloat64()))
+	}, 0},
 	{"yes or no", func(*rand.Rand) float64 { return 5 }, 0},
 	{"any length up to a limit", func(r *rand.Rand) float64 { return 2000 * r.Float64() }, 0},
-	{"cut at a limit", func(r *rand.Rand) float64 { return min(512, 900*math.Exp(0.8*r.NormFloat64())) }, 512},
+	{"cut at a limit", func(r *rand.Rand) float64 {
+		return min(512, 900*math.Exp(0.8*r.NormFloat64()))
+	}, 512},
 	{"refusals and reports", func(r *rand.Rand) float64 {
 		if r.IntN(3) == 0 {
 			return 20
@@ -36,8 +40,9 @@ var answers = []struct {
 	}, 0},
 }
 
-// A job's lines run on slots that open one after another; each that ends is followed by the next. However the answers are
-// and whenever one looks, hardly ever is the least more than the mean that all will have.
+// A job's lines run on slots that open one after another; each that ends is followed by the next.
+// However the answers are and whenever one looks, hardly ever is the least more than the mean that
+// all will have.
 func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 	const slots, stories, looks = 300, 60, 40
 	for _, kind := range answers {
@@ -54,7 +59,8 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 				type line struct{ from, tokens int64 }
 				running := make([]line, slots)
 				for i := range running {
-					running[i] = line{int64(i * ramp / slots), int64(max(1, math.Round(kind.draw(r))))}
+					running[i] = line{int64(i * ramp / slots), int64(
+						max(1, math.Round(kind.draw(r))))}
 				}
 				until := int64(3 * truth)
 				for look := range int64(looks) {
@@ -79,16 +85,19 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 				}
 			}
 			if over > stories*looks/1000 || worst > 1.1 {
-				t.Errorf("the mean is %.0f; the least was more %d times in %d, by %.0f %% at worst", truth, over, stories*looks, 100*(worst-1))
+				t.Errorf("the mean is %.0f; the least was more %d times in %d, by %.0f %% at worst",
+					truth, over, stories*looks, 100*(worst-1))
 			}
 			if truth > 100 && last < 0.2 {
-				t.Errorf("the mean is %.0f; of 300 lines for three times as long the least is only %.2f of that", truth, last)
+				t.Errorf(
+					"the mean is %.0f; of 300 lines for three times as long the least is only %.2f of that", truth, last)
 			}
 		})
 	}
 }
 
-// What is under way only grows, and so does the least, as long as nothing but the answers so far is looked at.
+// What is under way only grows, and so does the least, as long as nothing but the answers so far is
+// looked at.
 func TestLeastGrowsWithAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l lifetimes
@@ -121,7 +130,8 @@ func TestBins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens := rapid.Int64Range(0, 1<<40).Draw(t, "tokens")
 		bin := binOf(tokens)
-		if from, to := binFrom(bin), binFrom(bin+1); float64(tokens) < from || float64(tokens) >= to || bin > 15 && to-from > from/binsPerOctave {
+		if from, to := binFrom(bin), binFrom(bin+1); float64(tokens) < from ||
+			float64(tokens) >= to || bin > 15 && to-from > from/binsPerOctave {
 			t.Fatalf("%d tokens are in bin %d, of %v to %v", tokens, bin, from, to)
 		}
 	})

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready or expected weigh enough, only
-// a job that has none may claim, once for each slot that was free: so an urgent newcomer overtakes, and what is held in memory
-// grows no faster than lines start.
+// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready
+// or expected weigh enough, only a job that has none may claim, once for each slot that was free:
+// so an urgent newcomer overtakes, and what is held in memory grows no faster than lines start.
 func (p *Planner) stock(now time.Time, pool *pool, slots int) {
 	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
 		id, ok := pool.loads.Next(now)
@@ -33,7 +33,8 @@ func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.i
 
 // claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
-	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting, p.cfg.LookAhead/2))
+	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting,
+		p.cfg.LookAhead/2))
 	c := pendingClaim{pool: pool, lines: expecting, tokens: int(float64(expecting) * j.promptMean)}
 	j.claims = append(j.claims, c)
 	j.expecting += c.lines
@@ -57,7 +58,8 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 	}
 	j.claimDone()
 	for _, l := range ev.Lines {
-		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot), prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
+		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot),
+			prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
 		p.countReady(j, l.PromptTokens)
 	}
 	j.more = ev.More

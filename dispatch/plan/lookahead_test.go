@@ -34,12 +34,14 @@ func TestClaimsAreBounded(t *testing.T) {
 	for i := range 100 {
 		w.put(Batch{ID: fmt.Sprintf("b%03d", i), Created: noon}, chunksOf(4, 10))
 	}
-	if expected := w.planner.pools[0].expected; expected < 2*lookAhead || expected > 2*lookAhead+lookAhead/2 {
+	if expected := w.planner.pools[0].expected; expected < 2*lookAhead ||
+		expected > 2*lookAhead+lookAhead/2 {
 		t.Errorf("%d lines are expected, want twice the look-ahead of %d", expected, lookAhead)
 	}
 }
 
-// Ready lines lie in memory: their weight is bounded, but for a chunk of each job whose turn came while a slot was free.
+// Ready lines lie in memory: their weight is bounded, but for a chunk of each job whose turn came
+// while a slot was free.
 func TestReadyLinesAreBoundedByWeight(t *testing.T) {
 	const most, line = 1000, 100
 	w := lookAheadWorld(t, 1000, most)
@@ -57,7 +59,8 @@ func TestReadyLinesAreBoundedByWeight(t *testing.T) {
 	}
 }
 
-// Where the ready lines weigh enough already, an urgent newcomer's are read all the same when a slot becomes free.
+// Where the ready lines weigh enough already, an urgent newcomer's are read all the same when a
+// slot becomes free.
 func TestNewcomerIsReadInSpiteOfWeight(t *testing.T) {
 	w := lookAheadWorld(t, 8, 1)
 	w.put(Batch{ID: "large", Created: noon}, chunksOf(8, 10))

@@ -42,11 +42,13 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	p.forgetPools()
 }
 
-// mostEmptyPools is how many pools are kept that have lost their last runner, with what was learned there: runners come back. Those
-// whose names of models change all the time must not leave ever more behind.
+// mostEmptyPools is how many pools are kept that have lost their last runner, with what was learned
+// there: runners come back. Those whose names of models change all the time must not leave ever
+// more behind.
 const mostEmptyPools = 8
 
-// forgetPools drops the pools that have been empty for longest. Jobs that wait there join those of their model that are made later.
+// forgetPools drops the pools that have been empty for longest. Jobs that wait there join those of
+// their model that are made later.
 func (p *Planner) forgetPools() {
 	for {
 		empty, oldest := 0, -1
@@ -97,15 +99,18 @@ func (p *Planner) forgetOutputs(model string) {
 	delete(p.outputs, model)
 }
 
-// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last runner leaves, while they are few: jobs
-// wait there.
+// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last
+// runner leaves, while they are few: jobs wait there.
 func (p *Planner) poolOf(models []string) *pool {
 	key := strings.Join(models, "\x00")
-	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int { return strings.Compare(x.key, key) })
+	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int {
+		return strings.Compare(x.key, key)
+	})
 	if found {
 		return p.pools[i]
 	}
-	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue), stale: true}
+	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue),
+		stale: true}
 	made.flow = again(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// A runner that lists other models at every look leaves nothing behind, and a batch whose model stays among them runs on.
+// A runner that lists other models at every look leaves nothing behind, and a batch whose model
+// stays among them runs on.
 func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
@@ -21,7 +22,8 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 		underWay = append(underWay, p.Step(now, ev).Start...)
 	}
 	batch := func(id, model string) Event {
-		return BatchPut{Batch{ID: id, Tenant: "t", Created: now, Models: []ModelLines{{Model: model, Lines: 1000}}}}
+		return BatchPut{Batch{ID: id, Tenant: "t", Created: now, Models: []ModelLines{
+			{Model: model, Lines: 1000}}}}
 	}
 	step(batch("stays", "stays"))
 	lines := make([]Line, 900)
@@ -40,12 +42,15 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 			first := underWay[0]
 			underWay = underWay[1:]
 			served++
-			step(&Finished{Start: first, Outcome: Succeeded, Status: 200, OutputTokens: 5, Latency: time.Second})
+			step(&Finished{Start: first, Outcome: Succeeded, Status: 200, OutputTokens: 5,
+				Latency: time.Second})
 		}
 		step(BatchGone{Batch: id})
 	}
-	if len(p.pools) > mostEmptyPools+1 || len(p.outputs) > mostEmptyPools+2 || len(p.byID) != 1 || len(p.runners) != 1 {
-		t.Errorf("%d pools, means of %d models, %d jobs and %d runners are kept", len(p.pools), len(p.outputs), len(p.byID), len(p.runners))
+	if len(p.pools) > mostEmptyPools+1 || len(p.outputs) > mostEmptyPools+2 || len(p.byID) != 1 ||
+		len(p.runners) != 1 {
+		t.Errorf("%d pools, means of %d models, %d jobs and %d runners are kept", len(p.pools),
+			len(p.outputs), len(p.byID), len(p.runners))
 	}
 	if n := len(p.byID["stays/stays"].pools); n > mostEmptyPools+1 {
 		t.Errorf("the job is in %d pools", n)
@@ -60,7 +65,8 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 	step(RunnerUp{Runner: "r", Models: []string{"stays"}})
 	last := underWay[len(underWay)-1]
 	underWay = nil
-	if step(&Finished{Start: last, Outcome: Succeeded, Status: 200, OutputTokens: 5}); len(underWay) == 0 {
+	if step(&Finished{Start: last, Outcome: Succeeded, Status: 200, OutputTokens: 5}); len(
+		underWay) == 0 {
 		t.Error("nothing starts on a runner of a model whose pools were forgotten")
 	}
 }

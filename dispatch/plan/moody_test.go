@@ -6,9 +6,10 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// moody is the policy fixed in changing moods: no more lines than the last reading said were running, those above recalled unless
-// that was 1 more than a multiple of four, prompts bounded by Engine.MaxBatchedTokens, two streams. It asks for everything that a
-// planner must be able to do, and makes no sense.
+// moody is the policy fixed in changing moods: no more lines than the last reading said were
+// running, those above recalled unless that was 1 more than a multiple of four, prompts bounded by
+// Engine.MaxBatchedTokens, two streams. It asks for everything that a planner must be able to do,
+// and makes no sense.
 type moody struct {
 	flowcontrol.Controller
 	prompt int

@@ -29,14 +29,16 @@ const (
 	Recalled
 )
 
-var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out", "unreachable", "died", "recalled"}
+var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
+	"unreachable", "died", "recalled"}
 
 // Outcomes is how many there are.
 const Outcomes = len(outcomeNames)
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// judgement is what judge decides: whether the line is tried again, at what price and after which pause.
+// judgement is what judge decides: whether the line is tried again, at what price and after which
+// pause.
 type judgement struct {
 	again        bool
 	chargedTry   bool
@@ -44,8 +46,12 @@ type judgement struct {
 	pause        time.Duration
 }
 
-// judge is the retry policy as one table. l counts what the line has used up before this answer, sheds what is held against it with this one.
-func judge(cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome, status int, retryAfter time.Duration) judgement {
+// judge is the retry policy as one table. l counts what the line has used up before this answer,
+// sheds what is held against it with this one.
+func judge(
+	cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome, status int,
+	retryAfter time.Duration,
+) judgement {
 	attempts := cfg.Attempts
 	if b.RetryAttempts > 0 {
 		attempts = b.RetryAttempts
@@ -55,8 +61,8 @@ func judge(cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome,
 	case Succeeded:
 		return judgement{}
 	case Shed:
-		// Retry-After is about the runner, which flow control leaves alone for as long: the line may go elsewhere before. It
-		// waits no longer than it was asked to, though.
+		// Retry-After is about the runner, which flow control leaves alone for as long: the line
+		// may go elsewhere before. It waits no longer than it was asked to, though.
 		pause := cfg.backoff(int(l.waits))
 		if retryAfter > 0 {
 			pause = min(pause, retryAfter)
@@ -69,13 +75,15 @@ func judge(cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome,
 		// Whatever it was recalled for, input that can't be read for instance, may not be over yet.
 		return judgement{again: true, pause: cfg.backoff(int(l.waits))}
 	case Died:
-		return judgement{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true, pause: cfg.backoff(int(l.deaths))}
+		return judgement{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true,
+			pause: cfg.backoff(int(l.deaths))}
 	case Failed, Refused:
 		on := cfg.On
 		if b.RetryOn != nil {
 			on = b.RetryOn
 		}
-		return judgement{again: tryAgain && slices.Contains(on, status), chargedTry: true, pause: cfg.backoff(int(l.tries))}
+		return judgement{again: tryAgain && slices.Contains(on, status), chargedTry: true,
+			pause: cfg.backoff(int(l.tries))}
 	default: // Garbled, TimedOut
 		return judgement{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
 	}

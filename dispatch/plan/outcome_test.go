@@ -6,9 +6,12 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	cfg := DefaultConfig().Retry // 3 attempts, 5 deaths, pauses from 500ms to 30s, Retry-After to 5m
+	// 3 attempts, 5 deaths, pauses from 500ms to 30s, Retry-After to 5m
+	cfg := DefaultConfig().Retry
 	const s, ms = time.Second, time.Millisecond
-	try := func(pause time.Duration) judgement { return judgement{again: true, chargedTry: true, pause: pause} }
+	try := func(pause time.Duration) judgement {
+		return judgement{again: true, chargedTry: true, pause: pause}
+	}
 	free := func(pause time.Duration) judgement { return judgement{again: true, pause: pause} }
 	for _, test := range []struct {
 		name       string
@@ -21,45 +24,72 @@ func TestJudge(t *testing.T) {
 		want       judgement
 	}{
 		{name: "success is the end", outcome: Succeeded, status: 200},
-		{name: "success is the end whatever came before", line: line{tries: 2, deaths: 4, waits: 9}, outcome: Succeeded, status: 200},
+		{name: "success is the end whatever came before", line: line{tries: 2, deaths: 4, waits: 9},
+			outcome: Succeeded, status: 200},
 
 		{name: "shed waits", outcome: Shed, status: 429, want: free(500 * ms)},
-		{name: "shed waits twice as long each time", line: line{waits: 3}, outcome: Shed, status: 503, want: free(4 * s)},
-		{name: "shed waits half a minute at most", line: line{waits: 60_000}, outcome: Shed, status: 503, want: free(30 * s)},
-		{name: "shed line may go elsewhere before its runner is asked again", outcome: Shed, status: 429, retryAfter: 60 * s, want: free(s / 2)},
-		{name: "shed waits no longer than it was asked to", line: line{waits: 9}, outcome: Shed, status: 429, retryAfter: s, want: free(s)},
-		{name: "shed costs no attempt, not even the last", line: line{tries: 2, deaths: 4}, outcome: Shed, status: 503, want: free(500 * ms)},
+		{name: "shed waits twice as long each time", line: line{waits: 3}, outcome: Shed,
+			status: 503, want: free(4 * s)},
+		{name: "shed waits half a minute at most", line: line{waits: 60_000}, outcome: Shed,
+			status: 503, want: free(30 * s)},
+		{name: "shed line may go elsewhere before its runner is asked again", outcome: Shed,
+			status: 429, retryAfter: 60 * s, want: free(s / 2)},
+		{name: "shed waits no longer than it was asked to", line: line{waits: 9}, outcome: Shed,
+			status: 429, retryAfter: s, want: free(s)},
+		{name: "shed costs no attempt, not even the last", line: line{tries: 2, deaths: 4},
+			outcome: Shed, status: 503, want: free(500 * ms)},
 
-		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed, status: 503, want: free(500 * ms)},
-		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed, status: 503, want: judgement{pause: 500 * ms}},
+		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed,
+			status: 503, want: free(500 * ms)},
+		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed,
+			status: 503, want: judgement{pause: 500 * ms}},
 
-		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4}, outcome: Unreachable, want: free(0)},
-		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Recalled, want: free(500 * ms)},
-		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Recalled, want: free(2 * s)},
+		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4},
+			outcome: Unreachable, want: free(0)},
+		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Recalled,
+			want: free(500 * ms)},
+		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Recalled,
+			want: free(2 * s)},
 
-		{name: "a death is charged apart", line: line{tries: 2}, outcome: Died, want: judgement{again: true, chargedDeath: true, pause: 500 * ms}},
-		{name: "the last death but one", line: line{deaths: 3}, outcome: Died, want: judgement{again: true, chargedDeath: true, pause: 4 * s}},
-		{name: "the line that kills is given up", line: line{deaths: 4}, outcome: Died, want: judgement{chargedDeath: true, pause: 8 * s}},
+		{name: "a death is charged apart", line: line{tries: 2}, outcome: Died,
+			want: judgement{again: true, chargedDeath: true, pause: 500 * ms}},
+		{name: "the last death but one", line: line{deaths: 3}, outcome: Died,
+			want: judgement{again: true, chargedDeath: true, pause: 4 * s}},
+		{name: "the line that kills is given up", line: line{deaths: 4}, outcome: Died,
+			want: judgement{chargedDeath: true, pause: 8 * s}},
 
 		{name: "a 500 is tried again", outcome: Failed, status: 500, want: try(500 * ms)},
-		{name: "a 500 waits twice as long the second time", line: line{tries: 1}, outcome: Failed, status: 500, want: try(s)},
-		{name: "a third 500 is the result", line: line{tries: 2}, outcome: Failed, status: 500, want: judgement{chargedTry: true, pause: 2 * s}},
-		{name: "a 501 is the result at once", outcome: Failed, status: 501, want: judgement{chargedTry: true, pause: 500 * ms}},
-		{name: "a 400 is the result at once", outcome: Refused, status: 400, want: judgement{chargedTry: true, pause: 500 * ms}},
+		{name: "a 500 waits twice as long the second time", line: line{tries: 1}, outcome: Failed,
+			status: 500, want: try(s)},
+		{name: "a third 500 is the result", line: line{tries: 2}, outcome: Failed, status: 500,
+			want: judgement{chargedTry: true, pause: 2 * s}},
+		{name: "a 501 is the result at once", outcome: Failed, status: 501,
+			want: judgement{chargedTry: true, pause: 500 * ms}},
+		{name: "a 400 is the result at once", outcome: Refused, status: 400,
+			want: judgement{chargedTry: true, pause: 500 * ms}},
 		{name: "a 408 is tried again", outcome: Refused, status: 408, want: try(500 * ms)},
-		{name: "a garbled answer is tried again", outcome: Garbled, status: 200, want: try(500 * ms)},
-		{name: "a garbled answer counts", line: line{tries: 2}, outcome: Garbled, status: 200, want: judgement{chargedTry: true, pause: 2 * s}},
+		{name: "a garbled answer is tried again", outcome: Garbled, status: 200,
+			want: try(500 * ms)},
+		{name: "a garbled answer counts", line: line{tries: 2}, outcome: Garbled, status: 200,
+			want: judgement{chargedTry: true, pause: 2 * s}},
 		{name: "a time-out is tried again", outcome: TimedOut, want: try(500 * ms)},
-		{name: "a time-out counts", line: line{tries: 2}, outcome: TimedOut, want: judgement{chargedTry: true, pause: 2 * s}},
+		{name: "a time-out counts", line: line{tries: 2}, outcome: TimedOut,
+			want: judgement{chargedTry: true, pause: 2 * s}},
 
-		{name: "a batch may want one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed, status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
-		{name: "a batch may want more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7}, outcome: Failed, status: 500, want: try(30 * s)},
-		{name: "a batch may name its statuses", batch: Batch{RetryOn: []int{501}}, outcome: Failed, status: 501, want: try(500 * ms)},
-		{name: "and thereby drop the others", batch: Batch{RetryOn: []int{501}}, outcome: Failed, status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
-		{name: "or want none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408, want: judgement{chargedTry: true, pause: 500 * ms}},
+		{name: "a batch may want one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed,
+			status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
+		{name: "a batch may want more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7},
+			outcome: Failed, status: 500, want: try(30 * s)},
+		{name: "a batch may name its statuses", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
+			status: 501, want: try(500 * ms)},
+		{name: "and thereby drop the others", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
+			status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
+		{name: "or want none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408,
+			want: judgement{chargedTry: true, pause: 500 * ms}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := judge(cfg, &test.batch, test.line, test.sheds, test.outcome, test.status, test.retryAfter)
+			got := judge(cfg, &test.batch, test.line, test.sheds, test.outcome, test.status,
+				test.retryAfter)
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

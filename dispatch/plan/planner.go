@@ -47,7 +47,9 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	p := &Planner{
 		cfg:      cfg,
 		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
-		newFlow:  func(models []string) (flowcontrol.Controller, error) { return flowcontrol.New(deps.Flow.For(models)) },
+		newFlow: func(models []string) (flowcontrol.Controller, error) {
+			return flowcontrol.New(deps.Flow.For(models))
+		},
 		random:   deps.Random,
 		runners:  map[string]*runner{},
 		batches:  map[string]*batchState{},
@@ -65,7 +67,8 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	return p, nil
 }
 
-// Step feeds one event to the planner and returns what to do about it. It neither blocks nor reads a clock.
+// Step feeds one event to the planner and returns what to do about it. It neither blocks nor reads
+// a clock.
 func (p *Planner) Step(now time.Time, ev Event) Actions {
 	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Recall: p.out.Recall[:0]}
 	switch ev := ev.(type) {
@@ -143,13 +146,15 @@ func (p *Planner) fire(now time.Time) {
 	}
 }
 
-// fill starts lines while there is room, and asks for chunks so that there will be lines for the room to come.
+// fill starts lines while there is room, and asks for chunks so that there will be lines for the
+// room to come.
 func (p *Planner) fill(now time.Time, pool *pool) {
 	if p.draining {
 		pool.why = Draining
 		return
 	}
-	pool.refresh(now, &p.out) // while starts are held, too: what hurts interactive requests is recalled
+	// while starts are held, too: what hurts interactive requests is recalled
+	pool.refresh(now, &p.out)
 	if p.hold != Flowing {
 		pool.why = p.hold
 		return
@@ -217,7 +222,8 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	}
 }
 
-// begin notes that the first line of a batch is under way: the promise of when to start is kept and makes it urgent no more.
+// begin notes that the first line of a batch is under way: the promise of when to start is kept and
+// makes it urgent no more.
 func (p *Planner) begin(b *batchState) {
 	b.begun = true
 	if b.StartBy.IsZero() {
@@ -228,10 +234,12 @@ func (p *Planner) begin(b *batchState) {
 	}
 }
 
-// offer puts the job into the orders of its pools, or out of them, as it has something to do there or not.
+// offer puts the job into the orders of its pools, or out of them, as it has something to do there
+// or not.
 func (p *Planner) offer(now time.Time, j *job) {
 	starts := !j.gone && j.startable()
-	loads := starts || !j.gone && j.claimable(now) && j.ready.len()+j.expecting < j.enough(p.cfg.LookAhead)
+	loads := starts || !j.gone && j.claimable(now) &&
+		j.ready.len()+j.expecting < j.enough(p.cfg.LookAhead)
 	for _, pool := range j.pools {
 		if starts != j.inStarts {
 			offer(pool.starts, j.id, starts)
@@ -274,7 +282,8 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 		p.batches[b.ID] = state
 		for _, m := range b.Models {
 			key := JobKey{Batch: b.ID, Model: m.Model}
-			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines, more: m.Lines > 0}
+			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
+				more: m.Lines > 0}
 			j.describe(m)
 			p.openAccount(j)
 			j.work = p.workLeft(j)
@@ -289,7 +298,9 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 	b.Models = state.Models
 	state.Batch = b
 	for _, j := range state.jobs {
-		if i := slices.IndexFunc(models, func(m ModelLines) bool { return m.Model == j.key.Model }); i >= 0 {
+		if i := slices.IndexFunc(models, func(m ModelLines) bool {
+			return m.Model == j.key.Model
+		}); i >= 0 {
 			j.lines = models[i].Lines
 			j.describe(models[i])
 			j.work = p.workLeft(j)
@@ -342,8 +353,8 @@ func (p *Planner) batchGone(id string) {
 	}
 }
 
-// wake is when time alone makes something possible. What moves in the order by itself (a job becomes urgent) needs no waking:
-// while there is room, all that could start has started.
+// wake is when time alone makes something possible. What moves in the order by itself (a job
+// becomes urgent) needs no waking: while there is room, all that could start has started.
 func (p *Planner) wake() time.Time {
 	var next time.Time
 	sooner := func(t time.Time) {

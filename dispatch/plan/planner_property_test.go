@@ -44,7 +44,8 @@ func TestDrainStartsNothingMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		w.runnerUp("r1", "m1", "m2", "m3")
-		actions := []func(*rapid.T){w.drawBatch, w.drawLoad, w.drawFinish, w.drawPass, w.drawRunnerUp}
+		actions := []func(
+			*rapid.T){w.drawBatch, w.drawLoad, w.drawFinish, w.drawPass, w.drawRunnerUp}
 		for i := range rapid.IntRange(0, 30).Draw(t, "before") {
 			w.try(t, actions[i%len(actions)])
 		}
@@ -60,7 +61,8 @@ func TestDrainStartsNothingMore(t *testing.T) {
 	})
 }
 
-// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its first shed there counts as its first.
+// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its
+// first shed there counts as its first.
 func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
@@ -69,14 +71,16 @@ func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m1": {8}})
 	w.load(0, 100)
 	for _, next := range [][]string{{"m1", "m2"}, {"m1"}, {"m1", "m2"}} {
-		for _, want := range []time.Duration{flowcontrol.PauseAfterShed, 2 * flowcontrol.PauseAfterShed} {
+		for _, want := range []time.Duration{flowcontrol.PauseAfterShed,
+			2 * flowcontrol.PauseAfterShed} {
 			shed := w.now
 			w.finish(w.flights[0], Shed, 429, 0)
 			for len(w.flights) == 0 {
 				w.pass(time.Millisecond)
 			}
 			if got := w.now.Sub(shed); got != want {
-				t.Errorf("serving %v, the runner rested for %v, want %v", w.runners["r1"].models, got, want)
+				t.Errorf("serving %v, the runner rested for %v, want %v", w.runners["r1"].models,
+					got, want)
 			}
 		}
 		w.runnerUp("r1", next...)
@@ -108,7 +112,8 @@ func drawWorld(t *rapid.T) *world {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy = rapid.SampledFrom([]string{"fixed", "aimd", "moody"}).Draw(t, "flow")
 	flow.Fixed = flowcontrol.FixedConfig{
-		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"), PerPool: rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
+		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"),
+		PerPool:   rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
 	}
 	flow.AIMD.Start, flow.AIMD.PerRunner = 2, 6
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
@@ -148,8 +153,10 @@ func (w *world) drawBatch(t *rapid.T) {
 		t.Skip("batches enough")
 	}
 	b := Batch{
-		ID: fmt.Sprintf("b%d", len(w.batches)), Tenant: "t", Created: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute),
-		Window: 24 * time.Hour, Deadline: w.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "deadline")) * time.Hour),
+		ID: fmt.Sprintf("b%d", len(w.batches)), Tenant: "t",
+		Created: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute),
+		Window:  24 * time.Hour, Deadline: w.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(
+			t, "deadline")) * time.Hour),
 		MaxConcurrency: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "max concurrency"),
 		RetryAttempts:  rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "attempts"),
 		Paused:         rapid.IntRange(0, 5).Draw(t, "paused") == 0,
@@ -162,7 +169,8 @@ func (w *world) drawBatch(t *rapid.T) {
 		}
 	}
 	chunks := map[string][]int{}
-	for _, model := range rapid.SampledFrom([][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m1", "m2", "m3"}}).Draw(t, "models") {
+	for _, model := range rapid.SampledFrom([][]string{{"m1"}, {"m2"}, {"m1", "m2"},
+		{"m1", "m2", "m3"}}).Draw(t, "models") {
 		chunks[model] = rapid.SliceOfN(rapid.IntRange(1, 5), 1, 5).Draw(t, "chunks")
 	}
 	w.put(b, chunks)
@@ -227,11 +235,13 @@ func (w *world) drawFinish(t *rapid.T) {
 		t.Skip("nothing under way")
 	}
 	f := rapid.SampledFrom(w.flights).Draw(t, "flight")
-	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut, Unreachable, Unreachable, Died, Died, Recalled}).Draw(t, "outcome")
+	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut,
+		Unreachable, Unreachable, Died, Died, Recalled}).Draw(t, "outcome")
 	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500}[outcome]
 	var retryAfter time.Duration
 	if outcome == Shed {
-		retryAfter = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 10 * time.Minute}).Draw(t, "retry after")
+		retryAfter = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 10 * time.Minute}).Draw(
+			t, "retry after")
 	}
 	w.finish(f, outcome, status, retryAfter)
 }
@@ -271,7 +281,8 @@ func (w *world) drawReading(t *rapid.T) {
 	r.Running = float64(rapid.IntRange(0, 8).Draw(t, "running"))
 	ev := Reading{Model: rapid.SampledFrom([]string{"", "m1", "m3"}).Draw(t, "model"), Reading: &r}
 	if rapid.Bool().Draw(t, "of a runner") {
-		ev = Reading{Runner: fmt.Sprintf("r%d", rapid.IntRange(1, 5).Draw(t, "runner")), Reading: &r}
+		ev = Reading{Runner: fmt.Sprintf("r%d", rapid.IntRange(1, 5).Draw(t, "runner")),
+			Reading: &r}
 	}
 	if rapid.Bool().Draw(t, "gaps instead") {
 		w.step(TokenGaps{Runner: ev.Runner, Gaps: int(r.Running), Time: time.Second})
@@ -281,5 +292,6 @@ func (w *world) drawReading(t *rapid.T) {
 }
 
 func (w *world) drawPass(t *rapid.T) {
-	w.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, 600 * time.Millisecond, 10 * time.Second, 10 * time.Minute}).Draw(t, "time"))
+	w.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, 600 * time.Millisecond,
+		10 * time.Second, 10 * time.Minute}).Draw(t, "time"))
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// pool is the runners that serve the same models, with the jobs they could run in order: once those with a line to start, and
-// once those with a line to start or a chunk to claim. Whose lines are read next follows from the second, while a job whose
-// lines are still to come never holds up one whose lines are here.
+// pool is the runners that serve the same models, with the jobs they could run in order: once those
+// with a line to start, and once those with a line to start or a chunk to claim. Whose lines are
+// read next follows from the second, while a job whose lines are still to come never holds up one
+// whose lines are here.
 type pool struct {
 	key     string    // the models, joined
 	models  []string  // in order
@@ -61,7 +62,8 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 		return
 	}
 	a := p.flow.Allowance(now)
-	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams, a.Reason, a.Until
+	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams,
+		a.Reason, a.Until
 	granted := a.Runners // by id, like ours
 	for _, r := range p.runners {
 		for len(granted) > 0 && granted[0].Runner < r.id {
@@ -78,9 +80,10 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 	}
 }
 
-// roomiest is the runner that a line should go to: the one with the most room left, the first by id among equals. A scan:
-// pools have tens of runners, and a heap would have to follow every change of allowance. What one runner carries beyond its
-// limit, since that has shrunk, takes nothing from the others.
+// roomiest is the runner that a line should go to: the one with the most room left, the first by id
+// among equals. A scan: pools have tens of runners, and a heap would have to follow every change of
+// allowance. What one runner carries beyond its limit, since that has shrunk, takes nothing from
+// the others.
 func (p *pool) roomiest(now time.Time) *runner {
 	if p.inFlight >= p.ceiling {
 		return nil
@@ -112,7 +115,9 @@ func (p *pool) noRoom(now time.Time) Reason {
 }
 
 func (p *pool) add(now time.Time, r *runner) {
-	i, _ := slices.BinarySearchFunc(p.runners, r.id, func(x *runner, id string) int { return cmp.Compare(x.id, id) })
+	i, _ := slices.BinarySearchFunc(p.runners, r.id, func(x *runner, id string) int {
+		return cmp.Compare(x.id, id)
+	})
 	p.runners = slices.Insert(p.runners, i, r)
 	r.pool = p
 	p.inFlight += r.inFlight

@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// pressEvery is how often flow control hears what deadlines ask for, at least: they come nearer no faster than that.
+	// pressEvery is how often flow control hears what deadlines ask for, at least: they come nearer
+	// no faster than that.
 	pressEvery = 10 * time.Second
 	// pressJobs is how many jobs may be looked at a second for that.
 	pressJobs = 1000
-	// pressMargin is what the work is taken for beyond its estimate, and pressEnd the share of the time left that is kept for
-	// stragglers.
+	// pressMargin is what the work is taken for beyond its estimate, and pressEnd the share of the
+	// time left that is kept for stragglers.
 	pressMargin = 1.1
 	pressEnd    = 0.05
 )
 
-// press tells flow control how many lines each pool would have to carry for its deadlines to be met: for each deadline, the work due by
-// then over the time until then, at the pace of a line.
+// press tells flow control how many lines each pool would have to carry for its deadlines to be
+// met: for each deadline, the work due by then over the time until then, at the pace of a line.
 func (p *Planner) press(now time.Time) {
 	if now.Before(p.pressAt) {
 		return
@@ -28,11 +29,13 @@ func (p *Planner) press(now time.Time) {
 	p.pressAt = now.Add(max(pressEvery, time.Duration(len(p.byID))*time.Second/pressJobs))
 	p.reckon()
 	for _, pool := range p.pools {
-		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: pool.pressed(now, p.due(pool))})
+		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: pool.pressed(
+			now, p.due(pool))})
 	}
 }
 
-// reckon counts anew what is left of jobs whose lines under way have grown, and ranks them if that is much more.
+// reckon counts anew what is left of jobs whose lines under way have grown, and ranks them if that
+// is much more.
 func (p *Planner) reckon() {
 	p.lookAtAges()
 	for _, id := range p.jobIDs() {
@@ -47,7 +50,8 @@ func (p *Planner) reckon() {
 func (p *Planner) due(pool *pool) []*job {
 	var due []*job
 	for _, j := range p.byID {
-		if j.lines > 0 && !j.batch.Paused && !j.batch.infeasible && !j.batch.Deadline.IsZero() && slices.Contains(j.pools, pool) {
+		if j.lines > 0 && !j.batch.Paused && !j.batch.infeasible && !j.batch.Deadline.IsZero() &&
+			slices.Contains(j.pools, pool) {
 			due = append(due, j)
 		}
 	}

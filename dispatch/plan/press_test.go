@@ -8,7 +8,8 @@ import (
 
 func TestDeadlinesAskForLines(t *testing.T) {
 	of := func(id string, work float64, due time.Duration) *job {
-		return &job{id: id, lines: 1, work: work, batch: &batchState{Batch: Batch{Deadline: noon.Add(due)}}}
+		return &job{id: id, lines: 1, work: work,
+			batch: &batchState{Batch: Batch{Deadline: noon.Add(due)}}}
 	}
 	p := &pool{inFlight: 4}
 	if got := p.pressed(noon, []*job{of("a", 1e6, time.Hour)}); got != 0 {
@@ -23,8 +24,10 @@ func TestDeadlinesAskForLines(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"one", []*job{of("a", 100*hour, time.Hour)}, 1.1},
-		{"the first decides", []*job{of("a", 300*hour, time.Hour), of("b", 100*hour, 10*time.Hour)}, 3.3},
-		{"the sum decides", []*job{of("a", 100*hour, time.Hour), of("b", 500*hour, 2*time.Hour)}, 3.3},
+		{"the first decides", []*job{of("a", 300*hour, time.Hour), of("b", 100*hour, 10*time.Hour)},
+			3.3},
+		{"the sum decides", []*job{of("a", 100*hour, time.Hour), of("b", 500*hour, 2*time.Hour)},
+			3.3},
 		{"too late already", []*job{of("a", 1000, -time.Hour)}, 11},
 	} {
 		if got := p.pressed(noon, test.due); math.Abs(got-test.want) > 1e-9 {

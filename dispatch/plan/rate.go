@@ -2,8 +2,9 @@ package plan
 
 import "time"
 
-// rate is the work per second that a pool brought while it had any, as an exponential mean over half a minute. Times in which
-// nothing was under way don't count: they would make the pool look slow, and every large job urgent, after an idle night.
+// rate is the work per second that a pool brought while it had any, as an exponential mean over
+// half a minute. Times in which nothing was under way don't count: they would make the pool look
+// slow, and every large job urgent, after an idle night.
 type rate struct {
 	work    float64
 	seconds float64 // in which it was done; both fade alike
@@ -20,7 +21,8 @@ func (r *rate) resume(now time.Time) { r.last = now }
 
 func (r *rate) add(now time.Time, work float64) {
 	if dt := now.Sub(r.last).Seconds(); dt > 0 {
-		keep := rateMemory / (rateMemory + dt) // exp(-dt/memory), near enough and the same on every processor
+		// exp(-dt/memory), near enough and the same on every processor
+		keep := rateMemory / (rateMemory + dt)
 		r.work *= keep
 		r.seconds = float64(r.seconds*keep) + float64((1-keep)*rateMemory)
 		r.last = now

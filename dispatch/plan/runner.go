@@ -6,8 +6,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// runner is one model server: what it carries, what it may carry and whether it answers. It is known while it is part of the
-// deployment, and after that until its last line has ended: should it come back, it still carries those.
+// runner is one model server: what it carries, what it may carry and whether it answers. It is
+// known while it is part of the deployment, and after that until its last line has ended: should it
+// come back, it still carries those.
 type runner struct {
 	id       string
 	models   []string
@@ -26,5 +27,6 @@ func (r *runner) room(now time.Time) int {
 
 // observation is one about the runner as it stands now.
 func (r *runner) observation(kind flowcontrol.Kind) flowcontrol.Observation {
-	return flowcontrol.Observation{Kind: kind, Runner: r.id, InFlight: r.inFlight, Prefilling: r.underWay.prefilling}
+	return flowcontrol.Observation{Kind: kind, Runner: r.id, InFlight: r.inFlight,
+		Prefilling: r.underWay.prefilling}
 }

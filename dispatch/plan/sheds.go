@@ -2,8 +2,8 @@ package plan
 
 import "time"
 
-// neighbours counts how lines of one model ended, for judging a line that is shed again and again: is it the line, or has the pool no
-// room for anybody?
+// neighbours counts how lines of one model ended, for judging a line that is shed again and again:
+// is it the line, or has the pool no room for anybody?
 type neighbours struct {
 	answered uint32 // with a result, good or bad
 	shed     uint32 // of lines that nothing is held against
@@ -18,14 +18,16 @@ type account struct {
 // shedRecord is what is held against a line that was shed. Few lines have one.
 type shedRecord struct {
 	before neighbours // as of its last shed; of its start, while nothing is held against it
-	// half counts sheds twice: a shed while most of its neighbours were answered by two, one while it was alone by one.
+	// half counts sheds twice: a shed while most of its neighbours were answered by two, one while
+	// it was alone by one.
 	half uint16
 	at   int64 // when the last one that counted was, in Unix nanoseconds
 }
 
-// note counts a shed of the line. An outage counts for nothing: then its neighbours are shed, too. A line that is the last of its model
-// has no neighbours to compare with. What was seen of them before decides then, and time must have passed, whatever the runner
-// says of when to come back: an outage that catches a last line is given some minutes.
+// note counts a shed of the line. An outage counts for nothing: then its neighbours are shed, too.
+// A line that is the last of its model has no neighbours to compare with. What was seen of them
+// before decides then, and time must have passed, whatever the runner says of when to come back: an
+// outage that catches a last line is given some minutes.
 func (s *shedRecord) note(now time.Time, n *neighbours, cfg RetryConfig) {
 	answered, shed := n.answered-s.before.answered, n.shed-s.before.shed
 	switch {

@@ -10,7 +10,8 @@ import (
 // BatchStatus is how a batch stands with the planner.
 type BatchStatus struct {
 	InFlight, Retrying, Ready int
-	// Waiting names why nothing more of the batch is started now; Flowing while lines start as slots free up.
+	// Waiting names why nothing more of the batch is started now; Flowing while lines start as
+	// slots free up.
 	Waiting Reason
 }
 
@@ -99,8 +100,8 @@ type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
 	Open            bool // its breaker: nothing is sent but trials
-	// Prefilling is how many prompt tokens of lines wait there to be computed, as far as is known; Prompt how many may when another
-	// line starts.
+	// Prefilling is how many prompt tokens of lines wait there to be computed, as far as is known;
+	// Prompt how many may when another line starts.
 	Prefilling, Prompt int
 	// Granted is why flow control allows no more.
 	Granted flowcontrol.Reason
@@ -111,12 +112,14 @@ func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
 		s := PoolStatus{
-			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling), Jobs: pool.starts.Len(), Why: pool.why, Granted: pool.reason,
+			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
+			Jobs: pool.starts.Len(), Why: pool.why, Granted: pool.reason,
 		}
 		for _, r := range pool.runners {
 			s.Runners = append(s.Runners, RunnerStatus{
 				ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
-				Prefilling: r.underWay.prefilling, Prompt: r.granted.Prompt, Granted: r.granted.Reason,
+				Prefilling: r.underWay.prefilling, Prompt: r.granted.Prompt,
+				Granted: r.granted.Reason,
 			})
 		}
 		all = append(all, s)
@@ -124,7 +127,8 @@ func (p *Planner) Pools() []PoolStatus {
 	return all
 }
 
-// Terms are what the pools' controllers explain their allowances by, in the order of Pools; nil for one that doesn't explain.
+// Terms are what the pools' controllers explain their allowances by, in the order of Pools; nil for
+// one that doesn't explain.
 func (p *Planner) Terms(now time.Time) [][]flowcontrol.Term {
 	all := make([][]flowcontrol.Term, len(p.pools))
 	for i, pool := range p.pools {

@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write what happens into testdata/*.txt as what should")
 
-// TestStories plays the scripts in testdata. A line that begins with ">" is something that happens, the indented lines below it are
-// what the planner does about it, the rest is comment. The verbs are those of story.do.
+// TestStories plays the scripts in testdata. A line that begins with ">" is something that happens,
+// the indented lines below it are what the planner does about it, the rest is comment. The verbs
+// are those of story.do.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -40,7 +41,8 @@ func TestStories(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(string(written), played); diff != "" && !*update {
-				t.Errorf("the story goes otherwise (-written +played), -update rewrites it:\n%s", diff)
+				t.Errorf("the story goes otherwise (-written +played), -update rewrites it:\n%s",
+					diff)
 			}
 		})
 	}
@@ -66,7 +68,8 @@ func (noJitter) Uint64() uint64 { return 0 }
 
 func play(t *testing.T, script string) string {
 	s := &story{T: t, now: noon, cfg: DefaultConfig(), flights: map[string]Start{}}
-	s.deps = Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Random: rand.New(noJitter{})}
+	s.deps = Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
+		Random: rand.New(noJitter{})}
 	s.deps.Flow.Policy = "fixed"
 	for line := range strings.Lines(script) {
 		command, isCommand := strings.CutPrefix(line, "> ")
@@ -111,7 +114,8 @@ func (s *story) do(fields []string) {
 	}
 	switch verb := words[0]; verb {
 	case "config": // per_runner=, per_pool=, look_ahead=, urgency=, quantum=, sheds=
-		s.deps.Flow.Fixed = flowcontrol.FixedConfig{PerRunner: number("per_runner"), PerPool: number("per_pool")}
+		s.deps.Flow.Fixed = flowcontrol.FixedConfig{PerRunner: number("per_runner"),
+			PerPool: number("per_pool")}
 		s.cfg.LookAhead = max(1, number("look_ahead"))
 		if options["urgency"] != "" {
 			s.deps.Scheduler.Urgency = scheduler.Urgency(options["urgency"])
@@ -126,8 +130,11 @@ func (s *story) do(fields []string) {
 		s.step(RunnerUp{Runner: words[1], Models: words[2:]})
 	case "gone": // gone RUNNER
 		s.step(RunnerGone{Runner: words[1]})
-	case "batch": // batch ID MODEL... [lines=] [deadline=] [start_by=] [max=] [tenant=] [paused]; without models: a change
-		b := Batch{ID: words[1], Tenant: options["tenant"], Created: noon, MaxConcurrency: number("max"), Window: span("deadline")}
+	case "batch":
+		// batch ID MODEL... [lines=] [deadline=] [start_by=] [max=] [tenant=] [paused]; without
+		// models: a change
+		b := Batch{ID: words[1], Tenant: options["tenant"], Created: noon,
+			MaxConcurrency: number("max"), Window: span("deadline")}
 		if b.Window > 0 {
 			b.Deadline = noon.Add(b.Window)
 		}
@@ -145,7 +152,8 @@ func (s *story) do(fields []string) {
 	case "end": // end BATCH: no more lines of it
 		s.step(BatchGone{Batch: words[1]})
 	case "load": // load BATCH/MODEL [lines=] [again=] [last]
-		ev := Loaded{Key: s.key(words[1]), Chunk: s.chunks, Again: span("again"), More: !slices.Contains(words, "last")}
+		ev := Loaded{Key: s.key(words[1]), Chunk: s.chunks, Again: span("again"),
+			More: !slices.Contains(words, "last")}
 		for slot := range number("lines") {
 			ev.Lines = append(ev.Lines, Line{Slot: slot, PromptTokens: 100})
 		}
@@ -173,12 +181,15 @@ func (s *story) do(fields []string) {
 			s.say("unknown")
 			return
 		}
-		s.say("%d in flight, %d ready, %d retrying; waiting: %q", status.InFlight, status.Ready, status.Retrying, status.Waiting)
+		s.say("%d in flight, %d ready, %d retrying; waiting: %q", status.InFlight, status.Ready,
+			status.Retrying, status.Waiting)
 	case "pools":
 		for _, pool := range s.planner.Pools() {
-			s.say("%v: %d in flight of %d; why: %q", pool.Models, pool.InFlight, pool.Limit, pool.Why)
+			s.say("%v: %d in flight of %d; why: %q", pool.Models, pool.InFlight, pool.Limit,
+				pool.Why)
 			for _, r := range pool.Runners {
-				s.say("  %s: %d in flight of %d, breaker open: %v", r.ID, r.InFlight, r.Limit, r.Open)
+				s.say("  %s: %d in flight of %d, breaker open: %v", r.ID, r.InFlight, r.Limit,
+					r.Open)
 			}
 		}
 	default: // OUTCOME LINE... [status=] [after=]: requests that ended
@@ -192,7 +203,8 @@ func (s *story) do(fields []string) {
 				s.Fatalf("%v: %s is not under way", fields, name)
 			}
 			delete(s.flights, name)
-			s.step(&Finished{Start: start, Outcome: Outcome(outcome), Status: number("status"), RetryAfter: span("after"), OutputTokens: number("tokens")})
+			s.step(&Finished{Start: start, Outcome: Outcome(outcome), Status: number("status"),
+				RetryAfter: span("after"), OutputTokens: number("tokens")})
 		}
 	}
 }

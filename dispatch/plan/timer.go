@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// timer is something that becomes possible by itself: a line's next attempt, a job's next claim, a runner's trial.
+// timer is something that becomes possible by itself: a line's next attempt, a job's next claim, a
+// runner's trial.
 type timer struct {
 	at     time.Time
 	seq    uint64 // keeps equal times in order of their setting

@@ -42,7 +42,8 @@ func TestTimersFireInOrder(t *testing.T) {
 				want++
 			}
 		}
-		if fired != want || (want == len(after)) != ts.next().IsZero() || !ts.next().IsZero() && !ts.next().After(now) {
+		if fired != want || (want == len(after)) != ts.next().IsZero() || !ts.next().IsZero() &&
+			!ts.next().After(now) {
 			t.Fatalf("fired %d, want %d; next %v", fired, want, ts.next())
 		}
 	})

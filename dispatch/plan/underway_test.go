@@ -7,8 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An engine brings one token to each line that decodes, in each iteration; some lines are streamed, and their gaps are all that is told.
-// No line is ever taken for older than it is, and once nothing new begins, only what came before a line's first report is missing.
+// An engine brings one token to each line that decodes, in each iteration; some lines are streamed,
+// and their gaps are all that is told. No line is ever taken for older than it is, and once nothing
+// new begins, only what came before a line's first report is missing.
 func TestAgesAreNeverTooHigh(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type line struct {
@@ -36,8 +37,10 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 						count++
 					}
 				}
-				if j.ages.tokens > truth || j.ages.lines > count || j.ages.tokens < 0 || j.ages.lines < 0 {
-					t.Fatalf("job %s: %d lines brought %d tokens, want at most %d and %d", j.id, j.ages.lines, j.ages.tokens, count, truth)
+				if j.ages.tokens > truth || j.ages.lines > count || j.ages.tokens < 0 ||
+					j.ages.lines < 0 {
+					t.Fatalf("job %s: %d lines brought %d tokens, want at most %d and %d", j.id,
+						j.ages.lines, j.ages.tokens, count, truth)
 				}
 			}
 		}
@@ -120,7 +123,8 @@ func TestAgesCountIterationsOnce(t *testing.T) {
 			u.tick(now, 5*streams, time.Duration(5*streams)*50*time.Millisecond)
 		}
 		if want := int64(2000); j.ages.tokens != want {
-			t.Errorf("%d streams of 100 s at 50 ms a token: %d tokens, want %d", streams, j.ages.tokens, want)
+			t.Errorf("%d streams of 100 s at 50 ms a token: %d tokens, want %d", streams,
+				j.ages.tokens, want)
 		}
 	}
 }

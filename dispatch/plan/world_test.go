@@ -31,7 +31,8 @@ func newPlanner(t failer, cfg Config, deps Deps) *Planner {
 	return p
 }
 
-// world drives a planner as the dispatcher does, knows what it may do, and checks after every step that it did no other.
+// world drives a planner as the dispatcher does, knows what it may do, and checks after every step
+// that it did no other.
 type world struct {
 	t    failer
 	cfg  Config
@@ -39,7 +40,8 @@ type world struct {
 	now  time.Time
 
 	planner *Planner
-	twin    *Planner // is told the same and must answer the same, though its maps are iterated in another order
+	// is told the same and must answer the same, though its maps are iterated in another order
+	twin *Planner
 
 	batches  map[string]*worldBatch
 	runners  map[string]*worldRunner
@@ -49,7 +51,8 @@ type world struct {
 	wake     time.Time
 	hold     Reason
 	draining bool
-	fifo     bool // the policy is fifo without urgency and all batches are one tenant's: the next job is known
+	// the policy is fifo without urgency and all batches are one tenant's: the next job is known
+	fifo     bool
 	recorded int
 }
 
@@ -105,8 +108,10 @@ func newWorld(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Con
 		return Deps{Scheduler: sched, Flow: flow, Random: rand.New(rand.NewPCG(1, 2))}
 	}
 	return &world{
-		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()), twin: newPlanner(t, cfg, deps()),
-		batches: map[string]*worldBatch{}, runners: map[string]*worldRunner{}, lines: map[lineID]*worldLine{},
+		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()),
+		twin:    newPlanner(t, cfg, deps()),
+		batches: map[string]*worldBatch{}, runners: map[string]*worldRunner{},
+		lines: map[lineID]*worldLine{},
 	}
 }
 
@@ -159,10 +164,12 @@ func (w *world) step(ev Event) Verdict {
 func plain(a Actions) []string {
 	all := []string{fmt.Sprint(a.Verdict, a.Wake.UTC())}
 	for _, s := range a.Start {
-		all = append(all, fmt.Sprintf("start %v on %s, attempt %d, stream %v", lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt, s.Stream))
+		all = append(all, fmt.Sprintf("start %v on %s, attempt %d, stream %v",
+			lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt, s.Stream))
 	}
 	for _, s := range a.Recall {
-		all = append(all, fmt.Sprintf("recall %v from %s", lineID{s.Key, s.Chunk, s.Slot}, s.Runner))
+		all = append(all, fmt.Sprintf("recall %v from %s", lineID{s.Key, s.Chunk, s.Slot},
+			s.Runner))
 	}
 	for _, c := range a.Claim {
 		all = append(all, fmt.Sprint("claim ", c.Key))
@@ -172,11 +179,14 @@ func plain(a Actions) []string {
 
 // flight finds what a start has become.
 func (w *world) flight(s Start) *flight {
-	i := slices.IndexFunc(w.flights, func(f *flight) bool { return f.id() == lineID{s.Key, s.Chunk, s.Slot} })
+	i := slices.IndexFunc(w.flights, func(f *flight) bool {
+		return f.id() == lineID{s.Key, s.Chunk, s.Slot}
+	})
 	return w.flights[i]
 }
 
-// computed notes that a line has brought a token: engines compute the prompts of a runner in the order of their starts.
+// computed notes that a line has brought a token: engines compute the prompts of a runner in the
+// order of their starts.
 func (w *world) computed(f *flight) {
 	for _, x := range w.flights {
 		if x.Runner == f.Runner && x.number <= f.number {
@@ -185,18 +195,22 @@ func (w *world) computed(f *flight) {
 	}
 }
 
-// recalled checks that lines under way are recalled once each, the youngest first, as many as are too many and no more.
+// recalled checks that lines under way are recalled once each, the youngest first, as many as are
+// too many and no more.
 func (w *world) recalled(starts []Start) {
 	w.t.Helper()
 	for _, s := range starts {
-		i := slices.IndexFunc(w.flights, func(f *flight) bool { return f.id() == lineID{s.Key, s.Chunk, s.Slot} })
+		i := slices.IndexFunc(w.flights, func(f *flight) bool {
+			return f.id() == lineID{s.Key, s.Chunk, s.Slot}
+		})
 		switch {
 		case i < 0:
 			w.t.Fatalf("%s %d.%d was recalled and is not under way", s.Key, s.Chunk, s.Slot)
 		case w.flights[i].recalled:
 			w.t.Fatalf("%v was recalled twice", w.flights[i].id())
 		case w.flights[i].Runner != s.Runner:
-			w.t.Fatalf("%v was recalled from %s, it is on %s", w.flights[i].id(), s.Runner, w.flights[i].Runner)
+			w.t.Fatalf("%v was recalled from %s, it is on %s", w.flights[i].id(), s.Runner,
+				w.flights[i].Runner)
 		}
 		w.flights[i].recalled = true
 		for _, f := range w.flights {
@@ -226,7 +240,8 @@ func (w *world) recalled(starts []Start) {
 	}
 }
 
-// started checks the starts of one step one by one, against the state that each one met, and that nothing was left undone.
+// started checks the starts of one step one by one, against the state that each one met, and that
+// nothing was left undone.
 func (w *world) started(starts, twins []Start) {
 	w.t.Helper()
 	ready := map[JobKey]int{}
@@ -257,22 +272,27 @@ func (w *world) started(starts, twins []Start) {
 		case s.Attempt != line.tries+1:
 			w.t.Fatalf("%v: attempt %d, want %d", f.id(), s.Attempt, line.tries+1)
 		case w.draining || w.hold != Flowing:
-			w.t.Fatalf("%v was started in spite of hold %q, draining %v", f.id(), w.hold, w.draining)
+			w.t.Fatalf("%v was started in spite of hold %q, draining %v", f.id(), w.hold,
+				w.draining)
 		case b.Paused:
 			w.t.Fatalf("%v was started though its batch is paused", f.id())
 		case !slices.Contains(r.models, s.Key.Model):
 			w.t.Fatalf("%v was started on %s, which serves %v", f.id(), s.Runner, r.models)
 		case s.Stream != (streamed < w.granted(s.Runner).Streams):
-			w.t.Fatalf("%v: streamed is %v beside %d others, wished are %d", f.id(), s.Stream, streamed, w.granted(s.Runner).Streams)
+			w.t.Fatalf("%v: streamed is %v beside %d others, wished are %d", f.id(), s.Stream,
+				streamed, w.granted(s.Runner).Streams)
 		case w.prefilling(s.Runner) >= w.grantedTo(s.Runner).Prompt:
-			w.t.Fatalf("%v was started on %s, where %d prompt tokens wait already", f.id(), s.Runner, w.prefilling(s.Runner))
+			w.t.Fatalf("%v was started on %s, where %d prompt tokens wait already", f.id(),
+				s.Runner, w.prefilling(s.Runner))
 		case w.room(s.Runner) <= 0:
-			w.t.Fatalf("%v was started on %s, which has no room (%d under way, breaker %+v)", f.id(), s.Runner, w.carries(s.Runner), *r)
+			w.t.Fatalf("%v was started on %s, which has no room (%d under way, breaker %+v)",
+				f.id(), s.Runner, w.carries(s.Runner), *r)
 		}
 		for _, other := range w.poolMates(s.Runner) {
 			here, there := w.roomOnRunner(s.Runner), w.roomOnRunner(other)
 			if there > here || there == here && other < s.Runner {
-				w.t.Fatalf("%v was started on %s, where %d more fit, instead of %s with %d", f.id(), s.Runner, here, other, there)
+				w.t.Fatalf("%v was started on %s, where %d more fit, instead of %s with %d", f.id(),
+					s.Runner, here, other, there)
 			}
 		}
 		could := w.candidates(r.models, ready)
@@ -299,7 +319,8 @@ func (w *world) started(starts, twins []Start) {
 			continue
 		}
 		if could := w.candidates(r.models, ready); len(could) > 0 {
-			w.t.Fatalf("%s has room for %d and %v has lines ready, but nothing was started", id, w.room(id), could)
+			w.t.Fatalf("%s has room for %d and %v has lines ready, but nothing was started", id,
+				w.room(id), could)
 		}
 	}
 }
@@ -309,7 +330,8 @@ func (w *world) candidates(models []string, ready map[JobKey]int) []JobKey {
 	var keys []JobKey
 	for key, n := range ready {
 		b := w.batches[key.Batch]
-		if n > 0 && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 || w.batchCarries(b.ID) < b.MaxConcurrency) {
+		if n > 0 && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 ||
+			w.batchCarries(b.ID) < b.MaxConcurrency) {
 			keys = append(keys, key)
 		}
 	}
@@ -354,7 +376,8 @@ func (w *world) prefilling(runner string) (tokens int) {
 	return tokens
 }
 
-// roomOnRunner is the least of what its controller grants a runner and what its breaker lets through.
+// roomOnRunner is the least of what its controller grants a runner and what its breaker lets
+// through.
 func (w *world) roomOnRunner(runner string) int {
 	r, granted := w.runners[runner], w.grantedTo(runner)
 	room := granted.Lines - w.carries(runner)
@@ -422,7 +445,9 @@ func (w *world) checkAccounts() {
 			}
 		}
 		if j.ready.len()+j.retrying != waiting || j.inFlight != flying {
-			w.t.Fatalf("%v: %d ready, %d retrying, %d in flight; loaded and not done are %d, under way %d", key, j.ready.len(), j.retrying, j.inFlight, waiting, flying)
+			w.t.Fatalf(
+				"%v: %d ready, %d retrying, %d in flight; loaded and not done are %d, under way %d",
+				key, j.ready.len(), j.retrying, j.inFlight, waiting, flying)
 		}
 		if len(j.claims) != claimed || claimed > mostClaims {
 			w.t.Fatalf("%v: %d claims, %d of them not answered", key, len(j.claims), claimed)
@@ -435,7 +460,8 @@ func (w *world) checkAccounts() {
 			w.t.Fatalf("%v: expects %d lines, its claims %d", key, j.expecting, expecting)
 		}
 		if j.batch.inFlight != w.batchCarries(key.Batch) {
-			w.t.Fatalf("%s: %d in flight, counted %d", key.Batch, w.batchCarries(key.Batch), j.batch.inFlight)
+			w.t.Fatalf("%s: %d in flight, counted %d", key.Batch, w.batchCarries(key.Batch),
+				j.batch.inFlight)
 		}
 	}
 	for _, pool := range p.pools {
@@ -461,14 +487,18 @@ func (w *world) checkAccounts() {
 				w.t.Fatalf("runner %s: %d in flight, counted %d", r.id, w.carries(r.id), r.inFlight)
 			}
 			if r.underWay.prefilling != w.prefilling(r.id) {
-				w.t.Fatalf("runner %s: %d prompt tokens wait, counted %d", r.id, w.prefilling(r.id), r.underWay.prefilling)
+				w.t.Fatalf("runner %s: %d prompt tokens wait, counted %d", r.id, w.prefilling(r.id),
+					r.underWay.prefilling)
 			}
 		}
 		w.checkOrder(pool, pool.starts, func(j *job) bool { return j.inStarts })
 		w.checkOrder(pool, pool.loads, func(j *job) bool { return j.inLoads })
-		if pool.promptTokens != prompt || pool.expected != expected || pool.expectedTokens != tokens || pool.inFlight != inFlight {
-			w.t.Fatalf("pool %v counts %d prompt tokens, %d expected, %d in flight; they are %d, %d, %d",
-				pool.models, pool.promptTokens, pool.expected, pool.inFlight, prompt, expected, inFlight)
+		if pool.promptTokens != prompt || pool.expected != expected ||
+			pool.expectedTokens != tokens || pool.inFlight != inFlight {
+			w.t.Fatalf(
+				"pool %v counts %d prompt tokens, %d expected, %d in flight; they are %d, %d, %d",
+				pool.models, pool.promptTokens, pool.expected, pool.inFlight, prompt, expected,
+				inFlight)
 		}
 	}
 	for _, pool := range w.twin.pools { // a snapshot lets the queue's time go on
@@ -495,9 +525,11 @@ func (w *world) checkOrder(pool *pool, q *scheduler.Queue, offered func(*job) bo
 		case j == nil || !slices.Contains(j.pools, pool):
 			w.t.Fatalf("pool %v orders %s, which is not its job", pool.models, standing.Job.ID)
 		case standing.Parked == offered(j):
-			w.t.Fatalf("pool %v, %v: parked %v, offered %v", pool.models, j.key, standing.Parked, offered(j))
+			w.t.Fatalf("pool %v, %v: parked %v, offered %v", pool.models, j.key, standing.Parked,
+				offered(j))
 		case math.Abs(standing.Job.Work-j.work) > 0.05*standing.Job.Work:
-			w.t.Fatalf("%v was ranked with %v of work left, has %v", j.key, standing.Job.Work, j.work)
+			w.t.Fatalf("%v was ranked with %v of work left, has %v", j.key, standing.Job.Work,
+				j.work)
 		case j.batch.begun && !standing.Job.StartBy.IsZero():
 			w.t.Fatalf("%v is under way and still ranked by when it must start", j.key)
 		}
@@ -521,7 +553,8 @@ func (w *world) runnerUp(id string, models ...string) {
 		w.runners[id] = r
 	}
 	if !slices.Equal(r.models, models) {
-		r.heldUntil, r.sheds = time.Time{}, 0 // its new pool's controller knows nothing of what it shed before
+		// its new pool's controller knows nothing of what it shed before
+		r.heldUntil, r.sheds = time.Time{}, 0
 	}
 	r.models = models
 	w.step(RunnerUp{Runner: id, Models: models})
@@ -615,12 +648,14 @@ func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.D
 	if line != nil {
 		line.flying = false
 	}
-	// A line that is recorded stays recorded; one that is tried again may be started in the very step that says so.
+	// A line that is recorded stays recorded; one that is tried again may be started in the very
+	// step that says so.
 	if line != nil {
 		line.notBefore, line.tries = w.pauseOf(f, outcome, retryAfter, line.tries)
 	}
 	verdict := w.step(&Finished{
-		Start: f.Start, Outcome: outcome, Status: status, RetryAfter: retryAfter, Latency: time.Second, InputTokens: 100, OutputTokens: 50,
+		Start: f.Start, Outcome: outcome, Status: status, RetryAfter: retryAfter,
+		Latency: time.Second, InputTokens: 100, OutputTokens: 50,
 	})
 	switch {
 	case w.batches[f.Key.Batch].gone:
@@ -639,7 +674,9 @@ func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.D
 	}
 }
 
-func (w *world) pauseOf(f *flight, outcome Outcome, retryAfter time.Duration, tries int) (notBefore time.Time, charged int) {
+func (w *world) pauseOf(
+	f *flight, outcome Outcome, retryAfter time.Duration, tries int,
+) (notBefore time.Time, charged int) {
 	switch outcome {
 	case Shed:
 		if retryAfter > 0 {
@@ -698,7 +735,8 @@ func (w *world) pass(d time.Duration) {
 	w.started(nil, nil) // nor did time make possible what nobody was woken for
 }
 
-// complete takes all obstacles away and answers everything well, until every line of every living batch is recorded.
+// complete takes all obstacles away and answers everything well, until every line of every living
+// batch is recorded.
 func (w *world) complete() {
 	w.t.Helper()
 	if w.hold != Flowing {

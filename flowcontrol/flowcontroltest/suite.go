@@ -68,21 +68,28 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 	t.Run("retry-after is honoured to the end and then over", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: 30 * time.Second}) {
+		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
+			Runner: "r", RetryAfter: 30 * time.Second}) {
 			t.Error("a shed with Retry-After changes nothing")
 		}
-		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: time.Second}) // shortens nothing
-		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r"})                      // neither does this
+		// shortens nothing
+		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Shed,
+			Runner: "r", RetryAfter: time.Second})
+		// neither does this
+		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Answered,
+			Runner: "r"})
 		for _, test := range []struct {
 			after time.Duration
 			held  bool
-		}{{0, true}, {2 * time.Second, true}, {30*time.Second - 1, true}, {30 * time.Second, false}, {time.Hour, false}} {
+		}{{0, true}, {2 * time.Second, true}, {30*time.Second - 1, true}, {30 * time.Second, false},
+			{time.Hour, false}} {
 			now := Noon.Add(test.after)
 			a := c.Allowance(now)
 			if held := a.Runners[0].Lines == 0; held != test.held {
 				t.Errorf("after %v: %+v, held should be %v", test.after, a, test.held)
 			}
-			if test.held && (a.Until.IsZero() || a.Until.After(Noon.Add(30*time.Second)) || a.Runners[0].Reason != flowcontrol.ReasonRetryAfter) {
+			if test.held && (a.Until.IsZero() || a.Until.After(Noon.Add(30*time.Second)) ||
+				a.Runners[0].Reason != flowcontrol.ReasonRetryAfter) {
 				t.Errorf("after %v: %+v, want retry_after until 30s at most", test.after, a)
 			}
 			if !test.held && !a.Until.IsZero() && !a.Until.After(now) {
@@ -106,7 +113,8 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 	t.Run("an absurd retry-after ends", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: 1<<63 - 1})
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
+			Runner: "r", RetryAfter: 1<<63 - 1})
 		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v after the longest hold, want lines again", a)
 		}
@@ -116,11 +124,13 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		fresh := c.Allowance(Noon).Runners[0]
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r", RetryAfter: time.Minute})
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
+			Runner: "r", RetryAfter: time.Minute})
 		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: "r"}) {
 			t.Error("leaving changes nothing")
 		}
-		for _, kind := range []flowcontrol.Kind{flowcontrol.Answered, flowcontrol.Shed, flowcontrol.Broken, flowcontrol.RunnerLeft} {
+		for _, kind := range []flowcontrol.Kind{flowcontrol.Answered, flowcontrol.Shed,
+			flowcontrol.Broken, flowcontrol.RunnerLeft} {
 			if c.Observe(Noon, flowcontrol.Observation{Kind: kind, Runner: "r"}) {
 				t.Errorf("kind %d of a runner that left changes something", kind)
 			}
@@ -137,13 +147,15 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 	t.Run("unknown kinds are ignored", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		if c.Observe(Noon, flowcontrol.Observation{Kind: 250, Runner: "r"}) || c.Observe(Noon, flowcontrol.Observation{Runner: "r"}) {
+		if c.Observe(Noon, flowcontrol.Observation{Kind: 250, Runner: "r"}) ||
+			c.Observe(Noon, flowcontrol.Observation{Runner: "r"}) {
 			t.Error("an unknown kind changes something")
 		}
 	})
 }
 
-// day is a pool that does as it is allowed, with runners that come, go, shed, break and answer as chance will have it.
+// day is a pool that does as it is allowed, with runners that come, go, shed, break and answer as
+// chance will have it.
 type day struct {
 	t          *testing.T
 	limits     Limits
@@ -156,7 +168,8 @@ type day struct {
 }
 
 func newDay(t *testing.T, limits Limits, c flowcontrol.Controller, seed uint64) *day {
-	d := &day{t: t, limits: limits, controller: c, random: rand.New(rand.NewPCG(seed, 0)), now: Noon,
+	d := &day{t: t, limits: limits, controller: c, random: rand.New(rand.NewPCG(seed, 0)),
+		now:      Noon,
 		inFlight: map[string]int{}, heldUntil: map[string]time.Time{}}
 	d.check(true)
 	return d
@@ -186,7 +199,8 @@ func (d *day) step() {
 		d.inFlight[id]--
 		switch {
 		case dice < 90:
-			o.Kind, o.Latency = flowcontrol.Answered, time.Duration(d.random.IntN(30_000))*time.Millisecond
+			o.Kind, o.Latency = flowcontrol.Answered,
+				time.Duration(d.random.IntN(30_000))*time.Millisecond
 		case dice < 93:
 			o.Kind = flowcontrol.Broken
 		case dice < 96:
@@ -210,7 +224,9 @@ func (d *day) total() (sum int) {
 
 func (d *day) mayStart(id string) bool {
 	a := d.controller.Allowance(d.now)
-	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool { return r.Runner == id })
+	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool {
+		return r.Runner == id
+	})
 	return i >= 0 && d.inFlight[id] < a.Runners[i].Lines && d.total() < a.Pool
 }
 
@@ -224,7 +240,9 @@ func (d *day) check(changed bool) {
 	}
 	valid := d.last.Until.IsZero() || d.now.Before(d.last.Until)
 	if !changed && valid && !reflect.DeepEqual(a, d.last) {
-		d.t.Fatalf("no change was reported and time was not up, but the allowance went from %+v to %+v", d.last, a)
+		d.t.Fatalf(
+			"no change was reported and time was not up, but the allowance went from %+v to %+v",
+			d.last, a)
 	}
 	d.last = a
 	if !a.Until.IsZero() && !a.Until.After(d.now) {
@@ -234,7 +252,8 @@ func (d *day) check(changed bool) {
 		d.t.Fatalf("%d runners, want %d: %+v", len(a.Runners), len(d.inFlight), a)
 	}
 	if d.limits.PerPool > 0 && (a.Pool > d.limits.PerPool || d.total() > d.limits.PerPool) {
-		d.t.Fatalf("pool allowance %d, in flight %d, want no more than %d", a.Pool, d.total(), d.limits.PerPool)
+		d.t.Fatalf("pool allowance %d, in flight %d, want no more than %d", a.Pool, d.total(),
+			d.limits.PerPool)
 	}
 	sum := 0
 	for i, r := range a.Runners {
@@ -247,7 +266,8 @@ func (d *day) check(changed bool) {
 		case r.Lines < 0 || r.Lines > d.limits.PerRunner:
 			d.t.Fatalf("%+v, want between 0 and %d", r, d.limits.PerRunner)
 		case d.now.Before(d.heldUntil[r.Runner]) && r.Lines != 0:
-			d.t.Fatalf("%+v, but it asked for nothing until %v, now is %v", r, d.heldUntil[r.Runner], d.now)
+			d.t.Fatalf("%+v, but it asked for nothing until %v, now is %v", r,
+				d.heldUntil[r.Runner], d.now)
 		case r.Reason == flowcontrol.ReasonNone:
 			d.t.Fatalf("%+v has no reason", r)
 		}

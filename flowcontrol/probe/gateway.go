@@ -79,13 +79,16 @@ func modelsOf(a, b map[string]attained) (models []string) {
 }
 
 // histogram asks for the first of the selectors that knows any request, by model.
-func (g *gateway) histogram(ctx context.Context, what string, selectors []string, limit time.Duration) (map[string]attained, error) {
+func (g *gateway) histogram(
+	ctx context.Context, what string, selectors []string, limit time.Duration,
+) (map[string]attained, error) {
 	for _, text := range selectors {
 		s, err := parseSelector(text)
 		if err != nil {
 			return nil, err
 		}
-		buckets, err := g.query(ctx, fmt.Sprintf("sum by (le%s) (%s)", g.also(), s.query("_bucket")))
+		buckets, err := g.query(ctx, fmt.Sprintf("sum by (le%s) (%s)", g.also(),
+			s.query("_bucket")))
 		if err != nil {
 			return nil, err
 		}
@@ -93,19 +96,22 @@ func (g *gateway) histogram(ctx context.Context, what string, selectors []string
 			continue
 		}
 		// The oldest series speaks for the sum. A target that is gone takes its series along.
-		times, err := g.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))", g.cfg.ModelLabel, s.query("_bucket", `le="+Inf"`)))
+		times, err := g.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))", g.cfg.ModelLabel,
+			s.query("_bucket", `le="+Inf"`)))
 		if err != nil {
 			return nil, err
 		}
 		if g.chosen[what] != text {
 			g.chosen[what] = text
-			g.log.InfoContext(ctx, "reading interactive latencies", what, text, "limit", limit, "prometheus", g.cfg.URL)
+			g.log.InfoContext(ctx, "reading interactive latencies", what, text, "limit", limit,
+				"prometheus", g.cfg.URL)
 		}
 		return g.attain(buckets, times, limit), nil
 	}
 	if chosen, told := g.chosen[what]; len(selectors) > 0 && (!told || chosen != "") {
 		g.chosen[what] = ""
-		g.log.WarnContext(ctx, "Prometheus knows no interactive latencies; see readings.prometheus", what, selectors, "prometheus", g.cfg.URL)
+		g.log.WarnContext(ctx, "Prometheus knows no interactive latencies; see readings.prometheus",
+			what, selectors, "prometheus", g.cfg.URL)
 	}
 	return nil, nil
 }
@@ -131,13 +137,16 @@ func (g *gateway) attain(buckets, times model.Vector, limit time.Duration) map[s
 	for _, s := range buckets {
 		if upper, err := strconv.ParseFloat(string(s.Metric["le"]), 64); err == nil {
 			m := string(s.Metric[label])
-			byModel[m] = append(byModel[m], flowcontrol.Bucket{Upper: upper, Count: float64(s.Value)})
+			byModel[m] = append(byModel[m], flowcontrol.Bucket{Upper: upper, Count: float64(
+				s.Value)})
 		}
 	}
 	all := map[string]attained{}
 	for m, h := range byModel {
 		at, known := sampled[m]
-		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
+		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int {
+			return cmp.Compare(a.Upper, b.Upper)
+		})
 		if a := flowcontrol.Attained(h, limit.Seconds()); known && !math.IsNaN(a.Requests) {
 			all[m] = attained{a, at, h}
 		}
@@ -149,7 +158,8 @@ func (g *gateway) attain(buckets, times model.Vector, limit time.Duration) map[s
 func (g *gateway) query(ctx context.Context, expression string) (model.Vector, error) {
 	target := strings.TrimSuffix(g.cfg.URL, "/") + "/api/v1/query"
 	form := url.Values{"query": {expression}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +180,16 @@ func (g *gateway) query(ctx context.Context, expression string) (model.Vector, e
 	}
 	body := http.MaxBytesReader(nil, answer.Body, largestPage)
 	if err := json.NewDecoder(body).Decode(&told); err != nil {
-		return nil, fmt.Errorf("query %s: status %d, and no answer of Prometheus: %w", target, answer.StatusCode, err)
+		return nil, fmt.Errorf("query %s: status %d, and no answer of Prometheus: %w", target,
+			answer.StatusCode, err)
 	}
 	if told.Status != "success" {
 		return nil, fmt.Errorf("query %s: %s: %s", target, expression, told.Error)
 	}
 	var v model.Vector
 	if err := json.Unmarshal(told.Data.Result, &v); err != nil || told.Data.ResultType != "vector" {
-		return nil, fmt.Errorf("query %s: %s: the answer is a %s, want a vector: %w", target, expression, told.Data.ResultType, err)
+		return nil, fmt.Errorf("query %s: %s: the answer is a %s, want a vector: %w", target,
+			expression, told.Data.ResultType, err)
 	}
 	return v, nil
 }

@@ -16,13 +16,15 @@ type gauges struct {
 func newGauges(registerer prometheus.Registerer) *gauges {
 	g := &gauges{
 		sampled: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_reading_timestamp_seconds", Help: "When the last reading was true, by its source's own word.",
+			Name: "tidefill_reading_timestamp_seconds",
+			Help: "When the last reading was true, by its source's own word.",
 		}, []string{"of", "source"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_reading_failures_total", Help: "Looks that showed nothing.",
 		}, []string{"of", "source"}),
 		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_signal_resolved", Help: "1 for the metric of its engine under which a runner's signal is read.",
+			Name: "tidefill_signal_resolved",
+			Help: "1 for the metric of its engine under which a runner's signal is read.",
 		}, []string{"runner", "signal", "metric"}),
 	}
 	if registerer != nil {

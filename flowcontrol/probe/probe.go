@@ -22,17 +22,19 @@ type Runner struct {
 	Base string // its URL, without /v1
 	// Metrics is the URL of its metrics page; empty: it has none.
 	Metrics string
-	// Header goes along with every request to Base, such as the runner's key. A metrics page elsewhere is asked without.
+	// Header goes along with every request to Base, such as the runner's key. A metrics page
+	// elsewhere is asked without.
 	Header http.Header
 }
 
-// Look is what one look showed: at a runner or, where Runner is empty, at the gateway before the pools of a model; before all pools,
-// where Model is empty too.
+// Look is what one look showed: at a runner or, where Runner is empty, at the gateway before the
+// pools of a model; before all pools, where Model is empty too.
 type Look struct {
 	Runner, Model string
 	Reading       *flowcontrol.Reading
-	// TTFT and TPOT are the histograms that the look saw, in seconds: the gateway's are of interactive requests, an engine's of all. Nil:
-	// none. No policy sees them; they are for recordings.
+	// TTFT and TPOT are the histograms that the look saw, in seconds: the gateway's are of
+	// interactive requests, an engine's of all. Nil: none. No policy sees them; they are for
+	// recordings.
 	TTFT, TPOT []flowcontrol.Bucket
 }
 
@@ -67,10 +69,13 @@ func New(cfg Config, deps Deps) (*Probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("readings.signals: %w", err)
 	}
-	p := &Probe{cfg: cfg, deps: deps, log: deps.Logger.With("component", "probe"), gauges: newGauges(deps.Registerer), signals: m}
+	p := &Probe{cfg: cfg, deps: deps, log: deps.Logger.With("component", "probe"),
+		gauges: newGauges(deps.Registerer), signals: m}
 	if env := cfg.Prometheus.TokenEnv; env != "" && cfg.Prometheus.URL != "" {
 		if p.token = os.Getenv(env); p.token == "" {
-			return nil, fmt.Errorf("readings.prometheus: the environment variable %s, named by token_env, is empty", env)
+			return nil, fmt.Errorf(
+				"readings.prometheus: the environment variable %s, named by token_env, is empty",
+				env)
 		}
 	}
 	return p, nil
@@ -79,7 +84,8 @@ func New(cfg Config, deps Deps) (*Probe, error) {
 // Run looks until ctx is done.
 func (p *Probe) Run(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second,
+		ForceAttemptHTTP2: true,
 	}}
 	defer client.CloseIdleConnections()
 	var watching sync.WaitGroup
@@ -91,19 +97,24 @@ func (p *Probe) Run(ctx context.Context) error {
 	}
 	for _, r := range p.deps.Runners {
 		if r.Metrics != "" {
-			m := &metrics{runner: r, client: client, signals: p.signals, log: p.log, resolve: func(found resolved) { p.gauges.resolved(r.Name, found) }}
-			watch(source{of: r.Name, kind: "metrics", every: p.cfg.Every, timeout: p.cfg.Timeout, look: m.look})
+			m := &metrics{runner: r, client: client, signals: p.signals, log: p.log,
+				resolve: func(found resolved) { p.gauges.resolved(r.Name, found) }}
+			watch(source{of: r.Name, kind: "metrics", every: p.cfg.Every, timeout: p.cfg.Timeout,
+				look: m.look})
 		}
 		c := &capabilities{runner: r, client: client}
-		watch(source{of: r.Name, kind: "capabilities", every: p.cfg.CapabilitiesEvery, timeout: p.cfg.Timeout, look: c.look})
+		watch(source{of: r.Name, kind: "capabilities", every: p.cfg.CapabilitiesEvery,
+			timeout: p.cfg.Timeout, look: c.look})
 	}
 	if p.cfg.Prometheus.URL != "" {
 		header := http.Header{}
 		if p.token != "" {
 			header.Set("Authorization", "Bearer "+p.token)
 		}
-		g := &gateway{cfg: p.cfg.Prometheus, slo: p.deps.SLO, client: client, header: header, log: p.log, chosen: map[string]string{}}
-		watch(source{of: "prometheus", kind: "gateway", every: p.cfg.Prometheus.Every, timeout: 4 * p.cfg.Prometheus.Timeout, look: g.look})
+		g := &gateway{cfg: p.cfg.Prometheus, slo: p.deps.SLO, client: client, header: header,
+			log: p.log, chosen: map[string]string{}}
+		watch(source{of: "prometheus", kind: "gateway", every: p.cfg.Prometheus.Every,
+			timeout: 4 * p.cfg.Prometheus.Timeout, look: g.look})
 	}
 	<-ctx.Done()
 	return nil
@@ -117,14 +128,15 @@ type source struct {
 	look     func(context.Context) ([]Look, error)
 }
 
-// A source that fails is looked at less and less often, down to every longestPause; one that lacks the page, every unknownPause: it may
-// have it after an upgrade.
+// A source that fails is looked at less and less often, down to every longestPause; one that lacks
+// the page, every unknownPause: it may have it after an upgrade.
 const (
 	longestPause = 5 * time.Second
 	unknownPause = time.Minute
 )
 
-// watch looks at one source until ctx is done. It tells the log when the source falls silent and when it speaks again.
+// watch looks at one source until ctx is done. It tells the log when the source falls silent and
+// when it speaks again.
 func (p *Probe) watch(ctx context.Context, s source) {
 	silent := ""
 	pause := s.every
@@ -143,7 +155,8 @@ func (p *Probe) watch(ctx context.Context, s source) {
 			return
 		case err == nil:
 			if silent != "" {
-				p.log.InfoContext(ctx, "a source of readings speaks again", "of", s.of, "source", s.kind)
+				p.log.InfoContext(ctx, "a source of readings speaks again", "of", s.of,
+					"source", s.kind)
 			}
 			silent, pause = "", s.every
 		default:
@@ -162,7 +175,8 @@ func (p *Probe) watch(ctx context.Context, s source) {
 	}
 }
 
-// logSilence tells why a source is silent, once for each reason. Nobody needs capabilities, so their absence is no news.
+// logSilence tells why a source is silent, once for each reason. Nobody needs capabilities, so
+// their absence is no news.
 func (p *Probe) logSilence(ctx context.Context, s source, err error, told *string) {
 	level, reason := slog.LevelWarn, "no answer"
 	if errors.Is(err, errUnknownPage) {
@@ -173,6 +187,7 @@ func (p *Probe) logSilence(ctx context.Context, s source, err error, told *strin
 	}
 	if reason != *told {
 		*told = reason
-		p.log.Log(ctx, level, "a source of readings is silent, asking again", "of", s.of, "source", s.kind, "error", err)
+		p.log.Log(ctx, level, "a source of readings is silent, asking again", "of", s.of,
+			"source", s.kind, "error", err)
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-var equalReadings = cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreFields(flowcontrol.Reading{}, "Sampled")}
+var equalReadings = cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreFields(flowcontrol.Reading{},
+	"Sampled")}
 
 // reading is one that shows only what change sets.
 func reading(source flowcontrol.Source, change func(*flowcontrol.Reading)) flowcontrol.Reading {
@@ -132,7 +133,8 @@ tgi_request_generated_tokens_bucket{le="+Inf"} 2
 tgi_request_generated_tokens_sum 44
 tgi_request_generated_tokens_count 2
 `, "tgi", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.OutputTokens = 2, 1, 44 }},
-		"something else": {"go_goroutines 7\nvllm:num_requests_waiting 3\n", "", func(*flowcontrol.Reading) {}},
+		"something else": {"go_goroutines 7\nvllm:num_requests_waiting 3\n",
+			"", func(*flowcontrol.Reading) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := parsePage([]byte(strings.TrimLeft(c.page, "\n")), http.Header{})
@@ -140,7 +142,8 @@ tgi_request_generated_tokens_count 2
 				t.Fatal(err)
 			}
 			got, found := builtIn(t).read(p, time.Unix(9, 0))
-			if diff := cmp.Diff(reading(flowcontrol.Metrics, c.want), got, equalReadings); diff != "" || found.engine != c.engine {
+			if diff := cmp.Diff(reading(flowcontrol.Metrics, c.want), got,
+				equalReadings); diff != "" || found.engine != c.engine {
 				t.Errorf("engine %q, want %q; reading: %s", found.engine, c.engine, diff)
 			}
 			if !got.Sampled.Equal(time.Unix(9, 0)) {
@@ -153,8 +156,10 @@ tgi_request_generated_tokens_count 2
 func TestAnEnginesHistogramsAreRead(t *testing.T) {
 	text := "vllm:num_requests_running 1\n"
 	for rank, add := range []int{0, 5} {
-		text += fmt.Sprintf("vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"+Inf\"} %d\n", rank, 3+add)
-		text += fmt.Sprintf("vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"0.5\"} %d\n", rank, 1+add)
+		text += fmt.Sprintf(
+			"vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"+Inf\"} %d\n", rank, 3+add)
+		text += fmt.Sprintf(
+			"vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"0.5\"} %d\n", rank, 1+add)
 	}
 	p, err := parsePage([]byte(text), http.Header{})
 	if err != nil {
@@ -170,7 +175,9 @@ func TestAnEnginesHistogramsAreRead(t *testing.T) {
 }
 
 func TestThePagesOwnTimeCounts(t *testing.T) {
-	p, err := parsePage([]byte("vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
+	p, err := parsePage(
+		[]byte(
+			"vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +199,8 @@ func TestSignalMapsAreChecked(t *testing.T) {
 		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}":                                      "signal not found",
 		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
 	} {
-		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -262,7 +270,8 @@ func (w *world) run(t *testing.T, cfg Config, enough func() bool, runners ...Run
 // quick looks as often as a test wants.
 func quick() Config {
 	cfg := DefaultConfig()
-	cfg.Every, cfg.CapabilitiesEvery, cfg.Prometheus.Every = 5*time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
+	cfg.Every, cfg.CapabilitiesEvery, cfg.Prometheus.Every = 5*time.Millisecond, 5*time.Millisecond,
+		5*time.Millisecond
 	return cfg
 }
 
@@ -305,7 +314,8 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 			stage++
 		}
 		return stage == 3 && running == 3
-	}, Runner{Name: "r", Base: server.URL, Metrics: server.URL + "/metrics", Header: http.Header{"Authorization": {"Bearer k"}}})
+	}, Runner{Name: "r", Base: server.URL, Metrics: server.URL + "/metrics", Header: http.Header{
+		"Authorization": {"Bearer k"}}})
 	for _, line := range []string{
 		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
 		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting missing=\"[kv_used",
@@ -317,7 +327,8 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 		}
 	}
 	for _, l := range w.of(flowcontrol.Metrics) {
-		if l.Runner != "r" || l.Reading.Sampled.Before(began) || l.Reading.Sampled.After(time.Now()) {
+		if l.Runner != "r" || l.Reading.Sampled.Before(began) ||
+			l.Reading.Sampled.After(time.Now()) {
 			t.Errorf("got %+v, want one of r sampled within the test", l)
 		}
 	}
@@ -342,7 +353,8 @@ func TestARunnersKeyIsForTheRunner(t *testing.T) {
 	defer exporter.Close()
 	w := &world{}
 	w.run(t, quick(), func() bool { return len(w.of(flowcontrol.Metrics)) > 0 },
-		Runner{Name: "r", Base: "http://127.0.0.1:1", Metrics: exporter.URL + "/metrics", Header: http.Header{"Authorization": {"Bearer k"}}})
+		Runner{Name: "r", Base: "http://127.0.0.1:1", Metrics: exporter.URL + "/metrics",
+			Header: http.Header{"Authorization": {"Bearer k"}}})
 	if keys.Load() > 0 {
 		t.Error("an exporter was told the runner's key")
 	}
@@ -360,17 +372,20 @@ func TestASourceThatIsSilentIsLeftAloneForLonger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{}
-				p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.NewTextHandler(w, nil)), Tell: func(Look) {}})
+				p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.NewTextHandler(
+					w, nil)), Tell: func(Look) {}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer stop()
 				looks := 0
-				p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: time.Second, look: func(context.Context) ([]Look, error) {
-					looks++
-					return nil, c.err
-				}})
+				p.watch(
+					ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: time.Second,
+						look: func(context.Context) ([]Look, error) {
+							looks++
+							return nil, c.err
+						}})
 				if looks < c.least || looks > c.most {
 					t.Errorf("%d looks in ten minutes, want %d to %d", looks, c.least, c.most)
 				}
@@ -384,18 +399,21 @@ func TestASourceThatIsSilentIsLeftAloneForLonger(t *testing.T) {
 
 func TestASourceThatHangsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), Tell: func(Look) {}})
+		p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), Tell: func(
+			Look) {
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		looks := 0
-		p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second, look: func(ctx context.Context) ([]Look, error) {
-			looks++
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}})
+		p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second,
+			look: func(ctx context.Context) ([]Look, error) {
+				looks++
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
 		if looks < 8 {
 			t.Errorf("%d looks in a minute", looks)
 		}
@@ -429,7 +447,8 @@ func fakePrometheus(t *testing.T, answers ...[2]string) string {
 }
 
 func bucket(m, le string, count int) string {
-	return fmt.Sprintf(`{"metric":{"le":%q,"model_name":%q},"value":[1700000100,"%d"]}`, le, m, count)
+	return fmt.Sprintf(`{"metric":{"le":%q,"model_name":%q},"value":[1700000100,"%d"]}`, le, m,
+		count)
 }
 
 func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
@@ -438,10 +457,12 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 	}
 	cfg := quick()
 	cfg.Prometheus.URL = fakePrometheus(t,
-		[2]string{"timestamp(inference_objective_request_ttft", "[" + at("a", 1700000090.5) + "," + at("b", 1700000095) + "]"},
+		[2]string{"timestamp(inference_objective_request_ttft", "[" + at("a", 1700000090.5) + "," +
+			at("b", 1700000095) + "]"},
 		[2]string{"timestamp(llm_d_epp_request_streaming_tpot", "[" + at("a", 1700000080) + "]"},
 		[2]string{"(inference_objective_request_ttft_seconds_bucket", "[" + strings.Join([]string{
-			bucket("a", "+Inf", 100), bucket("a", "1", 80), bucket("a", "2.5", 95), bucket("b", "2", 3), bucket("b", "+Inf", 3), bucket("c", "+Inf", 3)}, ",") + "]"},
+			bucket("a", "+Inf", 100), bucket("a", "1", 80), bucket("a", "2.5", 95), bucket(
+				"b", "2", 3), bucket("b", "+Inf", 3), bucket("c", "+Inf", 3)}, ",") + "]"},
 		[2]string{"(llm_d_epp_request_streaming_tpot_seconds_bucket", "[" + strings.Join([]string{
 			bucket("a", "0.1", 50), bucket("a", "+Inf", 60)}, ",") + "]"},
 	)
@@ -454,7 +475,8 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 	}
 	*want[0].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000080000)
-		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10} // a third of 80 to 95 lies above 2 s
+		// a third of 80 to 95 lies above 2 s
+		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10}
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
 	})
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
@@ -464,7 +486,8 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 	if len(got[0].TTFT) != 3 || len(got[0].TPOT) != 2 || len(got[1].TTFT) != 2 {
 		t.Errorf("histograms are %+v", got)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Look{}, "TTFT", "TPOT")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9),
+		cmpopts.IgnoreFields(Look{}, "TTFT", "TPOT")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -473,7 +496,8 @@ func TestAPrometheusThatKnowsNothingTellsNothing(t *testing.T) {
 	cfg := quick()
 	for name, c := range map[string]struct{ url, want string }{
 		"no series": {fakePrometheus(t), "Prometheus knows no interactive latencies"},
-		"an error":  {fakePrometheus(t, [2]string{"", "error too many samples"}), "too many samples"},
+		"an error": {fakePrometheus(t, [2]string{"", "error too many samples"}),
+			"too many samples"},
 		"no answer": {"http://127.0.0.1:1", "a source of readings is silent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,15 +513,25 @@ func TestAPrometheusThatKnowsNothingTellsNothing(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"every":                   func(c *Config) { c.Every = -1 },
-		"timeout":                 func(c *Config) { c.Timeout = 0 },
-		"jitter":                  func(c *Config) { c.Jitter = math.NaN() },
-		"prometheus.url":          func(c *Config) { c.Prometheus.URL = "prometheus:9090" },
-		"prometheus.every":        func(c *Config) { c.Prometheus.URL, c.Prometheus.Every = "http://p", 0 },
-		"prometheus.ttft[0]":      func(c *Config) { c.Prometheus.URL, c.Prometheus.TTFT = "http://p", []string{"a{"} },
-		"prometheus.tpot[0]":      func(c *Config) { c.Prometheus.URL, c.Prometheus.TPOT = "http://p", []string{""} },
-		"prometheus.ttft: is":     func(c *Config) { c.Prometheus.URL, c.Prometheus.TTFT, c.Prometheus.TPOT = "http://p", nil, nil },
-		"prometheus.model_label:": func(c *Config) { c.Prometheus.URL, c.Prometheus.ModelLabel = "http://p", "a b" },
+		"every":          func(c *Config) { c.Every = -1 },
+		"timeout":        func(c *Config) { c.Timeout = 0 },
+		"jitter":         func(c *Config) { c.Jitter = math.NaN() },
+		"prometheus.url": func(c *Config) { c.Prometheus.URL = "prometheus:9090" },
+		"prometheus.every": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.Every = "http://p", 0
+		},
+		"prometheus.ttft[0]": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.TTFT = "http://p", []string{"a{"}
+		},
+		"prometheus.tpot[0]": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.TPOT = "http://p", []string{""}
+		},
+		"prometheus.ttft: is": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.TTFT, c.Prometheus.TPOT = "http://p", nil, nil
+		},
+		"prometheus.model_label:": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.ModelLabel = "http://p", "a b"
+		},
 	} {
 		c := DefaultConfig()
 		change(&c)
@@ -510,7 +544,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	c := DefaultConfig()
 	c.Signals = filepath.Join(t.TempDir(), "none")
-	if _, err := New(c, Deps{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "readings.signals") {
+	if _, err := New(c, Deps{Logger: slog.New(slog.DiscardHandler)}); err == nil ||
+		!strings.Contains(err.Error(), "readings.signals") {
 		t.Errorf("a signal map that isn't there: %v", err)
 	}
 	c.Signals = filepath.Join(t.TempDir(), "own.yaml")
@@ -523,9 +558,11 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func FuzzPage(f *testing.F) {
-	f.Add("vllm:num_requests_running{a=\"b\"} 3 5000\n# TYPE x histogram\nx_bucket{le=\"1\"} 2\nx_sum 1\n")
+	f.Add(
+		"vllm:num_requests_running{a=\"b\"} 3 5000\n# TYPE x histogram\nx_bucket{le=\"1\"} 2\nx_sum 1\n")
 	f.Add("tgi_batch_current_size 1\ntgi_request_generated_tokens_sum NaN\n")
-	f.Add("vllm:num_requests_running 1\nvllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
+	f.Add(
+		"vllm:num_requests_running 1\nvllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
 	m := builtIn(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := parsePage([]byte(text), http.Header{})

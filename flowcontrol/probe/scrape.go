@@ -27,8 +27,11 @@ var errUnknownPage = errors.New("the server has no such page")
 // largestPage bounds a metrics page, in bytes. vLLM's has some 100 KB.
 const largestPage = 16 << 20
 
-// get asks for a page. taken is the middle of the time in which the server may have put it together.
-func get(ctx context.Context, client *http.Client, url string, header http.Header, accept string) (body []byte, answer *http.Response, taken time.Time, err error) {
+// get asks for a page. taken is the middle of the time in which the server may have put it
+// together.
+func get(
+	ctx context.Context, client *http.Client, url string, header http.Header, accept string,
+) (body []byte, answer *http.Response, taken time.Time, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, nil, time.Time{}, err
@@ -48,10 +51,14 @@ func get(ctx context.Context, client *http.Client, url string, header http.Heade
 		return nil, nil, taken, fmt.Errorf("read %s: %w", url, err)
 	case len(body) > largestPage:
 		return nil, nil, taken, fmt.Errorf("read %s: over %d bytes", url, largestPage)
-	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed || answer.StatusCode == http.StatusNotImplemented:
-		return nil, nil, taken, fmt.Errorf("get %s: status %d: %w", url, answer.StatusCode, errUnknownPage)
+	case answer.StatusCode == http.StatusNotFound ||
+		answer.StatusCode == http.StatusMethodNotAllowed ||
+		answer.StatusCode == http.StatusNotImplemented:
+		return nil, nil, taken, fmt.Errorf("get %s: status %d: %w", url, answer.StatusCode,
+			errUnknownPage)
 	case answer.StatusCode != http.StatusOK:
-		return nil, nil, taken, fmt.Errorf("get %s: status %d: %.200s", url, answer.StatusCode, body)
+		return nil, nil, taken, fmt.Errorf("get %s: status %d: %.200s", url, answer.StatusCode,
+			body)
 	}
 	return body, answer, taken, nil
 }
@@ -71,7 +78,8 @@ func (m *metrics) look(ctx context.Context) ([]Look, error) {
 	if !strings.HasPrefix(m.runner.Metrics, m.runner.Base+"/") {
 		header = nil // the key is for the runner, and this is somebody else
 	}
-	body, answer, taken, err := get(ctx, m.client, m.runner.Metrics, header, "text/plain;version=0.0.4")
+	body, answer, taken, err := get(ctx, m.client, m.runner.Metrics, header,
+		"text/plain;version=0.0.4")
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +90,8 @@ func (m *metrics) look(ctx context.Context) ([]Look, error) {
 	r, found := m.signals.read(p, taken)
 	m.tell(ctx, found)
 	if found.engine == "" {
-		return nil, fmt.Errorf("read %s: of no engine in the signal map (readings.signals): %w", m.runner.Metrics, errUnknownPage)
+		return nil, fmt.Errorf("read %s: of no engine in the signal map (readings.signals): %w",
+			m.runner.Metrics, errUnknownPage)
 	}
 	look := Look{Runner: m.runner.Name, Reading: &r}
 	look.TTFT, look.TPOT = m.signals.latencies(p, found)
@@ -157,7 +166,8 @@ func (c *capabilities) look(ctx context.Context) ([]Look, error) {
 	if err := json.Unmarshal(body, &told); err != nil {
 		return nil, fmt.Errorf("get %s: the answer tells no capabilities: %w", url, err)
 	}
-	if age, err := strconv.ParseFloat(answer.Header.Get("Age"), 64); err == nil && age > 0 && age < 86_400 {
+	if age, err := strconv.ParseFloat(answer.Header.Get("Age"), 64); err == nil && age > 0 &&
+		age < 86_400 {
 		taken = taken.Add(-time.Duration(age * float64(time.Second)))
 	}
 	r := flowcontrol.NoReading(flowcontrol.Capabilities, taken)

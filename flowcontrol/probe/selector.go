@@ -22,12 +22,14 @@ type condition struct {
 
 var (
 	namePattern      = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
-	conditionPattern = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*"([^"\\\n]*)"\s*(,|$)`)
+	conditionPattern = regexp.MustCompile(
+		`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*"([^"\\\n]*)"\s*(,|$)`)
 )
 
 func isName(s string) bool { return namePattern.MatchString(s) }
 
-// parseSelector reads name{label="value",…}. Values with quotes or backslashes in them are not taken: no engine has any.
+// parseSelector reads name{label="value",…}. Values with quotes or backslashes in them are not
+// taken: no engine has any.
 func parseSelector(text string) (selector, error) {
 	name, rest, labelled := strings.Cut(text, "{")
 	s := selector{name: strings.TrimSpace(name)}

@@ -50,9 +50,10 @@ type engine struct {
 
 // name is one way to find a signal.
 type name struct {
-	Metric string   `yaml:"metric"`
-	Labels []string `yaml:"labels"` // whose values' product is the signal's value; empty: the series' own value
-	Times  string   `yaml:"times"`  // a metric that the value is multiplied by; empty: none
+	Metric string `yaml:"metric"`
+	// whose values' product is the signal's value; empty: the series' own value
+	Labels []string `yaml:"labels"`
+	Times  string   `yaml:"times"` // a metric that the value is multiplied by; empty: none
 
 	metric, times selector
 }
@@ -65,7 +66,8 @@ func (n *name) UnmarshalYAML(node *yaml.Node) error {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if key := node.Content[i].Value; key != "metric" && key != "labels" && key != "times" {
-			return fmt.Errorf("line %d: %q is not metric, labels or times", node.Content[i].Line, key)
+			return fmt.Errorf("line %d: %q is not metric, labels or times", node.Content[i].Line,
+				key)
 		}
 	}
 	type plain name
@@ -103,10 +105,13 @@ func parseSignals(text []byte) (signalMap, error) {
 	}
 	for _, e := range m {
 		if e.Engine == "" || len(e.Prefixes) == 0 || len(e.Signals["running"]) == 0 {
-			return nil, fmt.Errorf("engine %q: engine, prefixes and signals.running must be given", e.Engine)
+			return nil, fmt.Errorf("engine %q: engine, prefixes and signals.running must be given",
+				e.Engine)
 		}
 		for _, of := range slices.Sorted(maps.Keys(e.Signals)) {
-			if !slices.ContainsFunc(signals, func(s signal) bool { return s.name == of }) && of != ttftHistogram && of != tpotHistogram {
+			if !slices.ContainsFunc(signals, func(s signal) bool {
+				return s.name == of
+			}) && of != ttftHistogram && of != tpotHistogram {
 				return nil, fmt.Errorf("engine %s: %q is no signal", e.Engine, of)
 			}
 			for i := range e.Signals[of] {
@@ -136,13 +141,15 @@ type resolved struct {
 	names  map[string]string // by signal
 }
 
-// Histograms stand in the map beside the signals. They are of all requests of an engine, so no policy sees them.
+// Histograms stand in the map beside the signals. They are of all requests of an engine, so no
+// policy sees them.
 const (
 	ttftHistogram = "ttft"
 	tpotHistogram = "tpot"
 )
 
-// read finds the signals of a page. Their time is the oldest that the page itself gives for one of them, else the given one.
+// read finds the signals of a page. Their time is the oldest that the page itself gives for one of
+// them, else the given one.
 func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, resolved) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, at)
 	for _, e := range m {
@@ -176,7 +183,8 @@ func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, resolved) {
 func (m signalMap) latencies(p page, found resolved) (ttft, tpot []flowcontrol.Bucket) {
 	for _, e := range m {
 		if e.Engine == found.engine {
-			return e.histogram(p, found.prefix, ttftHistogram), e.histogram(p, found.prefix, tpotHistogram)
+			return e.histogram(p, found.prefix, ttftHistogram),
+				e.histogram(p, found.prefix, tpotHistogram)
 		}
 	}
 	return nil, nil
@@ -188,7 +196,8 @@ func (e *engine) histogram(p page, prefix, of string) (h []flowcontrol.Bucket) {
 		n := &e.Signals[of][i]
 		counts := map[float64]float64{}
 		for _, sample := range p[model.LabelValue(prefix+n.metric.name+"_bucket")] {
-			if upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]), 64); err == nil && n.metric.matches(sample.Metric) {
+			if upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]),
+				64); err == nil && n.metric.matches(sample.Metric) {
 				counts[upper] += float64(sample.Value)
 			}
 		}
@@ -212,7 +221,9 @@ func (n *name) value(p page, prefix string, mean bool) (value float64, stamped t
 	return value * factor, stamped, ok && !math.IsInf(value*factor, 1)
 }
 
-func (n *name) series(p page, prefix string, s selector, labels []string, mean bool) (sum float64, stamped time.Time, ok bool) {
+func (n *name) series(
+	p page, prefix string, s selector, labels []string, mean bool,
+) (sum float64, stamped time.Time, ok bool) {
 	count := 0.0
 	for _, sample := range p[model.LabelValue(prefix+s.name)] {
 		if !s.matches(sample.Metric) {
@@ -226,7 +237,8 @@ func (n *name) series(p page, prefix string, s selector, labels []string, mean b
 			continue
 		}
 		sum, count = sum+value, count+1
-		if at := sample.Timestamp.Time(); sample.Timestamp != 0 && (stamped.IsZero() || at.Before(stamped)) {
+		if at := sample.Timestamp.Time(); sample.Timestamp != 0 &&
+			(stamped.IsZero() || at.Before(stamped)) {
 			stamped = at
 		}
 	}
@@ -240,7 +252,8 @@ func (n *name) series(p page, prefix string, s selector, labels []string, mean b
 func product(metric model.Metric, labels []string) float64 {
 	value := 1.0
 	for _, label := range labels {
-		factor, err := strconv.ParseFloat(strings.TrimSpace(string(metric[model.LabelName(label)])), 64)
+		factor, err := strconv.ParseFloat(strings.TrimSpace(string(metric[model.LabelName(label)])),
+			64)
 		if err != nil {
 			return math.NaN()
 		}

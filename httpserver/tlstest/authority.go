@@ -28,15 +28,19 @@ func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: t.Name()}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: t.Name()},
+		IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.key, a.certificate = a.sign(template, nil, nil)
 	return a
 }
 
 // sign makes a key and its certificate; without a parent it is its own.
-func (a *Authority) sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+func (a *Authority) sign(
+	template, parent *x509.Certificate, by *ecdsa.PrivateKey,
+) (*ecdsa.PrivateKey, *x509.Certificate) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -62,7 +66,8 @@ func (a *Authority) WriteCA(path string) {
 	a.write(path, "CERTIFICATE", a.certificate.Raw)
 }
 
-// WritePair writes a certificate for 127.0.0.1, localhost and clients, and its key. It returns the serial number, which no other one has.
+// WritePair writes a certificate for 127.0.0.1, localhost and clients, and its key. It returns the
+// serial number, which no other one has.
 func (a *Authority) WritePair(certFile, keyFile string) (serial string) {
 	a.t.Helper()
 	a.serial++
@@ -83,7 +88,8 @@ func (a *Authority) WritePair(certFile, keyFile string) (serial string) {
 
 func (a *Authority) write(path, kind string, der []byte) {
 	a.t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+		0o600); err != nil {
 		a.t.Fatal(err)
 	}
 }

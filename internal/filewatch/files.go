@@ -1,5 +1,6 @@
-// Package filewatch notices that files have changed, by asking for their state. That also works for files that are replaced by a rename and
-// for the links by which Kubernetes replaces mounted secrets.
+// Package filewatch notices that files have changed, by asking for their state. That also works for
+// files that are replaced by a rename and for the links by which Kubernetes replaces mounted
+// secrets.
 package filewatch
 
 import "os"
@@ -21,8 +22,9 @@ func New(paths ...string) *Files {
 	return f
 }
 
-// Changed reports whether a file is another one, or has another size or time of modification, than when it was asked last; the first time it does. Read the
-// files after asking: a change in between is then reported next time.
+// Changed reports whether a file is another one, or has another size or time of modification, than
+// when it was asked last; the first time it does. Read the files after asking: a change in between
+// is then reported next time.
 func (f *Files) Changed() bool {
 	now := make([]os.FileInfo, len(f.paths))
 	changed := f.seen == nil

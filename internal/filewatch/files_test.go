@@ -9,7 +9,8 @@ import (
 
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
-	path, other, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "link")
+	path, other, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"),
+		filepath.Join(dir, "link")
 	do := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -29,7 +30,9 @@ func TestChanges(t *testing.T) {
 	}{
 		{"nothing", func() error { return nil }, false},
 		{"another size", func() error { return os.WriteFile(path, []byte("three"), 0o600) }, true},
-		{"another time", func() error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }, true},
+		{"another time", func() error {
+			return os.Chtimes(path, time.Time{}, time.Unix(1, 0))
+		}, true},
 		{"nothing again", func() error { return nil }, false},
 		{"a file comes", func() error { return os.WriteFile(other, nil, 0o600) }, true},
 		{"a file goes", func() error { return os.Remove(other) }, true},

@@ -36,7 +36,9 @@ func (a *answer) outputTokens() (sum int) {
 
 // answer gets the answer and writes it. A failure is returned only when nothing
 // has been written; whole tells that all of the answer was.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, a *answer, to reply) (whole bool, f *failure) {
+func (s *Server) answer(
+	w http.ResponseWriter, r *http.Request, a *answer, to reply,
+) (whole bool, f *failure) {
 	if s.plant == nil {
 		return s.answerAtOnce(w, a, to), nil
 	}
@@ -118,7 +120,9 @@ func (s *Server) finished(ctx context.Context, tickets []*ticket) (visible time.
 
 // stream sends each token when it becomes visible. Headers wait for the first,
 // since only then is known how long the request queued.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, a *answer, tickets []*ticket, to streamReply) (whole bool, f *failure) {
+func (s *Server) stream(
+	w http.ResponseWriter, r *http.Request, a *answer, tickets []*ticket, to streamReply,
+) (whole bool, f *failure) {
 	var stream *stream
 	sent, open := make([]int, len(tickets)), len(tickets)
 	for open > 0 {

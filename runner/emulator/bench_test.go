@@ -19,10 +19,12 @@ func BenchmarkInstant(b *testing.B) {
 				b.Fatal(err)
 			}
 			h := s.Handler()
-			body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", prompt) + `"}],"max_tokens":20}`)
+			body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat(
+				"x", prompt) + `"}],"max_tokens":20}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(body))
+				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(
+					body))
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
 				if w.Code != http.StatusOK {

@@ -137,10 +137,12 @@ func (c Config) Validate() error {
 		check(strings.TrimSpace(m) != "", "models[%d] is blank", i)
 	}
 	check(c.Speedup > 0, "speedup is %v, want above 0", c.Speedup)
-	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2", c.MaxModelLen)
+	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2",
+		c.MaxModelLen)
 	check(c.MaxQueueDepth >= 1, "max_queue_depth is %d, want at least 1", c.MaxQueueDepth)
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantRates)) {
-		check(c.TenantRates[tenant] >= 1, "tenant_rates[%s] is %d, want at least 1", tenant, c.TenantRates[tenant])
+		check(c.TenantRates[tenant] >= 1, "tenant_rates[%s] is %d, want at least 1", tenant,
+			c.TenantRates[tenant])
 	}
 	if err := c.Output.validate(); err != nil {
 		check(false, "output: %w", err)
@@ -152,7 +154,9 @@ func (c Config) Validate() error {
 		check(false, "faults: %w", err)
 	}
 	if c.Profile == Instant {
-		check(c.Interactive.RPS == 0, "interactive.rps is %v, want 0: profile %q has no engine to load", c.Interactive.RPS, Instant)
+		check(c.Interactive.RPS == 0,
+			"interactive.rps is %v, want 0: profile %q has no engine to load", c.Interactive.RPS,
+			Instant)
 	} else if e, err := c.engine(); err != nil {
 		check(false, "%w", err)
 	} else if err := e.Validate(); err != nil {
@@ -169,7 +173,8 @@ func (c Config) engine() (engine.Config, error) {
 		for _, p := range engine.Profiles() {
 			names = append(names, p.Name)
 		}
-		return engine.Config{}, fmt.Errorf("profile is %q, want one of %s", c.Profile, strings.Join(names, ", "))
+		return engine.Config{}, fmt.Errorf("profile is %q, want one of %s", c.Profile,
+			strings.Join(names, ", "))
 	}
 	replace := func(field *int, with int) {
 		if with != 0 {

@@ -101,13 +101,16 @@ func TestChat(t *testing.T) {
 			got := decode[chat](t, body)
 			choice := got.Choices[0]
 			words := len(strings.Fields(choice.Message.Content))
-			if got.Object != "chat.completion" || got.Model != "m" || choice.Message.Role != "assistant" || words == 0 || words != got.Usage.CompletionTokens {
+			if got.Object != "chat.completion" || got.Model != "m" ||
+				choice.Message.Role != "assistant" || words == 0 ||
+				words != got.Usage.CompletionTokens {
 				t.Errorf("unexpected answer: %s", body)
 			}
 			if got.Usage.PromptTokens != 5 || got.Usage.TotalTokens != 5+words {
 				t.Errorf("usage %+v for %d words", got.Usage, words)
 			}
-			for _, h := range []string{"X-Queue-Wait-Ms", "X-Gpu-Time-Ms", "X-Cache-Hit", "X-Cache-Tokens-Reused"} {
+			for _, h := range []string{"X-Queue-Wait-Ms", "X-Gpu-Time-Ms", "X-Cache-Hit",
+				"X-Cache-Tokens-Reused"} {
 				if resp.Header.Get(h) == "" {
 					t.Errorf("no %s", h)
 				}
@@ -142,7 +145,8 @@ func TestStreamSaysTheSame(t *testing.T) {
 				_, url := start(t, func(c *Config) { c.Profile = profile })
 				_, plainBody := post(t, url+path, body+`}`)
 				whole := decode[chat](t, plainBody)
-				resp, streamed := post(t, url+path, body+`,"stream":true,"stream_options":{"include_usage":true}}`)
+				resp, streamed := post(
+					t, url+path, body+`,"stream":true,"stream_options":{"include_usage":true}}`)
 				if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
 					t.Fatalf("content type %q: %s", got, streamed)
 				}
@@ -165,8 +169,11 @@ func TestStreamSaysTheSame(t *testing.T) {
 					}
 				}
 				for i, c := range whole.Choices {
-					if want := c.Message.Content + c.Text; texts[i] != want || finish[i] != *c.FinishReason {
-						t.Errorf("choice %d: streamed %q (%s), whole %q (%s)", i, texts[i], finish[i], want, *c.FinishReason)
+					if want := c.Message.Content + c.Text; texts[i] != want ||
+						finish[i] != *c.FinishReason {
+						t.Errorf(
+							"choice %d: streamed %q (%s), whole %q (%s)", i, texts[i], finish[i],
+							want, *c.FinishReason)
 					}
 				}
 				if usage != any(*whole.Usage) {

@@ -46,13 +46,16 @@ func notFound(model string) *failure {
 }
 
 func tooLong(tokens, limit int) *failure {
-	f := badRequest("", "This model's maximum context length is %d tokens. However, your prompt has %d tokens.", limit, tokens)
+	f := badRequest(
+		"", "This model's maximum context length is %d tokens. However, your prompt has %d tokens.",
+		limit, tokens)
 	f.body.Code = "context_length_exceeded"
 	return f
 }
 
 func shed(status int, code, message string, retryAfter time.Duration) *failure {
-	return &failure{status: status, retryAfter: retryAfter, body: runner.Error{Message: message, Type: "server_error", Code: code}}
+	return &failure{status: status, retryAfter: retryAfter, body: runner.Error{Message: message,
+		Type: "server_error", Code: code}}
 }
 
 func queueFull(depth, limit int, meanWaitMs float64) *failure {
@@ -73,7 +76,8 @@ func rateLimited(tenant string, limit int, now, reset time.Time) *failure {
 }
 
 func notServing() *failure {
-	return shed(http.StatusServiceUnavailable, "not_serving", "The runner is starting up or shutting down.", time.Second)
+	return shed(http.StatusServiceUnavailable, "not_serving",
+		"The runner is starting up or shutting down.", time.Second)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -25,11 +25,14 @@ func (s *Server) meetFate(w http.ResponseWriter, r *http.Request) (http.Response
 	faults := s.ill.inForce()
 	switch fate {
 	case tooManyRequests:
-		return w, shed(http.StatusTooManyRequests, runner.CodeRateLimited, "Rate limit reached (injected fault).", time.Duration(faults.RetryAfter))
+		return w, shed(http.StatusTooManyRequests, runner.CodeRateLimited,
+			"Rate limit reached (injected fault).", time.Duration(faults.RetryAfter))
 	case unavailable:
-		return w, shed(http.StatusServiceUnavailable, "unavailable", "The runner is overloaded (injected fault).", time.Duration(faults.RetryAfter))
+		return w, shed(http.StatusServiceUnavailable, "unavailable",
+			"The runner is overloaded (injected fault).", time.Duration(faults.RetryAfter))
 	case serverError:
-		return w, shed(http.StatusInternalServerError, "internal_error", "The runner failed (injected fault).", 0)
+		return w, shed(http.StatusInternalServerError, "internal_error",
+			"The runner failed (injected fault).", 0)
 	case reset:
 		hangUp(w)
 	case hang:

@@ -13,15 +13,20 @@ import (
 // strikes a request, so their sum may not exceed 1. Durations are real time,
 // whatever the speedup; in JSON they are strings such as "1.5s".
 type Faults struct {
-	TooManyRequests float64  `json:"too_many_requests,omitempty"` // probability of 429
-	Unavailable     float64  `json:"unavailable,omitempty"`       // probability of 503
-	RetryAfter      Duration `json:"retry_after,omitempty"`       // told with 429 and 503, in whole seconds rounded up; 0: not told
-	ServerError     float64  `json:"server_error,omitempty"`      // probability of 500
-	Reset           float64  `json:"reset,omitempty"`             // probability of a connection reset instead of an answer
-	Hang            float64  `json:"hang,omitempty"`              // probability of silence
-	HangFor         Duration `json:"hang_for,omitempty"`          // then the connection closes; 0: only when the client leaves
-	Garbage         float64  `json:"garbage,omitempty"`           // probability of 200 with a body that is not JSON
-	Cut             float64  `json:"cut,omitempty"`               // probability of a connection closed halfway through the answer
+	TooManyRequests float64 `json:"too_many_requests,omitempty"` // probability of 429
+	Unavailable     float64 `json:"unavailable,omitempty"`       // probability of 503
+	// told with 429 and 503, in whole seconds rounded up; 0: not told
+	RetryAfter  Duration `json:"retry_after,omitempty"`
+	ServerError float64  `json:"server_error,omitempty"` // probability of 500
+	// probability of a connection reset instead of an answer
+	Reset float64 `json:"reset,omitempty"`
+	Hang  float64 `json:"hang,omitempty"` // probability of silence
+	// then the connection closes; 0: only when the client leaves
+	HangFor Duration `json:"hang_for,omitempty"`
+	// probability of 200 with a body that is not JSON
+	Garbage float64 `json:"garbage,omitempty"`
+	// probability of a connection closed halfway through the answer
+	Cut float64 `json:"cut,omitempty"`
 
 	Latency Duration `json:"latency,omitempty"` // added before each request is looked at
 	Jitter  Duration `json:"jitter,omitempty"`  // added to that, uniform from 0 to this
@@ -31,7 +36,8 @@ type Faults struct {
 	StallFor Duration `json:"stall_for,omitempty"` // how long
 
 	RefuseModels []string `json:"refuse_models,omitempty"` // answered 404 and not listed
-	Down         Duration `json:"down,omitempty"`          // for this long from now every connection but the admin's is closed at once
+	// for this long from now every connection but the admin's is closed at once
+	Down Duration `json:"down,omitempty"`
 }
 
 // Duration is a time.Duration that reads and writes itself as text.
@@ -55,18 +61,22 @@ func (f Faults) Validate() error {
 		name  string
 		value float64
 	}{
-		{"too_many_requests", f.TooManyRequests}, {"unavailable", f.Unavailable}, {"server_error", f.ServerError},
-		{"reset", f.Reset}, {"hang", f.Hang}, {"garbage", f.Garbage}, {"cut", f.Cut}, {"stall", f.Stall},
+		{"too_many_requests", f.TooManyRequests}, {"unavailable", f.Unavailable},
+		{"server_error", f.ServerError},
+		{"reset", f.Reset}, {"hang", f.Hang}, {"garbage", f.Garbage}, {"cut", f.Cut},
+		{"stall", f.Stall},
 	} {
 		if p.value < 0 || p.value > 1 {
-			faults = append(faults, fmt.Errorf("%s is %v, want a probability from 0 to 1", p.name, p.value))
+			faults = append(faults, fmt.Errorf("%s is %v, want a probability from 0 to 1", p.name,
+				p.value))
 		}
 		if p.name != "stall" {
 			sum += p.value
 		}
 	}
 	if sum > 1+1e-9 {
-		faults = append(faults, fmt.Errorf("probabilities of a request's faults sum to %v, want at most 1", sum))
+		faults = append(faults, fmt.Errorf(
+			"probabilities of a request's faults sum to %v, want at most 1", sum))
 	}
 	for _, d := range []struct {
 		name  string
@@ -76,7 +86,8 @@ func (f Faults) Validate() error {
 		{"jitter", f.Jitter}, {"stall_for", f.StallFor}, {"down", f.Down},
 	} {
 		if d.value < 0 {
-			faults = append(faults, fmt.Errorf("%s is %v, want at least 0", d.name, time.Duration(d.value)))
+			faults = append(faults, fmt.Errorf("%s is %v, want at least 0", d.name, time.Duration(
+				d.value)))
 		}
 	}
 	if f.Slow < 0 {
@@ -109,7 +120,8 @@ type misfortune struct {
 }
 
 func newMisfortune(f Faults, seed uint64, now time.Time) *misfortune {
-	m := &misfortune{requests: rand.New(rand.NewPCG(seed, 2)), stalls: rand.New(rand.NewPCG(seed, 3))}
+	m := &misfortune{requests: rand.New(rand.NewPCG(seed, 2)),
+		stalls: rand.New(rand.NewPCG(seed, 3))}
 	m.set(f, now)
 	return m
 }

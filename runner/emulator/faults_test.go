@@ -43,15 +43,18 @@ func TestFaults(t *testing.T) {
 	url += "/v1/chat/completions"
 
 	s.SetFaults(Faults{TooManyRequests: 1, RetryAfter: Duration(1500 * time.Millisecond)})
-	if resp, _ := post(t, url, hello); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "2" {
+	if resp, _ := post(t, url, hello); resp.StatusCode != 429 ||
+		resp.Header.Get("Retry-After") != "2" {
 		t.Errorf("429: %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
 	s.SetFaults(Faults{Unavailable: 1})
-	if resp, _ := post(t, url, hello); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "" {
+	if resp, _ := post(t, url, hello); resp.StatusCode != 503 ||
+		resp.Header.Get("Retry-After") != "" {
 		t.Errorf("503: %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
 	s.SetFaults(Faults{ServerError: 1})
-	if resp, body := post(t, url, hello); resp.StatusCode != 500 || !strings.Contains(body, `"error":{`) {
+	if resp, body := post(t, url, hello); resp.StatusCode != 500 || !strings.Contains(body,
+		`"error":{`) {
 		t.Errorf("500: %d %s", resp.StatusCode, body)
 	}
 	s.SetFaults(Faults{Garbage: 1})
@@ -59,7 +62,8 @@ func TestFaults(t *testing.T) {
 		t.Errorf("garbage: %d %s", resp.StatusCode, body)
 	}
 	s.SetFaults(Faults{Reset: 1})
-	if _, _, err := try(t, t.Context(), url, hello); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+	if _, _, err := try(t, t.Context(), url, hello); !errors.Is(err, syscall.ECONNRESET) &&
+		!errors.Is(err, io.EOF) {
 		t.Errorf("reset: %v", err)
 	}
 	s.SetFaults(Faults{Hang: 1, HangFor: Duration(time.Millisecond)})
@@ -81,14 +85,16 @@ func TestFaults(t *testing.T) {
 	}
 	s.SetFaults(Faults{Latency: Duration(30 * time.Millisecond)})
 	before := time.Now()
-	if resp, _ := post(t, url, hello); resp.StatusCode != 200 || time.Since(before) < 30*time.Millisecond {
+	if resp, _ := post(t, url, hello); resp.StatusCode != 200 ||
+		time.Since(before) < 30*time.Millisecond {
 		t.Errorf("latency: %d after %v", resp.StatusCode, time.Since(before))
 	}
 }
 
 func TestFaultsOverHTTP(t *testing.T) {
 	s, url := start(t, instant)
-	for _, body := range []string{`{"reset":2}`, `{"typo":1}`, `{"latency":"fast"}`, `[]`, `{"reset":0.6,"hang":0.6}`} {
+	for _, body := range []string{`{"reset":2}`, `{"typo":1}`, `{"latency":"fast"}`, `[]`,
+		`{"reset":0.6,"hang":0.6}`} {
 		if resp, answer := post(t, url+"/admin/faults", body); resp.StatusCode != 400 {
 			t.Errorf("%s accepted: %s", body, answer)
 		}
@@ -104,7 +110,8 @@ func TestFaultsOverHTTP(t *testing.T) {
 		t.Errorf("in force: %s", body)
 	}
 	post(t, url+"/admin/faults", `{}`)
-	if resp, body := post(t, url+"/v1/chat/completions", hello); resp.StatusCode != 200 || s.ill.inForce().Down != 0 {
+	if resp, body := post(t, url+"/v1/chat/completions", hello); resp.StatusCode != 200 ||
+		s.ill.inForce().Down != 0 {
 		t.Errorf("healed: %s", body)
 	}
 }
@@ -121,7 +128,8 @@ func TestFateFollowsSeedAndProbability(t *testing.T) {
 		return fates, log
 	}
 	fates, log := draw(1)
-	for f, want := range map[fate]int{served: 4000, tooManyRequests: 1000, unavailable: 0, serverError: 2000, cut: 3000} {
+	for f, want := range map[fate]int{served: 4000, tooManyRequests: 1000, unavailable: 0,
+		serverError: 2000, cut: 3000} {
 		if got := fates[f]; got < want-200 || got > want+200 {
 			t.Errorf("fate %d: %d times of 10,000, want about %d", f, got, want)
 		}
@@ -154,9 +162,12 @@ func TestLedger(t *testing.T) {
 	}
 	bodies := got.Bodies
 	got.Bodies = nil
-	want := Ledger{Received: 5, Completed: 2, Shed: 1, Failed: 2, Distinct: 3, Repeated: 1, CompletedTwice: 1, MostReceived: 3, DistinctComplete: 1}
-	if len(bodies) != 3 || got.Received != want.Received || got.Completed != want.Completed || got.Shed != want.Shed || got.Failed != want.Failed ||
-		got.Distinct != want.Distinct || got.Repeated != want.Repeated || got.CompletedTwice != want.CompletedTwice ||
+	want := Ledger{Received: 5, Completed: 2, Shed: 1, Failed: 2, Distinct: 3, Repeated: 1,
+		CompletedTwice: 1, MostReceived: 3, DistinctComplete: 1}
+	if len(bodies) != 3 || got.Received != want.Received || got.Completed != want.Completed ||
+		got.Shed != want.Shed || got.Failed != want.Failed ||
+		got.Distinct != want.Distinct || got.Repeated != want.Repeated ||
+		got.CompletedTwice != want.CompletedTwice ||
 		got.MostReceived != want.MostReceived || got.DistinctComplete != want.DistinctComplete {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

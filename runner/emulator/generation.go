@@ -12,7 +12,8 @@ import (
 // usage is the usage object of chat and completion answers.
 func (a *answer) usage(b []byte) []byte {
 	prompt, output := a.promptTokens(), a.outputTokens()
-	return fmt.Appendf(b, `"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
+	return fmt.Appendf(
+		b, `"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
 		prompt, output, prompt+output, a.cached)
 }
 
@@ -85,15 +86,18 @@ func (chatReply) open(a *answer) (b []byte) {
 func (chatReply) delta(a *answer, index, from, to int) []byte {
 	q := a.sequences[index]
 	b := event(nil, func(b []byte) []byte {
-		b = fmt.Appendf(a.head(b, chatID, chatChunk), `,"choices":[{"index":%d,"delta":{"content":"`, index)
-		return append(appendWords(b, q.seed, from, to), `"},"logprobs":null,"finish_reason":null}]}`...)
+		b = fmt.Appendf(a.head(b, chatID, chatChunk),
+			`,"choices":[{"index":%d,"delta":{"content":"`, index)
+		return append(appendWords(b, q.seed, from, to),
+			`"},"logprobs":null,"finish_reason":null}]}`...)
 	})
 	if to < q.output {
 		return b
 	}
 	return event(b, func(b []byte) []byte {
 		return fmt.Appendf(a.head(b, chatID, chatChunk),
-			`,"choices":[{"index":%d,"delta":{},"logprobs":null,"finish_reason":%q}]}`, index, q.finish)
+			`,"choices":[{"index":%d,"delta":{},"logprobs":null,"finish_reason":%q}]}`, index,
+			q.finish)
 	})
 }
 
@@ -128,7 +132,8 @@ func (completionReply) open(*answer) []byte { return nil }
 func (completionReply) delta(a *answer, index, from, to int) []byte {
 	q := a.sequences[index]
 	return event(nil, func(b []byte) []byte {
-		b = fmt.Appendf(a.head(b, completionID, completionType), `,"choices":[{"index":%d,"text":"`, index)
+		b = fmt.Appendf(a.head(b, completionID, completionType), `,"choices":[{"index":%d,"text":"`,
+			index)
 		b = append(appendWords(b, q.seed, from, to), `","logprobs":null,"finish_reason":`...)
 		if to < q.output {
 			return append(b, `null}]}`...)

@@ -93,7 +93,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, f *failure) {
 // plain says whether an id can stand in a header and in JSON as it is.
 func plain(id string) bool {
 	for _, c := range []byte(id) {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' ||
+			c == '_' || c == '.') {
 			return false
 		}
 	}

@@ -11,9 +11,12 @@ import (
 
 // Bucket edges are vLLM's, in seconds.
 var (
-	firstTokenBuckets = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
-	tokenGapBuckets   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
-	requestBuckets    = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+	firstTokenBuckets = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5,
+		7.5, 10, 20, 40, 80, 160, 640, 2560}
+	tokenGapBuckets = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5,
+		7.5, 10, 20, 40, 80}
+	requestBuckets = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120,
+		240, 480, 960, 1920, 7680}
 )
 
 // metrics are vLLM's, by its names and labels, and some of the emulator's own
@@ -36,22 +39,34 @@ type metrics struct {
 func newMetrics(model string) *metrics {
 	labels := prometheus.Labels{"model_name": model, "engine": "0"}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets, ConstLabels: labels})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help,
+			Buckets: buckets, ConstLabels: labels})
 	}
 	m := &metrics{
-		registry:   prometheus.NewRegistry(),
-		firstToken: histogram("vllm:time_to_first_token_seconds", "Histogram of time to first token in seconds.", firstTokenBuckets),
-		tokenGap:   histogram("vllm:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", tokenGapBuckets),
-		request:    histogram("vllm:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", requestBuckets),
-		queue:      histogram("vllm:request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", requestBuckets),
-		perToken:   histogram("vllm:request_time_per_output_token_seconds", "Histogram of time per output token of a request in seconds.", tokenGapBuckets),
+		registry: prometheus.NewRegistry(),
+		firstToken: histogram("vllm:time_to_first_token_seconds",
+			"Histogram of time to first token in seconds.", firstTokenBuckets),
+		tokenGap: histogram("vllm:inter_token_latency_seconds",
+			"Histogram of inter-token latency in seconds.", tokenGapBuckets),
+		request: histogram("vllm:e2e_request_latency_seconds",
+			"Histogram of e2e request latency in seconds.", requestBuckets),
+		queue: histogram("vllm:request_queue_time_seconds",
+			"Histogram of time spent in WAITING phase for request.", requestBuckets),
+		perToken: histogram("vllm:request_time_per_output_token_seconds",
+			"Histogram of time per output token of a request in seconds.", tokenGapBuckets),
 		success: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm:request_success_total", Help: "Count of successfully processed requests.", ConstLabels: labels,
+			Name: "vllm:request_success_total", Help: "Count of successfully processed requests.",
+			ConstLabels: labels,
 		}, []string{"finished_reason"}),
-		interactiveFirstToken: histogram("emulator_interactive_time_to_first_token_seconds", "Time to first token of the emulator's own interactive requests.", firstTokenBuckets),
-		interactivePerToken:   histogram("emulator_interactive_time_per_output_token_seconds", "Mean time per output token of the emulator's own interactive requests.", tokenGapBuckets),
+		interactiveFirstToken: histogram("emulator_interactive_time_to_first_token_seconds",
+			"Time to first token of the emulator's own interactive requests.", firstTokenBuckets),
+		interactivePerToken: histogram("emulator_interactive_time_per_output_token_seconds",
+			"Mean time per output token of the emulator's own interactive requests.",
+			tokenGapBuckets),
 		interactiveShed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "emulator_interactive_shed_total", Help: "The emulator's own interactive requests that found the queue full.", ConstLabels: labels,
+			Name:        "emulator_interactive_shed_total",
+			Help:        "The emulator's own interactive requests that found the queue full.",
+			ConstLabels: labels,
 		}),
 	}
 	for _, reason := range []string{finishStop, finishLength} {
@@ -102,31 +117,39 @@ type engineFamily struct {
 
 func newEngineCollector(model string, caching bool, read func() engine.Snapshot) *engineCollector {
 	labels := prometheus.Labels{"model_name": model, "engine": "0"}
-	family := func(name, help string, kind prometheus.ValueType, value func(engine.Snapshot) float64) engineFamily {
+	family := func(name, help string, kind prometheus.ValueType,
+		value func(engine.Snapshot) float64) engineFamily {
 		return engineFamily{prometheus.NewDesc(name, help, nil, labels), kind, value}
 	}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	return &engineCollector{
 		read: read,
 		families: []engineFamily{
-			family("vllm:num_requests_running", "Number of requests in model execution batches.", gauge,
+			family("vllm:num_requests_running", "Number of requests in model execution batches.",
+				gauge,
 				func(s engine.Snapshot) float64 { return float64(s.Running) }),
-			family("vllm:num_requests_waiting", "Number of requests waiting to be processed.", gauge,
+			family("vllm:num_requests_waiting", "Number of requests waiting to be processed.",
+				gauge,
 				func(s engine.Snapshot) float64 { return float64(s.Waiting) }),
 			family("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", gauge,
 				engine.Snapshot.KVUtilization),
-			family("vllm:num_preemptions_total", "Cumulative number of preemption from the engine.", counter,
+			family("vllm:num_preemptions_total", "Cumulative number of preemption from the engine.",
+				counter,
 				func(s engine.Snapshot) float64 { return float64(s.Preemptions) }),
 			family("vllm:prompt_tokens_total", "Number of prefill tokens processed.", counter,
 				func(s engine.Snapshot) float64 { return float64(s.PromptTokens) }),
-			family("vllm:generation_tokens_total", "Number of generation tokens processed.", counter,
+			family("vllm:generation_tokens_total", "Number of generation tokens processed.",
+				counter,
 				func(s engine.Snapshot) float64 { return float64(s.GeneratedTokens) }),
-			family("vllm:prefix_cache_queries_total", "Prefix cache queries, in terms of number of queried tokens.", counter,
+			family("vllm:prefix_cache_queries_total",
+				"Prefix cache queries, in terms of number of queried tokens.", counter,
 				func(s engine.Snapshot) float64 { return float64(s.PrefixQueries) }),
-			family("vllm:prefix_cache_hits_total", "Prefix cache hits, in terms of number of cached tokens.", counter,
+			family("vllm:prefix_cache_hits_total",
+				"Prefix cache hits, in terms of number of cached tokens.", counter,
 				func(s engine.Snapshot) float64 { return float64(s.PrefixHits) }),
 		},
-		info: prometheus.NewDesc("vllm:cache_config_info", "Information of the LLMEngine CacheConfig",
+		info: prometheus.NewDesc("vllm:cache_config_info",
+			"Information of the LLMEngine CacheConfig",
 			[]string{"block_size", "num_gpu_blocks", "enable_prefix_caching"}, labels),
 		caching: caching,
 	}

@@ -55,17 +55,20 @@ func value(t testing.TB, families map[string]*dto.MetricFamily, name string) flo
 func TestMetricsAreVLLMs(t *testing.T) {
 	const speedup = 200
 	_, url := start(t, func(c *Config) { c.Profile = "llama-8b-a100" })
-	body := `{"model":"m","prompt":"` + strings.Repeat("x", 360) + `","max_tokens":101,"ignore_eos":true}`
+	body := `{"model":"m","prompt":"` + strings.Repeat("x", 360) +
+		`","max_tokens":101,"ignore_eos":true}`
 	if resp, answer := post(t, url+"/v1/completions", body); resp.StatusCode != 200 {
 		t.Fatal(answer)
 	}
 	families := scrape(t, url)
 	for name, want := range map[string]float64{
-		"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0, "vllm:kv_cache_usage_perc": 0, "vllm:num_preemptions_total": 0,
+		"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0,
+		"vllm:kv_cache_usage_perc": 0, "vllm:num_preemptions_total": 0,
 		"vllm:prompt_tokens_total": 100, "vllm:generation_tokens_total": 101,
 		"vllm:prefix_cache_queries_total": 100, "vllm:prefix_cache_hits_total": 0,
-		"vllm:time_to_first_token_seconds": 1, "vllm:inter_token_latency_seconds": 100, "vllm:e2e_request_latency_seconds": 1,
-		"vllm:request_queue_time_seconds": 1, "vllm:request_time_per_output_token_seconds": 1,
+		"vllm:time_to_first_token_seconds": 1, "vllm:inter_token_latency_seconds": 100,
+		"vllm:e2e_request_latency_seconds": 1,
+		"vllm:request_queue_time_seconds":  1, "vllm:request_time_per_output_token_seconds": 1,
 	} {
 		if got := value(t, families, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -79,19 +82,22 @@ func TestMetricsAreVLLMs(t *testing.T) {
 		if labels["model_name"] != "m" || labels["engine"] != "0" {
 			t.Errorf("%s has labels %v", name, labels)
 		}
-		if name == "vllm:cache_config_info" && (labels["block_size"] != "16" || labels["num_gpu_blocks"] != "25000") {
+		if name == "vllm:cache_config_info" && (labels["block_size"] != "16" ||
+			labels["num_gpu_blocks"] != "25000") {
 			t.Errorf("cache info: %v", labels)
 		}
 	}
 	for _, m := range families["vllm:request_success_total"].Metric {
 		reason := m.Label[1].GetValue()
-		if got, want := m.Counter.GetValue(), map[string]float64{"length": 1, "stop": 0}[reason]; got != want {
+		if got, want := m.Counter.GetValue(), map[string]float64{"length": 1,
+			"stop": 0}[reason]; got != want {
 			t.Errorf("success %s: %v, want %v", reason, got, want)
 		}
 	}
 	// One decoding request of this profile takes 12.3 ms a token, 200 times as fast.
 	gaps := families["vllm:inter_token_latency_seconds"].Metric[0].Histogram
-	if mean := 1000 * speedup * gaps.GetSampleSum() / float64(gaps.GetSampleCount()); math.Abs(mean-12.35) > 0.1 {
+	if mean := 1000 * speedup * gaps.GetSampleSum() / float64(gaps.GetSampleCount()); math.Abs(
+		mean-12.35) > 0.1 {
 		t.Errorf("mean gap %.2f ms, want 12.35", mean)
 	}
 }
@@ -104,7 +110,8 @@ func TestPrefixCacheHeaders(t *testing.T) {
 		if resp.StatusCode != 200 {
 			t.Fatal(answer)
 		}
-		if hit := resp.Header.Get(runner.HeaderCacheHit); (hit == "true") != (resp.Header.Get(runner.HeaderCacheTokensReused) != "0") {
+		if hit := resp.Header.Get(runner.HeaderCacheHit); (hit == "true") != (resp.Header.Get(
+			runner.HeaderCacheTokensReused) != "0") {
 			t.Errorf("hit %s, reused %s", hit, resp.Header.Get(runner.HeaderCacheTokensReused))
 		}
 		return resp.Header.Get(runner.HeaderCacheTokensReused)
@@ -116,7 +123,8 @@ func TestPrefixCacheHeaders(t *testing.T) {
 	}{
 		{nil, "0"}, {nil, "352"},
 		{[]string{"X-Cache-Mode", "none"}, "0"},
-		{[]string{"X-Cache-Tag", "s1"}, "0"}, {[]string{"X-Cache-Tag", "s1", "X-Cache-Mode", "prefix"}, "352"},
+		{[]string{"X-Cache-Tag", "s1"}, "0"},
+		{[]string{"X-Cache-Tag", "s1", "X-Cache-Mode", "prefix"}, "352"},
 	} {
 		if got := reused(test.headers...); got != test.want {
 			t.Errorf("request %d %v: %s tokens reused, want %s", i, test.headers, got, test.want)
@@ -132,8 +140,10 @@ func hold(t *testing.T, s *Server, url string, n int, headers ...string) (stop f
 	had := s.Snapshot()
 	for i := range n {
 		held.Go(func() {
-			body := fmt.Sprintf(`{"model":"m","prompt":"%d","max_tokens":30000,"ignore_eos":true}`, i)
-			r, _ := http.NewRequestWithContext(ctx, "POST", url+"/v1/completions", strings.NewReader(body))
+			body := fmt.Sprintf(`{"model":"m","prompt":"%d","max_tokens":30000,"ignore_eos":true}`,
+				i)
+			r, _ := http.NewRequestWithContext(ctx, "POST", url+"/v1/completions",
+				strings.NewReader(body))
 			for i := 0; i < len(headers); i += 2 {
 				r.Header.Set(headers[i], headers[i+1])
 			}
@@ -169,7 +179,9 @@ func TestQueueFull(t *testing.T) {
 	stop := hold(t, s, url, 3)
 	resp, body := post(t, url+"/v1/chat/completions", hello)
 	failure := decode[runner.ErrorBody](t, body).Error
-	if resp.StatusCode != 503 || failure.Code != runner.CodeQueueFull || failure.QueueDepth == nil || *failure.QueueDepth != 2 || resp.Header.Get("Retry-After") == "" {
+	if resp.StatusCode != 503 || failure.Code != runner.CodeQueueFull ||
+		failure.QueueDepth == nil || *failure.QueueDepth != 2 ||
+		resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
 	}
 	if resp, _ := get(t, url+"/health"); resp.StatusCode != 503 {
@@ -189,10 +201,13 @@ func TestPriorityOrdersTheQueue(t *testing.T) {
 	stop := hold(t, s, url, 1)
 	order := make(chan string, 3)
 	var streams sync.WaitGroup
-	for i, r := range []struct{ header, body string }{{"low", ""}, {"normal", ""}, {"low", `,"priority":-5`}} {
+	for i, r := range []struct{ header, body string }{{"low", ""}, {"normal", ""},
+		{"low", `,"priority":-5`}} {
 		streams.Go(func() {
-			body := `{"model":"m","prompt":"x","max_tokens":6,"ignore_eos":true,"stream":true` + r.body + `}`
-			req, _ := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/completions", strings.NewReader(body))
+			body := `{"model":"m","prompt":"x","max_tokens":6,"ignore_eos":true,"stream":true` +
+				r.body + `}`
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/completions",
+				strings.NewReader(body))
 			req.Header.Set("X-Priority", r.header)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
@@ -253,7 +268,8 @@ func TestRequestsUnderWayAreRefusedWhenRunEnds(t *testing.T) {
 	until(t, s.serving)
 	status := make(chan int, 1)
 	go func() {
-		code, _, _ := try(t, t.Context(), url+"/v1/completions", `{"model":"emulated-model","prompt":"x","max_tokens":3000,"ignore_eos":true}`)
+		code, _, _ := try(t, t.Context(), url+"/v1/completions",
+			`{"model":"emulated-model","prompt":"x","max_tokens":3000,"ignore_eos":true}`)
 		status <- code
 	}()
 	until(t, func() bool { return s.Snapshot().Running == 1 })
@@ -269,7 +285,8 @@ func TestRequestsUnderWayAreRefusedWhenRunEnds(t *testing.T) {
 func TestSlowFault(t *testing.T) {
 	mean := func(f Faults) float64 {
 		_, url := start(t, func(c *Config) { c.Profile, c.Faults = "llama-8b-a100", f })
-		post(t, url+"/v1/completions", `{"model":"m","prompt":"x","max_tokens":50,"ignore_eos":true}`)
+		post(t, url+"/v1/completions",
+			`{"model":"m","prompt":"x","max_tokens":50,"ignore_eos":true}`)
 		h := scrape(t, url)["vllm:inter_token_latency_seconds"].Metric[0].Histogram
 		return h.GetSampleSum() / float64(h.GetSampleCount())
 	}
@@ -277,7 +294,8 @@ func TestSlowFault(t *testing.T) {
 	if got := mean(Faults{Slow: 3}) / usual; math.Abs(got-3) > 0.05 {
 		t.Errorf("slow 3: iterations take %.2f times as long", got)
 	}
-	if got := mean(Faults{Stall: 1, StallFor: Duration(seconds(1) / 1000)}) - usual; math.Abs(got-0.001) > 0.0001 {
+	if got := mean(Faults{Stall: 1, StallFor: Duration(seconds(1) / 1000)}) -
+		usual; math.Abs(got-0.001) > 0.0001 {
 		t.Errorf("stalls of 1 ms lengthen iterations by %v s", got)
 	}
 }

@@ -83,8 +83,10 @@ func (q sequence) vector(dimensions int) []float32 {
 type moderationReply struct{}
 
 var moderationCategories = []string{
-	"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
-	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic",
+	"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit",
+	"illicit/violent", "self-harm",
+	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence",
+	"violence/graphic",
 }
 
 type moderation struct {

@@ -106,7 +106,8 @@ func (p *prompt) add(content json.RawMessage) error {
 	return nil
 }
 
-var errInput = errors.New("must be a string, an array of strings, an array of token ids, or an array of such arrays")
+var errInput = errors.New(
+	"must be a string, an array of strings, an array of token ids, or an array of such arrays")
 
 // inputs reads what completions, embeddings and moderations take: one input or
 // several, each text or token ids.

@@ -76,7 +76,8 @@ func (s *Server) parse(raw []byte, header http.Header, r route) (*job, *failure)
 	if err := json.Unmarshal(raw, &j.body); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, badRequest(wrong.Field, "Invalid type for '%s': got %s.", wrong.Field, wrong.Value)
+			return nil, badRequest(wrong.Field, "Invalid type for '%s': got %s.", wrong.Field,
+				wrong.Value)
 		}
 		f := badRequest("", "We could not parse the JSON body of your request: %v.", err)
 		f.body.Code = "invalid_json"
@@ -105,7 +106,8 @@ func (s *Server) parse(raw []byte, header http.Header, r route) (*job, *failure)
 		return nil, badRequest("stream", "This route does not stream.")
 	}
 	if n := len(prompts) * choices; n > maxSequences {
-		return nil, badRequest("", "The request asks for %d sequences, at most %d are served.", n, maxSequences)
+		return nil, badRequest("", "The request asks for %d sequences, at most %d are served.", n,
+			maxSequences)
 	}
 	for _, p := range prompts {
 		seed := mix(hash(fnvOffset^s.config.Seed, p.data))
@@ -150,7 +152,8 @@ func (j *job) readHeader(h http.Header) *failure {
 	name := runner.Priority(h.Get(runner.HeaderPriority))
 	priority, ok := priorities[name]
 	if !ok {
-		return badRequest(runner.HeaderPriority, "%s is %q, want high, normal or low.", runner.HeaderPriority, name)
+		return badRequest(runner.HeaderPriority, "%s is %q, want high, normal or low.",
+			runner.HeaderPriority, name)
 	}
 	j.priority = priority
 	if j.Priority != nil {
@@ -161,11 +164,13 @@ func (j *job) readHeader(h http.Header) *failure {
 	case runner.CacheNone:
 		j.caching = false
 	default:
-		return badRequest(runner.HeaderCacheMode, "%s is %q, want prefix, none or auto.", runner.HeaderCacheMode, mode)
+		return badRequest(runner.HeaderCacheMode, "%s is %q, want prefix, none or auto.",
+			runner.HeaderCacheMode, mode)
 	}
 	tag := h.Get(runner.HeaderCacheTag)
 	if len(tag) > runner.MaxCacheTag {
-		return badRequest(runner.HeaderCacheTag, "%s has %d characters, at most %d are allowed.", runner.HeaderCacheTag, len(tag), runner.MaxCacheTag)
+		return badRequest(runner.HeaderCacheTag, "%s has %d characters, at most %d are allowed.",
+			runner.HeaderCacheTag, len(tag), runner.MaxCacheTag)
 	}
 	j.salt = hash(fnvOffset, tag)
 	return nil
@@ -175,7 +180,8 @@ func (j *job) choices() (int, *failure) {
 	for _, limit := range []struct {
 		name  string
 		value *int
-	}{{"max_tokens", j.MaxTokens}, {"max_completion_tokens", j.MaxCompletionTokens}, {"max_output_tokens", j.MaxOutputTokens}} {
+	}{{"max_tokens", j.MaxTokens}, {"max_completion_tokens", j.MaxCompletionTokens},
+		{"max_output_tokens", j.MaxOutputTokens}} {
 		if limit.value == nil {
 			continue
 		}
@@ -261,7 +267,8 @@ func readEmbedding(j *job) ([]prompt, *failure) {
 	switch j.EncodingFormat {
 	case "", "float", "base64":
 	default:
-		return nil, badRequest("encoding_format", "encoding_format is %q, want float or base64.", j.EncodingFormat)
+		return nil, badRequest("encoding_format", "encoding_format is %q, want float or base64.",
+			j.EncodingFormat)
 	}
 	return required("input", j.Input)
 }
@@ -286,7 +293,8 @@ func readScore(j *job) ([]prompt, *failure) {
 		return nil, f
 	}
 	if len(left) != 1 && len(left) != len(right) {
-		return nil, badRequest("text_1", "text_1 has %d and text_2 %d texts; want one, or as many.", len(left), len(right))
+		return nil, badRequest("text_1", "text_1 has %d and text_2 %d texts; want one, or as many.",
+			len(left), len(right))
 	}
 	return pairs(left, right), nil
 }

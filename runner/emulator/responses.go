@@ -78,7 +78,8 @@ func (a *answer) ended() responseObject {
 	r, q := a.begun(), a.sequences[0]
 	r.Status = "completed"
 	if q.finish == finishLength {
-		r.Status, r.IncompleteDetails = "incomplete", &incompleteDetails{Reason: "max_output_tokens"}
+		r.Status, r.IncompleteDetails = "incomplete",
+			&incompleteDetails{Reason: "max_output_tokens"}
 	}
 	r.Output = append(r.Output, a.message(r.Status, q))
 	r.Usage = &responseUsage{
@@ -102,7 +103,8 @@ func newOutputText(text string) outputText {
 func (responseReply) whole(a *answer) []byte { return mustJSON(a.ended()) }
 
 func (responseReply) open(a *answer) []byte {
-	item := outputMessage{ID: a.messageID(), Type: "message", Status: "in_progress", Role: "assistant", Content: []outputText{}}
+	item := outputMessage{ID: a.messageID(), Type: "message", Status: "in_progress",
+		Role: "assistant", Content: []outputText{}}
 	b := a.named(nil, "response.created", map[string]any{"response": a.begun()})
 	b = a.named(b, "response.in_progress", map[string]any{"response": a.begun()})
 	b = a.named(b, "response.output_item.added", map[string]any{"output_index": 0, "item": item})
@@ -125,7 +127,8 @@ func (responseReply) close(a *answer) []byte {
 
 // inPart are the fields of an event about the only part of the only message.
 func (a *answer) inPart(key string, value any) map[string]any {
-	return map[string]any{"item_id": a.messageID(), "output_index": 0, "content_index": 0, key: value}
+	return map[string]any{"item_id": a.messageID(), "output_index": 0, "content_index": 0,
+		key: value}
 }
 
 // named appends an event with its type and number.

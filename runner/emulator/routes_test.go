@@ -24,13 +24,16 @@ func TestEmbeddings(t *testing.T) {
 			PromptTokens int `json:"prompt_tokens"`
 		}
 	}
-	_, body := post(t, url+"/v1/embeddings", `{"model":"m","input":["a tide","a tide","an ebb"],"dimensions":3}`)
+	_, body := post(t, url+"/v1/embeddings",
+		`{"model":"m","input":["a tide","a tide","an ebb"],"dimensions":3}`)
 	floats := decode[list](t, body)
-	if len(floats.Data) != 3 || floats.Data[2].Index != 2 || len(floats.Data[0].Embedding) != 3 || floats.Usage.PromptTokens != 6 {
+	if len(floats.Data) != 3 || floats.Data[2].Index != 2 || len(floats.Data[0].Embedding) != 3 ||
+		floats.Usage.PromptTokens != 6 {
 		t.Fatalf("unexpected: %s", body)
 	}
 	same, other := floats.Data[1].Embedding, floats.Data[2].Embedding
-	if fmt.Sprint(floats.Data[0].Embedding) != fmt.Sprint(same) || fmt.Sprint(same) == fmt.Sprint(other) {
+	if fmt.Sprint(floats.Data[0].Embedding) != fmt.Sprint(same) ||
+		fmt.Sprint(same) == fmt.Sprint(other) {
 		t.Errorf("equal texts must have equal vectors and others not: %s", body)
 	}
 	norm := 0.0
@@ -41,18 +44,21 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("length %v, want 1", norm)
 	}
 
-	_, body = post(t, url+"/v1/embeddings", `{"model":"m","input":"a tide","dimensions":3,"encoding_format":"base64"}`)
+	_, body = post(t, url+"/v1/embeddings",
+		`{"model":"m","input":"a tide","dimensions":3,"encoding_format":"base64"}`)
 	raw, err := base64.StdEncoding.DecodeString(decode[struct {
 		Data []struct{ Embedding string }
 	}](t, body).Data[0].Embedding)
-	if err != nil || len(raw) != 12 || math.Float32frombits(binary.LittleEndian.Uint32(raw)) != same[0] {
+	if err != nil || len(raw) != 12 ||
+		math.Float32frombits(binary.LittleEndian.Uint32(raw)) != same[0] {
 		t.Errorf("base64 differs from floats: %s", body)
 	}
 }
 
 func TestRerankScoreAndModerations(t *testing.T) {
 	_, url := start(t, func(c *Config) { c.Profile = "llama-8b-a100" })
-	_, body := post(t, url+"/v1/rerank", `{"model":"m","query":"tide","documents":["a","b",{"text":"c"}],"top_n":2}`)
+	_, body := post(t, url+"/v1/rerank",
+		`{"model":"m","query":"tide","documents":["a","b",{"text":"c"}],"top_n":2}`)
 	reranked := decode[struct {
 		Results []struct {
 			Index    int
@@ -60,7 +66,8 @@ func TestRerankScoreAndModerations(t *testing.T) {
 			Score    float64 `json:"relevance_score"`
 		}
 	}](t, body).Results
-	if len(reranked) != 2 || reranked[0].Score < reranked[1].Score || reranked[0].Document.Text != string(rune('a'+reranked[0].Index)) {
+	if len(reranked) != 2 || reranked[0].Score < reranked[1].Score ||
+		reranked[0].Document.Text != string(rune('a'+reranked[0].Index)) {
 		t.Errorf("rerank: %s", body)
 	}
 	_, body = post(t, url+"/v1/score", `{"model":"m","text_1":"tide","text_2":["a","b"]}`)
@@ -97,7 +104,8 @@ func TestResponses(t *testing.T) {
 	const body = `{"model":"m","instructions":"be brief","input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]}],"max_output_tokens":2`
 	_, whole := post(t, url+"/v1/responses", body+`}`)
 	want := decode[response](t, whole)
-	if want.Object != "response" || want.Status != "incomplete" || want.IncompleteDetails.Reason != "max_output_tokens" || want.Usage.OutputTokens != 2 {
+	if want.Object != "response" || want.Status != "incomplete" ||
+		want.IncompleteDetails.Reason != "max_output_tokens" || want.Usage.OutputTokens != 2 {
 		t.Fatalf("unexpected: %s", whole)
 	}
 	_, streamed := post(t, url+"/v1/responses", body+`,"stream":true}`)
@@ -117,12 +125,15 @@ func TestResponses(t *testing.T) {
 		}
 	}
 	if last != "response.incomplete" || text != want.Output[0].Content[0].Text {
-		t.Errorf("stream ended with %q and text %q, want %q", last, text, want.Output[0].Content[0].Text)
+		t.Errorf("stream ended with %q and text %q, want %q", last, text,
+			want.Output[0].Content[0].Text)
 	}
 }
 
 func TestOutputLength(t *testing.T) {
-	_, url := start(t, instant, func(c *Config) { c.Output = Lengths{Median: 50, Sigma: 0, Max: 100} })
+	_, url := start(t, instant, func(c *Config) {
+		c.Output = Lengths{Median: 50, Sigma: 0, Max: 100}
+	})
 	for body, want := range map[string]string{
 		`{"model":"m","prompt":"x"}`:                                         "50 stop",
 		`{"model":"m","prompt":"x","max_tokens":50}`:                         "50 stop",
@@ -135,7 +146,8 @@ func TestOutputLength(t *testing.T) {
 	} {
 		_, answer := post(t, url+"/v1/completions", body)
 		got := decode[chat](t, answer)
-		if s := fmt.Sprintf("%d %s", got.Usage.CompletionTokens, *got.Choices[0].FinishReason); s != want {
+		if s := fmt.Sprintf("%d %s", got.Usage.CompletionTokens,
+			*got.Choices[0].FinishReason); s != want {
 			t.Errorf("%s: got %s, want %s", body, s, want)
 		}
 		if strings.Contains(body, "[") && got.Usage.PromptTokens != 3 {
@@ -159,17 +171,24 @@ func TestBadRequests(t *testing.T) {
 		{chatPath, `{"messages":[]}`, 400, "invalid_value", "model"},
 		{chatPath, `{"model":"gone","messages":[]}`, 404, "model_not_found", "model"},
 		{chatPath, `{"model":"m"}`, 400, "invalid_value", "messages"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":7}]}`, 400, "invalid_value", "messages"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":0}`, 400, "invalid_value", "max_tokens"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":"x"}],"n":0}`, 400, "invalid_value", "n"},
-		{chatPath, `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 400) + `"}]}`, 400, "context_length_exceeded", ""},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":7}]}`, 400, "invalid_value",
+			"messages"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":0}`, 400,
+			"invalid_value", "max_tokens"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":"x"}],"n":0}`, 400,
+			"invalid_value", "n"},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x",
+			400) + `"}]}`, 400, "context_length_exceeded", ""},
 		{"/v1/completions", `{"model":"m"}`, 400, "invalid_value", "prompt"},
 		{"/v1/completions", `{"model":"m","prompt":[]}`, 400, "invalid_value", "prompt"},
 		{"/v1/embeddings", `{"model":"m","input":true}`, 400, "invalid_value", "input"},
-		{"/v1/embeddings", `{"model":"m","input":"x","stream":true}`, 400, "invalid_value", "stream"},
-		{"/v1/embeddings", `{"model":"m","input":"x","encoding_format":"hex"}`, 400, "invalid_value", "encoding_format"},
+		{"/v1/embeddings", `{"model":"m","input":"x","stream":true}`, 400, "invalid_value",
+			"stream"},
+		{"/v1/embeddings", `{"model":"m","input":"x","encoding_format":"hex"}`, 400,
+			"invalid_value", "encoding_format"},
 		{"/v1/rerank", `{"model":"m","documents":["x"]}`, 400, "invalid_value", "query"},
-		{"/v1/score", `{"model":"m","text_1":["x","y"],"text_2":"x"}`, 400, "invalid_value", "text_1"},
+		{"/v1/score", `{"model":"m","text_1":["x","y"],"text_2":"x"}`, 400, "invalid_value",
+			"text_1"},
 		{"/v1/audio", `{}`, 404, "not_found", ""},
 	} {
 		resp, body := post(t, url+test.path, test.body)
@@ -178,11 +197,13 @@ func TestBadRequests(t *testing.T) {
 		if got.Param != nil {
 			param = *got.Param
 		}
-		if resp.StatusCode != test.status || got.Code != test.code || param != test.param || got.Message == "" || got.Type != "invalid_request_error" {
+		if resp.StatusCode != test.status || got.Code != test.code || param != test.param ||
+			got.Message == "" || got.Type != "invalid_request_error" {
 			t.Errorf("%s %.60s: %d %s", test.path, test.body, resp.StatusCode, body)
 		}
 	}
-	for header, value := range map[string]string{"X-Priority": "urgent", "X-Cache-Mode": "maybe", "X-Cache-Tag": strings.Repeat("x", 65)} {
+	for header, value := range map[string]string{"X-Priority": "urgent", "X-Cache-Mode": "maybe",
+		"X-Cache-Tag": strings.Repeat("x", 65)} {
 		if resp, body := post(t, url+chatPath, hello, header, value); resp.StatusCode != 400 {
 			t.Errorf("%s: %s: %d %s", header, value, resp.StatusCode, body)
 		}
@@ -200,21 +221,25 @@ func get(t testing.TB, url string) (*http.Response, string) {
 
 func TestModelsAndHealth(t *testing.T) {
 	s, url := start(t, func(c *Config) { c.Models = []string{"a", "org/b"} })
-	if _, body := get(t, url+"/v1/models"); !strings.Contains(body, `"id":"a"`) || !strings.Contains(body, `"id":"org/b"`) {
+	if _, body := get(t, url+"/v1/models"); !strings.Contains(body, `"id":"a"`) ||
+		!strings.Contains(body, `"id":"org/b"`) {
 		t.Errorf("models: %s", body)
 	}
-	if resp, body := get(t, url+"/v1/models/org/b"); resp.StatusCode != 200 || decode[model](t, body).ID != "org/b" {
+	if resp, body := get(t, url+"/v1/models/org/b"); resp.StatusCode != 200 ||
+		decode[model](t, body).ID != "org/b" {
 		t.Errorf("model: %s", body)
 	}
 	s.SetFaults(Faults{RefuseModels: []string{"a"}})
 	if resp, _ := get(t, url+"/v1/models/a"); resp.StatusCode != 404 {
 		t.Errorf("refused model: %d", resp.StatusCode)
 	}
-	if resp, body := post(t, url+"/v1/completions", `{"model":"a","prompt":"x"}`); resp.StatusCode != 404 {
+	if resp, body := post(t, url+"/v1/completions",
+		`{"model":"a","prompt":"x"}`); resp.StatusCode != 404 {
 		t.Errorf("refused model: %s", body)
 	}
 	resp, body := get(t, url+"/health")
-	if h := decode[runner.HealthStatus](t, body); resp.StatusCode != 200 || h.Status != runner.Healthy || h.ModelsLoaded != 1 {
+	if h := decode[runner.HealthStatus](t, body); resp.StatusCode != 200 ||
+		h.Status != runner.Healthy || h.ModelsLoaded != 1 {
 		t.Errorf("health: %d %s", resp.StatusCode, body)
 	}
 }
@@ -223,7 +248,8 @@ func TestCapabilitiesAreReadEveryFiveSeconds(t *testing.T) {
 	s, url := start(t)
 	resp, body := get(t, url+runner.CapabilitiesPath)
 	c := decode[runner.Capabilities](t, body)
-	if resp.StatusCode != 200 || c.Health != runner.Healthy || c.Models.Loaded[0].ID != "m" || c.Queue.MaxDepth != 512 || !c.Capabilities.Streaming {
+	if resp.StatusCode != 200 || c.Health != runner.Healthy || c.Models.Loaded[0].ID != "m" ||
+		c.Queue.MaxDepth != 512 || !c.Capabilities.Streaming {
 		t.Errorf("capabilities: %s", body)
 	}
 	if got := resp.Header.Get("Cache-Control"); got != "max-age=5" {
@@ -249,7 +275,9 @@ func TestNotServingBeforeRun(t *testing.T) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
 		}
 	}
-	if resp, body := post(t, url+"/v1/completions", `{"model":"emulated-model","prompt":"x"}`); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+	if resp, body := post(t, url+"/v1/completions",
+		`{"model":"emulated-model","prompt":"x"}`); resp.StatusCode != 503 ||
+		resp.Header.Get("Retry-After") == "" {
 		t.Errorf("completions: %d %s", resp.StatusCode, body)
 	}
 }
@@ -270,7 +298,8 @@ func TestTenantRates(t *testing.T) {
 	admit("y", now, false)
 	admit("", now, true)
 	admit("", now, false)
-	if f := tenants.admit("x", now); f.retryAfter != 30*time.Second || f.status != 429 || *f.body.Limit != 2 {
+	if f := tenants.admit("x", now); f.retryAfter != 30*time.Second || f.status != 429 ||
+		*f.body.Limit != 2 {
 		t.Errorf("refused with %+v", f)
 	}
 	admit("x", now.Add(30*time.Second), true)
@@ -280,11 +309,13 @@ func TestValidate(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	err := Config{Profile: "gpu", Faults: Faults{Reset: 0.7, Hang: 0.7}, Interactive: Interactive{RPS: 1, Swing: 2}}.Validate()
+	err := Config{Profile: "gpu", Faults: Faults{Reset: 0.7, Hang: 0.7},
+		Interactive: Interactive{RPS: 1, Swing: 2}}.Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
-	for _, part := range []string{"models", "speedup", "max_queue_depth", "output", "swing", "sum to 1.4", `profile is "gpu", want one of instant, llama-70b-a100`} {
+	for _, part := range []string{"models", "speedup", "max_queue_depth", "output", "swing",
+		"sum to 1.4", `profile is "gpu", want one of instant, llama-70b-a100`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("nothing about %s in: %v", part, err)
 		}
@@ -299,11 +330,15 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(hello)
-	f.Add(`{"model":"m","prompt":[[1,2],[3]],"text_1":["a"],"text_2":["b\n"],"query":"q","documents":[{"text":"x"}],"input":[{"content":[{"type":"image"}]}]}`)
-	f.Add(`{"model":"m","messages":[{}],"prompt":"\ud800","input":["",""],"documents":"d","query":"q","text_1":"","text_2":""}`)
+	f.Add(
+		`{"model":"m","prompt":[[1,2],[3]],"text_1":["a"],"text_2":["b\n"],"query":"q","documents":[{"text":"x"}],"input":[{"content":[{"type":"image"}]}]}`)
+	f.Add(
+		`{"model":"m","messages":[{}],"prompt":"\ud800","input":["",""],"documents":"d","query":"q","text_1":"","text_2":""}`)
 	readers := []route{
-		{readChat, chatReply{}}, {readCompletion, completionReply{}}, {readResponse, responseReply{}},
-		{readEmbedding, embeddingReply{}}, {readModeration, moderationReply{}}, {readRerank, rerankReply{}}, {readScore, scoreReply{}},
+		{readChat, chatReply{}}, {readCompletion, completionReply{}},
+		{readResponse, responseReply{}},
+		{readEmbedding, embeddingReply{}}, {readModeration, moderationReply{}},
+		{readRerank, rerankReply{}}, {readScore, scoreReply{}},
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, r := range readers {
@@ -316,7 +351,8 @@ func FuzzParse(f *testing.F) {
 			}
 			for _, q := range j.sequences {
 				if q.tokens < 1 || q.output < 1 || len(q.prompt.blocks(0)) > q.tokens {
-					t.Fatalf("%d prompt and %d output tokens, %d blocks", q.tokens, q.output, len(q.prompt.blocks(0)))
+					t.Fatalf("%d prompt and %d output tokens, %d blocks", q.tokens, q.output, len(
+						q.prompt.blocks(0)))
 				}
 			}
 			a := &answer{job: j, id: "x", modelJSON: s.models["m"]}

@@ -85,7 +85,9 @@ func (s *Server) routes() {
 		"/v1/rerank":           {read: readRerank, reply: rerankReply{}},
 		"/v1/score":            {read: readScore, reply: scoreReply{}},
 	} {
-		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, req *http.Request) { s.infer(w, req, r) })
+		s.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, req *http.Request) {
+			s.infer(w, req, r)
+		})
 	}
 	s.mux.HandleFunc("GET /v1/models", s.listModels)
 	s.mux.HandleFunc("GET /v1/models/{model...}", s.getModel)
@@ -116,7 +118,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // Run serves until ctx ends; then requests under way are answered 503. It may be
 // called once.
 func (s *Server) Run(ctx context.Context) error {
-	s.log.InfoContext(ctx, "runner started", "profile", s.config.Profile, "models", s.config.Models, "speedup", s.config.Speedup)
+	s.log.InfoContext(ctx, "runner started", "profile", s.config.Profile, "models", s.config.Models,
+		"speedup", s.config.Speedup)
 	defer s.log.InfoContext(ctx, "runner stopped")
 	if s.plant == nil {
 		<-ctx.Done()
@@ -147,7 +150,8 @@ func (s *Server) Snapshot() engine.Snapshot {
 		return snapshot
 	}
 	return engine.Snapshot{KVBlocks: instantBlocks, Counters: engine.Counters{
-		PromptTokens: s.instant.prompt.Load(), GeneratedTokens: s.instant.generated.Load(), Finished: s.instant.finished.Load(),
+		PromptTokens: s.instant.prompt.Load(), GeneratedTokens: s.instant.generated.Load(),
+		Finished: s.instant.finished.Load(),
 	}}
 }
 
@@ -170,7 +174,8 @@ type model struct {
 }
 
 func (s *Server) model(id string) model {
-	return model{ID: id, Object: "model", Created: s.started.Unix(), OwnedBy: "tidefill", MaxModelLen: s.contextLength()}
+	return model{ID: id, Object: "model", Created: s.started.Unix(),
+		OwnedBy: "tidefill", MaxModelLen: s.contextLength()}
 }
 
 // contextLength is in tokens.
@@ -241,16 +246,20 @@ func (s *Server) readCapabilities(now time.Time) []byte {
 	}
 	c := runner.Capabilities{
 		RunnerType: "tidefill-emulator", RunnerID: s.config.RunnerID,
-		Models:    runner.Models{Loaded: []runner.LoadedModel{}, Loading: []runner.LoadingModel{}, Available: s.config.Models},
+		Models: runner.Models{Loaded: []runner.LoadedModel{}, Loading: []runner.LoadingModel{},
+			Available: s.config.Models},
 		Resources: runner.Resources{GPUIDs: []int{}},
 		Queue:     runner.Queue{MaxDepth: s.config.MaxQueueDepth},
 		Capabilities: runner.Features{
-			Streaming: true, PrefixCaching: s.config.PrefixCaching && s.plant != nil, MultiTenant: true,
+			Streaming: true, PrefixCaching: s.config.PrefixCaching && s.plant != nil,
+			MultiTenant: true,
 		},
 		Health: runner.Healthy,
 	}
 	for _, id := range s.served() {
-		c.Models.Loaded = append(c.Models.Loaded, runner.LoadedModel{ID: id, ContextLength: s.contextLength(), LoadedAt: s.started.Unix()})
+		c.Models.Loaded = append(c.Models.Loaded,
+			runner.LoadedModel{ID: id, ContextLength: s.contextLength(),
+				LoadedAt: s.started.Unix()})
 	}
 	if s.plant != nil {
 		snapshot, waits := s.plant.read()
@@ -258,7 +267,8 @@ func (s *Server) readCapabilities(now time.Time) []byte {
 		c.Queue.AvgWaitMs, c.Queue.P95WaitMs = waits.meanAndP95()
 		c.Resources.KVCacheUtilization = snapshot.KVUtilization()
 		if s.capabilities != nil {
-			c.Resources.GPUUtilization = min(1, float64(s.plant.clock.real(snapshot.Busy-s.busyBefore))/float64(age))
+			c.Resources.GPUUtilization = min(1,
+				float64(s.plant.clock.real(snapshot.Busy-s.busyBefore))/float64(age))
 		}
 		s.busyBefore = snapshot.Busy
 	}

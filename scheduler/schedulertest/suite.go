@@ -1,4 +1,5 @@
-// Package schedulertest holds the contract of scheduler.Policy as a test suite, and the jobs it is tried with.
+// Package schedulertest holds the contract of scheduler.Policy as a test suite, and the jobs it is
+// tried with.
 package schedulertest
 
 import (
@@ -18,8 +19,9 @@ import (
 // Noon is the time at which Jobs are spread.
 var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// Jobs returns n jobs of every kind a queue meets: with and without deadline, start time, measured rate and work; many of them
-// alike in all but their ID. The same seed gives the same jobs. All deadlines lie after Noon.
+// Jobs returns n jobs of every kind a queue meets: with and without deadline, start time, measured
+// rate and work; many of them alike in all but their ID. The same seed gives the same jobs. All
+// deadlines lie after Noon.
 func Jobs(seed uint64, n int) []scheduler.Job {
 	random := rand.New(rand.NewPCG(seed, 0))
 	jobs := make([]scheduler.Job, n)
@@ -98,7 +100,8 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 
 	t.Run("a rank is a number for every job", func(t *testing.T) {
 		policy := build(t, cfg)
-		for _, j := range append(slices.Clone(jobs), scheduler.Job{}, scheduler.Job{ID: "bare", Created: Noon}) {
+		for _, j := range append(slices.Clone(jobs), scheduler.Job{},
+			scheduler.Job{ID: "bare", Created: Noon}) {
 			if rank := policy.Rank(j); math.IsNaN(rank) {
 				t.Errorf("rank of %+v is not a number", j)
 			}
@@ -109,13 +112,15 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 		policy := build(t, cfg)
 		want := slices.Clone(jobs)
 		slices.SortFunc(want, func(a, b scheduler.Job) int {
-			return cmp.Or(cmp.Compare(policy.Rank(a), policy.Rank(b)), a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+			return cmp.Or(cmp.Compare(policy.Rank(a), policy.Rank(b)), a.Created.Compare(
+				b.Created), strings.Compare(a.ID, b.ID))
 		})
 		for seed := range uint64(3) {
 			got := drain(t, fill(t, cfg, shuffled(seed, jobs)))
 			for i := range want {
 				if got[i] != want[i].ID {
-					t.Fatalf("insertion order %d, place %d: got %s, want %s", seed, i, got[i], want[i].ID)
+					t.Fatalf("insertion order %d, place %d: got %s, want %s", seed, i, got[i],
+						want[i].ID)
 				}
 			}
 		}
@@ -147,7 +152,8 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 		for _, j := range jobs[:200] {
 			q.Unpark(j.ID)
 		}
-		equal(t, drain(t, q), drain(t, fill(t, cfg, append(slices.Clone(jobs[:200]), jobs[300:]...))))
+		equal(t, drain(t, q), drain(
+			t, fill(t, cfg, append(slices.Clone(jobs[:200]), jobs[300:]...))))
 	})
 
 	t.Run("removed jobs are gone", func(t *testing.T) {
@@ -203,7 +209,9 @@ func drain(t *testing.T, q *scheduler.Queue) []string {
 
 func shuffled(seed uint64, jobs []scheduler.Job) []scheduler.Job {
 	jobs = slices.Clone(jobs)
-	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(jobs), func(a, b int) { jobs[a], jobs[b] = jobs[b], jobs[a] })
+	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(jobs), func(a, b int) {
+		jobs[a], jobs[b] = jobs[b], jobs[a]
+	})
 	return jobs
 }
 

@@ -85,14 +85,21 @@ func (c Config) Validate() error {
 	}
 	p := c.Profile
 	check(p.Law.C0 > 0, "profile.law.c0 is %v, want above 0", p.Law.C0)
-	check(p.Law.C1 >= 0 && p.Law.C1+p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 && p.Law.P2 >= 0 && p.Law.N0 >= 0,
+	check(p.Law.C1 >= 0 && p.Law.C1+p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 &&
+		p.Law.P2 >= 0 && p.Law.N0 >= 0,
 		"profile.law has a negative coefficient, or c2 below -c1: %+v", p.Law)
-	check(p.KVTokens >= BlockSize, "profile.kv_tokens is %d, want at least one block of %d", p.KVTokens, BlockSize)
+	check(p.KVTokens >= BlockSize, "profile.kv_tokens is %d, want at least one block of %d",
+		p.KVTokens, BlockSize)
 	check(p.MaxSeqs >= 1, "profile.max_seqs is %d, want at least 1", p.MaxSeqs)
-	check(p.MaxBatchedTokens >= p.MaxSeqs, "profile.max_batched_tokens is %d, want at least max_seqs (%d)", p.MaxBatchedTokens, p.MaxSeqs)
-	check(c.Scheduling == ByPriority || c.Scheduling == FirstCome, "scheduling is %q, want %q or %q", c.Scheduling, ByPriority, FirstCome)
-	check(c.Host == HostV1 || c.Host == HostLegacy, "host is %q, want %q or %q", c.Host, HostV1, HostLegacy)
-	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2", c.MaxModelLen)
+	check(p.MaxBatchedTokens >= p.MaxSeqs,
+		"profile.max_batched_tokens is %d, want at least max_seqs (%d)", p.MaxBatchedTokens,
+		p.MaxSeqs)
+	check(c.Scheduling == ByPriority || c.Scheduling == FirstCome,
+		"scheduling is %q, want %q or %q", c.Scheduling, ByPriority, FirstCome)
+	check(c.Host == HostV1 || c.Host == HostLegacy, "host is %q, want %q or %q", c.Host, HostV1,
+		HostLegacy)
+	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2",
+		c.MaxModelLen)
 	check(c.Noise >= 0 && c.Noise <= 1, "noise is %v, want 0 to 1", c.Noise)
 	check(c.MaxRun >= 1, "max_run is %d, want at least 1", c.MaxRun)
 	return errors.Join(faults...)

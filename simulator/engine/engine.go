@@ -52,10 +52,11 @@ type Iteration struct {
 	Tokens     int             // scheduled in each iteration
 	Admitted   []Admission     // began, or began again, at Start
 	Preempted  []Loss          // lost their blocks at Start and wait again
-	Produced   []ID            // got one token at the end of each of Steps, whether or not they ended with it
-	First      []ID            // of Produced: those whose first token it was
-	Finished   []Completion    // ended at End
-	Aborted    []Loss          // left at End
+	// got one token at the end of each of Steps, whether or not they ended with it
+	Produced []ID
+	First    []ID         // of Produced: those whose first token it was
+	Finished []Completion // ended at End
+	Aborted  []Loss       // left at End
 }
 
 // Loss is a request that let go of its KV blocks before it was done.
@@ -81,7 +82,8 @@ func New(cfg Config, rng *rand.Rand) (*Engine, error) {
 	if limit := blocks * BlockSize; cfg.MaxModelLen == 0 || cfg.MaxModelLen > limit {
 		cfg.MaxModelLen = limit
 	}
-	return &Engine{cfg: cfg, rng: rng, kv: newMemory(blocks), pace: 1, byID: map[ID]*sequence{}}, nil
+	return &Engine{cfg: cfg, rng: rng, kv: newMemory(blocks), pace: 1, byID: map[ID]*sequence{}},
+		nil
 }
 
 // MaxModelLen is the bound on prompt plus output of a request, in tokens.
@@ -92,9 +94,11 @@ func (e *Engine) MaxModelLen() int { return e.cfg.MaxModelLen }
 func (e *Engine) Submit(now time.Time, r Request) error {
 	switch {
 	case r.Prompt < 1 || r.Output < 1:
-		return fmt.Errorf("submit request %d: prompt is %d and output %d tokens, want at least 1", r.ID, r.Prompt, r.Output)
+		return fmt.Errorf("submit request %d: prompt is %d and output %d tokens, want at least 1",
+			r.ID, r.Prompt, r.Output)
 	case r.Prompt >= e.cfg.MaxModelLen:
-		return fmt.Errorf("submit request %d of %d tokens: %w of %d", r.ID, r.Prompt, ErrTooLong, e.cfg.MaxModelLen)
+		return fmt.Errorf("submit request %d of %d tokens: %w of %d", r.ID, r.Prompt, ErrTooLong,
+			e.cfg.MaxModelLen)
 	case e.byID[r.ID] != nil:
 		return fmt.Errorf("submit request %d: %w", r.ID, ErrDuplicate)
 	}
@@ -235,7 +239,8 @@ func (e *Engine) reset(now time.Time) {
 	it := &e.report
 	*it = Iteration{
 		Start: now, Steps: it.Steps[:0], Admitted: it.Admitted[:0], Preempted: it.Preempted[:0],
-		Produced: it.Produced[:0], First: it.First[:0], Finished: it.Finished[:0], Aborted: it.Aborted[:0],
+		Produced: it.Produced[:0], First: it.First[:0], Finished: it.Finished[:0],
+		Aborted: it.Aborted[:0],
 	}
 }
 
@@ -356,7 +361,8 @@ func (e *Engine) plan() {
 	steps := 1
 	switch {
 	case e.filler != nil: // which thinks anew each time
-		requests, tokens, context, prefill = e.fill(e.report.Start, requests, tokens, context, prefill)
+		requests, tokens, context, prefill = e.fill(e.report.Start, requests, tokens, context,
+			prefill)
 	case prefilling == 0 && len(e.report.Preempted) == 0 && e.stall == 0:
 		steps = e.runLength()
 	}

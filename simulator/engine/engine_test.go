@@ -74,7 +74,8 @@ func line(it *Iteration) string {
 	for _, part := range []struct {
 		name string
 		ids  []ID
-	}{{"admitted", admitted}, {"preempted", ids(it.Preempted)}, {"first", it.First}, {"produced", it.Produced}, {"aborted", ids(it.Aborted)}} {
+	}{{"admitted", admitted}, {"preempted", ids(it.Preempted)}, {"first", it.First},
+		{"produced", it.Produced}, {"aborted", ids(it.Aborted)}} {
 		if len(part.ids) > 0 {
 			fmt.Fprintf(&b, " %s%v", part.name, part.ids)
 		}
@@ -116,30 +117,35 @@ func TestScheduler(t *testing.T) {
 				32ms n=22 first[1] produced[1] finished[1]`,
 		}, {
 			name:   "running requests go first, a chunk takes what is left",
-			config: small(), requests: []Request{{ID: 1, Prompt: 4, Output: 3}, {ID: 2, Prompt: 100, Output: 1}},
+			config: small(), requests: []Request{{ID: 1, Prompt: 4, Output: 3},
+				{ID: 2, Prompt: 100, Output: 1}},
 			want: `
 				74ms n=64 admitted[1 2] first[1] produced[1]
 				51ms n=41 first[2] produced[1 2] finished[2]
 				11ms n=1 produced[1] finished[1]`,
 		}, {
-			name:     "priority before arrival",
-			config:   small(func(c *Config) { c.Profile.MaxSeqs = 1 }),
-			requests: []Request{{ID: 1, Prompt: 1, Output: 1, Priority: 5}, {ID: 2, Prompt: 1, Output: 1, Priority: -1}, {ID: 3, Prompt: 1, Output: 1, Priority: 5}},
+			name:   "priority before arrival",
+			config: small(func(c *Config) { c.Profile.MaxSeqs = 1 }),
+			requests: []Request{{ID: 1, Prompt: 1, Output: 1, Priority: 5},
+				{ID: 2, Prompt: 1, Output: 1, Priority: -1},
+				{ID: 3, Prompt: 1, Output: 1, Priority: 5}},
 			want: `
 				11ms n=1 admitted[2] first[2] produced[2] finished[2]
 				11ms n=1 admitted[1] first[1] produced[1] finished[1]
 				11ms n=1 admitted[3] first[3] produced[3] finished[3]`,
 		}, {
-			name:     "first come first served ignores priority",
-			config:   small(func(c *Config) { c.Profile.MaxSeqs, c.Scheduling = 1, FirstCome }),
-			requests: []Request{{ID: 1, Prompt: 1, Output: 1, Priority: 5}, {ID: 2, Prompt: 1, Output: 1, Priority: -1}},
+			name:   "first come first served ignores priority",
+			config: small(func(c *Config) { c.Profile.MaxSeqs, c.Scheduling = 1, FirstCome }),
+			requests: []Request{{ID: 1, Prompt: 1, Output: 1, Priority: 5},
+				{ID: 2, Prompt: 1, Output: 1, Priority: -1}},
 			want: `
 				11ms n=1 admitted[1] first[1] produced[1] finished[1]
 				11ms n=1 admitted[2] first[2] produced[2] finished[2]`,
 		}, {
-			name:     "one who does not fit holds up those behind",
-			config:   small(func(c *Config) { c.Profile.KVTokens = 6 * BlockSize }),
-			requests: []Request{{ID: 1, Prompt: 48, Output: 2}, {ID: 2, Prompt: 64, Output: 1}, {ID: 3, Prompt: 1, Output: 1}},
+			name:   "one who does not fit holds up those behind",
+			config: small(func(c *Config) { c.Profile.KVTokens = 6 * BlockSize }),
+			requests: []Request{{ID: 1, Prompt: 48, Output: 2}, {ID: 2, Prompt: 64, Output: 1},
+				{ID: 3, Prompt: 1, Output: 1}},
 			want: `
 				58ms n=48 admitted[1] first[1] produced[1]
 				11ms n=1 produced[1] finished[1]
@@ -152,7 +158,8 @@ func TestScheduler(t *testing.T) {
 			config: small(func(c *Config) {
 				c.Profile.KVTokens, c.Profile.MaxBatchedTokens = 100*BlockSize, 2000
 			}),
-			requests: []Request{{ID: 1, Prompt: 96 * BlockSize, Output: 2}, {ID: 2, Prompt: 3 * BlockSize, Output: 1}},
+			requests: []Request{{ID: 1, Prompt: 96 * BlockSize, Output: 2},
+				{ID: 2, Prompt: 3 * BlockSize, Output: 1}},
 			want: `
 				1.546s n=1536 admitted[1] first[1] produced[1]
 				11ms n=1 produced[1] finished[1]
@@ -171,9 +178,10 @@ func TestScheduler(t *testing.T) {
 				43ms n=33 admitted[2] produced[2]
 				11ms n=1 produced[2] finished[2]`,
 		}, {
-			name:     "blocks short: the worse priority goes, though it came first",
-			config:   small(func(c *Config) { c.Profile.KVTokens = 5 * BlockSize }),
-			requests: []Request{{ID: 1, Prompt: 32, Output: 3, Priority: 9}, {ID: 2, Prompt: 31, Output: 3}},
+			name:   "blocks short: the worse priority goes, though it came first",
+			config: small(func(c *Config) { c.Profile.KVTokens = 5 * BlockSize }),
+			requests: []Request{{ID: 1, Prompt: 32, Output: 3, Priority: 9},
+				{ID: 2, Prompt: 31, Output: 3}},
 			want: `
 				73ms n=63 admitted[2 1] first[2 1] produced[2 1]
 				12ms n=2 produced[2 1]
@@ -213,26 +221,31 @@ func TestPrefixCache(t *testing.T) {
 	e := build(t, small(), 1)
 
 	submit(t, e, epoch, Request{ID: 1, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(e), "60ms n=50 admitted[1] first[1] produced[1] finished[1]\n"; got != want {
+	if got, want := story(
+		e), "60ms n=50 admitted[1] first[1] produced[1] finished[1]\n"; got != want {
 		t.Errorf("cold: got %s want %s", got, want)
 	}
 	submit(t, e, epoch, Request{ID: 2, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(e), "12ms n=2 admitted[2] first[2] produced[2] finished[2]\n"; got != want {
+	if got, want := story(
+		e), "12ms n=2 admitted[2] first[2] produced[2] finished[2]\n"; got != want {
 		t.Errorf("warm: got %s want %s", got, want)
 	}
 	submit(t, e, epoch, Request{ID: 3, Prompt: 48, Output: 1, Prefix: prompt})
-	if got, want := story(e), "26ms n=16 admitted[3] first[3] produced[3] finished[3]\n"; got != want {
+	if got, want := story(
+		e), "26ms n=16 admitted[3] first[3] produced[3] finished[3]\n"; got != want {
 		t.Errorf("a prompt wholly cached computes its last block: got %s want %s", got, want)
 	}
 	s := e.Snapshot(epoch)
 	if s.PrefixQueries != 148 || s.PrefixHits != 48+32 || s.KVBlocksUsed != 0 {
-		t.Errorf("queries %d hits %d used %d, want 148, 80 and 0", s.PrefixQueries, s.PrefixHits, s.KVBlocksUsed)
+		t.Errorf("queries %d hits %d used %d, want 148, 80 and 0", s.PrefixQueries, s.PrefixHits,
+			s.KVBlocksUsed)
 	}
 	if got := e.FlushCache(epoch); got != 3 {
 		t.Errorf("flush removed %d blocks, want 3", got)
 	}
 	submit(t, e, epoch, Request{ID: 4, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(e), "60ms n=50 admitted[4] first[4] produced[4] finished[4]\n"; got != want {
+	if got, want := story(
+		e), "60ms n=50 admitted[4] first[4] produced[4] finished[4]\n"; got != want {
 		t.Errorf("flushed: got %s want %s", got, want)
 	}
 }
@@ -262,10 +275,12 @@ func TestAbort(t *testing.T) {
 		t.Error("abort did not tell known from unknown")
 	}
 	if s := e.Snapshot(epoch); s.Running != 2 || s.Waiting != 0 {
-		t.Errorf("running %d, waiting %d: a running request must stay to the end of its iteration", s.Running, s.Waiting)
+		t.Errorf("running %d, waiting %d: a running request must stay to the end of its iteration",
+			s.Running, s.Waiting)
 	}
 	it := e.End()
-	if got, want := line(it), "18ms n=8 admitted[1 2] first[1 2] produced[1 2] aborted[1]\n"; got != want {
+	if got, want := line(
+		it), "18ms n=8 admitted[1 2] first[1 2] produced[1 2] aborted[1]\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
 	if len(it.Aborted) != 1 || it.Aborted[0].Tokens != 4 {
@@ -282,7 +297,8 @@ func TestAbort(t *testing.T) {
 func TestSubmitRefuses(t *testing.T) {
 	e := build(t, small(func(c *Config) { c.MaxModelLen = 100 }), 1)
 	submit(t, e, epoch, Request{ID: 1, Prompt: 99, Output: 1})
-	for _, r := range []Request{{ID: 2, Prompt: 100, Output: 1}, {ID: 1, Prompt: 1, Output: 1}, {ID: 3, Output: 1}, {ID: 4, Prompt: 1}} {
+	for _, r := range []Request{{ID: 2, Prompt: 100, Output: 1}, {ID: 1, Prompt: 1, Output: 1},
+		{ID: 3, Output: 1}, {ID: 4, Prompt: 1}} {
 		if err := e.Submit(epoch, r); err == nil {
 			t.Errorf("accepted %+v", r)
 		}
@@ -326,7 +342,8 @@ func events(t *rapid.T, model int) []event {
 				Priority: rapid.IntRange(0, 2).Draw(t, "priority"),
 			}
 			// Prompts share prefixes by family, to different depths.
-			family, depth := rapid.IntRange(1, 3).Draw(t, "family"), rapid.IntRange(0, prompt/BlockSize).Draw(t, "depth")
+			family, depth := rapid.IntRange(1, 3).Draw(t, "family"),
+				rapid.IntRange(0, prompt/BlockSize).Draw(t, "depth")
 			for b := range depth {
 				ev.request.Prefix = append(ev.request.Prefix, Hash(family*1000+b))
 			}
@@ -421,9 +438,11 @@ func TestInvariants(t *testing.T) {
 				useful += wanted[f.ID].Prompt - f.Cached + f.Output - 1
 				want := min(wanted[f.ID].Output, e.MaxModelLen()-wanted[f.ID].Prompt)
 				if f.Output != want || get(f.ID).tokens != want {
-					t.Fatalf("request %d finished with %d tokens, %d reported, want %d", f.ID, f.Output, get(f.ID).tokens, want)
+					t.Fatalf("request %d finished with %d tokens, %d reported, want %d", f.ID,
+						f.Output, get(f.ID).tokens, want)
 				}
-				if f.Admitted.Before(f.Submitted) || !f.FirstToken.After(f.Admitted) || f.Finished.Before(f.FirstToken) {
+				if f.Admitted.Before(f.Submitted) || !f.FirstToken.After(f.Admitted) ||
+					f.Finished.Before(f.FirstToken) {
 					t.Fatalf("times of request %d run backwards: %+v", f.ID, f)
 				}
 			}
@@ -431,7 +450,8 @@ func TestInvariants(t *testing.T) {
 		look := func(now time.Time) {
 			checkMemory(t, e)
 			s := e.Snapshot(now)
-			if s.KVBlocksUsed < 0 || s.KVBlocksUsed > s.KVBlocks || s.Running > c.Profile.MaxSeqs || s.PendingTokens < 0 {
+			if s.KVBlocksUsed < 0 || s.KVBlocksUsed > s.KVBlocks || s.Running > c.Profile.MaxSeqs ||
+				s.PendingTokens < 0 {
 				t.Fatalf("snapshot out of bounds: %+v", s)
 			}
 		}
@@ -485,7 +505,8 @@ func checkMemory(t *rapid.T, e *Engine) {
 		ring++
 	}
 	if private != e.kv.private || idle != e.kv.idle || ring != idle {
-		t.Fatalf("private %d, idle %d, ring %d; counted %d and %d", e.kv.private, e.kv.idle, ring, private, idle)
+		t.Fatalf("private %d, idle %d, ring %d; counted %d and %d", e.kv.private, e.kv.idle, ring,
+			private, idle)
 	}
 	if private+len(e.kv.cache) > e.kv.total {
 		t.Fatalf("%d private and %d cached blocks of %d", private, len(e.kv.cache), e.kv.total)
@@ -562,7 +583,8 @@ func BenchmarkHour(b *testing.B) {
 				next := ID(0)
 				add := func(now time.Time) {
 					next++
-					submit(b, e, now, Request{ID: next, Prompt: 1 + rng.IntN(1000), Output: 1 + rng.IntN(500)})
+					submit(b, e, now, Request{ID: next, Prompt: 1 + rng.IntN(
+						1000), Output: 1 + rng.IntN(500)})
 				}
 				for range 64 {
 					add(epoch)

@@ -21,7 +21,8 @@ func ExampleEngine() {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start
 	for id := range engine.ID(3) {
-		if err := e.Submit(now, engine.Request{ID: id, Prompt: 700, Output: 100 * int(id+1)}); err != nil {
+		if err := e.Submit(now, engine.Request{ID: id, Prompt: 700, Output: 100 * int(
+			id+1)}); err != nil {
 			panic(err)
 		}
 	}
@@ -33,7 +34,8 @@ func ExampleEngine() {
 		now = end
 		for _, c := range e.End().Finished {
 			mean := c.Finished.Sub(c.FirstToken) / time.Duration(c.Output-1)
-			fmt.Printf("request %d: %d tokens, %v each\n", c.ID, c.Output, mean.Round(time.Millisecond))
+			fmt.Printf("request %d: %d tokens, %v each\n", c.ID, c.Output,
+				mean.Round(time.Millisecond))
 		}
 	}
 	fmt.Println("iterations:", e.Snapshot(now).Iterations)

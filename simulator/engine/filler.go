@@ -45,9 +45,11 @@ type Filling struct {
 // FillWith lets a filler add to the iterations that begin from now on; nil: none.
 func (e *Engine) FillWith(f Filler) { e.filler = f }
 
-// fill asks the filler about an iteration of the given requests, tokens, context and prefill, and returns
-// what these come to.
-func (e *Engine) fill(now time.Time, requests, tokens, context int, prefill float64) (int, int, int, float64) {
+// fill asks the filler about an iteration of the given requests, tokens, context and prefill, and
+// returns what these come to.
+func (e *Engine) fill(
+	now time.Time, requests, tokens, context int, prefill float64,
+) (int, int, int, float64) {
 	s := &e.scheduled
 	*s = Scheduled{
 		Tokens: tokens, Context: context, Prefill: prefill, Pace: e.pace,
@@ -76,7 +78,8 @@ func (e *Engine) fill(now time.Time, requests, tokens, context int, prefill floa
 
 func (s *Scheduled) add(q *sequence) {
 	s.Streams = append(s.Streams, Stream{
-		ID: q.ID, Submitted: q.submitted, FirstToken: q.firstToken, Prompt: q.Prompt, Output: q.Output, Produced: q.produced,
+		ID: q.ID, Submitted: q.submitted, FirstToken: q.firstToken, Prompt: q.Prompt,
+		Output: q.Output, Produced: q.produced,
 		Uncomputed: q.known - q.computed,
 	})
 }

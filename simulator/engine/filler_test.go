@@ -69,7 +69,8 @@ func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
 		t.Errorf("a filler that adds nothing makes %v of %v", beside, alone)
 	}
 	_, law := fillable(t)
-	full := &glutton{left: len(alone), adds: engine.Filling{Decoding: 3, Context: 3000, Chunks: []engine.Chunk{{Tokens: 40, Context: 100}}}}
+	full := &glutton{left: len(alone), adds: engine.Filling{Decoding: 3, Context: 3000,
+		Chunks: []engine.Chunk{{Tokens: 40, Context: 100}}}}
 	beside, done := tell(full)
 	if len(beside) != len(alone) || len(done) != 1 || done[0].Output != 5 {
 		t.Fatalf("%d iterations, %+v; want %d and the whole answer", len(beside), done, len(alone))
@@ -88,7 +89,8 @@ func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
 		t.Errorf("told of %d ends, want %d", len(full.filled), len(beside))
 	}
 	first, last := full.saw[0], full.saw[len(full.saw)-1]
-	if first.Tokens != 300 || first.FreeTokens != 212 || first.FreeSeqs != 255 || first.Streams[0].Uncomputed != 300 || !first.Streams[0].FirstToken.IsZero() {
+	if first.Tokens != 300 || first.FreeTokens != 212 || first.FreeSeqs != 255 ||
+		first.Streams[0].Uncomputed != 300 || !first.Streams[0].FirstToken.IsZero() {
 		t.Errorf("first it saw %+v", first)
 	}
 	if len(last.Streams) != 0 {
@@ -103,7 +105,8 @@ func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
 	e.FillWith(f)
 	iterations := 0
 	e.Advance(begin.Add(time.Minute), func(*engine.Iteration) { iterations++ })
-	// Left to itself it has gone on from the instant it was looked at until nothing was added any more.
+	// Left to itself it has gone on from the instant it was looked at until nothing was added any
+	// more.
 	e.Advance(begin.Add(2*time.Minute), func(*engine.Iteration) { iterations++ })
 	if iterations != 3 || len(f.filled) != 3 {
 		t.Errorf("%d iterations, %d ends told; want 3", iterations, len(f.filled))
@@ -111,7 +114,8 @@ func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
 	if took := f.filled[1].Sub(f.filled[0]); took != law.Iteration(10, 5000) {
 		t.Errorf("an iteration took %v, want %v", took, law.Iteration(10, 5000))
 	}
-	if s := e.Snapshot(begin.Add(3 * time.Minute)); s.Running != 0 || s.KVBlocksUsed != 0 || s.GeneratedTokens != 0 {
+	if s := e.Snapshot(begin.Add(3 * time.Minute)); s.Running != 0 || s.KVBlocksUsed != 0 ||
+		s.GeneratedTokens != 0 {
 		t.Errorf("what a filler does shows: %+v", s)
 	}
 }

@@ -14,7 +14,8 @@ import "time"
 type Law struct {
 	C0 float64 // fixed cost: weights, all-reduce floor, launches, host
 	C1 float64 // per token
-	C2 float64 // per token beyond N0; below 0, to -C1 at most, where a fit finds small batches the dearer
+	// per token beyond N0; below 0, to -C1 at most, where a fit finds small batches the dearer
+	C2 float64
 	N0 int     // knee, in tokens
 	KV float64 // per token of context read by decoding
 	P1 float64 // per prefill token, attention
@@ -39,7 +40,8 @@ func (l Law) Iteration(decoding, context int, chunks ...Chunk) time.Duration {
 }
 
 func (l Law) iteration(tokens, context int, prefill float64) float64 {
-	return l.C0 + float64(l.C1*float64(tokens)) + float64(l.C2*float64(max(0, tokens-l.N0))) + float64(l.KV*float64(context)) + prefill
+	return l.C0 + float64(l.C1*float64(tokens)) + float64(l.C2*float64(max(0, tokens-l.N0))) +
+		float64(l.KV*float64(context)) + prefill
 }
 
 func (l Law) chunk(c Chunk) float64 {

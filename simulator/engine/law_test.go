@@ -48,13 +48,17 @@ func TestLawAgainstOperators(t *testing.T) {
 		l.KV, l.P1, l.P2 = 0, 0, 0
 		return l
 	}
-	for n, operators := range map[int]float64{1: 9.8, 64: 11.3, 256: 19.6, 512: 34.8, 2048: 144.5, 4096: 275} {
+	for n, operators := range map[int]float64{1: 9.8, 64: 11.3, 256: 19.6, 512: 34.8, 2048: 144.5,
+		4096: 275} {
 		within(t, "8B on one A100", linear("llama-8b-a100").Iteration(n, 0), operators+3.1, 0.12)
 	}
-	for n, operators := range map[int]float64{1: 25.0, 64: 27.1, 256: 51.5, 512: 90.2, 2048: 337, 4096: 646} {
+	for n, operators := range map[int]float64{1: 25.0, 64: 27.1, 256: 51.5, 512: 90.2, 2048: 337,
+		4096: 646} {
 		allReduce := linear("llama-70b-a100").Iteration(n, 0) - milliseconds(operators+3.1)
-		if least, most := 4*time.Millisecond, milliseconds(14+operators/5); allReduce < least || allReduce > most {
-			t.Errorf("70B on four A100, %d tokens: %v left for all-reduces, want %v to %v", n, allReduce, least, most)
+		if least, most := 4*time.Millisecond, milliseconds(14+operators/5); allReduce < least ||
+			allReduce > most {
+			t.Errorf("70B on four A100, %d tokens: %v left for all-reduces, want %v to %v", n,
+				allReduce, least, most)
 		}
 	}
 }
@@ -62,11 +66,13 @@ func TestLawAgainstOperators(t *testing.T) {
 func TestLawOfPrefill(t *testing.T) {
 	a100 := law(t, "llama-70b-a100")
 	within(t, "a full chunk", a100.Iteration(0, 0, Chunk{Tokens: 512}), 122.3, 0.01)
-	within(t, "a full chunk at context 3000", a100.Iteration(0, 0, Chunk{Tokens: 512, Context: 3000}), 130, 0.01)
+	within(t, "a full chunk at context 3000",
+		a100.Iteration(0, 0, Chunk{Tokens: 512, Context: 3000}), 130, 0.01)
 	// What one more prefill token costs every running stream.
 	for profile, want := range map[string]float64{"llama-70b-a100": 0.19, "llama-70b-h100": 0.06} {
 		l := law(t, profile)
-		per := l.Iteration(30, 21_000, Chunk{Tokens: 400}) - l.Iteration(30, 21_000, Chunk{Tokens: 300})
+		per := l.Iteration(30, 21_000, Chunk{Tokens: 400}) - l.Iteration(30, 21_000,
+			Chunk{Tokens: 300})
 		within(t, profile+" per token", per/100, want, 0.05)
 	}
 }

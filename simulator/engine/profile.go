@@ -23,18 +23,21 @@ type Profile struct {
 // to 1,251 iterations of a vLLM 0.15 server, with a mean error below 3 %.
 var profiles = []Profile{
 	{
-		Name:     "llama-70b-a100", // Llama-2-70B on four A100
-		Law:      Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+		Name: "llama-70b-a100", // Llama-2-70B on four A100
+		Law: Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
+			P2: 5.14e-6},
 		KVTokens: 440_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
-		Name:     "llama3-70b-a100", // Llama-3-70B on four A100
-		Law:      Law{C0: 33.1, C1: 0.1114, C2: 0.0743, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+		Name: "llama3-70b-a100", // Llama-3-70B on four A100
+		Law: Law{C0: 33.1, C1: 0.1114, C2: 0.0743, N0: 112, KV: 5.25e-5, P1: 0.0052,
+			P2: 5.14e-6},
 		KVTokens: 440_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
-		Name:     "llama-70b-a100-tp2", // Llama-2-70B on two A100: little room for KV, on purpose
-		Law:      Law{C0: 56.8, C1: 0.0878, C2: 0.2364, N0: 80, KV: 1.05e-4, P1: 0.0104, P2: 1.03e-5},
+		Name: "llama-70b-a100-tp2", // Llama-2-70B on two A100: little room for KV, on purpose
+		Law: Law{C0: 56.8, C1: 0.0878, C2: 0.2364, N0: 80, KV: 1.05e-4, P1: 0.0104,
+			P2: 1.03e-5},
 		KVTokens: 15_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
@@ -44,13 +47,15 @@ var profiles = []Profile{
 		KVTokens: 500_000, MaxBatchedTokens: 2048, MaxSeqs: 128,
 	},
 	{
-		Name:     "llama-8b-a100", // Llama-3-8B on one A100
-		Law:      Law{C0: 12.3, C1: 0.0314, C2: 0.0363, N0: 128, KV: 8.4e-5, P1: 0.0083, P2: 8.23e-6},
+		Name: "llama-8b-a100", // Llama-3-8B on one A100
+		Law: Law{C0: 12.3, C1: 0.0314, C2: 0.0363, N0: 128, KV: 8.4e-5, P1: 0.0083,
+			P2: 8.23e-6},
 		KVTokens: 400_000, MaxBatchedTokens: 2048, MaxSeqs: 256,
 	},
 	{
-		// Llama-2-7B on one H100: every head has its own keys and values, so iterations cost what their context weighs. Decoding
-		// is as published fits to a real server have it; prefill is by its arithmetic, not measured.
+		// Llama-2-7B on one H100: every head has its own keys and values, so iterations cost what
+		// their context weighs. Decoding is as published fits to a real server have it; prefill is
+		// by its arithmetic, not measured.
 		Name:     "llama-7b-h100",
 		Law:      Law{C0: 6.0, KV: 1.95e-4, P1: 0.028, P2: 1.0e-6},
 		KVTokens: 110_000, MaxBatchedTokens: 2048, MaxSeqs: 256,

@@ -32,9 +32,11 @@ type Coefficient struct {
 	Name   string
 	Value  float64
 	Origin Origin
-	// Error is the standard error, Low and High the 5 and 95 % quantiles of the bootstrap. 0 unless from data.
+	// Error is the standard error, Low and High the 5 and 95 % quantiles of the bootstrap. 0 unless
+	// from data.
 	Error, Low, High float64
-	// Inflation is the factor by which the other terms' likeness inflates the variance. 1: none is like it.
+	// Inflation is the factor by which the other terms' likeness inflates the variance. 1: none is
+	// like it.
 	Inflation float64
 }
 
@@ -42,13 +44,15 @@ type Coefficient struct {
 type Result struct {
 	Law          engine.Law
 	Coefficients []Coefficient // c0, c1, c2, n0, kv, p1, p2
-	Noise        float64       // robust standard deviation of log(measured / law) over exact iterations
-	Outliers     int           // exact iterations given no weight
-	Wide         int           // gaps of several steps used for the sake of their chunk
-	Requests     [2]int        // least and most decoding in the exact iterations: beyond them the law extrapolates
-	Error        Error         // over all exact iterations, outliers included
-	Ranges       []Range       // the same by number of decoding requests
-	Warnings     []string
+	// robust standard deviation of log(measured / law) over exact iterations
+	Noise    float64
+	Outliers int // exact iterations given no weight
+	Wide     int // gaps of several steps used for the sake of their chunk
+	// least and most decoding in the exact iterations: beyond them the law extrapolates
+	Requests [2]int
+	Error    Error   // over all exact iterations, outliers included
+	Ranges   []Range // the same by number of decoding requests
+	Warnings []string
 
 	chosen structure
 }
@@ -75,8 +79,9 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	r := Result{Law: m.law(s.coefficients), chosen: st, Warnings: st.notes}
 	r.tie(opt.Prior.Law)
 	if obs.Context == ContextBlocks {
-		r.Warnings = append(r.Warnings, "context is counted in KV blocks in use, which is too little where requests share prefixes: "+
-			"record context_tokens, or give the mean context of a decoding request")
+		r.Warnings = append(r.Warnings,
+			"context is counted in KV blocks in use, which is too little where requests share prefixes: "+
+				"record context_tokens, or give the mean context of a decoding request")
 	}
 	for i, o := range all {
 		switch {
@@ -89,7 +94,8 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	exact := slices.DeleteFunc(sorted(obs.All), func(o Observation) bool { return !o.Exact() })
 	r.Requests = [2]int{math.MaxInt, 0}
 	for _, o := range exact {
-		r.Requests = [2]int{min(r.Requests[0], o.Work.Decoding), max(r.Requests[1], o.Work.Decoding)}
+		r.Requests = [2]int{min(r.Requests[0], o.Work.Decoding),
+			max(r.Requests[1], o.Work.Decoding)}
 	}
 	r.Noise = noise(exact, r.Law)
 	r.Error, r.Ranges = Judge(r.Law, exact), JudgeRanges(r.Law, exact)
@@ -110,22 +116,25 @@ func bearable(all []Observation) error {
 	}
 	switch {
 	case exact < leastPoints:
-		return fmt.Errorf("%d iterations with a known time can't bear a fit, at least %d are needed: record longer, or more rows with gap_steps 1", exact, leastPoints)
+		return fmt.Errorf(
+			"%d iterations with a known time can't bear a fit, at least %d are needed: record longer, or more rows with gap_steps 1", exact, leastPoints)
 	case len(counts) < leastCounts:
-		return fmt.Errorf("all iterations decode nearly the same number of requests (%d different numbers, at least %d are needed): record at several loads", len(counts), leastCounts)
+		return fmt.Errorf(
+			"all iterations decode nearly the same number of requests (%d different numbers, at least %d are needed): record at several loads", len(counts), leastCounts)
 	}
 	return nil
 }
 
-// tie keeps what a prefill token costs in all where the data can't tell it but have bent the slope of
-// which it is a part.
+// tie keeps what a prefill token costs in all where the data can't tell it but have bent the slope
+// of which it is a part.
 func (r *Result) tie(prior engine.Law) {
 	if slices.Contains(r.chosen.active, chunk) || !slices.Contains(r.chosen.active, beyond) {
 		return
 	}
 	if prior.C0 == 0 {
 		if r.Law.C2 < 0 {
-			r.Warnings = append(r.Warnings, "a prefill token is priced as a decoding one, which is too cheap: give a prior, or measure prefill")
+			r.Warnings = append(r.Warnings,
+				"a prefill token is priced as a decoding one, which is too cheap: give a prior, or measure prefill")
 		}
 		return
 	}
@@ -147,7 +156,8 @@ func coefficients(l engine.Law, st structure, prior engine.Law) []Coefficient {
 	}
 	var cs []Coefficient
 	for t := range terms {
-		cs = append(cs, Coefficient{Name: t.String(), Value: valueOf(l, t), Origin: origin(t), Inflation: st.inflation[t]})
+		cs = append(cs, Coefficient{Name: t.String(), Value: valueOf(l, t), Origin: origin(t),
+			Inflation: st.inflation[t]})
 		if t == beyond {
 			cs = append(cs, Coefficient{Name: "n0", Value: float64(l.N0), Origin: origin(t)})
 		}

@@ -52,11 +52,13 @@ func JudgeRanges(l engine.Law, obs []Observation) []Range {
 		var times, laws []float64
 		for _, o := range obs {
 			if n := o.Work.Decoding; n >= from && n <= to {
-				within, times, laws = append(within, o), append(times, o.mean()), append(laws, o.Predict(l)/float64(o.Steps))
+				within, times, laws = append(within, o), append(times, o.mean()),
+					append(laws, o.Predict(l)/float64(o.Steps))
 			}
 		}
 		if len(within) > 0 {
-			ranges = append(ranges, Range{from, to, quantile(times, 0.5), quantile(laws, 0.5), Judge(l, within)})
+			ranges = append(ranges, Range{from, to, quantile(times, 0.5), quantile(laws, 0.5),
+				Judge(l, within)})
 		}
 		from = to + 1
 	}
@@ -80,8 +82,12 @@ type Split struct {
 // Splits: the second half asks whether a law holds where its data end, the twentieths whether it
 // holds between them.
 var Splits = []Split{
-	{"second half of each run, fitted on the first", func(o Observation) bool { return 2*o.At < o.Length }},
-	{"every other twentieth of each run, fitted on those between", func(o Observation) bool { return 20*o.At/max(1, o.Length)%2 == 0 }},
+	{"second half of each run, fitted on the first", func(o Observation) bool {
+		return 2*o.At < o.Length
+	}},
+	{"every other twentieth of each run, fitted on those between", func(o Observation) bool {
+		return 20*o.At/max(1, o.Length)%2 == 0
+	}},
 }
 
 // Held is the error of a split's law on what it was not fitted on.

@@ -19,7 +19,8 @@ func TestJudge(t *testing.T) {
 		obs = append(obs, Observation{Time: ms, Steps: 1, Work: Work{Decoding: 10 * i}})
 	}
 	e := Judge(law, obs)
-	if e.Points != 10 || math.Abs(e.Mean-0.145) > 1e-9 || math.Abs(e.Bias-0.105) > 1e-9 || math.Abs(e.P90-0.325) > 1e-9 {
+	if e.Points != 10 || math.Abs(e.Mean-0.145) > 1e-9 || math.Abs(e.Bias-0.105) > 1e-9 ||
+		math.Abs(e.P90-0.325) > 1e-9 {
 		t.Errorf("error %+v, want mean 0.145, bias 0.105, p90 0.325", e)
 	}
 	points := 0
@@ -73,7 +74,8 @@ func TestPlotIsWellFormed(t *testing.T) {
 		if err := Plot(&out, `a <model> & "more"`, known, points); err != nil {
 			t.Fatal(err)
 		}
-		if err := Plot(&again, `a <model> & "more"`, known, points); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+		if err := Plot(&again, `a <model> & "more"`, known, points); err != nil ||
+			!bytes.Equal(out.Bytes(), again.Bytes()) {
 			t.Errorf("drawn twice, drawn differently (%v)", err)
 		}
 		text := out.String()

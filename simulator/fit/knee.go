@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// kneeGain is the share of the loss that a knee must take away, kneeEvidence what n·log of the ratio of the
-	// losses must exceed in units of log n (the Bayesian criterion asks 2 for two parameters; neighbouring
-	// iterations are alike, so it is twice that), and kneeSide the share of intervals on either side.
+	// kneeGain is the share of the loss that a knee must take away, kneeEvidence what n·log of the
+	// ratio of the losses must exceed in units of log n (the Bayesian criterion asks 2 for two
+	// parameters; neighbouring iterations are alike, so it is twice that), and kneeSide the share
+	// of intervals on either side.
 	kneeGain     = 0.02
 	kneeEvidence = 4
 	kneeSide     = 0.05
@@ -30,7 +31,8 @@ func (st *structure) bend(all []Observation, prior engine.Law) bool {
 		return false
 	}
 	knee, loss := with.scan(all, around(knee, candidates(all)), s.scale)
-	without, n := straight.loss(straight.reweigh(huber, s, s.scale, exactly), s.scale), float64(len(all))
+	without, n := straight.loss(straight.reweigh(huber, s, s.scale, exactly), s.scale),
+		float64(len(all))
 	if loss > (1-kneeGain)*without || n*math.Log(without/loss) < kneeEvidence*math.Log(n) {
 		return false
 	}

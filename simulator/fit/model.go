@@ -7,10 +7,10 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// term is a summand of the law that is linear in its coefficient. The law's C1 and C2 stand here as the
-// slopes below and beyond the knee, C1 and C1+C2, so that non-negative coefficients are just what
-// makes the time grow with the tokens. C2 itself may be negative: kernels chosen by batch size can make the
-// first tokens dearer than the next.
+// term is a summand of the law that is linear in its coefficient. The law's C1 and C2 stand here as
+// the slopes below and beyond the knee, C1 and C1+C2, so that non-negative coefficients are just
+// what makes the time grow with the tokens. C2 itself may be negative: kernels chosen by batch size
+// can make the first tokens dearer than the next.
 type term int
 
 const (
@@ -50,7 +50,8 @@ func (o Observation) features(knee float64) [terms]float64 {
 }
 
 func slopesOf(l engine.Law) [terms]float64 {
-	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C1 + l.C2, context: l.KV, chunk: l.P1, square: l.P2}
+	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C1 + l.C2, context: l.KV, chunk: l.P1,
+		square: l.P2}
 }
 
 // model is a linear least squares problem in the relative error: rows are divided by the observed
@@ -120,8 +121,8 @@ func huberLoss(u float64) float64 {
 	return u * u / 2
 }
 
-// robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and scale
-// for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
+// robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and
+// scale for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
 func (m *model) robust() solution {
 	s := m.reweigh(huber, m.start(), 0, exactly)
 	return m.reweigh(tukey, s, s.scale, exactly)
@@ -135,8 +136,11 @@ func (m *model) start() solution {
 	return solution{weights: weights, coefficients: make([]float64, len(m.terms))}
 }
 
-// reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated anew each round.
-func (m *model) reweigh(weight func(float64) float64, s solution, scale, precision float64) solution {
+// reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated anew each
+// round.
+func (m *model) reweigh(
+	weight func(float64) float64, s solution, scale, precision float64,
+) solution {
 	residuals := make([]float64, len(m.rows))
 	s.weights = slices.Clone(s.weights)
 	for range mostRounds {
@@ -186,7 +190,8 @@ func (m *model) loss(s solution, scale float64) float64 {
 func moved(before, after []float64) float64 {
 	most := 0.0
 	for j := range after {
-		most = max(most, math.Abs(after[j]-before[j])/max(math.Abs(after[j]), math.Abs(before[j]), 1e-300))
+		most = max(most, math.Abs(after[j]-before[j])/max(math.Abs(after[j]), math.Abs(before[j]),
+			1e-300))
 	}
 	return most
 }
@@ -238,5 +243,6 @@ func (m *model) law(coefficients []float64) engine.Law {
 }
 
 func valueOf(l engine.Law, t term) float64 {
-	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C2, context: l.KV, chunk: l.P1, square: l.P2}[t]
+	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C2, context: l.KV, chunk: l.P1,
+		square: l.P2}[t]
 }

@@ -80,8 +80,8 @@ const (
 )
 
 const (
-	// chunkInWideGap is the fewest prefill tokens per step not seen for which a gap of several steps
-	// tells more of the chunk than of those, and wideGap the most steps of such a gap.
+	// chunkInWideGap is the fewest prefill tokens per step not seen for which a gap of several
+	// steps tells more of the chunk than of those, and wideGap the most steps of such a gap.
 	chunkInWideGap = 64
 	wideGap        = 6
 	// enough exact iterations for a fit; of more, every k-th of a run is taken.
@@ -98,7 +98,8 @@ func Observe(steps []Step, meanContext float64, ahead Ahead) (Observations, erro
 	}
 	obs := observe(steps, meanContext, ahead)
 	if obs.Exact == 0 {
-		return Observations{}, errors.New("no row has gap_steps 1, so no iteration's time is known: record consecutive steps")
+		return Observations{}, errors.New(
+			"no row has gap_steps 1, so no iteration's time is known: record consecutive steps")
 	}
 	return obs, nil
 }
@@ -107,7 +108,8 @@ func observe(steps []Step, meanContext float64, ahead Ahead) Observations {
 	obs := Observations{Ahead: ahead, Context: contextSource(steps, meanContext)}
 	for start := 0; start < len(steps); {
 		end := start + 1
-		for end < len(steps) && steps[end].File == steps[start].File && steps[end].Run == steps[start].Run {
+		for end < len(steps) && steps[end].File == steps[start].File &&
+			steps[end].Run == steps[start].Run {
 			end++
 		}
 		obs.addRun(steps[start:end], meanContext)
@@ -155,7 +157,8 @@ func (o *Observations) addRun(steps []Step, meanContext float64) {
 		switch {
 		case s.GapSteps == 1:
 		case s.GapSteps > 1 && s.GapSteps <= wideGap && s.PrefillTokens >= chunkInWideGap*(s.GapSteps-1):
-			w = o.work(s, meanContext) // the chunk of s is computed within the gap, whether ahead or not
+			// the chunk of s is computed within the gap, whether ahead or not
+			w = o.work(s, meanContext)
 		default:
 			continue
 		}
@@ -166,8 +169,9 @@ func (o *Observations) addRun(steps []Step, meanContext float64) {
 			o.Exact++
 		}
 		o.All = append(o.All, Observation{
-			Run: runKey(s), Number: s.Number, At: s.Start - first.Start, Length: last.Start - first.Start,
-			Time: float64(s.Gap) / 1000, Steps: int(s.GapSteps), Work: w,
+			Run: runKey(s), Number: s.Number, At: s.Start - first.Start,
+			Length: last.Start - first.Start,
+			Time:   float64(s.Gap) / 1000, Steps: int(s.GapSteps), Work: w,
 		})
 	}
 }
@@ -185,7 +189,8 @@ func (o *Observations) work(s Step, meanContext float64) Work {
 	case ContextMean:
 		w.Context = meanContext * float64(s.DecodeTokens)
 	case ContextBlocks: // of running requests; those that prefill hold some of it
-		w.Context = float64(s.KVBlocksUsed*engine.BlockSize) * float64(s.DecodeTokens) / float64(max(1, s.DecodeTokens+s.PrefillReqs))
+		w.Context = float64(s.KVBlocksUsed*engine.BlockSize) * float64(s.DecodeTokens) / float64(
+			max(1, s.DecodeTokens+s.PrefillReqs))
 	}
 	if w.Prefill > 0 {
 		w.Chunks = int(max(1, s.PrefillReqs))
@@ -215,8 +220,8 @@ func (o *Observations) thin() {
 	o.All = kept
 }
 
-// findAhead fits the iterations whose own tokens and whose predecessor's are both known under either
-// assumption and takes the better. Where prefill is too rare to tell, it is one ahead: what
+// findAhead fits the iterations whose own tokens and whose predecessor's are both known under
+// either assumption and takes the better. Where prefill is too rare to tell, it is one ahead: what
 // vLLM does, and what costs least if wrong.
 func findAhead(steps []Step, meanContext float64) Ahead {
 	type key struct {

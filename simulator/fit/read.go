@@ -38,7 +38,9 @@ var columns = []column{
 	{name: "kv_blocks_total", empty: true, set: func(s *Step, v int64) { s.KVBlocksTotal = v }},
 	{name: "context_tokens", empty: true, set: func(s *Step, v int64) { s.Context = v }},
 	{name: "prefill_context", empty: true, set: func(s *Step, v int64) { s.PrefillContext = v }},
-	{name: "gap_steps", required: true, empty: true, set: func(s *Step, v int64) { s.GapSteps = v }},
+	{name: "gap_steps", required: true, empty: true, set: func(s *Step, v int64) {
+		s.GapSteps = v
+	}},
 	{name: "gap_us", required: true, empty: true, set: func(s *Step, v int64) { s.Gap = v }},
 }
 
@@ -105,7 +107,8 @@ type stepReader struct {
 
 func (r *stepReader) fault(line int, format string, args ...any) {
 	if len(r.faults) < maxFaults {
-		r.faults = append(r.faults, fmt.Errorf("%s:%d: %w", r.name, line, fmt.Errorf(format, args...)))
+		r.faults = append(r.faults, fmt.Errorf("%s:%d: %w", r.name, line,
+			fmt.Errorf(format, args...)))
 	}
 }
 
@@ -122,7 +125,9 @@ func (r *stepReader) header() error {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		switch {
 		case i < 0:
-			r.fault(1, "unknown column %q; known are %s", name, columnNames(func(column) bool { return true }))
+			r.fault(1, "unknown column %q; known are %s", name, columnNames(func(column) bool {
+				return true
+			}))
 		case seen[name]:
 			r.fault(1, "column %s stands twice", name)
 		default:
@@ -130,7 +135,9 @@ func (r *stepReader) header() error {
 		}
 		seen[name] = true
 	}
-	if missing := columnNames(func(c column) bool { return c.required && !seen[c.name] }); missing != "" {
+	if missing := columnNames(func(c column) bool {
+		return c.required && !seen[c.name]
+	}); missing != "" {
 		r.fault(1, "missing column %s", missing)
 	}
 	return errors.Join(r.faults...)
@@ -168,7 +175,8 @@ func (r *stepReader) rows() []Step {
 
 func (r *stepReader) row(record []string) Step {
 	line, _ := r.csv.FieldPos(0)
-	s := Step{File: r.name, Line: line, Context: -1, PrefillContext: -1, KVBlocksUsed: -1, KVBlocksTotal: -1}
+	s := Step{File: r.name, Line: line, Context: -1, PrefillContext: -1, KVBlocksUsed: -1,
+		KVBlocksTotal: -1}
 	for i, c := range r.order {
 		text := record[i]
 		if c.text {
@@ -179,7 +187,8 @@ func (r *stepReader) row(record []string) Step {
 			continue
 		}
 		v, err := whole(text)
-		if err == nil && v > maxCount && !slices.Contains([]string{"step", "start_us", "gap_us", "gap_steps"}, c.name) {
+		if err == nil && v > maxCount && !slices.Contains([]string{"step", "start_us", "gap_us",
+			"gap_steps"}, c.name) {
 			err = errors.New("is too large")
 		}
 		if err != nil {
@@ -227,11 +236,14 @@ func (r *stepReader) checkOrder(steps []Step) {
 		case a.Number == b.Number:
 			r.fault(b.Line, "step %d of %s stands on line %d already", b.Number, b.Run, a.Line)
 		case elapsed < 0:
-			r.fault(b.Line, "time goes backwards: step %d starts at %d, step %d (line %d) at %d", b.Number, b.Start, a.Number, a.Line, a.Start)
+			r.fault(b.Line, "time goes backwards: step %d starts at %d, step %d (line %d) at %d",
+				b.Number, b.Start, a.Number, a.Line, a.Start)
 		case a.GapSteps > b.Number-a.Number:
-			r.fault(a.Line, "gap_steps is %d, yet step %d follows step %d (line %d)", a.GapSteps, b.Number, a.Number, b.Line)
+			r.fault(a.Line, "gap_steps is %d, yet step %d follows step %d (line %d)", a.GapSteps,
+				b.Number, a.Number, b.Line)
 		case a.GapSteps == b.Number-a.Number && max(a.Gap-elapsed, elapsed-a.Gap) > clockRounding:
-			r.fault(a.Line, "gap_us is %d, yet the next step (line %d) starts %d later", a.Gap, b.Line, elapsed)
+			r.fault(a.Line, "gap_us is %d, yet the next step (line %d) starts %d later", a.Gap,
+				b.Line, elapsed)
 		}
 	}
 }

@@ -19,20 +19,33 @@ func TestReadingTellsFaults(t *testing.T) {
 	}{
 		{"nothing", "", []string{"f.csv: empty; the first line names the columns"}},
 		{"a header alone", head, []string{"f.csv: no steps below the header"}},
-		{"missing columns", "experiment,step,start_us,prefill_tokens\n", []string{"f.csv:1: missing column decode_tokens, gap_steps, gap_us"}},
-		{"an unknown column", "speed," + head, []string{`f.csv:1: unknown column "speed"; known are experiment, step,`}},
+		{"missing columns", "experiment,step,start_us,prefill_tokens\n", []string{
+			"f.csv:1: missing column decode_tokens, gap_steps, gap_us"}},
+		{"an unknown column", "speed," + head,
+			[]string{`f.csv:1: unknown column "speed"; known are experiment, step,`}},
 		{"a column twice", "step," + head, []string{"f.csv:1: column step stands twice"}},
-		{"a negative number", head + "a,1,0,0,-3,1,5\n", []string{`f.csv:2: decode_tokens "-3" is negative`}},
-		{"no number", head + "a,1,0,0,many,1,5\na,2,,0,1,1,5\n", []string{`f.csv:2: decode_tokens "many" is no number`, `f.csv:3: start_us "" is no number`}},
-		{"no whole number", head + "a,1,0,0.5,3,1,5\n", []string{`f.csv:2: prefill_tokens "0.5" is no whole number`}},
-		{"not a number at all", head + "a,1,NaN,0,3,1,5\na,2,0,Inf,3,1,5\n", []string{`"NaN" is no number`, `f.csv:3: prefill_tokens "Inf" is too large`}},
-		{"too large", head + "a,1,0,2000000000,3,1,5\n", []string{`f.csv:2: prefill_tokens "2000000000" is too large`}},
+		{"a negative number", head + "a,1,0,0,-3,1,5\n", []string{
+			`f.csv:2: decode_tokens "-3" is negative`}},
+		{"no number", head + "a,1,0,0,many,1,5\na,2,,0,1,1,5\n", []string{
+			`f.csv:2: decode_tokens "many" is no number`, `f.csv:3: start_us "" is no number`}},
+		{"no whole number", head + "a,1,0,0.5,3,1,5\n", []string{
+			`f.csv:2: prefill_tokens "0.5" is no whole number`}},
+		{"not a number at all", head + "a,1,NaN,0,3,1,5\na,2,0,Inf,3,1,5\n", []string{
+			`"NaN" is no number`, `f.csv:3: prefill_tokens "Inf" is too large`}},
+		{"too large", head + "a,1,0,2000000000,3,1,5\n", []string{
+			`f.csv:2: prefill_tokens "2000000000" is too large`}},
 		{"a short row", head + "a,1,0\na,2,0,0,1,,\n", []string{"f.csv:2: wrong number of fields"}},
-		{"time going backwards", head + "a,1,50,0,3,1,5\na,2,40,0,3,,\n", []string{"f.csv:3: time goes backwards: step 2 starts at 40, step 1 (line 2) at 50"}},
-		{"a step twice", head + "a,1,50,0,3,,\na,1,60,0,3,,\n", []string{"f.csv:3: step 1 of a stands on line 2 already"}},
-		{"a gap that isn't", head + "a,1,50,0,3,1,30\na,2,90,0,3,,\n", []string{"f.csv:2: gap_us is 30, yet the next step (line 3) starts 40 later"}},
-		{"a step within a gap", head + "a,1,50,0,3,4,30\na,2,90,0,3,,\n", []string{"f.csv:2: gap_steps is 4, yet step 2 follows step 1 (line 3)"}},
-		{"half a gap", head + "a,1,50,0,3,,30\na,2,90,0,3,1,\n", []string{"f.csv:2: gap_us is 30 and there are no gap_steps", "f.csv:3: gap_us is 0 or missing for gap_steps 1"}},
+		{"time going backwards", head + "a,1,50,0,3,1,5\na,2,40,0,3,,\n", []string{
+			"f.csv:3: time goes backwards: step 2 starts at 40, step 1 (line 2) at 50"}},
+		{"a step twice", head + "a,1,50,0,3,,\na,1,60,0,3,,\n", []string{
+			"f.csv:3: step 1 of a stands on line 2 already"}},
+		{"a gap that isn't", head + "a,1,50,0,3,1,30\na,2,90,0,3,,\n", []string{
+			"f.csv:2: gap_us is 30, yet the next step (line 3) starts 40 later"}},
+		{"a step within a gap", head + "a,1,50,0,3,4,30\na,2,90,0,3,,\n", []string{
+			"f.csv:2: gap_steps is 4, yet step 2 follows step 1 (line 3)"}},
+		{"half a gap", head + "a,1,50,0,3,,30\na,2,90,0,3,1,\n", []string{
+			"f.csv:2: gap_us is 30 and there are no gap_steps",
+			"f.csv:3: gap_us is 0 or missing for gap_steps 1"}},
 		{"a broken archive", "\x1f\x8bnonsense", []string{"f.csv: unpack: "}},
 	}
 	for _, test := range tests {
@@ -67,8 +80,10 @@ func TestReadingWhatWasWritten(t *testing.T) {
 	lines := strings.SplitAfter(string(plain), "\n")
 	slices.Reverse(lines[1 : len(lines)-1])
 	for name, in := range map[string]string{
-		"plain": string(plain), "gzipped": zipped.String(), "with a byte order mark": "\xEF\xBB\xBF" + string(plain),
-		"with Windows' line ends": strings.ReplaceAll(string(plain), "\n", "\r\n"), "in another order": strings.Join(lines, ""),
+		"plain": string(plain), "gzipped": zipped.String(),
+		"with a byte order mark":  "\xEF\xBB\xBF" + string(plain),
+		"with Windows' line ends": strings.ReplaceAll(string(plain), "\n", "\r\n"),
+		"in another order":        strings.Join(lines, ""),
 	} {
 		got, err := ReadSteps("day", strings.NewReader(in))
 		if err != nil {
@@ -104,7 +119,8 @@ func FuzzReadSteps(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if l := r.Law; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 && l.P1 >= 0 && l.P2 >= 0) {
+		if l := r.Law; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 && l.P1 >= 0 &&
+			l.P2 >= 0) {
 			t.Fatalf("law %+v", l)
 		}
 	})

@@ -10,9 +10,10 @@ import (
 	"github.com/tidefill/tidefill/recording"
 )
 
-// Recorded makes observations of a daemon's recording. Streamed lines tell how long a runner's iterations took, readings how many
-// requests ran, how much they held and how many prompt tokens were computed meanwhile. So an observation is not of one iteration but of
-// some seconds' worth: their time is as good as one's, what they computed is a mean.
+// Recorded makes observations of a daemon's recording. Streamed lines tell how long a runner's
+// iterations took, readings how many requests ran, how much they held and how many prompt tokens
+// were computed meanwhile. So an observation is not of one iteration but of some seconds' worth:
+// their time is as good as one's, what they computed is a mean.
 type Recorded struct {
 	runners map[int]*recordedRunner
 	end     float64
@@ -31,12 +32,14 @@ type recordedRunner struct {
 type recordedReading struct{ at, running, context, prefilled, kvTokens float64 }
 
 const (
-	// recordedWindow is how many seconds an observation spans. Readings a second apart place a prompt to half a second, which is an
-	// eighth of it.
+	// recordedWindow is how many seconds an observation spans. Readings a second apart place a
+	// prompt to half a second, which is an eighth of it.
 	recordedWindow = 4.0
-	// recordedSilence is how long before it a report of token gaps may reach at most, in seconds: the daemon makes one a second.
+	// recordedSilence is how long before it a report of token gaps may reach at most, in seconds:
+	// the daemon makes one a second.
 	recordedSilence = 2.0
-	// recordedApart is how far apart readings may lie for what is between them to be known, in seconds.
+	// recordedApart is how far apart readings may lie for what is between them to be known, in
+	// seconds.
 	recordedApart = 3.0
 )
 
@@ -60,7 +63,8 @@ func (r *Recorded) Add(e recording.Entry) {
 		x.gaps, x.gapsAt = append(x.gaps, *e.Gaps), append(x.gapsAt, e.At)
 	case e.Reading != nil && e.Reading.Source == "metrics" && e.Reading.Runner > 0:
 		m := e.Reading
-		if !m.Running.Known() || !m.KVUsed.Known() || !m.KVTokens.Known() || !m.PromptTokens.Known() || !m.Age.Known() {
+		if !m.Running.Known() || !m.KVUsed.Known() || !m.KVTokens.Known() ||
+			!m.PromptTokens.Known() || !m.Age.Known() {
 			return
 		}
 		prefilled := float64(m.PromptTokens)
@@ -72,7 +76,8 @@ func (r *Recorded) Add(e recording.Entry) {
 		if n := len(x.readings); n > 0 && at <= x.readings[n-1].at {
 			return // it is stuck
 		}
-		x.readings = append(x.readings, recordedReading{at, float64(m.Running), float64(m.KVUsed) * float64(m.KVTokens), prefilled, float64(m.KVTokens)})
+		x.readings = append(x.readings, recordedReading{at, float64(m.Running),
+			float64(m.KVUsed) * float64(m.KVTokens), prefilled, float64(m.KVTokens)})
 	}
 }
 
@@ -86,9 +91,11 @@ func (r *Recorded) Observations() (Observations, error) {
 	}
 	switch {
 	case gaps == 0:
-		return obs, errors.New("the recording tells of no token gaps, so nobody knows how long iterations took: record under a policy that streams lines, such as probe")
+		return obs, errors.New(
+			"the recording tells of no token gaps, so nobody knows how long iterations took: record under a policy that streams lines, such as probe")
 	case len(obs.All) == 0:
-		return obs, errors.New("no reading of the recording tells of running requests, KV cache and prompt tokens while lines were streamed; see what the daemon's log says it reads from the runners")
+		return obs, errors.New(
+			"no reading of the recording tells of running requests, KV cache and prompt tokens while lines were streamed; see what the daemon's log says it reads from the runners")
 	}
 	obs.thin()
 	return obs, nil
@@ -128,7 +135,8 @@ func (r *Recorded) observe(obs *Observations, id int, x *recordedRunner) {
 	}
 }
 
-// meanPrompt is how many tokens a chunk of prefill has, as far as our own lines tell. Interactive prompts are not seen one by one.
+// meanPrompt is how many tokens a chunk of prefill has, as far as our own lines tell. Interactive
+// prompts are not seen one by one.
 func (r *Recorded) meanPrompt() float64 {
 	if r.lines == 0 {
 		return 1000
@@ -137,9 +145,12 @@ func (r *Recorded) meanPrompt() float64 {
 }
 
 // window is the observation of a time in which iterations took mean seconds each.
-func (x *recordedRunner) window(from, to, mean float64) (o Observation, kvTokens, running float64, ok bool) {
+func (x *recordedRunner) window(
+	from, to, mean float64,
+) (o Observation, kvTokens, running float64, ok bool) {
 	first, last := x.at(from), x.at(to)
-	if mean <= 0 || first == nil || last == nil || last.prefilled < first.prefilled { // a restart begins the counter anew
+	// a restart begins the counter anew
+	if mean <= 0 || first == nil || last == nil || last.prefilled < first.prefilled {
 		return o, 0, 0, false
 	}
 	const points = 8
@@ -154,7 +165,8 @@ func (x *recordedRunner) window(from, to, mean float64) (o Observation, kvTokens
 	steps := int((to-from)/mean + 0.5)
 	o = Observation{
 		Steps: steps, Counted: true, Time: 1000 * mean * float64(steps),
-		Work: Work{Decoding: int(running + 0.5), Context: held, Prefill: int(last.prefilled - first.prefilled + 0.5)},
+		Work: Work{Decoding: int(running + 0.5), Context: held,
+			Prefill: int(last.prefilled - first.prefilled + 0.5)},
 	}
 	return o, last.kvTokens, running, steps > 0 && o.Work.Decoding > 0
 }
@@ -171,5 +183,6 @@ func (x *recordedRunner) at(at float64) *recordedReading {
 	if b.prefilled < a.prefilled {
 		return nil
 	}
-	return &recordedReading{at, between(a.running, b.running), between(a.context, b.context), between(a.prefilled, b.prefilled), b.kvTokens}
+	return &recordedReading{at, between(a.running, b.running), between(a.context, b.context),
+		between(a.prefilled, b.prefilled), b.kvTokens}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// recordDay invents what a daemon would record of an engine with a known law: its load changes every half minute, prompts come at
-// random, readings and reports of token gaps come about once a second.
+// recordDay invents what a daemon would record of an engine with a known law: its load changes
+// every half minute, prompts come at random, readings and reports of token gaps come about once a
+// second.
 func recordDay(law engine.Law, seed uint64, minutes float64) []recording.Entry {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nan := recording.Number(math.NaN())
@@ -21,25 +22,30 @@ func recordDay(law engine.Law, seed uint64, minutes float64) []recording.Entry {
 	var held, rate float64
 	for at < 60*minutes {
 		if at >= loadAt {
-			loadAt, decoding, held, rate = at+30, 2+rng.IntN(90), 300+2000*rng.Float64(), 4*rng.Float64()
+			loadAt, decoding, held, rate = at+30, 2+rng.IntN(90), 300+2000*rng.Float64(),
+				4*rng.Float64()
 		}
 		w := Work{Decoding: decoding, Context: held * float64(decoding)}
 		if rng.Float64() < rate*0.03 {
 			w.Chunks, w.Prefill = 1, 300+rng.IntN(900)
 			prompts += float64(w.Prefill)
-			all = append(all, recording.Entry{At: at, Line: &recording.Line{Job: 1, Runner: 1, Prompt: w.Prefill + 16, Cached: 16}})
+			all = append(all, recording.Entry{At: at, Line: &recording.Line{
+				Job: 1, Runner: 1, Prompt: w.Prefill + 16, Cached: 16}})
 		}
-		took := Observation{Steps: 1, Work: w}.Predict(law) / 1000 * math.Exp(0.03*rng.NormFloat64())
+		took := Observation{Steps: 1, Work: w}.Predict(law) / 1000 * math.Exp(
+			0.03*rng.NormFloat64())
 		at, gaps, gapTime = at+took, gaps+1, gapTime+took
 		if at >= lookAt {
 			lookAt = at + 0.95 + 0.1*rng.Float64()
 			all = append(all, recording.Entry{At: at + 0.01, Reading: &recording.Reading{
-				Source: "metrics", Runner: 1, Age: 0.01, Running: recording.Number(decoding), KVUsed: recording.Number(w.Context / 400_000), KVTokens: 400_000,
+				Source: "metrics", Runner: 1, Age: 0.01, Running: recording.Number(
+					decoding), KVUsed: recording.Number(w.Context / 400_000), KVTokens: 400_000,
 				PromptTokens: recording.Number(prompts + 16), CachedTokens: 16, Waiting: nan,
 			}})
 		}
 		if at >= toldAt+1 {
-			all = append(all, recording.Entry{At: at + 0.02, Gaps: &recording.Gaps{Runner: 1, Count: gaps, Took: gapTime, Lines: decoding}})
+			all = append(all, recording.Entry{At: at + 0.02, Gaps: &recording.Gaps{
+				Runner: 1, Count: gaps, Took: gapTime, Lines: decoding}})
 			toldAt, gaps, gapTime = at, 0, 0
 		}
 	}
@@ -65,8 +71,10 @@ func TestARecordingGivesBackTheLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range []Work{
-			{Decoding: 4, Context: 4000}, {Decoding: 32, Context: 64_000}, {Decoding: 80, Context: 40_000}, {Decoding: 80, Context: 160_000},
-			{Decoding: 32, Context: 32_000, Prefill: 2048, Chunks: 3}, {Decoding: 80, Context: 80_000, Prefill: 1000, Chunks: 2},
+			{Decoding: 4, Context: 4000}, {Decoding: 32, Context: 64_000},
+			{Decoding: 80, Context: 40_000}, {Decoding: 80, Context: 160_000},
+			{Decoding: 32, Context: 32_000, Prefill: 2048, Chunks: 3},
+			{Decoding: 80, Context: 80_000, Prefill: 1000, Chunks: 2},
 		} {
 			o := Observation{Steps: 1, Work: w}
 			limit := 0.04

@@ -49,14 +49,17 @@ func (d day) record() []Step {
 		work[i] = w
 		steps = append(steps, Step{
 			File: "day", Line: i + 2, Run: fmt.Sprint("run", i*4/d.steps), Number: int64(i),
-			PrefillTokens: int64(w.Prefill), PrefillReqs: int64(w.Chunks), DecodeTokens: int64(w.Decoding), Running: int64(w.Decoding + w.Chunks),
-			Context: int64(w.Context), PrefillContext: int64(w.Before), KVBlocksUsed: -1, KVBlocksTotal: -1,
+			PrefillTokens: int64(w.Prefill), PrefillReqs: int64(w.Chunks), DecodeTokens: int64(
+				w.Decoding), Running: int64(w.Decoding + w.Chunks),
+			Context: int64(w.Context), PrefillContext: int64(w.Before), KVBlocksUsed: -1,
+			KVBlocksTotal: -1,
 		})
 	}
 	at := int64(0)
 	for i := range steps {
 		computed := work[max(0, i-int(d.ahead))]
-		ms := Observation{Steps: 1, Work: computed}.Predict(d.law) * math.Exp(d.noise*rng.NormFloat64())
+		ms := Observation{Steps: 1, Work: computed}.Predict(d.law) * math.Exp(
+			d.noise*rng.NormFloat64())
 		steps[i].Start, steps[i].Gap, steps[i].GapSteps = at, int64(math.Round(1000*ms)), 1
 		at += steps[i].Gap
 		if i+1 == len(steps) || steps[i+1].Run != steps[i].Run {
@@ -85,7 +88,8 @@ func fitted(t interface {
 var known = engine.Law{C0: 15, C1: 0.03, C2: 0.05, N0: 100, KV: 5e-5, P1: 0.01, P2: 2e-6}
 
 func rich(edit func(*day)) day {
-	d := day{law: known, noise: 0.01, steps: 800, most: 200, prefill: 0.4, before: true, ahead: AheadOne, seed: 1}
+	d := day{law: known, noise: 0.01, steps: 800, most: 200, prefill: 0.4, before: true,
+		ahead: AheadOne, seed: 1}
 	if edit != nil {
 		edit(&d)
 	}
@@ -99,7 +103,9 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 	}{
 		{"scheduler ahead", rich(nil)},
 		{"scheduler not ahead", rich(func(d *day) { d.ahead = AheadNone })},
-		{"small batches dearer", rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0 = 0.1, -0.06, 60 })},
+		{"small batches dearer", rich(func(d *day) {
+			d.law.C1, d.law.C2, d.law.N0 = 0.1, -0.06, 60
+		})},
 		{"another engine", rich(func(d *day) {
 			d.law = engine.Law{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02, P2: 5e-6}
 		})},
@@ -118,7 +124,8 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 				if c.Origin != FromData {
 					t.Errorf("%s is from %s", c.Name, c.Origin)
 				}
-				if tolerance := max(5*c.Error, 0.02*math.Abs(want)); math.Abs(c.Value-want) > tolerance {
+				if tolerance := max(5*c.Error, 0.02*math.Abs(want)); math.Abs(
+					c.Value-want) > tolerance {
 					t.Errorf("%s is %.4g, want %.4g within %.2g", c.Name, c.Value, want, tolerance)
 				}
 				if c.Error <= 0 || c.Error > math.Abs(want)/2 {
@@ -159,18 +166,30 @@ func TestOutliersDoNotMove(t *testing.T) {
 }
 
 func TestTermsThatDataCannotTell(t *testing.T) {
-	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 1, C1: 0.001, C2: 0.002, N0: 500, KV: 5e-5, P1: 0.01, P2: 2e-6}}
+	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 1, C1: 0.001, C2: 0.002, N0: 500,
+		KV: 5e-5, P1: 0.01, P2: 2e-6}}
 	tests := []struct {
 		name string
 		day  day
 		held []string // terms not from the data
 		want string   // of the warnings
 	}{
-		{"one context", rich(func(d *day) { d.context, d.prefill = 700, 0 }), []string{"kv", "p1", "p2"}, "c1 and kv can't be told apart"},
-		{"no prefill", rich(func(d *day) { d.prefill = 0 }), []string{"p1", "p2"}, "p1 can't be told: no interval shows it"},
-		{"hardly any prefill", rich(func(d *day) { d.prefill = 0.003 }), []string{"p1", "p2"}, "p1 can't be told: only"},
-		{"below the knee", rich(func(d *day) { d.most, d.prefill = 90, 0 }), []string{"c2", "n0", "p1", "p2"}, "no bend shows between 1 and 90 tokens"},
-		{"decoding below the knee", rich(func(d *day) { d.most, d.law.N0, d.law.C2 = 16, 16, 0.1; d.prefill = 0.5 }), []string{"p1"}, "p1 can't be told apart"},
+		{"one context", rich(func(d *day) {
+			d.context, d.prefill = 700, 0
+		}), []string{"kv", "p1", "p2"}, "c1 and kv can't be told apart"},
+		{"no prefill", rich(func(d *day) {
+			d.prefill = 0
+		}), []string{"p1", "p2"}, "p1 can't be told: no interval shows it"},
+		{"hardly any prefill", rich(func(d *day) {
+			d.prefill = 0.003
+		}), []string{"p1", "p2"}, "p1 can't be told: only"},
+		{"below the knee", rich(func(d *day) {
+			d.most, d.prefill = 90, 0
+		}), []string{"c2", "n0", "p1", "p2"}, "no bend shows between 1 and 90 tokens"},
+		{"decoding below the knee", rich(func(d *day) {
+			d.most, d.law.N0, d.law.C2 = 16, 16, 0.1
+			d.prefill = 0.5
+		}), []string{"p1"}, "p1 can't be told apart"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -187,8 +206,10 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 						if c.Origin != origin {
 							t.Errorf("%s is from %s, want %s", c.Name, c.Origin, origin)
 						}
-						if i := slices.Index(termNames[:], c.Name); i >= 0 && term(i) != chunk && c.Value != valueOf(prior.Law, term(i)) {
-							t.Errorf("%s is %g, the prior's is %g", c.Name, c.Value, valueOf(prior.Law, term(i)))
+						if i := slices.Index(termNames[:], c.Name); i >= 0 && term(
+							i) != chunk && c.Value != valueOf(prior.Law, term(i)) {
+							t.Errorf("%s is %g, the prior's is %g", c.Name, c.Value, valueOf(
+								prior.Law, term(i)))
 						}
 					}
 				}
@@ -206,7 +227,8 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 }
 
 func TestPrefillKeepsItsPrice(t *testing.T) {
-	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 15, C1: 0.02, C2: 0.035, N0: 120, P1: 0.005}}
+	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 15, C1: 0.02, C2: 0.035, N0: 120,
+		P1: 0.005}}
 	d := rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0, d.prefill = 0.1, -0.06, 60, 0 })
 	r, _ := fitted(t, d.record(), Options{Resamples: -1, Prior: prior})
 	if got := r.Law.C1 + r.Law.C2 + r.Law.P1; math.Abs(got-0.06) > 1e-9 {
@@ -218,7 +240,9 @@ func TestOrderAndSeed(t *testing.T) {
 	for seed := range uint64(2) {
 		steps := rich(func(d *day) { d.steps, d.seed = 200, seed }).record()
 		shuffled := slices.Clone(steps)
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled), func(i, j int) {
+			shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+		})
 		a, obs := fitted(t, steps, Options{Resamples: 3, Seed: seed})
 		b, obs2 := fitted(t, shuffled, Options{Resamples: 3, Seed: seed})
 		slices.Reverse(obs2.All)
@@ -232,7 +256,8 @@ func TestOrderAndSeed(t *testing.T) {
 				t.Fatalf("another order, another result:\n%s\n%s", want, text)
 			}
 		}
-		if x, y := fmt.Sprint(CrossValidate(obs, Options{})), fmt.Sprint(CrossValidate(obs2, Options{})); x != y {
+		if x, y := fmt.Sprint(CrossValidate(obs, Options{})),
+			fmt.Sprint(CrossValidate(obs2, Options{})); x != y {
 			t.Fatalf("another order, another judgement:\n%s\n%s", x, y)
 		}
 	}
@@ -260,33 +285,42 @@ func TestDataThatCannotBearAFit(t *testing.T) {
 	}
 }
 
-// Where an iteration's predecessor was not sampled, what it prefilled is not known, and its own is of the next.
+// Where an iteration's predecessor was not sampled, what it prefilled is not known, and its own is
+// of the next.
 func TestAheadTakesTheStepBefore(t *testing.T) {
 	step := func(number, start, prefill, decode, gap int64) Step {
-		return Step{Number: number, Start: start, PrefillTokens: prefill, PrefillReqs: min(prefill, 1), DecodeTokens: decode, GapSteps: gap, Gap: 1000 * gap, Context: 0}
+		return Step{Number: number, Start: start, PrefillTokens: prefill,
+			PrefillReqs: min(prefill, 1), DecodeTokens: decode, GapSteps: gap, Gap: 1000 * gap,
+			Context: 0}
 	}
-	steps := []Step{step(1, 0, 500, 3, 1), step(2, 1000, 0, 4, 1), step(3, 2000, 300, 5, 3), step(6, 5000, 0, 6, 0)}
+	steps := []Step{step(1, 0, 500, 3, 1), step(2, 1000, 0, 4, 1), step(3, 2000, 300, 5, 3),
+		step(6, 5000, 0, 6, 0)}
 	obs, err := Observe(steps, 0, AheadOne)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, o := range obs.All {
-		got = append(got, fmt.Sprintf("%d: %d steps, %d+%d", o.Number, o.Steps, o.Work.Decoding, o.Work.Prefill))
+		got = append(got, fmt.Sprintf("%d: %d steps, %d+%d", o.Number, o.Steps, o.Work.Decoding,
+			o.Work.Prefill))
 	}
-	if want := "1: 1 steps, 3+0; 2: 1 steps, 3+500; 3: 3 steps, 5+300"; strings.Join(got, "; ") != want {
+	if want := "1: 1 steps, 3+0; 2: 1 steps, 3+500; 3: 3 steps, 5+300"; strings.Join(got,
+		"; ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestPredictIsTheEnginesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chunk := engine.Chunk{Tokens: rapid.IntRange(1, 2048).Draw(t, "chunk"), Context: rapid.IntRange(0, 9000).Draw(t, "before")}
+		chunk := engine.Chunk{Tokens: rapid.IntRange(1, 2048).Draw(t, "chunk"),
+			Context: rapid.IntRange(0, 9000).Draw(t, "before")}
 		n, s := rapid.IntRange(0, 300).Draw(t, "n"), rapid.IntRange(0, 300_000).Draw(t, "context")
 		l := known
 		l.N0 = rapid.IntRange(0, 400).Draw(t, "n0")
-		o := Observation{Steps: 1, Work: Work{Decoding: n, Context: float64(s), Chunks: 1, Prefill: chunk.Tokens, Before: float64(chunk.Context)}}
-		if got, want := o.Predict(l), float64(l.Iteration(n, s, chunk))/1e6; math.Abs(got-want) > 2e-6 {
+		o := Observation{Steps: 1, Work: Work{Decoding: n, Context: float64(s), Chunks: 1,
+			Prefill: chunk.Tokens, Before: float64(chunk.Context)}}
+		if got, want := o.Predict(l), float64(l.Iteration(n, s, chunk))/1e6; math.Abs(
+			got-want) > 2e-6 {
 			t.Fatalf("%v ms, the engine says %v", got, want)
 		}
 	})
@@ -296,14 +330,16 @@ func TestPredictIsTheEnginesLaw(t *testing.T) {
 func asCSV(steps []Step) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write([]string{"experiment", "step", "start_us", "prefill_tokens", "decode_tokens", "prefill_reqs", "running", "context_tokens", "prefill_context", "gap_steps", "gap_us"})
+	w.Write([]string{"experiment", "step", "start_us", "prefill_tokens", "decode_tokens",
+		"prefill_reqs", "running", "context_tokens", "prefill_context", "gap_steps", "gap_us"})
 	for _, s := range steps {
 		gap, us := strconv.FormatInt(s.GapSteps, 10), strconv.FormatInt(s.Gap, 10)
 		if s.GapSteps == 0 {
 			gap, us = "", ""
 		}
 		text := []string{s.Run}
-		for _, v := range []int64{s.Number, s.Start, s.PrefillTokens, s.DecodeTokens, s.PrefillReqs, s.Running, s.Context, s.PrefillContext} {
+		for _, v := range []int64{s.Number, s.Start, s.PrefillTokens, s.DecodeTokens, s.PrefillReqs,
+			s.Running, s.Context, s.PrefillContext} {
 			text = append(text, strconv.FormatInt(v, 10))
 		}
 		w.Write(append(text, gap, us))

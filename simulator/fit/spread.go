@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// spread fits resamples of the data and books how the coefficients vary. Runs are kept whole and drawn
-// from in blocks, so that what lasts some seconds counts once.
+// spread fits resamples of the data and books how the coefficients vary. Runs are kept whole and
+// drawn from in blocks, so that what lasts some seconds counts once.
 func (r *Result) spread(all []Observation, opt Options) {
 	rng := rand.New(rand.NewPCG(opt.Seed, 0x7469646566696c6c))
 	blocks := blocksByRun(all)
@@ -36,7 +36,9 @@ func (r *Result) spread(all []Observation, opt Options) {
 		c.Low, c.High = quantile(values[i], 0.05), quantile(values[i], 0.95)
 		c.Error = standardDeviation(values[i])
 		if c.Name != "n0" && c.Name != "c2" && c.Value > 0 && c.Error > c.Value/2 {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is hardly known: %.2g, give or take %.2g", c.Name, c.Value, c.Error))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s is hardly known: %.2g, give or take %.2g", c.Name, c.Value,
+					c.Error))
 		}
 	}
 }

@@ -28,5 +28,6 @@ type Step struct {
 
 // compareSteps orders steps by run, then as the engine made them.
 func compareSteps(a, b Step) int {
-	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Number, b.Number))
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Run, b.Run),
+		cmp.Compare(a.Number, b.Number))
 }

@@ -13,15 +13,17 @@ const (
 	leastExcited = 8
 	// leastPart is the share of its greatest value from which a term takes part.
 	leastPart = 0.1
-	// likeness is the variance inflation from which a term is suspected to be another's twin; textbooks say 10.
-	// It is cleared if what it alone explains is at least ownPart of the residual: the law's own
-	// misfit is about as large, and would pass for the term otherwise. hopeless is never cleared.
+	// likeness is the variance inflation from which a term is suspected to be another's twin;
+	// textbooks say 10. It is cleared if what it alone explains is at least ownPart of the
+	// residual: the law's own misfit is about as large, and would pass for the term otherwise.
+	// hopeless is never cleared.
 	likeness = 10
 	ownPart  = 0.5
 	hopeless = 1e4
 )
 
-// structure is what is decided before coefficients are: which terms are fitted, and where the knee is.
+// structure is what is decided before coefficients are: which terms are fitted, and where the knee
+// is.
 type structure struct {
 	active    []term
 	knee      float64
@@ -30,27 +32,33 @@ type structure struct {
 	inflation [terms]float64
 }
 
-// choose decides which terms the data can tell, whether there is a knee, and which intervals are fitted:
-// where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
+// choose decides which terms the data can tell, whether there is a knee, and which intervals are
+// fitted: where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
 func choose(all []Observation, source ContextSource, prior engine.Law) (structure, []Observation) {
 	st := structure{active: []term{fixed, below}, knee: noKnee}
 	for _, t := range []term{context, chunk, square} {
 		switch n := excited(all, t, noKnee); {
 		case t == context && source == ContextMean: // each request counts the same
-			st.note("c1 and kv can't be told apart, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
+			st.note(
+				"c1 and kv can't be told apart, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
 				holds(t, prior))
 		case n >= leastExcited:
 			st.active = append(st.active, t)
 		default:
-			st.note("%s can't be told: %s; %s. %s", t, counted(n, "interval"), holds(t, prior), toTell[t])
+			st.note("%s can't be told: %s; %s. %s", t, counted(n, "interval"), holds(t, prior),
+				toTell[t])
 		}
 	}
 	if !slices.Contains(st.active, chunk) {
-		all = slices.DeleteFunc(slices.Clone(all), func(o Observation) bool { return o.Work.Prefill >= chunkInWideGap })
+		all = slices.DeleteFunc(slices.Clone(all), func(o Observation) bool {
+			return o.Work.Prefill >= chunkInWideGap
+		})
 	}
 	mayBend := true
 	for separate := true; separate; { // each term held may uncover or hide a knee
-		st.active = slices.DeleteFunc(slices.Clone(st.active), func(t term) bool { return t == beyond })
+		st.active = slices.DeleteFunc(slices.Clone(st.active), func(t term) bool {
+			return t == beyond
+		})
 		st.knee = noKnee
 		st.hold(prior)
 		if mayBend && st.bend(all, prior) {
@@ -61,7 +69,8 @@ func choose(all []Observation, source ContextSource, prior engine.Law) (structur
 		mayBend = mayBend && worst != beyond
 	}
 	if mayBend && math.IsInf(st.knee, 1) {
-		st.note("c2 and n0 can't be told: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
+		st.note(
+			"c2 and n0 can't be told: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
 			least(all), most(all), holds(beyond, prior), toTell[beyond])
 	}
 	return st, all
@@ -139,7 +148,8 @@ func (st *structure) separate(all []Observation, prior engine.Law) (held term, f
 	for i, a := range st.active {
 		st.inflation[a] = s.triangle.inflation(i)
 	}
-	for _, a := range []term{square, chunk, context, beyond} { // what is best known beforehand goes first
+	// what is best known beforehand goes first
+	for _, a := range []term{square, chunk, context, beyond} {
 		i := slices.Index(st.active, a)
 		if i < 0 || st.inflation[a] < likeness {
 			continue
@@ -149,7 +159,8 @@ func (st *structure) separate(all []Observation, prior engine.Law) (held term, f
 			continue
 		}
 		twin := st.active[s.triangle.twin(i)]
-		st.note("%s and %s can't be told apart (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
+		st.note(
+			"%s and %s can't be told apart (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
 			twin, a, times(st.inflation[a]), holds(a, prior), twin, toTell[a])
 		st.active = slices.Delete(slices.Clone(st.active), i, i+1)
 		return a, true

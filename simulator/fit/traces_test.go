@@ -11,14 +11,16 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// measured is a recording of a real server: vLLM 0.15.1, Llama-2-70B on four H100. It is not a part of the project.
+// measured is a recording of a real server: vLLM 0.15.1, Llama-2-70B on four H100. It is not a part
+// of the project.
 func measured(t *testing.T) []Step {
 	t.Helper()
 	traces := cmp.Or(os.Getenv("TIDEFILL_TRACES"), "../../../shared/traces")
 	name := filepath.Join(traces, "engine", "vllm_steps_llama2-70b_h100_tp4.csv.gz")
 	content, err := os.ReadFile(name)
 	if err != nil {
-		t.Skipf("no recording of a real engine: %v; TIDEFILL_TRACES names the folder of traces", err)
+		t.Skipf("no recording of a real engine: %v; TIDEFILL_TRACES names the folder of traces",
+			err)
 	}
 	steps, err := ReadSteps(filepath.Base(name), bytes.NewReader(content))
 	if err != nil {
@@ -27,8 +29,9 @@ func measured(t *testing.T) []Step {
 	return steps
 }
 
-// The goal: a law fitted on the first half of each run is within 5 % of the iterations of the second, which ran at twice to
-// thrice the load. It must hold without a prior, since one of the bundled ones has seen this recording.
+// The goal: a law fitted on the first half of each run is within 5 % of the iterations of the
+// second, which ran at twice to thrice the load. It must hold without a prior, since one of the
+// bundled ones has seen this recording.
 func TestMeasuredEngine(t *testing.T) {
 	steps := measured(t)
 	bundled, _ := engine.ProfileNamed("llama-70b-h100")
@@ -37,14 +40,17 @@ func TestMeasuredEngine(t *testing.T) {
 		name    string
 		prior   engine.Profile
 		context float64
-	}{{"no prior", engine.Profile{}, 0}, {"no prior, mean context", engine.Profile{}, 708}, {"bundled prior", bundled, 708}, {"prior of another GPU", foreign, 708}} {
+	}{{"no prior", engine.Profile{}, 0}, {"no prior, mean context", engine.Profile{}, 708},
+		{"bundled prior", bundled, 708}, {"prior of another GPU", foreign, 708}} {
 		t.Run(test.name, func(t *testing.T) {
 			obs, err := Observe(steps, test.context, AheadUnknown)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if obs.Exact != 1251 || obs.Ahead != AheadOne || obs.Runs != 2 || obs.KVTokens != 501_696 {
-				t.Errorf("%d iterations, %d ahead, %d runs, %d KV tokens; want 1251, 1, 2, 501696", obs.Exact, obs.Ahead, obs.Runs, obs.KVTokens)
+			if obs.Exact != 1251 || obs.Ahead != AheadOne || obs.Runs != 2 ||
+				obs.KVTokens != 501_696 {
+				t.Errorf("%d iterations, %d ahead, %d runs, %d KV tokens; want 1251, 1, 2, 501696",
+					obs.Exact, obs.Ahead, obs.Runs, obs.KVTokens)
 			}
 			r, err := Fit(obs, Options{Prior: test.prior, Resamples: 5})
 			if err != nil {
@@ -54,7 +60,8 @@ func TestMeasuredEngine(t *testing.T) {
 				t.Errorf("error %+v, noise %.4f", r.Error, r.Noise)
 			}
 			warnings := strings.Join(r.Warnings, "\n")
-			for _, want := range []string{"p1 can't be told", "p2 can't be told", "and kv can't be told apart"} {
+			for _, want := range []string{"p1 can't be told", "p2 can't be told",
+				"and kv can't be told apart"} {
 				if !strings.Contains(warnings, want) {
 					t.Errorf("warnings lack %q:\n%s", want, warnings)
 				}
@@ -64,7 +71,8 @@ func TestMeasuredEngine(t *testing.T) {
 				h := held[i]
 				t.Logf("%s: %+v", h.Split, h.Error)
 				if h.Fault != "" || h.Error.Points < 500 || h.Error.Mean > limit {
-					t.Errorf("%s: error %+v, want a mean of at most %g %s", h.Split, h.Error, limit, h.Fault)
+					t.Errorf("%s: error %+v, want a mean of at most %g %s", h.Split, h.Error, limit,
+						h.Fault)
 				}
 			}
 		})

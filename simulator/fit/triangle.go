@@ -2,9 +2,9 @@ package fit
 
 import "math"
 
-// triangle is the R of a QR factorization, to which rows are added one by one by Givens rotations: as sound as
-// Householder's, in the memory of R alone. Its last column is the right-hand side, so the normal equations,
-// whose condition is the square, are never formed.
+// triangle is the R of a QR factorization, to which rows are added one by one by Givens rotations:
+// as sound as Householder's, in the memory of R alone. Its last column is the right-hand side, so
+// the normal equations, whose condition is the square, are never formed.
 type triangle struct {
 	r       [][]float64
 	scratch []float64
@@ -74,8 +74,8 @@ func (t *triangle) left(column int) float64 {
 	return math.Abs(t.pick(append(order, column)...).r[last][last])
 }
 
-// inflation is the variance inflation of a column: how much of what the first, the constant, leaves of it the
-// others explain.
+// inflation is the variance inflation of a column: how much of what the first, the constant, leaves
+// of it the others explain.
 func (t *triangle) inflation(column int) float64 {
 	if column == 0 {
 		return 1
@@ -110,7 +110,8 @@ func (t *triangle) twin(column int) int {
 	return best
 }
 
-// dependent is the share of a column's length, below which what the other columns leave of it is rounding.
+// dependent is the share of a column's length, below which what the other columns leave of it is
+// rounding.
 const dependent = 1e-10
 
 // solve is the least squares solution for the chosen columns; false when they are dependent.
@@ -131,8 +132,8 @@ func (t *triangle) solve(chosen []int) ([]float64, bool) {
 	return x, true
 }
 
-// nonNegative is the least squares solution without negative coefficients, by the active set method of Lawson
-// and Hanson (Solving Least Squares Problems, 1974, chapter 23).
+// nonNegative is the least squares solution without negative coefficients, by the active set method
+// of Lawson and Hanson (Solving Least Squares Problems, 1974, chapter 23).
 func (t *triangle) nonNegative() []float64 {
 	n := len(t.r) - 1
 	x := make([]float64, n)

@@ -38,8 +38,9 @@ type contest struct {
 	hours, met, late float64
 }
 
-// The table of docs/scaling.md, and the goals: hours within 1.03 of the oracle's with the interactive scaler held equal, those for
-// batches within 1.05, no more than KEDA's queue length asks for, and every feasible deadline met.
+// The table of docs/scaling.md, and the goals: hours within 1.03 of the oracle's with the
+// interactive scaler held equal, those for batches within 1.05, no more than KEDA's queue length
+// asks for, and every feasible deadline met.
 //
 //	go test ./simulator/fluid -run TestThreeDays -v -seeds 6
 func TestThreeDays(t *testing.T) {
@@ -58,14 +59,24 @@ func TestThreeDays(t *testing.T) {
 
 func threeDays(t *testing.T, tokens float64, surprising bool) {
 	field := []*contest{
-		{name: "interactive only", law: func(t testing.TB) autoscale.Controller { return law(t, named("interactive")) }},
-		{name: "slack", law: func(t testing.TB) autoscale.Controller { return law(t) }},
-		{name: "queue length, 10,000 a replica", law: func(t testing.TB) autoscale.Controller { return law(t, named("queue_length")) }},
-		{name: "queue length, 2,000 a replica", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("queue_length"), func(c *autoscale.Config) { c.QueueLength.LinesPerReplica = 2000 })
+		{name: "interactive only", law: func(t testing.TB) autoscale.Controller {
+			return law(t, named("interactive"))
 		}},
-		{name: "separate pool", law: func(t testing.TB) autoscale.Controller { return law(t, named("separate")) }},
-		{name: "static peak", law: func(t testing.TB) autoscale.Controller { return law(t, named("static")) }},
+		{name: "slack", law: func(t testing.TB) autoscale.Controller { return law(t) }},
+		{name: "queue length, 10,000 a replica", law: func(t testing.TB) autoscale.Controller {
+			return law(t, named("queue_length"))
+		}},
+		{name: "queue length, 2,000 a replica", law: func(t testing.TB) autoscale.Controller {
+			return law(t, named("queue_length"), func(c *autoscale.Config) {
+				c.QueueLength.LinesPerReplica = 2000
+			})
+		}},
+		{name: "separate pool", law: func(t testing.TB) autoscale.Controller {
+			return law(t, named("separate"))
+		}},
+		{name: "static peak", law: func(t testing.TB) autoscale.Controller {
+			return law(t, named("static"))
+		}},
 	}
 	var exact, held, working float64
 	feasible := 0.0
@@ -118,13 +129,18 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 	if surprising {
 		shape = "no day like another"
 	}
-	fmt.Fprintf(w, "%.1f Gtok, %s, %d seeds\treplica-hours\tof the oracle's\tfeasible deadlines met\t\n", tokens, shape, *seeds)
-	row := func(name string, hours float64) { fmt.Fprintf(w, "%s\t%.0f\t%.3f\t\t\n", name, hours/n, hours/held) }
+	fmt.Fprintf(
+		w, "%.1f Gtok, %s, %d seeds\treplica-hours\tof the oracle's\tfeasible deadlines met\t\n",
+		tokens, shape, *seeds)
+	row := func(name string, hours float64) {
+		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t\t\n", name, hours/n, hours/held)
+	}
 	row("oracle, exact need", exact)
 	row("oracle, interactive scaler held equal", held)
 	row("oracle, its starts and drains too", working)
 	for _, c := range field {
-		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t%.1f of %.1f\t\n", c.name, c.hours/n, c.hours/held, c.met/n, feasible/n)
+		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t%.1f of %.1f\t\n", c.name, c.hours/n, c.hours/held, c.met/n,
+			feasible/n)
 	}
 	w.Flush()
 	t.Log("\n" + table.String())
@@ -133,10 +149,13 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 		t.Errorf("%v of %v feasible deadlines met", slack.met, feasible)
 	}
 	if slack.hours > 1.03*held {
-		t.Errorf("%.0f replica-hours, the oracle %.0f: %.3f times, want 1.03 at most", slack.hours, held, slack.hours/held)
+		t.Errorf("%.0f replica-hours, the oracle %.0f: %.3f times, want 1.03 at most", slack.hours,
+			held, slack.hours/held)
 	}
-	if paid, least := slack.hours-interactive.hours, working-interactive.hours; least > 0.01*interactive.hours {
-		t.Logf("for batches %.0f replica-hours, %.3f times the oracle's with starts and drains, %.3f times that without", paid/n, paid/least, paid/(held-interactive.hours))
+	if paid, least := slack.hours-interactive.hours,
+		working-interactive.hours; least > 0.01*interactive.hours {
+		t.Logf(
+			"for batches %.0f replica-hours, %.3f times the oracle's with starts and drains, %.3f times that without", paid/n, paid/least, paid/(held-interactive.hours))
 		if paid > 1.05*least {
 			t.Errorf("for batches %.3f times the oracle's, want 1.05 at most", paid/least)
 		}
@@ -168,10 +187,12 @@ func TestFromZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := Run(fromZero(seed), law(t, named("queue_length")))
-		t.Logf("seed %d: %.1f replica-hours with %d starts, oracle %.1f, queue length %.1f with %d of %d met", seed, o.Hours, o.Starts, least.Hours, q.Hours, q.Met, len(s.Jobs))
+		t.Logf(
+			"seed %d: %.1f replica-hours with %d starts, oracle %.1f, queue length %.1f with %d of %d met", seed, o.Hours, o.Starts, least.Hours, q.Hours, q.Met, len(s.Jobs))
 		// Each start takes three minutes and a drain one, which the oracle does without.
 		if spare := o.Hours - 1.05*least.Hours; spare > float64(o.Starts)*8/60 {
-			t.Errorf("seed %d: %.1f replica-hours, the oracle %.1f, with %d starts", seed, o.Hours, least.Hours, o.Starts)
+			t.Errorf("seed %d: %.1f replica-hours, the oracle %.1f, with %d starts", seed, o.Hours,
+				least.Hours, o.Starts)
 		}
 	}
 }
@@ -182,22 +203,26 @@ func fromZero(seed uint64) Story {
 	s.Pools, s.Warm, s.Length, s.Jobs = s.Pools[1:], 0, 56*time.Hour, nil
 	s.Pools[0].Max = 6
 	rng := rand.New(rand.NewPCG(seed, 7))
-	for at := time.Hour; at < 46*time.Hour; at += 2*time.Hour + time.Duration(rng.Float64()*float64(4*time.Hour)) {
+	for at := time.Hour; at < 46*time.Hour; at += 2*time.Hour +
+		time.Duration(rng.Float64()*float64(4*time.Hour)) {
 		window := 2*time.Hour + time.Duration(rng.Float64()*float64(6*time.Hour))
 		lines := 2000 + rng.IntN(40_000)
-		s.Jobs = append(s.Jobs, Job{ID: at.String(), At: at, Deadline: at + window, Lines: lines, Work: float64(lines) * 220})
+		s.Jobs = append(s.Jobs, Job{ID: at.String(), At: at, Deadline: at + window, Lines: lines,
+			Work: float64(lines) * 220})
 	}
 	return s
 }
 
-// A cheap pool that is taken back now and then does what has time, at less cost than the dear one alone.
+// A cheap pool that is taken back now and then does what has time, at less cost than the dear one
+// alone.
 func TestSpotIsCheaper(t *testing.T) {
 	with, without := fromZero(1), fromZero(1)
 	with.Pools = append(with.Pools, with.Pools[0])
 	with.Pools[1].ID, with.Pools[1].Price, with.Pools[1].Reclaim = "spot", 0.4, 0.05
 	a, b := Run(with, law(t)), Run(without, law(t))
 	if a.Cost > 0.6*b.Cost || a.Met < b.Met {
-		t.Errorf("with spot %.1f and %d deadlines met, without %.1f and %d", a.Cost, a.Met, b.Cost, b.Met)
+		t.Errorf("with spot %.1f and %d deadlines met, without %.1f and %d", a.Cost, a.Met, b.Cost,
+			b.Met)
 	}
 }
 

@@ -8,11 +8,13 @@ import (
 	"github.com/tidefill/tidefill/simulator/oracle/gpuhours"
 )
 
-// Held is what is paid in any case, slot by slot, and which part of it brings no harvest: what an interactive scaler does. The zero
-// value is what the traffic needs at every moment, all of it at work.
+// Held is what is paid in any case, slot by slot, and which part of it brings no harvest: what an
+// interactive scaler does. The zero value is what the traffic needs at every moment, all of it at
+// work.
 type Held struct{ Paid, Idle []float64 }
 
-// Oracle is the story as the oracle of GPU hours takes it: the time that counts, and the first pool alone.
+// Oracle is the story as the oracle of GPU hours takes it: the time that counts, and the first pool
+// alone.
 func (s Story) Oracle(held Held) (gpuhours.Problem, error) {
 	var p gpuhours.Problem
 	pool := s.Pools[0]
@@ -39,7 +41,8 @@ func (s Story) Oracle(held Held) (gpuhours.Problem, error) {
 		p.Cells = append(p.Cells, c)
 	}
 	for _, j := range s.Jobs {
-		p.Jobs = append(p.Jobs, gpuhours.Job{Release: (j.At - s.Warm).Seconds(), Due: (j.Deadline - s.Warm).Seconds(), Work: j.Work})
+		p.Jobs = append(p.Jobs, gpuhours.Job{Release: (j.At - s.Warm).Seconds(),
+			Due: (j.Deadline - s.Warm).Seconds(), Work: j.Work})
 	}
 	return p, p.Validate()
 }

@@ -14,16 +14,19 @@ import (
 
 // Story is what a law is told.
 type Story struct {
-	// Pools are the templates of what the law sees; Replicas, Interactive.Rate and Harvested are the plant's to fill in.
+	// Pools are the templates of what the law sees; Replicas, Interactive.Rate and Harvested are
+	// the plant's to fill in.
 	Pools []autoscale.Pool
-	// Rate is the interactive requests a second at a time since the beginning, for the first pool that serves them.
+	// Rate is the interactive requests a second at a time since the beginning, for the first pool
+	// that serves them.
 	Rate func(t time.Duration) float64
 	Jobs []Job
 	// Warm is for how long the law may learn before anything counts; Length is what counts.
 	Warm, Length time.Duration
 	// Achieved is the share of the engine law's harvest that flow control really gets.
 	Achieved float64
-	// Cold draws how long a start takes; Reclaim draws in [0, 1) for replicas that may be taken back.
+	// Cold draws how long a start takes; Reclaim draws in [0, 1) for replicas that may be taken
+	// back.
 	Cold func() time.Duration
 	Rand *rand.Rand
 	// Drain is how long a replica takes to become empty.
@@ -48,12 +51,13 @@ type Outcome struct {
 	// Met counts the deadlines met.
 	Met  int
 	Fate []Fate // as Story.Jobs
-	// Short is the share of the time in which fewer replicas were ready than the traffic needed at that moment.
+	// Short is the share of the time in which fewer replicas were ready than the traffic needed at
+	// that moment.
 	Short float64
 	// Changes of the number wanted, all pools.
 	Changes int
-	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools, and Idle how many of them were
-	// starting or draining.
+	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools, and
+	// Idle how many of them were starting or draining.
 	Paid, Idle []float64
 }
 
@@ -61,7 +65,8 @@ type Outcome struct {
 type Fate struct {
 	Began, Finished time.Duration // 0: not
 	Met             bool
-	// Flagged is when the law first said that the deadline can't be met, Risked that it may not; 0: never.
+	// Flagged is when the law first said that the deadline can't be met, Risked that it may not; 0:
+	// never.
 	Flagged, Risked time.Duration
 }
 
@@ -87,7 +92,8 @@ var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Run tells a story to a law.
 func Run(s Story, law autoscale.Controller) Outcome {
-	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot)), Idle: make([]float64, int(s.Length/Slot))}
+	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot)),
+		Idle: make([]float64, int(s.Length/Slot))}
 	pools := make([]pool, len(s.Pools))
 	for i := range pools {
 		pools[i] = pool{spec: &s.Pools[i]}
@@ -97,7 +103,9 @@ func Run(s Story, law autoscale.Controller) Outcome {
 	for i, j := range s.Jobs {
 		left[i], order[i] = j.Work, i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.Jobs[a].Deadline, s.Jobs[b].Deadline) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(s.Jobs[a].Deadline, s.Jobs[b].Deadline)
+	})
 	born, wake, short := 0, epoch, 0
 	end := s.Warm + s.Length
 	for t := time.Duration(0); t < end; t += s.Step {
@@ -184,7 +192,8 @@ func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate
 			continue
 		}
 		job := autoscale.Job{
-			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i], Least: left[i], Answered: j.Lines,
+			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i],
+			Least: left[i], Answered: j.Lines,
 			Lines: int(math.Ceil(float64(j.Lines) * left[i] / j.Work)),
 		}
 		if j.StartBy > 0 && fates[i].Began == 0 {
@@ -199,7 +208,8 @@ func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate
 func (p *pool) live(now time.Time, s Story) (changed bool) {
 	p.replicas = slices.DeleteFunc(p.replicas, func(r replica) bool {
 		gone := !r.gone.IsZero() && !now.Before(r.gone)
-		if r.Phase == autoscale.Ready && p.spec.Reclaim > 0 && s.Rand.Float64() < p.spec.Reclaim*s.Step.Hours() {
+		if r.Phase == autoscale.Ready && p.spec.Reclaim > 0 &&
+			s.Rand.Float64() < p.spec.Reclaim*s.Step.Hours() {
 			gone, changed = true, true
 		}
 		return gone
@@ -234,7 +244,8 @@ func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (st
 		*born++
 		started++
 		p.replicas = append(p.replicas, replica{
-			Replica: autoscale.Replica{ID: strconv.Itoa(*born), Phase: autoscale.Starting, Since: now}, ready: now.Add(s.Cold()),
+			Replica: autoscale.Replica{ID: strconv.Itoa(*born), Phase: autoscale.Starting,
+				Since: now}, ready: now.Add(s.Cold()),
 		})
 	}
 	return started
@@ -290,18 +301,21 @@ func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float6
 	}
 }
 
-// Harvest is the work a second, in milliseconds, that a replica's engine leaves for batch lines beside interactive requests, if flow
-// control steers its iterations to nine tenths of what was promised.
+// Harvest is the work a second, in milliseconds, that a replica's engine leaves for batch lines
+// beside interactive requests, if flow control steers its iterations to nine tenths of what was
+// promised.
 func Harvest(p autoscale.Pool, requests float64) float64 {
 	target := 0.9 * float64(p.SLO.TPOT) / float64(time.Millisecond)
 	mix := p.Interactive.Mix
 	running := requests * mix.Output * target / 1000
 	load := flowcontrol.Load{
-		Running: running, Context: running * (mix.Prompt + float64(mix.Output/2)), PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
+		Running: running, Context: running * (mix.Prompt + float64(mix.Output/2)),
+		PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
 	}
 	lines := min(p.Engine.Law.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
 	if lines <= 0 {
 		return 0
 	}
-	return lines / p.Engine.Law.Iteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output * p.Lines.Work
+	return lines / p.Engine.Law.Iteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output *
+		p.Lines.Work
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// ThreeDays is the story of docs/scaling.md: a day to learn, then three, of chat traffic at a mean of 14 requests a second with a clean
-// day and night (or without, if surprising), on 70B models on A100, and 20 batches due in 1, 4 or 24 hours. Tokens is what they have
-// together, in thousand millions, prompts included.
+// ThreeDays is the story of docs/scaling.md: a day to learn, then three, of chat traffic at a mean
+// of 14 requests a second with a clean day and night (or without, if surprising), on 70B models on
+// A100, and 20 batches due in 1, 4 or 24 hours. Tokens is what they have together, in thousand
+// millions, prompts included.
 func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 	const days, mean = 4, 14
 	rng := func(cause string) *rand.Rand { return workload.Seed(seed).Cause("three days/" + cause) }
@@ -24,20 +25,26 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 	}
 	chat := autoscale.Pool{
 		ID: "chat", Max: 25, SLO: flowcontrol.DefaultConfig().SLO,
-		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06, Mix: flowcontrol.Mix{Prompt: 1155, Output: 211}},
+		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06,
+			Mix: flowcontrol.Mix{Prompt: 1155, Output: 211}},
 		Engine: flowcontrol.Engine{
-			Law:      flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052, P2: 5.14e-6},
+			Law: flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
+				P1: 0.0052, P2: 5.14e-6},
 			KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 		},
 		Lines: autoscale.Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
 	}
 	cold := rng("cold starts")
 	s := Story{
-		Pools: []autoscale.Pool{chat}, Rate: func(t time.Duration) float64 { return mean * curve.At(t) },
-		Warm: 24 * time.Hour, Length: 72 * time.Hour, Achieved: 0.8, Drain: time.Minute, Step: 30 * time.Second, Rand: rng("reclaims"),
+		Pools: []autoscale.Pool{chat}, Rate: func(t time.Duration) float64 {
+			return mean * curve.At(t)
+		},
+		Warm: 24 * time.Hour, Length: 72 * time.Hour, Achieved: 0.8, Drain: time.Minute,
+		Step: 30 * time.Second, Rand: rng("reclaims"),
 		// A 70B model on a warm node: 150 s in the median, between 60 and 300 s.
 		Cold: func() time.Duration {
-			return time.Duration(min(max(150*portable.Exp(0.25*normal(cold)), 60), 300) * float64(time.Second))
+			return time.Duration(min(max(150*portable.Exp(0.25*normal(cold)), 60), 300) * float64(
+				time.Second))
 		},
 	}
 	windows := rng("windows")
@@ -52,7 +59,8 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 			hours = 4
 		}
 		window := time.Duration(hours * float64(time.Hour))
-		at := s.Warm + time.Duration(windows.Float64()*float64(s.Length-window)).Truncate(time.Second)
+		at := s.Warm + time.Duration(windows.Float64()*float64(s.Length-window)).Truncate(
+			time.Second)
 		// Users hand in more where they allow more time.
 		sizes = append(sizes, hours*portable.Exp(0.6*normal(windows)))
 		total += sizes[i]

@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due first, its lines in their order.
+// backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due
+// first, its lines in their order.
 type backlog struct {
 	law      engine.Law
 	jobs     []*supply // in order of time
@@ -21,9 +22,10 @@ type backlog struct {
 // supply is what is left of a job.
 type supply struct {
 	*workload.Job
-	due     time.Duration // end of the horizon: never
-	next    int           // line
-	skipped []int         // lines before next that were too long to end in time when they were looked at
+	due  time.Duration // end of the horizon: never
+	next int           // line
+	// lines before next that were too long to end in time when they were looked at
+	skipped []int
 }
 
 // line is one under way. Its length is known: oracles may.
@@ -63,7 +65,8 @@ func (b *backlog) take(now, pace time.Duration) *line {
 		if j.At > now {
 			break
 		}
-		if now < j.due && (j.next < j.Lines || len(j.skipped) > 0) && (first == nil || j.due < first.due) {
+		if now < j.due && (j.next < j.Lines || len(j.skipped) > 0) &&
+			(first == nil || j.due < first.due) {
 			first = j
 		}
 	}

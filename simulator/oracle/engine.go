@@ -33,11 +33,14 @@ func (b Budget) spent(runs int) error {
 	return b.Progress(min(1, float64(runs)/float64(max(1, b.Runs))))
 }
 
-// Engine is oracle E: what batch work an engine could carry that schedules it itself, iteration by iteration, knows how long every
-// answer will be and drops lines at no loss. It searches for the tempo that harvests most at an allowed loss.
+// Engine is oracle E: what batch work an engine could carry that schedules it itself, iteration by
+// iteration, knows how long every answer will be and drops lines at no loss. It searches for the
+// tempo that harvests most at an allowed loss.
 func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Found, error) {
 	if follows(s) {
-		return Found{Bound: Bound{Name: "E", Note: "none: how many replicas there are follows what a policy asks for"}}, nil
+		return Found{
+			Bound: Bound{
+				Name: "E", Note: "none: how many replicas there are follows what a policy asks for"}}, nil
 	}
 	runs := 0
 	tell := func(t Tempo) (trial, error) {
@@ -55,7 +58,9 @@ func Engine(s simulator.Setup, quiet simulator.Quiet, budget Budget) (Found, err
 	}
 	return Found{Tempo: &best, Bound: Bound{
 		Name: "E", Useful: found.useful, Work: found.work, Loss: found.loss,
-		Note: fmt.Sprintf("margin %.3f, at least %.0f and at most %.0f ms for an iteration, best of %d runs", best.Margin, best.Least, best.Most, runs),
+		Note: fmt.Sprintf(
+			"margin %.3f, at least %.0f and at most %.0f ms for an iteration, best of %d runs",
+			best.Margin, best.Least, best.Most, runs),
 	}}, nil
 }
 
@@ -73,17 +78,20 @@ func tellInside(s simulator.Setup, quiet simulator.Quiet, t Tempo) (trial, error
 		}
 	}, func(float64) error { return nil })
 	return trial{
-		useful: lines.useful, work: lines.work / 1000, loss: 100 * (quiet.Interactive.Attainment - users.Attainment), dry: lines.dry(),
+		useful: lines.useful, work: lines.work / 1000,
+		loss: 100 * (quiet.Interactive.Attainment - users.Attainment), dry: lines.dry(),
 	}, err
 }
 
 // follows says whether the number of replicas is a policy's to choose.
 func follows(s simulator.Setup) bool {
-	return s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools, func(p scenario.BatchPool) bool { return p.Max > 0 })
+	return s.Scenario.Pool.Max > 0 || slices.ContainsFunc(s.Scenario.BatchPools,
+		func(p scenario.BatchPool) bool { return p.Max > 0 })
 }
 
-// searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the time of an iteration, and on the
-// fixed time at which it is. Loss grows with either but for noise, so halving finds the place; a margin of 0 runs nothing.
+// searchTempo closes in on the margin at which the loss is just allowed, with several bounds on the
+// time of an iteration, and on the fixed time at which it is. Loss grows with either but for noise,
+// so halving finds the place; a margin of 0 runs nothing.
 func searchTempo(tell func(Tempo) (trial, error), tpot float64, runs int) (Tempo, trial, error) {
 	var best Tempo
 	var found trial // none is allowed: no batch work at all
@@ -92,7 +100,9 @@ func searchTempo(tell func(Tempo) (trial, error), tpot float64, runs int) (Tempo
 	}
 	told := 0
 	for _, family := range []func(float64) Tempo{
-		bounded(0.95), bounded(10), func(m float64) Tempo { return Tempo{0, m * tpot, m * tpot} }, bounded(1), bounded(0.9),
+		bounded(0.95), bounded(10), func(m float64) Tempo {
+			return Tempo{0, m * tpot, m * tpot}
+		}, bounded(1), bounded(0.9),
 	} {
 		const fine = 0.005
 		for low, high := 0.0, 1.1; high-low > fine && told < runs; told++ {

@@ -11,16 +11,19 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// fluidMargin is by how much a fluid bound may be off: requests are no liquid, and clumps of them leave gaps that a mean does not see.
+// fluidMargin is by how much a fluid bound may be off: requests are no liquid, and clumps of them
+// leave gaps that a mean does not see.
 const fluidMargin = 0.05
 
-// fluidWindow is the time over which traffic is taken as even: longer than most requests last, shorter than a day's shape.
+// fluidWindow is the time over which traffic is taken as even: longer than most requests last,
+// shorter than a day's shape.
 const fluidWindow = time.Minute
 
-// Fluid is oracle F: what the law of the engines leaves to batch work if everything flows evenly. In each window the interactive
-// requests of the actual day take their iterations, tokens and memory; batch lines fill each iteration up to the promised time per
-// token, bounded by slots, KV and the token budget. An iteration's time is convex in what it holds, so an even load is the cheapest
-// there is: clumps can only make it worse.
+// Fluid is oracle F: what the law of the engines leaves to batch work if everything flows evenly.
+// In each window the interactive requests of the actual day take their iterations, tokens and
+// memory; batch lines fill each iteration up to the promised time per token, bounded by slots, KV
+// and the token budget. An iteration's time is convex in what it holds, so an even load is the
+// cheapest there is: clumps can only make it worse.
 func Fluid(s simulator.Setup) (Bound, error) {
 	mix, supply, err := jobMix(s)
 	if err != nil {
@@ -35,18 +38,22 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	lines := 0.0
 	for i, l := range loads {
 		span := min(fluidWindow, s.Scenario.Horizon-time.Duration(i)*fluidWindow)
-		lines += float64(f.lines(l.per(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() * float64(replicas))
+		lines += float64(f.lines(l.per(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() *
+			float64(replicas))
 		for _, p := range s.Scenario.BatchPools {
 			beside := fluid{cfg: s.BatchEngine(p), mix: mix, tpot: math.Inf(1)}
-			lines += float64(beside.lines(flow{}) * span.Seconds() * float64(max(p.Replicas, p.Max)))
+			lines += float64(beside.lines(flow{}) * span.Seconds() * float64(
+				max(p.Replicas, p.Max)))
 		}
 	}
-	note := fmt.Sprintf("even flow over windows of %v, every replica serving all the time", fluidWindow)
+	note := fmt.Sprintf("even flow over windows of %v, every replica serving all the time",
+		fluidWindow)
 	if lines > supply {
 		lines, note = supply, "all the lines there are; more would fit"
 	}
 	return Bound{
-		Name: "F", Useful: lines * (mix.input + mix.output), Work: lines * simulator.WorkOf(s.Profile.Law, int(mix.input), int(mix.output)) / 1000,
+		Name: "F", Useful: lines * (mix.input + mix.output),
+		Work: lines * simulator.WorkOf(s.Profile.Law, int(mix.input), int(mix.output)) / 1000,
 		Loss: MostLoss, Margin: fluidMargin, Note: note,
 	}, nil
 }
@@ -58,7 +65,8 @@ type liquid struct {
 	context       float64 // that a line holds, over those that run at one time
 }
 
-// mixedLines is how many lines of an endless job tell what it is like, and endless how many count in a mix with others.
+// mixedLines is how many lines of an endless job tell what it is like, and endless how many count
+// in a mix with others.
 const (
 	mixedLines = 2000
 	endless    = 1e6
@@ -92,7 +100,8 @@ func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
 			m.input += float64(weight * in)
 			m.output += float64(weight * out)
 			m.context += float64(weight * out * (in + float64(out/2)))
-			m.computed += float64(weight * float64(uncached(r, s.Scenario.Pool.PrefixCaching, known)))
+			m.computed += float64(weight * float64(
+				uncached(r, s.Scenario.Pool.PrefixCaching, known)))
 		}
 	}
 	if total == 0 {
@@ -127,10 +136,12 @@ type flow struct {
 }
 
 func (f flow) per(by float64) flow {
-	return flow{requests: f.requests / by, computed: f.computed / by, output: f.output / by, held: f.held / by}
+	return flow{requests: f.requests / by, computed: f.computed / by, output: f.output / by,
+		held: f.held / by}
 }
 
-// interactive is the day's traffic by window. Who thinks before asking again is left out: how often they ask is the service's doing.
+// interactive is the day's traffic by window. Who thinks before asking again is left out: how often
+// they ask is the service's doing.
 func interactive(s simulator.Setup) ([]flow, error) {
 	arrivals, err := s.Traffic()
 	if err != nil {
@@ -159,8 +170,8 @@ type fluid struct {
 	tpot float64 // milliseconds
 }
 
-// lines is how many batch lines a second flow through the engine beside interactive traffic. While no interactive request is there,
-// nobody minds how long an iteration takes.
+// lines is how many batch lines a second flow through the engine beside interactive traffic. While
+// no interactive request is there, nobody minds how long an iteration takes.
 func (f fluid) lines(l flow) float64 {
 	if f.mix.output == 0 {
 		return 0
@@ -177,7 +188,8 @@ func (f fluid) lines(l flow) float64 {
 // best is the most lines a second at an iteration time up to most.
 func (f fluid) best(l flow, most float64) float64 {
 	law := f.cfg.Profile.Law
-	longest := min(most, iterationTime(law, f.cfg.Profile.MaxBatchedTokens, f.cfg.Profile.KVTokens, 0)*2)
+	longest := min(most, iterationTime(law, f.cfg.Profile.MaxBatchedTokens, f.cfg.Profile.KVTokens,
+		0)*2)
 	rate := 0.0
 	const steps = 100
 	for i := 1; i <= steps; i++ {
@@ -191,7 +203,8 @@ func (f fluid) best(l flow, most float64) float64 {
 func (f fluid) running(l flow, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000
-	streams, context, reading := float64(l.output*seconds), float64(l.held*seconds), float64(l.computed*seconds)
+	streams, context, reading := float64(l.output*seconds), float64(l.held*seconds),
+		float64(l.computed*seconds)
 	low, high := 0.0, min(float64(p.MaxSeqs)-streams, (float64(p.KVTokens)-context)/f.mix.context)
 	if high <= 0 || !f.fits(0, streams, context, reading, ms) {
 		return 0
@@ -209,8 +222,8 @@ func (f fluid) running(l flow, ms float64) float64 {
 	return low
 }
 
-// fits says whether lines fit into iterations of a length, beside streams that decode, with the context of these, and prompt tokens
-// that are read in each.
+// fits says whether lines fit into iterations of a length, beside streams that decode, with the
+// context of these, and prompt tokens that are read in each.
 func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
 	law := f.cfg.Profile.Law
 	reads := lines * f.mix.computed / f.mix.output // each line's prompt, once in its life

@@ -26,12 +26,14 @@ func TestFluidFillsAnIteration(t *testing.T) {
 	l := flow{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
 	lines := f.running(l, 100)
 	tokens := 20 + lines + 100 + lines*3.5
-	took := law.C0 + law.C1*tokens + law.C2*(tokens-float64(law.N0)) + law.KV*(22_000+800*lines) + (law.P1+law.P2*350)*3.5*lines + law.P1*100
+	took := law.C0 + law.C1*tokens + law.C2*(tokens-float64(law.N0)) + law.KV*(22_000+800*lines) +
+		(law.P1+law.P2*350)*3.5*lines + law.P1*100
 	if math.Abs(took-100) > 0.01 {
 		t.Errorf("%.2f lines take %.3f ms, want 100", lines, took)
 	}
 	if rate, want := f.best(l, 100), lines/200/0.1; math.Abs(rate/want-1) > 1e-6 {
-		t.Errorf("%.3f lines a second, want %.3f: the longest iteration wastes least on weights", rate, want)
+		t.Errorf("%.3f lines a second, want %.3f: the longest iteration wastes least on weights",
+			rate, want)
 	}
 }
 
@@ -43,9 +45,15 @@ func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
 		limit func(*engine.Profile)
 		most  func(lines float64) bool
 	}{
-		"slots":  {long, func(p *engine.Profile) { p.MaxSeqs = 30 }, func(lines float64) bool { return math.Abs(lines-20) < 1e-6 }},
-		"memory": {long, func(p *engine.Profile) { p.KVTokens = 41_000 }, func(lines float64) bool { return math.Abs(lines-30) < 1e-6 }},
-		"budget": {short, func(p *engine.Profile) { p.MaxBatchedTokens = 152 }, func(lines float64) bool { return math.Abs(lines*141-142) < 1e-3 }},
+		"slots": {long, func(p *engine.Profile) { p.MaxSeqs = 30 }, func(lines float64) bool {
+			return math.Abs(lines-20) < 1e-6
+		}},
+		"memory": {long, func(p *engine.Profile) { p.KVTokens = 41_000 }, func(lines float64) bool {
+			return math.Abs(lines-30) < 1e-6
+		}},
+		"budget": {short, func(p *engine.Profile) {
+			p.MaxBatchedTokens = 152
+		}, func(lines float64) bool { return math.Abs(lines*141-142) < 1e-3 }},
 	} {
 		cfg := a100(t)
 		test.limit(&cfg.Profile)
@@ -73,14 +81,16 @@ func TestFluidStandsAboveTheEngine(t *testing.T) {
 			t.Errorf("%s: F is %+v, E %+v", kind, bound, inside)
 		}
 		if bound.Useful > 3*inside.Useful {
-			t.Errorf("%s: F is %.0f, three times E, %.0f: no bound worth the name", kind, bound.Useful, inside.Useful)
+			t.Errorf("%s: F is %.0f, three times E, %.0f: no bound worth the name", kind,
+				bound.Useful, inside.Useful)
 		}
 	}
 }
 
 func TestFluidDoesNotGoBeyondWhatThereIs(t *testing.T) {
 	s := small(t, "score", func(s *scenario.Scenario) {
-		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20}, {Name: "after", Kind: "bal", At: time.Hour, Lines: 1000}}
+		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20},
+			{Name: "after", Kind: "bal", At: time.Hour, Lines: 1000}}
 	})
 	bound, err := Fluid(s)
 	if err != nil || math.Abs(bound.Useful-20*712) > 1e-6 {

@@ -4,8 +4,8 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// SearchVersion says which searches E and G are. It changes when they find other things on the same day, so that what was found before is not
-// taken for what would be found now.
+// SearchVersion says which searches E and G are. It changes when they find other things on the same
+// day, so that what was found before is not taken for what would be found now.
 const SearchVersion = 2
 
 // Found is what a search found, and how to tell it again.
@@ -23,8 +23,9 @@ type Seen struct {
 	Result simulator.Result
 }
 
-// Again tells what was found once more, and says whether the same came of it: if not, engines, users or policies have changed since it was
-// found, and it is worth nothing. A bound of which nobody knows how it came about does not come out again.
+// Again tells what was found once more, and says whether the same came of it: if not, engines,
+// users or policies have changed since it was found, and it is worth nothing. A bound of which
+// nobody knows how it came about does not come out again.
 func (f Found) Again(s simulator.Setup, quiet simulator.Quiet) (bool, error) {
 	var got trial
 	switch {

@@ -11,18 +11,21 @@ import (
 	"github.com/tidefill/tidefill/simulator/portable"
 )
 
-// Gateway is oracle G: the best that is known to be reached from outside the engines, with our own actuators, by someone who may tell
-// the day again and again. It begins with what the policies did that were seen on that day, and searches for the timetable
-// (flowcontrol's policy schedule) that harvests most at an allowed loss: how long iterations may take, or how many lines a runner
-// carries, and how many prompt tokens may wait, from each window of time to the next; and for the constants of the policy probe that do.
-// What it finds counts for no less than the best of the runs that were seen.
+// Gateway is oracle G: the best that is known to be reached from outside the engines, with our own
+// actuators, by someone who may tell the day again and again. It begins with what the policies did
+// that were seen on that day, and searches for the timetable (flowcontrol's policy schedule) that
+// harvests most at an allowed loss: how long iterations may take, or how many lines a runner
+// carries, and how many prompt tokens may wait, from each window of time to the next; and for the
+// constants of the policy probe that do. What it finds counts for no less than the best of the runs
+// that were seen.
 func Gateway(s simulator.Setup, quiet simulator.Quiet, seen []Seen, budget Budget) (Found, error) {
 	g := newGatewaySearch(s, quiet, budget)
 	if err := g.run(seen); err != nil {
 		return Found{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
 	}
 	b := Bound{
-		Name: "G", Useful: g.best.useful, Work: g.best.work, Loss: g.best.loss, Note: fmt.Sprintf("nothing of %d runs keeps the loss below a point", g.runs),
+		Name: "G", Useful: g.best.useful, Work: g.best.work, Loss: g.best.loss,
+		Note: fmt.Sprintf("nothing of %d runs keeps the loss below a point", g.runs),
 	}
 	if b.Useful == 0 {
 		return Found{Bound: b}.AtLeast(seen), nil
@@ -36,12 +39,14 @@ func Gateway(s simulator.Setup, quiet simulator.Quiet, seen []Seen, budget Budge
 	return Found{Bound: b, Policy: &policy}.AtLeast(seen), nil
 }
 
-// AtLeast is what was found, or the best allowed one of the runs that were seen if that harvested more.
+// AtLeast is what was found, or the best allowed one of the runs that were seen if that harvested
+// more.
 func (f Found) AtLeast(seen []Seen) Found {
 	for _, run := range seen {
 		r := run.Result
 		if r.Loss <= MostLoss && float64(r.Batch.Useful) > f.Bound.Useful {
-			f.Bound.Useful, f.Bound.Work, f.Bound.Loss = float64(r.Batch.Useful), r.Batch.Work, r.Loss
+			f.Bound.Useful, f.Bound.Work, f.Bound.Loss = float64(r.Batch.Useful), r.Batch.Work,
+				r.Loss
 			f.Bound.Note = fmt.Sprintf("the run of policy %s, which no timetable beat", r.Flow)
 			f.Policy = &run.Policy
 		}
@@ -62,14 +67,16 @@ type gatewaySearch struct {
 	tables  []timetable
 }
 
-// mostWindows is how many windows a timetable has at most: with more of them, each is told too seldom to learn anything of it.
+// mostWindows is how many windows a timetable has at most: with more of them, each is told too
+// seldom to learn anything of it.
 const mostWindows = 60
 
 func newGatewaySearch(s simulator.Setup, quiet simulator.Quiet, budget Budget) *gatewaySearch {
 	window := max(20*time.Second, (s.Scenario.Horizon / mostWindows).Round(time.Second))
 	return &gatewaySearch{
-		setup: s, quiet: quiet, budget: budget, window: window, windows: int((s.Scenario.Horizon + window - 1) / window),
-		random: rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
+		setup: s, quiet: quiet, budget: budget, window: window,
+		windows: int((s.Scenario.Horizon + window - 1) / window),
+		random:  rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
 	}
 }
 
@@ -80,7 +87,8 @@ func (g *gatewaySearch) same(f family, level, prompt float64) timetable {
 	}
 	return timetable{
 		family: f, base: g.setup.Policy, from: "a level for the day",
-		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt}, times),
+		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt},
+			times),
 	}
 }
 
@@ -120,7 +128,9 @@ func (g *gatewaySearch) note(t *timetable, r simulator.Result) {
 func trialOf(r simulator.Result) trial {
 	return trial{
 		useful: float64(r.Batch.Useful), work: r.Batch.Work, loss: r.Loss,
-		dry: !slices.ContainsFunc(r.Jobs, func(j simulator.Job) bool { return j.Fate != simulator.Finished }),
+		dry: !slices.ContainsFunc(r.Jobs, func(j simulator.Job) bool {
+			return j.Fate != simulator.Finished
+		}),
 	}
 }
 
@@ -129,7 +139,9 @@ var errSpent = fmt.Errorf("the budget is spent")
 
 func (g *gatewaySearch) run(seen []Seen) error {
 	g.adopt(seen)
-	for _, step := range []func() error{func() error { return g.imitate(seen) }, g.uniform, g.unreserved, g.even, g.walk} {
+	for _, step := range []func() error{func() error {
+		return g.imitate(seen)
+	}, g.uniform, g.unreserved, g.even, g.walk} {
 		if err := step(); err == errSpent {
 			return nil
 		} else if err != nil {
@@ -150,7 +162,8 @@ func (g *gatewaySearch) adopt(seen []Seen) {
 	}
 }
 
-// imitate makes a timetable of what the best policy that was seen did, and scales it to where the loss is just allowed.
+// imitate makes a timetable of what the best policy that was seen did, and scales it to where the
+// loss is just allowed.
 func (g *gatewaySearch) imitate(seen []Seen) error {
 	if len(seen) == 0 {
 		return nil
@@ -194,8 +207,8 @@ func (g *gatewaySearch) scale(t timetable, low, high float64, times int) error {
 	return nil
 }
 
-// uniform looks for the level at which the loss is just allowed, the same all day, in all families and with several bounds on prompts, on
-// up to three eighths of the budget.
+// uniform looks for the level at which the loss is just allowed, the same all day, in all families
+// and with several bounds on prompts, on up to three eighths of the budget.
 func (g *gatewaySearch) uniform() error {
 	for _, try := range []struct {
 		family    family
@@ -235,8 +248,9 @@ func (g *gatewaySearch) uniform() error {
 	return nil
 }
 
-// unreserved tries the best timetable and the best setting of probe with next to nothing of the KV cache kept free: how many lines fit, only
-// one can know who has seen the day. Where that brings more at too high a loss, it is scaled down to the allowed one.
+// unreserved tries the best timetable and the best setting of probe with next to nothing of the KV
+// cache kept free: how many lines fit, only one can know who has seen the day. Where that brings
+// more at too high a loss, it is scaled down to the allowed one.
 func (g *gatewaySearch) unreserved() error {
 	for _, of := range [][]family{{byTime}, {byLate}} {
 		if t, some := g.bestOf(of...); some {
@@ -258,21 +272,27 @@ func (g *gatewaySearch) unreserved() error {
 	return nil
 }
 
-// even moves the best timetable towards the same number of late requests at all times, as many as are allowed: where they grow alike with
-// the level, no other spreading of them harvests more. What was late at a time was chance too, so steps are short, and it is the mean of the later
-// ones that is scaled to where the loss is just allowed.
+// even moves the best timetable towards the same number of late requests at all times, as many as
+// are allowed: where they grow alike with the level, no other spreading of them harvests more. What
+// was late at a time was chance too, so steps are short, and it is the mean of the later ones that
+// is scaled to where the loss is just allowed.
 func (g *gatewaySearch) even() error {
 	t, some := g.bestOf(byTime, byLines)
 	if !some {
 		return nil
 	}
 	quiet := timetable{late: g.quiet.LateByMinute()}
-	allowed := float64(g.quiet.Interactive.Requests) * MostLoss / 100 / float64(max(1, len(quiet.late))) // by minute
+	// by minute
+	allowed := float64(g.quiet.Interactive.Requests) * MostLoss / 100 /
+		float64(max(1, len(quiet.late)))
 	const (
-		follow = 0.08 // of the logarithm by which a minute is off: late requests grow with about the tenth power of the level
-		chance = 0.5  // of a late request in a minute
+		// of the logarithm by which a minute is off: late requests grow with about the tenth power
+		// of the level
+		follow = 0.08
+		chance = 0.5 // of a late request in a minute
 		most   = 0.12
-		calmer = 0.6 // steps are, each time that the loss goes from one side of the allowed one to the other
+		// steps are, each time that the loss goes from one side of the allowed one to the other
+		calmer = 0.6
 	)
 	t.from += ", late ones spread evenly"
 	mean := t.clone()
@@ -281,7 +301,9 @@ func (g *gatewaySearch) even() error {
 		next := t.clone()
 		for w := range next.level {
 			late := max(0, t.lateIn(w, g.window)-quiet.lateIn(w, g.window))
-			next.level[w] *= 1 + float64(size*min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most), most))
+			next.level[w] *= 1 + float64(
+				size*min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most),
+					most))
 			next.keep(w)
 		}
 		if err := g.tell(&next); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// E is above G, and G above every policy that keeps to the loss, for they do from outside what E does from inside, and G knows the day.
+// E is above G, and G above every policy that keeps to the loss, for they do from outside what E
+// does from inside, and G knows the day.
 func TestOraclesStandAbovePolicies(t *testing.T) {
 	for _, kind := range []string{"bal", "score"} {
 		s := small(t, kind, nil)
@@ -33,7 +34,8 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		outside, inside := gateway.Bound, engine.Bound
-		if outside.Name != "G" || outside.Useful == 0 || outside.Work == 0 || outside.Loss > MostLoss || outside.Note == "" {
+		if outside.Name != "G" || outside.Useful == 0 || outside.Work == 0 ||
+			outside.Loss > MostLoss || outside.Note == "" {
 			t.Errorf("%s: %+v", kind, outside)
 		}
 		if inside.BeatenBy(outside.Useful, outside.Loss) {
@@ -41,17 +43,21 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		}
 		for _, run := range seen {
 			if r := run.Result; outside.BeatenBy(float64(r.Batch.Useful), r.Loss) {
-				t.Errorf("%s: policy %s harvests %d at %.2f points, G is %+v", kind, r.Flow, r.Batch.Useful, r.Loss, outside)
+				t.Errorf("%s: policy %s harvests %d at %.2f points, G is %+v", kind, r.Flow,
+					r.Batch.Useful, r.Loss, outside)
 			}
 		}
 		for _, found := range []Found{gateway, engine} {
 			if same, err := found.Again(s, quiet); err != nil || !same {
-				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind, found.Bound.Name, err)
+				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind,
+					found.Bound.Name, err)
 			}
 			other := s
 			other.Profile.Law.C0 *= 1.001
 			if same, err := found.Again(other, quiet); err != nil || same {
-				t.Errorf("%s: told again on another engine, oracle %s's best comes out the same: %v", kind, found.Bound.Name, err)
+				t.Errorf(
+					"%s: told again on another engine, oracle %s's best comes out the same: %v",
+					kind, found.Bound.Name, err)
 			}
 		}
 	}
@@ -71,13 +77,15 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound := found.Bound
-		if got := bound.Useful == 1e9 && bound.Work == 5 && bound.Note == "the run of policy miracle, which no timetable beat"; got != floor {
+		if got := bound.Useful == 1e9 && bound.Work == 5 &&
+			bound.Note == "the run of policy miracle, which no timetable beat"; got != floor {
 			t.Errorf("a miracle at %v points: %+v, floor should be %v", loss, bound, floor)
 		}
 	}
 }
 
-// However few runs there are, what a policy was seen to do is where the search begins, and what it did can be told from its tape.
+// However few runs there are, what a policy was seen to do is where the search begins, and what it
+// did can be told from its tape.
 func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) {
 		s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 12*time.Minute, 3, 1.2
@@ -94,7 +102,8 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	if own.useful != float64(probe.Result.Batch.Useful) || own.family != byLate || g.runs != 2 {
 		t.Errorf("the first of %d runs is %+v, want what was seen", g.runs, own.trial)
 	}
-	if imitation.family != byTime || len(imitation.level) != g.windows || imitation.useful < own.useful/2 {
+	if imitation.family != byTime || len(imitation.level) != g.windows ||
+		imitation.useful < own.useful/2 {
 		t.Errorf("what probe did harvests %v of its %v", imitation.useful, own.useful)
 	}
 	found, err := Gateway(s, quiet, []Seen{probe}, Budget{Runs: 2})
@@ -102,7 +111,8 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := probe.Result; r.Loss <= MostLoss && found.Bound.Useful < float64(r.Batch.Useful) {
-		t.Errorf("G is %+v, and probe harvested %d at %.2f points", found.Bound, r.Batch.Useful, r.Loss)
+		t.Errorf("G is %+v, and probe harvested %d at %.2f points", found.Bound, r.Batch.Useful,
+			r.Loss)
 	}
 }
 
@@ -112,7 +122,10 @@ func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 	quiet := quietly(t, s)
 	search := func() *gatewaySearch {
 		told := 0
-		g := newGatewaySearch(s, quiet, Budget{Runs: 40, Progress: func(float64) error { told++; return nil }})
+		g := newGatewaySearch(s, quiet, Budget{Runs: 40, Progress: func(float64) error {
+			told++
+			return nil
+		}})
 		if err := g.run(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +135,8 @@ func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 		return g
 	}
 	one, other := search(), search()
-	if !cmp.Equal(one.best.policy(one.window), other.best.policy(other.window)) || !cmp.Equal(one.best.useful, other.best.useful) {
+	if !cmp.Equal(one.best.policy(one.window), other.best.policy(other.window)) ||
+		!cmp.Equal(one.best.useful, other.best.useful) {
 		t.Errorf("one search found %v, another %v", one.best.level, other.best.level)
 	}
 }
@@ -145,8 +159,10 @@ func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inside, outside := engine.Bound, gateway.Bound; inside.Useful != 20*712 || outside.Useful != 20*712 || runs > 10 {
-		t.Errorf("E %+v, G %+v after %d runs; there are %d tokens to be had", inside, outside, runs, 20*712)
+	if inside, outside := engine.Bound, gateway.Bound; inside.Useful != 20*712 ||
+		outside.Useful != 20*712 || runs > 10 {
+		t.Errorf("E %+v, G %+v after %d runs; there are %d tokens to be had", inside, outside, runs,
+			20*712)
 	}
 }
 

@@ -13,13 +13,15 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// feasibleShare is the share of the capacity with which a deadline must be met to be called feasible.
+// feasibleShare is the share of the capacity with which a deadline must be met to be called
+// feasible.
 const feasibleShare = 0.97
 
-// GPUHours is oracle LP: the least replica-hours that meet every feasible deadline within the run, if the replicas that the interactive
-// scaler pays for on the quiet day are paid for in any case, and the engines give batch work what oracle F says they can. It sees the
-// whole day beforehand, and its replicas come and go at once. Which deadlines are feasible it says of any pool; hours it counts only
-// where a policy decides about them.
+// GPUHours is oracle LP: the least replica-hours that meet every feasible deadline within the run,
+// if the replicas that the interactive scaler pays for on the quiet day are paid for in any case,
+// and the engines give batch work what oracle F says they can. It sees the whole day beforehand,
+// and its replicas come and go at once. Which deadlines are feasible it says of any pool; hours it
+// counts only where a policy decides about them.
 func GPUHours(s simulator.Setup, quiet simulator.Quiet) (Bound, error) {
 	b := Bound{Name: "LP", Margin: fluidMargin}
 	p, names, err := leastProblem(s, quiet)
@@ -37,8 +39,10 @@ func GPUHours(s simulator.Setup, quiet simulator.Quiet) (Bound, error) {
 			b.Infeasible = append(b.Infeasible, name)
 		}
 	}
-	b.Note = fmt.Sprintf("%d deadlines, %d feasible, in slots of %v", len(names), len(p.Jobs), simulator.PaidSlot)
-	if s.Scenario.Pool.Max == 0 && !slices.ContainsFunc(s.Scenario.BatchPools, func(p scenario.BatchPool) bool { return p.Max > 0 }) {
+	b.Note = fmt.Sprintf("%d deadlines, %d feasible, in slots of %v", len(names), len(p.Jobs),
+		simulator.PaidSlot)
+	if s.Scenario.Pool.Max == 0 && !slices.ContainsFunc(s.Scenario.BatchPools,
+		func(p scenario.BatchPool) bool { return p.Max > 0 }) {
 		return b, nil
 	}
 	least, err := gpuhours.Solve(p)
@@ -51,8 +55,11 @@ func GPUHours(s simulator.Setup, quiet simulator.Quiet) (Bound, error) {
 	return b, nil
 }
 
-// leastProblem puts a day as the LP takes it. Work is counted in seconds of a replica of the first pool without interactive traffic.
-func leastProblem(s simulator.Setup, quiet simulator.Quiet) (p gpuhours.Problem, names []string, err error) {
+// leastProblem puts a day as the LP takes it. Work is counted in seconds of a replica of the first
+// pool without interactive traffic.
+func leastProblem(
+	s simulator.Setup, quiet simulator.Quiet,
+) (p gpuhours.Problem, names []string, err error) {
 	fault := func(err error) (gpuhours.Problem, []string, error) {
 		return p, nil, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
 	}
@@ -65,7 +72,8 @@ func leastProblem(s simulator.Setup, quiet simulator.Quiet) (p gpuhours.Problem,
 		return fault(err)
 	}
 	pool := s.Scenario.Pool
-	shared := fluid{cfg: s.Engine(), mix: mix, tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() * 1000}
+	shared := fluid{cfg: s.Engine(), mix: mix, tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() *
+		1000}
 	alone := shared.lines(flow{})
 	if alone == 0 {
 		return p, nil, nil
@@ -75,7 +83,8 @@ func leastProblem(s simulator.Setup, quiet simulator.Quiet) (p gpuhours.Problem,
 		begin := time.Duration(i) * simulator.PaidSlot
 		span := min(simulator.PaidSlot, s.Scenario.Horizon-begin)
 		load := mean(loads, begin, span)
-		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(quiet.Paid[i], float64(most)), Rates: []float64{0}}
+		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(quiet.Paid[i], float64(most)),
+			Rates: []float64{0}}
 		for n := 1; n <= most; n++ {
 			c.Rates = append(c.Rates, float64(n)*shared.lines(load.per(float64(n)))/alone)
 		}
@@ -101,8 +110,10 @@ func leastProblem(s simulator.Setup, quiet simulator.Quiet) (p gpuhours.Problem,
 		if !dated || due > s.Scenario.Horizon {
 			continue
 		}
-		work := float64(j.Lines) / (fluid{cfg: s.Engine(), mix: kindMix(s, j), tpot: shared.tpot}).lines(flow{})
-		p.Jobs = append(p.Jobs, gpuhours.Job{Release: j.At.Seconds(), Due: due.Seconds(), Work: work})
+		work := float64(j.Lines) / (fluid{cfg: s.Engine(), mix: kindMix(s, j),
+			tpot: shared.tpot}).lines(flow{})
+		p.Jobs = append(p.Jobs, gpuhours.Job{Release: j.At.Seconds(), Due: due.Seconds(),
+			Work: work})
 		names = append(names, j.Name)
 	}
 }

@@ -17,7 +17,8 @@ func TestGPUHours(t *testing.T) {
 		s.Jobs = []scenario.Job{
 			{Name: "free", Kind: "bal", Window: 2 * time.Hour, Lines: 5000},
 			{Name: "bought", Kind: "bal", At: 30 * time.Minute, Window: time.Hour, Lines: 40_000},
-			{Name: "impossible", Kind: "gen", At: time.Hour, Window: 30 * time.Minute, Lines: 50_000},
+			{Name: "impossible", Kind: "gen", At: time.Hour, Window: 30 * time.Minute,
+				Lines: 50_000},
 			{Name: "later", Kind: "bal", At: time.Hour, Window: 20 * time.Hour, Lines: 50_000},
 			{Name: "never", Kind: "bal"},
 		}
@@ -41,15 +42,19 @@ func TestGPUHours(t *testing.T) {
 	if !slices.Equal(b.Infeasible, []string{"impossible"}) {
 		t.Errorf("infeasible are %q", b.Infeasible)
 	}
-	if b.BatchGPUHours < 0.5 || b.BatchGPUHours > 5 || math.Abs(b.GPUHours-quiet.GPUHours-b.BatchGPUHours) > 1e-6 {
+	if b.BatchGPUHours < 0.5 || b.BatchGPUHours > 5 ||
+		math.Abs(b.GPUHours-quiet.GPUHours-b.BatchGPUHours) > 1e-6 {
 		t.Errorf("%+v beside %v on the quiet day", b, quiet.GPUHours)
 	}
-	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4}, MaxBatchedTokens: 2048}}
+	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4},
+		MaxBatchedTokens: 2048}}
 	if beside, err := GPUHours(s, quiet); err != nil || beside.BatchGPUHours > b.BatchGPUHours {
 		t.Errorf("with another pool %+v (%v), without %+v", beside, err, b)
 	}
 	s.Scenario.BatchPools, s.Scenario.Pool.Max = nil, 0
-	if fixed, err := GPUHours(s, quiet); err != nil || fixed.GPUHours != 0 || len(fixed.Infeasible) == 0 {
-		t.Errorf("of a pool that stands still %+v (%v), want which deadlines are infeasible and no hours", fixed, err)
+	if fixed, err := GPUHours(s, quiet); err != nil || fixed.GPUHours != 0 ||
+		len(fixed.Infeasible) == 0 {
+		t.Errorf(
+			"of a pool that stands still %+v (%v), want which deadlines are infeasible and no hours", fixed, err)
 	}
 }

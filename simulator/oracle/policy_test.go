@@ -10,7 +10,9 @@ import (
 )
 
 // policyRun tells the scenario with a policy.
-func policyRun(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy)) simulator.Result {
+func policyRun(
+	t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy),
+) simulator.Result {
 	t.Helper()
 	s.Policy = defaultPolicy()
 	change(&s.Policy)
@@ -22,11 +24,14 @@ func policyRun(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change fu
 }
 
 func defaultPolicy() simulator.Policy {
-	return simulator.Policy{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(), Plan: plan.DefaultConfig(), ChunkLines: 100}
+	return simulator.Policy{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
+		Plan: plan.DefaultConfig(), ChunkLines: 100}
 }
 
 // watched is the run with the policy that it was told with.
-func watched(t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy)) Seen {
+func watched(
+	t *testing.T, s simulator.Setup, quiet simulator.Quiet, change func(*simulator.Policy),
+) Seen {
 	t.Helper()
 	policy := defaultPolicy()
 	change(&policy)

@@ -7,12 +7,14 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in the greatest hurry can spare for
-// each of its tokens, never less than Least and never more than Most milliseconds.
+// Tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in
+// the greatest hurry can spare for each of its tokens, never less than Least and never more than
+// Most milliseconds.
 type Tempo struct{ Margin, Least, Most float64 }
 
-// stoker fits batch lines into one engine's iterations: it knows how long each answer will be and how much time each stream has to
-// spare, decides anew for every iteration which lines go on in it, and keeps what those that rest have computed at no cost.
+// stoker fits batch lines into one engine's iterations: it knows how long each answer will be and
+// how much time each stream has to spare, decides anew for every iteration which lines go on in it,
+// and keeps what those that rest have computed at no cost.
 type stoker struct {
 	tempo   Tempo
 	law     engine.Law
@@ -22,9 +24,10 @@ type stoker struct {
 	pace    time.Duration // of the last iterations, their exponential mean
 	began   time.Time
 
-	active []*line              // in the order of their beginning; at most one is still being read
-	cached map[engine.Hash]bool // blocks of prompts that have been computed here; nothing is ever evicted
-	under  []*line              // those that decode in the iteration under way
+	active []*line // in the order of their beginning; at most one is still being read
+	// blocks of prompts that have been computed here; nothing is ever evicted
+	cached map[engine.Hash]bool
+	under  []*line // those that decode in the iteration under way
 	chunks []engine.Chunk
 	reads  []*line // whose chunks those are
 }
@@ -33,7 +36,8 @@ func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 	s.began = now
 	s.under, s.reads, s.chunks = s.under[:0], s.reads[:0], s.chunks[:0]
 	limit := s.limit(now, it) / it.Pace
-	load := &iteration{law: s.law, tokens: it.Tokens, ms: iterationTime(s.law, it.Tokens, it.Context, it.Prefill)}
+	load := &iteration{law: s.law, tokens: it.Tokens, ms: iterationTime(s.law, it.Tokens,
+		it.Context, it.Prefill)}
 	tokens, seqs, kv := it.FreeTokens, it.FreeSeqs, it.FreeKV
 	filling := engine.Filling{}
 	rests := false
@@ -82,7 +86,8 @@ func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seq
 			return
 		}
 		c := engine.Chunk{Tokens: chunk, Context: l.computed}
-		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) + float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
+		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) +
+			float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
 		load.add(chunk, cost)
 		s.chunks, s.reads = append(s.chunks, c), append(s.reads, l)
 		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt
@@ -180,7 +185,8 @@ type iteration struct {
 }
 
 func iterationTime(law engine.Law, tokens, context int, prefill float64) float64 {
-	return law.C0 + float64(law.C1*float64(tokens)) + float64(law.C2*float64(max(0, tokens-law.N0))) + float64(law.KV*float64(context)) + prefill
+	return law.C0 + float64(law.C1*float64(tokens)) +
+		float64(law.C2*float64(max(0, tokens-law.N0))) + float64(law.KV*float64(context)) + prefill
 }
 
 // cost is what further tokens take as tokens.

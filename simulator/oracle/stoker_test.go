@@ -47,7 +47,9 @@ func newTestStoker(t *testing.T, kind string, tempo Tempo) *stoker {
 		t.Fatal(err)
 	}
 	return &stoker{
-		tempo: tempo, law: s.Profile.Law, promise: func(engine.ID) scenario.SLO { return s.Scenario.Interactive.SLO }, epoch: simulator.Epoch(), backlog: lines,
+		tempo: tempo, law: s.Profile.Law, promise: func(engine.ID) scenario.SLO {
+			return s.Scenario.Interactive.SLO
+		}, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
 	}
 }
@@ -58,7 +60,8 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 		s := newTestStoker(t, kind, Tempo{0.9, 0, 90})
 		now := simulator.Epoch()
 		for i := range 3000 {
-			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500, FreeSeqs: 240, FreeKV: 400_000}
+			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500,
+				FreeSeqs: 240, FreeKV: 400_000}
 			switch i % 9 { // now and then something else than time is short
 			case 0:
 				free.FreeKV = 1000
@@ -68,20 +71,23 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 				free.FreeTokens = 40
 			}
 			late := time.Duration(1+i%6) * time.Second
-			free.Streams = []engine.Stream{{Submitted: now, FirstToken: now.Add(-late), Prompt: 700, Output: 101, Produced: 20}}
+			free.Streams = []engine.Stream{{Submitted: now, FirstToken: now.Add(-late), Prompt: 700,
+				Output: 101, Produced: 20}}
 			f := s.Fill(now, &free)
 			tokens, prefill := free.Tokens+f.Decoding, 0.0
 			held := f.Context
 			for k, c := range f.Chunks {
 				tokens += c.Tokens
-				prefill += s.law.Iteration(0, 0, c).Seconds()*1000 - s.law.Iteration(c.Tokens, 0).Seconds()*1000
+				prefill += s.law.Iteration(0, 0, c).Seconds()*1000 - s.law.Iteration(
+					c.Tokens, 0).Seconds()*1000
 				held += s.reads[k].prompt
 			}
 			ms := iterationTime(s.law, tokens, free.Context+f.Context, prefill)
 			if limit := s.limit(now, &free); ms > limit+0.001 && f.Decoding+len(f.Chunks) > 0 {
 				t.Fatalf("%s, iteration %d takes %.2f ms, may take %.2f", kind, i, ms, limit)
 			}
-			if tokens-free.Tokens > free.FreeTokens || f.Decoding+len(f.Chunks) > free.FreeSeqs || held > free.FreeKV {
+			if tokens-free.Tokens > free.FreeTokens || f.Decoding+len(f.Chunks) > free.FreeSeqs ||
+				held > free.FreeKV {
 				t.Fatalf("%s, iteration %d: %+v does not fit into %+v", kind, i, f, free)
 			}
 			now = now.Add(time.Duration(ms * float64(time.Millisecond)))
@@ -97,7 +103,8 @@ func TestStokerGivesWhatTheStreamInTheGreatestHurryCanSpare(t *testing.T) {
 	s := newTestStoker(t, "bal", Tempo{1, 0, 1000})
 	now := simulator.Epoch()
 	stream := func(output, produced int, ago time.Duration) engine.Stream {
-		return engine.Stream{FirstToken: now.Add(-ago), Prompt: 100, Output: output, Produced: produced, Uncomputed: 1}
+		return engine.Stream{FirstToken: now.Add(-ago), Prompt: 100, Output: output,
+			Produced: produced, Uncomputed: 1}
 	}
 	each := 100 - 0.05 // what the server takes for a token is not the engine's to spend
 	for _, test := range []struct {
@@ -109,17 +116,21 @@ func TestStokerGivesWhatTheStreamInTheGreatestHurryCanSpare(t *testing.T) {
 		{"new", []engine.Stream{stream(101, 1, 0)}, each},
 		{"ahead", []engine.Stream{stream(101, 51, 3*time.Second)}, (100*each - 3000) / 50},
 		{"behind", []engine.Stream{stream(101, 51, 6*time.Second)}, (100*each - 6000) / 50},
-		{"the least", []engine.Stream{stream(101, 51, 3*time.Second), stream(101, 51, 6*time.Second)}, (100*each - 6000) / 50},
+		{"the least", []engine.Stream{stream(101, 51, 3*time.Second),
+			stream(101, 51, 6*time.Second)}, (100*each - 6000) / 50},
 		{"past saving", []engine.Stream{stream(101, 51, 9*time.Second), stream(101, 1, 0)}, each},
 		{"only one token", []engine.Stream{stream(1, 0, 0)}, 1000},
 	} {
 		it := engine.Scheduled{Tokens: 10, FreeTokens: 502, Streams: test.streams}
-		if got := s.limit(now, &it); cmp.Diff(got, test.want) != "" && (got < test.want-0.001 || got > test.want+0.001) {
+		if got := s.limit(now, &it); cmp.Diff(got, test.want) != "" && (got < test.want-0.001 ||
+			got > test.want+0.001) {
 			t.Errorf("%s: %.3f ms, want %.3f", test.name, got, test.want)
 		}
 	}
 	// A prompt of three iterations that has waited for a second and a half.
-	it := engine.Scheduled{Tokens: 12, FreeTokens: 500, Streams: []engine.Stream{{Submitted: now.Add(-1500 * time.Millisecond), Prompt: 1400, Output: 10, Uncomputed: 1400}}}
+	it := engine.Scheduled{Tokens: 12, FreeTokens: 500,
+		Streams: []engine.Stream{{Submitted: now.Add(-1500 * time.Millisecond), Prompt: 1400,
+			Output: 10, Uncomputed: 1400}}}
 	if got, want := s.limit(now, &it), (500-16.05)/3; got < want-0.01 || got > want+0.01 {
 		t.Errorf("a prompt in a hurry: %.2f ms, want %.2f", got, want)
 	}
@@ -149,7 +160,9 @@ func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
 		now  time.Duration
 		left []int // later, sooner, long, to come
 	}{
-		{0, []int{2, 0, 100, 1}}, {time.Second, []int{1, 0, 100, 1}}, {time.Minute, []int{1, 0, 100, 0}}, {time.Minute, []int{0, 0, 100, 0}}, {time.Minute, []int{0, 0, 99, 0}},
+		{0, []int{2, 0, 100, 1}}, {time.Second, []int{1, 0, 100, 1}},
+		{time.Minute, []int{1, 0, 100, 0}}, {time.Minute, []int{0, 0, 100, 0}},
+		{time.Minute, []int{0, 0, 99, 0}},
 	} {
 		if b.take(step.now, pace) == nil {
 			t.Fatalf("at %v: nothing, want a line", step.now)
@@ -167,7 +180,8 @@ func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
 	}
 }
 
-// E harvests more than any cap that costs as little, for every kind of line, and tells the same twice.
+// E harvests more than any cap that costs as little, for every kind of line, and tells the same
+// twice.
 func TestEngineBeatsFixedCaps(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "mix"} {
 		s := small(t, kind, nil)
@@ -177,18 +191,23 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound := found.Bound
-		if bound.Name != "E" || bound.Useful == 0 || bound.Work == 0 || bound.Loss > MostLoss || bound.Note == "" {
+		if bound.Name != "E" || bound.Useful == 0 || bound.Work == 0 || bound.Loss > MostLoss ||
+			bound.Note == "" {
 			t.Errorf("%s: %+v", kind, bound)
 		}
 		if kind == "bal" {
-			if again, err := Engine(s, quiet, Budget{Runs: 8}); err != nil || !cmp.Equal(again, found) {
+			if again, err := Engine(s, quiet, Budget{Runs: 8}); err != nil ||
+				!cmp.Equal(again, found) {
 				t.Errorf("told again: %+v, %v, want %+v", again, err, found)
 			}
 		}
 		for _, lines := range []int{1, 4, 16, 32, 64} {
-			r := policyRun(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", lines })
+			r := policyRun(t, s, quiet, func(p *simulator.Policy) {
+				p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", lines
+			})
 			if bound.BeatenBy(float64(r.Batch.Useful), r.Loss) {
-				t.Errorf("%s: %d lines harvest %d at %.2f points, the bound is %.0f at %.2f", kind, lines, r.Batch.Useful, r.Loss, bound.Useful, bound.Loss)
+				t.Errorf("%s: %d lines harvest %d at %.2f points, the bound is %.0f at %.2f", kind,
+					lines, r.Batch.Useful, r.Loss, bound.Useful, bound.Loss)
 			}
 		}
 	}

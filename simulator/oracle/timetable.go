@@ -18,8 +18,8 @@ const (
 	byTime family = "iteration time"
 	// byLines sets the number of lines, whatever comes of it.
 	byLines family = "lines"
-	// byLate is no timetable but the policy probe, with the share of late requests that it aims at, and its constants, set for the whole
-	// day.
+	// byLate is no timetable but the policy probe, with the share of late requests that it aims at,
+	// and its constants, set for the whole day.
 	byLate family = "late share"
 )
 
@@ -86,7 +86,8 @@ func (t timetable) policy(window time.Duration) simulator.Policy {
 func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
 	rows := make([]flowcontrol.ScheduleRow, len(t.level))
 	for i, level := range t.level {
-		rows[i] = flowcontrol.ScheduleRow{At: time.Duration(i) * window, Prompt: int(math.Round(t.prompt[i]))}
+		rows[i] = flowcontrol.ScheduleRow{At: time.Duration(i) * window,
+			Prompt: int(math.Round(t.prompt[i]))}
 		if t.family == byTime {
 			rows[i].Theta, rows[i].Lines = math.Round(level*1e4)/1e4, mostLines
 		} else {
@@ -96,9 +97,12 @@ func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
 	return rows
 }
 
-// steered is the timetable of what a policy did in a run: how long it let iterations take in each window and how many prompt tokens it
-// let wait; of a policy that steers by neither, how many lines were under way. false: the tape tells nothing of it.
-func steered(tape *simulator.Tape, base simulator.Policy, window time.Duration, windows int) (timetable, bool) {
+// steered is the timetable of what a policy did in a run: how long it let iterations take in each
+// window and how many prompt tokens it let wait; of a policy that steers by neither, how many lines
+// were under way. false: the tape tells nothing of it.
+func steered(
+	tape *simulator.Tape, base simulator.Policy, window time.Duration, windows int,
+) (timetable, bool) {
 	t := timetable{family: byTime, base: base}
 	known := func(v float64) bool { return !math.IsNaN(v) }
 	if !slices.ContainsFunc(tape.Theta, known) {
@@ -109,7 +113,8 @@ func steered(tape *simulator.Tape, base simulator.Policy, window time.Duration, 
 		from, to := time.Duration(w)*window, time.Duration(w+1)*window
 		seen := tape.Between(tape.Theta, from, to)
 		if t.family == byLines {
-			seen = tape.Between(tape.InFlight, from, to) / max(1, tape.Between(tape.Ready, from, to))
+			seen = tape.Between(tape.InFlight, from, to) / max(1, tape.Between(tape.Ready, from,
+				to))
 		}
 		if known(seen) {
 			level = seen
@@ -126,10 +131,12 @@ func steered(tape *simulator.Tape, base simulator.Policy, window time.Duration, 
 	return t, true
 }
 
-// lateIn is what was late at the time of a window, a minute before and after it counted in, per minute.
+// lateIn is what was late at the time of a window, a minute before and after it counted in, per
+// minute.
 func (t timetable) lateIn(w int, window time.Duration) float64 {
 	from := max(0, int((time.Duration(w)*window-scenario.Edge)/time.Minute)-1)
-	to := min(len(t.late), int((time.Duration(w+1)*window-scenario.Edge+time.Minute-1)/time.Minute)+1)
+	to := min(len(t.late), int(
+		(time.Duration(w+1)*window-scenario.Edge+time.Minute-1)/time.Minute)+1)
 	sum := 0
 	for m := from; m < to; m++ {
 		sum += t.late[m]

@@ -14,8 +14,8 @@ type walker struct {
 	size float64
 }
 
-// walk lets walkers go on in turns, one from the best timetable and one from the best setting of the policy probe. The one that is well behind
-// goes every fourth time.
+// walk lets walkers go on in turns, one from the best timetable and one from the best setting of
+// the policy probe. The one that is well behind goes every fourth time.
 func (g *gatewaySearch) walk() error {
 	var walkers []*walker
 	for _, of := range [][]family{{byTime, byLines}, {byLate}} {
@@ -29,7 +29,8 @@ func (g *gatewaySearch) walk() error {
 	const behind = 0.97
 	for turn := 0; ; turn++ {
 		w := walkers[turn%len(walkers)]
-		if other := walkers[(turn+1)%len(walkers)]; turn%4 != 0 && w.at.value() < float64(behind*other.at.value()) {
+		if other := walkers[(turn+1)%len(walkers)]; turn%4 != 0 &&
+			w.at.value() < float64(behind*other.at.value()) {
 			w = other
 		}
 		t := g.step(w.at, w.size)
@@ -107,19 +108,22 @@ func (g *gatewaySearch) step(at timetable, size float64) timetable {
 	return t
 }
 
-// turn multiplies one of the constants of the policy probe by a factor that leaves a valid configuration. Those of its loops over late
-// requests do nothing under a timetable.
+// turn multiplies one of the constants of the policy probe by a factor that leaves a valid
+// configuration. Those of its loops over late requests do nothing under a timetable.
 func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float64) {
 	for range 10 {
 		p := flow.Probe // a copy, to be checked before it is taken
 		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
-		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV, &p.Reserve.Growth, &p.Reserve.Tail, &p.Brake.Above, &p.Brake.Pool}
+		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV,
+			&p.Reserve.Growth, &p.Reserve.Tail, &p.Brake.Above, &p.Brake.Pool}
 		if loops {
 			times = append(times, &p.Theta.Memory, &p.Prompt.Memory)
-			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall, &p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
+			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall,
+				&p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
 		}
 		if i := g.random.IntN(len(times) + len(shares)); i < len(times) {
-			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(time.Millisecond))
+			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(
+				time.Millisecond))
 		} else {
 			*shares[i-len(times)] *= factor
 		}
@@ -139,8 +143,8 @@ func (g *gatewaySearch) stretch() (from, to int) {
 	return from, min(g.windows, from+length)
 }
 
-// value orders the steps of a walk: what is harvested within the loss that is allowed, and less the further it is exceeded, so that the
-// walk finds its way back.
+// value orders the steps of a walk: what is harvested within the loss that is allowed, and less the
+// further it is exceeded, so that the walk finds its way back.
 func (t trial) value() float64 {
 	if over := t.loss - MostLoss; over > 0 {
 		return t.useful * max(0, 0.98-over)

@@ -31,7 +31,8 @@ func Exp(x float64) float64 {
 	if k < -1000 || k > 1000 {
 		return math.Ldexp(y, int(k))
 	}
-	return y * math.Float64frombits(uint64(1023+int64(k))<<52) // what Ldexp does, without its care for extremes
+	// what Ldexp does, without its care for extremes
+	return y * math.Float64frombits(uint64(1023+int64(k))<<52)
 }
 
 // Log is the natural logarithm of x.

@@ -13,7 +13,9 @@ import (
 // Whatever a simulation's bytes come from.
 var rooms = []string{
 	"scheduler", "flowcontrol", "autoscale", "dispatch/plan",
-	"simulator", "simulator/report", "simulator/search", "simulator/fluid", "simulator/oracle", "simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload", "simulator/portable",
+	"simulator", "simulator/report", "simulator/search", "simulator/fluid", "simulator/oracle",
+	"simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload",
+	"simulator/portable",
 }
 
 // The compiler for arm64 fuses a product into the sum that follows, across
@@ -34,7 +36,8 @@ func TestNothingIsFused(t *testing.T) {
 		t.Fatal("the assembly has hardly a product; is it still written like this?")
 	}
 	var fused []string
-	for _, line := range regexp.MustCompile(`\((\S+\.go:\d+)\)\s+FN?M(?:ADD|SUB)[DS]`).FindAllSubmatch(assembly, -1) {
+	for _, line := range regexp.MustCompile(
+		`\((\S+\.go:\d+)\)\s+FN?M(?:ADD|SUB)[DS]`).FindAllSubmatch(assembly, -1) {
 		fused = append(fused, string(line[1]))
 	}
 	slices.Sort(fused)
@@ -45,7 +48,8 @@ func TestNothingIsFused(t *testing.T) {
 
 // What differs between processors stands nowhere in those packages.
 func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
-	unportable := regexp.MustCompile(`\bmath\.(Exp|Exp2|Expm1|Log|Log2|Log10|Log1p|Pow|Sin|Cos|Tan|Tanh|Sinh|Cosh|Atan|Atan2|Asin|Acos|Hypot|Cbrt|Gamma|Lgamma|Erf|Erfc|FMA)\(|\.(NormFloat64|ExpFloat64)\(`)
+	unportable := regexp.MustCompile(
+		`\bmath\.(Exp|Exp2|Expm1|Log|Log2|Log10|Log1p|Pow|Sin|Cos|Tan|Tanh|Sinh|Cosh|Atan|Atan2|Asin|Acos|Hypot|Cbrt|Gamma|Lgamma|Erf|Erfc|FMA)\(|\.(NormFloat64|ExpFloat64)\(`)
 	for _, room := range rooms {
 		files, err := filepath.Glob("../../" + room + "/*.go")
 		if err != nil || len(files) == 0 {
@@ -60,7 +64,8 @@ func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, use := range unportable.FindAll(source, -1) {
-				t.Errorf("%s uses %s, whose last bits differ between processors; package portable has the like", file, use)
+				t.Errorf(
+					"%s uses %s, whose last bits differ between processors; package portable has the like", file, use)
 			}
 		}
 	}

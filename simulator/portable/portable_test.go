@@ -11,7 +11,8 @@ func TestExpAndLogAgreeWithMath(t *testing.T) {
 	agree := func(name string, ours, theirs func(float64) float64, x float64) {
 		t.Helper()
 		got, want := ours(x), theirs(x)
-		if got != want && !(math.Abs(got-want) <= 4e-16*math.Abs(want)) && !(math.IsNaN(got) && math.IsNaN(want)) {
+		if got != want && !(math.Abs(got-want) <= 4e-16*math.Abs(want)) &&
+			!(math.IsNaN(got) && math.IsNaN(want)) {
 			t.Errorf("%s(%v) is %v, want %v", name, x, got, want)
 		}
 	}
@@ -21,12 +22,14 @@ func TestExpAndLogAgreeWithMath(t *testing.T) {
 		agree("log", Log, math.Log, math.Ldexp(1+rng.Float64(), rng.IntN(2000)-1000))
 		agree("log", Log, math.Log, 1+(rng.Float64()-0.5)/8)
 	}
-	for _, x := range []float64{0, 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 1e-300, 710, -746, math.MaxFloat64} {
+	for _, x := range []float64{0, 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 1e-300, 710, -746,
+		math.MaxFloat64} {
 		agree("exp", Exp, math.Exp, x)
 		agree("log", Log, math.Log, x)
 	}
 	// Below the normal numbers math.Log is wrong on amd64.
-	for x, want := range map[float64]float64{0x1p-1074: -1074 * math.Ln2, 0x1p-1030: -1030 * math.Ln2} {
+	for x, want := range map[float64]float64{0x1p-1074: -1074 * math.Ln2,
+		0x1p-1030: -1030 * math.Ln2} {
 		agree("log", Log, func(float64) float64 { return want }, x)
 	}
 }
@@ -43,7 +46,8 @@ func TestDrawsHaveTheirMoments(t *testing.T) {
 		mean, variance float64
 	}{
 		{"exponential", func() float64 { return Exponential(rng) }, 1, 1},
-		{"first of two normals", first, 0, 1}, {"second", second, 0, 1}, {"their product", together, 0, 1},
+		{"first of two normals", first, 0, 1}, {"second", second, 0, 1},
+		{"their product", together, 0, 1},
 	} {
 		sum, squares := 0.0, 0.0
 		for range n {
@@ -52,8 +56,10 @@ func TestDrawsHaveTheirMoments(t *testing.T) {
 			squares += x * x
 		}
 		mean := sum / n
-		if variance := squares/n - mean*mean; math.Abs(mean-c.mean) > 0.01 || math.Abs(variance-c.variance) > 0.03*c.variance {
-			t.Errorf("%s: mean %v and variance %v, want %v and %v", c.name, mean, variance, c.mean, c.variance)
+		if variance := squares/n - mean*mean; math.Abs(mean-c.mean) > 0.01 ||
+			math.Abs(variance-c.variance) > 0.03*c.variance {
+			t.Errorf("%s: mean %v and variance %v, want %v and %v", c.name, mean, variance, c.mean,
+				c.variance)
 		}
 	}
 }

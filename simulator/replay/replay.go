@@ -74,21 +74,25 @@ func (b *Builder) since(at float64) time.Duration {
 	return time.Duration((at - b.Measured.From) * float64(time.Second))
 }
 
-// Shortest is what a recording must span: the simulator does not judge a run's first and last minute.
+// Shortest is what a recording must span: the simulator does not judge a run's first and last
+// minute.
 const Shortest = 3 * time.Minute
 
 // Check says why the recording can't be simulated.
 func (b *Builder) Check() error {
 	if length := b.Length(); length < Shortest {
-		return fmt.Errorf("the recording spans %s; a comparison takes at least %s", length.Round(time.Second), Shortest)
+		return fmt.Errorf("the recording spans %s; a comparison takes at least %s",
+			length.Round(time.Second), Shortest)
 	}
 	if len(b.runners) == 0 {
-		return errors.New("the recording tells of no runner's metrics and of no line, so there is nothing to compare")
+		return errors.New(
+			"the recording tells of no runner's metrics and of no line, so there is nothing to compare")
 	}
 	return nil
 }
 
-// Jobs are those that came, with lines as large as those answered. A job of which none was has those of the others.
+// Jobs are those that came, with lines as large as those answered. A job of which none was has
+// those of the others.
 func (b *Builder) Jobs() []workload.Job {
 	var all [][2]int
 	for _, j := range b.jobs {
@@ -108,26 +112,30 @@ func (b *Builder) Jobs() []workload.Job {
 			lines = workload.Backlog
 		}
 		jobs = append(jobs, workload.Job{
-			Name: "job-" + strconv.Itoa(j.ID), At: b.since(j.at), Window: time.Duration(max(0, j.Deadline) * float64(time.Second)), Lines: lines,
+			Name: "job-" + strconv.Itoa(j.ID), At: b.since(j.at), Window: time.Duration(
+				max(0, j.Deadline) * float64(time.Second)), Lines: lines,
 			Kind: kindOf(sizes),
 		})
 	}
 	return jobs
 }
 
-// endless is how many lines nobody gets through in a recording: beyond, none is drawn before its turn.
+// endless is how many lines nobody gets through in a recording: beyond, none is drawn before its
+// turn.
 const endless = 1_000_000
 
 // mostParts is how many lines stand for all of a job's.
 const mostParts = 256
 
-// kindOf draws lines from some of those seen, all alike in weight, so that prompts and answers belong together as they did.
+// kindOf draws lines from some of those seen, all alike in weight, so that prompts and answers
+// belong together as they did.
 func kindOf(sizes [][2]int) workload.Kind {
 	k := workload.Kind{Name: "recorded"}
 	step := (len(sizes) + mostParts - 1) / mostParts
 	for i := 0; i < len(sizes); i += step {
 		k.Parts = append(k.Parts, workload.Part{
-			Weight: 1, Input: workload.Length{Median: float64(max(1, sizes[i][0]))}, Output: workload.Length{Median: float64(max(1, sizes[i][1]))},
+			Weight: 1, Input: workload.Length{Median: float64(max(1, sizes[i][0]))},
+			Output: workload.Length{Median: float64(max(1, sizes[i][1]))},
 		})
 	}
 	return k

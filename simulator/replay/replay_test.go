@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// tell builds a day of ten minutes on two runners: 2 interactive requests a second on the first (5 in the second half), prompts of
-// 300 tokens and answers of 100, and a job of ours on both.
+// tell builds a day of ten minutes on two runners: 2 interactive requests a second on the first (5
+// in the second half), prompts of 300 tokens and answers of 100, and a job of ours on both.
 func tell(b *Builder) {
 	nan := recording.Number(math.NaN())
 	var requests, prompt, output [3]float64
@@ -27,14 +27,20 @@ func tell(b *Builder) {
 		}
 		requests[1], prompt[1], output[1] = requests[1]+rate, prompt[1]+300*rate, output[1]+100*rate
 		for runner := 1; runner <= 2; runner++ {
-			requests[runner], prompt[runner], output[runner] = requests[runner]+1, prompt[runner]+800, output[runner]+50
-			add(second, recording.Entry{Line: &recording.Line{Job: 7, Runner: runner, End: "succeeded", Took: 1, First: 0.5, Prompt: 800, Output: 50}})
+			requests[runner], prompt[runner], output[runner] = requests[runner]+1,
+				prompt[runner]+800, output[runner]+50
+			add(second, recording.Entry{Line: &recording.Line{
+				Job: 7, Runner: runner, End: "succeeded", Took: 1, First: 0.5, Prompt: 800,
+				Output: 50}})
 			add(second, recording.Entry{Reading: &recording.Reading{
 				Source: "metrics", Runner: runner, Age: 0, Running: 3, Waiting: nan,
-				PromptTokens: recording.Number(prompt[runner]), OutputTokens: recording.Number(output[runner]),
+				PromptTokens: recording.Number(prompt[runner]), OutputTokens: recording.Number(
+					output[runner]),
 			}})
 			if int(second)%10 == 0 {
-				add(second, recording.Entry{Latencies: &recording.Latencies{Runner: runner, TTFT: recording.Histogram{{1, requests[runner]}, {-1, requests[runner]}}}})
+				add(second, recording.Entry{Latencies: &recording.Latencies{
+					Runner: runner, TTFT: recording.Histogram{{1, requests[runner]}, {
+						-1, requests[runner]}}}})
 			}
 		}
 	}
@@ -82,7 +88,8 @@ func TestJobsHaveTheirOwnLines(t *testing.T) {
 	var b Builder
 	tell(&b)
 	jobs := b.Jobs()
-	if len(jobs) != 2 || jobs[0].Name != "job-7" || jobs[0].At != 5*time.Second || jobs[0].Window != time.Hour || jobs[0].Lines != 1000 || jobs[1].Lines != 10 {
+	if len(jobs) != 2 || jobs[0].Name != "job-7" || jobs[0].At != 5*time.Second ||
+		jobs[0].Window != time.Hour || jobs[0].Lines != 1000 || jobs[1].Lines != 10 {
 		t.Fatalf("got %+v", jobs)
 	}
 	for _, j := range jobs {

@@ -36,7 +36,8 @@ func (r *runner) look(m *recording.Reading) {
 
 func (r *runner) count(at float64, ttft recording.Histogram) {
 	if r.counted != nil && len(ttft) > 0 {
-		r.marks = append(r.marks, mark{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens), float64(r.counted.OutputTokens)})
+		r.marks = append(r.marks, mark{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens),
+			float64(r.counted.OutputTokens)})
 	}
 }
 
@@ -49,7 +50,8 @@ func (r *runner) interactive() (all []stretch) {
 	slices.SortFunc(r.lines, func(a, b line) int { return cmp.Compare(a.first, b.first) })
 	for i := 1; i < len(r.marks); i++ {
 		x, y := r.marks[i-1], r.marks[i]
-		s := stretch{from: x.at, to: y.at, requests: y.requests - x.requests, prompt: y.prompt - x.prompt, output: y.output - x.output}
+		s := stretch{from: x.at, to: y.at, requests: y.requests - x.requests,
+			prompt: y.prompt - x.prompt, output: y.output - x.output}
 		if s.requests < 0 || s.prompt < 0 || s.output < 0 || s.to <= s.from {
 			continue // it was restarted
 		}
@@ -71,11 +73,12 @@ func (r *runner) interactive() (all []stretch) {
 	return all
 }
 
-// spread is the standard deviation of the logarithm of interactive sizes about their mean: what published traffic has.
+// spread is the standard deviation of the logarithm of interactive sizes about their mean: what
+// published traffic has.
 const spread = 0.8
 
-// Traffic is interactive requests as many as there were in each stretch of time; nil: there were none. The error says why the recording
-// doesn't tell.
+// Traffic is interactive requests as many as there were in each stretch of time; nil: there were
+// none. The error says why the recording doesn't tell.
 func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	var stretches []stretch
 	marks := 0
@@ -84,11 +87,13 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 		stretches = append(stretches, b.runners[id].interactive()...)
 	}
 	if marks < 2 {
-		return nil, errors.New("the recording does not tell how many requests the engines served: it needs a minute or more, and engines that show a histogram of TTFT and counters of tokens")
+		return nil, errors.New(
+			"the recording does not tell how many requests the engines served: it needs a minute or more, and engines that show a histogram of TTFT and counters of tokens")
 	}
 	var sum stretch
 	for _, s := range stretches {
-		sum.requests, sum.prompt, sum.output = sum.requests+s.requests, sum.prompt+s.prompt, sum.output+s.output
+		sum.requests, sum.prompt, sum.output = sum.requests+s.requests, sum.prompt+s.prompt,
+			sum.output+s.output
 	}
 	rng := seed.Cause("replay")
 	size := func(mean float64) int {
@@ -105,13 +110,16 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 		}
 		for left += s.requests; left >= 1; left-- {
 			at := s.from + float64(rng.Float64()*(s.to-s.from))
-			arrivals = append(arrivals, workload.Arrival{At: b.since(at), Request: workload.Request{Input: size(max(1, input)), Output: size(max(1, sum.output/sum.requests))}})
+			arrivals = append(arrivals, workload.Arrival{At: b.since(at), Request: workload.Request{
+				Input: size(max(1, input)), Output: size(max(1, sum.output/sum.requests))}})
 		}
 	}
 	if len(arrivals) == 0 {
 		return nil, nil
 	}
-	slices.SortStableFunc(arrivals, func(x, y workload.Arrival) int { return cmp.Compare(x.At, y.At) })
+	slices.SortStableFunc(arrivals, func(x, y workload.Arrival) int {
+		return cmp.Compare(x.At, y.At)
+	})
 	return workload.Collect("recording", all(arrivals))
 }
 

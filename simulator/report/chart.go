@@ -52,7 +52,8 @@ func (c chart) figure() figure {
 		low, high, mean := span(line.values)
 		if !math.IsNaN(high) {
 			most = max(most, high)
-			told = append(told, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)), short(round3(high)), short(round3(mean))))
+			told = append(told, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)),
+				short(round3(high)), short(round3(mean))))
 		}
 	}
 	about := strings.Join(told, "; ")
@@ -97,7 +98,8 @@ func (c chart) figure() figure {
 		d.line(legend, 12, legend+18, 12, "limit")
 		d.label(legend+23, 16, "legend", "start", c.limitName)
 	}
-	f := figure{ID: c.id, Caption: c.title + ", " + c.unit, Drawing: d.end(), Head: []string{"minute"}}
+	f := figure{ID: c.id, Caption: c.title + ", " + c.unit, Drawing: d.end(),
+		Head: []string{"minute"}}
 	for _, line := range c.curves {
 		f.Head = append(f.Head, line.name)
 	}

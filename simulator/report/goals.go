@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/oracle"
 )
 
-// judge holds a policy to the scenario's goals. What a goal is about decides over the seeds: where users or deadlines are hurt, the
-// worst seed counts, and for shares of the best possible the mean.
+// judge holds a policy to the scenario's goals. What a goal is about decides over the seeds: where
+// users or deadlines are hurt, the worst seed counts, and for shares of the best possible the mean.
 func (r *Report) judge(s *Scenario, p *Policy) {
 	p.Goals = nil
 	atMost := func(name string, asked, figure float64, note string) {
@@ -20,7 +20,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	}
 	atLeast := func(name string, asked, figure float64, note string) {
 		if asked > 0 {
-			p.goal(Goal{Name: name, Figure: Number(figure), Bound: Number(asked), AtLeast: true, Note: note})
+			p.goal(Goal{Name: name, Figure: Number(figure), Bound: Number(asked), AtLeast: true,
+				Note: note})
 		}
 	}
 	g := s.goals
@@ -29,7 +30,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 		worst = ""
 	}
 	atMost("interactive loss, points", g.Loss, float64(p.Loss.Worst), worst)
-	atMost("loss in the worst 5 minutes, points", g.Worst5Minutes, float64(p.WorstLoss.Worst), worst)
+	atMost("loss in the worst 5 minutes, points", g.Worst5Minutes, float64(p.WorstLoss.Worst),
+		worst)
 	atMost("TTFT p99, times no batch", g.TTFT, float64(p.TTFTRatio.Worst), worst)
 	share, note := p.shareOf("G")
 	atLeast("harvest, share of oracle G", g.HarvestOfGateway, share, note)
@@ -42,7 +44,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	if g.Deadlines > 0 {
 		share, note = math.NaN(), "no feasible deadline falls within the run"
 		if p.Feasible > 0 {
-			share, note = float64(p.Met)/float64(p.Feasible), fmt.Sprintf("%d of %d, all seeds", p.Met, p.Feasible)
+			share, note = float64(p.Met)/float64(p.Feasible), fmt.Sprintf("%d of %d, all seeds",
+				p.Met, p.Feasible)
 		}
 		atLeast("feasible deadlines met, share", g.Deadlines, share, note)
 	}
@@ -53,7 +56,9 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	atMost("wasted, share of batch tokens", g.Wasted, float64(p.Wasted.Worst), worst)
 	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.GPUHours }, gpuHours)
 	atMost("GPU hours, times the LP's", g.GPUHours, share, note)
-	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.BatchGPUHours }, batchGPUHours)
+	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 {
+		return b.BatchGPUHours
+	}, batchGPUHours)
 	atMost("GPU hours for batch work, times the LP's", g.BatchGPUHours, share, note)
 }
 
@@ -101,7 +106,8 @@ func (r *Report) beside(s *Scenario, p *Policy) (float64, string) {
 		other := &r.Scenarios[i]
 		if other.File == s.Beside {
 			if twin := other.policy(p.Name); twin != nil {
-				return ratio(float64(p.Useful.Mean), float64(twin.Useful.Mean)), "mean; " + other.Name
+				return ratio(float64(p.Useful.Mean), float64(twin.Useful.Mean)),
+					"mean; " + other.Name
 			}
 		}
 	}
@@ -118,14 +124,18 @@ func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 			}
 			n++
 			if j.Flagged == 0 {
-				return math.NaN(), fmt.Sprintf("job %s was never flagged on seed %d", j.Name, run.Seed)
+				return math.NaN(), fmt.Sprintf("job %s was never flagged on seed %d", j.Name,
+					run.Seed)
 			}
 			if late := j.Flagged - j.Came; !(late <= seconds) {
 				seconds = late
 			}
 		}
 	}
-	asked := !slices.ContainsFunc(seeds, func(s Seed) bool { _, known := bound(s.Oracles, "LP"); return !known })
+	asked := !slices.ContainsFunc(seeds, func(s Seed) bool {
+		_, known := bound(s.Oracles, "LP")
+		return !known
+	})
 	switch {
 	case n == 0 && asked:
 		return 0, "every job could be done in time"
@@ -135,7 +145,9 @@ func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 	return seconds, fmt.Sprintf("worst of %d", n)
 }
 
-func (p *Policy) ofLP(seeds []Seed, least func(oracle.Bound) float64, used func(*simulator.Result) float64) (float64, string) {
+func (p *Policy) ofLP(
+	seeds []Seed, least func(oracle.Bound) float64, used func(*simulator.Result) float64,
+) (float64, string) {
 	figure := p.over(math.Max, func(i int) float64 {
 		b, _ := bound(seeds[i].Oracles, "LP")
 		return ratio(used(&p.Runs[i]), least(b))

@@ -21,9 +21,11 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 func escape(text string) string { return html.EscapeString(text) }
 
-// HTML writes the report as one page that needs nothing else: no script, no font, no picture from elsewhere.
+// HTML writes the report as one page that needs nothing else: no script, no font, no picture from
+// elsewhere.
 func (r *Report) HTML(out io.Writer) error {
-	view := pageView{Style: template.CSS(pageStyle), Overall: r.Overall, Several: len(r.Scenarios) > 1}
+	view := pageView{Style: template.CSS(pageStyle), Overall: r.Overall,
+		Several: len(r.Scenarios) > 1}
 	for i := range r.Scenarios {
 		view.Scenarios = append(view.Scenarios, r.Scenarios[i].view("s"+strconv.Itoa(i+1)))
 	}
@@ -90,10 +92,12 @@ func (t *table) add(cells ...string) {
 func (s *Scenario) view(id string) scenarioView {
 	asked := s.asked()
 	v := scenarioView{
-		Scenario: s, ID: id, Summary: s.summaryTable(asked), Goals: s.goalsTable(asked), Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
+		Scenario: s, ID: id, Summary: s.summaryTable(asked), Goals: s.goalsTable(asked),
+		Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
 		Spread:  spreadTable(asked),
 		Traffic: s.Traffic.Lines(),
-		Told: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.", strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
+		Told: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.",
+			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
 	}
 	if f, ok := s.rivals(id); ok {
@@ -158,7 +162,8 @@ func (s *Scenario) goalsTable(asked []*Policy) table {
 }
 
 func (s *Scenario) baselinesTable() table {
-	t := table{Caption: "Baselines", Head: []string{"policy", "harvest, M an hour", "loss, points", "score", "deadlines", "GPU hours", ""}}
+	t := table{Caption: "Baselines", Head: []string{"policy", "harvest, M an hour", "loss, points",
+		"score", "deadlines", "GPU hours", ""}}
 	for _, p := range s.Policies {
 		if p.Baseline {
 			t.add(s.baselineRow(p)...)
@@ -168,7 +173,8 @@ func (s *Scenario) baselinesTable() table {
 }
 
 func (s *Scenario) oraclesTable() table {
-	t := table{Caption: "Oracles", Head: []string{"oracle", "seed", "harvest, M an hour", "loss, points", "GPU hours", ""}}
+	t := table{Caption: "Oracles", Head: []string{"oracle", "seed", "harvest, M an hour",
+		"loss, points", "GPU hours", ""}}
 	for _, seed := range s.Seeds {
 		for _, b := range seed.Oracles {
 			t.add(s.oracleRow(seed.Seed, b)...)
@@ -183,7 +189,8 @@ func jobsTable(p *Policy) table {
 	}
 	t := table{
 		Caption: fmt.Sprintf("Jobs with %s, seed %d", p.Name, p.Runs[0].Seed),
-		Head:    []string{"job", "kind", "lines", "answered", "refused", "under way", "fate", "finished", "deadline"},
+		Head: []string{"job", "kind", "lines", "answered", "refused", "under way", "fate",
+			"finished", "deadline"},
 	}
 	for _, j := range p.Runs[0].Jobs {
 		t.add(jobRow(j)...)
@@ -230,6 +237,7 @@ func jobRow(j simulator.Job) []string {
 		fate += ", flagged at " + minutes(j.Flagged)
 	}
 	return []string{
-		j.Name, j.Kind, lines, grouped(int64(j.Done)), grouped(int64(j.Failed)), strconv.Itoa(j.InFlight), fate, minutes(j.Finished), minutes(j.Deadline),
+		j.Name, j.Kind, lines, grouped(int64(j.Done)), grouped(int64(j.Failed)),
+		strconv.Itoa(j.InFlight), fate, minutes(j.Finished), minutes(j.Deadline),
 	}
 }

@@ -39,14 +39,21 @@ func (s *Scenario) figures() {
 	best := s.best()
 	for k := range s.Policies {
 		p := &s.Policies[k]
-		over := func(worse func(a, b float64) float64, value func(run *simulator.Result) float64) Figure {
+		over := func(worse func(a, b float64) float64,
+			value func(run *simulator.Result) float64) Figure {
 			return p.over(worse, func(i int) float64 { return value(&p.Runs[i]) })
 		}
 		p.Loss = over(math.Max, func(r *simulator.Result) float64 { return r.Loss })
 		p.WorstLoss = over(math.Max, func(r *simulator.Result) float64 { return r.WorstLoss })
-		p.TTFTRatio = over(math.Max, func(r *simulator.Result) float64 { return ratio(r.Interactive.TTFT.P99, r.NoBatch.TTFT.P99) })
-		p.TPOTRatio = over(math.Max, func(r *simulator.Result) float64 { return ratio(r.Interactive.TPOT.P99, r.NoBatch.TPOT.P99) })
-		p.Useful = over(math.Min, func(r *simulator.Result) float64 { return float64(r.Batch.Useful) })
+		p.TTFTRatio = over(math.Max, func(r *simulator.Result) float64 {
+			return ratio(r.Interactive.TTFT.P99, r.NoBatch.TTFT.P99)
+		})
+		p.TPOTRatio = over(math.Max, func(r *simulator.Result) float64 {
+			return ratio(r.Interactive.TPOT.P99, r.NoBatch.TPOT.P99)
+		})
+		p.Useful = over(math.Min, func(r *simulator.Result) float64 {
+			return float64(r.Batch.Useful)
+		})
 		p.Work = over(math.Min, func(r *simulator.Result) float64 { return r.Batch.Work })
 		p.Wasted = over(math.Max, func(r *simulator.Result) float64 {
 			return float64(r.Batch.Wasted) / float64(max(1, r.Batch.Wasted+r.Batch.Useful))
@@ -85,8 +92,8 @@ func gpuHours(r *simulator.Result) float64 { return r.GPUHours }
 
 func batchGPUHours(r *simulator.Result) float64 { return r.GPUHours - r.NoBatchGPUHours }
 
-// best is the harvest that scores are shares of, by seed: that of the strictest oracle there is on all seeds, else of the best run
-// seen that cost no more than a point.
+// best is the harvest that scores are shares of, by seed: that of the strictest oracle there is on
+// all seeds, else of the best run seen that cost no more than a point.
 func (s *Scenario) best() []float64 {
 	best := make([]float64, len(s.Seeds))
 	for _, name := range []string{"E", "G", "F"} {
@@ -163,7 +170,9 @@ func due(j simulator.Job, run simulator.Result) bool {
 
 // impossible reports whether an oracle knows that nobody could have met a job's deadline.
 func impossible(s Seed, job string) bool {
-	return slices.ContainsFunc(s.Oracles, func(b oracle.Bound) bool { return slices.Contains(b.Infeasible, job) })
+	return slices.ContainsFunc(s.Oracles, func(b oracle.Bound) bool {
+		return slices.Contains(b.Infeasible, job)
+	})
 }
 
 // laws lists the laws of the baselines, in order.
@@ -242,7 +251,9 @@ func better(a, b *Policy) bool {
 // speak gathers what must not be missed.
 func (s *Scenario) speak() {
 	s.Aloud = nil
-	say := func(format string, args ...any) { s.Aloud = append(s.Aloud, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) {
+		s.Aloud = append(s.Aloud, fmt.Sprintf(format, args...))
+	}
 	for _, seed := range s.Seeds {
 		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
 		s.rank(seed)
@@ -253,17 +264,21 @@ func (s *Scenario) speak() {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
 				for _, j := range run.Jobs {
 					if j.Flagged > 0 && j.Fate == simulator.Finished {
-						say("FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+						say(
+							"FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
 					}
 				}
 			}
 			for _, b := range s.Seeds[i].Oracles {
 				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
-					say("ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
-						b.Name, p.Name, percent(float64(run.Batch.Useful)/b.Useful), millions(b.Useful), fixed(run.Loss, 2), run.Seed)
+					say(
+						"ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+						b.Name, p.Name, percent(float64(run.Batch.Useful)/b.Useful), millions(
+							b.Useful), fixed(run.Loss, 2), run.Seed)
 				}
 				if p.Feasible == p.Met && b.UndercutBy(gpuHours(&run)) {
-					say("ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
+					say(
+						"ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
 						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
 				}
 			}
@@ -271,14 +286,18 @@ func (s *Scenario) speak() {
 	}
 }
 
-// rank says which oracles are beaten by one that can do less: G attains what it says from outside the engines, E from inside, and F bounds
-// them both.
+// rank says which oracles are beaten by one that can do less: G attains what it says from outside
+// the engines, E from inside, and F bounds them both.
 func (s *Scenario) rank(seed Seed) {
 	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
 		lesser, _ := bound(seed.Oracles, pair[0])
-		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful, lesser.Loss) {
-			s.Aloud = append(s.Aloud, fmt.Sprintf("ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
-				greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
+		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful,
+			lesser.Loss) {
+			s.Aloud = append(s.Aloud,
+				fmt.Sprintf(
+					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+					greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(
+						greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
 		}
 	}
 }
@@ -286,7 +305,8 @@ func (s *Scenario) rank(seed Seed) {
 // mostOverloads are told of in a run; the others are in result.json.
 const mostOverloads = 4
 
-// overloaded says where requests waited ever longer, so that nobody takes the means of such a run for more than they are.
+// overloaded says where requests waited ever longer, so that nobody takes the means of such a run
+// for more than they are.
 func (s *Scenario) overloaded(who string, in simulator.Interactive) {
 	if len(in.Overload) == 0 {
 		return
@@ -297,9 +317,12 @@ func (s *Scenario) overloaded(who string, in simulator.Interactive) {
 			spans = append(spans, fmt.Sprintf("and %d more spans", len(in.Overload)-i))
 			break
 		}
-		spans = append(spans, fmt.Sprintf("%s from minute %s to %s", o.Replica, fixed(o.From/60, 1), fixed(o.To/60, 1)))
+		spans = append(spans, fmt.Sprintf("%s from minute %s to %s", o.Replica, fixed(o.From/60, 1),
+			fixed(o.To/60, 1)))
 	}
-	s.Aloud = append(s.Aloud, fmt.Sprintf("OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who, strings.Join(spans, ", ")))
+	s.Aloud = append(s.Aloud, fmt.Sprintf(
+		"OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who,
+		strings.Join(spans, ", ")))
 }
 
 func (r *Report) overall() {
@@ -309,7 +332,9 @@ func (r *Report) overall() {
 		for _, p := range s.Policies {
 			if !seen[p.Name] {
 				seen[p.Name] = true
-				r.Overall = append(r.Overall, r.over(p.Name, func(s *Scenario) *Policy { return s.policy(p.Name) }))
+				r.Overall = append(r.Overall, r.over(p.Name, func(s *Scenario) *Policy {
+					return s.policy(p.Name)
+				}))
 			}
 		}
 	}
@@ -318,7 +343,10 @@ func (r *Report) overall() {
 		for _, law := range s.laws() {
 			if !laws[law] {
 				laws[law] = true
-				r.Overall = append(r.Overall, r.over(law+", best of each scenario", func(s *Scenario) *Policy { return s.bestOf(law) }))
+				r.Overall = append(r.Overall, r.over(law+", best of each scenario", func(
+					s *Scenario) *Policy {
+					return s.bestOf(law)
+				}))
 			}
 		}
 	}
@@ -350,11 +378,13 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 		single = append(single, harvestOver(p, s.singleBest(capLaw)))
 	}
 	o.Score = Number(simulator.Overall(scores, o.Missed > 0))
-	o.OfCaps, o.OfCap = Number(simulator.GeometricMean(caps)), Number(simulator.GeometricMean(single))
+	o.OfCaps, o.OfCap = Number(simulator.GeometricMean(caps)),
+		Number(simulator.GeometricMean(single))
 	return o
 }
 
-// harvestOver is how many times another's harvest a policy has; NaN if that is nothing, or was taken at interactive users' cost.
+// harvestOver is how many times another's harvest a policy has; NaN if that is nothing, or was
+// taken at interactive users' cost.
 func harvestOver(p, other *Policy) float64 {
 	if other == nil || float64(other.Loss.Mean) > oracle.MostLoss {
 		return math.NaN()

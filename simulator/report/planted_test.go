@@ -19,14 +19,17 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	t.Helper()
 	told, err := scenario.Read("../scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
-		Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+			return config.Read(file, content, s)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
 	s := simulator.Setup{Scenario: told, Seed: 1, Policy: simulator.Policy{
-		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan, ChunkLines: cfg.Dispatch.ChunkLines,
+		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+		ChunkLines: cfg.Dispatch.ChunkLines,
 	}}
 	s.Policy.Flow.Policy = "probe"
 	var known bool
@@ -36,7 +39,8 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	return s
 }
 
-// judged runs the policy without and with a mistake, beside a fixed cap, and returns the report on all three.
+// judged runs the policy without and with a mistake, beside a fixed cap, and returns the report on
+// all three.
 func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report.Scenario {
 	t.Helper()
 	silent := func(float64) error { return nil }
@@ -44,7 +48,8 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := report.Scenario{Name: s.Scenario.Name, Hours: s.Scenario.Horizon.Hours(), Seeds: []report.Seed{{Seed: s.Seed, NoBatch: quiet.Interactive}}}
+	told := report.Scenario{Name: s.Scenario.Name, Hours: s.Scenario.Horizon.Hours(),
+		Seeds: []report.Seed{{Seed: s.Seed, NoBatch: quiet.Interactive}}}
 	told.SetGoals(s.Scenario.Goals)
 	run := func(name string, baseline bool, edit func(*flowcontrol.Config)) {
 		at := s
@@ -53,7 +58,8 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 		if err != nil {
 			t.Fatal(err)
 		}
-		told.Policies = append(told.Policies, report.Policy{Name: name, Law: at.Policy.Flow.Policy, Baseline: baseline, Runs: []simulator.Result{result}})
+		told.Policies = append(told.Policies, report.Policy{Name: name, Law: at.Policy.Flow.Policy,
+			Baseline: baseline, Runs: []simulator.Result{result}})
 	}
 	run("sound", false, func(*flowcontrol.Config) {})
 	run("mistaken", false, func(c *flowcontrol.Config) { c.Probe.Planted = mistake })
@@ -63,7 +69,8 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 	return all.Scenarios[0]
 }
 
-// A report that can't show a policy's mistake is worth nothing: each of those planted here must cost a goal that the sound policy meets.
+// A report that can't show a policy's mistake is worth nothing: each of those planted here must
+// cost a goal that the sound policy meets.
 func TestPlantedMistakesMissGoals(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -71,20 +78,25 @@ func TestPlantedMistakesMissGoals(t *testing.T) {
 		edit    func(*simulator.Setup)
 	}{
 		{"sign flipped", flowcontrol.SignFlipped, func(*simulator.Setup) {}},
-		// Token gaps would tell a policy that listens to them of the crowd; this one goes by metrics alone.
+		// Token gaps would tell a policy that listens to them of the crowd; this one goes by
+		// metrics alone.
 		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *simulator.Setup) {
 			s.Policy.Flow.Policy, s.Policy.Flow.Model.Theta = "model", 0.7
 			s.Scenario.Goals.HarvestOfCap = 0
 			s.Scenario.Pool.Replicas = 12
-			s.Scenario.Interactive.Surges = []scenario.Surge{{At: 8 * time.Minute, For: 12 * time.Minute, Factor: 2}}
-			s.Scenario.Metrics.Faults = []scenario.MetricsFault{{Kind: scenario.Lying, From: 4 * time.Minute, To: 20 * time.Minute}}
+			s.Scenario.Interactive.Surges = []scenario.Surge{
+				{At: 8 * time.Minute, For: 12 * time.Minute, Factor: 2}}
+			s.Scenario.Metrics.Faults = []scenario.MetricsFault{
+				{Kind: scenario.Lying, From: 4 * time.Minute, To: 20 * time.Minute}}
 		}},
-		// A job that is hard to finish in time asks for more and more lines; one that nobody could would not be pressed for. Long answers
-		// that all begin at once cost even the sound policy about a point in so short a run.
+		// A job that is hard to finish in time asks for more and more lines; one that nobody could
+		// would not be pressed for. Long answers that all begin at once cost even the sound policy
+		// about a point in so short a run.
 		{"floor above safety", flowcontrol.FloorAboveSafety, func(s *simulator.Setup) {
 			s.Scenario.Goals = scenario.Goals{Loss: 3}
 			s.Scenario.Pool.Replicas = 12
-			s.Scenario.Jobs = []scenario.Job{{Name: "pressing", Kind: "gen", Lines: 8_000, Window: 20 * time.Minute}}
+			s.Scenario.Jobs = []scenario.Job{
+				{Name: "pressing", Kind: "gen", Lines: 8_000, Window: 20 * time.Minute}}
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,14 +106,17 @@ func TestPlantedMistakesMissGoals(t *testing.T) {
 			s.Scenario.Goals = scenario.Goals{Loss: 1, Worst5Minutes: 5, HarvestOfCap: 1}
 			test.edit(&s)
 			told := judged(t, s, test.mistake)
-			t.Logf("loss: sound %.2f, mistaken %.2f points", told.Policies[0].Loss.Worst, told.Policies[1].Loss.Worst)
+			t.Logf("loss: sound %.2f, mistaken %.2f points", told.Policies[0].Loss.Worst,
+				told.Policies[1].Loss.Worst)
 			for _, g := range told.Policies[0].Goals {
 				if !g.Met {
 					t.Errorf("sound: %s is %v, asked %v", g.Name, g.Figure, g.Bound)
 				}
 			}
-			if goals := told.Policies[1].Goals; !slices.ContainsFunc(goals, func(g report.Goal) bool { return !g.Met }) {
-				t.Errorf("mistaken, and every goal is met: %+v; sound %+v", goals, told.Policies[0].Goals)
+			if goals := told.Policies[1].Goals; !slices.ContainsFunc(
+				goals, func(g report.Goal) bool { return !g.Met }) {
+				t.Errorf("mistaken, and every goal is met: %+v; sound %+v", goals,
+					told.Policies[0].Goals)
 			}
 		})
 	}

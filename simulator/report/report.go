@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Version of the schema of result.json. It changes when a key changes its meaning or goes; new ones may come.
+// Version of the schema of result.json. It changes when a key changes its meaning or goes; new ones
+// may come.
 const Version = 1
 
 // Report is all that a comparison found: result.json.
@@ -71,7 +72,8 @@ type SLO struct {
 	Attainment float64 `json:"attainment"` // of the quiet day, at least
 }
 
-// Seed is a day: what was drawn, the day without batch work, and the best that anyone could have done.
+// Seed is a day: what was drawn, the day without batch work, and the best that anyone could have
+// done.
 type Seed struct {
 	Seed    uint64                `json:"seed"`
 	NoBatch simulator.Interactive `json:"no_batch"`
@@ -94,7 +96,8 @@ type Policy struct {
 
 	// What follows is judged.
 
-	// BestHere: of the settings of its law the best in this scenario; BestOverall: the best single one over all.
+	// BestHere: of the settings of its law the best in this scenario; BestOverall: the best single
+	// one over all.
 	BestHere    bool   `json:"best_here,omitempty"`
 	BestOverall bool   `json:"best_overall,omitempty"`
 	Loss        Figure `json:"loss_points"`
@@ -105,7 +108,8 @@ type Policy struct {
 	Work        Figure `json:"work_s"`
 	Wasted      Figure `json:"wasted_share"` // of all batch tokens computed
 	GPUHours    Figure `json:"gpu_hours"`
-	// Feasible deadlines within the run over all seeds, those of them that were met, and how many could not be.
+	// Feasible deadlines within the run over all seeds, those of them that were met, and how many
+	// could not be.
 	Feasible   int `json:"feasible_deadlines"`
 	Met        int `json:"feasible_deadlines_met"`
 	Infeasible int `json:"infeasible_deadlines"`
@@ -133,7 +137,8 @@ type Share struct {
 // Goal is one of the scenario's, judged.
 type Goal struct {
 	Name string `json:"name"`
-	// Figure is what is judged, Bound what it must keep to: at most, or at least if AtLeast. Figure is not known if it is NaN.
+	// Figure is what is judged, Bound what it must keep to: at most, or at least if AtLeast. Figure
+	// is not known if it is NaN.
 	Figure  Number `json:"figure"`
 	Bound   Number `json:"bound"`
 	AtLeast bool   `json:"at_least"`
@@ -145,14 +150,15 @@ type Goal struct {
 // Overall is a policy over all scenarios.
 type Overall struct {
 	Name string `json:"name"`
-	// Score is the geometric mean over scenarios, at most 0.8 with a feasible deadline missed; NaN: not known.
+	// Score is the geometric mean over scenarios, at most 0.8 with a feasible deadline missed; NaN:
+	// not known.
 	Score     Number `json:"score"`
 	Scenarios int    `json:"scenarios"`
 	Missed    int    `json:"feasible_deadlines_missed"`
 	// WorstLoss is the largest loss of any scenario and seed, in points.
 	WorstLoss Number `json:"worst_loss_points"`
-	// OfCaps is the geometric mean of the harvest over that of the best fixed cap of each scenario; OfCap, over that of the best
-	// single one. NaN: none was run, or none is safe.
+	// OfCaps is the geometric mean of the harvest over that of the best fixed cap of each scenario;
+	// OfCap, over that of the best single one. NaN: none was run, or none is safe.
 	OfCaps   Number `json:"harvest_of_best_caps"`
 	OfCap    Number `json:"harvest_of_best_single_cap"`
 	GoalsMet int    `json:"goals_met"`

@@ -19,8 +19,10 @@ import (
 // run is a result of a seed's hour with so many million tokens and points of loss.
 func run(seed uint64, millions, loss float64, edit ...func(*simulator.Result)) simulator.Result {
 	r := simulator.Result{
-		Seed: seed, Hours: 1, Loss: loss, NoBatch: simulator.Interactive{Attainment: 1, TTFT: simulator.Quantiles{P99: 1000}},
-		Interactive: simulator.Interactive{Attainment: 1 - loss/100, TTFT: simulator.Quantiles{P99: 1100}}, GPUHours: 10, NoBatchGPUHours: 8,
+		Seed: seed, Hours: 1, Loss: loss, NoBatch: simulator.Interactive{Attainment: 1,
+			TTFT: simulator.Quantiles{P99: 1000}},
+		Interactive: simulator.Interactive{Attainment: 1 - loss/100,
+			TTFT: simulator.Quantiles{P99: 1100}}, GPUHours: 10, NoBatchGPUHours: 8,
 		Batch: simulator.Batch{Useful: int64(millions * 1e6)},
 	}
 	for _, f := range edit {
@@ -34,7 +36,9 @@ func policy(name string, runs ...simulator.Result) report.Policy {
 	return report.Policy{Name: name, Law: law, Baseline: more, Runs: runs}
 }
 
-func story(name string, goals scenario.Goals, bounds []oracle.Bound, policies ...report.Policy) report.Scenario {
+func story(
+	name string, goals scenario.Goals, bounds []oracle.Bound, policies ...report.Policy,
+) report.Scenario {
 	s := report.Scenario{Name: name, File: name + ".yaml", Hours: 1, Policies: policies}
 	for _, r := range policies[0].Runs {
 		s.Seeds = append(s.Seeds, report.Seed{Seed: r.Seed, NoBatch: r.NoBatch, Oracles: bounds})
@@ -52,10 +56,12 @@ func judge(stories ...report.Scenario) report.Report {
 func TestGoals(t *testing.T) {
 	due := func(name string, fate simulator.Fate, flagged float64) func(*simulator.Result) {
 		return func(r *simulator.Result) {
-			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Came: 100, Deadline: 3000, Fate: fate, Flagged: flagged})
+			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Came: 100, Deadline: 3000, Fate: fate,
+				Flagged: flagged})
 		}
 	}
-	bounds := []oracle.Bound{{Name: "G", Useful: 40e6}, {Name: "LP", GPUHours: 9.5, BatchGPUHours: 1.6, Infeasible: []string{"dream"}}}
+	bounds := []oracle.Bound{{Name: "G", Useful: 40e6},
+		{Name: "LP", GPUHours: 9.5, BatchGPUHours: 1.6, Infeasible: []string{"dream"}}}
 	for _, test := range []struct {
 		name   string
 		goals  scenario.Goals
@@ -63,36 +69,54 @@ func TestGoals(t *testing.T) {
 		figure float64
 		met    bool
 	}{
-		{"the worst seed's loss", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 0.2), run(2, 30, 1.1)}, 1.1, false},
+		{"the worst seed's loss", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 0.2),
+			run(2, 30, 1.1)}, 1.1, false},
 		{"loss at the bound", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 1)}, 1, true},
 		{"TTFT", scenario.Goals{TTFT: 1.15}, []simulator.Result{run(1, 30, 0)}, 1.1, true},
-		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95}, []simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
-		{"an oracle not asked", scenario.Goals{HarvestOfEngine: 0.5}, []simulator.Result{run(1, 40, 0)}, math.NaN(), false},
-		{"no cap run", scenario.Goals{HarvestOfCap: 1.25}, []simulator.Result{run(1, 40, 0)}, math.NaN(), false},
+		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95},
+			[]simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
+		{"an oracle not asked", scenario.Goals{HarvestOfEngine: 0.5},
+			[]simulator.Result{run(1, 40, 0)}, math.NaN(), false},
+		{"no cap run", scenario.Goals{HarvestOfCap: 1.25}, []simulator.Result{run(1, 40, 0)},
+			math.NaN(), false},
 		{"deadlines, the hopeless left out", scenario.Goals{Deadlines: 1}, []simulator.Result{
-			run(1, 30, 0, due("a", simulator.Finished, 0), due("dream", simulator.Expired, 0)), run(2, 30, 0, due("a", simulator.Expired, 0)),
+			run(1, 30, 0, due("a", simulator.Finished, 0), due("dream", simulator.Expired, 0)),
+			run(2, 30, 0, due("a", simulator.Expired, 0)),
 		}, 0.5, false},
-		{"flagged in time", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
-		{"none to flag", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("a", simulator.Finished, 0))}, 0, true},
-		{"never flagged", scenario.Goals{Flagged: 60e9}, []simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(), false},
-		{"waste", scenario.Goals{Wasted: 0.02}, []simulator.Result{run(1, 30, 0, func(r *simulator.Result) { r.Batch.Wasted = 10e6 })}, 0.25, false},
-		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 10 / 9.5, true},
-		{"GPU hours for batch work", scenario.Goals{BatchGPUHours: 1.05}, []simulator.Result{run(1, 30, 0)}, 1.25, false},
+		{"flagged in time", scenario.Goals{Flagged: 60e9},
+			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
+		{"none to flag", scenario.Goals{Flagged: 60e9},
+			[]simulator.Result{run(1, 30, 0, due("a", simulator.Finished, 0))}, 0, true},
+		{"never flagged", scenario.Goals{Flagged: 60e9},
+			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(),
+			false},
+		{"waste", scenario.Goals{Wasted: 0.02},
+			[]simulator.Result{run(1, 30, 0, func(r *simulator.Result) {
+				r.Batch.Wasted = 10e6
+			})}, 0.25, false},
+		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 10 / 9.5,
+			true},
+		{"GPU hours for batch work", scenario.Goals{BatchGPUHours: 1.05},
+			[]simulator.Result{run(1, 30, 0)}, 1.25, false},
 	} {
-		told := judge(story("s", test.goals, bounds, policy("probe", test.runs...))).Scenarios[0].Policies[0].Goals
+		told := judge(story("s", test.goals, bounds,
+			policy("probe", test.runs...))).Scenarios[0].Policies[0].Goals
 		if len(told) != 1 {
 			t.Errorf("%s: %d goals judged", test.name, len(told))
 			continue
 		}
 		g := told[0]
-		if figure := float64(g.Figure); g.Met != test.met || !(math.Abs(figure-test.figure) < 1e-9 || math.IsNaN(figure) && math.IsNaN(test.figure)) {
+		if figure := float64(g.Figure); g.Met != test.met ||
+			!(math.Abs(figure-test.figure) < 1e-9 || math.IsNaN(figure) &&
+				math.IsNaN(test.figure)) {
 			t.Errorf("%s: %v, met %v, want %v, %v", test.name, figure, g.Met, test.figure, test.met)
 		}
 	}
 }
 
 func TestBeatenOraclesAreSaidAloud(t *testing.T) {
-	bounds := []oracle.Bound{{Name: "E", Useful: 40e6}, {Name: "F", Useful: 40e6, Margin: 0.05}, {Name: "LP", GPUHours: 9}}
+	bounds := []oracle.Bound{{Name: "E", Useful: 40e6}, {Name: "F", Useful: 40e6, Margin: 0.05},
+		{Name: "LP", GPUHours: 9}}
 	for _, test := range []struct {
 		name string
 		run  simulator.Result
@@ -102,9 +126,12 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 		{"above one, within the margin of the other", run(1, 41, 0), []string{"ORACLE E"}},
 		{"above both", run(1, 43, 0), []string{"ORACLE E", "ORACLE F"}},
 		{"above both, at the cost of users", run(1, 43, 1.2), nil},
-		{"cheaper than possible", run(1, 39, 0, func(r *simulator.Result) { r.GPUHours = 8.5 }), []string{"ORACLE LP"}},
+		{"cheaper than possible", run(1, 39, 0, func(r *simulator.Result) {
+			r.GPUHours = 8.5
+		}), []string{"ORACLE LP"}},
 	} {
-		aloud := judge(story("s", scenario.Goals{}, bounds, policy("probe", test.run))).Scenarios[0].Aloud
+		aloud := judge(story("s", scenario.Goals{}, bounds,
+			policy("probe", test.run))).Scenarios[0].Aloud
 		if len(aloud) != len(test.want) {
 			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
 			continue
@@ -117,7 +144,8 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 	}
 }
 
-// An oracle that can do less than another attains what it says, and proves the other wrong if that is more.
+// An oracle that can do less than another attains what it says, and proves the other wrong if that
+// is more.
 func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 	for _, test := range []struct {
 		g, e, f float64
@@ -128,9 +156,12 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 		{38e6, 41e6, 40e6, ""}, // within the margin of F
 		{38e6, 43e6, 40e6, "ORACLE F IS WRONG: oracle E "},
 	} {
-		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g}, {Name: "F", Useful: test.f, Margin: 0.05}}
-		aloud := judge(story("s", scenario.Goals{}, bounds, policy("probe", run(1, 30, 0)))).Scenarios[0].Aloud
-		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") || len(aloud) > 1 {
+		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g},
+			{Name: "F", Useful: test.f, Margin: 0.05}}
+		aloud := judge(story("s", scenario.Goals{}, bounds,
+			policy("probe", run(1, 30, 0)))).Scenarios[0].Aloud
+		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) ||
+			(got == "") != (test.want == "") || len(aloud) > 1 {
 			t.Errorf("G %v, E %v, F %v: said %q, want %q", test.g, test.e, test.f, aloud, test.want)
 		}
 	}
@@ -138,8 +169,12 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 
 func TestBestSettings(t *testing.T) {
 	stories := []report.Scenario{
-		story("light", scenario.Goals{}, nil, policy("probe", run(1, 40, 0)), policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)), policy("fixed n=32", run(1, 50, 9))),
-		story("heavy", scenario.Goals{}, nil, policy("probe", run(1, 30, 0)), policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)), policy("fixed n=32", run(1, 15, 40))),
+		story("light", scenario.Goals{}, nil, policy("probe", run(1, 40, 0)),
+			policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)),
+			policy("fixed n=32", run(1, 50, 9))),
+		story("heavy", scenario.Goals{}, nil, policy("probe", run(1, 30, 0)),
+			policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)),
+			policy("fixed n=32", run(1, 15, 40))),
 	}
 	r := judge(stories...)
 	for i, want := range []string{"fixed n=16", "fixed n=8"} {
@@ -148,16 +183,20 @@ func TestBestSettings(t *testing.T) {
 				t.Errorf("%s: %s best %v, want %s", r.Scenarios[i].Name, p.Name, p.BestHere, want)
 			}
 			if p.Law == "fixed" && p.BestOverall != (p.Name == "fixed n=8") {
-				t.Errorf("%s: %s best over all %v, want fixed n=8", r.Scenarios[i].Name, p.Name, p.BestOverall)
+				t.Errorf("%s: %s best over all %v, want fixed n=8", r.Scenarios[i].Name, p.Name,
+					p.BestOverall)
 			}
 		}
 	}
 	i := slices.IndexFunc(r.Overall, func(o report.Overall) bool { return o.Name == "probe" })
 	// 40/20 and 30/12; 40/10 and 30/12.
-	if o := r.Overall[i]; math.Abs(float64(o.OfCaps)-math.Sqrt(5)) > 1e-9 || math.Abs(float64(o.OfCap)-math.Sqrt(10)) > 1e-9 || o.Score != 1 {
+	if o := r.Overall[i]; math.Abs(float64(o.OfCaps)-math.Sqrt(5)) > 1e-9 ||
+		math.Abs(float64(o.OfCap)-math.Sqrt(10)) > 1e-9 || o.Score != 1 {
 		t.Errorf("probe over all: %+v", o)
 	}
-	if !slices.ContainsFunc(r.Overall, func(o report.Overall) bool { return o.Name == "fixed, best of each scenario" && o.Scenarios == 2 }) {
+	if !slices.ContainsFunc(r.Overall, func(o report.Overall) bool {
+		return o.Name == "fixed, best of each scenario" && o.Scenarios == 2
+	}) {
 		t.Errorf("the best of each scenario is missing: %+v", r.Overall)
 	}
 }
@@ -171,8 +210,10 @@ func drawn() report.Report {
 		put := func(s *simulator.Series, v float64) { *s = append(*s, v) }
 		put(&tape.At, 10*v+10)
 		for _, s := range []*simulator.Series{
-			&tape.Attainment, &tape.TTFT.P50, &tape.TTFT.P99, &tape.TPOT.P50, &tape.TPOT.P99, &tape.Running, &tape.Waiting, &tape.KVUsed,
-			&tape.InFlight, &tape.Allowance, &tape.Harvest, &tape.Wanted, &tape.Ready, &tape.Starting,
+			&tape.Attainment, &tape.TTFT.P50, &tape.TTFT.P99, &tape.TPOT.P50, &tape.TPOT.P99,
+			&tape.Running, &tape.Waiting, &tape.KVUsed,
+			&tape.InFlight, &tape.Allowance, &tape.Harvest, &tape.Wanted, &tape.Ready,
+			&tape.Starting,
 		} {
 			put(s, v)
 		}
@@ -180,15 +221,19 @@ func drawn() report.Report {
 	}
 	tape.TTFT.P99[3] = math.NaN()
 	tape.Iteration = []simulator.ReplicaSeries{{Replica: evil, Values: tape.Running}}
-	tape.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120}, Finish: simulator.Series{math.NaN(), 280}}}
+	tape.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120},
+		Finish: simulator.Series{math.NaN(), 280}}}
 	first := run(1, 30, 0.5, func(r *simulator.Result) {
 		r.Tape = tape
-		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300, Fate: simulator.Expired}, {Name: "endless", Kind: "gen"}}
+		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300,
+			Fate: simulator.Expired}, {Name: "endless", Kind: "gen"}}
 	})
-	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1}, []oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
+	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1},
+		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
 		policy("probe", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	one.About = evil
-	other := story("other", scenario.Goals{}, nil, policy("probe", run(1, 30, 50), run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
+	other := story("other", scenario.Goals{}, nil, policy("probe", run(1, 30, 50), run(2, 28, 0.7)),
+		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	return judge(one, other)
 }
 
@@ -199,7 +244,8 @@ func TestPageStandsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, forbidden := range []string{"<script", "<link", "<img", "<iframe", "src=", "url(", "@import", "https://", "NaN", "Inf"} {
+	for _, forbidden := range []string{"<script", "<link", "<img", "<iframe", "src=", "url(",
+		"@import", "https://", "NaN", "Inf"} {
 		if strings.Contains(text, forbidden) {
 			t.Errorf("the page holds %q", forbidden)
 		}
@@ -210,36 +256,46 @@ func TestPageStandsAlone(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`<html lang="en">`, `name="color-scheme" content="light dark"`, "prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`, "default-src 'none'",
+		`<html lang="en">`, `name="color-scheme" content="light dark"`,
+		"prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`,
+		"default-src 'none'",
 		"&lt;script&gt;", "ORACLE E IS WRONG", "0.700 met", "NOT met",
-		"Interactive time to first token, ms", "Batch lines under way and allowed", "What limits batch work", "Jobs with a deadline", "harvest against loss", "Over all scenarios",
+		"Interactive time to first token, ms", "Batch lines under way and allowed",
+		"What limits batch work", "Jobs with a deadline", "harvest against loss",
+		"Over all scenarios",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	// What a screen reader needs: everything that is pointed to is there, once; every drawing has words; tables have headings.
+	// What a screen reader needs: everything that is pointed to is there, once; every drawing has
+	// words; tables have headings.
 	ids := map[string]int{}
 	for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(text, -1) {
 		if ids[m[1]]++; ids[m[1]] > 1 {
 			t.Errorf("id %s stands twice", m[1])
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:aria-labelledby|href)="#?([^"]+)"`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(
+		`(?:aria-labelledby|href)="#?([^"]+)"`).FindAllStringSubmatch(text, -1) {
 		for _, id := range strings.Fields(m[1]) {
 			if ids[id] == 0 {
 				t.Errorf("nothing has the id %s", id)
 			}
 		}
 	}
-	if drawings, titles := strings.Count(text, "<svg"), strings.Count(text, `<desc id=`); drawings < 10 || drawings != titles || drawings != strings.Count(text, `role="img"`) {
+	if drawings, titles := strings.Count(text, "<svg"),
+		strings.Count(text, `<desc id=`); drawings < 10 || drawings != titles ||
+		drawings != strings.Count(text, `role="img"`) {
 		t.Errorf("%d drawings, %d of them described", drawings, titles)
 	}
-	if strings.Count(text, "<table>") != strings.Count(text, "<thead>") || !strings.Contains(text, `<th scope="row">`) {
+	if strings.Count(text, "<table>") != strings.Count(text, "<thead>") || !strings.Contains(text,
+		`<th scope="row">`) {
 		t.Error("a table has no headings")
 	}
 	for _, tag := range []string{"figure", "table", "svg", "section", "details", "g", "ul"} {
-		if open, closed := len(regexp.MustCompile("<"+tag+"[ >]").FindAllString(text, -1)), strings.Count(text, "</"+tag+">"); open != closed {
+		if open, closed := len(regexp.MustCompile("<"+tag+"[ >]").FindAllString(text, -1)),
+			strings.Count(text, "</"+tag+">"); open != closed {
 			t.Errorf("%d <%s>, %d closed", open, tag, closed)
 		}
 	}
@@ -279,7 +335,8 @@ func TestResultIsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := back.Scenarios[0].Policies[0]
-	if back.Version != report.Version || *p.Score.Mean != 1.45 || p.Runs[0].Tape.TTFT.P99[3] != nil || *p.Runs[0].Tape.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
+	if back.Version != report.Version || *p.Score.Mean != 1.45 ||
+		p.Runs[0].Tape.TTFT.P99[3] != nil || *p.Runs[0].Tape.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
 		t.Errorf("read back: %+v", back)
 	}
 }
@@ -290,7 +347,9 @@ func TestTextHidesNothing(t *testing.T) {
 	if err := r.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"not calibrated", "interactive loss, points", "0.700 met", "feasible deadlines met, share", "0.000 NOT met", "ORACLE E IS WRONG", "OVER ALL SCENARIOS", "best here"} {
+	for _, want := range []string{"not calibrated", "interactive loss, points", "0.700 met",
+		"feasible deadlines met, share", "0.000 NOT met", "ORACLE E IS WRONG", "OVER ALL SCENARIOS",
+		"best here"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

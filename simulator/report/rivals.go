@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// rivals draws all policies of a scenario by what they cost and what they harvest. Those that cost far more than anyone may stand at
-// the right edge.
+// rivals draws all policies of a scenario by what they cost and what they harvest. Those that cost
+// far more than anyone may stand at the right edge.
 func (s *Scenario) rivals(id string) (figure, bool) {
 	if len(s.Policies) < 2 {
 		return figure{}, false
@@ -17,7 +17,8 @@ func (s *Scenario) rivals(id string) (figure, bool) {
 		bottom = height - 44
 	)
 	id += "-rivals"
-	f := figure{ID: id, Caption: "Policies: harvest against loss, mean over seeds", Head: []string{"policy", "loss, points", "worst seed", "harvest, M an hour", "score"}}
+	f := figure{ID: id, Caption: "Policies: harvest against loss, mean over seeds",
+		Head: []string{"policy", "loss, points", "worst seed", "harvest, M an hour", "score"}}
 	most, least, cheapest := 0.0, 0.0, ""
 	for _, p := range s.Policies {
 		harvest := float64(p.Useful.Mean) / 1e6 / s.Hours
@@ -28,7 +29,8 @@ func (s *Scenario) rivals(id string) (figure, bool) {
 	}
 	about := fmt.Sprintf("%d policies; no policy keeps the loss below a point", len(s.Policies))
 	if cheapest != "" {
-		about = fmt.Sprintf("%d policies; of those that cost at most a point on every seed, %s harvests most, %s million tokens an hour", len(s.Policies), cheapest, fixed(least, 1))
+		about = fmt.Sprintf(
+			"%d policies; of those that cost at most a point on every seed, %s harvests most, %s million tokens an hour", len(s.Policies), cheapest, fixed(least, 1))
 	}
 	d := newDrawing(id, f.Caption, about, chartWidth, height)
 	ys := ticks(most * 1.05)
@@ -66,13 +68,15 @@ func (s *Scenario) rivals(id string) (figure, bool) {
 	for _, p := range s.Policies {
 		harvest := float64(p.Useful.Mean) / 1e6 / s.Hours
 		loss, worst := float64(p.Loss.Mean), float64(p.Loss.Worst)
-		told := fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name, fixed(harvest, 2), fixed(loss, 2), fixed(worst, 2))
+		told := fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name,
+			fixed(harvest, 2), fixed(loss, 2), fixed(worst, 2))
 		d.line(x(loss), y(harvest), x(worst), y(harvest), "whisker")
 		class, r := "dot other", "4"
 		if !p.Baseline {
 			class, r = "dot ours", "6"
 		}
-		d.add(`<circle cx="%s" cy="%s" r="%s" class="%s"><title>%s</title></circle>`, num(x(loss)), num(y(harvest)), r, class, escape(told))
+		d.add(`<circle cx="%s" cy="%s" r="%s" class="%s"><title>%s</title></circle>`, num(x(loss)),
+			num(y(harvest)), r, class, escape(told))
 		if !p.Baseline || p.BestHere {
 			anchor, at := "start", x(loss)+9
 			if x(loss) > chartWidth*0.7 {
@@ -80,7 +84,8 @@ func (s *Scenario) rivals(id string) (figure, bool) {
 			}
 			d.label(at, y(harvest)+4, "legend", anchor, p.Name)
 		}
-		f.Rows = append(f.Rows, []string{p.Name, fixed(loss, 2), fixed(worst, 2), fixed(harvest, 2), fixed(float64(p.Score.Mean), 3)})
+		f.Rows = append(f.Rows, []string{p.Name, fixed(loss, 2), fixed(worst, 2), fixed(harvest, 2),
+			fixed(float64(p.Score.Mean), 3)})
 	}
 	f.Drawing = d.end()
 	return f, true

@@ -22,37 +22,63 @@ func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
 		quiet.Runs = append(quiet.Runs, simulator.Result{Interactive: seed.NoBatch})
 	}
 	var rows [][]string
-	row := func(name string, digits int, worse func(a, b float64) float64, value func(in simulator.Interactive) float64) {
+	row := func(name string, digits int, worse func(a, b float64) float64,
+		value func(in simulator.Interactive) float64) {
 		cells := []string{name}
 		for _, p := range append([]*Policy{quiet}, asked...) {
-			cells = append(cells, p.over(worse, func(i int) float64 { return value(p.Runs[i].Interactive) }).text(digits, len(s.Seeds)))
+			cells = append(cells, p.over(worse, func(i int) float64 {
+				return value(p.Runs[i].Interactive)
+			}).text(digits, len(s.Seeds)))
 		}
 		rows = append(rows, cells)
 	}
 	lower, higher := math.Min, math.Max
-	row("interactive requests judged", 0, lower, func(in simulator.Interactive) float64 { return float64(in.Requests) })
-	row("attainment %", 2, lower, func(in simulator.Interactive) float64 { return 100 * in.Attainment })
-	row("worst 5 minutes %", 2, lower, func(in simulator.Interactive) float64 { return 100 * in.Worst5Minutes })
+	row("interactive requests judged", 0, lower, func(in simulator.Interactive) float64 {
+		return float64(in.Requests)
+	})
+	row("attainment %", 2, lower, func(in simulator.Interactive) float64 {
+		return 100 * in.Attainment
+	})
+	row("worst 5 minutes %", 2, lower, func(in simulator.Interactive) float64 {
+		return 100 * in.Worst5Minutes
+	})
 	row("TTFT p50 ms", 0, higher, func(in simulator.Interactive) float64 { return in.TTFT.P50 })
 	row("TTFT p99 ms", 0, higher, func(in simulator.Interactive) float64 { return in.TTFT.P99 })
 	row("TPOT p50 ms", 1, higher, func(in simulator.Interactive) float64 { return in.TPOT.P50 })
 	row("TPOT p99 ms", 1, higher, func(in simulator.Interactive) float64 { return in.TPOT.P99 })
-	row("missed TTFT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTTFT) })
-	row("missed TPOT", 0, higher, func(in simulator.Interactive) float64 { return float64(in.MissedTPOT) })
-	row("too long", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Refused) })
-	row("lost with a replica", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Lost) })
-	row("undecided at the end", 0, higher, func(in simulator.Interactive) float64 { return float64(in.Undecided) })
+	row("missed TTFT", 0, higher, func(in simulator.Interactive) float64 {
+		return float64(in.MissedTTFT)
+	})
+	row("missed TPOT", 0, higher, func(in simulator.Interactive) float64 {
+		return float64(in.MissedTPOT)
+	})
+	row("too long", 0, higher, func(in simulator.Interactive) float64 {
+		return float64(in.Refused)
+	})
+	row("lost with a replica", 0, higher, func(in simulator.Interactive) float64 {
+		return float64(in.Lost)
+	})
+	row("undecided at the end", 0, higher, func(in simulator.Interactive) float64 {
+		return float64(in.Undecided)
+	})
 	for _, class := range s.classes() {
 		of := func(in simulator.Interactive) simulator.Interactive {
-			i := slices.IndexFunc(in.Classes, func(c simulator.Class) bool { return c.Name == class })
+			i := slices.IndexFunc(in.Classes, func(c simulator.Class) bool {
+				return c.Name == class
+			})
 			if i < 0 {
 				return simulator.Interactive{Attainment: math.NaN()}
 			}
 			return in.Classes[i].Interactive
 		}
-		row("attainment % of class "+cmp.Or(class, "without a name"), 2, lower, func(in simulator.Interactive) float64 { return 100 * of(in).Attainment })
-		row("  TTFT p99 ms", 0, higher, func(in simulator.Interactive) float64 { return of(in).TTFT.P99 })
-		row("  TPOT p99 ms", 1, higher, func(in simulator.Interactive) float64 { return of(in).TPOT.P99 })
+		row("attainment % of class "+cmp.Or(class, "without a name"), 2, lower,
+			func(in simulator.Interactive) float64 { return 100 * of(in).Attainment })
+		row("  TTFT p99 ms", 0, higher, func(in simulator.Interactive) float64 {
+			return of(in).TTFT.P99
+		})
+		row("  TPOT p99 ms", 1, higher, func(in simulator.Interactive) float64 {
+			return of(in).TPOT.P99
+		})
 	}
 	return rows
 }
@@ -80,15 +106,23 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 	}
 	mean := func(name string, digits int, value func(b *simulator.Result) float64) {
 		row(name, func(p *Policy) string {
-			return p.over(math.Max, func(i int) float64 { return value(&p.Runs[i]) }).text(digits, 1)
+			return p.over(math.Max, func(i int) float64 {
+				return value(&p.Runs[i])
+			}).text(digits, 1)
 		})
 	}
 	anHour := 1 / (1e6 * s.Hours)
 	row("loss, points", func(p *Policy) string { return p.Loss.text(2, n) })
 	row("  worst 5 minutes", func(p *Policy) string { return p.WorstLoss.text(2, n) })
-	row("useful batch tokens, M an hour", func(p *Policy) string { return p.Useful.times(anHour).text(2, n) })
-	mean("  prompts", 2, func(r *simulator.Result) float64 { return float64(r.Batch.Input) * anHour })
-	mean("  answers", 2, func(r *simulator.Result) float64 { return float64(r.Batch.Output) * anHour })
+	row("useful batch tokens, M an hour", func(p *Policy) string {
+		return p.Useful.times(anHour).text(2, n)
+	})
+	mean("  prompts", 2, func(r *simulator.Result) float64 {
+		return float64(r.Batch.Input) * anHour
+	})
+	mean("  answers", 2, func(r *simulator.Result) float64 {
+		return float64(r.Batch.Output) * anHour
+	})
 	row("work, engine seconds", func(p *Policy) string { return p.Work.text(0, n) })
 	row("score", func(p *Policy) string { return p.Score.text(3, n) })
 	for _, b := range s.bounds() {
@@ -97,11 +131,15 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 			return p.Shares[i].text(3, n)
 		})
 	}
-	row("wasted batch tokens, at most %", func(p *Policy) string { return p.Wasted.times(100).text(2, n) })
+	row("wasted batch tokens, at most %", func(p *Policy) string {
+		return p.Wasted.times(100).text(2, n)
+	})
 	mean("lines answered", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Lines) })
 	mean("lines refused", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Failed) })
 	mean("sheds", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Sheds) })
-	mean("preemptions", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Preemptions) })
+	mean("preemptions", 0, func(r *simulator.Result) float64 {
+		return float64(r.Batch.Preemptions)
+	})
 	if slices.ContainsFunc(asked, func(p *Policy) bool { return p.Feasible+p.Infeasible > 0 }) {
 		row("feasible deadlines met", (*Policy).deadlinesText)
 	}
@@ -124,7 +162,8 @@ func (s *Scenario) bounds() []string {
 
 func (s *Scenario) baselineRow(p Policy) []string {
 	n := len(s.Seeds)
-	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n), p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.BestText()}
+	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n),
+		p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.BestText()}
 }
 
 func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {

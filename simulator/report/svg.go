@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// drawing is an SVG in the making. Colours are classes of the page's style, so that the same drawing serves light and dark.
+// drawing is an SVG in the making. Colours are classes of the page's style, so that the same
+// drawing serves light and dark.
 type drawing struct {
 	text          strings.Builder
 	width, height float64
@@ -18,8 +19,10 @@ type drawing struct {
 // newDrawing begins one that is read out as its title and description.
 func newDrawing(id, title, about string, width, height float64) *drawing {
 	d := &drawing{width: width, height: height}
-	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d">`, num(width), num(height), id, id)
-	d.add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, html.EscapeString(title), id, html.EscapeString(about))
+	d.add(
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d">`, num(width), num(height), id, id)
+	d.add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, html.EscapeString(title), id,
+		html.EscapeString(about))
 	return d
 }
 
@@ -27,7 +30,8 @@ func newDrawing(id, title, about string, width, height float64) *drawing {
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n", args...) }
 
 func (d *drawing) label(x, y float64, class, anchor, text string) {
-	d.add(`<text x="%s" y="%s" class="%s" text-anchor="%s">%s</text>`, num(x), num(y), class, anchor, html.EscapeString(text))
+	d.add(`<text x="%s" y="%s" class="%s" text-anchor="%s">%s</text>`, num(x), num(y), class,
+		anchor, html.EscapeString(text))
 }
 
 func (d *drawing) line(x1, y1, x2, y2 float64, class string) {
@@ -36,7 +40,8 @@ func (d *drawing) line(x1, y1, x2, y2 float64, class string) {
 
 // rect is shown with its title where a pointer rests on it.
 func (d *drawing) rect(x, y, w, h float64, class, title string) {
-	d.add(`<rect x="%s" y="%s" width="%s" height="%s" class="%s"><title>%s</title></rect>`, num(x), num(y), num(max(w, 0.5)), num(h), class, html.EscapeString(title))
+	d.add(`<rect x="%s" y="%s" width="%s" height="%s" class="%s"><title>%s</title></rect>`, num(x),
+		num(y), num(max(w, 0.5)), num(h), class, html.EscapeString(title))
 }
 
 // path connects points; a point that is not known breaks it.

@@ -25,7 +25,8 @@ func (r *Report) Text(out io.Writer) error {
 }
 
 func (s *Scenario) text(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s h, %s of %s, %s; %s\n", s.Name, strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"), s.Profile.Name,
+	fmt.Fprintf(w, "%s: %s h, %s of %s, %s; %s\n", s.Name, strconv.FormatFloat(s.Hours, 'g', 4, 64),
+		counted(s.Replicas, "replica"), s.Profile.Name,
 		s.Profile.Error(), seedsText(s.Seeds))
 	if s.About != "" {
 		fmt.Fprintln(w, s.About)
@@ -99,7 +100,8 @@ func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
 		for _, p := range asked {
 			line += "\t" + p.Goals[i].FigureText() + " " + p.Goals[i].Verdict()
 			if !p.Goals[i].Figure.Known() {
-				notes = append(notes, fmt.Sprintf("%s: no figure: %s", p.Goals[i].Name, p.Goals[i].Note))
+				notes = append(notes, fmt.Sprintf("%s: no figure: %s", p.Goals[i].Name,
+					p.Goals[i].Note))
 			}
 		}
 		fmt.Fprintln(w, line)
@@ -168,7 +170,8 @@ func jobsText(w io.Writer, p *Policy) {
 	if len(p.Runs) == 0 || len(p.Runs[0].Jobs) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tUNDER WAY\tFATE\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
+	fmt.Fprintf(
+		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tUNDER WAY\tFATE\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
 	for i, j := range p.Runs[0].Jobs {
 		if i == mostJobs {
 			fmt.Fprintf(w, "and %d more, in result.json\n", len(p.Runs[0].Jobs)-i)
@@ -181,16 +184,19 @@ func jobsText(w io.Writer, p *Policy) {
 func (p *Policy) spreadText(w io.Writer) {
 	for i, e := range p.Spread {
 		if i == 0 {
-			fmt.Fprintf(w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST OF THAT WITH THE PROFILE\n", p.Name, p.Runs[0].Seed)
+			fmt.Fprintf(
+				w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST OF THAT WITH THE PROFILE\n", p.Name, p.Runs[0].Seed)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Law, e.lossText(), e.harvestText(p))
 	}
 }
 
 func (r *Report) overallText(w io.Writer) {
-	fmt.Fprintln(w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST SINGLE CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
+	fmt.Fprintln(
+		w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST SINGLE CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
 	for _, o := range r.Overall {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score), 3), fixed(float64(o.WorstLoss), 2), fixed(float64(o.OfCaps), 2),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score), 3),
+			fixed(float64(o.WorstLoss), 2), fixed(float64(o.OfCaps), 2),
 			fixed(float64(o.OfCap), 2), o.Missed, o.GoalsText(), o.Scenarios)
 	}
 }

@@ -16,17 +16,24 @@ func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	of := func(name, title, unit string, curves ...curve) chart {
 		return chart{id: id + "-" + name, title: title, unit: unit, at: t.At, curves: curves}
 	}
-	ttft := of("ttft", "Interactive time to first token", "ms", curve{"p99", t.TTFT.P99}, curve{"p50", t.TTFT.P50})
+	ttft := of("ttft", "Interactive time to first token", "ms", curve{"p99", t.TTFT.P99},
+		curve{"p50", t.TTFT.P50})
 	ttft.limit, ttft.limitName = slo.TTFT, "promise for short prompts"
-	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99}, curve{"p50", t.TPOT.P50})
+	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99},
+		curve{"p50", t.TPOT.P50})
 	tpot.limit, tpot.limitName = slo.TPOT, "promise"
-	misses := of("missed", "Interactive requests that missed a promise, by the time of their answer", "% of those answered", curve{"missed", missed(t.Attainment)})
+	misses := of(
+		"missed", "Interactive requests that missed a promise, by the time of their answer",
+		"% of those answered", curve{"missed", missed(t.Attainment)})
 	all := []figure{
 		ttft.figure(), tpot.figure(), misses.figure(),
-		of("harvest", "Batch harvest", "useful tokens a second", curve{"harvest", t.Harvest}).figure(),
+		of("harvest", "Batch harvest", "useful tokens a second",
+			curve{"harvest", t.Harvest}).figure(),
 		allowance(id, t),
-		of("engines", "Requests in the engines", "requests", curve{"running", t.Running}, curve{"waiting", t.Waiting}).figure(),
-		of("replicas", "Replicas", "replicas", curve{"wanted", t.Wanted}, curve{"ready", t.Ready}, curve{"starting", t.Starting}).figure(),
+		of("engines", "Requests in the engines", "requests", curve{"running", t.Running},
+			curve{"waiting", t.Waiting}).figure(),
+		of("replicas", "Replicas", "replicas", curve{"wanted", t.Wanted}, curve{"ready", t.Ready},
+			curve{"starting", t.Starting}).figure(),
 	}
 	var iterations []curve
 	for _, r := range t.Iteration {
@@ -59,7 +66,8 @@ func missed(attained simulator.Series) simulator.Series {
 func allowance(id string, t *simulator.Tape) figure {
 	id += "-allowance"
 	const band = 22
-	c := chart{id: id, title: "Batch lines under way and allowed, and what limits them", unit: "lines", at: t.At,
+	c := chart{id: id, title: "Batch lines under way and allowed, and what limits them",
+		unit: "lines", at: t.At,
 		curves: []curve{{"under way", t.InFlight}, {"allowed", t.Allowance}}}
 	f := c.figure()
 	reasons := reasonsOf(t)
@@ -68,7 +76,8 @@ func allowance(id string, t *simulator.Tape) figure {
 		if i > 0 {
 			about += ", "
 		}
-		about += fmt.Sprintf("%s %s", r.name, percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
+		about += fmt.Sprintf("%s %s", r.name,
+			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
 	}
 	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
 	x := func(i int) float64 {
@@ -79,14 +88,18 @@ func allowance(id string, t *simulator.Tape) figure {
 		for end < len(t.Reason) && t.Reason[end] == t.Reason[i] {
 			end++
 		}
-		place := slices.IndexFunc(reasons, func(r reason) bool { return r.name == words(t.Reason[i]) })
-		title := fmt.Sprintf("%s, minute %s to %s", words(t.Reason[i]), fixed((t.At[i]-t.Every)/60, 1), fixed(t.At[end-1]/60, 1))
+		place := slices.IndexFunc(reasons, func(r reason) bool {
+			return r.name == words(t.Reason[i])
+		})
+		title := fmt.Sprintf("%s, minute %s to %s", words(t.Reason[i]),
+			fixed((t.At[i]-t.Every)/60, 1), fixed(t.At[end-1]/60, 1))
 		d.rect(x(i), 0, x(end)-x(i), band-4, fmt.Sprintf("fill c%d", place%colours), title)
 		i = end
 	}
 	legend := float64(chartLeft)
 	for i, r := range reasons {
-		text := fmt.Sprintf("%s %s", r.name, percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
+		text := fmt.Sprintf("%s %s", r.name,
+			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
 		if width := 16 + float64(6.5*float64(len([]rune(text)))) + 14; legend+width <= chartWidth {
 			d.rect(legend, band+6, 11, 11, fmt.Sprintf("fill c%d", i%colours), text)
 			d.label(legend+16, band+16, "legend", "start", text)
@@ -134,7 +147,8 @@ const (
 	barNames = 120
 )
 
-// deadlines draws jobs as bars from when they came to their deadline, with when they were thought to finish and when they did.
+// deadlines draws jobs as bars from when they came to their deadline, with when they were thought
+// to finish and when they did.
 func deadlines(id string, run *simulator.Result) (figure, bool) {
 	var jobs []simulator.Job
 	for _, j := range run.Jobs {
@@ -146,7 +160,9 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 		return figure{}, false
 	}
 	id += "-deadlines"
-	f := figure{ID: id, Caption: "Jobs with a deadline: predicted and real finish", Head: []string{"job", "came", "due", "first predicted", "last predicted", "finished", "fate"}}
+	f := figure{ID: id, Caption: "Jobs with a deadline: predicted and real finish",
+		Head: []string{"job", "came", "due", "first predicted", "last predicted", "finished",
+			"fate"}}
 	if len(jobs) > barJobs {
 		f.Caption += fmt.Sprintf("; the first %d of %d", barJobs, len(jobs))
 		jobs = jobs[:barJobs]
@@ -162,12 +178,15 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 			late++
 		}
 	}
-	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late), chartWidth, height)
-	d.label(chartLeft, 16, "legend", "start", "bar: from coming to deadline · filled: to the real finish · dots: predicted finish, as time went on · line: end of the run")
+	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late),
+		chartWidth, height)
+	d.label(chartLeft, 16, "legend", "start",
+		"bar: from coming to deadline · filled: to the real finish · dots: predicted finish, as time went on · line: end of the run")
 	x := axis(d, end, barNames, height-chartBottom)
 	for i, j := range jobs {
 		y := float64(chartTop + barRow*i)
-		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Came), minutes(j.Deadline), j.Fate)
+		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Came), minutes(j.Deadline),
+			j.Fate)
 		if j.Finished > 0 {
 			fate += " at " + minutes(j.Finished)
 		}
@@ -189,9 +208,12 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 			d.rect(x(j.Came), y+8, x(min(until, end))-x(j.Came), barRow-17, class, fate)
 		}
 		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
-		row := []string{j.Name, minutes(j.Came), minutes(j.Deadline), "–", "–", minutes(j.Finished), string(j.Fate)}
+		row := []string{j.Name, minutes(j.Came), minutes(j.Deadline), "–", "–", minutes(j.Finished),
+			string(j.Fate)}
 		if run.Tape != nil {
-			if k := slices.IndexFunc(run.Tape.Predictions, func(p simulator.Prediction) bool { return p.Job == j.Name }); k >= 0 {
+			if k := slices.IndexFunc(run.Tape.Predictions, func(p simulator.Prediction) bool {
+				return p.Job == j.Name
+			}); k >= 0 {
 				p := run.Tape.Predictions[k]
 				known := 0
 				for n, finish := range p.Finish {
@@ -204,7 +226,8 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 					known++
 					row[4] = minutes(finish)
 					if finish <= end {
-						d.add(`<circle cx="%s" cy="%s" r="2" class="guess"><title>at %s thought to finish at %s</title></circle>`,
+						d.add(
+							`<circle cx="%s" cy="%s" r="2" class="guess"><title>at %s thought to finish at %s</title></circle>`,
 							num(x(finish)), num(y+barRow-4), minutes(p.At[n]), minutes(finish))
 					}
 				}

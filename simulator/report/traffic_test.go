@@ -18,7 +18,8 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 	}
 	h := simulator.Honesty{
 		Rate: 4, Copies: 3, Notes: workload.DayNotes,
-		Result: workload.Statistics{Requests: 345, Span: time.Minute, Rate: 4.1, Dispersion: dispersion(1.2, 2, 6)},
+		Result: workload.Statistics{Requests: 345, Span: time.Minute, Rate: 4.1,
+			Dispersion: dispersion(1.2, 2, 6)},
 		Source: &workload.Statistics{Dispersion: dispersion(1.4, 4, 16)},
 	}
 	got := strings.Join(TrafficOf(h).Lines(), "\n")

@@ -17,7 +17,8 @@ type Class struct {
 	Generator string `yaml:"generator"`
 	// Rate is the generator's mean, in requests a second. 0: that of the traffic it was fitted to.
 	Rate float64 `yaml:"rate"`
-	// Input and Output are the tokens of the generator's requests. Left out: those of the traffic it was fitted to.
+	// Input and Output are the tokens of the generator's requests. Left out: those of the traffic
+	// it was fitted to.
 	Input  Length `yaml:"input"`
 	Output Length `yaml:"output"`
 	// Users make a closed loop of it.
@@ -26,13 +27,15 @@ type Class struct {
 	SLO SLO `yaml:"slo"`
 }
 
-// Users are a number of people who ask, wait for the answer, think and ask again. They ask less when the service is slow.
+// Users are a number of people who ask, wait for the answer, think and ask again. They ask less
+// when the service is slow.
 type Users struct {
 	// Count of them. 0: requests come whether or not others are answered.
 	Count int `yaml:"count"`
 	// Think is the mean of the time from an answer to the next request, which has no memory.
 	Think time.Duration `yaml:"think"`
-	// Timeout is how long they wait for the first token before they hang up and try again. 0: without end.
+	// Timeout is how long they wait for the first token before they hang up and try again. 0:
+	// without end.
 	Timeout time.Duration `yaml:"timeout"`
 	// Retries is how often they try again before they give a request up.
 	Retries int `yaml:"retries"`
@@ -40,9 +43,11 @@ type Users struct {
 	Backoff time.Duration `yaml:"backoff"`
 }
 
-// All are the classes of traffic: the first, which has no name, and the others, with their promises in full.
+// All are the classes of traffic: the first, which has no name, and the others, with their promises
+// in full.
 func (i Interactive) All() []Class {
-	all := []Class{{Generator: i.Generator, Rate: i.Rate, Input: i.Input, Output: i.Output, Users: i.Users, SLO: i.SLO}}
+	all := []Class{{Generator: i.Generator, Rate: i.Rate, Input: i.Input, Output: i.Output,
+		Users: i.Users, SLO: i.SLO}}
 	for _, c := range i.Classes {
 		c.SLO = c.SLO.or(i.SLO)
 		all = append(all, c)
@@ -53,8 +58,9 @@ func (i Interactive) All() []Class {
 // or fills what is 0.
 func (s SLO) or(o SLO) SLO {
 	return SLO{
-		TTFT: cmp.Or(s.TTFT, o.TTFT), TTFTPrompt: cmp.Or(s.TTFTPrompt, o.TTFTPrompt), TTFTPer1K: cmp.Or(s.TTFTPer1K, o.TTFTPer1K),
-		TPOT: cmp.Or(s.TPOT, o.TPOT), Attainment: cmp.Or(s.Attainment, o.Attainment),
+		TTFT: cmp.Or(s.TTFT, o.TTFT), TTFTPrompt: cmp.Or(s.TTFTPrompt, o.TTFTPrompt),
+		TTFTPer1K: cmp.Or(s.TTFTPer1K, o.TTFTPer1K),
+		TPOT:      cmp.Or(s.TPOT, o.TPOT), Attainment: cmp.Or(s.Attainment, o.Attainment),
 	}
 }
 
@@ -64,19 +70,26 @@ func (i Interactive) validateClasses() error {
 	for n, c := range i.Classes {
 		path := fmt.Sprintf("interactive.classes[%d]", n)
 		all.check(c.Name != "", "%s.name is empty", path)
-		all.check(c.Name == "" || !names[c.Name], "%s.name is %q, like that of a class above", path, c.Name)
+		all.check(c.Name == "" || !names[c.Name], "%s.name is %q, like that of a class above", path,
+			c.Name)
 		names[c.Name] = true
 		switch {
 		case c.Generator != "":
 			_, err := workload.LookupPopulation(c.Generator)
 			all.check(err == nil, "%s.generator: %w", path, err)
 		default:
-			all.check(i.Trace != "", "%s.generator is empty; only the requests of a trace have classes of their own", path)
-			all.check(c.Rate == 0 && c.Input == Length{} && c.Output == Length{} && c.Users == Users{},
+			all.check(i.Trace != "",
+				"%s.generator is empty; only the requests of a trace have classes of their own",
+				path)
+			all.check(c.Rate == 0 && c.Input == Length{} && c.Output == Length{} &&
+				c.Users == Users{},
 				"%s has a rate, lengths or users, but no generator that they are of", path)
 		}
-		all.check(c.Rate >= 0 && c.Rate <= mostRate, "%s.rate is %v requests a second, want 0 for the generator's own or up to %d", path, c.Rate, mostRate)
-		all.check(c.Rate == 0 || c.Users.Count == 0, "%s.rate is given, but its users ask when they will; remove it", path)
+		all.check(c.Rate >= 0 && c.Rate <= mostRate,
+			"%s.rate is %v requests a second, want 0 for the generator's own or up to %d", path,
+			c.Rate, mostRate)
+		all.check(c.Rate == 0 || c.Users.Count == 0,
+			"%s.rate is given, but its users ask when they will; remove it", path)
 		all.add(path+".input", c.Input.validate())
 		all.add(path+".output", c.Output.validate())
 		all.add(path+".users", c.Users.validate())
@@ -89,15 +102,20 @@ const mostUsers = 100_000
 
 func (u Users) validate() error {
 	var all faults
-	all.check(u.Count >= 0 && u.Count <= mostUsers, "count is %d, want 0 for none or up to %d", u.Count, mostUsers)
+	all.check(u.Count >= 0 && u.Count <= mostUsers, "count is %d, want 0 for none or up to %d",
+		u.Count, mostUsers)
 	if u.Count == 0 {
 		all.check(u == Users{}, "count is 0, so there is nobody to describe; remove the other keys")
 		return errors.Join(all...)
 	}
-	all.check(u.Think > 0 && u.Think <= 24*time.Hour, "think is %s, want above 0 and at most 24h", u.Think)
-	all.check(u.Timeout >= 0 && u.Timeout <= 24*time.Hour, "timeout is %s, want 0 for none or up to 24h", u.Timeout)
+	all.check(u.Think > 0 && u.Think <= 24*time.Hour, "think is %s, want above 0 and at most 24h",
+		u.Think)
+	all.check(u.Timeout >= 0 && u.Timeout <= 24*time.Hour,
+		"timeout is %s, want 0 for none or up to 24h", u.Timeout)
 	all.check(u.Retries >= 0 && u.Retries <= 1000, "retries is %d, want 0 to 1000", u.Retries)
-	all.check(u.Timeout > 0 || u.Retries == 0, "retries is %d, but nobody hangs up without a timeout", u.Retries)
-	all.check(u.Backoff >= 0 && u.Backoff <= 24*time.Hour, "backoff is %s, want 0 to 24h", u.Backoff)
+	all.check(u.Timeout > 0 || u.Retries == 0,
+		"retries is %d, but nobody hangs up without a timeout", u.Retries)
+	all.check(u.Backoff >= 0 && u.Backoff <= 24*time.Hour, "backoff is %s, want 0 to 24h",
+		u.Backoff)
 	return errors.Join(all...)
 }

@@ -13,16 +13,16 @@ type Fault struct {
 	Kind FaultKind     `yaml:"kind"`
 	// Pool is the name of one of BatchPools. Empty: the pool that serves the interactive traffic.
 	Pool string `yaml:"pool"`
-	// Replicas by number, from 0, in the order in which they were first asked for. None given: all that there are at the time.
-	// A replica that is not there at the time is spared.
+	// Replicas by number, from 0, in the order in which they were first asked for. None given: all
+	// that there are at the time. A replica that is not there at the time is spared.
 	Replicas []int `yaml:"replicas"`
-	// For is how long it lasts. Of a death: after how long the replica serves again; 0: never. Of a stall: how much longer the
-	// next iteration takes.
+	// For is how long it lasts. Of a death: after how long the replica serves again; 0: never. Of a
+	// stall: how much longer the next iteration takes.
 	For time.Duration `yaml:"for"`
 	// Factor is what an iteration of a slow replica takes longer.
 	Factor float64 `yaml:"factor"`
-	// Lost is what becomes of a dead replica's interactive requests: retried (the router sends them to another replica, and the
-	// user waits that much longer) or missed.
+	// Lost is what becomes of a dead replica's interactive requests: retried (the router sends them
+	// to another replica, and the user waits that much longer) or missed.
 	Lost Lost `yaml:"lost"`
 }
 
@@ -52,20 +52,32 @@ func (s Scenario) validateFaults() error {
 	var all faults
 	for i, f := range s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
-		all.check(f.At >= 0 && f.At < s.Horizon, "%s.at is %s, want 0 to below the horizon, %s", path, f.At, s.Horizon)
+		all.check(f.At >= 0 && f.At < s.Horizon, "%s.at is %s, want 0 to below the horizon, %s",
+			path, f.At, s.Horizon)
 		known := slices.Contains(faultKinds, f.Kind)
 		all.check(known, "%s.kind is %q, want one of %q", path, f.Kind, faultKinds)
-		all.check(f.For >= 0 && f.For <= longest, "%s.for is %s, want 0 to %s", path, f.For, longest)
-		all.check(f.Kind != Slow && f.Kind != Stall || f.For > 0, "%s.for is 0; say how long it lasts", path)
-		all.check(f.Kind != Flush || f.For == 0, "%s.for is %s, but a cache is flushed in no time; remove it", path, f.For)
-		all.check(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1000, "%s.factor is %v, want above 0 and at most 1000; 2 makes iterations take twice as long", path, f.Factor)
-		all.check(f.Kind == Slow || !known || f.Factor == 0, "%s.factor is of the kind %s; remove it", path, Slow)
-		all.check(f.Kind == Die || !known || f.Lost == "", "%s.lost is of the kind %s; remove it", path, Die)
-		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed, "%s.lost is %q, want %q or %q", path, f.Lost, Retried, Missed)
+		all.check(f.For >= 0 && f.For <= longest, "%s.for is %s, want 0 to %s", path, f.For,
+			longest)
+		all.check(f.Kind != Slow && f.Kind != Stall || f.For > 0,
+			"%s.for is 0; say how long it lasts", path)
+		all.check(f.Kind != Flush || f.For == 0,
+			"%s.for is %s, but a cache is flushed in no time; remove it", path, f.For)
+		all.check(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1000,
+			"%s.factor is %v, want above 0 and at most 1000; 2 makes iterations take twice as long",
+			path, f.Factor)
+		all.check(f.Kind == Slow || !known || f.Factor == 0,
+			"%s.factor is of the kind %s; remove it", path, Slow)
+		all.check(f.Kind == Die || !known || f.Lost == "", "%s.lost is of the kind %s; remove it",
+			path, Die)
+		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed,
+			"%s.lost is %q, want %q or %q", path, f.Lost, Retried, Missed)
 		most, ok := s.mostReplicas(f.Pool)
-		all.check(ok, "%s.pool is %q, want nothing for the shared pool or the name of one of batch_pools", path, f.Pool)
+		all.check(
+			ok, "%s.pool is %q, want nothing for the shared pool or the name of one of batch_pools",
+			path, f.Pool)
 		for _, n := range f.Replicas {
-			all.check(n >= 0 && (!ok || n < most), "%s.replicas holds %d; the pool has replicas 0 to %d", path, n, most-1)
+			all.check(n >= 0 && (!ok || n < most),
+				"%s.replicas holds %d; the pool has replicas 0 to %d", path, n, most-1)
 		}
 	}
 	return errors.Join(all...)

@@ -13,8 +13,8 @@ type Goals struct {
 	Worst5Minutes float64 `yaml:"worst_5_minutes"`
 	// TTFT is how many times that of the run without batch work the 99th percentile of TTFT may be.
 	TTFT float64 `yaml:"ttft"`
-	// HarvestOfGateway and HarvestOfEngine are the least shares of the harvest of the oracles G and E; HarvestOfCap, how many
-	// times that of the best fixed cap the harvest must be.
+	// HarvestOfGateway and HarvestOfEngine are the least shares of the harvest of the oracles G and
+	// E; HarvestOfCap, how many times that of the best fixed cap the harvest must be.
 	HarvestOfGateway float64 `yaml:"harvest_of_gateway"`
 	HarvestOfEngine  float64 `yaml:"harvest_of_engine"`
 	HarvestOfCap     float64 `yaml:"harvest_of_cap"`
@@ -26,8 +26,8 @@ type Goals struct {
 	Flagged time.Duration `yaml:"flagged"`
 	// Wasted is the largest share of batch tokens that may be computed in vain.
 	Wasted float64 `yaml:"wasted"`
-	// GPUHours and BatchGPUHours are how many times the least possible (the LP's) all GPU hours, and those due to batch work,
-	// may be.
+	// GPUHours and BatchGPUHours are how many times the least possible (the LP's) all GPU hours,
+	// and those due to batch work, may be.
 	GPUHours      float64 `yaml:"gpu_hours"`
 	BatchGPUHours float64 `yaml:"batch_gpu_hours"`
 }
@@ -47,13 +47,19 @@ func (g Goals) validate() error {
 		value, most float64
 	}{
 		{"loss", g.Loss, 100}, {"worst_5_minutes", g.Worst5Minutes, 100}, {"ttft", g.TTFT, 1000},
-		{"harvest_of_gateway", g.HarvestOfGateway, 1}, {"harvest_of_engine", g.HarvestOfEngine, 1}, {"harvest_of_cap", g.HarvestOfCap, 1000},
-		{"beside.harvest", g.Beside.Harvest, 1}, {"deadlines", g.Deadlines, 1}, {"wasted", g.Wasted, 1},
+		{"harvest_of_gateway", g.HarvestOfGateway, 1}, {"harvest_of_engine", g.HarvestOfEngine, 1},
+		{"harvest_of_cap", g.HarvestOfCap, 1000},
+		{"beside.harvest", g.Beside.Harvest, 1}, {"deadlines", g.Deadlines, 1},
+		{"wasted", g.Wasted, 1},
 		{"gpu_hours", g.GPUHours, 1000}, {"batch_gpu_hours", g.BatchGPUHours, 1000},
 	} {
-		all.check(goal.value >= 0 && goal.value <= goal.most, "goals.%s is %v, want 0 for no goal or up to %v", goal.key, goal.value, goal.most)
+		all.check(goal.value >= 0 && goal.value <= goal.most,
+			"goals.%s is %v, want 0 for no goal or up to %v", goal.key, goal.value, goal.most)
 	}
-	all.check(g.Flagged >= 0 && g.Flagged <= time.Hour, "goals.flagged is %s, want 0 for no goal or up to 1h", g.Flagged)
-	all.check((g.Beside.Scenario == "") == (g.Beside.Harvest == 0), "goals.beside has scenario %q and harvest %v; give both or neither", g.Beside.Scenario, g.Beside.Harvest)
+	all.check(g.Flagged >= 0 && g.Flagged <= time.Hour,
+		"goals.flagged is %s, want 0 for no goal or up to 1h", g.Flagged)
+	all.check((g.Beside.Scenario == "") == (g.Beside.Harvest == 0),
+		"goals.beside has scenario %q and harvest %v; give both or neither", g.Beside.Scenario,
+		g.Beside.Harvest)
 	return errors.Join(all...)
 }

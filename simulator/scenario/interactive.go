@@ -9,12 +9,12 @@ import (
 
 // Interactive is the traffic that comes first.
 type Interactive struct {
-	// Generator names bundled traffic: conversation or long-conversation; none for a pool that has batch work alone. Empty where
-	// Trace is given.
+	// Generator names bundled traffic: conversation or long-conversation; none for a pool that has
+	// batch work alone. Empty where Trace is given.
 	Generator string `yaml:"generator"`
-	// Rate is the mean, in requests a second. 0: a generator's is that of the traffic it was fitted to; a trace is told once, as it
-	// was, or at its own rate where there is a shape. With a rate or a shape a trace is rotated, repeated, laid over itself and
-	// thinned to as many requests.
+	// Rate is the mean, in requests a second. 0: a generator's is that of the traffic it was fitted
+	// to; a trace is told once, as it was, or at its own rate where there is a shape. With a rate
+	// or a shape a trace is rotated, repeated, laid over itself and thinned to as many requests.
 	Rate float64 `yaml:"rate"`
 	// Trace is a recorded file, from the scenario's folder.
 	Trace string `yaml:"trace"`
@@ -38,20 +38,26 @@ func (i Interactive) validate() error {
 	var all faults
 	switch {
 	case i.Generator == "" && i.Trace == "":
-		all.check(false, "interactive.generator is empty, and so is interactive.trace; give one of them")
+		all.check(
+			false, "interactive.generator is empty, and so is interactive.trace; give one of them")
 	case i.Generator != "" && i.Trace != "":
 		all.check(false, "interactive.trace is given beside interactive.generator; keep one")
 	case i.Generator == None:
-		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.plain(), "interactive.generator is none, so there is no traffic to describe; remove the other keys of interactive but slo")
+		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.plain(),
+			"interactive.generator is none, so there is no traffic to describe; remove the other keys of interactive but slo")
 	case i.Generator != "":
 		_, err := workload.LookupPopulation(i.Generator)
 		all.check(err == nil, "interactive.generator: %w", err)
 		all.check(i.Format == "", "interactive.format is of a trace, and there is none; remove it")
 	default:
-		all.check(slices.Contains(workload.Formats, i.Format), "interactive.format is %q, want one of %q", i.Format, workload.Formats)
+		all.check(slices.Contains(workload.Formats, i.Format),
+			"interactive.format is %q, want one of %q", i.Format, workload.Formats)
 	}
-	all.check(i.Rate >= 0 && i.Rate <= mostRate, "interactive.rate is %v requests a second, want 0 for the generator's own or up to %d", i.Rate, mostRate)
-	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 && i.timeless(),
+	all.check(i.Rate >= 0 && i.Rate <= mostRate,
+		"interactive.rate is %v requests a second, want 0 for the generator's own or up to %d",
+		i.Rate, mostRate)
+	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 &&
+		i.timeless(),
 		"interactive.users ask when they will, so there is a generator for their requests, and no trace, rate, shape, dispersion, surges, growth or chill")
 	all.add("interactive.users", i.Users.validate())
 	all.add("interactive.slo", i.SLO.validate())
@@ -60,5 +66,6 @@ func (i Interactive) validate() error {
 
 // timeless says that nothing about the traffic depends on when requests come.
 func (i Interactive) timeless() bool {
-	return i.Shape == "" && i.Dispersion == Dispersion{} && len(i.Surges) == 0 && i.Growth == Growth{} && i.Chill == Chill{}
+	return i.Shape == "" && i.Dispersion == Dispersion{} && len(i.Surges) == 0 &&
+		i.Growth == Growth{} && i.Chill == Chill{}
 }

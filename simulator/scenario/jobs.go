@@ -22,8 +22,8 @@ type Job struct {
 	Lines int `yaml:"lines"`
 }
 
-// JobStream is jobs that come by themselves, of all kinds, as users hand them in: a quarter gen, a quarter score, half bal; six in
-// ten due in a day, the others in 4 hours or in one.
+// JobStream is jobs that come by themselves, of all kinds, as users hand them in: a quarter gen, a
+// quarter score, half bal; six in ten due in a day, the others in 4 hours or in one.
 type JobStream struct {
 	// PerHour is the mean number of jobs. 0: none come.
 	PerHour float64 `yaml:"per_hour"`
@@ -35,12 +35,18 @@ type JobStream struct {
 
 func (s JobStream) validate(horizon time.Duration) error {
 	var all faults
-	all.check(s.PerHour >= 0 && s.PerHour <= 1000, "job_stream.per_hour is %v, want 0 for none or up to 1000", s.PerHour)
-	all.check(s.PerHour > 0 || s.Until == 0, "job_stream.until is %s, but no job comes; give job_stream.per_hour", s.Until)
-	all.check(s.Until >= 0 && s.Until <= horizon, "job_stream.until is %s, want 0 to the horizon, %s", s.Until, horizon)
-	all.check(s.Lines.Median >= 1 && s.Lines.Median <= mostLines, "job_stream.lines.median is %v, want 1 to %d", s.Lines.Median, mostLines)
-	all.check(s.Lines.Sigma >= 0 && s.Lines.Sigma <= 5, "job_stream.lines.sigma is %v, want 0 to 5", s.Lines.Sigma)
-	all.check(s.Lines.Max >= 1 && s.Lines.Max <= mostLines, "job_stream.lines.max is %d, want 1 to %d", s.Lines.Max, mostLines)
+	all.check(s.PerHour >= 0 && s.PerHour <= 1000,
+		"job_stream.per_hour is %v, want 0 for none or up to 1000", s.PerHour)
+	all.check(s.PerHour > 0 || s.Until == 0,
+		"job_stream.until is %s, but no job comes; give job_stream.per_hour", s.Until)
+	all.check(s.Until >= 0 && s.Until <= horizon,
+		"job_stream.until is %s, want 0 to the horizon, %s", s.Until, horizon)
+	all.check(s.Lines.Median >= 1 && s.Lines.Median <= mostLines,
+		"job_stream.lines.median is %v, want 1 to %d", s.Lines.Median, mostLines)
+	all.check(s.Lines.Sigma >= 0 && s.Lines.Sigma <= 5, "job_stream.lines.sigma is %v, want 0 to 5",
+		s.Lines.Sigma)
+	all.check(s.Lines.Max >= 1 && s.Lines.Max <= mostLines,
+		"job_stream.lines.max is %d, want 1 to %d", s.Lines.Max, mostLines)
 	return errors.Join(all...)
 }
 
@@ -55,15 +61,19 @@ func validateJobs(jobs []Job, stream JobStream) error {
 			all.check(ok, "jobs[%d]."+format, append([]any{i}, args...)...)
 		}
 		check(j.Name != "", "name is empty")
-		check(j.Name == "" || !names[j.Name], "name is %q, like that of a job above; lines are drawn by it", j.Name)
+		check(j.Name == "" || !names[j.Name],
+			"name is %q, like that of a job above; lines are drawn by it", j.Name)
 		_, notNumber := strconv.Atoi(strings.TrimPrefix(j.Name, streamed))
-		check(stream.PerHour == 0 || !strings.HasPrefix(j.Name, streamed) || notNumber != nil, "name is %q, as jobs of job_stream are called", j.Name)
+		check(stream.PerHour == 0 || !strings.HasPrefix(j.Name, streamed) || notNumber != nil,
+			"name is %q, as jobs of job_stream are called", j.Name)
 		names[j.Name] = true
 		_, err := workload.LookupKind(j.Kind)
 		check(err == nil, "kind: %w", err)
 		check(j.At >= 0 && j.At <= longest, "at is %s, want 0 to %s", j.At, longest)
-		check(j.Window >= 0 && j.Window <= longest, "window is %s, want 0 for no deadline or up to %s", j.Window, longest)
-		check(j.Lines >= 0 && j.Lines <= mostLines, "lines is %d, want 0 for an endless backlog or up to %d", j.Lines, mostLines)
+		check(j.Window >= 0 && j.Window <= longest,
+			"window is %s, want 0 for no deadline or up to %s", j.Window, longest)
+		check(j.Lines >= 0 && j.Lines <= mostLines,
+			"lines is %d, want 0 for an endless backlog or up to %d", j.Lines, mostLines)
 	}
 	return errors.Join(all...)
 }

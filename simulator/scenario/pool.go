@@ -10,7 +10,8 @@ import (
 
 // Pool is the replicas that share the traffic.
 type Pool struct {
-	// Profile is a bundled profile's name, or a file that profile fit has written, from the scenario's folder.
+	// Profile is a bundled profile's name, or a file that profile fit has written, from the
+	// scenario's folder.
 	Profile string `yaml:"profile"`
 	// Replicas is how many engines there are at the beginning, all of them serving.
 	Replicas int `yaml:"replicas"`
@@ -25,7 +26,8 @@ type Pool struct {
 	KVTokens         int `yaml:"kv_tokens"`
 	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 	MaxSeqs          int `yaml:"max_seqs"`
-	// ShedAbove is the number of waiting requests from which an engine answers batch lines with 503. 0: it queues without end.
+	// ShedAbove is the number of waiting requests from which an engine answers batch lines with
+	// 503. 0: it queues without end.
 	ShedAbove int `yaml:"shed_above"`
 	// Network is what a batch line's way to the engine takes, and its answer's way back.
 	Network time.Duration `yaml:"network"`
@@ -43,12 +45,14 @@ type Pool struct {
 
 // Scaled is how many replicas there may be, and what they cost.
 type Scaled struct {
-	// Min and Max bound the number of replicas that the autoscale policy may ask for. Max 0: the number stands still.
+	// Min and Max bound the number of replicas that the autoscale policy may ask for. Max 0: the
+	// number stands still.
 	Min int `yaml:"min"`
 	Max int `yaml:"max"`
 	// Price of a replica for an hour, in any currency.
 	Price float64 `yaml:"price"`
-	// Reclaim is the share of replicas that the provider takes back in an hour, without a word. 0: none.
+	// Reclaim is the share of replicas that the provider takes back in an hour, without a word. 0:
+	// none.
 	Reclaim float64 `yaml:"reclaim"`
 }
 
@@ -58,7 +62,8 @@ type Start struct {
 	Sigma  float64       `yaml:"sigma"`
 	Least  time.Duration `yaml:"least"`
 	Most   time.Duration `yaml:"most"`
-	// NewNode is the share of starts for which a node must be found first, and NodeTime what that takes in addition.
+	// NewNode is the share of starts for which a node must be found first, and NodeTime what that
+	// takes in addition.
 	NewNode  float64       `yaml:"new_node"`
 	NodeTime time.Duration `yaml:"node_time"`
 	// Fail is the share of starts that fail once, and are tried again from the beginning.
@@ -72,7 +77,8 @@ type Drain struct {
 	Interactive time.Duration `yaml:"interactive"`
 }
 
-// Told multiplies coefficients of the engine's law, for a policy that is told a wrong one. 0: told as it is.
+// Told multiplies coefficients of the engine's law, for a policy that is told a wrong one. 0: told
+// as it is.
 type Told struct {
 	C0 float64 `yaml:"c0"`
 	KV float64 `yaml:"kv"`
@@ -80,7 +86,8 @@ type Told struct {
 	Prefill float64 `yaml:"prefill"`
 }
 
-// BatchPool is a further pool, that serves batch lines alone. Its engines are those of the first pool but for what it says.
+// BatchPool is a further pool, that serves batch lines alone. Its engines are those of the first
+// pool but for what it says.
 type BatchPool struct {
 	Name string `yaml:"name"`
 	// Profile is another than the first pool's. Empty: the same.
@@ -108,50 +115,68 @@ func (s Scenario) mostReplicas(pool string) (most int, ok bool) {
 
 func (p Pool) validate() error {
 	var all faults
-	all.check(p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile list) or a fitted file")
+	all.check(
+		p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile list) or a fitted file")
 	all.add("pool", p.Scaled.validate(p.Replicas))
-	all.check(p.Scheduling == engine.ByPriority || p.Scheduling == engine.FirstCome, "pool.scheduling is %q, want %q or %q", p.Scheduling, engine.ByPriority, engine.FirstCome)
+	all.check(p.Scheduling == engine.ByPriority || p.Scheduling == engine.FirstCome,
+		"pool.scheduling is %q, want %q or %q", p.Scheduling, engine.ByPriority, engine.FirstCome)
 	all.check(p.Noise >= 0 && p.Noise <= 1, "pool.noise is %v, want 0 to 1", p.Noise)
 	all.check(p.KVTokens >= 0, "pool.kv_tokens is %d, want 0 for the profile's or more", p.KVTokens)
-	all.check(p.MaxBatchedTokens >= 0, "pool.max_batched_tokens is %d, want 0 for the profile's or more", p.MaxBatchedTokens)
+	all.check(p.MaxBatchedTokens >= 0,
+		"pool.max_batched_tokens is %d, want 0 for the profile's or more", p.MaxBatchedTokens)
 	all.check(p.MaxSeqs >= 0, "pool.max_seqs is %d, want 0 for the profile's or more", p.MaxSeqs)
 	all.check(p.ShedAbove >= 0, "pool.shed_above is %d, want 0 for never or more", p.ShedAbove)
-	all.check(p.Network >= 0 && p.Network <= time.Minute, "pool.network is %s, want 0 to %s", p.Network, time.Minute)
-	all.check(p.RouterView >= 0 && p.RouterView <= time.Minute, "pool.router_view is %s, want 0 to %s", p.RouterView, time.Minute)
-	all.check(p.Discovery >= 0 && p.Discovery <= time.Hour, "pool.discovery is %s, want 0 to %s", p.Discovery, time.Hour)
+	all.check(p.Network >= 0 && p.Network <= time.Minute, "pool.network is %s, want 0 to %s",
+		p.Network, time.Minute)
+	all.check(p.RouterView >= 0 && p.RouterView <= time.Minute,
+		"pool.router_view is %s, want 0 to %s", p.RouterView, time.Minute)
+	all.check(p.Discovery >= 0 && p.Discovery <= time.Hour, "pool.discovery is %s, want 0 to %s",
+		p.Discovery, time.Hour)
 	all.add("pool.start", p.Start.validate())
-	all.check(p.Drain.Batch >= 0 && p.Drain.Batch <= time.Hour, "pool.drain.batch is %s, want 0 to %s", p.Drain.Batch, time.Hour)
-	all.check(p.Drain.Interactive >= 0 && p.Drain.Interactive <= time.Hour, "pool.drain.interactive is %s, want 0 to %s", p.Drain.Interactive, time.Hour)
+	all.check(p.Drain.Batch >= 0 && p.Drain.Batch <= time.Hour,
+		"pool.drain.batch is %s, want 0 to %s", p.Drain.Batch, time.Hour)
+	all.check(p.Drain.Interactive >= 0 && p.Drain.Interactive <= time.Hour,
+		"pool.drain.interactive is %s, want 0 to %s", p.Drain.Interactive, time.Hour)
 	for _, told := range []struct {
 		key    string
 		factor float64
 	}{{"c0", p.Told.C0}, {"kv", p.Told.KV}, {"prefill", p.Told.Prefill}} {
-		all.check(told.factor >= 0 && told.factor <= 100, "pool.told.%s is %v, want 0 for the engine's own or a factor up to 100", told.key, told.factor)
+		all.check(told.factor >= 0 && told.factor <= 100,
+			"pool.told.%s is %v, want 0 for the engine's own or a factor up to 100", told.key,
+			told.factor)
 	}
 	return errors.Join(all...)
 }
 
 func (s Scaled) validate(replicas int) error {
 	var all faults
-	all.check(replicas >= 0 && replicas <= mostReplicas, "replicas is %d, want 0 to %d", replicas, mostReplicas)
-	all.check(replicas != 0 || s.Max > 0, "replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
-	all.check(s.Max >= 0 && s.Max <= mostReplicas, "max is %d, want 0 for a number that stands still or up to %d", s.Max, mostReplicas)
+	all.check(replicas >= 0 && replicas <= mostReplicas, "replicas is %d, want 0 to %d", replicas,
+		mostReplicas)
+	all.check(replicas != 0 || s.Max > 0,
+		"replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
+	all.check(s.Max >= 0 && s.Max <= mostReplicas,
+		"max is %d, want 0 for a number that stands still or up to %d", s.Max, mostReplicas)
 	all.check(s.Min >= 0, "min is %d, want 0 or more", s.Min)
 	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, above max, which is %d", s.Min, s.Max)
-	all.check(s.Max > 0 || s.Min == 0, "min is %d, but without a max the number of replicas stands still; give both", s.Min)
-	all.check(s.Max == 0 || replicas >= s.Min && replicas <= s.Max, "replicas is %d, want min to max, %d to %d", replicas, s.Min, s.Max)
+	all.check(s.Max > 0 || s.Min == 0,
+		"min is %d, but without a max the number of replicas stands still; give both", s.Min)
+	all.check(s.Max == 0 || replicas >= s.Min && replicas <= s.Max,
+		"replicas is %d, want min to max, %d to %d", replicas, s.Min, s.Max)
 	all.check(s.Price >= 0 && s.Price <= 1e6, "price is %v, want 0 to 1000000", s.Price)
-	all.check(s.Reclaim >= 0 && s.Reclaim < 1, "reclaim is %v, want a share an hour, 0 to below 1", s.Reclaim)
+	all.check(s.Reclaim >= 0 && s.Reclaim < 1, "reclaim is %v, want a share an hour, 0 to below 1",
+		s.Reclaim)
 	return errors.Join(all...)
 }
 
 func (s Start) validate() error {
 	var all faults
-	all.check(s.Least >= 0 && s.Least <= s.Median && s.Median <= s.Most && s.Most <= 24*time.Hour, "median is %s, want least to most, %s to %s, in a day", s.Median, s.Least, s.Most)
+	all.check(s.Least >= 0 && s.Least <= s.Median && s.Median <= s.Most && s.Most <= 24*time.Hour,
+		"median is %s, want least to most, %s to %s, in a day", s.Median, s.Least, s.Most)
 	all.check(s.Median > 0, "median is %s, want above 0", s.Median)
 	all.check(s.Sigma >= 0 && s.Sigma <= 5, "sigma is %v, want 0 to 5", s.Sigma)
 	all.check(s.NewNode >= 0 && s.NewNode <= 1, "new_node is %v, want a share, 0 to 1", s.NewNode)
-	all.check(s.NodeTime >= 0 && s.NodeTime <= 24*time.Hour, "node_time is %s, want 0 to %s", s.NodeTime, 24*time.Hour)
+	all.check(s.NodeTime >= 0 && s.NodeTime <= 24*time.Hour, "node_time is %s, want 0 to %s",
+		s.NodeTime, 24*time.Hour)
 	all.check(s.Fail >= 0 && s.Fail <= 1, "fail is %v, want a share, 0 to 1", s.Fail)
 	return errors.Join(all...)
 }
@@ -165,9 +190,13 @@ func validateBatchPools(pools []BatchPool) error {
 		all.check(!names[p.Name], "%s.name is %q, like that of a pool above", path, p.Name)
 		names[p.Name] = true
 		all.add(path, p.Scaled.validate(p.Replicas))
-		all.check(p.KVTokens >= 0, "%s.kv_tokens is %d, want 0 for the first pool's or more", path, p.KVTokens)
-		all.check(p.MaxBatchedTokens >= 0, "%s.max_batched_tokens is %d, want 0 for the first pool's or more", path, p.MaxBatchedTokens)
-		all.check(p.MaxSeqs >= 0, "%s.max_seqs is %d, want 0 for the first pool's or more", path, p.MaxSeqs)
+		all.check(p.KVTokens >= 0, "%s.kv_tokens is %d, want 0 for the first pool's or more", path,
+			p.KVTokens)
+		all.check(p.MaxBatchedTokens >= 0,
+			"%s.max_batched_tokens is %d, want 0 for the first pool's or more", path,
+			p.MaxBatchedTokens)
+		all.check(p.MaxSeqs >= 0, "%s.max_seqs is %d, want 0 for the first pool's or more", path,
+			p.MaxSeqs)
 	}
 	return errors.Join(all...)
 }

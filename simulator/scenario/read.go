@@ -30,7 +30,9 @@ func read(file string, files Files, bases int) (Scenario, error) {
 	s := Default()
 	if base := baseOf(content); base != "" {
 		if bases == 0 {
-			return Scenario{}, fmt.Errorf("%s: base: more than %d scenarios are based on one another; is it a circle?", file, mostBases)
+			return Scenario{}, fmt.Errorf(
+				"%s: base: more than %d scenarios are based on one another; is it a circle?", file,
+				mostBases)
 		}
 		if s, err = read(Beside(file, base), files, bases-1); err != nil {
 			return Scenario{}, fmt.Errorf("base of %s: %w", file, err)

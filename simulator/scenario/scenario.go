@@ -13,11 +13,13 @@ import (
 type Scenario struct {
 	// Name is what the results are called by.
 	Name string `yaml:"name"`
-	// Base is another scenario, from this one's folder, that this one is like but for what it says. A list replaces the base's.
+	// Base is another scenario, from this one's folder, that this one is like but for what it says.
+	// A list replaces the base's.
 	Base string `yaml:"base"`
 	// About says in a sentence what the scenario is for.
 	About string `yaml:"about"`
-	// Horizon is how long the story lasts. Requests that arrive in its first and last minute are not judged.
+	// Horizon is how long the story lasts. Requests that arrive in its first and last minute are
+	// not judged.
 	Horizon time.Duration `yaml:"horizon"`
 
 	Pool        Pool        `yaml:"pool"`
@@ -45,13 +47,16 @@ func Default() Scenario {
 	return Scenario{
 		Horizon: time.Hour,
 		Pool: Pool{
-			Scheduling: engine.ByPriority, PrefixCaching: true, Noise: 0.01, Network: 20 * time.Millisecond, Discovery: 5 * time.Second,
+			Scheduling: engine.ByPriority, PrefixCaching: true, Noise: 0.01,
+			Network: 20 * time.Millisecond, Discovery: 5 * time.Second,
 			// A 70B model on a node that has its image; the bounds are those seen.
-			Start: Start{Median: 150 * time.Second, Sigma: 0.25, Least: time.Minute, Most: 5 * time.Minute, NodeTime: 200 * time.Second, Fail: 0.02},
+			Start: Start{Median: 150 * time.Second, Sigma: 0.25, Least: time.Minute,
+				Most: 5 * time.Minute, NodeTime: 200 * time.Second, Fail: 0.02},
 			Drain: Drain{Batch: time.Minute, Interactive: 2 * time.Minute},
 		},
 		Interactive: Interactive{SLO: SLO{
-			TTFT: 2 * time.Second, TTFTPrompt: 4000, TTFTPer1K: 200 * time.Millisecond, TPOT: 100 * time.Millisecond, Attainment: 0.99,
+			TTFT: 2 * time.Second, TTFTPrompt: 4000, TTFTPer1K: 200 * time.Millisecond,
+			TPOT: 100 * time.Millisecond, Attainment: 0.99,
 		}},
 		Metrics:   defaultMetrics(),
 		JobStream: JobStream{Lines: Length{Median: 5000, Sigma: 1.5, Max: mostLines}},
@@ -71,10 +76,14 @@ const (
 func (s Scenario) Validate() error {
 	var all faults
 	all.check(s.Name != "", "name is empty; results are called by it")
-	all.check(s.Horizon > 2*Edge && s.Horizon <= longest, "horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, longest)
+	all.check(s.Horizon > 2*Edge && s.Horizon <= longest,
+		"horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, longest)
 	return errors.Join(append(all,
-		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(s.Interactive.Generator != "", s.Horizon),
-		s.Metrics.validate(s.Horizon, max(s.Pool.Replicas, s.Pool.Max)), validateBatchPools(s.BatchPools), validateJobs(s.Jobs, s.JobStream), s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
+		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(
+			s.Interactive.Generator != "", s.Horizon),
+		s.Metrics.validate(s.Horizon, max(s.Pool.Replicas, s.Pool.Max)),
+		validateBatchPools(s.BatchPools), validateJobs(s.Jobs, s.JobStream),
+		s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
 }
 
 // Until is the scenario's beginning: a shorter horizon, without what lies beyond it.
@@ -83,7 +92,9 @@ func (s Scenario) Until(horizon time.Duration) Scenario {
 	s.Interactive.Traffic = s.Interactive.Traffic.until(horizon)
 	s.Metrics = s.Metrics.until(horizon)
 	s.JobStream.Until = min(s.JobStream.Until, horizon)
-	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool { return f.At >= horizon })
+	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool {
+		return f.At >= horizon
+	})
 	return s
 }
 
@@ -107,12 +118,15 @@ func (f *faults) add(path string, err error) {
 
 // span checks a stretch of time.
 func (f *faults) span(path string, at, length, horizon time.Duration) {
-	f.check(at >= 0 && at < horizon, "%s.at is %s, want 0 to below the horizon, %s", path, at, horizon)
-	f.check(length > 0 && (at < 0 || at >= horizon || length <= horizon-at), "%s.for is %s, want above 0 and no longer than to the horizon, %s", path, length, horizon)
+	f.check(at >= 0 && at < horizon, "%s.at is %s, want 0 to below the horizon, %s", path, at,
+		horizon)
+	f.check(length > 0 && (at < 0 || at >= horizon || length <= horizon-at),
+		"%s.for is %s, want above 0 and no longer than to the horizon, %s", path, length, horizon)
 }
 
 // ramp checks the time from one value to another.
 func (f *faults) ramp(path string, from, to, horizon time.Duration) {
-	f.check(from >= 0 && from < to, "%s.from is %s, want 0 to below %s.to, %s", path, from, path, to)
+	f.check(from >= 0 && from < to, "%s.from is %s, want 0 to below %s.to, %s", path, from, path,
+		to)
 	f.check(to <= horizon, "%s.to is %s, want no later than the horizon, %s", path, to, horizon)
 }

@@ -26,7 +26,8 @@ func TestTheLeastIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Horizon != time.Hour || !s.Pool.PrefixCaching || s.Interactive.SLO.Attainment != 0.99 || s.Pool.Network != 20*time.Millisecond {
+	if s.Horizon != time.Hour || !s.Pool.PrefixCaching || s.Interactive.SLO.Attainment != 0.99 ||
+		s.Pool.Network != 20*time.Millisecond {
 		t.Errorf("defaults are %+v", s)
 	}
 }
@@ -36,75 +37,142 @@ func TestFaultsAreNamed(t *testing.T) {
 		name, content string
 		want          []string
 	}{
-		{"empty", "", []string{"name is empty", "pool.profile is empty", "pool.replicas is 0 and max is 0", "interactive.generator is empty, and so is interactive.trace"}},
-		{"mistyped key", least + "horizn: 2h\n", []string{"x.yaml:4: unknown key horizn; did you mean horizon?"}},
-		{"key in another section", least + "replicas: 2\n", []string{"x.yaml:4: unknown key replicas; did you mean pool.replicas?"}},
+		{"empty", "", []string{"name is empty", "pool.profile is empty",
+			"pool.replicas is 0 and max is 0",
+			"interactive.generator is empty, and so is interactive.trace"}},
+		{"mistyped key", least + "horizn: 2h\n",
+			[]string{"x.yaml:4: unknown key horizn; did you mean horizon?"}},
+		{"key in another section", least + "replicas: 2\n",
+			[]string{"x.yaml:4: unknown key replicas; did you mean pool.replicas?"}},
 		{"no unit", least + "horizon: 30\n", []string{"x.yaml:4: horizon: 30 has no unit"}},
-		{"nothing left to judge", least + "horizon: 2m\n", []string{"x.yaml:4: horizon is 2m0s, want more than 2m0s"}},
-		{"several", "name: x\npool:\n  profile: p\n  replicas: -1\n  noise: 3\n  network: -1s\ninteractive:\n  generator: chat\n  rate: -2\n  slo:\n    ttft: 0s\n    attainment: 0.5\n", []string{
-			"x.yaml:4: pool.replicas is -1", "x.yaml:5: pool.noise is 3", "x.yaml:6: pool.network is -1s",
-			`x.yaml:8: interactive.generator: unknown population "chat"`, "x.yaml:9: interactive.rate is -2",
-			"x.yaml:11: interactive.slo.ttft is 0s", "x.yaml:12: interactive.slo.attainment is 0.5, want 0.97 to 1",
-		}},
-		{"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  trace: a.csv\n", []string{
-			"x.yaml:5: interactive.trace is given beside interactive.generator; keep one"}},
-		{"trace without a format", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  rate: 2\n", []string{
-			`interactive.format is "", want one of ["azure" "mooncake" "csv"]`}},
-		{"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
-			`x.yaml:6: jobs[1].name is "a", like that of a job above`, `x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
-			"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s", "x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
-		}},
-		{"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
-			"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period", `x.yaml:6: metrics.gateway is "cloud"`,
-			"x.yaml:7: metrics.ttft_edges[1] is 1s", "metrics.ttft_edges is of a histogram", `x.yaml:9: metrics.faults[0].kind is "broken"`,
-			`x.yaml:9: metrics.faults[0].source is "moon"`, "x.yaml:9: metrics.faults[0].from is 2h0m0s", "metrics.faults[0].to is 0s",
-			"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time", "x.yaml:10: metrics.faults[1].replicas holds 7; the pool has replicas 0 to 0",
-		}},
-		{"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
-			"interactive.users ask when they will", "interactive.users.think is 0s", "x.yaml:8: interactive.users.retries is 2, but nobody hangs up",
-		}},
-		{"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: 1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: {ttft: 2h}}\n", []string{
-			"interactive.classes[0].name is empty", `x.yaml:6: interactive.classes[0].generator: unknown population "chat"`, "x.yaml:6: interactive.classes[0].rate is -1",
-			"interactive.classes[1].generator is empty", "interactive.classes[1] has a rate", `x.yaml:8: interactive.classes[2].name is "a"`,
-			"interactive.classes[2].users.count is 0", "x.yaml:9: interactive.classes[2].slo.ttft is 2h0m0s",
-		}},
-		{"a pool without a replica", "name: x\npool: {profile: p, replicas: 0}\ninteractive: {generator: none}\n", []string{"x.yaml:2: pool.replicas is 0 and max is 0, so there will never be one"}},
-		{"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
-			"x.yaml:5: pool.min is 3, above max, which is 2", "x.yaml:4: pool.replicas is 5, want min to max, 3 to 2", "x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
-		}},
-		{"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without a max the number of replicas stands still"}},
-		{"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  told: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
-			"x.yaml:6: pool.start.median is 10m0s, want least to most, 1m0s to 5m0s", "x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2", "x.yaml:9: pool.start.fail is NaN",
-			"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.told.kv is -2", "x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
-		}},
-		{"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
-			`x.yaml:6: batch_pools[1].name is "a", like that of a pool above`, "x.yaml:7: batch_pools[1].replicas is -1", "x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
-		}},
-		{"faults", least + "faults:\n- {at: 1h, kind: die}\n- {kind: explode}\n- {kind: slow}\n- {kind: die, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
-			"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s", `x.yaml:6: faults[1].kind is "explode", want one of ["die" "slow" "stall" "flush"]`,
-			"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0", "x.yaml:8: faults[3].factor is of the kind slow", `x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,
-			"x.yaml:9: faults[4].for is 1s, but a cache is flushed in no time", "x.yaml:10: faults[4].lost is of the kind die", "x.yaml:10: faults[4].replicas holds 1; the pool has replicas 0 to 0",
-		}},
-		{"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  chill: {from: 10m, to: 2h, share: -1}\n", []string{
-			"interactive.shape_column is empty; name the column of rates.csv", "x.yaml:7: interactive.surges[0].for is 20m0s", "x.yaml:7: interactive.surges[0].factor is 0.5",
-			"x.yaml:8: interactive.dispersion.var_mean is 0.5", "interactive.dispersion.window is 0s", "interactive.input.median is 0", "x.yaml:10: interactive.growth.from is 2h0m0s",
-			"x.yaml:11: interactive.prefix.share is 2", "x.yaml:12: interactive.chill.to is 2h0m0s", "x.yaml:12: interactive.chill.share is -1",
-		}},
-		{"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
-			"x.yaml:6: interactive.input is of a generator; a trace has its own lengths", "x.yaml:7: interactive.shape_column is of a file of rates",
-		}},
-		{"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is none, so there is no traffic to describe"}},
-		{"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: 60000}}\n", []string{
-			"x.yaml:4: job_stream.per_hour is -1", "x.yaml:4: job_stream.until is 2h0m0s, but no job comes", "x.yaml:4: job_stream.until is 2h0m0s, want 0 to the horizon",
-			"x.yaml:4: job_stream.lines.median is 0", "x.yaml:4: job_stream.lines.max is 60000",
-		}},
-		{"a name of the stream's", least + "jobs: [{name: job-3, kind: bal}]\njob_stream: {per_hour: 1}\n", []string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
-		{"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged: -1s, beside: {scenario: y.yaml}}\n", []string{
-			"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5", "x.yaml:4: goals.flagged is -1s", `x.yaml:4: goals.beside has scenario "y.yaml" and harvest 0`,
-		}},
-		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n", []string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
-		{"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
-			"pool.noise is NaN", "interactive.rate is NaN"}},
+		{"nothing left to judge", least + "horizon: 2m\n",
+			[]string{"x.yaml:4: horizon is 2m0s, want more than 2m0s"}},
+		{
+			"several", "name: x\npool:\n  profile: p\n  replicas: -1\n  noise: 3\n  network: -1s\ninteractive:\n  generator: chat\n  rate: -2\n  slo:\n    ttft: 0s\n    attainment: 0.5\n", []string{
+				"x.yaml:4: pool.replicas is -1", "x.yaml:5: pool.noise is 3",
+				"x.yaml:6: pool.network is -1s",
+				`x.yaml:8: interactive.generator: unknown population "chat"`,
+				"x.yaml:9: interactive.rate is -2",
+				"x.yaml:11: interactive.slo.ttft is 0s",
+				"x.yaml:12: interactive.slo.attainment is 0.5, want 0.97 to 1",
+			}},
+		{
+			"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  trace: a.csv\n", []string{
+				"x.yaml:5: interactive.trace is given beside interactive.generator; keep one"}},
+		{
+			"trace without a format",
+			"name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  rate: 2\n",
+			[]string{
+				`interactive.format is "", want one of ["azure" "mooncake" "csv"]`}},
+		{
+			"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
+				`x.yaml:6: jobs[1].name is "a", like that of a job above`,
+				`x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
+				"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s",
+				"x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
+			}},
+		{
+			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
+				"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period",
+				`x.yaml:6: metrics.gateway is "cloud"`,
+				"x.yaml:7: metrics.ttft_edges[1] is 1s", "metrics.ttft_edges is of a histogram",
+				`x.yaml:9: metrics.faults[0].kind is "broken"`,
+				`x.yaml:9: metrics.faults[0].source is "moon"`,
+				"x.yaml:9: metrics.faults[0].from is 2h0m0s", "metrics.faults[0].to is 0s",
+				"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time",
+				"x.yaml:10: metrics.faults[1].replicas holds 7; the pool has replicas 0 to 0",
+			}},
+		{
+			"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
+				"interactive.users ask when they will", "interactive.users.think is 0s",
+				"x.yaml:8: interactive.users.retries is 2, but nobody hangs up",
+			}},
+		{
+			"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: 1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: {ttft: 2h}}\n", []string{
+				"interactive.classes[0].name is empty",
+				`x.yaml:6: interactive.classes[0].generator: unknown population "chat"`,
+				"x.yaml:6: interactive.classes[0].rate is -1",
+				"interactive.classes[1].generator is empty", "interactive.classes[1] has a rate",
+				`x.yaml:8: interactive.classes[2].name is "a"`,
+				"interactive.classes[2].users.count is 0",
+				"x.yaml:9: interactive.classes[2].slo.ttft is 2h0m0s",
+			}},
+		{"a pool without a replica",
+			"name: x\npool: {profile: p, replicas: 0}\ninteractive: {generator: none}\n",
+			[]string{"x.yaml:2: pool.replicas is 0 and max is 0, so there will never be one"}},
+		{
+			"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
+				"x.yaml:5: pool.min is 3, above max, which is 2",
+				"x.yaml:4: pool.replicas is 5, want min to max, 3 to 2",
+				"x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
+			}},
+		{
+			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without a max the number of replicas stands still"}},
+		{
+			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  told: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
+				"x.yaml:6: pool.start.median is 10m0s, want least to most, 1m0s to 5m0s",
+				"x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2",
+				"x.yaml:9: pool.start.fail is NaN",
+				"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.told.kv is -2",
+				"x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
+			}},
+		{
+			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
+				`x.yaml:6: batch_pools[1].name is "a", like that of a pool above`,
+				"x.yaml:7: batch_pools[1].replicas is -1",
+				"x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
+			}},
+		{
+			"faults", least + "faults:\n- {at: 1h, kind: die}\n- {kind: explode}\n- {kind: slow}\n- {kind: die, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
+				"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s",
+				`x.yaml:6: faults[1].kind is "explode", want one of ["die" "slow" "stall" "flush"]`,
+				"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0",
+				"x.yaml:8: faults[3].factor is of the kind slow",
+				`x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,
+				"x.yaml:9: faults[4].for is 1s, but a cache is flushed in no time",
+				"x.yaml:10: faults[4].lost is of the kind die",
+				"x.yaml:10: faults[4].replicas holds 1; the pool has replicas 0 to 0",
+			}},
+		{
+			"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  chill: {from: 10m, to: 2h, share: -1}\n", []string{
+				"interactive.shape_column is empty; name the column of rates.csv",
+				"x.yaml:7: interactive.surges[0].for is 20m0s",
+				"x.yaml:7: interactive.surges[0].factor is 0.5",
+				"x.yaml:8: interactive.dispersion.var_mean is 0.5",
+				"interactive.dispersion.window is 0s", "interactive.input.median is 0",
+				"x.yaml:10: interactive.growth.from is 2h0m0s",
+				"x.yaml:11: interactive.prefix.share is 2",
+				"x.yaml:12: interactive.chill.to is 2h0m0s",
+				"x.yaml:12: interactive.chill.share is -1",
+			}},
+		{
+			"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
+				"x.yaml:6: interactive.input is of a generator; a trace has its own lengths",
+				"x.yaml:7: interactive.shape_column is of a file of rates",
+			}},
+		{
+			"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is none, so there is no traffic to describe"}},
+		{
+			"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: 60000}}\n", []string{
+				"x.yaml:4: job_stream.per_hour is -1",
+				"x.yaml:4: job_stream.until is 2h0m0s, but no job comes",
+				"x.yaml:4: job_stream.until is 2h0m0s, want 0 to the horizon",
+				"x.yaml:4: job_stream.lines.median is 0", "x.yaml:4: job_stream.lines.max is 60000",
+			}},
+		{"a name of the stream's", least +
+			"jobs: [{name: job-3, kind: bal}]\njob_stream: {per_hour: 1}\n",
+			[]string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
+		{
+			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged: -1s, beside: {scenario: y.yaml}}\n", []string{
+				"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5",
+				"x.yaml:4: goals.flagged is -1s",
+				`x.yaml:4: goals.beside has scenario "y.yaml" and harvest 0`,
+			}},
+		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n",
+			[]string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
+		{
+			"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
+				"pool.noise is NaN", "interactive.rate is NaN"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := read(test.content)
@@ -142,14 +210,17 @@ func TestBase(t *testing.T) {
 				}
 				return []byte(content), nil
 			},
-			Lay: func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+			Lay: func(file string, content []byte, s *scenario.Scenario) error {
+				return config.Read(file, content, s)
+			},
 		})
 	}
 	c, err := open("dir/c.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Name != "c" || c.About != "" || c.Horizon != 2*time.Hour || c.Pool.Profile != "p" || c.Pool.Replicas != 3 || c.Pool.Noise != 0.5 || len(c.Jobs) != 1 || c.Jobs[0].Name != "z" {
+	if c.Name != "c" || c.About != "" || c.Horizon != 2*time.Hour || c.Pool.Profile != "p" ||
+		c.Pool.Replicas != 3 || c.Pool.Noise != 0.5 || len(c.Jobs) != 1 || c.Jobs[0].Name != "z" {
 		t.Errorf("a laid under b laid under c is %+v", c)
 	}
 	for file, want := range map[string]string{
@@ -174,7 +245,8 @@ metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Interactive.Surges = []scenario.Surge{{At: time.Minute, For: 20 * time.Minute, Factor: 2}, {At: 30 * time.Minute, For: time.Minute, Factor: 3}}
+	s.Interactive.Surges = []scenario.Surge{{At: time.Minute, For: 20 * time.Minute, Factor: 2},
+		{At: 30 * time.Minute, For: time.Minute, Factor: 3}}
 	s.Interactive.Growth = scenario.Growth{From: 0, To: time.Hour, Factor: 2}
 	s.Interactive.Chill = scenario.Chill{From: time.Minute, To: 2 * time.Minute, Share: 1}
 	short := s.Until(10 * time.Minute)
@@ -182,7 +254,8 @@ metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 		t.Fatal(err)
 	}
 	in := short.Interactive
-	if len(short.Faults) != 1 || len(in.Surges) != 1 || in.Surges[0].For != 9*time.Minute || in.Growth.Factor != 0 || in.Chill.Share != 1 || short.JobStream.Until != 10*time.Minute {
+	if len(short.Faults) != 1 || len(in.Surges) != 1 || in.Surges[0].For != 9*time.Minute ||
+		in.Growth.Factor != 0 || in.Chill.Share != 1 || short.JobStream.Until != 10*time.Minute {
 		t.Errorf("the first ten minutes are %+v", short)
 	}
 	if len(s.Faults) != 2 || len(s.Interactive.Surges) != 2 {
@@ -192,7 +265,9 @@ metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 
 func TestFirstToken(t *testing.T) {
 	slo := scenario.SLO{TTFT: 2 * time.Second, TTFTPrompt: 4000, TTFTPer1K: 200 * time.Millisecond}
-	for prompt, want := range map[int]time.Duration{1: 2 * time.Second, 4000: 2 * time.Second, 6000: 2400 * time.Millisecond, 4500: 2100 * time.Millisecond, 1 << 30: 2*time.Second + (1<<30-4000)*200*time.Microsecond} {
+	for prompt, want := range map[int]time.Duration{1: 2 * time.Second, 4000: 2 * time.Second,
+		6000: 2400 * time.Millisecond, 4500: 2100 * time.Millisecond, 1 << 30: 2*time.Second +
+			(1<<30-4000)*200*time.Microsecond} {
 		if got := slo.FirstToken(prompt); got != want {
 			t.Errorf("a prompt of %d tokens may take %v, want %v", prompt, got, want)
 		}
@@ -212,17 +287,24 @@ func FuzzScenario(f *testing.F) {
 		f.Add(string(content))
 	}
 	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
-	f.Add(least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: die, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
-	f.Add(least[:len(least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, chill: {to: 1m, share: 1}}\n")
+	f.Add(
+		least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: die, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
+	f.Add(
+		least[:len(
+			least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, chill: {to: 1m, share: 1}}\n")
 	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
-	f.Add(least[:len(least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
-	f.Add(least + "metrics: {period: 1s, ttft_edges: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
+	f.Add(
+		least[:len(
+			least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
+	f.Add(
+		least + "metrics: {period: 1s, ttft_edges: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		s, err := read(content)
 		if err != nil {
 			return
 		}
-		if s.Horizon <= 2*scenario.Edge || max(s.Pool.Replicas, s.Pool.Max) < 1 || !(s.Interactive.Rate >= 0) || s.Interactive.SLO.FirstToken(1<<30) <= 0 {
+		if s.Horizon <= 2*scenario.Edge || max(s.Pool.Replicas, s.Pool.Max) < 1 ||
+			!(s.Interactive.Rate >= 0) || s.Interactive.SLO.FirstToken(1<<30) <= 0 {
 			t.Errorf("accepted %+v", s)
 		}
 		if half := s.Horizon / 2; half > 2*scenario.Edge {
@@ -231,7 +313,8 @@ func FuzzScenario(f *testing.F) {
 			}
 		}
 		m := s.Metrics
-		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTEdges) || !slices.IsSorted(m.TPOTEdges) {
+		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTEdges) ||
+			!slices.IsSorted(m.TPOTEdges) {
 			t.Errorf("accepted %+v", m)
 		}
 		for _, c := range s.Interactive.All() {
@@ -250,7 +333,8 @@ func TestExamplesAreRead(t *testing.T) {
 	}
 	var examples []string
 	for block := range strings.SplitSeq(string(page), "```yaml\n") {
-		if example, _, ok := strings.Cut(block, "```"); ok && strings.Contains(example, "name: our pool") {
+		if example, _, ok := strings.Cut(block, "```"); ok && strings.Contains(example,
+			"name: our pool") {
 			examples = append(examples, example)
 		}
 	}
@@ -261,7 +345,9 @@ func TestExamplesAreRead(t *testing.T) {
 		files := map[string]string{"ours.yaml": examples[0], "example.yaml": example}
 		_, err := scenario.Read("example.yaml", scenario.Files{
 			Read: func(file string) ([]byte, error) { return []byte(files[file]), nil },
-			Lay:  func(file string, content []byte, s *scenario.Scenario) error { return config.Read(file, content, s) },
+			Lay: func(file string, content []byte, s *scenario.Scenario) error {
+				return config.Read(file, content, s)
+			},
 		})
 		if err != nil {
 			t.Errorf("%v, in\n%s", err, example)

@@ -15,8 +15,9 @@ type SLO struct {
 	TTFTPer1K time.Duration `yaml:"ttft_per_1k"`
 	// TPOT is the longest mean time between the tokens of a request after its first.
 	TPOT time.Duration `yaml:"tpot"`
-	// Attainment is the share of requests that must attain the SLO without any batch work for the scenario to be valid. A pool
-	// that misses its promise by itself tells nothing of a policy. 0.99; 0.97 for flash crowds, and no less.
+	// Attainment is the share of requests that must attain the SLO without any batch work for the
+	// scenario to be valid. A pool that misses its promise by itself tells nothing of a policy.
+	// 0.99; 0.97 for flash crowds, and no less.
 	Attainment float64 `yaml:"attainment"`
 }
 
@@ -28,10 +29,14 @@ func (s SLO) FirstToken(prompt int) time.Duration {
 
 func (s SLO) validate() error {
 	var all faults
-	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "ttft is %s, want above 0 and at most %s", s.TTFT, time.Hour)
+	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "ttft is %s, want above 0 and at most %s", s.TTFT,
+		time.Hour)
 	all.check(s.TTFTPrompt >= 0, "ttft_prompt is %d, want 0 or more", s.TTFTPrompt)
-	all.check(s.TTFTPer1K >= 0 && s.TTFTPer1K <= time.Hour, "ttft_per_1k is %s, want 0 to %s", s.TTFTPer1K, time.Hour)
-	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "tpot is %s, want above 0 and at most %s", s.TPOT, time.Hour)
-	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "attainment is %v, want 0.97 to 1", s.Attainment)
+	all.check(s.TTFTPer1K >= 0 && s.TTFTPer1K <= time.Hour, "ttft_per_1k is %s, want 0 to %s",
+		s.TTFTPer1K, time.Hour)
+	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "tpot is %s, want above 0 and at most %s", s.TPOT,
+		time.Hour)
+	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "attainment is %v, want 0.97 to 1",
+		s.Attainment)
 	return errors.Join(all...)
 }

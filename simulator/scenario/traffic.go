@@ -10,8 +10,8 @@ import (
 
 // Traffic is what is made of a generator's or a trace's requests, in the order of its fields.
 type Traffic struct {
-	// Shape makes the rate move over the day: diurnal (a clean day and night), wandering (yesterday is no guide), or a CSV file of
-	// rates from the scenario's folder. Empty: flat.
+	// Shape makes the rate move over the day: diurnal (a clean day and night), wandering (yesterday
+	// is no guide), or a CSV file of rates from the scenario's folder. Empty: flat.
 	Shape string `yaml:"shape"`
 	// ShapeColumn is the file's column.
 	ShapeColumn string `yaml:"shape_column"`
@@ -19,7 +19,8 @@ type Traffic struct {
 	Surges []Surge `yaml:"surges"`
 	// Dispersion gives the requests the times of another process, of the same rate.
 	Dispersion Dispersion `yaml:"dispersion"`
-	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it was fitted to.
+	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it
+	// was fitted to.
 	Input  Length `yaml:"input"`
 	Output Length `yaml:"output"`
 	// Growth makes prompts longer from one time to another.
@@ -42,8 +43,8 @@ type Length struct {
 
 // Dispersion is how uneven arrivals are.
 type Dispersion struct {
-	// VarMean is the variance of the counts of arrivals over Window, over their mean. 0: the times are left as they are; 1: a
-	// Poisson process.
+	// VarMean is the variance of the counts of arrivals over Window, over their mean. 0: the times
+	// are left as they are; 1: a Poisson process.
 	VarMean float64       `yaml:"var_mean"`
 	Window  time.Duration `yaml:"window"`
 }
@@ -71,7 +72,8 @@ type Prefix struct {
 	Groups int `yaml:"groups"`
 }
 
-// Chill is a cache that goes cold: a share of prompts begin like none before, from 0 at From to Share at To, and from then on.
+// Chill is a cache that goes cold: a share of prompts begin like none before, from 0 at From to
+// Share at To, and from then on.
 type Chill struct {
 	From  time.Duration `yaml:"from"`
 	To    time.Duration `yaml:"to"`
@@ -91,7 +93,8 @@ func (t Traffic) ShapeFile() (name string, ok bool) {
 
 // plain says that requests are left as they come.
 func (t Traffic) plain() bool {
-	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} && len(t.Surges) == 0 &&
+	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} &&
+		len(t.Surges) == 0 &&
 		t.Growth == Growth{} && t.Prefix == Prefix{} && t.Chill == Chill{}
 }
 
@@ -101,32 +104,43 @@ func (t Traffic) validate(generated bool, horizon time.Duration) error {
 		key string
 		Length
 	}{{"input", t.Input}, {"output", t.Output}} {
-		all.check(generated || l.Length == Length{}, "interactive.%s is of a generator; a trace has its own lengths, remove it", l.key)
+		all.check(generated || l.Length == Length{},
+			"interactive.%s is of a generator; a trace has its own lengths, remove it", l.key)
 		all.add("interactive."+l.key, l.validate())
 	}
 	_, file := t.ShapeFile()
-	all.check(file || t.ShapeColumn == "", "interactive.shape_column is of a file of rates, and interactive.shape names none; remove it")
-	all.check(!file || t.ShapeColumn != "", "interactive.shape_column is empty; name the column of %s, or write %s or %s as the shape", t.Shape, Diurnal, Wandering)
+	all.check(file || t.ShapeColumn == "",
+		"interactive.shape_column is of a file of rates, and interactive.shape names none; remove it")
+	all.check(!file || t.ShapeColumn != "",
+		"interactive.shape_column is empty; name the column of %s, or write %s or %s as the shape",
+		t.Shape, Diurnal, Wandering)
 	if d := t.Dispersion; d != (Dispersion{}) {
-		all.check(d.VarMean >= 1 && d.VarMean <= 1e4, "interactive.dispersion.var_mean is %v, want 1 (no memory) to 10000", d.VarMean)
-		all.check(d.Window >= 100*time.Millisecond && d.Window <= time.Hour, "interactive.dispersion.window is %s, want 100ms to 1h", d.Window)
+		all.check(d.VarMean >= 1 && d.VarMean <= 1e4,
+			"interactive.dispersion.var_mean is %v, want 1 (no memory) to 10000", d.VarMean)
+		all.check(d.Window >= 100*time.Millisecond && d.Window <= time.Hour,
+			"interactive.dispersion.window is %s, want 100ms to 1h", d.Window)
 	}
 	for i, s := range t.Surges {
 		path := fmt.Sprintf("interactive.surges[%d]", i)
 		all.span(path, s.At, s.For, horizon)
-		all.check(s.Factor >= 1 && s.Factor <= mostFactor, "%s.factor is %v, want 1 to %d", path, s.Factor, mostFactor)
+		all.check(s.Factor >= 1 && s.Factor <= mostFactor, "%s.factor is %v, want 1 to %d", path,
+			s.Factor, mostFactor)
 	}
 	if g := t.Growth; g != (Growth{}) {
 		all.ramp("interactive.growth", g.From, g.To, horizon)
-		all.check(g.Factor > 0 && g.Factor <= 1000, "interactive.growth.factor is %v, want above 0 and at most 1000", g.Factor)
+		all.check(g.Factor > 0 && g.Factor <= 1000,
+			"interactive.growth.factor is %v, want above 0 and at most 1000", g.Factor)
 	}
 	if p := t.Prefix; p != (Prefix{}) {
-		all.check(p.Share > 0 && p.Share <= 1, "interactive.prefix.share is %v, want above 0 and at most 1", p.Share)
-		all.check(p.Groups >= 0 && p.Groups <= 1e6, "interactive.prefix.groups is %d, want 1 to 1000000", p.Groups)
+		all.check(p.Share > 0 && p.Share <= 1,
+			"interactive.prefix.share is %v, want above 0 and at most 1", p.Share)
+		all.check(p.Groups >= 0 && p.Groups <= 1e6,
+			"interactive.prefix.groups is %d, want 1 to 1000000", p.Groups)
 	}
 	if c := t.Chill; c != (Chill{}) {
 		all.ramp("interactive.chill", c.From, c.To, horizon)
-		all.check(c.Share > 0 && c.Share <= 1, "interactive.chill.share is %v, want above 0 and at most 1", c.Share)
+		all.check(c.Share > 0 && c.Share <= 1,
+			"interactive.chill.share is %v, want above 0 and at most 1", c.Share)
 	}
 	return errors.Join(all...)
 }

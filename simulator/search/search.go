@@ -1,9 +1,10 @@
-// Package search finds good parameters of a policy by trying them: points spread evenly over the space on few seeds, the better ones
-// again on all, then steps along the coordinates from the best. It is simple on purpose. Trials are noisy, few and dear, parameters few and their
-// effects smooth, and an operator can follow what it did.
+// Package search finds good parameters of a policy by trying them: points spread evenly over the
+// space on few seeds, the better ones again on all, then steps along the coordinates from the best.
+// It is simple on purpose. Trials are noisy, few and dear, parameters few and their effects smooth,
+// and an operator can follow what it did.
 //
-// What is tried and in which order follows from the arguments alone. Nothing is decided on one seed: what looks good on one day is
-// often luck.
+// What is tried and in which order follows from the arguments alone. Nothing is decided on one
+// seed: what looks good on one day is often luck.
 package search
 
 import (
@@ -54,7 +55,8 @@ type Options struct {
 const (
 	// fewSeeds is how many the first look takes: more than one.
 	fewSeeds = 2
-	// spreadShare of the budget goes to the first look, so that as much is left to follow up what it finds.
+	// spreadShare of the budget goes to the first look, so that as much is left to follow up what
+	// it finds.
 	spreadShare = 0.5
 	// keep one in so many of the first look for the second.
 	keepOneIn = 4
@@ -71,7 +73,8 @@ type Best struct {
 	Spent int
 }
 
-// Maximize searches from a start, which is tried first, so that what is found is never worse on the seeds of the search.
+// Maximize searches from a start, which is tried first, so that what is found is never worse on the
+// seeds of the search.
 func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) (Best, error) {
 	if err := check(space, start, o); err != nil {
 		return Best{}, err
@@ -95,10 +98,12 @@ func check(space []Dimension, start []float64, o Options) error {
 		return fmt.Errorf("search: %d dimensions and a start of %d", len(space), len(start))
 	}
 	if o.Seeds < fewSeeds {
-		return fmt.Errorf("search: %d seeds, want at least %d: what is good on one day may be luck", o.Seeds, fewSeeds)
+		return fmt.Errorf("search: %d seeds, want at least %d: what is good on one day may be luck",
+			o.Seeds, fewSeeds)
 	}
 	if o.Budget < 4*o.Seeds {
-		return fmt.Errorf("search: a budget of %d, want at least four times the %d seeds", o.Budget, o.Seeds)
+		return fmt.Errorf("search: a budget of %d, want at least four times the %d seeds", o.Budget,
+			o.Seeds)
 	}
 	for _, d := range space {
 		if !(d.High > d.Low) || d.Log && !(d.Low > 0) {
@@ -184,8 +189,9 @@ func (s *searcher) spread(start []float64) error {
 	return nil
 }
 
-// even is the n-th point of a sequence that fills the space evenly, however many are taken: steps of powers of the root of
-// x^(d+1) = x+1, each modulo one (Roberts, 2018; for one dimension the golden ratio).
+// even is the n-th point of a sequence that fills the space evenly, however many are taken: steps
+// of powers of the root of x^(d+1) = x+1, each modulo one (Roberts, 2018; for one dimension the
+// golden ratio).
 func even(n, dimensions int) []float64 {
 	root := 2.0
 	for range 64 {
@@ -205,7 +211,8 @@ func even(n, dimensions int) []float64 {
 	return point
 }
 
-// refine steps along the coordinates from the best, both ways at once, with steps that shrink when none helps.
+// refine steps along the coordinates from the best, both ways at once, with steps that shrink when
+// none helps.
 func (s *searcher) refine() error {
 	for step := firstStep; step >= lastStep && s.spent+s.options.Seeds <= s.options.Budget; {
 		var around [][]float64

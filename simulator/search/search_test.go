@@ -34,10 +34,12 @@ func hill(top []float64, noise float64, tries *int, least *int) search.Evaluate 
 }
 
 func TestMaximizeFindsAHill(t *testing.T) {
-	space := []search.Dimension{{Low: 0.5, High: 1}, {Low: 1, High: 1000, Log: true}, {Low: 10, High: 100}}
+	space := []search.Dimension{{Low: 0.5, High: 1}, {Low: 1, High: 1000, Log: true},
+		{Low: 10, High: 100}}
 	top := []float64{0.83, 40, 30}
 	tries, least := 0, 9
-	best, err := search.Maximize(space, []float64{0.5, 1, 100}, search.Options{Budget: 300, Seeds: 3}, hill(top, 0.002, &tries, &least))
+	best, err := search.Maximize(space, []float64{0.5, 1, 100},
+		search.Options{Budget: 300, Seeds: 3}, hill(top, 0.002, &tries, &least))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,8 @@ func TestMaximizeFindsAHill(t *testing.T) {
 	if least < 2 {
 		t.Error("something was decided on one seed")
 	}
-	again, _ := search.Maximize(space, []float64{0.5, 1, 100}, search.Options{Budget: 300, Seeds: 3}, hill(top, 0.002, &tries, &least))
+	again, _ := search.Maximize(space, []float64{0.5, 1, 100},
+		search.Options{Budget: 300, Seeds: 3}, hill(top, 0.002, &tries, &least))
 	if diff := cmp.Diff(best, again); diff != "" {
 		t.Errorf("the same search found something else (-first +second):\n%s", diff)
 	}
@@ -60,7 +63,8 @@ func TestMaximizeFindsAHill(t *testing.T) {
 
 func TestMaximizeKeepsAStartThatNothingBeats(t *testing.T) {
 	tries, least := 0, 9
-	best, err := search.Maximize([]search.Dimension{{Low: 0, High: 1}}, []float64{0.3}, search.Options{Budget: 40, Seeds: 2}, hill([]float64{0.3}, 0, &tries, &least))
+	best, err := search.Maximize([]search.Dimension{{Low: 0, High: 1}}, []float64{0.3},
+		search.Options{Budget: 40, Seeds: 2}, hill([]float64{0.3}, 0, &tries, &least))
 	if err != nil || math.Abs(best.Point[0]-0.3) > 1e-12 || best.Value != 1 {
 		t.Errorf("%+v, %v; want 0.3", best, err)
 	}
@@ -69,7 +73,9 @@ func TestMaximizeKeepsAStartThatNothingBeats(t *testing.T) {
 func TestMaximizeStaysWithinItsBudgetAndRanges(t *testing.T) {
 	for budget := 8; budget < 60; budget += 7 {
 		tries := 0
-		_, err := search.Maximize([]search.Dimension{{Low: 1, High: 2}, {Low: 1, High: 2, Log: true}}, []float64{5, 0}, search.Options{Budget: budget, Seeds: 2},
+		_, err := search.Maximize([]search.Dimension{{Low: 1, High: 2},
+			{Low: 1, High: 2, Log: true}}, []float64{5, 0}, search.Options{Budget: budget,
+			Seeds: 2},
 			func(points [][]float64, seeds int) ([]float64, error) {
 				tries += len(points) * seeds
 				for _, p := range points {
@@ -91,13 +97,16 @@ func TestMaximizeRefuses(t *testing.T) {
 		space []search.Dimension
 		o     search.Options
 	}{
-		"one seed":          {one, search.Options{Budget: 100, Seeds: 1}},
-		"no budget":         {one, search.Options{Budget: 5, Seeds: 3}},
-		"range down":        {[]search.Dimension{{Low: 1, High: 0}}, search.Options{Budget: 100, Seeds: 2}},
-		"logarithm of 0":    {[]search.Dimension{{Low: 0, High: 1, Log: true}}, search.Options{Budget: 100, Seeds: 2}},
+		"one seed":  {one, search.Options{Budget: 100, Seeds: 1}},
+		"no budget": {one, search.Options{Budget: 5, Seeds: 3}},
+		"range down": {[]search.Dimension{{Low: 1, High: 0}},
+			search.Options{Budget: 100, Seeds: 2}},
+		"logarithm of 0": {[]search.Dimension{{Low: 0, High: 1, Log: true}},
+			search.Options{Budget: 100, Seeds: 2}},
 		"nothing to search": {nil, search.Options{Budget: 100, Seeds: 2}},
 	} {
-		if _, err := search.Maximize(test.space, make([]float64, len(test.space)), test.o, nil); err == nil {
+		if _, err := search.Maximize(test.space, make([]float64, len(test.space)), test.o,
+			nil); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

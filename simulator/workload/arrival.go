@@ -7,8 +7,9 @@ import (
 
 // Request is what one request asks of an engine.
 type Request struct {
-	Input  int // prompt tokens, at least 1
-	Output int // tokens it will produce, at least 1; the truth about the future, for the engine alone
+	Input int // prompt tokens, at least 1
+	// tokens it will produce, at least 1; the truth about the future, for the engine alone
+	Output int
 
 	// Prefix names the leading segments of the prompt, each Segment tokens long;
 	// the last may reach beyond the prompt's end. Two prompts share as many

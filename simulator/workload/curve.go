@@ -18,17 +18,22 @@ type Curve struct {
 // the last point the curve leads back to the first, which comes again at period.
 func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve, error) {
 	if len(at) == 0 || len(at) != len(rate) {
-		return nil, fmt.Errorf("rate curve of %d times and %d rates: want as many of each, and at least one", len(at), len(rate))
+		return nil, fmt.Errorf(
+			"rate curve of %d times and %d rates: want as many of each, and at least one", len(at),
+			len(rate))
 	}
 	if at[0] != 0 || period <= at[len(at)-1] {
-		return nil, fmt.Errorf("rate curve from %v to %v with period %v: want it to begin at 0 and to end before its period", at[0], at[len(at)-1], period)
+		return nil, fmt.Errorf(
+			"rate curve from %v to %v with period %v: want it to begin at 0 and to end before its period", at[0], at[len(at)-1], period)
 	}
 	for i := range at {
 		if i > 0 && at[i] <= at[i-1] {
-			return nil, fmt.Errorf("rate curve: time %v follows %v: want times that increase", at[i], at[i-1])
+			return nil, fmt.Errorf("rate curve: time %v follows %v: want times that increase",
+				at[i], at[i-1])
 		}
 		if !(rate[i] >= 0 && rate[i] <= maxRate) {
-			return nil, fmt.Errorf("rate curve: rate %v at %v: want a number from 0 to %g", rate[i], at[i], float64(maxRate))
+			return nil, fmt.Errorf("rate curve: rate %v at %v: want a number from 0 to %g", rate[i],
+				at[i], float64(maxRate))
 		}
 	}
 	c := &Curve{at: slices.Clone(at), value: slices.Clone(rate), period: period}
@@ -72,7 +77,8 @@ func (c *Curve) Max() float64 { return slices.Max(c.value) }
 // mean 1 again: a day of a week. Where it repeats it may jump.
 func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
 	if from < 0 || length <= 0 || from+length > c.period {
-		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from, c.period)
+		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from,
+			c.period)
 	}
 	at, value := []time.Duration{0}, []float64{c.At(from)}
 	for i, t := range c.at {

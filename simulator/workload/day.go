@@ -60,14 +60,16 @@ func NewDay(cfg DayConfig) (*Day, error) {
 	case cfg.Trace == nil || cfg.Trace.Len() == 0:
 		return nil, fmt.Errorf("day %q: no trace to make it from", cfg.Name)
 	case !(cfg.Rate > 0 && cfg.Rate <= maxRate):
-		return nil, fmt.Errorf("day %q: rate is %v requests a second, want a finite number above 0", cfg.Name, cfg.Rate)
+		return nil, fmt.Errorf("day %q: rate is %v requests a second, want a finite number above 0",
+			cfg.Name, cfg.Rate)
 	case cfg.Length <= 0:
 		return nil, fmt.Errorf("day %q: length is %v, want a time above 0", cfg.Name, cfg.Length)
 	}
 	// A rate that is a whole number of copies but for rounding is taken as whole.
 	copies := math.Ceil(cfg.Rate*cfg.Shape.Max()/cfg.Trace.Rate() - 1e-9)
 	if copies > mostCopies {
-		return nil, fmt.Errorf("day %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
+		return nil, fmt.Errorf(
+			"day %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
 			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), mostCopies)
 	}
 	return &Day{cfg: cfg, copies: max(1, int(copies))}, nil

@@ -28,7 +28,8 @@ func TestDayIsTheTraceRotatedNeverStretched(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "requests")
 		tr := small(t, n, 30*time.Second)
 		copies := rapid.IntRange(1, 4).Draw(t, "copies")
-		day, err := NewDay(DayConfig{Trace: tr, Rate: float64(copies) * tr.Rate(), Length: 3 * tr.Span(), Seed: Seed(rapid.Uint64().Draw(t, "seed"))})
+		day, err := NewDay(DayConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
+			Length: 3 * tr.Span(), Seed: Seed(rapid.Uint64().Draw(t, "seed"))})
 		if err != nil || day.Copies() != copies {
 			t.Fatalf("%d copies, want %d; %v", day.Copies(), copies, err)
 		}
@@ -68,7 +69,8 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := newDay(t, DayConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour, Seed: 1, Name: "chat"})
+	day := newDay(t, DayConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour, Seed: 1,
+		Name: "chat"})
 	h := day.Honesty()
 	if want := int(math.Ceil(8 * shape.Max() / tr.Rate())); h.Copies != want {
 		t.Errorf("%d copies, want %d", h.Copies, want)
@@ -80,13 +82,17 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 		source, result := h.Source.Dispersion[i], h.Result.Dispersion[i]
 		keep := h.Got / (float64(h.Copies) * tr.Rate())
 		thinned := 1 + keep*(source.VarMean-1)
-		t.Logf("over %-5v source %.2f, day %.2f, day around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
+		t.Logf(
+			"over %-5v source %.2f, day %.2f, day around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
 		if result.AroundRate < 1 || math.Abs(result.AroundRate/thinned-1) > 0.25 {
-			t.Errorf("over %v: dispersion around the rate is %v, want about %v", source.Window, result.AroundRate, thinned)
+			t.Errorf("over %v: dispersion around the rate is %v, want about %v", source.Window,
+				result.AroundRate, thinned)
 		}
 	}
-	if math.Abs(h.Result.MeanInput/h.Source.MeanInput-1) > 0.01 || math.Abs(h.Result.MeanOutput/h.Source.MeanOutput-1) > 0.01 {
-		t.Errorf("mean lengths went from %v, %v to %v, %v", h.Source.MeanInput, h.Source.MeanOutput, h.Result.MeanInput, h.Result.MeanOutput)
+	if math.Abs(h.Result.MeanInput/h.Source.MeanInput-1) > 0.01 ||
+		math.Abs(h.Result.MeanOutput/h.Source.MeanOutput-1) > 0.01 {
+		t.Errorf("mean lengths went from %v, %v to %v, %v", h.Source.MeanInput, h.Source.MeanOutput,
+			h.Result.MeanInput, h.Result.MeanOutput)
 	}
 	hours := make([]float64, 24)
 	for a := range All(day.Arrivals()) {
@@ -118,7 +124,8 @@ func TestReuseStaysWithinACopy(t *testing.T) {
 		}
 	}
 	if spaces := seen[0]; len(spaces) != 4 {
-		t.Errorf("the common prefix stands in %d spaces, want 2 copies and 2 of the crowd", len(spaces))
+		t.Errorf("the common prefix stands in %d spaces, want 2 copies and 2 of the crowd",
+			len(spaces))
 	}
 }
 
@@ -150,7 +157,8 @@ func TestCurve(t *testing.T) {
 	if c.Period() != 50*time.Second || c.Max() != 2 {
 		t.Errorf("period %v, maximum %v", c.Period(), c.Max())
 	}
-	for s, want := range map[int]float64{0: 0, 5: 1, 10: 2, 20: 1.5, 30: 1, 40: 0.5, 50: 0, 55: 1, -10: 0.5} {
+	for s, want := range map[int]float64{0: 0, 5: 1, 10: 2, 20: 1.5, 30: 1, 40: 0.5, 50: 0, 55: 1,
+		-10: 0.5} {
 		if got := c.At(time.Duration(s) * time.Second); math.Abs(got-want) > 1e-12 {
 			t.Errorf("at %d s: %v, want %v", s, got, want)
 		}
@@ -164,7 +172,8 @@ func TestCurve(t *testing.T) {
 	}
 	for _, s := range []int{0, 3, 5, 10, 14} {
 		at := time.Duration(s) * time.Second
-		if got, want := cut.At(at)/cut.At(0), c.At(at+5*time.Second)/c.At(5*time.Second); math.Abs(got-want) > 1e-9 {
+		if got, want := cut.At(at)/cut.At(0), c.At(at+5*time.Second)/c.At(5*time.Second); math.Abs(
+			got-want) > 1e-9 {
 			t.Errorf("cut at %d s is %v of its beginning, want %v", s, got, want)
 		}
 	}
@@ -186,7 +195,8 @@ func TestReadCurveRefusesWithNameAndLine(t *testing.T) {
 		"t_s,a\n0,0\n9,0\n":            "all rates are 0",
 		zipped("t_s,a\n0,1\n9,2\n", 9): "broken gzip",
 	} {
-		if _, err := ReadCurve("f", strings.NewReader(text), "a"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadCurve("f", strings.NewReader(text), "a"); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -194,13 +204,18 @@ func TestReadCurveRefusesWithNameAndLine(t *testing.T) {
 
 func TestShapesFitThePublished(t *testing.T) {
 	for _, c := range []struct {
-		name              string
-		make              func(Seed) *Curve
-		step, sameTime    float64 // deviation of the logarithm from point to point; correlation with yesterday
+		name string
+		make func(Seed) *Curve
+		// deviation of the logarithm from point to point; correlation with yesterday
+		step, sameTime    float64
 		stepOff, timesOff float64
 	}{
-		{"diurnal", func(s Seed) *Curve { return Diurnal(7, s.Cause("shape")) }, 0.076, 0.76, 0.006, 0.08},
-		{"wandering", func(s Seed) *Curve { return Wandering(7, s.Cause("shape")) }, 0.133, 0.02, 0.01, 0.1},
+		{"diurnal", func(s Seed) *Curve {
+			return Diurnal(7, s.Cause("shape"))
+		}, 0.076, 0.76, 0.006, 0.08},
+		{"wandering", func(s Seed) *Curve {
+			return Wandering(7, s.Cause("shape"))
+		}, 0.133, 0.02, 0.01, 0.1},
 	} {
 		const seeds = 10
 		step, sameTime := 0.0, 0.0
@@ -215,7 +230,8 @@ func TestShapesFitThePublished(t *testing.T) {
 		}
 		t.Logf("%s: step %.3f, correlation with yesterday %.2f", c.name, step, sameTime)
 		if math.Abs(step-c.step) > c.stepOff || math.Abs(sameTime-c.sameTime) > c.timesOff {
-			t.Errorf("%s: step %.3f and correlation with yesterday %.2f, want %v and %v", c.name, step, sameTime, c.step, c.sameTime)
+			t.Errorf("%s: step %.3f and correlation with yesterday %.2f, want %v and %v", c.name,
+				step, sameTime, c.step, c.sameTime)
 		}
 	}
 	mean := make([]float64, 24)
@@ -225,7 +241,8 @@ func TestShapesFitThePublished(t *testing.T) {
 			mean[h] += c.At(time.Duration(h)*time.Hour+30*time.Minute) / 20
 		}
 	}
-	if low, high := slices.Min(mean), slices.Max(mean); math.Abs(low-0.62) > 0.06 || math.Abs(high-1.47) > 0.1 || mean[4] > 0.72 || mean[20] < 1.35 {
+	if low, high := slices.Min(mean), slices.Max(mean); math.Abs(low-0.62) > 0.06 ||
+		math.Abs(high-1.47) > 0.1 || mean[4] > 0.72 || mean[20] < 1.35 {
 		t.Errorf("hours of the day: %s", fmt.Sprint(mean))
 	}
 }

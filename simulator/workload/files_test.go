@@ -49,7 +49,9 @@ func mooncakeTrace(t testing.TB) (*Trace, bool) {
 		var b bytes.Buffer
 		for a := range All(Until(generator(t, LongConversation(), 99).Arrivals(), time.Hour)) {
 			tick := a.At.Truncate(mooncakeTick).Milliseconds()
-			fmt.Fprintf(&b, `{"timestamp": %d, "input_length": %d, "output_length": %d, "hash_ids": [`, tick, a.Input, a.Output)
+			fmt.Fprintf(
+				&b, `{"timestamp": %d, "input_length": %d, "output_length": %d, "hash_ids": [`,
+				tick, a.Input, a.Output)
 			for i, id := range a.Prefix {
 				if i > 0 {
 					b.WriteString(", ")

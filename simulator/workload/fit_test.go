@@ -15,12 +15,15 @@ var published = []struct {
 	dispersion    [3]float64 // over 1, 10 and 60 s; LongConversation with its ticks spread
 	input, output [8]float64 // at 1, 10, 25, 50, 75, 90, 95, 99 %
 	means         [2]float64 // tokens in and out
-	reused, next  float64    // of 512-token blocks; of prompts that repeat more than the common block
+	// of 512-token blocks; of prompts that repeat more than the common block
+	reused, next float64
 }{
 	{Conversation, 5.53, [3]float64{1.4, 3.9, 16},
-		[8]float64{29, 207, 396, 1020, 1189, 2734, 4083, 4142}, [8]float64{16, 54, 85, 129, 395, 424, 451, 601}, [2]float64{1155, 211}, 0, 0},
+		[8]float64{29, 207, 396, 1020, 1189, 2734, 4083, 4142}, [8]float64{16, 54, 85, 129, 395,
+			424, 451, 601}, [2]float64{1155, 211}, 0, 0},
 	{LongConversation, 3.40, [3]float64{1.04, 1.5, 2.9},
-		[8]float64{894, 964, 2306, 6909, 15367, 27367, 39550, 85400}, [8]float64{3, 24, 156, 350, 472, 597, 698, 1118}, [2]float64{12035, 343}, 0.366, 0.387},
+		[8]float64{894, 964, 2306, 6909, 15367, 27367, 39550, 85400},
+		[8]float64{3, 24, 156, 350, 472, 597, 698, 1118}, [2]float64{12035, 343}, 0.366, 0.387},
 }
 
 var fitShares = []float64{0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99}
@@ -34,7 +37,8 @@ func TestPopulationsFitThePublished(t *testing.T) {
 			var input, output []int
 			var next float64
 			for seed := range Seed(seeds) {
-				hour := trace(t, "hour", Until(generator(t, p.population(), seed).Arrivals(), time.Hour))
+				hour := trace(t, "hour", Until(generator(t, p.population(), seed).Arrivals(),
+					time.Hour))
 				s := hour.Statistics()
 				rate[0] += s.Rate / seeds
 				means[0] += s.MeanInput / seeds
@@ -66,8 +70,10 @@ func TestPopulationsFitThePublished(t *testing.T) {
 			}
 			for i, share := range fitShares {
 				at := int(share * float64(len(input)-1))
-				within(fmt.Sprintf("input tokens, %g %%", share*100), float64(input[at]), p.input[i], 0.04)
-				within(fmt.Sprintf("output tokens, %g %%", share*100), float64(output[at]), p.output[i], 0.04)
+				within(fmt.Sprintf("input tokens, %g %%", share*100), float64(
+					input[at]), p.input[i], 0.04)
+				within(fmt.Sprintf("output tokens, %g %%", share*100), float64(
+					output[at]), p.output[i], 0.04)
 			}
 			within("input tokens, mean", means[0], p.means[0], 0.05)
 			within("output tokens, mean", means[1], p.means[1], 0.05)

@@ -71,7 +71,8 @@ func List(seed Seed, list ...Job) (Jobs, error) {
 		case names[j.Name]:
 			return nil, fmt.Errorf("job %q stands twice", j.Name)
 		case j.At < 0 || j.Window < 0 || j.At+j.Window < j.At:
-			return nil, fmt.Errorf("job %q: at %v with a window of %v: want neither negative", j.Name, j.At, j.Window)
+			return nil, fmt.Errorf("job %q: at %v with a window of %v: want neither negative",
+				j.Name, j.At, j.Window)
 		case j.Lines < 1:
 			return nil, fmt.Errorf("job %q: %d lines, want at least 1", j.Name, j.Lines)
 		}
@@ -155,10 +156,12 @@ func DefaultJobs(seed Seed, perHour float64) JobsConfig {
 	return JobsConfig{
 		PerHour: perHour,
 		Kinds: []Choice[Kind]{
-			{25, Kind{"gen", []Part{generation}}}, {25, Kind{"score", []Part{scoring}}}, {50, Kind{"bal", []Part{balanced}}},
+			{25, Kind{"gen", []Part{generation}}}, {25, Kind{"score", []Part{scoring}}},
+			{50, Kind{"bal", []Part{balanced}}},
 		},
-		Windows: []Choice[time.Duration]{{60, 24 * time.Hour}, {25, 4 * time.Hour}, {15, time.Hour}},
-		Median:  5000, Sigma: 1.5, Least: 1, Most: 50_000,
+		Windows: []Choice[time.Duration]{{60, 24 * time.Hour}, {25, 4 * time.Hour},
+			{15, time.Hour}},
+		Median: 5000, Sigma: 1.5, Least: 1, Most: 50_000,
 		Seed: seed, Name: "job",
 	}
 }
@@ -199,15 +202,19 @@ func Generate(cfg JobsConfig) (Jobs, error) {
 }
 
 func draw[T any](rng *rand.Rand, choices []Choice[T]) T {
-	return choices[choose(rng, len(choices), func(i int) float64 { return choices[i].Weight })].Value
+	return choices[choose(rng, len(choices), func(i int) float64 {
+		return choices[i].Weight
+	})].Value
 }
 
 func (cfg JobsConfig) validate() error {
 	if !(cfg.PerHour > 0 && cfg.PerHour <= maxRate) {
 		return fmt.Errorf("%v an hour, want a finite number above 0", cfg.PerHour)
 	}
-	if cfg.Least < 1 || cfg.Most < cfg.Least || !(cfg.Median >= 1 && cfg.Median <= maxTokens) || !(cfg.Sigma >= 0 && cfg.Sigma <= 10) {
-		return fmt.Errorf("lines about %v with sigma %v from %d to %d: want a median and bounds from 1 on, and a sigma from 0 to 10",
+	if cfg.Least < 1 || cfg.Most < cfg.Least || !(cfg.Median >= 1 && cfg.Median <= maxTokens) ||
+		!(cfg.Sigma >= 0 && cfg.Sigma <= 10) {
+		return fmt.Errorf(
+			"lines about %v with sigma %v from %d to %d: want a median and bounds from 1 on, and a sigma from 0 to 10",
 			cfg.Median, cfg.Sigma, cfg.Least, cfg.Most)
 	}
 	kinds, windows := 0.0, 0.0
@@ -222,7 +229,8 @@ func (cfg JobsConfig) validate() error {
 	}
 	for _, w := range cfg.Windows {
 		if w.Value < 0 || !(w.Weight >= 0 && w.Weight <= maxRate) {
-			return fmt.Errorf("window of %v with weight %v, want neither negative", w.Value, w.Weight)
+			return fmt.Errorf("window of %v with weight %v, want neither negative", w.Value,
+				w.Weight)
 		}
 		windows += w.Weight
 	}

@@ -58,8 +58,10 @@ func TestKindsHaveTheirStatistics(t *testing.T) {
 		near("mean input", float64(inSum)/n, c.inMean)
 		near("mean output", float64(outSum)/n, c.outMean)
 		if in[0] < max(1, c.leastInput) || out[0] < max(1, c.leastOutput) ||
-			c.mostInput > 0 && in[n-1] != c.mostInput || c.mostOutput > 0 && out[n-1] != c.mostOutput {
-			t.Errorf("%s: input from %d to %d, output from %d to %d", c.kind, in[0], in[n-1], out[0], out[n-1])
+			c.mostInput > 0 && in[n-1] != c.mostInput || c.mostOutput > 0 &&
+			out[n-1] != c.mostOutput {
+			t.Errorf("%s: input from %d to %d, output from %d to %d", c.kind, in[0], in[n-1],
+				out[0], out[n-1])
 		}
 	}
 }
@@ -98,7 +100,8 @@ func TestLinesDependOnJobAndNumberAlone(t *testing.T) {
 		for range 10 {
 			i := rapid.IntRange(0, 99).Draw(t, "line")
 			a, b := alone.Line(i), among.Line(i)
-			if a.Input != b.Input || a.Output != b.Output || !slices.Equal(a.Blocks(nil, 16), b.Blocks(nil, 16)) {
+			if a.Input != b.Input || a.Output != b.Output || !slices.Equal(a.Blocks(nil, 16),
+				b.Blocks(nil, 16)) {
 				t.Fatalf("line %d is %+v and %+v", i, a, b)
 			}
 		}
@@ -113,7 +116,8 @@ func TestSharedScoringSharesWithinAJob(t *testing.T) {
 	}
 	a, _ := list.Next()
 	b, _ := list.Next()
-	first, second, other := a.Line(0).Blocks(nil, 16), a.Line(1).Blocks(nil, 16), b.Line(0).Blocks(nil, 16)
+	first, second, other := a.Line(0).Blocks(nil, 16), a.Line(1).Blocks(nil, 16),
+		b.Line(0).Blocks(nil, 16)
 	if len(first) != 671/16 || !slices.Equal(first, second) || first[0] == other[0] {
 		t.Errorf("blocks %v, %v and of the other job %v", first, second, other)
 	}
@@ -121,7 +125,9 @@ func TestSharedScoringSharesWithinAJob(t *testing.T) {
 
 func TestListOrdersAndRefuses(t *testing.T) {
 	kind := Kinds()[0]
-	list, err := List(1, Job{Name: "late", At: 2, Lines: 1, Kind: kind}, Job{Name: "early", At: 1, Window: 5, Lines: 1, Kind: kind}, Job{Name: "too", At: 1, Lines: 1, Kind: kind})
+	list, err := List(1, Job{Name: "late", At: 2, Lines: 1, Kind: kind},
+		Job{Name: "early", At: 1, Window: 5, Lines: 1, Kind: kind},
+		Job{Name: "too", At: 1, Lines: 1, Kind: kind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,14 +146,17 @@ func TestListOrdersAndRefuses(t *testing.T) {
 		t.Errorf("order %v", names)
 	}
 	for want, jobs := range map[string][]Job{
-		"job 1 has no name":      {{Lines: 1, Kind: kind}},
-		`job "a" stands twice`:   {{Name: "a", Lines: 1, Kind: kind}, {Name: "a", Lines: 1, Kind: kind}},
-		"want neither negative":  {{Name: "a", At: -1, Lines: 1, Kind: kind}},
-		"0 lines":                {{Name: "a", Kind: kind}},
-		"no part has a weight":   {{Name: "a", Lines: 1}},
-		"want a median from 1":   {{Name: "a", Lines: 1, Kind: Kind{"k", []Part{{Weight: 1}}}}},
-		"a share from 0 to 1":    {{Name: "a", Lines: 1, Kind: Kind{"k", []Part{{1, Length{Median: 1}, Length{Median: 1}, 2}}}}},
-		"a sigma from 0 to 10":   {{Name: "a", Lines: 1, Kind: Kind{"k", []Part{{1, Length{1, math.NaN(), 0}, Length{Median: 1}, 0}}}}},
+		"job 1 has no name": {{Lines: 1, Kind: kind}},
+		`job "a" stands twice`: {{Name: "a", Lines: 1, Kind: kind},
+			{Name: "a", Lines: 1, Kind: kind}},
+		"want neither negative": {{Name: "a", At: -1, Lines: 1, Kind: kind}},
+		"0 lines":               {{Name: "a", Kind: kind}},
+		"no part has a weight":  {{Name: "a", Lines: 1}},
+		"want a median from 1":  {{Name: "a", Lines: 1, Kind: Kind{"k", []Part{{Weight: 1}}}}},
+		"a share from 0 to 1": {{Name: "a", Lines: 1,
+			Kind: Kind{"k", []Part{{1, Length{Median: 1}, Length{Median: 1}, 2}}}}},
+		"a sigma from 0 to 10": {{Name: "a", Lines: 1,
+			Kind: Kind{"k", []Part{{1, Length{1, math.NaN(), 0}, Length{Median: 1}, 0}}}}},
 		"window of 2562047h47m1": {{Name: "a", At: 1, Window: math.MaxInt64, Lines: 1, Kind: kind}},
 	} {
 		if _, err := List(1, jobs...); err == nil || !strings.Contains(err.Error(), want) {
@@ -200,7 +209,8 @@ func TestGeneratedJobs(t *testing.T) {
 		"window of -1s":     func(c *JobsConfig) { c.Windows[0].Value = -time.Second },
 		"median and bounds": func(c *JobsConfig) { c.Most = 0 },
 		"no negative weight": func(c *JobsConfig) {
-			c.Kinds[0].Value.Parts = []Part{{Weight: -1, Input: Length{Median: 1}, Output: Length{Median: 1}}}
+			c.Kinds[0].Value.Parts = []Part{{Weight: -1, Input: Length{Median: 1}, Output: Length{
+				Median: 1}}}
 		},
 	} {
 		cfg := DefaultJobs(1, 60)

@@ -47,12 +47,15 @@ func (k Kind) Validate() error {
 	total := 0.0
 	for i, p := range k.Parts {
 		for _, l := range []Length{p.Input, p.Output} {
-			if !(l.Median >= 1 && l.Median <= maxTokens) || !(l.Sigma >= 0 && l.Sigma <= 10) || l.Max < 0 {
-				return fmt.Errorf("job kind %q: part %d: length %+v: want a median from 1, a sigma from 0 to 10 and no negative bound", k.Name, i+1, l)
+			if !(l.Median >= 1 && l.Median <= maxTokens) || !(l.Sigma >= 0 && l.Sigma <= 10) ||
+				l.Max < 0 {
+				return fmt.Errorf(
+					"job kind %q: part %d: length %+v: want a median from 1, a sigma from 0 to 10 and no negative bound", k.Name, i+1, l)
 			}
 		}
 		if !(p.Weight >= 0 && p.Weight <= maxRate) || !(p.Shared >= 0 && p.Shared <= 1) {
-			return fmt.Errorf("job kind %q: part %d: weight %v and shared %v: want no negative weight and a share from 0 to 1", k.Name, i+1, p.Weight, p.Shared)
+			return fmt.Errorf(
+				"job kind %q: part %d: weight %v and shared %v: want no negative weight and a share from 0 to 1", k.Name, i+1, p.Weight, p.Shared)
 		}
 		total += p.Weight
 	}
@@ -63,9 +66,11 @@ func (k Kind) Validate() error {
 }
 
 var (
-	generation = Part{Weight: 1, Input: Length{Median: 55, Sigma: 0.4}, Output: Length{Median: 1500, Sigma: 1.1, Max: 6144}}
-	scoring    = Part{Weight: 1, Input: Length{Median: 707}, Output: Length{Median: 5}}
-	balanced   = Part{Weight: 2, Input: Length{Median: 700, Sigma: 0.8, Max: 8000}, Output: Length{Median: 200, Sigma: 0.7, Max: 2000}}
+	generation = Part{Weight: 1, Input: Length{Median: 55, Sigma: 0.4},
+		Output: Length{Median: 1500, Sigma: 1.1, Max: 6144}}
+	scoring  = Part{Weight: 1, Input: Length{Median: 707}, Output: Length{Median: 5}}
+	balanced = Part{Weight: 2, Input: Length{Median: 700, Sigma: 0.8, Max: 8000},
+		Output: Length{Median: 200, Sigma: 0.7, Max: 2000}}
 )
 
 // Kinds are those that come with the package: gen (short prompts, long answers),

@@ -102,7 +102,8 @@ func LookupPopulation(name string) (Population, error) {
 		}
 		names = append(names, p().Name)
 	}
-	return Population{}, fmt.Errorf("unknown population %q of interactive traffic, want one of %q", name, names)
+	return Population{}, fmt.Errorf("unknown population %q of interactive traffic, want one of %q",
+		name, names)
 }
 
 // GeneratorConfig says what traffic to generate.
@@ -136,17 +137,25 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 		cfg.Rate = cfg.Population.Rate
 	}
 	if !(cfg.Rate > 0 && cfg.Rate <= maxRate) || !(cfg.Population.Rate > 0) {
-		return nil, fmt.Errorf("generator %q: rate is %v requests a second, want a finite number above 0", cfg.Name, cfg.Rate)
+		return nil, fmt.Errorf(
+			"generator %q: rate is %v requests a second, want a finite number above 0", cfg.Name,
+			cfg.Rate)
 	}
 	if len(cfg.Population.Input.share) == 0 || len(cfg.Population.Output.share) == 0 {
-		return nil, fmt.Errorf("generator %q: population %q has no lengths of input or output", cfg.Name, cfg.Population.Name)
+		return nil, fmt.Errorf("generator %q: population %q has no lengths of input or output",
+			cfg.Name, cfg.Population.Name)
 	}
-	if r := cfg.Population.Reuse; r != nil && (r.Segment < 1 || len(r.Gap.share) == 0 || len(r.Kept.permille.share) == 0) {
-		return nil, fmt.Errorf("generator %q: the reuse of population %q lacks its segment, its gaps or what is kept", cfg.Name, cfg.Population.Name)
+	if r := cfg.Population.Reuse; r != nil && (r.Segment < 1 || len(r.Gap.share) == 0 ||
+		len(r.Kept.permille.share) == 0) {
+		return nil, fmt.Errorf(
+			"generator %q: the reuse of population %q lacks its segment, its gaps or what is kept",
+			cfg.Name, cfg.Population.Name)
 	}
 	for _, s := range cfg.Population.Swells {
 		if !(s.Variance >= 0 && s.Variance <= 1e3) || s.Memory <= 0 {
-			return nil, fmt.Errorf("generator %q: swell of variance %v and memory %v: want neither negative", cfg.Name, s.Variance, s.Memory)
+			return nil, fmt.Errorf(
+				"generator %q: swell of variance %v and memory %v: want neither negative", cfg.Name,
+				s.Variance, s.Memory)
 		}
 	}
 	return &Generator{cfg: cfg, scale: min(1, cfg.Population.Rate/cfg.Rate)}, nil
@@ -175,7 +184,8 @@ func (g *Generator) Arrivals() Stream {
 		if !ok {
 			return Arrival{}, false
 		}
-		a := Arrival{At: at, Request: Request{Input: p.Input.draw(lengths), Output: p.Output.draw(lengths)}}
+		a := Arrival{At: at, Request: Request{Input: p.Input.draw(lengths), Output: p.Output.draw(
+			lengths)}}
 		if history != nil {
 			history.turn(&a)
 		}
@@ -203,7 +213,8 @@ func swelling(swells []Swell, scale float64, rng *rand.Rand) func() float64 {
 	for i, s := range swells {
 		variance := portable.Log(1 + float64(s.Variance*scale)) // of the logarithm
 		keep := portable.Exp(-swellStep.Seconds() / s.Memory.Seconds())
-		processes[i] = process{math.Sqrt(variance), keep, math.Sqrt(1 - float64(keep*keep)), normal(rng)}
+		processes[i] = process{math.Sqrt(variance), keep, math.Sqrt(1 - float64(keep*keep)),
+			normal(rng)}
 		middle -= float64(variance / 2)
 	}
 	return func() float64 {

@@ -28,10 +28,12 @@ func NewQuantiles(table ...Quantile) (Quantiles, error) {
 	var q Quantiles
 	for i, row := range table {
 		if !(row.Value >= 1 && row.Value <= maxTokens) {
-			return q, fmt.Errorf("quantile table: value %v at share %v: want from 1 to %d tokens", row.Value, row.Share, maxTokens)
+			return q, fmt.Errorf("quantile table: value %v at share %v: want from 1 to %d tokens",
+				row.Value, row.Share, maxTokens)
 		}
 		if i > 0 && (!(row.Share > table[i-1].Share) || row.Value < table[i-1].Value) {
-			return q, fmt.Errorf("quantile table: share %v with value %v follows %v with %v: want shares that increase and values that do not fall",
+			return q, fmt.Errorf(
+				"quantile table: share %v with value %v follows %v with %v: want shares that increase and values that do not fall",
 				row.Share, row.Value, table[i-1].Share, table[i-1].Value)
 		}
 		q.share = append(q.share, row.Share)

@@ -23,8 +23,10 @@ func TestDrawsHaveTheirMoments(t *testing.T) {
 			squares += x * x
 		}
 		mean := sum / n
-		if variance := squares/n - mean*mean; math.Abs(mean-c.mean) > 0.01 || math.Abs(variance-c.variance) > 0.03*c.variance {
-			t.Errorf("%s: mean %v and variance %v, want %v and %v", c.name, mean, variance, c.mean, c.variance)
+		if variance := squares/n - mean*mean; math.Abs(mean-c.mean) > 0.01 ||
+			math.Abs(variance-c.variance) > 0.03*c.variance {
+			t.Errorf("%s: mean %v and variance %v, want %v and %v", c.name, mean, variance, c.mean,
+				c.variance)
 		}
 	}
 }

@@ -59,7 +59,8 @@ func Scan(name string, format Format, r io.Reader) iter.Seq2[Arrival, error] {
 	case Mooncake:
 		return spread(ordered(src, scanMooncake(src)), mooncakeTick, mooncakeSeed)
 	default:
-		return refused(fmt.Errorf("%s: unknown trace format %q, want one of %q", name, format, Formats))
+		return refused(fmt.Errorf("%s: unknown trace format %q, want one of %q", name, format,
+			Formats))
 	}
 }
 
@@ -73,7 +74,8 @@ func ordered(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arrival,
 		var last time.Duration
 		for a, err := range arrivals {
 			if err == nil && a.At < last {
-				err = src.fault("time goes back from %v to %v s; sort the file by time", last.Seconds(), a.At.Seconds())
+				err = src.fault("time goes back from %v to %v s; sort the file by time",
+					last.Seconds(), a.At.Seconds())
 			}
 			last = a.At
 			if !yield(a, err) || err != nil {
@@ -106,7 +108,10 @@ func open(name string, r io.Reader) (*source, error) {
 }
 
 // fault says what is wrong on the line we are at.
-func (s *source) fault(format string, args ...any) error { return s.wrap(fmt.Errorf(format, args...)) }
+func (s *source) fault(format string,
+	args ...any) error {
+	return s.wrap(fmt.Errorf(format, args...))
+}
 
 func (s *source) wrap(err error) error { return fmt.Errorf("%s:%d: %w", s.name, s.line, err) }
 

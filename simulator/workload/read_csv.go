@@ -14,7 +14,8 @@ import (
 
 var (
 	azureColumns = []string{"t_s", "input_tokens", "output_tokens"}
-	csvColumns   = []string{"t_s", "input_tokens", "output_tokens", "class", "prefix_id", "prefix_tokens"}
+	csvColumns   = []string{"t_s", "input_tokens", "output_tokens", "class", "prefix_id",
+		"prefix_tokens"}
 )
 
 // needed are the leading columns of both that a file cannot do without.
@@ -27,7 +28,8 @@ func scanCSV(src *source, known []string) iter.Seq2[Arrival, error] {
 			err = rows.check(known[:needed], known)
 		}
 		if err == nil && rows.has("prefix_id") != rows.has("prefix_tokens") {
-			err = src.fault("the columns prefix_id and prefix_tokens go together; add the other or drop this one")
+			err = src.fault(
+				"the columns prefix_id and prefix_tokens go together; add the other or drop this one")
 		}
 		if err != nil {
 			yield(Arrival{}, err)
@@ -237,8 +239,11 @@ func ReadCurve(name string, r io.Reader, column string) (*Curve, error) {
 		return nil, src.fault("column %q is missing", "t_s")
 	}
 	if column == "t_s" || !rows.has(column) {
-		rates := slices.DeleteFunc(slices.Clone(rows.header), func(c string) bool { return c == "t_s" })
-		return nil, src.fault("no rate column %q, the file has %s", column, strings.Join(rates, ", "))
+		rates := slices.DeleteFunc(slices.Clone(rows.header), func(c string) bool {
+			return c == "t_s"
+		})
+		return nil, src.fault("no rate column %q, the file has %s", column,
+			strings.Join(rates, ", "))
 	}
 	var at []time.Duration
 	var rate []float64

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	mooncakeBlock = 512              // tokens of a hash id
-	mooncakeTick  = 3 * time.Second  // over which a shared time is spread
-	mooncakeSeed  = Seed(0x6d6f6f6e) // of the spreading: the same file gives the same trace everywhere
-	longestLine   = 8 << 20          // bytes
+	mooncakeBlock = 512             // tokens of a hash id
+	mooncakeTick  = 3 * time.Second // over which a shared time is spread
+	// of the spreading: the same file gives the same trace everywhere
+	mooncakeSeed = Seed(0x6d6f6f6e)
+	longestLine  = 8 << 20 // bytes
 )
 
 func scanMooncake(src *source) iter.Seq2[Arrival, error] {
@@ -83,7 +84,8 @@ func mooncakeLine(line []byte) (a Arrival, err error) {
 		return a, fieldError("output_length", err)
 	}
 	if len(*fields.Hashes) > (a.Input+mooncakeBlock-1)/mooncakeBlock {
-		return a, fieldError("hash_ids", errors.New("there are more than input_length has blocks of 512 tokens"))
+		return a, fieldError("hash_ids",
+			errors.New("there are more than input_length has blocks of 512 tokens"))
 	}
 	a.Prefix, a.Segment = slices.Clip(*fields.Hashes), mooncakeBlock
 	return a, nil
@@ -94,7 +96,9 @@ func fieldError(field string, err error) error { return fmt.Errorf("%s: %w", fie
 // spread gives requests that share a time distinct ones: uniform over the time to
 // the next stamp, or over a tick where that is shorter, their order kept. Who is
 // alone at its time stays there.
-func spread(arrivals iter.Seq2[Arrival, error], tick time.Duration, seed Seed) iter.Seq2[Arrival, error] {
+func spread(
+	arrivals iter.Seq2[Arrival, error], tick time.Duration, seed Seed,
+) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		rng := seed.Cause("spread")
 		var shared []Arrival

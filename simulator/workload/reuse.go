@@ -101,9 +101,10 @@ func (h *history) turn(a *Arrival) {
 func (h *history) resume(a *Arrival) uint64 {
 	gap := time.Duration(h.reuse.Gap.At(h.rng.Float64()) * float64(time.Second))
 	wanted := int(h.reuse.Kept.draw(h.rng) * float64(a.Input))
-	centre, _ := slices.BinarySearchFunc(h.open, a.At-gap, func(c conversation, t time.Duration) int {
-		return cmp.Compare(c.at, t)
-	})
+	centre, _ := slices.BinarySearchFunc(h.open, a.At-gap,
+		func(c conversation, t time.Duration) int {
+			return cmp.Compare(c.at, t)
+		})
 	best := -1
 	for i := max(0, centre-searched); i < min(len(h.open), centre+searched); i++ {
 		c := h.open[i]

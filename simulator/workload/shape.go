@@ -72,7 +72,8 @@ func ripple(rng *rand.Rand, parts ...memory) func() float64 {
 		sum := 0.0
 		for i, p := range parts {
 			keep := portable.Exp(-shapeStep.Seconds() / p.length.Seconds())
-			states[i] = float64(keep*states[i]) + float64(math.Sqrt(1-float64(keep*keep))*normal(rng))
+			states[i] = float64(keep*states[i]) + float64(math.Sqrt(1-float64(keep*keep))*normal(
+				rng))
 			sum += float64(p.deviation * states[i])
 		}
 		return portable.Exp(sum)

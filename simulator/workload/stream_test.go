@@ -20,7 +20,8 @@ func steady(gap time.Duration, n int, class string) Stream {
 			return Arrival{}, false
 		}
 		i++
-		return Arrival{At: time.Duration(i-1) * gap, Class: class, Request: Request{Input: 100, Output: i}}, true
+		return Arrival{At: time.Duration(i-1) * gap, Class: class, Request: Request{
+			Input: 100, Output: i}}, true
 	})
 }
 
@@ -158,13 +159,17 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	retimed, original := collect(whole), collect(tr.Arrivals())
-	if !slices.EqualFunc(retimed, original, func(a, b Arrival) bool { return a.Input == b.Input && a.Output == b.Output }) {
+	if !slices.EqualFunc(retimed, original, func(a, b Arrival) bool {
+		return a.Input == b.Input && a.Output == b.Output
+	}) {
 		t.Error("the requests, or their order, are not those of the source")
 	}
 	if _, err := Retime(tr.Arrivals(), rate, 1, time.Second, 0.5, dice(1)); err == nil {
 		t.Error("a target below 1 was taken")
 	}
-	none, err := Retime(tr.Arrivals(), func(time.Duration) float64 { return 0 }, 1, time.Second, 1, dice(1))
+	none, err := Retime(tr.Arrivals(), func(time.Duration) float64 {
+		return 0
+	}, 1, time.Second, 1, dice(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +235,8 @@ func TestNamespaceSharesNothingAndLeavesTheSourceAlone(t *testing.T) {
 func TestStreamsAreTheSameEverywhere(t *testing.T) {
 	until := 20 * time.Minute
 	shape := Diurnal(1, dice(5))
-	chat, err := NewGenerator(GeneratorConfig{Population: Conversation(), Shape: shape, Rate: 9, Seed: 7, Name: "chat"})
+	chat, err := NewGenerator(GeneratorConfig{Population: Conversation(), Shape: shape, Rate: 9,
+		Seed: 7, Name: "chat"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +259,8 @@ func TestStreamsAreTheSameEverywhere(t *testing.T) {
 			c, i := Wandering(7, dice(9)), -1
 			return func() (Arrival, bool) {
 				i++
-				return Arrival{Request: Request{Input: int(math.Float64bits(c.value[i%len(c.value)]))}}, i < len(c.value)
+				return Arrival{Request: Request{
+					Input: int(math.Float64bits(c.value[i%len(c.value)]))}}, i < len(c.value)
 			}
 		}()), 0x3f68cccee9e2398d},
 	} {
@@ -267,7 +274,8 @@ func digest(s Stream) uint64 {
 	h := fnv.New64a()
 	for a := range All(s) {
 		io.WriteString(h, a.Class)
-		for _, x := range append([]uint64{uint64(a.At), uint64(a.Input), uint64(a.Output), uint64(a.Segment)}, a.Prefix...) {
+		for _, x := range append([]uint64{uint64(a.At), uint64(a.Input), uint64(a.Output),
+			uint64(a.Segment)}, a.Prefix...) {
 			h.Write(binary.BigEndian.AppendUint64(nil, x))
 		}
 	}
@@ -281,7 +289,8 @@ func TestStreamsAreToldTheSameAgain(t *testing.T) {
 	if first, again := hour(g.Arrivals()), hour(g.Arrivals()); first != again {
 		t.Error("the same generator told two hours")
 	}
-	if hour(g.Arrivals()) == hour(other.Arrivals()) || hour(g.Arrivals()) == hour(g.Surge(0)) || hour(g.Surge(0)) == hour(g.Surge(1)) {
+	if hour(g.Arrivals()) == hour(other.Arrivals()) || hour(g.Arrivals()) == hour(g.Surge(0)) ||
+		hour(g.Surge(0)) == hour(g.Surge(1)) {
 		t.Error("two generators told the same hour")
 	}
 }
@@ -301,7 +310,8 @@ func BenchmarkGenerator(b *testing.B) {
 
 func BenchmarkDay(b *testing.B) {
 	tr, _ := azureTrace(b)
-	day := newDay(b, DayConfig{Trace: tr, Shape: curveFile(b, "m_small_rps"), Rate: 30, Length: 1 << 60, Seed: 1})
+	day := newDay(b, DayConfig{Trace: tr, Shape: curveFile(b, "m_small_rps"), Rate: 30,
+		Length: 1 << 60, Seed: 1})
 	s := day.Arrivals()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -54,11 +54,16 @@ const mostFactor = 64
 // comes from streams like it, told by crowd for the numbers 0, 1, 2 ..., so a
 // crowd's second-scale bursts are real and its requests are not the same ones
 // again. A crowd that would be too large is thinned by rng. Surges that overlap add.
-func Flash(s Stream, crowd func(number int) Stream, rng *rand.Rand, surges ...Surge) (Stream, error) {
+func Flash(
+	s Stream, crowd func(number int) Stream, rng *rand.Rand, surges ...Surge,
+) (Stream, error) {
 	streams := []Stream{s}
 	for _, surge := range surges {
-		if surge.From < 0 || surge.Length <= 0 || !(surge.Factor >= 1 && surge.Factor <= mostFactor) {
-			return nil, fmt.Errorf("surge of %v from %v by %v: want times from 0 on and a factor from 1 to %d", surge.Length, surge.From, surge.Factor, mostFactor)
+		if surge.From < 0 || surge.Length <= 0 ||
+			!(surge.Factor >= 1 && surge.Factor <= mostFactor) {
+			return nil, fmt.Errorf(
+				"surge of %v from %v by %v: want times from 0 on and a factor from 1 to %d",
+				surge.Length, surge.From, surge.Factor, mostFactor)
 		}
 		n := surge.crowds()
 		for range n {
@@ -160,9 +165,14 @@ func Chill(s Stream, cold Ramp, rng *rand.Rand) Stream {
 // variance of counts over windows is target times their mean, where the rate is
 // that of reference. The source's own times, and its own unevenness, are gone. A
 // target of 1 is a Poisson process; below 1 there is none.
-func Retime(s Stream, rate func(time.Duration) float64, reference float64, window time.Duration, target float64, rng *rand.Rand) (Stream, error) {
-	if !(target >= 1 && target <= maxTarget) || window <= 0 || !(reference > 0 && reference <= maxRate) {
-		return nil, fmt.Errorf("retime to variance/mean %v over windows of %v at %v requests a second: want a target from 1 to %g, a window and a rate above 0",
+func Retime(
+	s Stream, rate func(time.Duration) float64, reference float64, window time.Duration,
+	target float64, rng *rand.Rand,
+) (Stream, error) {
+	if !(target >= 1 && target <= maxTarget) || window <= 0 ||
+		!(reference > 0 && reference <= maxRate) {
+		return nil, fmt.Errorf(
+			"retime to variance/mean %v over windows of %v at %v requests a second: want a target from 1 to %g, a window and a rate above 0",
 			target, window, reference, float64(maxTarget))
 	}
 	variance := (target - 1) / (reference * window.Seconds())

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// prose is n bytes of what prompts are made of, as a string literal's inside: words, and now and then an escape.
+// prose is n bytes of what prompts are made of, as a string literal's inside: words, and now and
+// then an escape.
 func prose(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -36,8 +37,9 @@ func chatFile(lines, prompt int, text func(*rand.Rand, int) string) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	var file bytes.Buffer
 	for i := range lines {
-		fmt.Fprintf(&file, `{"custom_id": "request-%d", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "llama-3.1-8b", `+
-			`"messages": [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": "%s"}], "max_tokens": 1000}}`+"\n",
+		fmt.Fprintf(
+			&file, `{"custom_id": "request-%d", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "llama-3.1-8b", `+
+				`"messages": [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": "%s"}], "max_tokens": 1000}}`+"\n",
 			i, text(r, prompt))
 	}
 	return file.Bytes()
@@ -47,7 +49,8 @@ func tokenFile(lines, tokens int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	var file bytes.Buffer
 	for i := range lines {
-		fmt.Fprintf(&file, `{"custom_id":"request-%d","method":"POST","url":"/v1/completions","body":{"model":"m","max_tokens":5,"prompt":[1`, i)
+		fmt.Fprintf(
+			&file, `{"custom_id":"request-%d","method":"POST","url":"/v1/completions","body":{"model":"m","max_tokens":5,"prompt":[1`, i)
 		for range tokens {
 			fmt.Fprintf(&file, ", %d", r.IntN(128_000))
 		}
@@ -120,12 +123,15 @@ func BenchmarkUpload(b *testing.B) {
 	})
 }
 
-var answer = []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":` +
-	`{"role":"assistant","content":"` + prose(rand.New(rand.NewPCG(3, 4)), 4<<10) + `"},"finish_reason":"stop","logprobs":null}],` +
-	`"usage":{"prompt_tokens":120,"completion_tokens":900,"total_tokens":1020,"prompt_tokens_details":{"cached_tokens":64}}}`)
+var answer = []byte(
+	`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":` +
+		`{"role":"assistant","content":"` + prose(rand.New(rand.NewPCG(3, 4)), 4<<10) +
+		`"},"finish_reason":"stop","logprobs":null}],` +
+		`"usage":{"prompt_tokens":120,"completion_tokens":900,"total_tokens":1020,"prompt_tokens_details":{"cached_tokens":64}}}`)
 
 func BenchmarkAppendResult(b *testing.B) {
-	r := Result{ID: "batch_req_1", CustomID: []byte(`"a"`), Status: 200, RequestID: "req_1", Body: answer}
+	r := Result{ID: "batch_req_1", CustomID: []byte(`"a"`), Status: 200,
+		RequestID: "req_1", Body: answer}
 	var dst []byte
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
@@ -145,7 +151,8 @@ func BenchmarkReadUsage(b *testing.B) {
 }
 
 func BenchmarkEditBody(b *testing.B) {
-	overrides := map[string]json.RawMessage{"temperature": json.RawMessage("0"), "model": json.RawMessage(`"n"`)}
+	overrides := map[string]json.RawMessage{"temperature": json.RawMessage("0"),
+		"model": json.RawMessage(`"n"`)}
 	defaults := map[string]json.RawMessage{"top_p": json.RawMessage("1")}
 	var dst []byte
 	b.SetBytes(int64(len(answer)))

@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// BodyWriter passes the body of an answer on, valid JSON, in the form that it has within a result line (see AppendResult): newlines
-// as spaces, stretches that are not UTF-8 as U+FFFD. It takes pieces of any size and holds one of them.
+// BodyWriter passes the body of an answer on, valid JSON, in the form that it has within a result
+// line (see AppendResult): newlines as spaces, stretches that are not UTF-8 as U+FFFD. It takes
+// pieces of any size and holds one of them.
 type BodyWriter struct {
 	to    io.Writer
 	out   []byte

@@ -13,7 +13,8 @@ import (
 )
 
 func TestDamageToALineIsFound(t *testing.T) {
-	file := []byte("\n" + chat("a", "") + "\n  " + chat("b", `,"x":"`+strings.Repeat("x", 2*heldBytes)+`"`) + " \n")
+	file := []byte("\n" + chat("a", "") + "\n  " + chat("b",
+		`,"x":"`+strings.Repeat("x", 2*heldBytes)+`"`) + " \n")
 	_, lines := scan(t, string(file), Limits{})
 	check := func(l Line) (held, read error) {
 		object, err := l.ReadObject(bytes.NewReader(file), nil)
@@ -26,11 +27,14 @@ func TestDamageToALineIsFound(t *testing.T) {
 		if held, read := check(l); held != nil || read != nil {
 			t.Fatalf("line %d as it was written: %v, %v", i, held, read)
 		}
-		for _, at := range []int64{l.Offset, l.Offset + int64(l.Length)/2, l.Offset + int64(l.Length) - 1} {
+		for _, at := range []int64{l.Offset, l.Offset + int64(l.Length)/2,
+			l.Offset + int64(l.Length) - 1} {
 			for bit := range 8 {
 				file[at] ^= 1 << bit
-				if held, read := check(l); !errors.Is(held, ErrDamaged) || !errors.Is(read, ErrDamaged) || !strings.Contains(held.Error(), "line ") {
-					t.Errorf("line %d with bit %d of byte %d flipped: %v, %v; want %v", i, bit, at, held, read, ErrDamaged)
+				if held, read := check(l); !errors.Is(held, ErrDamaged) || !errors.Is(
+					read, ErrDamaged) || !strings.Contains(held.Error(), "line ") {
+					t.Errorf("line %d with bit %d of byte %d flipped: %v, %v; want %v", i, bit, at,
+						held, read, ErrDamaged)
 				}
 				file[at] ^= 1 << bit
 			}
@@ -41,7 +45,8 @@ func TestDamageToALineIsFound(t *testing.T) {
 		}
 		file[l.Offset-1] ^= 1
 	}
-	if err := lines[1].CheckFile(bytes.NewReader(file[:len(file)-10])); !errors.Is(err, ErrDamaged) {
+	if err := lines[1].CheckFile(bytes.NewReader(file[:len(file)-10])); !errors.Is(err,
+		ErrDamaged) {
 		t.Errorf("a file that was cut: got %v, want %v", err, ErrDamaged)
 	}
 	if got := lines[0].SoundID([]byte(`"a"`)); string(got) != `"a"` {
@@ -87,7 +92,8 @@ func TestIndexOfTheFirstVersion(t *testing.T) {
 	rest := index.Bytes()[len(indexHeader):]
 	for range want {
 		fields := rest[:record1Size-4]
-		old = binary.LittleEndian.AppendUint32(append(old, fields...), crc32.Checksum(fields, castagnoli))
+		old = binary.LittleEndian.AppendUint32(append(old, fields...),
+			crc32.Checksum(fields, castagnoli))
 		rest = rest[recordSize:]
 	}
 	old = append(old, rest...)
@@ -107,7 +113,8 @@ func TestIndexOfTheFirstVersion(t *testing.T) {
 	if diff := cmp.Diff(want, got[:n]); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if err := errors.Join(got[0].Check([]byte("anything")), got[0].CheckFile(strings.NewReader(strings.ToUpper(file)))); err != nil {
+	if err := errors.Join(got[0].Check([]byte("anything")),
+		got[0].CheckFile(strings.NewReader(strings.ToUpper(file)))); err != nil {
 		t.Errorf("a line without sums: got %v, want no judgement", err)
 	}
 	if id := got[0].SoundID(nil); string(id) != `"damaged custom_id of line 1"` {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 )
 
-// EditBody appends body, a JSON object, to dst with some of its members changed; every other byte stays as it is.
+// EditBody appends body, a JSON object, to dst with some of its members changed; every other byte
+// stays as it is.
 //
-// An override takes the place of the member's value, of every occurrence if the key is repeated, or is added; null
-// removes the member. A default is added if the body does not have the key and no override names it; null adds nothing.
-// What is added comes last, sorted by key, so that equal input gives equal bytes.
+// An override takes the place of the member's value, of every occurrence if the key is repeated, or
+// is added; null removes the member. A default is added if the body does not have the key and no
+// override names it; null adds nothing. What is added comes last, sorted by key, so that equal
+// input gives equal bytes.
 func EditBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) ([]byte, error) {
 	edited, err := editBody(dst, body, defaults, overrides)
 	if err != nil {

@@ -21,9 +21,12 @@ func Size(pieces []Piece) (n int64) {
 	return n
 }
 
-// EditPieces is EditBody for a body that is too large to be held in memory: it reads the body once and says which parts of it
-// make up the edited one. has is called with every key that the body has; nil: nobody asks.
-func EditPieces(body io.Reader, defaults, overrides map[string]json.RawMessage, has func(key string)) ([]Piece, error) {
+// EditPieces is EditBody for a body that is too large to be held in memory: it reads the body once
+// and says which parts of it make up the edited one. has is called with every key that the body
+// has; nil: nobody asks.
+func EditPieces(
+	body io.Reader, defaults, overrides map[string]json.RawMessage, has func(key string),
+) ([]Piece, error) {
 	e := pieceEditor{edits: edits{defaults, overrides, map[string]bool{}}, has: has}
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
@@ -50,7 +53,8 @@ type pieceEditor struct {
 	pieces   []Piece
 	some     bool // a member stays
 	replaced bool // the value under way is replaced
-	kept     int  // position from which the original is kept, up to the next comma or brace; or notKept
+	// position from which the original is kept, up to the next comma or brace; or notKept
+	kept int
 }
 
 const notKept = -1
@@ -86,7 +90,8 @@ func (e *pieceEditor) end(depth, at int) {
 	}
 }
 
-// member begins a member of the body. from is the position after the brace or comma before it, value that of its value.
+// member begins a member of the body. from is the position after the brace or comma before it,
+// value that of its value.
 func (e *pieceEditor) member(key []byte, from, value int) {
 	var override json.RawMessage
 	overridden := false
@@ -123,7 +128,8 @@ func (e *pieceEditor) copy(from, to int) {
 		return
 	}
 	at, length := int64(from), int64(to-from)
-	if n := len(e.pieces); n > 0 && e.pieces[n-1].Text == nil && e.pieces[n-1].At+e.pieces[n-1].Length == at {
+	if n := len(e.pieces); n > 0 && e.pieces[n-1].Text == nil &&
+		e.pieces[n-1].At+e.pieces[n-1].Length == at {
 		e.pieces[n-1].Length += length
 		return
 	}

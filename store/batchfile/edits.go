@@ -24,7 +24,8 @@ func (e *edits) check() error {
 	return nil
 }
 
-// override returns what takes the place of the value of a member that the body has, if anything does.
+// override returns what takes the place of the value of a member that the body has, if anything
+// does.
 func (e *edits) override(name []byte) (value json.RawMessage, overridden bool) {
 	value, overridden = e.overrides[string(name)]
 	if _, known := e.defaults[string(name)]; known || overridden {
@@ -33,7 +34,8 @@ func (e *edits) override(name []byte) (value json.RawMessage, overridden bool) {
 	return value, overridden
 }
 
-// appendMissing appends the members that the body does not have, sorted by key. some says that members stand before them.
+// appendMissing appends the members that the body does not have, sorted by key. some says that
+// members stand before them.
 func (e *edits) appendMissing(dst []byte, some bool) []byte {
 	for _, name := range e.missing() {
 		value, overridden := e.overrides[name]

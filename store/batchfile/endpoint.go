@@ -5,9 +5,11 @@ import "slices"
 // Endpoint is a URL that lines may name, and how to read the bodies sent there.
 type Endpoint struct {
 	URL string
-	// Prompt names the body's fields that the engine reads as input, in the order in which it sees them.
+	// Prompt names the body's fields that the engine reads as input, in the order in which it sees
+	// them.
 	Prompt []string
-	// MaxTokens names the fields that bound the output, the one that counts most first. Empty: no output tokens.
+	// MaxTokens names the fields that bound the output, the one that counts most first. Empty: no
+	// output tokens.
 	MaxTokens []string
 	// Streams says whether an answer can come token by token.
 	Streams bool
@@ -55,7 +57,8 @@ var endpoints = named([]Endpoint{
 	{URL: "/v1/embeddings", prompt: []field{fieldInput, fieldMessages}},
 	{URL: "/v1/moderations", prompt: []field{fieldInput}, ModelOptional: true},
 	{URL: "/v1/rerank", prompt: []field{fieldQuery, fieldDocuments}, prefix: true},
-	{URL: "/v1/score", prompt: []field{fieldText1, fieldText2, fieldQueries, fieldDocuments}, prefix: true},
+	{URL: "/v1/score", prompt: []field{fieldText1, fieldText2, fieldQueries, fieldDocuments},
+		prefix: true},
 })
 
 func named(table []Endpoint) []Endpoint {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// An upload passes through a Scanner on its way to the disk; later each line is sliced out of the file by its index.
+// An upload passes through a Scanner on its way to the disk; later each line is sliced out of the
+// file by its index.
 func ExampleScanner() {
 	const file = `{"custom_id": "one", "method": "POST", "url": "/v1/completions", "body": {"model": "m", "prompt": "Hi", "seed": 7}}
 {"custom_id": "two", "method": "GET", "url": "/v1/completions", "body": {"model": "m", "prompt": "Ho"}}

@@ -12,9 +12,12 @@ import (
 
 // seeds are lines around every rule of the grammar.
 var seeds = []string{
-	``, ` `, `{}`, `[]`, `null`, `tru`, `nul`, `{"a":1,}`, `[1,]`, `{"a"}`, `{"a":}`, `{,}`, `[,]`, `{"a" 1}`, `{"a":1 "b":2}`, `[1 2]`,
-	`-`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `1E-7`, `-12.30e5`, `"\u12"`, `"\u12G4"`, `"\x"`, `"a`, "\"\t\"", `"\ud83d\ude00"`, `"\ud83d\u0041"`,
-	`"0123456`, `"01234567"`, `"012345678901234\n"`, `{"a":[{"b":[[]]}]}`, "\xEF\xBB\xBF{}", "{\"\xFF\":1}", "\"\xC3\xBC\"", `""""`, `{}{}`, "1\r", "\v1",
+	``, ` `, `{}`, `[]`, `null`, `tru`, `nul`, `{"a":1,}`, `[1,]`, `{"a"}`, `{"a":}`, `{,}`, `[,]`,
+	`{"a" 1}`, `{"a":1 "b":2}`, `[1 2]`,
+	`-`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `1E-7`, `-12.30e5`, `"\u12"`, `"\u12G4"`, `"\x"`,
+	`"a`, "\"\t\"", `"\ud83d\ude00"`, `"\ud83d\u0041"`,
+	`"0123456`, `"01234567"`, `"012345678901234\n"`, `{"a":[{"b":[[]]}]}`, "\xEF\xBB\xBF{}",
+	"{\"\xFF\":1}", "\"\xC3\xBC\"", `""""`, `{}{}`, "1\r", "\v1",
 	`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`,
 	` {"body" : {"model":"\u006d","input":["a",["b"]]} , "url":"\/v1\/embeddings","method":"POST","custom_id":"\u00e9\\" } `,
 	`{"custom_id":"a","custom_id":"b","method":"POST","url":"/v1/score","body":{"model":"m","model":1,"stream":true}}`,
@@ -91,7 +94,8 @@ func FuzzLine(f *testing.F) {
 		}
 		literal := lines[0].CustomID(object)
 		var id string
-		if err := json.Unmarshal(literal, &id); err != nil || !bytes.Equal(literal, want["custom_id"]) {
+		if err := json.Unmarshal(literal, &id); err != nil ||
+			!bytes.Equal(literal, want["custom_id"]) {
 			t.Errorf("custom_id %q, want %q (%v)", literal, want["custom_id"], err)
 		}
 		if got := CustomID(literal); utf8.ValidString(got) && got != id {
@@ -111,7 +115,9 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte(chat("a", "")+"\r\n\n"+chat("b", "")+"\n"+chat("a", "")), uint64(7))
 	f.Fuzz(func(t *testing.T, file []byte, cuts uint64) {
 		whole, wholeLines := scan(t, string(file), Limits{MaxLines: 40})
-		parts, partLines := scanWith(t, Limits{MaxLines: 40}, func(s *Scanner) error { return inPieces(cuts, file, s) })
+		parts, partLines := scanWith(t, Limits{MaxLines: 40}, func(s *Scanner) error {
+			return inPieces(cuts, file, s)
+		})
 		if diff := cmp.Diff(whole, parts); diff != "" {
 			t.Errorf("summary (-whole +chunks):\n%s", diff)
 		}
@@ -139,7 +145,8 @@ func FuzzEditBody(f *testing.F) {
 			}
 			return
 		}
-		if !utf8.Valid(body) || !utf8.ValidString(override) || !utf8.ValidString(preset) || bytes.Contains(body, []byte(`\ud`)) ||
+		if !utf8.Valid(body) || !utf8.ValidString(override) || !utf8.ValidString(preset) ||
+			bytes.Contains(body, []byte(`\ud`)) ||
 			nesting([]byte(overrideTo)) > 100 || nesting([]byte(presetTo)) > 100 {
 			return // encoding/json would change these keys
 		}
@@ -175,8 +182,10 @@ func FuzzAppendResult(f *testing.F) {
 	}
 	f.Add([]byte("{\r\n \"a\": 1\n}\n"), "req\x00\"\\\n\u2028\xff")
 	f.Fuzz(func(t *testing.T, body []byte, text string) {
-		line := AppendResult(nil, Result{ID: text, CustomID: []byte(`"a"`), Status: 200, RequestID: text, Body: body})
-		if bytes.IndexByte(line, '\n') != len(line)-1 || bytes.IndexByte(line, '\r') >= 0 || !utf8.Valid(line) {
+		line := AppendResult(nil, Result{ID: text, CustomID: []byte(`"a"`), Status: 200,
+			RequestID: text, Body: body})
+		if bytes.IndexByte(line, '\n') != len(line)-1 || bytes.IndexByte(line, '\r') >= 0 ||
+			!utf8.Valid(line) {
 			t.Fatalf("not a line: %q", line)
 		}
 		var got struct {
@@ -194,7 +203,8 @@ func FuzzAppendResult(f *testing.F) {
 			t.Fatalf("%v: %q", err, line)
 		}
 		want := strings.ToValidUTF8(text, "")
-		if got.CustomID != "a" || strings.ReplaceAll(got.ID, "\uFFFD", "") != strings.ReplaceAll(want, "\uFFFD", "") {
+		if got.CustomID != "a" || strings.ReplaceAll(got.ID, "\uFFFD", "") != strings.ReplaceAll(
+			want, "\uFFFD", "") {
 			t.Errorf("%q became %q", text, got.ID)
 		}
 		if json.Valid(body) && utf8.Valid(body) {

@@ -2,15 +2,17 @@ package batchfile
 
 import "hash/maphash"
 
-// idSet remembers which line first used a custom_id. It keeps 128 bits of keyed hash instead of the strings, so that
-// its memory depends on the number of lines alone and nobody can prepare a collision.
+// idSet remembers which line first used a custom_id. It keeps 128 bits of keyed hash instead of the
+// strings, so that its memory depends on the number of lines alone and nobody can prepare a
+// collision.
 type idSet struct {
 	low, high maphash.Seed
 	lines     map[[2]uint64]uint32
 }
 
 func newIDSet() idSet {
-	return idSet{low: maphash.MakeSeed(), high: maphash.MakeSeed(), lines: make(map[[2]uint64]uint32)}
+	return idSet{low: maphash.MakeSeed(), high: maphash.MakeSeed(),
+		lines: make(map[[2]uint64]uint32)}
 }
 
 // add records that line uses id. If an earlier line did, it returns that line and false.

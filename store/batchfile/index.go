@@ -11,7 +11,8 @@ import (
 
 // Line is the index record of one request.
 type Line struct {
-	Number   uint32 // among the request lines, from 0; this is "the line" everywhere outside this package
+	// among the request lines, from 0; this is "the line" everywhere outside this package
+	Number   uint32
 	Physical uint32 // among all lines of the file, from 1; for messages
 
 	Offset int64  // of the JSON object in the file
@@ -26,7 +27,8 @@ type Line struct {
 
 	MaxTokens   uint32 // the bound on output tokens that the body gives; 0: none
 	PromptBytes uint32 // of the fields the engine reads as input, without inline base64 data
-	PrefixHash  uint64 // of the first KiB of those fields: equal beginnings, equal hashes; 0: no matter here
+	// of the first KiB of those fields: equal beginnings, equal hashes; 0: no matter here
+	PrefixHash uint64
 
 	Sums  Sums
 	NoSum bool // the index was written by a release without checksums of lines
@@ -38,7 +40,8 @@ type Sums struct {
 	ID     uint32 // of the literal of the custom_id
 }
 
-// ErrDamaged is what a batch file, or its line index, wraps when it holds other bytes than were written.
+// ErrDamaged is what a batch file, or its line index, wraps when it holds other bytes than were
+// written.
 var ErrDamaged = errors.New("damaged on its medium")
 
 // Check returns ErrDamaged if object is not what the line was when it was uploaded.
@@ -66,7 +69,8 @@ func (l Line) compare(sum uint32) error {
 	return fmt.Errorf("line %d of the input file: %w", l.Physical, ErrDamaged)
 }
 
-// SoundID returns the literal of a custom_id as it was read, or one that names the line if that is damaged or nil.
+// SoundID returns the literal of a custom_id as it was read, or one that names the line if that is
+// damaged or nil.
 func (l Line) SoundID(literal []byte) []byte {
 	if literal != nil && (l.NoSum || crc32.Checksum(literal, castagnoli) == l.Sums.ID) {
 		return literal
@@ -96,9 +100,9 @@ func (l Line) ReadObject(file io.ReaderAt, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// An index is a header, one record per line, the two tables of names, and a trailer that says how much of each there
-// is. Numbers are little-endian. Each record carries its own checksum, so that a window can be trusted by itself; the
-// trailer comes last, so that an index cut short has none.
+// An index is a header, one record per line, the two tables of names, and a trailer that says how
+// much of each there is. Numbers are little-endian. Each record carries its own checksum, so that a
+// window can be trusted by itself; the trailer comes last, so that an index cut short has none.
 const (
 	indexHeader  = "TFLINES\x02"
 	indexTrailer = "TFLINEND"
@@ -108,7 +112,8 @@ const (
 
 	recordSize  = 64
 	record1Size = 56
-	trailerSize = 8 + 8 + 4 + 4 + len(indexTrailer) // lines, length of the tables, their checksum, the trailer's own
+	// lines, length of the tables, their checksum, the trailer's own
+	trailerSize = 8 + 8 + 4 + 4 + len(indexTrailer)
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -226,8 +231,8 @@ func cutUint32(b []byte) (uint32, []byte, bool) {
 	return binary.LittleEndian.Uint32(b), b[4:], true
 }
 
-// Index gives random access to the lines of a file, reading only the records asked for. It may be used by many
-// goroutines if its reader may.
+// Index gives random access to the lines of a file, reading only the records asked for. It may be
+// used by many goroutines if its reader may.
 type Index struct {
 	r            io.ReaderAt
 	lines        int
@@ -235,8 +240,8 @@ type Index struct {
 	models, urls []string
 }
 
-// OpenIndex opens an index of size bytes. An index that was cut short or damaged is an error; damage to a record shows
-// when that record is read.
+// OpenIndex opens an index of size bytes. An index that was cut short or damaged is an error;
+// damage to a record shows when that record is read.
 func OpenIndex(r io.ReaderAt, size int64) (*Index, error) {
 	x, err := openIndex(r, size)
 	if err != nil {
@@ -307,8 +312,8 @@ func (x *Index) Models() []string { return x.models }
 // URLs returns the URLs that Line.URL counts into. The caller must not change them.
 func (x *Index) URLs() []string { return x.urls }
 
-// Read fills into with the lines from first on and returns how many there were: fewer than asked for only at the end.
-// From the end on it returns io.EOF.
+// Read fills into with the lines from first on and returns how many there were: fewer than asked
+// for only at the end. From the end on it returns io.EOF.
 func (x *Index) Read(first int, into []Line) (int, error) {
 	if first < 0 {
 		return 0, fmt.Errorf("read line index: no record %d", first)
@@ -318,7 +323,8 @@ func (x *Index) Read(first int, into []Line) (int, error) {
 	}
 	n := min(len(into), x.lines-first)
 	records := make([]byte, n*x.record)
-	if err := readAt(x.r, records, int64(len(indexHeader))+int64(first)*int64(x.record)); err != nil {
+	if err := readAt(x.r, records, int64(len(indexHeader))+int64(first)*int64(
+		x.record)); err != nil {
 		return 0, fmt.Errorf("read line index: %w", err)
 	}
 	for i := range n {

@@ -84,7 +84,8 @@ func TestIndexDamage(t *testing.T) {
 
 func TestMismatchedLines(t *testing.T) {
 	embed := `{"custom_id":"%s","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}` + "\n"
-	file := chat("a", "") + "\n\n" + fmt.Sprintf(embed, "b") + chat("c", "") + "\n" + fmt.Sprintf(embed, "d")
+	file := chat("a", "") + "\n\n" + fmt.Sprintf(embed, "b") + chat("c", "") + "\n" +
+		fmt.Sprintf(embed, "d")
 	index := indexOf(t, file)
 	x, err := OpenIndex(bytes.NewReader(index), int64(len(index)))
 	if err != nil {
@@ -106,7 +107,8 @@ func TestMismatchedLines(t *testing.T) {
 		}
 		var got []int
 		for _, f := range faults {
-			if f.Code != CodeURLMismatch || f.Param != "url" || !strings.Contains(f.Message, tt.endpoint) {
+			if f.Code != CodeURLMismatch || f.Param != "url" || !strings.Contains(f.Message,
+				tt.endpoint) {
 				t.Errorf("fault %+v", f)
 			}
 			got = append(got, f.Line)
@@ -136,7 +138,8 @@ func TestIndexWriteError(t *testing.T) {
 	}
 	disk := full(10)
 	s := NewScanner(&disk, Limits{})
-	if n, err := s.Write([]byte(file.String())); n != 0 || err == nil || !strings.Contains(err.Error(), "disk full") {
+	if n, err := s.Write([]byte(file.String())); n != 0 || err == nil ||
+		!strings.Contains(err.Error(), "disk full") {
 		t.Errorf("Write = %d, %v", n, err)
 	}
 	if _, err := s.Finish(); err == nil {

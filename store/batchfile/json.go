@@ -9,7 +9,8 @@ import (
 // maxDepth is how deep the values of a batch line may nest.
 const maxDepth = 512
 
-// answerDepth is the same for what engines answer: the limit of encoding/json, since an answer can't be refused.
+// answerDepth is the same for what engines answer: the limit of encoding/json, since an answer
+// can't be refused.
 const answerDepth = 10_000
 
 // syntaxError says why bytes are not JSON. It travels with the position of the offending byte.
@@ -18,7 +19,8 @@ type syntaxError string
 func (e syntaxError) Error() string { return string(e) }
 
 const (
-	errCut       = syntaxError("the line ends before the value does; keep the whole object on one line")
+	errCut = syntaxError(
+		"the line ends before the value does; keep the whole object on one line")
 	errNoObject  = syntaxError("not a JSON object")
 	errValue     = syntaxError("expected a value")
 	errKey       = syntaxError("expected a key in double quotes")
@@ -40,8 +42,8 @@ func (s span) of(b []byte) []byte { return b[s.start:s.end] }
 func (s span) len() int           { return s.end - s.start }
 func (s span) present() bool      { return s.end > 0 }
 
-// The skip functions return the position after the value that begins at b[i], or the position of the first wrong
-// byte and the reason.
+// The skip functions return the position after the value that begins at b[i], or the position of
+// the first wrong byte and the reason.
 
 func skipValue(b []byte, i, depth int) (int, error) {
 	if i >= len(b) {
@@ -110,9 +112,9 @@ func skipArray(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// members steps through the members of an object. next returns a key and leaves at on the first byte of its value;
-// the caller moves at past that value before it calls next again. After the last member at is past the brace, after
-// an error on the wrong byte.
+// members steps through the members of an object. next returns a key and leaves at on the first
+// byte of its value; the caller moves at past that value before it calls next again. After the last
+// member at is past the brace, after an error on the wrong byte.
 type members struct {
 	b     []byte
 	at    int
@@ -172,8 +174,9 @@ const (
 	controls = ones * 0x20
 )
 
-// endsRun marks the bytes of w at which a run of plain string bytes ends: quotes, backslashes and controls. Only the
-// lowest mark is exact (a borrow may mark bytes above it), which is the one that counts.
+// endsRun marks the bytes of w at which a run of plain string bytes ends: quotes, backslashes and
+// controls. Only the lowest mark is exact (a borrow may mark bytes above it), which is the one that
+// counts.
 func endsRun(w uint64) uint64 {
 	quote, slash := w^quotes, w^slashes
 	return ((quote - ones) | (slash - ones) | (w - controls)) &^ w & highs
@@ -204,7 +207,8 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// skipPlain returns the position of the first byte from b[i] on that does not stand for itself in a string.
+// skipPlain returns the position of the first byte from b[i] on that does not stand for itself in a
+// string.
 func skipPlain(b []byte, i int) int {
 	rest := b[i:]
 	for len(rest) >= 16 {
@@ -226,7 +230,8 @@ func skipPlain(b []byte, i int) int {
 	return i
 }
 
-// plain marks the bytes that stand for themselves in a string, shortEscape those that may follow a backslash alone.
+// plain marks the bytes that stand for themselves in a string, shortEscape those that may follow a
+// backslash alone.
 var plain, shortEscape = func() (plain, escape [256]bool) {
 	for c := range plain {
 		plain[c] = c >= 0x20 && c != '"' && c != '\\'
@@ -324,8 +329,8 @@ func hexDigit(c byte) rune {
 	return -1
 }
 
-// count reads a whole number that is not negative. Anything else is 0, as if nobody had given it; what is too large
-// for int64 is cut to it.
+// count reads a whole number that is not negative. Anything else is 0, as if nobody had given it;
+// what is too large for int64 is cut to it.
 func count(number []byte) int64 {
 	var n int64
 	for _, c := range number {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestStringBytes puts every byte at every place of a string that is long enough to be skipped in words.
+// TestStringBytes puts every byte at every place of a string that is long enough to be skipped in
+// words.
 func TestStringBytes(t *testing.T) {
 	for at := range 40 {
 		for c := range 256 {
@@ -25,7 +26,8 @@ func TestStringBytes(t *testing.T) {
 
 // TestCuts cuts a value that has everything at every byte.
 func TestCuts(t *testing.T) {
-	whole := []byte(` {"key":[true,false,null,-10.5e+3,0,"\u00e9\\n plain text, sixteen bytes and more \"",{}],"":{"k":[]}}`)
+	whole := []byte(
+		` {"key":[true,false,null,-10.5e+3,0,"\u00e9\\n plain text, sixteen bytes and more \"",{}],"":{"k":[]}}`)
 	for n := range whole {
 		if valid(whole[:n], maxDepth) {
 			t.Errorf("%q is valid", whole[:n])

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// jsonStream checks one JSON value that arrives in pieces of any size, and reports where its outer values lie. It accepts what
-// skipValue accepts, and rejects the rest at the same byte with the same reason. Its memory does not grow with the value.
+// jsonStream checks one JSON value that arrives in pieces of any size, and reports where its outer
+// values lie. It accepts what skipValue accepts, and rejects the rest at the same byte with the
+// same reason. Its memory does not grow with the value.
 type jsonStream struct {
 	on         streamEvents
 	limit      int      // of nesting
@@ -28,11 +29,12 @@ type jsonStream struct {
 	faultAt int
 }
 
-// streamEvents receives the values that stand in at most eventDepth containers. Positions count from the first byte of the
-// stream.
+// streamEvents receives the values that stand in at most eventDepth containers. Positions count
+// from the first byte of the stream.
 type streamEvents interface {
-	// begin reports the first byte of a value that stands in depth containers, and the literal of its key, which is valid
-	// only during the call. The key is nil if the value is no member, or if the literal is longer than those that are kept.
+	// begin reports the first byte of a value that stands in depth containers, and the literal of
+	// its key, which is valid only during the call. The key is nil if the value is no member, or if
+	// the literal is longer than those that are kept.
 	begin(depth int, key []byte, first byte, at int)
 	// end reports the position after the value.
 	end(depth int, at int)
@@ -41,7 +43,8 @@ type streamEvents interface {
 const (
 	// eventDepth reaches the elements of a member of the body.
 	eventDepth = 3
-	// keyBytes is enough for the literal of every known key, even if each of its characters is escaped.
+	// keyBytes is enough for the literal of every known key, even if each of its characters is
+	// escaped.
 	keyBytes = 192
 )
 
@@ -70,15 +73,18 @@ const (
 	faulty
 )
 
-// newJSONStream returns a stream for one value that nests no deeper than limit. It keeps the literals of keys up to mostKey bytes.
+// newJSONStream returns a stream for one value that nests no deeper than limit. It keeps the
+// literals of keys up to mostKey bytes.
 func newJSONStream(on streamEvents, limit, mostKey int) jsonStream {
-	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64), key: excerpt{most: mostKey}}
+	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64),
+		key: excerpt{most: mostKey}}
 }
 
 // reset begins another value.
 func (s *jsonStream) reset() {
 	s.key.reset()
-	*s = jsonStream{on: s.on, limit: s.limit, wantObject: s.wantObject, arrays: s.arrays, key: s.key}
+	*s = jsonStream{on: s.on, limit: s.limit, wantObject: s.wantObject, arrays: s.arrays,
+		key: s.key}
 }
 
 // write reads the next piece.
@@ -92,8 +98,8 @@ func (s *jsonStream) write(b []byte) {
 	s.at += len(b)
 }
 
-// whole reports whether the bytes so far are one value, with nothing but white space around it. A number at the end is not
-// known to be whole before finish.
+// whole reports whether the bytes so far are one value, with nothing but white space around it. A
+// number at the end is not known to be whole before finish.
 func (s *jsonStream) whole() bool { return s.state == wantNothing }
 
 // err returns why the bytes so far can't be the beginning of a value, and nil if they can.
@@ -334,7 +340,8 @@ func (s *jsonStream) number(c byte, i int) int {
 	return i + 1
 }
 
-// afterDigits reads the byte after a run of digits; one that doesn't go on with the number is left to what follows.
+// afterDigits reads the byte after a run of digits; one that doesn't go on with the number is left
+// to what follows.
 func (s *jsonStream) afterDigits(c byte, i int) int {
 	switch {
 	case c == '.' && (s.state == afterZero || s.state == inInteger):

@@ -7,9 +7,11 @@ import (
 
 // Limits bound what an upload may hold. A zero field means its default.
 type Limits struct {
-	MaxLines int   // requests; default 50,000, as OpenAI's
-	MaxBytes int64 // of the file; default 200 MiB; cut to 4 GiB, since places within a line take 32 bits
-	// MaxLineBytes bounds a line, without its newline; default 16 MiB. The rest of a longer one is skipped.
+	MaxLines int // requests; default 50,000, as OpenAI's
+	// of the file; default 200 MiB; cut to 4 GiB, since places within a line take 32 bits
+	MaxBytes int64
+	// MaxLineBytes bounds a line, without its newline; default 16 MiB. The rest of a longer one is
+	// skipped.
 	MaxLineBytes int
 	MaxFaults    int // faults kept for the user, all being counted; default 1,000
 	MaxModels    int // distinct models; default 64, at most 65,535

@@ -2,8 +2,9 @@ package batchfile
 
 import "hash/crc32"
 
-// longLine reads a request line that arrives in pieces and is too long to be held. It keeps where the fields lie and how
-// they begin, which is all that the scanner reads of a line that is held whole.
+// longLine reads a request line that arrives in pieces and is too long to be held. It keeps where
+// the fields lie and how they begin, which is all that the scanner reads of a line that is held
+// whole.
 type longLine struct {
 	request
 	json jsonStream
@@ -82,7 +83,8 @@ func (l *longLine) begin(depth int, key []byte, first byte, at int) {
 		}
 	case 2:
 		// A second body is a repeated key; what stands in it does not count.
-		if key == nil || l.outer != fieldBody || l.values[fieldBody].present() || l.heads[l.head[fieldBody].start] != '{' {
+		if key == nil || l.outer != fieldBody || l.values[fieldBody].present() ||
+			l.heads[l.head[fieldBody].start] != '{' {
 			return
 		}
 		l.inner = bodyField(key)

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scanWindow scans a file with a scanner that holds at most window bytes of a line, in writes of a size.
+// scanWindow scans a file with a scanner that holds at most window bytes of a line, in writes of a
+// size.
 func scanWindow(t testing.TB, file string, window, write int, limits Limits) (Summary, []Line) {
 	t.Helper()
 	return scanWith(t, limits, func(s *Scanner) error {
@@ -36,10 +37,12 @@ func sameInPieces(t testing.TB, file string, limits Limits, writes ...int) {
 		for _, window := range []int{3, 40} {
 			sum, lines := scanWindow(t, file, window, write, limits)
 			if diff := cmp.Diff(whole, sum); diff != "" {
-				t.Fatalf("window %d, writes of %d, %q: summary (-whole +pieces):\n%s", window, write, shown([]byte(file)), diff)
+				t.Fatalf("window %d, writes of %d, %q: summary (-whole +pieces):\n%s", window,
+					write, shown([]byte(file)), diff)
 			}
 			if diff := cmp.Diff(wholeLines, lines); diff != "" {
-				t.Fatalf("window %d, writes of %d, %q: index (-whole +pieces):\n%s", window, write, shown([]byte(file)), diff)
+				t.Fatalf("window %d, writes of %d, %q: index (-whole +pieces):\n%s", window, write,
+					shown([]byte(file)), diff)
 			}
 		}
 	}
@@ -49,9 +52,13 @@ func TestLongLinesReadAsShortOnes(t *testing.T) {
 	files := append([]string{}, seeds...)
 	image := `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 50) + `"}}]}]`
 	for _, more := range []string{
-		`,"max_tokens":7`, `,"max_tokens":` + strings.Repeat("9", 100), `,"max_tokens":1e3`, `,"stream":true`, `,"stream":null`, `,"x":[1,2.5e-7,-0,true,false,null,{}]`,
-		`,"tools":[";base64,;base64;;base64,x\"y"],"prompt":"` + strings.Repeat("p", 3000) + `"`, `,"x":"ü€𝄞\u00fc"`, ",\"x\":\"\xf0\x9d\x84\"", `,"x":tru`, `,"x":01`,
-		`,"x":-`, `,"x":1.`, `,"x":1e+`, `,"x":"\q"`, `,"x":"\u12`, `,"x":` + strings.Repeat("[", 510) + strings.Repeat("]", 510), `,"x":` + strings.Repeat("[", 511),
+		`,"max_tokens":7`, `,"max_tokens":` + strings.Repeat("9", 100), `,"max_tokens":1e3`,
+		`,"stream":true`, `,"stream":null`, `,"x":[1,2.5e-7,-0,true,false,null,{}]`,
+		`,"tools":[";base64,;base64;;base64,x\"y"],"prompt":"` + strings.Repeat("p", 3000) + `"`,
+		`,"x":"ü€𝄞\u00fc"`, ",\"x\":\"\xf0\x9d\x84\"", `,"x":tru`, `,"x":01`,
+		`,"x":-`, `,"x":1.`, `,"x":1e+`, `,"x":"\q"`, `,"x":"\u12`,
+		`,"x":` + strings.Repeat("[", 510) + strings.Repeat("]", 510),
+		`,"x":` + strings.Repeat("[", 511),
 		`,"model":"n"`, `,"mod\u0065l":"n"`, `,"` + strings.Repeat("k", 500) + `":1`,
 	} {
 		files = append(files, chat("a", more))
@@ -68,7 +75,8 @@ func TestLongLinesReadAsShortOnes(t *testing.T) {
 		body("/v1/embeddings", `{"model":"m","input":[[1],[2,3]]}`),
 		body("/v1/embeddings", `{"model":"m","input":"x"}`),
 		body("/v1/embeddings", `{"model":"m"}`),
-		body("/v1/rerank", `{"documents":["`+strings.Repeat("d", 1500)+`"],"query":"q","model":"m"}`),
+		body("/v1/rerank", `{"documents":["`+strings.Repeat("d",
+			1500)+`"],"query":"q","model":"m"}`),
 		body("/v1/nothing", `{"model":"m"}`),
 		body("/v1/chat/completions", `{"model":"`+strings.Repeat("m", 600)+`"}`),
 		strings.Replace(chat("X", ""), "X", strings.Repeat("i", maxCustomID), 1),
@@ -93,7 +101,8 @@ func FuzzPieces(f *testing.F) {
 	}
 	f.Add([]byte(chat("a", `,"tools":[";base64,x"],"max_tokens":9`)+"\n"+chat("b", "")), 5, 60)
 	f.Fuzz(func(t *testing.T, file []byte, write, lineLimit int) {
-		sameInPieces(t, string(file), Limits{MaxLineBytes: max(0, lineLimit%200)}, 1+max(0, write%64))
+		sameInPieces(t, string(file), Limits{MaxLineBytes: max(0, lineLimit%200)},
+			1+max(0, write%64))
 	})
 }
 
@@ -103,16 +112,21 @@ func TestLineTooLong(t *testing.T) {
 	for _, window := range []int{3, 1 << 20} {
 		sum, lines := scanWindow(t, file, window, 64, Limits{MaxLineBytes: 500})
 		want := []Fault{
-			{Code: CodeLineTooLong, Line: 2, Message: fmt.Sprintf("The line has %d bytes, the limit is 500; send what it holds in several lines.", len(long))},
-			{Code: CodeInvalidJSON, Line: 4, Message: "This line is not parseable as valid JSON. Byte 1: expected true, false or null."},
+			{Code: CodeLineTooLong, Line: 2, Message: fmt.Sprintf(
+				"The line has %d bytes, the limit is 500; send what it holds in several lines.",
+				len(long))},
+			{Code: CodeInvalidJSON, Line: 4,
+				Message: "This line is not parseable as valid JSON. Byte 1: expected true, false or null."},
 		}
 		if diff := cmp.Diff(want, sum.Faults); diff != "" {
 			t.Errorf("window %d: faults (-want +got):\n%s", window, diff)
 		}
 		if sum.Lines != 4 || len(lines) != 2 {
-			t.Errorf("window %d: got %d lines, %d in the index; want 4 and 2", window, sum.Lines, len(lines))
+			t.Errorf("window %d: got %d lines, %d in the index; want 4 and 2", window, sum.Lines,
+				len(lines))
 		}
-		if sum, _ := scanWindow(t, file, window, 64, Limits{MaxLineBytes: len(long)}); sum.FaultCount != 1 {
+		if sum, _ := scanWindow(t, file, window, 64,
+			Limits{MaxLineBytes: len(long)}); sum.FaultCount != 1 {
 			t.Errorf("window %d, at the limit: %v", window, sum.Faults)
 		}
 	}
@@ -150,18 +164,27 @@ func TestScannerMemory(t *testing.T) {
 	const size = 12 << 20
 	const head, tail = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":`, `}}`
 	for name, file := range map[string]io.Reader{
-		"no line's end":   repeated("x", size),
-		"one string":      io.MultiReader(strings.NewReader(head+`"`), repeated("word ", size), strings.NewReader(`"`+tail)),
-		"escapes":         io.MultiReader(strings.NewReader(head+`"`), repeated(`\u00fc`, size/6*6), strings.NewReader(`"`+tail)),
-		"one number":      io.MultiReader(strings.NewReader(head), repeated("7", size), strings.NewReader(tail)),
-		"tokens":          io.MultiReader(strings.NewReader(head+"[1"), repeated(",128000", size/7*7), strings.NewReader("]"+tail)),
-		"repeated keys":   io.MultiReader(strings.NewReader(head+"1"), repeated(`,"model":"m"`, size/12*12), strings.NewReader(tail)),
-		"distinct keys":   io.MultiReader(strings.NewReader(head+`{"k":1`), repeated(`,"another":1`, size/12*12), strings.NewReader("}"+tail)),
-		"one key":         io.MultiReader(strings.NewReader(`{"`), repeated(`\u0062`, size/6*6), strings.NewReader(`":1}`)),
-		"one custom_id":   io.MultiReader(strings.NewReader(`{"custom_id":"`), repeated("id", size), strings.NewReader(`"}`)),
+		"no line's end": repeated("x", size),
+		"one string": io.MultiReader(strings.NewReader(head+`"`), repeated("word ", size),
+			strings.NewReader(`"`+tail)),
+		"escapes": io.MultiReader(strings.NewReader(head+`"`), repeated(`\u00fc`, size/6*6),
+			strings.NewReader(`"`+tail)),
+		"one number": io.MultiReader(strings.NewReader(head), repeated("7", size),
+			strings.NewReader(tail)),
+		"tokens": io.MultiReader(strings.NewReader(head+"[1"),
+			repeated(",128000", size/7*7), strings.NewReader("]"+tail)),
+		"repeated keys": io.MultiReader(strings.NewReader(head+"1"),
+			repeated(`,"model":"m"`, size/12*12), strings.NewReader(tail)),
+		"distinct keys": io.MultiReader(strings.NewReader(head+`{"k":1`),
+			repeated(`,"another":1`, size/12*12), strings.NewReader("}"+tail)),
+		"one key": io.MultiReader(strings.NewReader(`{"`), repeated(`\u0062`, size/6*6),
+			strings.NewReader(`":1}`)),
+		"one custom_id": io.MultiReader(strings.NewReader(`{"custom_id":"`), repeated("id", size),
+			strings.NewReader(`"}`)),
 		"opened for ever": repeated(`[`, size),
 		"white space":     repeated(" ", size),
-		"images":          io.MultiReader(strings.NewReader(head+`"`), repeated(";base64,AAAA", size), strings.NewReader(`"`+tail)),
+		"images": io.MultiReader(strings.NewReader(head+`"`),
+			repeated(";base64,AAAA", size), strings.NewReader(`"`+tail)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewScanner(io.Discard, Limits{MaxLineBytes: 2 * size})
@@ -175,7 +198,8 @@ func TestScannerMemory(t *testing.T) {
 				}
 			})
 			if used > 1<<20 {
-				t.Errorf("a line of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20, used>>10)
+				t.Errorf("a line of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20,
+					used>>10)
 			}
 		})
 	}
@@ -183,8 +207,10 @@ func TestScannerMemory(t *testing.T) {
 
 func TestScanResultsMemory(t *testing.T) {
 	const size = 12 << 20
-	file := io.MultiReader(strings.NewReader(`{"id":"x","custom_id":"a","response":{"body":{"text":"`), repeated("word ", size),
-		strings.NewReader("\"}}}\n{\"custom_id\":\"b\"}\n{\"x\":["), repeated("1,", size), strings.NewReader(`1],"custom_id":"\u0063"}`))
+	file := io.MultiReader(strings.NewReader(
+		`{"id":"x","custom_id":"a","response":{"body":{"text":"`), repeated("word ", size),
+		strings.NewReader("\"}}}\n{\"custom_id\":\"b\"}\n{\"x\":["), repeated("1,", size),
+		strings.NewReader(`1],"custom_id":"\u0063"}`))
 	var got []string
 	var err error
 	used := allocated(func() {
@@ -203,8 +229,11 @@ func TestScanResultsMemory(t *testing.T) {
 
 func TestLongResultsReadAsHeldOnes(t *testing.T) {
 	pad := strings.Repeat(" ", 2*heldBytes)
-	for _, line := range append(seeds, `{"custom_id":"a"}`, `{"custom_id":"\u00e9","custom_id":"b"}`, `{"custom_id":7}`, `{"x":{"custom_id":"a"}}`, `{"custom_id":"a"} {}`,
-		`{"custom_id":"`+strings.Repeat("i", maxCustomID)+`"}`, `{"custom_id":"`+strings.Repeat("i", maxCustomID+1)+`"}`) {
+	for _, line := range append(seeds, `{"custom_id":"a"}`,
+		`{"custom_id":"\u00e9","custom_id":"b"}`, `{"custom_id":7}`, `{"x":{"custom_id":"a"}}`,
+		`{"custom_id":"a"} {}`,
+		`{"custom_id":"`+strings.Repeat("i", maxCustomID)+`"}`, `{"custom_id":"`+strings.Repeat("i",
+			maxCustomID+1)+`"}`) {
 		if strings.Contains(line, "\r") { // would be the end of nothing
 			continue
 		}

@@ -2,8 +2,8 @@ package batchfile
 
 import "iter"
 
-// Members yields the members of a JSON object in their order, each key as it reads and each value as it stands. It ends at the first
-// fault: whether the object is whole is for IsObject to say.
+// Members yields the members of a JSON object in their order, each key as it reads and each value
+// as it stands. It ends at the first fault: whether the object is whole is for IsObject to say.
 func Members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		i := skipSpace(object, 0)

@@ -24,7 +24,8 @@ func TestMembersAndElementsStandAsTheyWere(t *testing.T) {
 }
 
 func FuzzMembers(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a":1,"a":[1,2]}`, `{"a":`, `[1,[2]]`, `[1,`, `[1,]`, `x`, `{"\ud800":0}`} {
+	for _, seed := range []string{`{}`, `{"a":1,"a":[1,2]}`, `{"a":`, `[1,[2]]`, `[1,`, `[1,]`, `x`,
+		`{"\ud800":0}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -1,7 +1,8 @@
 package batchfile
 
-// ObjectScanner checks that the bytes written to it, in pieces of any size, are one JSON object, as IsObject does for bytes in
-// memory. It holds no more of them than MostKept bytes each of a key and of the value of one member.
+// ObjectScanner checks that the bytes written to it, in pieces of any size, are one JSON object, as
+// IsObject does for bytes in memory. It holds no more of them than MostKept bytes each of a key and
+// of the value of one member.
 type ObjectScanner struct {
 	json   jsonStream
 	member string
@@ -20,7 +21,8 @@ func NewObjectScanner(member string) *ObjectScanner {
 	return s
 }
 
-// Write reads the next piece. An error says why the bytes can't be those of an object any more; every later Write returns it too.
+// Write reads the next piece. An error says why the bytes can't be those of an object any more;
+// every later Write returns it too.
 func (s *ObjectScanner) Write(p []byte) (int, error) {
 	s.json.write(p)
 	s.value.nextPiece(p)
@@ -30,7 +32,8 @@ func (s *ObjectScanner) Write(p []byte) (int, error) {
 // Whole reports whether the bytes so far are one object, with nothing but white space around it.
 func (s *ObjectScanner) Whole() bool { return s.json.whole() }
 
-// Value returns the first value of the member; nil if there is none, or if it is longer than MostKept bytes.
+// Value returns the first value of the member; nil if there is none, or if it is longer than
+// MostKept bytes.
 func (s *ObjectScanner) Value() []byte {
 	if !s.found || s.value.open || !s.value.whole() {
 		return nil

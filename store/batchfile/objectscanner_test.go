@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// objectFault returns what is wrong with bytes that are to be one object, as the functions for bytes in memory see it.
+// objectFault returns what is wrong with bytes that are to be one object, as the functions for
+// bytes in memory see it.
 func objectFault(body []byte) (at int, err error) {
 	i := skipSpace(body, 0)
 	switch {
@@ -26,13 +27,15 @@ func objectFault(body []byte) (at int, err error) {
 	return 0, nil
 }
 
-// checkObjectScanner compares a scan in random pieces with what is read of the same bytes in memory.
+// checkObjectScanner compares a scan in random pieces with what is read of the same bytes in
+// memory.
 func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	t.Helper()
 	s := NewObjectScanner(member)
 	err := inPieces(seed, body, s)
 	if whole := err == nil && s.Whole(); whole != IsObject(body) {
-		t.Fatalf("%.200q: scanned as whole: %v (%v), is an object: %v", body, whole, err, IsObject(body))
+		t.Fatalf("%.200q: scanned as whole: %v (%v), is an object: %v", body, whole, err,
+			IsObject(body))
 	}
 	at, fault := s.json.finish()
 	if wantAt, want := objectFault(body); at != wantAt || fault != want {
@@ -54,7 +57,9 @@ func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	for key := range Members(body) {
 		wantKeys = append(wantKeys, key)
 	}
-	_, err = EditPieces(bytes.NewReader(body), nil, nil, func(key string) { keys = append(keys, key) })
+	_, err = EditPieces(bytes.NewReader(body), nil, nil, func(key string) {
+		keys = append(keys, key)
+	})
 	if err != nil || !slices.Equal(keys, wantKeys) {
 		t.Fatalf("%.200q: keys %q (%v), want %q", body, keys, err, wantKeys)
 	}
@@ -73,14 +78,17 @@ func FuzzObjectScanner(f *testing.F) {
 		f.Add(uint64(i), []byte(body), "usage")
 	}
 	f.Add(uint64(1), []byte(`{"":[ {"" : 1 } ],"":2}`), "")
-	f.Fuzz(func(t *testing.T, seed uint64, body []byte, member string) { checkObjectScanner(t, seed, body, member) })
+	f.Fuzz(func(t *testing.T, seed uint64, body []byte, member string) {
+		checkObjectScanner(t, seed, body, member)
+	})
 }
 
 func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
 	for size, kept := range map[int]bool{MostKept: true, MostKept + 1: false} {
 		value := `"` + strings.Repeat("v", size-len(`""`)) + `"`
 		s := NewObjectScanner("usage")
-		if err := inPieces(1, []byte(`{"usage": `+value+` ,"usage":{}}`), s); err != nil || !s.Whole() {
+		if err := inPieces(1, []byte(`{"usage": `+value+` ,"usage":{}}`), s); err != nil ||
+			!s.Whole() {
 			t.Fatalf("whole %v, %v", s.Whole(), err)
 		}
 		if got := s.Value(); kept != (string(got) == value) || !kept && got != nil {
@@ -89,25 +97,31 @@ func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
 	}
 	const size = 12 << 20
 	for name, body := range map[string]io.Reader{
-		"one key":   io.MultiReader(strings.NewReader(`{"`), repeated("k", size), strings.NewReader(`":1}`)),
-		"one value": io.MultiReader(strings.NewReader(`{"usage":"`), repeated("v", size), strings.NewReader(`"}`)),
-		"members":   io.MultiReader(strings.NewReader(`{"usage":1`), repeated(`,"usage":2`, size/10*10), strings.NewReader(`}`)),
+		"one key": io.MultiReader(strings.NewReader(`{"`), repeated("k", size),
+			strings.NewReader(`":1}`)),
+		"one value": io.MultiReader(strings.NewReader(`{"usage":"`), repeated("v", size),
+			strings.NewReader(`"}`)),
+		"members": io.MultiReader(strings.NewReader(`{"usage":1`),
+			repeated(`,"usage":2`, size/10*10), strings.NewReader(`}`)),
 	} {
 		buffer := make([]byte, 32<<10)
 		used := allocated(func() {
 			s := NewObjectScanner("usage")
-			if _, err := io.CopyBuffer(s, struct{ io.Reader }{body}, buffer); err != nil || !s.Whole() {
+			if _, err := io.CopyBuffer(s, struct{ io.Reader }{body}, buffer); err != nil ||
+				!s.Whole() {
 				t.Errorf("%s: whole %v, %v", name, s.Whole(), err)
 			}
 		})
 		if used > 256<<10 {
-			t.Errorf("%s of %d MiB took %d KiB of memory, want less than 256", name, size>>20, used>>10)
+			t.Errorf("%s of %d MiB took %d KiB of memory, want less than 256", name, size>>20,
+				used>>10)
 		}
 	}
 }
 
 func BenchmarkObjectScanner(b *testing.B) {
-	numbers := []byte(`{"data":[` + strings.Repeat(`-0.012345678,`, 100_000) + `0],"usage":{"prompt_tokens":1}}`)
+	numbers := []byte(`{"data":[` + strings.Repeat(`-0.012345678,`, 100_000) +
+		`0],"usage":{"prompt_tokens":1}}`)
 	b.SetBytes(int64(len(numbers)))
 	for b.Loop() {
 		s := NewObjectScanner("usage")

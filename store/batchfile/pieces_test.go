@@ -13,17 +13,24 @@ import (
 
 // bodies are objects and what is nearly one.
 var bodies = []string{
-	`{}`, ` { } `, `{"a":1}`, "{\"a\" :\n1 , \"b\":[1,2,{\"c\":null}]\r\n}\n", `{"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
-	`{"a":"\u00e9\\\"\/","usage":{"input_tokens":1} ,"usage":5,"\u0061":true}`, `{"a":-0.5e+10,"b":0,"c":1E5,"d":-0,"e":false}`,
-	`{"a":01}`, `{"a":1.}`, `{"a":1e}`, `{"a":-}`, `{"a":tru}`, `{"a":truex}`, `{a:1}`, `{"a":1,}`, `{"a":[1,]}`, `{"a":[}`, `{"a"}`, `{"a":}`,
-	`[]`, `"x"`, `1`, ``, ` `, `{`, `{"a`, `{"a":"` + "\n" + `"}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{}{}`, `{} x`, `{"a":1 2}`,
-	"{\"\xff\xfe\":\"\xe2\x82\",\"b\":\"\xe2\x82\xac\xf0\x9f\"}", "{\"x\":\"\xc3\x28\xa0\xa1\xe2\x28\xa1\xf0\x90\x28\xbc\"}",
+	`{}`, ` { } `, `{"a":1}`, "{\"a\" :\n1 , \"b\":[1,2,{\"c\":null}]\r\n}\n",
+	`{"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+	`{"a":"\u00e9\\\"\/","usage":{"input_tokens":1} ,"usage":5,"\u0061":true}`,
+	`{"a":-0.5e+10,"b":0,"c":1E5,"d":-0,"e":false}`,
+	`{"a":01}`, `{"a":1.}`, `{"a":1e}`, `{"a":-}`, `{"a":tru}`, `{"a":truex}`, `{a:1}`, `{"a":1,}`,
+	`{"a":[1,]}`, `{"a":[}`, `{"a"}`, `{"a":}`,
+	`[]`, `"x"`, `1`, ``, ` `, `{`, `{"a`, `{"a":"` + "\n" + `"}`, `{"a":"\x"}`, `{"a":"\u12g4"}`,
+	`{}{}`, `{} x`, `{"a":1 2}`,
+	"{\"\xff\xfe\":\"\xe2\x82\",\"b\":\"\xe2\x82\xac\xf0\x9f\"}",
+	"{\"x\":\"\xc3\x28\xa0\xa1\xe2\x28\xa1\xf0\x90\x28\xbc\"}",
 }
 
 // largeBodies are too large for a fuzz test, which would only be busy making them smaller.
 var largeBodies = []string{
-	strings.Repeat(`{"a":`, 10_000) + `1` + strings.Repeat(`}`, 10_000), strings.Repeat(`{"a":`, 10_001) + `1` + strings.Repeat(`}`, 10_001),
-	strings.Repeat(`{"a":[`, 5000) + strings.Repeat(`]}`, 5000), `{"` + strings.Repeat("k", 20_000) + `":1,"z":2}`,
+	strings.Repeat(`{"a":`, 10_000) + `1` + strings.Repeat(`}`, 10_000),
+	strings.Repeat(`{"a":`, 10_001) + `1` + strings.Repeat(`}`, 10_001),
+	strings.Repeat(`{"a":[`, 5000) + strings.Repeat(`]}`, 5000),
+	`{"` + strings.Repeat("k", 20_000) + `":1,"z":2}`,
 }
 
 // inPieces writes b in random pieces.
@@ -53,7 +60,8 @@ func checkAnswer(t *testing.T, seed uint64, body []byte) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := appendAnswer(nil, body); !bytes.Equal(out.Bytes(), want) || w.Bytes() != int64(len(want)) {
+	if want := appendAnswer(nil, body); !bytes.Equal(out.Bytes(), want) ||
+		w.Bytes() != int64(len(want)) {
 		t.Fatalf("%q: passed on as %q, want %q", body, out.Bytes(), want)
 	}
 }
@@ -81,7 +89,8 @@ func checkPieces(t *testing.T, body []byte, defaults, overrides map[string]json.
 	}
 }
 
-var someEdits = map[string]json.RawMessage{"a": json.RawMessage(`"new"`), "b": json.RawMessage(`null`), "n": json.RawMessage(`[1]`)}
+var someEdits = map[string]json.RawMessage{"a": json.RawMessage(`"new"`),
+	"b": json.RawMessage(`null`), "n": json.RawMessage(`[1]`)}
 
 func TestLargeBodiesAreTreatedAsSmallOnes(t *testing.T) {
 	for i, body := range slices.Concat(bodies, largeBodies) {
@@ -105,7 +114,8 @@ func FuzzLargeBodies(f *testing.F) {
 
 func TestEditPiecesSaysWhichKeysThereAre(t *testing.T) {
 	var keys []string
-	_, err := EditPieces(strings.NewReader(`{"a":1,"str\u0065am":{"b":2}}`), nil, nil, func(key string) { keys = append(keys, key) })
+	_, err := EditPieces(strings.NewReader(`{"a":1,"str\u0065am":{"b":2}}`), nil, nil,
+		func(key string) { keys = append(keys, key) })
 	if err != nil || strings.Join(keys, " ") != "a stream" {
 		t.Errorf("got %q, %v", keys, err)
 	}

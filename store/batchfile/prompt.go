@@ -6,12 +6,13 @@ import (
 	"math/bits"
 )
 
-// prefixBytes is how much of a prompt the prefix hash covers: some 250 tokens, well above the block sizes of engines'
-// prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth keeping.
+// prefixBytes is how much of a prompt the prefix hash covers: some 250 tokens, well above the block
+// sizes of engines' prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth
+// keeping.
 const prefixBytes = 1 << 10
 
-// inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some hundred tokens, whatever
-// its bytes, so they would spoil any estimate.
+// inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some
+// hundred tokens, whatever its bytes, so they would spoil any estimate.
 func inlineData(value []byte) int {
 	n := 0
 	for {
@@ -29,8 +30,9 @@ func inlineData(value []byte) int {
 	}
 }
 
-// mix folds b into a 64-bit hash, eight bytes a step, by the full product of two words (as wyhash does). Values are kept
-// in indexes, so the function must never change without a new indexHeader. It never returns 0.
+// mix folds b into a 64-bit hash, eight bytes a step, by the full product of two words (as wyhash
+// does). Values are kept in indexes, so the function must never change without a new indexHeader.
+// It never returns 0.
 func mix(hash uint64, b []byte) uint64 {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	hash ^= k0 ^ uint64(len(b))

@@ -8,7 +8,8 @@ import (
 // only scans a file of one line and returns its record.
 func only(t *testing.T, url, body string) Line {
 	t.Helper()
-	sum, lines := scan(t, `{"custom_id":"a","method":"POST","url":"`+url+`","body":`+body+`}`, Limits{})
+	sum, lines := scan(t, `{"custom_id":"a","method":"POST","url":"`+url+`","body":`+body+`}`,
+		Limits{})
 	if sum.FaultCount > 0 {
 		t.Fatalf("%s: %v", body, sum.Faults)
 	}
@@ -21,9 +22,11 @@ func TestPromptBytes(t *testing.T) {
 		url, body string
 		want      int
 	}{
-		{"/v1/chat/completions", `{"model":"m","messages":[1,2],"input":"not read here"}`, len(`[1,2]`)},
+		{"/v1/chat/completions", `{"model":"m","messages":[1,2],"input":"not read here"}`,
+			len(`[1,2]`)},
 		{"/v1/chat/completions", `{"model":"m","tools":[{}],"messages":[1,2]}`, len(`[{}][1,2]`)},
-		{"/v1/chat/completions", `{"model":"m","messages":[` + image + `]}`, len(`[`+image+`]`) - 9_000},
+		{"/v1/chat/completions", `{"model":"m","messages":[` + image + `]}`,
+			len(`[`+image+`]`) - 9_000},
 		{"/v1/completions", `{"model":"m","prompt":"abc"}`, len(`"abc"`)},
 		{"/v1/responses", `{"input":"abc","model":"m","instructions":"de"}`, len(`"abc""de"`)},
 		{"/v1/embeddings", `{"model":"m","input":["a","b"]}`, len(`["a","b"]`)},
@@ -59,9 +62,11 @@ func TestMaxTokens(t *testing.T) {
 
 func TestEmbeddingInputs(t *testing.T) {
 	for input, want := range map[string]int64{
-		`"a"`: 1, `["a"]`: 1, `[ "a" , "b\"]" ]`: 2, `[1,2,3]`: 1, `[[1,2],[3]]`: 2, `[]`: 1, `[["]"],[",[,"]]`: 2, `null`: 1,
+		`"a"`: 1, `["a"]`: 1, `[ "a" , "b\"]" ]`: 2, `[1,2,3]`: 1, `[[1,2],[3]]`: 2, `[]`: 1,
+		`[["]"],[",[,"]]`: 2, `null`: 1,
 	} {
-		sum, _ := scan(t, `{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":`+input+`}}`, Limits{})
+		sum, _ := scan(
+			t, `{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":`+input+`}}`, Limits{})
 		if sum.FaultCount > 0 || sum.EmbeddingInputs != want {
 			t.Errorf("%s: %d inputs, want %d (%v)", input, sum.EmbeddingInputs, want, sum.Faults)
 		}
@@ -80,7 +85,8 @@ func TestPrefixHash(t *testing.T) {
 		t.Error("prompts that differ within the first KiB don't")
 	}
 	split := func(input string) uint64 {
-		return only(t, "/v1/responses", `{"model":"m","input":"`+input+`","instructions":"`+shared[:600]+`"}`).PrefixHash
+		return only(t, "/v1/responses",
+			`{"model":"m","input":"`+input+`","instructions":"`+shared[:600]+`"}`).PrefixHash
 	}
 	if split(shared[:500]+"a") != split(shared[:500]+"b") {
 		t.Error("prompts in two fields with the same first KiB differ")

@@ -84,7 +84,8 @@ func (r *request) parseLine(line []byte, i int) (int, error) {
 			return m.at, err
 		}
 		start, f := m.at, lineField(key.of(line))
-		if f == fieldBody && !r.values[fieldBody].present() && start < len(line) && line[start] == '{' {
+		if f == fieldBody && !r.values[fieldBody].present() && start < len(line) &&
+			line[start] == '{' {
 			m.at, err = r.parseBody(line, start)
 		} else {
 			m.at, err = skipValue(line, start, maxDepth-1)

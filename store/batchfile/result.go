@@ -8,8 +8,9 @@ import (
 
 // Result is one finished line as it will stand in the output or the error file.
 type Result struct {
-	ID       string // batch_req_…
-	CustomID []byte // the string literal of the input line, quotes and escapes as the user wrote them
+	ID string // batch_req_…
+	// the string literal of the input line, quotes and escapes as the user wrote them
+	CustomID []byte
 
 	// The answer of the engine. Status 0: there was none, and the error below stands in its place.
 	Status    int // of HTTP
@@ -22,9 +23,10 @@ type Result struct {
 
 // AppendResult appends the result's JSON line, newline included, to dst.
 //
-// The body stands there byte for byte if it is JSON, save that newlines between its tokens become spaces, since a line
-// can't hold them, and bytes that are not UTF-8 become U+FFFD, since one of them would spoil the whole file for its
-// reader. A body that is no JSON becomes a string of its text.
+// The body stands there byte for byte if it is JSON, save that newlines between its tokens become
+// spaces, since a line can't hold them, and bytes that are not UTF-8 become U+FFFD, since one of
+// them would spoil the whole file for its reader. A body that is no JSON becomes a string of its
+// text.
 func AppendResult(dst []byte, r Result) []byte {
 	dst = appendIDs(dst, r)
 	if r.Status == 0 {
@@ -39,8 +41,8 @@ func AppendResult(dst []byte, r Result) []byte {
 	return append(dst, ResultTail...)
 }
 
-// AppendResultHead appends what AppendResult puts before the body of an answer. A body in the form that BodyWriter gives it, and
-// ResultTail, make the line whole.
+// AppendResultHead appends what AppendResult puts before the body of an answer. A body in the form
+// that BodyWriter gives it, and ResultTail, make the line whole.
 func AppendResultHead(dst []byte, r Result) []byte { return appendStatus(appendIDs(dst, r), r) }
 
 // ResultTail follows the body of an answer.
@@ -70,7 +72,8 @@ func appendAnswer(dst, body []byte) []byte {
 	return append(dst[:from], ResultBody(dst[from:])...)
 }
 
-// ResultBody gives an answer's body, which is JSON, the form that it has within a result line: in place, if it can.
+// ResultBody gives an answer's body, which is JSON, the form that it has within a result line: in
+// place, if it can.
 func ResultBody(body []byte) []byte {
 	if !utf8.Valid(body) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
@@ -88,7 +91,8 @@ func blank(b []byte, c byte) {
 	}
 }
 
-// CustomID returns what a custom_id's literal says. Two literals mean the same id exactly if it returns the same string.
+// CustomID returns what a custom_id's literal says. Two literals mean the same id exactly if it
+// returns the same string.
 func CustomID(literal []byte) string {
 	return string(textOf(literal, nil))
 }

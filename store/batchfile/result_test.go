@@ -19,11 +19,14 @@ func TestAppendResult(t *testing.T) {
 		want string
 	}{
 		"answer": {
-			Result{ID: "batch_req_1", CustomID: []byte(`"\u0061"`), Status: 200, RequestID: "req_1", Body: []byte("{\n \"seed\": 9223372036854775807,\r\n \"s\": \"a\\nb\"\n}\n")},
+			Result{ID: "batch_req_1", CustomID: []byte(`"\u0061"`), Status: 200,
+				RequestID: "req_1", Body: []byte(
+					"{\n \"seed\": 9223372036854775807,\r\n \"s\": \"a\\nb\"\n}\n")},
 			`{"id":"batch_req_1","custom_id":"\u0061","response":{"status_code":200,"request_id":"req_1","body":{  "seed": 9223372036854775807,   "s": "a\nb" } },"error":null}`,
 		},
 		"answer that is no JSON": {
-			Result{ID: "i", CustomID: []byte(`"a"`), Status: 502, Body: []byte("<html>\n\"bad\"\xff</html>")},
+			Result{ID: "i", CustomID: []byte(`"a"`), Status: 502,
+				Body: []byte("<html>\n\"bad\"\xff</html>")},
 			`{"id":"i","custom_id":"a","response":{"status_code":502,"request_id":"","body":"<html>\n\"bad\"` + "\uFFFD" + `</html>"},"error":null}`,
 		},
 		"answer with bytes that are not UTF-8": {
@@ -35,7 +38,8 @@ func TestAppendResult(t *testing.T) {
 			`{"id":"i","custom_id":"a","response":{"status_code":204,"request_id":"","body":""},"error":null}`,
 		},
 		"no answer": {
-			Result{ID: "i", CustomID: []byte(`"a"`), ErrorCode: "batch_expired", ErrorMessage: "too \"late\"\x01"},
+			Result{ID: "i", CustomID: []byte(`"a"`), ErrorCode: "batch_expired",
+				ErrorMessage: "too \"late\"\x01"},
 			`{"id":"i","custom_id":"a","response":null,"error":{"code":"batch_expired","message":"too \"late\"\u0001"}}`,
 		},
 	} {
@@ -51,7 +55,8 @@ func TestScanResults(t *testing.T) {
 	var want []string
 	for i, body := range []string{`{}`, long, `[1]`, long, long} {
 		id := fmt.Sprintf("é%d", i)
-		file = AppendResult(file, Result{CustomID: appendQuoted(nil, id), Status: 200, Body: []byte(body)})
+		file = AppendResult(file, Result{CustomID: appendQuoted(nil, id), Status: 200,
+			Body: []byte(body)})
 		file = append(file, '\n')
 		want = append(want, fmt.Sprintf("%s on %d", id, 2*i+1))
 	}
@@ -103,7 +108,9 @@ func TestScanResultsErrors(t *testing.T) {
 			t.Errorf("%q: %v, want …%s…", file, err, want)
 		}
 	}
-	if err := ScanResults(strings.NewReader("{\"custom_id\":\"a\"}"), func(string, int64) error { return stop }); err != stop {
+	if err := ScanResults(strings.NewReader("{\"custom_id\":\"a\"}"), func(string, int64) error {
+		return stop
+	}); err != stop {
 		t.Errorf("fn's error came back as %v", err)
 	}
 	if err := ScanResults(iotest.ErrReader(stop), nil); !errors.Is(err, stop) {
@@ -124,7 +131,8 @@ func TestReadUsage(t *testing.T) {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", body, got, ok, want)
 		}
 	}
-	for _, body := range []string{``, `null`, `[]`, `{}`, `{"usage":null}`, `{"usage":{"prompt_tokens":5`, `{"x":"usage"}`, `{"x" "usage":{}}`} {
+	for _, body := range []string{``, `null`, `[]`, `{}`, `{"usage":null}`,
+		`{"usage":{"prompt_tokens":5`, `{"x":"usage"}`, `{"x" "usage":{}}`} {
 		if got, ok := ReadUsage([]byte(body)); ok {
 			t.Errorf("%s has usage %+v", body, got)
 		}
@@ -143,10 +151,13 @@ func TestEditBody(t *testing.T) {
 		want                string
 	}{
 		{"nothing", ` { "a" : 1e400 , "b":[ ] } `, nil, nil, ` { "a" : 1e400 , "b":[ ] } `},
-		{"replace in place", `{ "a" : 1 , "b":2}`, nil, edits{"a": raw(`[7]`)}, `{ "a" : [7] , "b":2}`},
+		{"replace in place", `{ "a" : 1 , "b":2}`, nil, edits{"a": raw(`[7]`)},
+			`{ "a" : [7] , "b":2}`},
 		{"replace an escaped key", `{"\u0061":1}`, nil, edits{"a": raw(`2`)}, `{"\u0061":2}`},
-		{"replace every repeat", `{"a":1,"b":2,"a":3}`, nil, edits{"a": raw(`9`)}, `{"a":9,"b":2,"a":9}`},
-		{"add sorted", `{"m":1}`, edits{"z": raw(`1`), "c": raw(`2`)}, edits{"k": raw(`3`)}, `{"m":1,"c":2,"k":3,"z":1}`},
+		{"replace every repeat", `{"a":1,"b":2,"a":3}`, nil, edits{"a": raw(`9`)},
+			`{"a":9,"b":2,"a":9}`},
+		{"add sorted", `{"m":1}`, edits{"z": raw(`1`), "c": raw(`2`)}, edits{"k": raw(`3`)},
+			`{"m":1,"c":2,"k":3,"z":1}`},
 		{"default gives way", `{"a":1}`, edits{"a": raw(`2`)}, nil, `{"a":1}`},
 		{"default gives way to null", `{"a":null}`, edits{"a": raw(`2`)}, nil, `{"a":null}`},
 		{"override beats default", `{}`, edits{"a": raw(`2`)}, edits{"a": raw(`3`)}, `{"a":3}`},

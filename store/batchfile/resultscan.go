@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// ScanResults reads an output or error file, whose lines may have any length, and calls fn with each custom_id and the
-// number of its line from 1. It checks that each line is a JSON object with a custom_id, and stops at the first error.
-// It holds no line that is longer than 64 KiB.
+// ScanResults reads an output or error file, whose lines may have any length, and calls fn with
+// each custom_id and the number of its line from 1. It checks that each line is a JSON object with
+// a custom_id, and stops at the first error. It holds no line that is longer than 64 KiB.
 func ScanResults(r io.Reader, fn func(customID string, line int64) error) error {
 	in := bufio.NewReaderSize(r, heldBytes)
 	var long *longResult
@@ -67,7 +67,8 @@ func (line heldResult) id() (string, error) {
 		key, more, err := m.next()
 		if err == nil && more {
 			start := m.at
-			if m.at, err = skipValue(line, start, answerDepth); err == nil && lineField(key.of(line)) == fieldCustomID {
+			if m.at, err = skipValue(line, start, answerDepth); err == nil &&
+				lineField(key.of(line)) == fieldCustomID {
 				id = span{start, m.at}
 			}
 		}
@@ -108,7 +109,8 @@ func newLongResult() *longResult {
 	return l
 }
 
-// read reads a line to its end, whose first bytes are piece. io.EOF comes with the end of the last line.
+// read reads a line to its end, whose first bytes are piece. io.EOF comes with the end of the last
+// line.
 func (l *longResult) read(in *bufio.Reader, piece []byte) error {
 	l.json.reset()
 	l.empty = true

@@ -9,13 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// heldBytes bounds how much of a line is held from one write to the next. A longer line is read as it streams by.
+// heldBytes bounds how much of a line is held from one write to the next. A longer line is read as
+// it streams by.
 const heldBytes = 64 << 10
 
-// Scanner checks a batch input file while its bytes stream by, and writes the line index. Faults of the content are
-// collected, not returned: the upload goes on, and whoever creates a batch from the file is told all of them.
+// Scanner checks a batch input file while its bytes stream by, and writes the line index. Faults of
+// the content are collected, not returned: the upload goes on, and whoever creates a batch from the
+// file is told all of them.
 //
-// Only lines without a fault enter the index, so the index of a file without faults holds every line.
+// Only lines without a fault enter the index, so the index of a file without faults holds every
+// line.
 type Scanner struct {
 	limits Limits
 	index  *indexWriter
@@ -49,7 +52,8 @@ func NewScanner(index io.Writer, limits Limits) *Scanner {
 	}
 }
 
-// Write takes the next bytes of the file, in chunks of any size. It fails only if the index can't be written.
+// Write takes the next bytes of the file, in chunks of any size. It fails only if the index can't
+// be written.
 func (s *Scanner) Write(p []byte) (int, error) {
 	n := len(p)
 	scanned := max(0, s.limits.MaxBytes-s.summary.Bytes)
@@ -80,11 +84,13 @@ func (s *Scanner) Finish() (Summary, error) {
 	}
 	if sum.Bytes > s.limits.MaxBytes {
 		s.wholeFault(CodeFileTooLarge, fmt.Sprintf(
-			"The file has %d bytes, the limit is %d; split it into several batches.", sum.Bytes, s.limits.MaxBytes))
+			"The file has %d bytes, the limit is %d; split it into several batches.", sum.Bytes,
+			s.limits.MaxBytes))
 	}
 	if sum.Lines > s.limits.MaxLines {
 		s.wholeFault(CodeTooManyTasks, fmt.Sprintf(
-			"The file has %d requests, the limit is %d; split it into several batches.", sum.Lines, s.limits.MaxLines))
+			"The file has %d requests, the limit is %d; split it into several batches.", sum.Lines,
+			s.limits.MaxLines))
 	}
 	if sum.Lines == 0 && sum.Bytes <= s.limits.MaxBytes {
 		s.wholeFault(CodeEmptyFile, "The file has no requests; write one JSON object per line.")
@@ -219,11 +225,13 @@ func (s *Scanner) counted(blank bool, size int) bool {
 		return false
 	}
 	s.summary.Lines++
-	if s.summary.Lines > s.limits.MaxLines { // the file is refused as it is; the rest is only counted
+	// the file is refused as it is; the rest is only counted
+	if s.summary.Lines > s.limits.MaxLines {
 		return false
 	}
 	if size > s.limits.MaxLineBytes {
-		s.lineFault(CodeLineTooLong, noField, "The line has %d bytes, the limit is %d; send what it holds in several lines.",
+		s.lineFault(CodeLineTooLong, noField,
+			"The line has %d bytes, the limit is %d; send what it holds in several lines.",
 			size, s.limits.MaxLineBytes)
 		return false
 	}
@@ -232,11 +240,13 @@ func (s *Scanner) counted(blank bool, size int) bool {
 
 func (s *Scanner) notUTF8(at int) {
 	s.lineFault(CodeInvalidJSON, noField,
-		"This line is not parseable as valid JSON. Byte %d is not UTF-8; save the file as UTF-8.", at+1)
+		"This line is not parseable as valid JSON. Byte %d is not UTF-8; save the file as UTF-8.",
+		at+1)
 }
 
 func (s *Scanner) notJSON(at int, err error) {
-	s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. Byte %d: %v.", at+1, err)
+	s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. Byte %d: %v.",
+		at+1, err)
 }
 
 // judge checks the fields of a line that is JSON, and enters it into the index if all are right.
@@ -280,7 +290,8 @@ func (s *Scanner) judge(r *request) {
 		MaxTokens:   maxTokens,
 		PromptBytes: uint32(size),
 		PrefixHash:  prefix,
-		Sums:        Sums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID), castagnoli)},
+		Sums: Sums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID),
+			castagnoli)},
 	}
 	m := &s.summary.Models[model]
 	m.Lines++
@@ -306,7 +317,8 @@ func (s *Scanner) checkID(r *request) {
 	id := s.text(literal)
 	if first, added := s.ids.add(id, s.physical); !added {
 		s.lineFault(CodeDuplicateCustomID, fieldCustomID,
-			"The custom_id %s was already used on line %d; give each line one of its own.", shown(id), first)
+			"The custom_id %s was already used on line %d; give each line one of its own.",
+			shown(id), first)
 	}
 }
 
@@ -316,7 +328,8 @@ func (s *Scanner) checkMethod(r *request) {
 		return
 	}
 	if method := s.text(literal); string(method) != "POST" {
-		s.lineFault(CodeInvalidValue, fieldMethod, `The method is %s; the only method is "POST".`, shown(method))
+		s.lineFault(CodeInvalidValue, fieldMethod, `The method is %s; the only method is "POST".`,
+			shown(method))
 	}
 }
 
@@ -340,20 +353,24 @@ func (s *Scanner) checkURL(r *request) *Endpoint {
 // checkBody reports whether the body names a model.
 func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 	if !r.values[fieldBody].present() {
-		s.lineFault(CodeMissing, fieldBody, "Missing required parameter: 'body'; set it to the request's JSON object.")
+		s.lineFault(CodeMissing, fieldBody,
+			"Missing required parameter: 'body'; set it to the request's JSON object.")
 		return false
 	}
 	if c := r.beginning(fieldBody)[0]; c != '{' {
-		s.lineFault(CodeInvalidType, fieldBody, "The body is %s; it must be the request's JSON object.", kind(c))
+		s.lineFault(CodeInvalidType, fieldBody,
+			"The body is %s; it must be the request's JSON object.", kind(c))
 		return false
 	}
 	if stream := r.beginning(fieldStream); len(stream) > 0 {
 		switch c := stream[0]; c {
 		case 't':
-			s.lineFault(CodeStream, fieldStream, "A batch has nobody to stream to; leave out stream or set it to false.")
+			s.lineFault(CodeStream, fieldStream,
+				"A batch has nobody to stream to; leave out stream or set it to false.")
 		case 'f', 'n':
 		default:
-			s.lineFault(CodeInvalidType, fieldStream, "body.stream is %s; leave it out or set it to false.", kind(c))
+			s.lineFault(CodeInvalidType, fieldStream,
+				"body.stream is %s; leave it out or set it to false.", kind(c))
 		}
 	}
 	if !r.values[fieldModel].present() && endpoint != nil && endpoint.ModelOptional {
@@ -363,7 +380,8 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 	return ok
 }
 
-// stringOf returns the literal of a field that must be a string and not empty, or records the fault and its remedy.
+// stringOf returns the literal of a field that must be a string and not empty, or records the fault
+// and its remedy.
 func (s *Scanner) stringOf(r *request, f field, mend string) (literal []byte, ok bool) {
 	value, size := r.beginning(f), r.values[f].len()
 	switch {
@@ -374,7 +392,8 @@ func (s *Scanner) stringOf(r *request, f field, mend string) (literal []byte, ok
 	case size == len(`""`):
 		s.lineFault(CodeInvalidValue, f, "%s is empty; %s.", f, mend)
 	case size > textLimit(f)+len(`""`):
-		s.lineFault(CodeInvalidValue, f, "%s has %d bytes, the limit is %d; shorten it.", f, size-len(`""`), textLimit(f))
+		s.lineFault(CodeInvalidValue, f, "%s has %d bytes, the limit is %d; shorten it.", f,
+			size-len(`""`), textLimit(f))
 	default:
 		return value, true
 	}
@@ -391,7 +410,8 @@ func (s *Scanner) model(r *request, named bool) (number uint16, ok bool) {
 		return number, true
 	}
 	if len(s.summary.Models) == s.limits.MaxModels {
-		s.lineFault(CodeTooManyModels, fieldModel, "The model %s is one too many: a file may name %d models; split it.",
+		s.lineFault(CodeTooManyModels, fieldModel,
+			"The model %s is one too many: a file may name %d models; split it.",
 			shown(name), s.limits.MaxModels)
 		return 0, false
 	}
@@ -411,7 +431,8 @@ func (s *Scanner) url(url string) uint16 {
 	return number
 }
 
-// text returns what a string literal says; a decoded one lives in the scanner's scratch space until the next call.
+// text returns what a string literal says; a decoded one lives in the scanner's scratch space until
+// the next call.
 func (s *Scanner) text(literal []byte) []byte {
 	inner := inside(literal)
 	if !escaped(inner) {
@@ -425,7 +446,8 @@ func (s *Scanner) lineFault(code string, f field, format string, args ...any) {
 	s.summary.FaultCount++
 	if len(s.summary.Faults) < s.limits.MaxFaults {
 		s.summary.Faults = append(s.summary.Faults,
-			Fault{Code: code, Message: fmt.Sprintf(format, args...), Param: f.String(), Line: int(s.physical)})
+			Fault{Code: code, Message: fmt.Sprintf(format, args...), Param: f.String(),
+				Line: int(s.physical)})
 	}
 }
 

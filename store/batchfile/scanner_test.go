@@ -117,7 +117,8 @@ func TestScanGoodFile(t *testing.T) {
 		}
 	}
 	if lines[0].PrefixHash == 0 || lines[0].PrefixHash != lines[2].PrefixHash {
-		t.Errorf("prefix hashes %x and %x of the same prompt", lines[0].PrefixHash, lines[2].PrefixHash)
+		t.Errorf("prefix hashes %x and %x of the same prompt", lines[0].PrefixHash,
+			lines[2].PrefixHash)
 	}
 	if lines[1].PrefixHash != 0 {
 		t.Errorf("an embedding has prefix hash %x, want none", lines[1].PrefixHash)
@@ -142,37 +143,60 @@ func TestScanFaults(t *testing.T) {
 		{"blank lines only", "\n \r\n\t\n", CodeEmptyFile, "", 0, "no requests"},
 		{"not JSON", "hello", CodeInvalidJSON, "", 1, notJSON + " Byte 1"},
 		{"cut", chat("a", "")[:40], CodeInvalidJSON, "", 1, notJSON + " Byte 41: the line ends"},
-		{"two values", chat("a", "") + "{}", CodeInvalidJSON, "", 1, "each object a line of its own"},
+		{"two values", chat("a", "") + "{}", CodeInvalidJSON, "", 1,
+			"each object a line of its own"},
 		{"an array", "[1]", CodeInvalidRequest, "", 1, "not a JSON object"},
 		{"null", "null", CodeInvalidRequest, "", 1, "not a JSON object"},
-		{"bad UTF-8", chat("a\\u0000", "") + "\n" + strings.Replace(chat("b", ""), "hi", "h\xFF", 1), CodeInvalidJSON, "", 2, "not UTF-8"},
-		{"raw control", strings.Replace(chat("b", ""), "hi", "h\ti", 1), CodeInvalidJSON, "", 1, "control character"},
-		{"bad escape", strings.Replace(chat("b", ""), "hi", `C:\dir`, 1), CodeInvalidJSON, "", 1, "unknown escape"},
-		{"too deep", chat("b", `,"x":`+strings.Repeat("[", 511)+strings.Repeat("]", 511)), CodeInvalidJSON, "", 1, "nested too deep"},
-		{"too deep in objects", chat("b", `,"x":`+strings.Repeat(`{"x":`, 511)+"1"+strings.Repeat("}", 511)), CodeInvalidJSON, "", 1, "nested too deep"},
-		{"no custom_id", `{"method":"POST","url":"/v1/chat/completions","body":{"model":"m"}}`, CodeMissing, "custom_id", 1, "custom_id"},
-		{"null custom_id", line(`null`, post, url, body), CodeInvalidType, "custom_id", 1, "is null"},
-		{"numeric custom_id", line(`7`, post, url, body), CodeInvalidType, "custom_id", 1, "is a number"},
-		{"empty custom_id", line(`""`, post, url, body), CodeInvalidValue, "custom_id", 1, "is empty"},
-		{"same custom_id", chat("a", "") + "\n\n" + chat("a", ""), CodeDuplicateCustomID, "custom_id", 3, "on line 1"},
-		{"same custom_id, escaped", chat("a", "") + "\n" + line(`"\u0061"`, post, url, body), CodeDuplicateCustomID, "custom_id", 2, "on line 1"},
+		{"bad UTF-8", chat("a\\u0000", "") + "\n" + strings.Replace(chat("b", ""), "hi",
+			"h\xFF", 1), CodeInvalidJSON, "", 2, "not UTF-8"},
+		{"raw control", strings.Replace(chat("b", ""), "hi", "h\ti", 1), CodeInvalidJSON, "", 1,
+			"control character"},
+		{"bad escape", strings.Replace(chat("b", ""), "hi", `C:\dir`, 1), CodeInvalidJSON, "", 1,
+			"unknown escape"},
+		{"too deep", chat("b", `,"x":`+strings.Repeat("[", 511)+strings.Repeat("]", 511)),
+			CodeInvalidJSON, "", 1, "nested too deep"},
+		{"too deep in objects", chat("b", `,"x":`+strings.Repeat(`{"x":`, 511)+"1"+strings.Repeat(
+			"}", 511)), CodeInvalidJSON, "", 1, "nested too deep"},
+		{"no custom_id", `{"method":"POST","url":"/v1/chat/completions","body":{"model":"m"}}`,
+			CodeMissing, "custom_id", 1, "custom_id"},
+		{"null custom_id", line(`null`, post, url, body), CodeInvalidType, "custom_id", 1,
+			"is null"},
+		{"numeric custom_id", line(`7`, post, url, body), CodeInvalidType, "custom_id", 1,
+			"is a number"},
+		{"empty custom_id", line(`""`, post, url, body), CodeInvalidValue, "custom_id", 1,
+			"is empty"},
+		{"same custom_id", chat("a", "") + "\n\n" + chat("a", ""), CodeDuplicateCustomID,
+			"custom_id", 3, "on line 1"},
+		{"same custom_id, escaped", chat("a", "") + "\n" + line(`"\u0061"`, post, url, body),
+			CodeDuplicateCustomID, "custom_id", 2, "on line 1"},
 		{"GET", line(id, `"GET"`, url, body), CodeInvalidValue, "method", 1, "POST"},
 		{"post", line(id, `"post"`, url, body), CodeInvalidValue, "method", 1, "POST"},
-		{"method missing", `{"custom_id":"a","url":"/v1/chat/completions","body":{"model":"m"}}`, CodeMissing, "method", 1, "POST"},
-		{"url unknown", line(id, post, `"/v1/chat"`, body), CodeURLMismatch, "url", 1, `"/v1/chat"`},
-		{"url absolute", line(id, post, `"http://10.0.0.1/v1/chat/completions"`, body), CodeURLMismatch, "url", 1, "10.0.0.1"},
-		{"url missing", `{"custom_id":"a","method":"POST","body":{"model":"m"}}`, CodeMissing, "url", 1, "endpoint"},
-		{"body missing", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`, CodeMissing, "body", 1, "body"},
+		{"method missing", `{"custom_id":"a","url":"/v1/chat/completions","body":{"model":"m"}}`,
+			CodeMissing, "method", 1, "POST"},
+		{"url unknown", line(id, post, `"/v1/chat"`, body), CodeURLMismatch, "url", 1,
+			`"/v1/chat"`},
+		{"url absolute", line(id, post, `"http://10.0.0.1/v1/chat/completions"`, body),
+			CodeURLMismatch, "url", 1, "10.0.0.1"},
+		{"url missing", `{"custom_id":"a","method":"POST","body":{"model":"m"}}`, CodeMissing,
+			"url", 1, "endpoint"},
+		{"body missing", `{"custom_id":"a","method":"POST","url":"/v1/chat/completions"}`,
+			CodeMissing, "body", 1, "body"},
 		{"body a string", line(id, post, url, `"{}"`), CodeInvalidType, "body", 1, "a string"},
 		{"model missing", line(id, post, url, `{}`), CodeMissing, "body.model", 1, "model"},
-		{"model null", line(id, post, url, `{"model":null}`), CodeInvalidType, "body.model", 1, "null"},
-		{"model empty", line(id, post, url, `{"model":""}`), CodeInvalidValue, "body.model", 1, "empty"},
-		{"model endless", line(id, post, url, `{"model":"`+strings.Repeat("m", 513)+`"}`), CodeInvalidValue, "body.model", 1, "513"},
+		{"model null", line(id, post, url, `{"model":null}`), CodeInvalidType, "body.model", 1,
+			"null"},
+		{"model empty", line(id, post, url, `{"model":""}`), CodeInvalidValue, "body.model", 1,
+			"empty"},
+		{"model endless", line(id, post, url, `{"model":"`+strings.Repeat("m", 513)+`"}`),
+			CodeInvalidValue, "body.model", 1, "513"},
 		{"stream", chat("a", `,"stream":true`), CodeStream, "body.stream", 1, "stream"},
 		{"stream 1", chat("a", `,"stream":1`), CodeInvalidType, "body.stream", 1, "a number"},
-		{"key twice", chat("a", `,"model":"n"`), CodeDuplicateKey, "body.model", 1, "more than once"},
-		{"key twice, escaped", chat("a", `,"mod\u0065l":"n"`), CodeDuplicateKey, "body.model", 1, "more than once"},
-		{"body twice", `{"body":{"model":"x"},` + chat("a", "")[1:], CodeDuplicateKey, "body", 1, "more than once"},
+		{"key twice", chat("a", `,"model":"n"`), CodeDuplicateKey, "body.model", 1,
+			"more than once"},
+		{"key twice, escaped", chat("a", `,"mod\u0065l":"n"`), CodeDuplicateKey, "body.model", 1,
+			"more than once"},
+		{"body twice", `{"body":{"model":"x"},` + chat("a", "")[1:], CodeDuplicateKey, "body", 1,
+			"more than once"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,8 +205,10 @@ func TestScanFaults(t *testing.T) {
 				t.Fatalf("faults %v (%d), want one", sum.Faults, sum.FaultCount)
 			}
 			got := sum.Faults[0]
-			if got.Code != tt.code || got.Param != tt.param || got.Line != tt.line || !strings.Contains(got.Message, tt.message) {
-				t.Errorf("got  %+v\nwant %s, param %q, line %d, …%s…", got, tt.code, tt.param, tt.line, tt.message)
+			if got.Code != tt.code || got.Param != tt.param || got.Line != tt.line ||
+				!strings.Contains(got.Message, tt.message) {
+				t.Errorf("got  %+v\nwant %s, param %q, line %d, …%s…", got, tt.code, tt.param,
+					tt.line, tt.message)
 			}
 		})
 	}
@@ -194,9 +220,10 @@ func TestScanAccepts(t *testing.T) {
 		"stream false":               chat("a", `,"stream":false`),
 		"stream null":                chat("a", `,"stream":null`),
 		"unknown members twice":      chat("a", `,"x":1,"x":2`),
-		"as deep as may be":          chat("b", `,"x":`+strings.Repeat("[", 510)+strings.Repeat("]", 510)),
-		"max_tokens no number":       chat("a", `,"max_tokens":-1.5e3`),
-		"half a surrogate pair":      chat("a", `,"x":"\ud800"`),
+		"as deep as may be": chat("b", `,"x":`+strings.Repeat("[", 510)+strings.Repeat("]",
+			510)),
+		"max_tokens no number":  chat("a", `,"max_tokens":-1.5e3`),
+		"half a surrogate pair": chat("a", `,"x":"\ud800"`),
 		"ids that differ in halves": strings.Replace(chat("X", ""), "X", `\ud800`, 1) + "\n" +
 			strings.Replace(chat("X", ""), "X", `\ud801`, 1),
 	} {
@@ -218,7 +245,8 @@ func TestScanLimits(t *testing.T) {
 			t.Errorf("at the limit: %v", sum.Faults)
 		}
 		sum, lines := scan(t, file.String(), Limits{MaxLines: 9})
-		if sum.Lines != 10 || len(lines) != 9 || sum.FaultCount != 1 || sum.Faults[0].Code != CodeTooManyTasks {
+		if sum.Lines != 10 || len(lines) != 9 || sum.FaultCount != 1 ||
+			sum.Faults[0].Code != CodeTooManyTasks {
 			t.Errorf("over it: %d lines, %d in the index, %v", sum.Lines, len(lines), sum.Faults)
 		}
 	})
@@ -226,16 +254,19 @@ func TestScanLimits(t *testing.T) {
 		if sum, _ := scan(t, file.String(), Limits{MaxBytes: size}); sum.FaultCount != 0 {
 			t.Errorf("at the limit: %v", sum.Faults)
 		}
-		for _, over := range []int64{1, 2, 50, size - 1} { // a line cut by the limit is no fault of its own
+		// a line cut by the limit is no fault of its own
+		for _, over := range []int64{1, 2, 50, size - 1} {
 			sum, _ := scan(t, file.String(), Limits{MaxBytes: size - over})
-			if sum.Bytes != size || sum.FaultCount != 1 || sum.Faults[0].Code != CodeFileTooLarge || sum.Faults[0].Line != 0 {
+			if sum.Bytes != size || sum.FaultCount != 1 || sum.Faults[0].Code != CodeFileTooLarge ||
+				sum.Faults[0].Line != 0 {
 				t.Errorf("%d over it: %d bytes, %v", over, sum.Bytes, sum.Faults)
 			}
 		}
 	})
 	t.Run("faults", func(t *testing.T) {
 		sum, _ := scan(t, strings.Repeat("x\n", 100), Limits{MaxFaults: 3, MaxLines: 50})
-		if sum.FaultCount != 51 || len(sum.Faults) != 3 || sum.Faults[0].Code != CodeTooManyTasks || sum.Faults[2].Line != 2 {
+		if sum.FaultCount != 51 || len(sum.Faults) != 3 || sum.Faults[0].Code != CodeTooManyTasks ||
+			sum.Faults[2].Line != 2 {
 			t.Errorf("%d faults, kept %v", sum.FaultCount, sum.Faults)
 		}
 	})
@@ -245,7 +276,8 @@ func TestScanLimits(t *testing.T) {
 			t.Errorf("at the limit: %v", sum.Faults)
 		}
 		sum, _ := scan(t, two, Limits{MaxModels: 1})
-		if sum.FaultCount != 1 || sum.Faults[0].Code != CodeTooManyModels || sum.Faults[0].Line != 2 {
+		if sum.FaultCount != 1 || sum.Faults[0].Code != CodeTooManyModels ||
+			sum.Faults[0].Line != 2 {
 			t.Errorf("over it: %v", sum.Faults)
 		}
 	})
@@ -257,7 +289,8 @@ func TestScanManyFaultsOfALine(t *testing.T) {
 	for _, f := range sum.Faults {
 		got = append(got, fmt.Sprint(f.Line, " ", f.Param))
 	}
-	want := []string{"1 custom_id", "1 method", "1 url", "1 body", "4 custom_id", "4 method", "4 url", "4 body"}
+	want := []string{"1 custom_id", "1 method", "1 url", "1 body", "4 custom_id", "4 method",
+		"4 url", "4 body"}
 	if diff := cmp.Diff(want, got); diff != "" || sum.Lines != 3 {
 		t.Errorf("%d lines, faults (-want +got):\n%s", sum.Lines, diff)
 	}

@@ -5,11 +5,13 @@ type Summary struct {
 	Lines int   `json:"lines"` // request lines, faulty ones too; blank lines don't count
 	Bytes int64 `json:"bytes"`
 
-	// Faults holds faults of the whole file first, then those of its lines in order, up to Limits.MaxFaults.
+	// Faults holds faults of the whole file first, then those of its lines in order, up to
+	// Limits.MaxFaults.
 	Faults     []Fault `json:"faults,omitempty"`
 	FaultCount int     `json:"fault_count"` // all of them
 
-	// Models and URLs count the lines without a fault, in order of first appearance. Line.Model and Line.URL index them.
+	// Models and URLs count the lines without a fault, in order of first appearance. Line.Model and
+	// Line.URL index them.
 	Models []ModelSummary `json:"models,omitempty"`
 	URLs   []URLSummary   `json:"urls,omitempty"`
 
@@ -19,7 +21,8 @@ type Summary struct {
 
 // ModelSummary sums the lines for one model.
 type ModelSummary struct {
-	Name        string `json:"name"` // empty: the line left the choice to the endpoint (moderations)
+	// empty: the line left the choice to the endpoint (moderations)
+	Name        string `json:"name"`
 	Lines       int    `json:"lines"`
 	PromptBytes int64  `json:"prompt_bytes"`
 	MaxTokens   int64  `json:"max_tokens"`   // the sum over the lines that give a maximum

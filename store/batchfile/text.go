@@ -12,8 +12,9 @@ func inside(literal []byte) []byte { return literal[1 : len(literal)-1] }
 // escaped says whether the inside of a literal must be decoded to be read.
 func escaped(inner []byte) bool { return bytes.IndexByte(inner, '\\') >= 0 }
 
-// appendText decodes the inside of a valid string literal. Half a surrogate pair stays what it is (three bytes, as
-// WTF-8 writes it) instead of becoming U+FFFD, so that two different strings never decode to the same bytes.
+// appendText decodes the inside of a valid string literal. Half a surrogate pair stays what it is
+// (three bytes, as WTF-8 writes it) instead of becoming U+FFFD, so that two different strings never
+// decode to the same bytes.
 func appendText(dst, inner []byte) []byte {
 	for len(inner) > 0 {
 		k := bytes.IndexByte(inner, '\\')

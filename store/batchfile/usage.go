@@ -18,9 +18,9 @@ func (u *Usage) Add(other Usage) {
 	u.ReasoningTokens += other.ReasoningTokens
 }
 
-// ReadUsage finds the member "usage" of an answer and reads it, under the names of chat and completions
-// (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It reports whether there is one.
-// What follows the member is not looked at.
+// ReadUsage finds the member "usage" of an answer and reads it, under the names of chat and
+// completions (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It
+// reports whether there is one. What follows the member is not looked at.
 func ReadUsage(body []byte) (Usage, bool) {
 	i := skipSpace(body, 0)
 	if i == len(body) || body[i] != '{' {
@@ -76,8 +76,8 @@ func readUsage(body []byte, i int) (Usage, bool) {
 	return u, true
 }
 
-// eachMember calls fn with the members of the object at b[i], the keys without quotes, and reports whether it is a
-// whole object.
+// eachMember calls fn with the members of the object at b[i], the keys without quotes, and reports
+// whether it is a whole object.
 func eachMember(b []byte, i int, fn func(key, value []byte)) bool {
 	if i >= len(b) || b[i] != '{' {
 		return false

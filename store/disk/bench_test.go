@@ -13,7 +13,9 @@ func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{500, 5 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := openStore(b, b.TempDir(), Options{})
-			j, err := s.Journals().Open(b.Context(), chunk, 1, func(store.Record) {}, func(store.Commit) {})
+			j, err := s.Journals().Open(b.Context(), chunk, 1, func(store.Record) {}, func(
+				store.Commit) {
+			})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -13,10 +13,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// commitTries bounds how often a commit makes its directory again after a neighbour's deletion took it away.
+// commitTries bounds how often a commit makes its directory again after a neighbour's deletion took
+// it away.
 const commitTries = 10
 
-// Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the beginning of another one's path.
+// Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the beginning of
+// another one's path.
 type Blobs struct{ store *Store }
 
 var _ store.Blobs = (*Blobs)(nil)
@@ -59,15 +61,19 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blobWriter{key: key, path: path, presence: b.store.presence, tmp: reserved.Name(), file: f, buf: bufio.NewWriterSize(&pacedFile{file: f, reserve: b.store.reserve}, 64<<10)}, nil
+	return &blobWriter{key: key, path: path, presence: b.store.presence, tmp: reserved.Name(),
+			file: f, buf: bufio.NewWriterSize(&pacedFile{file: f, reserve: b.store.reserve},
+				64<<10)},
+		nil
 }
 
 type blobWriter struct {
 	key, path, tmp string
 	presence       *presence
 	file           file
-	buf            *bufio.Writer // keeps its first error, so that a blob with a hole can't be committed
-	done           bool
+	// keeps its first error, so that a blob with a hole can't be committed
+	buf  *bufio.Writer
+	done bool
 }
 
 func (w *blobWriter) Write(p []byte) (int, error) {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// parallelCommits bounds how many files are made durable at the same time. File systems join their syncs into
-	// fewer writes of their own journal.
+	// parallelCommits bounds how many files are made durable at the same time. File systems join
+	// their syncs into fewer writes of their own journal.
 	parallelCommits = 8
 	// parallelLarge bounds how many large records are written at the same time.
 	parallelLarge = 2
@@ -17,7 +17,8 @@ const (
 	keptBufferSize = 1 << 20
 )
 
-// committer runs the group commits of a Store. Lock order: a journal's mutex before the committer's.
+// committer runs the group commits of a Store. Lock order: a journal's mutex before the
+// committer's.
 type committer struct {
 	opts     Options
 	appended atomic.Int64 // bytes since the last round

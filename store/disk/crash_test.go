@@ -37,7 +37,8 @@ func journalOf(t testing.TB, lines int) (b []byte, ends []int) {
 		if line == lines/2 {
 			add(fenceFrame, 2, store.Record{})
 		}
-		add(recordFrame, 1+int64(line/(lines/2)), store.Record{Line: uint32(line), Result: result(line)})
+		add(recordFrame, 1+int64(line/(lines/2)), store.Record{Line: uint32(line), Result: result(
+			line)})
 	}
 	return b, ends
 }
@@ -53,7 +54,8 @@ func linesIn(t testing.TB, s *Store, b []byte) (lines []int) {
 		t.Fatal(err)
 	}
 	err := s.Journals().Read(t.Context(), chunk, func(r store.Record, at store.Location) error {
-		if string(r.Result) != string(result(int(r.Line))) || string(b[at.Offset:at.Offset+int64(at.Length)]) != string(r.Result) {
+		if string(r.Result) != string(result(int(r.Line))) ||
+			string(b[at.Offset:at.Offset+int64(at.Length)]) != string(r.Result) {
 			return fmt.Errorf("line %d has result %q", r.Line, r.Result)
 		}
 		lines = append(lines, int(r.Line))
@@ -86,7 +88,8 @@ func TestJournalIsCutAtEveryByte(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	b, ends := journalOf(t, 8)
 	for cut := range len(b) + 1 {
-		if lines, want := linesIn(t, s, b[:cut]), wholeLines(ends, cut, nil); !slices.Equal(lines, want) {
+		if lines, want := linesIn(t, s, b[:cut]), wholeLines(ends, cut, nil); !slices.Equal(lines,
+			want) {
 			t.Fatalf("cut at %d: got lines %v, want %v", cut, lines, want)
 		}
 	}
@@ -97,7 +100,8 @@ func TestJournalGoesOnAfterATornTail(t *testing.T) {
 	for cut := ends[2]; cut <= len(whole); cut += 7 {
 		s := openStore(t, t.TempDir(), Options{})
 		want := linesIn(t, s, whole[:cut])
-		j, err := s.Journals().Open(t.Context(), chunk, 3, func(store.Record) {}, func(store.Commit) {})
+		j, err := s.Journals().Open(t.Context(), chunk, 3, func(store.Record) {},
+			func(store.Commit) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +130,9 @@ func TestFlippedBitsCostTheFramesTheyHit(t *testing.T) {
 	for at := range len(b) {
 		damaged := slices.Clone(b)
 		damaged[at] ^= 1 << (at % 8)
-		want := wholeLines(ends, len(b), func(start, end int) bool { return start <= at && at < end })
+		want := wholeLines(ends, len(b), func(start, end int) bool {
+			return start <= at && at < end
+		})
 		if lines := linesIn(t, s, damaged); !slices.Equal(lines, want) {
 			t.Fatalf("bit flipped in byte %d: got lines %v, want %v", at, lines, want)
 		}
@@ -153,7 +159,8 @@ func TestDamageAnywhere(t *testing.T) {
 			return start < to && from < end && string(b[start:end]) != string(damaged[start:end])
 		})
 		if lines := linesIn(t, s, damaged); !slices.Equal(lines, want) {
-			t.Fatalf("bytes %d to %d overwritten: got %d lines, want %d", from, to, len(lines), len(want))
+			t.Fatalf("bytes %d to %d overwritten: got %d lines, want %d", from, to, len(lines),
+				len(want))
 		}
 	}
 }
@@ -161,15 +168,20 @@ func TestDamageAnywhere(t *testing.T) {
 func TestLateFramesOfLowerEpochsAreVoid(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	record := func(epoch int64, line int) []byte {
-		return appendFrame(nil, recordFrame, epoch, &store.Record{Line: uint32(line), Result: result(line)})
+		return appendFrame(nil, recordFrame, epoch, &store.Record{Line: uint32(line),
+			Result: result(line)})
 	}
-	fence := func(epoch int64) []byte { return appendFrame(nil, fenceFrame, epoch, &store.Record{}) }
-	b := slices.Concat(fence(1), record(1, 1), fence(3), record(1, 2), record(3, 3), fence(2), record(2, 4), record(3, 5),
+	fence := func(epoch int64) []byte {
+		return appendFrame(nil, fenceFrame, epoch, &store.Record{})
+	}
+	b := slices.Concat(fence(1), record(1, 1), fence(3), record(1, 2), record(3, 3), fence(2),
+		record(2, 4), record(3, 5),
 		record(4, 6), record(3, 7)) // whose fence was lost
 	if lines, want := linesIn(t, s, b), []int{1, 3, 5, 6}; !slices.Equal(lines, want) {
 		t.Errorf("got lines %v, want %v", lines, want)
 	}
-	if _, err := s.Journals().Open(t.Context(), chunk, 3, func(store.Record) {}, nil); !errors.Is(err, store.ErrFenced) {
+	if _, err := s.Journals().Open(t.Context(), chunk, 3, func(store.Record) {},
+		nil); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("open below a record's epoch: got %v, want %v", err, store.ErrFenced)
 	}
 }
@@ -181,7 +193,8 @@ func FuzzScanner(f *testing.F) {
 	f.Add([]byte("\xF5Tj\n\xff\xff\xff\x0f"), whole)
 	frame := appendFrame(nil, recordFrame, 7, &store.Record{Line: 7, Result: result(7)})
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		// A whole frame is found whatever stands around it, unless it lies inside of another whole one.
+		// A whole frame is found whatever stands around it, unless it lies inside of another whole
+		// one.
 		b := slices.Concat(before, frame, after)
 		s := newScanner(byteReader(b), 0, int64(len(b)))
 		covered, found := int64(0), false

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// datasync leaves out what nobody needs after a crash (times), and so the file system's journal in most cases.
+// datasync leaves out what nobody needs after a crash (times), and so the file system's journal in
+// most cases.
 func datasync(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

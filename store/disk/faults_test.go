@@ -16,10 +16,11 @@ import (
 
 // medium is a file system that refuses on cue.
 type medium struct {
-	mu       sync.Mutex
-	room     int              // bytes that may still be written; negative: any number
-	sync     error            // what Sync says
-	drops    bool             // a refused sync loses what was written since the last one, as the page cache of Linux may
+	mu   sync.Mutex
+	room int   // bytes that may still be written; negative: any number
+	sync error // what Sync says
+	// a refused sync loses what was written since the last one, as the page cache of Linux may
+	drops    bool
 	between  func(f *os.File) // called once in the middle of the next write
 	attempts chan struct{}    // one token per refused write or sync
 }
@@ -108,8 +109,10 @@ type faulty struct {
 
 func newFaulty(t *testing.T) *faulty {
 	f := &faulty{t: t, medium: newMedium(), told: make(chan store.Commit, 1000)}
-	f.store = openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond, RetryAfter: 2 * time.Millisecond, openFile: f.medium.open})
-	j, err := f.store.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(c store.Commit) { f.told <- c })
+	f.store = openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond,
+		RetryAfter: 2 * time.Millisecond, openFile: f.medium.open})
+	j, err := f.store.Journals().Open(t.Context(), chunk, 1, func(store.Record) {},
+		func(c store.Commit) { f.told <- c })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +123,8 @@ func newFaulty(t *testing.T) *faulty {
 func (f *faulty) append(lines ...int) {
 	f.t.Helper()
 	for _, line := range lines {
-		if err := f.journal.Append(store.Record{Line: uint32(line), Result: result(line)}); err != nil {
+		if err := f.journal.Append(store.Record{Line: uint32(line), Result: result(
+			line)}); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -133,7 +137,8 @@ func (f *faulty) want(what string, ok func(store.Commit) bool) {
 	}
 }
 
-// untilRefused waits for the word that the disk is full and returns how many records were durable before.
+// untilRefused waits for the word that the disk is full and returns how many records were durable
+// before.
 func (f *faulty) untilRefused() (durable int) {
 	f.t.Helper()
 	for {
@@ -151,10 +156,11 @@ func (f *faulty) untilRefused() (durable int) {
 func (f *faulty) wantLines(want ...int) {
 	f.t.Helper()
 	var lines []int
-	err := f.store.Journals().Read(f.t.Context(), chunk, func(r store.Record, _ store.Location) error {
-		lines = append(lines, int(r.Line))
-		return nil
-	})
+	err := f.store.Journals().Read(f.t.Context(), chunk,
+		func(r store.Record, _ store.Location) error {
+			lines = append(lines, int(r.Line))
+			return nil
+		})
 	if err != nil || !slices.Equal(lines, want) {
 		f.t.Errorf("read lines %v, %v, want %v", lines, err, want)
 	}
@@ -216,7 +222,9 @@ func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
 	eio := translate(&os.PathError{Op: "fdatasync", Path: "journal", Err: syscall.EIO})
 	f.medium.set(func() { f.medium.sync, f.medium.drops = eio, true })
 	f.append(2, 3)
-	f.want("refused sync", func(c store.Commit) bool { return errors.Is(c.Err, store.ErrUnavailable) })
+	f.want("refused sync", func(c store.Commit) bool {
+		return errors.Is(c.Err, store.ErrUnavailable)
+	})
 	for range 3 {
 		<-f.medium.attempts // it tries again by itself
 	}
@@ -229,7 +237,8 @@ func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
 	if err := f.journal.Close(); err != nil {
 		t.Error(err)
 	}
-	j, err := f.store.Journals().Open(t.Context(), chunk, 2, func(store.Record) {}, func(store.Commit) {})
+	j, err := f.store.Journals().Open(t.Context(), chunk, 2, func(store.Record) {},
+		func(store.Commit) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,10 +258,11 @@ func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {
 	f.append(4)
 	f.want("next record", commitOf(1))
 	lines := map[uint32]bool{}
-	err := f.store.Journals().Read(t.Context(), chunk, func(r store.Record, _ store.Location) error {
-		lines[r.Line] = true
-		return nil
-	})
+	err := f.store.Journals().Read(t.Context(), chunk,
+		func(r store.Record, _ store.Location) error {
+			lines[r.Line] = true
+			return nil
+		})
 	if err != nil || len(lines) != 4 || lines[9] {
 		t.Errorf("read lines %v, %v, want 1 to 4", lines, err)
 	}
@@ -263,7 +273,9 @@ func TestFenceInTheMiddleOfAnAppend(t *testing.T) {
 	fence := appendFrame(nil, fenceFrame, 2, &store.Record{})
 	f.medium.set(func() { f.medium.between = func(file *os.File) { _, _ = file.Write(fence) } })
 	f.append(1, 2, 3)
-	f.want("fence", func(c store.Commit) bool { return errors.Is(c.Err, store.ErrFenced) && c.Records == 0 })
+	f.want("fence", func(c store.Commit) bool {
+		return errors.Is(c.Err, store.ErrFenced) && c.Records == 0
+	})
 	if err := f.journal.Append(store.Record{}); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("append after the fence: got %v, want %v", err, store.ErrFenced)
 	}
@@ -312,7 +324,8 @@ func TestOpenRemovesWhatDeadProcessesLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTemporary(t, living, 2)
-	if err := errors.Join(w.(*blobWriter).file.Close(), dead.tmp.lock.Close()); err != nil { // as the end of its process does
+	// as the end of its process does
+	if err := errors.Join(w.(*blobWriter).file.Close(), dead.tmp.lock.Close()); err != nil {
 		t.Fatal(err)
 	}
 	openStore(t, dir, Options{})
@@ -326,7 +339,8 @@ func TestNodeNamesAreTakenOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Lock("node-1"); err == nil || !strings.Contains(err.Error(), "node name of its own") {
+	if _, err := second.Lock("node-1"); err == nil || !strings.Contains(err.Error(),
+		"node name of its own") {
 		t.Errorf("lock a taken name: got %v, want advice", err)
 	}
 	if _, err := second.Lock("../node-1"); err == nil {

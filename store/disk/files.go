@@ -12,7 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// file is what journals and blobs need of an open file. It is the seam at which tests make the medium fail.
+// file is what journals and blobs need of an open file. It is the seam at which tests make the
+// medium fail.
 type file interface {
 	io.ReaderAt
 	io.Writer
@@ -53,13 +54,16 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// unavailable are the system's errors for a medium that doesn't work now, or that the process can't use as it is.
+// unavailable are the system's errors for a medium that doesn't work now, or that the process can't
+// use as it is.
 var unavailable = []error{
-	syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE,
+	syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV,
+	syscall.ESTALE,
 	syscall.ETIMEDOUT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTDIR,
 }
 
-// translate turns the system's errors for a full medium, a missing file and a medium out of order into the contracts'.
+// translate turns the system's errors for a full medium, a missing file and a medium out of order
+// into the contracts'.
 func translate(err error) error {
 	switch {
 	case err == nil || err == io.EOF:

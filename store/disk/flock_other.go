@@ -9,5 +9,6 @@ import (
 
 // flock refuses: without locks two processes could take each other's files for leftovers.
 func flock(*os.File, bool) (bool, error) {
-	return false, errors.New("this system has no flock: keep the data directory on Linux, macOS or a BSD")
+	return false, errors.New(
+		"this system has no flock: keep the data directory on Linux, macOS or a BSD")
 }

@@ -77,7 +77,8 @@ func resultSize(r *store.Record) int64 {
 	return n
 }
 
-// appendHeader appends a frame up to its result, which has that many bytes; the checksum is missing.
+// appendHeader appends a frame up to its result, which has that many bytes; the checksum is
+// missing.
 func appendHeader(b []byte, k kind, epoch int64, r *store.Record, result int64) []byte {
 	le := binary.LittleEndian
 	b = append(b, magic[:]...)
@@ -92,7 +93,8 @@ func appendHeader(b []byte, k kind, epoch int64, r *store.Record, result int64) 
 	b = le.AppendUint32(b, flags)
 	b = le.AppendUint64(b, uint64(epoch))
 	for _, n := range [...]int64{
-		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.TotalTokens, r.Usage.CachedTokens, r.Usage.ReasoningTokens,
+		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.TotalTokens, r.Usage.CachedTokens,
+		r.Usage.ReasoningTokens,
 	} {
 		b = le.AppendUint64(b, uint64(n))
 	}
@@ -104,7 +106,8 @@ func checksum(frame []byte) uint32 {
 	return crc32.Update(crc32.Checksum(frame[4:8], castagnoli), castagnoli, frame[prefixSize:])
 }
 
-// frameSize reads the size of the frame that starts with prefix; ok is false when none can start so.
+// frameSize reads the size of the frame that starts with prefix; ok is false when none can start
+// so.
 func frameSize(prefix []byte) (size int64, ok bool) {
 	length := binary.LittleEndian.Uint32(prefix[4:])
 	if [4]byte(prefix) != magic || length < headerSize || length > headerSize+maxResult {
@@ -130,7 +133,8 @@ func decodeFrame(b []byte) (frame, error) {
 	r.Line = le.Uint32(b[16:])
 	r.Failed = le.Uint32(b[20:])&failedFlag != 0
 	for i, n := range [...]*int64{
-		&r.Usage.InputTokens, &r.Usage.OutputTokens, &r.Usage.TotalTokens, &r.Usage.CachedTokens, &r.Usage.ReasoningTokens,
+		&r.Usage.InputTokens, &r.Usage.OutputTokens, &r.Usage.TotalTokens, &r.Usage.CachedTokens,
+		&r.Usage.ReasoningTokens,
 	} {
 		*n = int64(le.Uint64(b[32+8*i:]))
 	}

@@ -150,7 +150,8 @@ func (j *journal) Close() error {
 	return nil
 }
 
-// fence ends the journal because a newer claim opened the chunk; its owner is told by the next round.
+// fence ends the journal because a newer claim opened the chunk; its owner is told by the next
+// round.
 func (j *journal) fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -160,7 +161,8 @@ func (j *journal) fence() {
 	}
 }
 
-// commit writes what was appended and makes it durable. It reports whether the medium refused, so that it has to be tried again.
+// commit writes what was appended and makes it durable. It reports whether the medium refused, so
+// that it has to be tried again.
 func (j *journal) commit() (refused bool) {
 	if !j.io.TryLock() {
 		// A large record is being written. The others of this round must not wait for it.
@@ -210,7 +212,8 @@ func (j *journal) enqueueAgain() {
 	j.enqueue()
 }
 
-// collect adds what was appended to what still has to be written, and returns the count of records up to there.
+// collect adds what was appended to what still has to be written, and returns the count of records
+// up to there.
 func (j *journal) collect() (target int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,12 +233,14 @@ func (j *journal) collect() (target int64, err error) {
 
 // write brings j.writing onto the medium. On an error it has cut off what is durable nevertheless.
 func (j *journal) write() error {
-	if err := errors.Join(j.presence.check(), j.reserve.room(int64(len(j.writing.frames)))); err != nil {
+	if err := errors.Join(j.presence.check(),
+		j.reserve.room(int64(len(j.writing.frames)))); err != nil {
 		return err
 	}
 	n, err := j.file.Write(j.writing.frames)
 	if n > 0 {
-		// Also after a short write: its whole frames count if they are durable, and needn't be written again.
+		// Also after a short write: its whole frames count if they are durable, and needn't be
+		// written again.
 		if syncErr := j.file.Sync(); syncErr != nil {
 			j.size += int64(n)
 			return errors.Join(err, syncErr)
@@ -252,8 +257,8 @@ func (j *journal) write() error {
 	return err
 }
 
-// check makes sure that the n bytes just written, which hold that many whole frames, stand where no newer claim has fenced
-// them off. Only when the file has grown by more than that it has to look.
+// check makes sure that the n bytes just written, which hold that many whole frames, stand where no
+// newer claim has fenced them off. Only when the file has grown by more than that it has to look.
 func (j *journal) check(n int64, frames int) error {
 	size, err := j.file.Size()
 	if err != nil {
@@ -290,7 +295,8 @@ func (j *journal) check(n int64, frames int) error {
 	return nil
 }
 
-// wholeFrames returns the size and number of the whole frames at the start of b, which the journal encoded itself.
+// wholeFrames returns the size and number of the whole frames at the start of b, which the journal
+// encoded itself.
 func wholeFrames(b []byte) (size, frames int) {
 	for len(b)-size >= prefixSize {
 		n, ok := frameSize(b[size:])
@@ -360,7 +366,8 @@ func (j *journal) tellFenced() {
 	}
 }
 
-// answer sends the verdict to those who have got one, and keeps the others waiting. The caller holds mu.
+// answer sends the verdict to those who have got one, and keeps the others waiting. The caller
+// holds mu.
 func (j *journal) answer(verdict func(flush) (error, bool)) {
 	kept := j.waiting[:0]
 	for _, f := range j.waiting {

@@ -35,7 +35,10 @@ func (js *Journals) path(id store.ChunkID) (string, error) {
 }
 
 // Open implements [store.Journals].
-func (js *Journals) Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record), committed func(store.Commit)) (store.Journal, error) {
+func (js *Journals) Open(
+	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+	committed func(store.Commit),
+) (store.Journal, error) {
 	j, err := js.openAt(ctx, id, epoch, replay, committed)
 	if err != nil {
 		return nil, fmt.Errorf("open journal %d of batch %s: %w", id.Index, id.Batch, err)
@@ -43,7 +46,10 @@ func (js *Journals) Open(ctx context.Context, id store.ChunkID, epoch int64, rep
 	return j, nil
 }
 
-func (js *Journals) openAt(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record), committed func(store.Commit)) (*journal, error) {
+func (js *Journals) openAt(
+	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+	committed func(store.Commit),
+) (*journal, error) {
 	path, err := js.path(id)
 	if err != nil {
 		return nil, err
@@ -52,7 +58,8 @@ func (js *Journals) openAt(ctx context.Context, id store.ChunkID, epoch int64, r
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve, presence: js.store.presence, committed: committed, file: f}
+	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve,
+		presence: js.store.presence, committed: committed, file: f}
 	j.forget = func() { js.forget(j) }
 	if err := js.start(ctx, j, replay); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -79,7 +86,8 @@ func (js *Journals) openFile(path string) (file, error) {
 	return f, js.name(f, path)
 }
 
-// name makes the name of a new journal durable, also of one whose creator failed to. It closes the file if it can't.
+// name makes the name of a new journal durable, also of one whose creator failed to. It closes the
+// file if it can't.
 func (js *Journals) name(f file, path string) error {
 	size, err := f.Size()
 	if err == nil && size == 0 {
@@ -93,15 +101,16 @@ func (js *Journals) name(f file, path string) error {
 
 // start fences lower epochs, replays, and makes j the chunk's writer in this process.
 func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Record)) error {
-	// Look first: neither may a record be replayed nor a fence be left by somebody who comes too late.
+	// Look first: neither may a record be replayed nor a fence be left by somebody who comes too
+	// late.
 	if err := js.look(ctx, j); err != nil {
 		return err
 	}
 	if _, err := j.file.Write(appendFrame(nil, fenceFrame, j.epoch, &store.Record{})); err != nil {
 		return fmt.Errorf("append fence: %w", err)
 	}
-	// Not for the fence alone: records of a process that was killed may stand in the file without being durable,
-	// and whoever has them replayed takes them for done.
+	// Not for the fence alone: records of a process that was killed may stand in the file without
+	// being durable, and whoever has them replayed takes them for done.
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
@@ -164,7 +173,8 @@ func (js *Journals) tellDamage(id store.ChunkID, bytes int64) {
 		return
 	}
 	js.store.damaged.Add(bytes)
-	js.store.opts.Logger.Warn("skipped damaged stretches of a journal; the lines they held run again",
+	js.store.opts.Logger.Warn(
+		"skipped damaged stretches of a journal; the lines they held run again",
 		"batch_id", id.Batch, "chunk", id.Index, "bytes", bytes)
 }
 
@@ -208,14 +218,18 @@ func (js *Journals) closeAll() (err error) {
 }
 
 // Read implements [store.Journals].
-func (js *Journals) Read(ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error) error {
+func (js *Journals) Read(
+	ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error,
+) error {
 	if err := js.read(ctx, id, each); err != nil {
 		return fmt.Errorf("read journal %d of batch %s: %w", id.Index, id.Batch, err)
 	}
 	return nil
 }
 
-func (js *Journals) read(ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error) error {
+func (js *Journals) read(
+	ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error,
+) error {
 	path, err := js.path(id)
 	if err != nil {
 		return err
@@ -264,7 +278,8 @@ func (js *Journals) Batches(ctx context.Context) ([]string, error) {
 	return batches, nil
 }
 
-// Remove implements [store.Journals]. Writers that still have a journal open append to a file without a name.
+// Remove implements [store.Journals]. Writers that still have a journal open append to a file
+// without a name.
 func (js *Journals) Remove(ctx context.Context, batch string) error {
 	dir, err := js.dir(batch)
 	if err == nil {
@@ -279,8 +294,9 @@ func (js *Journals) Remove(ctx context.Context, batch string) error {
 	return nil
 }
 
-// validity decides, frame by frame from the start of a file, which records hold: those that no higher epoch came before,
-// and of several for one line the first. Records count like fences, for a fence may have been damaged.
+// validity decides, frame by frame from the start of a file, which records hold: those that no
+// higher epoch came before, and of several for one line the first. Records count like fences, for a
+// fence may have been damaged.
 type validity struct {
 	begun   bool
 	highest int64

@@ -26,9 +26,11 @@ func checkName(name string) error {
 	}
 	for _, c := range []byte(name) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_',
+			c == '.':
 		default:
-			return fmt.Errorf("%q can't be a file's name: use letters, digits, '-', '_' and '.'", name)
+			return fmt.Errorf("%q can't be a file's name: use letters, digits, '-', '_' and '.'",
+				name)
 		}
 	}
 	return nil

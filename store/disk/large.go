@@ -14,15 +14,20 @@ import (
 // largePiece is how much of a large record is in memory at a time.
 const largePiece = 64 << 10
 
-// AppendFrom implements [store.Journal]. The record is written by the caller's goroutine, past the group commit.
-func (j *journal) AppendFrom(ctx context.Context, r store.Record, size int64, result func() io.Reader) error {
+// AppendFrom implements [store.Journal]. The record is written by the caller's goroutine, past the
+// group commit.
+func (j *journal) AppendFrom(
+	ctx context.Context, r store.Record, size int64, result func() io.Reader,
+) error {
 	if err := j.appendFrom(ctx, &r, size, result); err != nil {
 		return j.wrap("append a large record to", err)
 	}
 	return nil
 }
 
-func (j *journal) appendFrom(ctx context.Context, r *store.Record, size int64, result func() io.Reader) error {
+func (j *journal) appendFrom(
+	ctx context.Context, r *store.Record, size int64, result func() io.Reader,
+) error {
 	if size > maxResult {
 		return errTooLarge
 	}
@@ -86,7 +91,8 @@ func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
 
 // writeLarge writes a frame and makes it durable.
 func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
-	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size, begun: j.size}, head, result, buf)
+	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size,
+		begun: j.size}, head, result, buf)
 	if err == nil {
 		err = j.file.Sync()
 	}
@@ -100,11 +106,14 @@ func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
 	return j.check(written, 1)
 }
 
-// errChanged says that the result was not the same when it was read again; what was written is damaged.
+// errChanged says that the result was not the same when it was read again; what was written is
+// damaged.
 var errChanged = errors.New("the result has changed between two readings")
 
 // copyLarge writes a frame and returns how much of it was written, and the checksum of that.
-func copyLarge(to io.Writer, head []byte, result io.Reader, buf []byte) (written int64, sum uint32, err error) {
+func copyLarge(
+	to io.Writer, head []byte, result io.Reader, buf []byte,
+) (written int64, sum uint32, err error) {
 	n, err := to.Write(head)
 	if err != nil {
 		return int64(n), 0, err

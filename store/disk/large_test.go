@@ -26,7 +26,9 @@ func TestALargeRecordThatTheMediumRefusesCanBeAppendedAgain(t *testing.T) {
 		"write": func(m *medium) { m.room = size / 2 },
 		"sync":  func(m *medium) { m.sync = errors.New("broken") },
 		"torn": func(m *medium) {
-			m.between = func(f *os.File) { f.Write(appendFrame(nil, recordFrame, 0, &store.Record{Line: 9})) }
+			m.between = func(f *os.File) {
+				f.Write(appendFrame(nil, recordFrame, 0, &store.Record{Line: 9}))
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,18 +36,21 @@ func TestALargeRecordThatTheMediumRefusesCanBeAppendedAgain(t *testing.T) {
 			f.append(1)
 			f.want("a small record", commitOf(1))
 			f.medium.set(func() { refuse(f.medium) })
-			if err := f.journal.AppendFrom(t.Context(), store.Record{Line: 2}, size, largeOf(size)); err == nil {
+			if err := f.journal.AppendFrom(t.Context(), store.Record{Line: 2}, size, largeOf(
+				size)); err == nil {
 				t.Fatal("the medium refused, AppendFrom did not")
 			}
 			f.medium.set(func() { f.medium.room, f.medium.sync = -1, nil })
 			f.append(3)
 			f.want("a small record after that", commitOf(1))
-			if err := f.journal.AppendFrom(t.Context(), store.Record{Line: 2}, size, largeOf(size)); err != nil {
+			if err := f.journal.AppendFrom(t.Context(), store.Record{Line: 2}, size, largeOf(
+				size)); err != nil {
 				t.Fatal(err)
 			}
 			f.want("the large record", commitOf(1))
 			lines := map[uint32]bool{}
-			err := f.store.Journals().Read(t.Context(), chunk, func(r store.Record, _ store.Location) error {
+			err := f.store.Journals().Read(t.Context(), chunk, func(
+				r store.Record, _ store.Location) error {
 				lines[r.Line] = true
 				return nil
 			})
@@ -89,7 +94,8 @@ func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond})
 	told := make(chan store.Commit, 10)
 	open := func(index int) store.Journal {
-		j, err := s.Journals().Open(t.Context(), store.ChunkID{Batch: "b", Index: index}, 1, func(store.Record) {}, func(c store.Commit) { told <- c })
+		j, err := s.Journals().Open(t.Context(), store.ChunkID{Batch: "b", Index: index}, 1,
+			func(store.Record) {}, func(c store.Commit) { told <- c })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +134,13 @@ func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 	}
 }
 
-// TestDamagedLargeRecordsAreSkipped flips bits of a journal with a frame that is larger than a window.
+// TestDamagedLargeRecordsAreSkipped flips bits of a journal with a frame that is larger than a
+// window.
 func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	record := func(line, size int) []byte {
-		return appendFrame(nil, recordFrame, 1, &store.Record{Line: uint32(line), Result: bytes.Repeat([]byte("x"), size)})
+		return appendFrame(nil, recordFrame, 1, &store.Record{Line: uint32(line),
+			Result: bytes.Repeat([]byte("x"), size)})
 	}
 	before, large, after := record(1, 10), record(2, 3*window+17), record(3, 10)
 	whole := slices.Concat(before, large, after)
@@ -146,7 +154,8 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 		}
 		err := s.Journals().Read(t.Context(), chunk, func(r store.Record, at store.Location) error {
 			lines = append(lines, int(r.Line))
-			if want := int64(len(before) + fenceSize); r.Line == 2 && (at.Offset != want || int(at.Length) != 3*window+17) {
+			if want := int64(len(before) + fenceSize); r.Line == 2 && (at.Offset != want || int(
+				at.Length) != 3*window+17) {
 				t.Errorf("the large result is said to stand at %+v", at)
 			}
 			return nil
@@ -167,7 +176,8 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 			t.Fatalf("read lines %v", lines)
 		}
 	}
-	for _, cut := range []int{len(before) + 5, len(before) + fenceSize, len(before) + window, len(before) + len(large) - 1} {
+	for _, cut := range []int{len(before) + 5, len(before) + fenceSize, len(before) + window,
+		len(before) + len(large) - 1} {
 		if lines := read(whole[:cut]); !slices.Equal(lines, []int{1}) {
 			t.Fatalf("cut at %d: read lines %v", cut, lines)
 		}
@@ -193,7 +203,8 @@ func TestTemporaryFilesLeaveNothing(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(s.tmp.path, "answer-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(s.tmp.path, "answer-*")); err != nil ||
+		len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

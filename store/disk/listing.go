@@ -13,8 +13,11 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// List implements [store.Blobs]. It reads each directory whole that it passes, so pages should be large.
-func (b *Blobs) List(ctx context.Context, prefix, after string, limit int) ([]store.BlobInfo, error) {
+// List implements [store.Blobs]. It reads each directory whole that it passes, so pages should be
+// large.
+func (b *Blobs) List(
+	ctx context.Context, prefix, after string, limit int,
+) ([]store.BlobInfo, error) {
 	path, err := b.path(prefix)
 	if err == nil {
 		err = b.store.presence.check()
@@ -52,7 +55,9 @@ func (l *listing) walk(ctx context.Context, path, prefix string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortKey(a), sortKey(b)) })
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
+		return cmp.Compare(sortKey(a), sortKey(b))
+	})
 	for _, entry := range entries {
 		key := prefix + sortKey(entry)
 		switch {
@@ -74,7 +79,8 @@ func (l *listing) walk(ctx context.Context, path, prefix string) error {
 	return nil
 }
 
-// sortKey is how an entry goes into the keys below it: a directory's name is followed by a slash in all of them.
+// sortKey is how an entry goes into the keys below it: a directory's name is followed by a slash in
+// all of them.
 func sortKey(entry fs.DirEntry) string {
 	if entry.IsDir() {
 		return entry.Name() + "/"
@@ -90,6 +96,7 @@ func (l *listing) add(key string, entry fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	l.found = append(l.found, store.BlobInfo{Key: key, Bytes: info.Size(), CommittedAt: info.ModTime()})
+	l.found = append(l.found, store.BlobInfo{Key: key, Bytes: info.Size(),
+		CommittedAt: info.ModTime()})
 	return nil
 }

@@ -13,9 +13,10 @@ import (
 // presenceLife is how long a look at the directories counts.
 const presenceLife = 100 * time.Millisecond
 
-// presence notices when the directories that were opened no longer stand under their names: they were deleted, replaced or
-// unmounted under the process. What is written then is lost, or stands in another place than what was written before. The
-// directories are kept open, so that their inodes aren't given to others.
+// presence notices when the directories that were opened no longer stand under their names: they
+// were deleted, replaced or unmounted under the process. What is written then is lost, or stands in
+// another place than what was written before. The directories are kept open, so that their inodes
+// aren't given to others.
 type presence struct {
 	dirs []*os.File
 
@@ -43,7 +44,8 @@ func (p *presence) close() (err error) {
 	return err
 }
 
-// check returns ErrUnavailable while a directory is gone. It comes back by itself if just that directory does.
+// check returns ErrUnavailable while a directory is gone. It comes back by itself if just that
+// directory does.
 func (p *presence) check() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,11 +72,13 @@ func (p *presence) look() error {
 		now, err := os.Stat(d.Name())
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("%w: directory %s is gone: put it back, or restart with another", store.ErrUnavailable, d.Name())
+			return fmt.Errorf("%w: directory %s is gone: put it back, or restart with another",
+				store.ErrUnavailable, d.Name())
 		case err != nil:
 			return fmt.Errorf("%w: look at directory %s: %w", store.ErrUnavailable, d.Name(), err)
 		case !os.SameFile(opened, now):
-			return fmt.Errorf("%w: directory %s is another than the one that was opened: was it deleted or unmounted? Put it back, or restart",
+			return fmt.Errorf(
+				"%w: directory %s is another than the one that was opened: was it deleted or unmounted? Put it back, or restart",
 				store.ErrUnavailable, d.Name())
 		}
 	}

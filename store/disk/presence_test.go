@@ -12,8 +12,10 @@ import (
 
 func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 	for what, takeAway := range map[string]func(dir string) error{
-		"moved":                func(dir string) error { return os.Rename(dir, dir+"-away") },
-		"another in its place": func(dir string) error { return errors.Join(os.Rename(dir, dir+"-away"), os.Mkdir(dir, 0o700)) },
+		"moved": func(dir string) error { return os.Rename(dir, dir+"-away") },
+		"another in its place": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+"-away"), os.Mkdir(dir, 0o700))
+		},
 		"its blobs moved": func(dir string) error {
 			return os.Rename(filepath.Join(dir, "blobs"), filepath.Join(dir, "blobs-away"))
 		},
@@ -21,10 +23,13 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			s := openStore(t, dir, Options{CommitAfter: time.Millisecond, RetryAfter: time.Millisecond, ReserveBytes: 1 << 20})
+			s := openStore(t, dir, Options{
+				CommitAfter: time.Millisecond, RetryAfter: time.Millisecond, ReserveBytes: 1 << 20})
 			told := make(chan store.Commit, 1000)
 			ctx := t.Context()
-			j, err := s.Journals().Open(ctx, chunk, 1, func(store.Record) {}, func(c store.Commit) { told <- c })
+			j, err := s.Journals().Open(ctx, chunk, 1, func(store.Record) {}, func(c store.Commit) {
+				told <- c
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +56,8 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			wantGone("delete a blob", s.Blobs().Delete(ctx, "files/f"))
 			_, err = s.Blobs().List(ctx, "files", "", 0)
 			wantGone("list blobs", err)
-			_, err = s.Journals().Open(ctx, store.ChunkID{Batch: "c"}, 1, func(store.Record) {}, func(store.Commit) {})
+			_, err = s.Journals().Open(ctx, store.ChunkID{Batch: "c"}, 1, func(store.Record) {},
+				func(store.Commit) {})
 			wantGone("open a journal", err)
 			if what != "its blobs moved" {
 				wantGone("read a journal", s.Journals().Read(ctx, chunk, nil))
@@ -62,7 +68,8 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			}
 			wantGone("commit a record", (<-told).Err)
 			s.look()
-			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 && what != "its blobs moved" {
+			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 &&
+				what != "its blobs moved" {
 				t.Errorf("made in the place of the directory: %v", entries)
 			}
 
@@ -98,7 +105,8 @@ func TestTheNameOfAJournalIsMadeDurableByWhoeverOpensItNext(t *testing.T) {
 		return syncDir(path)
 	}})
 	open := func() error {
-		j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(store.Commit) {})
+		j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {},
+			func(store.Commit) {})
 		if err == nil {
 			err = j.Close()
 		}
@@ -109,9 +117,11 @@ func TestTheNameOfAJournalIsMadeDurableByWhoeverOpensItNext(t *testing.T) {
 	}
 	fails = false
 	if err := open(); err != nil || synced != 1 {
-		t.Errorf("opened again: %v, the directory was made durable %d times, want once", err, synced)
+		t.Errorf("opened again: %v, the directory was made durable %d times, want once", err,
+			synced)
 	}
 	if err := open(); err != nil || synced != 1 {
-		t.Errorf("opened a third time: %v, the directory was made durable %d times, want once", err, synced)
+		t.Errorf("opened a third time: %v, the directory was made durable %d times, want once", err,
+			synced)
 	}
 }

@@ -22,12 +22,14 @@ const (
 // space is what a file system has.
 type space struct{ free, total int64 }
 
-// reserve keeps room on the medium that files and results don't get, so that what frees room always can be written down:
-// deletions, changes of states, claims and leases, all of them small writes of the database.
+// reserve keeps room on the medium that files and results don't get, so that what frees room always
+// can be written down: deletions, changes of states, claims and leases, all of them small writes of
+// the database.
 //
-// One half of it is free space that blobs and journals leave alone. The other half is the ballast, a file that other programs
-// can't take the room of either. It is given up when a small write finds no room, and made again once there is enough: blobs and
-// journals wait until then. Several processes may share the ballast.
+// One half of it is free space that blobs and journals leave alone. The other half is the ballast,
+// a file that other programs can't take the room of either. It is given up when a small write finds
+// no room, and made again once there is enough: blobs and journals wait until then. Several
+// processes may share the ballast.
 type reserve struct {
 	dir    string
 	size   int64 // of both halves; 0: there is no reserve
@@ -61,8 +63,8 @@ func (r *reserve) held() int64 {
 	return info.Size()
 }
 
-// room returns ErrNoSpace if n more bytes of blobs or journals would touch the reserve. Systems that don't say how much is
-// left have room until a write fails.
+// room returns ErrNoSpace if n more bytes of blobs or journals would touch the reserve. Systems
+// that don't say how much is left have room until a write fails.
 func (r *reserve) room(n int64) error {
 	if r.size == 0 {
 		return nil
@@ -75,7 +77,8 @@ func (r *reserve) room(n int64) error {
 		return nil
 	}
 	if left := s.free + r.held() - r.size; left < n {
-		return fmt.Errorf("%w: %d bytes are free, and the last %d are reserved", store.ErrNoSpace, s.free, r.size)
+		return fmt.Errorf("%w: %d bytes are free, and the last %d are reserved", store.ErrNoSpace,
+			s.free, r.size)
 	}
 	return nil
 }
@@ -88,15 +91,18 @@ func (r *reserve) giveUp() bool {
 		return false
 	}
 	if err := os.Truncate(r.path(), 0); err != nil {
-		r.log.Error("could not give up the reserve of the data directory", "path", r.path(), "error", err)
+		r.log.Error("could not give up the reserve of the data directory", "path", r.path(),
+			"error", err)
 		return false
 	}
-	r.log.Warn("a small write found no room: gave up the reserve, so that files can be deleted and batches be changed",
+	r.log.Warn(
+		"a small write found no room: gave up the reserve, so that files can be deleted and batches be changed",
 		"path", r.path(), "bytes", r.ballast())
 	return true
 }
 
-// look makes the ballast whole again if there is room for it, and notes in the log when room ends and comes back.
+// look makes the ballast whole again if there is room for it, and notes in the log when room ends
+// and comes back.
 func (r *reserve) look() {
 	if r.size == 0 {
 		return
@@ -112,7 +118,8 @@ func (r *reserve) look() {
 	if full != r.full {
 		r.full = full
 		if full {
-			r.log.Warn("the disk is full but for the reserve: no new lines and no uploads until there is room",
+			r.log.Warn(
+				"the disk is full but for the reserve: no new lines and no uploads until there is room",
 				"free_bytes", s.free, "reserve_bytes", r.size)
 		} else {
 			r.log.Info("there is room again", "free_bytes", s.free)
@@ -135,7 +142,8 @@ func (r *reserve) refill() error {
 	return errors.Join(translate(allocate(f, r.ballast())), f.Close())
 }
 
-// prepare frees the ballast at a start that would find no room for its first small files, and makes it otherwise.
+// prepare frees the ballast at a start that would find no room for its first small files, and makes
+// it otherwise.
 func (r *reserve) prepare() {
 	if s, err := r.statfs(r.dir); err == nil && r.size > 0 && s.free < r.ballast() {
 		r.giveUp()

@@ -12,7 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// volume is a file system of which only the ballast takes room, and what a test says that others take.
+// volume is a file system of which only the ballast takes room, and what a test says that others
+// take.
 type volume struct {
 	mu            sync.Mutex
 	dir           string
@@ -39,7 +40,8 @@ const mb = 1 << 20
 
 func openOn(t *testing.T, v *volume, reserve int64) *Store {
 	t.Helper()
-	return openStore(t, v.dir, Options{ReserveBytes: reserve, RetryAfter: time.Millisecond, statfs: v.statfs})
+	return openStore(t, v.dir, Options{ReserveBytes: reserve, RetryAfter: time.Millisecond,
+		statfs: v.statfs})
 }
 
 func TestTheReserveIsLeftAlone(t *testing.T) {
@@ -49,7 +51,9 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 		t.Errorf("the ballast has %d bytes, want %d", held, 4*mb)
 	}
 	told := make(chan store.Commit, 1000)
-	j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(c store.Commit) { told <- c })
+	j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(c store.Commit) {
+		told <- c
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +112,8 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 
 func TestTheReserveIsScaledAndCanBeNone(t *testing.T) {
 	for _, test := range []struct{ total, asked, want int64 }{
-		{1000 * mb, 8 * mb, 4 * mb}, {64 * mb, 64 * mb, 2 * mb}, {1000 * mb, 0, 0}, {1000 * mb, -1, 0},
+		{1000 * mb, 8 * mb, 4 * mb}, {64 * mb, 64 * mb, 2 * mb}, {1000 * mb, 0, 0},
+		{1000 * mb, -1, 0},
 	} {
 		v := &volume{dir: t.TempDir(), total: test.total}
 		if held := openOn(t, v, test.asked).reserve.held(); held != test.want {
@@ -144,7 +149,8 @@ func TestFillTakesRoomWithoutHelpOfTheFileSystem(t *testing.T) {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(f.Name())
-		if err != nil || int64(len(content)) != size || strings.Count(string(content), "\x00") > int(size/64) {
+		if err != nil || int64(len(content)) != size || strings.Count(string(content),
+			"\x00") > int(size/64) {
 			t.Errorf("got %d bytes, %v, want %d random ones", len(content), err, size)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// resultsWindow is how much of a journal is read at once. Results stand nearly in the order of the input, so that a
-// reader in input order finds most of them in the window that it has.
+// resultsWindow is how much of a journal is read at once. Results stand nearly in the order of the
+// input, so that a reader in input order finds most of them in the window that it has.
 const resultsWindow = 128 << 10
 
 // results reads a journal through a window.
@@ -33,7 +33,8 @@ func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Result
 		f, err = js.store.openFile(path, os.O_RDONLY)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open journal %d of batch %s for its results: %w", id.Index, id.Batch, err)
+		return nil, fmt.Errorf("open journal %d of batch %s for its results: %w", id.Index,
+			id.Batch, err)
 	}
 	return &results{id: id, file: f}, nil
 }
@@ -41,7 +42,8 @@ func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Result
 // Copy implements [store.Results].
 func (r *results) Copy(w io.Writer, at store.Location) error {
 	if err := r.copy(w, at); err != nil {
-		return fmt.Errorf("copy result from journal %d of batch %s: %w", r.id.Index, r.id.Batch, err)
+		return fmt.Errorf("copy result from journal %d of batch %s: %w", r.id.Index, r.id.Batch,
+			err)
 	}
 	return nil
 }
@@ -65,8 +67,8 @@ func (r *results) copy(w io.Writer, at store.Location) error {
 	return nil
 }
 
-// around returns n bytes from an offset on, half a window at most, reading a window that begins a little before them if the present
-// one has not all of them.
+// around returns n bytes from an offset on, half a window at most, reading a window that begins a
+// little before them if the present one has not all of them.
 func (r *results) around(offset, n int64) ([]byte, error) {
 	end := offset + n
 	if offset < r.from || end > r.from+int64(len(r.window)) {

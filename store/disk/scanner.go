@@ -11,8 +11,8 @@ import (
 // window is how much a scanner reads at a time.
 const window = 256 << 10
 
-// scanner walks through the intact frames of a journal and skips what is damaged. It holds one window in memory. Of frames that are
-// too large for that it yields everything but the result.
+// scanner walks through the intact frames of a journal and skips what is damaged. It holds one
+// window in memory. Of frames that are too large for that it yields everything but the result.
 type scanner struct {
 	file io.ReaderAt
 	at   int64 // where the next frame is looked for
@@ -57,7 +57,8 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// loaded is how much of a frame of that size is decoded from the window: all of it, unless its result is too large.
+// loaded is how much of a frame of that size is decoded from the window: all of it, unless its
+// result is too large.
 func (s *scanner) loaded(size int64) int64 {
 	if size > fenceSize+store.MostRead {
 		return fenceSize
@@ -65,7 +66,8 @@ func (s *scanner) loaded(size int64) int64 {
 	return size
 }
 
-// whole reports the size of the frame at s.at, and whether it stands there undamaged. Its beginning is loaded then.
+// whole reports the size of the frame at s.at, and whether it stands there undamaged. Its beginning
+// is loaded then.
 func (s *scanner) whole() (int64, bool) {
 	if !s.load(prefixSize) {
 		return 0, false
@@ -119,7 +121,8 @@ func (s *scanner) skip() {
 	s.damaged += s.at - from
 }
 
-// load makes n bytes from s.at on, a window at most, available in the buffer; the caller knows that they exist.
+// load makes n bytes from s.at on, a window at most, available in the buffer; the caller knows that
+// they exist.
 func (s *scanner) load(n int64) bool {
 	if s.err != nil {
 		return false

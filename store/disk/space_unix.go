@@ -7,11 +7,13 @@ import (
 	"syscall"
 )
 
-// spaceOf returns the size of the directory's file system and what of it is left for unprivileged writers.
+// spaceOf returns the size of the directory's file system and what of it is left for unprivileged
+// writers.
 func spaceOf(dir string) (space, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return space{}, fmt.Errorf("ask for free space in %s: %w", dir, err)
 	}
-	return space{free: int64(st.Bavail) * int64(st.Bsize), total: int64(st.Blocks) * int64(st.Bsize)}, nil
+	return space{free: int64(st.Bavail) * int64(st.Bsize),
+		total: int64(st.Blocks) * int64(st.Bsize)}, nil
 }

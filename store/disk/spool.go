@@ -11,7 +11,8 @@ import (
 
 var _ store.Spool = (*Store)(nil)
 
-// Temporary implements [store.Spool]. The file is in the directory of this process, which others sweep once the process is dead.
+// Temporary implements [store.Spool]. The file is in the directory of this process, which others
+// sweep once the process is dead.
 func (s *Store) Temporary() (store.Temporary, error) {
 	f, err := os.CreateTemp(s.tmp.path, "answer-")
 	if err != nil {

@@ -17,14 +17,16 @@ import (
 
 // Options are what Open takes besides the directory. The zero value is good.
 type Options struct {
-	// CommitAfter is how long an appended record waits for others to become durable with; 20 ms by default.
+	// CommitAfter is how long an appended record waits for others to become durable with; 20 ms by
+	// default.
 	CommitAfter time.Duration
-	// CommitBytes is how much may wait, over all journals, before a commit starts at once; 1 MiB by default.
+	// CommitBytes is how much may wait, over all journals, before a commit starts at once; 1 MiB by
+	// default.
 	CommitBytes int
 	// RetryAfter is the pause before a refused commit is tried again; 1 s by default.
 	RetryAfter time.Duration
-	// ReserveBytes is how much room blobs and journals leave on the medium, so that a full one can be emptied; a sixteenth of the file
-	// system at most; none by default.
+	// ReserveBytes is how much room blobs and journals leave on the medium, so that a full one can
+	// be emptied; a sixteenth of the file system at most; none by default.
 	ReserveBytes int64
 	// Logger hears of damage; it is dropped by default.
 	Logger *slog.Logger
@@ -76,7 +78,8 @@ type Store struct {
 	closed   error // what Close returns
 }
 
-// Open opens the data directory, creates what is missing of it and removes what dead processes have left half written.
+// Open opens the data directory, creates what is missing of it and removes what dead processes have
+// left half written.
 func Open(dir string, opts Options) (*Store, error) {
 	s, err := open(dir, opts.withDefaults())
 	if err != nil {
@@ -100,11 +103,13 @@ func open(dir string, opts Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	s := &Store{dir: dir, opts: opts, reserve: reserve, commits: newCommitter(opts), stop: make(chan struct{})}
+	s := &Store{dir: dir, opts: opts, reserve: reserve, commits: newCommitter(opts),
+		stop: make(chan struct{})}
 	if s.tmp, err = openTmp(filepath.Join(dir, "tmp")); err != nil {
 		return nil, err
 	}
-	s.presence, err = openPresence(dir, filepath.Join(dir, "blobs"), filepath.Join(dir, "journals"), s.tmp.path)
+	s.presence, err = openPresence(dir, filepath.Join(dir, "blobs"), filepath.Join(dir, "journals"),
+		s.tmp.path)
 	if err != nil {
 		return nil, errors.Join(err, s.tmp.close())
 	}
@@ -137,7 +142,8 @@ func (s *Store) look() {
 	s.gone = s.presence.check() != nil
 	switch {
 	case s.gone && !was:
-		s.opts.Logger.Error("the data directory is not the one that was opened; nothing is written until it is back", "error", s.presence.check())
+		s.opts.Logger.Error(
+			"the data directory is not the one that was opened; nothing is written until it is back", "error", s.presence.check())
 	case was && !s.gone:
 		s.opts.Logger.Info("the data directory is back", "data", s.dir)
 	}
@@ -146,7 +152,8 @@ func (s *Store) look() {
 	}
 }
 
-// Present returns store.ErrUnavailable while the directory isn't the one that was opened: it was deleted or unmounted.
+// Present returns store.ErrUnavailable while the directory isn't the one that was opened: it was
+// deleted or unmounted.
 func (s *Store) Present() error { return s.presence.check() }
 
 // openFile opens a file of the directory, as Options say.
@@ -161,7 +168,8 @@ func (s *Store) openFile(path string, flag int) (file, error) {
 // Room returns store.ErrNoSpace while nothing but the reserve is left on the medium.
 func (s *Store) Room() error { return s.reserve.room(1) }
 
-// MakeRoom gives up the reserve for a small write that found no room, and reports whether there was one.
+// MakeRoom gives up the reserve for a small write that found no room, and reports whether there was
+// one.
 func (s *Store) MakeRoom() bool { return s.reserve.giveUp() }
 
 // FreeBytes is the room that is left on the medium for unprivileged writers.
@@ -194,7 +202,8 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// Lock makes this process the only one that runs under the node's name in this directory, until release or its end.
+// Lock makes this process the only one that runs under the node's name in this directory, until
+// release or its end.
 func (s *Store) Lock(node string) (release func() error, err error) {
 	if err := checkName(node); err != nil {
 		return nil, fmt.Errorf("lock node name: %w", err)
@@ -206,7 +215,8 @@ func (s *Store) Lock(node string) (release func() error, err error) {
 	free, err := flock(f, false)
 	if err == nil && !free {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
-		err = fmt.Errorf("process %s runs under this name already: give every process a node name of its own",
+		err = fmt.Errorf(
+			"process %s runs under this name already: give every process a node name of its own",
 			strings.TrimSpace(string(holder)))
 	}
 	if err == nil {

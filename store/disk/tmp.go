@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// tmpDir is where one process keeps blobs that aren't committed yet. Its lock tells others that the process lives.
+// tmpDir is where one process keeps blobs that aren't committed yet. Its lock tells others that the
+// process lives.
 type tmpDir struct {
 	path string
 	lock *os.File

@@ -56,14 +56,17 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 	})
 }
 
-func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte) error {
+func (s *session) createBatch(
+	ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte,
+) error {
 	revision, err := s.nextRevision(ctx)
 	if err != nil {
 		return err
 	}
 	err = s.row(ctx, `INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended, doc}, &row.seq)
+		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended,
+			doc}, &row.seq)
 	if taken(err) {
 		return store.ErrExists
 	}
@@ -71,7 +74,8 @@ func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, 
 		return err
 	}
 	if parameters != nil {
-		if err := s.exec(ctx, "INSERT INTO batch_parameters (batch, doc) VALUES (?, ?)", row.seq, parameters); err != nil {
+		if err := s.exec(ctx, "INSERT INTO batch_parameters (batch, doc) VALUES (?, ?)", row.seq,
+			parameters); err != nil {
 			return err
 		}
 	}
@@ -82,7 +86,8 @@ func (s *session) createBatch(ctx context.Context, b store.Batch, row batchRow, 
 func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, err error) {
 	err = db.read(ctx, func(s *session) error {
 		var doc []byte
-		err := s.row(ctx, "SELECT p.doc FROM batches AS b LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?", []any{id}, &doc)
+		err := s.row(
+			ctx, "SELECT p.doc FROM batches AS b LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?", []any{id}, &doc)
 		if err == nil && doc != nil {
 			p, err = decode[store.Parameters](doc)
 		}
@@ -129,10 +134,14 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 }
 
 // updateBatch writes b, whose stored version must be read.
-func (s *session) updateBatch(ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte) error {
+func (s *session) updateBatch(
+	ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte,
+) error {
 	var was batchRow
-	err := s.row(ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
-		[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
+	err := s.row(
+		ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
+		[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due,
+		&was.ended)
 	if err != nil {
 		return err
 	}
@@ -147,7 +156,8 @@ func (s *session) updateBatch(ctx context.Context, b store.Batch, read int64, ro
 		return err
 	}
 	row.seq = was.seq
-	err = s.exec(ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
+	err = s.exec(
+		ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
 		row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
 	if err != nil {
 		return err
@@ -161,7 +171,9 @@ func (s *session) updateBatch(ctx context.Context, b store.Batch, read int64, ro
 }
 
 // FinishBatch implements [store.Batches].
-func (db *DB) FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File) (store.Batch, error) {
+func (db *DB) FinishBatch(
+	ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File,
+) (store.Batch, error) {
 	finished, err := db.finishBatch(ctx, o, lock, epoch, b, files)
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("finish batch %s: %w", b.ID, err)
@@ -169,7 +181,9 @@ func (db *DB) FinishBatch(ctx context.Context, o store.Owner, lock string, epoch
 	return finished, nil
 }
 
-func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File) (store.Batch, error) {
+func (db *DB) finishBatch(
+	ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File,
+) (store.Batch, error) {
 	if !b.State.Terminal() {
 		return b, fmt.Errorf("state %s is none to end in", b.State)
 	}
@@ -194,7 +208,8 @@ func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch
 		}
 		for _, f := range rows {
 			// Earlier releases made the rows of result files before their batch ended.
-			if err := s.exec(ctx, "DELETE FROM files WHERE id = ? AND tenant = ?", f.ID, f.Tenant); err != nil {
+			if err := s.exec(ctx, "DELETE FROM files WHERE id = ? AND tenant = ?", f.ID,
+				f.Tenant); err != nil {
 				return err
 			}
 			if err := s.createFile(ctx, f); err != nil {
@@ -205,11 +220,13 @@ func (db *DB) finishBatch(ctx context.Context, o store.Owner, lock string, epoch
 	})
 }
 
-// DeleteBatch implements [store.Batches]. Chunks, tags and progress go with their batch by foreign key.
+// DeleteBatch implements [store.Batches]. Chunks, tags and progress go with their batch by foreign
+// key.
 func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch, err error) {
 	err = db.write(ctx, func(s *session) error {
 		var doc []byte
-		if err := s.row(ctx, "SELECT doc FROM batches WHERE id = ? AND tenant = ?", []any{id, tenant}, &doc); err != nil {
+		if err := s.row(ctx, "SELECT doc FROM batches WHERE id = ? AND tenant = ?",
+			[]any{id, tenant}, &doc); err != nil {
 			return err
 		}
 		if b, err = decode[store.Batch](doc); err != nil {
@@ -227,7 +244,9 @@ func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch
 }
 
 // ChangedBatches implements [store.Batches].
-func (db *DB) ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error) {
+func (db *DB) ChangedBatches(
+	ctx context.Context, revision int64, limit int,
+) (ids []string, next int64, err error) {
 	err = db.snapshot(ctx, func(s *session) error {
 		if revision == 0 {
 			ids, next, err = s.liveBatches(ctx)
@@ -247,18 +266,23 @@ func (s *session) liveBatches(ctx context.Context) (ids []string, newest int64, 
 	if err := s.row(ctx, "SELECT newest FROM revisions", nil, &newest); err != nil {
 		return nil, 0, err
 	}
-	err = s.rows(ctx, "SELECT id FROM batches WHERE ended = 0 ORDER BY revision", nil, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	err = s.rows(ctx, "SELECT id FROM batches WHERE ended = 0 ORDER BY revision", nil,
+		func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
 	return ids, newest, err
 }
 
-func (s *session) changedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64, err error) {
+func (s *session) changedBatches(
+	ctx context.Context, revision int64, limit int,
+) (ids []string, next int64, err error) {
 	next = revision
-	err = s.rows(ctx, "SELECT id, revision FROM batches WHERE revision > ? ORDER BY revision LIMIT ?", []any{revision, limit},
+	err = s.rows(
+		ctx, "SELECT id, revision FROM batches WHERE revision > ? ORDER BY revision LIMIT ?",
+		[]any{revision, limit},
 		func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id, &next)
@@ -269,9 +293,12 @@ func (s *session) changedBatches(ctx context.Context, revision int64, limit int)
 }
 
 // StaleBatches implements [store.Batches].
-func (db *DB) StaleBatches(ctx context.Context, endedBefore time.Time, limit int) (batches []store.Batch, err error) {
+func (db *DB) StaleBatches(
+	ctx context.Context, endedBefore time.Time, limit int,
+) (batches []store.Batch, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.rows(ctx, "SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?",
+		return s.rows(
+			ctx, "SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?",
 			[]any{micros(endedBefore), limit}, func(rows *sql.Rows) error {
 				var b store.Batch
 				err := rows.Scan(&b.ID, &b.Tenant)
@@ -280,7 +307,8 @@ func (db *DB) StaleBatches(ctx context.Context, endedBefore time.Time, limit int
 			})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list batches that ended before %s: %w", endedBefore.Format(time.RFC3339), err)
+		return nil, fmt.Errorf("list batches that ended before %s: %w",
+			endedBefore.Format(time.RFC3339), err)
 	}
 	return batches, nil
 }
@@ -319,7 +347,8 @@ func (s *session) nextRevision(ctx context.Context) (revision int64, err error) 
 
 func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {
 	for _, tag := range tags {
-		err := s.exec(ctx, "INSERT INTO batch_tags (seq, tag, state, created, due) VALUES (?, ?, ?, ?, ?)",
+		err := s.exec(
+			ctx, "INSERT INTO batch_tags (seq, tag, state, created, due) VALUES (?, ?, ?, ?, ?)",
 			row.seq, tag, row.state, row.created, row.due)
 		if err != nil {
 			return err
@@ -330,12 +359,13 @@ func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error
 
 func (s *session) updateTags(ctx context.Context, was, is batchRow, tags []int64) error {
 	var stored []int64
-	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{is.seq}, func(rows *sql.Rows) error {
-		var tag int64
-		err := rows.Scan(&tag)
-		stored = append(stored, tag)
-		return err
-	})
+	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{is.seq},
+		func(rows *sql.Rows) error {
+			var tag int64
+			err := rows.Scan(&tag)
+			stored = append(stored, tag)
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -348,5 +378,6 @@ func (s *session) updateTags(ctx context.Context, was, is batchRow, tags []int64
 	if was.state == is.state && was.created == is.created && was.due == is.due {
 		return nil
 	}
-	return s.exec(ctx, "UPDATE batch_tags SET state = ?, created = ?, due = ? WHERE seq = ?", is.state, is.created, is.due, is.seq)
+	return s.exec(ctx, "UPDATE batch_tags SET state = ?, created = ?, due = ? WHERE seq = ?",
+		is.state, is.created, is.due, is.seq)
 }

@@ -22,12 +22,16 @@ func crowd(b *testing.B, path string, n int) {
 	sqlite.CreateAll(b, db, func(yield func(store.Batch) bool) {
 		for i := range n {
 			batch := store.Batch{
-				ID: fmt.Sprintf("batch_%06d", i), Tenant: "t", State: store.Completed, Endpoint: "/v1/chat/completions", Window: "24h",
-				CreatedAt: start.Add(time.Duration(i) * time.Second), CompletedAt: start.Add(time.Duration(i) * time.Second),
+				ID: fmt.Sprintf("batch_%06d", i), Tenant: "t", State: store.Completed,
+				Endpoint: "/v1/chat/completions", Window: "24h",
+				CreatedAt: start.Add(time.Duration(i) * time.Second), CompletedAt: start.Add(
+					time.Duration(i) * time.Second),
 				Models:   []store.ModelLines{{Model: fmt.Sprint("model-", i%3), Lines: 10}},
 				Metadata: map[string]string{"run": fmt.Sprint(i / 100), "team": fmt.Sprint(i % 5)},
-				Inputs:   []store.Input{{FileID: "file-1", BlobKey: "files/1", IndexKey: "files/1.index", Lines: 10}},
-				Outputs:  []store.Output{{Input: -1, OutputID: "file-2", ErrorID: "file-3", HasOutput: true}},
+				Inputs: []store.Input{
+					{FileID: "file-1", BlobKey: "files/1", IndexKey: "files/1.index", Lines: 10}},
+				Outputs: []store.Output{
+					{Input: -1, OutputID: "file-2", ErrorID: "file-3", HasOutput: true}},
 			}
 			if i%2 == 0 {
 				batch.Deadline = batch.CreatedAt.Add(24 * time.Hour)
@@ -82,13 +86,19 @@ func BenchmarkWithManyBatches(b *testing.B) {
 		{"absent states", store.BatchQuery{States: []store.State{store.Failed, store.Expired}}},
 		{"model", store.BatchQuery{Model: "model-1", After: "batch_050000"}},
 		{"rare model", store.BatchQuery{Model: "rare"}},
-		{"metadata value", store.BatchQuery{MetadataKey: "run", MetadataValue: "300", Order: store.ByDeadline}},
+		{"metadata value", store.BatchQuery{MetadataKey: "run", MetadataValue: "300",
+			Order: store.ByDeadline}},
 		{"metadata key", store.BatchQuery{MetadataKey: "team"}},
-		{"model and metadata", store.BatchQuery{Model: "model-1", MetadataKey: "run", MetadataValue: "300"}},
-		{"model and disjoint metadata", store.BatchQuery{Model: "rare", MetadataKey: "team", MetadataValue: "1"}},
-		{"everything", store.BatchQuery{Model: "model-1", MetadataKey: "team", MetadataValue: "1", States: []store.State{store.Completed},
-			CreatedAfter: middle, CreatedBefore: middle.Add(time.Hour), DeadlineAfter: middle, Order: store.ByDeadline}},
-		{"created by deadline", store.BatchQuery{CreatedAfter: middle, CreatedBefore: middle.Add(time.Minute), Order: store.ByDeadline}},
+		{"model and metadata", store.BatchQuery{Model: "model-1", MetadataKey: "run",
+			MetadataValue: "300"}},
+		{"model and disjoint metadata",
+			store.BatchQuery{Model: "rare", MetadataKey: "team", MetadataValue: "1"}},
+		{"everything", store.BatchQuery{Model: "model-1", MetadataKey: "team", MetadataValue: "1",
+			States:       []store.State{store.Completed},
+			CreatedAfter: middle, CreatedBefore: middle.Add(time.Hour), DeadlineAfter: middle,
+			Order: store.ByDeadline}},
+		{"created by deadline", store.BatchQuery{CreatedAfter: middle, CreatedBefore: middle.Add(
+			time.Minute), Order: store.ByDeadline}},
 	} {
 		b.Run("page of 20/"+test.name, func(b *testing.B) {
 			test.q.Limit = 20
@@ -101,7 +111,8 @@ func BenchmarkWithManyBatches(b *testing.B) {
 	}
 	b.Run("page of 100/newest", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := db.ListBatches(b.Context(), "t", store.BatchQuery{Limit: 100}); err != nil {
+			if _, err := db.ListBatches(b.Context(), "t", store.BatchQuery{
+				Limit: 100}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -123,9 +134,11 @@ func BenchmarkClaimOneChunk(b *testing.B) {
 			b.StopTimer()
 			chunks := make([]store.Chunk, size)
 			for i := range chunks {
-				chunks[i] = store.Chunk{ChunkID: store.ChunkID{Batch: batch, Index: i}, Model: "m", First: i * 500, Count: 500}
+				chunks[i] = store.Chunk{ChunkID: store.ChunkID{Batch: batch, Index: i},
+					Model: "m", First: i * 500, Count: 500}
 			}
-			if err := db.CreateBatch(ctx, store.Batch{ID: batch, State: store.InProgress}); err != nil {
+			if err := db.CreateBatch(ctx,
+				store.Batch{ID: batch, State: store.InProgress}); err != nil {
 				b.Fatal(err)
 			}
 			if err := db.AddChunks(ctx, batch, chunks); err != nil {
@@ -157,11 +170,17 @@ func BenchmarkBatchLife(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		must(db.CreateBatch(ctx, store.Batch{ID: id, Tenant: "t", State: store.Validating, CreatedAt: time.Now(),
-			Models: []store.ModelLines{{Model: "m", Lines: 100}}, Metadata: map[string]string{"run": "1"}}))
-		must(db.AddChunks(ctx, id, []store.Chunk{{ChunkID: store.ChunkID{Batch: id}, Model: "m", Count: 100}}))
+		must(db.CreateBatch(ctx, store.Batch{ID: id, Tenant: "t", State: store.Validating,
+			CreatedAt: time.Now(),
+			Models:    []store.ModelLines{{Model: "m", Lines: 100}}, Metadata: map[string]string{
+				"run": "1"}}))
+		must(db.AddChunks(ctx, id, []store.Chunk{
+			{ChunkID: store.ChunkID{Batch: id}, Model: "m", Count: 100}}))
 		for _, state := range []store.State{store.InProgress, store.Finalizing, store.Completed} {
-			_, err := store.Modify(ctx, db, "t", id, func(b *store.Batch) error { b.State = state; return nil })
+			_, err := store.Modify(ctx, db, "t", id, func(b *store.Batch) error {
+				b.State = state
+				return nil
+			})
 			must(err)
 			if state == store.InProgress {
 				claimed, err := db.ClaimChunks(ctx, o, id, "m", 1, nil)

@@ -11,12 +11,14 @@ import (
 	"github.com/tidefill/tidefill/store/batchfile"
 )
 
-// A claim is never taken back in its row. It counts as long as owners has its node at its incarnation with a lease that
-// lasts, so registering, unregistering and expiry free everything at once without touching a chunk.
+// A claim is never taken back in its row. It counts as long as owners has its node at its
+// incarnation with a lease that lasts, so registering, unregistering and expiry free everything at
+// once without touching a chunk.
 const holderLives = `EXISTS (SELECT 1 FROM owners AS o
 	WHERE o.node = c.node AND o.incarnation = c.incarnation AND o.lease_until > ?)`
 
-// holds is holderLives, but for what the owner holds and doesn't have in hand. Its arguments are those of holdsArgs.
+// holds is holderLives, but for what the owner holds and doesn't have in hand. Its arguments are
+// those of holdsArgs.
 const holds = holderLives + ` AND NOT (c.node IS ? AND c.incarnation IS ? AND c.idx NOT IN (SELECT value FROM json_each(?)))`
 
 func (db *DB) holdsArgs(o store.Owner, inHand []int) ([]any, error) {
@@ -44,8 +46,9 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 // Renew implements [store.Claims].
 func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
 	err := db.write(ctx, func(s *session) error {
-		return fencedUnlessOne(s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
-			micros(db.now().Add(ttl)), o.Node, o.Incarnation))
+		return fencedUnlessOne(
+			s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
+				micros(db.now().Add(ttl)), o.Node, o.Incarnation))
 	})
 	if err != nil {
 		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
@@ -56,7 +59,8 @@ func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 // Unregister implements [store.Claims]. The next incarnation is the owner that nobody is.
 func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
+		return s.exec(
+			ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
 			micros(db.now()), o.Node, o.Incarnation) // a time, for Newest
 	})
 	if err != nil {
@@ -65,11 +69,13 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	return nil
 }
 
-// leased reports whether the owner's lease lasts; ErrFenced when it isn't the node's owner any more.
+// leased reports whether the owner's lease lasts; ErrFenced when it isn't the node's owner any
+// more.
 func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, error) {
 	var until int64
 	found := false
-	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?", []any{o.Node, o.Incarnation},
+	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?",
+		[]any{o.Node, o.Incarnation},
 		func(rows *sql.Rows) error {
 			found = true
 			return rows.Scan(&until)
@@ -84,7 +90,8 @@ func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, erro
 func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error {
 	err := db.add(ctx, func(s *session) error {
 		var laidOut bool
-		if err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ?)", []any{batch}, &laidOut); err != nil || laidOut {
+		if err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ?)", []any{batch},
+			&laidOut); err != nil || laidOut {
 			return err
 		}
 		for _, c := range chunks {
@@ -105,8 +112,11 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 	return nil
 }
 
-// ClaimChunks implements [store.Claims]. It adds nothing to the database, but what is claimed adds results to the medium.
-func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int, inHand []int) (claimed []store.Chunk, err error) {
+// ClaimChunks implements [store.Claims]. It adds nothing to the database, but what is claimed adds
+// results to the medium.
+func (db *DB) ClaimChunks(
+	ctx context.Context, o store.Owner, batch, model string, n int, inHand []int,
+) (claimed []store.Chunk, err error) {
 	err = db.add(ctx, func(s *session) error {
 		if living, err := db.leased(ctx, s, o); err != nil || !living {
 			return err
@@ -125,7 +135,8 @@ func (db *DB) ClaimChunks(ctx context.Context, o store.Owner, batch, model strin
 	if err != nil {
 		return nil, fmt.Errorf("claim chunks of batch %s: %w", batch, err)
 	}
-	slices.SortFunc(claimed, func(a, b store.Chunk) int { return a.Index - b.Index }) // RETURNING promises no order
+	// RETURNING promises no order
+	slices.SortFunc(claimed, func(a, b store.Chunk) int { return a.Index - b.Index })
 	return claimed, nil
 }
 
@@ -137,11 +148,14 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 	}
 	err = db.write(ctx, func(s *session) error {
 		var again bool
-		err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ? AND idx = ? AND done)", []any{c.Batch, c.Index}, &again)
+		err := s.row(
+			ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ? AND idx = ? AND done)",
+			[]any{c.Batch, c.Index}, &again)
 		if err != nil {
 			return err
 		}
-		err = s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true", c.Tally.Completed, c.Tally.Failed, usage)
+		err = s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
+			c.Tally.Completed, c.Tally.Failed, usage)
 		if err != nil || again {
 			return err
 		}
@@ -176,8 +190,11 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 	return nil
 }
 
-// settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as nobody made use of it.
-func (s *session) settle(ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any) error {
+// settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as
+// nobody made use of it.
+func (s *session) settle(
+	ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any,
+) error {
 	return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
 		AND node = ? AND incarnation = ? AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
 		append(values, c.Batch, c.Index, c.Epoch, o.Node, o.Incarnation, o.Node, o.Incarnation)...))
@@ -186,7 +203,8 @@ func (s *session) settle(ctx context.Context, o store.Owner, c store.Chunk, chan
 // Chunks implements [store.Claims].
 func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
 	err = db.read(ctx, func(s *session) error {
-		chunks, err = s.chunks(ctx, "SELECT "+chunkColumns+" FROM chunks WHERE batch = ? ORDER BY idx", batch)
+		chunks, err = s.chunks(
+			ctx, "SELECT "+chunkColumns+" FROM chunks WHERE batch = ? ORDER BY idx", batch)
 		return err
 	})
 	if err != nil {
@@ -196,7 +214,9 @@ func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, e
 }
 
 // CountChunks implements [store.Claims].
-func (db *DB) CountChunks(ctx context.Context, o store.Owner, batch string, inHand []int) (n store.ChunkCounts, err error) {
+func (db *DB) CountChunks(
+	ctx context.Context, o store.Owner, batch string, inHand []int,
+) (n store.ChunkCounts, err error) {
 	err = db.read(ctx, func(s *session) error {
 		args, err := db.holdsArgs(o, inHand)
 		if err != nil {
@@ -238,11 +258,14 @@ func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) 
 
 const chunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"
 
-func (s *session) chunks(ctx context.Context, query string, args ...any) (chunks []store.Chunk, err error) {
+func (s *session) chunks(
+	ctx context.Context, query string, args ...any,
+) (chunks []store.Chunk, err error) {
 	var usage sql.RawBytes
 	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
 		var c store.Chunk
-		err := rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done, &c.Tally.Completed, &c.Tally.Failed, &usage)
+		err := rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
+			&c.Tally.Completed, &c.Tally.Failed, &usage)
 		if err == nil && c.Done {
 			c.Tally.Usage, err = decode[batchfile.Usage](usage)
 		}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// readers is the number of reading sessions. Queries are short and run on the CPU, so a few suffice.
+	// readers is the number of reading sessions. Queries are short and run on the CPU, so a few
+	// suffice.
 	readers = 4
 	// defaultLockWait is what Options.LockWait says if it says nothing.
 	defaultLockWait = 5 * time.Second
@@ -29,7 +30,8 @@ type Options struct {
 	Now func() time.Time
 	// Expiry is the time by which files and uploads expire; Now by default.
 	Expiry func() time.Time
-	// LockWait is how long a write waits for another process that holds the lock of the file; 5 s by default.
+	// LockWait is how long a write waits for another process that holds the lock of the file; 5 s
+	// by default.
 	LockWait time.Duration
 	// Space watches over the room on the file's medium; nil: nobody does.
 	Space Space
@@ -37,9 +39,11 @@ type Options struct {
 
 // Space is the room on a medium, of which a reserve is kept for small writes that let room be made.
 type Space interface {
-	// Room returns store.ErrNoSpace while nothing but the reserve is left. What adds to the database is refused then.
+	// Room returns store.ErrNoSpace while nothing but the reserve is left. What adds to the
+	// database is refused then.
 	Room() error
-	// MakeRoom gives up the reserve for a write that found no room, and reports whether there was one.
+	// MakeRoom gives up the reserve for a write that found no room, and reports whether there was
+	// one.
 	MakeRoom() bool
 }
 
@@ -61,7 +65,8 @@ type DB struct {
 
 var _ store.Metadata = (*DB)(nil)
 
-// Open opens the database file at path and brings its schema up to date; it creates the file and its directory if need be.
+// Open opens the database file at path and brings its schema up to date; it creates the file and
+// its directory if need be.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -94,7 +99,8 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space, pool: pool, writer: newSessions(1), readers: newSessions(readers)}
+	db := &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space,
+		pool: pool, writer: newSessions(1), readers: newSessions(readers)}
 	if err := db.start(ctx, path); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -122,11 +128,13 @@ func dsn(path string) string {
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
 		"foreign_keys(ON)",
-		"cache_size(-4000)", // KiB per session, outside of the heap: the kernel caches the file anyway
+		// KiB per session, outside of the heap: the kernel caches the file anyway
+		"cache_size(-4000)",
 		"temp_store(MEMORY)",
 		"journal_size_limit(16777216)", // what a large transaction adds to the WAL is given back
 	}}
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: pragmas.Encode()}).String()
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path),
+		RawQuery: pragmas.Encode()}).String()
 }
 
 // Ping reports whether the database answers a query and stands where it was opened.

@@ -52,12 +52,14 @@ func TestFilesOfTheFirstSchemaGetReferences(t *testing.T) {
 				CAST('{"ID":"lives","Inputs":[{"BlobKey":"files/a","IndexKey":"files/a.index"},{"BlobKey":"files/b","IndexKey":""}]}' AS BLOB)),
 			('ended', 't', 1, 3, 'completed', 1, 1, 5, CAST('{"ID":"ended","Inputs":[{"BlobKey":"files/c","IndexKey":"files/c.index"}]}' AS BLOB));`)
 	db := open(t, path, time.Now)
-	keys := []string{"files/in", "files/in.index", "files/out", "files/a", "files/a.index", "files/b", "files/c", "files/c.index"}
+	keys := []string{"files/in", "files/in.index", "files/out", "files/a", "files/a.index",
+		"files/b", "files/c", "files/c.index"}
 	dropped, err := db.DropBlobs(t.Context(), "", keys...)
 	if want := []string{"files/c", "files/c.index"}; err != nil || !slices.Equal(dropped, want) {
 		t.Errorf("dropped %q, %v, want %q", dropped, err, want)
 	}
-	if f, err := db.DeleteFile(t.Context(), "t", "in"); err != nil || f.IndexKey != "files/in.index" {
+	if f, err := db.DeleteFile(t.Context(), "t", "in"); err != nil ||
+		f.IndexKey != "files/in.index" {
 		t.Errorf("delete a file of the first schema: %+v, %v", f, err)
 	}
 	if dropped, err := db.DropBlobs(t.Context(), "", keys[:2]...); err != nil || len(dropped) != 2 {
@@ -79,7 +81,8 @@ func TestProcessesOpenOneFileTogether(t *testing.T) {
 			}
 			defer db.Close()
 			for i := range batches {
-				if err := db.CreateBatch(ctx, store.Batch{ID: fmt.Sprint(h, "-", i), Tenant: "t", State: store.Validating}); err != nil {
+				if err := db.CreateBatch(ctx, store.Batch{
+					ID: fmt.Sprint(h, "-", i), Tenant: "t", State: store.Validating}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -162,7 +165,8 @@ func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
 	for i := range 20 {
 		writing.Go(func() {
 			began := time.Now()
-			err := db.CreateBatch(t.Context(), store.Batch{ID: fmt.Sprint(i), Tenant: "t", State: store.Validating})
+			err := db.CreateBatch(t.Context(), store.Batch{
+				ID: fmt.Sprint(i), Tenant: "t", State: store.Validating})
 			if !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("got %v, want %v", err, store.ErrUnavailable)
 			}
@@ -179,7 +183,8 @@ func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.CreateBatch(t.Context(), store.Batch{ID: "b", Tenant: "t", State: store.Validating}); err != nil {
+	if err := db.CreateBatch(t.Context(),
+		store.Batch{ID: "b", Tenant: "t", State: store.Validating}); err != nil {
 		t.Errorf("write after the lock is free: %v", err)
 	}
 }
@@ -189,10 +194,15 @@ func TestADatabaseThatIsGoneTakesNoWrites(t *testing.T) {
 	for what, takeAway := range map[string]func(dir string) error{
 		"its directory moved": func(dir string) error { return os.Rename(dir, dir+"-away") },
 		"another in its place": func(dir string) error {
-			return errors.Join(os.Rename(dir, dir+"-away"), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "tidefill.db"), nil, 0o600))
+			return errors.Join(os.Rename(dir, dir+"-away"), os.Mkdir(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, "tidefill.db"), nil, 0o600))
 		},
-		"deleted":            func(dir string) error { return os.Remove(filepath.Join(dir, "tidefill.db")) },
-		"its WAL deleted":    func(dir string) error { return os.Remove(filepath.Join(dir, "tidefill.db-wal")) },
+		"deleted": func(dir string) error {
+			return os.Remove(filepath.Join(dir, "tidefill.db"))
+		},
+		"its WAL deleted": func(dir string) error {
+			return os.Remove(filepath.Join(dir, "tidefill.db-wal"))
+		},
 		"its folder deleted": func(dir string) error { return os.RemoveAll(dir) },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -201,7 +211,8 @@ func TestADatabaseThatIsGoneTakesNoWrites(t *testing.T) {
 			if err := takeAway(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.CreateBatch(t.Context(), batch); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), dir) {
+			if err := db.CreateBatch(t.Context(), batch); !errors.Is(err, store.ErrUnavailable) ||
+				!strings.Contains(err.Error(), dir) {
 				t.Errorf("write: got %v, want %v with the path", err, store.ErrUnavailable)
 			}
 			if err := db.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
@@ -213,7 +224,8 @@ func TestADatabaseThatIsGoneTakesNoWrites(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"-away", dir)); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(db.Ping(t.Context()), db.CreateBatch(t.Context(), batch)); err != nil {
+			if err := errors.Join(db.Ping(t.Context()), db.CreateBatch(
+				t.Context(), batch)); err != nil {
 				t.Errorf("with the file back: %v", err)
 			}
 		})
@@ -227,7 +239,9 @@ func TestADamagedDatabaseIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 200 {
-		if err := db.CreateFile(t.Context(), store.File{ID: fmt.Sprint(i), Tenant: "t", Filename: strings.Repeat("x", 1000)}); err != nil {
+		if err := db.CreateFile(t.Context(),
+			store.File{ID: fmt.Sprint(i), Tenant: "t", Filename: strings.Repeat(
+				"x", 1000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +263,8 @@ func TestADamagedDatabaseIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ListFiles(t.Context(), "t", store.FileQuery{}); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := db.ListFiles(t.Context(), "t", store.FileQuery{}); !errors.Is(err,
+		store.ErrUnavailable) {
 		t.Errorf("list files of a damaged database: got %v, want %v", err, store.ErrUnavailable)
 	}
 }

@@ -17,7 +17,8 @@ func translate(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && (primaryCode(err) == codes.SQLITE_INTERRUPT || errors.Is(err, sql.ErrTxDone)):
+	case ctx.Err() != nil && (primaryCode(err) == codes.SQLITE_INTERRUPT ||
+		errors.Is(err, sql.ErrTxDone)):
 		return ctx.Err()
 	}
 	switch primaryCode(err) {
@@ -25,7 +26,8 @@ func translate(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
 		return fmt.Errorf("%w: %w", errLocked, err)
-	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY, codes.SQLITE_PERM, codes.SQLITE_AUTH,
+	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY, codes.SQLITE_PERM,
+		codes.SQLITE_AUTH,
 		codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_NOMEM, codes.SQLITE_NOLFS:
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
@@ -40,8 +42,9 @@ func primaryCode(err error) int {
 	return coded.Code() & 0xff
 }
 
-// short reports whether a write may have failed for want of room. SQLite reports that as FULL in most cases, but as an I/O error
-// or as one of opening a file when it concerns its shared memory, a new file or a quota.
+// short reports whether a write may have failed for want of room. SQLite reports that as FULL in
+// most cases, but as an I/O error or as one of opening a file when it concerns its shared memory, a
+// new file or a quota.
 func short(err error) bool {
 	switch primaryCode(err) {
 	case codes.SQLITE_FULL, codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:
@@ -53,7 +56,8 @@ func short(err error) bool {
 // taken reports whether an insert met a row that has the id already.
 func taken(err error) bool {
 	var coded *driver.Error
-	return errors.As(err, &coded) && (coded.Code() == codes.SQLITE_CONSTRAINT_UNIQUE || coded.Code() == codes.SQLITE_CONSTRAINT_PRIMARYKEY)
+	return errors.As(err, &coded) && (coded.Code() == codes.SQLITE_CONSTRAINT_UNIQUE ||
+		coded.Code() == codes.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
 // orphan reports whether an insert named an object that doesn't exist.

@@ -44,15 +44,18 @@ func encodeFile(f store.File) (row fileRow, err error) {
 }
 
 func (s *session) createFile(ctx context.Context, f fileRow) error {
-	err := s.exec(ctx, "INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc, f.summary)
+	err := s.exec(
+		ctx, "INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc,
+		f.summary)
 	if taken(err) {
 		return store.ErrExists
 	}
 	if err != nil {
 		return err
 	}
-	return s.refer(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID, f.BlobKey, f.IndexKey)
+	return s.refer(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID, f.BlobKey,
+		f.IndexKey)
 }
 
 // UsedBytes implements [store.Files].
@@ -99,7 +102,9 @@ func (s *session) file(ctx context.Context, tenant, id string, now int64) (store
 }
 
 // ListFiles implements [store.Files].
-func (db *DB) ListFiles(ctx context.Context, tenant string, q store.FileQuery) (page store.Page[store.File], err error) {
+func (db *DB) ListFiles(
+	ctx context.Context, tenant string, q store.FileQuery,
+) (page store.Page[store.File], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
 		page, err = s.listFiles(ctx, tenant, q, micros(db.expiry()))
 		return err
@@ -110,7 +115,9 @@ func (db *DB) ListFiles(ctx context.Context, tenant string, q store.FileQuery) (
 	return page, nil
 }
 
-func (s *session) listFiles(ctx context.Context, tenant string, q store.FileQuery, now int64) (page store.Page[store.File], err error) {
+func (s *session) listFiles(
+	ctx context.Context, tenant string, q store.FileQuery, now int64,
+) (page store.Page[store.File], err error) {
 	from, to := position{math.MinInt64, 0}, position{math.MaxInt64, math.MaxInt64}
 	if q.After != "" || q.Next != "" {
 		after, err := s.fileCursor(ctx, tenant, q, now)
@@ -154,7 +161,9 @@ func (s *session) listFiles(ctx context.Context, tenant string, q store.FileQuer
 }
 
 // fileCursor is the position that a page of files begins behind.
-func (s *session) fileCursor(ctx context.Context, tenant string, q store.FileQuery, now int64) (after position, err error) {
+func (s *session) fileCursor(
+	ctx context.Context, tenant string, q store.FileQuery, now int64,
+) (after position, err error) {
 	if q.Next != "" {
 		if _, err := fmt.Sscanf(q.Next, "%d.%d", &after.at, &after.seq); err != nil {
 			return after, fmt.Errorf("next %q: %w", q.Next, store.ErrBadCursor)
@@ -189,7 +198,8 @@ func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, 
 // ExpiredFiles implements [store.Files].
 func (db *DB) ExpiredFiles(ctx context.Context, limit int) (files []store.File, err error) {
 	err = db.read(ctx, func(s *session) error {
-		files, err = documents[store.File](ctx, s, "SELECT doc FROM files WHERE expires <= ? ORDER BY expires LIMIT ?",
+		files, err = documents[store.File](ctx, s,
+			"SELECT doc FROM files WHERE expires <= ? ORDER BY expires LIMIT ?",
 			micros(db.expiry()), limit)
 		return err
 	})
@@ -211,7 +221,9 @@ func (db *DB) PurgeFile(ctx context.Context, id string) error {
 }
 
 // documents decodes the only column of a query's rows.
-func documents[T any](ctx context.Context, s *session, query string, args ...any) (items []T, err error) {
+func documents[T any](
+	ctx context.Context, s *session, query string, args ...any,
+) (items []T, err error) {
 	var doc sql.RawBytes
 	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
 		if err := rows.Scan(&doc); err != nil {

@@ -9,20 +9,25 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweptKeys is how many expired keys a new one takes along. More than one, so that they get fewer, not just no more.
+// sweptKeys is how many expired keys a new one takes along. More than one, so that they get fewer,
+// not just no more.
 const sweptKeys = 8
 
 // Remember implements [store.Keys].
-func (db *DB) Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (stored string, fresh bool, err error) {
+func (db *DB) Remember(
+	ctx context.Context, tenant, key, value string, ttl time.Duration,
+) (stored string, fresh bool, err error) {
 	err = db.add(ctx, func(s *session) error {
 		now := db.now()
-		err := s.row(ctx, "SELECT value FROM idempotency_keys WHERE tenant = ? AND key = ? AND expires > ?",
+		err := s.row(
+			ctx, "SELECT value FROM idempotency_keys WHERE tenant = ? AND key = ? AND expires > ?",
 			[]any{tenant, key, micros(now)}, &stored)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		stored, fresh = value, true
-		err = s.exec(ctx, "INSERT OR REPLACE INTO idempotency_keys (tenant, key, value, expires) VALUES (?, ?, ?, ?)",
+		err = s.exec(
+			ctx, "INSERT OR REPLACE INTO idempotency_keys (tenant, key, value, expires) VALUES (?, ?, ?, ?)",
 			tenant, key, value, micros(now.Add(ttl)))
 		if err != nil {
 			return err

@@ -9,7 +9,9 @@ import (
 )
 
 // Lead implements [store.Claims]. A leader that asks again writes nothing.
-func (db *DB) Lead(ctx context.Context, o store.Owner, names []string) (epoch int64, others map[string]string, err error) {
+func (db *DB) Lead(
+	ctx context.Context, o store.Owner, names []string,
+) (epoch int64, others map[string]string, err error) {
 	err = db.write(ctx, func(s *session) error {
 		living, err := db.leased(ctx, s, o)
 		if err != nil {
@@ -42,10 +44,12 @@ func (db *DB) Lead(ctx context.Context, o store.Owner, names []string) (epoch in
 		if len(others) > 0 || own == len(names) {
 			return nil
 		}
-		if err := s.row(ctx, "UPDATE lead_epochs SET newest = newest + 1 RETURNING newest", nil, &epoch); err != nil {
+		if err := s.row(ctx, "UPDATE lead_epochs SET newest = newest + 1 RETURNING newest", nil,
+			&epoch); err != nil {
 			return err
 		}
-		return s.exec(ctx, `INSERT OR REPLACE INTO leads (name, epoch, node, incarnation) SELECT value, ?, ?, ? FROM json_each(?)`,
+		return s.exec(
+			ctx, `INSERT OR REPLACE INTO leads (name, epoch, node, incarnation) SELECT value, ?, ?, ? FROM json_each(?)`,
 			epoch, o.Node, o.Incarnation, list)
 	})
 	if err != nil {
@@ -59,7 +63,8 @@ func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	list, err := idList(names)
 	if err == nil {
 		err = db.write(ctx, func(s *session) error {
-			return s.exec(ctx, "DELETE FROM leads WHERE name IN (SELECT value FROM json_each(?)) AND node = ? AND incarnation = ?",
+			return s.exec(
+				ctx, "DELETE FROM leads WHERE name IN (SELECT value FROM json_each(?)) AND node = ? AND incarnation = ?",
 				list, o.Node, o.Incarnation)
 		})
 	}

@@ -23,7 +23,8 @@ func (p position) compare(q position) int {
 // stretch is the positions between from and to, both excluded.
 type stretch struct{ from, to position }
 
-// listing is a BatchQuery in the terms of the index it walks: one walk per state and stretch, joined in order.
+// listing is a BatchQuery in the terms of the index it walks: one walk per state and stretch,
+// joined in order.
 type listing struct {
 	tenant      string
 	states      []store.State
@@ -41,7 +42,9 @@ var allStates = []store.State{
 }
 
 // ListBatches implements [store.Batches].
-func (db *DB) ListBatches(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[store.Batch], err error) {
+func (db *DB) ListBatches(
+	ctx context.Context, tenant string, q store.BatchQuery,
+) (page store.Page[store.Batch], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
 		positions, more, err := s.positions(ctx, tenant, q)
 		if err != nil {
@@ -58,14 +61,18 @@ func (db *DB) ListBatches(ctx context.Context, tenant string, q store.BatchQuery
 }
 
 // ListBatchIDs implements [store.Batches].
-func (db *DB) ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (page store.Page[string], err error) {
+func (db *DB) ListBatchIDs(
+	ctx context.Context, tenant string, q store.BatchQuery,
+) (page store.Page[string], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
 		positions, more, err := s.positions(ctx, tenant, q)
 		if err != nil {
 			return err
 		}
 		page.More = more
-		page.Items, err = columnAt(ctx, s, "id", positions, func(id []byte) (string, error) { return string(id), nil })
+		page.Items, err = columnAt(ctx, s, "id", positions, func(id []byte) (string, error) {
+			return string(id), nil
+		})
 		return err
 	})
 	if err != nil {
@@ -75,7 +82,9 @@ func (db *DB) ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuer
 }
 
 // positions returns the positions of a page's batches in order, and whether more follow.
-func (s *session) positions(ctx context.Context, tenant string, q store.BatchQuery) (found []position, more bool, err error) {
+func (s *session) positions(
+	ctx context.Context, tenant string, q store.BatchQuery,
+) (found []position, more bool, err error) {
 	l, err := s.listing(ctx, tenant, q)
 	if err != nil {
 		return nil, false, err
@@ -127,7 +136,8 @@ func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery
 	return l, nil
 }
 
-// undatedLast cuts a descending stretch of deadlines in two: those without one come last although their column sorts first.
+// undatedLast cuts a descending stretch of deadlines in two: those without one come last although
+// their column sorts first.
 func undatedLast(all stretch) []stretch {
 	dated, undated := all, all
 	undated.from = position{never, math.MinInt64}
@@ -152,7 +162,8 @@ func between(after, before time.Time, highest int64) (low, high int64) {
 // skipTo cuts off what comes up to and including the batch that the page before ended with.
 func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
 	var after position
-	err := s.row(ctx, "SELECT "+l.sort+", seq FROM batches WHERE id = ? AND tenant = ?", []any{id, l.tenant}, &after.at, &after.seq)
+	err := s.row(ctx, "SELECT "+l.sort+", seq FROM batches WHERE id = ? AND tenant = ?",
+		[]any{id, l.tenant}, &after.at, &after.seq)
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("after %s: %w", id, store.ErrBadCursor)
 	} else if err != nil {
@@ -171,8 +182,8 @@ func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
 	return nil
 }
 
-// rarestFirst puts the tag with the fewest batches first, so that the walk is as short as one tag can make it. Beyond
-// a thousand batches any tag will do.
+// rarestFirst puts the tag with the fewest batches first, so that the walk is as short as one tag
+// can make it. Beyond a thousand batches any tag will do.
 func (s *session) rarestFirst(ctx context.Context, l listing) error {
 	if len(l.tags) < 2 {
 		return nil
@@ -180,7 +191,9 @@ func (s *session) rarestFirst(ctx context.Context, l listing) error {
 	counts := make(map[int64]int, len(l.tags))
 	for _, tag := range l.tags {
 		var n int
-		err := s.row(ctx, "SELECT count(*) FROM (SELECT 1 FROM batch_tags WHERE tag = ? LIMIT 1000)", []any{tag}, &n)
+		err := s.row(
+			ctx, "SELECT count(*) FROM (SELECT 1 FROM batch_tags WHERE tag = ? LIMIT 1000)",
+			[]any{tag}, &n)
 		if err != nil {
 			return err
 		}
@@ -190,7 +203,8 @@ func (s *session) rarestFirst(ctx context.Context, l listing) error {
 	return nil
 }
 
-// walk returns the positions of the matching batches in order, one more than a page holds if there are.
+// walk returns the positions of the matching batches in order, one more than a page holds if there
+// are.
 func (s *session) walk(ctx context.Context, l listing) (found []position, err error) {
 	for _, stretch := range l.stretches {
 		query, start := l.query(stretch), len(found)
@@ -218,8 +232,8 @@ func (s *session) walk(ctx context.Context, l listing) (found []position, err er
 	return found, nil
 }
 
-// tied reports whether the stretch lies between two batches of one time, as pages without deadlines do. SQLite reaches
-// into the ties of an index only when told so.
+// tied reports whether the stretch lies between two batches of one time, as pages without deadlines
+// do. SQLite reaches into the ties of an index only when told so.
 func (s stretch) tied() bool { return s.from.at == s.to.at }
 
 // query is the statement of one walk. It comes in few shapes, so that all of them stay prepared.
@@ -260,7 +274,10 @@ func (l listing) args(state store.State, within stretch) []any {
 }
 
 // columnAt reads a column of the batches at the positions, in their order.
-func columnAt[T any](ctx context.Context, s *session, column string, positions []position, read func([]byte) (T, error)) ([]T, error) {
+func columnAt[T any](
+	ctx context.Context, s *session, column string, positions []position,
+	read func([]byte) (T, error),
+) ([]T, error) {
 	place := make(map[int64]int, len(positions))
 	seqs := make([]int64, len(positions))
 	for i, p := range positions {
@@ -273,12 +290,14 @@ func columnAt[T any](ctx context.Context, s *session, column string, positions [
 	items := make([]T, len(positions))
 	var seq int64
 	var value sql.RawBytes
-	err = s.rows(ctx, "SELECT seq, "+column+" FROM batches WHERE seq IN (SELECT value FROM json_each(?))", []any{list}, func(rows *sql.Rows) error {
-		if err := rows.Scan(&seq, &value); err != nil {
+	err = s.rows(
+		ctx, "SELECT seq, "+column+" FROM batches WHERE seq IN (SELECT value FROM json_each(?))",
+		[]any{list}, func(rows *sql.Rows) error {
+			if err := rows.Scan(&seq, &value); err != nil {
+				return err
+			}
+			items[place[seq]], err = read(value)
 			return err
-		}
-		items[place[seq]], err = read(value)
-		return err
-	})
+		})
 	return items, err
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // Lock implements [store.Claims]. An owner that asks again for what it has gets the epoch it has.
-func (db *DB) Lock(ctx context.Context, o store.Owner, name string) (epoch int64, ok bool, err error) {
+func (db *DB) Lock(
+	ctx context.Context, o store.Owner, name string,
+) (epoch int64, ok bool, err error) {
 	err = db.write(ctx, func(s *session) error {
 		living, err := db.leased(ctx, s, o)
 		if err != nil || !living {
@@ -36,7 +38,8 @@ func (db *DB) Lock(ctx context.Context, o store.Owner, name string) (epoch int64
 // Unlock implements [store.Claims].
 func (db *DB) Unlock(ctx context.Context, o store.Owner, name string) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, "UPDATE locks SET node = NULL, incarnation = NULL WHERE name = ? AND node = ? AND incarnation = ?",
+		return s.exec(
+			ctx, "UPDATE locks SET node = NULL, incarnation = NULL WHERE name = ? AND node = ? AND incarnation = ?",
 			name, o.Node, o.Incarnation)
 	})
 	if err != nil {
@@ -45,8 +48,8 @@ func (db *DB) Unlock(ctx context.Context, o store.Owner, name string) error {
 	return nil
 }
 
-// holds returns ErrFenced unless the owner still has the lock at the epoch. A lapsed lease doesn't matter as long as nobody
-// made use of it.
+// holds returns ErrFenced unless the owner still has the lock at the epoch. A lapsed lease doesn't
+// matter as long as nobody made use of it.
 func (s *session) holds(ctx context.Context, o store.Owner, name string, epoch int64) error {
 	var held bool
 	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM locks AS c WHERE name = ? AND epoch = ? AND node = ? AND incarnation = ?

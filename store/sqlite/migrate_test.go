@@ -39,7 +39,8 @@ func TestMigrations(t *testing.T) {
 		}
 	}
 	f, err := db.File(ctx, "t", "f1")
-	same("file", f, store.File{ID: "f1", Tenant: "t", Filename: "<ü\x00>", Bytes: 5, Summary: &batchfile.Summary{Lines: 3, Bytes: 12345678901}}, err)
+	same("file", f, store.File{ID: "f1", Tenant: "t", Filename: "<ü\x00>", Bytes: 5,
+		Summary: &batchfile.Summary{Lines: 3, Bytes: 12345678901}}, err)
 	f, err = db.File(ctx, "t", "f2")
 	same("file without a summary", f, store.File{ID: "f2", Tenant: "t", Bytes: 6}, err)
 	used, err := db.UsedBytes(ctx, "t")
@@ -50,16 +51,19 @@ func TestMigrations(t *testing.T) {
 	used, err = db.UsedBytes(ctx, "t")
 	same("usage without parts", used, int64(5+6), err)
 	b, err := db.Batch(ctx, "t", "b1")
-	same("batch", b, store.Batch{ID: "b1", Tenant: "t", Version: 4, State: store.InProgress, Options: store.Options{Priority: 3},
+	same("batch", b, store.Batch{ID: "b1", Tenant: "t", Version: 4, State: store.InProgress,
+		Options:     store.Options{Priority: 3},
 		OptionsJSON: json.RawMessage(`{"priority":3}`), Apart: []string{"defaults"}}, err)
 	p, err := db.Parameters(ctx, "b1")
 	same("parameters", p, store.Parameters{
-		OptionsJSON: json.RawMessage(`{"priority":3,"defaults":{"by_model":{"m":{"seed":12345678901234567890,"x":1.50}}}}`),
+		OptionsJSON: json.RawMessage(
+			`{"priority":3,"defaults":{"by_model":{"m":{"seed":12345678901234567890,"x":1.50}}}}`),
 		Defaults: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{
 			"seed": json.RawMessage("12345678901234567890"), "x": json.RawMessage("1.50")}}},
 	}, err)
 	b, err = db.Batch(ctx, "t", "b2")
-	same("batch without options", b, store.Batch{ID: "b2", Tenant: "t", Version: 1, State: store.Validating}, err)
+	same("batch without options", b, store.Batch{ID: "b2", Tenant: "t", Version: 1,
+		State: store.Validating}, err)
 	p, err = db.Parameters(ctx, "b2")
 	same("parameters of a batch without any", p, store.Parameters{}, err)
 }

@@ -17,8 +17,11 @@ func TestListingsWalkAlongIndexes(t *testing.T) {
 				for _, tied := range []bool{false, true} {
 					query, args := sqlite.ListingQuery(order[0], order[1], ascending, tied, tags)
 					for _, step := range sqlite.Plans(t, db, query, args...) {
-						if strings.Contains(step, "TEMP B-TREE") || strings.Contains(step, "SCAN b") {
-							t.Errorf("order %s, ascending %t, tied %t, %d tags: %s", order[0], ascending, tied, tags, step)
+						if strings.Contains(step, "TEMP B-TREE") || strings.Contains(
+							step, "SCAN b") {
+							t.Errorf(
+								"order %s, ascending %t, tied %t, %d tags: %s", order[0], ascending,
+								tied, tags, step)
 						}
 					}
 				}

@@ -12,8 +12,11 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// PostProgress implements [store.ProgressBoard]. What is said about a batch that was deleted meanwhile is dropped.
-func (db *DB) PostProgress(ctx context.Context, o store.Owner, progress map[string]store.Progress) error {
+// PostProgress implements [store.ProgressBoard]. What is said about a batch that was deleted
+// meanwhile is dropped.
+func (db *DB) PostProgress(
+	ctx context.Context, o store.Owner, progress map[string]store.Progress,
+) error {
 	if len(progress) == 0 {
 		return nil
 	}
@@ -53,7 +56,8 @@ func (s *session) takeOff(ctx context.Context, o store.Owner, c store.Chunk) err
 		return nil
 	}
 	var doc []byte
-	err := s.row(ctx, "SELECT doc FROM progress WHERE batch = ? AND node = ? AND incarnation = ?", []any{c.Batch, o.Node, o.Incarnation}, &doc)
+	err := s.row(ctx, "SELECT doc FROM progress WHERE batch = ? AND node = ? AND incarnation = ?",
+		[]any{c.Batch, o.Node, o.Incarnation}, &doc)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -69,7 +73,8 @@ func (s *session) takeOff(ctx context.Context, o store.Owner, c store.Chunk) err
 	if doc, err = encode(p); err != nil {
 		return err
 	}
-	return s.exec(ctx, "UPDATE progress SET doc = ? WHERE batch = ? AND node = ?", doc, c.Batch, o.Node)
+	return s.exec(ctx, "UPDATE progress SET doc = ? WHERE batch = ? AND node = ?", doc, c.Batch,
+		o.Node)
 }
 
 // unposted is what nodes of this process said last about batches while the disk was full.
@@ -130,7 +135,9 @@ func (db *DB) Progress(ctx context.Context, batches []string) (map[string]store.
 }
 
 // tallies adds what the batches' done chunks hold.
-func (s *session) tallies(ctx context.Context, batches string, sums map[string]store.Progress) error {
+func (s *session) tallies(
+	ctx context.Context, batches string, sums map[string]store.Progress,
+) error {
 	return s.rows(ctx, `SELECT batch, sum(completed), sum(failed) FROM chunks
 			WHERE done AND batch IN (SELECT value FROM json_each(?)) GROUP BY batch`, []any{batches},
 		func(rows *sql.Rows) error {
@@ -142,9 +149,12 @@ func (s *session) tallies(ctx context.Context, batches string, sums map[string]s
 		})
 }
 
-// posts adds what living owners said, unless they said something newer. The words of earlier incarnations are about claims that
-// are no more.
-func (s *session) posts(ctx context.Context, batches string, now int64, newer map[posting]store.Progress, sums map[string]store.Progress) error {
+// posts adds what living owners said, unless they said something newer. The words of earlier
+// incarnations are about claims that are no more.
+func (s *session) posts(
+	ctx context.Context, batches string, now int64, newer map[posting]store.Progress,
+	sums map[string]store.Progress,
+) error {
 	var doc sql.RawBytes
 	return s.rows(ctx, `SELECT c.batch, c.node, c.doc FROM progress AS c
 			WHERE c.batch IN (SELECT value FROM json_each(?)) AND `+holderLives+` ORDER BY c.batch, c.node`, []any{batches, now},

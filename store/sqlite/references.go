@@ -7,11 +7,14 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweptDrops is how many forgotten drops a new one takes along. More than one, so that they get fewer, not just no more.
+// sweptDrops is how many forgotten drops a new one takes along. More than one, so that they get
+// fewer, not just no more.
 const sweptDrops = 8
 
 // DropBlobs implements [store.References].
-func (db *DB) DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error) {
+func (db *DB) DropBlobs(
+	ctx context.Context, expired string, keys ...string,
+) (dropped []string, err error) {
 	now := db.now()
 	err = db.write(ctx, func(s *session) error {
 		dropped = nil
@@ -44,10 +47,12 @@ func (s *session) drop(ctx context.Context, expired, key string, now int64) (boo
 	if err != nil || referred {
 		return false, err
 	}
-	return true, s.exec(ctx, "INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?) ON CONFLICT (blob) DO NOTHING", key, now)
+	return true, s.exec(
+		ctx, "INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?) ON CONFLICT (blob) DO NOTHING", key, now)
 }
 
-// refer notes with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict if one of them was dropped.
+// refer notes with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict if
+// one of them was dropped.
 func (s *session) refer(ctx context.Context, insert, holder string, keys ...string) error {
 	for _, key := range keys {
 		if key == "" {
@@ -68,11 +73,13 @@ func (s *session) refer(ctx context.Context, insert, holder string, keys ...stri
 }
 
 func (s *session) dropped(ctx context.Context, key string) (dropped bool, err error) {
-	err = s.row(ctx, "SELECT EXISTS (SELECT 1 FROM dropped_blobs WHERE blob = ?)", []any{key}, &dropped)
+	err = s.row(ctx, "SELECT EXISTS (SELECT 1 FROM dropped_blobs WHERE blob = ?)", []any{key},
+		&dropped)
 	return dropped, err
 }
 
-// referToInputs notes that the batch refers to its inputs. ErrNotFound if the file of one is gone, or its bytes are.
+// referToInputs notes that the batch refers to its inputs. ErrNotFound if the file of one is gone,
+// or its bytes are.
 func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) error {
 	for _, in := range b.Inputs {
 		var there bool
@@ -93,7 +100,8 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 				continue
 			}
 			// A batch may read a file more than once.
-			err = s.exec(ctx, "INSERT INTO batch_blobs (blob, batch) VALUES (?, ?) ON CONFLICT (blob, batch) DO NOTHING", key, b.ID)
+			err = s.exec(
+				ctx, "INSERT INTO batch_blobs (blob, batch) VALUES (?, ?) ON CONFLICT (blob, batch) DO NOTHING", key, b.ID)
 			if err != nil {
 				return err
 			}

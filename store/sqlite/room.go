@@ -2,8 +2,8 @@ package sqlite
 
 import "context"
 
-// makeRoom gives up the reserve, and brings the WAL into the database so that the next write begins it anew, in room that the
-// file has already. It reports whether another try is worth while.
+// makeRoom gives up the reserve, and brings the WAL into the database so that the next write begins
+// it anew, in room that the file has already. It reports whether another try is worth while.
 func (db *DB) makeRoom(ctx context.Context) bool {
 	given := db.space != nil && db.space.MakeRoom()
 	emptied, err := db.checkpoint(ctx)

@@ -38,7 +38,8 @@ func (m *medium) MakeRoom() bool {
 
 func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 	m := &medium{t: t}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tidefill.db"), sqlite.Options{Space: m})
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tidefill.db"),
+		sqlite.Options{Space: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,18 +63,27 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 	m.full, m.reserve = true, 200
 	// What adds to the database is refused and leaves the reserve alone.
 	for what, err := range map[string]error{
-		"create a batch":   db.CreateBatch(ctx, store.Batch{ID: "b", Tenant: "t", State: store.Validating}),
+		"create a batch": db.CreateBatch(ctx,
+			store.Batch{ID: "b", Tenant: "t", State: store.Validating}),
 		"create a file":    db.CreateFile(ctx, store.File{ID: "f", Tenant: "t"}),
 		"create an upload": db.CreateUpload(ctx, store.Upload{ID: "u", Tenant: "t"}),
 		"add a part":       db.AddPart(ctx, store.Part{ID: "p", UploadID: "u"}),
 		"lay out chunks":   db.AddChunks(ctx, "0", []store.Chunk{{Model: "m", Count: 1}}),
-		"claim chunks":     func() error { _, err := db.ClaimChunks(ctx, owner, "0", "m", 1, nil); return err }(),
-		"remember":         func() error { _, _, err := db.Remember(ctx, "t", "k", "v", time.Hour); return err }(),
+		"claim chunks": func() error {
+			_, err := db.ClaimChunks(ctx, owner, "0", "m", 1, nil)
+			return err
+		}(),
+		"remember": func() error {
+			_, _, err := db.Remember(ctx, "t", "k", "v", time.Hour)
+			return err
+		}(),
 		"post progress": db.PostProgress(ctx, owner, map[string]store.Progress{
-			"0": {Waiting: strings.Repeat("y", 10_000)}, "1": {Waiting: strings.Repeat("y", 10_000)}}),
+			"0": {Waiting: strings.Repeat("y", 10_000)}, "1": {Waiting: strings.Repeat(
+				"y", 10_000)}}),
 	} {
 		if !errors.Is(err, store.ErrNoSpace) || m.reserve == 0 {
-			t.Errorf("%s on a full disk: got %v, want %v; the reserve has %d pages", what, err, store.ErrNoSpace, m.reserve)
+			t.Errorf("%s on a full disk: got %v, want %v; the reserve has %d pages", what, err,
+				store.ErrNoSpace, m.reserve)
 		}
 	}
 	// What leads out of that goes on.
@@ -85,7 +95,10 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 		t.Errorf("pause a batch on a full disk: %v; the reserve has %d pages", err, m.reserve)
 	}
 	for _, state := range []store.State{store.Cancelling, store.Cancelled} {
-		if _, err := store.Modify(ctx, db, "t", "0", func(b *store.Batch) error { b.State = state; return nil }); err != nil {
+		if _, err := store.Modify(ctx, db, "t", "0", func(b *store.Batch) error {
+			b.State = state
+			return nil
+		}); err != nil {
 			t.Errorf("change a batch to %s on a full disk: %v", state, err)
 		}
 	}

@@ -19,7 +19,8 @@ var (
 	schema5 string
 )
 
-// migrations lead from one schema version to the next; the file's user_version counts those it has been through.
+// migrations lead from one schema version to the next; the file's user_version counts those it has
+// been through.
 var migrations = []string{schema1, schema2, schema3, schema4, schema5}
 
 // migrate brings the schema up to date. Processes that open a new file together take turns here.
@@ -37,7 +38,8 @@ func (db *DB) migrate(ctx context.Context) error {
 			if err := s.script(ctx, migrations[version]); err != nil {
 				return fmt.Errorf("migrate schema from version %d: %w", version, err)
 			}
-			if err := s.script(ctx, fmt.Sprintf("PRAGMA user_version = %d", version+1)); err != nil {
+			if err := s.script(ctx, fmt.Sprintf(
+				"PRAGMA user_version = %d", version+1)); err != nil {
 				return err
 			}
 		}

@@ -12,15 +12,16 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// session is a connection with the statements it has prepared. All of them are constants of this package, so their number
-// is bounded.
+// session is a connection with the statements it has prepared. All of them are constants of this
+// package, so their number is bounded.
 type session struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 }
 
-// write runs f in a transaction that is committed if f returns nil, and undone in any other case. It is for writes that don't
-// let the database grow for good: when there is no room for one, the reserve is given up and f is run once more.
+// write runs f in a transaction that is committed if f returns nil, and undone in any other case.
+// It is for writes that don't let the database grow for good: when there is no room for one, the
+// reserve is given up and f is run once more.
 func (db *DB) write(ctx context.Context, f func(*session) error) error {
 	err := db.attempt(ctx, f)
 	if !short(err) || !db.makeRoom(ctx) {
@@ -39,7 +40,8 @@ func (db *DB) add(ctx context.Context, f func(*session) error) error {
 	return db.attempt(ctx, f)
 }
 
-// attempt is write without the reserve. What was committed counts only if the file still stands under its name.
+// attempt is write without the reserve. What was committed counts only if the file still stands
+// under its name.
 func (db *DB) attempt(ctx context.Context, f func(*session) error) error {
 	if err := db.files.check(); err != nil {
 		return err
@@ -73,12 +75,14 @@ func (db *DB) transact(ctx context.Context, from *sessions, f func(*session) err
 	}
 	defer from.give(s)
 
-	// Neither COMMIT nor ROLLBACK may be interrupted: the session goes to the next caller outside of any transaction.
+	// Neither COMMIT nor ROLLBACK may be interrupted: the session goes to the next caller outside
+	// of any transaction.
 	steady := context.WithoutCancel(ctx)
 	done := false
 	defer func() {
 		if !done {
-			// Says "no transaction is active" where SQLite has rolled back already; nothing is left to do then.
+			// Says "no transaction is active" where SQLite has rolled back already; nothing is left
+			// to do then.
 			_ = s.exec(steady, "ROLLBACK")
 		}
 	}()
@@ -95,11 +99,14 @@ func (db *DB) transact(ctx context.Context, from *sessions, f func(*session) err
 	return nil
 }
 
-// errLocked is for writes that waited in vain for another process that writes, or that stands still while it does.
-var errLocked = fmt.Errorf("%w: another process holds the lock of the database", store.ErrUnavailable)
+// errLocked is for writes that waited in vain for another process that writes, or that stands still
+// while it does.
+var errLocked = fmt.Errorf("%w: another process holds the lock of the database",
+	store.ErrUnavailable)
 
-// begin waits with a write for those of other processes until the given time, in slices of busy_timeout, so that it notices
-// when the context ends. Writes that have queued up behind one that waited in vain don't wait in their turn.
+// begin waits with a write for those of other processes until the given time, in slices of
+// busy_timeout, so that it notices when the context ends. Writes that have queued up behind one
+// that waited in vain don't wait in their turn.
 func (db *DB) begin(ctx context.Context, s *session, write bool, until time.Time) error {
 	if !write {
 		return s.exec(ctx, "BEGIN")
@@ -170,7 +177,9 @@ func (s *session) row(ctx context.Context, query string, args []any, dest ...any
 }
 
 // rows calls scan for every row of a query.
-func (s *session) rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+func (s *session) rows(
+	ctx context.Context, query string, args []any, scan func(*sql.Rows) error,
+) error {
 	stmt, err := s.prepare(ctx, query)
 	if err != nil {
 		return err

@@ -40,12 +40,13 @@ func (p *sessions) open(ctx context.Context, pool *sql.DB) error {
 // connectWait is how long Open waits for another process that holds the lock of the file.
 const connectWait = 15 * time.Second
 
-// connect opens a connection. The pragmas of a new one wait for their lock no longer than busy_timeout, which another process that is
-// bringing the schema up to date may outlast.
+// connect opens a connection. The pragmas of a new one wait for their lock no longer than
+// busy_timeout, which another process that is bringing the schema up to date may outlast.
 func connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	for start := time.Now(); ; {
 		conn, err := pool.Conn(ctx)
-		if primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil || time.Since(start) > connectWait {
+		if primaryCode(err) != codes.SQLITE_BUSY || ctx.Err() != nil ||
+			time.Since(start) > connectWait {
 			return conn, err
 		}
 	}

@@ -15,8 +15,8 @@ const (
 	metadataValue = "value"
 )
 
-// hashTag folds words into an integer that stands for them. Two tags of one tenant would have to share 64 bits of SHA-256
-// to be taken for each other.
+// hashTag folds words into an integer that stands for them. Two tags of one tenant would have to
+// share 64 bits of SHA-256 to be taken for each other.
 func hashTag(words ...string) int64 {
 	var b []byte
 	for _, w := range words {
@@ -34,7 +34,8 @@ func batchTags(b store.Batch) []int64 {
 		tags = append(tags, hashTag(b.Tenant, modelTag, m.Model))
 	}
 	for key, value := range b.Metadata {
-		tags = append(tags, hashTag(b.Tenant, metadataKey, key), hashTag(b.Tenant, metadataValue, key, value))
+		tags = append(tags, hashTag(b.Tenant, metadataKey, key), hashTag(b.Tenant, metadataValue,
+			key, value))
 	}
 	slices.Sort(tags)
 	return slices.Compact(tags)

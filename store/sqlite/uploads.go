@@ -16,7 +16,8 @@ func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
 		return fmt.Errorf("create upload %s: %w", u.ID, err)
 	}
 	err = db.add(ctx, func(s *session) error {
-		err := s.exec(ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
+		err := s.exec(
+			ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
 			u.ID, u.Tenant, u.State, microsOrNever(u.ExpiresAt), doc)
 		if taken(err) {
 			return store.ErrExists
@@ -65,7 +66,8 @@ func (db *DB) judged(u store.Upload) store.Upload {
 // CountPending implements [store.Uploads].
 func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.row(ctx, "SELECT count(*) FROM uploads WHERE state = 'pending' AND tenant = ? AND expires > ?",
+		return s.row(
+			ctx, "SELECT count(*) FROM uploads WHERE state = 'pending' AND tenant = ? AND expires > ?",
 			[]any{tenant, micros(db.expiry())}, &n)
 	})
 	if err != nil {
@@ -75,7 +77,9 @@ func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error
 }
 
 // CompleteUpload implements [store.Uploads].
-func (db *DB) CompleteUpload(ctx context.Context, tenant, id string, f store.File) (u store.Upload, err error) {
+func (db *DB) CompleteUpload(
+	ctx context.Context, tenant, id string, f store.File,
+) (u store.Upload, err error) {
 	row, err := encodeFile(f)
 	if err == nil {
 		err = db.write(ctx, func(s *session) error {
@@ -103,7 +107,9 @@ func (db *DB) CancelUpload(ctx context.Context, tenant, id string) (u store.Uplo
 	return u, nil
 }
 
-func (db *DB) endUpload(ctx context.Context, s *session, tenant, id string, to store.UploadState, fileID string) (store.Upload, error) {
+func (db *DB) endUpload(
+	ctx context.Context, s *session, tenant, id string, to store.UploadState, fileID string,
+) (store.Upload, error) {
 	u, err := db.upload(ctx, s, tenant, id)
 	if err != nil {
 		return u, err
@@ -137,7 +143,9 @@ func (db *DB) AddPart(ctx context.Context, p store.Part) error {
 		if u.State != store.UploadPending {
 			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
 		}
-		err = s.exec(ctx, "INSERT INTO parts (id, upload, tenant, bytes, doc) VALUES (?, ?, ?, ?, ?)", p.ID, p.UploadID, u.Tenant, p.Bytes, doc)
+		err = s.exec(
+			ctx, "INSERT INTO parts (id, upload, tenant, bytes, doc) VALUES (?, ?, ?, ?, ?)", p.ID,
+			p.UploadID, u.Tenant, p.Bytes, doc)
 		if taken(err) {
 			return store.ErrExists
 		}
@@ -152,7 +160,8 @@ func (db *DB) AddPart(ctx context.Context, p store.Part) error {
 // Parts implements [store.Uploads].
 func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, err error) {
 	err = db.read(ctx, func(s *session) error {
-		parts, err = documents[store.Part](ctx, s, "SELECT doc FROM parts WHERE upload = ? ORDER BY seq", uploadID)
+		parts, err = documents[store.Part](ctx, s,
+			"SELECT doc FROM parts WHERE upload = ? ORDER BY seq", uploadID)
 		return err
 	})
 	if err != nil {
@@ -164,7 +173,8 @@ func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, e
 // SumParts implements [store.Uploads].
 func (db *DB) SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.row(ctx, "SELECT count(*), coalesce(sum(bytes), 0) FROM parts WHERE upload = ?", []any{uploadID}, &parts, &bytes)
+		return s.row(ctx, "SELECT count(*), coalesce(sum(bytes), 0) FROM parts WHERE upload = ?",
+			[]any{uploadID}, &parts, &bytes)
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("sum parts of upload %s: %w", uploadID, err)
@@ -201,7 +211,9 @@ func (db *DB) DropParts(ctx context.Context, uploadID string) error {
 }
 
 // PurgeUploads implements [store.Uploads].
-func (db *DB) PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (n int, err error) {
+func (db *DB) PurgeUploads(
+	ctx context.Context, expiredBefore time.Time, limit int,
+) (n int, err error) {
 	err = db.write(ctx, func(s *session) error {
 		purged, err := s.affect(ctx, `DELETE FROM uploads WHERE seq IN (SELECT seq FROM uploads AS u
 			WHERE expires < ? AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id) ORDER BY expires LIMIT ?)`,
@@ -210,7 +222,8 @@ func (db *DB) PurgeUploads(ctx context.Context, expiredBefore time.Time, limit i
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("purge uploads that expired before %s: %w", expiredBefore.Format(time.RFC3339), err)
+		return 0, fmt.Errorf("purge uploads that expired before %s: %w",
+			expiredBefore.Format(time.RFC3339), err)
 	}
 	return n, nil
 }

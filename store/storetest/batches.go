@@ -14,7 +14,8 @@ import (
 )
 
 func newBatch(id, tenant string) store.Batch {
-	return store.Batch{ID: id, Tenant: tenant, State: store.Validating, Endpoint: "/v1/chat/completions", Window: "24h",
+	return store.Batch{ID: id, Tenant: tenant, State: store.Validating,
+		Endpoint: "/v1/chat/completions", Window: "24h",
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
@@ -26,8 +27,10 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	b.Metadata = map[string]string{"run": "<7>", "": "empty key", "empty value": ""}
 	b.Options = store.Options{Priority: -3, RetryOn: []int{500}, OutputLife: time.Hour}
 	b.OptionsJSON, b.Apart = json.RawMessage(`{"priority":-3,"note":"a<b"}`), []string{"overrides"}
-	parameters := store.Parameters{OptionsJSON: json.RawMessage(`{"priority":-3,"note":"a<b","overrides":{"temperature":0.50}}`),
-		Overrides: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{"temperature": json.RawMessage("0.50")}}}}
+	parameters := store.Parameters{OptionsJSON: json.RawMessage(
+		`{"priority":-3,"note":"a<b","overrides":{"temperature":0.50}}`),
+		Overrides: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{
+			"temperature": json.RawMessage("0.50")}}}}
 	f := newFile("f", "t1")
 	f.IndexKey = "files/f.index"
 	must(t, m.CreateFile(ctx, f))
@@ -48,11 +51,13 @@ func batchesKeep(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "load another tenant's batch", err, store.ErrNotFound)
 	_, err = m.Batch(ctx, "t1", "b2")
 	wantErr(t, "load an unknown batch", err, store.ErrNotFound)
-	wantEqual(t, "listed batch", got(m.ListBatches(ctx, "t1", store.BatchQuery{}))(t).Items, []store.Batch{b})
+	wantEqual(t, "listed batch", got(m.ListBatches(ctx, "t1", store.BatchQuery{}))(t).Items,
+		[]store.Batch{b})
 	_, err = m.Parameters(ctx, "b2")
 	wantErr(t, "load the parameters of an unknown batch", err, store.ErrNotFound)
 	must(t, m.CreateBatch(ctx, newBatch("plain", "t3")))
-	wantEqual(t, "parameters of a batch without any", got(m.Parameters(ctx, "plain"))(t), store.Parameters{})
+	wantEqual(t, "parameters of a batch without any", got(m.Parameters(ctx, "plain"))(t),
+		store.Parameters{})
 	updated := b
 	updated.Paused = true
 	b = got(m.UpdateBatch(ctx, updated))(t)
@@ -68,10 +73,12 @@ func batchesComeWithFiles(t *testing.T, m store.Metadata, _ *clock) {
 	for _, id := range []string{"f1", "f2"} {
 		wantEqual(t, "file "+id, got(m.File(ctx, "t", id))(t), newFile(id, "t"))
 	}
-	wantErr(t, "create a batch that exists, with a file", m.CreateBatch(ctx, newBatch("b1", "t"), newFile("f3", "t")), store.ErrExists)
+	wantErr(t, "create a batch that exists, with a file", m.CreateBatch(ctx, newBatch("b1", "t"),
+		newFile("f3", "t")), store.ErrExists)
 	_, err := m.File(ctx, "t", "f3")
 	wantErr(t, "load the file of a batch that was refused", err, store.ErrNotFound)
-	wantErr(t, "create a batch with a file that exists", m.CreateBatch(ctx, newBatch("b2", "t"), newFile("f4", "t"), newFile("f1", "t")), store.ErrExists)
+	wantErr(t, "create a batch with a file that exists", m.CreateBatch(ctx, newBatch("b2", "t"),
+		newFile("f4", "t"), newFile("f1", "t")), store.ErrExists)
 	_, err = m.File(ctx, "t", "f4")
 	wantErr(t, "load the file beside one that was refused", err, store.ErrNotFound)
 	_, err = m.Batch(ctx, "t", "b2")
@@ -95,14 +102,18 @@ func batchesUpdate(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "update an unknown batch", err, store.ErrNotFound)
 
 	stop := errors.New("stop")
-	_, err = store.Modify(ctx, m, "t", "b", func(b *store.Batch) error { b.Reason = "not to be kept"; return stop })
+	_, err = store.Modify(ctx, m, "t", "b", func(b *store.Batch) error {
+		b.Reason = "not to be kept"
+		return stop
+	})
 	wantErr(t, "modify with an error", err, stop)
 	wantEqual(t, "batch after the error", got(m.Batch(ctx, "t", "b"))(t), second)
 }
 
 func batchesFreeze(t *testing.T, m store.Metadata, c *clock) {
 	ctx := t.Context()
-	for _, state := range []store.State{store.Completed, store.Failed, store.Expired, store.Cancelled} {
+	for _, state := range []store.State{store.Completed, store.Failed, store.Expired,
+		store.Cancelled} {
 		id := string(state)
 		must(t, m.CreateBatch(ctx, newBatch(id, "t")))
 		must(t, m.AddChunks(ctx, id, newChunks(id, "m", 2)))
@@ -137,7 +148,10 @@ func batchesChanged(t *testing.T, m store.Metadata, _ *clock) {
 	ctx := t.Context()
 	finish := func(id string) {
 		t.Helper()
-		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error { b.State = store.Completed; return nil }))(t)
+		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error {
+			b.State = store.Completed
+			return nil
+		}))(t)
 	}
 	for i := range 6 {
 		must(t, m.CreateBatch(ctx, newBatch(fmt.Sprintf("b%d", i), fmt.Sprintf("t%d", i%2))))
@@ -152,12 +166,16 @@ func batchesChanged(t *testing.T, m store.Metadata, _ *clock) {
 	ids, next, err := m.ChangedBatches(ctx, revision, 10)
 	must(t, err)
 	if len(ids) != 0 || next != revision {
-		t.Errorf("got changes %v up to revision %d while nothing changed since %d", ids, next, revision)
+		t.Errorf("got changes %v up to revision %d while nothing changed since %d", ids, next,
+			revision)
 	}
 
 	finish("b4")
 	touch := func(id string) {
-		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error { b.Paused = !b.Paused; return nil }))(t)
+		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error {
+			b.Paused = !b.Paused
+			return nil
+		}))(t)
 	}
 	touch("b0")
 	touch("b5")
@@ -184,7 +202,8 @@ func batchesChanged(t *testing.T, m store.Metadata, _ *clock) {
 func batchesStale(t *testing.T, m store.Metadata, c *clock) {
 	ctx := t.Context()
 	start := c.Now()
-	for i, state := range []store.State{store.Completed, store.Failed, store.Expired, store.Cancelled, store.InProgress} {
+	for i, state := range []store.State{store.Completed, store.Failed, store.Expired,
+		store.Cancelled, store.InProgress} {
 		id := string(state)
 		must(t, m.CreateBatch(ctx, newBatch(id, "t")))
 		ended := start.Add(time.Duration(i) * time.Hour)
@@ -209,7 +228,8 @@ func batchesStale(t *testing.T, m store.Metadata, c *clock) {
 		for _, b := range got(m.StaleBatches(ctx, start.Add(test.after), test.limit))(t) {
 			ids = append(ids, b.ID)
 		}
-		wantEqual(t, fmt.Sprintf("stale after %s, limit %d", test.after, test.limit), ids, test.want)
+		wantEqual(t, fmt.Sprintf("stale after %s, limit %d", test.after, test.limit), ids,
+			test.want)
 	}
 }
 
@@ -221,7 +241,10 @@ func batchesRace(t *testing.T, m store.Metadata, _ *clock) {
 	for range writers {
 		running.Go(func() {
 			for range changes {
-				_, err := store.Modify(ctx, m, "t", "b", func(b *store.Batch) error { b.Counts.Completed++; return nil })
+				_, err := store.Modify(ctx, m, "t", "b", func(b *store.Batch) error {
+					b.Counts.Completed++
+					return nil
+				})
 				if err != nil {
 					t.Errorf("modify: %v", err)
 				}
@@ -231,6 +254,7 @@ func batchesRace(t *testing.T, m store.Metadata, _ *clock) {
 	running.Wait()
 	b := got(m.Batch(ctx, "t", "b"))(t)
 	if b.Counts.Completed != writers*changes || b.Version != writers*changes+1 {
-		t.Errorf("got %d changes at version %d, want %d at %d", b.Counts.Completed, b.Version, writers*changes, writers*changes+1)
+		t.Errorf("got %d changes at version %d, want %d at %d", b.Counts.Completed, b.Version,
+			writers*changes, writers*changes+1)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// TestBlobs runs the suite for [store.Blobs]. open returns a new, empty backend and closes it when the test ends.
+// TestBlobs runs the suite for [store.Blobs]. open returns a new, empty backend and closes it when
+// the test ends.
 func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
 	for _, test := range []struct {
 		name string
@@ -98,7 +99,8 @@ func blobsReplace(t *testing.T, b store.Blobs) {
 	defer o.Close()
 	putBlob(t, b, "k", "second one")
 	wantBlob(t, b, "k", "second one")
-	wantEqual(t, "the blob that was open", string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "first")
+	wantEqual(t, "the blob that was open",
+		string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "first")
 }
 
 func blobsDelete(t *testing.T, b store.Blobs) {
@@ -112,7 +114,8 @@ func blobsDelete(t *testing.T, b store.Blobs) {
 	must(t, b.Delete(ctx, "p/1"))
 	must(t, b.Delete(ctx, "nothing/at/all"))
 	wantNoBlob(t, b, "p/1")
-	wantEqual(t, "the blob that was open", string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "p/1")
+	wantEqual(t, "the blob that was open",
+		string(got(io.ReadAll(io.NewSectionReader(o, 0, o.Size())))(t)), "p/1")
 
 	must(t, b.DeletePrefix(ctx, "p"))
 	must(t, b.DeletePrefix(ctx, "p"))
@@ -125,7 +128,8 @@ func blobsDelete(t *testing.T, b store.Blobs) {
 
 func blobsKeys(t *testing.T, b store.Blobs) {
 	ctx := t.Context()
-	for _, key := range []string{"", "/a", "a/", "a//b", ".", "..", "a/../../b", "a/./b", "a b", "a\\b", "a\x00b", "ä", "a:b"} {
+	for _, key := range []string{"", "/a", "a/", "a//b", ".", "..", "a/../../b", "a/./b", "a b",
+		"a\\b", "a\x00b", "ä", "a:b"} {
 		if _, err := b.Create(ctx, key); err == nil {
 			t.Errorf("created a blob under key %q", key)
 		}
@@ -145,7 +149,8 @@ func blobsKeys(t *testing.T, b store.Blobs) {
 
 func blobsList(t *testing.T, b store.Blobs) {
 	ctx := t.Context()
-	// '-' and '.' sort before the slash and digits after it, so that directories and their neighbours interleave.
+	// '-' and '.' sort before the slash and digits after it, so that directories and their
+	// neighbours interleave.
 	want := []string{"p/a-b", "p/a.index", "p/a/b-c", "p/a/b/c", "p/a/b/d", "p/a0", "p/b"}
 	for i, key := range want {
 		putBlob(t, b, key, strings.Repeat("x", i))
@@ -164,7 +169,8 @@ func blobsList(t *testing.T, b store.Blobs) {
 				listed = append(listed, info.Key)
 			}
 			if limit > 0 && len(page) > limit || len(listed) > len(want) {
-				t.Fatalf("got a page of %d under a limit of %d; %d blobs so far", len(page), limit, len(listed))
+				t.Fatalf("got a page of %d under a limit of %d; %d blobs so far", len(page), limit,
+					len(listed))
 			}
 			if limit == 0 || len(page) < limit {
 				break
@@ -173,7 +179,8 @@ func blobsList(t *testing.T, b store.Blobs) {
 		}
 		wantEqual(t, fmt.Sprintf("keys in pages of %d", limit), listed, want)
 	}
-	for after, first := range map[string]string{"o": "p/a-b", "p/a/": "p/a/b-c", "p/a/a": "p/a/b-c", "p/a/b": "p/a/b-c", "p/a/b/": "p/a/b/c", "p/a/z": "p/a0"} {
+	for after, first := range map[string]string{"o": "p/a-b", "p/a/": "p/a/b-c", "p/a/a": "p/a/b-c",
+		"p/a/b": "p/a/b-c", "p/a/b/": "p/a/b/c", "p/a/z": "p/a0"} {
 		page := got(b.List(ctx, "p", after, 1))(t)
 		if len(page) != 1 || page[0].Key != first {
 			t.Errorf("after %s: got %v, want %s", after, page, first)
@@ -198,7 +205,8 @@ func blobsCommittedAt(t *testing.T, b store.Blobs) {
 	before := time.Now().Add(-grain)
 	must(t, w.Commit())
 	after := time.Now().Add(grain)
-	if at := got(b.List(t.Context(), "d", "", 0))(t)[0].CommittedAt; at.Before(before) || at.After(after) {
+	if at := got(b.List(t.Context(), "d", "", 0))(t)[0].CommittedAt; at.Before(before) ||
+		at.After(after) {
 		t.Errorf("got %v, want a time between %v and %v", at, before, after)
 	}
 }

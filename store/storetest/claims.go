@@ -14,7 +14,8 @@ import (
 func newChunks(batch, model string, n int) []store.Chunk {
 	chunks := make([]store.Chunk, n)
 	for i := range chunks {
-		chunks[i] = store.Chunk{ChunkID: store.ChunkID{Batch: batch, Index: i}, Model: model, First: i * 10, Count: 10}
+		chunks[i] = store.Chunk{ChunkID: store.ChunkID{Batch: batch, Index: i}, Model: model,
+			First: i * 10, Count: 10}
 	}
 	return chunks
 }
@@ -26,7 +27,8 @@ func layOut(t testing.TB, m store.Metadata, batch string, n int) {
 	must(t, m.AddChunks(t.Context(), batch, newChunks(batch, "m", n)))
 }
 
-// allInHand is the indexes of all chunks of any batch here: what an owner passes that has lost track of nothing.
+// allInHand is the indexes of all chunks of any batch here: what an owner passes that has lost
+// track of nothing.
 var allInHand = func() (all []int) {
 	for i := range 100 {
 		all = append(all, i)
@@ -46,15 +48,18 @@ func chunksLayout(t *testing.T, m store.Metadata, _ *clock) {
 	layOut(t, m, "b", 3)
 	must(t, m.AddChunks(ctx, "b", newChunks("b", "other", 9)))
 	wantEqual(t, "chunks", got(m.Chunks(ctx, "b"))(t), newChunks("b", "m", 3))
-	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 3})
-	wantEqual(t, "counts of no batch", got(m.CountChunks(ctx, store.Owner{}, "nothing", nil))(t), store.ChunkCounts{})
+	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
+		store.ChunkCounts{Free: 3})
+	wantEqual(t, "counts of no batch", got(m.CountChunks(ctx, store.Owner{}, "nothing", nil))(t),
+		store.ChunkCounts{})
 
 	// Dispatchers that lay out the same batch at the same time agree on one layout.
 	must(t, m.CreateBatch(ctx, newBatch("raced", "t")))
 	var running sync.WaitGroup
 	for n := 1; n <= 4; n++ {
 		running.Go(func() {
-			if err := m.AddChunks(ctx, "raced", newChunks("raced", fmt.Sprint("m", n), 5*n)); err != nil {
+			if err := m.AddChunks(ctx, "raced", newChunks("raced", fmt.Sprint(
+				"m", n), 5*n)); err != nil {
 				t.Errorf("add chunks: %v", err)
 			}
 		})
@@ -89,7 +94,8 @@ func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
 	wantEqual(t, "second claim", indexes(second), []int{5, 7})
 	wantEqual(t, "other model", indexes(claim("even", 1)), []int{0})
 	wantEqual(t, "unknown model", indexes(claim("none", 1)), nil)
-	wantEqual(t, "unknown batch", indexes(got(m.ClaimChunks(ctx, o, "nothing", "odd", 1, allInHand))(t)), nil)
+	wantEqual(t, "unknown batch", indexes(got(m.ClaimChunks(ctx, o, "nothing", "odd", 1,
+		allInHand))(t)), nil)
 
 	must(t, m.ReleaseChunk(ctx, o, second[0]))
 	wantErr(t, "release twice", m.ReleaseChunk(ctx, o, second[0]), store.ErrFenced)
@@ -102,13 +108,15 @@ func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
 	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, second[0]), store.ErrFenced)
 
 	done := again[0]
-	done.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7, ReasoningTokens: 3}}
+	done.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7,
+		ReasoningTokens: 3}}
 	must(t, m.FinishChunk(ctx, o, done))
 	must(t, m.FinishChunk(ctx, o, done)) // the answer to the first may have got lost
 	wantErr(t, "release a done chunk", m.ReleaseChunk(ctx, o, done), store.ErrFenced)
 	done.Done = true
 	wantEqual(t, "done chunk", got(m.Chunks(ctx, "b"))(t)[5], done)
-	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
+	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
+		store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
 }
 
 func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
@@ -117,26 +125,34 @@ func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
 	o := got(m.Register(ctx, "n", time.Minute))(t)
 	c := got(m.ClaimChunks(ctx, o, "b", "m", 1, allInHand))(t)[0]
 	must(t, m.ReopenChunk(ctx, c))
-	wantEqual(t, "a claimed chunk stays claimed", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 1, Claimed: 1})
+	wantEqual(t, "a claimed chunk stays claimed", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(
+		t), store.ChunkCounts{Free: 1, Claimed: 1})
 	c.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7}}
 	must(t, m.FinishChunk(ctx, o, c))
 	stale := c
 	stale.Epoch--
 	must(t, m.ReopenChunk(ctx, stale))
-	wantEqual(t, "another epoch changes nothing", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 1, Done: 1})
+	wantEqual(t, "another epoch changes nothing", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(
+		t), store.ChunkCounts{Free: 1, Done: 1})
 	must(t, m.ReopenChunk(ctx, c))
-	wantEqual(t, "reopened", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 2})
+	wantEqual(t, "reopened", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
+		store.ChunkCounts{Free: 2})
 	wantEqual(t, "progress", got(m.Progress(ctx, []string{"b"}))(t), map[string]store.Progress{})
 	wantErr(t, "finish by the old claim", m.FinishChunk(ctx, o, c), store.ErrFenced)
 	again := got(m.ClaimChunks(ctx, o, "b", "m", 1, allInHand))(t)[0]
 	if again.Index != c.Index || again.Epoch <= c.Epoch || again.Tally != (store.Tally{}) {
-		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done", again, c)
+		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done",
+			again, c)
 	}
 
 	must(t, m.FinishChunk(ctx, o, again))
-	got(store.Modify(ctx, m, "", "b", func(b *store.Batch) error { b.State = store.Cancelled; return nil }))(t)
+	got(store.Modify(ctx, m, "", "b", func(b *store.Batch) error {
+		b.State = store.Cancelled
+		return nil
+	}))(t)
 	must(t, m.ReopenChunk(ctx, again))
-	wantEqual(t, "chunks of an ended batch", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Free: 1, Done: 1})
+	wantEqual(t, "chunks of an ended batch", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
+		store.ChunkCounts{Free: 1, Done: 1})
 }
 
 func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
@@ -171,7 +187,8 @@ func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
 			t.Errorf("chunk %d was claimed %d times", i, n)
 		}
 	}
-	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t), store.ChunkCounts{Done: chunks})
+	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
+		store.ChunkCounts{Done: chunks})
 }
 
 func chunksFree(t *testing.T, m store.Metadata, c *clock) {
@@ -189,22 +206,27 @@ func chunksFree(t *testing.T, m store.Metadata, c *clock) {
 			layOut(t, m, test.name, 1)
 			o := got(m.Register(ctx, "node", time.Minute))(t)
 			held := got(m.ClaimChunks(ctx, o, test.name, "m", 1, allInHand))(t)[0]
-			if stolen := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allInHand))(t); len(stolen) != 0 {
+			if stolen := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allInHand))(t); len(
+				stolen) != 0 {
 				t.Fatalf("claimed %v while its owner lives", stolen)
 			}
 			c.advance(time.Minute - time.Millisecond)
 			must(t, m.Renew(ctx, o, time.Minute))
 			c.advance(time.Minute - time.Millisecond)
-			wantEqual(t, "counts after the renewal", got(m.CountChunks(ctx, store.Owner{}, test.name, nil))(t), store.ChunkCounts{Claimed: 1})
+			wantEqual(t, "counts after the renewal", got(
+				m.CountChunks(ctx, store.Owner{}, test.name, nil))(t), store.ChunkCounts{
+				Claimed: 1})
 
 			test.free(o)
-			wantEqual(t, "counts when free", got(m.CountChunks(ctx, store.Owner{}, test.name, nil))(t), store.ChunkCounts{Free: 1})
+			wantEqual(t, "counts when free", got(m.CountChunks(ctx, store.Owner{}, test.name, nil))(
+				t), store.ChunkCounts{Free: 1})
 			taken := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allInHand))(t)
 			if len(taken) != 1 || taken[0].Epoch <= held.Epoch {
 				t.Fatalf("got %v, want the chunk with an epoch above %d", taken, held.Epoch)
 			}
 			wantErr(t, "finish by the earlier owner", m.FinishChunk(ctx, o, held), store.ErrFenced)
-			wantErr(t, "release by the earlier owner", m.ReleaseChunk(ctx, o, held), store.ErrFenced)
+			wantErr(t, "release by the earlier owner", m.ReleaseChunk(ctx, o, held),
+				store.ErrFenced)
 			must(t, m.FinishChunk(ctx, other, taken[0]))
 		})
 	}
@@ -226,7 +248,8 @@ func chunksFree(t *testing.T, m store.Metadata, c *clock) {
 		must(t, m.Unregister(ctx, o)) // must not touch the successor
 		must(t, m.Renew(ctx, successor, time.Minute))
 		must(t, m.Unregister(ctx, successor))
-		wantErr(t, "renew after unregistering", m.Renew(ctx, successor, time.Minute), store.ErrFenced)
+		wantErr(t, "renew after unregistering", m.Renew(ctx, successor, time.Minute),
+			store.ErrFenced)
 	})
 }
 
@@ -265,7 +288,8 @@ func locksRace(t *testing.T, m store.Metadata, c *clock) {
 		}
 		epoch, ok, err := m.Lock(ctx, winner, "l")
 		if err != nil || !ok || epoch != highest {
-			t.Errorf("lock again: got %d, %t, %v, want the epoch %d that the holder has", epoch, ok, err, highest)
+			t.Errorf("lock again: got %d, %t, %v, want the epoch %d that the holder has", epoch, ok,
+				err, highest)
 		}
 		switch round {
 		case 0:
@@ -285,10 +309,12 @@ func locksRace(t *testing.T, m store.Metadata, c *clock) {
 }
 
 func chunksOfNoBatch(t *testing.T, m store.Metadata, _ *clock) {
-	wantErr(t, "lay out a batch that is gone", m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
+	wantErr(t, "lay out a batch that is gone",
+		m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
 }
 
-// chunksLostTrackOf is about claims whose answer never reached the owner, or that it failed to give back.
+// chunksLostTrackOf is about claims whose answer never reached the owner, or that it failed to give
+// back.
 func chunksLostTrackOf(t *testing.T, m store.Metadata, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 4)
@@ -296,17 +322,22 @@ func chunksLostTrackOf(t *testing.T, m store.Metadata, _ *clock) {
 	other := got(m.Register(ctx, "other", time.Minute))(t)
 	first := got(m.ClaimChunks(ctx, o, "b", "m", 3, nil))(t)
 	wantEqual(t, "first claim", indexes(first), []int{0, 1, 2})
-	wantEqual(t, "counts with two in hand", got(m.CountChunks(ctx, o, "b", []int{0, 2}))(t), store.ChunkCounts{Free: 2, Claimed: 2})
-	wantEqual(t, "counts as another sees them", got(m.CountChunks(ctx, other, "b", nil))(t), store.ChunkCounts{Free: 1, Claimed: 3})
-	wantEqual(t, "another's claim", indexes(got(m.ClaimChunks(ctx, other, "b", "m", 4, nil))(t)), []int{3})
+	wantEqual(t, "counts with two in hand", got(m.CountChunks(ctx, o, "b", []int{0, 2}))(t),
+		store.ChunkCounts{Free: 2, Claimed: 2})
+	wantEqual(t, "counts as another sees them", got(m.CountChunks(ctx, other, "b", nil))(t),
+		store.ChunkCounts{Free: 1, Claimed: 3})
+	wantEqual(t, "another's claim", indexes(got(m.ClaimChunks(ctx, other, "b", "m", 4, nil))(t)),
+		[]int{3})
 
 	again := got(m.ClaimChunks(ctx, o, "b", "m", 4, []int{0, 2}))(t)
 	wantEqual(t, "claimed again", indexes(again), []int{1})
 	if again[0].Epoch <= first[1].Epoch {
 		t.Errorf("got epoch %d after %d, want a higher one", again[0].Epoch, first[1].Epoch)
 	}
-	wantErr(t, "finish by the claim that was lost", m.FinishChunk(ctx, o, first[1]), store.ErrFenced)
+	wantErr(t, "finish by the claim that was lost", m.FinishChunk(ctx, o, first[1]),
+		store.ErrFenced)
 	must(t, m.FinishChunk(ctx, o, again[0]))
 	wantEqual(t, "lines left", got(m.LinesLeft(ctx))(t), map[string]map[string]int{"b": {"m": 30}})
-	wantEqual(t, "a done chunk is done for all", got(m.CountChunks(ctx, o, "b", nil))(t), store.ChunkCounts{Free: 2, Claimed: 1, Done: 1})
+	wantEqual(t, "a done chunk is done for all", got(m.CountChunks(ctx, o, "b", nil))(t),
+		store.ChunkCounts{Free: 2, Claimed: 1, Done: 1})
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// claimsModel drives the backend and a slow, obvious model of it through the same random life and compares them.
+// claimsModel drives the backend and a slow, obvious model of it through the same random life and
+// compares them.
 func claimsModel(t *testing.T, m store.Metadata, c *clock) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
 		life := &claimsLife{t: t, rt: rt, m: m, clock: c, batch: fmt.Sprintf("b%d", run), run: run,
-			owners: make(map[string]*modelOwner), chunks: make([]modelClaim, rapid.IntRange(1, 6).Draw(rt, "chunks"))}
+			owners: make(map[string]*modelOwner), chunks: make([]modelClaim, rapid.IntRange(
+				1, 6).Draw(rt, "chunks"))}
 		layOut(t, m, life.batch, len(life.chunks))
 		rt.Repeat(map[string]func(*rapid.T){
 			"":           life.compare,
@@ -142,7 +144,8 @@ func (l *claimsLife) claim(rt *rapid.T) {
 	}
 }
 
-// barred tells of an owner that the backend refuses, as it must when it is gone and may when its lease has run out.
+// barred tells of an owner that the backend refuses, as it must when it is gone and may when its
+// lease has run out.
 func (l *claimsLife) barred(rt *rapid.T, o *modelOwner, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrFenced) && (o.gone || l.lapsed(o)):
@@ -168,7 +171,8 @@ func (l *claimsLife) settle(rt *rapid.T, call settler, evenDone bool, apply func
 	}
 	past := l.claims[rapid.IntRange(0, len(l.claims)-1).Draw(rt, "claim")]
 	c := &l.chunks[past.chunk.Index]
-	newest := c.epoch == past.chunk.Epoch && c.holder == past.by && !past.by.gone && (evenDone || !c.done)
+	newest := c.epoch == past.chunk.Epoch && c.holder == past.by && !past.by.gone &&
+		(evenDone || !c.done)
 	err := call(l.t.Context(), past.by.Owner, past.chunk)
 	switch {
 	case err == nil && newest:

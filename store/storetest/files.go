@@ -64,8 +64,10 @@ func filesList(t *testing.T, m store.Metadata, _ *clock) {
 				if !ascending {
 					slices.Reverse(want)
 				}
-				listed := listFiles(t, m, store.FileQuery{Purpose: test.purpose, Limit: limit, Ascending: ascending})
-				wantEqual(t, fmt.Sprintf("purpose %q, limit %d, ascending %t", test.purpose, limit, ascending), listed, want)
+				listed := listFiles(t, m, store.FileQuery{Purpose: test.purpose, Limit: limit,
+					Ascending: ascending})
+				wantEqual(t, fmt.Sprintf("purpose %q, limit %d, ascending %t", test.purpose, limit,
+					ascending), listed, want)
 			}
 		}
 	}
@@ -87,7 +89,8 @@ func listFiles(t *testing.T, m store.Metadata, q store.FileQuery) (ids []string)
 			return ids
 		}
 		if len(page.Items) != q.Limit || len(ids) > 100 {
-			t.Fatalf("page before the last has %d items, want %d; %d so far", len(page.Items), q.Limit, len(ids))
+			t.Fatalf("page before the last has %d items, want %d; %d so far", len(page.Items),
+				q.Limit, len(ids))
 		}
 		if q.After = ""; len(ids)%2 == 0 { // either leads on
 			q.Next = page.Next

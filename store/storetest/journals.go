@@ -16,8 +16,8 @@ import (
 // patience bounds waiting for what comes by itself within milliseconds.
 const patience = 20 * time.Second
 
-// TestJournals runs the suite for [store.Journals]. open returns two views of one new, empty medium, as two processes have
-// them, and closes them when the test ends.
+// TestJournals runs the suite for [store.Journals]. open returns two views of one new, empty
+// medium, as two processes have them, and closes them when the test ends.
 func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journals)) {
 	for _, test := range []struct {
 		name string
@@ -27,13 +27,17 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 		{"journals commit by themselves", journalsCommit},
 		{"journals replay", journalsReplay},
 		{"journals keep the first record of a line", journalsDuplicates},
-		{"journals fence lower epochs", func(t *testing.T, here, _ store.Journals) { journalsFence(t, here, here) }},
+		{"journals fence lower epochs", func(t *testing.T, here, _ store.Journals) {
+			journalsFence(t, here, here)
+		}},
 		{"journals fence other processes", journalsFence},
 		{"journals take appends from many", journalsRace},
 		{"journals change hands under load", journalsHandover},
 		{"journals are listed and removed by batch", journalsRemove},
 		{"journals keep results that are larger than memory", journalsLarge},
-		{"journals fence large results", func(t *testing.T, here, there store.Journals) { journalsLargeFenced(t, here, there) }},
+		{"journals fence large results", func(t *testing.T, here, there store.Journals) {
+			journalsLargeFenced(t, here, there)
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			here, there := open(t)
@@ -46,7 +50,8 @@ var theChunk = store.ChunkID{Batch: "batch_1", Index: 7}
 
 func newRecord(line int) store.Record {
 	return store.Record{Line: uint32(line), Failed: line%3 == 0, Attempts: uint16(line%5 + 1),
-		Usage:  batchfile.Usage{InputTokens: int64(line), OutputTokens: 2, TotalTokens: int64(line) + 2, CachedTokens: 1, ReasoningTokens: 1 << 33},
+		Usage: batchfile.Usage{InputTokens: int64(line), OutputTokens: 2,
+			TotalTokens: int64(line) + 2, CachedTokens: 1, ReasoningTokens: 1 << 33},
 		Result: fmt.Appendf(nil, "{\"custom_id\":\"line %d\"}\n", line)}
 }
 
@@ -106,7 +111,9 @@ func noReplay(t testing.TB) func(store.Record) {
 	return func(r store.Record) { t.Errorf("replayed line %d from an empty journal", r.Line) }
 }
 
-func openJournal(t testing.TB, js store.Journals, epoch int64, c *commits) (store.Journal, []store.Record) {
+func openJournal(
+	t testing.TB, js store.Journals, epoch int64, c *commits,
+) (store.Journal, []store.Record) {
 	t.Helper()
 	var replayed []store.Record
 	j := got(js.Open(t.Context(), theChunk, epoch, func(r store.Record) {
@@ -140,8 +147,10 @@ func readResults(t testing.TB, js store.Journals, records []store.Record, places
 			var again bytes.Buffer
 			must(t, results.Copy(&again, places[k]))
 			want := records[k].Result
-			if large := places[k].Length > store.MostRead; again.Len() != int(places[k].Length) || !large && again.String() != string(want) {
-				t.Errorf("line %d: read %.100q at its location, want %.100q", records[k].Line, again.String(), want)
+			if large := places[k].Length > store.MostRead; again.Len() != int(places[k].Length) ||
+				!large && again.String() != string(want) {
+				t.Errorf("line %d: read %.100q at its location, want %.100q", records[k].Line,
+					again.String(), want)
 			}
 		}
 	}
@@ -204,7 +213,9 @@ func journalsCommit(t *testing.T, here, there store.Journals) {
 	defer j.Close()
 	for round := 1; round <= 3; round++ {
 		must(t, j.Append(newRecord(round)))
-		c.await(t, "a commit without Flush", func(s store.Commit, _ []error) bool { return s.Records == round })
+		c.await(t, "a commit without Flush", func(s store.Commit, _ []error) bool {
+			return s.Records == round
+		})
 		if n := len(readJournal(t, there)); n != round {
 			t.Errorf("read %d records after their commit, want %d", n, round)
 		}
@@ -251,7 +262,8 @@ func journalsDuplicates(t *testing.T, here, there store.Journals) {
 	j, replayed := openJournal(t, there, 2, newCommits())
 	must(t, j.Append(store.Record{Line: 1, Result: []byte("third\n")}))
 	must(t, j.Close())
-	want := []store.Record{{Line: 1, Result: []byte("first\n")}, {Line: 2, Result: []byte("other\n")}}
+	want := []store.Record{{Line: 1, Result: []byte("first\n")},
+		{Line: 2, Result: []byte("other\n")}}
 	wantEqual(t, "replayed", replayed, want)
 	wantEqual(t, "read", readJournal(t, here), want)
 }
@@ -265,7 +277,8 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 
 	young, replayed := openJournal(t, there, 2, newCommits())
 	wantEqual(t, "replayed", replayed, []store.Record{newRecord(1)})
-	if err := old.Append(newRecord(2)); err == nil { // accepted: nobody has looked at the medium yet
+	// accepted: nobody has looked at the medium yet
+	if err := old.Append(newRecord(2)); err == nil {
 		wantErr(t, "flush of the fenced", old.Flush(ctx), store.ErrFenced)
 	} else {
 		wantErr(t, "append of the fenced", err, store.ErrFenced)
@@ -284,12 +297,15 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 	must(t, young.Flush(ctx))
 	wantEqual(t, "read", readJournal(t, here), []store.Record{newRecord(1), newRecord(4)})
 	for _, js := range []store.Journals{here, there} {
-		_, err := js.Open(ctx, theChunk, 1, func(r store.Record) { t.Errorf("replayed line %d to a latecomer", r.Line) }, newCommits().committed)
+		_, err := js.Open(ctx, theChunk, 1, func(r store.Record) {
+			t.Errorf("replayed line %d to a latecomer", r.Line)
+		}, newCommits().committed)
 		wantErr(t, "open at a lower epoch", err, store.ErrFenced)
 	}
 	must(t, young.Append(newRecord(5))) // is not harmed by it
 	must(t, young.Close())
-	wantEqual(t, "read at the end", readJournal(t, there), []store.Record{newRecord(1), newRecord(4), newRecord(5)})
+	wantEqual(t, "read at the end", readJournal(t, there),
+		[]store.Record{newRecord(1), newRecord(4), newRecord(5)})
 }
 
 func journalsRace(t *testing.T, here, there store.Journals) {
@@ -326,8 +342,9 @@ func journalsRace(t *testing.T, here, there store.Journals) {
 	}
 }
 
-// journalsHandover lets a chunk change hands while both write: what an owner was told is durable is there, for its
-// successor too, and nothing that it wasn't told of appears after the successor's replay.
+// journalsHandover lets a chunk change hands while both write: what an owner was told is durable is
+// there, for its successor too, and nothing that it wasn't told of appears after the successor's
+// replay.
 func journalsHandover(t *testing.T, here, there store.Journals) {
 	const handovers = 12
 	ctx := t.Context()
@@ -341,7 +358,8 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 		c := newCommits()
 		j, replayed := openJournal(t, views[epoch%2], epoch, c)
 		if len(replayed) < told {
-			t.Fatalf("epoch %d: %d records replayed, but %d were told to be durable", epoch, len(replayed), told)
+			t.Fatalf("epoch %d: %d records replayed, but %d were told to be durable", epoch,
+				len(replayed), told)
 		}
 		replayedLast, last = len(replayed), j
 		start := line
@@ -356,13 +374,16 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 				}
 			}
 		})
-		c.await(t, "some records of this epoch", func(s store.Commit, _ []error) bool { return s.Records > 0 })
+		c.await(t, "some records of this epoch", func(s store.Commit, _ []error) bool {
+			return s.Records > 0
+		})
 		told = replayedLast + c.records()
 	}
 	running.Wait()
 	must(t, last.Flush(ctx))
 	if n := len(readJournal(t, here)); n != replayedLast+50 {
-		t.Errorf("read %d records, want the %d that the last owner replayed and its own 50", n, replayedLast)
+		t.Errorf("read %d records, want the %d that the last owner replayed and its own 50", n,
+			replayedLast)
 	}
 	must(t, last.Close())
 }
@@ -375,7 +396,8 @@ func journalsRemove(t *testing.T, here, there store.Journals) {
 		return list
 	}
 	must(t, here.Remove(ctx, "batch_1"))
-	for _, id := range []store.ChunkID{{Batch: "batch_1", Index: 0}, {Batch: "batch_1", Index: 7}, {Batch: "batch_2", Index: 0}} {
+	for _, id := range []store.ChunkID{{Batch: "batch_1", Index: 0}, {Batch: "batch_1", Index: 7},
+		{Batch: "batch_2", Index: 0}} {
 		j := got(here.Open(ctx, id, 1, noReplay(t), newCommits().committed))(t)
 		must(t, j.Append(newRecord(1)))
 		must(t, j.Close())

@@ -16,7 +16,8 @@ func keysOnce(t *testing.T, m store.Metadata, c *clock) {
 		t.Helper()
 		stored, fresh, err := m.Remember(ctx, tenant, key, value, time.Minute)
 		if err != nil || stored != want || fresh != wantFresh {
-			t.Errorf("remember %s for %s: got %q, %t, %v, want %q, %t", key, tenant, stored, fresh, err, want, wantFresh)
+			t.Errorf("remember %s for %s: got %q, %t, %v, want %q, %t", key, tenant, stored, fresh,
+				err, want, wantFresh)
 		}
 	}
 	remember("t1", "k", "v1", "v1", true)
@@ -50,6 +51,7 @@ func keysOnce(t *testing.T, m store.Metadata, c *clock) {
 	values := 0
 	stored.Range(func(any, any) bool { values++; return true })
 	if fresh.Load() != 1 || values != 1 {
-		t.Errorf("%d racing requests were fresh and got %d different values, want 1 and 1", fresh.Load(), values)
+		t.Errorf("%d racing requests were fresh and got %d different values, want 1 and 1",
+			fresh.Load(), values)
 	}
 }

@@ -31,7 +31,8 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 	for i, size := range sizes {
 		small, large := newRecord(2*i), newRecord(2*i+1)
 		want[small.Line] = bytes.Clone(small.Result)
-		small.Result, small.More = small.Result[:3], [][]byte{small.Result[3:4], nil, small.Result[4:]}
+		small.Result, small.More = small.Result[:3], [][]byte{small.Result[3:4], nil,
+			small.Result[4:]}
 		must(t, j.Append(small))
 		large.Result = nil
 		result := largeResult(size, uint64(i))
@@ -54,10 +55,13 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 			must(t, results.Copy(&copied, at))
 			whole := want[r.Line]
 			if !bytes.Equal(copied.Bytes(), whole) {
-				t.Errorf("%s: line %d: copied %d bytes, want the %d of its result", name, r.Line, copied.Len(), len(whole))
+				t.Errorf("%s: line %d: copied %d bytes, want the %d of its result", name, r.Line,
+					copied.Len(), len(whole))
 			}
-			if len(whole) <= store.MostRead && !bytes.Equal(r.Result, whole) || len(whole) > store.MostRead && len(r.Result) > 0 {
-				t.Errorf("%s: line %d: read %d bytes of a result of %d", name, r.Line, len(r.Result), len(whole))
+			if len(whole) <= store.MostRead && !bytes.Equal(r.Result, whole) || len(
+				whole) > store.MostRead && len(r.Result) > 0 {
+				t.Errorf("%s: line %d: read %d bytes of a result of %d", name, r.Line, len(
+					r.Result), len(whole))
 			}
 			found[r.Line] = true
 			return nil
@@ -74,8 +78,11 @@ func journalsLargeFenced(t *testing.T, here, there store.Journals) {
 	late, _ := openJournal(t, here, 1, c)
 	openJournal(t, there, 2, newCommits())
 	r := newRecord(1)
-	wantErr(t, "append a large record behind a fence", late.AppendFrom(t.Context(), r, 1<<20, largeResult(1<<20, 1)), store.ErrFenced)
-	c.await(t, "the word of the fence", func(sum store.Commit, errs []error) bool { return len(errs) == 1 && sum.Records == 0 })
+	wantErr(t, "append a large record behind a fence", late.AppendFrom(t.Context(), r, 1<<20,
+		largeResult(1<<20, 1)), store.ErrFenced)
+	c.await(t, "the word of the fence", func(sum store.Commit, errs []error) bool {
+		return len(errs) == 1 && sum.Records == 0
+	})
 	if records := readJournal(t, there); len(records) != 0 {
 		t.Errorf("read %d records from behind a fence", len(records))
 	}

@@ -63,7 +63,8 @@ func leadsExclusive(t *testing.T, m store.Metadata, c *clock) {
 	wantEqual(t, "no names", len(others), 0)
 }
 
-// leadsRace has owners ask for overlapping sets at once: each name ends with one leader, whose sets are whole.
+// leadsRace has owners ask for overlapping sets at once: each name ends with one leader, whose sets
+// are whole.
 func leadsRace(t *testing.T, m store.Metadata, _ *clock) {
 	ctx := t.Context()
 	sets := [][]string{{"x", "y"}, {"y", "z"}, {"z", "x"}, {"x", "y", "z"}}

@@ -17,14 +17,15 @@ var states = []store.State{
 	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
 }
 
-// population creates batches of t1 that differ in everything that can be asked for, with many ties, and as many of t2.
-// They are returned in order of their creation.
+// population creates batches of t1 that differ in everything that can be asked for, with many ties,
+// and as many of t2. They are returned in order of their creation.
 func population(t *testing.T, m store.Metadata, n int) []store.Batch {
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	all := make([]store.Batch, 0, n)
 	for i := range n {
-		b := newBatch(fmt.Sprintf("b%03d", random.IntN(1000)*1000+i), "t1") // ids say nothing about the order
+		// ids say nothing about the order
+		b := newBatch(fmt.Sprintf("b%03d", random.IntN(1000)*1000+i), "t1")
 		b.State = states[random.IntN(len(states))]
 		b.CreatedAt = start.Add(time.Duration(i/4) * time.Minute)
 		if random.IntN(3) > 0 {
@@ -84,7 +85,8 @@ func batchesList(t *testing.T, m store.Metadata, _ *clock) {
 				break
 			}
 			if len(p.Items) != q.Limit || len(listed) > len(all) {
-				rt.Fatalf("list %+v: %d items on a page before the last, %d so far", page, len(p.Items), len(listed))
+				rt.Fatalf("list %+v: %d items on a page before the last, %d so far", page, len(
+					p.Items), len(listed))
 			}
 			page.After = listed[len(listed)-1].ID
 		}
@@ -105,8 +107,9 @@ func drawQuery(rt *rapid.T, start time.Time) store.BatchQuery {
 		return start.Add(time.Duration(minute) * time.Minute)
 	})
 	q := store.BatchQuery{
-		Limit:     rapid.SampledFrom([]int{0, 1, 3, 10, 100}).Draw(rt, "limit"),
-		Order:     rapid.SampledFrom([]store.BatchOrder{"", store.ByCreation, store.ByDeadline}).Draw(rt, "order"),
+		Limit: rapid.SampledFrom([]int{0, 1, 3, 10, 100}).Draw(rt, "limit"),
+		Order: rapid.SampledFrom([]store.BatchOrder{"", store.ByCreation,
+			store.ByDeadline}).Draw(rt, "order"),
 		Ascending: rapid.Bool().Draw(rt, "ascending"),
 	}
 	if rapid.Bool().Draw(rt, "filter by state") {
@@ -120,10 +123,12 @@ func drawQuery(rt *rapid.T, start time.Time) store.BatchQuery {
 		q.MetadataValue = rapid.SampledFrom([]string{"", "0", "1", "new"}).Draw(rt, "value")
 	}
 	if rapid.Bool().Draw(rt, "filter by creation") {
-		q.CreatedAfter, q.CreatedBefore = instant.Draw(rt, "created after"), instant.Draw(rt, "created before")
+		q.CreatedAfter, q.CreatedBefore = instant.Draw(rt, "created after"),
+			instant.Draw(rt, "created before")
 	}
 	if rapid.Bool().Draw(rt, "filter by deadline") {
-		q.DeadlineAfter, q.DeadlineBefore = instant.Draw(rt, "deadline after"), instant.Draw(rt, "deadline before")
+		q.DeadlineAfter, q.DeadlineBefore = instant.Draw(rt, "deadline after"),
+			instant.Draw(rt, "deadline before")
 	}
 	return q
 }
@@ -154,7 +159,9 @@ func matches(b store.Batch, q store.BatchQuery) bool {
 	if len(q.States) > 0 && !slices.Contains(q.States, b.State) {
 		return false
 	}
-	if q.Model != "" && !slices.ContainsFunc(b.Models, func(m store.ModelLines) bool { return m.Model == q.Model }) {
+	if q.Model != "" && !slices.ContainsFunc(b.Models, func(m store.ModelLines) bool {
+		return m.Model == q.Model
+	}) {
 		return false
 	}
 	if q.MetadataKey != "" {
@@ -163,10 +170,12 @@ func matches(b store.Batch, q store.BatchQuery) bool {
 			return false
 		}
 	}
-	if bounded := !q.DeadlineAfter.IsZero() || !q.DeadlineBefore.IsZero(); bounded && b.Deadline.IsZero() {
+	if bounded := !q.DeadlineAfter.IsZero() || !q.DeadlineBefore.IsZero(); bounded &&
+		b.Deadline.IsZero() {
 		return false
 	}
-	return within(b.CreatedAt, q.CreatedAfter, q.CreatedBefore) && within(b.Deadline, q.DeadlineAfter, q.DeadlineBefore)
+	return within(b.CreatedAt, q.CreatedAfter, q.CreatedBefore) && within(b.Deadline,
+		q.DeadlineAfter, q.DeadlineBefore)
 }
 
 func within(at, after, before time.Time) bool {

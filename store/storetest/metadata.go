@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// TestMetadata runs the suite for [store.Metadata]. open returns a new, empty backend that takes the time from now, and
-// closes it when the test ends.
+// TestMetadata runs the suite for [store.Metadata]. open returns a new, empty backend that takes
+// the time from now, and closes it when the test ends.
 func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) store.Metadata) {
 	for _, test := range []struct {
 		name string

@@ -14,7 +14,8 @@ func newestFound(t *testing.T, m store.Metadata, c *clock) {
 	}
 	want := func(what string, at time.Time) {
 		t.Helper()
-		wantEqual(t, "newest time after "+what, got(m.Newest(ctx))(t), at.Truncate(time.Microsecond))
+		wantEqual(t, "newest time after "+what, got(m.Newest(ctx))(t),
+			at.Truncate(time.Microsecond))
 	}
 	f := newFile("f", "t")
 	f.CreatedAt = c.Now()

@@ -23,7 +23,8 @@ func finishedChunkCountsOnce(t *testing.T, m store.Metadata, _ *clock) {
 	}
 	must(t, m.PostProgress(ctx, o, map[string]store.Progress{"b": {Completed: 12, Failed: 3}}))
 	first := chunks[0]
-	first.Tally, first.Posted = store.Tally{Completed: 9, Failed: 1}, store.Tally{Completed: 7, Failed: 1}
+	first.Tally, first.Posted = store.Tally{Completed: 9, Failed: 1},
+		store.Tally{Completed: 7, Failed: 1}
 	must(t, m.FinishChunk(ctx, o, first))
 	count("after a chunk of which 7 and 1 were posted", 14, 3)
 	must(t, m.FinishChunk(ctx, o, first))
@@ -45,7 +46,8 @@ func progressAdds(t *testing.T, m store.Metadata, c *clock) {
 	layOut(t, m, "b2", 1)
 	layOut(t, m, "silent", 1)
 	now := c.Now().Truncate(time.Microsecond)
-	first, second := got(m.Register(ctx, "n1", time.Minute))(t), got(m.Register(ctx, "n2", time.Hour))(t)
+	first, second := got(m.Register(ctx, "n1", time.Minute))(t),
+		got(m.Register(ctx, "n2", time.Hour))(t)
 	must(t, m.PostProgress(ctx, first, map[string]store.Progress{
 		"b1": {Completed: 100}, // replaced below
 		"b2": {Completed: 1, UpdatedAt: now},
@@ -55,14 +57,16 @@ func progressAdds(t *testing.T, m store.Metadata, c *clock) {
 		"deleted": {Completed: 1},
 	}))
 	must(t, m.PostProgress(ctx, second, map[string]store.Progress{
-		"b1": {Completed: 20, Failed: 3, LinesPerSecond: 1.5, Waiting: "at limit", UpdatedAt: now.Add(time.Second)},
+		"b1": {Completed: 20, Failed: 3, LinesPerSecond: 1.5, Waiting: "at limit",
+			UpdatedAt: now.Add(time.Second)},
 	}))
 	read := func() map[string]store.Progress {
 		t.Helper()
 		return got(m.Progress(ctx, []string{"b1", "b2", "silent", "unknown"}))(t)
 	}
 	wantEqual(t, "progress", read(), map[string]store.Progress{
-		"b1": {Completed: 30, Failed: 3, InFlight: 2, Attempts: 5, LinesPerSecond: 1.5, Waiting: "at limit", UpdatedAt: now.Add(time.Second)},
+		"b1": {Completed: 30, Failed: 3, InFlight: 2, Attempts: 5, LinesPerSecond: 1.5,
+			Waiting: "at limit", UpdatedAt: now.Add(time.Second)},
 		"b2": {Completed: 1, UpdatedAt: now},
 	})
 
@@ -72,10 +76,13 @@ func progressAdds(t *testing.T, m store.Metadata, c *clock) {
 	must(t, m.FinishChunk(ctx, second, chunk))
 	c.advance(time.Minute) // the first owner's lease is over
 	wantEqual(t, "progress of the living", read(), map[string]store.Progress{
-		"b1": {Completed: 27, Failed: 5, LinesPerSecond: 1.5, Waiting: "at limit", UpdatedAt: now.Add(time.Second)},
+		"b1": {Completed: 27, Failed: 5, LinesPerSecond: 1.5, Waiting: "at limit",
+			UpdatedAt: now.Add(time.Second)},
 	})
 	must(t, m.Unregister(ctx, second))
-	wantEqual(t, "progress of done chunks", read(), map[string]store.Progress{"b1": {Completed: 7, Failed: 2}})
-	wantErr(t, "post after unregistering", m.PostProgress(ctx, second, map[string]store.Progress{"b1": {}}), store.ErrFenced)
+	wantEqual(t, "progress of done chunks", read(),
+		map[string]store.Progress{"b1": {Completed: 7, Failed: 2}})
+	wantErr(t, "post after unregistering",
+		m.PostProgress(ctx, second, map[string]store.Progress{"b1": {}}), store.ErrFenced)
 	wantEqual(t, "progress of nothing", got(m.Progress(ctx, nil))(t), map[string]store.Progress{})
 }

@@ -26,7 +26,9 @@ func reading(f store.File, id string) store.Batch {
 	return b
 }
 
-func wantDropped(t *testing.T, m store.Metadata, what, expired string, keys []string, want ...string) {
+func wantDropped(
+	t *testing.T, m store.Metadata, what, expired string, keys []string, want ...string,
+) {
 	t.Helper()
 	dropped := got(m.DropBlobs(t.Context(), expired, keys...))(t)
 	slices.Sort(dropped)
@@ -78,7 +80,8 @@ func referencesRefuse(t *testing.T, m store.Metadata, c *clock) {
 
 	stranger := reading(f, "stranger")
 	stranger.Tenant = "other"
-	wantErr(t, "create a batch of another tenant's file", m.CreateBatch(ctx, stranger), store.ErrNotFound)
+	wantErr(t, "create a batch of another tenant's file", m.CreateBatch(ctx, stranger),
+		store.ErrNotFound)
 	swapped := reading(f, "swapped")
 	swapped.Inputs[0].BlobKey = "files/another"
 	wantErr(t, "create a batch of other bytes", m.CreateBatch(ctx, swapped), store.ErrNotFound)
@@ -92,7 +95,8 @@ func referencesRefuse(t *testing.T, m store.Metadata, c *clock) {
 	if _, err := m.Batch(ctx, "t", b.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the refused batch is there: %v", err)
 	}
-	wantDropped(t, m, "of a deleted file", "", []string{f.BlobKey, f.IndexKey}, f.BlobKey, f.IndexKey)
+	wantDropped(t, m, "of a deleted file", "", []string{f.BlobKey, f.IndexKey}, f.BlobKey,
+		f.IndexKey)
 	late := newFile("late", "t")
 	late.IndexKey = f.IndexKey
 	wantErr(t, "create a file of dropped bytes", m.CreateFile(ctx, late), store.ErrConflict)
@@ -117,7 +121,8 @@ func referencesRefuse(t *testing.T, m store.Metadata, c *clock) {
 	must(t, m.CreateFile(ctx, late))
 }
 
-// referencesRace lets creations race with deletions: an input is either read by a living batch, or its bytes are dropped.
+// referencesRace lets creations race with deletions: an input is either read by a living batch, or
+// its bytes are dropped.
 func referencesRace(t *testing.T, m store.Metadata, _ *clock) {
 	ctx := t.Context()
 	for round := range 40 {
@@ -158,7 +163,8 @@ func batchesFinish(t *testing.T, m store.Metadata, c *clock) {
 		out.BlobKey = key
 		return []store.File{out}
 	}
-	slow, quick := got(m.Register(ctx, "slow", time.Minute))(t), got(m.Register(ctx, "quick", time.Minute))(t)
+	slow, quick := got(m.Register(ctx, "slow", time.Minute))(t),
+		got(m.Register(ctx, "quick", time.Minute))(t)
 	lockBy := func(o store.Owner) int64 {
 		epoch, ok, err := m.Lock(ctx, o, lock)
 		if err != nil || !ok {
@@ -171,9 +177,18 @@ func batchesFinish(t *testing.T, m store.Metadata, c *clock) {
 		t.Error("finished a batch in a state that is no end")
 	}
 	for what, try := range map[string]func() error{
-		"at another epoch": func() error { _, err := m.FinishBatch(ctx, slow, lock, earlier+1, finished(b), nil); return err },
-		"by another owner": func() error { _, err := m.FinishBatch(ctx, quick, lock, earlier, finished(b), nil); return err },
-		"of another lock":  func() error { _, err := m.FinishBatch(ctx, slow, "another", earlier, finished(b), nil); return err },
+		"at another epoch": func() error {
+			_, err := m.FinishBatch(ctx, slow, lock, earlier+1, finished(b), nil)
+			return err
+		},
+		"by another owner": func() error {
+			_, err := m.FinishBatch(ctx, quick, lock, earlier, finished(b), nil)
+			return err
+		},
+		"of another lock": func() error {
+			_, err := m.FinishBatch(ctx, slow, "another", earlier, finished(b), nil)
+			return err
+		},
 	} {
 		wantErr(t, "finish "+what, try(), store.ErrFenced)
 	}
@@ -201,7 +216,8 @@ func batchesFinish(t *testing.T, m store.Metadata, c *clock) {
 	ended := got(m.FinishBatch(ctx, quick, lock, later, finished(b), results("files/out.2")))(t)
 	wantEqual(t, "finished batch", got(m.Batch(ctx, "t", b.ID))(t), ended)
 	wantEqual(t, "result file", got(m.File(ctx, "t", "out"))(t).BlobKey, "files/out.2")
-	wantDropped(t, m, "of the input's file and the results", "", []string{f.BlobKey, "files/out.1", "files/out.2"}, "files/out.1")
+	wantDropped(t, m, "of the input's file and the results", "", []string{f.BlobKey, "files/out.1",
+		"files/out.2"}, "files/out.1")
 
 	// What the user deletes stays deleted, whoever comes late.
 	got(m.DeleteFile(ctx, "t", "out"))(t)
@@ -210,7 +226,8 @@ func batchesFinish(t *testing.T, m store.Metadata, c *clock) {
 		store.Owner
 		epoch int64
 	}{{slow, earlier}, {quick, later}} {
-		if _, err := m.FinishBatch(ctx, o.Owner, lock, o.epoch, finished(b), results("files/out.3")); err == nil {
+		if _, err := m.FinishBatch(ctx, o.Owner, lock, o.epoch, finished(b),
+			results("files/out.3")); err == nil {
 			t.Errorf("%s finished the batch once more", o.Node)
 		}
 	}

@@ -9,12 +9,15 @@ import (
 )
 
 func newUpload(c *clock, id string) store.Upload {
-	return store.Upload{ID: id, Tenant: "t1", State: store.UploadPending, Filename: "a.jsonl", Purpose: "batch", MIMEType: "text/jsonl",
-		Bytes: 99, CreatedAt: c.Now().Truncate(time.Microsecond), ExpiresAt: c.Now().Truncate(time.Microsecond).Add(time.Hour), FileLife: time.Minute}
+	return store.Upload{ID: id, Tenant: "t1", State: store.UploadPending,
+		Filename: "a.jsonl", Purpose: "batch", MIMEType: "text/jsonl",
+		Bytes: 99, CreatedAt: c.Now().Truncate(time.Microsecond),
+		ExpiresAt: c.Now().Truncate(time.Microsecond).Add(time.Hour), FileLife: time.Minute}
 }
 
 func newPart(upload string, n int) store.Part {
-	return store.Part{ID: fmt.Sprintf("%s-%d", upload, n), UploadID: upload, Bytes: int64(n), BlobKey: "parts/x",
+	return store.Part{ID: fmt.Sprintf("%s-%d", upload, n), UploadID: upload, Bytes: int64(n),
+		BlobKey:   "parts/x",
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
@@ -56,7 +59,8 @@ func uploadsEnd(t *testing.T, m store.Metadata, c *clock) {
 	}
 	_, err = m.CompleteUpload(ctx, "t1", "late", newFile("f3", "t1"))
 	wantErr(t, "complete an expired upload", err, store.ErrConflict)
-	wantErr(t, "add a part to an expired upload", m.AddPart(ctx, newPart("late", 1)), store.ErrConflict)
+	wantErr(t, "add a part to an expired upload", m.AddPart(ctx, newPart("late", 1)),
+		store.ErrConflict)
 }
 
 func uploadsParts(t *testing.T, m store.Metadata, c *clock) {
@@ -139,7 +143,8 @@ func uploadsPurge(t *testing.T, m store.Metadata, c *clock) {
 	after := first.Add(time.Microsecond)
 	wantEqual(t, "purged under a limit", got(m.PurgeUploads(ctx, after, 1))(t), 1)
 	wantEqual(t, "purged after that", got(m.PurgeUploads(ctx, after, 10))(t), 1)
-	for id, want := range map[string]error{"done": store.ErrNotFound, "late": store.ErrNotFound, "parted": nil, "younger": nil} {
+	for id, want := range map[string]error{"done": store.ErrNotFound, "late": store.ErrNotFound,
+		"parted": nil, "younger": nil} {
 		_, err := m.Upload(ctx, "t1", id)
 		wantErr(t, "load upload "+id, err, want)
 	}

@@ -1,5 +1,5 @@
-// Package reference writes the page about every configuration key: its type and default from the types themselves, its
-// meaning from the doc comments in the source.
+// Package reference writes the page about every configuration key: its type and default from the
+// types themselves, its meaning from the doc comments in the source.
 package reference
 
 import (
@@ -36,7 +36,8 @@ ending in ` + "`_env`" + ` name the environment variable that holds one.
 // Page renders the page from the module's source below root.
 func Page(root string) ([]byte, error) {
 	keys := config.Keys()
-	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec), names: namesOf(keys)}
+	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec),
+		names: namesOf(keys)}
 	sections := []*section{{heading: "Top level"}}
 	byPath := map[string]*section{"": sections[0]}
 	for _, key := range keys {
@@ -57,7 +58,8 @@ func Page(root string) ([]byte, error) {
 		}
 		s := byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
 		s.rows = append(s.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
-			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(doc, "|", "\\|")))
+			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(
+				doc, "|", "\\|")))
 	}
 	page := bytes.NewBufferString(introduction)
 	for _, s := range sections {
@@ -78,7 +80,8 @@ func (s *section) write(page *bytes.Buffer) {
 		fmt.Fprintf(page, "\n%s\n", s.doc)
 	}
 	if len(s.rows) > 0 {
-		fmt.Fprintf(page, "\n| Key | Type | Default | Meaning |\n| --- | --- | --- | --- |\n%s\n", strings.Join(s.rows, "\n"))
+		fmt.Fprintf(page, "\n| Key | Type | Default | Meaning |\n| --- | --- | --- | --- |\n%s\n",
+			strings.Join(s.rows, "\n"))
 	}
 }
 
@@ -153,20 +156,23 @@ type source struct {
 	names    *strings.Replacer
 }
 
-// namesOf turns the names that fields have in Go, in doc comments, into their keys. A name of one word could be that word.
+// namesOf turns the names that fields have in Go, in doc comments, into their keys. A name of one
+// word could be that word.
 func namesOf(keys []config.Key) *strings.Replacer {
 	var pairs []string
 	for _, key := range keys {
 		name := "`" + key.Path[strings.LastIndex(key.Path, ".")+1:] + "`"
 		pairs = append(pairs, "Config."+key.Field, name)
-		if strings.IndexFunc(key.Field[1:], unicode.IsUpper) >= 0 && strings.ToUpper(key.Field) != key.Field {
+		if strings.IndexFunc(key.Field[1:], unicode.IsUpper) >= 0 &&
+			strings.ToUpper(key.Field) != key.Field {
 			pairs = append(pairs, key.Field, name)
 		}
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-// link is a reference to a Go name in a doc comment, which means nothing to readers of the page but its last word.
+// link is a reference to a Go name in a doc comment, which means nothing to readers of the page but
+// its last word.
 var link = regexp.MustCompile(`\[(?:\w+\.)*(\w+)\]`)
 
 func prose(groups ...*ast.CommentGroup) string {
@@ -250,7 +256,8 @@ func (s *source) parse(importPath string) (map[string]*ast.TypeSpec, error) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(set, name, nil,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}

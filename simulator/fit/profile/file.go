@@ -1,5 +1,5 @@
-// Package profile is the file that a fit writes and a simulation reads: a law with the error of each
-// coefficient, the engine's limits, and what it was all learned from.
+// Package profile is the file that a fit writes and a simulation reads: a law with the error of
+// each coefficient, the engine's limits, and what it was all learned from.
 package profile
 
 import (
@@ -47,11 +47,12 @@ type Coefficient struct {
 
 // Fit tells what a profile was fitted to, and how well.
 type Fit struct {
-	Sources  []Source          `yaml:"sources" json:"sources"`
-	Runs     int               `yaml:"runs" json:"runs"`
-	Points   int               `yaml:"points" json:"points"` // iterations with a known time
-	Outliers int               `yaml:"outliers" json:"outliers"`
-	Requests [2]int            `yaml:"requests,flow" json:"requests"` // least and most decoding; beyond, the law extrapolates
+	Sources  []Source `yaml:"sources" json:"sources"`
+	Runs     int      `yaml:"runs" json:"runs"`
+	Points   int      `yaml:"points" json:"points"` // iterations with a known time
+	Outliers int      `yaml:"outliers" json:"outliers"`
+	// least and most decoding; beyond, the law extrapolates
+	Requests [2]int            `yaml:"requests,flow" json:"requests"`
 	Prior    string            `yaml:"prior,omitempty" json:"prior,omitempty"`
 	Context  fit.ContextSource `yaml:"context" json:"context"`
 	Ahead    fit.Ahead         `yaml:"steps_ahead" json:"steps_ahead"`
@@ -67,7 +68,8 @@ type Source struct {
 	SHA256 string `yaml:"sha256" json:"sha256"`
 }
 
-// Error is of the law against measured iterations: means and quantile of (law - measured) / measured.
+// Error is of the law against measured iterations: means and quantile of (law - measured) /
+// measured.
 type Error struct {
 	Mean float64 `yaml:"mean" json:"mean"`
 	P90  float64 `yaml:"p90" json:"p90"`
@@ -82,14 +84,21 @@ type HeldOut struct {
 	Fault  string `yaml:"fault,omitempty" json:"fault,omitempty"` // why there is no figure
 }
 
-// Of is the file of a fitted law. Limits that the steps don't tell are the prior's, or the largest seen.
-func Of(name string, r fit.Result, obs fit.Observations, held []fit.Held, prior engine.Profile, seed uint64, sources []Source) File {
+// Of is the file of a fitted law. Limits that the steps don't tell are the prior's, or the largest
+// seen.
+func Of(
+	name string, r fit.Result, obs fit.Observations, held []fit.Held, prior engine.Profile,
+	seed uint64, sources []Source,
+) File {
 	f := File{
 		Version: version, Name: name, Measured: true, KVTokens: obs.KVTokens,
-		MaxBatchedTokens: max(obs.MaxBatch, obs.MaxSeqs), MaxSeqs: obs.MaxSeqs, Noise: round(r.Noise),
+		MaxBatchedTokens: max(obs.MaxBatch, obs.MaxSeqs), MaxSeqs: obs.MaxSeqs,
+		Noise: round(r.Noise),
 		Fit: &Fit{
-			Sources: sources, Runs: obs.Runs, Points: r.Error.Points, Outliers: r.Outliers, Requests: r.Requests,
-			Prior: prior.Name, Context: obs.Context, Ahead: obs.Ahead, Seed: seed, Error: errorOf(r.Error), Warnings: r.Warnings,
+			Sources: sources, Runs: obs.Runs, Points: r.Error.Points, Outliers: r.Outliers,
+			Requests: r.Requests,
+			Prior:    prior.Name, Context: obs.Context, Ahead: obs.Ahead, Seed: seed,
+			Error: errorOf(r.Error), Warnings: r.Warnings,
 		},
 	}
 	if prior.Name != "" {
@@ -99,7 +108,8 @@ func Of(name string, r fit.Result, obs fit.Observations, held []fit.Held, prior 
 		}
 	}
 	for _, c := range r.Coefficients {
-		f.Law = append(f.Law, Coefficient{c.Name, round(c.Value), round(c.Error), round(c.Low), round(c.High), c.Origin})
+		f.Law = append(f.Law, Coefficient{c.Name, round(c.Value), round(c.Error), round(c.Low),
+			round(c.High), c.Origin})
 	}
 	for _, h := range held {
 		out := HeldOut{Split: h.Split, Points: h.Error.Points, Fault: h.Fault}
@@ -118,15 +128,18 @@ func errorOf(e fit.Error) Error { return Error{round(e.Mean), round(e.P90), roun
 func Bundled(p engine.Profile) File {
 	l := p.Law
 	return File{
-		Version: version, Name: p.Name, Measured: p.Measured, KVTokens: p.KVTokens, MaxBatchedTokens: p.MaxBatchedTokens, MaxSeqs: p.MaxSeqs,
+		Version: version, Name: p.Name, Measured: p.Measured, KVTokens: p.KVTokens,
+		MaxBatchedTokens: p.MaxBatchedTokens, MaxSeqs: p.MaxSeqs,
 		Law: []Coefficient{
-			{Name: "c0", Value: l.C0}, {Name: "c1", Value: l.C1}, {Name: "c2", Value: l.C2}, {Name: "n0", Value: float64(l.N0)},
+			{Name: "c0", Value: l.C0}, {Name: "c1", Value: l.C1}, {Name: "c2", Value: l.C2},
+			{Name: "n0", Value: float64(l.N0)},
 			{Name: "kv", Value: l.KV}, {Name: "p1", Value: l.P1}, {Name: "p2", Value: l.P2},
 		},
 	}
 }
 
-// round keeps six digits, more than any fit knows, so that files don't show the last bits of a machine's arithmetic.
+// round keeps six digits, more than any fit knows, so that files don't show the last bits of a
+// machine's arithmetic.
 func round(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {
@@ -163,7 +176,8 @@ func (f File) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Profile is what an engine takes. A KV capacity of 0, not known, must be filled in before one does.
+// Profile is what an engine takes. A KV capacity of 0, not known, must be filled in before one
+// does.
 func (f File) Profile() (engine.Profile, error) {
 	if f.Version != version {
 		return engine.Profile{}, fmt.Errorf("version is %d, want %d", f.Version, version)
@@ -201,11 +215,13 @@ func (f File) Profile() (engine.Profile, error) {
 			return engine.Profile{}, fmt.Errorf("law: unknown coefficient %q", c.Name)
 		}
 	}
-	p := engine.Profile{Name: f.Name, Law: l, Measured: f.Measured, KVTokens: f.KVTokens, MaxBatchedTokens: f.MaxBatchedTokens, MaxSeqs: f.MaxSeqs}
+	p := engine.Profile{Name: f.Name, Law: l, Measured: f.Measured, KVTokens: f.KVTokens,
+		MaxBatchedTokens: f.MaxBatchedTokens, MaxSeqs: f.MaxSeqs}
 	check := engine.DefaultConfig(p)
 	check.Profile.KVTokens = max(p.KVTokens, engine.BlockSize)
 	if p.KVTokens < 0 {
-		return engine.Profile{}, fmt.Errorf("kv_tokens is %d, want 0 (not known) or more", p.KVTokens)
+		return engine.Profile{}, fmt.Errorf("kv_tokens is %d, want 0 (not known) or more",
+			p.KVTokens)
 	}
 	check.Noise = f.Noise
 	return p, check.Validate()

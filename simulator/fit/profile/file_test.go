@@ -14,15 +14,21 @@ import (
 func fitted() File {
 	r := fit.Result{
 		Coefficients: []fit.Coefficient{
-			{Name: "c0", Value: 15.123456789, Origin: fit.FromData, Error: 0.1, Low: 15, High: 15.2},
-			{Name: "c1", Value: 0.0588606449, Origin: fit.FromData}, {Name: "c2", Value: -0.0588606449, Origin: fit.FromData},
-			{Name: "n0", Value: 36, Origin: fit.FromData}, {Name: "kv", Value: 4.9e-5, Origin: fit.FromPrior},
+			{Name: "c0", Value: 15.123456789, Origin: fit.FromData, Error: 0.1, Low: 15,
+				High: 15.2},
+			{Name: "c1", Value: 0.0588606449, Origin: fit.FromData},
+			{Name: "c2", Value: -0.0588606449, Origin: fit.FromData},
+			{Name: "n0", Value: 36, Origin: fit.FromData},
+			{Name: "kv", Value: 4.9e-5, Origin: fit.FromPrior},
 			{Name: "p1", Origin: fit.FromZero}, {Name: "p2", Origin: fit.FromZero},
 		},
-		Noise: 0.0123, Requests: [2]int{1, 128}, Error: fit.Error{Points: 1000, Mean: 0.02}, Warnings: []string{"p1 can't be told: more data"},
+		Noise: 0.0123, Requests: [2]int{1, 128}, Error: fit.Error{Points: 1000, Mean: 0.02},
+		Warnings: []string{"p1 can't be told: more data"},
 	}
-	held := []fit.Held{{Split: "halves", Error: fit.Error{Points: 500, Mean: 0.03}}, {Split: "minutes", Fault: "too short"}}
-	return Of("pool", r, fit.Observations{Runs: 2, MaxSeqs: 128, MaxBatch: 2048, KVTokens: 501_696}, held, engine.Profile{}, 1,
+	held := []fit.Held{{Split: "halves", Error: fit.Error{Points: 500, Mean: 0.03}},
+		{Split: "minutes", Fault: "too short"}}
+	return Of("pool", r, fit.Observations{Runs: 2, MaxSeqs: 128, MaxBatch: 2048, KVTokens: 501_696},
+		held, engine.Profile{}, 1,
 		[]Source{{"steps.csv", "abc"}})
 }
 
@@ -59,7 +65,8 @@ func TestAFittedProfileRunsAnEngine(t *testing.T) {
 	if _, err := engine.New(engine.DefaultConfig(p), nil); err != nil {
 		t.Error(err)
 	}
-	if want := (engine.Law{C0: 15.1235, C1: 0.0588606, C2: -0.0588606, N0: 36, KV: 4.9e-5}); p.Law != want || p.MaxSeqs != 128 || !p.Measured {
+	if want := (engine.Law{C0: 15.1235, C1: 0.0588606, C2: -0.0588606, N0: 36,
+		KV: 4.9e-5}); p.Law != want || p.MaxSeqs != 128 || !p.Measured {
 		t.Errorf("profile %+v, want the law %+v", p, want)
 	}
 }
@@ -87,7 +94,8 @@ func TestReadingTellsFaults(t *testing.T) {
 		if !strings.Contains(string(text), test.old) {
 			t.Fatalf("%s: %q is not in\n%s", test.name, test.old, text)
 		}
-		_, err := Read("p.yaml", strings.NewReader(strings.Replace(string(text), test.old, test.new, 1)))
+		_, err := Read("p.yaml", strings.NewReader(strings.Replace(string(text), test.old, test.new,
+			1)))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error is %v, want %q", test.name, err, test.want)
 		}

@@ -18,8 +18,8 @@ type Cell struct {
 	Seconds float64
 	// Need is the replicas that are paid whatever batches ask for.
 	Need float64
-	// Rates are the work a second that batches get with 0, 1, 2 … replicas in all, up to the most there may be; between two numbers
-	// they run straight. Need lies among them.
+	// Rates are the work a second that batches get with 0, 1, 2 … replicas in all, up to the most
+	// there may be; between two numbers they run straight. Need lies among them.
 	Rates []float64
 }
 
@@ -48,14 +48,18 @@ type Job struct{ Release, Due, Work float64 }
 func (p Problem) Validate() error {
 	end := 0.0
 	for i, c := range p.Cells {
-		if !(c.Seconds > 0) || len(c.Rates) == 0 || !(c.Need >= 0) || c.Need > float64(len(c.Rates)-1) {
-			return fmt.Errorf("cell %d: %v seconds, %v needed of at most %d replicas", i, c.Seconds, c.Need, len(c.Rates)-1)
+		if !(c.Seconds > 0) || len(c.Rates) == 0 || !(c.Need >= 0) ||
+			c.Need > float64(len(c.Rates)-1) {
+			return fmt.Errorf("cell %d: %v seconds, %v needed of at most %d replicas", i, c.Seconds,
+				c.Need, len(c.Rates)-1)
 		}
 		end += c.Seconds
 	}
 	for i, j := range p.Jobs {
 		if !(j.Release >= 0) || !(j.Due > j.Release) || j.Due > end+1e-6 || !(j.Work > 0) {
-			return fmt.Errorf("job %d: work of %v from %v to %v, want some, within the %v seconds of the story", i, j.Work, j.Release, j.Due, end)
+			return fmt.Errorf(
+				"job %d: work of %v from %v to %v, want some, within the %v seconds of the story",
+				i, j.Work, j.Release, j.Due, end)
 		}
 	}
 	return nil
@@ -71,8 +75,8 @@ type stretch struct {
 // offer is harvest to be bought: so much for each replica-second, up to so many of them.
 type offer struct{ gain, most float64 }
 
-// alike is how much offers of a stretch may differ, as a share of the best, to count as the best of them. It makes the answer too low
-// by no more than that share of what is bought.
+// alike is how much offers of a stretch may differ, as a share of the best, to count as the best of
+// them. It makes the answer too low by no more than that share of what is bought.
 const alike = 0.001
 
 // stretches cuts the story at every release and deadline.
@@ -110,11 +114,13 @@ func (s *stretch) add(c Cell, seconds float64) {
 		return
 	}
 	s.free += float64(c.rate(c.Need) * seconds)
-	// Replicas beyond the need, best first: gains that grow with the number are levelled, which is what mixing two numbers gives.
+	// Replicas beyond the need, best first: gains that grow with the number are levelled, which is
+	// what mixing two numbers gives.
 	var steps []offer
 	for n := c.Need; n < float64(len(c.Rates)-1); {
 		next := math.Floor(n) + 1
-		steps = append(steps, offer{gain: (c.rate(next) - c.rate(n)) / (next - n), most: (next - n) * seconds})
+		steps = append(steps, offer{gain: (c.rate(next) - c.rate(n)) / (next - n),
+			most: (next - n) * seconds})
 		n = next
 		for k := len(steps) - 1; k > 0 && steps[k].gain > steps[k-1].gain; k-- {
 			a, b := steps[k-1], steps[k]

@@ -38,8 +38,9 @@ func Solve(p Problem) (Solution, error) {
 	return s, nil
 }
 
-// Feasible says of each job whether it can be met, if the jobs are taken on in the order of their release, each if those taken on before
-// can still be met, and if replicas do only a share of what they could.
+// Feasible says of each job whether it can be met, if the jobs are taken on in the order of their
+// release, each if those taken on before can still be met, and if replicas do only a share of what
+// they could.
 func Feasible(p Problem, share float64) ([]bool, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -49,7 +50,8 @@ func Feasible(p Problem, share float64) ([]bool, error) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.Jobs[a].Release, p.Jobs[b].Release), cmp.Compare(p.Jobs[a].Due, p.Jobs[b].Due))
+		return cmp.Or(cmp.Compare(p.Jobs[a].Release, p.Jobs[b].Release),
+			cmp.Compare(p.Jobs[a].Due, p.Jobs[b].Due))
 	})
 	taken := Problem{Cells: p.Cells}
 	can := make([]bool, len(p.Jobs))
@@ -80,7 +82,8 @@ func (p Problem) fits(share float64) bool {
 	return true
 }
 
-// program is the linear program in units near one: replica-hours, and the work that the best offer brings in an hour.
+// program is the linear program in units near one: replica-hours, and the work that the best offer
+// brings in an hour.
 type program struct {
 	unit       float64
 	conditions []condition
@@ -136,7 +139,8 @@ func (p *program) solve() (float64, error) {
 			}
 		}
 		if p.short[i] > most+slackness {
-			return 0, fmt.Errorf("%w: %.3g replica-hours are missing", ErrInfeasible, p.short[i]-most)
+			return 0, fmt.Errorf("%w: %.3g replica-hours are missing", ErrInfeasible,
+				p.short[i]-most)
 		}
 	}
 	x := make([]float64, len(p.variables))
@@ -179,7 +183,9 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 			broken = append(broken, breach{i, by})
 		}
 	}
-	slices.SortFunc(broken, func(a, b breach) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.condition, b.condition)) })
+	slices.SortFunc(broken, func(a, b breach) int {
+		return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.condition, b.condition))
+	})
 	const atOnce = 5
 	for _, b := range broken[:min(atOnce, len(broken))] {
 		inUse[b.condition], found = true, true
@@ -187,12 +193,13 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 	return found
 }
 
-// dear is what an hour of harvest from nowhere costs, in hours bought. It only makes a first answer possible.
+// dear is what an hour of harvest from nowhere costs, in hours bought. It only makes a first answer
+// possible.
 const dear = 1e4
 
-// simplex solves the program with the conditions and bounds in use. Its columns are the offers that a condition speaks of (what none
-// does stays unbought), a surplus for each condition, and for each row what makes it true when nothing is bought: harvest from nowhere,
-// or what is left of a bound.
+// simplex solves the program with the conditions and bounds in use. Its columns are the offers that
+// a condition speaks of (what none does stays unbought), a surplus for each condition, and for each
+// row what makes it true when nothing is bought: harvest from nowhere, or what is left of a bound.
 func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	conditions, bounds := chosen(inUse), chosen(bounded)
 	var offers []int
@@ -227,7 +234,8 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	}
 	_, found, err := lp.Simplex(cost, a, b, 1e-10, basis)
 	if err != nil {
-		return nil, fmt.Errorf("solve for %d conditions and %d offers: %w", len(conditions), len(offers), err)
+		return nil, fmt.Errorf("solve for %d conditions and %d offers: %w", len(conditions),
+			len(offers), err)
 	}
 	for r := range conditions {
 		if found[begin+r] > slackness {

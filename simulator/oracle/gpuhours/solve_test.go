@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// story draws a tiny problem: hours of few replicas, and jobs between full hours. With unit gains its least cost is a whole number of
-// replica-hours, because conditions over intervals make an integral program.
+// story draws a tiny problem: hours of few replicas, and jobs between full hours. With unit gains
+// its least cost is a whole number of replica-hours, because conditions over intervals make an
+// integral program.
 func story(rng *rand.Rand, unit bool) Problem {
 	var p Problem
 	hours := 2 + rng.IntN(3)
@@ -34,7 +35,8 @@ func story(rng *rand.Rand, unit bool) Problem {
 		if !unit {
 			work *= rng.Float64() + 0.01
 		}
-		p.Jobs = append(p.Jobs, Job{Release: float64(from) * 3600, Due: float64(to) * 3600, Work: work})
+		p.Jobs = append(p.Jobs, Job{Release: float64(from) * 3600, Due: float64(to) * 3600,
+			Work: work})
 	}
 	return p
 }
@@ -130,8 +132,10 @@ func TestSolveBoundsTheGrid(t *testing.T) {
 			}
 			continue
 		}
-		if feasible && (got.Hours > want+1e-6 || want > got.Hours*(1+alike)+grid*float64(len(p.Cells))) {
-			t.Fatalf("seed %d: %v hours, brute force on a grid of %v finds %v", seed, got.Hours, grid, want)
+		if feasible && (got.Hours > want+1e-6 || want > got.Hours*(1+alike)+grid*float64(
+			len(p.Cells))) {
+			t.Fatalf("seed %d: %v hours, brute force on a grid of %v finds %v", seed, got.Hours,
+				grid, want)
 		}
 	}
 }
@@ -141,7 +145,8 @@ func TestFeasible(t *testing.T) {
 		Cells: []Cell{{Seconds: 7200, Rates: []float64{0, 1}}},
 		Jobs: []Job{
 			{Release: 0, Due: 7200, Work: 3600},
-			{Release: 600, Due: 4200, Work: 3600}, // alone it could be met, and would then crowd out the first
+			// alone it could be met, and would then crowd out the first
+			{Release: 600, Due: 4200, Work: 3600},
 			{Release: 1200, Due: 7200, Work: 3000},
 		},
 	}
@@ -180,13 +185,15 @@ func TestSolveIsFast(t *testing.T) {
 		load := 0.3 * rng.Float64()
 		for n := range 25 {
 			// An engine's harvest is close to straight in its load, with a bend.
-			c.Rates = append(c.Rates, max(0, float64(n+1)-load*c.Need-max(0, 0.2*(c.Need-float64(n)))))
+			c.Rates = append(c.Rates, max(0, float64(n+1)-load*c.Need-max(
+				0, 0.2*(c.Need-float64(n)))))
 		}
 		p.Cells = append(p.Cells, c)
 	}
 	for range 20 {
 		from, hours := rng.Float64()*48, []float64{1, 4, 24}[rng.IntN(3)]
-		p.Jobs = append(p.Jobs, Job{Release: from * 3600, Due: (from + hours) * 3600, Work: hours * 3600 * (1 + 5*rng.Float64())})
+		p.Jobs = append(p.Jobs, Job{Release: from * 3600, Due: (from + hours) * 3600,
+			Work: hours * 3600 * (1 + 5*rng.Float64())})
 	}
 	begin := time.Now()
 	s, err := Solve(p)

@@ -168,10 +168,12 @@ func (c *Client) Batch(ctx context.Context, id string) (Batch, error) {
 	return b, nil
 }
 
-// Act asks for one of a batch's actions: cancel, pause, resume or retry. It returns the batch, or for retry the new one.
+// Act asks for one of a batch's actions: cancel, pause, resume or retry. It returns the batch, or
+// for retry the new one.
 func (c *Client) Act(ctx context.Context, id, action string) (Batch, error) {
 	var b Batch
-	if err := c.ask(ctx, request{method: http.MethodPost, path: batchPath(id) + "/" + action, once: true}, &b); err != nil {
+	if err := c.ask(ctx, request{method: http.MethodPost, path: batchPath(id) + "/" + action,
+		once: true}, &b); err != nil {
 		return Batch{}, fmt.Errorf("%s batch %s: %w", action, id, err)
 	}
 	return b, nil
@@ -180,7 +182,8 @@ func (c *Client) Act(ctx context.Context, id, action string) (Batch, error) {
 // DeleteBatch deletes an ended batch and returns the API's answer.
 func (c *Client) DeleteBatch(ctx context.Context, id string) (json.RawMessage, error) {
 	var answer json.RawMessage
-	if err := c.ask(ctx, request{method: http.MethodDelete, path: batchPath(id)}, &answer); err != nil {
+	if err := c.ask(ctx, request{method: http.MethodDelete, path: batchPath(id)},
+		&answer); err != nil {
 		return nil, fmt.Errorf("delete batch %s: %w", id, err)
 	}
 	return answer, nil
@@ -195,7 +198,8 @@ type Page[T any] struct {
 // Batches returns a page of batches; the query is the API's.
 func (c *Client) Batches(ctx context.Context, query url.Values) (Page[Batch], error) {
 	var page Page[Batch]
-	if err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/batches", query: query}, &page); err != nil {
+	if err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/batches", query: query},
+		&page); err != nil {
 		return Page[Batch]{}, fmt.Errorf("list batches: %w", err)
 	}
 	return page, nil

@@ -1,5 +1,5 @@
-// Package client speaks the Files and Batches API for the command line. Files stream both ways: nothing of a batch's size
-// is held in memory.
+// Package client speaks the Files and Batches API for the command line. Files stream both ways:
+// nothing of a batch's size is held in memory.
 package client
 
 import (
@@ -25,12 +25,13 @@ type Client struct {
 	http   *http.Client
 }
 
-// New returns a client of the daemon at server, http://host:port, with or without the /v1 of SDKs' base URLs. An empty key
-// sends none.
+// New returns a client of the daemon at server, http://host:port, with or without the /v1 of SDKs'
+// base URLs. An empty key sends none.
 func New(server, key string, trust Trust) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("server %q is no URL; write http://host:port or https://host:port", server)
+		return nil, fmt.Errorf("server %q is no URL; write http://host:port or https://host:port",
+			server)
 	}
 	trusted, err := trust.config()
 	if err != nil {
@@ -69,7 +70,8 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var what []string
-	for _, part := range []struct{ name, value string }{{"param", e.Param}, {"code", e.Code}, {"request", e.RequestID}} {
+	for _, part := range []struct{ name, value string }{{"param", e.Param}, {"code", e.Code},
+		{"request", e.RequestID}} {
 		if part.value != "" {
 			what = append(what, part.name+" "+part.value)
 		}
@@ -127,10 +129,12 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if err != nil {
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
-			return nil, fmt.Errorf("reach %s: %w; is the daemon running there? See --server", c.server, dial)
+			return nil, fmt.Errorf("reach %s: %w; is the daemon running there? See --server",
+				c.server, dial)
 		}
 		if unknown := (*tls.CertificateVerificationError)(nil); errors.As(err, &unknown) {
-			return nil, fmt.Errorf("trust %s: %w; give the authority of its certificate by --ca-file or TIDEFILL_CA_FILE", c.server, unknown)
+			return nil, fmt.Errorf(
+				"trust %s: %w; give the authority of its certificate by --ca-file or TIDEFILL_CA_FILE", c.server, unknown)
 		}
 		return nil, err
 	}
@@ -147,8 +151,10 @@ func refusal(answer *http.Response) error {
 	var envelope struct {
 		Error *Error `json:"error"`
 	}
-	if json.Unmarshal(body, &envelope) != nil || envelope.Error == nil || envelope.Error.Message == "" {
-		envelope.Error = &Error{Message: fmt.Sprintf("%s answered %s: %.200q", answer.Request.URL.Path, answer.Status, body)}
+	if json.Unmarshal(body, &envelope) != nil || envelope.Error == nil ||
+		envelope.Error.Message == "" {
+		envelope.Error = &Error{Message: fmt.Sprintf("%s answered %s: %.200q",
+			answer.Request.URL.Path, answer.Status, body)}
 	}
 	envelope.Error.Status = answer.StatusCode
 	envelope.Error.RequestID = answer.Header.Get("x-request-id")
@@ -175,6 +181,7 @@ func (c *Client) post(ctx context.Context, path string, body, into any) error {
 	}
 	return c.ask(ctx, request{
 		method: http.MethodPost, path: path, once: true,
-		body: bytes.NewReader(encoded), length: int64(len(encoded)), contentType: "application/json",
+		body: bytes.NewReader(encoded), length: int64(len(encoded)),
+		contentType: "application/json",
 	}, into)
 }

@@ -15,7 +15,8 @@ func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := client.New(server.URL+"/v1/", "secret", client.Trust{}) // as base URLs of SDKs are written
+	// as base URLs of SDKs are written
+	c, err := client.New(server.URL+"/v1/", "secret", client.Trust{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +39,15 @@ func TestRefusals(t *testing.T) {
 		want      []string
 		temporary bool
 	}{
-		{"envelope", 400, `{"error":{"message":"Bad.","type":"invalid_request_error","param":"limit","code":"invalid_value"}}`,
-			[]string{"Bad.", "param limit", "code invalid_value", "request req_1", "status 400"}, false},
-		{"nulls", 404, `{"error":{"message":"No such Batch object: b","type":"invalid_request_error","param":null,"code":null}}`,
+		{
+			"envelope", 400, `{"error":{"message":"Bad.","type":"invalid_request_error","param":"limit","code":"invalid_value"}}`,
+			[]string{"Bad.", "param limit", "code invalid_value", "request req_1", "status 400"},
+			false},
+		{
+			"nulls", 404, `{"error":{"message":"No such Batch object: b","type":"invalid_request_error","param":null,"code":null}}`,
 			[]string{"No such Batch object: b (request req_1, status 404)"}, false},
-		{"a proxy's page", 502, "<html>bad gateway</html>", []string{"/v1/batches/b answered 502 Bad Gateway", "<html>"}, true},
+		{"a proxy's page", 502, "<html>bad gateway</html>",
+			[]string{"/v1/batches/b answered 502 Bad Gateway", "<html>"}, true},
 		{"nothing", 503, "", []string{"status 503"}, true},
 		{"too fast", 429, `{"error":{"message":"Slow down."}}`, []string{"Slow down."}, true},
 		{"no key", 401, `{"error":{"message":"Wrong key."}}`, []string{"TIDEFILL_API_KEY"}, false},
@@ -55,7 +60,8 @@ func TestRefusals(t *testing.T) {
 				io.WriteString(w, test.body)
 			})
 			_, err := c.Batch(t.Context(), "b")
-			if refused := new(client.Error); !errors.As(err, &refused) || refused.Status != test.status {
+			if refused := new(client.Error); !errors.As(err, &refused) ||
+				refused.Status != test.status {
 				t.Fatalf("got %v, want a refusal with status %d", err, test.status)
 			}
 			for _, want := range test.want {
@@ -85,7 +91,8 @@ func TestUploadStreamsAForm(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if got, _ := io.ReadAll(file); string(got) != content || header.Filename != `a "b".jsonl` || r.FormValue("purpose") != "batch" {
+			if got, _ := io.ReadAll(file); string(got) != content ||
+				header.Filename != `a "b".jsonl` || r.FormValue("purpose") != "batch" {
 				t.Errorf("got %q named %q for %q", got, header.Filename, r.FormValue("purpose"))
 			}
 			io.WriteString(w, `{"id":"file-1"}`)

@@ -21,7 +21,9 @@ type File struct {
 }
 
 // Upload streams a batch input file of size bytes, -1 if the size isn't known.
-func (c *Client) Upload(ctx context.Context, name string, content io.Reader, size int64) (File, error) {
+func (c *Client) Upload(
+	ctx context.Context, name string, content io.Reader, size int64,
+) (File, error) {
 	var frame bytes.Buffer
 	form := multipart.NewWriter(&frame)
 	if err := form.WriteField("purpose", "batch"); err != nil {
@@ -53,7 +55,8 @@ func (c *Client) Upload(ctx context.Context, name string, content io.Reader, siz
 
 // Content streams a file's bytes; the caller closes it.
 func (c *Client) Content(ctx context.Context, id string) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/files/" + url.PathEscape(id) + "/content"})
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/files/" + url.PathEscape(
+		id) + "/content"})
 	if err != nil {
 		return nil, fmt.Errorf("download %s: %w", id, err)
 	}

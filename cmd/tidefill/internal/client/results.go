@@ -8,12 +8,14 @@ import (
 	"net/url"
 )
 
-// ResultPage is some of the lines that a batch has finished, in the shape of the output and error files.
+// ResultPage is some of the lines that a batch has finished, in the shape of the output and error
+// files.
 type ResultPage struct {
 	Lines io.ReadCloser
 	Next  string // where the page after this one begins
 	More  bool   // that page has lines already
-	// Status of the batch before the page was read: when the batch has ended and there is no more, this was the last page.
+	// Status of the batch before the page was read: when the batch has ended and there is no more,
+	// this was the last page.
 	Status string
 }
 
@@ -23,7 +25,8 @@ func (c *Client) Results(ctx context.Context, id, after string) (ResultPage, err
 	if after != "" {
 		q.Set("after", after)
 	}
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: batchPath(id) + "/results", query: q})
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: batchPath(id) + "/results",
+		query: q})
 	if err != nil {
 		return ResultPage{}, fmt.Errorf("results of batch %s: %w", id, err)
 	}

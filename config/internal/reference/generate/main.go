@@ -1,4 +1,5 @@
-// Command generate writes the configuration page to the file named by its argument. go generate runs it in package config.
+// Command generate writes the configuration page to the file named by its argument. go generate
+// runs it in package config.
 package main
 
 import (
