@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // batchObject is a batch as OpenAI shows it. Every nullable field is sent, as null: typed SDKs read

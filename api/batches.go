@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func (s *Server) batchRoutes() {

@@ -7,8 +7,8 @@ import (
 	"io"
 	"iter"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // failedLine is a line of an error file.

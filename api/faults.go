@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 const (

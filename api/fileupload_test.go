@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func TestUploadKeepsBytesInEveryOrderOfParts(t *testing.T) {

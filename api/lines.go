@@ -8,8 +8,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // lines are the requests of one input file.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // object reads a JSON object strictly: each member is asked for by its name and type, a member that

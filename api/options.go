@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // extensionsKey is the one key of a batch that OpenAI doesn't know. All that is ours stands under

@@ -7,8 +7,8 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // repeatedIDs finds the custom_ids that stand in more than one of the inputs, which joined results

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/store"
 )
 

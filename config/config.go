@@ -17,10 +17,10 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/flowcontrol/probe"
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/scheduler"
-	"github.com/tidefill/tidefill/wallclock"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
 // Config is everything that the daemon can be told.
@@ -62,7 +62,7 @@ type Config struct {
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
 	// Readings are looks at the runners' metrics, and at those of what stands before them, for
 	// policies of flow control that heed them (all but fixed, aimd and gradient).
-	Readings probe.Config `yaml:"readings"`
+	Readings telemetry.Config `yaml:"readings"`
 	// Autoscale says how many replicas the pools should have for deadlines to be met. Simulations
 	// act on it; serve does not ask it.
 	Autoscale autoscale.Config `yaml:"autoscale"`
@@ -112,7 +112,7 @@ func Default() Config {
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
 		Autoscale:   autoscale.DefaultConfig(),
-		Readings:    probe.DefaultConfig(),
+		Readings:    telemetry.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}

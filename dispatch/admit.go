@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same

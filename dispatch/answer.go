@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // keepAnswer puts a good answer into the chunk's journal. If there is no room for it until the line

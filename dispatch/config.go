@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Config holds the constants of dispatching.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // resultFiles writes one pair of output and error file.

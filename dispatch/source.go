@@ -9,8 +9,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // source is the open input of a batch: its files, their indexes and the order of its lines.

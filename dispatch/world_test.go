@@ -21,9 +21,9 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
 )

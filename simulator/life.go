@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/engine"
-	"github.com/tidefill/tidefill/simulator/portable"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // State is the status of a batch as the OpenAI API names it. Pause is a flag beside it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new

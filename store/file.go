@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // File is what the Files API knows of one file. Its bytes stand in [Blobs] under BlobKey.

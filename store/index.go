@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // OpenIndex opens the line index of a batch file, which holds so many lines. An index that was

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // JournalLife is how long the journals of a batch are kept after its end, for readers that follow

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 )
 
 func submitCommand() *cobra.Command {

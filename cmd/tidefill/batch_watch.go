@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 )
 
 func watchCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/config"
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 func checkCommand() *cobra.Command {

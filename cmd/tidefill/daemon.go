@@ -17,12 +17,12 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/probe"
-	"github.com/tidefill/tidefill/httpserver"
 	"github.com/tidefill/tidefill/internal/filewatch"
+	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
-	"github.com/tidefill/tidefill/wallclock"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
 // daemon is the whole of Tidefill in one process: the store, the dispatcher and the two HTTP
@@ -36,8 +36,8 @@ type daemon struct {
 	metadata   *sqlite.DB
 	files      *disk.Store
 	dispatcher *dispatch.Dispatcher
-	probe      *probe.Probe // nil: nobody heeds readings
-	record     *record      // nil: nothing is recorded
+	probe      *telemetry.Probe // nil: nobody heeds readings
+	record     *record          // nil: nothing is recorded
 	api        *api.Server
 	keyless    bool // the API asks for no key
 	keysFile   *filewatch.Files

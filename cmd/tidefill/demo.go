@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 

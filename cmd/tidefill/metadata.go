@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store/sqlite"
-	"github.com/tidefill/tidefill/wallclock"
 )
 
 // openMetadata opens the database, and the clock that its files and uploads expire by.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	days "github.com/tidefill/tidefill/recording"
+	days "github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"
 	"github.com/tidefill/tidefill/simulator/fit/profile"

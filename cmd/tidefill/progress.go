@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 )
 
 // meter shows how a batch moves on: a bar that is drawn over itself on a terminal, lines now and

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 )
 
 func TestProgressText(t *testing.T) {

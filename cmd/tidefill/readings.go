@@ -1,18 +1,18 @@
 package main
 
 import (
-	"github.com/tidefill/tidefill/flowcontrol/probe"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
 // newProbe builds what reads the world for flow control and the recording; nil where nobody heeds
 // it.
-func (d *daemon) newProbe() (*probe.Probe, error) {
+func (d *daemon) newProbe() (*telemetry.Probe, error) {
 	if !d.cfg.FlowControl.HeedsReadings() && d.record == nil {
 		return nil, nil
 	}
-	deps := probe.Deps{
+	deps := telemetry.Deps{
 		SLO: d.cfg.FlowControl.SLO, Logger: d.log, Registerer: d.registry,
-		Tell: func(l probe.Look) {
+		Tell: func(l telemetry.Look) {
 			d.dispatcher.Read(l.Runner, l.Model, l.Reading)
 			d.record.look(l)
 		},
@@ -26,8 +26,8 @@ func (d *daemon) newProbe() (*probe.Probe, error) {
 		if err != nil {
 			return nil, err
 		}
-		deps.Runners = append(deps.Runners, probe.Runner{Name: name, Base: u.Base(),
+		deps.Runners = append(deps.Runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return probe.New(d.cfg.Readings, deps)
+	return telemetry.New(d.cfg.Readings, deps)
 }

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/probe"
-	days "github.com/tidefill/tidefill/recording"
+	days "github.com/tidefill/tidefill/internal/recording"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
 // record is the recording of a daemon's days.
@@ -41,7 +41,7 @@ func (r *record) watcher() dispatch.Watcher {
 }
 
 // look takes what a look showed that the planner is not told.
-func (r *record) look(l probe.Look) {
+func (r *record) look(l telemetry.Look) {
 	if r != nil {
 		r.Latencies(time.Now(), l.Runner, l.Model, l.TTFT, l.TPOT)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	days "github.com/tidefill/tidefill/recording"
+	days "github.com/tidefill/tidefill/internal/recording"
 )
 
 func TestRecordTellsTheDayWithoutItsWords(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 )

@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 
-	"github.com/tidefill/tidefill/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver"
 )
 
 // adminConnections bounds the connections of the admin address. They don't count among the API's,

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
-	"github.com/tidefill/tidefill/httpserver"
-	"github.com/tidefill/tidefill/httpserver/tlstest"
+	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 )
 
 // ask sends a request as a browser's page would; header is pairs of names and values, Host among

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	days "github.com/tidefill/tidefill/recording"
+	days "github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	days "github.com/tidefill/tidefill/recording"
+	days "github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 func verifyCommand() *cobra.Command {

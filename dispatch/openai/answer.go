@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Answer is what came back.

@@ -3,7 +3,7 @@ package openai
 import (
 	"fmt"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // chatFields are the members of a chat.completion.chunk, in the order that a chat.completion has

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Config says how to reach one server.

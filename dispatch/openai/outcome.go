@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // ErrRecalled is the cause to cancel a request's context with when it is we who end it;

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // response takes the answer of /v1/responses, whose last event holds it as a whole.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Watch hears of an answer's tokens as they come. The functions are called by Send's goroutine.

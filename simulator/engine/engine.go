@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 var (

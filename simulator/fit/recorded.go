@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tidefill/tidefill/recording"
+	"github.com/tidefill/tidefill/internal/recording"
 )
 
 // Recorded makes observations of a daemon's recording. Streamed lines tell how long a runner's

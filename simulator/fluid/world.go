@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 

@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
-	"github.com/tidefill/tidefill/simulator/portable"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/portable"
 )
 
 // Gateway is oracle G: the best that is known to be reached from outside the engines, with our own

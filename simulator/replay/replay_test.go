@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/recording"
+	"github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tidefill/tidefill/recording"
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
+	"github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Dimension is one parameter's range.

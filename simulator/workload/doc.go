@@ -24,7 +24,7 @@
 // Each cause (arrivals, lengths, the thinning of a copy) draws from a sequence of
 // its own, derived from a [Seed] and the cause's name. So two policies face the
 // same day, and a change to one cause moves no other. Same seed, same stream, to
-// the byte, on any machine (simulator/portable says how).
+// the byte, on any machine (internal/portable says how).
 //
 // The package is pure: it opens no file (readers take an [io.Reader] and a name
 // for their errors), reads no clock and starts no goroutine. A stream has one

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Kind is a kind of batch job: what its lines look like.

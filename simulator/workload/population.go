@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Population is what is known of a kind of interactive traffic, enough to make

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/portable"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Quantiles are a distribution of lengths by a table of its quantiles, between

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // A claim is never taken back in its row. It counts as long as owners has its node at its

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 // CreateFile implements [store.Files].

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func newBatch(id, tenant string) store.Batch {

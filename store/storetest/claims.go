@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func newChunks(batch, model string, n int) []store.Chunk {

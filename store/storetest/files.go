@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
-	"github.com/tidefill/tidefill/store/batchfile"
 )
 
 func newFile(id, tenant string) store.File {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 func TestMembersAndElementsStandAsTheyWere(t *testing.T) {

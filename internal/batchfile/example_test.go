@@ -6,7 +6,7 @@ import (
 	"log"
 	"strings"
 
-	"github.com/tidefill/tidefill/store/batchfile"
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // An upload passes through a Scanner on its way to the disk; later each line is sliced out of the

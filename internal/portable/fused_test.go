@@ -15,7 +15,7 @@ var rooms = []string{
 	"scheduler", "flowcontrol", "autoscale", "dispatch/plan",
 	"simulator", "simulator/report", "simulator/search", "simulator/fluid", "simulator/oracle",
 	"simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload",
-	"simulator/portable",
+	"internal/portable",
 }
 
 // The compiler for arm64 fuses a product into the sum that follows, across

@@ -1,4 +1,4 @@
-package probe
+package telemetry
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type Config struct {
 	// again once in a while only.
 	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
 	// Signals is a file that says how engines call their metrics, instead of the built-in one
-	// (flowcontrol/probe/signals.yaml).
+	// (telemetry/signals.yaml).
 	Signals string `yaml:"signals"`
 	// Prometheus knows how long interactive requests take.
 	Prometheus Prometheus `yaml:"prometheus"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidefill/tidefill/cmd/tidefill/internal/client"
+	"github.com/tidefill/tidefill/client"
 )
 
 func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {

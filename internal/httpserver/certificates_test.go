@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tidefill/tidefill/httpserver/tlstest"
+	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 )
 
 // secured is a directory with the files of a server.
