@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/suggest"
 )
 
 // object reads a JSON object strictly: each member is asked for by its name and type, a member that
@@ -117,7 +118,7 @@ func (o *object) finish() error {
 			continue
 		}
 		hint := ""
-		if meant, ok := nearest(name, o.known); ok {
+		if meant := suggest.Nearest(name, o.known); meant != "" {
 			hint = fmt.Sprintf(" Did you mean '%s'?", o.at(meant))
 		}
 		o.fail(name, "unknown_parameter", "Unknown parameter: '%s'.%s", o.at(name), hint)

@@ -190,7 +190,7 @@ func (c Config) Validate() error {
 	within := func(path string, x, least, most float64) {
 		check(x >= least && x <= most, path, "is %v, must be %v to %v", x, least, most)
 	}
-	if err := known(c.Policy); err != nil {
+	if _, err := policies.Get(c.Policy); err != nil {
 		faults = append(faults, fmt.Errorf("policy: %w", err))
 	}
 	positive("step", c.Step)

@@ -15,7 +15,8 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 	}{
 		{
-			"policy: \"slak\" is unknown; known are interactive, queue_length, separate, slack, static", func(c *Config) { c.Policy = "slak" }},
+			`policy: unknown policy "slak": did you mean "slack"? ` +
+				"there are interactive, queue_length, separate, slack, static", func(c *Config) { c.Policy = "slak" }},
 		{"step: ", func(c *Config) { c.Step = 0 }},
 		{"forecast.smooth: ", func(c *Config) { c.Forecast.Smooth = 0 }},
 		{"forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},

@@ -1,11 +1,9 @@
 package autoscale
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/registry"
 )
 
 // Controller decides for the pools of one model.
@@ -25,24 +23,23 @@ func New(cfg Config) (Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return policies[cfg.Policy](cfg), nil
+	build, err := policies.Get(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return build(cfg), nil
 }
 
-// policies by name.
-var policies = map[string]func(Config) Controller{
-	"interactive":  newInteractive,
-	"queue_length": newQueueLength,
-	"separate":     newSeparate,
-	"slack":        newSlack,
-	"static":       newStatic,
+// policies holds the builders of policies by name.
+var policies = registry.New[func(Config) Controller]("policy")
+
+func init() {
+	policies.Register("interactive", newInteractive)
+	policies.Register("queue_length", newQueueLength)
+	policies.Register("separate", newSeparate)
+	policies.Register("slack", newSlack)
+	policies.Register("static", newStatic)
 }
 
 // Policies lists the names that Config.Policy knows.
-func Policies() []string { return slices.Sorted(maps.Keys(policies)) }
-
-func known(policy string) error {
-	if policies[policy] == nil {
-		return fmt.Errorf("%q is unknown; known are %s", policy, strings.Join(Policies(), ", "))
-	}
-	return nil
-}
+func Policies() []string { return policies.Names() }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/internal/suggest"
 )
 
 // decoder lays what was written over a value, collecting faults and where each value came from.
@@ -92,7 +94,7 @@ func (d *decoder) suggestion(key, path string, section reflect.Type) string {
 	for f := range fields(section) {
 		siblings = append(siblings, f.key)
 	}
-	if near := nearest(key, siblings); near != "" {
+	if near := suggest.Nearest(key, siblings); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(path, near))
 	}
 	for _, k := range keysOf(d.root, reflect.Value{}) {

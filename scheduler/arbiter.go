@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/tidefill/tidefill/internal/registry"
+
 // Arbiter chooses between named queues.
 //
 // Pick gets the queues that have something to offer, at least one, in listed order, and returns an
@@ -18,23 +20,32 @@ type Contender struct {
 	Served float64
 }
 
-var arbiters = registry[Arbiter]{"arbiter between queues", map[string]func(Config) (Arbiter, error){
-	"strict":   func(Config) (Arbiter, error) { return strict{}, nil },
-	"weighted": func(Config) (Arbiter, error) { return weighted{}, nil },
-}}
+// arbiters holds the builders of arbiters by name.
+var arbiters = registry.New[func(Config) (Arbiter, error)]("arbiter between queues")
+
+func init() {
+	RegisterArbiter("strict", func(Config) (Arbiter, error) { return strict{}, nil })
+	RegisterArbiter("weighted", func(Config) (Arbiter, error) { return weighted{}, nil })
+}
 
 // RegisterArbiter makes an arbiter known to configurations by its name. Call it from an init
 // function.
 func RegisterArbiter(name string, build func(Config) (Arbiter, error)) {
-	arbiters.register(name, build)
+	arbiters.Register(name, build)
 }
 
 // Arbiters are the registered names, sorted.
-func Arbiters() []string { return arbiters.names() }
+func Arbiters() []string { return arbiters.Names() }
 
 // NewArbiter builds the arbiter of that name. The error of an unknown name lists the known ones and
 // the nearest.
-func NewArbiter(name string, cfg Config) (Arbiter, error) { return arbiters.build(name, cfg) }
+func NewArbiter(name string, cfg Config) (Arbiter, error) {
+	build, err := arbiters.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	return build(cfg)
+}
 
 // strict serves a queue only while all listed before it have nothing to offer.
 type strict struct{}

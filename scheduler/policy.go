@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/tidefill/tidefill/internal/registry"
+
 // Policy ranks jobs: lower goes first, equal ranks go by Created, then ID.
 //
 // Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs: a
@@ -28,26 +30,35 @@ type Explainer interface {
 	Fault() error
 }
 
-var policies = registry[Policy]{"policy", map[string]func(Config) (Policy, error){
-	"edf":      func(Config) (Policy, error) { return edf{}, nil },
-	"slack":    func(cfg Config) (Policy, error) { return slack{cfg.AssumedRate}, nil },
-	"fifo":     func(Config) (Policy, error) { return fifo{}, nil },
-	"priority": func(Config) (Policy, error) { return priority{}, nil },
-	"sjf":      func(Config) (Policy, error) { return sjf{}, nil },
-	"expression": func(cfg Config) (Policy, error) {
+// policies holds the builders of policies by name.
+var policies = registry.New[func(Config) (Policy, error)]("policy")
+
+func init() {
+	Register("edf", func(Config) (Policy, error) { return edf{}, nil })
+	Register("slack", func(cfg Config) (Policy, error) { return slack{cfg.AssumedRate}, nil })
+	Register("fifo", func(Config) (Policy, error) { return fifo{}, nil })
+	Register("priority", func(Config) (Policy, error) { return priority{}, nil })
+	Register("sjf", func(Config) (Policy, error) { return sjf{}, nil })
+	Register("expression", func(cfg Config) (Policy, error) {
 		return newExpression(cfg.Expression, cfg.AssumedRate)
-	},
-}}
+	})
+}
 
 // Register makes a policy known to configurations by its name. Call it from an init function.
-func Register(name string, build func(Config) (Policy, error)) { policies.register(name, build) }
+func Register(name string, build func(Config) (Policy, error)) { policies.Register(name, build) }
 
 // Policies are the registered names, sorted.
-func Policies() []string { return policies.names() }
+func Policies() []string { return policies.Names() }
 
 // NewPolicy builds the policy of that name. The error of an unknown name lists the known ones and
 // the nearest.
-func NewPolicy(name string, cfg Config) (Policy, error) { return policies.build(name, cfg) }
+func NewPolicy(name string, cfg Config) (Policy, error) {
+	build, err := policies.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	return build(cfg)
+}
 
 // edf puts the job first that has the earliest deadline (or time to start by, if that is earlier).
 type edf struct{}
