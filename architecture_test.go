@@ -1,4 +1,6 @@
-package main
+// Package tidefill_test checks the rules that hold between the packages of the module: which of them
+// are pure, and which may import which.
+package tidefill_test
 
 import (
 	"go/ast"
@@ -134,7 +136,7 @@ func owner(path string) string {
 // from the module's root.
 func sources(t *testing.T, dir string) map[string]*ast.File {
 	t.Helper()
-	root := os.DirFS("../..")
+	root := os.DirFS(".")
 	files := map[string]*ast.File{}
 	err := fs.WalkDir(root, dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path,
