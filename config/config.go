@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/httpserver"
@@ -63,9 +62,6 @@ type Config struct {
 	// Readings are looks at the runners' metrics, and at those of what stands before them, for
 	// policies of flow control that heed them (all but fixed, aimd and gradient).
 	Readings telemetry.Config `yaml:"readings"`
-	// Autoscale says how many replicas the pools should have for deadlines to be met. Simulations
-	// act on it; serve does not ask it.
-	Autoscale autoscale.Config `yaml:"autoscale"`
 	// Dispatch sends lines, tries them again, and keeps what comes back.
 	Dispatch dispatch.Config `yaml:"dispatch"`
 	Shutdown Shutdown        `yaml:"shutdown"`
@@ -111,7 +107,6 @@ func Default() Config {
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
-		Autoscale:   autoscale.DefaultConfig(),
 		Readings:    telemetry.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
@@ -175,7 +170,6 @@ func (c Config) Validate() error {
 		section("tls", c.TLS.Validate()),
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
-		section("autoscale", c.Autoscale.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
 		section("readings", c.Readings.Validate()),
 		section("dispatch", c.Dispatch.Validate()),

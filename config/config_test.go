@@ -55,6 +55,12 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "key in the wrong section", file: "log:\n  keys_file: x\n",
 			want: []string{
 				"tidefill.yaml:2: unknown key log.keys_file; did you mean auth.keys_file?"}},
+		{name: "section of simulations", file: "autoscale: {policy: slack}",
+			want: []string{"tidefill.yaml:1: unknown key autoscale; " +
+				"only simulate and tune use it; keep it in a file that you give to them"}},
+		{name: "setting of simulations", sets: []string{"autoscale.policy=slack"},
+			want: []string{"--set autoscale.policy: unknown key autoscale; " +
+				"only simulate and tune use it; keep it in a file that you give to them"}},
 		{name: "key like no other", file: "log: {zzzzzzzzzzz: 1}",
 			want: []string{
 				"tidefill.yaml:1: unknown key log.zzzzzzzzzzz; log knows format, level"}},

@@ -97,6 +97,9 @@ func (d *decoder) suggestion(key, path string, section reflect.Type) string {
 	if near := suggest.Nearest(key, siblings); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(path, near))
 	}
+	if path == "" && d.root == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
+		return simulationOnly
+	}
 	for _, k := range keysOf(d.root, reflect.Value{}) {
 		if k.Path == key || strings.HasSuffix(k.Path, "."+key) {
 			return fmt.Sprintf("did you mean %s?", k.Path)

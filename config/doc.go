@@ -10,4 +10,4 @@
 // Secrets never stand in the file. It names the environment variables that hold them.
 package config
 
-//go:generate go run ./internal/reference/generate ../docs/configuration.md
+//go:generate go run ./internal/reference/generate ../docs

@@ -12,7 +12,9 @@ import (
 )
 
 // YAML writes the configuration with every key in it, as a file that Load reads back to the same.
-func (c Config) YAML() ([]byte, error) {
+func (c Config) YAML() ([]byte, error) { return writeYAML(c) }
+
+func writeYAML(c any) ([]byte, error) {
 	root, err := encode(reflect.ValueOf(c))
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)

@@ -21,8 +21,37 @@ type Key struct {
 	Field  string
 }
 
+// Tuning reports whether the key is a constant that an operator has no reason to set: it is in a
+// block called tuning.
+func (k Key) Tuning() bool {
+	return k.Path == "tuning" || strings.HasPrefix(k.Path, "tuning.") ||
+		strings.HasSuffix(k.Path, ".tuning") || strings.Contains(k.Path, ".tuning.")
+}
+
 // Keys lists every key with its default, sections before what they hold.
 func Keys() []Key { return keysOf(reflect.TypeFor[Config](), reflect.ValueOf(Default())) }
+
+// SimulationKeys lists the keys of Simulation that the daemon does not have.
+func SimulationKeys() []Key {
+	var own []Key
+	for _, k := range keysOf(reflect.TypeFor[Simulation](), reflect.ValueOf(DefaultSimulation())) {
+		end := strings.IndexAny(k.Path+".", ".[")
+		if !hasKey[Config](k.Path[:end]) {
+			own = append(own, k)
+		}
+	}
+	return own
+}
+
+// hasKey reports whether a section has a key of its own of that name.
+func hasKey[Section any](key string) bool {
+	for f := range fields(reflect.TypeFor[Section]()) {
+		if f.key == key {
+			return true
+		}
+	}
+	return false
+}
 
 func keysOf(root reflect.Type, defaults reflect.Value) []Key {
 	var keys []Key

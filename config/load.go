@@ -31,14 +31,22 @@ func ParseSetting(s string) (Setting, error) {
 // Load reads the file, if path isn't empty, over the defaults, then the settings in order, and
 // checks the whole. The error joins all faults.
 func Load(path string, settings ...Setting) (Config, error) {
+	return load(path, Default(), settings)
+}
+
+func load[T interface{ Validate() error }](path string, over T, settings []Setting) (T, error) {
+	var none T
 	var file []byte
 	if path != "" {
 		var err error
 		if file, err = os.ReadFile(path); err != nil {
-			return Config{}, fmt.Errorf("read configuration: %w", err)
+			return none, fmt.Errorf("read configuration: %w", err)
 		}
 	}
-	return Parse(path, file, settings...)
+	if err := Read(path, file, &over, settings...); err != nil {
+		return none, err
+	}
+	return over, nil
 }
 
 // Parse is Load of a file that has been read; name stands for it in messages.

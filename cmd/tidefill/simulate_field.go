@@ -28,7 +28,7 @@ func (c contestant) actsIn(s *story) bool {
 }
 
 // policyOf is the part of the daemon's configuration that a simulation takes.
-func policyOf(cfg config.Config) simulator.Policy {
+func policyOf(cfg config.Simulation) simulator.Policy {
 	return simulator.Policy{
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
 		ChunkLines: cfg.Dispatch.ChunkLines,
@@ -42,21 +42,21 @@ type configured struct {
 	given []config.Setting
 }
 
-func (c configured) load(more ...string) (config.Config, error) {
+func (c configured) load(more ...string) (config.Simulation, error) {
 	all := slices.Clone(c.given)
 	for _, text := range more {
 		s, err := config.ParseSetting(text)
 		if err != nil {
-			return config.Config{}, err
+			return config.Simulation{}, err
 		}
 		all = append(all, s)
 	}
-	return config.Load(c.file, all...)
+	return config.LoadSimulation(c.file, all...)
 }
 
 // knowing loads a configuration for a simulation, where policies are told the scenario's law unless
 // the operator gives one of his own: a policy that can't do without a law is then no fault.
-func (c configured) knowing(more []string) (config.Config, error) {
+func (c configured) knowing(more []string) (config.Simulation, error) {
 	given, err := c.load("flowcontrol.policy=fixed")
 	if err != nil || given.FlowControl.Engine.Law != (flowcontrol.Law{}) {
 		return c.load(more...)

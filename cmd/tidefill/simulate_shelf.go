@@ -133,17 +133,17 @@ func settingsOf(p *simulator.Policy) (map[string]any, error) {
 	if p == nil {
 		return nil, nil
 	}
-	cfg := config.Default()
+	cfg := config.DefaultSimulation()
 	cfg.Scheduler, cfg.FlowControl, cfg.Autoscale = p.Scheduler, p.Flow, p.Scale
 	cfg.Dispatch.Plan, cfg.Dispatch.ChunkLines = p.Plan, p.ChunkLines
-	tree := func(cfg config.Config) (tree map[string]any, err error) {
+	tree := func(cfg config.Simulation) (tree map[string]any, err error) {
 		text, err := cfg.YAML()
 		if err == nil {
 			err = yaml.Unmarshal(text, &tree)
 		}
 		return tree, err
 	}
-	usual, err := tree(config.Default())
+	usual, err := tree(config.DefaultSimulation())
 	if err != nil {
 		return nil, err
 	}

@@ -20,35 +20,85 @@ import (
 
 const module = "github.com/tidefill/tidefill/"
 
-const introduction = `# Configuration
+const configurationIntroduction = `# Configuration
 
 <!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
 
-One YAML file, given with ` + "`--config`" + `; every key has a default, so the file says only what differs. A single value can be given
+One YAML file, given with ` + "`--config`" + `; every key has a default, so the file holds only what differs. A single value can be given
 beside it, on any command that reads the configuration, as ` + "`--set key.path=value`" + ` in YAML's syntax, lists included:
 ` + "`--set 'upstreams=[{url: http://gpu-1:8000}]'`" + `. Flags win over ` + "`--set`" + `, which wins over the file.
 
-Unknown keys and values that can't be read refuse to start. ` + "`tidefill check FILE.yaml`" + ` reports all faults of a file, and prints the
-configuration that results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. Secrets never stand in the file: keys
-ending in ` + "`_env`" + ` name the environment variable that holds one.
+Unknown keys and values that cannot be read are errors: the daemon does not start. ` + "`tidefill check FILE.yaml`" + ` reports all faults
+of a file, and prints the configuration that results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
+holds secrets: keys ending in ` + "`_env`" + ` name the environment variable that holds one.
+
+These are the keys that an operator sets. The constants of the program are keys too, in blocks called ` + "`tuning`" + `: [tuning.md](tuning.md).
 `
 
-// Page renders the page from the module's source below root.
-func Page(root string) ([]byte, error) {
-	keys := config.Keys()
+const tuningIntroduction = `# Tuning
+
+<!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
+
+The constants of the program, as keys in blocks called ` + "`tuning`" + `. Their defaults suit every pool we know of; change one only
+for a reason that you have measured, with ` + "`tidefill simulate`" + ` for what decides about batch lines, and ` + "`tidefill tune`" + ` to search for a value.
+[configuration.md](configuration.md) has the keys that an operator sets and the syntax of the file.
+`
+
+const simulationIntroduction = `
+# Keys of simulations only
+
+The commands ` + "`simulate` and `tune`" + ` read these besides all others. In a file for ` + "`serve` or `check`" + ` they are errors.
+`
+
+// Pages returns what renders each page from the module's source below a root, by file name.
+func Pages() map[string]func(root string) ([]byte, error) {
+	return map[string]func(string) ([]byte, error){
+		"configuration.md": configuration, "tuning.md": tuning,
+	}
+}
+
+// configuration renders the page about the keys that an operator sets, from the module's source
+// below root.
+func configuration(root string) ([]byte, error) {
+	page := bytes.NewBufferString(configurationIntroduction)
+	err := render(page, root, config.Keys(),
+		func(key config.Key) bool { return !key.Tuning() })
+	return page.Bytes(), err
+}
+
+// tuning renders the page about all other keys.
+func tuning(root string) ([]byte, error) {
+	page := bytes.NewBufferString(tuningIntroduction)
+	if err := render(page, root, config.Keys(), config.Key.Tuning); err != nil {
+		return nil, err
+	}
+	page.WriteString(simulationIntroduction)
+	err := render(page, root, config.SimulationKeys(), func(config.Key) bool { return true })
+	return page.Bytes(), err
+}
+
+// render appends a section for each table of keys, with those of its keys that are wanted.
+func render(page *bytes.Buffer, root string, keys []config.Key, want func(config.Key) bool) error {
 	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec),
 		names: namesOf(keys)}
 	sections := []*section{{heading: "Top level"}}
 	byPath := map[string]*section{"": sections[0]}
 	for _, key := range keys {
+		parent := byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
+		if !want(key) {
+			if parent != nil {
+				parent.elsewhere = true
+			}
+			continue
+		}
 		doc, err := source.field(key.Struct, key.Field)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if isTable(key.Type) {
 			if doc == "" {
 				if doc, err = source.structDoc(element(key.Type)); err != nil {
-					return nil, err
+					return err
 				}
 			}
 			s := &section{heading: heading(key), doc: doc}
@@ -56,22 +106,24 @@ func Page(root string) ([]byte, error) {
 			byPath[key.Path+suffix(key.Type)] = s
 			continue
 		}
-		s := byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
-		s.rows = append(s.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
+		parent.rows = append(parent.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
 			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(
 				doc, "|", "\\|")))
 	}
-	page := bytes.NewBufferString(introduction)
-	for _, s := range sections {
-		s.write(page)
+	for i, s := range sections {
+		nested := i+1 < len(sections) && strings.HasPrefix(sections[i+1].heading, s.heading+".")
+		if len(s.rows) > 0 || nested || !s.elsewhere && s.doc != "" {
+			s.write(page)
+		}
 	}
-	return page.Bytes(), nil
+	return nil
 }
 
 // section is a table of keys with what all of them are about.
 type section struct {
 	heading, doc string
 	rows         []string
+	elsewhere    bool // keys of it are on the other page
 }
 
 func (s *section) write(page *bytes.Buffer) {

@@ -12,26 +12,31 @@ import (
 
 const root = "../../.."
 
-func TestPageIsFresh(t *testing.T) {
-	want, err := reference.Page(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(root + "/docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/configuration.md is stale; run go generate ./config (-want +got):\n%s", diff)
+func TestPagesAreFresh(t *testing.T) {
+	for name, render := range reference.Pages() {
+		want, err := render(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(root + "/docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("docs/%s is stale; run go generate ./config (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
 func TestEveryKeyIsExplained(t *testing.T) {
-	page, err := reference.Page(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range regexp.MustCompile(`(?m)^\| (\S+) \|.*\|  \|$`).FindAllSubmatch(page, -1) {
-		t.Errorf("%s has no doc comment", row[1])
+	for name, render := range reference.Pages() {
+		page, err := render(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty := regexp.MustCompile(`(?m)^\| (\S+) \|.*\|  \|$`)
+		for _, row := range empty.FindAllSubmatch(page, -1) {
+			t.Errorf("%s: %s has no doc comment", name, row[1])
+		}
 	}
 }

@@ -1,10 +1,11 @@
-// Command generate writes the configuration page to the file named by its argument. go generate
-// runs it in package config.
+// Command generate writes the pages about configuration into the directory named by its argument.
+// go generate runs it in package config.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/tidefill/tidefill/config/internal/reference"
 )
@@ -16,10 +17,15 @@ func main() {
 	}
 }
 
-func generate(path string) error {
-	page, err := reference.Page("..")
-	if err != nil {
-		return err
+func generate(dir string) error {
+	for name, render := range reference.Pages() {
+		page, err := render("..")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), page, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(path, page, 0o644)
+	return nil
 }
