@@ -13,7 +13,7 @@ import (
 // Whatever a simulation's bytes come from.
 var rooms = []string{
 	"scheduler", "flowcontrol", "autoscale", "dispatch/plan",
-	"simulator", "simulator/report", "simulator/search", "simulator/fluid", "simulator/oracle",
+	"simulator", "simulator/report", "simulator/search", "simulator/oracle",
 	"simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload",
 	"internal/portable",
 }

@@ -1,4 +1,4 @@
-package fluid
+package autoscale_test
 
 import (
 	"fmt"

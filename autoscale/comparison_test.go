@@ -1,4 +1,4 @@
-package fluid
+package autoscale_test
 
 import (
 	"flag"
@@ -42,7 +42,7 @@ type contest struct {
 // interactive scaler held equal, those for batches within 1.05, no more than KEDA's queue length
 // asks for, and every feasible deadline met.
 //
-//	go test ./simulator/fluid -run TestThreeDays -v -seeds 6
+//	go test ./autoscale -run TestThreeDays -v -seeds 6
 func TestThreeDays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tells days")
