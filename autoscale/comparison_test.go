@@ -12,9 +12,9 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 )
 
-var seeds = flag.Uint64("seeds", 1, "how many seeds TestThreeDays tells its stories with")
+var seeds = flag.Uint64("seeds", 1, "number of seeds that TestThreeDays runs its scenarios with")
 
-func law(t testing.TB, change ...func(*autoscale.Config)) autoscale.Controller {
+func newController(t testing.TB, change ...func(*autoscale.Config)) autoscale.Controller {
 	t.Helper()
 	cfg := autoscale.DefaultConfig()
 	for _, f := range change {
@@ -31,58 +31,62 @@ func named(policy string) func(*autoscale.Config) {
 	return func(c *autoscale.Config) { c.Policy = policy }
 }
 
-// contest is one row of the table, over the seeds.
-type contest struct {
+// candidate is a policy and its row of the table, summed over the seeds.
+type candidate struct {
 	name             string
-	law              func(testing.TB) autoscale.Controller
+	controller       func(testing.TB) autoscale.Controller
 	hours, met, late float64
 }
 
-// The table of docs/scaling.md, and the goals: hours within 1.03 of the oracle's with the
-// interactive scaler held equal, those for batches within 1.05, no more than KEDA's queue length
-// asks for, and every feasible deadline met.
+// TestThreeDays prints the table of docs/scaling.md and checks the goals of the slack policy: hours
+// within 1.03 of the oracle's with the same interactive scaler, those for batches within 1.05, no
+// more than KEDA's queue length asks for, and every feasible deadline met.
 //
 //	go test ./autoscale -run TestThreeDays -v -seeds 6
 func TestThreeDays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("tells days")
+		t.Skip("simulates days")
 	}
 	for _, surprising := range []bool{false, true} {
 		for _, tokens := range []float64{2.0, 4.1, 7.2} {
 			if surprising && tokens != 7.2 {
 				continue
 			}
-			threeDays(t, tokens, surprising)
+			comparePolicies(t, tokens, surprising)
 		}
 	}
 }
 
-func threeDays(t *testing.T, tokens float64, surprising bool) {
-	field := []*contest{
-		{name: "interactive only", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("interactive"))
+func comparePolicies(t *testing.T, tokens float64, surprising bool) {
+	candidates := []*candidate{
+		{name: "interactive only", controller: func(t testing.TB) autoscale.Controller {
+			return newController(t, named("interactive"))
 		}},
-		{name: "slack", law: func(t testing.TB) autoscale.Controller { return law(t) }},
-		{name: "queue length, 10,000 a replica", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("queue_length"))
+		{name: "slack", controller: func(t testing.TB) autoscale.Controller {
+			return newController(t)
 		}},
-		{name: "queue length, 2,000 a replica", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("queue_length"), func(c *autoscale.Config) {
-				c.QueueLength.LinesPerReplica = 2000
-			})
+		{name: "queue length, 10,000 a replica",
+			controller: func(t testing.TB) autoscale.Controller {
+				return newController(t, named("queue_length"))
+			}},
+		{name: "queue length, 2,000 a replica",
+			controller: func(t testing.TB) autoscale.Controller {
+				return newController(t, named("queue_length"), func(c *autoscale.Config) {
+					c.QueueLength.LinesPerReplica = 2000
+				})
+			}},
+		{name: "separate pool", controller: func(t testing.TB) autoscale.Controller {
+			return newController(t, named("separate"))
 		}},
-		{name: "separate pool", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("separate"))
-		}},
-		{name: "static peak", law: func(t testing.TB) autoscale.Controller {
-			return law(t, named("static"))
+		{name: "static peak", controller: func(t testing.TB) autoscale.Controller {
+			return newController(t, named("static"))
 		}},
 	}
 	var exact, held, working float64
 	feasible := 0.0
 	for seed := range *seeds {
-		story := func() Story { return ThreeDays(seed, tokens, surprising) }
-		can, err := story().Feasible()
+		newScenario := func() fluidScenario { return threeDays(seed, tokens, surprising) }
+		can, err := newScenario().feasible()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,14 +95,14 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 				feasible++
 			}
 		}
-		for i, c := range field {
-			s := story()
+		for i, c := range candidates {
+			s := newScenario()
 			if c.name == "separate pool" {
-				s = s.WithBatchPool()
+				s = s.withBatchPool()
 			}
-			o := Run(s, c.law(t))
+			o := runFluid(s, c.controller(t))
 			c.hours += o.Hours
-			for k, f := range o.Fate {
+			for k, f := range o.Fates {
 				switch {
 				case can[k] && f.Met:
 					c.met++
@@ -110,10 +114,11 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 				continue
 			}
 			for _, ask := range []struct {
-				held Held
-				into *float64
-			}{{Held{}, &exact}, {Held{Paid: o.Paid}, &held}, {Held{o.Paid, o.Idle}, &working}} {
-				least, err := s.Least(ask.held)
+				owned capacity
+				into  *float64
+			}{{capacity{}, &exact}, {capacity{Paid: o.Paid}, &held},
+				{capacity{o.Paid, o.Idle}, &working}} {
+				least, err := s.minimum(ask.owned)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +127,7 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 		}
 	}
 	n := float64(*seeds)
-	interactive, slack := field[0], field[1]
+	interactive, slack := candidates[0], candidates[1]
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	shape := "day and night"
@@ -138,7 +143,7 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 	row("oracle, exact need", exact)
 	row("oracle, interactive scaler held equal", held)
 	row("oracle, its starts and drains too", working)
-	for _, c := range field {
+	for _, c := range candidates {
 		fmt.Fprintf(w, "%s\t%.0f\t%.3f\t%.1f of %.1f\t\n", c.name, c.hours/n, c.hours/held, c.met/n,
 			feasible/n)
 	}
@@ -155,40 +160,43 @@ func threeDays(t *testing.T, tokens float64, surprising bool) {
 	if paid, least := slack.hours-interactive.hours,
 		working-interactive.hours; least > 0.01*interactive.hours {
 		t.Logf(
-			"for batches %.0f replica-hours, %.3f times the oracle's with starts and drains, %.3f times that without", paid/n, paid/least, paid/(held-interactive.hours))
+			"for batches %.0f replica-hours, %.3f times the oracle's with starts and drains, "+
+				"%.3f times that without",
+			paid/n, paid/least, paid/(held-interactive.hours))
 		if paid > 1.05*least {
 			t.Errorf("for batches %.3f times the oracle's, want 1.05 at most", paid/least)
 		}
 	}
-	if queue := field[2]; queue.met == slack.met && slack.hours > queue.hours {
+	if queue := candidates[2]; queue.met == slack.met && slack.hours > queue.hours {
 		t.Errorf("%.0f replica-hours, queue length %.0f", slack.hours, queue.hours)
 	}
 	if slack.late > 0 {
-		t.Errorf("%v infeasible jobs were not told within a minute", slack.late)
+		t.Errorf("%v infeasible jobs were not reported within a minute", slack.late)
 	}
 }
 
-// A model without interactive traffic: replicas come when they must, and are of use all the time.
+// A model without interactive traffic: replicas start when they must, and work all the time.
 func TestFromZero(t *testing.T) {
 	for seed := range uint64(3) {
 		s := fromZero(seed)
-		can, err := s.Feasible()
+		can, err := s.feasible()
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Run(s, law(t))
-		for i, f := range o.Fate {
+		o := runFluid(s, newController(t))
+		for i, f := range o.Fates {
 			if can[i] && !f.Met {
 				t.Errorf("seed %d: %s is missed: %+v", seed, s.Jobs[i].ID, f)
 			}
 		}
-		least, err := fromZero(seed).Least(Held{})
+		least, err := fromZero(seed).minimum(capacity{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := Run(fromZero(seed), law(t, named("queue_length")))
+		q := runFluid(fromZero(seed), newController(t, named("queue_length")))
 		t.Logf(
-			"seed %d: %.1f replica-hours with %d starts, oracle %.1f, queue length %.1f with %d of %d met", seed, o.Hours, o.Starts, least.Hours, q.Hours, q.Met, len(s.Jobs))
+			"seed %d: %.1f replica-hours with %d starts, oracle %.1f, queue length %.1f with %d of %d met",
+			seed, o.Hours, o.Starts, least.Hours, q.Hours, q.Met, len(s.Jobs))
 		// Each start takes three minutes and a drain one, which the oracle does without.
 		if spare := o.Hours - 1.05*least.Hours; spare > float64(o.Starts)*8/60 {
 			t.Errorf("seed %d: %.1f replica-hours, the oracle %.1f, with %d starts", seed, o.Hours,
@@ -198,8 +206,8 @@ func TestFromZero(t *testing.T) {
 }
 
 // fromZero is two days of jobs every two to six hours, due in two to eight.
-func fromZero(seed uint64) Story {
-	s := ThreeDays(seed, 1, false).WithBatchPool()
+func fromZero(seed uint64) fluidScenario {
+	s := threeDays(seed, 1, false).withBatchPool()
 	s.Pools, s.Warm, s.Length, s.Jobs = s.Pools[1:], 0, 56*time.Hour, nil
 	s.Pools[0].Max = 6
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -207,35 +215,35 @@ func fromZero(seed uint64) Story {
 		time.Duration(rng.Float64()*float64(4*time.Hour)) {
 		window := 2*time.Hour + time.Duration(rng.Float64()*float64(6*time.Hour))
 		lines := 2000 + rng.IntN(40_000)
-		s.Jobs = append(s.Jobs, Job{ID: at.String(), At: at, Deadline: at + window, Lines: lines,
+		s.Jobs = append(s.Jobs, job{ID: at.String(), At: at, Deadline: at + window, Lines: lines,
 			Work: float64(lines) * 220})
 	}
 	return s
 }
 
-// A cheap pool that is taken back now and then does what has time, at less cost than the dear one
-// alone.
+// A cheap pool that is reclaimed now and then does the work that has time, at less cost than the
+// expensive pool alone.
 func TestSpotIsCheaper(t *testing.T) {
 	with, without := fromZero(1), fromZero(1)
 	with.Pools = append(with.Pools, with.Pools[0])
 	with.Pools[1].ID, with.Pools[1].Price, with.Pools[1].Reclaim = "spot", 0.4, 0.05
-	a, b := Run(with, law(t)), Run(without, law(t))
+	a, b := runFluid(with, newController(t)), runFluid(without, newController(t))
 	if a.Cost > 0.6*b.Cost || a.Met < b.Met {
 		t.Errorf("with spot %.1f and %d deadlines met, without %.1f and %d", a.Cost, a.Met, b.Cost,
 			b.Met)
 	}
 }
 
-// The same story and law give the same outcome.
+// The same scenario and policy give the same outcome.
 func TestRepeatable(t *testing.T) {
-	tell := func() string { return fmt.Sprintf("%+v", Run(fromZero(3), law(t))) }
-	if a, b := tell(), tell(); a != b {
+	run := func() string { return fmt.Sprintf("%+v", runFluid(fromZero(3), newController(t))) }
+	if a, b := run(), run(); a != b {
 		t.Errorf("%s\n%s", a, b)
 	}
 }
 
 func BenchmarkThreeDays(b *testing.B) {
 	for b.Loop() {
-		Run(ThreeDays(1, 7.2, false), law(b))
+		runFluid(threeDays(1, 7.2, false), newController(b))
 	}
 }

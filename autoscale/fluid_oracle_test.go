@@ -8,34 +8,34 @@ import (
 	"github.com/tidefill/tidefill/simulator/oracle/gpuhours"
 )
 
-// Held is what is paid in any case, slot by slot, and which part of it brings no harvest: what an
-// interactive scaler does. The zero value is what the traffic needs at every moment, all of it at
-// work.
-type Held struct{ Paid, Idle []float64 }
+// capacity is how many replicas an interactive scaler pays for in each slot, and how many of them
+// bring no harvest because they start or drain. Its zero value is what the traffic needs at every
+// moment, all of it ready.
+type capacity struct{ Paid, Idle []float64 }
 
-// Oracle is the story as the oracle of GPU hours takes it: the time that counts, and the first pool
-// alone.
-func (s Story) Oracle(held Held) (gpuhours.Problem, error) {
+// problem returns the scenario as a problem for the oracle of GPU hours: the measured time and the
+// first pool alone.
+func (s fluidScenario) problem(owned capacity) (gpuhours.Problem, error) {
 	var p gpuhours.Problem
 	pool := s.Pools[0]
-	for i := range int(s.Length / Slot) {
-		rate := s.Rate(s.Warm + time.Duration(i)*Slot + Slot/2)
-		c := gpuhours.Cell{Seconds: Slot.Seconds(), Rates: make([]float64, pool.Max+1)}
+	for i := range int(s.Length / slotLength) {
+		rate := s.Rate(s.Warm + time.Duration(i)*slotLength + slotLength/2)
+		c := gpuhours.Cell{Seconds: slotLength.Seconds(), Rates: make([]float64, pool.Max+1)}
 		if pool.Interactive.Served {
-			c.Need = float64(min(Need(pool, rate), pool.Max))
+			c.Need = float64(min(replicasNeeded(pool, rate), pool.Max))
 		} else {
 			rate = 0
 		}
 		idle := 0.0
-		if held.Paid != nil {
-			c.Need = min(max(c.Need, held.Paid[i]), float64(pool.Max))
+		if owned.Paid != nil {
+			c.Need = min(max(c.Need, owned.Paid[i]), float64(pool.Max))
 		}
-		if held.Idle != nil {
-			idle = held.Idle[i]
+		if owned.Idle != nil {
+			idle = owned.Idle[i]
 		}
 		for n := 1; n <= pool.Max; n++ {
 			if working := float64(n) - idle; working > 0 {
-				c.Rates[n] = working * s.Achieved * Harvest(pool, rate/working)
+				c.Rates[n] = working * s.Achieved * harvestRate(pool, rate/working)
 			}
 		}
 		p.Cells = append(p.Cells, c)
@@ -47,22 +47,22 @@ func (s Story) Oracle(held Held) (gpuhours.Problem, error) {
 	return p, p.Validate()
 }
 
-// Feasible are the jobs whose deadlines the oracle would meet with 97 % of the harvest.
-func (s Story) Feasible() ([]bool, error) {
-	p, err := s.Oracle(Held{})
+// feasible returns for each job whether the oracle meets its deadline with 97 % of the harvest.
+func (s fluidScenario) feasible() ([]bool, error) {
+	p, err := s.problem(capacity{})
 	if err != nil {
 		return nil, err
 	}
 	return gpuhours.Feasible(p, 0.97)
 }
 
-// Least is the oracle's answer for the feasible jobs.
-func (s Story) Least(held Held) (gpuhours.Solution, error) {
-	can, err := s.Feasible()
+// minimum returns the oracle's solution for the feasible jobs.
+func (s fluidScenario) minimum(owned capacity) (gpuhours.Solution, error) {
+	can, err := s.feasible()
 	if err != nil {
 		return gpuhours.Solution{}, err
 	}
-	p, err := s.Oracle(held)
+	p, err := s.problem(owned)
 	if err != nil {
 		return gpuhours.Solution{}, err
 	}

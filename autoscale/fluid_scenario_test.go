@@ -12,11 +12,11 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// ThreeDays is the story of docs/scaling.md: a day to learn, then three, of chat traffic at a mean
-// of 14 requests a second with a clean day and night (or without, if surprising), on 70B models on
-// A100, and 20 batches due in 1, 4 or 24 hours. Tokens is what they have together, in thousand
-// millions, prompts included.
-func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
+// threeDays is the scenario of docs/scaling.md: a day to learn, then three days of chat traffic at
+// a mean of 14 requests a second with a regular daily curve (irregular if surprising), on 70B
+// models on A100, and 20 batches due in 1, 4 or 24 hours. The batches have tokens thousand million
+// tokens together, prompts included.
+func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	const days, mean = 4, 14
 	rng := func(cause string) *rand.Rand { return workload.Seed(seed).Cause("three days/" + cause) }
 	curve := workload.Diurnal(days, rng("shape"))
@@ -35,7 +35,7 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 		Lines: autoscale.Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
 	}
 	cold := rng("cold starts")
-	s := Story{
+	s := fluidScenario{
 		Pools: []autoscale.Pool{chat}, Rate: func(t time.Duration) float64 {
 			return mean * curve.At(t)
 		},
@@ -61,10 +61,10 @@ func ThreeDays(seed uint64, tokens float64, surprising bool) Story {
 		window := time.Duration(hours * float64(time.Hour))
 		at := s.Warm + time.Duration(windows.Float64()*float64(s.Length-window)).Truncate(
 			time.Second)
-		// Users hand in more where they allow more time.
+		// Users submit more where they allow more time.
 		sizes = append(sizes, hours*portable.Exp(0.6*normal(windows)))
 		total += sizes[i]
-		s.Jobs = append(s.Jobs, Job{ID: fmt.Sprintf("job-%02d", i), At: at, Deadline: at + window})
+		s.Jobs = append(s.Jobs, job{ID: fmt.Sprintf("job-%02d", i), At: at, Deadline: at + window})
 	}
 	perLine := chat.Lines.Mix.Prompt + chat.Lines.Mix.Output
 	for i := range s.Jobs {
@@ -79,8 +79,8 @@ func normal(rng *rand.Rand) float64 {
 	return x
 }
 
-// WithBatchPool adds a pool like the first one for batches alone, for laws that want one.
-func (s Story) WithBatchPool() Story {
+// withBatchPool adds a pool like the first one for batches alone, for policies that want one.
+func (s fluidScenario) withBatchPool() fluidScenario {
 	p := s.Pools[0]
 	p.ID, p.Interactive = "batch", autoscale.Interactive{}
 	s.Pools = append(append([]autoscale.Pool(nil), s.Pools...), p)

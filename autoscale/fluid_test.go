@@ -12,21 +12,23 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Story is what a law is told.
-type Story struct {
-	// Pools are the templates of what the law sees; Replicas, Interactive.Rate and Harvested are
-	// the plant's to fill in.
+// fluidScenario is a scenario for a scaling policy: the pools, their traffic and their jobs. Its
+// replicas start, serve and drain one by one, but traffic and batch work flow as rates after the
+// engine's cost model, so that days take a moment. The simulator runs single requests.
+type fluidScenario struct {
+	// Pools are what the policy observes, without Replicas, Interactive.Rate and Harvested, which
+	// runFluid fills in.
 	Pools []autoscale.Pool
 	// Rate is the interactive requests a second at a time since the beginning, for the first pool
 	// that serves them.
 	Rate func(t time.Duration) float64
-	Jobs []Job
-	// Warm is for how long the law may learn before anything counts; Length is what counts.
+	Jobs []job
+	// Warm is the time in which the policy may learn before anything is measured; Length is the
+	// time that is measured.
 	Warm, Length time.Duration
-	// Achieved is the share of the engine law's harvest that flow control really gets.
+	// Achieved is the share of the cost model's harvest that flow control really gets.
 	Achieved float64
-	// Cold draws how long a start takes; Reclaim draws in [0, 1) for replicas that may be taken
-	// back.
+	// Cold draws how long a start takes. Rand draws which replicas are reclaimed.
 	Cold func() time.Duration
 	Rand *rand.Rand
 	// Drain is how long a replica takes to become empty.
@@ -34,8 +36,8 @@ type Story struct {
 	Step  time.Duration
 }
 
-// Job is a batch. Times are since the beginning, Warm included.
-type Job struct {
+// job is a batch. Times are since the beginning, Warm included.
+type job struct {
 	ID           string
 	At, Deadline time.Duration
 	StartBy      time.Duration // 0: none
@@ -43,39 +45,39 @@ type Job struct {
 	Work         float64 // milliseconds
 }
 
-// Outcome is what a law did.
-type Outcome struct {
+// outcome is the result of a run.
+type outcome struct {
 	// Hours of replicas paid, and what they cost at the pools' prices (1 where there is none).
 	Hours, Cost float64
 	Starts      int
 	// Met counts the deadlines met.
-	Met  int
-	Fate []Fate // as Story.Jobs
+	Met   int
+	Fates []fate // as fluidScenario.Jobs
 	// Short is the share of the time in which fewer replicas were ready than the traffic needed at
 	// that moment.
 	Short float64
 	// Changes of the number wanted, all pools.
 	Changes int
-	// Paid is the mean number of replicas paid in each Slot of the time that counts, all pools, and
-	// Idle how many of them were starting or draining.
+	// Paid is the mean number of replicas paid for in each slot of the measured time, over all
+	// pools. Idle is how many of them were starting or draining.
 	Paid, Idle []float64
 }
 
-// Fate of a job.
-type Fate struct {
-	Began, Finished time.Duration // 0: not
+// fate is how a job ended.
+type fate struct {
+	Began, Finished time.Duration // 0: never
 	Met             bool
-	// Flagged is when the law first said that the deadline can't be met, Risked that it may not; 0:
-	// never.
+	// Flagged is when the policy first reported that the deadline can't be met, Risked that it may
+	// be missed; 0: never.
 	Flagged, Risked time.Duration
 }
 
-// Slot is the grain of Outcome.Paid.
-const Slot = 10 * time.Minute
+// slotLength is the resolution of outcome.Paid.
+const slotLength = 10 * time.Minute
 
 type replica struct {
 	autoscale.Replica
-	ready, gone time.Time // when it will be; gone zero: not told to go
+	ready, gone time.Time // when it will be; gone is zero while nobody has asked it to stop
 }
 
 // pool is a pool's replicas, the oldest first.
@@ -90,10 +92,11 @@ type pool struct {
 // epoch is midnight.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Run tells a story to a law.
-func Run(s Story, law autoscale.Controller) Outcome {
-	out := Outcome{Fate: make([]Fate, len(s.Jobs)), Paid: make([]float64, int(s.Length/Slot)),
-		Idle: make([]float64, int(s.Length/Slot))}
+// runFluid runs a scenario with a controller.
+func runFluid(s fluidScenario, controller autoscale.Controller) outcome {
+	out := outcome{Fates: make([]fate, len(s.Jobs)),
+		Paid: make([]float64, int(s.Length/slotLength)),
+		Idle: make([]float64, int(s.Length/slotLength))}
 	pools := make([]pool, len(s.Pools))
 	for i := range pools {
 		pools[i] = pool{spec: &s.Pools[i]}
@@ -112,13 +115,13 @@ func Run(s Story, law autoscale.Controller) Outcome {
 		now, counts := epoch.Add(t), t >= s.Warm
 		changed := false
 		for i := range pools {
-			changed = pools[i].live(now, s) || changed
+			changed = pools[i].advance(now, s) || changed
 		}
 		for _, j := range s.Jobs {
 			changed = changed || (j.At > t-s.Step && j.At <= t)
 		}
 		if changed || !now.Before(wake) {
-			d := law.Step(now, s.state(t, pools, left, out.Fate))
+			d := controller.Step(now, s.state(t, pools, left, out.Fates))
 			wake = d.Wake
 			for i, w := range d.Pools {
 				p := &pools[i]
@@ -132,8 +135,8 @@ func Run(s Story, law autoscale.Controller) Outcome {
 				}
 			}
 			for _, f := range d.Jobs {
-				i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == f.Job })
-				fate := &out.Fate[i]
+				i := slices.IndexFunc(s.Jobs, func(j job) bool { return j.ID == f.Job })
+				fate := &out.Fates[i]
 				switch {
 				case f.Verdict == autoscale.Infeasible && fate.Flagged == 0:
 					fate.Flagged = t
@@ -142,7 +145,7 @@ func Run(s Story, law autoscale.Controller) Outcome {
 				}
 			}
 		}
-		s.harvest(t, pools, order, left, out.Fate)
+		s.harvest(t, pools, order, left, out.Fates)
 		for i := range pools {
 			p := &pools[i]
 			if !counts {
@@ -151,16 +154,16 @@ func Run(s Story, law autoscale.Controller) Outcome {
 			hours := float64(float64(len(p.replicas)) * s.Step.Hours())
 			out.Hours += hours
 			out.Cost += float64(hours * cmp.Or(p.spec.Price, 1))
-			slot, part := int((t-s.Warm)/Slot), s.Step.Seconds()/Slot.Seconds()
+			slot, part := int((t-s.Warm)/slotLength), s.Step.Seconds()/slotLength.Seconds()
 			out.Paid[slot] += float64(float64(len(p.replicas)) * part)
 			out.Idle[slot] += float64(float64(len(p.replicas)-p.ready()) * part)
-			if p.spec.Interactive.Served && p.serving() < Need(*p.spec, s.Rate(t)) {
+			if p.spec.Interactive.Served && p.serving() < replicasNeeded(*p.spec, s.Rate(t)) {
 				short++
 			}
 		}
 	}
 	out.Short = float64(short) * s.Step.Seconds() / s.Length.Seconds()
-	for _, f := range out.Fate {
+	for _, f := range out.Fates {
 		if f.Met {
 			out.Met++
 		}
@@ -168,13 +171,15 @@ func Run(s Story, law autoscale.Controller) Outcome {
 	return out
 }
 
-// Need is the replicas that a rate of interactive requests needs.
-func Need(p autoscale.Pool, rate float64) int {
+// replicasNeeded returns how many replicas a rate of interactive requests needs.
+func replicasNeeded(p autoscale.Pool, rate float64) int {
 	return int(math.Ceil(rate/p.Interactive.PerReplica - 1e-9))
 }
 
-// state is what the law sees.
-func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate) autoscale.State {
+// state returns what the policy observes.
+func (s fluidScenario) state(
+	t time.Duration, pools []pool, left []float64, fates []fate,
+) autoscale.State {
 	var state autoscale.State
 	for i := range pools {
 		p := *pools[i].spec
@@ -204,8 +209,8 @@ func (s Story) state(t time.Duration, pools []pool, left []float64, fates []Fate
 	return state
 }
 
-// live lets replicas become ready, go, and be taken back.
-func (p *pool) live(now time.Time, s Story) (changed bool) {
+// advance lets replicas become ready, end, and be reclaimed.
+func (p *pool) advance(now time.Time, s fluidScenario) (changed bool) {
 	p.replicas = slices.DeleteFunc(p.replicas, func(r replica) bool {
 		gone := !r.gone.IsZero() && !now.Before(r.gone)
 		if r.Phase == autoscale.Ready && p.spec.Reclaim > 0 &&
@@ -222,8 +227,8 @@ func (p *pool) live(now time.Time, s Story) (changed bool) {
 	return changed
 }
 
-// follow does what is wanted.
-func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (started int) {
+// follow starts and drains replicas as the policy wants.
+func (p *pool) follow(now time.Time, w autoscale.Wanted, s fluidScenario, born *int) (started int) {
 	there := 0
 	for i := range p.replicas {
 		r := &p.replicas[i]
@@ -254,7 +259,7 @@ func (p *pool) follow(now time.Time, w autoscale.Wanted, s Story, born *int) (st
 // ready counts the replicas that take batch lines.
 func (p *pool) ready() int { return p.count(autoscale.Ready) }
 
-// serving counts those that answer interactive requests: draining ones do too.
+// serving counts the replicas that answer interactive requests: draining ones do too.
 func (p *pool) serving() int { return p.ready() + p.count(autoscale.Draining) }
 
 func (p *pool) count(phase autoscale.Phase) int {
@@ -267,8 +272,10 @@ func (p *pool) count(phase autoscale.Phase) int {
 	return n
 }
 
-// harvest does the work of a step, the earliest deadline first.
-func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float64, fates []Fate) {
+// harvest does the work of a step, earliest deadline first.
+func (s fluidScenario) harvest(
+	t time.Duration, pools []pool, order []int, left []float64, fates []fate,
+) {
 	for i := range pools {
 		p := &pools[i]
 		ready := p.ready()
@@ -279,7 +286,7 @@ func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float6
 		if p.spec.Interactive.Served {
 			requests = s.Rate(t) / float64(ready)
 		}
-		can := float64(ready) * s.Achieved * Harvest(*p.spec, requests) * s.Step.Seconds()
+		can := float64(ready) * s.Achieved * harvestRate(*p.spec, requests) * s.Step.Seconds()
 		for _, k := range order {
 			j := s.Jobs[k]
 			if j.At > t || left[k] <= 0 || t >= j.Deadline || can <= 0 {
@@ -301,10 +308,10 @@ func (s Story) harvest(t time.Duration, pools []pool, order []int, left []float6
 	}
 }
 
-// Harvest is the work a second, in milliseconds, that a replica's engine leaves for batch lines
-// beside interactive requests, if flow control steers its iterations to nine tenths of what was
-// promised.
-func Harvest(p autoscale.Pool, requests float64) float64 {
+// harvestRate returns the work a second, in milliseconds, that a replica's engine has left for
+// batch lines beside interactive requests, if flow control steers its iterations to nine tenths of
+// the TPOT objective.
+func harvestRate(p autoscale.Pool, requests float64) float64 {
 	target := 0.9 * float64(p.SLO.TPOT) / float64(time.Millisecond)
 	mix := p.Interactive.Mix
 	running := requests * mix.Output * target / 1000
