@@ -127,7 +127,7 @@ func (s *session) appendLarge(c *chunk, r store.Record, large *openai.Large) err
 		select {
 		case <-c.run.work.Done():
 			return context.Cause(c.run.work)
-		case <-time.After(askAgain):
+		case <-time.After(retryEvery):
 		}
 	}
 }

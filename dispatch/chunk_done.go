@@ -93,7 +93,7 @@ func (s *session) finishChunk(ctx context.Context, c *chunk) error {
 	done := c.Chunk
 	done.Tally, done.Posted = c.tally, c.posted
 	r.mu.Unlock()
-	err := s.deps.Metadata.FinishChunk(ctx, s.owner, done)
+	err := s.deps.Metadata.FinishChunk(ctx, s.lease.owner, done)
 	if err == nil {
 		r.mu.Lock()
 		delete(r.chunks, c.Index)
@@ -164,7 +164,7 @@ func (s *session) releaseChunk(c *chunk) {
 func (s *session) putBack(c store.Chunk) {
 	for waited := false; ; waited = true {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), releaseTimeout)
-		err := s.deps.Metadata.ReleaseChunk(ctx, s.owner, c)
+		err := s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c)
 		cancel()
 		if err == nil || isFenced(err) {
 			return
@@ -176,7 +176,7 @@ func (s *session) putBack(c store.Chunk) {
 		select {
 		case <-s.work.Done():
 			return
-		case <-time.After(askAgain):
+		case <-time.After(retryEvery):
 		}
 	}
 }

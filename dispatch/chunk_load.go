@@ -11,9 +11,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// askAgain is how long to wait before asking for chunks again that others hold, or after the store
+// retryEvery is how long to wait before asking for chunks again that others hold, or after the store
 // did not answer.
-const askAgain = time.Second
+const retryEvery = time.Second
 
 // loadedChunk tells the loop what came of a Claim.
 type loadedChunk struct {
@@ -37,7 +37,7 @@ func (s *session) loadChunk(ctx context.Context, job plan.JobKey) {
 			s.background.Go(func() { s.stopLogged(job.Batch, codeDamaged, damagedInput) })
 		}
 		if err != nil {
-			answer = loadedChunk{Loaded: plan.Loaded{Key: job, More: true, Again: askAgain}}
+			answer = loadedChunk{Loaded: plan.Loaded{Key: job, More: true, Again: retryEvery}}
 		} else {
 			r.waitFor(plan.Flowing)
 		}
@@ -57,7 +57,7 @@ func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loade
 	}
 	for {
 		if below == 0 {
-			none.More, none.Again = true, askAgain
+			none.More, none.Again = true, retryEvery
 			return none, nil
 		}
 		claimed, ok, err := s.claim(ctx, r, job.Model)
@@ -92,14 +92,14 @@ func (s *session) claimNext(ctx context.Context, r *run, job plan.JobKey) (loade
 func (s *session) claim(
 	ctx context.Context, r *run, model string,
 ) (c store.Chunk, ok bool, err error) {
-	s.leading.claims.RLock()
-	defer s.leading.claims.RUnlock()
-	if !s.leading.leadsModel(model) {
+	s.lease.leading.claims.RLock()
+	defer s.lease.leading.claims.RUnlock()
+	if !s.lease.leading.leadsModel(model) {
 		return c, false, nil
 	}
 	r.claiming.Lock()
 	defer r.claiming.Unlock()
-	claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, r.id, model, 1, r.inHand())
+	claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.lease.owner, r.id, model, 1, r.inHand())
 	if err != nil || len(claimed) == 0 {
 		return c, false, err
 	}
@@ -149,7 +149,7 @@ func (s *session) nothingToClaim(
 		s.keep.add(r.id)
 	case own == 0 && anyOpen(chunks, job.Model):
 		// another dispatcher's; its claim may end without a word
-		none.More, none.Again = true, askAgain
+		none.More, none.Again = true, retryEvery
 	default:
 		// Ours are under way. Others may let go of theirs meanwhile: look again later.
 		none.More, none.Again = true, s.cfg.LeaseTTL
@@ -277,8 +277,6 @@ func plus(a, b store.Tally) store.Tally {
 	a.Usage.Add(b.Usage)
 	return a
 }
-
-func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }
 
 // reasonOf names for users what an error of the store makes a batch wait for.
 func reasonOf(err error) plan.Reason {

@@ -19,15 +19,15 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 		return err
 	}
 	lock := "finalize/" + b.ID
-	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.owner, lock)
+	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.lease.owner, lock)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		s.keep.addAfter(b.ID, askAgain)
+		s.keep.addAfter(b.ID, retryEvery)
 		return nil
 	}
-	defer s.deps.Metadata.Unlock(context.WithoutCancel(ctx), s.owner, lock)
+	defer s.deps.Metadata.Unlock(context.WithoutCancel(ctx), s.lease.owner, lock)
 	read := b
 	if b, err = s.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
 		b.Usage = &e.found.usage
 		b.Paused = false
-		_, err = e.deps.Metadata.FinishBatch(ctx, e.owner, e.lock, e.epoch, b, e.files)
+		_, err = e.deps.Metadata.FinishBatch(ctx, e.lease.owner, e.lock, e.epoch, b, e.files)
 		if !errors.Is(err, store.ErrConflict) {
 			break
 		}

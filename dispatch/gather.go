@@ -70,7 +70,7 @@ func (s *session) fence(ctx context.Context, b *store.Batch) error {
 		return nil // all chunks are done: no claim is left to believe in
 	}
 	for _, m := range b.Models {
-		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.owner, b.ID, m.Model, 1<<30, nil)
+		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.lease.owner, b.ID, m.Model, 1<<30, nil)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *session) release(ctx context.Context, claimed []store.Chunk) error {
 	defer cancel()
 	var faults []error
 	for _, c := range claimed {
-		faults = append(faults, s.deps.Metadata.ReleaseChunk(ctx, s.owner, c))
+		faults = append(faults, s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c))
 	}
 	return errors.Join(faults...)
 }
@@ -103,5 +103,5 @@ func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
 	if err := j.Close(); err != nil {
 		return err
 	}
-	return s.deps.Metadata.ReleaseChunk(ctx, s.owner, c)
+	return s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c)
 }

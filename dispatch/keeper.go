@@ -40,7 +40,7 @@ func (s *session) keepBatch(ctx context.Context, id string) {
 			s.log.WarnContext(ctx, "could not bring a batch forward, trying again", "batch_id", id,
 				"error", err)
 		}
-		s.keep.addAfter(id, askAgain)
+		s.keep.addAfter(id, retryEvery)
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *session) allDone(ctx context.Context, r *run) (bool, error) {
 	if busy {
 		return false, nil
 	}
-	n, err := s.deps.Metadata.CountChunks(ctx, s.owner, r.id, nil)
+	n, err := s.deps.Metadata.CountChunks(ctx, s.lease.owner, r.id, nil)
 	return err == nil && n.Free == 0 && n.Claimed == 0, err
 }
 
@@ -129,7 +129,7 @@ func (s *session) dismiss(id string) {
 		return
 	}
 	if !s.quiet(r, 0) {
-		s.keep.addAfter(id, askAgain)
+		s.keep.addAfter(id, retryEvery)
 		return
 	}
 	s.mu.Lock()
@@ -167,7 +167,7 @@ func (s *session) stopLogged(id, code, reason string) {
 		s.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
 		select {
 		case <-s.work.Done():
-		case <-time.After(askAgain):
+		case <-time.After(retryEvery):
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (s *session) end(ctx context.Context, b store.Batch) error {
 			return err
 		}
 	}
-	n, err := s.deps.Metadata.CountChunks(ctx, s.owner, b.ID, r.inHand())
+	n, err := s.deps.Metadata.CountChunks(ctx, s.lease.owner, b.ID, r.inHand())
 	if err != nil {
 		return err
 	}

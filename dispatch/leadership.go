@@ -197,8 +197,8 @@ func (l *leadership) lacks(name string) bool {
 	return !l.led[name]
 }
 
-// give notes that names are led no more.
-func (l *leadership) give(names []string) {
+// lose notes that names are led no more.
+func (l *leadership) lose(names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {

@@ -119,7 +119,7 @@ func (l *loop) hold() {
 // step asks the planner and does what it says. Nothing starts while the lease may have run out: a
 // process that was frozen would send lines that others have long taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	lapsed, crowded := l.session.lapsed(time.Now()), l.memory.results.full()
+	lapsed, crowded := l.session.lease.expired(time.Now()), l.memory.results.full()
 	if lapsed != l.lapsed || crowded != l.crowded {
 		l.lapsed, l.crowded = lapsed, crowded
 		l.hold()

@@ -30,8 +30,8 @@ func (s *session) postProgress(planner *plan.Planner) {
 	}
 	s.mu.Unlock()
 	s.metrics.batches(states)
-	s.metrics.leads.Set(float64(len(s.leading.names())))
-	if len(changed) == 0 || s.leading.standsBy() { // then the leader posts
+	s.metrics.leads.Set(float64(len(s.lease.leading.names())))
+	if len(changed) == 0 || s.lease.leading.standsBy() { // then the leader posts
 		s.writing.Store(false)
 		return
 	}
@@ -99,7 +99,7 @@ func (s *session) write(changed []progressPost) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.cfg.LeaseTTL)
 	defer cancel()
-	err := s.deps.Metadata.PostProgress(ctx, s.owner, posts)
+	err := s.deps.Metadata.PostProgress(ctx, s.lease.owner, posts)
 	if failed := err != nil && !isFenced(err); s.mute.Swap(failed) != failed && failed {
 		s.log.Warn("could not post progress, trying again", "error", err)
 	}

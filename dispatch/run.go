@@ -276,3 +276,31 @@ func (s *speed) perSecond(now time.Time) float64 {
 	s.since, s.count = now, 0
 	return s.last
 }
+
+// heldModels returns the names of the models of which chunks are held.
+func (s *session) heldModels() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := map[string]bool{}
+	for _, r := range s.runs {
+		r.mu.Lock()
+		for _, c := range r.chunks {
+			held[modelName(c.Model)] = true
+		}
+		for _, model := range r.reading {
+			held[modelName(model)] = true
+		}
+		r.mu.Unlock()
+	}
+	return held
+}
+
+// leadsAnyOf reports whether this dispatcher leads a model of the run's batch.
+func (s *session) leadsAnyOf(r *run) bool {
+	r.mu.Lock()
+	models := r.batch.Models
+	r.mu.Unlock()
+	return slices.ContainsFunc(models, func(m store.ModelLines) bool {
+		return s.lease.leading.leadsModel(m.Model)
+	})
+}

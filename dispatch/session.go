@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store"
 )
 
 // keepers is how many batches are brought forward at once, loaders how many chunks are claimed and
@@ -25,13 +23,12 @@ const (
 // session is the work under one registration with the store.
 type session struct {
 	*Dispatcher
-	owner   store.Owner
+	lease   *lease
 	log     *slog.Logger
 	planner *plan.Planner
 	inbox   *inbox
 	keep    *workqueue         // batches to look at
 	loads   *fifo[plan.JobKey] // jobs to claim chunks for, one chunk each time
-	leading *leadership
 	senders senders
 	memory  *memory
 
@@ -45,7 +42,6 @@ type session struct {
 	runs  map[string]*run
 	stuck map[*chunk]bool // chunks whose journals can't be written now
 
-	renewed atomic.Pointer[time.Time] // when the lease was last prolonged; the clock is monotonic
 	// lose ends the session: another holds the lease, or a chunk of it, now.
 	lose context.CancelCauseFunc
 
@@ -58,23 +54,23 @@ type session struct {
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
 func (d *Dispatcher) session(ctx context.Context) error {
-	registered := time.Now()
-	owner, err := d.deps.Metadata.Register(ctx, d.deps.Node, d.cfg.LeaseTTL)
+	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
 	if err != nil {
-		return fmt.Errorf("register node %s: %w", d.deps.Node, err)
+		return err
 	}
 	planner, err := d.newPlanner()
 	if err != nil {
 		return err
 	}
 	s := &session{
-		Dispatcher: d, owner: owner, planner: planner, inbox: newInbox(), keep: newWorkqueue(),
-		loads:   newFIFO[plan.JobKey](),
-		leading: newLeadership(registered), memory: newMemory(d.cfg.Memory),
-		log: d.log.With("node", owner.Node), runs: map[string]*run{}, stuck: map[*chunk]bool{},
+		Dispatcher: d, lease: lease, planner: planner, inbox: newInbox(), keep: newWorkqueue(),
+		loads:  newFIFO[plan.JobKey](),
+		memory: newMemory(d.cfg.Memory),
+		log:    lease.log, runs: map[string]*run{}, stuck: map[*chunk]bool{},
 	}
 	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.renewed.Store(&registered)
+	lease.runners, lease.recount, lease.held = len(d.upstreams), s.recount, s.heldModels
+	lease.notify = func(ev plan.Event) { s.inbox.put(ev) }
 	s.senders.send, s.senders.memory = s.send, &s.memory.answers
 	d.current.Store(s)
 	defer d.current.CompareAndSwap(s, nil)
@@ -82,11 +78,11 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	// taking ends first: no more batches, chunks and lines. The loop and what is under way go on
 	// until drained.
 	taking, stopTaking := context.WithCancelCause(ctx)
-	s.lose = stopTaking
+	s.lose, lease.lose = stopTaking, stopTaking
 	defer stopTaking(nil)
 	var takers sync.WaitGroup
-	takers.Go(func() { s.heartbeat(taking) })
-	takers.Go(func() { s.lead(taking) })
+	takers.Go(func() { lease.renewUntil(taking) })
+	takers.Go(func() { lease.leadUntil(taking) })
 	for range keepers {
 		takers.Go(func() { s.keep.run(taking, s.keepBatch) })
 	}
@@ -112,12 +108,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	s.settle()
 	if ctx.Err() != nil {
 		// The journals are flushed; let others, or the next start, take over at once.
-		farewell, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := d.deps.Metadata.Unregister(farewell, owner); err != nil {
-			s.log.WarnContext(ctx, "could not unregister; the claims end with the lease",
-				"error", err)
-		}
+		lease.unregister(ctx)
 		return nil
 	}
 	return lost
@@ -139,40 +130,6 @@ func (s *session) shutdown(ctx context.Context, lost error) {
 		<-drained
 	}
 }
-
-// heartbeat keeps the lease alive, and ends the session when it is lost.
-func (s *session) heartbeat(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.LeaseTTL / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		asked := time.Now()
-		renewing, cancel := context.WithTimeout(ctx, s.cfg.LeaseTTL)
-		err := s.deps.Metadata.Renew(renewing, s.owner, s.cfg.LeaseTTL)
-		if err == nil {
-			err = s.confirmLead(renewing) // before any line starts on the strength of the new lease
-		}
-		cancel()
-		switch {
-		case err == nil:
-			s.renewed.Store(&asked)
-			s.inbox.put(plan.Tick{}) // if starts were held, they may go on
-		case isFenced(err):
-			s.lose(err)
-			return
-		case err != nil && ctx.Err() == nil:
-			s.log.WarnContext(ctx, "could not renew the lease", "error", err)
-		}
-	}
-}
-
-// lapsed reports whether the lease may have run out, as far as this process can know: it was
-// frozen, or the store has not answered. What it holds may be another's then.
-func (s *session) lapsed(now time.Time) bool { return now.Sub(*s.renewed.Load()) > s.cfg.LeaseTTL }
 
 // watch looks for batches that are new or changed: all of them first, then those that changed
 // since.

@@ -173,7 +173,7 @@ func (u *upstream) learn(models []string, now time.Time) {
 func (s *session) watchUpstream(ctx context.Context, u *upstream) {
 	if len(u.Models) > 0 {
 		u.learn(u.Models, time.Now())
-		s.leading.saw(u, u.Models)
+		s.lease.leading.saw(u, u.Models)
 		return
 	}
 	for {
@@ -198,7 +198,7 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	u.silent, u.cut = err != nil, u.cut || list.Cut
 	u.mu.Unlock()
 	if err != nil {
-		s.leading.saw(u, nil)
+		s.lease.leading.saw(u, nil)
 		if !was && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again",
 				"runner", u.name, "error", err)
@@ -214,7 +214,7 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 			"runner", u.name, "max_models", s.cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.learn(list.Names, time.Now())
-	s.leading.saw(u, list.Names)
+	s.lease.leading.saw(u, list.Names)
 	return true
 }
 

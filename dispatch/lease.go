@@ -1,0 +1,219 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// lease owns this process's registration with the store and what it leads under it. It renews the
+// registration, and acquires and resigns the leadership of runners and models.
+type lease struct {
+	store   leaseStore
+	owner   store.Owner
+	ttl     time.Duration
+	runners int // configured
+	log     *slog.Logger
+	leading *leadership
+	// renewed is when the store last granted the lease; the clock is monotonic.
+	renewed atomic.Pointer[time.Time]
+
+	notify  func(plan.Event)                // sends to the loop
+	recount func(ctx context.Context) error // corrects the counts of lines left
+	held    func() map[string]bool          // models of which this process has chunks
+	lose    context.CancelCauseFunc         // ends the session
+}
+
+// leaseStore is the part of the store that a lease needs.
+type leaseStore interface {
+	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
+	Unregister(ctx context.Context, o store.Owner) error
+	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
+	Lead(ctx context.Context, o store.Owner, names []string) (
+		epoch int64, others map[string]string, err error)
+	Resign(ctx context.Context, o store.Owner, names []string) error
+}
+
+// register registers the node and returns the lease that this grants.
+func register(
+	ctx context.Context, from leaseStore, node string, ttl time.Duration, log *slog.Logger,
+) (*lease, error) {
+	now := time.Now()
+	owner, err := from.Register(ctx, node, ttl)
+	if err != nil {
+		return nil, fmt.Errorf("register node %s: %w", node, err)
+	}
+	l := &lease{store: from, owner: owner, ttl: ttl, leading: newLeadership(now),
+		log: log.With("node", owner.Node)}
+	l.renewed.Store(&now)
+	return l, nil
+}
+
+// unregister ends all claims at once, so that other processes need not wait for the lease to expire.
+func (l *lease) unregister(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	if err := l.store.Unregister(ctx, l.owner); err != nil {
+		l.log.WarnContext(ctx, "could not unregister; the claims end with the lease", "error", err)
+	}
+}
+
+// renewUntil renews the lease until ctx is done, and ends the session when the lease is lost.
+func (l *lease) renewUntil(ctx context.Context) {
+	tick := time.NewTicker(l.ttl / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		asked := time.Now()
+		err := l.renew(ctx)
+		switch {
+		case err == nil:
+			l.renewed.Store(&asked)
+			l.notify(plan.Tick{}) // starts that an expired lease has held may go on
+		case isFenced(err):
+			l.lose(err)
+			return
+		case ctx.Err() == nil:
+			l.log.WarnContext(ctx, "could not renew the lease", "error", err)
+		}
+	}
+}
+
+// renew renews the registration and then confirms the leadership, before any line starts under the
+// new lease.
+func (l *lease) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.ttl)
+	defer cancel()
+	if err := l.store.Renew(ctx, l.owner, l.ttl); err != nil {
+		return err
+	}
+	return l.confirm(ctx)
+}
+
+// confirm checks that this process still leads all that it did. It does not if it was suspended for
+// longer than its lease and another process took over.
+func (l *lease) confirm(ctx context.Context) error {
+	names := l.leading.names()
+	if len(names) == 0 {
+		return nil
+	}
+	_, others, err := l.store.Lead(ctx, l.owner, names)
+	if err == nil && len(others) > 0 {
+		return fmt.Errorf("%s leads %d of our runners and models: %w",
+			slices.Sorted(maps.Values(others))[0], len(others), store.ErrFenced)
+	}
+	return err
+}
+
+// expired reports whether the lease may have expired, as far as this process can know: it was
+// suspended, or the store has not answered. Its claims may belong to another process then.
+func (l *lease) expired(now time.Time) bool { return now.Sub(*l.renewed.Load()) > l.ttl }
+
+// leadUntil acquires the leadership of what the runners serve, again and again until ctx is done.
+func (l *lease) leadUntil(ctx context.Context) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		// a fenced owner is noticed when the lease is renewed
+		if err := l.lead(ctx); err != nil && ctx.Err() == nil && !isFenced(err) {
+			l.log.WarnContext(ctx, "could not acquire leadership, trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-l.leading.changed:
+		}
+	}
+}
+
+func (l *lease) lead(ctx context.Context) error {
+	wanted := l.leading.wanted(time.Now(), l.runners)
+	if slices.ContainsFunc(wanted, l.leading.lacks) {
+		if err := l.acquire(ctx, wanted); err != nil {
+			return err
+		}
+	}
+	for _, event := range l.leading.announce() {
+		l.notify(event)
+	}
+	return l.resign(ctx, wanted)
+}
+
+// acquire leads all that is wanted or, if other processes lead some of it, what can be led alone.
+func (l *lease) acquire(ctx context.Context, wanted []string) error {
+	epoch, others, err := l.store.Lead(ctx, l.owner, wanted)
+	if err != nil {
+		return err
+	}
+	if len(others) == 0 {
+		l.leading.granted()
+		return l.takeOver(ctx, epoch, wanted)
+	}
+	if !l.leading.standsBy() && len(l.leading.names()) == 0 {
+		l.log.InfoContext(ctx, "standing by: another dispatcher leads",
+			"leaders", slices.Compact(slices.Sorted(maps.Values(others))))
+	}
+	// Two lease times give a leader that restarts the time to lead again.
+	alone := l.leading.refused(time.Now(), wanted, others, 2*l.ttl)
+	if len(alone) == 0 || !slices.ContainsFunc(alone, l.leading.lacks) {
+		return nil
+	}
+	epoch, others, err = l.store.Lead(ctx, l.owner, alone)
+	if err != nil || len(others) > 0 {
+		return err
+	}
+	l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher leads "+
+		"the rest: give dispatchers that share a store the same upstreams, or upstreams that serve "+
+		"different models", "names", alone)
+	return l.takeOver(ctx, epoch, alone)
+}
+
+// takeOver begins to lead. The lines left of each batch are counted again, since another process
+// may have worked on it.
+func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error {
+	if err := l.recount(ctx); err != nil {
+		return fmt.Errorf("count the lines left of all batches: %w", err)
+	}
+	if l.leading.gain(names) {
+		l.log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
+	}
+	return nil
+}
+
+// resign gives up models that no runner serves any more, unless this process still has chunks of
+// them.
+func (l *lease) resign(ctx context.Context, wanted []string) error {
+	var unwanted []string
+	for _, name := range l.leading.names() {
+		if _, found := slices.BinarySearch(wanted, name); !found {
+			unwanted = append(unwanted, name)
+		}
+	}
+	if len(unwanted) == 0 {
+		return nil
+	}
+	l.leading.claims.Lock()
+	defer l.leading.claims.Unlock()
+	held := l.held()
+	unwanted = slices.DeleteFunc(unwanted, func(name string) bool { return held[name] })
+	l.leading.lose(unwanted) // first, or confirm could find that another process leads them
+	if err := l.store.Resign(ctx, l.owner, unwanted); err != nil {
+		l.leading.gain(unwanted) // for the next try
+		return err
+	}
+	return nil
+}
+
+func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }
