@@ -21,15 +21,15 @@ type class struct {
 // minute counts the requests that came in one minute after the first edge.
 type minute struct{ judged, attained int }
 
-func (c *class) firstToken(f *flight, ttft time.Duration) (held bool) {
+func (c *class) firstToken(req *request, ttft time.Duration) (held bool) {
 	c.ttft.add(ttft)
-	if held = ttft <= c.slo.FirstToken(f.input); !held {
+	if held = ttft <= c.slo.FirstToken(req.input); !held {
 		c.missedTTFT++
 	}
 	return held
 }
 
-func (c *class) rest(tpot time.Duration) (held bool) {
+func (c *class) outputTokens(tpot time.Duration) (held bool) {
 	c.tpot.add(tpot)
 	if held = tpot <= c.slo.TPOT; !held {
 		c.missedTPOT++

@@ -20,11 +20,11 @@ func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 		{Name: "people", Generator: "conversation", Users: scenario.Users{Count: 20,
 			Think: 20 * time.Second}},
 	}
-	p, _, err := tell(s, false, silent)
+	sim, _, err := simulate(s, false, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.users.report()
+	r := sim.interactive.report()
 	if len(r.Classes) != 3 {
 		t.Fatalf("%d classes, want 3", len(r.Classes))
 	}
@@ -70,11 +70,11 @@ func TestClassesOfATrace(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := tell(s, false, silent)
+	sim, _, err := simulate(s, false, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.users.report()
+	r := sim.interactive.report()
 	if first, b := r.Classes[0], r.Classes[1]; first.Requests != 2 || first.Attainment != 1 ||
 		b.Requests != 1 || b.Attainment != 0 {
 		t.Errorf("%+v", r.Classes)

@@ -15,31 +15,31 @@ import (
 // again. What a person asks and how long they think is drawn in their own order,
 // so a slower service gets the same requests, only later. A nil person is a user
 // who asks once.
-type person struct {
-	plant    *plant
-	class    int
-	habits   scenario.Users
-	random   *rand.Rand
-	requests workload.Stream
+type user struct {
+	sim    *simulation
+	class  int
+	config scenario.Users
+	rng    *rand.Rand
+	stream workload.Stream
 
-	request workload.Request
+	content workload.Request
 	asked   time.Time
-	tries   int     // so far
-	flight  *flight // under way; nil: none
+	tries   int      // so far
+	current *request // under way; nil: none
 }
 
 // seatUsers sets the closed loops going.
-func (p *plant) seatUsers() ([]*person, error) {
-	var all []*person
-	for number, c := range p.setup.Scenario.Interactive.All() {
+func (sim *simulation) startUsers() ([]*user, error) {
+	var all []*user
+	for number, c := range sim.setup.Scenario.Interactive.All() {
 		for i := range c.Users.Count {
 			name := fmt.Sprintf("interactive %s user %d", c.Name, i)
-			requests, err := p.setup.generated(c, name)
+			requests, err := sim.setup.generate(c, name)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			someone := &person{plant: p, class: number, habits: c.Users, requests: requests,
-				random: p.setup.seed().Cause(name + "/thinking")}
+			someone := &user{sim: sim, class: number, config: c.Users, stream: requests,
+				rng: sim.setup.seed().Cause(name + "/thinking")}
 			someone.think(epoch)
 			all = append(all, someone)
 		}
@@ -48,7 +48,7 @@ func (p *plant) seatUsers() ([]*person, error) {
 }
 
 // generated is the requests of a class by its own generator.
-func (s Setup) generated(c scenario.Class, name string) (workload.Stream, error) {
+func (s Setup) generate(c scenario.Class, name string) (workload.Stream, error) {
 	population, err := workload.LookupPopulation(c.Generator)
 	if err != nil {
 		return nil, err
@@ -71,63 +71,63 @@ func (s Setup) generated(c scenario.Class, name string) (workload.Stream, error)
 }
 
 // think puts down the next request, some time after an instant.
-func (u *person) think(from time.Time) {
-	pause := time.Duration(portable.Exponential(u.random) * float64(u.habits.Think))
-	u.plant.agenda.put(from.Add(pause), func() {
-		next, ok := u.requests.Next()
+func (u *user) think(from time.Time) {
+	pause := time.Duration(portable.Exponential(u.rng) * float64(u.config.Think))
+	u.sim.queue.add(from.Add(pause), func() {
+		next, ok := u.stream.Next()
 		if !ok {
 			return
 		}
-		u.request, u.asked, u.tries = next.Request, u.plant.now, 0
-		u.try()
+		u.content, u.asked, u.tries = next.Request, u.sim.now, 0
+		u.send()
 	})
 }
 
-func (u *person) try() {
-	p := u.plant
-	f := &flight{arrived: u.asked, class: u.class, input: u.request.Input, output: u.request.Output,
-		request: u.request, person: u}
+func (u *user) send() {
+	sim := u.sim
+	req := &request{arrived: u.asked, class: u.class, input: u.content.Input, output: u.content.Output,
+		content: u.content, user: u}
 	u.tries++
-	u.flight = f
+	u.current = req
 	if u.tries > 1 {
-		p.users.retried(f)
+		sim.interactive.retried(req)
 	}
-	p.come(f)
-	if u.habits.Timeout > 0 && u.flight == f {
-		p.agenda.put(p.now.Add(u.habits.Timeout), func() {
-			if u.flight == f && f.first.IsZero() {
-				u.hangUp()
+	sim.send(req)
+	if u.config.Timeout > 0 && u.current == req {
+		sim.queue.add(sim.now.Add(u.config.Timeout), func() {
+			if u.current == req && req.first.IsZero() {
+				u.timeOut()
 			}
 		})
 	}
 }
 
 // hangUp gives up waiting for the first token.
-func (u *person) hangUp() {
-	p, f := u.plant, u.flight
-	u.flight = nil
-	p.users.hungUp(f, p.now)
-	f.replica.abort(f.id)
-	if u.tries <= u.habits.Retries {
-		p.agenda.put(p.now.Add(u.habits.Backoff), u.try)
+func (u *user) timeOut() {
+	sim, req := u.sim, u.current
+	u.current = nil
+	sim.interactive.timedOut(req, sim.now)
+	req.replica.abort(req.id)
+	if u.tries <= u.config.Retries {
+		sim.queue.add(sim.now.Add(u.config.Backoff), u.send)
 		return
 	}
-	p.users.gaveUp(f, p.now)
-	u.think(p.now)
+	sim.interactive.gaveUp(req, sim.now)
+	u.think(sim.now)
 }
 
 // answered goes on when the last token is there.
-func (u *person) answered(c engine.Completion) {
+func (u *user) answered(c engine.Completion) {
 	if u != nil {
-		u.flight = nil
+		u.current = nil
 		u.think(c.Finished.Add(engine.ServerDelay(c.Output)))
 	}
 }
 
 // failed goes on after a request that has come to nothing.
-func (u *person) failed() {
+func (u *user) failed() {
 	if u != nil {
-		u.flight = nil
-		u.think(u.plant.now)
+		u.current = nil
+		u.think(u.sim.now)
 	}
 }

@@ -28,28 +28,28 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 	told := func(pace float64) (asked [][]workload.Request, served int) {
 		s := crowd("llama-70b-a100", scenario.Users{})
 		s.Scenario.Interactive.Generator = scenario.None
-		p, err := newPlant(s, false)
+		sim, err := newSimulation(s, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.setup.Scenario.Interactive.Generator = "conversation"
-		p.setup.Scenario.Interactive.Users = scenario.Users{Count: 40, Think: 20 * time.Second}
-		people, err := p.seatUsers()
+		sim.setup.Scenario.Interactive.Generator = "conversation"
+		sim.setup.Scenario.Interactive.Users = scenario.Users{Count: 40, Think: 20 * time.Second}
+		people, err := sim.startUsers()
 		if err != nil {
 			t.Fatal(err)
 		}
 		asked = make([][]workload.Request, len(people))
 		for i, u := range people {
-			own := u.requests
-			u.requests = workload.Func(func() (workload.Arrival, bool) {
+			own := u.stream
+			u.stream = workload.Func(func() (workload.Arrival, bool) {
 				a, ok := own.Next()
 				asked[i] = append(asked[i], a.Request)
 				return a, ok
 			})
 		}
-		p.replicas[0].pace(pace)
-		p.run(p.end)
-		return asked, p.users.report().Requests
+		sim.replicas[0].setPace(pace)
+		sim.run(sim.end)
+		return asked, sim.interactive.report().Requests
 	}
 	quick, many := told(1)
 	slow, few := told(4)
@@ -87,11 +87,11 @@ func TestImpatientUsers(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := tell(s, false, silent)
+		sim, _, err := simulate(s, false, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := p.users.report()
+		r := sim.interactive.report()
 		if r.Retries > users.Retries*(r.Requests+r.Undecided+users.Count) || users.Retries == 0 &&
 			r.Retries > 0 {
 			t.Fatalf("%d retries of %d requests, at most %d of each", r.Retries, r.Requests,
@@ -100,10 +100,10 @@ func TestImpatientUsers(t *testing.T) {
 		if r.GaveUp > r.MissedTTFT || r.Requests == 0 {
 			t.Fatalf("%+v", r)
 		}
-		waiting := map[*person]int{}
-		for _, f := range p.flights {
-			if p.replicas[0].engine.Knows(f.id) && f.person.flight == f {
-				waiting[f.person]++
+		waiting := map[*user]int{}
+		for _, req := range sim.requests {
+			if sim.replicas[0].engine.Knows(req.id) && req.user.current == req {
+				waiting[req.user]++
 			}
 		}
 		for _, n := range waiting {
@@ -115,11 +115,11 @@ func TestImpatientUsers(t *testing.T) {
 	storm := crowd("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second,
 		Timeout: 2 * time.Second, Retries: 2})
 	storm.Scenario.Pool.MaxSeqs = 1
-	p, _, err := tell(storm, false, silent)
+	sim, _, err := simulate(storm, false, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := p.users.report(); r.Retries < 100 || r.GaveUp < 50 || r.Attainment > 0.5 {
+	if r := sim.interactive.report(); r.Retries < 100 || r.GaveUp < 50 || r.Attainment > 0.5 {
 		t.Errorf("fifty users before one place: %+v", r)
 	}
 }

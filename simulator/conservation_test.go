@@ -45,13 +45,13 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := tell(s, true, silent) // panics if a line goes a way it may not
+		sim, _, err := simulate(s, true, silent) // panics if a line goes a way it may not
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, jobs := p.batches.report()
+		sum, jobs := sim.dispatcher.report()
 		inFlight, input, output := 0, int64(0), int64(0)
-		for i, j := range p.batches.jobs {
+		for i, j := range sim.dispatcher.jobs {
 			count := map[lineState]int{}
 			for _, state := range j.lines {
 				count[state]++
@@ -67,7 +67,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			inFlight += told.InFlight
 			if told.Failed == 0 {
 				in, out := recorded(
-					j, s.engineConfig().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
+					j, s.Engine().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
 				if in != j.input || out != j.output {
 					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d",
 						told, j.input, j.output, in, out)
@@ -79,23 +79,23 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			t.Fatalf("harvest %+v, by jobs %d + %d", sum, input, output)
 		}
 		inside := 0
-		for _, f := range p.flights {
-			if f.line != nil && !f.line.over {
+		for _, req := range sim.requests {
+			if req.line != nil && !req.line.canceled {
 				inside++
 			}
 		}
 		if inside > inFlight {
 			t.Fatalf("%d lines are inside engines, %d under way", inside, inFlight)
 		}
-		stray := p.strays()
+		stray := sim.strays()
 		load := 0
-		for _, r := range p.replicas {
-			load += r.load
+		for _, r := range sim.replicas {
+			load += r.inside
 		}
-		if load != len(p.flights) {
-			t.Fatalf("replicas hold %d requests, %d are under way", load, len(p.flights))
+		if load != len(sim.requests) {
+			t.Fatalf("replicas hold %d requests, %d are under way", load, len(sim.requests))
 		}
-		arrivals, err := s.traffic()
+		arrivals, err := s.firstClassTraffic()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,13 +105,13 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 				judged++
 			}
 		}
-		if users := p.users.report(); users.Requests+users.Undecided != judged {
+		if users := sim.interactive.report(); users.Requests+users.Undecided != judged {
 			t.Fatalf("%d interactive requests came, %d were judged and %d are undecided", judged,
 				users.Requests, users.Undecided)
 		}
 		for range 10 { // one way takes no longer than 3 s
-			p.run(p.now.Add(time.Second))
-			now := p.strays()
+			sim.run(sim.now.Add(time.Second))
+			now := sim.strays()
 			maps.DeleteFunc(stray, func(a *attempt, _ bool) bool { return !now[a] })
 		}
 		for a := range stray {
@@ -122,11 +122,11 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 }
 
 // strays are the lines under way that are in no engine.
-func (p *plant) strays() map[*attempt]bool {
+func (sim *simulation) strays() map[*attempt]bool {
 	strays := map[*attempt]bool{}
-	for _, j := range p.batches.jobs {
-		for _, a := range j.underWay {
-			if f := p.flights[a.id]; a.id == 0 || f == nil || f.line != a {
+	for _, j := range sim.dispatcher.jobs {
+		for _, a := range j.attempts {
+			if req := sim.requests[a.id]; a.id == 0 || req == nil || req.line != a {
 				strays[a] = true
 			}
 		}

@@ -28,12 +28,12 @@ type eventLog struct {
 	err     error
 }
 
-func (l *eventLog) see(now time.Time, ev plan.Event, actions plan.Actions) {
+func (l *eventLog) step(now time.Time, ev plan.Event, actions plan.Actions) {
 	if l == nil || l.err != nil {
 		return
 	}
 	done := l.consequences(ev, actions)
-	if told := l.event(ev); done != "" || !mere(ev) {
+	if told := l.event(ev); done != "" || !isObservation(ev) {
 		l.line(now, told+done)
 	}
 	granted := allowances(l.planner.Pools())
@@ -52,7 +52,7 @@ func (l *eventLog) line(now time.Time, text string) {
 }
 
 // mere reports whether an event only tells how things are.
-func mere(ev plan.Event) bool {
+func isObservation(ev plan.Event) bool {
 	switch ev.(type) {
 	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick:
 		return true
@@ -136,21 +136,21 @@ func (l *eventLog) name(s plan.Start) string {
 func allowances(pools []plan.PoolStatus) string {
 	var told strings.Builder
 	for _, p := range pools {
-		fmt.Fprintf(&told, "%d%s", p.Limit, because(p.Granted))
+		fmt.Fprintf(&told, "%d%s", p.Limit, parenthesized(p.Granted))
 		for i, r := range p.Runners {
 			if i == 0 {
 				told.WriteByte(':')
 			} else {
 				told.WriteByte(',')
 			}
-			fmt.Fprintf(&told, " %s %d%s", r.ID, r.Limit, because(r.Granted))
+			fmt.Fprintf(&told, " %s %d%s", r.ID, r.Limit, parenthesized(r.Granted))
 		}
 		told.WriteByte('\n')
 	}
 	return told.String()
 }
 
-func because(reason flowcontrol.Reason) string {
+func parenthesized(reason flowcontrol.Reason) string {
 	if reason == flowcontrol.ReasonNone {
 		return ""
 	}

@@ -118,7 +118,7 @@ func TestTapeStaysSmall(t *testing.T) {
 		{2*time.Hour + time.Second, 20 * time.Second}, {24 * time.Hour, 2 * time.Minute},
 		{31 * 24 * time.Hour, 62 * time.Minute},
 	} {
-		if got := tapeStep(test.horizon); got != test.step {
+		if got := timelineStepFor(test.horizon); got != test.step {
 			t.Errorf("step of %s is %s, want %s", test.horizon, got, test.step)
 		}
 	}

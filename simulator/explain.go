@@ -15,31 +15,31 @@ import (
 // and every event of the seconds around it.
 type explainer struct {
 	eventLog
-	at   time.Time
-	told bool               // how it stood
-	last autoscale.Decision // by then
+	at           time.Time
+	stateWritten bool               // how it stood
+	last         autoscale.Decision // by then
 }
 
 // explainAround is how far from the moment events are told.
-const explainAround = 5 * time.Second
+const explainWindow = 5 * time.Second
 
 // before is called before an event is fed to the planner.
 func (e *explainer) before(now time.Time) {
-	if e == nil || e.told || now.Before(e.at) {
+	if e == nil || e.stateWritten || now.Before(e.at) {
 		return
 	}
-	e.told = true
-	e.stand(e.at)
+	e.stateWritten = true
+	e.writeState(e.at)
 }
 
-func (e *explainer) see(now time.Time, ev plan.Event, actions plan.Actions) {
-	if e != nil && now.Sub(e.at).Abs() <= explainAround {
-		e.eventLog.see(now, ev, actions)
+func (e *explainer) step(now time.Time, ev plan.Event, actions plan.Actions) {
+	if e != nil && now.Sub(e.at).Abs() <= explainWindow {
+		e.eventLog.step(now, ev, actions)
 	}
 }
 
 // stand tells how the planner's pools, runners and jobs stand.
-func (e *explainer) stand(now time.Time) {
+func (e *explainer) writeState(now time.Time) {
 	say := func(format string, args ...any) {
 		if e.err == nil {
 			_, e.err = fmt.Fprintf(e.out, format+"\n", args...)
@@ -50,7 +50,7 @@ func (e *explainer) stand(now time.Time) {
 	for i, p := range e.planner.Pools() {
 		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s",
 			strings.Join(p.Models, ", "), p.InFlight, p.Limit,
-			because(p.Granted), cmp.Or(string(p.Why), "nothing; they do"))
+			parenthesized(p.Granted), cmp.Or(string(p.Why), "nothing; they do"))
 		for _, r := range p.Runners {
 			prompt := "no limit"
 			if r.Prompt < flowcontrol.NoLimit {
@@ -61,7 +61,7 @@ func (e *explainer) stand(now time.Time) {
 				open = ", its breaker is open"
 			}
 			say("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight,
-				r.Limit, because(r.Granted), r.Prefilling, prompt, open)
+				r.Limit, parenthesized(r.Granted), r.Prefilling, prompt, open)
 		}
 		if terms[i] == nil {
 			say("  its policy does not say how it came to this")
@@ -72,7 +72,7 @@ func (e *explainer) stand(now time.Time) {
 	}
 	demand := e.planner.Demand()
 	for i, d := range demand {
-		if i == mostExplained {
+		if i == maxExplainedJobs {
 			say("and %d jobs more", len(demand)-i)
 			break
 		}
@@ -83,9 +83,9 @@ func (e *explainer) stand(now time.Time) {
 		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000,
 			due)
 	}
-	e.scaling(say)
+	e.writeScaling(say)
 	say("--- what happens next")
 }
 
 // mostExplained is how many jobs are told of.
-const mostExplained = 20
+const maxExplainedJobs = 20

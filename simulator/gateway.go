@@ -12,25 +12,25 @@ import (
 // gateway stands before the pool and measures what interactive requests get, as
 // far as it has seen by now. What batch lines get, it counts elsewhere.
 type gateway struct {
-	ttft, tpot []meter // by class of traffic
-	onTheWay   []sighting
+	ttft, tpot []latencyMeter // by class of traffic
+	pending    []observation
 }
 
 // sighting is a time that the gateway has seen from an instant on.
-type sighting struct {
-	at    time.Time
-	meter *meter
-	took  time.Duration
-	late  bool
+type observation struct {
+	at      time.Time
+	meter   *latencyMeter
+	latency time.Duration
+	late    bool
 }
 
 // meter counts times for one promise: late ones by the word of each, or in a
 // histogram if it has edges.
-type meter struct {
-	promise time.Duration
-	edges   []time.Duration
-	counts  []float64 // by bucket, the last without bound
-	late    float64
+type latencyMeter struct {
+	objective time.Duration
+	bounds    []time.Duration
+	counts    []float64 // by bucket, the last without bound
+	late      float64
 }
 
 // newGateway is nil where the scenario has none.
@@ -40,13 +40,13 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 	}
 	g := &gateway{}
 	for _, slo := range promises {
-		ttft, tpot := meter{promise: slo.TTFT}, meter{promise: slo.TPOT}
+		ttft, tpot := latencyMeter{objective: slo.TTFT}, latencyMeter{objective: slo.TPOT}
 		if m.Gateway == scenario.GatewayHistogram {
-			ttft.edges, tpot.edges = edges(m.TTFTEdges, ttftEdges, slo.TTFT),
-				edges(m.TPOTEdges, tpotEdges, slo.TPOT)
+			ttft.bounds, tpot.bounds = boundsOr(m.TTFTEdges, ttftBounds, slo.TTFT),
+				boundsOr(m.TPOTEdges, tpotBounds, slo.TPOT)
 		}
-		for _, meter := range []*meter{&ttft, &tpot} {
-			meter.counts = make([]float64, len(meter.edges)+1)
+		for _, meter := range []*latencyMeter{&ttft, &tpot} {
+			meter.counts = make([]float64, len(meter.bounds)+1)
 		}
 		g.ttft, g.tpot = append(g.ttft, ttft), append(g.tpot, tpot)
 	}
@@ -55,7 +55,7 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 
 // edges are those given; else the usual, and the promise among them: who lives by
 // an SLO counts at its edge.
-func edges(given, usual []time.Duration, promise time.Duration) []time.Duration {
+func boundsOr(given, usual []time.Duration, promise time.Duration) []time.Duration {
 	if len(given) > 0 {
 		return given
 	}
@@ -69,10 +69,10 @@ func edges(given, usual []time.Duration, promise time.Duration) []time.Duration 
 // The edges of the histograms of the endpoint picker of Kubernetes' Gateway API
 // inference extension, as far as anybody waits.
 var (
-	ttftEdges = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000,
+	ttftBounds = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000,
 		5000, 6000, 8000, 10_000,
 		15_000, 20_000, 30_000, 45_000, 60_000, 120_000)
-	tpotEdges = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500,
+	tpotBounds = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500,
 		600, 800, 1000, 1500, 2000, 3000,
 		4500, 6000, 12_000)
 )
@@ -86,23 +86,23 @@ func milliseconds(ms ...float64) []time.Duration {
 }
 
 // see notes a time that was over at an instant.
-func (g *gateway) see(at time.Time, m *meter, took time.Duration, late bool) {
-	g.onTheWay = append(g.onTheWay, sighting{at: at, meter: m, took: took, late: late})
+func (g *gateway) observe(at time.Time, m *latencyMeter, took time.Duration, late bool) {
+	g.pending = append(g.pending, observation{at: at, meter: m, latency: took, late: late})
 }
 
 // catchUp counts what has been seen by now.
 func (g *gateway) catchUp(now time.Time) {
-	g.onTheWay = slices.DeleteFunc(g.onTheWay, func(o sighting) bool {
+	g.pending = slices.DeleteFunc(g.pending, func(o observation) bool {
 		if o.at.After(now) {
 			return false
 		}
-		o.meter.add(o.took, o.late)
+		o.meter.add(o.latency, o.late)
 		return true
 	})
 }
 
-func (m *meter) add(took time.Duration, late bool) {
-	bucket, _ := slices.BinarySearch(m.edges, took)
+func (m *latencyMeter) add(took time.Duration, late bool) {
+	bucket, _ := slices.BinarySearch(m.bounds, took)
 	m.counts[bucket]++
 	if late {
 		m.late++
@@ -110,26 +110,26 @@ func (m *meter) add(took time.Duration, late bool) {
 }
 
 // attained reads a meter as the daemon would.
-func (m *meter) attained() flowcontrol.Attainment {
-	if len(m.edges) == 0 {
+func (m *latencyMeter) attained() flowcontrol.Attainment {
+	if len(m.bounds) == 0 {
 		return flowcontrol.Attainment{Requests: m.counts[0], Late: m.late}
 	}
 	buckets, sum := make([]flowcontrol.Bucket, 0, len(m.counts)), 0.0
 	for i, n := range m.counts {
 		upper := math.Inf(1)
-		if i < len(m.edges) {
-			upper = m.edges[i].Seconds()
+		if i < len(m.bounds) {
+			upper = m.bounds[i].Seconds()
 		}
 		sum += n
 		buckets = append(buckets, flowcontrol.Bucket{Upper: upper, Count: sum})
 	}
-	return flowcontrol.Attained(buckets, m.promise.Seconds())
+	return flowcontrol.Attained(buckets, m.objective.Seconds())
 }
 
 // look is what the gateway shows at an instant, all classes together.
-func (g *gateway) look(now time.Time) flowcontrol.Reading {
+func (g *gateway) reading(now time.Time) flowcontrol.Reading {
 	g.catchUp(now)
-	sum := func(meters []meter) (all flowcontrol.Attainment) {
+	sum := func(meters []latencyMeter) (all flowcontrol.Attainment) {
 		for i := range meters {
 			a := meters[i].attained()
 			all.Requests += a.Requests

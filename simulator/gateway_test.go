@@ -18,12 +18,12 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 			s.Scenario.Interactive.SLO.TPOT = 95 * time.Millisecond
 			s.Scenario.Metrics.Gateway, s.Scenario.Metrics.TTFTEdges = kind, edges
 		})
-		p, _, err := tell(s, true, silent)
+		sim, _, err := simulate(s, true, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := p.users.gateway.look(p.end)
-		return r.TTFT.Requests, r.TPOT.Requests, r.TTFT.Late, r.TPOT.Late, p.users.report()
+		r := sim.interactive.gateway.reading(sim.end)
+		return r.TTFT.Requests, r.TPOT.Requests, r.TTFT.Late, r.TPOT.Late, sim.interactive.report()
 	}
 	ttft, tpot, late, slow, users := counted(scenario.GatewayCounters)
 	if late == 0 || slow == 0 || ttft < float64(users.Requests) ||

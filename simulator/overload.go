@@ -11,10 +11,10 @@ import (
 // overload is where and when replicas could not keep up: an interactive request
 // had waited for its first token several times as long as it may. While that lasts
 // the queue grows with the time one looks, so means over it tell nothing.
-type overload struct{ spans []overloaded }
+type overload struct{ spans []overloadSpan }
 
 // overloaded is a span of time of one replica.
-type overloaded struct {
+type overloadSpan struct {
 	replica  *replica
 	from, to time.Time
 }
@@ -50,7 +50,7 @@ func (o *overload) waited(r *replica, sent, until time.Time, slo scenario.SLO) {
 			return
 		}
 	}
-	o.spans = append(o.spans, overloaded{r, from, until})
+	o.spans = append(o.spans, overloadSpan{r, from, until})
 }
 
 func (o *overload) report() []Overload {

@@ -25,19 +25,19 @@ type probe struct {
 // begun notes that a streamed line has its first token.
 func (p *probe) begun(r *replica) {
 	if p.streams == 0 {
-		s := r.engine.Snapshot(r.plant.now)
+		s := r.engine.Snapshot(r.sim.now)
 		p.iterations, p.busy = s.Iterations, s.Busy
 	}
 	p.streams++
 	if !p.ticking {
 		p.ticking = true
-		r.plant.agenda.put(r.plant.now.Add(plan.GapsEvery), func() { p.tell(r) })
+		r.sim.queue.add(r.sim.now.Add(plan.GapsEvery), func() { p.tell(r) })
 	}
 }
 
 // left notes that a request has left the engine.
-func (p *probe) left(r *replica, f *flight) {
-	if f.line == nil || !f.line.start.Stream || f.first.IsZero() {
+func (p *probe) left(r *replica, req *request) {
+	if req.line == nil || !req.line.start.Stream || req.first.IsZero() {
 		return
 	}
 	p.look(r)
@@ -49,7 +49,7 @@ func (p *probe) look(r *replica) {
 	if p.streams == 0 {
 		return
 	}
-	s := r.engine.Snapshot(r.plant.now)
+	s := r.engine.Snapshot(r.sim.now)
 	p.gaps += int(s.Iterations - p.iterations)
 	p.time += s.Busy - p.busy
 	p.iterations, p.busy = s.Iterations, s.Busy
@@ -62,12 +62,12 @@ func (p *probe) tell(r *replica) {
 	if p.ticking = p.streams > 0 || p.gaps > 0; !p.ticking {
 		return
 	}
-	plant := r.plant
+	sim := r.sim
 	if p.gaps > 0 {
 		seen := plan.TokenGaps{Runner: r.name, Gaps: p.gaps, Time: p.time}
 		p.gaps, p.time = 0, 0
-		plant.agenda.put(plant.now.Add(engine.ServerDelay(0)+plant.setup.Scenario.Pool.Network),
-			func() { plant.batches.step(seen) })
+		sim.queue.add(sim.now.Add(engine.ServerDelay(0)+sim.setup.Scenario.Pool.Network),
+			func() { sim.dispatcher.step(seen) })
 	}
-	plant.agenda.put(plant.now.Add(plan.GapsEvery), func() { p.tell(r) })
+	sim.queue.add(sim.now.Add(plan.GapsEvery), func() { p.tell(r) })
 }

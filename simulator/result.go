@@ -137,3 +137,15 @@ type Job struct {
 	// Flagged is when it was first called infeasible; 0: it never was.
 	Flagged float64 `json:"flagged_s,omitempty"`
 }
+
+// LateByMinute is how many interactive requests missed a promise or were refused,
+// by the minute of their arrival after the first edge.
+func (r Result) LateByMinute() []int { return lateByMinute(r.minutes) }
+
+func lateByMinute(minutes []minute) []int {
+	late := make([]int, len(minutes))
+	for i, m := range minutes {
+		late[i] = m.judged - m.attained
+	}
+	return late
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/scenario"
-	"github.com/tidefill/tidefill/simulator/workload"
 )
 
 // Progress is told how far a run has come, as a share of one; its error ends the
@@ -38,12 +37,12 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 	if err := s.Check(); err != nil {
 		return Quiet{}, err
 	}
-	p, _, err := tell(s, false, progress)
+	sim, _, err := simulate(s, false, progress)
 	if err != nil {
 		return Quiet{}, err
 	}
-	q := Quiet{Interactive: p.users.report(), GPUHours: p.gpuHours(), Paid: p.pools[0].paidBySlot(),
-		minutes: p.users.all().minutes}
+	q := Quiet{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(), Paid: sim.pools[0].paidBySlot(),
+		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return Quiet{}, fmt.Errorf(
 			"%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
@@ -77,21 +76,21 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
-	busy, tape, err := tell(s, true, progress)
+	busy, tape, err := simulate(s, true, progress)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := busy.batches.watchers.fault(); err != nil {
+	if err := busy.dispatcher.observers.err(); err != nil {
 		return Result{}, err
 	}
 	r := Result{
 		Scenario: s.Scenario.Name, Seed: s.Seed, Hours: s.Scenario.Horizon.Hours(),
 		Replicas: s.Scenario.Pool.Replicas,
 		Flow:     s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy,
-		Interactive: busy.users.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
-		Tape: tape, minutes: busy.users.all().minutes,
+		Interactive: busy.interactive.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
+		Tape: tape, minutes: busy.interactive.all().minutes,
 	}
-	r.Batch, r.Jobs = busy.batches.report()
+	r.Batch, r.Jobs = busy.dispatcher.report()
 	return r, nil
 }
 
@@ -127,76 +126,42 @@ func (e *UnfitError) Error() string {
 }
 
 // tell lets a plant run to its end.
-func tell(s Setup, withBatch bool, progress Progress) (*plant, *Tape, error) {
-	p, err := newPlant(s, withBatch)
+func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Tape, error) {
+	sim, err := newSimulation(s, withBatch)
 	if err != nil {
 		return nil, nil, err
 	}
 	var tape *Tape
-	var rec *recorder
+	var rec *sampler
 	part := max(time.Second, s.Scenario.Horizon/200)
 	if withBatch && s.Watch.Tape {
-		rec = newRecorder(p)
-		part, tape = rec.step, rec.tape
+		rec = newSampler(sim)
+		part, tape = rec.step, rec.timeline
 	}
-	for p.now.Before(p.end) {
-		to := p.now.Add(part)
-		if to.After(p.end) {
-			to = p.end
+	for sim.now.Before(sim.end) {
+		to := sim.now.Add(part)
+		if to.After(sim.end) {
+			to = sim.end
 		}
-		p.run(to)
+		sim.run(to)
 		if rec != nil {
 			rec.sample()
 		}
-		if err := progress(float64(p.now.Sub(epoch)) / float64(s.Scenario.Horizon)); err != nil {
+		if err := progress(float64(sim.now.Sub(epoch)) / float64(s.Scenario.Horizon)); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, f := range p.unfinished() {
-		p.users.cutOff(f, p.end)
+	for _, req := range sim.unfinished() {
+		sim.interactive.endOfRun(req, sim.end)
 	}
-	return p, tape, nil
+	return sim, tape, nil
 }
 
-func (b *batches) report() (Batch, []Job) {
-	sum := Batch{Wasted: b.wasted, Preemptions: b.preemptions, Sheds: b.sheds, Recalls: b.recalls,
-		Work: b.work / 1000}
-	jobs := make([]Job, 0, len(b.jobs))
-	horizon := b.plant.setup.Scenario.Horizon
-	for _, j := range b.jobs {
-		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
-			Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
-		if j.Lines == workload.Backlog {
-			told.Lines = 0
-		}
-		deadline, due := j.Deadline()
-		told.Flagged = b.plant.scaling.flagged(j.Name).Seconds()
-		if due {
-			told.Deadline = deadline.Seconds()
-		}
-		inTime := j.finished > 0 && (!due || j.finished <= deadline)
-		switch {
-		case inTime:
-			told.Fate = Finished
-		case due && deadline <= horizon:
-			told.Fate = Expired
-		case j.At > horizon:
-			told.Fate = Ahead
-		default:
-			told.Fate = Open
-		}
-		if due && deadline <= horizon {
-			sum.Deadlines++
-			if inTime {
-				sum.Met++
-			}
-		}
-		sum.Lines += j.done
-		sum.Failed += j.failed
-		sum.Input += j.input
-		sum.Output += j.output
-		jobs = append(jobs, told)
-	}
-	sum.Useful = sum.Input + sum.Output
-	return sum, jobs
-}
+// Epoch is when every story begins.
+func Epoch() time.Time { return epoch }
+
+// LateByMinute is the same of the day without batch work.
+func (q Quiet) LateByMinute() []int { return lateByMinute(q.minutes) }
+
+// epoch is when every story begins.
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -10,12 +10,12 @@ import (
 const (
 	// mostLoss is how many points of attainment batch work may cost before its harvest counts for
 	// less.
-	mostLoss = 1
+	freeLoss = 1
 	// worthless is how many points further it counts for nothing.
-	worthless = 2
+	lossToZero = 2
 	// cappedScore is the most that a policy can score overall that misses a deadline which could
 	// have been met.
-	cappedScore = 0.8
+	missedDeadlineScore = 0.8
 )
 
 // Score is a run's harvest as a share of the best possible, less for what it costs
@@ -26,10 +26,10 @@ func Score(harvest, best, loss float64) float64 {
 		return math.NaN()
 	}
 	share := harvest / best
-	if loss <= mostLoss {
+	if loss <= freeLoss {
 		return share
 	}
-	return share * max(0, 1-float64((loss-mostLoss)/worthless))
+	return share * max(0, 1-float64((loss-freeLoss)/lossToZero))
 }
 
 // Overall is the geometric mean of a policy's scores over scenarios, and no more
@@ -37,8 +37,8 @@ func Score(harvest, best, loss float64) float64 {
 // known are left out; it is NaN if none is.
 func Overall(scores []float64, missedFeasible bool) float64 {
 	overall := GeometricMean(scores)
-	if missedFeasible && overall > cappedScore {
-		return cappedScore
+	if missedFeasible && overall > missedDeadlineScore {
+		return missedDeadlineScore
 	}
 	return overall
 }

@@ -12,31 +12,31 @@ import (
 
 // source is something that the daemon looks at again and again: an engine's
 // metrics, a runner's capabilities, or the gateway's metrics.
-type source struct {
-	batches *batches
-	kind    scenario.MetricsSource
-	replica *replica // nil: the gateway
-	number  int      // of the replica
-	present func(now time.Time) flowcontrol.Reading
-	random  *rand.Rand
+type scrapeTarget struct {
+	dispatcher *dispatcher
+	kind       scenario.MetricsSource
+	replica    *replica // nil: the gateway
+	number     int      // of the replica
+	read       func(now time.Time) flowcontrol.Reading
+	rng        *rand.Rand
 
-	began time.Time
-	looks int
-	last  *flowcontrol.Reading // as it was seen
-	zero  flowcontrol.Reading  // what the counters were when they last began anew
+	started     time.Time
+	scrapes     int
+	last        *flowcontrol.Reading // as it was seen
+	counterBase flowcontrol.Reading  // what the counters were when they last began anew
 }
 
 // watch starts to look at all that a replica shows.
-func (b *batches) watch(r *replica) {
+func (d *dispatcher) startScraping(r *replica) {
 	number := r.number
 	if r.pool.name != "" {
 		number = -1 // faults of metrics count the first pool's
 	}
-	b.look(&source{kind: scenario.EngineSource, replica: r, number: number, present: r.metrics})
-	if ttl := b.plant.setup.Scenario.Metrics.Capabilities; ttl > 0 {
+	d.addTarget(&scrapeTarget{kind: scenario.EngineSource, replica: r, number: number, read: r.metrics})
+	if ttl := d.sim.setup.Scenario.Metrics.Capabilities; ttl > 0 {
 		kept := flowcontrol.Reading{}
-		b.look(&source{kind: scenario.CapabilitiesSource, replica: r, number: number,
-			present: func(now time.Time) flowcontrol.Reading {
+		d.addTarget(&scrapeTarget{kind: scenario.CapabilitiesSource, replica: r, number: number,
+			read: func(now time.Time) flowcontrol.Reading {
 				if kept.Sampled.IsZero() || now.Sub(kept.Sampled) >= ttl {
 					kept = r.capabilities(now)
 				}
@@ -46,61 +46,61 @@ func (b *batches) watch(r *replica) {
 }
 
 // watchGateway starts to look at the gateway, if there is one.
-func (b *batches) watchGateway(g *gateway) {
+func (d *dispatcher) scrapeGateway(g *gateway) {
 	if g != nil {
-		b.look(&source{kind: scenario.GatewaySource, number: -1, present: g.look})
+		d.addTarget(&scrapeTarget{kind: scenario.GatewaySource, number: -1, read: g.reading})
 	}
 }
 
-func (b *batches) look(s *source) {
-	p := b.plant
-	s.batches, s.began = b, p.now
+func (d *dispatcher) addTarget(s *scrapeTarget) {
+	sim := d.sim
+	s.dispatcher, s.started = d, sim.now
 	name := string(s.kind)
 	if s.replica != nil {
 		name += " " + s.replica.name
 	}
-	s.random = p.setup.seed().Cause("scrape " + name)
-	for _, f := range p.setup.Scenario.Metrics.Faults {
+	s.rng = sim.setup.seed().Cause("scrape " + name)
+	for _, f := range sim.setup.Scenario.Metrics.Faults {
 		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Strikes(s.kind, s.number) &&
-			!at.Before(p.now) {
-			p.agenda.put(at, func() { s.zero = s.present(p.now) })
+			!at.Before(sim.now) {
+			sim.queue.add(at, func() { s.counterBase = s.read(sim.now) })
 		}
 	}
 	s.schedule()
 }
 
 // schedule puts down the next look.
-func (s *source) schedule() {
-	m := s.batches.plant.setup.Scenario.Metrics
+func (s *scrapeTarget) schedule() {
+	m := s.dispatcher.sim.setup.Scenario.Metrics
 	late := time.Duration(0)
 	if m.Jitter > 0 {
-		late = time.Duration(s.random.Int64N(int64(m.Jitter)))
+		late = time.Duration(s.rng.Int64N(int64(m.Jitter)))
 	}
-	s.batches.plant.agenda.put(s.began.Add(time.Duration(s.looks)*m.Period+late), s.scrape)
+	s.dispatcher.sim.queue.add(s.started.Add(time.Duration(s.scrapes)*m.Period+late), s.scrape)
 }
 
 // scrape looks, and sends what is seen on its way.
-func (s *source) scrape() {
-	b := s.batches
-	p := b.plant
-	if s.replica != nil && (b.replicas[s.replica.name] != s.replica || s.replica.phase == gone) {
+func (s *scrapeTarget) scrape() {
+	d := s.dispatcher
+	sim := d.sim
+	if s.replica != nil && (d.replicas[s.replica.name] != s.replica || s.replica.phase == ended) {
 		return // it is gone
 	}
-	s.looks++
+	s.scrapes++
 	s.schedule()
-	r := s.seen(p.now)
+	r := s.sample(sim.now)
 	if r == nil {
 		return
 	}
-	told := plan.Reading{Model: p.pools[0].models[0], Reading: r} // what no other pool serves
+	told := plan.Reading{Model: sim.pools[0].models[0], Reading: r} // what no other pool serves
 	if s.replica != nil {
 		told = plan.Reading{Runner: s.replica.name, Reading: r}
 	}
-	p.agenda.put(p.now.Add(p.setup.Scenario.Metrics.Delay), func() { b.step(told) })
+	sim.queue.add(sim.now.Add(sim.setup.Scenario.Metrics.Delay), func() { d.step(told) })
 }
 
 // seen is what a look shows, with the faults of its time; nil: nothing.
-func (s *source) seen(now time.Time) *flowcontrol.Reading {
+func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 	switch s.fault(now.Sub(epoch)) {
 	case scenario.Absent:
 		return nil
@@ -114,16 +114,16 @@ func (s *source) seen(now time.Time) *flowcontrol.Reading {
 		lie.Sampled = now
 		return &lie
 	}
-	r := s.present(now)
+	r := s.read(now)
 	for _, c := range []struct {
 		counter *float64
 		zero    float64
 	}{
-		{&r.PromptTokens, s.zero.PromptTokens}, {&r.CachedTokens, s.zero.CachedTokens},
-		{&r.OutputTokens, s.zero.OutputTokens},
-		{&r.Preemptions, s.zero.Preemptions}, {&r.TTFT.Requests, s.zero.TTFT.Requests},
-		{&r.TTFT.Late, s.zero.TTFT.Late},
-		{&r.TPOT.Requests, s.zero.TPOT.Requests}, {&r.TPOT.Late, s.zero.TPOT.Late},
+		{&r.PromptTokens, s.counterBase.PromptTokens}, {&r.CachedTokens, s.counterBase.CachedTokens},
+		{&r.OutputTokens, s.counterBase.OutputTokens},
+		{&r.Preemptions, s.counterBase.Preemptions}, {&r.TTFT.Requests, s.counterBase.TTFT.Requests},
+		{&r.TTFT.Late, s.counterBase.TTFT.Late},
+		{&r.TPOT.Requests, s.counterBase.TPOT.Requests}, {&r.TPOT.Late, s.counterBase.TPOT.Late},
 	} {
 		*c.counter -= c.zero
 	}
@@ -132,8 +132,8 @@ func (s *source) seen(now time.Time) *flowcontrol.Reading {
 }
 
 // fault is the first of the source's faults that lasts at a time; empty: none.
-func (s *source) fault(at time.Duration) scenario.MetricsFaultKind {
-	for _, f := range s.batches.plant.setup.Scenario.Metrics.Faults {
+func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
+	for _, f := range s.dispatcher.sim.setup.Scenario.Metrics.Faults {
 		if f.Kind != scenario.Reset && f.From <= at && at < f.To && f.Strikes(s.kind, s.number) {
 			return f.Kind
 		}

@@ -32,7 +32,7 @@ type Setup struct {
 	Seed    uint64
 	Watch   Watch
 
-	inside Inside // nil: none
+	newFiller Inside // nil: none
 }
 
 // Policy is the part of the daemon's configuration that decides.
@@ -47,7 +47,7 @@ type Policy struct {
 }
 
 // engineConfig lays the scenario's own limits over the profile's.
-func (s Setup) engineConfig() engine.Config {
+func (s Setup) Engine() engine.Config {
 	pool := s.Scenario.Pool
 	cfg := engine.DefaultConfig(s.Profile)
 	cfg.Scheduling, cfg.PrefixCaching, cfg.Noise = pool.Scheduling, pool.PrefixCaching, pool.Noise
@@ -64,8 +64,8 @@ func (s Setup) engineConfig() engine.Config {
 }
 
 // batchEngine is the engine of a further pool.
-func (s Setup) batchEngine(b scenario.BatchPool) engine.Config {
-	cfg := s.engineConfig()
+func (s Setup) BatchEngine(b scenario.BatchPool) engine.Config {
+	cfg := s.Engine()
 	if b.Profile != "" {
 		cfg.Profile = s.Profiles[b.Profile]
 	}
@@ -86,7 +86,7 @@ const maxRun = 64
 
 func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }
 
-func (s Setup) jobs() (workload.Jobs, error) {
+func (s Setup) Jobs() (workload.Jobs, error) {
 	list := make([]workload.Job, 0, len(s.Scenario.Jobs))
 	for _, j := range s.Scenario.Jobs {
 		kind, err := workload.LookupKind(j.Kind)
@@ -122,7 +122,7 @@ func (s Setup) Check() error {
 	if err := s.Scenario.Validate(); err != nil {
 		return err
 	}
-	cfg := s.engineConfig()
+	cfg := s.Engine()
 	if cfg.Profile.KVTokens == 0 {
 		return errors.New(
 			"pool.kv_tokens must be given: the profile does not know how many tokens fit into the KV cache")
@@ -131,7 +131,7 @@ func (s Setup) Check() error {
 		return fmt.Errorf("engine of the pool: %w", err)
 	}
 	for _, b := range s.Scenario.BatchPools {
-		cfg := s.batchEngine(b)
+		cfg := s.BatchEngine(b)
 		if cfg.Profile.KVTokens == 0 {
 			return fmt.Errorf(
 				"batch_pools %q: kv_tokens must be given: the profile does not know how many tokens fit into the KV cache", b.Name)
@@ -146,7 +146,7 @@ func (s Setup) Check() error {
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
 	}
 	// Both refuse what the fields allow one by one.
-	_, traffic := s.arrivals()
-	_, jobs := s.jobs()
+	_, traffic := s.Traffic()
+	_, jobs := s.Jobs()
 	return errors.Join(traffic, jobs)
 }

@@ -86,12 +86,12 @@ func story(t *testing.T, s Setup, lines, streams int, recalls ...time.Duration) 
 	spied(&s, lines, streams, recalls, func(now time.Time, o flowcontrol.Observation) {
 		told.WriteString(observed(now, o))
 	})
-	p, _, err := tell(s, true, silent)
+	sim, _, err := simulate(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", p.batches.wasted,
-		p.batches.recalls, p.batches.preemptions)
+	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", sim.dispatcher.wasted,
+		sim.dispatcher.evictions, sim.dispatcher.preemptions)
 	return told.String()
 }
 
@@ -297,7 +297,7 @@ func TestSignalsAreHonest(t *testing.T) {
 				all.WriteString(observed(now, o))
 				check(now, o)
 			})
-			if _, _, err := tell(s, true, silent); err != nil {
+			if _, _, err := simulate(s, true, silent); err != nil {
 				t.Fatal(err)
 			}
 			return all.String()

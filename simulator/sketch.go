@@ -21,17 +21,17 @@ type bucket struct {
 }
 
 // resolution is how many bits of a time tell its bucket.
-const resolution = 11
+const indexBits = 11
 
 // index of a time's bucket. The first 1<<resolution nanoseconds have a bucket each;
 // from there on every doubling has 1<<(resolution-1).
-func index(t time.Duration) int {
-	shift := max(0, bits.Len64(uint64(t))-resolution)
-	return shift<<(resolution-1) + int(t>>shift)
+func bucketIndex(t time.Duration) int {
+	shift := max(0, bits.Len64(uint64(t))-indexBits)
+	return shift<<(indexBits-1) + int(t>>shift)
 }
 
 func (s *sketch) add(t time.Duration) {
-	i := index(max(0, t))
+	i := bucketIndex(max(0, t))
 	s.reach(i + 1)
 	s.count++
 	s.buckets[i].count++

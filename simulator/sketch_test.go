@@ -26,7 +26,7 @@ func TestSketchIsAsGoodAsAList(t *testing.T) {
 		slices.Sort(times)
 		got, want := all.quantiles(), quantiles(times)
 		for _, pair := range [][2]float64{{got.P50, want.P50}, {got.P99, want.P99}} {
-			if math.Abs(pair[0]-pair[1]) > pair[1]/(1<<(resolution-1))+1e-9 {
+			if math.Abs(pair[0]-pair[1]) > pair[1]/(1<<(indexBits-1))+1e-9 {
 				t.Fatalf("got %+v, want %+v", got, want)
 			}
 		}
@@ -48,9 +48,9 @@ func TestSketchIsExactForTheLikeOfOne(t *testing.T) {
 
 func TestBucketsAreInOrder(t *testing.T) {
 	last := -1
-	for _, x := range []time.Duration{0, 1, 1<<resolution - 1, 1 << resolution, 1<<resolution + 1,
-		1<<resolution + 2, 1 << 20, 1<<20 + 1<<10, 1 << 40} {
-		if i := index(x); i < last || i > last && i-last > 1<<22 {
+	for _, x := range []time.Duration{0, 1, 1<<indexBits - 1, 1 << indexBits, 1<<indexBits + 1,
+		1<<indexBits + 2, 1 << 20, 1<<20 + 1<<10, 1 << 40} {
+		if i := bucketIndex(x); i < last || i > last && i-last > 1<<22 {
 			t.Errorf("bucket %d of %d follows %d", i, x, last)
 		} else {
 			last = i

@@ -13,13 +13,13 @@ import (
 func (s Setup) told() flowcontrol.Config {
 	given := s.Policy.Flow
 	first := s.firstModels()
-	cfg := s.toldOf(given.For(first), s.engineConfig().Profile)
+	cfg := s.toldOf(given.For(first), s.Engine().Profile)
 	if _, own := given.Own(first); !own && s.Scenario.Interactive.Generator == scenario.None {
 		cfg.Probe.Shared = false
 	}
 	for _, b := range s.Scenario.BatchPools {
 		models := batchModels(b)
-		flow := s.toldOf(given.For(models), s.batchEngine(b).Profile)
+		flow := s.toldOf(given.For(models), s.BatchEngine(b).Profile)
 		if _, own := given.Own(models); !own {
 			flow.Probe.Shared = false
 		}
@@ -49,7 +49,7 @@ func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
 	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
 	if cfg.Engine.Law == (flowcontrol.Law{}) {
-		l, off := s.engineConfig().Profile.Law, s.Scenario.Pool.Told
+		l, off := s.Engine().Profile.Law, s.Scenario.Pool.Told
 		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
 		cfg.Engine.Law = flowcontrol.Law{
 			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV,

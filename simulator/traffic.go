@@ -96,17 +96,17 @@ func (s Setup) shape() (*workload.Curve, error) {
 }
 
 // traffic is the interactive arrivals, told anew with each call.
-func (s Setup) traffic() (workload.Stream, error) {
+func (s Setup) firstClassTraffic() (workload.Stream, error) {
 	org, err := s.origin()
 	if err != nil {
 		return nil, err
 	}
-	return s.bend(org)
+	return s.transform(org)
 }
 
 // arrivals is the traffic of all classes that no closed loop makes.
-func (s Setup) arrivals() (workload.Stream, error) {
-	first, err := s.traffic()
+func (s Setup) Traffic() (workload.Stream, error) {
+	first, err := s.firstClassTraffic()
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s Setup) arrivals() (workload.Stream, error) {
 		if c.Generator == "" || c.Users.Count > 0 {
 			continue
 		}
-		stream, err := s.generated(c, "interactive "+c.Name)
+		stream, err := s.generate(c, "interactive "+c.Name)
 		if err != nil {
 			return nil, fmt.Errorf("class %q: %w", c.Name, err)
 		}
@@ -129,7 +129,7 @@ func (s Setup) arrivals() (workload.Stream, error) {
 }
 
 // bend makes of an origin what the scenario asks for.
-func (s Setup) bend(org origin) (workload.Stream, error) {
+func (s Setup) transform(org origin) (workload.Stream, error) {
 	t := s.Scenario.Interactive.Traffic
 	cause := s.seed().Cause
 	stream := org.arrivals()
@@ -144,7 +144,7 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 		}
 	}
 	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, s.asked(org), org.mean, d.Window, d.VarMean,
+		if stream, err = workload.Retime(stream, s.requestedRate(org), org.mean, d.Window, d.VarMean,
 			cause("dispersion")); err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (s Setup) bend(org origin) (workload.Stream, error) {
 }
 
 // asked is the rate with surges, requests a second.
-func (s Setup) asked(org origin) func(time.Duration) float64 {
+func (s Setup) requestedRate(org origin) func(time.Duration) float64 {
 	return func(t time.Duration) float64 {
 		factor := 1.0
 		for _, x := range s.Scenario.Interactive.Surges {
@@ -199,12 +199,12 @@ func (s Setup) Honesty() (Honesty, error) {
 	if err != nil || org.rate == nil {
 		return Honesty{}, err
 	}
-	stream, err := s.bend(org)
+	stream, err := s.transform(org)
 	if err != nil {
 		return Honesty{}, err
 	}
 	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon,
-		s.asked(org))}
+		s.requestedRate(org))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
 		told.Source = &statistics

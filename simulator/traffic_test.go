@@ -22,7 +22,7 @@ func shaped(t testing.TB, rate float64, bend func(*scenario.Scenario)) Setup {
 // counted is the arrivals of a span and their mean prompt.
 func counted(t testing.TB, s Setup, from, to time.Duration) (requests, prompt float64) {
 	t.Helper()
-	stream, err := s.traffic()
+	stream, err := s.firstClassTraffic()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTrafficIsBent(t *testing.T) {
 			s.Interactive.Prefix = scenario.Prefix{Share: 0.9, Groups: 3}
 			s.Interactive.Chill = scenario.Chill{From: 30 * m, To: 31 * m, Share: 1}
 		})
-		stream, err := s.traffic()
+		stream, err := s.firstClassTraffic()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestReplay(t *testing.T) {
 
 func TestShapeThatWasNotRead(t *testing.T) {
 	s := shaped(t, 4, func(s *scenario.Scenario) { s.Interactive.Shape = "rates.csv" })
-	if _, err := s.traffic(); err == nil || !strings.Contains(err.Error(),
+	if _, err := s.firstClassTraffic(); err == nil || !strings.Contains(err.Error(),
 		"interactive.shape names the file rates.csv") {
 		t.Errorf("a shape without its file: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestJobStream(t *testing.T) {
 		s.JobStream.PerHour, s.JobStream.Until = 3, 20*time.Hour
 	})
 	told := func() (names []string) {
-		jobs, err := s.jobs()
+		jobs, err := s.Jobs()
 		if err != nil {
 			t.Fatal(err)
 		}

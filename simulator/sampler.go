@@ -10,14 +10,14 @@ import (
 
 // recorder makes the tape of a plant. It looks and changes nothing, so that a run
 // with a tape is the run without.
-type recorder struct {
-	plant    *plant
-	tape     *Tape
-	step     time.Duration
-	window   window
-	useful   []float64 // batch tokens by sample
-	before   map[*replica]engineTotals
-	predicts map[string]int // job: index of tape.Predictions
+type sampler struct {
+	sim         *simulation
+	timeline    *Tape
+	step        time.Duration
+	window      answeredWindow
+	harvested   []float64 // batch tokens by sample
+	totals      map[*replica]engineTotals
+	predictions map[string]int // job: index of tape.Predictions
 }
 
 // engineTotals is what an engine had done at the last sample.
@@ -27,14 +27,14 @@ type engineTotals struct {
 }
 
 // window is the interactive requests answered since the last sample.
-type window struct {
+type answeredWindow struct {
 	ttft, tpot     []time.Duration
 	judged, passed int
 }
 
 // add notes a request; tpot is 0 for one of a single token. A nil window is of a
 // run without a tape.
-func (w *window) add(ttft, tpot time.Duration, passed bool) {
+func (w *answeredWindow) add(ttft, tpot time.Duration, passed bool) {
 	if w == nil {
 		return
 	}
@@ -48,34 +48,34 @@ func (w *window) add(ttft, tpot time.Duration, passed bool) {
 	}
 }
 
-func newRecorder(p *plant) *recorder {
-	r := &recorder{
-		plant: p, step: tapeStep(p.setup.Scenario.Horizon), before: map[*replica]engineTotals{},
-		predicts: map[string]int{},
+func newSampler(sim *simulation) *sampler {
+	r := &sampler{
+		sim: sim, step: timelineStepFor(sim.setup.Scenario.Horizon), totals: map[*replica]engineTotals{},
+		predictions: map[string]int{},
 	}
-	r.tape = &Tape{Every: r.step.Seconds()}
-	p.users.window = &r.window
+	r.timeline = &Tape{Every: r.step.Seconds()}
+	sim.interactive.window = &r.window
 	return r
 }
 
 // sample adds the present to the tape.
-func (r *recorder) sample() {
-	t, p := r.tape, r.plant
-	t.At = append(t.At, p.now.Sub(epoch).Seconds())
+func (r *sampler) sample() {
+	t, sim := r.timeline, r.sim
+	t.At = append(t.At, sim.now.Sub(epoch).Seconds())
 	r.interactive()
 	r.engines()
 	put := func(s *Series, v int) { *s = append(*s, float64(v)) }
-	wanted, ready, starting := p.replicaCounts()
+	wanted, ready, starting := sim.replicaCounts()
 	put(&t.Wanted, wanted)
 	put(&t.Ready, ready)
 	put(&t.Starting, starting)
-	if p.batches == nil {
+	if sim.dispatcher == nil {
 		return
 	}
 	r.harvest()
 	inFlight, allowance := 0, 0
 	why := plan.NoRunner
-	for i, pool := range p.batches.planner.Pools() {
+	for i, pool := range sim.dispatcher.planner.Pools() {
 		inFlight += pool.InFlight
 		allowance += pool.Limit
 		if i == 0 || why == plan.NoRunner {
@@ -85,14 +85,14 @@ func (r *recorder) sample() {
 	put(&t.InFlight, inFlight)
 	put(&t.Allowance, allowance)
 	t.Reason = append(t.Reason, why)
-	t.steering(p.batches.planner.Terms(p.now))
-	if samples := int(p.setup.Scenario.Horizon / r.step); len(t.At)%(samples/mostPredictions+1) == 0 || p.now.Equal(p.end) {
-		r.predict()
+	t.steering(sim.dispatcher.planner.Terms(sim.now))
+	if samples := int(sim.setup.Scenario.Horizon / r.step); len(t.At)%(samples/maxPredictions+1) == 0 || sim.now.Equal(sim.end) {
+		r.predictFinishes()
 	}
 }
 
-func (r *recorder) interactive() {
-	t, w := r.tape, &r.window
+func (r *sampler) interactive() {
+	t, w := r.timeline, &r.window
 	attainment := math.NaN()
 	if w.judged > 0 {
 		attainment = float64(w.passed) / float64(w.judged)
@@ -108,18 +108,18 @@ func (r *recorder) interactive() {
 	}
 	note(&t.TTFT, w.ttft)
 	note(&t.TPOT, w.tpot)
-	*w = window{ttft: w.ttft[:0], tpot: w.tpot[:0]}
+	*w = answeredWindow{ttft: w.ttft[:0], tpot: w.tpot[:0]}
 }
 
-func (r *recorder) engines() {
-	t, p := r.tape, r.plant
+func (r *sampler) engines() {
+	t, sim := r.timeline, r.sim
 	running, waiting, used, blocks := 0, 0, 0, 0
 	missing := math.NaN()
 	for i := range t.Iteration {
 		t.Iteration[i].Values = append(t.Iteration[i].Values, missing) // unless it is found below
 	}
-	for _, replica := range p.replicas {
-		s := replica.engine.Snapshot(p.now)
+	for _, replica := range sim.replicas {
+		s := replica.engine.Snapshot(sim.now)
 		running += s.Running
 		waiting += s.Waiting
 		used += s.KVBlocksUsed
@@ -127,7 +127,7 @@ func (r *recorder) engines() {
 		i := slices.IndexFunc(t.Iteration, func(x ReplicaSeries) bool {
 			return x.Replica == replica.name
 		})
-		if i < 0 && len(t.Iteration) < mostDrawn {
+		if i < 0 && len(t.Iteration) < maxIterationSeries {
 			i = len(t.Iteration)
 			t.Iteration = append(t.Iteration, ReplicaSeries{Replica: replica.name})
 			for range t.At { // it did not stand here before
@@ -137,55 +137,55 @@ func (r *recorder) engines() {
 		if i < 0 {
 			continue
 		}
-		last := r.before[replica]
+		last := r.totals[replica]
 		if s.Iterations > last.iterations {
 			values := t.Iteration[i].Values
 			values[len(values)-1] = float64(s.Busy-last.busy) / float64(time.Millisecond) / float64(
 				s.Iterations-last.iterations)
 		}
-		r.before[replica] = engineTotals{s.Iterations, s.Busy}
+		r.totals[replica] = engineTotals{s.Iterations, s.Busy}
 	}
 	t.Running = append(t.Running, float64(running))
 	t.Waiting = append(t.Waiting, float64(waiting))
 	t.KVUsed = append(t.KVUsed, float64(used)/float64(max(1, blocks)))
 }
 
-func (r *recorder) harvest() {
+func (r *sampler) harvest() {
 	total := int64(0)
-	for _, j := range r.plant.batches.jobs {
+	for _, j := range r.sim.dispatcher.jobs {
 		total += j.input + j.output
 	}
 	last := 0.0
-	if n := len(r.useful); n > 0 {
-		last = r.useful[n-1]
+	if n := len(r.harvested); n > 0 {
+		last = r.harvested[n-1]
 	}
-	r.useful = append(r.useful, float64(total))
-	r.tape.Harvest = append(r.tape.Harvest, (float64(total)-last)/r.step.Seconds())
+	r.harvested = append(r.harvested, float64(total))
+	r.timeline.Harvest = append(r.timeline.Harvest, (float64(total)-last)/r.step.Seconds())
 }
 
 // predict tells when each job with a deadline is thought to finish: by the law that
 // scales the pool, where there is one; else as if the jobs went on in the order of
 // their deadlines at the pace of the last ten minutes.
-func (r *recorder) predict() {
-	at := r.plant.now.Sub(epoch).Seconds()
-	for _, f := range r.plant.scaling.forecasts {
+func (r *sampler) predictFinishes() {
+	at := r.sim.now.Sub(epoch).Seconds()
+	for _, f := range r.sim.scaling.forecasts {
 		finish := math.NaN()
 		if !f.Finish.IsZero() {
 			finish = f.Finish.Sub(epoch).Seconds()
 		}
-		r.note(f.Job, at, finish)
+		r.addPrediction(f.Job, at, finish)
 	}
-	if r.plant.scaling.forecasts != nil {
+	if r.sim.scaling.forecasts != nil {
 		return
 	}
-	n := len(r.useful)
-	back := min(n-1, max(1, int(paceOver/r.step)))
+	n := len(r.harvested)
+	back := min(n-1, max(1, int(paceWindow/r.step)))
 	pace := 0.0 // tokens a second
 	if back > 0 {
-		pace = (r.useful[n-1] - r.useful[n-1-back]) / (float64(back) * r.step.Seconds())
+		pace = (r.harvested[n-1] - r.harvested[n-1-back]) / (float64(back) * r.step.Seconds())
 	}
 	ahead := 0.0 // tokens of the jobs before, and its own
-	for _, d := range r.plant.batches.planner.Demand() {
+	for _, d := range r.sim.dispatcher.planner.Demand() {
 		ahead += float64(float64(d.Lines) * (d.Prompt + d.Output))
 		if d.Deadline.IsZero() {
 			return // and so are all that follow
@@ -194,18 +194,18 @@ func (r *recorder) predict() {
 		if pace > 0 {
 			finish = at + ahead/pace
 		}
-		r.note(d.Key.Batch, at, finish)
+		r.addPrediction(d.Key.Batch, at, finish)
 	}
 }
 
-func (r *recorder) note(job string, at, finish float64) {
-	i, known := r.predicts[job]
+func (r *sampler) addPrediction(job string, at, finish float64) {
+	i, known := r.predictions[job]
 	if !known {
-		i = len(r.tape.Predictions)
-		r.predicts[job] = i
-		r.tape.Predictions = append(r.tape.Predictions, Prediction{Job: job})
+		i = len(r.timeline.Predictions)
+		r.predictions[job] = i
+		r.timeline.Predictions = append(r.timeline.Predictions, Prediction{Job: job})
 	}
-	p := &r.tape.Predictions[i]
+	p := &r.timeline.Predictions[i]
 	p.At, p.Finish = append(p.At, at), append(p.Finish, finish)
 }
 

@@ -122,15 +122,15 @@ func (t *Tape) Between(s Series, from, to time.Duration) float64 {
 
 // How fine a tape is, so that its memory is bounded however long the run.
 const (
-	tapeEvery       = 10 * time.Second
-	mostSamples     = 720
-	mostDrawn       = 16 // replicas
-	mostPredictions = 60 // of a job
-	paceOver        = 10 * time.Minute
+	timelineStep       = 10 * time.Second
+	maxSamples         = 720
+	maxIterationSeries = 16 // replicas
+	maxPredictions     = 60 // of a job
+	paceWindow         = 10 * time.Minute
 )
 
 // tapeStep is the time between two samples of a run: a whole number of tapeEvery.
-func tapeStep(horizon time.Duration) time.Duration {
-	times := (horizon + mostSamples*tapeEvery - 1) / (mostSamples * tapeEvery)
-	return tapeEvery * max(1, times)
+func timelineStepFor(horizon time.Duration) time.Duration {
+	times := (horizon + maxSamples*timelineStep - 1) / (maxSamples * timelineStep)
+	return timelineStep * max(1, times)
 }

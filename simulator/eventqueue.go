@@ -4,29 +4,29 @@ import "time"
 
 // agenda is what will happen, the soonest first; at the same instant, what was
 // put down first.
-type agenda struct {
-	heap []entry
-	next uint64
+type eventQueue struct {
+	events   []event
+	sequence uint64
 }
 
-type entry struct {
+type event struct {
 	at    int64 // nanoseconds of Unix time, which compare faster than a time.Time
 	order uint64
 	do    func()
 }
 
-func (e *entry) before(o *entry) bool {
+func (e *event) before(o *event) bool {
 	if e.at != o.at {
 		return e.at < o.at
 	}
 	return e.order < o.order
 }
 
-func (a *agenda) put(at time.Time, do func()) {
-	fresh := entry{at: at.UnixNano(), order: a.next, do: do}
-	a.next++
-	a.heap = append(a.heap, fresh)
-	h, i := a.heap, len(a.heap)-1
+func (a *eventQueue) add(at time.Time, do func()) {
+	fresh := event{at: at.UnixNano(), order: a.sequence, do: do}
+	a.sequence++
+	a.events = append(a.events, fresh)
+	h, i := a.events, len(a.events)-1
 	for i > 0 {
 		parent := (i - 1) / 2
 		if !fresh.before(&h[parent]) {
@@ -39,16 +39,16 @@ func (a *agenda) put(at time.Time, do func()) {
 }
 
 // take removes the first entry that is due by an instant.
-func (a *agenda) take(by time.Time) (at time.Time, do func(), ok bool) {
-	h := a.heap
+func (a *eventQueue) next(by time.Time) (at time.Time, do func(), ok bool) {
+	h := a.events
 	if len(h) == 0 || h[0].at > by.UnixNano() {
 		return time.Time{}, nil, false
 	}
 	first, last := h[0], len(h)-1
 	moved := h[last]
-	h[last] = entry{} // lets go of what the entry holds
-	a.heap = h[:last]
-	h = a.heap
+	h[last] = event{} // lets go of what the entry holds
+	a.events = h[:last]
+	h = a.events
 	for i := 0; last > 0; {
 		child := 2*i + 1
 		if child+1 < last && h[child+1].before(&h[child]) {

@@ -15,16 +15,16 @@ import (
 
 // drained tells a tiny story in which the replica is drained at a time, and gives
 // the plant back at its end.
-func drained(t *testing.T, s Setup, at time.Duration) *plant {
+func drained(t *testing.T, s Setup, at time.Duration) *simulation {
 	t.Helper()
-	p, err := newPlant(s, true)
+	sim, err := newSimulation(s, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.replicas[0]
-	p.agenda.put(epoch.Add(at), r.drain)
-	p.run(p.end)
-	return p
+	r := sim.replicas[0]
+	sim.queue.add(epoch.Add(at), r.drain)
+	sim.run(sim.end)
+	return sim
 }
 
 // What a draining replica can't end in time is given back or cut off, and it is
@@ -56,12 +56,12 @@ func TestDrain(t *testing.T) {
 			}
 			s.Scenario.Pool.Drain = test.drain
 			const at = 100 * time.Second
-			p := drained(t, s, at)
-			if len(p.replicas) != 0 || len(p.serving) != 0 || len(p.flights) != 0 {
+			sim := drained(t, s, at)
+			if len(sim.replicas) != 0 || len(sim.serving) != 0 || len(sim.requests) != 0 {
 				t.Fatalf("there are still %d replicas, %d that serve, %d requests", len(
-					p.replicas), len(p.serving), len(p.flights))
+					sim.replicas), len(sim.serving), len(sim.requests))
 			}
-			paid := time.Duration(p.gpuHours()*float64(time.Hour)) - at
+			paid := time.Duration(sim.gpuHours()*float64(time.Hour)) - at
 			if test.paid >= 0 && (paid-test.paid).Abs() > time.Millisecond {
 				t.Errorf("paid for %v after the drain began, want %v", paid, test.paid)
 			}
@@ -69,14 +69,14 @@ func TestDrain(t *testing.T) {
 			if paid > limit+time.Second {
 				t.Errorf("paid for %v after the drain began, which may take %v", paid, limit)
 			}
-			if test.recalled != (p.batches.recalls > 0) || test.recalled != (p.batches.wasted > 0) {
-				t.Errorf("%d lines were given back, %d tokens are lost", p.batches.recalls,
-					p.batches.wasted)
+			if test.recalled != (sim.dispatcher.evictions > 0) || test.recalled != (sim.dispatcher.wasted > 0) {
+				t.Errorf("%d lines were given back, %d tokens are lost", sim.dispatcher.evictions,
+					sim.dispatcher.wasted)
 			}
 			if test.recalled && (paid < test.drain.Batch || paid > test.drain.Batch+time.Second) {
 				t.Errorf("lines were given back after %v, want %v", paid, test.drain.Batch)
 			}
-			if u := p.users.report(); u.Lost != test.lost || u.Requests != test.requests {
+			if u := sim.interactive.report(); u.Lost != test.lost || u.Requests != test.requests {
 				t.Errorf("%d of %d requests were lost, want %d of %d", u.Lost, u.Requests,
 					test.lost, test.requests)
 			}
@@ -104,15 +104,15 @@ func TestDeath(t *testing.T) {
 			s := tiny(t, trace)
 			test.fault.At, test.fault.Kind = 100*time.Second, scenario.Die
 			s.Scenario.Faults = []scenario.Fault{test.fault}
-			p, _, err := tell(s, true, silent)
+			sim, _, err := simulate(s, true, silent)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u := p.users.report(); u.Requests != test.requests || u.Lost != test.lost {
+			if u := sim.interactive.report(); u.Requests != test.requests || u.Lost != test.lost {
 				t.Errorf("%d of %d requests lost, want %d of %d", u.Lost, u.Requests, test.lost,
 					test.requests)
 			}
-			if got := p.gpuHours() * 3600; math.Abs(got-test.hours.Seconds()) > 1e-6 {
+			if got := sim.gpuHours() * 3600; math.Abs(got-test.hours.Seconds()) > 1e-6 {
 				t.Errorf("paid for %v s, want %v", got, test.hours.Seconds())
 			}
 		})
@@ -122,13 +122,13 @@ func TestDeath(t *testing.T) {
 		s.Scenario.Pool.Replicas = 2
 		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
 			Replicas: []int{0}}}
-		p, _, err := tell(s, true, silent)
+		sim, _, err := simulate(s, true, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The first begins anew half a second late: 64 tokens in one iteration, after the 500 ms.
 		want := 500 + 10 + 64 + 16 + 0.05
-		if u := p.users.report(); u.Lost != 0 || u.Requests != 2 ||
+		if u := sim.interactive.report(); u.Lost != 0 || u.Requests != 2 ||
 			math.Abs(u.TTFT.P99-want) > 0.01 {
 			t.Errorf("%+v, want a TTFT of %v ms", u, want)
 		}
@@ -141,26 +141,26 @@ func TestDeath(t *testing.T) {
 		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
 			Replicas: []int{0}}}
 		var ends []plan.Outcome
-		p, err := newPlant(s, true)
+		sim, err := newSimulation(s, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.agenda.put(epoch.Add(100*time.Second-1), func() {
-			for _, a := range p.batches.jobs[0].underWay {
+		sim.queue.add(epoch.Add(100*time.Second-1), func() {
+			for _, a := range sim.dispatcher.jobs[0].attempts {
 				if a.start.Runner == "replica-0" {
 					ends = append(ends, plan.Died)
 				}
 			}
 		})
-		p.run(p.end)
-		sum, jobs := p.batches.report()
+		sim.run(sim.end)
+		sum, jobs := sim.dispatcher.report()
 		if len(ends) == 0 || jobs[0].Done != 60 || sum.Wasted == 0 {
 			t.Errorf("%d lines died, %d of 60 are done, %d tokens wasted", len(ends), jobs[0].Done,
 				sum.Wasted)
 		}
-		if len(p.batches.replicas) != 1 {
+		if len(sim.dispatcher.replicas) != 1 {
 			t.Errorf("the daemon knows %d replicas, want the one that is left", len(
-				p.batches.replicas))
+				sim.dispatcher.replicas))
 		}
 	})
 }
@@ -172,21 +172,21 @@ func TestSlowAndStalled(t *testing.T) {
 	s := tiny(t, trace)
 	s.Scenario.Faults = []scenario.Fault{{At: 90 * time.Second, Kind: scenario.Slow, Factor: 2,
 		For: 20 * time.Second}}
-	p, _, err := tell(s, true, silent)
+	sim, _, err := simulate(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 11 ms an iteration, twice that while it is slow, and 0.05 ms to send a token.
-	if u := p.users.report(); math.Abs(u.TPOT.P99-22.05) > 1e-3 ||
+	if u := sim.interactive.report(); math.Abs(u.TPOT.P99-22.05) > 1e-3 ||
 		math.Abs(u.TPOT.P50-11.05) > 1e-3 {
 		t.Errorf("TPOT %+v, want 22.05 and 11.05 ms", u.TPOT)
 	}
 	s.Scenario.Faults = []scenario.Fault{{At: 100*time.Second + 500*time.Millisecond,
 		Kind: scenario.Stall, For: 200 * time.Millisecond}}
-	if p, _, err = tell(s, true, silent); err != nil {
+	if sim, _, err = simulate(s, true, silent); err != nil {
 		t.Fatal(err)
 	}
-	if u := p.users.report(); math.Abs(u.TPOT.P99-13.05) > 1e-3 {
+	if u := sim.interactive.report(); math.Abs(u.TPOT.P99-13.05) > 1e-3 {
 		t.Errorf("TPOT %+v, want 200 ms more over 100 tokens", u.TPOT)
 	}
 }
@@ -198,14 +198,14 @@ func TestColdStart(t *testing.T) {
 	start := s.Scenario.Pool.Start
 	start.Fail = 0
 	s.Scenario.Pool.Start = start
-	p, err := newPlant(s, true)
+	sim, err := newSimulation(s, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	below, took := 0, time.Duration(0)
 	const n = 500
 	for range n {
-		r := p.pools[0].add()
+		r := sim.pools[0].add()
 		took = r.coldStart()
 		if took != r.coldStart() {
 			t.Fatal("the same start takes another time")
@@ -220,8 +220,8 @@ func TestColdStart(t *testing.T) {
 	if below < n*4/10 || below > n*6/10 {
 		t.Errorf("%d of %d starts are faster than the median", below, n)
 	}
-	p.setup.Scenario.Pool.Start.Fail = 1
-	if twice := p.replicas[len(p.replicas)-1].coldStart(); twice <= took {
+	sim.setup.Scenario.Pool.Start.Fail = 1
+	if twice := sim.replicas[len(sim.replicas)-1].coldStart(); twice <= took {
 		t.Errorf("a start that fails once takes %v, one that does not %v", twice, took)
 	}
 }
@@ -253,14 +253,14 @@ func TestRouterView(t *testing.T) {
 	}
 	s := tiny(t, trace+"600,1,1\n")
 	s.Scenario.Pool.Replicas, s.Scenario.Pool.RouterView = 4, time.Second
-	p, err := newPlant(s, false)
+	sim, err := newSimulation(s, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.run(epoch.Add(101 * time.Second))
-	for _, r := range p.replicas {
-		if r.load != 2 {
-			t.Errorf("%s has %d of 8 requests, want 2", r.name, r.load)
+	sim.run(epoch.Add(101 * time.Second))
+	for _, r := range sim.replicas {
+		if r.inside != 2 {
+			t.Errorf("%s has %d of 8 requests, want 2", r.name, r.inside)
 		}
 	}
 }

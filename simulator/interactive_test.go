@@ -8,18 +8,18 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-func newTestUsers() *users {
+func newTestUsers() *interactiveStats {
 	s := scenario.Default()
 	s.Horizon = 20 * time.Minute
-	return newUsers(s)
+	return newInteractiveStats(s)
 }
 
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
 // served is a request of 101 tokens of output.
-func served(u *users, came time.Duration, input int, ttft, tpot time.Duration) {
+func served(s *interactiveStats, came time.Duration, input int, ttft, tpot time.Duration) {
 	first := at(came + ttft - engine.ServerDelay(1))
-	u.finished(&flight{arrived: at(came), input: input, output: 101}, engine.Completion{
+	s.finished(&request{arrived: at(came), input: input, output: 101}, engine.Completion{
 		Output: 101, FirstToken: first, Finished: first.Add(100*tpot - engine.ServerDelay(
 			101) + engine.ServerDelay(1)),
 	})
@@ -45,9 +45,9 @@ func TestAttainment(t *testing.T) {
 		{"last judged", 19*time.Minute - 1, 100, 3 * s, 10 * ms, 1, 0},
 		{"too late to judge", 19 * time.Minute, 100, 3 * s, 10 * ms, 0, 1},
 	} {
-		u := newTestUsers()
-		served(u, test.came, test.input, test.ttft, test.tpot)
-		if r := u.report(); r.Requests != test.judged || r.Attainment != test.attained {
+		s := newTestUsers()
+		served(s, test.came, test.input, test.ttft, test.tpot)
+		if r := s.report(); r.Requests != test.judged || r.Attainment != test.attained {
 			t.Errorf("%s: %d judged, attainment %v; want %d, %v", test.name, r.Requests,
 				r.Attainment, test.judged, test.attained)
 		}
@@ -58,21 +58,21 @@ func TestCutOff(t *testing.T) {
 	end := 20 * time.Minute
 	for _, test := range []struct {
 		name              string
-		f                 flight
+		f                 request
 		judged, undecided int
 	}{
-		{"no token for two minutes", flight{arrived: at(18 * time.Minute)}, 1, 0},
-		{"tokens in time so far", flight{arrived: at(18 * time.Minute),
+		{"no token for two minutes", request{arrived: at(18 * time.Minute)}, 1, 0},
+		{"tokens in time so far", request{arrived: at(18 * time.Minute),
 			first: at(18*time.Minute + time.Second), output: 2000}, 0, 1},
-		{"its tokens should all be here", flight{arrived: at(18 * time.Minute),
+		{"its tokens should all be here", request{arrived: at(18 * time.Minute),
 			first: at(18*time.Minute + time.Second), output: 1000}, 1, 0},
-		{"first token late", flight{arrived: at(18 * time.Minute),
+		{"first token late", request{arrived: at(18 * time.Minute),
 			first: at(18*time.Minute + 3*time.Second), output: 2000}, 1, 0},
-		{"came too late to judge", flight{arrived: at(19 * time.Minute)}, 0, 0},
+		{"came too late to judge", request{arrived: at(19 * time.Minute)}, 0, 0},
 	} {
-		u := newTestUsers()
-		u.cutOff(&test.f, at(end))
-		if r := u.report(); r.Requests != test.judged || r.Undecided != test.undecided ||
+		s := newTestUsers()
+		s.endOfRun(&test.f, at(end))
+		if r := s.report(); r.Requests != test.judged || r.Undecided != test.undecided ||
 			test.judged == 1 && r.Attainment != 0 {
 			t.Errorf("%s: %+v", test.name, r)
 		}
@@ -80,18 +80,18 @@ func TestCutOff(t *testing.T) {
 }
 
 func TestWorstFiveMinutes(t *testing.T) {
-	u := newTestUsers()
+	s := newTestUsers()
 	for minute := 1; minute < 19; minute++ {
 		for i := range 10 {
 			tpot := 50 * time.Millisecond
 			if (minute == 9 || minute == 12) && i < 5 || minute == 2 && i < 9 {
 				tpot = time.Second
 			}
-			served(u, time.Duration(minute)*time.Minute+time.Duration(i)*time.Second, 100,
+			served(s, time.Duration(minute)*time.Minute+time.Duration(i)*time.Second, 100,
 				time.Second, tpot)
 		}
 	}
-	r := u.report()
+	r := s.report()
 	if r.Requests != 180 || r.Attainment != float64(161)/180 || r.MissedTPOT != 19 {
 		t.Errorf("%+v", r)
 	}
@@ -106,17 +106,17 @@ func TestWorstFiveMinutes(t *testing.T) {
 }
 
 func TestAgendaOrder(t *testing.T) {
-	var a agenda
+	var a eventQueue
 	var got []int
 	rng := random(1)
 	const n = 500
 	whens := make([]time.Time, n)
 	for i := range n {
 		whens[i] = at(time.Duration(rng.IntN(50)))
-		a.put(whens[i], func() { got = append(got, i) })
+		a.add(whens[i], func() { got = append(got, i) })
 	}
 	for {
-		_, do, ok := a.take(at(time.Hour))
+		_, do, ok := a.next(at(time.Hour))
 		if !ok {
 			break
 		}

@@ -40,14 +40,14 @@ type Served struct {
 }
 
 // watchers are those who want to be told of a run's decisions.
-type watchers struct {
+type observers struct {
 	events   *eventLog
 	explain  *explainer
 	recorder Recorder
 }
 
-func newWatchers(w Watch, planner *plan.Planner, chunk int) watchers {
-	all := watchers{recorder: w.Recorder}
+func newObservers(w Watch, planner *plan.Planner, chunk int) observers {
+	all := observers{recorder: w.Recorder}
 	log := eventLog{planner: planner, chunk: chunk}
 	if w.Events != nil {
 		log.out = w.Events
@@ -61,24 +61,24 @@ func newWatchers(w Watch, planner *plan.Planner, chunk int) watchers {
 	return all
 }
 
-func (w watchers) before(now time.Time) { w.explain.before(now) }
+func (w observers) before(now time.Time) { w.explain.before(now) }
 
-func (w watchers) see(now time.Time, ev plan.Event, actions plan.Actions) {
-	w.events.see(now, ev, actions)
-	w.explain.see(now, ev, actions)
+func (w observers) step(now time.Time, ev plan.Event, actions plan.Actions) {
+	w.events.step(now, ev, actions)
+	w.explain.step(now, ev, actions)
 	if w.recorder != nil {
 		w.recorder.Step(now, ev, actions)
 	}
 }
 
 // served tells of a request that an engine has finished.
-func (w watchers) served(now time.Time, f *flight, c engine.Completion) {
+func (w observers) served(now time.Time, req *request, c engine.Completion) {
 	if w.recorder == nil {
 		return
 	}
-	s := Served{Runner: f.replica.name, Batch: f.line != nil, TTFT: c.FirstToken.Sub(f.arrived)}
-	if !f.sent.IsZero() {
-		s.TTFT = c.FirstToken.Sub(f.sent)
+	s := Served{Runner: req.replica.name, Batch: req.line != nil, TTFT: c.FirstToken.Sub(req.arrived)}
+	if !req.sent.IsZero() {
+		s.TTFT = c.FirstToken.Sub(req.sent)
 	}
 	if c.Output > 1 {
 		s.TPOT = c.Finished.Sub(c.FirstToken) / time.Duration(c.Output-1)
@@ -87,7 +87,7 @@ func (w watchers) served(now time.Time, f *flight, c engine.Completion) {
 }
 
 // fault is what kept somebody from being told.
-func (w watchers) fault() error {
+func (w observers) err() error {
 	var faults []error
 	if w.events != nil {
 		faults = append(faults, w.events.err)

@@ -22,38 +22,38 @@ const (
 // pool is replicas of one kind. The first shares the interactive traffic; the
 // others serve batch lines alone.
 type pool struct {
-	plant  *plant
+	sim    *simulation
 	name   string // empty: the first
 	models []string
 	engine engine.Config
 	scaled scenario.Scaled
 
-	replicas []*replica // that exist, in order of number
-	asked    int        // how many there have ever been
-	lives    map[int]int
-	starts   int // of replicas, those of lost ones again among them
-	wanted   int
-	closed   bool    // to batch lines
-	lived    []span  // of those that are gone, while they were paid for
-	work     float64 // of lines answered, in the planner's unit
+	replicas   []*replica // that exist, in order of number
+	numbers    int        // how many there have ever been
+	builds     map[int]int
+	starts     int // of replicas, those of lost ones again among them
+	wanted     int
+	closed     bool    // to batch lines
+	endedSpans []span  // of those that are gone, while they were paid for
+	work       float64 // of lines answered, in the planner's unit
 }
 
 // newPools builds the scenario's pools and the replicas they begin with, which
 // have served for long.
-func newPools(p *plant) error {
-	s := p.setup.Scenario
-	p.pools = []*pool{{models: p.setup.firstModels(), engine: p.setup.engineConfig(),
+func newPools(sim *simulation) error {
+	s := sim.setup.Scenario
+	sim.pools = []*pool{{models: sim.setup.firstModels(), engine: sim.setup.Engine(),
 		scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
 	for _, b := range s.BatchPools {
-		p.pools = append(p.pools, &pool{name: b.Name, models: batchModels(b),
-			engine: p.setup.batchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
+		sim.pools = append(sim.pools, &pool{name: b.Name, models: batchModels(b),
+			engine: sim.setup.BatchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
 	}
-	for _, x := range p.pools {
-		x.plant, x.lives = p, map[int]int{}
+	for _, x := range sim.pools {
+		x.sim, x.builds = sim, map[int]int{}
 		if _, err := x.build(0); err != nil { // what can be built once can be built again
 			return fmt.Errorf("pool %q: %w", x.name, err)
 		}
-		x.lives[0] = 0
+		x.builds[0] = 0
 		for range x.wanted {
 			x.add().serve()
 		}
@@ -75,33 +75,33 @@ func batchModels(b scenario.BatchPool) []string { return []string{model, b.Name}
 // build makes a replica that knows nothing yet. A replica that was lost and comes
 // back has another life.
 func (x *pool) build(number int) (*replica, error) {
-	x.lives[number]++
+	x.builds[number]++
 	name := "replica-" + strconv.Itoa(number)
 	if x.name != "" {
 		name = x.name + "-" + strconv.Itoa(number)
 	}
 	cause := name
-	if life := x.lives[number]; life > 1 {
+	if life := x.builds[number]; life > 1 {
 		cause += "/" + strconv.Itoa(life)
 	}
-	e, err := engine.New(x.engine, x.plant.setup.seed().Cause("engine "+cause))
+	e, err := engine.New(x.engine, x.sim.setup.seed().Cause("engine "+cause))
 	if err != nil {
 		return nil, err
 	}
-	x.plant.fill(name, x.engine, e)
-	return &replica{plant: x.plant, pool: x, name: name, cause: cause, number: number, engine: e,
-		phase: starting, asked: x.plant.now, since: x.plant.now}, nil
+	x.sim.installFiller(name, x.engine, e)
+	return &replica{sim: x.sim, pool: x, name: name, cause: cause, number: number, engine: e,
+		phase: starting, created: x.sim.now, since: x.sim.now}, nil
 }
 
 // add asks for a replica, which is paid for from now on.
 func (x *pool) add() *replica {
-	r := x.again(x.asked)
-	x.asked++
+	r := x.restart(x.numbers)
+	x.numbers++
 	return r
 }
 
 // again asks for a replica of a number.
-func (x *pool) again(number int) *replica {
+func (x *pool) restart(number int) *replica {
 	r, err := x.build(number)
 	if err != nil {
 		panic(fmt.Sprintf("simulator: a replica can't be built again: %v", err))
@@ -112,7 +112,7 @@ func (x *pool) again(number int) *replica {
 	})
 	// somebody may be looking through the old list
 	x.replicas = slices.Insert(slices.Clone(x.replicas), i, r)
-	x.plant.list()
+	x.sim.refreshReplicas()
 	return r
 }
 
@@ -120,20 +120,20 @@ func (x *pool) again(number int) *replica {
 func (x *pool) remove(r *replica) {
 	i := slices.Index(x.replicas, r)
 	x.replicas = slices.Delete(slices.Clone(x.replicas), i, i+1)
-	x.lived = append(x.lived, span{r.asked, x.plant.now})
-	x.plant.list()
+	x.endedSpans = append(x.endedSpans, span{r.created, x.sim.now})
+	x.sim.refreshReplicas()
 }
 
 // list is the replicas of all pools.
-func (p *plant) list() {
-	p.replicas = nil
-	for _, x := range p.pools {
-		p.replicas = append(p.replicas, x.replicas...)
+func (sim *simulation) refreshReplicas() {
+	sim.replicas = nil
+	for _, x := range sim.pools {
+		sim.replicas = append(sim.replicas, x.replicas...)
 	}
 }
 
 // replica is the one of a number, nil if there is none.
-func (x *pool) replica(number int) *replica {
+func (x *pool) byNumber(number int) *replica {
 	i, found := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int {
 		return r.number - number
 	})
@@ -168,9 +168,9 @@ type span struct{ from, to time.Time }
 
 // spans are when replicas were paid for so far.
 func (x *pool) spans() []span {
-	spans := slices.Clone(x.lived)
+	spans := slices.Clone(x.endedSpans)
 	for _, r := range x.replicas {
-		spans = append(spans, span{r.asked, x.plant.now})
+		spans = append(spans, span{r.created, x.sim.now})
 	}
 	return spans
 }
@@ -180,7 +180,7 @@ const PaidSlot = 10 * time.Minute
 
 // paidBySlot is how many replicas were paid for in the mean of each slot.
 func (x *pool) paidBySlot() []float64 {
-	paid := make([]float64, (x.plant.now.Sub(epoch)+PaidSlot-1)/PaidSlot)
+	paid := make([]float64, (x.sim.now.Sub(epoch)+PaidSlot-1)/PaidSlot)
 	for _, s := range x.spans() {
 		for i := range paid {
 			begin := epoch.Add(time.Duration(i) * PaidSlot)
@@ -201,8 +201,8 @@ func (x *pool) paidBySlot() []float64 {
 
 // replicaCounts are how many replicas somebody wants, how many serve, and how many
 // are on their way.
-func (p *plant) replicaCounts() (wanted, serving, coming int) {
-	for _, x := range p.pools {
+func (sim *simulation) replicaCounts() (wanted, serving, coming int) {
+	for _, x := range sim.pools {
 		wanted += x.wanted
 		serving += x.count(ready)
 		coming += x.count(starting)
@@ -211,15 +211,15 @@ func (p *plant) replicaCounts() (wanted, serving, coming int) {
 }
 
 // gpuHours are the replica hours of all pools so far.
-func (p *plant) gpuHours() float64 {
+func (sim *simulation) gpuHours() float64 {
 	sum := 0.0
-	for _, x := range p.pools {
+	for _, x := range sim.pools {
 		sum += x.hours()
 	}
 	return sum
 }
 
 // poolNamed finds a pool as a scenario names it.
-func (p *plant) poolNamed(name string) *pool {
-	return p.pools[slices.IndexFunc(p.pools, func(x *pool) bool { return x.name == name })]
+func (sim *simulation) pool(name string) *pool {
+	return sim.pools[slices.IndexFunc(sim.pools, func(x *pool) bool { return x.name == name })]
 }

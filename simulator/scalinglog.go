@@ -11,7 +11,7 @@ import (
 )
 
 // scaled tells the watchers what the autoscaling law has decided.
-func (w watchers) scaled(now time.Time, d autoscale.Decision) {
+func (w observers) scaled(now time.Time, d autoscale.Decision) {
 	if w.events != nil {
 		w.events.scaled(now, d)
 	}
@@ -61,7 +61,7 @@ func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 	if !now.After(e.at) {
 		e.last = autoscale.Decision{Pools: slices.Clone(d.Pools), Jobs: slices.Clone(d.Jobs)}
 	}
-	if now.Sub(e.at).Abs() <= explainAround {
+	if now.Sub(e.at).Abs() <= explainWindow {
 		e.eventLog.scaled(now, d)
 	} else {
 		e.scale = scaleText(d)
@@ -69,7 +69,7 @@ func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 }
 
 // scaling tells how the numbers of replicas came about.
-func (e *explainer) scaling(say func(format string, args ...any)) {
+func (e *explainer) writeScaling(say func(format string, args ...any)) {
 	for _, p := range e.last.Pools {
 		t := p.Terms
 		say(
@@ -87,7 +87,7 @@ func (e *explainer) scaling(say func(format string, args ...any)) {
 		}
 	}
 	for i, j := range e.last.Jobs {
-		if i == mostExplained {
+		if i == maxExplainedJobs {
 			say("and %d jobs more", len(e.last.Jobs)-i)
 			break
 		}

@@ -1,0 +1,109 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// batches stand where the dispatcher does: they tell the planner what happens to
+// the jobs and do what it says.
+type dispatcher struct {
+	sim       *simulation
+	planner   *plan.Planner
+	chunk     int // lines
+	observers observers
+	replicas  map[string]*replica
+	jobs      []*job
+	byName    map[string]*job
+	wake      time.Time
+
+	sheds, preemptions, evictions int
+	wasted                        int64   // tokens computed in vain
+	work                          float64 // milliseconds of engine iterations
+}
+
+func newDispatcher(sim *simulation) (*dispatcher, error) {
+	policy := sim.setup.Policy
+	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
+		Flow: sim.setup.told(), Random: sim.setup.seed().Cause("planner")})
+	if err != nil {
+		return nil, err
+	}
+	d := &dispatcher{sim: sim, planner: planner, chunk: max(1, policy.ChunkLines),
+		replicas: map[string]*replica{}, byName: map[string]*job{}}
+	d.observers = newObservers(sim.setup.Watch, planner, d.chunk)
+	jobs, err := sim.setup.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	sim.queue.add(epoch, func() {
+		for _, r := range sim.replicas {
+			d.runnerUp(r)
+		}
+		d.scrapeGateway(sim.interactive.gateway)
+	})
+	for {
+		handed, ok := jobs.Next()
+		if !ok {
+			return d, nil
+		}
+		j := &job{Job: handed, attempts: map[int]*attempt{}}
+		d.jobs = append(d.jobs, j)
+		d.byName[j.Name] = j
+		sim.queue.add(epoch.Add(j.At), func() { d.submit(j) })
+	}
+}
+
+// runnerUp tells the planner of a replica that serves from now on.
+func (d *dispatcher) runnerUp(r *replica) {
+	if r.pool.closed {
+		return
+	}
+	switch known := d.replicas[r.name]; {
+	case known == r:
+		return
+	case known != nil: // lost, and back before anybody has noticed
+		d.runnerGone(known)
+	}
+	d.replicas[r.name] = r
+	d.step(plan.RunnerUp{Runner: r.name, Models: r.pool.models})
+	d.startScraping(r)
+}
+
+// runnerGone tells the planner that a replica serves no more.
+func (d *dispatcher) runnerGone(r *replica) {
+	if d.replicas[r.name] == r {
+		delete(d.replicas, r.name)
+		d.step(plan.RunnerGone{Runner: r.name})
+	}
+}
+
+// step asks the planner and does what it says, as the dispatcher's loop does.
+func (d *dispatcher) step(ev plan.Event) plan.Verdict {
+	sim := d.sim
+	d.observers.before(sim.now)
+	actions := d.planner.Step(sim.now, ev)
+	d.observers.step(sim.now, ev, actions)
+	for _, s := range actions.Start {
+		d.send(s)
+	}
+	for _, s := range actions.Recall {
+		d.evict(s)
+	}
+	for _, c := range actions.Claim {
+		sim.queue.add(sim.now.Add(claimLatency), func() { d.load(c.Key) })
+	}
+	if wake := actions.Wake; !wake.Equal(d.wake) {
+		d.wake = wake
+		if !wake.IsZero() {
+			sim.queue.add(wake, func() {
+				if d.wake.Equal(wake) { // else it has thought better of it
+					d.wake = time.Time{}
+					d.step(plan.Tick{})
+				}
+			})
+		}
+	}
+	return actions.Verdict
+}

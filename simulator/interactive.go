@@ -1,0 +1,173 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// users judge what interactive requests got. A request counts by when it came.
+type interactiveStats struct {
+	from, to time.Time // of arrivals that are judged
+	classes  []*class  // the first is of what has no other
+	byName   map[string]int
+
+	overload overload
+	window   *answeredWindow // of the tape; nil: there is none
+	gateway  *gateway        // nil: nothing measures what they get
+}
+
+func newInteractiveStats(sc scenario.Scenario) *interactiveStats {
+	s := &interactiveStats{from: epoch.Add(scenario.Edge), to: epoch.Add(sc.Horizon - scenario.Edge),
+		byName: map[string]int{}}
+	for i, c := range sc.Interactive.All() {
+		s.classes = append(s.classes, s.newClass(c.Name, c.SLO))
+		s.byName[c.Name] = i
+	}
+	return s
+}
+
+func (s *interactiveStats) newClass(name string, slo scenario.SLO) *class {
+	return &class{name: name, slo: slo,
+		minutes: make([]minute, (s.to.Sub(s.from)+time.Minute-1)/time.Minute)}
+}
+
+// minute is that of a request's arrival, nil if it is not judged.
+func (s *interactiveStats) minute(req *request) *minute {
+	if req.arrived.Before(s.from) || !req.arrived.Before(s.to) {
+		return nil
+	}
+	return &s.classes[req.class].minutes[req.arrived.Sub(s.from)/time.Minute]
+}
+
+// begun notes a request's first token.
+func (s *interactiveStats) firstToken(r *replica, req *request) {
+	slo := s.classes[req.class].slo
+	s.overload.waited(r, req.sent, req.first, slo)
+	if g := s.gateway; g != nil {
+		seen := req.first.Add(engine.ServerDelay(1))
+		g.observe(seen, &g.ttft[req.class], seen.Sub(req.sent), seen.Sub(req.arrived) > slo.FirstToken(
+			req.input))
+	}
+}
+
+func (s *interactiveStats) finished(req *request, c engine.Completion) {
+	class := s.classes[req.class]
+	tpot := time.Duration(0) // of a single token there is none
+	if c.Output > 1 {
+		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
+		tpot = rest / time.Duration(c.Output-1)
+		if g := s.gateway; g != nil {
+			g.observe(c.Finished.Add(engine.ServerDelay(c.Output)), &g.tpot[req.class], tpot,
+				tpot > class.slo.TPOT)
+		}
+	}
+	if m := s.minute(req); m != nil {
+		ttft := c.FirstToken.Sub(req.arrived) + engine.ServerDelay(1)
+		held := class.firstToken(req, ttft)
+		if tpot > 0 {
+			held = class.outputTokens(tpot) && held
+		}
+		s.window.add(ttft, tpot, held)
+		m.judged++
+		if held {
+			m.attained++
+		}
+	}
+	req.user.answered(c)
+}
+
+// refused counts a request that no engine can serve.
+func (s *interactiveStats) rejected(req *request) {
+	if m := s.minute(req); m != nil {
+		m.judged++
+		s.classes[req.class].rejected++
+	}
+	req.user.failed()
+}
+
+// lost counts a request that was cut off with its replica, or found none.
+func (s *interactiveStats) lost(req *request) {
+	if m := s.minute(req); m != nil {
+		m.judged++
+		s.classes[req.class].lost++
+	}
+	req.user.failed()
+}
+
+// hungUp notes that a user has waited too long; what comes of the request, the
+// user says by trying again or giving up.
+func (s *interactiveStats) timedOut(req *request, now time.Time) {
+	s.overload.waited(req.replica, req.sent, now, s.classes[req.class].slo)
+}
+
+// retried counts another try of a request.
+func (s *interactiveStats) retried(req *request) {
+	if s.minute(req) != nil {
+		s.classes[req.class].retries++
+	}
+}
+
+// gaveUp counts a request that its user has given up: it never got a token.
+func (s *interactiveStats) gaveUp(req *request, now time.Time) {
+	if m := s.minute(req); m != nil {
+		class := s.classes[req.class]
+		class.ttft.add(now.Sub(req.arrived))
+		class.missedTTFT++
+		class.gaveUp++
+		m.judged++
+	}
+}
+
+// cutOff judges a request that the end of the run finds inside an engine: it has
+// missed if one of its times is over already; what else becomes of it, nobody
+// knows.
+func (s *interactiveStats) endOfRun(req *request, end time.Time) {
+	class := s.classes[req.class]
+	if req.first.IsZero() {
+		s.overload.waited(req.replica, req.sent, end, class.slo)
+	}
+	m := s.minute(req)
+	if m == nil {
+		return
+	}
+	held, age := true, time.Duration(0)
+	if req.first.IsZero() {
+		held = class.firstToken(req, end.Sub(req.arrived))
+	} else {
+		held = class.firstToken(req, req.first.Sub(req.arrived)+engine.ServerDelay(1))
+		age = end.Sub(req.first)
+	}
+	// Its tokens would have to be here by now, all of them.
+	if req.output > 1 && age/time.Duration(req.output-1) > class.slo.TPOT {
+		class.missedTPOT++
+		held = false
+	}
+	if held {
+		class.undecided++
+		return
+	}
+	m.judged++
+}
+
+// all is the classes together.
+func (s *interactiveStats) all() *class {
+	all := s.newClass("", scenario.SLO{})
+	for _, c := range s.classes {
+		all.merge(c)
+	}
+	return all
+}
+
+// report sums up.
+func (s *interactiveStats) report() Interactive {
+	r := s.all().report()
+	r.Overload = s.overload.report()
+	if len(s.classes) > 1 {
+		for _, c := range s.classes {
+			r.Classes = append(r.Classes, Class{Name: c.name, Interactive: c.report()})
+		}
+	}
+	return r
+}

@@ -1,0 +1,139 @@
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+const (
+	// readTime is what it takes to claim a chunk and read its lines.
+	claimLatency = 5 * time.Millisecond
+	// backlogLines is how many lines a backlog without end tells the planner.
+	backlogLines = 1_000_000_000
+	// sampleLines is how many lines of a backlog are measured to tell its size.
+	sampledLines = 1000
+)
+
+// job is a batch under way.
+type job struct {
+	*workload.Job
+	lines                  []lineState      // of the chunks claimed so far
+	attempts               map[int]*attempt // by line
+	done, failed, inFlight int
+	input, output          int64
+	closed                 bool          // no more lines start
+	finished               time.Duration // when the last line was answered; 0: not yet
+}
+
+type lineState uint8
+
+const (
+	lineReady lineState = iota // held by the planner, now or for a later attempt
+	lineUnderWay
+	lineRecorded
+)
+
+// begin hands a job in. Users know their prompts; the length of answers, nobody.
+func (d *dispatcher) submit(j *job) {
+	left := plan.ModelLines{Model: model, Lines: j.Lines}
+	if j.Lines == workload.Backlog {
+		left.Lines = backlogLines
+		left.PromptTokens = promptTokens(j, sampledLines) * (backlogLines / sampledLines)
+	} else {
+		left.PromptTokens = promptTokens(j, j.Lines)
+	}
+	batch := plan.Batch{ID: j.Name, Created: d.sim.now, Models: []plan.ModelLines{left}}
+	if deadline, ok := j.Deadline(); ok {
+		batch.Window, batch.Deadline = j.Window, epoch.Add(deadline)
+		d.sim.queue.add(batch.Deadline, func() { d.close(j) })
+	}
+	d.step(plan.BatchPut{Batch: batch})
+	d.sim.scaling.stepNow()
+}
+
+func promptTokens(j *job, lines int) int64 {
+	sum := int64(0)
+	for i := range lines {
+		sum += int64(j.Line(i).Input)
+	}
+	return sum
+}
+
+// close ends a job: all its lines are answered, or its time is over.
+func (d *dispatcher) close(j *job) {
+	if !j.closed {
+		j.closed = true
+		d.step(plan.BatchGone{Batch: j.Name})
+		d.sim.scaling.stepNow()
+	}
+}
+
+// load answers a claim.
+func (d *dispatcher) load(key plan.JobKey) {
+	j := d.byName[key.Batch]
+	first := len(j.lines)
+	loaded := plan.Loaded{Key: key, Chunk: first / d.chunk}
+	for slot := range min(d.chunk, j.Lines-first) {
+		loaded.Lines = append(loaded.Lines,
+			plan.Line{Slot: slot, PromptTokens: j.Line(first + slot).Input})
+		j.lines = append(j.lines, lineReady)
+	}
+	loaded.More = len(j.lines) < j.Lines
+	d.step(loaded)
+}
+
+// move checks that a line goes no other way than it may: each is recorded once,
+// and is never under way twice.
+func (j *job) move(line int, from, to lineState) {
+	if got := j.lines[line]; got != from {
+		panic(fmt.Sprintf("simulator: line %d of job %s goes to state %d from %d, want from %d",
+			line, j.Name, to, got, from))
+	}
+	j.lines[line] = to
+}
+
+func (d *dispatcher) report() (Batch, []Job) {
+	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds, Recalls: d.evictions,
+		Work: d.work / 1000}
+	jobs := make([]Job, 0, len(d.jobs))
+	horizon := d.sim.setup.Scenario.Horizon
+	for _, j := range d.jobs {
+		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
+			Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
+		if j.Lines == workload.Backlog {
+			told.Lines = 0
+		}
+		deadline, due := j.Deadline()
+		told.Flagged = d.sim.scaling.flagged(j.Name).Seconds()
+		if due {
+			told.Deadline = deadline.Seconds()
+		}
+		inTime := j.finished > 0 && (!due || j.finished <= deadline)
+		switch {
+		case inTime:
+			told.Fate = Finished
+		case due && deadline <= horizon:
+			told.Fate = Expired
+		case j.At > horizon:
+			told.Fate = Ahead
+		default:
+			told.Fate = Open
+		}
+		if due && deadline <= horizon {
+			sum.Deadlines++
+			if inTime {
+				sum.Met++
+			}
+		}
+		sum.Lines += j.done
+		sum.Failed += j.failed
+		sum.Input += j.input
+		sum.Output += j.output
+		jobs = append(jobs, told)
+	}
+	sum.Useful = sum.Input + sum.Output
+	return sum, jobs
+}

@@ -1,0 +1,113 @@
+package simulator
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// count is how many requests had come by a time.
+type count struct {
+	at       time.Time
+	requests int
+}
+
+// meanMix is the exponential mean of what requests are like.
+type meanMix struct {
+	seen           float64
+	prompt, output float64
+}
+
+// mixMemory is over how many requests the mean is taken.
+const mixWindow = 1000
+
+func (m *meanMix) add(prompt, output int) {
+	m.seen = min(m.seen+1, mixWindow)
+	m.prompt += (float64(prompt) - m.prompt) / m.seen
+	m.output += (float64(output) - m.output) / m.seen
+}
+
+// state is the world as the daemon knows it.
+func (s *scaling) state() autoscale.State {
+	var state autoscale.State
+	lines := autoscale.Lines{}
+	if d := s.sim.dispatcher; d != nil {
+		left := 0.0
+		for _, d := range d.planner.Demand() {
+			state.Jobs = append(state.Jobs, autoscale.Job{
+				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
+				Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
+				Longest: d.Longest, Answered: d.Answered, UnderWay: d.InFlight,
+			})
+			n := float64(d.Lines)
+			left += n
+			lines.Mix.Prompt += float64(n * d.Prompt)
+			lines.Mix.Output += float64(n * d.Output)
+			lines.Work += d.Work
+		}
+		if left > 0 {
+			lines.Mix.Prompt, lines.Mix.Output, lines.Work = lines.Mix.Prompt/left,
+				lines.Mix.Output/left, lines.Work/left
+		}
+	}
+	progress := s.sim.progress()
+	for i, x := range s.sim.pools {
+		flow := s.flow.For(x.models)
+		p := autoscale.Pool{
+			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price,
+			Reclaim: x.scaled.Reclaim,
+			Engine:  flow.Engine, SLO: flow.SLO, Unhurried: flow.Policy == "probe" &&
+				!flow.Probe.Shared, Lines: lines, Harvested: x.work,
+		}
+		if x.scaled.Max == 0 {
+			p.Min, p.Max = x.wanted, x.wanted
+		}
+		if i == 0 && s.sim.setup.Scenario.Interactive.Generator != scenario.None {
+			p.Interactive = autoscale.Interactive{Served: true, Rate: s.rate(),
+				Mix: flowcontrol.Mix{Prompt: s.mix.prompt, Output: s.mix.output}}
+		}
+		for _, r := range x.replicas {
+			p.Replicas = append(p.Replicas, autoscale.Replica{ID: r.name, Phase: phases[r.phase],
+				Since: r.since, Progress: progress[r]})
+		}
+		state.Pools = append(state.Pools, p)
+	}
+	return state
+}
+
+var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: autoscale.Ready,
+
+	draining: autoscale.Draining}
+
+// rate is the interactive requests a second over the last minute.
+func (s *scaling) rate() float64 {
+	now := s.sim.now
+	s.counts = append(s.counts, count{now, s.arrived})
+	for len(s.counts) > 2 && now.Sub(s.counts[1].at) >= time.Minute {
+		s.counts = s.counts[1:]
+	}
+	first := s.counts[0]
+	if over := now.Sub(first.at); over >= 10*time.Second { // less tells nothing
+		return float64(s.arrived-first.requests) / over.Seconds()
+	}
+	return math.NaN()
+}
+
+// progress is about how much work the batch lines on a replica have had: the time
+// since they came, which they have shared.
+func (sim *simulation) progress() map[*replica]float64 {
+	since := map[*replica]time.Duration{}
+	for _, req := range sim.requests {
+		if req.line != nil {
+			since[req.replica] += sim.now.Sub(req.arrived)
+		}
+	}
+	progress := map[*replica]float64{}
+	for r, age := range since {
+		progress[r] = float64(age) / float64(time.Millisecond) / float64(max(1, r.inside))
+	}
+	return progress
+}

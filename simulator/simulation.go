@@ -1,0 +1,166 @@
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// The engine's order of priority: lower goes first.
+const (
+	priorityInteractive = 0
+	priorityBatch       = 10
+)
+
+// plant is the pool in virtual time, with its users.
+type simulation struct {
+	setup       Setup
+	now, end    time.Time
+	queue       eventQueue
+	pools       []*pool
+	replicas    []*replica             // of all pools
+	serving     map[string]*replica    // and those that drain
+	requests    map[engine.ID]*request // inside the engines
+	lastID      engine.ID
+	traffic     workload.Stream
+	interactive *interactiveStats
+	scaling     *scaling
+	dispatcher  *dispatcher // nil: a run without batch work
+}
+
+func newSimulation(s Setup, withBatch bool) (*simulation, error) {
+	sim := &simulation{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon),
+		requests: map[engine.ID]*request{}, serving: map[string]*replica{}}
+	sim.interactive = newInteractiveStats(s.Scenario)
+	sim.scaling = newScaling(sim)
+	if err := newPools(sim); err != nil {
+		return nil, err
+	}
+	sim.refreshRouterView()
+	sim.scheduleFaults()
+	var err error
+	if sim.traffic, err = s.Traffic(); err != nil {
+		return nil, fmt.Errorf("interactive traffic: %w", err)
+	}
+	if _, err = sim.startUsers(); err != nil {
+		return nil, err
+	}
+	sim.nextArrival()
+	if withBatch {
+		sim.interactive.gateway = newGateway(s.Scenario.Metrics, s.promises())
+		if sim.dispatcher, err = newDispatcher(sim); err != nil {
+			return nil, err
+		}
+	}
+	if s.newFiller != nil {
+		if err = sim.scheduleFillers(); err != nil {
+			return nil, err
+		}
+	}
+	return sim, sim.scaling.begin()
+}
+
+// run goes on to an instant.
+func (sim *simulation) run(to time.Time) {
+	for {
+		at, do, ok := sim.queue.next(to)
+		if !ok {
+			sim.now = to
+			return
+		}
+		sim.now = at
+		do()
+	}
+}
+
+func (sim *simulation) nextArrival() {
+	a, ok := sim.traffic.Next()
+	if !ok {
+		return
+	}
+	sim.queue.add(epoch.Add(a.At), func() {
+		sim.arrive(a)
+		sim.nextArrival()
+	})
+}
+
+// arrive takes in an interactive request.
+func (sim *simulation) arrive(a workload.Arrival) {
+	class := sim.interactive.byName[a.Class] // what the scenario does not know is of the first
+	sim.send(&request{arrived: sim.now, class: class, input: a.Input, output: a.Output,
+		content: a.Request})
+}
+
+// come takes in a try of a request.
+func (sim *simulation) send(req *request) {
+	req.sent = sim.now
+	sim.scaling.arrived++
+	sim.route(req)
+}
+
+func (sim *simulation) newID() engine.ID {
+	sim.lastID++
+	return sim.lastID
+}
+
+// refusal is the flight that the engine did not take, because it is too long.
+// Another reason is a mistake of the plant's.
+func (sim *simulation) checkTooLong(req *request, err error) *request {
+	if !errors.Is(err, engine.ErrTooLong) {
+		panic(fmt.Sprintf("simulator: %v", err))
+	}
+	return req
+}
+
+// completed takes a finished request out of an engine.
+func (sim *simulation) completed(req *request, c engine.Completion) {
+	if sim.dispatcher != nil {
+		sim.dispatcher.observers.served(sim.now, req, c)
+	}
+	if req.line == nil {
+		sim.scaling.served(req, c)
+		sim.interactive.finished(req, c)
+		return
+	}
+	sim.dispatcher.answered(req, c)
+}
+
+// begun notes a request's first token.
+func (sim *simulation) firstToken(r *replica, req *request) {
+	if req.line == nil {
+		sim.interactive.firstToken(r, req)
+	} else if req.line.start.Stream {
+		r.probe.begun(r)
+		sim.dispatcher.firstToken(req.line)
+	}
+}
+
+// preempted books what a request loses with its KV blocks.
+func (sim *simulation) preempted(req *request, tokens int) {
+	if req.line != nil {
+		sim.dispatcher.preempted(tokens)
+	}
+}
+
+// aborted takes a request that was given up out of an engine.
+func (sim *simulation) aborted(req *request, tokens int) {
+	if req.line != nil {
+		sim.dispatcher.wasted += int64(tokens)
+	}
+}
+
+// unfinished lists the interactive requests inside the engines, oldest first.
+func (sim *simulation) unfinished() []*request {
+	var left []*request
+	for _, id := range slices.Sorted(maps.Keys(sim.requests)) {
+		if req := sim.requests[id]; req.line == nil && !req.judged {
+			left = append(left, req)
+		}
+	}
+	return left
+}
