@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
 func TestBatchFromSubmitToDelete(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, nil))
-	input, results := writeFile(t, "in.jsonl", batchLines(50)), t.TempDir()
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	input, results := writeFile(t, "in.jsonl", apptest.BatchFile(50)), t.TempDir()
 
 	submitted := must(t, exitOK, "batch", "submit", input, "--meta", "project=a", "--out", results,
 		"--json")
@@ -45,8 +46,8 @@ func TestBatchFromSubmitToDelete(t *testing.T) {
 }
 
 func TestListFiltersAndPages(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, nil))
-	input := writeFile(t, "in.jsonl", batchLines(1))
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(1))
 	var ids []string
 	for _, team := range []string{"a", "b", "a"} {
 		ids = append(ids, idOf(t, must(t, exitOK, "batch", "submit", input, "--meta", "team="+team,
@@ -68,11 +69,11 @@ func TestListFiltersAndPages(t *testing.T) {
 }
 
 func TestSubmitFromStandardInput(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, nil))
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
 	embeddings := strings.NewReplacer("/v1/chat/completions",
 		"/v1/embeddings", `"messages":[{"role":"user","content":"0"}],"max_tokens":3`,
 		`"input":"x"`).
-		Replace(batchLines(1))
+		Replace(apptest.BatchFile(1))
 	got := commandWith(t, "\xEF\xBB\xBF\n"+embeddings, "batch", "submit", "-", "--wait")
 	if got.status != exitOK || !strings.Contains(got.out, "/v1/embeddings") {
 		t.Errorf("status %d\n%s%s", got.status, got.out, got.errors)
@@ -80,13 +81,13 @@ func TestSubmitFromStandardInput(t *testing.T) {
 }
 
 func TestExitStatusesOfBatches(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, nil))
-	refused := writeFile(t, "refused.jsonl", batchLines(1)+"nonsense\n")
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	refused := writeFile(t, "refused.jsonl", apptest.BatchFile(1)+"nonsense\n")
 	got := must(t, exitNotComplete, "batch", "submit", refused)
 	if !strings.Contains(got.out, "line 2: invalid_json_line") {
 		t.Errorf("faults of a refused file:\n%s", got.out)
 	}
-	failing := writeFile(t, "failing.jsonl", batchLines(1)+
+	failing := writeFile(t, "failing.jsonl", apptest.BatchFile(1)+
 		`{"custom_id":"bad","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":"none"}}`+"\n")
 	id := idOf(t, must(t, exitFailedLines, "batch", "submit", failing, "--wait", "--json").out)
 	must(t, exitFailedLines, "batch", "watch", id)
@@ -100,10 +101,10 @@ func TestExitStatusesOfBatches(t *testing.T) {
 }
 
 func TestPauseFollowCancel(t *testing.T) {
-	startDaemon(t, t.TempDir(), startRunner(t, func(c *emulator.Config) {
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, func(c *emulator.Config) {
 		c.Faults.Latency = emulator.Duration(20e6)
 	}))
-	input := writeFile(t, "in.jsonl", batchLines(400))
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(400))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
 	if got := must(t, exitOK, "batch", "pause", id); !strings.Contains(got.out, "paused") {
 		t.Errorf("pause:\n%s", got.out)

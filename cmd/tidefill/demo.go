@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
@@ -38,7 +39,7 @@ through the API, and show its progress and results. Then it goes on serving unti
 				return usageFault("--lines is %d; give 1 or more", d.lines)
 			case d.speedup <= 0:
 				return usageFault("--speedup is %g; give more than 0", d.speedup)
-			case !isLoopback(d.listen):
+			case !httpserver.IsLoopback(d.listen):
 				return usageFault(
 					"--listen is %s; the demo asks for no keys, so give it a loopback address",
 					d.listen)
@@ -122,14 +123,16 @@ func (d *demo) run(ctx context.Context) (err error) {
 	cfg.Listen, cfg.AdminListen = d.free(d.listen), d.free(d.adminListen)
 	cfg.Data, cfg.Node = d.data, "demo"
 	cfg.Shutdown.Drain = demoDrain
-	cfg.TLS = httpserver.TLSConfig{} // nobody else is to reach it
+	cfg.TLS, cfg.Auth = httpserver.TLSConfig{}, config.Auth{} // only this machine reaches it
 	return d.serve(ctx, failing, cfg)
 }
 
-// serve runs the daemon, and the batch through it, until ctx ends, a runner fails or the demo is
-// over.
+// serve runs the daemon, and the batch through it, until ctx ends, a runner fails or the demo has
+// finished.
 func (d *demo) serve(ctx, failing context.Context, cfg config.Config) error {
-	daemon, err := openDaemon(ctx, cfg, nil, d.log)
+	ready := make(chan struct{})
+	daemon, err := app.New(cfg, app.Options{Logger: d.log, Version: version(),
+		Ready: func() { close(ready) }})
 	if err != nil {
 		return err
 	}
@@ -137,8 +140,13 @@ func (d *demo) serve(ctx, failing context.Context, cfg config.Config) error {
 	defer stop()
 	context.AfterFunc(failing, stop)
 	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { return daemon.run(ctx) })
+	parts.Go(func() error { return daemon.Run(ctx) })
 	parts.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ready:
+		}
 		err := d.show(ctx, daemon)
 		if d.once {
 			stop()
@@ -178,21 +186,18 @@ func (d *demo) free(address string) string {
 }
 
 // show runs the sample batch through the API as any client would.
-func (d *demo) show(ctx context.Context, daemon *daemon) error {
-	if err := awaitReady(ctx, daemon); err != nil {
-		return err
-	}
+func (d *demo) show(ctx context.Context, daemon *app.App) error {
 	fmt.Fprintf(
 		d.out, "tidefill serves at %s, in front of %d emulated runners (a 70B model on four A100 each, %gx real time)\n"+
 			"that have interactive traffic of their own. Submitting a batch of %s.\n\n",
-		daemon.url(), demoRunners, d.speedup, counted(d.lines, "line"))
+		daemon.URL(), demoRunners, d.speedup, counted(d.lines, "line"))
 
 	sample := sampleBatch(d.lines)
 	input := filepath.Join(d.data, "demo.jsonl")
 	if err := os.WriteFile(input, sample, 0o644); err != nil {
 		return err
 	}
-	c, err := client.New(daemon.url(), "", client.Trust{})
+	c, err := client.New(daemon.URL(), "", client.Trust{})
 	if err != nil {
 		return err
 	}
@@ -230,16 +235,6 @@ func (d *demo) show(ctx context.Context, daemon *daemon) error {
 		return ending(b)
 	}
 	d.suggest(daemon, b, input)
-	return nil
-}
-
-// awaitReady waits until the daemon would be sent requests.
-func awaitReady(ctx context.Context, daemon *daemon) error {
-	for !daemon.readiness(ctx).Ready {
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -286,14 +281,14 @@ func shortened(text string, n int) string {
 	return string(letters[:n-1]) + "…"
 }
 
-func (d *demo) suggest(daemon *daemon, b client.Batch, input string) {
+func (d *demo) suggest(daemon *app.App, b client.Batch, input string) {
 	me := "tidefill"
 	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") {
 		me = "go run ./cmd/tidefill"
 	}
 	server := ""
-	if daemon.url() != defaultServer {
-		server = " --server " + daemon.url()
+	if daemon.URL() != defaultServer {
+		server = " --server " + daemon.URL()
 	}
 	end := ""
 	if d.passing {
@@ -316,8 +311,8 @@ or with the OpenAI SDK for Python:
   file = client.files.create(file=open("%[5]s", "rb"), purpose="batch")
   batch = client.batches.create(input_file_id=file.id, endpoint="%[7]s", completion_window="24h")
   print(client.batches.retrieve(batch.id).request_counts)
-`, daemon.url(), b.ID, b.OutputFileID, me, input, server, sampleEndpoint)
-	if admin := daemon.adminURL(); admin != "" {
+`, daemon.URL(), b.ID, b.OutputFileID, me, input, server, sampleEndpoint)
+	if admin := daemon.AdminURL(); admin != "" {
 		fmt.Fprintf(d.out, "\nProbes and metrics: %[1]s/readyz, %[1]s/metrics\n", admin)
 	}
 }

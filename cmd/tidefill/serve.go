@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/config"
 )
 
@@ -98,47 +99,24 @@ func setting(flag, path string, value any) config.Setting {
 
 func runDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if len(cfg.Upstreams) == 0 {
-		return errors.New(
-			"there is no upstream to send lines to; give --upstream URL, or list some under upstreams in the configuration")
+		return errors.New("there is no upstream to send lines to; give --upstream URL, " +
+			"or list some under upstreams in the configuration")
 	}
-	keys, err := loadKeys(cfg)
-	if err != nil {
-		return err
-	}
-	tuneCollector(cfg.Dispatch.Memory)
-	d, err := openDaemon(ctx, cfg, keys, newLogger(cfg.Log, stderr))
-	if err != nil {
-		return err
-	}
-	return d.run(ctx)
-}
-
-// loadKeys collects the API keys, and refuses to serve the world without any.
-func loadKeys(cfg config.Config) (*api.Keyring, error) {
 	keys, err := api.ParseKeys(os.Getenv(api.KeysVariable))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if cfg.Auth.KeysFile != "" {
-		filed, err := api.LoadKeys(cfg.Auth.KeysFile)
-		if err != nil {
-			return nil, err
-		}
-		if keys, err = keys.Join(filed); err != nil {
-			return nil, err
-		}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // before the first address is served
+	defer signal.Stop(hangup)
+	app.TuneCollector(cfg)
+	daemon, err := app.New(cfg, app.Options{
+		Logger: newLogger(cfg.Log, stderr), Version: version(), Keys: keys, Reload: hangup,
+	})
+	if err != nil {
+		return err
 	}
-	if keys.Empty() && !cfg.Auth.InsecureNoAuth && !isLoopback(cfg.Listen) {
-		return nil, fmt.Errorf(
-			"listen is %s, which other machines reach, and there are no API keys: set %s or auth.keys_file, "+
-				"or serve anyone with --insecure-no-auth", cfg.Listen, api.KeysVariable)
-	}
-	return keys, nil
-}
-
-func isLoopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return daemon.Run(ctx)
 }
 
 func newLogger(cfg config.Log, out io.Writer) *slog.Logger {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/tidefill/tidefill/internal/apptest"
 )
 
 func TestMistakesAndErrors(t *testing.T) {
@@ -71,26 +73,13 @@ func TestMistakesAndErrors(t *testing.T) {
 	}
 }
 
-func TestKeysOpenTheWorld(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1"} {
-		if !isLoopback(address) {
-			t.Errorf("%s counts as reachable by others", address)
-		}
-	}
-	for _, address := range []string{":1", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.com:1"} {
-		if isLoopback(address) {
-			t.Errorf("%s counts as loopback", address)
-		}
-	}
-}
-
 func TestCheckFiles(t *testing.T) {
-	sound := writeFile(t, "sound.jsonl", batchLines(3))
+	sound := writeFile(t, "sound.jsonl", apptest.BatchFile(3))
 	if got := must(t, exitOK, "check", sound); !strings.Contains(got.out, "3 lines") ||
 		!strings.Contains(got.out, "model m: 3 lines") {
 		t.Errorf("summary of a sound file:\n%s", got.out)
 	}
-	faulty := writeFile(t, "faulty.jsonl", batchLines(1)+"\n{\n"+batchLines(1)+
+	faulty := writeFile(t, "faulty.jsonl", apptest.BatchFile(1)+"\n{\n"+apptest.BatchFile(1)+
 		`{"custom_id":"e","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}`+"\n")
 	got := must(t, exitError, "check", sound, faulty)
 	for _, want := range []string{"faulty.jsonl:3: ", "faulty.jsonl:4: ", "(duplicate_custom_id)",

@@ -78,3 +78,9 @@ func (g *guard) knows(host string) bool {
 }
 
 func normalized(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// IsLoopback reports whether only this machine reaches an address of the form host:port.
+func IsLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}

@@ -97,3 +97,16 @@ func TestHostsAreUncheckedWithKeys(t *testing.T) {
 		t.Errorf("got %d", status)
 	}
 }
+
+func TestIsLoopback(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1"} {
+		if !IsLoopback(address) {
+			t.Errorf("%s counts as reachable by others", address)
+		}
+	}
+	for _, address := range []string{":1", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.com:1"} {
+		if IsLoopback(address) {
+			t.Errorf("%s counts as loopback", address)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package app_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
@@ -47,9 +49,9 @@ func leaveExpiring(t *testing.T, data string) (id string) {
 }
 
 // metric reads a gauge without labels.
-func metric(t *testing.T, d *daemon, name string) float64 {
+func metric(t *testing.T, a *app.App, name string) float64 {
 	t.Helper()
-	answer, err := http.Get(d.adminURL() + "/metrics")
+	answer, err := http.Get(a.AdminURL() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +74,14 @@ func metric(t *testing.T, d *daemon, name string) float64 {
 func TestAStartLongAfterTheLastOneExpiresNothingAtOnce(t *testing.T) {
 	data := t.TempDir()
 	id := leaveExpiring(t, data)
-	cfg := testConfig(data, startRunner(t, nil))
+	cfg := apptest.Config(data, apptest.StartRunner(t, nil))
 	cfg.API.SweepEvery = 10 * time.Millisecond
-	d, stop := runDaemonUntilEnd(t, cfg, nil)
-	if lag := metric(t, d, "tidefill_expiry_lag_seconds"); lag < 9*24*3600 {
+	a, stop := apptest.Start(t, cfg, app.Options{})
+	if lag := metric(t, a, "tidefill_expiry_lag_seconds"); lag < 9*24*3600 {
 		t.Errorf("expiry lags by %v s, want ten days", lag)
 	}
 	for range 20 { // some sweeps
-		if status := get(t, d.url()+"/v1/files/"+id+"/content"); status != http.StatusOK {
+		if status := get(t, a.URL()+"/v1/files/"+id+"/content"); status != http.StatusOK {
 			t.Fatalf("the file is %d before the time is confirmed", status)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -88,13 +90,13 @@ func TestAStartLongAfterTheLastOneExpiresNothingAtOnce(t *testing.T) {
 
 	data = t.TempDir()
 	id = leaveExpiring(t, data)
-	cfg = testConfig(data, startRunner(t, nil))
+	cfg = apptest.Config(data, apptest.StartRunner(t, nil))
 	cfg.Clock.ConfirmAfter = 0
-	d, _ = runDaemonUntilEnd(t, cfg, nil)
-	if status := get(t, d.url()+"/v1/files/"+id); status != http.StatusNotFound {
+	a, _ = apptest.Start(t, cfg, app.Options{})
+	if status := get(t, a.URL()+"/v1/files/"+id); status != http.StatusNotFound {
 		t.Errorf("the expired file is %d, want 404", status)
 	}
-	if lag := metric(t, d, "tidefill_expiry_lag_seconds"); lag != 0 {
+	if lag := metric(t, a, "tidefill_expiry_lag_seconds"); lag != 0 {
 		t.Errorf("expiry lags by %v s, want 0", lag)
 	}
 }

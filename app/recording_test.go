@@ -1,4 +1,4 @@
-package main
+package app_test
 
 import (
 	"os"
@@ -7,16 +7,40 @@ import (
 	"testing"
 	"time"
 
-	days "github.com/tidefill/tidefill/internal/recording"
+	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/internal/recording"
 )
 
-func TestRecordTellsTheDayWithoutItsWords(t *testing.T) {
-	cfg := testConfig(t.TempDir(), startRunner(t, nil))
-	cfg.Record = filepath.Join(t.TempDir(), "day.jsonl")
+// runBatch runs a batch file through the API and returns when it has completed.
+func runBatch(t *testing.T, url, file string) {
+	t.Helper()
+	c, err := client.New(url, "", client.Trust{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	input, err := c.Upload(t.Context(), "in.jsonl", strings.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.CreateBatch(t.Context(), client.NewBatch{InputFileID: input.ID,
+		Endpoint: "/v1/chat/completions", CompletionWindow: "24h"})
+	for ; err == nil && !b.Ended(); time.Sleep(5 * time.Millisecond) {
+		b, err = c.Batch(t.Context(), b.ID)
+	}
+	if err != nil || b.Status != "completed" {
+		t.Fatalf("batch %s: %v", b.Status, err)
+	}
+}
+
+func TestRecordingHasNoUserData(t *testing.T) {
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg.Record = filepath.Join(t.TempDir(), "recording.jsonl")
 	cfg.Readings.Every = 5 * time.Millisecond
-	d, stop := runDaemonUntilEnd(t, cfg, nil)
-	t.Setenv("TIDEFILL_SERVER", d.url())
-	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(20)), "--wait")
+	a, stop := apptest.Start(t, cfg, app.Options{})
+	runBatch(t, a.URL(), apptest.BatchFile(20))
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if text, _ := os.ReadFile(cfg.Record); strings.Count(string(text),
 			`"source":"metrics"`) > 3 {
@@ -37,7 +61,7 @@ func TestRecordTellsTheDayWithoutItsWords(t *testing.T) {
 		}
 	}
 	runners, jobs, lines, latencies := 0, 0, 0, 0
-	header, err := days.Read(cfg.Record, strings.NewReader(string(text)), func(e days.Entry) error {
+	header, err := recording.Read(cfg.Record, strings.NewReader(string(text)), func(e recording.Entry) error {
 		switch {
 		case e.Runner != nil:
 			runners++

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -17,26 +15,11 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
-	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 )
-
-func TestAdminRoutes(t *testing.T) {
-	d, _ := startDaemon(t, t.TempDir(), startRunner(t, nil))
-	admin := d.adminURL()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/",
-		"/debug/pprof/heap"} {
-		if status := get(t, admin+path); status != http.StatusOK {
-			t.Errorf("%s: status %d", path, status)
-		}
-	}
-	if status := get(t, d.url()+"/metrics"); status != http.StatusNotFound {
-		t.Errorf("the API serves /metrics: status %d", status)
-	}
-	d.draining.Store(true)
-	if status := get(t, admin+"/readyz"); status != http.StatusServiceUnavailable {
-		t.Errorf("/readyz while draining: status %d", status)
-	}
-}
 
 // startHanging serves a runner that takes every line and answers none. It says so on received, if
 // anyone listens.
@@ -59,37 +42,33 @@ func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 }
 
 func TestRestartGoesOn(t *testing.T) {
-	data, input := t.TempDir(), writeFile(t, "in.jsonl", batchLines(40))
+	data, input := t.TempDir(), writeFile(t, "in.jsonl", apptest.BatchFile(40))
 
 	_, stop := startDaemon(t, data, startHanging(t, nil))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
 	stop() // lines under way are put back after the drain time
 
-	startDaemon(t, data, startRunner(t, nil))
+	startDaemon(t, data, apptest.StartRunner(t, nil))
 	must(t, exitOK, "batch", "watch", id)
 	must(t, exitOK, "verify", id)
 }
 
-func TestKeysAreAsked(t *testing.T) {
-	t.Setenv("TIDEFILL_API_KEYS", "team-a=secret-a")
+func TestKeysAreRequired(t *testing.T) {
 	file := writeFile(t, "keys.yaml",
 		"keys: [{hash: '"+api.HashKey("secret-b")+"', tenant: team-b}]\n")
-	cfg, err := config.Parse("", nil, setting("listen", "listen", "0.0.0.0:0"),
-		setting("keys", "auth.keys_file", file))
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg.Listen, cfg.Auth.KeysFile = "0.0.0.0:0", file
+	keys, err := api.ParseKeys("team-a=secret-a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := loadKeys(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	startDaemonWith(t, t.TempDir(), keys, startRunner(t, nil))
+	startDaemonWith(t, cfg, app.Options{Keys: keys})
 	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors,
 		"TIDEFILL_API_KEY") {
 		t.Errorf("without a key: %s", got.errors)
 	}
 	t.Setenv("TIDEFILL_API_KEY", "secret-a")
-	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(1)),
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", apptest.BatchFile(1)),
 		"--wait", "--json").out)
 	must(t, exitError, "batch", "get", id, "--api-key", "secret-b")
 }
@@ -97,7 +76,7 @@ func TestKeysAreAsked(t *testing.T) {
 func TestWatchOutlastsARestart(t *testing.T) {
 	data := t.TempDir()
 	d, stop := startDaemon(t, data, startHanging(t, nil))
-	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", batchLines(5)),
+	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", apptest.BatchFile(5)),
 		"--json").out)
 	said, out := io.Pipe()
 	watched := make(chan int, 1)
@@ -111,71 +90,37 @@ func TestWatchOutlastsARestart(t *testing.T) {
 	}
 	go io.Copy(io.Discard, lines)
 	stop()
-	cfg := d.cfg
-	cfg.Listen = d.listener.Addr().String()
-	cfg.Upstreams[0].URL = startRunner(t, nil)
-	runDaemonUntilEnd(t, cfg, nil)
+	cfg := apptest.Config(data, apptest.StartRunner(t, nil))
+	cfg.Listen = strings.TrimPrefix(d.URL(), "http://")
+	startDaemonWith(t, cfg, app.Options{})
 	if status := <-watched; status != exitOK {
 		t.Errorf("watch ended with status %d", status)
 	}
 }
 
-func TestDelayLetsRoutesChange(t *testing.T) {
-	cfg := testConfig(t.TempDir(), startRunner(t, nil))
-	cfg.Shutdown.Delay = time.Hour
-	d, err := openDaemon(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
+func TestTLSDaemon(t *testing.T) {
+	dir := t.TempDir()
+	authority := tlstest.NewAuthority(t)
+	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"),
+		filepath.Join(dir, "ca.pem")
+	authority.WriteCA(ca)
+	authority.WritePair(cert, key)
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg.TLS = httpserver.TLSConfig{CertFile: cert, KeyFile: key, ClientCAFile: ca}
+	d, _ := startDaemonWith(t, cfg, app.Options{})
+	if !strings.HasPrefix(d.URL(), "https://") || !strings.HasPrefix(d.AdminURL(), "https://") {
+		t.Fatalf("serves %s and %s", d.URL(), d.AdminURL())
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	failing, fail := context.WithCancel(t.Context())
-	waited := make(chan struct{})
-	go func() {
-		d.awaitEnd(ctx, failing)
-		close(waited)
-	}()
-	if d.draining.Load() {
-		t.Error("draining before the end")
+	if got := must(t, exitError, "batch", "list"); !strings.Contains(got.errors,
+		"TIDEFILL_CA_FILE") {
+		t.Errorf("an unknown authority: %s", got.errors)
 	}
-	cancel()
-	for !d.draining.Load() {
-		time.Sleep(time.Millisecond)
-	}
-	select {
-	case <-waited:
-		t.Error("the delay was skipped")
-	default:
-	}
-	fail() // a broken daemon has nothing to wait for
-	<-waited
-	if err := d.close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOneFailingPartEndsAll(t *testing.T) {
-	d, err := openDaemon(t.Context(), testConfig(t.TempDir(), startRunner(t, nil)), nil,
-		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.listener.Close()
-	if err := d.run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "api server: ") {
-		t.Errorf("run ended with %v, want the error of the API's server", err)
-	}
-	if _, err := net.Dial("tcp", d.adminListener.Addr().String()); err == nil {
-		t.Error("the admin server goes on")
-	}
-}
-
-func TestOneDaemonPerNode(t *testing.T) {
-	data := t.TempDir()
-	startDaemon(t, data, startRunner(t, nil))
-	cfg := testConfig(data)
-	if _, err := openDaemon(t.Context(), cfg, nil, newLogger(cfg.Log, t.Output())); err == nil ||
-		!strings.Contains(err.Error(), "node name") {
-		t.Errorf("a second daemon of the same node: %v", err)
-	}
+	t.Setenv("TIDEFILL_CA_FILE", ca)
+	must(t, exitError, "batch", "list") // without a certificate of its own
+	own, ownKey := filepath.Join(dir, "own.pem"), filepath.Join(dir, "own.key")
+	authority.WritePair(own, ownKey)
+	must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", apptest.BatchFile(3)), "--wait",
+		"--cert-file", own, "--key-file", ownKey)
 }
 
 // startProcess runs the program itself and returns it with the URL that it says it serves.
@@ -217,7 +162,7 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 }
 
 func TestSignals(t *testing.T) {
-	input := writeFile(t, "in.jsonl", batchLines(5))
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(5))
 	working := func(t *testing.T, drain string) *exec.Cmd {
 		received := make(chan struct{}, 1)
 		p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen",
@@ -255,12 +200,23 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-func TestDemoOnce(t *testing.T) {
-	got := must(t, exitOK, "demo", "--once", "--lines", "9", "--speedup", "100", "--listen",
-		"127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", t.TempDir())
-	for _, want := range []string{"9/9 (100%)", "9 done, 0 failed", "_output.jsonl", "label-0001"} {
-		if !strings.Contains(got.out, want) {
-			t.Errorf("demo lacks %q:\n%s", want, got.out)
+func TestHangupReadsFilesAgain(t *testing.T) {
+	keysFile := func(key string) string { return "keys: [{hash: '" + api.HashKey(key) + "'}]\n" }
+	path := writeFile(t, "keys.yaml", keysFile("old-secret"))
+	p, url := startProcess(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "",
+		"--data", t.TempDir(),
+		"--upstream", apptest.StartRunner(t, nil), "--set", "auth.keys_file="+path)
+	if err := os.Rename(writeFile(t, "new.yaml", keysFile("new-secret")), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for command(t, "batch", "list", "--server", url, "--api-key", "new-secret").status != exitOK {
+		if time.Now().After(deadline) {
+			t.Fatal("the new key is refused")
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }

@@ -1,0 +1,208 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/internal/filewatch"
+	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/wallclock"
+	"github.com/tidefill/tidefill/store/disk"
+	"github.com/tidefill/tidefill/store/sqlite"
+	"github.com/tidefill/tidefill/telemetry"
+)
+
+// App is one daemon. New opens it; call Run once, or Close if it is not run.
+type App struct {
+	cfg     config.Config
+	options Options
+	log     *slog.Logger
+
+	clock      *wallclock.Guard
+	metadata   *sqlite.DB
+	files      *disk.Store
+	dispatcher *dispatch.Dispatcher
+	probe      *telemetry.Probe // nil: no policy uses readings, and nothing is recorded
+	recording  *recording       // nil: nothing is recorded
+	api        *api.Server
+	keyless    bool // the API asks for no key
+	keysFile   *filewatch.Files
+
+	server, admin           *httpserver.Server
+	certificates            *httpserver.Certificates // nil: without TLS
+	listener, adminListener net.Listener             // adminListener nil: administration is not served
+	draining                atomic.Bool
+
+	closers []func() error // the last one closes what was opened first
+}
+
+// New opens the store and listens. cfg must be valid, as config.Load returns it.
+func New(cfg config.Config, options Options) (_ *App, err error) {
+	options = options.withDefaults()
+	a := &App{cfg: cfg, options: options, log: options.Logger,
+		listener: options.Listener, adminListener: options.AdminListener,
+		keysFile: filewatch.New(cfg.Auth.KeysFile)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	a.closeListeners()
+	keys, err := a.loadKeys()
+	if err != nil {
+		return nil, err
+	}
+	a.keyless = keys.Empty()
+	if err := registerBuild(options.Registry, options.Version); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	if err := a.openStore(context.Background()); err != nil {
+		return nil, err
+	}
+	if err := a.connect(keys); err != nil {
+		return nil, err
+	}
+	if err := a.newServers(); err != nil {
+		return nil, err
+	}
+	return a, a.listen()
+}
+
+// onClose adds a step to Close, which takes the steps in reverse order.
+func (a *App) onClose(object string, close func() error) {
+	a.closers = append(a.closers, func() error {
+		if err := close(); err != nil {
+			return fmt.Errorf("close %s: %w", object, err)
+		}
+		return nil
+	})
+}
+
+// Close releases what New opened. Run calls it at its end; a second call does nothing.
+func (a *App) Close() error {
+	var errs []error
+	for len(a.closers) > 0 {
+		last := len(a.closers) - 1
+		errs = append(errs, a.closers[last]())
+		a.closers = a.closers[:last]
+	}
+	return errors.Join(errs...)
+}
+
+// connect builds the dispatcher, the readings and the API over the opened store.
+func (a *App) connect(keys *api.Keyring) (err error) {
+	a.cfg.Dispatch.Drain = a.cfg.Shutdown.Drain
+	if a.recording, err = newRecording(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.dispatcher, err = dispatch.New(a.cfg.Dispatch, dispatch.Deps{
+		Metadata: a.metadata, Blobs: a.files.Blobs(), Journals: a.files.Journals(), Spool: a.files,
+		Node: a.cfg.Node, Upstreams: a.cfg.Upstreams,
+		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
+		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Watcher: a.recording.watcher(),
+	})
+	if err != nil {
+		return err
+	}
+	if a.probe, err = a.newProbe(); err != nil {
+		return err
+	}
+	a.api, err = api.New(a.cfg.API, api.Deps{
+		Metadata: a.metadata, Blobs: a.files.Blobs(), Journals: a.files.Journals(),
+		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
+		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+	})
+	return err
+}
+
+// models returns the dispatcher's models in the API's form.
+func (a *App) models() []api.ModelInfo {
+	var models []api.ModelInfo
+	for _, m := range a.dispatcher.Models() {
+		models = append(models, api.ModelInfo{ID: m.ID, Created: m.Since, OwnedBy: "tidefill"})
+	}
+	return models
+}
+
+// Run serves until ctx ends, and then drains as the configuration's section shutdown says. It also
+// ends when a part fails, with the error of that part. It closes the App.
+func (a *App) Run(ctx context.Context) error {
+	parts, failing := errgroup.WithContext(context.WithoutCancel(ctx))
+	work, stopWork := context.WithCancel(failing)
+	defer stopWork()
+	dispatched := make(chan struct{})
+
+	parts.Go(func() error {
+		defer close(dispatched)
+		return named("dispatcher", a.dispatcher.Run(work))
+	})
+	if a.recording != nil {
+		// The recording ends after the dispatcher, which records its last lines while it drains.
+		recording, stop := context.WithCancel(context.WithoutCancel(ctx))
+		parts.Go(func() error { return named("recording", a.recording.file.Run(recording)) })
+		parts.Go(func() error {
+			defer stop()
+			<-dispatched
+			return nil
+		})
+	}
+	if a.probe != nil {
+		parts.Go(func() error { return named("readings", a.probe.Run(work)) })
+	}
+	parts.Go(func() error { return named("api", a.api.Run(work)) })
+	parts.Go(func() error { return a.reload(work) })
+	parts.Go(func() error { return named("api server", a.server.Serve(a.listener)) })
+	if a.adminListener != nil {
+		parts.Go(func() error { return named("admin server", a.admin.Serve(a.adminListener)) })
+	}
+	if a.options.Ready != nil {
+		parts.Go(func() error { return a.notifyReady(work) })
+	}
+	parts.Go(func() error {
+		a.awaitEnd(ctx, failing)
+		stopWork()
+		err := a.server.Shutdown(failing, a.cfg.Shutdown.Drain)
+		<-dispatched
+		return errors.Join(err, a.admin.Close())
+	})
+	a.log.InfoContext(ctx, "serving", "url", a.URL(), "admin", a.AdminURL(), "data", a.cfg.Data,
+		"node", a.cfg.Node, "version", a.options.Version)
+	err := errors.Join(parts.Wait(), a.Close())
+	a.log.InfoContext(ctx, "stopped")
+	return err
+}
+
+// awaitEnd returns when the servers shall refuse new requests: after the shutdown delay if ctx
+// ends, at once if a part fails.
+func (a *App) awaitEnd(ctx, failing context.Context) {
+	select {
+	case <-failing.Done():
+		a.draining.Store(true)
+		return
+	case <-ctx.Done():
+	}
+	a.draining.Store(true)
+	a.log.Info("draining", "delay", a.cfg.Shutdown.Delay, "drain", a.cfg.Shutdown.Drain)
+	select {
+	case <-failing.Done():
+	case <-time.After(a.cfg.Shutdown.Delay):
+	}
+}
+
+func named(part string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", part, err)
+	}
+	return nil
+}

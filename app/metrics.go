@@ -1,0 +1,45 @@
+package app
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// newRegistry returns a registry with the metrics of the Go runtime and of the process.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return r
+}
+
+func registerBuild(r prometheus.Registerer, version string) error {
+	return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidefill_build_info", Help: "1, labelled with the version that runs.",
+		ConstLabels: prometheus.Labels{"version": version},
+	}, func() float64 { return 1 }))
+}
+
+// registerStore registers the gauges of the data directory and of the clock.
+func (a *App) registerStore() error {
+	return errors.Join(
+		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidefill_data_free_bytes",
+			Help: "Free space of the data directory's file system; -1 if the system does not report it.",
+		}, func() float64 {
+			free, err := a.files.FreeBytes()
+			if err != nil {
+				return -1
+			}
+			return float64(free)
+		})),
+		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidefill_expiry_lag_seconds",
+			Help: "How far the time by which files, uploads and batches expire is behind the clock; " +
+				"above 0 while a jump of the clock is not confirmed.",
+		}, func() float64 { return a.clock.Lag().Seconds() })))
+}

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/api"
+)
+
+// Options are what a program gives to its daemon besides the configuration. The zero value works.
+type Options struct {
+	// Logger takes the log. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Registry takes the daemon's metrics, and its contents are served at /metrics. Nil: a new
+	// registry with the metrics of the Go runtime and of the process.
+	Registry *prometheus.Registry
+	// Version is reported in the log and in the metric tidefill_build_info. Empty: "unknown".
+	Version string
+	// Keys are API keys that are valid in addition to those of auth.keys_file. Nil: none.
+	Keys *api.Keyring
+	// Listener serves the API instead of a new listener on Config.Listen. The App closes it, also
+	// if New fails. Without API keys it is served only if its address is a loopback one.
+	Listener net.Listener
+	// AdminListener serves administration instead of a new listener on Config.AdminListen. The App
+	// closes it, also if New fails.
+	AdminListener net.Listener
+	// Ready is called once, from a goroutine of Run, when /readyz first reports ready. Nil: nobody
+	// is notified.
+	Ready func()
+	// Reload makes the App read the files of keys and certificates again with every value that it
+	// sends, such as SIGHUP from signal.Notify. They are also read again when they change. Nil:
+	// only then.
+	Reload <-chan os.Signal
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = newRegistry()
+	}
+	if o.Version == "" {
+		o.Version = "unknown"
+	}
+	return o
+}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"time"
+)
+
+// reloadInterval is the time between two checks of the files of keys and certificates.
+const reloadInterval = 2 * time.Second
+
+// reload reads the files of keys and certificates again when they change, and when Options.Reload
+// asks for it. If a file cannot be read, its last good version stays in use.
+func (a *App) reload(ctx context.Context) error {
+	ticker := time.NewTicker(reloadInterval)
+	defer ticker.Stop()
+	for {
+		forced := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.options.Reload:
+			forced = true
+		case <-ticker.C:
+		}
+		a.reloadKeys(ctx, forced)
+		a.reloadCertificates(ctx, forced)
+	}
+}
+
+func (a *App) reloadCertificates(ctx context.Context, forced bool) {
+	if a.certificates == nil {
+		return
+	}
+	reloaded, err := a.certificates.Reload(forced)
+	if err != nil {
+		a.log.ErrorContext(ctx, "certificate files refused; the last version stays in use",
+			"error", err)
+	}
+	if reloaded {
+		a.log.InfoContext(ctx, "certificate files read again")
+	}
+}
