@@ -19,7 +19,7 @@ const module = "github.com/tidefill/tidefill/"
 
 // corePackages must stay pure: given the time, the state and an event, they return what to do.
 var corePackages = []string{
-	"scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator",
+	"costmodel", "scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator",
 }
 
 // mayImport lists the packages of ours that a package may import, as docs/architecture.md has it.
@@ -29,32 +29,33 @@ var mayImport = map[string][]string{
 	"internal/batchfile":  {},
 	"internal/filewatch":  {},
 	"internal/httpserver": {"internal/filewatch"},
-	"internal/portable":   {},
 	"internal/recording":  {"dispatch/plan", "flowcontrol"},
 	"internal/wallclock":  {},
+	"costmodel":           {},
 	"scheduler":           {"scheduler"},
-	"flowcontrol":         {"flowcontrol"},
+	"flowcontrol":         {"flowcontrol", "costmodel"},
 	"telemetry":           {"flowcontrol", "runner"},
-	"autoscale":           {"scheduler", "flowcontrol"},
+	"autoscale":           {"scheduler", "flowcontrol", "costmodel"},
 	"store":               {"store", "internal/batchfile"},
-	"dispatch/plan":       {"scheduler", "flowcontrol"},
+	"dispatch/plan":       {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":     {"dispatch/plan", "internal/batchfile"},
 	"dispatch":            {"dispatch", "store", "internal/batchfile", "scheduler", "flowcontrol"},
 	"api":                 {"api", "store", "internal/batchfile", "scheduler"},
 	"client":              {},
 	"runner":              {"runner", "simulator/engine"},
-	"simulator/engine":    {"internal/portable"},
-	"simulator/fit":       {"simulator/engine", "simulator/fit", "internal/recording"},
-	"simulator/workload":  {"internal/portable"},
-	"simulator/scenario":  {"simulator/engine", "simulator/workload"},
-	"simulator": {"autoscale", "dispatch/plan", "scheduler", "flowcontrol", "simulator",
-		"internal/recording", "internal/portable"},
+	"simulator/engine":    {"costmodel"},
+	"simulator/fit": {"costmodel", "simulator/engine", "simulator/fit",
+		"internal/recording"},
+	"simulator/workload": {},
+	"simulator/scenario": {"simulator/engine", "simulator/workload"},
+	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
+		"simulator", "internal/recording"},
 	"config": {"config", "api", "autoscale", "dispatch", "flowcontrol", "internal/httpserver",
 		"internal/wallclock", "scheduler", "telemetry"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
-var anywhere = []string{"internal/registry", "internal/suggest"}
+var anywhere = []string{"internal/portable", "internal/registry", "internal/suggest"}
 
 func TestCorePackagesArePure(t *testing.T) {
 	forbidden := map[string][]string{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -26,13 +27,13 @@ func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	chat := autoscale.Pool{
 		ID: "chat", Max: 25, SLO: flowcontrol.DefaultConfig().SLO,
 		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06,
-			Mix: flowcontrol.Mix{Prompt: 1155, Output: 211}},
+			Mix: costmodel.Mix{Prompt: 1155, Output: 211}},
 		Engine: flowcontrol.Engine{
-			Law: flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
+			CostModel: costmodel.Model{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
 				P1: 0.0052, P2: 5.14e-6},
 			KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 		},
-		Lines: autoscale.Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
+		Lines: autoscale.Lines{Mix: costmodel.Mix{Prompt: 950, Output: 255}, Work: 220},
 	}
 	cold := rng("cold starts")
 	s := fluidScenario{

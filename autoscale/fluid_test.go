@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // fluidScenario is a scenario for a scaling policy: the pools, their traffic and their jobs. Its
@@ -315,14 +315,14 @@ func harvestRate(p autoscale.Pool, requests float64) float64 {
 	target := 0.9 * float64(p.SLO.TPOT) / float64(time.Millisecond)
 	mix := p.Interactive.Mix
 	running := requests * mix.Output * target / 1000
-	load := flowcontrol.Load{
+	load := costmodel.Load{
 		Running: running, Context: running * (mix.Prompt + float64(mix.Output/2)),
 		PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
 	}
-	lines := min(p.Engine.Law.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
+	lines := min(p.Engine.CostModel.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
 	if lines <= 0 {
 		return 0
 	}
-	return lines / p.Engine.Law.Iteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output *
+	return lines / p.Engine.CostModel.MeanIteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output *
 		p.Lines.Work
 }

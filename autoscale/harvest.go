@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // harvest says what batch lines get out of a pool's replicas: as the engine's law has it, times the
@@ -31,10 +31,10 @@ type replica struct {
 func replicaOf(p *Pool, cfg *HarvestConfig, burst float64) replica {
 	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.TPOT)}
 	if p.Unhurried && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
-		p.Engine.Law != (flowcontrol.Law{}) {
+		p.Engine.CostModel.Known() {
 		r.target = math.Inf(1)
-		r.target = p.Engine.Law.Iteration(flowcontrol.Load{}, p.Lines.Mix,
-			r.lines(flowcontrol.Load{}))
+		r.target = p.Engine.CostModel.MeanIteration(costmodel.Load{}, p.Lines.Mix,
+			r.lines(costmodel.Load{}))
 	}
 	if p.Interactive.Served {
 		r.carry = p.Interactive.PerReplica
@@ -48,10 +48,10 @@ func replicaOf(p *Pool, cfg *HarvestConfig, burst float64) replica {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // load is what requests at a rate are, once iterations take a time.
-func (r replica) load(rate, iteration float64) flowcontrol.Load {
+func (r replica) load(rate, iteration float64) costmodel.Load {
 	mix := r.pool.Interactive.Mix
 	running := rate * mix.Output * iteration / 1000
-	return flowcontrol.Load{
+	return costmodel.Load{
 		Running: running, Context: float64(running * (mix.Prompt + float64(mix.Output/2))),
 		PromptRate: rate * mix.Prompt, PromptMean: mix.Prompt,
 	}
@@ -61,13 +61,13 @@ func (r replica) load(rate, iteration float64) flowcontrol.Load {
 // times as many come for a while an iteration still takes no longer than promised.
 func (r replica) carries(burst float64) float64 {
 	p := r.pool
-	if p.Engine.Law == (flowcontrol.Law{}) {
+	if !p.Engine.CostModel.Known() {
 		return 0
 	}
 	promised := milliseconds(p.SLO.TPOT)
 	fits := func(rate float64) bool {
 		load := r.load(rate, promised)
-		return p.Engine.Law.Lines(load, flowcontrol.Mix{Prompt: 1, Output: 1}, promised) >= 0 &&
+		return p.Engine.CostModel.Lines(load, costmodel.Mix{Prompt: 1, Output: 1}, promised) >= 0 &&
 			(p.Engine.MaxSeqs == 0 || load.Running <= float64(p.Engine.MaxSeqs)) &&
 			(p.Engine.KVTokens == 0 || load.Context <= float64(p.Engine.KVTokens))
 	}
@@ -88,7 +88,7 @@ func (r replica) carries(burst float64) float64 {
 // rate is the work a replica does in a second beside interactive requests, as predicted.
 func (r replica) rate(requests float64) float64 {
 	p := r.pool
-	if p.Engine.Law == (flowcontrol.Law{}) {
+	if !p.Engine.CostModel.Known() {
 		if r.carry <= 0 {
 			return r.cfg.AssumedRate
 		}
@@ -99,14 +99,14 @@ func (r replica) rate(requests float64) float64 {
 	if !(lines > 0) {
 		return 0
 	}
-	iterations := 1000 / p.Engine.Law.Iteration(load, mix, lines)
+	iterations := 1000 / p.Engine.CostModel.MeanIteration(load, mix, lines)
 	return lines * iterations / mix.Output * p.Lines.Work
 }
 
 // lines is how many batch lines a replica runs beside a load.
-func (r replica) lines(load flowcontrol.Load) float64 {
+func (r replica) lines(load costmodel.Load) float64 {
 	p, mix := r.pool, r.pool.Lines.Mix
-	lines := p.Engine.Law.Lines(load, mix, r.target)
+	lines := p.Engine.CostModel.Lines(load, mix, r.target)
 	if p.Engine.MaxSeqs > 0 {
 		lines = min(lines, float64(p.Engine.MaxSeqs-r.cfg.Slots)-load.Running)
 	}

@@ -3,6 +3,7 @@ package autoscale
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -111,7 +112,7 @@ type Interactive struct {
 	Rate float64
 	// Mix is the mean tokens of a request: those of the prompt that must be computed, and those of
 	// the answer.
-	Mix flowcontrol.Mix
+	Mix costmodel.Mix
 	// PerReplica is how many requests a second one replica serves within its SLO when it does
 	// nothing else. 0: as the engine's law says; without a law nobody knows, and the pool keeps the
 	// replicas that it has.
@@ -120,7 +121,7 @@ type Interactive struct {
 
 // Lines describes the lines of the jobs in the mean.
 type Lines struct {
-	Mix flowcontrol.Mix
+	Mix costmodel.Mix
 	// Work of one line, in milliseconds.
 	Work float64
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -17,11 +18,11 @@ func batchPool(most int) Pool {
 	return Pool{
 		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO,
 		Engine: flowcontrol.Engine{
-			Law: flowcontrol.Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
+			CostModel: costmodel.Model{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
 				P1: 0.0052, P2: 5.14e-6},
 			KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 		},
-		Lines: Lines{Mix: flowcontrol.Mix{Prompt: 950, Output: 255}, Work: 220},
+		Lines: Lines{Mix: costmodel.Mix{Prompt: 950, Output: 255}, Work: 220},
 	}
 }
 
@@ -29,7 +30,7 @@ func batchPool(most int) Pool {
 func chatPool(most int, needed float64) Pool {
 	p := batchPool(most)
 	p.ID = "chat"
-	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: flowcontrol.Mix{Prompt: 1155,
+	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: costmodel.Mix{Prompt: 1155,
 		Output: 211}}
 	p.Interactive.Rate = needed / (1 + DefaultConfig().Forecast.Band)
 	return p

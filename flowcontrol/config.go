@@ -3,8 +3,9 @@ package flowcontrol
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // Config says how much batch work the runners of a pool may carry. Start from DefaultConfig.
@@ -54,8 +55,9 @@ type SLO struct {
 
 // Engine is what is known of an inference engine beforehand. Zero values are unknown.
 type Engine struct {
-	// Law predicts its iterations; all zero: unknown, and only feedback steers. Default: unknown.
-	Law Law `yaml:"law"`
+	// CostModel predicts the time of its iterations. All zero: unknown, and only feedback counts.
+	// Default: unknown.
+	CostModel costmodel.Model `yaml:"cost_model"`
 	// KVTokens is how many tokens its KV cache holds. 0: unknown. Default: 0.
 	KVTokens int `yaml:"kv_tokens"`
 	// MaxSeqs is how many requests it runs at once. 0: unknown. Default: 0.
@@ -139,15 +141,8 @@ func (c Config) Validate() error {
 	if !(c.SLO.Late > 0 && c.SLO.Late <= 0.1) {
 		all.add("slo.late", "is %v, must be above 0 and at most 0.1", c.SLO.Late)
 	}
-	for _, coefficient := range []float64{c.Engine.Law.C0, c.Engine.Law.C1, c.Engine.Law.N0,
-		c.Engine.Law.KV, c.Engine.Law.P1, c.Engine.Law.P2} {
-		if !(coefficient >= 0) || math.IsInf(coefficient, 1) {
-			all.add("engine.law", "%v is no coefficient; only c2 may be negative, as far as -c1",
-				coefficient)
-		}
-	}
-	if !(c.Engine.Law.C1+c.Engine.Law.C2 >= 0) {
-		all.add("engine.law.c2", "is %v, must be at least -c1", c.Engine.Law.C2)
+	if err := c.Engine.CostModel.Validate(); err != nil {
+		all = append(all, fmt.Errorf("engine.cost_model.%w", err))
 	}
 	all.atLeast("engine.kv_tokens", c.Engine.KVTokens, 0)
 	all.atLeast("engine.max_seqs", c.Engine.MaxSeqs, 0)
@@ -169,7 +164,7 @@ func (c Config) Validate() error {
 	c.Budget.validate(&all)
 	c.Saturation.validate(&all)
 	c.Gradient.validate(&all)
-	c.Model.validate(&all, c.Policy, c.Engine.Law)
+	c.Model.validate(&all, c.Policy, c.Engine.CostModel)
 	c.Schedule.validate(&all)
 	c.validatePools(&all)
 	return errors.Join(all...)

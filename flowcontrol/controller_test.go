@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 )
@@ -48,7 +49,7 @@ func TestControllers(t *testing.T) {
 				cfg.Gradient.Min, cfg.Gradient.Initial, cfg.Gradient.Max = 1, min(
 					4, limits.PerRunner), limits.PerRunner
 				cfg.Gradient.PerPool = limits.PerPool
-				cfg.Engine.Law = flowcontrol.Law{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
+				cfg.Engine.CostModel = costmodel.Model{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
 				cfg.Schedule.Rows = []flowcontrol.ScheduleRow{{Lines: limits.PerRunner}, {
 					At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
 				flowcontroltest.TestController(t, limits, func() flowcontrol.Controller {

@@ -1,13 +1,17 @@
 package flowcontrol
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
 
 // model grants what the engine's law says fits beside the interactive load that metrics show, and
 // looks at nothing that comes of it: the open loop that feedback is measured against. It sees the
 // load as late as it is shown, and is as wrong as the law.
 type model struct {
 	cfg    ModelConfig
-	law    Law
+	law    costmodel.Model
 	*probe // what it knows of the pool
 	moved  bool
 	grants []RunnerAllowance // in the order of members
@@ -26,17 +30,17 @@ type ModelConfig struct {
 
 func defaultModel() ModelConfig { return ModelConfig{Theta: 0.8, Prompt: 1024} }
 
-func (c ModelConfig) validate(all *faults, policy string, law Law) {
+func (c ModelConfig) validate(all *faults, policy string, law costmodel.Model) {
 	all.within("model.theta", c.Theta, 0.01, 2)
 	all.atLeast("model.prompt", c.Prompt, 1)
-	if policy == "model" && law == (Law{}) {
+	if policy == "model" && !law.Known() {
 		all.add(
-			"engine.law", "is unknown, and the policy model goes by nothing else; fit it with tidefill profile fit, or take the policy probe")
+			"engine.cost_model", "is unknown, and the policy model goes by nothing else; fit it with tidefill profile fit, or take the policy probe")
 	}
 }
 
 func newModel(cfg Config) *model {
-	return &model{cfg: cfg.Model, law: cfg.Engine.Law, probe: newProbe(cfg)}
+	return &model{cfg: cfg.Model, law: cfg.Engine.CostModel, probe: newProbe(cfg)}
 }
 
 func (*model) Name() string { return "model" }

@@ -3,6 +3,8 @@ package flowcontrol
 import (
 	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // Reasons of the policy probe.
@@ -61,8 +63,8 @@ func newProbe(cfg Config) *probe {
 		lines:  float64(cfg.Probe.Start), theta: newTheta(cfg.Probe, cfg.SLO.Late),
 		prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
 	}
-	law, trust := cfg.Engine.Law, cfg.Probe.Fit.Trust
-	if law == (Law{}) {
+	law, trust := cfg.Engine.CostModel, cfg.Probe.Fit.Trust
+	if !law.Known() {
 		law, trust = guessedLaw(milliseconds(cfg.SLO.TPOT)), cfg.Probe.Fit.Unknown
 	}
 	p.fit = newRefit(law, trust, cfg.Probe.Fit.Memory)
@@ -202,7 +204,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 // lineMix is what lines are like. Those that run tell that they are longer than what is known:
 // until enough have ended, and when a job of another kind has begun. Of that the planner tells,
 // too.
-func (p *probe) lineMix() Mix {
+func (p *probe) lineMix() costmodel.Mix {
 	mix := p.mix.mix()
 	usual := mix.Output / 2 // age of lines that run, where all are alike
 	if p.mix.seen >= mixtureKnown {
@@ -238,7 +240,7 @@ func (p *probe) bound() {
 
 // load is what interactive requests do on a runner of the pool, taken as a little more than it was;
 // false: nobody has seen it.
-func (p *probe) load() (l Load, seen bool) {
+func (p *probe) load() (l costmodel.Load, seen bool) {
 	z := p.cfg.Reserve.Sigmas
 	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
 	n := 0.0
@@ -253,7 +255,7 @@ func (p *probe) load() (l Load, seen bool) {
 		}
 	}
 	n = max(n, 1)
-	return Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n,
+	return costmodel.Load{Running: l.Running / n, Context: l.Context / n, PromptRate: l.PromptRate / n,
 		PromptMean: typicalContext}, l.Running > 0
 }
 
@@ -271,7 +273,7 @@ func (p *probe) resized(from, to int) {
 	law, mix, target := p.fit.fitted(), p.lineMix(),
 		float64(p.theta.rest()*milliseconds(p.slo.TPOT))
 	scale := float64(from) / float64(to)
-	after := Load{Running: l.Running * scale, Context: l.Context * scale,
+	after := costmodel.Load{Running: l.Running * scale, Context: l.Context * scale,
 		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
 	p.lines *= max(1, law.Lines(after, mix, target)) / max(1, law.Lines(l, mix, target))
 	p.bound()

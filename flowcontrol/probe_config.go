@@ -38,7 +38,7 @@ type ProbeConfig struct {
 	// Prompt is how many prompt tokens of ours may wait on a runner to be computed. Late TTFT
 	// steers it.
 	Prompt LevelConfig `yaml:"prompt"`
-	// Fit is how the coefficients of Engine.Law are corrected.
+	// Fit is how the coefficients of Engine.CostModel are corrected.
 	Fit FitConfig `yaml:"fit"`
 	// Reserve is what is kept free for interactive requests to come.
 	Reserve ReserveConfig `yaml:"reserve"`

@@ -1,6 +1,10 @@
 package flowcontrol
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
 
 // own is what a runner carries of ours, as well as it can be followed from here.
 type own struct {
@@ -145,10 +149,12 @@ func (m *mixture) answer(prompt, output int) {
 }
 
 // latest is what lines are like that start now.
-func (m *mixture) latest() Mix { return Mix{Prompt: m.newPrompt, Output: m.newOutput} }
+func (m *mixture) latest() costmodel.Mix {
+	return costmodel.Mix{Prompt: m.newPrompt, Output: m.newOutput}
+}
 
-func (m *mixture) mix() Mix {
-	mix := Mix{Prompt: m.prompt, Output: m.output, Context: m.context}
+func (m *mixture) mix() costmodel.Mix {
+	mix := costmodel.Mix{Prompt: m.prompt, Output: m.output, Context: m.context}
 	if m.seen == 0 {
 		mix.Output, mix.Context = someOutput, m.prompt+someOutput/2
 	}

@@ -1,12 +1,14 @@
 package flowcontrol
 
+import "github.com/tidefill/tidefill/costmodel"
+
 // refit corrects a law by what is seen: the mean time of an iteration is base + sequence·(requests
 // that decode) + token·(prompt tokens computed in it). Recursive least squares on the three
 // coefficients as multiples of the law's, near which they begin and to which they are bounded.
 // Their errors are told apart as far as the load moves; what can't be told apart stays as the law
 // has it.
 type refit struct {
-	law                   Law
+	law                   costmodel.Model
 	base, sequence, token float64 // as the law has them
 	trust                 float64
 	keep                  float64 // of the evidence, from one sample to the next
@@ -19,8 +21,8 @@ type refit struct {
 // guessedLaw is for an engine of which nothing is known but what its users are promised. Operators
 // promise about three times what an idle engine needs for an iteration, and engines are built so
 // that a full chunk takes about as long as the promise.
-func guessedLaw(tpot float64) Law {
-	return Law{C0: 0.35 * tpot, C1: tpot / 1200, KV: tpot / 1200 / 1000, P1: tpot / 800}
+func guessedLaw(tpot float64) costmodel.Model {
+	return costmodel.Model{C0: 0.35 * tpot, C1: tpot / 1200, KV: tpot / 1200 / 1000, P1: tpot / 800}
 }
 
 const (
@@ -31,7 +33,7 @@ const (
 	sampleError      = 0.3
 )
 
-func newRefit(law Law, trust float64, memory int) refit {
+func newRefit(law costmodel.Model, trust float64, memory int) refit {
 	f := refit{
 		law: law, base: law.C0, sequence: law.C1 + float64(law.KV*typicalContext),
 		token: law.PromptToken(typicalContext),
@@ -92,7 +94,7 @@ func (f *refit) perToken() float64    { return float64(f.factor[2] * f.token) }
 func (f *refit) perSequence() float64 { return float64(f.factor[1] * f.sequence) }
 
 // fitted is the law, corrected.
-func (f *refit) fitted() Law {
+func (f *refit) fitted() costmodel.Model {
 	l := f.law
 	l.C0 *= f.factor[0]
 	l.KV *= f.factor[1]

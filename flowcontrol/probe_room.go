@@ -15,7 +15,7 @@ const someTail = 1024
 // and as if one had ended with someTail.
 func (p *probe) hold() (mean, deviation float64) {
 	mix := p.lineMix()
-	mean, deviation = mix.context(),
+	mean, deviation = mix.MeanContext(),
 		math.Sqrt(max(0, p.mix.square-float64(p.mix.context*p.mix.context)))
 	lines, ages := 0.0, 0.0
 	for _, m := range p.members {

@@ -3,6 +3,8 @@ package flowcontrol
 import (
 	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // probed is what probe knows of a runner. Times of iterations are in milliseconds.
@@ -152,7 +154,7 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	life := p.life(mix, r.tempo.mean())
 	// And it is the lines that may run whose iterations are meant: those that still are to start,
 	// or to end, will change them. Where lines live shorter than that takes to tell, they have.
-	growth += float64(float64(p.lag(life)*law.each(mix)) * (p.lines - float64(r.own.lines)))
+	growth += float64(float64(p.lag(life)*law.PerLine(mix)) * (p.lines - float64(r.own.lines)))
 	off := p.target() - (r.tempo.mean() + growth)
 	if p.cfg.Planted == SignFlipped {
 		off = -off
@@ -161,7 +163,7 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	// to the prompts.
 	gain = min(gain, p.cfg.Pace.Lives/max(life, 1))
 	seconds := min(d.Seconds(), 5)
-	move := float64(float64(gain*seconds)*off) / law.each(mix)
+	move := float64(float64(gain*seconds)*off) / law.PerLine(mix)
 	p.lines += min(move, float64(seconds*(1+float64(p.cfg.Pace.Slew*p.lines)))) /
 		float64(len(p.members))
 	p.bound()
@@ -276,12 +278,12 @@ func (r *probed) unstreamed(now time.Time, ms float64, over time.Duration, p *pr
 }
 
 // load is what interactive requests do there, taken as a little more than it was.
-func (r *probed) load(p *probe) Load {
+func (r *probed) load(p *probe) costmodel.Load {
 	z := p.cfg.Reserve.Sigmas
 	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
 	// Of a rate the mean over the memory is meant, which moves less than the single samples.
 	rate := r.promptRate.mean + float64(z*math.Sqrt(r.promptRate.variance))/3
-	return Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate,
+	return costmodel.Load{Running: high(&r.running), Context: high(&r.context), PromptRate: rate,
 		PromptMean: typicalContext}
 }
 

@@ -1,6 +1,10 @@
 package flowcontrol
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
 
 // theta is the share of the SLO's TPOT that iterations may take on average. It is two levels: one
 // for iterations that prompts of ours make long, which stop at once when interactive prompts come,
@@ -58,11 +62,11 @@ func (p *probe) promptPart() float64 {
 	if mix.Prompt <= 0 || mix.Output <= 0 {
 		return 1
 	}
-	return float64(law.PromptToken(mix.Prompt)*mix.Prompt) / mix.Output / law.each(mix)
+	return float64(law.PromptToken(mix.Prompt)*mix.Prompt) / mix.Output / law.PerLine(mix)
 }
 
 // life is how many seconds a line runs, where an iteration takes ms.
-func (*probe) life(mix Mix, ms float64) float64 { return float64(mix.Output*ms) / 1000 }
+func (*probe) life(mix costmodel.Mix, ms float64) float64 { return float64(mix.Output*ms) / 1000 }
 
 // lag is the share of what a line does that shows only after a while, 0 to 1: much where lines live
 // long.

@@ -9,16 +9,17 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // A law near that of a 70B model on four A100.
-var testLaw = flowcontrol.Law{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
+var testLaw = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 
 func probeConfig() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = "probe"
-	cfg.Engine = flowcontrol.Engine{Law: testLaw, KVTokens: 400_000, MaxSeqs: 256,
+	cfg.Engine = flowcontrol.Engine{CostModel: testLaw, KVTokens: 400_000, MaxSeqs: 256,
 		MaxBatchedTokens: 512}
 	return cfg
 }
@@ -187,7 +188,7 @@ func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
 	wrong.C0, wrong.P1, wrong.KV = 0.6*wrong.C0, 2*wrong.P1, 2*wrong.KV
 	for name, change := range map[string]func(*flowcontrol.Config, *stream){
 		"all known":   func(*flowcontrol.Config, *stream) {},
-		"a wrong law": func(c *flowcontrol.Config, _ *stream) { c.Engine.Law = wrong },
+		"a wrong law": func(c *flowcontrol.Config, _ *stream) { c.Engine.CostModel = wrong },
 		"no law": func(c *flowcontrol.Config, _ *stream) {
 			c.Engine = flowcontrol.Engine{}
 		},

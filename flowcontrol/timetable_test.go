@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -79,7 +80,7 @@ func chat(running, kv, prompts float64) func(*flowcontrol.Reading) {
 
 func a100() flowcontrol.Engine {
 	return flowcontrol.Engine{
-		Law: flowcontrol.Law{C0: 33, C1: 0.112, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
+		CostModel: costmodel.Model{C0: 33, C1: 0.112, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
 			P2: 5.14e-6},
 		KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
 	}
@@ -115,7 +116,7 @@ func TestModelNeedsALaw(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = "model"
 	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
-		"engine.law: is unknown") {
+		"engine.cost_model: is unknown") {
 		t.Errorf("got %v, want a word about the law", err)
 	}
 }

@@ -142,7 +142,7 @@ func (d *dispatcher) finish(a *attempt, f *plan.Finished) {
 		j.input += int64(f.InputTokens)
 		j.output += int64(f.OutputTokens)
 		d.sim.scaling.answered(a, f.InputTokens, f.OutputTokens)
-		d.work += WorkOf(d.sim.setup.Profile.Law, f.InputTokens, f.OutputTokens)
+		d.work += d.sim.setup.Profile.CostModel.LineWork(f.InputTokens, f.OutputTokens)
 	}
 	if j.done+j.failed == j.Lines {
 		j.finished = d.sim.now.Sub(epoch)
@@ -154,13 +154,4 @@ func (d *dispatcher) finish(a *attempt, f *plan.Finished) {
 func (d *dispatcher) preempted(tokens int) {
 	d.preemptions++
 	d.wasted += int64(tokens)
-}
-
-// workOf is the cost of a line to an engine in milliseconds of iteration, so that
-// lines of long prompts and lines of long answers can be compared.
-func WorkOf(l engine.Law, input, output int) float64 {
-	in, out := float64(input), float64(output)
-	prefill := l.C1 + l.C2 + l.P1 + float64(l.P2*in/2)
-	decode := l.C1 + float64(l.KV*(in+float64(out/2)))
-	return float64(prefill*in) + float64(decode*out)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -71,7 +72,7 @@ func silent(float64) error { return nil }
 func tiny(t testing.TB, trace string, jobs ...scenario.Job) Setup {
 	t.Helper()
 	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Profile: engine.Profile{
-		Name: "tiny", Law: engine.Law{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64,
+		Name: "tiny", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64,
 		MaxSeqs: 8,
 	}}
 	s.Scenario.Name, s.Scenario.Horizon, s.Scenario.Jobs = "tiny", 5*time.Minute, jobs

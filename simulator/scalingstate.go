@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -67,7 +67,7 @@ func (s *scaling) state() autoscale.State {
 		}
 		if i == 0 && s.sim.setup.Scenario.Interactive.Generator != scenario.None {
 			p.Interactive = autoscale.Interactive{Served: true, Rate: s.rate(),
-				Mix: flowcontrol.Mix{Prompt: s.mix.prompt, Output: s.mix.output}}
+				Mix: costmodel.Mix{Prompt: s.mix.prompt, Output: s.mix.output}}
 		}
 		for _, r := range x.replicas {
 			p.Replicas = append(p.Replicas, autoscale.Replica{ID: r.name, Phase: phases[r.phase],

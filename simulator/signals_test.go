@@ -322,7 +322,7 @@ func TestSignalsAreHonest(t *testing.T) {
 				last[key] = r
 			case flowcontrol.TokenGaps:
 				each := o.GapTime / time.Duration(o.Gaps)
-				if least := time.Duration(s.Profile.Law.C0 * 0.9 * float64(
+				if least := time.Duration(s.Profile.CostModel.C0 * 0.9 * float64(
 					time.Millisecond)); streams == 0 || each < least || each > time.Second {
 					t.Fatalf("%d gaps in %v with %d streams", o.Gaps, o.GapTime, streams)
 				}

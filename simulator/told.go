@@ -48,13 +48,13 @@ func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol
 	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
 	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
-	if cfg.Engine.Law == (flowcontrol.Law{}) {
-		l, off := s.Engine().Profile.Law, s.Scenario.Pool.Told
+	if !cfg.Engine.CostModel.Known() {
+		m, off := s.Engine().Profile.CostModel, s.Scenario.Pool.Told
 		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
-		cfg.Engine.Law = flowcontrol.Law{
-			C0: c0 * l.C0, C1: prefill * l.C1, C2: prefill * l.C2, N0: float64(l.N0), KV: kv * l.KV,
-			P1: prefill * l.P1, P2: prefill * l.P2,
-		}
+		m.C0 *= c0
+		m.KV *= kv
+		m.C1, m.C2, m.P1, m.P2 = prefill*m.C1, prefill*m.C2, prefill*m.P1, prefill*m.P2
+		cfg.Engine.CostModel = m
 	}
 	return cfg
 }

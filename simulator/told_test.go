@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -17,15 +18,15 @@ func TestPolicyIsToldWhatItsConfigurationLeavesOpen(t *testing.T) {
 	in.Classes = []scenario.Class{{Name: "agents", Generator: "conversation", SLO: scenario.SLO{
 		TTFT: 5 * time.Second, TPOT: 60 * time.Millisecond}}}
 	s.Scenario.Pool.Told = scenario.Told{C0: 0.5, Prefill: 2}
-	cfg, law := s.told(), s.Profile.Law
+	cfg, law := s.told(), s.Profile.CostModel
 	if cfg.SLO.TTFT != time.Second || cfg.SLO.TPOT != 60*time.Millisecond ||
 		cfg.SLO.Late != flowcontrol.DefaultConfig().SLO.Late {
 		t.Errorf("told the SLO %+v, want the strictest of each", cfg.SLO)
 	}
-	want := flowcontrol.Law{C0: law.C0 / 2, C1: 2 * law.C1, C2: 2 * law.C2, N0: float64(law.N0),
+	want := costmodel.Model{C0: law.C0 / 2, C1: 2 * law.C1, C2: 2 * law.C2, N0: law.N0,
 		KV: law.KV, P1: 2 * law.P1, P2: 2 * law.P2}
-	if cfg.Engine.Law != want {
-		t.Errorf("told the law %+v, want %+v", cfg.Engine.Law, want)
+	if cfg.Engine.CostModel != want {
+		t.Errorf("told the law %+v, want %+v", cfg.Engine.CostModel, want)
 	}
 	if e := cfg.Engine; e.KVTokens != s.Profile.KVTokens || e.MaxSeqs != s.Profile.MaxSeqs ||
 		e.MaxBatchedTokens != s.Profile.MaxBatchedTokens {
@@ -37,7 +38,7 @@ func TestPolicyIsToldWhatItsConfigurationLeavesOpen(t *testing.T) {
 	}
 
 	own := &s.Policy.Flow
-	own.SLO.TPOT, own.Engine = 50*time.Millisecond, flowcontrol.Engine{Law: flowcontrol.Law{C0: 1},
+	own.SLO.TPOT, own.Engine = 50*time.Millisecond, flowcontrol.Engine{CostModel: costmodel.Model{C0: 1},
 		KVTokens: 2, MaxSeqs: 3, MaxBatchedTokens: 4}
 	if got := s.told(); got.SLO.TPOT != 50*time.Millisecond || got.Engine != own.Engine {
 		t.Errorf("told %+v instead of what the configuration says", got)
@@ -58,7 +59,7 @@ func TestPoolsWithoutUsersAreToldSo(t *testing.T) {
 		t.Errorf("shared: the spot pool %v, the first %v", spot.Probe.Shared, first.Probe.Shared)
 	}
 	if spot.Engine.MaxBatchedTokens != 2048 || first.Engine.MaxBatchedTokens == 2048 ||
-		spot.Engine.Law != first.Engine.Law {
+		spot.Engine.CostModel != first.Engine.CostModel {
 		t.Errorf("told the engines %+v and %+v", spot.Engine, first.Engine)
 	}
 	own := s.Policy.Flow

@@ -54,8 +54,8 @@ func profileListCommand() *cobra.Command {
 				if p.Measured {
 					from = "iterations"
 				}
-				l := p.Law
-				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%d\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1,
+				l := p.CostModel
+				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%g\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1,
 					l.C2, l.N0, l.KV, l.P1, l.P2, thousands(int64(p.KVTokens)))
 			}
 			return w.Flush()

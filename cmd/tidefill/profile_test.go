@@ -61,9 +61,9 @@ func TestProfileFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slope := p.Law.C1 + 100*p.Law.KV; math.Abs(p.Law.C0-10) > 0.1 ||
-		math.Abs(slope-0.1) > 0.003 || p.Law.KV != 8.4e-5 {
-		t.Errorf("law %+v, want 10 ms and 0.1 ms a request, kv of the prior", p.Law)
+	if slope := p.CostModel.C1 + 100*p.CostModel.KV; math.Abs(p.CostModel.C0-10) > 0.1 ||
+		math.Abs(slope-0.1) > 0.003 || p.CostModel.KV != 8.4e-5 {
+		t.Errorf("law %+v, want 10 ms and 0.1 ms a request, kv of the prior", p.CostModel)
 	}
 	if f.Fit.Sources[0].File != "steps.csv" || len(f.Fit.Sources[0].SHA256) != 64 ||
 		f.Noise < 0.005 || f.Noise > 0.015 {

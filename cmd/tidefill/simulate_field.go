@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidefill/tidefill/config"
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -58,11 +58,11 @@ func (c configured) load(more ...string) (config.Simulation, error) {
 // the operator gives one of his own: a policy that can't do without a law is then no fault.
 func (c configured) knowing(more []string) (config.Simulation, error) {
 	given, err := c.load("flowcontrol.policy=fixed")
-	if err != nil || given.FlowControl.Engine.Law != (flowcontrol.Law{}) {
+	if err != nil || given.FlowControl.Engine.CostModel.Known() {
 		return c.load(more...)
 	}
-	cfg, err := c.load(append(more, "flowcontrol.engine.law={c0: 1}")...)
-	cfg.FlowControl.Engine.Law = flowcontrol.Law{}
+	cfg, err := c.load(append(more, "flowcontrol.engine.cost_model={c0: 1}")...)
+	cfg.FlowControl.Engine.CostModel = costmodel.Model{}
 	return cfg, err
 }
 

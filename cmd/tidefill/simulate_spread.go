@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit/profile"
 	"github.com/tidefill/tidefill/simulator/report"
 )
@@ -43,7 +42,7 @@ func (r *race) spread(ctx context.Context, scenarios []report.Scenario) error {
 type edge struct {
 	place int
 	name  string
-	law   engine.Law
+	law   costmodel.Model
 	fault error
 }
 
@@ -64,7 +63,7 @@ func edges(f profile.File) []edge {
 			}
 		}
 		p, err := moved.Profile()
-		return edge{place, name, p.Law, err}
+		return edge{place, name, p.CostModel, err}
 	}
 	return []edge{
 		at(0, "low", func(c profile.Coefficient) float64 { return c.Low }),
@@ -75,7 +74,7 @@ func edges(f profile.File) []edge {
 func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scenario) error {
 	progress := func(float64) error { return ctx.Err() }
 	moved := *s
-	moved.Profile.Law = at.law
+	moved.Profile.CostModel = at.law
 	put := func(name string, e report.Edge) {
 		e.Law = at.name
 		i := slices.IndexFunc(into.Policies, func(p report.Policy) bool { return p.Name == name })
@@ -99,8 +98,8 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 			put(c.name, report.Edge{Fault: fault.Error()})
 		default:
 			policy := c.policy
-			if policy.Flow.Engine.Law == (flowcontrol.Law{}) {
-				policy.Flow.Engine.Law = toldLaw(s.Profile.Law)
+			if !policy.Flow.Engine.CostModel.Known() {
+				policy.Flow.Engine.CostModel = s.Profile.CostModel
 			}
 			result, err := simulator.RunBeside(quiet, moved.on(r.seeds[0], policy), progress)
 			if err != nil {
@@ -110,10 +109,4 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 		}
 	}
 	return nil
-}
-
-// toldLaw is an engine's law as policies are told it.
-func toldLaw(l engine.Law) flowcontrol.Law {
-	return flowcontrol.Law{C0: l.C0, C1: l.C1, C2: l.C2, N0: float64(l.N0), KV: l.KV, P1: l.P1,
-		P2: l.P2}
 }

@@ -84,10 +84,10 @@ func (c Config) Validate() error {
 		}
 	}
 	p := c.Profile
-	check(p.Law.C0 > 0, "profile.law.c0 is %v, want above 0", p.Law.C0)
-	check(p.Law.C1 >= 0 && p.Law.C1+p.Law.C2 >= 0 && p.Law.KV >= 0 && p.Law.P1 >= 0 &&
-		p.Law.P2 >= 0 && p.Law.N0 >= 0,
-		"profile.law has a negative coefficient, or c2 below -c1: %+v", p.Law)
+	if err := p.CostModel.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("profile.cost_model.%w", err))
+	}
+	check(p.CostModel.C0 != 0, "profile.cost_model.c0: is 0, must be above 0")
 	check(p.KVTokens >= BlockSize, "profile.kv_tokens is %d, want at least one block of %d",
 		p.KVTokens, BlockSize)
 	check(p.MaxSeqs >= 1, "profile.max_seqs is %d, want at least 1", p.MaxSeqs)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
@@ -341,7 +342,7 @@ func (e *Engine) admit(now time.Time, budget int) {
 // plan computes the time of the scheduled iteration, and of those that can
 // follow without anything else changing.
 func (e *Engine) plan() {
-	law := e.cfg.Profile.Law
+	model := e.cfg.Profile.CostModel
 	requests, prefilling, tokens, context, prefill := 0, 0, 0, 0, 0.0
 	for _, s := range e.running {
 		if s.prefilling {
@@ -353,7 +354,7 @@ func (e *Engine) plan() {
 		requests++
 		tokens += s.scheduled
 		if s.prefilling {
-			prefill += law.chunk(Chunk{Tokens: s.scheduled, Context: s.computed})
+			prefill += model.Prefill(costmodel.Chunk{Tokens: s.scheduled, Context: s.computed})
 		} else {
 			context += s.known
 		}
@@ -371,7 +372,7 @@ func (e *Engine) plan() {
 	e.ends = e.ends[:0]
 	host, end := e.cfg.Host.extra(requests), time.Duration(0)
 	for i := range steps {
-		ms := law.iteration(tokens, context+i*tokens, prefill) + host
+		ms := model.Iteration(float64(tokens), float64(context+i*tokens), prefill) + host
 		step := milliseconds(ms*e.pace*e.noiseAt(i)) + e.stall
 		e.stall = 0
 		end += step
@@ -379,6 +380,10 @@ func (e *Engine) plan() {
 		e.ends = append(e.ends, end)
 	}
 	e.report.End = e.report.Start.Add(end)
+}
+
+func milliseconds(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond))
 }
 
 // runLength is how many iterations of pure decoding can follow each other

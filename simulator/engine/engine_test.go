@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -17,7 +19,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // small is an engine whose iterations take 10 ms plus 1 ms per token.
 func small(edit ...func(*Config)) Config {
 	c := DefaultConfig(Profile{
-		Name: "small", Law: Law{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64, MaxSeqs: 8,
+		Name: "small", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64, MaxSeqs: 8,
 	})
 	c.Noise = 0
 	for _, f := range edit {

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
 
 // Filler adds work to iterations from inside the engine, where no gateway
 // reaches: what runs there is chosen anew for each iteration and dropped from
@@ -39,7 +43,7 @@ type Stream struct {
 // Filling is what is added to an iteration.
 type Filling struct {
 	Decoding, Context int // requests that decode, and the sum of their contexts
-	Chunks            []Chunk
+	Chunks            []costmodel.Chunk
 }
 
 // FillWith lets a filler add to the iterations that begin from now on; nil: none.
@@ -71,7 +75,7 @@ func (e *Engine) fill(
 	context += added.Context
 	for _, c := range added.Chunks {
 		tokens += c.Tokens
-		prefill += e.cfg.Profile.Law.chunk(c)
+		prefill += e.cfg.Profile.CostModel.Prefill(c)
 	}
 	return requests, tokens, context, prefill
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
@@ -30,7 +31,7 @@ func (g *glutton) Fill(_ time.Time, s *engine.Scheduled) engine.Filling {
 
 func (g *glutton) Filled(end time.Time) { g.filled = append(g.filled, end) }
 
-func fillable(t *testing.T) (*engine.Engine, engine.Law) {
+func fillable(t *testing.T) (*engine.Engine, costmodel.Model) {
 	t.Helper()
 	p, ok := engine.ProfileNamed("llama-70b-a100")
 	if !ok {
@@ -42,7 +43,7 @@ func fillable(t *testing.T) (*engine.Engine, engine.Law) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, p.Law
+	return e, p.CostModel
 }
 
 func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
@@ -68,18 +69,18 @@ func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
 	if beside, _ := tell(idle); !cmp.Equal(alone, beside) {
 		t.Errorf("a filler that adds nothing makes %v of %v", beside, alone)
 	}
-	_, law := fillable(t)
+	_, model := fillable(t)
 	full := &glutton{left: len(alone), adds: engine.Filling{Decoding: 3, Context: 3000,
-		Chunks: []engine.Chunk{{Tokens: 40, Context: 100}}}}
+		Chunks: []costmodel.Chunk{{Tokens: 40, Context: 100}}}}
 	beside, done := tell(full)
 	if len(beside) != len(alone) || len(done) != 1 || done[0].Output != 5 {
 		t.Fatalf("%d iterations, %+v; want %d and the whole answer", len(beside), done, len(alone))
 	}
-	chunks := []engine.Chunk{{Tokens: 40, Context: 100}}
+	chunks := []costmodel.Chunk{{Tokens: 40, Context: 100}}
 	for i := range beside {
-		want := law.Iteration(1+3, 301+i-1+3000, chunks...)
+		want := iteration(model, 1+3, 301+i-1+3000, chunks...)
 		if i == 0 {
-			want = law.Iteration(3, 3000, engine.Chunk{Tokens: 300}, chunks[0])
+			want = iteration(model, 3, 3000, costmodel.Chunk{Tokens: 300}, chunks[0])
 		}
 		if off := beside[i] - want; off < -time.Microsecond || off > time.Microsecond {
 			t.Errorf("iteration %d takes %v, want %v", i, beside[i], want)
@@ -100,7 +101,7 @@ func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
 
 func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
 	begin := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	e, law := fillable(t)
+	e, model := fillable(t)
 	f := &glutton{left: 3, adds: engine.Filling{Decoding: 10, Context: 5000}}
 	e.FillWith(f)
 	iterations := 0
@@ -111,8 +112,8 @@ func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
 	if iterations != 3 || len(f.filled) != 3 {
 		t.Errorf("%d iterations, %d ends told; want 3", iterations, len(f.filled))
 	}
-	if took := f.filled[1].Sub(f.filled[0]); took != law.Iteration(10, 5000) {
-		t.Errorf("an iteration took %v, want %v", took, law.Iteration(10, 5000))
+	if took := f.filled[1].Sub(f.filled[0]); took != iteration(model, 10, 5000) {
+		t.Errorf("an iteration took %v, want %v", took, iteration(model, 10, 5000))
 	}
 	if s := e.Snapshot(begin.Add(3 * time.Minute)); s.Running != 0 || s.KVBlocksUsed != 0 ||
 		s.GeneratedTokens != 0 {

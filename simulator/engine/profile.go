@@ -1,12 +1,16 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
 
 // Profile is a model on a kind of GPU: its law and the engine limits it is
 // usually served with.
 type Profile struct {
-	Name string
-	Law  Law
+	Name      string
+	CostModel costmodel.Model
 	// Measured says that the law was fitted to iterations of a real server, not
 	// put together from timings of single operators.
 	Measured bool
@@ -24,31 +28,31 @@ type Profile struct {
 var profiles = []Profile{
 	{
 		Name: "llama-70b-a100", // Llama-2-70B on four A100
-		Law: Law{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
+		CostModel: costmodel.Model{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
 			P2: 5.14e-6},
 		KVTokens: 440_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
 		Name: "llama3-70b-a100", // Llama-3-70B on four A100
-		Law: Law{C0: 33.1, C1: 0.1114, C2: 0.0743, N0: 112, KV: 5.25e-5, P1: 0.0052,
+		CostModel: costmodel.Model{C0: 33.1, C1: 0.1114, C2: 0.0743, N0: 112, KV: 5.25e-5, P1: 0.0052,
 			P2: 5.14e-6},
 		KVTokens: 440_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
 		Name: "llama-70b-a100-tp2", // Llama-2-70B on two A100: little room for KV, on purpose
-		Law: Law{C0: 56.8, C1: 0.0878, C2: 0.2364, N0: 80, KV: 1.05e-4, P1: 0.0104,
+		CostModel: costmodel.Model{C0: 56.8, C1: 0.0878, C2: 0.2364, N0: 80, KV: 1.05e-4, P1: 0.0104,
 			P2: 1.03e-5},
 		KVTokens: 15_000, MaxBatchedTokens: 512, MaxSeqs: 256,
 	},
 	{
-		Name:     "llama-70b-h100", // Llama-2-70B on four H100
-		Law:      Law{C0: 16.1, C1: 0.020, C2: 0.035, N0: 120, KV: 4.9e-5, P1: 0.005, P2: 1.0e-6},
-		Measured: true,
-		KVTokens: 500_000, MaxBatchedTokens: 2048, MaxSeqs: 128,
+		Name:      "llama-70b-h100", // Llama-2-70B on four H100
+		CostModel: costmodel.Model{C0: 16.1, C1: 0.020, C2: 0.035, N0: 120, KV: 4.9e-5, P1: 0.005, P2: 1.0e-6},
+		Measured:  true,
+		KVTokens:  500_000, MaxBatchedTokens: 2048, MaxSeqs: 128,
 	},
 	{
 		Name: "llama-8b-a100", // Llama-3-8B on one A100
-		Law: Law{C0: 12.3, C1: 0.0314, C2: 0.0363, N0: 128, KV: 8.4e-5, P1: 0.0083,
+		CostModel: costmodel.Model{C0: 12.3, C1: 0.0314, C2: 0.0363, N0: 128, KV: 8.4e-5, P1: 0.0083,
 			P2: 8.23e-6},
 		KVTokens: 400_000, MaxBatchedTokens: 2048, MaxSeqs: 256,
 	},
@@ -56,9 +60,9 @@ var profiles = []Profile{
 		// Llama-2-7B on one H100: every head has its own keys and values, so iterations cost what
 		// their context weighs. Decoding is as published fits to a real server have it; prefill is
 		// by its arithmetic, not measured.
-		Name:     "llama-7b-h100",
-		Law:      Law{C0: 6.0, KV: 1.95e-4, P1: 0.028, P2: 1.0e-6},
-		KVTokens: 110_000, MaxBatchedTokens: 2048, MaxSeqs: 256,
+		Name:      "llama-7b-h100",
+		CostModel: costmodel.Model{C0: 6.0, KV: 1.95e-4, P1: 0.028, P2: 1.0e-6},
+		KVTokens:  110_000, MaxBatchedTokens: 2048, MaxSeqs: 256,
 	},
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
@@ -42,7 +43,7 @@ type Coefficient struct {
 
 // Result is a fitted law.
 type Result struct {
-	Law          engine.Law
+	Law          costmodel.Model
 	Coefficients []Coefficient // c0, c1, c2, n0, kv, p1, p2
 	// robust standard deviation of log(measured / law) over exact iterations
 	Noise    float64
@@ -73,11 +74,11 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	if opt.Resamples == 0 {
 		opt.Resamples = 200
 	}
-	st, all := choose(all, obs.Context, opt.Prior.Law)
+	st, all := choose(all, obs.Context, opt.Prior.CostModel)
 	m := newModel(all, st.knee, st.held, st.active)
 	s := m.robust()
 	r := Result{Law: m.law(s.coefficients), chosen: st, Warnings: st.notes}
-	r.tie(opt.Prior.Law)
+	r.tie(opt.Prior.CostModel)
 	if obs.Context == ContextBlocks {
 		r.Warnings = append(r.Warnings,
 			"context is counted in KV blocks in use, which is too little where requests share prefixes: "+
@@ -99,7 +100,7 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	}
 	r.Noise = noise(exact, r.Law)
 	r.Error, r.Ranges = Judge(r.Law, exact), JudgeRanges(r.Law, exact)
-	r.Coefficients = coefficients(r.Law, st, opt.Prior.Law)
+	r.Coefficients = coefficients(r.Law, st, opt.Prior.CostModel)
 	if opt.Resamples > 0 {
 		r.spread(all, opt)
 	}
@@ -127,7 +128,7 @@ func bearable(all []Observation) error {
 
 // tie keeps what a prefill token costs in all where the data can't tell it but have bent the slope
 // of which it is a part.
-func (r *Result) tie(prior engine.Law) {
+func (r *Result) tie(prior costmodel.Model) {
 	if slices.Contains(r.chosen.active, chunk) || !slices.Contains(r.chosen.active, beyond) {
 		return
 	}
@@ -144,7 +145,7 @@ func (r *Result) tie(prior engine.Law) {
 		"since the slope beyond the knee is new, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.Law.P1, whole))
 }
 
-func coefficients(l engine.Law, st structure, prior engine.Law) []Coefficient {
+func coefficients(l costmodel.Model, st structure, prior costmodel.Model) []Coefficient {
 	origin := func(t term) Origin {
 		switch {
 		case slices.Contains(st.active, t):
@@ -159,7 +160,7 @@ func coefficients(l engine.Law, st structure, prior engine.Law) []Coefficient {
 		cs = append(cs, Coefficient{Name: t.String(), Value: valueOf(l, t), Origin: origin(t),
 			Inflation: st.inflation[t]})
 		if t == beyond {
-			cs = append(cs, Coefficient{Name: "n0", Value: float64(l.N0), Origin: origin(t)})
+			cs = append(cs, Coefficient{Name: "n0", Value: l.N0, Origin: origin(t)})
 		}
 	}
 	return cs

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // Error is how far a law is from measured iterations: (law - measured) / measured.
@@ -30,7 +30,7 @@ type Range struct {
 var rangeEnds = []int{8, 16, 24, 32, 40, 48, 56, 72, 96, 112, 128, 192, 256, 384, 512, math.MaxInt}
 
 // Judge is the error of a law over observations.
-func Judge(l engine.Law, obs []Observation) Error {
+func Judge(l costmodel.Model, obs []Observation) Error {
 	e := Error{Points: len(obs)}
 	sizes := make([]float64, len(obs))
 	for i, o := range obs {
@@ -44,7 +44,7 @@ func Judge(l engine.Law, obs []Observation) Error {
 }
 
 // JudgeRanges is Judge by number of decoding requests; ranges without iterations are left out.
-func JudgeRanges(l engine.Law, obs []Observation) []Range {
+func JudgeRanges(l costmodel.Model, obs []Observation) []Range {
 	var ranges []Range
 	from := 0
 	for _, to := range rangeEnds {
@@ -92,12 +92,12 @@ var Splits = []Split{
 
 // Held is the error of a split's law on what it was not fitted on.
 type Held struct {
-	Split  string     `json:"split"`
-	Fitted int        `json:"fitted"` // exact iterations
-	Law    engine.Law `json:"law"`
-	Error  Error      `json:"error"`
-	Ranges []Range    `json:"ranges"`
-	Fault  string     `json:"fault,omitempty"` // why there is no figure
+	Split  string          `json:"split"`
+	Fitted int             `json:"fitted"` // exact iterations
+	Law    costmodel.Model `json:"law"`
+	Error  Error           `json:"error"`
+	Ranges []Range         `json:"ranges"`
+	Fault  string          `json:"fault,omitempty"` // why there is no figure
 }
 
 // CrossValidate judges the method: each split's law on the exact iterations it has not seen.
@@ -133,7 +133,7 @@ func CrossValidate(obs Observations, opt Options) []Held {
 	return held
 }
 
-func noise(exact []Observation, l engine.Law) float64 {
+func noise(exact []Observation, l costmodel.Model) float64 {
 	logs := make([]float64, len(exact))
 	for i, o := range exact {
 		logs[i] = math.Log(o.Time / o.Predict(l))

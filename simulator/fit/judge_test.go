@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 func TestJudge(t *testing.T) {
-	law := engine.Law{C0: 10}
+	law := costmodel.Model{C0: 10}
 	var obs []Observation
 	for i, ms := range []float64{10, 12.5, 8, 10, 10, 10, 10, 10, 10, 5} {
 		obs = append(obs, Observation{Time: ms, Steps: 1, Work: Work{Decoding: 10 * i}})

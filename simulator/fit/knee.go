@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // bend looks for a knee and takes it if it explains enough.
-func (st *structure) bend(all []Observation, prior engine.Law) bool {
+func (st *structure) bend(all []Observation, prior costmodel.Model) bool {
 	straight := newModel(all, noKnee, st.held, st.active)
 	s := straight.robust()
 	with := *st

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // term is a summand of the law that is linear in its coefficient. The law's C1 and C2 stand here as
@@ -49,7 +49,7 @@ func (o Observation) features(knee float64) [terms]float64 {
 	}
 }
 
-func slopesOf(l engine.Law) [terms]float64 {
+func slopesOf(l costmodel.Model) [terms]float64 {
 	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C1 + l.C2, context: l.KV, chunk: l.P1,
 		square: l.P2}
 }
@@ -58,12 +58,12 @@ func slopesOf(l engine.Law) [terms]float64 {
 // time. What held explains is taken off first.
 type model struct {
 	terms []term
-	held  engine.Law
+	held  costmodel.Model
 	knee  float64
 	rows  [][]float64 // a column per term, then what is to be explained
 }
 
-func newModel(obs []Observation, knee float64, held engine.Law, active []term) *model {
+func newModel(obs []Observation, knee float64, held costmodel.Model, active []term) *model {
 	m := &model{terms: active, held: held, knee: knee, rows: make([][]float64, len(obs))}
 	width := len(active) + 1
 	flat := make([]float64, width*len(obs))
@@ -220,7 +220,7 @@ func quantile(values []float64, q float64) float64 {
 }
 
 // law joins what was fitted and what was held.
-func (m *model) law(coefficients []float64) engine.Law {
+func (m *model) law(coefficients []float64) costmodel.Model {
 	l := m.held
 	for j, t := range m.terms {
 		switch b := coefficients[j]; t {
@@ -235,14 +235,14 @@ func (m *model) law(coefficients []float64) engine.Law {
 		case square:
 			l.P2 += b
 		case beyond:
-			l.N0 = int(m.knee)
+			l.N0 = math.Floor(m.knee)
 			l.C2 += b - coefficients[slices.Index(m.terms, below)]
 		}
 	}
 	return l
 }
 
-func valueOf(l engine.Law, t term) float64 {
+func valueOf(l costmodel.Model, t term) float64 {
 	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C2, context: l.KV, chunk: l.P1,
 		square: l.P2}[t]
 }

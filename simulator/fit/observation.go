@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
@@ -38,9 +39,9 @@ func (o Observation) Exact() bool { return o.Steps == 1 || o.Counted }
 func (o Observation) mean() float64 { return o.Time / float64(o.Steps) }
 
 // Predict is the law's time for the interval, in milliseconds.
-func (o Observation) Predict(l engine.Law) float64 {
+func (o Observation) Predict(l costmodel.Model) float64 {
 	sum, slopes := 0.0, slopesOf(l)
-	for i, x := range o.features(float64(l.N0)) {
+	for i, x := range o.features(l.N0) {
 		sum += x * slopes[i]
 	}
 	return sum
@@ -244,7 +245,7 @@ func findAhead(steps []Step, meanContext float64) Ahead {
 				prefilling++
 			}
 		}
-		m := newModel(both, noKnee, engine.Law{}, []term{fixed, below, chunk})
+		m := newModel(both, noKnee, costmodel.Model{}, []term{fixed, below, chunk})
 		return m.robust().scale, prefilling
 	}
 	one, prefilling := loss(AheadOne)

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // Plot draws the law against exact iterations of little or no prefill, over the number of decoding
 // requests, as an SVG without scripts or fonts of its own. The law's line has the median context
 // per request of the points. Iterations above the frame are drawn as triangles at its edge.
-func Plot(out io.Writer, title string, l engine.Law, obs []Observation) error {
+func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) error {
 	var points []Observation
 	var times, contexts []float64
 	most := 1

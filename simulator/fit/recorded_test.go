@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/internal/recording"
-	"github.com/tidefill/tidefill/simulator/engine"
 )
 
 // recordDay invents what a daemon would record of an engine with a known law: its load changes
 // every half minute, prompts come at random, readings and reports of token gaps come about once a
 // second.
-func recordDay(law engine.Law, seed uint64, minutes float64) []recording.Entry {
+func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.Entry {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nan := recording.Number(math.NaN())
 	var all []recording.Entry
@@ -53,7 +53,7 @@ func recordDay(law engine.Law, seed uint64, minutes float64) []recording.Entry {
 }
 
 func TestARecordingGivesBackTheLaw(t *testing.T) {
-	law := engine.Law{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
+	law := costmodel.Model{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
 	for seed := range uint64(3) {
 		var r Recorded
 		for _, e := range recordDay(law, seed, 60) {
@@ -93,7 +93,7 @@ func TestWhatARecordingCantTell(t *testing.T) {
 	if _, err := r.Observations(); err == nil || !strings.Contains(err.Error(), "no token gaps") {
 		t.Errorf("nothing: %v", err)
 	}
-	all := recordDay(engine.Law{C0: 20, C1: 0.1}, 1, 5)
+	all := recordDay(costmodel.Model{C0: 20, C1: 0.1}, 1, 5)
 	for _, e := range all {
 		if e.Gaps != nil {
 			r.Add(e)

@@ -13,12 +13,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
 // day is an invented recording: consecutive steps of an engine with a known law.
 type day struct {
-	law     engine.Law
+	law     costmodel.Model
 	noise   float64
 	steps   int
 	most    int     // decoding requests
@@ -85,7 +86,7 @@ func fitted(t interface {
 	return r, obs
 }
 
-var known = engine.Law{C0: 15, C1: 0.03, C2: 0.05, N0: 100, KV: 5e-5, P1: 0.01, P2: 2e-6}
+var known = costmodel.Model{C0: 15, C1: 0.03, C2: 0.05, N0: 100, KV: 5e-5, P1: 0.01, P2: 2e-6}
 
 func rich(edit func(*day)) day {
 	d := day{law: known, noise: 0.01, steps: 800, most: 200, prefill: 0.4, before: true,
@@ -107,7 +108,7 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 			d.law.C1, d.law.C2, d.law.N0 = 0.1, -0.06, 60
 		})},
 		{"another engine", rich(func(d *day) {
-			d.law = engine.Law{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02, P2: 5e-6}
+			d.law = costmodel.Model{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02, P2: 5e-6}
 		})},
 	}
 	for _, test := range tests {
@@ -117,7 +118,7 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 				t.Errorf("scheduler found to be %d ahead, want %d", obs.Ahead, test.day.ahead)
 			}
 			for _, c := range r.Coefficients {
-				want := float64(test.day.law.N0)
+				want := test.day.law.N0
 				if i := slices.Index(termNames[:], c.Name); i >= 0 {
 					want = valueOf(test.day.law, term(i))
 				}
@@ -166,7 +167,7 @@ func TestOutliersDoNotMove(t *testing.T) {
 }
 
 func TestTermsThatDataCannotTell(t *testing.T) {
-	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 1, C1: 0.001, C2: 0.002, N0: 500,
+	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 1, C1: 0.001, C2: 0.002, N0: 500,
 		KV: 5e-5, P1: 0.01, P2: 2e-6}}
 	tests := []struct {
 		name string
@@ -207,9 +208,9 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 							t.Errorf("%s is from %s, want %s", c.Name, c.Origin, origin)
 						}
 						if i := slices.Index(termNames[:], c.Name); i >= 0 && term(
-							i) != chunk && c.Value != valueOf(prior.Law, term(i)) {
+							i) != chunk && c.Value != valueOf(prior.CostModel, term(i)) {
 							t.Errorf("%s is %g, the prior's is %g", c.Name, c.Value, valueOf(
-								prior.Law, term(i)))
+								prior.CostModel, term(i)))
 						}
 					}
 				}
@@ -227,7 +228,7 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 }
 
 func TestPrefillKeepsItsPrice(t *testing.T) {
-	prior := engine.Profile{Name: "prior", Law: engine.Law{C0: 15, C1: 0.02, C2: 0.035, N0: 120,
+	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 15, C1: 0.02, C2: 0.035, N0: 120,
 		P1: 0.005}}
 	d := rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0, d.prefill = 0.1, -0.06, 60, 0 })
 	r, _ := fitted(t, d.record(), Options{Resamples: -1, Prior: prior})
@@ -310,18 +311,18 @@ func TestAheadTakesTheStepBefore(t *testing.T) {
 	}
 }
 
-func TestPredictIsTheEnginesLaw(t *testing.T) {
+func TestPredictIsTheCostModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		chunk := engine.Chunk{Tokens: rapid.IntRange(1, 2048).Draw(t, "chunk"),
+		chunk := costmodel.Chunk{Tokens: rapid.IntRange(1, 2048).Draw(t, "chunk"),
 			Context: rapid.IntRange(0, 9000).Draw(t, "before")}
 		n, s := rapid.IntRange(0, 300).Draw(t, "n"), rapid.IntRange(0, 300_000).Draw(t, "context")
 		l := known
-		l.N0 = rapid.IntRange(0, 400).Draw(t, "n0")
+		l.N0 = float64(rapid.IntRange(0, 400).Draw(t, "n0"))
 		o := Observation{Steps: 1, Work: Work{Decoding: n, Context: float64(s), Chunks: 1,
 			Prefill: chunk.Tokens, Before: float64(chunk.Context)}}
-		if got, want := o.Predict(l), float64(l.Iteration(n, s, chunk))/1e6; math.Abs(
-			got-want) > 2e-6 {
-			t.Fatalf("%v ms, the engine says %v", got, want)
+		if got, want := o.Predict(l), l.Iteration(float64(n+chunk.Tokens), float64(s),
+			l.Prefill(chunk)); math.Abs(got-want) > 2e-6 {
+			t.Fatalf("%v ms, the cost model says %v", got, want)
 		}
 	})
 }

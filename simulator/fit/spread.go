@@ -24,7 +24,7 @@ func (r *Result) spread(all []Observation, opt Options) {
 			st.knee, _ = st.scan(sample, near, max(r.Noise, leastScale))
 		}
 		m := newModel(sample, st.knee, st.held, st.active)
-		for i, c := range coefficients(m.law(m.robust().coefficients), st, opt.Prior.Law) {
+		for i, c := range coefficients(m.law(m.robust().coefficients), st, opt.Prior.CostModel) {
 			values[i] = append(values[i], c.Value)
 		}
 	}

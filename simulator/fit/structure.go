@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 const (
@@ -27,14 +27,14 @@ const (
 type structure struct {
 	active    []term
 	knee      float64
-	held      engine.Law
+	held      costmodel.Model
 	notes     []string
 	inflation [terms]float64
 }
 
 // choose decides which terms the data can tell, whether there is a knee, and which intervals are
 // fitted: where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
-func choose(all []Observation, source ContextSource, prior engine.Law) (structure, []Observation) {
+func choose(all []Observation, source ContextSource, prior costmodel.Model) (structure, []Observation) {
 	st := structure{active: []term{fixed, below}, knee: noKnee}
 	for _, t := range []term{context, chunk, square} {
 		switch n := excited(all, t, noKnee); {
@@ -85,7 +85,7 @@ var toTell = [terms]string{
 	square:  "Measure prefill chunks of several sizes, and late chunks of long prompts, with their context in prefill_context",
 }
 
-func holds(t term, prior engine.Law) string {
+func holds(t term, prior costmodel.Model) string {
 	if prior.C0 == 0 {
 		return t.String() + " is left at 0"
 	}
@@ -107,7 +107,7 @@ func (st *structure) note(format string, args ...any) {
 }
 
 // hold takes the inactive terms from the prior.
-func (st *structure) hold(prior engine.Law) {
+func (st *structure) hold(prior costmodel.Model) {
 	st.held = prior
 	for _, t := range st.active {
 		switch t {
@@ -142,7 +142,7 @@ func excited(all []Observation, t term, knee float64) int {
 }
 
 // separate holds one term that can't be told apart from the others. False: there is none.
-func (st *structure) separate(all []Observation, prior engine.Law) (held term, found bool) {
+func (st *structure) separate(all []Observation, prior costmodel.Model) (held term, found bool) {
 	s := newModel(all, st.knee, st.held, st.active).robust()
 	st.inflation = [terms]float64{}
 	for i, a := range st.active {

@@ -3,6 +3,7 @@ package oracle
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -11,7 +12,7 @@ import (
 // backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due
 // first, its lines in their order.
 type backlog struct {
-	law      engine.Law
+	law      costmodel.Model
 	jobs     []*supply // in order of time
 	horizon  time.Duration
 	useful   float64
@@ -41,7 +42,7 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backlog{law: s.Profile.Law, horizon: s.Scenario.Horizon}
+	b := &backlog{law: s.Profile.CostModel, horizon: s.Scenario.Horizon}
 	for {
 		j, ok := jobs.Next()
 		if !ok {
@@ -122,5 +123,5 @@ func (b *backlog) dry() bool {
 func (b *backlog) done(l *line) {
 	b.finished++
 	b.useful += float64(l.prompt + l.output)
-	b.work += simulator.WorkOf(b.law, l.prompt, l.output)
+	b.work += b.law.LineWork(l.prompt, l.output)
 }

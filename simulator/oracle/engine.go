@@ -71,7 +71,7 @@ func tellInside(s simulator.Setup, quiet simulator.Quiet, t Tempo) (trial, error
 		return trial{}, err
 	}
 	users, err := simulator.RunInside(s, func(h simulator.Host) engine.Filler {
-		law := h.Engine.Profile.Law
+		law := h.Engine.Profile.CostModel
 		return &stoker{
 			tempo: t, law: law, promise: h.Promise, epoch: simulator.Epoch(), backlog: lines,
 			pace: time.Duration(law.C0 * float64(time.Millisecond)), cached: map[engine.Hash]bool{},

@@ -53,7 +53,7 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	}
 	return Bound{
 		Name: "F", Useful: lines * (mix.input + mix.output),
-		Work: lines * simulator.WorkOf(s.Profile.Law, int(mix.input), int(mix.output)) / 1000,
+		Work: lines * s.Profile.CostModel.LineWork(int(mix.input), int(mix.output)) / 1000,
 		Loss: MostLoss, Margin: fluidMargin, Note: note,
 	}, nil
 }
@@ -187,9 +187,9 @@ func (f fluid) lines(l flow) float64 {
 
 // best is the most lines a second at an iteration time up to most.
 func (f fluid) best(l flow, most float64) float64 {
-	law := f.cfg.Profile.Law
-	longest := min(most, iterationTime(law, f.cfg.Profile.MaxBatchedTokens, f.cfg.Profile.KVTokens,
-		0)*2)
+	law := f.cfg.Profile.CostModel
+	longest := min(most, 2*law.Iteration(float64(f.cfg.Profile.MaxBatchedTokens),
+		float64(f.cfg.Profile.KVTokens), 0))
 	rate := 0.0
 	const steps = 100
 	for i := 1; i <= steps; i++ {
@@ -225,14 +225,13 @@ func (f fluid) running(l flow, ms float64) float64 {
 // fits says whether lines fit into iterations of a length, beside streams that decode, with the
 // context of these, and prompt tokens that are read in each.
 func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
-	law := f.cfg.Profile.Law
+	law := f.cfg.Profile.CostModel
 	reads := lines * f.mix.computed / f.mix.output // each line's prompt, once in its life
 	tokens := streams + lines + reading + reads
 	if tokens > float64(f.cfg.Profile.MaxBatchedTokens) {
 		return false
 	}
-	took := law.C0 + float64(law.C1*tokens) + float64(law.C2*max(0, tokens-float64(law.N0))) +
-		float64(law.KV*(context+float64(lines*f.mix.context))) +
+	took := law.Iteration(tokens, context+float64(lines*f.mix.context), 0) +
 		float64((law.P1+float64(law.P2*f.mix.computed/2))*reads) + float64(law.P1*reading)
 	return took <= ms
 }

@@ -20,13 +20,13 @@ func a100(t *testing.T) engine.Config {
 
 func TestFluidFillsAnIteration(t *testing.T) {
 	cfg := a100(t)
-	law := cfg.Profile.Law
+	law := cfg.Profile.CostModel
 	mix := liquid{input: 700, output: 200, computed: 700, context: 800}
 	f := fluid{cfg: cfg, mix: mix, tpot: 100}
 	l := flow{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
 	lines := f.running(l, 100)
 	tokens := 20 + lines + 100 + lines*3.5
-	took := law.C0 + law.C1*tokens + law.C2*(tokens-float64(law.N0)) + law.KV*(22_000+800*lines) +
+	took := law.C0 + law.C1*tokens + law.C2*(tokens-law.N0) + law.KV*(22_000+800*lines) +
 		(law.P1+law.P2*350)*3.5*lines + law.P1*100
 	if math.Abs(took-100) > 0.01 {
 		t.Errorf("%.2f lines take %.3f ms, want 100", lines, took)

@@ -53,7 +53,7 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 					found.Bound.Name, err)
 			}
 			other := s
-			other.Profile.Law.C0 *= 1.001
+			other.Profile.CostModel.C0 *= 1.001
 			if same, err := found.Again(other, quiet); err != nil || same {
 				t.Errorf(
 					"%s: told again on another engine, oracle %s's best comes out the same: %v",

@@ -3,6 +3,7 @@ package oracle
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -17,7 +18,7 @@ type Tempo struct{ Margin, Least, Most float64 }
 // and keeps what those that rest have computed at no cost.
 type stoker struct {
 	tempo   Tempo
-	law     engine.Law
+	law     costmodel.Model
 	promise func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins
 	backlog *backlog
@@ -28,7 +29,7 @@ type stoker struct {
 	// blocks of prompts that have been computed here; nothing is ever evicted
 	cached map[engine.Hash]bool
 	under  []*line // those that decode in the iteration under way
-	chunks []engine.Chunk
+	chunks []costmodel.Chunk
 	reads  []*line // whose chunks those are
 }
 
@@ -36,8 +37,8 @@ func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 	s.began = now
 	s.under, s.reads, s.chunks = s.under[:0], s.reads[:0], s.chunks[:0]
 	limit := s.limit(now, it) / it.Pace
-	load := &iteration{law: s.law, tokens: it.Tokens, ms: iterationTime(s.law, it.Tokens,
-		it.Context, it.Prefill)}
+	load := &iteration{law: s.law, tokens: it.Tokens, ms: s.law.Iteration(
+		float64(it.Tokens), float64(it.Context), it.Prefill)}
 	tokens, seqs, kv := it.FreeTokens, it.FreeSeqs, it.FreeKV
 	filling := engine.Filling{}
 	rests := false
@@ -85,7 +86,7 @@ func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seq
 		if chunk < 1 || kv < l.prompt {
 			return
 		}
-		c := engine.Chunk{Tokens: chunk, Context: l.computed}
+		c := costmodel.Chunk{Tokens: chunk, Context: l.computed}
 		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) +
 			float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
 		load.add(chunk, cost)
@@ -179,20 +180,16 @@ func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
 
 // iteration is one that is being put together.
 type iteration struct {
-	law    engine.Law
+	law    costmodel.Model
 	tokens int
 	ms     float64
 }
 
-func iterationTime(law engine.Law, tokens, context int, prefill float64) float64 {
-	return law.C0 + float64(law.C1*float64(tokens)) +
-		float64(law.C2*float64(max(0, tokens-law.N0))) + float64(law.KV*float64(context)) + prefill
-}
-
 // cost is what further tokens take as tokens.
 func (i *iteration) cost(tokens int) float64 {
-	beyond := max(0, i.tokens+tokens-i.law.N0) - max(0, i.tokens-i.law.N0)
-	return float64(i.law.C1*float64(tokens)) + float64(i.law.C2*float64(beyond))
+	before, after := float64(i.tokens), float64(i.tokens+tokens)
+	beyond := max(0, after-i.law.N0) - max(0, before-i.law.N0)
+	return float64(i.law.C1*float64(tokens)) + float64(i.law.C2*beyond)
 }
 
 func (i *iteration) add(tokens int, cost float64) {

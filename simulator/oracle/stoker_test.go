@@ -47,7 +47,7 @@ func newTestStoker(t *testing.T, kind string, tempo Tempo) *stoker {
 		t.Fatal(err)
 	}
 	return &stoker{
-		tempo: tempo, law: s.Profile.Law, promise: func(engine.ID) scenario.SLO {
+		tempo: tempo, law: s.Profile.CostModel, promise: func(engine.ID) scenario.SLO {
 			return s.Scenario.Interactive.SLO
 		}, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
@@ -78,11 +78,10 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 			held := f.Context
 			for k, c := range f.Chunks {
 				tokens += c.Tokens
-				prefill += s.law.Iteration(0, 0, c).Seconds()*1000 - s.law.Iteration(
-					c.Tokens, 0).Seconds()*1000
+				prefill += s.law.Prefill(c)
 				held += s.reads[k].prompt
 			}
-			ms := iterationTime(s.law, tokens, free.Context+f.Context, prefill)
+			ms := s.law.Iteration(float64(tokens), float64(free.Context+f.Context), prefill)
 			if limit := s.limit(now, &free); ms > limit+0.001 && f.Decoding+len(f.Chunks) > 0 {
 				t.Fatalf("%s, iteration %d takes %.2f ms, may take %.2f", kind, i, ms, limit)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"
 )
@@ -126,13 +127,13 @@ func errorOf(e fit.Error) Error { return Error{round(e.Mean), round(e.P90), roun
 
 // Bundled is the file of a built-in profile.
 func Bundled(p engine.Profile) File {
-	l := p.Law
+	l := p.CostModel
 	return File{
 		Version: version, Name: p.Name, Measured: p.Measured, KVTokens: p.KVTokens,
 		MaxBatchedTokens: p.MaxBatchedTokens, MaxSeqs: p.MaxSeqs,
 		Law: []Coefficient{
 			{Name: "c0", Value: l.C0}, {Name: "c1", Value: l.C1}, {Name: "c2", Value: l.C2},
-			{Name: "n0", Value: float64(l.N0)},
+			{Name: "n0", Value: l.N0},
 			{Name: "kv", Value: l.KV}, {Name: "p1", Value: l.P1}, {Name: "p2", Value: l.P2},
 		},
 	}
@@ -192,7 +193,7 @@ func (f File) Profile() (engine.Profile, error) {
 		}
 		values[c.Name] = c.Value
 	}
-	var l engine.Law
+	var l costmodel.Model
 	for _, c := range []struct {
 		name string
 		into *float64
@@ -208,14 +209,14 @@ func (f File) Profile() (engine.Profile, error) {
 	if !ok || knee != float64(int(knee)) {
 		return engine.Profile{}, errors.New("law: n0 must be a whole number of tokens")
 	}
-	l.N0 = int(knee)
+	l.N0 = knee
 	delete(values, "n0")
 	for _, c := range f.Law {
 		if _, unknown := values[c.Name]; unknown {
 			return engine.Profile{}, fmt.Errorf("law: unknown coefficient %q", c.Name)
 		}
 	}
-	p := engine.Profile{Name: f.Name, Law: l, Measured: f.Measured, KVTokens: f.KVTokens,
+	p := engine.Profile{Name: f.Name, CostModel: l, Measured: f.Measured, KVTokens: f.KVTokens,
 		MaxBatchedTokens: f.MaxBatchedTokens, MaxSeqs: f.MaxSeqs}
 	check := engine.DefaultConfig(p)
 	check.Profile.KVTokens = max(p.KVTokens, engine.BlockSize)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"
 )
@@ -65,8 +66,8 @@ func TestAFittedProfileRunsAnEngine(t *testing.T) {
 	if _, err := engine.New(engine.DefaultConfig(p), nil); err != nil {
 		t.Error(err)
 	}
-	if want := (engine.Law{C0: 15.1235, C1: 0.0588606, C2: -0.0588606, N0: 36,
-		KV: 4.9e-5}); p.Law != want || p.MaxSeqs != 128 || !p.Measured {
+	if want := (costmodel.Model{C0: 15.1235, C1: 0.0588606, C2: -0.0588606, N0: 36,
+		KV: 4.9e-5}); p.CostModel != want || p.MaxSeqs != 128 || !p.Measured {
 		t.Errorf("profile %+v, want the law %+v", p, want)
 	}
 }
@@ -84,8 +85,8 @@ func TestReadingTellsFaults(t *testing.T) {
 		{"a coefficient twice", "name: c1", "name: c0", "law: c0 stands twice"},
 		{"a coefficient missing", "name: kv", "name: kw", "law: kv is missing"},
 		{"half a knee", "value: 36", "value: 36.5", "n0 must be a whole number"},
-		{"negative", "value: 15.1235", "value: -3", "profile.law.c0 is -3"},
-		{"falling", "value: -0.0588606", "value: -0.06", "c2 below -c1"},
+		{"negative", "value: 15.1235", "value: -3", "profile.cost_model.c0: is -3"},
+		{"falling", "value: -0.0588606", "value: -0.06", "profile.cost_model.c2: is -0.06, must be"},
 		{"no slots", "max_seqs: 128", "max_seqs: 0", "profile.max_seqs is 0"},
 		{"a negative cache", "kv_tokens: 501696", "kv_tokens: -1", "kv_tokens is -1"},
 		{"noise", "noise: 0.0123", "noise: -1", "noise is -1"},
