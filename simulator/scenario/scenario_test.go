@@ -327,7 +327,7 @@ func FuzzScenario(f *testing.F) {
 
 // The examples in the documentation are scenarios.
 func TestExamplesAreRead(t *testing.T) {
-	page, err := os.ReadFile("../../docs/simulator.md")
+	page, err := os.ReadFile("../../docs/scenarios.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestExamplesAreRead(t *testing.T) {
 
 // Every key stands in the documentation.
 func TestKeysAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/simulator.md")
+	page, err := os.ReadFile("../../docs/scenarios.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestKeysAreDocumented(t *testing.T) {
 			case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
 				walk(path+"[].", f.Type.Elem())
 			case !strings.Contains(string(page), "`"+path+"`"):
-				t.Errorf("docs/simulator.md lacks the key %s", path)
+				t.Errorf("docs/scenarios.md lacks the key %s", path)
 			}
 		}
 	}

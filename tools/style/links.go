@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	code     = regexp.MustCompile("`[^`\n]*`")
+	namedDoc = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md\b`)
+)
+
+// links finds relative links of Markdown pages to files and headings that don't exist, and pages
+// below docs that a Go file names and that don't exist.
+func links(r *repository) (findings []string) {
+	for page, text := range r.files(".md") {
+		text = fence.ReplaceAllStringFunc(text, blank)
+		number := 0
+		for row := range strings.Lines(text) {
+			number++
+			for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(row, ""), -1) {
+				if fault := r.follow(page, match[1]); fault != "" {
+					findings = append(findings, fmt.Sprintf("%s:%d: %s", page, number, fault))
+				}
+			}
+		}
+	}
+	for file, text := range r.files(".go") {
+		number := 0
+		for row := range strings.Lines(text) {
+			number++
+			for _, page := range namedDoc.FindAllString(row, -1) {
+				if r.text[page] == "" {
+					findings = append(findings, fmt.Sprintf("%s:%d: no page %s", file, number,
+						page))
+				}
+			}
+		}
+	}
+	return findings
+}
+
+// blank removes a block of code, but keeps its rows, so that numbers of rows stay right.
+func blank(block string) string { return strings.Repeat("\n", strings.Count(block, "\n")) }
+
+// follow returns what is wrong with a link of a page, or "".
+func (r *repository) follow(page, target string) string {
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return ""
+	}
+	file, anchor, _ := strings.Cut(target, "#")
+	if file == "" {
+		file = page
+	} else {
+		file = path.Join(path.Dir(page), file)
+	}
+	if _, err := os.Stat(file); err != nil {
+		return "no file " + file
+	}
+	if text, known := r.text[file]; anchor != "" && known && !hasAnchor(text, anchor) {
+		return fmt.Sprintf("no heading #%s in %s", anchor, file)
+	}
+	return ""
+}
+
+// hasAnchor reports whether a page has a heading whose anchor is the given one.
+func hasAnchor(text, anchor string) bool {
+	used := map[string]int{}
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		name := anchorOf(match[1])
+		if n := used[name]; n > 0 {
+			used[name]++
+			name = fmt.Sprintf("%s-%d", name, n)
+		} else {
+			used[name] = 1
+		}
+		if name == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+// anchorOf returns the anchor that forges give to a heading: letters and digits in lower case,
+// hyphens for spaces, and nothing for other characters.
+func anchorOf(heading string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(heading) {
+		switch {
+		case unicode.IsLetter(c) || unicode.IsDigit(c) || c == '-' || c == '_':
+			b.WriteRune(c)
+		case c == ' ':
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}

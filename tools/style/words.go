@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// replaced maps words that we don't use to what to write instead. docs/architecture.md has the
+// glossary.
+var replaced = map[string]string{
+	"tell":       "run, simulate, report, configure, record, notify or distinguish",
+	"tells":      "reports, shows, distinguishes",
+	"told":       "run, simulated, reported, configured, recorded or notified",
+	"telling":    "running, reporting",
+	"reins":      "cancel handle",
+	"shelf":      "cache",
+	"contestant": "candidate",
+	"stoker":     "a technical name",
+}
+
+var word = regexp.MustCompile(`[A-Za-z]+`)
+
+// words finds words that the glossary replaces, in comments, code, configuration and pages.
+// CHANGELOG.md is exempt, because it lists old names, and so is this program.
+func words(r *repository) (findings []string) {
+	for path, text := range r.files(".go", ".md", ".yaml", ".yml") {
+		if path == "CHANGELOG.md" || strings.HasPrefix(path, "tools/style/") {
+			continue
+		}
+		number := 0
+		for row := range strings.Lines(text) {
+			number++
+			for _, found := range word.FindAllString(row, -1) {
+				if instead, ok := replaced[strings.ToLower(found)]; ok {
+					findings = append(findings, fmt.Sprintf("%s:%d: %q; write %s", path, number,
+						found, instead))
+				}
+			}
+		}
+	}
+	return findings
+}
