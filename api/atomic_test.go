@@ -17,7 +17,7 @@ var errKilled = errors.New("killed")
 // mortal is a store whose process is killed: it takes a number of writes and then none, the
 // cleanup's either.
 type mortal struct {
-	store.Metadata
+	Metadata
 	writes int
 }
 

@@ -294,7 +294,7 @@ func TestListFilters(t *testing.T) {
 
 // countingBoard counts how often progress is asked for.
 type countingBoard struct {
-	store.Metadata
+	board Progress
 	asked int
 }
 
@@ -302,14 +302,14 @@ func (c *countingBoard) Progress(
 	ctx context.Context, batches []string,
 ) (map[string]store.Progress, error) {
 	c.asked++
-	return c.Metadata.Progress(ctx, batches)
+	return c.board.Progress(ctx, batches)
 }
 
 func TestProgressIsLive(t *testing.T) {
 	board := new(countingBoard)
 	s := newService(t, func(_ *Config, d *Deps) {
-		board.Metadata = d.Metadata
-		d.Metadata = board
+		board.board = d.Progress
+		d.Progress = board
 	})
 	content := ""
 	for i := range 10 {

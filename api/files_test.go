@@ -240,7 +240,7 @@ func TestBytesStayWhileABatchReadsThem(t *testing.T) {
 
 // deletingFirst deletes a file right before each batch is created, as another process may.
 type deletingFirst struct {
-	store.Metadata
+	Metadata
 	delete func()
 }
 
@@ -268,7 +268,7 @@ func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
 
 // silent reports an error for a file that it has created all the same, as a store may whose answer
 // gets lost.
-type silent struct{ store.Metadata }
+type silent struct{ Metadata }
 
 func (m silent) CreateFile(ctx context.Context, f store.File) error {
 	return errors.Join(m.Metadata.CreateFile(ctx, f), errors.New("the answer is lost"))

@@ -319,7 +319,7 @@ func TestUploadOnFullDisk(t *testing.T) {
 
 // fullDisk takes so many bytes of each blob.
 type fullDisk struct {
-	store.Blobs
+	Blobs
 	room int
 }
 

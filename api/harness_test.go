@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/internal/httpserver"
-	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
 )
@@ -50,8 +49,8 @@ type service struct {
 	server *Server
 	url    string
 	dir    string // of the store
-	meta   store.Metadata
-	blobs  store.Blobs
+	meta   *sqlite.DB
+	blobs  Blobs
 	clock  *clock
 	logs   *bytes.Buffer // what was logged at Warn and above; read it after the requests
 }
@@ -76,7 +75,8 @@ func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 		logs: &bytes.Buffer{}}
 	config := DefaultConfig()
 	deps := Deps{
-		Metadata: db, Blobs: s.blobs, Journals: files.Journals(), Now: clock.now,
+		Store:  Store{Metadata: db, Progress: db, Blobs: s.blobs, Journals: files.Journals()},
+		Now:    clock.now,
 		Logger: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, e := range edit {

@@ -18,8 +18,8 @@ import (
 // through a scanner into the blob of its line index, in the same pass. Nothing of it is seen before
 // commit.
 type intake struct {
-	references store.References
-	blobs      store.Blobs
+	references References
+	blobs      Blobs
 
 	key     string
 	data    store.BlobWriter

@@ -20,7 +20,7 @@ type lines struct {
 
 // openLines opens a file of so many sound lines.
 func openLines(
-	ctx context.Context, blobs store.Blobs, fileKey, indexKey string, count int,
+	ctx context.Context, blobs Blobs, fileKey, indexKey string, count int,
 ) (*lines, error) {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {

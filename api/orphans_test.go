@@ -144,7 +144,7 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 
 // meanwhile does deeds around the look at the living batches.
 type meanwhile struct {
-	store.Metadata
+	Metadata
 	before, after func()
 }
 

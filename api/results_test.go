@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/disk"
 )
 
 // work is a dispatcher of a batch's lines, by hand: the chunks of a batch with their journals open.
@@ -60,7 +61,7 @@ func (s *service) run(lines, chunks int) *work {
 		s.t.Fatal(len(w.chunks), err)
 	}
 	for _, c := range w.chunks {
-		j, err := s.server.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+		j, err := s.server.deps.Journals.(*disk.Journals).Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
 			func(store.Commit) {})
 		if err != nil {
 			s.t.Fatal(err)

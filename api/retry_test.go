@@ -221,7 +221,7 @@ func TestRetryRefusals(t *testing.T) {
 
 // slowBlobs hold up the first blob that is created once they are armed.
 type slowBlobs struct {
-	store.Blobs
+	Blobs
 	held    chan struct{} // closed when it is held up; nil: not armed
 	release chan struct{}
 	passed  atomic.Bool // the one that is held up has come

@@ -15,15 +15,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/tidefill/tidefill/store"
 )
 
-// Deps is what a Server works with. Metadata, Blobs and Journals are required.
+// Deps is what a Server works with. Store is required.
 type Deps struct {
-	Metadata store.Metadata
-	Blobs    store.Blobs
-	Journals store.Journals
+	Store
 
 	// Nudge tells that a batch is new or changed, so that dispatchers may look at once. It must not
 	// block. May be nil.
@@ -44,8 +40,8 @@ type Deps struct {
 type Server struct {
 	config   Config
 	deps     Deps
-	meta     store.Metadata
-	blobs    store.Blobs
+	meta     Metadata
+	blobs    Blobs
 	keys     atomic.Pointer[Keyring]
 	log      *slog.Logger
 	now      func() time.Time
@@ -67,8 +63,8 @@ func New(config Config, deps Deps) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("api config: %w", err)
 	}
-	if deps.Metadata == nil || deps.Blobs == nil || deps.Journals == nil {
-		return nil, errors.New("api needs Metadata, Blobs and Journals")
+	if !deps.Store.complete() {
+		return nil, errors.New("api needs all fields of its Store")
 	}
 	deps.Logger = cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api")
 	if deps.Now == nil {

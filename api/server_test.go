@@ -164,8 +164,8 @@ func TestMetrics(t *testing.T) {
 		fmt.Sprintf(": %d", len(line("a"))); len(got) != 1 || !strings.HasSuffix(got[0], want) {
 		t.Errorf("got uploaded bytes %q, want %q", got, want)
 	}
-	if _, err := New(DefaultConfig(), Deps{Metadata: s.meta, Blobs: s.blobs,
-		Journals: s.server.deps.Journals, Registerer: registry}); err == nil {
+	if _, err := New(DefaultConfig(), Deps{Store: s.server.deps.Store,
+		Registerer: registry}); err == nil {
 		t.Error("a second server took the same metrics")
 	}
 }

@@ -85,7 +85,7 @@ func TestSweepTriesAgain(t *testing.T) {
 
 // sulking deletes nothing while it has an error.
 type sulking struct {
-	store.Blobs
+	Blobs
 	err error
 }
 

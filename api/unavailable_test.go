@@ -10,7 +10,7 @@ import (
 )
 
 // unreachable is a store that takes no writes.
-type unreachable struct{ store.Metadata }
+type unreachable struct{ Metadata }
 
 func (unreachable) fault(what string) error {
 	return fmt.Errorf("%s: %w: another process holds the lock of /var/lib/secret.db", what,
@@ -59,4 +59,4 @@ func TestAStoreThatIsUnavailableIsA503(t *testing.T) {
 }
 
 // switchable is a store that a test exchanges.
-type switchable struct{ store.Metadata }
+type switchable struct{ Metadata }

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tidefill/tidefill/store"
 )
 
 func (s *service) createUpload(bytes int, more string) string {
@@ -267,7 +265,7 @@ func TestUploadCreationIdempotency(t *testing.T) {
 
 // crowded makes it look as if so many uploads and parts were there besides.
 type crowded struct {
-	store.Metadata
+	Metadata
 	uploads, parts int
 }
 

@@ -22,7 +22,7 @@ const (
 // store little more than one. There are rounds while there are streams: the first to come starts
 // them, the last to leave ends them.
 type watch struct {
-	meta store.Metadata
+	meta Metadata
 	show func(context.Context, ...store.Batch) ([]batchObject, error)
 
 	mu      sync.Mutex

@@ -13,8 +13,8 @@ import (
 func TestWatchAsksOnceForAll(t *testing.T) {
 	meta := &asked{}
 	s := newService(t, func(_ *Config, d *Deps) {
-		meta.Metadata = d.Metadata
-		d.Metadata = meta
+		meta.Metadata, meta.board = d.Metadata, d.Progress
+		d.Metadata, d.Progress = meta, meta
 	})
 	input := s.upload(line("a"))
 	var ids []string
@@ -105,7 +105,7 @@ func TestStreamsShareAWatch(t *testing.T) {
 }
 
 // deaf can't tell changes.
-type deaf struct{ store.Metadata }
+type deaf struct{ Metadata }
 
 func (deaf) ChangedBatches(context.Context, int64, int) ([]string, int64, error) {
 	return nil, 0, errors.New("the disk sulks")

@@ -106,7 +106,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.dispatcher, err = dispatch.New(a.cfg.Dispatch, dispatch.Deps{
-		Metadata: a.metadata, Blobs: a.files.Blobs(), Journals: a.files.Journals(), Spool: a.files,
+		Store: dispatch.Store{Metadata: a.metadata, Progress: a.metadata, Blobs: a.files.Blobs(),
+			Journals: a.files.Journals(), Spool: a.files},
 		Node: a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
@@ -119,7 +120,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Metadata: a.metadata, Blobs: a.files.Blobs(), Journals: a.files.Journals(),
+		Store: api.Store{Metadata: a.metadata, Progress: a.metadata, Blobs: a.files.Blobs(),
+			Journals: a.files.Journals()},
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})

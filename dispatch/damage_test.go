@@ -117,7 +117,7 @@ func TestBatchOfLostLinesFails(t *testing.T) {
 
 // deaf are blobs of which custom_ids of one length can't be read a number of times.
 type deaf struct {
-	store.Blobs
+	dispatch.Blobs
 	length int
 	fails  *atomic.Int32
 }

@@ -19,11 +19,8 @@ import (
 
 // Deps is what a dispatcher works with.
 type Deps struct {
-	Metadata  store.Metadata
-	Blobs     store.Blobs
-	Journals  store.Journals
-	Spool     store.Spool // for answers that memory can't hold
-	Node      string      // name of this process among those that share the store
+	Store
+	Node      string // name of this process among those that share the store
 	Upstreams []Upstream
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config

@@ -18,14 +18,14 @@ import (
 // freezer is a store whose caller stands still from the call that a test chooses until it thaws, as
 // a process does on SIGSTOP.
 type freezer struct {
-	store.Metadata
+	dispatch.Metadata
 	mu     sync.Mutex
 	at     string // the method whose next call freezes; empty: none
 	frozen chan struct{}
 	thawed chan struct{}
 }
 
-func newFreezer(m store.Metadata, at string) *freezer {
+func newFreezer(m dispatch.Metadata, at string) *freezer {
 	return &freezer{Metadata: m, at: at, frozen: make(chan struct{}), thawed: make(chan struct{})}
 }
 
@@ -174,7 +174,7 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 // blind is a store that hides a batch from a dispatcher, as if it had not looked since the batch
 // was made.
 type blind struct {
-	store.Metadata
+	dispatch.Metadata
 	hidden atomic.Pointer[string]
 }
 

@@ -133,7 +133,7 @@ func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
 
 // dam is journals whose commits nobody hears of until it is opened.
 type dam struct {
-	store.Journals
+	dispatch.Journals
 	mu   sync.Mutex
 	open bool
 	held []func()

@@ -17,7 +17,7 @@ import (
 // frozen is a store that a dispatcher can be cut off from for a while, as if its process were
 // suspended.
 type frozen struct {
-	store.Metadata
+	dispatch.Metadata
 	mu   sync.Mutex
 	thaw chan struct{} // nil: not frozen
 }
@@ -221,7 +221,7 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 
 // unresigning is a store that fails the first attempts to give up leadership.
 type unresigning struct {
-	store.Metadata
+	dispatch.Metadata
 	fails atomic.Int32
 }
 

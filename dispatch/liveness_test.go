@@ -18,7 +18,7 @@ var errBusy = errors.New("database is locked")
 
 // faulty is a store some of whose methods fail on cue.
 type faulty struct {
-	store.Metadata
+	dispatch.Metadata
 	finish, release, claim func() error // nil or returning nil: works
 	claimAfter             func() error // like claim, but the claim has been made
 }
@@ -153,7 +153,7 @@ func TestBatchEndsWithoutItsRunnerWhenAllIsDone(t *testing.T) {
 }
 
 // gated is a store in which no batch leaves in_progress.
-type gated struct{ store.Metadata }
+type gated struct{ dispatch.Metadata }
 
 func (g *gated) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error) {
 	if b.State == store.Finalizing {

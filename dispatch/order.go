@@ -39,7 +39,7 @@ func (o order) close() {
 	}
 }
 
-func openOrder(ctx context.Context, blobs store.Blobs, batch string) (order, error) {
+func openOrder(ctx context.Context, blobs Blobs, batch string) (order, error) {
 	blob, err := blobs.Open(ctx, orderKey(batch))
 	if errors.Is(err, store.ErrNotFound) {
 		return order{}, nil
@@ -47,7 +47,7 @@ func openOrder(ctx context.Context, blobs store.Blobs, batch string) (order, err
 	return order{blob: blob}, err
 }
 
-func writeOrder(ctx context.Context, blobs store.Blobs, batch string, numbers []uint32) error {
+func writeOrder(ctx context.Context, blobs Blobs, batch string, numbers []uint32) error {
 	w, err := blobs.Create(ctx, orderKey(batch))
 	if err != nil {
 		return err

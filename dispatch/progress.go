@@ -99,7 +99,7 @@ func (s *session) write(changed []progressPost) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.cfg.LeaseTTL)
 	defer cancel()
-	err := s.deps.Metadata.PostProgress(ctx, s.lease.owner, posts)
+	err := s.deps.Progress.PostProgress(ctx, s.lease.owner, posts)
 	if failed := err != nil && !isFenced(err); s.mute.Swap(failed) != failed && failed {
 		s.log.Warn("could not post progress, trying again", "error", err)
 	}

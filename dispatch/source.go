@@ -52,7 +52,7 @@ func (l *sourceLine) letGo(m *memory) {
 	l.object = nil
 }
 
-func openSource(ctx context.Context, blobs store.Blobs, b *store.Batch) (_ *source, err error) {
+func openSource(ctx context.Context, blobs Blobs, b *store.Batch) (_ *source, err error) {
 	src := &source{}
 	defer func() {
 		if err != nil {
@@ -70,7 +70,7 @@ func openSource(ctx context.Context, blobs store.Blobs, b *store.Batch) (_ *sour
 	return src, err
 }
 
-func openInput(ctx context.Context, blobs store.Blobs, in store.Input) (sourceInput, error) {
+func openInput(ctx context.Context, blobs Blobs, in store.Input) (sourceInput, error) {
 	opened := sourceInput{Input: in}
 	var err error
 	if opened.blob, err = blobs.Open(ctx, in.BlobKey); err != nil {

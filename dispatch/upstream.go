@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
-	"github.com/tidefill/tidefill/store"
 )
 
 // upstream is one model server with its client and what it was last known to serve.
@@ -30,7 +29,7 @@ type upstream struct {
 	cut    bool                 // it lists more models than are taken, which was logged
 }
 
-func newUpstream(cfg Config, u Upstream, spool store.Spool) (*upstream, error) {
+func newUpstream(cfg Config, u Upstream, spool Spool) (*upstream, error) {
 	name, err := u.Runner()
 	if err != nil {
 		return nil, err

@@ -75,7 +75,8 @@ func (w *world) dispatcher(
 	flow.Policy = "fixed"
 	flow.Fixed.PerRunner = 16
 	deps := dispatch.Deps{
-		Metadata: w.meta, Blobs: w.disk.Blobs(), Journals: w.disk.Journals(), Spool: w.disk,
+		Store: dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
+			Journals: w.disk.Journals(), Spool: w.disk},
 		Node:      node,
 		Scheduler: scheduler.DefaultConfig(), Flow: flow,
 		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{

@@ -2,17 +2,9 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
-
-// Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new
-// owner, and all that its earlier self held is free at that moment.
-type Owner struct {
-	Node        string
-	Incarnation int64
-}
 
 // ChunkID names a chunk: a run of positions in its batch's order that are claimed together.
 type ChunkID struct {
@@ -46,15 +38,6 @@ type ChunkCounts struct {
 
 // Claims hands out chunks to dispatchers.
 type Claims interface {
-	// Register makes a new owner of the node and frees what its earlier incarnations held. The
-	// lease lives for ttl from now.
-	Register(ctx context.Context, node string, ttl time.Duration) (Owner, error)
-	// Renew prolongs the lease; ErrFenced when the owner is superseded or was let expire and
-	// reaped.
-	Renew(ctx context.Context, o Owner, ttl time.Duration) error
-	// Unregister frees all that the owner holds.
-	Unregister(ctx context.Context, o Owner) error
-
 	// AddChunks lays out a batch, once: a second call for the same batch changes nothing.
 	// ErrNotFound if the batch is gone.
 	AddChunks(ctx context.Context, batch string, chunks []Chunk) error
@@ -84,22 +67,4 @@ type Claims interface {
 	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
 	// CountChunks counts as o sees them: what it could claim with the same inHand is free.
 	CountChunks(ctx context.Context, o Owner, batch string, inHand []int) (ChunkCounts, error)
-
-	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier
-	// holders'; ok is false when another living owner has it, or its own lease has run out. The
-	// holder may ask again and gets the epoch it has. ErrFenced for a superseded owner. Locks end
-	// with Unlock or with their owner.
-	Lock(ctx context.Context, o Owner, name string) (epoch int64, ok bool, err error)
-	Unlock(ctx context.Context, o Owner, name string) error
-
-	// Lead makes the owner the leader of all the named runners and models, or of none of them.
-	// Names that another living owner leads are returned with its node; there are none when the
-	// call succeeds. The epoch is above that of all earlier leaders of any of the names; a leader
-	// that asks again gets its own leadership confirmed. ErrFenced for an owner that is superseded
-	// or whose lease has run out: it leads nothing until it renews, and what others have taken by
-	// then is lost to it. Leadership ends with Resign or with its owner.
-	Lead(ctx context.Context, o Owner, names []string) (epoch int64, others map[string]string,
-		err error)
-	// Resign gives up names that the owner leads.
-	Resign(ctx context.Context, o Owner, names []string) error
 }

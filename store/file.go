@@ -33,13 +33,6 @@ type FileQuery struct {
 	Ascending bool
 }
 
-// Page is one page of a listing.
-type Page[T any] struct {
-	Items []T
-	More  bool
-	Next  string // of files: where the next page begins
-}
-
 // Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
 type Files interface {
 	// CreateFile stores f. ErrExists when the id is taken, ErrConflict when its bytes have been
@@ -59,66 +52,4 @@ type Files interface {
 	// UsedBytes sums the tenant's files, those that have expired but aren't purged too, and the
 	// parts of its uploads.
 	UsedBytes(ctx context.Context, tenant string) (int64, error)
-}
-
-// UploadState is where an upload in parts stands.
-type UploadState string
-
-const (
-	UploadPending   UploadState = "pending"
-	UploadCompleted UploadState = "completed"
-	UploadCancelled UploadState = "cancelled"
-	UploadExpired   UploadState = "expired"
-)
-
-// Upload is a file that arrives in parts.
-type Upload struct {
-	ID        string
-	Tenant    string
-	State     UploadState
-	Filename  string
-	Purpose   string
-	MIMEType  string
-	Bytes     int64 // announced size of the whole
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	FileLife  time.Duration // life of the completed file; zero: the purpose's default
-	FileID    string        // set when completed
-}
-
-// Part is one part of an upload; its bytes stand in [Blobs] under BlobKey.
-type Part struct {
-	ID        string
-	UploadID  string
-	Bytes     int64
-	CreatedAt time.Time
-	BlobKey   string
-}
-
-// Uploads keeps uploads in parts. A pending upload whose time is over reads as UploadExpired.
-type Uploads interface {
-	CreateUpload(ctx context.Context, u Upload) error
-	// Upload reads one. An empty tenant reads across tenants; so does the sweeper.
-	Upload(ctx context.Context, tenant, id string) (Upload, error)
-	// CountPending counts the tenant's pending uploads.
-	CountPending(ctx context.Context, tenant string) (int, error)
-	// CompleteUpload creates the file of a pending upload and completes the upload, in one step;
-	// ErrConflict when it isn't pending any more.
-	CompleteUpload(ctx context.Context, tenant, id string, f File) (Upload, error)
-	// CancelUpload ends a pending upload without a file; ErrConflict when it isn't pending any
-	// more.
-	CancelUpload(ctx context.Context, tenant, id string) (Upload, error)
-	// AddPart is refused with ErrConflict when the upload isn't pending.
-	AddPart(ctx context.Context, p Part) error
-	// Parts lists the parts of an upload in order of their arrival.
-	Parts(ctx context.Context, uploadID string) ([]Part, error)
-	// SumParts returns how many parts an upload has, and how many bytes they have together.
-	SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error)
-	// StaleUploads returns up to limit uploads that are over (expired while pending, completed,
-	// cancelled) and still have parts, for the sweeper to drop their bytes and then call DropParts.
-	StaleUploads(ctx context.Context, limit int) ([]Upload, error)
-	DropParts(ctx context.Context, uploadID string) error
-	// PurgeUploads removes up to limit uploads of any tenant whose ExpiresAt lies before the given
-	// time, in whatever way they ended, and returns how many. Those that still have parts stay.
-	PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (int, error)
 }

@@ -14,7 +14,7 @@ import (
 // damaged on its medium is made anew from the file, which stays as it is. The error wraps
 // batchfile.ErrDamaged if the file has other lines by now.
 func OpenIndex(
-	ctx context.Context, blobs Blobs, fileKey, indexKey string, lines int,
+	ctx context.Context, blobs blobFiles, fileKey, indexKey string, lines int,
 ) (*batchfile.Index, Blob, error) {
 	index, blob, err := openIndex(ctx, blobs, indexKey)
 	if !errors.Is(err, batchfile.ErrDamaged) {
@@ -26,7 +26,7 @@ func OpenIndex(
 	return openIndex(ctx, blobs, indexKey)
 }
 
-func openIndex(ctx context.Context, blobs Blobs, key string) (*batchfile.Index, Blob, error) {
+func openIndex(ctx context.Context, blobs blobFiles, key string) (*batchfile.Index, Blob, error) {
 	blob, err := blobs.Open(ctx, key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open line index: %w", err)
@@ -43,7 +43,7 @@ func openIndex(ctx context.Context, blobs Blobs, key string) (*batchfile.Index, 
 
 // rebuildIndex scans a file as its upload did. Its lines were within the limits of that day,
 // whatever they are now.
-func rebuildIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, lines int) error {
+func rebuildIndex(ctx context.Context, blobs blobFiles, fileKey, indexKey string, lines int) error {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {
 		return err
@@ -75,4 +75,10 @@ func rebuildIndex(ctx context.Context, blobs Blobs, fileKey, indexKey string, li
 			batchfile.ErrDamaged)
 	}
 	return index.Commit()
+}
+
+// blobFiles is the part of Blobs that OpenIndex needs.
+type blobFiles interface {
+	Create(ctx context.Context, key string) (BlobWriter, error)
+	Open(ctx context.Context, key string) (Blob, error)
 }

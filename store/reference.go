@@ -26,7 +26,7 @@ type References interface {
 // RemoveBlobs removes the bytes of those of the blobs that nothing refers to. No other way leads to
 // the removal of a file's bytes. Empty keys are ignored; expired is as in DropBlobs.
 func RemoveBlobs(
-	ctx context.Context, references References, blobs Blobs, expired string, keys ...string,
+	ctx context.Context, references References, blobs blobDeleter, expired string, keys ...string,
 ) error {
 	dropped, err := references.DropBlobs(ctx, expired, keys...)
 	if err != nil {
@@ -39,4 +39,9 @@ func RemoveBlobs(
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// blobDeleter is the part of Blobs that RemoveBlobs needs.
+type blobDeleter interface {
+	Delete(ctx context.Context, key string) error
 }

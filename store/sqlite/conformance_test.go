@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/sqlite"
 	"github.com/tidefill/tidefill/store/storetest"
 )
 
 func TestMetadata(t *testing.T) {
-	storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) store.Metadata {
-		return open(t, filepath.Join(t.TempDir(), "tidefill.db"), now)
+	storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) storetest.Store {
+		return storetest.StoreOf(open(t, filepath.Join(t.TempDir(), "tidefill.db"), now))
 	})
 }
 

@@ -63,7 +63,22 @@ type DB struct {
 	unposted unposted
 }
 
-var _ store.Metadata = (*DB)(nil)
+var _ interface {
+	store.Files
+	store.Uploads
+	store.UploadParts
+	store.Batches
+	store.BatchLists
+	store.Changes
+	store.References
+	store.Owners
+	store.Claims
+	store.Locks
+	store.Leads
+	store.ProgressBoard
+	store.Keys
+	store.Status
+} = (*DB)(nil)
 
 // Open opens the database file at path and brings its schema up to date; it creates the file and
 // its directory if need be.

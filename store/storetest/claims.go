@@ -21,7 +21,7 @@ func newChunks(batch, model string, n int) []store.Chunk {
 }
 
 // layOut creates a batch with n chunks of the model "m".
-func layOut(t testing.TB, m store.Metadata, batch string, n int) {
+func layOut(t testing.TB, m Store, batch string, n int) {
 	t.Helper()
 	must(t, m.CreateBatch(t.Context(), newBatch(batch, "t")))
 	must(t, m.AddChunks(t.Context(), batch, newChunks(batch, "m", n)))
@@ -43,7 +43,7 @@ func indexes(chunks []store.Chunk) (list []int) {
 	return list
 }
 
-func chunksLayout(t *testing.T, m store.Metadata, _ *clock) {
+func chunksLayout(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 3)
 	must(t, m.AddChunks(ctx, "b", newChunks("b", "other", 9)))
@@ -73,7 +73,7 @@ func chunksLayout(t *testing.T, m store.Metadata, _ *clock) {
 	}
 }
 
-func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
+func chunksOrder(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))
 	chunks := newChunks("b", "even", 13)
@@ -119,7 +119,7 @@ func chunksOrder(t *testing.T, m store.Metadata, _ *clock) {
 		store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
 }
 
-func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
+func chunksReopened(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 2)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
@@ -155,7 +155,7 @@ func chunksReopened(t *testing.T, m store.Metadata, _ *clock) {
 		store.ChunkCounts{Free: 1, Done: 1})
 }
 
-func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
+func chunksRace(t *testing.T, m Store, _ *clock) {
 	const chunks, owners = 60, 4
 	ctx := t.Context()
 	layOut(t, m, "b", chunks)
@@ -191,7 +191,7 @@ func chunksRace(t *testing.T, m store.Metadata, _ *clock) {
 		store.ChunkCounts{Done: chunks})
 }
 
-func chunksFree(t *testing.T, m store.Metadata, c *clock) {
+func chunksFree(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	other := got(m.Register(ctx, "other", time.Hour))(t)
 	for _, test := range []struct {
@@ -253,7 +253,7 @@ func chunksFree(t *testing.T, m store.Metadata, c *clock) {
 	})
 }
 
-func locksRace(t *testing.T, m store.Metadata, c *clock) {
+func locksRace(t *testing.T, m Store, c *clock) {
 	const owners = 5
 	ctx := t.Context()
 	var highest int64
@@ -308,14 +308,14 @@ func locksRace(t *testing.T, m store.Metadata, c *clock) {
 	}
 }
 
-func chunksOfNoBatch(t *testing.T, m store.Metadata, _ *clock) {
+func chunksOfNoBatch(t *testing.T, m Store, _ *clock) {
 	wantErr(t, "lay out a batch that is gone",
 		m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
 }
 
 // chunksLostTrackOf is about claims whose answer never reached the owner, or that it failed to give
 // back.
-func chunksLostTrackOf(t *testing.T, m store.Metadata, _ *clock) {
+func chunksLostTrackOf(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 4)
 	o := got(m.Register(ctx, "n", time.Minute))(t)

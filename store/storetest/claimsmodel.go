@@ -14,7 +14,7 @@ import (
 
 // claimsModel drives the backend and a slow, obvious model of it through the same random life and
 // compares them.
-func claimsModel(t *testing.T, m store.Metadata, c *clock) {
+func claimsModel(t *testing.T, m Store, c *clock) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -55,7 +55,7 @@ type modelClaim struct {
 type claimsLife struct {
 	t      *testing.T
 	rt     *rapid.T
-	m      store.Metadata
+	m      Store
 	clock  *clock
 	run    int
 	batch  string

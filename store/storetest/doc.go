@@ -2,7 +2,7 @@
 // unchanged:
 //
 //	func TestMetadata(t *testing.T) {
-//		storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) store.Metadata { … })
+//		storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) storetest.Store { … })
 //	}
 //
 // The suites hold what the contracts promise to everybody. What is special to a backend (its files,

@@ -15,7 +15,7 @@ func newFile(id, tenant string) store.File {
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), BlobKey: "files/" + id}
 }
 
-func filesKeep(t *testing.T, m store.Metadata, c *clock) {
+func filesKeep(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f := newFile("f1", "t1")
 	f.Filename = "<a> & \"b\" ü\x00.jsonl"
@@ -40,7 +40,7 @@ func filesKeep(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "load deleted file", err, store.ErrNotFound)
 }
 
-func filesList(t *testing.T, m store.Metadata, _ *clock) {
+func filesList(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	var all, outputs []string
 	for i := range 11 {
@@ -78,7 +78,7 @@ func filesList(t *testing.T, m store.Metadata, _ *clock) {
 }
 
 // listFiles follows the pages of t1's files to the end.
-func listFiles(t *testing.T, m store.Metadata, q store.FileQuery) (ids []string) {
+func listFiles(t *testing.T, m Store, q store.FileQuery) (ids []string) {
 	t.Helper()
 	for {
 		page := got(m.ListFiles(t.Context(), "t1", q))(t)
@@ -100,7 +100,7 @@ func listFiles(t *testing.T, m store.Metadata, q store.FileQuery) (ids []string)
 	}
 }
 
-func filesListWithoutSummaries(t *testing.T, m store.Metadata, c *clock) {
+func filesListWithoutSummaries(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	for _, id := range []string{"f1", "f2", "f3"} {
 		f := newFile(id, "t")
@@ -127,7 +127,7 @@ func filesListWithoutSummaries(t *testing.T, m store.Metadata, c *clock) {
 	wantErr(t, "list after nonsense", err, store.ErrBadCursor)
 }
 
-func filesExpire(t *testing.T, m store.Metadata, c *clock) {
+func filesExpire(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	short, long := newFile("short", "t1"), newFile("long", "t1")
 	short.ExpiresAt = c.Now().Add(time.Minute)

@@ -6,11 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/tidefill/tidefill/store"
 )
 
-func keysOnce(t *testing.T, m store.Metadata, c *clock) {
+func keysOnce(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	remember := func(tenant, key, value string, want string, wantFresh bool) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func leadsExclusive(t *testing.T, m store.Metadata, c *clock) {
+func leadsExclusive(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	a := got(m.Register(ctx, "a", time.Minute))(t)
 	b := got(m.Register(ctx, "b", time.Hour))(t)
@@ -65,7 +65,7 @@ func leadsExclusive(t *testing.T, m store.Metadata, c *clock) {
 
 // leadsRace has owners ask for overlapping sets at once: each name ends with one leader, whose sets
 // are whole.
-func leadsRace(t *testing.T, m store.Metadata, _ *clock) {
+func leadsRace(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	sets := [][]string{{"x", "y"}, {"y", "z"}, {"z", "x"}, {"x", "y", "z"}}
 	for round := range 5 {

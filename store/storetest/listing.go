@@ -19,7 +19,7 @@ var states = []store.State{
 
 // population creates batches of t1 that differ in everything that can be asked for, with many ties,
 // and as many of t2. They are returned in order of their creation.
-func population(t *testing.T, m store.Metadata, n int) []store.Batch {
+func population(t *testing.T, m Store, n int) []store.Batch {
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	all := make([]store.Batch, 0, n)
@@ -52,7 +52,7 @@ func population(t *testing.T, m store.Metadata, n int) []store.Batch {
 	return all
 }
 
-func batchesList(t *testing.T, m store.Metadata, _ *clock) {
+func batchesList(t *testing.T, m Store, _ *clock) {
 	all := population(t, m, 120)
 	// Some change what they are found by.
 	for i := 0; i < len(all); i += 7 {
@@ -197,7 +197,7 @@ func batchIDs(batches []store.Batch) []string {
 	return ids
 }
 
-func batchesCursors(t *testing.T, m store.Metadata, _ *clock) {
+func batchesCursors(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	all := population(t, m, 20)
 	q := store.BatchQuery{Limit: 5}

@@ -6,40 +6,117 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tidefill/tidefill/store"
 )
 
-// TestMetadata runs the suite for [store.Metadata]. open returns a new, empty backend that takes
-// the time from now, and closes it when the test ends.
-func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) store.Metadata) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, m store.Metadata, c *clock)
-	}{
+// Store is a backend under test, or several backends that together are one store: a field for each
+// interface of the contract. A suite documents which fields it uses; the others may be nil.
+type Store struct {
+	store.Files
+	store.Uploads
+	store.UploadParts
+	store.Batches
+	store.BatchLists
+	store.Changes
+	store.References
+	store.Owners
+	store.Claims
+	store.Locks
+	store.Leads
+	store.ProgressBoard
+	store.Keys
+	store.Status
+}
+
+// Backend is a backend that implements the complete contract of records.
+type Backend interface {
+	store.Files
+	store.Uploads
+	store.UploadParts
+	store.Batches
+	store.BatchLists
+	store.Changes
+	store.References
+	store.Owners
+	store.Claims
+	store.Locks
+	store.Leads
+	store.ProgressBoard
+	store.Keys
+	store.Status
+}
+
+// StoreOf returns the Store whose every field is b.
+func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
+
+// Open returns a new, empty store that reads the time from now, and closes it when the test ends.
+type Open func(t *testing.T, now func() time.Time) Store
+
+// TestMetadata runs all suites for records.
+func TestMetadata(t *testing.T, open Open) {
+	t.Run("Files", func(t *testing.T) { TestFiles(t, open) })
+	t.Run("Uploads", func(t *testing.T) { TestUploads(t, open) })
+	t.Run("Batches", func(t *testing.T) { TestBatches(t, open) })
+	t.Run("References", func(t *testing.T) { TestReferences(t, open) })
+	t.Run("Claims", func(t *testing.T) { TestClaims(t, open) })
+	t.Run("Locks", func(t *testing.T) { TestLocks(t, open) })
+	t.Run("Progress", func(t *testing.T) { TestProgress(t, open) })
+	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
+	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
+}
+
+// TestFiles runs the suite for Files. It uses Files and, for UsedBytes, Uploads and UploadParts.
+func TestFiles(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"files keep what they are given", filesKeep},
 		{"files are listed page by page", filesList},
+		{"files are listed without summaries", filesListWithoutSummaries},
 		{"files expire", filesExpire},
+		{"usage follows files and parts", usageFollowsRows},
+	})
+}
+
+// TestUploads runs the suite for Uploads. It uses Files, Uploads and UploadParts.
+func TestUploads(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"uploads end once", uploadsEnd},
 		{"uploads take parts while pending", uploadsParts},
 		{"uploads are counted while pending", uploadsCount},
 		{"uploads are purged when they are over", uploadsPurge},
-		{"usage follows files and parts", usageFollowsRows},
-		{"files are listed without summaries", filesListWithoutSummaries},
+	})
+}
+
+// TestBatches runs the suite for Batches. It uses Files, Batches, BatchLists, Changes, Owners,
+// Claims and Locks.
+func TestBatches(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"batches keep what they are given", batchesKeep},
 		{"batches come with files in one step", batchesComeWithFiles},
 		{"batches are changed by compare and set", batchesUpdate},
 		{"batches freeze at their end", batchesFreeze},
-		{"batches tell what changed", batchesChanged},
-		{"batches go stale", batchesStale},
+		{"batches race for updates", batchesRace},
 		{"batches are finished by the holder of their lock", batchesFinish},
+		{"batches go stale", batchesStale},
+		{"batches tell what changed", batchesChanged},
+		{"batches are listed in any order under any filter", batchesList},
+		{"batches' cursors survive changes", batchesCursors},
+		{"ended contexts end methods", contextsEnd},
+	})
+}
+
+// TestReferences runs the suite for References. It uses Files, Uploads, UploadParts, Batches,
+// References, Owners and Locks.
+func TestReferences(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"references hold blobs", referencesHold},
 		{"references to dropped blobs are refused", referencesRefuse},
 		{"references race with drops", referencesRace},
-		{"batches race for updates", batchesRace},
-		{"batches are listed in any order under any filter", batchesList},
-		{"batches' cursors survive changes", batchesCursors},
+	})
+}
+
+// TestClaims runs the suite for Claims. It uses Batches, Owners and Claims.
+func TestClaims(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"chunks are laid out once", chunksLayout},
 		{"chunks need a batch", chunksOfNoBatch},
 		{"chunks are claimed lowest first", chunksOrder},
@@ -48,27 +125,57 @@ func TestMetadata(t *testing.T, open func(t *testing.T, now func() time.Time) st
 		{"chunks come free with their owner", chunksFree},
 		{"chunks can be claimed again by an owner that lost track of them", chunksLostTrackOf},
 		{"claims agree with the obvious model", claimsModel},
+	})
+}
+
+// TestLocks runs the suite for Locks. It uses Owners, Locks and Leads.
+func TestLocks(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"locks have one holder", locksRace},
 		{"names have one leader", leadsExclusive},
 		{"leaders race", leadsRace},
+	})
+}
+
+// TestProgress runs the suite for Progress. It uses Batches, Owners, Claims and ProgressBoard.
+func TestProgress(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"progress adds up", progressAdds},
 		{"a finished chunk counts once", finishedChunkCountsOnce},
+	})
+}
+
+// TestKeys runs the suite for Keys. It uses Keys.
+func TestKeys(t *testing.T, open Open) {
+	run(t, open, []test{
 		{"keys are remembered once", keysOnce},
+	})
+}
+
+// TestStatus runs the suite for Status. It uses Files, Batches, Owners and Status.
+func TestStatus(t *testing.T, open Open) {
+	run(t, open, []test{
+		{"a store answers", storeAnswers},
 		{"the newest time is found", newestFound},
-		{"ended contexts end methods", contextsEnd},
-	} {
+	})
+}
+
+// test is one test of a suite.
+type test struct {
+	name string
+	run  func(t *testing.T, m Store, c *clock)
+}
+
+func run(t *testing.T, open Open, tests []test) {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := newClock()
-			m := open(t, c.Now)
-			if err := m.Ping(t.Context()); err != nil {
-				t.Fatalf("ping: %v", err)
-			}
-			test.run(t, m, c)
+			test.run(t, open(t, c.Now), c)
 		})
 	}
 }
 
-func contextsEnd(t *testing.T, m store.Metadata, _ *clock) {
+func contextsEnd(t *testing.T, m Store, _ *clock) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.CreateBatch(ctx, newBatch("b", "t")); !errors.Is(err, context.Canceled) {
@@ -78,35 +185,4 @@ func contextsEnd(t *testing.T, m store.Metadata, _ *clock) {
 		t.Errorf("load batch: got %v, want %v", err, context.Canceled)
 	}
 	must(t, m.CreateBatch(t.Context(), newBatch("b", "t"))) // nothing was left under way
-}
-
-// must fails the test at once when a step that only prepares it goes wrong.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// got is must for steps with a result.
-func got[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func wantErr(t testing.TB, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: got error %v, want %v", what, err, want)
-	}
-}
-
-func wantEqual[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

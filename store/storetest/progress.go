@@ -11,7 +11,7 @@ import (
 // settler is FinishChunk or ReleaseChunk.
 type settler = func(ctx context.Context, o store.Owner, c store.Chunk) error
 
-func finishedChunkCountsOnce(t *testing.T, m store.Metadata, _ *clock) {
+func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b", 3)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
@@ -40,7 +40,7 @@ func finishedChunkCountsOnce(t *testing.T, m store.Metadata, _ *clock) {
 	count("after a finish that was refused", 24, 3)
 }
 
-func progressAdds(t *testing.T, m store.Metadata, c *clock) {
+func progressAdds(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	layOut(t, m, "b1", 2)
 	layOut(t, m, "b2", 1)

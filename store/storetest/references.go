@@ -12,7 +12,7 @@ import (
 )
 
 // newInput stores a file with an index and returns it, and a batch that reads it.
-func newInput(t *testing.T, m store.Metadata, id string) (store.File, store.Batch) {
+func newInput(t *testing.T, m Store, id string) (store.File, store.Batch) {
 	t.Helper()
 	f := newFile(id, "t")
 	f.IndexKey = f.BlobKey + ".index"
@@ -27,7 +27,7 @@ func reading(f store.File, id string) store.Batch {
 }
 
 func wantDropped(
-	t *testing.T, m store.Metadata, what, expired string, keys []string, want ...string,
+	t *testing.T, m Store, what, expired string, keys []string, want ...string,
 ) {
 	t.Helper()
 	dropped := got(m.DropBlobs(t.Context(), expired, keys...))(t)
@@ -37,7 +37,7 @@ func wantDropped(
 	}
 }
 
-func referencesHold(t *testing.T, m store.Metadata, c *clock) {
+func referencesHold(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f, first := newInput(t, m, "in")
 	second := reading(f, "second")
@@ -74,7 +74,7 @@ func referencesHold(t *testing.T, m store.Metadata, c *clock) {
 	wantDropped(t, m, "of a purged file", "", []string{old.BlobKey}, old.BlobKey)
 }
 
-func referencesRefuse(t *testing.T, m store.Metadata, c *clock) {
+func referencesRefuse(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f, b := newInput(t, m, "in")
 
@@ -123,7 +123,7 @@ func referencesRefuse(t *testing.T, m store.Metadata, c *clock) {
 
 // referencesRace lets creations race with deletions: an input is either read by a living batch, or
 // its bytes are dropped.
-func referencesRace(t *testing.T, m store.Metadata, _ *clock) {
+func referencesRace(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	for round := range 40 {
 		f, b := newInput(t, m, fmt.Sprintf("in-%d", round))
@@ -147,7 +147,7 @@ func referencesRace(t *testing.T, m store.Metadata, _ *clock) {
 	}
 }
 
-func batchesFinish(t *testing.T, m store.Metadata, c *clock) {
+func batchesFinish(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	const lock = "finalize"
 	f, b := newInput(t, m, "in")

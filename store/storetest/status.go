@@ -7,7 +7,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func newestFound(t *testing.T, m store.Metadata, c *clock) {
+func storeAnswers(t *testing.T, m Store, _ *clock) { must(t, m.Ping(t.Context())) }
+
+func newestFound(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	if newest := got(m.Newest(ctx))(t); !newest.IsZero() {
 		t.Errorf("got %v of an empty store", newest)

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Store is what a Server needs of a store: one field for each kind of state, so that each may be in
+// a system of its own. All fields are required. Package store documents what the methods guarantee,
+// in its interfaces of the same names.
+type Store struct {
+	Metadata Metadata
+	Progress Progress
+	Blobs    Blobs
+	Journals Journals
+}
+
+func (s Store) complete() bool {
+	return s.Metadata != nil && s.Progress != nil && s.Blobs != nil && s.Journals != nil
+}
+
+// Metadata holds the records of files, uploads and batches.
+type Metadata interface {
+	Files
+	Uploads
+	UploadParts
+	Batches
+	BatchLists
+	References
+	Chunks
+	Keys
+}
+
+// Files holds the metadata of files.
+type Files interface {
+	CreateFile(ctx context.Context, f store.File) error
+	File(ctx context.Context, tenant, id string) (store.File, error)
+	ListFiles(ctx context.Context, tenant string, q store.FileQuery) (store.Page[store.File], error)
+	DeleteFile(ctx context.Context, tenant, id string) (store.File, error)
+	ExpiredFiles(ctx context.Context, limit int) ([]store.File, error)
+	PurgeFile(ctx context.Context, id string) error
+	UsedBytes(ctx context.Context, tenant string) (int64, error)
+}
+
+// Uploads holds uploads in parts.
+type Uploads interface {
+	CreateUpload(ctx context.Context, u store.Upload) error
+	Upload(ctx context.Context, tenant, id string) (store.Upload, error)
+	CountPending(ctx context.Context, tenant string) (int, error)
+	CompleteUpload(ctx context.Context, tenant, id string, f store.File) (store.Upload, error)
+	CancelUpload(ctx context.Context, tenant, id string) (store.Upload, error)
+	StaleUploads(ctx context.Context, limit int) ([]store.Upload, error)
+	PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (int, error)
+}
+
+// UploadParts holds the parts of uploads.
+type UploadParts interface {
+	AddPart(ctx context.Context, p store.Part) error
+	Parts(ctx context.Context, uploadID string) ([]store.Part, error)
+	SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error)
+	DropParts(ctx context.Context, uploadID string) error
+}
+
+// Batches holds batches.
+type Batches interface {
+	CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error
+	Parameters(ctx context.Context, id string) (store.Parameters, error)
+	Batch(ctx context.Context, tenant, id string) (store.Batch, error)
+	UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error)
+	DeleteBatch(ctx context.Context, tenant, id string) (store.Batch, error)
+}
+
+// BatchLists finds batches.
+type BatchLists interface {
+	ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (store.Page[string], error)
+	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]store.Batch, error)
+	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
+		err error)
+}
+
+// References records which blobs are in use.
+type References interface {
+	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
+}
+
+// Chunks lists the chunks of a batch, whose journals hold its results.
+type Chunks interface {
+	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
+}
+
+// Keys remembers idempotency keys.
+type Keys interface {
+	Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (stored string,
+		fresh bool, err error)
+	Forget(ctx context.Context, tenant, key string) error
+}
+
+// Progress reads the progress of running batches.
+type Progress interface {
+	Progress(ctx context.Context, batches []string) (map[string]store.Progress, error)
+}
+
+// Blobs holds the bytes of files.
+type Blobs interface {
+	Create(ctx context.Context, key string) (store.BlobWriter, error)
+	Open(ctx context.Context, key string) (store.Blob, error)
+	Delete(ctx context.Context, key string) error
+	DeletePrefix(ctx context.Context, prefix string) error
+	List(ctx context.Context, prefix, after string, limit int) ([]store.BlobInfo, error)
+}
+
+// Journals reads results while a batch runs.
+type Journals interface {
+	Read(ctx context.Context, id store.ChunkID,
+		each func(store.Record, store.Location) error) error
+	Results(ctx context.Context, id store.ChunkID) (store.Results, error)
+	Remove(ctx context.Context, batch string) error
+}

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Store is what a Dispatcher needs of a store: one field for each kind of state, so that each may
+// be in a system of its own. All fields are required. Package store documents what the methods
+// guarantee, in its interfaces of the same names.
+type Store struct {
+	Metadata Metadata
+	Progress Progress
+	Blobs    Blobs
+	Journals Journals
+	Spool    Spool // for answers that do not fit in memory
+}
+
+// Metadata holds batches, and who works on what.
+type Metadata interface {
+	Batches
+	References
+	Owners
+	Claims
+	Locks
+	Leads
+}
+
+// Batches holds batches.
+type Batches interface {
+	Batch(ctx context.Context, tenant, id string) (store.Batch, error)
+	Parameters(ctx context.Context, id string) (store.Parameters, error)
+	UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error)
+	FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
+		files []store.File) (store.Batch, error)
+	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
+		err error)
+}
+
+// References records which blobs are in use.
+type References interface {
+	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
+}
+
+// Owners holds the leases of dispatchers.
+type Owners interface {
+	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
+	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
+	Unregister(ctx context.Context, o store.Owner) error
+}
+
+// Claims hands out chunks.
+type Claims interface {
+	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
+	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
+		inHand []int) ([]store.Chunk, error)
+	FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error
+	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
+	ReopenChunk(ctx context.Context, c store.Chunk) error
+	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
+	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
+	CountChunks(ctx context.Context, o store.Owner, batch string,
+		inHand []int) (store.ChunkCounts, error)
+}
+
+// Locks gives each name to one owner at a time.
+type Locks interface {
+	Lock(ctx context.Context, o store.Owner, name string) (epoch int64, ok bool, err error)
+	Unlock(ctx context.Context, o store.Owner, name string) error
+}
+
+// Leads makes owners the leaders of runners and models.
+type Leads interface {
+	Lead(ctx context.Context, o store.Owner, names []string) (epoch int64,
+		others map[string]string, err error)
+	Resign(ctx context.Context, o store.Owner, names []string) error
+}
+
+// Progress takes the progress of running batches.
+type Progress interface {
+	PostProgress(ctx context.Context, o store.Owner, progress map[string]store.Progress) error
+}
+
+// Blobs holds the bytes of files.
+type Blobs interface {
+	Create(ctx context.Context, key string) (store.BlobWriter, error)
+	Open(ctx context.Context, key string) (store.Blob, error)
+	Delete(ctx context.Context, key string) error
+}
+
+// Journals holds the results of chunks.
+type Journals interface {
+	Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+		committed func(store.Commit)) (store.Journal, error)
+	Read(ctx context.Context, id store.ChunkID,
+		each func(store.Record, store.Location) error) error
+	Results(ctx context.Context, id store.ChunkID) (store.Results, error)
+	Batches(ctx context.Context) ([]string, error)
+	Remove(ctx context.Context, batch string) error
+}
+
+// Spool holds temporary files.
+type Spool interface {
+	Temporary() (store.Temporary, error)
+}

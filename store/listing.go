@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// BatchOrder is the key that a listing is sorted by.
+type BatchOrder string
+
+const (
+	// ties, here and below: in order of CreateBatch, or its reverse
+	ByCreation BatchOrder = "created_at"
+	ByDeadline BatchOrder = "deadline" // batches without a deadline come last in either direction
+)
+
+// BatchQuery selects a page of a tenant's batches. Zero fields don't filter, no Limit means all.
+// Bounds of times are excluded; a batch without a deadline lies within no bounds of it.
+type BatchQuery struct {
+	After     string
+	Limit     int
+	Order     BatchOrder // empty: ByCreation
+	Ascending bool
+
+	States                        []State
+	Model                         string
+	MetadataKey, MetadataValue    string // the key alone, or key and value
+	CreatedAfter, CreatedBefore   time.Time
+	DeadlineAfter, DeadlineBefore time.Time
+}
+
+// Page is one page of a listing.
+type Page[T any] struct {
+	Items []T
+	More  bool
+	Next  string // of files: the start of the next page
+}
+
+// BatchLists finds batches.
+type BatchLists interface {
+	// ListBatches returns a page of a tenant's batches. ErrBadCursor: q.After is unknown.
+	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
+	// ListBatchIDs is ListBatches for callers that read the batches one by one, since a batch may
+	// be large.
+	ListBatchIDs(ctx context.Context, tenant string, q BatchQuery) (Page[string], error)
+	// StaleBatches returns the ID and Tenant of up to limit terminal batches that ended before the
+	// given time, for retention.
+	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]Batch, error)
+}
