@@ -8,65 +8,78 @@ import (
 	"time"
 )
 
-// Config bounds what users may send and says how long it is kept. Sizes are bytes.
+// Config limits what users may send and sets how long it is kept. Sizes are in bytes. Start from
+// DefaultConfig.
 type Config struct {
-	// MaxBatchFileBytes bounds a batch input file. Default 200 MiB, as OpenAI's; at most 4 GiB.
+	// MaxBatchFileBytes limits the size of a batch input file; a larger upload is refused. At most
+	// 4 GiB. Default: 200 MiB, as OpenAI's.
 	MaxBatchFileBytes int64 `yaml:"max_batch_file_bytes"`
-	// MaxBatchLines bounds the requests of one batch. Default 50,000, as OpenAI's.
+	// MaxBatchLines limits the lines of one batch; a batch of a longer file is refused. Default:
+	// 50,000, as OpenAI's.
 	MaxBatchLines int `yaml:"max_batch_lines"`
-	// MaxLineBytes bounds one line of a batch input file, without its newline. The rest of a longer
-	// line is skipped, and the line is reported when a batch is made of the file. Default 16 MiB.
+	// MaxLineBytes limits one line of a batch input file, without its newline. The rest of a
+	// longer line is skipped, and a batch of the file fails with a message that names the line.
+	// Default: 16 MiB.
 	MaxLineBytes int `yaml:"max_line_bytes"`
-	// MaxFileBytes bounds a file of any other purpose. Default 512 MiB, as OpenAI's.
+	// MaxFileBytes limits the size of a file of any other purpose. Default: 512 MiB, as OpenAI's.
 	MaxFileBytes int64 `yaml:"max_file_bytes"`
-	// MaxPartBytes bounds one part of an upload in parts. Default 64 MiB, as OpenAI's.
-	MaxPartBytes int64 `yaml:"max_part_bytes"`
 
-	// MaxOptionsBytes bounds the `tidefill` object of a create request. Default 64 KiB.
-	MaxOptionsBytes int `yaml:"max_options_bytes"`
-
-	// TenantQuotaBytes bounds what a tenant keeps in files, inputs and results, and in parts of
-	// uploads. Uploads and retries that do not fit are refused (413); results are always kept.
-	// Default 0: no bound.
+	// TenantQuotaBytes limits the storage of each tenant: input files, result files and the parts
+	// of uploads together. An upload or retry that does not fit is refused with 413; results are
+	// always stored. 0: no limit. Default: 0.
 	TenantQuotaBytes int64 `yaml:"tenant_quota_bytes"`
-	// TenantQuotas holds quotas of single tenants, which stand in for tenant_quota_bytes; 0: no
-	// bound.
+	// TenantQuotas replaces tenant_quota_bytes for single tenants, by name. 0: no limit.
 	TenantQuotas map[string]int64 `yaml:"tenant_quotas"`
 
-	// BatchFileLife is how long a batch input file is kept when its upload does not say. Default 30
-	// days; 0: until deleted.
-	BatchFileLife time.Duration `yaml:"batch_file_life"`
-	// MaxRequests bounds the requests that are handled at once, apart from uploads of files and
-	// event streams. Default 256.
-	MaxRequests int `yaml:"max_requests"`
-	// MaxConcurrentUploads bounds the files and parts that are taken in at once, up to 1 MiB of
-	// memory each, and what their line ids take. Default 8.
-	MaxConcurrentUploads int `yaml:"max_concurrent_uploads"`
-	// MaxStreams bounds the event streams that are open at once. Default 512.
-	MaxStreams int `yaml:"max_streams"`
-	// TenantShare is the part of these three that one tenant may take while there are keys of
-	// several tenants. Default 0.5; at most 1: all.
-	TenantShare float64 `yaml:"tenant_share"`
-	// QueueWait is how long a request or upload beyond them waits for its turn before it gets 503,
-	// or 429 where its own tenant has taken its share. Streams don't wait. Default 30 seconds.
-	QueueWait time.Duration `yaml:"queue_wait"`
-
-	// UploadLife is how long an upload in parts may take from its creation to its completion.
-	// Default 1 hour.
-	UploadLife time.Duration `yaml:"upload_life"`
-	// IdempotencyLife is how long an Idempotency-Key stands for its first answer. Default 24 hours.
-	IdempotencyLife time.Duration `yaml:"idempotency_life"`
-
-	// BatchRetention is how long ended batches stay in listings. Their files expire apart. Default
-	// 180 days; 0: for ever.
+	// BatchFileRetention sets how long a batch input file is kept whose upload sets no expiry.
+	// 0: until it is deleted. Default: 30 days.
+	BatchFileRetention time.Duration `yaml:"batch_file_retention"`
+	// BatchRetention sets how long an ended batch stays in listings. Its files expire by
+	// themselves. 0: for ever. Default: 180 days.
 	BatchRetention time.Duration `yaml:"batch_retention"`
-	// SweepEvery is how often expired files, stale uploads and old batches are removed. Default 1
-	// minute.
+
+	// MaxRequests limits the requests that are handled at once, uploads and event streams not
+	// counted. Further ones wait; see tuning.queue_wait. Default: 256.
+	MaxRequests int `yaml:"max_requests"`
+	// MaxConcurrentUploads limits the files and parts that are received at once. Each takes up to
+	// 1 MiB of memory, and the memory of its custom_ids. Further ones wait; see tuning.queue_wait.
+	// Default: 8.
+	MaxConcurrentUploads int `yaml:"max_concurrent_uploads"`
+	// MaxStreams limits the event streams that are open at once; a further one is refused.
+	// Default: 512.
+	MaxStreams int `yaml:"max_streams"`
+
+	Tuning `yaml:"tuning"`
+}
+
+// Tuning holds the constants of the API, which an operator rarely changes.
+type Tuning struct {
+	// TenantShare limits the share of max_requests, max_concurrent_uploads and max_streams that one
+	// tenant may use, so that one client cannot lock out the others. It applies while there are
+	// keys of several tenants. Above 0; 1: no limit. Default: 0.5.
+	TenantShare float64 `yaml:"tenant_share"`
+	// QueueWait limits how long a request or upload waits for its turn. Then it is refused with
+	// 503, or with 429 if its own tenant has used up its share. Event streams do not wait. Default:
+	// 30s.
+	QueueWait time.Duration `yaml:"queue_wait"`
+	// MaxOptionsBytes limits the size of the `tidefill` object in a create request. Default:
+	// 64 KiB.
+	MaxOptionsBytes int `yaml:"max_options_bytes"`
+	// MaxPartBytes limits the size of one part of an upload in parts. Default: 64 MiB, as OpenAI's.
+	MaxPartBytes int64 `yaml:"max_part_bytes"`
+	// UploadTimeout limits the time from the creation of an upload in parts to its completion;
+	// afterwards its parts are removed. Default: 1h.
+	UploadTimeout time.Duration `yaml:"upload_timeout"`
+	// IdempotencyRetention sets how long a request that repeats an Idempotency-Key gets the first
+	// answer again. Default: 24h.
+	IdempotencyRetention time.Duration `yaml:"idempotency_retention"`
+	// SweepEvery sets the interval at which expired files, uploads and batches are removed.
+	// Default: 1m.
 	SweepEvery time.Duration `yaml:"sweep_every"`
-	// OrphanAfter is how old bytes must be to be removed when nothing knows them any more, as a
-	// crash may leave some. It is also how often they are looked for, and at every start. Default
-	// 24 hours, which leaves time to notice that the wrong database was put beside them; at least 1
-	// minute; 0: never.
+	// OrphanAfter sets the age at which stored bytes that no file or batch refers to, such as a
+	// crash can leave, are removed. It is also the interval of the search for them, which also runs
+	// at each start. At least 1m; 0: never. Default: 24h, which leaves time to notice that the
+	// database does not belong to the files.
 	OrphanAfter time.Duration `yaml:"orphan_after"`
 }
 
@@ -77,23 +90,25 @@ func DefaultConfig() Config {
 		MaxBatchLines:        50_000,
 		MaxLineBytes:         16 << 20,
 		MaxFileBytes:         512 << 20,
-		MaxPartBytes:         64 << 20,
-		MaxOptionsBytes:      64 << 10,
+		BatchFileRetention:   30 * 24 * time.Hour,
+		BatchRetention:       180 * 24 * time.Hour,
 		MaxRequests:          256,
 		MaxConcurrentUploads: 8,
 		MaxStreams:           512,
-		TenantShare:          0.5,
-		QueueWait:            30 * time.Second,
-		BatchFileLife:        30 * 24 * time.Hour,
-		UploadLife:           time.Hour,
-		IdempotencyLife:      24 * time.Hour,
-		BatchRetention:       180 * 24 * time.Hour,
-		SweepEvery:           time.Minute,
-		OrphanAfter:          24 * time.Hour,
+		Tuning: Tuning{
+			TenantShare:          0.5,
+			QueueWait:            30 * time.Second,
+			MaxOptionsBytes:      64 << 10,
+			MaxPartBytes:         64 << 20,
+			UploadTimeout:        time.Hour,
+			IdempotencyRetention: 24 * time.Hour,
+			SweepEvery:           time.Minute,
+			OrphanAfter:          24 * time.Hour,
+		},
 	}
 }
 
-// Validate reports every field that can't be served.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(ok bool, format string, args ...any) {
@@ -112,8 +127,8 @@ func (c Config) Validate() error {
 	positive("max_batch_lines", int64(c.MaxBatchLines))
 	positive("max_line_bytes", int64(c.MaxLineBytes))
 	positive("max_file_bytes", c.MaxFileBytes)
-	positive("max_part_bytes", c.MaxPartBytes)
-	positive("max_options_bytes", int64(c.MaxOptionsBytes))
+	positive("tuning.max_part_bytes", c.MaxPartBytes)
+	positive("tuning.max_options_bytes", int64(c.MaxOptionsBytes))
 	fault(c.TenantQuotaBytes >= 0, "tenant_quota_bytes is %d; set it to 0 or more",
 		c.TenantQuotaBytes)
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantQuotas)) {
@@ -125,20 +140,22 @@ func (c Config) Validate() error {
 	positive("max_requests", int64(c.MaxRequests))
 	positive("max_concurrent_uploads", int64(c.MaxConcurrentUploads))
 	positive("max_streams", int64(c.MaxStreams))
-	fault(c.TenantShare > 0 && c.TenantShare <= 1, "tenant_share is %v; set it above 0, up to 1",
+	fault(c.TenantShare > 0 && c.TenantShare <= 1,
+		"tuning.tenant_share is %v; set it above 0, up to 1",
 		c.TenantShare)
-	lasting("queue_wait", c.QueueWait)
-	fault(c.BatchFileLife >= 0, "batch_file_life is %v; set it to 0 or more", c.BatchFileLife)
-	lasting("upload_life", c.UploadLife)
-	lasting("idempotency_life", c.IdempotencyLife)
+	lasting("tuning.queue_wait", c.QueueWait)
+	fault(c.BatchFileRetention >= 0, "batch_file_retention is %v; set it to 0 or more",
+		c.BatchFileRetention)
+	lasting("tuning.upload_timeout", c.UploadTimeout)
+	lasting("tuning.idempotency_retention", c.IdempotencyRetention)
 	fault(c.BatchRetention >= 0, "batch_retention is %v; set it to 0 or more", c.BatchRetention)
-	lasting("sweep_every", c.SweepEvery)
+	lasting("tuning.sweep_every", c.SweepEvery)
 	fault(c.OrphanAfter == 0 || c.OrphanAfter >= time.Minute,
-		"orphan_after is %v; set it to 1m or more, or to 0", c.OrphanAfter)
+		"tuning.orphan_after is %v; set it to 1m or more, or to 0", c.OrphanAfter)
 	return errors.Join(faults...)
 }
 
-// quotaOf returns how many bytes a tenant may keep; 0: no bound.
+// quotaOf returns how many bytes a tenant may store; 0: no limit.
 func (c Config) quotaOf(tenant string) int64 {
 	if own, ok := c.TenantQuotas[tenant]; ok {
 		return own

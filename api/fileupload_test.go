@@ -285,8 +285,8 @@ func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
 
 func TestUploadThatStandsStillIsGivenUp(t *testing.T) {
 	s := newService(t)
-	s.bound(httpserver.Config{MinRate: 1000, Grace: 50 * time.Millisecond,
-		BodyTimeout: time.Minute})
+	s.bound(httpserver.Config{Tuning: httpserver.Tuning{MinRate: 1000,
+		Grace: 50 * time.Millisecond, BodyTimeout: time.Minute}})
 	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 1000)})
 	conn := s.raw(

@@ -60,7 +60,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 	tenant := tenantOf(ctx)
 	for {
 		claim := fmt.Sprintf("%s %s %d", c.Fingerprint, c.ID, s.now().UnixMilli())
-		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim, s.config.IdempotencyLife)
+		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim, s.config.IdempotencyRetention)
 		if err != nil {
 			return made, false, fmt.Errorf("remember idempotency key: %w", err)
 		}

@@ -81,7 +81,7 @@ func (s *service) createFile(id, tenant string) {
 
 func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) {
-		c.UploadLife, c.OrphanAfter = 24*time.Hour, time.Hour
+		c.UploadTimeout, c.OrphanAfter = 24*time.Hour, time.Hour
 	})
 	s.asOfNow()
 	var kept []string

@@ -61,7 +61,7 @@ func fileTooLarge(purpose string, limit int64) *Error {
 // never.
 func (s *Server) expiry(purpose string, made time.Time, life time.Duration) time.Time {
 	if life == 0 && purpose == purposeBatch {
-		life = s.config.BatchFileLife
+		life = s.config.BatchFileRetention
 	}
 	if life == 0 {
 		return time.Time{}

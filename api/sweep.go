@@ -92,7 +92,7 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 // sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still
 // stands for.
 func (s *Server) sweepUploads(ctx context.Context) error {
-	before := s.deps.Expiry().Add(-max(uploadMemory, s.config.IdempotencyLife))
+	before := s.deps.Expiry().Add(-max(uploadMemory, s.config.IdempotencyRetention))
 	for {
 		purged, err := s.meta.PurgeUploads(ctx, before, sweepPage)
 		if err != nil {

@@ -106,7 +106,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 func TestSweepForgetsUploads(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.IdempotencyLife = 48 * time.Hour })
+	s := newService(t, func(c *Config, _ *Deps) { c.IdempotencyRetention = 48 * time.Hour })
 	for range sweepPage + 1 {
 		s.post("/v1/uploads/"+s.createUpload(9, "")+"/cancel", "").ok()
 	}

@@ -94,7 +94,7 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 	u.Tenant = tenantOf(ctx)
 	u.State = store.UploadPending
 	u.CreatedAt = s.now()
-	u.ExpiresAt = u.CreatedAt.Add(s.config.UploadLife)
+	u.ExpiresAt = u.CreatedAt.Add(s.config.UploadTimeout)
 	made, _, err := once(ctx, s, creation[store.Upload]{
 		Key:         key,
 		Fingerprint: fingerprint("upload", string(body)),
@@ -161,7 +161,7 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	}
 	e := invalid("", "too_many_uploads",
 		"You have %d pending uploads, the most there may be. Complete or cancel some; others expire %v after their creation.",
-		pending, s.config.UploadLife)
+		pending, s.config.UploadTimeout)
 	// a retry within seconds would change nothing
 	e.Status, e.NoRetry = http.StatusTooManyRequests, true
 	return e

@@ -22,79 +22,81 @@ import (
 	"github.com/tidefill/tidefill/telemetry"
 )
 
-// Config is everything that the daemon can be told.
+// Config is the configuration of the daemon.
 type Config struct {
-	// Listen is the address of the API, host:port. Port 0 takes a free one. Any address but a
-	// loopback one needs keys.
+	// Listen is the address of the API, host:port. Port 0 takes a free port. An address other than
+	// a loopback address requires keys; see auth.
 	Listen string `yaml:"listen"`
-	// AdminListen is the address of /healthz, /readyz, /metrics and /debug/pprof, which ask for no
-	// key. Empty: not served.
+	// AdminListen is the address of /healthz, /readyz, /metrics and /debug/pprof, which require no
+	// key. Empty: they are not served.
 	AdminListen string `yaml:"admin_listen"`
-	// Data is the directory that holds files, results and the database. It is made if need be.
+	// Data is the directory of files, results and the database. It is created if it does not exist.
 	Data string `yaml:"data"`
-	// Node names this daemon among those that share a store, and must stay the same over restarts.
-	// Empty: the host's name.
+	// Node identifies this daemon among those that share a store. It must stay the same over
+	// restarts. Empty: the host's name.
 	Node string `yaml:"node"`
-	// Record is a file that what a simulation needs to know of this daemon's days is written to:
-	// how much work came, how the runners took it, what readings showed; never prompts, answers,
-	// custom_ids or names. Empty: nothing is recorded.
+	// Record names a file in which the daemon records what a simulation of its traffic needs: how
+	// much work arrived, how the runners responded, and what their metrics showed. It never
+	// contains prompts, answers, custom_ids or names. Empty: nothing is recorded.
 	Record string `yaml:"record"`
 
 	Storage Storage `yaml:"storage"`
-	// Clock bounds the trust in the wall clock, by which files, uploads and batches expire.
+	// Clock limits the trust in the wall clock, by which files, uploads and batches expire.
 	Clock wallclock.Config `yaml:"clock"`
 
 	Log  Log  `yaml:"log"`
 	Auth Auth `yaml:"auth"`
-	// HTTP bounds the connections of the API and the time that clients may take. Who may hold how
-	// many of the API's requests is in the section api.
+	// HTTP limits the connections of the API and the time that clients may take. The section api
+	// limits how many requests are handled at once.
 	HTTP httpserver.Config `yaml:"http"`
-	// TLS secures the API and the admin address.
+	// TLS encrypts the API and the admin address.
 	TLS httpserver.TLSConfig `yaml:"tls"`
-	// Upstreams are the model servers that lines are sent to.
+	// Upstreams lists the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
-	// API bounds what users may send and how long it is kept. Sizes are bytes.
+	// API limits what users may send and sets how long it is kept. Sizes are in bytes.
 	API api.Config `yaml:"api"`
-	// Scheduler orders the batches.
+	// Scheduler sets how jobs are ordered.
 	Scheduler scheduler.Config `yaml:"scheduler"`
-	// FlowControl says how much batch work the runners may carry.
+	// FlowControl sets how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	// Readings are looks at the runners' metrics, and at those of what stands before them, for
-	// policies of flow control that heed them (all but fixed, aimd and gradient).
+	// Readings sets how the metrics of runners, and of a gateway in front of them, are read for the
+	// policies of flow control that use them (all but fixed, aimd and gradient).
 	Readings telemetry.Config `yaml:"readings"`
-	// Dispatch sends lines, tries them again, and keeps what comes back.
+	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`
 	Shutdown Shutdown        `yaml:"shutdown"`
 }
 
-// Log is how the daemon tells its story, on standard error.
+// Log sets what the daemon logs on standard error.
 type Log struct {
-	// Level is the least important kind of message that is written: debug, info, warn or error.
+	// Level is the lowest level of messages that are written: debug, info, warn or error.
 	Level slog.Level `yaml:"level"`
-	// Format is the form of messages: text for people, json for machines.
+	// Format is the format of messages: text or json.
 	Format string `yaml:"format"`
 }
 
-// Auth is who may use the API. Keys also come from the environment variable TIDEFILL_API_KEYS, a
-// comma list of key or tenant=key.
+// Auth sets who may use the API. The environment variable TIDEFILL_API_KEYS adds keys, a comma list
+// of key or tenant=key.
 type Auth struct {
 	api.AuthConfig `yaml:",inline"`
-	// InsecureNoAuth serves anyone who reaches a non-loopback listen address when there are no keys
-	// at all.
+	// InsecureNoAuth permits an address other than a loopback address without any key: everyone who
+	// reaches the address may do everything.
 	InsecureNoAuth bool `yaml:"insecure_no_auth"`
 }
 
-// Shutdown is how the daemon goes once it is told to.
+// Shutdown sets how long the daemon takes to stop.
 type Shutdown struct {
-	// Delay is the time between reporting not ready and refusing connections, for load balancers to
-	// look elsewhere.
+	// Delay sets the time between reporting not ready and refusing connections, in which load
+	// balancers can direct traffic elsewhere.
 	Delay time.Duration `yaml:"delay"`
-	// Drain is the time for requests under way, ours upstream and users' to the API, to finish.
-	// What isn't done by then is cut off; lines go back to the queue, no attempt charged.
+	// Drain limits the time in which requests in progress, to runners and from users, may finish.
+	// Then they are aborted; their lines are sent again later, and the aborted attempt does not
+	// count.
 	Drain time.Duration `yaml:"drain"`
 }
 
-// Default is a daemon on the loopback interface that keeps its data in the working directory.
+// Default returns the configuration of a daemon on the loopback interface with its data in the
+// working directory.
 func Default() Config {
 	return Config{
 		Listen:      "127.0.0.1:8080",
@@ -113,7 +115,7 @@ func Default() Config {
 	}
 }
 
-// Validate reports every fault, each beginning with the path of its key.
+// Validate reports every fault, each with the path of its key in front.
 func (c Config) Validate() error {
 	var faults []error
 	refuse := func(format string, args ...any) {
@@ -132,21 +134,21 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.Data == "" {
-		refuse("data is empty; name the directory that keeps files and results")
+		refuse("data is empty; name the directory for files and results")
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		refuse("log.format is %q, not text or json", c.Log.Format)
 	}
 	if c.Shutdown.Delay < 0 {
-		refuse("shutdown.delay is %s, less than nothing", c.Shutdown.Delay)
+		refuse("shutdown.delay is %s; set it to 0 or more", c.Shutdown.Delay)
 	}
 	if c.Shutdown.Drain < 0 {
-		refuse("shutdown.drain is %s, less than nothing", c.Shutdown.Drain)
+		refuse("shutdown.drain is %s; set it to 0 or more", c.Shutdown.Drain)
 	}
 	for i, u := range c.Upstreams {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
 			(err != nil || parsed.Host == "") {
-			refuse("upstreams[%d].metrics is %q, no URL; write http://host:port/metrics, or none",
+			refuse("upstreams[%d].metrics is %q, not a URL; write http://host:port/metrics, or none",
 				i, u.Metrics)
 		}
 		if err := u.CheckHeaders(); err != nil {
@@ -154,12 +156,12 @@ func (c Config) Validate() error {
 		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
 			parsed.Scheme != "http" && parsed.Scheme != "https" {
-			refuse("upstreams[%d].url is %q, no URL; write http://host:port", i, u.URL)
+			refuse("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
-		if listed, whole := c.servedModels(); whole && !slices.Contains(listed, name) {
-			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; there are %s",
+		if listed, complete := c.servedModels(); complete && !slices.Contains(listed, name) {
+			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; they serve %s",
 				name, strings.Join(listed, ", "))
 		}
 	}
@@ -176,9 +178,9 @@ func (c Config) Validate() error {
 	)...)
 }
 
-// servedModels are the models that upstreams are said to serve; whole: none of them is asked for
-// more.
-func (c Config) servedModels() (listed []string, whole bool) {
+// servedModels returns the models that the upstreams are configured to serve. complete is false if
+// an upstream is asked for its models instead.
+func (c Config) servedModels() (listed []string, complete bool) {
 	for _, u := range c.Upstreams {
 		if len(u.Models) == 0 {
 			return nil, false
@@ -189,7 +191,7 @@ func (c Config) servedModels() (listed []string, whole bool) {
 	return slices.Compact(listed), len(listed) > 0
 }
 
-// section prefixes the faults of a section with its path.
+// section puts the path of a section in front of its faults.
 func section(path string, err error) error {
 	var faults []error
 	for _, fault := range Faults(err) {
@@ -198,11 +200,11 @@ func section(path string, err error) error {
 	return errors.Join(faults...)
 }
 
-// NodeName is the configured node, or the host's name.
+// NodeName returns the configured node, or the host's name.
 func (c Config) NodeName() (string, error) {
 	host, err := os.Hostname()
 	if c.Node == "" && err != nil {
-		return "", fmt.Errorf("name this node after its host: %w; set node", err)
+		return "", fmt.Errorf("read the host's name for this node: %w; set node", err)
 	}
 	return cmp.Or(c.Node, host), nil
 }
@@ -210,7 +212,7 @@ func (c Config) NodeName() (string, error) {
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address; write host:port, such as 127.0.0.1:8080 or :8080",
+		return fmt.Errorf("%q is not an address; write host:port, such as 127.0.0.1:8080 or :8080",
 			address)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {

@@ -63,7 +63,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"only simulate and tune use it; keep it in a file that you give to them"}},
 		{name: "key like no other", file: "log: {zzzzzzzzzzz: 1}",
 			want: []string{
-				"tidefill.yaml:1: unknown key log.zzzzzzzzzzz; log knows format, level"}},
+				"tidefill.yaml:1: unknown key log.zzzzzzzzzzz; log has the keys format, level"}},
 		{
 			name: "several at once",
 			file: "listn: x\nshutdown:\n  drain: 30\n  delay: soon\nauth: yes\n", want: []string{
@@ -74,9 +74,9 @@ func TestFaultsAreNamed(t *testing.T) {
 			}},
 		{name: "several bad values",
 			file: "listen: nowhere\nlog: {format: xml}\nshutdown:\n  delay: -1s\n", want: []string{
-				`tidefill.yaml:1: listen: "nowhere" is no address; write host:port, such as 127.0.0.1:8080 or :8080`,
+				`tidefill.yaml:1: listen: "nowhere" is not an address; write host:port, such as 127.0.0.1:8080 or :8080`,
 				`tidefill.yaml:2: log.format is "xml", not text or json`,
-				"tidefill.yaml:4: shutdown.delay is -1s, less than nothing",
+				"tidefill.yaml:4: shutdown.delay is -1s; set it to 0 or more",
 			}},
 		{name: "wrong kinds", file: "auth: {insecure_no_auth: maybe}\nlisten: [a]\n",
 			want: []string{
@@ -102,19 +102,36 @@ func TestFaultsAreNamed(t *testing.T) {
 			}},
 		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n",
 			want: []string{
-				`tidefill.yaml:3: upstreams[1].url is "gpu-2", no URL; write http://host:port`,
+				`tidefill.yaml:3: upstreams[1].url is "gpu-2", not a URL; write http://host:port`,
 			}},
 		{name: "sections' own faults",
-			file: "scheduler:\n  guard_min: -1s\nflowcontrol: {fixed: {per_runner: 0}}\napi:\n\n  sweep_every: 0s\n", want: []string{
-				"tidefill.yaml:6: api.sweep_every is 0s; set it above 0",
-				"tidefill.yaml:2: scheduler.guard_min: is -1s, must not be negative",
+			file: "scheduler:\n  tuning: {guard_min: -1s}\nflowcontrol: {fixed: {per_runner: 0}}\n" +
+				"api:\n\n  tuning: {sweep_every: 0s}\n", want: []string{
+				"tidefill.yaml:6: api.tuning.sweep_every is 0s; set it above 0",
+				"tidefill.yaml:2: scheduler.tuning.guard_min: is -1s, must not be negative",
 				"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
 			}},
 		{name: "faults two sections deep",
-			sets: []string{"dispatch.plan={retry: {deaths: 0}, breaker: {failures: 0}}"},
+			sets: []string{
+				"dispatch={retry: {tuning: {deaths: 0}}, tuning: {breaker: {failures: 0}}}"},
 			want: []string{
-				"--set dispatch.plan: dispatch.plan.retry.deaths: is 0, must be at least 1",
-				"--set dispatch.plan: dispatch.plan.breaker.failures: is 0, must be at least 1",
+				"--set dispatch: dispatch.retry.tuning.deaths: is 0, must be at least 1",
+				"--set dispatch: dispatch.tuning.breaker.failures: is 0, must be at least 1",
+			}},
+		{name: "keys that are in a block called tuning",
+			file: "dispatch:\n  lease_ttl: 3s\n  retry: {max: 1s}\nclock: {max_jump: 1m}\n",
+			sets: []string{"dispatch.plan.retry.max=1s", "dispatch.plan.look_ahead=5"},
+			want: []string{
+				"tidefill.yaml:2: unknown key dispatch.lease_ttl; " +
+					"did you mean dispatch.tuning.lease_ttl?",
+				"tidefill.yaml:3: unknown key dispatch.retry.max; " +
+					"did you mean dispatch.retry.tuning.max?",
+				"tidefill.yaml:4: unknown key clock.max_jump; " +
+					"did you mean clock.tuning.max_jump?",
+				"--set dispatch.plan.retry.max: unknown key dispatch.plan; " +
+					"did you mean dispatch.retry.tuning.max?",
+				"--set dispatch.plan.look_ahead: unknown key dispatch.plan; " +
+					"did you mean dispatch.tuning.look_ahead?",
 			}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},
@@ -122,7 +139,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{"--set node.name: node is a table, not a text"}},
 		{name: "bad setting", sets: []string{"data="},
 			want: []string{
-				"--set data: data is empty; name the directory that keeps files and results"}},
+				"--set data: data is empty; name the directory for files and results"}},
 		{name: "setting without a value", sets: []string{"data"},
 			want: []string{"--set data: write --set key.path=value"}},
 		{name: "unreadable level", sets: []string{"log.level=loud"},

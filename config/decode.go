@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/tidefill/tidefill/internal/suggest"
 )
 
 // decoder lays what was written over a value, collecting faults and where each value came from.
@@ -83,30 +79,8 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 			return
 		}
 		d.fault(key, "unknown key %s; %s", join(path, key.Value),
-			d.suggestion(key.Value, path, v.Type()))
+			d.suggestion(key.Value, value, path, v.Type()))
 	})
-}
-
-// suggestion says which key was probably meant: a sibling spelled alike, the same key in another
-// section, or any sibling.
-func (d *decoder) suggestion(key, path string, section reflect.Type) string {
-	var siblings []string
-	for f := range fields(section) {
-		siblings = append(siblings, f.key)
-	}
-	if near := suggest.Nearest(key, siblings); near != "" {
-		return fmt.Sprintf("did you mean %s?", join(path, near))
-	}
-	if path == "" && d.root == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
-		return simulationOnly
-	}
-	for _, k := range keysOf(d.root, reflect.Value{}) {
-		if k.Path == key || strings.HasSuffix(k.Path, "."+key) {
-			return fmt.Sprintf("did you mean %s?", k.Path)
-		}
-	}
-	slices.Sort(siblings)
-	return fmt.Sprintf("%s knows %s", shownPath(path), strings.Join(siblings, ", "))
 }
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {

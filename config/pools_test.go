@@ -68,7 +68,7 @@ func TestPoolsFaults(t *testing.T) {
 			"f.yaml:1: flowcontrol.pools is a list, not a table of names and values"},
 		{
 			"upstreams:\n- {url: http://a:1, models: [day, noon]}\nflowcontrol:\n  pools:\n    night: {policy: fixed}",
-			"f.yaml:5: flowcontrol.pools.night: no upstream serves a model of that name; there are day, noon",
+			"f.yaml:5: flowcontrol.pools.night: no upstream serves a model of that name; they serve day, noon",
 		},
 	} {
 		if _, err := config.Parse("f.yaml", []byte(test.file)); err == nil ||

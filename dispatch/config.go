@@ -11,95 +11,113 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// Config holds the constants of dispatching.
+// Config configures the sending of lines. Start from DefaultConfig.
 type Config struct {
-	// Plan configures retries, breakers and look-ahead.
-	Plan plan.Config `yaml:"plan"`
-	// ChunkLines is how many lines are claimed together at most, fewer in batches that are created
-	// while many others run. Default 1024.
-	ChunkLines int `yaml:"chunk_lines"`
-	// ChunkBytes is how many bytes of input lines are claimed (and held in memory) together at
-	// most; a longer line is a chunk of its own. Default 2 MiB.
-	ChunkBytes int64 `yaml:"chunk_bytes"`
-	// LeaseTTL is how long after its last sign of life a dispatcher's claims are free for others.
-	// Default 15s.
-	LeaseTTL time.Duration `yaml:"lease_ttl"`
-	// RequestTimeout bounds one request, from sending to the last byte. Default 30m.
+	// Retry sets which lines are sent again.
+	Retry plan.RetryConfig `yaml:"retry"`
+	// RequestTimeout limits one request to a runner, from sending to the last byte of its answer.
+	// Default: 30m.
 	RequestTimeout time.Duration `yaml:"request_timeout"`
-	// DialTimeout bounds the making of a connection. Default 10s.
-	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// Memory bounds the bytes of lines, answers and results that are held in memory: a third for
-	// lines that were read ahead or are under way, a third for answers while they are read, a third
-	// for results that are not durable yet. Beyond, lines are read from their file when they are
-	// sent, answers go to temporary files in the data directory, and results wait for the disk.
-	// Default 24 MiB.
-	Memory int64 `yaml:"memory"`
-	// MaxAnswerBytes bounds the body of an answer; a longer one fails its line. Default 16 MiB.
-	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
-	// MaxAnswerBytesOf is the same for some endpoints, by URL. Default 64 MiB for /v1/embeddings.
-	MaxAnswerBytesOf map[string]int64 `yaml:"max_answer_bytes_of"`
-	// CancelGrace is how long lines under way may finish after their batch was cancelled or
-	// stopped. Default 30s.
+	// CancelGrace sets how long lines in flight may finish after their batch was cancelled or
+	// expired; then they are aborted. Default: 30s.
 	CancelGrace time.Duration `yaml:"cancel_grace"`
-	// Drain is how long lines under way may finish at shutdown. Default 30s. The daemon has one
-	// drain time for all its parts.
+	// Memory limits the bytes of lines, answers and results that are held in memory: a third for
+	// lines that were read ahead or are in flight, a third for answers while they are received, a
+	// third for results that are not durable yet. Beyond it, lines are read again from their file
+	// when they are sent, answers go to temporary files in the data directory, and results wait for
+	// the disk. At least 3 MiB. Default: 24 MiB.
+	Memory int64 `yaml:"memory"`
+	// MaxAnswerBytes limits the body of an answer; a line with a longer one fails. At most 255 MiB.
+	// Default: 16 MiB.
+	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
+	// MaxAnswerBytesOf replaces max_answer_bytes for single endpoints, by URL. Default: 64 MiB for
+	// /v1/embeddings.
+	MaxAnswerBytesOf map[string]int64 `yaml:"max_answer_bytes_of"`
+	// Drain limits the time for lines in flight to finish at shutdown. The daemon sets it to
+	// shutdown.drain. Default: 30s.
 	Drain time.Duration `yaml:"-"`
-	// MaxModels is how many models an upstream may list, by names of up to 256 bytes; further ones
-	// are not used. Those named by upstreams[].models don't count. Default 1000.
+
+	Tuning `yaml:"tuning"`
+}
+
+// Tuning holds the constants of dispatching.
+type Tuning struct {
+	// Plan holds those of the planner.
+	Plan plan.Tuning `yaml:",inline"`
+	// ChunkLines limits the lines that are claimed together. Fewer are claimed of batches that are
+	// created while many others run. Default: 1024.
+	ChunkLines int `yaml:"chunk_lines"`
+	// ChunkBytes limits the bytes of input lines that are claimed together, which are held in
+	// memory. A longer line is a chunk of its own. Default: 2 MiB.
+	ChunkBytes int64 `yaml:"chunk_bytes"`
+	// LeaseTTL sets how long after its last renewal the lease of a dispatcher ends, and other
+	// processes may take over its lines. A shorter time recovers sooner from a crash and tolerates
+	// less of a pause. At least 3s. Default: 15s.
+	LeaseTTL time.Duration `yaml:"lease_ttl"`
+	// DialTimeout limits the time to connect to a runner. Default: 10s.
+	DialTimeout time.Duration `yaml:"dial_timeout"`
+	// MaxModels limits the models that an upstream may list, with names of up to 256 bytes. Further
+	// ones are ignored. Those of upstreams[].models do not count. Default: 1000.
 	MaxModels int `yaml:"max_models"`
-	// ModelsEvery is how often upstreams are asked which models they serve. Default 10s.
+	// ModelsEvery sets the interval at which upstreams are asked which models they serve. Default:
+	// 10s.
 	ModelsEvery time.Duration `yaml:"models_every"`
-	// PollEvery is how often the store is asked for changes that nobody announced. Default 1s.
+	// PollEvery sets the interval at which the store is asked for changes of which no notification
+	// was received. Default: 1s.
 	PollEvery time.Duration `yaml:"poll_every"`
-	// ProgressEvery is how often progress is posted for the API to show. Default 250ms.
+	// ProgressEvery sets the interval at which the progress of batches is updated in the API.
+	// Default: 250ms.
 	ProgressEvery time.Duration `yaml:"progress_every"`
 }
 
+// PlanConfig returns the planner's part of the configuration.
+func (c Config) PlanConfig() plan.Config { return plan.Config{Retry: c.Retry, Tuning: c.Plan} }
+
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
+	planning := plan.DefaultConfig()
 	return Config{
-		Plan:             plan.DefaultConfig(),
-		ChunkLines:       1024,
-		ChunkBytes:       2 << 20,
-		LeaseTTL:         15 * time.Second,
+		Retry:            planning.Retry,
 		RequestTimeout:   30 * time.Minute,
-		DialTimeout:      10 * time.Second,
+		CancelGrace:      30 * time.Second,
 		Memory:           24 << 20,
 		MaxAnswerBytes:   16 << 20,
 		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": 64 << 20},
-		CancelGrace:      30 * time.Second,
 		Drain:            30 * time.Second,
-		MaxModels:        1000,
-		ModelsEvery:      10 * time.Second,
-		PollEvery:        time.Second,
-		ProgressEvery:    250 * time.Millisecond,
+		Tuning: Tuning{
+			Plan:          planning.Tuning,
+			ChunkLines:    1024,
+			ChunkBytes:    2 << 20,
+			LeaseTTL:      15 * time.Second,
+			DialTimeout:   10 * time.Second,
+			MaxModels:     1000,
+			ModelsEvery:   10 * time.Second,
+			PollEvery:     time.Second,
+			ProgressEvery: 250 * time.Millisecond,
+		},
 	}
 }
 
-// Validate reports every value that makes no sense.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	var faults []error
-	if err := c.Plan.Validate(); err != nil {
-		faults = append(faults, fmt.Errorf("plan.%w", err))
-	}
+	faults := []error{c.PlanConfig().Validate()}
 	positive := func(name string, ok bool) {
 		if !ok {
 			faults = append(faults, fmt.Errorf("%s: must be positive", name))
 		}
 	}
-	positive("chunk_lines", c.ChunkLines > 0)
-	positive("chunk_bytes", c.ChunkBytes > 0)
 	positive("request_timeout", c.RequestTimeout > 0)
-	positive("dial_timeout", c.DialTimeout > 0)
 	faults = append(faults, c.checkMemory()...)
-	positive("max_models", c.MaxModels > 0)
-	positive("models_every", c.ModelsEvery > 0)
-	positive("poll_every", c.PollEvery > 0)
-	positive("progress_every", c.ProgressEvery > 0)
+	positive("tuning.chunk_lines", c.ChunkLines > 0)
+	positive("tuning.chunk_bytes", c.ChunkBytes > 0)
+	positive("tuning.dial_timeout", c.DialTimeout > 0)
+	positive("tuning.max_models", c.MaxModels > 0)
+	positive("tuning.models_every", c.ModelsEvery > 0)
+	positive("tuning.poll_every", c.PollEvery > 0)
+	positive("tuning.progress_every", c.ProgressEvery > 0)
 	if c.LeaseTTL < 3*time.Second {
-		faults = append(faults, fmt.Errorf(
-			"lease_ttl: is %v, must be at least 3s so that one slow write doesn't lose the lease",
-			c.LeaseTTL))
+		faults = append(faults, fmt.Errorf("tuning.lease_ttl: is %v, must be at least 3s so that "+
+			"one slow write does not lose the lease", c.LeaseTTL))
 	}
 	if c.CancelGrace < 0 || c.Drain < 0 {
 		faults = append(faults, errors.New("cancel_grace and drain: must not be negative"))
@@ -138,21 +156,21 @@ func (c Config) checkMemory() (faults []error) {
 
 // Upstream is one model server, or a gateway in front of several.
 type Upstream struct {
-	// URL is the base, with or without the trailing /v1.
+	// URL is the base of the server, with or without the trailing /v1.
 	URL string `yaml:"url"`
-	// Name in metrics and logs; default: host and port of the URL.
+	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
 	Name string `yaml:"name"`
-	// APIKeyEnv names the environment variable that holds the bearer token; empty: none is sent.
+	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
 	APIKeyEnv string `yaml:"api_key_env"`
-	// Models overrides what GET /v1/models would say.
+	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models.
 	Models []string `yaml:"models"`
 	// Headers are added to every request, besides the default X-Priority: low. An empty value
 	// removes a default.
 	Headers map[string]string `yaml:"headers"`
-	// TenantHeader names a header that carries the name of a line's tenant, X-Tenant-Id for
-	// instance; empty: upstreams don't learn whose lines they get.
+	// TenantHeader names a header that carries the name of a line's tenant, such as X-Tenant-Id.
+	// Empty: upstreams do not learn whose lines they receive.
 	TenantHeader string `yaml:"tenant_header"`
-	// Metrics is the URL of the page where the server shows its metrics; none: it has none, as
-	// gateways do. Default: /metrics.
+	// Metrics is the URL of the server's Prometheus metrics; none: it has none, as gateways do not.
+	// Default: /metrics of the server.
 	Metrics string `yaml:"metrics"`
 }

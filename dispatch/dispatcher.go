@@ -80,7 +80,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 }
 
 func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
-	return plan.New(d.cfg.Plan, plan.Deps{
+	return plan.New(d.cfg.PlanConfig(), plan.Deps{
 		Scheduler: d.deps.Scheduler, Flow: d.deps.Flow,
 		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	})

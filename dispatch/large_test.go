@@ -63,7 +63,7 @@ func TestAnswersBeyondTheirBoundFail(t *testing.T) {
 	}, "m")
 	w := newWorld(t)
 	w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
-		c.MaxAnswerBytes, c.Plan.Retry.Attempts = 200_000, 1
+		c.MaxAnswerBytes, c.Retry.Attempts = 200_000, 1
 	}, up.URL)
 	embedding := `{"custom_id":"embedding","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}`
 	id := w.submit([]string{chatLine("chat", "m"), chatLine("error", "m"), embedding}, nil)

@@ -174,7 +174,7 @@ func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
 		io.WriteString(rw, okBody)
 	}, "m")
 	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
-		cfg.Plan.Retry.Max = 20 * time.Millisecond
+		cfg.Retry.Max = 20 * time.Millisecond
 	}, up.URL)
 	id := w.submit(chatLines(60, "m"), func(b *store.Batch) { b.Deadline = time.Time{} })
 	b := w.awaitEnd(id)
@@ -203,7 +203,7 @@ func TestOutageOfShedsCostsNothing(t *testing.T) {
 		io.WriteString(rw, okBody)
 	}, "m")
 	w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
-		cfg.Plan.Retry.Max, cfg.Plan.Retry.Sheds = 10*time.Millisecond, 1
+		cfg.Retry.Max, cfg.Retry.Sheds = 10*time.Millisecond, 1
 	}, server.URL)
 	id := w.submit(chatLines(40, "m"), nil)
 	w.await(id, "shed often", func(store.Batch) bool { return shed.Load() > 60 })

@@ -209,7 +209,7 @@ func (s *session) askModels(ctx context.Context, u *upstream) bool {
 	}
 	if list.Cut && !wasCut {
 		s.log.WarnContext(
-			ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.max_models",
+			ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.tuning.max_models",
 			"runner", u.name, "max_models", s.cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.learn(list.Names, time.Now())

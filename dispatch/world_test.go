@@ -66,7 +66,7 @@ func (w *world) dispatcher(
 ) (d *dispatch.Dispatcher, stop func()) {
 	w.t.Helper()
 	cfg := dispatch.DefaultConfig()
-	cfg.Plan.Retry.Base = 5 * time.Millisecond
+	cfg.Retry.Base = 5 * time.Millisecond
 	cfg.Plan.Breaker.Base = 10 * time.Millisecond
 	cfg.Plan.Breaker.Max = 50 * time.Millisecond
 	cfg.PollEvery = 50 * time.Millisecond

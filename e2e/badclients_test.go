@@ -123,7 +123,7 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 // KiB/s.
 func TestSlowClientsAreCutOff(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
-		Set: []string{"http.grace=2s", "http.body_timeout=3s"}})
+		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s"}})
 	content := NewLines("slow", "nobody", 100_000).Content
 	f, err := d.Client().Upload(content)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestAnOutageOfTheUpstreamBurnsNoAttempts(t *testing.T) {
 	stub.MinDelay, stub.MaxDelay = 10*time.Millisecond, 30*time.Millisecond
 	// With a single attempt, one that an outage burns fails its line.
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: append([]string{"dispatch.plan.retry.attempts=1"}, small...)})
+		Set: append([]string{"dispatch.retry.attempts=1"}, small...)})
 	c := d.Client()
 	lines := NewLines("outage", "m", 300)
 	b := c.Submit(t, lines.Content, "")
@@ -54,7 +54,7 @@ func TestAnUpstreamThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.plan.retry.deaths=2"},
+		Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.retry.tuning.deaths=2"},
 			small...)})
 	c := d.Client()
 	lines := NewLines("garbage", "m", 40)
@@ -270,7 +270,7 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 		return true
 	})
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
-		Set: append([]string{"dispatch.lease_ttl=3s"}, small...)})
+		Set: append([]string{"dispatch.tuning.lease_ttl=3s"}, small...)})
 	c := d.Client()
 	lines := NewLines("disk", "m", 1000)
 	ballast.Store(&much)
@@ -347,7 +347,7 @@ func TestAnEmulatedRunnerWithEveryFaultIsOutlived(t *testing.T) {
 	emulator := startRunner(t, address, "--profile", "instant", "--model", "m",
 		"--faults", `{"too_many_requests":0.01,"unavailable":0.01,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)
 	d := NewDaemon(t, Options{Binary: RaceBinary(t), Upstreams: []string{emulator},
-		Set: append([]string{"dispatch.plan.retry.attempts=12", "dispatch.plan.retry.deaths=100"},
+		Set: append([]string{"dispatch.retry.attempts=12", "dispatch.retry.tuning.deaths=100"},
 			small...)})
 	c := d.Client()
 	lines := NewLines("faulty", "m", 300)

@@ -321,7 +321,7 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 }
 
 func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
-	d, _ := newServed(t, "http.grace=1s")
+	d, _ := newServed(t, "http.tuning.grace=1s")
 	kind, form := Form([][2]string{{"purpose", "batch"}},
 		"input.jsonl", bytes.Repeat([]byte(line("a")+"\n"), 3000))
 	head := fmt.Sprintf(
@@ -497,9 +497,10 @@ func TestBadConfigurationRefusesToStart(t *testing.T) {
 			"http://"},
 		"the world without keys": {[]string{"serve", "--listen", "0.0.0.0:0", "--upstream",
 			"http://127.0.0.1:1"}, "TIDEFILL_API_KEYS"},
-		"a value of another type": {[]string{"serve", "--set", "dispatch.chunk_lines=many",
-			"--upstream", "http://127.0.0.1:1"}, "dispatch.chunk_lines"},
-		"a lease shorter than the least": {[]string{"serve", "--set", "dispatch.lease_ttl=1s",
+		"a value of another type": {[]string{"serve", "--set", "dispatch.tuning.chunk_lines=many",
+			"--upstream", "http://127.0.0.1:1"}, "dispatch.tuning.chunk_lines"},
+		"a lease shorter than the least": {[]string{"serve", "--set",
+			"dispatch.tuning.lease_ttl=1s",
 			"--upstream", "http://127.0.0.1:1"}, "3s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestChaosDataDirectoryGone(t *testing.T) {
 			admin := freeAddress(t)
 			d := tr.Watch(
 				NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin, Data: data,
-					Set: with("dispatch.lease_ttl=3s")}))
+					Set: with("dispatch.tuning.lease_ttl=3s")}))
 			c := d.Client()
 			running := map[string]Lines{}
 			for range sized(1, 10) {

@@ -28,7 +28,7 @@ func TestChaosFullDisk(t *testing.T) {
 	})
 	admin := freeAddress(t)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin,
-		Data: filepath.Join(disk, "data"), Set: with("dispatch.lease_ttl=3s")}))
+		Data: filepath.Join(disk, "data"), Set: with("dispatch.tuning.lease_ttl=3s")}))
 	c := d.Client()
 
 	large := bytes.Repeat([]byte(line("large")+"\n"), 24<<20/len(line("large")))

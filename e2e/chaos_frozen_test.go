@@ -22,7 +22,7 @@ func TestChaosFrozenAlone(t *testing.T) {
 	stub.MaxDelay = 10 * time.Millisecond
 	stub.Answering(refuseMarked)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: with("dispatch.lease_ttl=3s")}))
+		Set: with("dispatch.tuning.lease_ttl=3s")}))
 	working, stopWorking := context.WithCancel(t.Context())
 	defer stopWorking()
 	var users []*user

@@ -15,7 +15,7 @@ import (
 // batch of the file was frozen when another accepted a second one, and sweeps at its next start.
 func TestChaosNodesKeepInputs(t *testing.T) {
 	tr := begin(t, "2 daemons, input deleted and swept by the other")
-	n := startNodes(t, tr, 2, "api.orphan_after=1m", "dispatch.poll_every=2s")
+	n := startNodes(t, tr, 2, "api.tuning.orphan_after=1m", "dispatch.tuning.poll_every=2s")
 	for round := range sized(2, 30) {
 		tr.Tried++
 		lines := NewLines(fmt.Sprint("input-", round), "m", 100)

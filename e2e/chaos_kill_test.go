@@ -21,7 +21,7 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 	stub.MaxDelay = 10 * time.Millisecond
 	stub.Answering(refuseMarked)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: with("flowcontrol.fixed.per_runner=32", "dispatch.plan.look_ahead=128")}))
+		Set: with("flowcontrol.fixed.per_runner=32", "dispatch.tuning.look_ahead=128")}))
 	medium := WatchMedium(t, t.TempDir())
 
 	k := newKiller(d, random)

@@ -21,7 +21,7 @@ func TestChaosLockedDatabase(t *testing.T) {
 	stub.MaxDelay = 10 * time.Millisecond
 	admin := freeAddress(t)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: admin,
-		Set: with("dispatch.lease_ttl=3s")}))
+		Set: with("dispatch.tuning.lease_ttl=3s")}))
 	c := d.Client()
 	for range sized(1, 10) {
 		tr.Tried++

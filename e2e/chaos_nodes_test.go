@@ -33,7 +33,8 @@ func startNodes(t *testing.T, tr *Trial, count int, set ...string) *nodes {
 		upstreams := fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", n.stub.URL, NodeHeader,
 			name)
 		limit := fmt.Sprintf("flowcontrol.fixed.per_runner=%d", nodePerRunner)
-		settings := append(with("dispatch.lease_ttl="+nodeLease.String(), limit, upstreams), set...)
+		settings := append(with("dispatch.tuning.lease_ttl="+nodeLease.String(), limit, upstreams),
+			set...)
 		n.daemons[name] = tr.Watch(NewDaemon(t, Options{Data: data, Set: settings, Args: []string{
 			"--node", name}}))
 	}

@@ -13,9 +13,9 @@ import (
 // hostile makes lines end soon when their upstream never answers well.
 func hostile(more ...string) []string {
 	return with(append([]string{"flowcontrol.fixed.per_runner=24", "dispatch.request_timeout=20s",
-		"dispatch.plan.retry.attempts=2", "dispatch.plan.retry.deaths=2",
-		"dispatch.plan.retry.max=100ms",
-		"dispatch.plan.breaker.base=5ms", "dispatch.plan.breaker.max=20ms"}, more...)...)
+		"dispatch.retry.attempts=2", "dispatch.retry.tuning.deaths=2",
+		"dispatch.retry.tuning.max=100ms",
+		"dispatch.tuning.breaker.base=5ms", "dispatch.tuning.breaker.max=20ms"}, more...)...)
 }
 
 // maxMemory keeps a daemon that fails a scenario from taking the machine with it.
@@ -149,7 +149,7 @@ func TestChaosUpstreamInventsModels(t *testing.T) {
 	})
 	admin := freeAddress(t)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{bad.URL}, Admin: admin,
-		Set: with("dispatch.models_every=1s"), MaxMemory: maxMemory}))
+		Set: with("dispatch.tuning.models_every=1s"), MaxMemory: maxMemory}))
 	c := d.Client()
 	listings := sized[int64](8, 60)
 	for n := 0; asked.Load() < listings; n++ {
@@ -187,7 +187,7 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 				return true
 			})
 			d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: with(
-				"dispatch.plan.retry.max=50ms")}))
+				"dispatch.retry.tuning.max=50ms")}))
 			c := d.Client()
 			lines := NewLines("shed", "m", 50)
 			b := c.Submit(t, lines.Content, "")
@@ -232,7 +232,7 @@ func TestChaosEverythingIsShedForAWhile(t *testing.T) {
 		return out.Load()
 	})
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: with("dispatch.plan.retry.max=50ms", "dispatch.plan.retry.attempts=1")}))
+		Set: with("dispatch.retry.tuning.max=50ms", "dispatch.retry.attempts=1")}))
 	c := d.Client()
 	lines := NewLines("outage", "m", 300)
 	b := c.Submit(t, lines.Content, "")

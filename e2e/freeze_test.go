@@ -21,7 +21,7 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), large)
 		return true
 	})
-	settings := append([]string{"dispatch.lease_ttl=3s"}, small...)
+	settings := append([]string{"dispatch.tuning.lease_ttl=3s"}, small...)
 	for round, frozen := 0, 0; frozen < 3; round++ {
 		if round == 20 {
 			t.Fatalf(

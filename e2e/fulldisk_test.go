@@ -60,7 +60,7 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 	d := NewDaemon(t, Options{
 		Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
 		Args: []string{"--admin-listen", admin},
-		Set:  append([]string{"dispatch.lease_ttl=3s"}, small...),
+		Set:  append([]string{"dispatch.tuning.lease_ttl=3s"}, small...),
 	})
 	c := d.Client()
 	ready := "http://" + admin + "/readyz"

@@ -93,7 +93,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 60*time.Millisecond
-	set := append([]string{"dispatch.lease_ttl=3s"}, small...)
+	set := append([]string{"dispatch.tuning.lease_ttl=3s"}, small...)
 	data := t.TempDir()
 	frozen := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: set, Data: data,
 		Args: []string{"--node", "one"}})

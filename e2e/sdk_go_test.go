@@ -33,7 +33,7 @@ func newServed(t *testing.T, set ...string) (*Daemon, *Stub) {
 	d := NewDaemon(t, Options{
 		Binary: RaceBinary(t), Upstreams: []string{stub.URL}, Keys: "own=" + ownKey + ",foreign=" +
 			foreignKey,
-		Set: append([]string{"dispatch.poll_every=100ms"}, set...),
+		Set: append([]string{"dispatch.tuning.poll_every=100ms"}, set...),
 	})
 	return d, stub
 }

@@ -108,7 +108,7 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{
 		"flowcontrol.policy=probe", "readings.prometheus.url=" + prometheus,
-		"readings.prometheus.every=500ms",
+		"readings.prometheus.tuning.every=500ms",
 		"readings.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
 		"readings.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
 	}, Args: []string{"--admin-listen", admin}})

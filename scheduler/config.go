@@ -22,57 +22,67 @@ const (
 // DefaultQueue is the name of the queue that takes what no rule matches.
 const DefaultQueue = "default"
 
-// Config says how the jobs of a pool are ordered. Start from DefaultConfig.
+// Config sets how the jobs of a pool are ordered. Start from DefaultConfig.
 type Config struct {
-	// Policy ranks jobs: edf, slack, fifo, priority, sjf, expression or a registered one. Default:
+	// Policy ranks the jobs of a tenant: slack (least time to spare first), edf (earliest deadline
+	// first), fifo, priority, sjf (least work first), expression, or a registered one. Default:
 	// slack.
 	Policy string `yaml:"policy"`
-	// Expression is the operator's own rank, lower first, for the policy expression;
-	// docs/operations.md lists what it may use. Default: empty, which that policy refuses.
+	// Expression computes a job's rank, lower first, for the policy expression, which requires it.
+	// docs/operations.md lists the names that it may use. Default: empty.
 	Expression string `yaml:"expression,omitempty"`
-	// Urgency says whether jobs whose time runs out overtake the others: auto (edf and slack yes,
-	// the others no), always or never. Default: auto.
+	// Urgency sets whether jobs whose deadline is near overtake the jobs of all tenants: always,
+	// never, or auto (under the policies slack and edf only). Default: auto.
 	Urgency Urgency `yaml:"urgency"`
-	// GuardMin is the least time before its latest start at which a job becomes urgent. It covers
-	// what the estimate of the work can't know: a replica's start, a slow answer. 0: GuardShare
-	// alone counts. Default: 10m.
-	GuardMin time.Duration `yaml:"guard_min"`
-	// GuardShare is the same as a share of the job's window, between 0 and 1; the longer of the two
-	// counts. 0: GuardMin alone. Default: 0.10.
-	GuardShare float64 `yaml:"guard_share"`
-	// AssumedRate stands in for the rate of a job that has none yet, in work units (milliseconds of
-	// engine iteration) per second. One engine gives at most 1,000; assuming too little starts jobs
-	// early, which is the safe side. Default: 500, half an engine.
-	AssumedRate float64 `yaml:"assumed_rate"`
-	// Quantum is the work a tenant of weight 1 may start in its turn, in work units, at least 1.
-	// Smaller takes turns more often, larger keeps more of a prefix group together. Default:
-	// 200000, some minutes of one engine.
-	Quantum float64 `yaml:"quantum"`
-	// TenantWeights multiply the quantum, between 0.001 and 1000, by tenant name. Default: 1 for
-	// each.
+	// TenantWeights sets how much work a tenant gets compared with the others, by name, between
+	// 0.001 and 1000. Default: 1 for each.
 	TenantWeights map[string]float64 `yaml:"tenant_weights,omitempty"`
-	// BetweenQueues chooses between the named queues: strict (in listed order), weighted (by work
-	// started for its weight) or a registered one. Default: strict.
+	// BetweenQueues chooses the next queue: strict (in the listed order), weighted (by the work
+	// started in proportion to the weight), or a registered one. Default: strict.
 	BetweenQueues string `yaml:"between_queues"`
-	// Queues are the named queues, in order; the first with a matching rule takes a job. The queue
-	// "default" takes the rest; it stands last unless it is listed. Default: none but that.
+	// Queues divides the jobs into named queues. A job goes to the first queue with a rule that it
+	// matches, or to the queue "default", which is the last unless it is listed. Default: the queue
+	// "default" alone.
 	Queues []QueueConfig `yaml:"queues,omitempty"`
+
+	Tuning `yaml:"tuning"`
 }
 
-// QueueConfig is one named queue.
+// Tuning holds the constants of ordering.
+type Tuning struct {
+	// GuardMin makes a job urgent at least this long before the latest time at which it can start
+	// and still meet its deadline. Raise it if deadlines are missed because replicas start slowly
+	// or answers take long. 0: GuardShare alone applies. Default: 10m.
+	GuardMin time.Duration `yaml:"guard_min"`
+	// GuardShare is the same as a share of the time from the job's creation to its deadline, from 0
+	// to 1; the longer of the two applies. 0: GuardMin alone. Default: 0.10.
+	GuardShare float64 `yaml:"guard_share"`
+	// AssumedRate stands in for the rate of a job of which none has been measured yet, in work
+	// units (milliseconds of engine iteration) per second. One engine yields at most 1,000. A lower
+	// value starts jobs earlier. Default: 500, half an engine.
+	AssumedRate float64 `yaml:"assumed_rate"`
+	// Quantum sets how much work a tenant of weight 1 may start in its turn, in work units, at
+	// least 1. A smaller value alternates between tenants more often; a larger one sends more lines
+	// with a common prefix together. Default: 200000, some minutes of one engine.
+	Quantum float64 `yaml:"quantum"`
+}
+
+// QueueConfig describes one named queue.
 type QueueConfig struct {
-	// Name is unique and not empty.
+	// Name identifies the queue; it is unique and not empty.
 	Name string `yaml:"name"`
-	// Match are the rules of which one must fit. The queue "default" has none, every other at least
-	// one ({} fits every job).
+	// Match lists the rules of which a job must match one. The queue "default" has none, every
+	// other at least one ({} matches every job).
 	Match []Match `yaml:"match,omitempty"`
 	// Policy ranks the jobs of this queue. Empty: Config.Policy.
 	Policy string `yaml:"policy,omitempty"`
-	// Expression is for the policy expression of this queue. Empty: Config.Expression.
+	// Expression computes the rank in this queue, for the policy expression. Empty:
+	// Config.Expression.
 	Expression string `yaml:"expression,omitempty"`
-	// Urgency is that of this queue. Empty: Config.Urgency.
+	// Urgency applies to this queue. Empty: Config.Urgency.
 	Urgency Urgency `yaml:"urgency,omitempty"`
-	// Weight is this queue's share under weighted, between 0.001 and 1000. 0: 1.
+	// Weight sets the share of this queue if BetweenQueues is weighted, between 0.001 and 1000.
+	// 0: 1.
 	Weight float64 `yaml:"weight,omitempty"`
 }
 
@@ -81,11 +91,13 @@ func DefaultConfig() Config {
 	return Config{
 		Policy:        "slack",
 		Urgency:       UrgencyAuto,
-		GuardMin:      10 * time.Minute,
-		GuardShare:    0.10,
-		AssumedRate:   500,
-		Quantum:       200_000,
 		BetweenQueues: "strict",
+		Tuning: Tuning{
+			GuardMin:    10 * time.Minute,
+			GuardShare:  0.10,
+			AssumedRate: 500,
+			Quantum:     200_000,
+		},
 	}
 }
 
@@ -100,16 +112,16 @@ func (c Config) Validate() error {
 		all.add("urgency", "%q is none of auto, always, never", c.Urgency)
 	}
 	if c.GuardMin < 0 {
-		all.add("guard_min", "is %v, must not be negative", c.GuardMin)
+		all.add("tuning.guard_min", "is %v, must not be negative", c.GuardMin)
 	}
 	if !(c.GuardShare >= 0 && c.GuardShare <= 1) {
-		all.add("guard_share", "is %v, must be between 0 and 1", c.GuardShare)
+		all.add("tuning.guard_share", "is %v, must be between 0 and 1", c.GuardShare)
 	}
 	if !(c.AssumedRate > 0) || math.IsInf(c.AssumedRate, 0) {
-		all.add("assumed_rate", "is %v, must be above 0", c.AssumedRate)
+		all.add("tuning.assumed_rate", "is %v, must be above 0", c.AssumedRate)
 	}
 	if !(c.Quantum >= 1) || math.IsInf(c.Quantum, 0) {
-		all.add("quantum", "is %v, must be at least 1", c.Quantum)
+		all.add("tuning.quantum", "is %v, must be at least 1", c.Quantum)
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantWeights)) {
 		if weight := c.TenantWeights[tenant]; !validWeight(weight) {

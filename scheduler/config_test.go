@@ -76,7 +76,7 @@ func TestConfigReadsAsWritten(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
 	text := `
 policy: edf
-guard_min: 5m
+tuning: {guard_min: 5m}
 tenant_weights: {acme: 3}
 between_queues: weighted
 queues:

@@ -40,7 +40,7 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 
 func daemon() Policy {
 	cfg := config.Default()
-	return Policy{Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+	return Policy{Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines}
 }
 

@@ -7,58 +7,77 @@ import (
 	"time"
 )
 
-// Config says where to look and how often. Start from DefaultConfig.
+// Config sets which metrics are read, and how often. Start from DefaultConfig.
 type Config struct {
-	// Every is how often the metrics page of each runner is read, if the policy of flow control
-	// heeds it. 0: never. Default: 1s.
+	// Every sets the interval at which the metrics of each runner are read, if a policy of flow
+	// control uses them. 0: never. Default: 1s.
 	Every time.Duration `yaml:"every"`
-	// Timeout bounds one look at a runner. Default: 2s.
-	Timeout time.Duration `yaml:"timeout"`
-	// Jitter is the share of the time between two looks by which they vary, so that several daemons
-	// don't ask in step, 0 to 1. Default: 0.1.
-	Jitter float64 `yaml:"jitter"`
-	// CapabilitiesEvery is how often runners are asked for GET /v1/capabilities (Model Runner API).
-	// 0: never. Default: 5s, as long as runners keep an answer. One that doesn't know it is asked
-	// again once in a while only.
-	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
-	// Signals is a file that says how engines call their metrics, instead of the built-in one
-	// (telemetry/signals.yaml).
+	// Signals names a file that maps the metrics of engines, in place of the built-in
+	// telemetry/signals.yaml. Set it for an engine whose metrics have other names. Default: empty,
+	// the built-in one.
 	Signals string `yaml:"signals"`
-	// Prometheus knows how long interactive requests take.
+	// Prometheus is the server that is queried for the latency of interactive requests.
 	Prometheus Prometheus `yaml:"prometheus"`
+
+	Tuning `yaml:"tuning"`
 }
 
-// Prometheus is a server of its query API. What it must know are histograms of interactive requests
-// alone: those of the gateway by priority or route. Engines' own mix them with batch lines and are
-// no use here.
-type Prometheus struct {
-	// URL is its base, such as http://prometheus:9090. Empty: none is asked.
-	URL string `yaml:"url"`
-	// TokenEnv names the environment variable that holds a bearer token; empty: none is sent.
-	TokenEnv string `yaml:"token_env"`
-	// Every is how often it is asked. Default: 5s; more often than it scrapes brings nothing.
-	Every time.Duration `yaml:"every"`
-	// Timeout bounds one query. Default: 5s.
+// Tuning holds the constants of reading runners.
+type Tuning struct {
+	// Timeout limits one request to a runner for its metrics. Default: 2s.
 	Timeout time.Duration `yaml:"timeout"`
-	// TTFT chooses the histogram of the time to the first token, in seconds, by name without
-	// _bucket and by labels. The first that knows any request counts. Default: that of llm-d's
-	// endpoint picker, of requests whose priority is not negative, by its new and its old name.
+	// Jitter varies the intervals at random by up to this share, from 0 to 1, so that several
+	// daemons do not read at the same moments. Default: 0.1.
+	Jitter float64 `yaml:"jitter"`
+	// CapabilitiesEvery sets the interval at which runners are asked for GET /v1/capabilities
+	// (Model Runner API). A runner that does not have it is asked less often. 0: never. Default:
+	// 5s, which is how long runners keep an answer.
+	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
+}
+
+// Prometheus is a server with the query API of Prometheus. It must have histograms of interactive
+// requests alone, such as those of a gateway by priority or route. The engines' own do not serve:
+// they include batch lines.
+type Prometheus struct {
+	// URL is the base of the server, such as http://prometheus:9090. Empty: none is queried.
+	URL string `yaml:"url"`
+	// TokenEnv names the environment variable that holds a bearer token. Empty: none is sent.
+	TokenEnv string `yaml:"token_env"`
+	// TTFT selects the histogram of the time to the first token, in seconds, by its name without
+	// _bucket and by labels. The first that has counted a request is used. Default: the histogram
+	// of llm-d's endpoint picker, by its new and its old name, for requests whose priority is not
+	// negative.
 	TTFT []string `yaml:"ttft"`
-	// TPOT chooses the histogram of a request's mean time between further tokens likewise.
+	// TPOT selects in the same way the histogram of a request's mean time per output token after
+	// the first.
 	TPOT []string `yaml:"tpot"`
-	// ModelLabel is the label that names the model, as lines do; empty: all pools are told the sum.
-	// Default: model_name.
+	// ModelLabel names the label that holds the model, with the name that lines use. Empty: all
+	// pools use the sum over all models. Default: model_name.
 	ModelLabel string `yaml:"model_label"`
+
+	PrometheusTuning `yaml:"tuning"`
+}
+
+// PrometheusTuning holds the constants of the queries.
+type PrometheusTuning struct {
+	// Every sets the interval of the queries. An interval below that of Prometheus's scrapes gives
+	// no newer values. Default: 5s.
+	Every time.Duration `yaml:"every"`
+	// Timeout limits one query. Default: 5s.
+	Timeout time.Duration `yaml:"timeout"`
 }
 
 // DefaultConfig reads runners' metrics and no Prometheus.
 func DefaultConfig() Config {
 	interactive := `{priority!~"-.*"}`
 	return Config{
-		Every: time.Second, Timeout: 2 * time.Second, Jitter: 0.1,
-		CapabilitiesEvery: 5 * time.Second,
+		Every: time.Second,
+		Tuning: Tuning{
+			Timeout: 2 * time.Second, Jitter: 0.1, CapabilitiesEvery: 5 * time.Second,
+		},
 		Prometheus: Prometheus{
-			Every: 5 * time.Second, Timeout: 5 * time.Second, ModelLabel: "model_name",
+			PrometheusTuning: PrometheusTuning{Every: 5 * time.Second, Timeout: 5 * time.Second},
+			ModelLabel:       "model_name",
 			TTFT: []string{"llm_d_epp_request_ttft_seconds" + interactive,
 				"inference_objective_request_ttft_seconds" + interactive},
 			TPOT: []string{"llm_d_epp_request_streaming_tpot_seconds" + interactive,
@@ -73,15 +92,17 @@ func (c Config) Validate() error {
 	refuse := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf(format, args...))
 	}
-	if c.Every < 0 || c.CapabilitiesEvery < 0 {
-		refuse("every: %v and capabilities_every: %v must not be negative", c.Every,
-			c.CapabilitiesEvery)
+	if c.Every < 0 {
+		refuse("every: is %v, must not be negative", c.Every)
+	}
+	if c.CapabilitiesEvery < 0 {
+		refuse("tuning.capabilities_every: is %v, must not be negative", c.CapabilitiesEvery)
 	}
 	if c.Timeout <= 0 {
-		refuse("timeout: is %v, must be positive", c.Timeout)
+		refuse("tuning.timeout: is %v, must be positive", c.Timeout)
 	}
 	if !(c.Jitter >= 0 && c.Jitter <= 1) {
-		refuse("jitter: is %v, must be from 0 to 1", c.Jitter)
+		refuse("tuning.jitter: is %v, must be from 0 to 1", c.Jitter)
 	}
 	p := c.Prometheus
 	if p.URL == "" {
@@ -91,12 +112,14 @@ func (c Config) Validate() error {
 		parsed.Scheme != "http" && parsed.Scheme != "https" {
 		refuse("prometheus.url: %q is no URL; write http://host:port", p.URL)
 	}
-	if p.Every <= 0 || p.Timeout <= 0 {
-		refuse("prometheus.every: %v and prometheus.timeout: %v must be positive", p.Every,
-			p.Timeout)
+	if p.Every <= 0 {
+		refuse("prometheus.tuning.every: is %v, must be positive", p.Every)
+	}
+	if p.Timeout <= 0 {
+		refuse("prometheus.tuning.timeout: is %v, must be positive", p.Timeout)
 	}
 	if len(p.TTFT)+len(p.TPOT) == 0 {
-		refuse("prometheus.ttft: is empty and so is tpot; there is nothing to ask for")
+		refuse("prometheus.ttft: is empty and so is tpot; name a histogram in one of them")
 	}
 	for i, text := range p.TTFT {
 		if _, err := parseSelector(text); err != nil {

@@ -514,10 +514,10 @@ func TestAPrometheusThatKnowsNothingTellsNothing(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"every":          func(c *Config) { c.Every = -1 },
-		"timeout":        func(c *Config) { c.Timeout = 0 },
-		"jitter":         func(c *Config) { c.Jitter = math.NaN() },
+		"tuning.timeout": func(c *Config) { c.Timeout = 0 },
+		"tuning.jitter":  func(c *Config) { c.Jitter = math.NaN() },
 		"prometheus.url": func(c *Config) { c.Prometheus.URL = "prometheus:9090" },
-		"prometheus.every": func(c *Config) {
+		"prometheus.tuning.every": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.Every = "http://p", 0
 		},
 		"prometheus.ttft[0]": func(c *Config) {

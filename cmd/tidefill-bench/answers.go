@@ -67,7 +67,7 @@ func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64,
 	defer os.RemoveAll(data)
 	d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed",
 		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", l.sizes.largeAnswers+4),
-		"dispatch.plan.retry.attempts=1", "dispatch.plan.retry.deaths=1")
+		"dispatch.retry.attempts=1", "dispatch.retry.tuning.deaths=1")
 	if err != nil {
 		return 0, err
 	}

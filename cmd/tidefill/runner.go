@@ -121,7 +121,8 @@ func serveRunner(ctx context.Context, c emulator.Config, listener net.Listener) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.Run(ctx) })
 	// Its one client is the daemon, whose lines are as many and as long as the daemon likes.
-	bounds := httpserver.Config{Grace: time.Minute, BodyTimeout: time.Minute}
+	bounds := httpserver.Config{Tuning: httpserver.Tuning{
+		Grace: time.Minute, BodyTimeout: time.Minute}}
 	server, err := httpserver.New(bounds, r.Handler(), httpserver.Options{Logger: c.Logger})
 	if err != nil {
 		listener.Close()

@@ -30,7 +30,7 @@ func (c contestant) actsIn(s *story) bool {
 // policyOf is the part of the daemon's configuration that a simulation takes.
 func policyOf(cfg config.Simulation) simulator.Policy {
 	return simulator.Policy{
-		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,
 		Scale:      cfg.Autoscale,
 	}

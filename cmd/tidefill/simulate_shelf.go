@@ -135,7 +135,8 @@ func settingsOf(p *simulator.Policy) (map[string]any, error) {
 	}
 	cfg := config.DefaultSimulation()
 	cfg.Scheduler, cfg.FlowControl, cfg.Autoscale = p.Scheduler, p.Flow, p.Scale
-	cfg.Dispatch.Plan, cfg.Dispatch.ChunkLines = p.Plan, p.ChunkLines
+	cfg.Dispatch.Retry, cfg.Dispatch.Plan = p.Plan.Retry, p.Plan.Tuning
+	cfg.Dispatch.ChunkLines = p.ChunkLines
 	tree := func(cfg config.Simulation) (tree map[string]any, err error) {
 		text, err := cfg.YAML()
 		if err == nil {

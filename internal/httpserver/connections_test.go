@@ -275,7 +275,7 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	c := Config{
-		MaxConnections: -1, MaxConnectionsPerAddress: -1, MinRate: -1,
+		MaxConnections: -1, MaxConnectionsPerAddress: -1, Tuning: Tuning{MinRate: -1},
 		Proxies: []string{"10.0.0.0/8", "::1", "lb.example.com"}, Hosts: []string{"a", "a:80"},
 		Origins: []string{"https://a", "a", "https://a/"},
 	}

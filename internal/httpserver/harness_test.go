@@ -13,8 +13,8 @@ import (
 // testConfig bounds transfers so that tests see them cut soon: nothing may wait for longer than
 // grace.
 func testConfig() Config {
-	return Config{MinRate: 1 << 20, Grace: 200 * time.Millisecond,
-		BodyTimeout: 400 * time.Millisecond}
+	return Config{Tuning: Tuning{MinRate: 1 << 20, Grace: 200 * time.Millisecond,
+		BodyTimeout: 400 * time.Millisecond}}
 }
 
 // serve serves a handler until the test ends and returns its address.

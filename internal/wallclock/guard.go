@@ -14,29 +14,34 @@ import (
 	"time"
 )
 
-// Config bounds the trust in the wall clock.
+// Config limits the trust in the wall clock. Start from DefaultConfig.
 type Config struct {
-	// MaxJump is how far the wall clock may move ahead of the monotonic one, or of the newest time
-	// in the store at a start, before retention and expiry of files, uploads and batches wait for
-	// confirmation. Default 10 minutes.
+	Tuning `yaml:"tuning"`
+}
+
+// Tuning holds the constants of the check of the wall clock.
+type Tuning struct {
+	// MaxJump sets by how much the wall clock may move ahead, against the monotonic clock or since
+	// the newest time in the store at a start, before expiry of files, uploads and batches waits
+	// for confirmation. It protects data from a clock that is set wrong. At least 1s. Default: 10m.
 	MaxJump time.Duration `yaml:"max_jump"`
-	// ConfirmAfter is how long the new time must have held until it counts. Default 10 minutes; 0:
-	// it counts at once.
+	// ConfirmAfter sets how long a clock that jumped must keep its new time before things expire by
+	// it. 0: at once. Default: 10m.
 	ConfirmAfter time.Duration `yaml:"confirm_after"`
 }
 
-// DefaultConfig trusts jumps of less than ten minutes, and longer ones after as much.
+// DefaultConfig trusts jumps of up to ten minutes at once, and longer ones after ten minutes.
 func DefaultConfig() Config {
-	return Config{MaxJump: 10 * time.Minute, ConfirmAfter: 10 * time.Minute}
+	return Config{Tuning{MaxJump: 10 * time.Minute, ConfirmAfter: 10 * time.Minute}}
 }
 
-// Validate reports a field that can't be used.
+// Validate reports a value that is out of range.
 func (c Config) Validate() error {
 	if c.MaxJump < time.Second {
-		return fmt.Errorf("max_jump is %v; set it to 1s or more", c.MaxJump)
+		return fmt.Errorf("tuning.max_jump is %v; set it to 1s or more", c.MaxJump)
 	}
 	if c.ConfirmAfter < 0 {
-		return fmt.Errorf("confirm_after is %v; set it to 0 or more", c.ConfirmAfter)
+		return fmt.Errorf("tuning.confirm_after is %v; set it to 0 or more", c.ConfirmAfter)
 	}
 	return nil
 }

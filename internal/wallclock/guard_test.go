@@ -95,7 +95,7 @@ func TestAStartIsComparedWithTheStore(t *testing.T) {
 }
 
 func TestNoConfirmationIsAskedFor(t *testing.T) {
-	c, g := guarded(Config{MaxJump: time.Minute})
+	c, g := guarded(Config{Tuning{MaxJump: time.Minute}})
 	c.jump(year)
 	wantLag(t, "after a large jump", g, 0)
 	g.Resume(noon.Add(-year))
@@ -145,8 +145,8 @@ func TestConfigIsChecked(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, c := range []Config{{MaxJump: 0, ConfirmAfter: time.Minute},
-		{MaxJump: time.Minute, ConfirmAfter: -1}} {
+	for _, c := range []Config{{Tuning{MaxJump: 0, ConfirmAfter: time.Minute}},
+		{Tuning{MaxJump: time.Minute, ConfirmAfter: -1}}} {
 		if c.Validate() == nil {
 			t.Errorf("%+v was accepted", c)
 		}

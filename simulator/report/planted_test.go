@@ -28,7 +28,7 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	}
 	cfg := config.Default()
 	s := simulator.Setup{Scenario: told, Seed: 1, Policy: simulator.Policy{
-		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.Plan,
+		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,
 	}}
 	s.Policy.Flow.Policy = "probe"

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -247,13 +248,29 @@ func (s *source) field(t reflect.Type, name string) (string, error) {
 		return "", fmt.Errorf("%s is no struct in the source", t)
 	}
 	for _, f := range fields.Fields.List {
-		for _, n := range f.Names {
-			if n.Name == name {
-				return s.names.Replace(withoutName(prose(f.Doc, f.Comment), name)), nil
-			}
+		if slices.Contains(namesOfField(f), name) {
+			return s.names.Replace(withoutName(prose(f.Doc, f.Comment), name)), nil
 		}
 	}
 	return "", fmt.Errorf("%s has no field %s in the source", t, name)
+}
+
+// namesOfField returns the names that a field declares; an embedded one has that of its type.
+func namesOfField(f *ast.Field) []string {
+	if len(f.Names) > 0 {
+		var names []string
+		for _, n := range f.Names {
+			names = append(names, n.Name)
+		}
+		return names
+	}
+	switch t := f.Type.(type) {
+	case *ast.Ident:
+		return []string{t.Name}
+	case *ast.SelectorExpr:
+		return []string{t.Sel.Name}
+	}
+	return nil
 }
 
 func (s *source) structDoc(t reflect.Type) (string, error) {
@@ -266,7 +283,7 @@ func (s *source) structDoc(t reflect.Type) (string, error) {
 
 // withoutName turns "Drain is the time …" into "The time …": the key stands beside it already.
 func withoutName(doc, name string) string {
-	for _, verb := range []string{" is ", " are ", " says "} {
+	for _, verb := range []string{" is ", " are ", " holds "} {
 		if rest, ok := strings.CutPrefix(doc, name+verb); ok && rest != "" {
 			return strings.ToUpper(rest[:1]) + rest[1:]
 		}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/internal/suggest"
+)
+
+// suggestion proposes a key in place of one that the section at path does not have: the same key in
+// a block called tuning, a key of the section that is spelled alike, the same key in another
+// section, or any key of the section. value is what was written for the unknown key.
+func (d *decoder) suggestion(key string, value *yaml.Node, path string,
+	section reflect.Type) string {
+	var siblings []string
+	for f := range fields(section) {
+		siblings = append(siblings, f.key)
+	}
+	known := keysOf(d.root, reflect.Value{})
+	if moved := withPath(known, join(path, key)); moved != "" {
+		return fmt.Sprintf("did you mean %s?", moved)
+	}
+	if near := suggest.Nearest(key, siblings); near != "" {
+		return fmt.Sprintf("did you mean %s?", join(path, near))
+	}
+	if path == "" && d.root == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
+		return simulationOnly
+	}
+	if elsewhere := withName(known, key, value, path); elsewhere != "" {
+		return fmt.Sprintf("did you mean %s?", elsewhere)
+	}
+	slices.Sort(siblings)
+	return fmt.Sprintf("%s has the keys %s", shownPath(path), strings.Join(siblings, ", "))
+}
+
+// withPath returns the key that has a path but for blocks called tuning, or "".
+func withPath(known []Key, path string) string {
+	for _, k := range known {
+		if withoutTuning(k.Path) == path {
+			return k.Path
+		}
+	}
+	return ""
+}
+
+// withName returns a key of any section that has the name, or a key of the same top-level section
+// that has the name of the first key below value, or "".
+func withName(known []Key, name string, value *yaml.Node, path string) string {
+	names := []string{name}
+	for value != nil && value.Kind == yaml.MappingNode && len(value.Content) > 0 {
+		names = append(names, value.Content[0].Value)
+		value = value.Content[1]
+	}
+	top, _, _ := strings.Cut(path, ".")
+	for i := range names {
+		tail := "." + strings.Join(names[i:], ".")
+		for _, k := range known {
+			in, _, _ := strings.Cut(k.Path, ".")
+			if strings.HasSuffix("."+withoutTuning(k.Path), tail) && (i == 0 || in == top) {
+				return k.Path
+			}
+		}
+	}
+	return ""
+}
+
+func withoutTuning(path string) string { return strings.ReplaceAll(path, ".tuning.", ".") }
