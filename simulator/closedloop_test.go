@@ -82,7 +82,7 @@ func TestImpatientUsers(t *testing.T) {
 		s.Scenario.Pool.MaxSeqs = rapid.SampledFrom([]int{1, 4, 64}).Draw(t, "seqs")
 		if rapid.Bool().Draw(t, "loss") {
 			s.Scenario.Faults = []scenario.Fault{
-				{Kind: scenario.Die, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
+				{Kind: scenario.Crash, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
 		}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)

@@ -139,8 +139,8 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 	p := &s.Pool
 	p.Discovery = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "discovery")
 	p.RouterView = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "router view")
-	p.Start = scenario.Start{Median: 10 * time.Second, Sigma: 0.5, Least: time.Second,
-		Most: time.Minute, Fail: 0.2}
+	p.Start = scenario.Start{Median: 10 * time.Second, Sigma: 0.5, Min: time.Second,
+		Max: time.Minute, Fail: 0.2}
 	p.Drain = scenario.Drain{Batch: time.Duration(rapid.IntRange(0, 20).Draw(t, "drain batch")) *
 		time.Second, Interactive: 10 * time.Second}
 	if rapid.Bool().Draw(t, "scaled") {
@@ -153,7 +153,7 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 	for range rapid.IntRange(0, 4).Draw(t, "faults") {
 		f := scenario.Fault{
 			At: time.Duration(rapid.IntRange(0, 239).Draw(t, "fault at")) * time.Second,
-			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Die, scenario.Die, scenario.Slow,
+			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Crash, scenario.Crash, scenario.Slow,
 				scenario.Stall, scenario.Flush}).Draw(t, "fault"),
 		}
 		if len(s.BatchPools) > 0 && rapid.Bool().Draw(t, "of spot") {
@@ -163,7 +163,7 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 			f.Replicas = []int{0}
 		}
 		switch f.Kind {
-		case scenario.Die:
+		case scenario.Crash:
 			f.For = time.Duration(rapid.IntRange(0, 30).Draw(t, "dead for")) * time.Second
 			f.Lost = rapid.SampledFrom([]scenario.Lost{"", scenario.Retried, scenario.Missed}).Draw(
 				t, "lost")
@@ -199,9 +199,9 @@ func TestDeadlines(t *testing.T) {
 	if r.Batch.Deadlines != 2 || r.Batch.Met != 1 {
 		t.Errorf("%d of %d deadlines met, want 1 of 2", r.Batch.Met, r.Batch.Deadlines)
 	}
-	want := map[string]Fate{"easy": Finished, "hopeless": Expired, "open": Open, "ahead": Ahead}
+	want := map[string]JobOutcome{"easy": Finished, "hopeless": Expired, "open": Unfinished, "ahead": NotSubmitted}
 	for _, j := range r.Jobs {
-		if j.Fate != want[j.Name] {
+		if j.Outcome != want[j.Name] {
 			t.Errorf("job %+v, want %s", j, want[j.Name])
 		}
 	}

@@ -32,7 +32,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 	}
 	d := &dispatcher{sim: sim, planner: planner, chunk: max(1, policy.ChunkLines),
 		replicas: map[string]*replica{}, byName: map[string]*job{}}
-	d.observers = newObservers(sim.setup.Watch, planner, d.chunk)
+	d.observers = newObservers(sim.setup.Outputs, planner, d.chunk)
 	jobs, err := sim.setup.Jobs()
 	if err != nil {
 		return nil, err

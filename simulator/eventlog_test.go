@@ -44,7 +44,7 @@ func TestEventLog(t *testing.T) {
 	const golden = "testdata/short_story.log"
 	s := shortStory()
 	var got bytes.Buffer
-	s.Watch.Events = &got
+	s.Outputs.Events = &got
 	watched := result(t, s)
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
@@ -58,7 +58,7 @@ func TestEventLog(t *testing.T) {
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
 	}
-	s.Watch = Watch{}
+	s.Outputs = Outputs{}
 	if diff := cmp.Diff(told(t, result(t, s)), told(t, watched)); diff != "" {
 		t.Errorf("watching has changed the run (-not watched +watched):\n%s", diff)
 	}
@@ -67,7 +67,7 @@ func TestEventLog(t *testing.T) {
 func TestExplain(t *testing.T) {
 	s := shortStory()
 	var got bytes.Buffer
-	s.Watch.Explain, s.Watch.Moment = &got, 40*time.Second
+	s.Outputs.Explain, s.Outputs.Moment = &got, 40*time.Second
 	result(t, s)
 	for _, want := range []string{
 		"--- how it stands at 40.000 s\npool model: 3 lines under way, 3 allowed (runner_limit); no more start because: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
@@ -87,26 +87,26 @@ func TestExplain(t *testing.T) {
 
 func TestTape(t *testing.T) {
 	s := shortStory()
-	s.Watch.Tape = true
+	s.Outputs.Timeline = true
 	r := result(t, s)
-	tape := r.Tape
-	if tape == nil || len(tape.At) != 18 || tape.At[17] != 180 {
-		t.Fatalf("3 minutes are 18 samples, got %+v", tape)
+	timeline := r.Timeline
+	if timeline == nil || len(timeline.At) != 18 || timeline.At[17] != 180 {
+		t.Fatalf("3 minutes are 18 samples, got %+v", timeline)
 	}
 	sum, most := 0.0, 0.0
-	for i := range tape.At {
-		sum += tape.Harvest[i] * tape.Every
-		most = max(most, tape.InFlight[i])
+	for i := range timeline.At {
+		sum += timeline.Harvest[i] * timeline.Every
+		most = max(most, timeline.InFlight[i])
 	}
 	if got, want := int64(sum+0.5), r.Batch.Useful; got != want {
 		t.Errorf("the harvest of all samples is %d tokens, that of the run %d", got, want)
 	}
-	if most != 3 || tape.Allowance[17] != 3 {
+	if most != 3 || timeline.Allowance[17] != 3 {
 		t.Errorf("at most %v lines in flight, %v allowed at the end, want 3 and 3", most,
-			tape.Allowance[17])
+			timeline.Allowance[17])
 	}
-	s.Watch = Watch{}
-	r.Tape = nil
+	s.Outputs = Outputs{}
+	r.Timeline = nil
 	if diff := cmp.Diff(told(t, result(t, s)), told(t, r)); diff != "" {
 		t.Errorf("a tape has changed the run (-without +with):\n%s", diff)
 	}

@@ -31,7 +31,7 @@ func (sim *simulation) faultTargets(f scenario.Fault) []*replica {
 func (r *replica) applyFault(f scenario.Fault) {
 	sim := r.sim
 	switch f.Kind {
-	case scenario.Die:
+	case scenario.Crash:
 		r.crash(f.Lost)
 		if f.For > 0 {
 			again := r.pool.restart(r.number)

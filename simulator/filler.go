@@ -7,18 +7,18 @@ import (
 
 // Inside is batch work that the engines themselves fit in, for comparison: no
 // policy of ours takes part. It is asked for each replica's filler once.
-type Inside func(Host) engine.Filler
+type FillerFor func(Host) engine.Filler
 
 // Host is a replica that is to be filled.
 type Host struct {
 	Replica string
 	Engine  engine.Config
 	// Promise is what the user of a request inside was promised.
-	Promise func(engine.ID) scenario.SLO
+	Objective func(engine.ID) scenario.SLO
 }
 
 // RunInside tells the scenario with such work and says what the users got.
-func RunInside(s Setup, work Inside, progress Progress) (Interactive, error) {
+func RunWithFiller(s Setup, work FillerFor, progress Progress) (Interactive, error) {
 	if err := s.Check(); err != nil {
 		return Interactive{}, err
 	}
@@ -36,7 +36,7 @@ func (sim *simulation) installFiller(name string, cfg engine.Config, e *engine.E
 		return
 	}
 	e.FillWith(sim.setup.newFiller(Host{Replica: name, Engine: cfg,
-		Promise: func(id engine.ID) scenario.SLO {
+		Objective: func(id engine.ID) scenario.SLO {
 			return sim.interactive.classes[sim.requests[id].class].slo
 		}}))
 }

@@ -42,8 +42,8 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 	for _, slo := range promises {
 		ttft, tpot := latencyMeter{objective: slo.TTFT}, latencyMeter{objective: slo.TPOT}
 		if m.Gateway == scenario.GatewayHistogram {
-			ttft.bounds, tpot.bounds = boundsOr(m.TTFTEdges, ttftBounds, slo.TTFT),
-				boundsOr(m.TPOTEdges, tpotBounds, slo.TPOT)
+			ttft.bounds, tpot.bounds = boundsOr(m.TTFTBuckets, ttftBounds, slo.TTFT),
+				boundsOr(m.TPOTBuckets, tpotBounds, slo.TPOT)
 		}
 		for _, meter := range []*latencyMeter{&ttft, &tpot} {
 			meter.counts = make([]float64, len(meter.bounds)+1)

@@ -16,7 +16,7 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 		s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), fixed(40), func(s *Setup) {
 			s.Scenario.Interactive.SLO.TTFT, s.Scenario.Interactive.SLO.TTFTPer1K = time.Second, 0
 			s.Scenario.Interactive.SLO.TPOT = 95 * time.Millisecond
-			s.Scenario.Metrics.Gateway, s.Scenario.Metrics.TTFTEdges = kind, edges
+			s.Scenario.Metrics.Gateway, s.Scenario.Metrics.TTFTBuckets = kind, edges
 		})
 		sim, _, err := simulate(s, true, silent)
 		if err != nil {

@@ -20,7 +20,7 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 	t.Helper()
 	told, err := scenario.Read("scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
-		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)
 		},
 	})

@@ -23,10 +23,10 @@ func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
 		t.Fatal(err)
 	}
 	impossible, feasible := r.Jobs[0], r.Jobs[1]
-	if after := impossible.Flagged - impossible.Came; impossible.Flagged == 0 || after > 60 {
+	if after := impossible.Flagged - impossible.Submitted; impossible.Flagged == 0 || after > 60 {
 		t.Errorf("told after %v seconds, want within 60", after)
 	}
-	if feasible.Flagged != 0 || feasible.Fate != Finished {
-		t.Errorf("the feasible job is %s, flagged at %v", feasible.Fate, feasible.Flagged)
+	if feasible.Flagged != 0 || feasible.Outcome != Finished {
+		t.Errorf("the feasible job is %s, flagged at %v", feasible.Outcome, feasible.Flagged)
 	}
 }

@@ -96,12 +96,12 @@ func (j *job) move(line int, from, to lineState) {
 }
 
 func (d *dispatcher) report() (Batch, []Job) {
-	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds, Recalls: d.evictions,
+	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds, Evictions: d.evictions,
 		Work: d.work / 1000}
 	jobs := make([]Job, 0, len(d.jobs))
 	horizon := d.sim.setup.Scenario.Horizon
 	for _, j := range d.jobs {
-		told := Job{Name: j.Name, Came: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
+		told := Job{Name: j.Name, Submitted: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
 			Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
 		if j.Lines == workload.Backlog {
 			told.Lines = 0
@@ -114,13 +114,13 @@ func (d *dispatcher) report() (Batch, []Job) {
 		inTime := j.finished > 0 && (!due || j.finished <= deadline)
 		switch {
 		case inTime:
-			told.Fate = Finished
+			told.Outcome = Finished
 		case due && deadline <= horizon:
-			told.Fate = Expired
+			told.Outcome = Expired
 		case j.At > horizon:
-			told.Fate = Ahead
+			told.Outcome = NotSubmitted
 		default:
-			told.Fate = Open
+			told.Outcome = Unfinished
 		}
 		if due && deadline <= horizon {
 			sum.Deadlines++

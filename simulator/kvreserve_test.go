@@ -36,8 +36,8 @@ func TestRecallOfPreempted(t *testing.T) {
 		s.Policy.Flow.Policy = "probe"
 		s.Policy.Flow.Probe.Reserve.Tail, s.Seed = 2, 2
 	})
-	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Recalls == 0 {
+	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Evictions == 0 {
 		t.Fatalf("%d preemptions, %d recalls: nothing is tried", r.Batch.Preemptions,
-			r.Batch.Recalls)
+			r.Batch.Evictions)
 	}
 }

@@ -43,7 +43,7 @@ func (r *replica) coldStart() time.Duration {
 	s, rng := r.sim.setup.Scenario.Pool.Start, r.sim.setup.seed().Cause("start "+r.cause)
 	once := func() time.Duration {
 		x, _ := portable.Normals(rng)
-		took := min(max(time.Duration(float64(s.Median)*portable.Exp(s.Sigma*x)), s.Least), s.Most)
+		took := min(max(time.Duration(float64(s.Median)*portable.Exp(s.Sigma*x)), s.Min), s.Max)
 		if rng.Float64() < s.NewNode {
 			took += s.NodeTime
 		}

@@ -102,7 +102,7 @@ func TestDeath(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := tiny(t, trace)
-			test.fault.At, test.fault.Kind = 100*time.Second, scenario.Die
+			test.fault.At, test.fault.Kind = 100*time.Second, scenario.Crash
 			s.Scenario.Faults = []scenario.Fault{test.fault}
 			sim, _, err := simulate(s, true, silent)
 			if err != nil {
@@ -120,7 +120,7 @@ func TestDeath(t *testing.T) {
 	t.Run("retried elsewhere", func(t *testing.T) {
 		s := tiny(t, trace)
 		s.Scenario.Pool.Replicas = 2
-		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Crash,
 			Replicas: []int{0}}}
 		sim, _, err := simulate(s, true, silent)
 		if err != nil {
@@ -138,7 +138,7 @@ func TestDeath(t *testing.T) {
 			Lines: 60})
 		s.Scenario.Pool.Replicas = 2
 		s.Policy.Flow.Policy = "fixed"
-		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Die,
+		s.Scenario.Faults = []scenario.Fault{{At: 100 * time.Second, Kind: scenario.Crash,
 			Replicas: []int{0}}}
 		var ends []plan.Outcome
 		sim, err := newSimulation(s, true)
@@ -210,8 +210,8 @@ func TestColdStart(t *testing.T) {
 		if took != r.coldStart() {
 			t.Fatal("the same start takes another time")
 		}
-		if took < start.Least || took > start.Most {
-			t.Fatalf("a start takes %v, want %v to %v", took, start.Least, start.Most)
+		if took < start.Min || took > start.Max {
+			t.Fatalf("a start takes %v, want %v to %v", took, start.Min, start.Max)
 		}
 		if took < start.Median {
 			below++
@@ -235,7 +235,7 @@ func TestScaling(t *testing.T) {
 	s.Scenario.Horizon = 4 * time.Hour
 	s.Policy.Scale.Policy = ""
 	r := result(t, s)
-	if r.Jobs[0].Fate != Finished || r.GPUHours <= 0 || r.GPUHours > 4 || r.NoBatchGPUHours != 0 {
+	if r.Jobs[0].Outcome != Finished || r.GPUHours <= 0 || r.GPUHours > 4 || r.NoBatchGPUHours != 0 {
 		t.Errorf("%+v for %v replica hours, %v without it", r.Jobs[0], r.GPUHours,
 			r.NoBatchGPUHours)
 	}
@@ -272,8 +272,8 @@ func TestReclaim(t *testing.T) {
 	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50,
 		Scaled: scenario.Scaled{Reclaim: 0.5, Price: 1}}}
 	s.Scenario.Horizon = 9 * time.Minute
-	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Least: time.Second,
-		Most: time.Second}
+	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Min: time.Second,
+		Max: time.Second}
 	r := result(t, s)
 	// Of 50 in nine minutes, 0.5 in an hour: 50·(1-0.5^0.15) = 5.
 	if got := r.Pools[1].Started; got < 1 || got > 12 {
@@ -290,10 +290,10 @@ func TestStoryOfADeath(t *testing.T) {
 	s := shortStory()
 	s.Scenario.Name, s.Scenario.Pool.Replicas = "death", 2
 	s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 24, 0
-	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Die,
+	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Crash,
 		Replicas: []int{1}, For: 20 * time.Second}}
 	var got bytes.Buffer
-	s.Watch.Events = &got
+	s.Outputs.Events = &got
 	result(t, s)
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {

@@ -26,7 +26,7 @@ func TestTheMeasuredServerAsItsClientsSawIt(t *testing.T) {
 			told.Rate, told.Surges, s.Scenario.Horizon = run.rate, nil, 20*time.Minute
 			told.Input.Median, told.Output.Median = run.prompt, run.reply
 		})
-		q, err := RunQuiet(s, silent)
+		q, err := RunNoBatch(s, silent)
 		if err != nil {
 			t.Fatal(err)
 		}

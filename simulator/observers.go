@@ -12,9 +12,9 @@ import (
 
 // Watch is what is told of a run with batch work beyond its figures. Watching
 // changes nothing in the run.
-type Watch struct {
+type Outputs struct {
 	// Tape asks for Result.Tape.
-	Tape bool
+	Timeline bool
 	// Events gets a line for each decision of the planner; nil: nobody reads them.
 	Events io.Writer
 	// Explain gets why the decisions about Moment fell, where that is in the run; nil: nobody asks.
@@ -28,11 +28,11 @@ type Watch struct {
 // served.
 type Recorder interface {
 	Step(now time.Time, ev plan.Event, did plan.Actions)
-	Served(now time.Time, s Served)
+	Served(now time.Time, s ServedRequest)
 }
 
 // Served is a request as its engine saw it.
-type Served struct {
+type ServedRequest struct {
 	Runner string
 	Batch  bool          // a line of ours
 	TTFT   time.Duration // from its arrival there to its first token
@@ -46,7 +46,7 @@ type observers struct {
 	recorder Recorder
 }
 
-func newObservers(w Watch, planner *plan.Planner, chunk int) observers {
+func newObservers(w Outputs, planner *plan.Planner, chunk int) observers {
 	all := observers{recorder: w.Recorder}
 	log := eventLog{planner: planner, chunk: chunk}
 	if w.Events != nil {
@@ -76,7 +76,7 @@ func (w observers) served(now time.Time, req *request, c engine.Completion) {
 	if w.recorder == nil {
 		return
 	}
-	s := Served{Runner: req.replica.name, Batch: req.line != nil, TTFT: c.FirstToken.Sub(req.arrived)}
+	s := ServedRequest{Runner: req.replica.name, Batch: req.line != nil, TTFT: c.FirstToken.Sub(req.arrived)}
 	if !req.sent.IsZero() {
 		s.TTFT = c.FirstToken.Sub(req.sent)
 	}

@@ -27,7 +27,7 @@ type Result struct {
 	// Pools are what each was used and paid for.
 	Pools []PoolUse `json:"pools"`
 	// Tape is the time line; nil unless Setup.Watch asked for it.
-	Tape *Tape `json:"tape,omitempty"`
+	Timeline *Timeline `json:"timeline,omitempty"`
 
 	minutes []minute // of the interactive requests
 }
@@ -100,7 +100,7 @@ type Batch struct {
 	Preemptions int   `json:"preemptions"`
 	// Recalls are lines that were ended before their answer, by the policy or because their replica
 	// was to go.
-	Recalls int `json:"recalls"`
+	Evictions int `json:"evictions"`
 	// Work is what the answered lines cost an engine, in seconds of iteration.
 	Work float64 `json:"work_s"`
 	// Sheds are answers of 503.
@@ -111,14 +111,14 @@ type Batch struct {
 }
 
 // Fate is what became of a job.
-type Fate string
+type JobOutcome string
 
 // The fates.
 const (
-	Finished Fate = "finished"
-	Expired  Fate = "expired"
-	Open     Fate = "open"  // the run ended first
-	Ahead    Fate = "ahead" // the run ended before it came
+	Finished     JobOutcome = "finished"
+	Expired      JobOutcome = "expired"
+	Unfinished   JobOutcome = "unfinished"    // the run ended first
+	NotSubmitted JobOutcome = "not_submitted" // the run ended before it came
 )
 
 // Job is how one batch fared.
@@ -128,12 +128,12 @@ type Job struct {
 	Lines int    `json:"lines,omitempty"` // 0: without end
 	Done  int    `json:"done"`
 	// Failed lines were answered too, with an error.
-	Failed   int     `json:"failed"`
-	InFlight int     `json:"in_flight"` // when the run ended
-	Fate     Fate    `json:"fate"`
-	Came     float64 `json:"came_s"`
-	Finished float64 `json:"finished_s,omitempty"`
-	Deadline float64 `json:"deadline_s,omitempty"`
+	Failed    int        `json:"failed"`
+	InFlight  int        `json:"in_flight"` // when the run ended
+	Outcome   JobOutcome `json:"outcome"`
+	Submitted float64    `json:"submitted_s"`
+	Finished  float64    `json:"finished_s,omitempty"`
+	Deadline  float64    `json:"deadline_s,omitempty"`
 	// Flagged is when it was first called infeasible; 0: it never was.
 	Flagged float64 `json:"flagged_s,omitempty"`
 }

@@ -14,16 +14,16 @@ type Progress func(share float64) error
 // Run tells the scenario twice, without batch work and with the policy's, and
 // compares.
 func Run(s Setup, progress Progress) (Result, error) {
-	quiet, err := RunQuiet(s, func(done float64) error { return progress(done / 2) })
+	noBatch, err := RunNoBatch(s, func(done float64) error { return progress(done / 2) })
 	if err != nil {
 		return Result{}, err
 	}
-	return RunBeside(quiet, s, func(done float64) error { return progress(0.5 + float64(done/2)) })
+	return RunAgainst(noBatch, s, func(done float64) error { return progress(0.5 + float64(done/2)) })
 }
 
 // Quiet is a scenario told without batch work: what every policy is judged
 // against. It is the same for all policies, so it need be told only once a seed.
-type Quiet struct {
+type NoBatch struct {
 	Interactive Interactive
 	GPUHours    float64
 	// Paid is how many replicas of the first pool were paid for in each PaidSlot.
@@ -33,27 +33,27 @@ type Quiet struct {
 
 // RunQuiet tells the scenario without batch work. A pool that misses its promise
 // even so is refused.
-func RunQuiet(s Setup, progress Progress) (Quiet, error) {
+func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if err := s.Check(); err != nil {
-		return Quiet{}, err
+		return NoBatch{}, err
 	}
 	sim, _, err := simulate(s, false, progress)
 	if err != nil {
-		return Quiet{}, err
+		return NoBatch{}, err
 	}
-	q := Quiet{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(), Paid: sim.pools[0].paidBySlot(),
+	q := NoBatch{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(), Paid: sim.pools[0].paidBySlot(),
 		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
-		return Quiet{}, fmt.Errorf(
+		return NoBatch{}, fmt.Errorf(
 			"%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
-		return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
+		return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
 			Wanted: wanted, Got: q.Interactive}
 	}
 	for i, c := range s.Scenario.Interactive.All()[1:] {
 		if got := q.Interactive.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
-			return Quiet{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
+			return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
 				Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
 		}
 	}
@@ -62,10 +62,10 @@ func RunQuiet(s Setup, progress Progress) (Quiet, error) {
 
 // RunBeside tells the scenario with the policy's batch work and compares it with
 // the quiet run of the same scenario and seed.
-func RunBeside(quiet Quiet, s Setup, progress Progress) (Result, error) {
+func RunAgainst(noBatch NoBatch, s Setup, progress Progress) (Result, error) {
 	r, err := RunBatch(s, progress)
 	if err == nil {
-		r.Compare(quiet)
+		r.Compare(noBatch)
 	}
 	return r, err
 }
@@ -76,7 +76,7 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
-	busy, tape, err := simulate(s, true, progress)
+	busy, timeline, err := simulate(s, true, progress)
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,7 +88,7 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 		Replicas: s.Scenario.Pool.Replicas,
 		Flow:     s.Policy.Flow.Policy, Order: s.Policy.Scheduler.Policy,
 		Interactive: busy.interactive.report(), GPUHours: busy.gpuHours(), Pools: busy.uses(),
-		Tape: tape, minutes: busy.interactive.all().minutes,
+		Timeline: timeline, minutes: busy.interactive.all().minutes,
 	}
 	r.Batch, r.Jobs = busy.dispatcher.report()
 	return r, nil
@@ -96,10 +96,10 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 
 // Compare fills in what batch work costs, beside the quiet run of the same scenario
 // and seed.
-func (r *Result) Compare(quiet Quiet) {
-	r.NoBatch, r.NoBatchGPUHours = quiet.Interactive, quiet.GPUHours
+func (r *Result) Compare(noBatch NoBatch) {
+	r.NoBatch, r.NoBatchGPUHours = noBatch.Interactive, noBatch.GPUHours
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
-	worst, at := worstLoss(quiet.minutes, r.minutes)
+	worst, at := worstLoss(noBatch.minutes, r.minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 }
 
@@ -126,17 +126,17 @@ func (e *UnfitError) Error() string {
 }
 
 // tell lets a plant run to its end.
-func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Tape, error) {
+func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Timeline, error) {
 	sim, err := newSimulation(s, withBatch)
 	if err != nil {
 		return nil, nil, err
 	}
-	var tape *Tape
+	var timeline *Timeline
 	var rec *sampler
 	part := max(time.Second, s.Scenario.Horizon/200)
-	if withBatch && s.Watch.Tape {
+	if withBatch && s.Outputs.Timeline {
 		rec = newSampler(sim)
-		part, tape = rec.step, rec.timeline
+		part, timeline = rec.step, rec.timeline
 	}
 	for sim.now.Before(sim.end) {
 		to := sim.now.Add(part)
@@ -154,14 +154,14 @@ func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Tape, e
 	for _, req := range sim.unfinished() {
 		sim.interactive.endOfRun(req, sim.end)
 	}
-	return sim, tape, nil
+	return sim, timeline, nil
 }
 
 // Epoch is when every story begins.
 func Epoch() time.Time { return epoch }
 
 // LateByMinute is the same of the day without batch work.
-func (q Quiet) LateByMinute() []int { return lateByMinute(q.minutes) }
+func (q NoBatch) LateByMinute() []int { return lateByMinute(q.minutes) }
 
 // epoch is when every story begins.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -157,7 +157,7 @@ func TestTimesAddUp(t *testing.T) {
 	}
 	// 707 tokens: eleven full chunks, one of three, four decoding iterations.
 	ms := 5 + 30 + 11*(10+64) + (10 + 3) + 4*11 + (16 + 5*0.05) + 30
-	if got := r.Jobs[0]; got.Finished != 200+ms/1000 || got.Fate != Finished || got.Done != 1 {
+	if got := r.Jobs[0]; got.Finished != 200+ms/1000 || got.Outcome != Finished || got.Done != 1 {
 		t.Errorf("one scoring line: %+v, want it finished at %v", got, 200+ms/1000)
 	}
 	if b := r.Batch; b.Input != 707 || b.Output != 5 || b.Useful != 712 || b.Deadlines != 1 ||

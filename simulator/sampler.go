@@ -12,7 +12,7 @@ import (
 // with a tape is the run without.
 type sampler struct {
 	sim         *simulation
-	timeline    *Tape
+	timeline    *Timeline
 	step        time.Duration
 	window      answeredWindow
 	harvested   []float64 // batch tokens by sample
@@ -53,7 +53,7 @@ func newSampler(sim *simulation) *sampler {
 		sim: sim, step: timelineStepFor(sim.setup.Scenario.Horizon), totals: map[*replica]engineTotals{},
 		predictions: map[string]int{},
 	}
-	r.timeline = &Tape{Every: r.step.Seconds()}
+	r.timeline = &Timeline{Every: r.step.Seconds()}
 	sim.interactive.window = &r.window
 	return r
 }

@@ -31,7 +31,7 @@ func TestScenariosAreValid(t *testing.T) {
 		if g := s.Scenario.Goals; g.Loss == 0 && g.Deadlines == 0 {
 			t.Errorf("%s: judges nothing", file)
 		}
-		if beside := s.Scenario.Goals.Beside.Scenario; beside != "" {
+		if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
 			bundled(t, beside) // it is there
 		}
 		quiet := withoutBatch(s.Scenario)
@@ -52,7 +52,7 @@ func TestScenariosAreValid(t *testing.T) {
 			case seed == 1 && uneventful(s.Scenario, same):
 				horizon(same)(&s)
 			}
-			q, err := RunQuiet(s, silent)
+			q, err := RunNoBatch(s, silent)
 			if err != nil {
 				t.Errorf("%s, seed %d: %v", file, s.Seed, err)
 			}
@@ -74,6 +74,6 @@ func uneventful(s scenario.Scenario, until time.Duration) bool {
 func withoutBatch(s scenario.Scenario) scenario.Scenario {
 	s.Name, s.About, s.Base, s.Jobs, s.JobStream, s.Goals, s.Metrics = "", "", "", nil,
 		scenario.JobStream{}, scenario.Goals{}, scenario.Metrics{}
-	s.Pool.Told, s.Pool.Scheduling = scenario.Told{}, ""
+	s.Pool.CostModelError, s.Pool.Scheduling = scenario.CostModelError{}, ""
 	return s
 }

@@ -61,7 +61,7 @@ func (d *dispatcher) addTarget(s *scrapeTarget) {
 	}
 	s.rng = sim.setup.seed().Cause("scrape " + name)
 	for _, f := range sim.setup.Scenario.Metrics.Faults {
-		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Strikes(s.kind, s.number) &&
+		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Affects(s.kind, s.number) &&
 			!at.Before(sim.now) {
 			sim.queue.add(at, func() { s.counterBase = s.read(sim.now) })
 		}
@@ -106,7 +106,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 		return nil
 	case scenario.Frozen:
 		return s.last
-	case scenario.Lying:
+	case scenario.Restamped:
 		if s.last == nil {
 			return nil
 		}
@@ -134,7 +134,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 // fault is the first of the source's faults that lasts at a time; empty: none.
 func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
 	for _, f := range s.dispatcher.sim.setup.Scenario.Metrics.Faults {
-		if f.Kind != scenario.Reset && f.From <= at && at < f.To && f.Strikes(s.kind, s.number) {
+		if f.Kind != scenario.Reset && f.From <= at && at < f.To && f.Affects(s.kind, s.number) {
 			return f.Kind
 		}
 	}

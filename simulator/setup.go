@@ -27,12 +27,12 @@ type Setup struct {
 	// Shape is the curve of the file that Scenario.Interactive.Shape names; nil: it names none.
 	Shape *workload.Curve
 	// Further jobs come beside those of the scenario.
-	Further []workload.Job
-	Policy  Policy
-	Seed    uint64
-	Watch   Watch
+	ExtraJobs []workload.Job
+	Policy    Policy
+	Seed      uint64
+	Outputs   Outputs
 
-	newFiller Inside // nil: none
+	newFiller FillerFor // nil: none
 }
 
 // Policy is the part of the daemon's configuration that decides.
@@ -100,7 +100,7 @@ func (s Setup) Jobs() (workload.Jobs, error) {
 		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines,
 			Kind: kind})
 	}
-	listed, err := workload.List(s.seed(), append(list, s.Further...)...)
+	listed, err := workload.List(s.seed(), append(list, s.ExtraJobs...)...)
 	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {
 		cfg := workload.DefaultJobs(s.seed(), stream.PerHour)
 		cfg.Median, cfg.Sigma, cfg.Most = stream.Lines.Median, stream.Lines.Sigma, stream.Lines.Max
@@ -140,7 +140,7 @@ func (s Setup) Check() error {
 			return fmt.Errorf("batch_pools %q: engine of the pool: %w", b.Name, err)
 		}
 	}
-	if s.Scenario.Interactive.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
+	if s.Scenario.Interactive.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {
 		return fmt.Errorf(
 			"horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())

@@ -205,7 +205,7 @@ func TestSignalStories(t *testing.T) {
 					To: 35 * time.Second},
 				{Kind: scenario.Frozen, Source: scenario.EngineSource, From: 45 * time.Second,
 					To: 65 * time.Second},
-				{Kind: scenario.Lying, Source: scenario.GatewaySource, From: 45 * time.Second,
+				{Kind: scenario.Restamped, Source: scenario.GatewaySource, From: 45 * time.Second,
 					To: 65 * time.Second},
 				{Kind: scenario.Reset, From: 70 * time.Second},
 				// there is no such
@@ -268,13 +268,13 @@ func TestSignalsAreHonest(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "faults") {
 			f := scenario.MetricsFault{
 				Kind: rapid.SampledFrom([]scenario.MetricsFaultKind{
-					scenario.Absent, scenario.Frozen, scenario.Lying, scenario.Reset}).Draw(
+					scenario.Absent, scenario.Frozen, scenario.Restamped, scenario.Reset}).Draw(
 					t, "fault"),
 				Source: rapid.SampledFrom([]scenario.MetricsSource{
 					"", scenario.EngineSource, scenario.GatewaySource}).Draw(t, "source"),
 				From: time.Duration(rapid.IntRange(0, 170).Draw(t, "from")) * time.Second,
 			}
-			lies = lies || f.Kind == scenario.Lying
+			lies = lies || f.Kind == scenario.Restamped
 			if f.Kind == scenario.Reset {
 				resets++
 			} else {

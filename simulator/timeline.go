@@ -12,7 +12,7 @@ import (
 // Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not
 // known there is NaN, null in JSON. What "passed since the last" tells of is the time from one of
 // At to the next.
-type Tape struct {
+type Timeline struct {
 	// Every is the time between two samples in seconds: ten, and more for long runs.
 	Every float64 `json:"every_s"`
 	At    Series  `json:"at_s"`
@@ -34,8 +34,8 @@ type Tape struct {
 	// Theta is the share of the promised time per token that the policy lets iterations take,
 	// Prompt how many prompt tokens of ours it lets wait on a runner; of the first pool, NaN where
 	// its policy steers by neither.
-	Theta  Series `json:"theta"`
-	Prompt Series `json:"prompt_level"`
+	TargetShare     Series `json:"target_share"`
+	PromptAllowance Series `json:"prompt_allowance_tokens"`
 	// Harvest is useful batch tokens a second since the last sample.
 	Harvest Series `json:"harvest_tok_s"`
 	// Wanted, Ready and Starting count replicas.
@@ -90,7 +90,7 @@ func (s Series) MarshalJSON() ([]byte, error) {
 }
 
 // steering adds what the policy steers by.
-func (t *Tape) steering(pools [][]flowcontrol.Term) {
+func (t *Timeline) steering(pools [][]flowcontrol.Term) {
 	of := func(name string) float64 {
 		if len(pools) > 0 {
 			for _, term := range pools[0] {
@@ -101,12 +101,12 @@ func (t *Tape) steering(pools [][]flowcontrol.Term) {
 		}
 		return math.NaN()
 	}
-	t.Theta = append(t.Theta, of("theta"))
-	t.Prompt = append(t.Prompt, of("prompt level"))
+	t.TargetShare = append(t.TargetShare, of("theta"))
+	t.PromptAllowance = append(t.PromptAllowance, of("prompt level"))
 }
 
 // Between is the mean of what is known of a series from one time to another; NaN if nothing is.
-func (t *Tape) Between(s Series, from, to time.Duration) float64 {
+func (t *Timeline) Mean(s Series, from, to time.Duration) float64 {
 	sum, n := 0.0, 0
 	for i, v := range s {
 		if at := t.At[i]; at > from.Seconds() && at <= to.Seconds() && !math.IsNaN(v) {

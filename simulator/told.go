@@ -49,7 +49,7 @@ func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)
 	cfg.Engine.MaxBatchedTokens = cmp.Or(cfg.Engine.MaxBatchedTokens, limits.MaxBatchedTokens)
 	if !cfg.Engine.CostModel.Known() {
-		m, off := s.Engine().Profile.CostModel, s.Scenario.Pool.Told
+		m, off := s.Engine().Profile.CostModel, s.Scenario.Pool.CostModelError
 		c0, kv, prefill := cmp.Or(off.C0, 1), cmp.Or(off.KV, 1), cmp.Or(off.Prefill, 1)
 		m.C0 *= c0
 		m.KV *= kv

@@ -17,7 +17,7 @@ func TestPolicyIsToldWhatItsConfigurationLeavesOpen(t *testing.T) {
 	in.SLO.TTFT, in.SLO.TPOT = time.Second, 80*time.Millisecond
 	in.Classes = []scenario.Class{{Name: "agents", Generator: "conversation", SLO: scenario.SLO{
 		TTFT: 5 * time.Second, TPOT: 60 * time.Millisecond}}}
-	s.Scenario.Pool.Told = scenario.Told{C0: 0.5, Prefill: 2}
+	s.Scenario.Pool.CostModelError = scenario.CostModelError{C0: 0.5, Prefill: 2}
 	cfg, law := s.told(), s.Profile.CostModel
 	if cfg.SLO.TTFT != time.Second || cfg.SLO.TPOT != 60*time.Millisecond ||
 		cfg.SLO.Late != flowcontrol.DefaultConfig().SLO.Late {

@@ -32,7 +32,7 @@ func (s Setup) origin() (origin, error) {
 			})
 		}
 		return origin{arrivals: none}, nil
-	case in.AsItWas():
+	case in.Verbatim():
 		rate := s.Trace.Rate()
 		// A crowd is like the trace, and not the trace again.
 		day, err := s.day(shape, rate)
@@ -159,7 +159,7 @@ func (s Setup) transform(org origin) (workload.Stream, error) {
 	if p := t.Prefix; p.Share > 0 {
 		stream = workload.Share(stream, p.Share, max(1, p.Groups), cause("prefixes"))
 	}
-	if c := t.Chill; c.Share > 0 {
+	if c := t.ColdCache; c.Share > 0 {
 		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share},
 			cause("chill"))
 	}
@@ -180,7 +180,7 @@ func (s Setup) requestedRate(org origin) func(time.Duration) float64 {
 }
 
 // Honesty is what interactive traffic is like, beside what it was made from.
-type Honesty struct {
+type TrafficSummary struct {
 	// Rate is the mean asked for, requests a second, surges left out.
 	Rate float64
 	// Result is the traffic as it comes.
@@ -194,16 +194,16 @@ type Honesty struct {
 }
 
 // Honesty tells the interactive traffic of the scenario once more and measures it.
-func (s Setup) Honesty() (Honesty, error) {
+func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 	org, err := s.origin()
 	if err != nil || org.rate == nil {
-		return Honesty{}, err
+		return TrafficSummary{}, err
 	}
 	stream, err := s.transform(org)
 	if err != nil {
-		return Honesty{}, err
+		return TrafficSummary{}, err
 	}
-	told := Honesty{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon,
+	told := TrafficSummary{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon,
 		s.requestedRate(org))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
@@ -235,7 +235,7 @@ func (s Setup) meanRate(org origin) float64 {
 func (s Setup) Replay() Setup {
 	in := &s.Scenario.Interactive
 	in.Input, in.Output, in.Users = scenario.Length{}, scenario.Length{}, scenario.Users{}
-	if in.AsItWas() && s.Trace.Span() < s.Scenario.Horizon {
+	if in.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {
 		in.Rate = s.Trace.Rate()
 	}
 	return s

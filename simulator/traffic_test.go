@@ -60,7 +60,7 @@ func TestTrafficIsBent(t *testing.T) {
 			s.Horizon = 6 * time.Hour
 			s.Interactive.Dispersion = scenario.Dispersion{VarMean: 70, Window: 10 * time.Second}
 		})
-		h, err := s.Honesty()
+		h, err := s.SummarizeTraffic()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestTrafficIsBent(t *testing.T) {
 		if evening < 1.5*night {
 			t.Errorf("%v requests in the evening, %v at night", evening, night)
 		}
-		h, err := s.Honesty()
+		h, err := s.SummarizeTraffic()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestTrafficIsBent(t *testing.T) {
 		_, after := counted(t, s, 30*m, 60*m)
 		near(t, "the prompt before", before, 500, 1e-9)
 		near(t, "the prompt after", after, 1500, 1e-9)
-		h, err := s.Honesty()
+		h, err := s.SummarizeTraffic()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestTrafficIsBent(t *testing.T) {
 		s := shaped(t, 2, func(s *scenario.Scenario) {
 			s.Interactive.Input = scenario.Length{Median: 1600}
 			s.Interactive.Prefix = scenario.Prefix{Share: 0.9, Groups: 3}
-			s.Interactive.Chill = scenario.Chill{From: 30 * m, To: 31 * m, Share: 1}
+			s.Interactive.ColdCache = scenario.ColdCache{From: 30 * m, To: 31 * m, Share: 1}
 		})
 		stream, err := s.firstClassTraffic()
 		if err != nil {
@@ -131,7 +131,7 @@ func TestTrafficIsBent(t *testing.T) {
 // A trace is told once as it was, or made into a day, which says so.
 func TestTraceOrDay(t *testing.T) {
 	s := tiny(t, "0,10,10\n100,20,10\n200,30,10\n300,40,10\n400,50,10\n")
-	h, err := s.Honesty()
+	h, err := s.SummarizeTraffic()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestTraceOrDay(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if h, err = s.Honesty(); err != nil {
+	if h, err = s.SummarizeTraffic(); err != nil {
 		t.Fatal(err)
 	}
 	if h.Copies != 1 || len(h.Notes) != len(workload.DayNotes) {
@@ -155,7 +155,7 @@ func TestTraceOrDay(t *testing.T) {
 	}
 	near(t, "the rate", h.Result.Rate, 0.01, 0.05)
 	s.Scenario.Interactive.Rate = 1
-	if h, err = s.Honesty(); err != nil {
+	if h, err = s.SummarizeTraffic(); err != nil {
 		t.Fatal(err)
 	}
 	if h.Copies != 100 {
@@ -176,7 +176,7 @@ func TestReplay(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.Honesty()
+	h, err := s.SummarizeTraffic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,9 +132,9 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 			explained = append(explained, &bytes.Buffer{})
 		}
 	}
-	r.watch = func(at *story, c contestant, seed uint64) simulator.Watch {
-		var w simulator.Watch
-		w.Tape = s.out != "" && !c.baseline && seed == r.seeds[0]
+	r.watch = func(at *story, c contestant, seed uint64) simulator.Outputs {
+		var w simulator.Outputs
+		w.Timeline = s.out != "" && !c.baseline && seed == r.seeds[0]
 		if !first(c, seed) {
 			return w
 		}

@@ -91,10 +91,10 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 	setup := at.on(s.seed, acting.policy)
 	ttft, tpot := b.Measured.Edges()
 	told := newRetold(ttft, tpot)
-	setup.Watch.Recorder = told
+	setup.Outputs.Recorder = told
 	progress := newTally(stderr, setup.Scenario.Horizon.Hours())
 	defer progress.stop()
-	if _, err := simulator.RunBeside(simulator.Quiet{}, setup,
+	if _, err := simulator.RunAgainst(simulator.NoBatch{}, setup,
 		progress.of(ctx, &at, acting.name)); err != nil {
 		return err
 	}
@@ -194,10 +194,10 @@ func (c *comparison) lay(
 			workload.CSV
 		at.Trace, sc.Horizon = traffic, min(sc.Horizon, traffic.Span())
 	}
-	at.Further = b.Jobs()
+	at.ExtraJobs = b.Jobs()
 	c.Notes = append(
 		c.Notes, "interactive requests are as many as the engines counted beyond our own lines, in each ten seconds; their times within it and the spread of their sizes are drawn")
-	if len(at.Further) == 0 {
+	if len(at.ExtraJobs) == 0 {
 		c.Notes = append(c.Notes, "no batch work was recorded")
 	}
 	return at.Check()
@@ -244,7 +244,7 @@ func (r *retold) latencies(now time.Time, runner string, of *[2]*days.Latency) {
 }
 
 // Served implements simulator.Recorder.
-func (r *retold) Served(_ time.Time, s simulator.Served) {
+func (r *retold) Served(_ time.Time, s simulator.ServedRequest) {
 	count := func(of *[2]*days.Latency) {
 		of[0].Observe(s.TTFT.Seconds())
 		if s.TPOT > 0 {

@@ -55,8 +55,8 @@ jobs: [{name: night, kind: bal}]
 	told := newRetold(ttft, tpot)
 	told.Recorder = days.NewRecorder(simulator.Epoch(), &book)
 	setup := at.on(3, acting.policy)
-	setup.Watch.Recorder = told
-	if _, err := simulator.RunBeside(simulator.Quiet{}, setup, func(float64) error {
+	setup.Outputs.Recorder = told
+	if _, err := simulator.RunAgainst(simulator.NoBatch{}, setup, func(float64) error {
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ type question struct {
 	story *story
 	seed  uint64
 	setup simulator.Setup // with the first policy
-	quiet simulator.Quiet
-	seen  []oracle.Seen // runs of policies that the caller has told
-	runs  int           // that a search may spend
+	quiet simulator.NoBatch
+	seen  []oracle.PriorRun // runs of policies that the caller has told
+	runs  int               // that a search may spend
 	// shelf is where what was found is kept; nil: nowhere.
 	shelf *shelf
 	// progress follows a search by its name, run by run, until it is over.
@@ -24,12 +24,12 @@ type question struct {
 // searched are the oracles that must search.
 var searched = []struct {
 	name string
-	ask  func(q question, budget oracle.Budget) (oracle.Found, error)
+	ask  func(q question, budget oracle.Budget) (oracle.Finding, error)
 }{
-	{"E", func(q question, budget oracle.Budget) (oracle.Found, error) {
+	{"E", func(q question, budget oracle.Budget) (oracle.Finding, error) {
 		return oracle.Engine(q.setup, q.quiet, budget)
 	}},
-	{"G", func(q question, budget oracle.Budget) (oracle.Found, error) {
+	{"G", func(q question, budget oracle.Budget) (oracle.Finding, error) {
 		return oracle.Gateway(q.setup, q.quiet, q.seen, budget)
 	}},
 }
@@ -72,7 +72,7 @@ func askOracles(q question) ([]oracle.Bound, error) {
 
 // askFeasible asks which deadlines nobody could meet, and what the others need at least: it takes
 // no run, so that every report of deadlines knows.
-func askFeasible(s simulator.Setup, quiet simulator.Quiet) ([]oracle.Bound, error) {
+func askFeasible(s simulator.Setup, quiet simulator.NoBatch) ([]oracle.Bound, error) {
 	due := s.Scenario.JobStream.PerHour > 0
 	for _, j := range s.Scenario.Jobs {
 		due = due || j.Window > 0
@@ -86,7 +86,7 @@ func askFeasible(s simulator.Setup, quiet simulator.Quiet) ([]oracle.Bound, erro
 
 // question is that about one story and seed, with what the policies did there.
 func (r *race) question(
-	ctx context.Context, s *story, seed uint64, quiet simulator.Quiet, seen []oracle.Seen,
+	ctx context.Context, s *story, seed uint64, quiet simulator.NoBatch, seen []oracle.PriorRun,
 	progress *tally,
 ) question {
 	return question{

@@ -31,7 +31,7 @@ type race struct {
 	// shelf is where what they find is kept; nil: nowhere.
 	shelf *shelf
 	// watch is what to record of a run, besides its figures.
-	watch func(s *story, c contestant, seed uint64) simulator.Watch
+	watch func(s *story, c contestant, seed uint64) simulator.Outputs
 	// stderr shows how far it has come.
 	stderr io.Writer
 }
@@ -55,7 +55,7 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 				continue
 			}
 			runs := make([]simulator.Result, len(r.seeds))
-			into.Policies = append(into.Policies, report.Policy{Name: c.name, Law: c.law,
+			into.Policies = append(into.Policies, report.Policy{Name: c.name, Flow: c.law,
 				Settings: c.settings, Baseline: c.baseline, Runs: runs})
 			for n, seed := range r.seeds {
 				jobs = append(jobs, func(ctx context.Context) (err error) {
@@ -63,7 +63,7 @@ func (r *race) run(ctx context.Context) (report.Report, error) {
 						return nil
 					}
 					setup := s.on(seed, c.policy)
-					setup.Watch = r.watch(s, c, seed)
+					setup.Outputs = r.watch(s, c, seed)
 					runs[n], err = simulator.RunBatch(setup, progress.of(ctx, s, c.name))
 					return err
 				})
@@ -113,7 +113,7 @@ func (r *race) hours() float64 {
 
 // quietDays are all stories without batch work, on all seeds.
 type quietDays struct {
-	days     [][]simulator.Quiet // by story and seed
+	days     [][]simulator.NoBatch // by story and seed
 	unfit    [][]error
 	hopeless atomic.Bool // one of them is unfit, so nothing need be run beside them
 }
@@ -126,15 +126,15 @@ func (q *quietDays) fault() error {
 // quietJobs tell all stories without batch work. A pool that misses its promise is told of when all
 // are done, with all others.
 func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) error) {
-	q := &quietDays{days: make([][]simulator.Quiet, len(r.stories)),
+	q := &quietDays{days: make([][]simulator.NoBatch, len(r.stories)),
 		unfit: make([][]error, len(r.stories))}
 	var jobs []func(context.Context) error
 	for i := range r.stories {
 		s := &r.stories[i]
-		q.days[i], q.unfit[i] = make([]simulator.Quiet, len(r.seeds)), make([]error, len(r.seeds))
+		q.days[i], q.unfit[i] = make([]simulator.NoBatch, len(r.seeds)), make([]error, len(r.seeds))
 		for n, seed := range r.seeds {
 			jobs = append(jobs, func(ctx context.Context) (err error) {
-				q.days[i][n], err = simulator.RunQuiet(s.on(seed, r.field[0].policy), progress.of(
+				q.days[i][n], err = simulator.RunNoBatch(s.on(seed, r.field[0].policy), progress.of(
 					ctx, s, "no batch"))
 				if fault := (*simulator.UnfitError)(nil); errors.As(err, &fault) {
 					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
@@ -151,16 +151,16 @@ func (r *race) quietJobs(progress *tally) (*quietDays, []func(context.Context) e
 // ask lets the oracles say how well anyone could have done; those that must search, only if they
 // were asked for.
 func (r *race) ask(
-	ctx context.Context, quiet [][]simulator.Quiet, into []report.Scenario, progress *tally,
+	ctx context.Context, quiet [][]simulator.NoBatch, into []report.Scenario, progress *tally,
 ) error {
 	var jobs []func(context.Context) error
 	for i := range r.stories {
 		s := &r.stories[i]
 		for n, seed := range r.seeds {
-			var seen []oracle.Seen
+			var seen []oracle.PriorRun
 			for _, p := range into[i].Policies {
 				c := slices.IndexFunc(r.field, func(c contestant) bool { return c.name == p.Name })
-				seen = append(seen, oracle.Seen{Policy: r.field[c].policy, Result: p.Runs[n]})
+				seen = append(seen, oracle.PriorRun{Policy: r.field[c].policy, Result: p.Runs[n]})
 			}
 			jobs = append(jobs, func(ctx context.Context) (err error) {
 				var bounds []oracle.Bound

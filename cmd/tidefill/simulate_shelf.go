@@ -33,12 +33,12 @@ type shelf struct {
 
 // kept is the content of a file.
 type kept struct {
-	Question string       `json:"question"` // its hash
-	Found    oracle.Found `json:"found"`
+	Question string         `json:"question"` // its hash
+	Found    oracle.Finding `json:"found"`
 }
 
 // find looks for an answer; known says whether there is one that still holds.
-func (h *shelf) find(name string, q question) (found oracle.Found, known bool, err error) {
+func (h *shelf) find(name string, q question) (found oracle.Finding, known bool, err error) {
 	if h == nil {
 		return found, false, nil
 	}
@@ -57,7 +57,7 @@ func (h *shelf) find(name string, q question) (found oracle.Found, known bool, e
 	if json.Unmarshal(content, &before) != nil || before.Question != hash {
 		return found, false, nil
 	}
-	known, err = before.Found.Again(q.setup, q.quiet)
+	known, err = before.Found.Reproduces(q.setup, q.quiet)
 	if err == nil && !known {
 		_, err = fmt.Fprintf(h.stderr,
 			"%s, seed %d: what oracle %s found before comes out otherwise now; it searches anew\n",
@@ -67,7 +67,7 @@ func (h *shelf) find(name string, q question) (found oracle.Found, known bool, e
 }
 
 // keep writes an answer, whole or not at all.
-func (h *shelf) keep(name string, q question, found oracle.Found) error {
+func (h *shelf) keep(name string, q question, found oracle.Finding) error {
 	if h == nil {
 		return nil
 	}

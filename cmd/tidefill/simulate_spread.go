@@ -30,7 +30,7 @@ func (r *race) spread(ctx context.Context, scenarios []report.Scenario) error {
 		if n := len(edges(r.stories[i].profile)); n > 0 {
 			for k := range scenarios[i].Policies {
 				if p := &scenarios[i].Policies[k]; !p.Baseline {
-					p.Spread = make([]report.Edge, n)
+					p.Spread = make([]report.SpreadRun, n)
 				}
 			}
 		}
@@ -75,16 +75,16 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 	progress := func(float64) error { return ctx.Err() }
 	moved := *s
 	moved.Profile.CostModel = at.law
-	put := func(name string, e report.Edge) {
-		e.Law = at.name
+	put := func(name string, e report.SpreadRun) {
+		e.CostModel = at.name
 		i := slices.IndexFunc(into.Policies, func(p report.Policy) bool { return p.Name == name })
 		into.Policies[i].Spread[at.place] = e
 	}
-	var quiet simulator.Quiet
+	var quiet simulator.NoBatch
 	fault := at.fault
 	if fault == nil {
 		var err error
-		quiet, err = simulator.RunQuiet(moved.on(r.seeds[0], r.field[0].policy), progress)
+		quiet, err = simulator.RunNoBatch(moved.on(r.seeds[0], r.field[0].policy), progress)
 		if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
 			fault = err
 		} else if err != nil {
@@ -95,17 +95,17 @@ func (r *race) atEdge(ctx context.Context, s *story, at edge, into *report.Scena
 		switch {
 		case c.baseline:
 		case fault != nil:
-			put(c.name, report.Edge{Fault: fault.Error()})
+			put(c.name, report.SpreadRun{Fault: fault.Error()})
 		default:
 			policy := c.policy
 			if !policy.Flow.Engine.CostModel.Known() {
 				policy.Flow.Engine.CostModel = s.Profile.CostModel
 			}
-			result, err := simulator.RunBeside(quiet, moved.on(r.seeds[0], policy), progress)
+			result, err := simulator.RunAgainst(quiet, moved.on(r.seeds[0], policy), progress)
 			if err != nil {
 				return fmt.Errorf("at the %s edge of the profile: %w", at.name, err)
 			}
-			put(c.name, report.Edge{Loss: result.Loss, Useful: result.Batch.Useful})
+			put(c.name, report.SpreadRun{Loss: result.Loss, Useful: result.Batch.Useful})
 		}
 	}
 	return nil

@@ -52,8 +52,8 @@ func openStories(files []string, traffic recording) ([]story, error) {
 			continue
 		}
 		stories = append(stories, s)
-		if beside := s.Scenario.Goals.Beside.Scenario; beside != "" {
-			files = append(files, scenario.Beside(file, beside))
+		if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
+			files = append(files, scenario.ResolvePath(file, beside))
 		}
 	}
 	return stories, errors.Join(faults...)
@@ -64,7 +64,7 @@ func openStory(file string, traffic recording) (story, error) {
 	var err error
 	s.Scenario, err = scenario.Read(file, scenario.Files{
 		Read: os.ReadFile,
-		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)
 		},
 	})
@@ -129,7 +129,7 @@ func (s *story) readProfiles() error {
 // profileNamed is a bundled profile, or a file in the scenario's folder.
 func (s *story) profileNamed(name string) (profile.File, error) {
 	if _, bundled := engine.ProfileNamed(name); !bundled {
-		name = scenario.Beside(s.file, name)
+		name = scenario.ResolvePath(s.file, name)
 	}
 	return profileAt(name)
 }
@@ -158,7 +158,7 @@ func (s *story) readShape() (err error) {
 
 // readBeside reads a file in the scenario's folder.
 func readBeside[T any](s *story, name string, read func(io.Reader) (T, error)) (T, error) {
-	in, err := os.Open(scenario.Beside(s.file, name))
+	in, err := os.Open(scenario.ResolvePath(s.file, name))
 	if err != nil {
 		var none T
 		return none, err
@@ -194,8 +194,8 @@ func (s *story) empty(seeds []uint64) report.Scenario {
 		percent := 100 * fit.Error.Mean
 		told.Profile.MeanError = &percent
 	}
-	if beside := s.Scenario.Goals.Beside.Scenario; beside != "" {
-		told.Beside = filepath.Clean(scenario.Beside(s.file, beside))
+	if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
+		told.ComparedWith = filepath.Clean(scenario.ResolvePath(s.file, beside))
 	}
 	for _, seed := range seeds {
 		told.Seeds = append(told.Seeds, report.Seed{Seed: seed})
@@ -209,7 +209,7 @@ func (s *story) traffic(seed uint64) (*report.Traffic, error) {
 	if s.Trace == nil {
 		return nil, nil // and not told once more to find out
 	}
-	h, err := s.on(seed, simulator.Policy{}).Honesty()
+	h, err := s.on(seed, simulator.Policy{}).SummarizeTraffic()
 	if err != nil {
 		return nil, fmt.Errorf("%s: interactive traffic: %w", s.file, err)
 	}

@@ -222,7 +222,7 @@ func TestSimulateWritesAReport(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"report.html": {"<!DOCTYPE html>", "<svg", "night"},
-		"result.json": {`"version":1`, `"tape":{`, `"predictions":[{`},
+		"result.json": {`"version":1`, `"timeline":{`, `"predictions":[{`},
 		"events.log": {"runner replica-0 is up", "start night/0 on replica-0",
 			"batch night is over"},
 	} {

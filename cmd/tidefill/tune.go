@@ -117,7 +117,7 @@ type hunt struct {
 	held     []uint64 // and those that confirm
 	progress *tally
 
-	quiet  map[day]simulator.Quiet
+	quiet  map[day]simulator.NoBatch
 	before map[day]simulator.Result // with the configuration as it is
 }
 
@@ -141,7 +141,7 @@ func (t *tuning) prepare(files []string) (*hunt, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hunt{config: configured{t.config, given}, quiet: map[day]simulator.Quiet{},
+	h := &hunt{config: configured{t.config, given}, quiet: map[day]simulator.NoBatch{},
 		before: map[day]simulator.Result{}}
 	for i := range t.seeds {
 		h.searched = append(h.searched, t.seed+uint64(i))
@@ -228,7 +228,7 @@ func (h *hunt) tell(
 			for m, seed := range seeds {
 				jobs = append(jobs, func(ctx context.Context) error {
 					s := &h.stories[i]
-					result, err := simulator.RunBeside(h.quiet[day{i, seed}], s.on(
+					result, err := simulator.RunAgainst(h.quiet[day{i, seed}], s.on(
 						seed, policy), h.progress.of(ctx, s, name(k)))
 					results[(k*n+i)*len(seeds)+m] = result
 					return err

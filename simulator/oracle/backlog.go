@@ -13,7 +13,7 @@ import (
 // first, its lines in their order.
 type backlog struct {
 	law      costmodel.Model
-	jobs     []*supply // in order of time
+	jobs     []*jobLines // in order of time
 	horizon  time.Duration
 	useful   float64
 	work     float64 // milliseconds
@@ -21,7 +21,7 @@ type backlog struct {
 }
 
 // supply is what is left of a job.
-type supply struct {
+type jobLines struct {
 	*workload.Job
 	due  time.Duration // end of the horizon: never
 	next int           // line
@@ -52,7 +52,7 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 		if !some || due > b.horizon {
 			due = b.horizon
 		}
-		b.jobs = append(b.jobs, &supply{Job: j, due: due})
+		b.jobs = append(b.jobs, &jobLines{Job: j, due: due})
 	}
 }
 
@@ -61,7 +61,7 @@ const lookAhead = 64
 
 // take is the next line of which an answer is there in time if each of its tokens takes pace.
 func (b *backlog) take(now, pace time.Duration) *line {
-	var first *supply
+	var first *jobLines
 	for _, j := range b.jobs {
 		if j.At > now {
 			break
@@ -77,7 +77,7 @@ func (b *backlog) take(now, pace time.Duration) *line {
 	return first.take(first.due-now, pace)
 }
 
-func (s *supply) take(left, pace time.Duration) *line {
+func (s *jobLines) take(left, pace time.Duration) *line {
 	fits := func(r workload.Request) bool { return time.Duration(r.Output)*pace <= left }
 	for i, number := range s.skipped {
 		if r := s.Line(number); fits(r) {
@@ -108,7 +108,7 @@ func newLine(r workload.Request) *line {
 func (l *line) context() int { return l.prompt + l.produced }
 
 // dry says whether every line that there ever was has been answered.
-func (b *backlog) dry() bool {
+func (b *backlog) exhausted() bool {
 	lines := 0
 	for _, j := range b.jobs {
 		if j.Lines == workload.Backlog {

@@ -54,12 +54,12 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	return Bound{
 		Name: "F", Useful: lines * (mix.input + mix.output),
 		Work: lines * s.Profile.CostModel.LineWork(int(mix.input), int(mix.output)) / 1000,
-		Loss: MostLoss, Margin: fluidMargin, Note: note,
+		Loss: MaxLoss, Margin: fluidMargin, Note: note,
 	}, nil
 }
 
 // liquid is what batch lines are like on average.
-type liquid struct {
+type meanLine struct {
 	input, output float64
 	computed      float64 // of input: what the prefix cache does not have
 	context       float64 // that a line holds, over those that run at one time
@@ -68,12 +68,12 @@ type liquid struct {
 // mixedLines is how many lines of an endless job tell what it is like, and endless how many count
 // in a mix with others.
 const (
-	mixedLines = 2000
-	endless    = 1e6
+	sampledLines  = 2000
+	backlogWeight = 1e6
 )
 
 // jobMix is the mean line of a scenario's jobs, and how many lines there are.
-func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
+func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 	jobs, err := s.Jobs()
 	if err != nil {
 		return m, 0, err
@@ -90,7 +90,7 @@ func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
 		}
 		n, weight := j.Lines, 1.0
 		if j.Lines == workload.Backlog {
-			n, weight = mixedLines, endless/mixedLines
+			n, weight = sampledLines, backlogWeight/sampledLines
 		}
 		lines += float64(j.Lines)
 		total += float64(weight * float64(n))
@@ -105,7 +105,7 @@ func jobMix(s simulator.Setup) (m liquid, lines float64, err error) {
 		}
 	}
 	if total == 0 {
-		return liquid{}, 0, nil
+		return meanLine{}, 0, nil
 	}
 	m.context /= m.output
 	m.input, m.output, m.computed = m.input/total, m.output/total, m.computed/total
@@ -166,7 +166,7 @@ func interactive(s simulator.Setup) ([]flow, error) {
 // fluid is one engine.
 type fluid struct {
 	cfg  engine.Config
-	mix  liquid
+	mix  meanLine
 	tpot float64 // milliseconds
 }
 

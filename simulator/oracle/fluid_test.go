@@ -21,7 +21,7 @@ func a100(t *testing.T) engine.Config {
 func TestFluidFillsAnIteration(t *testing.T) {
 	cfg := a100(t)
 	law := cfg.Profile.CostModel
-	mix := liquid{input: 700, output: 200, computed: 700, context: 800}
+	mix := meanLine{input: 700, output: 200, computed: 700, context: 800}
 	f := fluid{cfg: cfg, mix: mix, tpot: 100}
 	l := flow{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
 	lines := f.running(l, 100)
@@ -38,10 +38,10 @@ func TestFluidFillsAnIteration(t *testing.T) {
 }
 
 func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
-	long := liquid{input: 50, output: 2000, computed: 50, context: 1000}
-	short := liquid{input: 700, output: 5, computed: 700, context: 700}
+	long := meanLine{input: 50, output: 2000, computed: 50, context: 1000}
+	short := meanLine{input: 700, output: 5, computed: 700, context: 700}
 	for name, test := range map[string]struct {
-		mix   liquid
+		mix   meanLine
 		limit func(*engine.Profile)
 		most  func(lines float64) bool
 	}{

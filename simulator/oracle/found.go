@@ -9,16 +9,16 @@ import (
 const SearchVersion = 2
 
 // Found is what a search found, and how to tell it again.
-type Found struct {
+type Finding struct {
 	Bound Bound
 	// Policy is what harvests G's bound; nil: this is another oracle's, or nothing was found.
 	Policy *simulator.Policy `json:",omitempty"`
 	// Tempo is what harvests E's; nil likewise.
-	Tempo *Tempo `json:",omitempty"`
+	Pacing *Pacing `json:",omitempty"`
 }
 
 // Seen is a policy's run on the same day, told before.
-type Seen struct {
+type PriorRun struct {
 	Policy simulator.Policy
 	Result simulator.Result
 }
@@ -26,17 +26,17 @@ type Seen struct {
 // Again tells what was found once more, and says whether the same came of it: if not, engines,
 // users or policies have changed since it was found, and it is worth nothing. A bound of which
 // nobody knows how it came about does not come out again.
-func (f Found) Again(s simulator.Setup, quiet simulator.Quiet) (bool, error) {
+func (f Finding) Reproduces(s simulator.Setup, quiet simulator.NoBatch) (bool, error) {
 	var got trial
 	switch {
-	case f.Tempo != nil:
+	case f.Pacing != nil:
 		var err error
-		if got, err = tellInside(s, quiet, *f.Tempo); err != nil {
+		if got, err = runFilled(s, quiet, *f.Pacing); err != nil {
 			return false, err
 		}
 	case f.Policy != nil:
-		s.Watch, s.Policy = simulator.Watch{}, *f.Policy
-		r, err := simulator.RunBeside(quiet, s, func(float64) error { return nil })
+		s.Outputs, s.Policy = simulator.Outputs{}, *f.Policy
+		r, err := simulator.RunAgainst(quiet, s, func(float64) error { return nil })
 		if err != nil {
 			return false, err
 		}

@@ -18,17 +18,17 @@ import (
 // carries, and how many prompt tokens may wait, from each window of time to the next; and for the
 // constants of the policy probe that do. What it finds counts for no less than the best of the runs
 // that were seen.
-func Gateway(s simulator.Setup, quiet simulator.Quiet, seen []Seen, budget Budget) (Found, error) {
+func Gateway(s simulator.Setup, quiet simulator.NoBatch, seen []PriorRun, budget Budget) (Finding, error) {
 	g := newGatewaySearch(s, quiet, budget)
 	if err := g.run(seen); err != nil {
-		return Found{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
+		return Finding{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
 	}
 	b := Bound{
 		Name: "G", Useful: g.best.useful, Work: g.best.work, Loss: g.best.loss,
 		Note: fmt.Sprintf("nothing of %d runs keeps the loss below a point", g.runs),
 	}
 	if b.Useful == 0 {
-		return Found{Bound: b}.AtLeast(seen), nil
+		return Finding{Bound: b}.AtLeast(seen), nil
 	}
 	what := fmt.Sprintf("%s set over %d windows of %v", g.best.family, len(g.best.level), g.window)
 	if g.best.family == byLate {
@@ -36,15 +36,15 @@ func Gateway(s simulator.Setup, quiet simulator.Quiet, seen []Seen, budget Budge
 	}
 	b.Note = fmt.Sprintf("%s, from %s, best of %d runs", what, g.best.from, g.runs)
 	policy := g.best.policy(g.window)
-	return Found{Bound: b, Policy: &policy}.AtLeast(seen), nil
+	return Finding{Bound: b, Policy: &policy}.AtLeast(seen), nil
 }
 
 // AtLeast is what was found, or the best allowed one of the runs that were seen if that harvested
 // more.
-func (f Found) AtLeast(seen []Seen) Found {
+func (f Finding) AtLeast(seen []PriorRun) Finding {
 	for _, run := range seen {
 		r := run.Result
-		if r.Loss <= MostLoss && float64(r.Batch.Useful) > f.Bound.Useful {
+		if r.Loss <= MaxLoss && float64(r.Batch.Useful) > f.Bound.Useful {
 			f.Bound.Useful, f.Bound.Work, f.Bound.Loss = float64(r.Batch.Useful), r.Batch.Work,
 				r.Loss
 			f.Bound.Note = fmt.Sprintf("the run of policy %s, which no timetable beat", r.Flow)
@@ -57,35 +57,35 @@ func (f Found) AtLeast(seen []Seen) Found {
 // gatewaySearch looks for a timetable.
 type gatewaySearch struct {
 	setup   simulator.Setup
-	quiet   simulator.Quiet
+	noBatch simulator.NoBatch
 	budget  Budget
-	random  *rand.Rand
+	rng     *rand.Rand
 	window  time.Duration
 	windows int
 	runs    int
-	best    timetable // of those allowed; its useful is 0 as long as there is none
-	tables  []timetable
+	best    schedule // of those allowed; its useful is 0 as long as there is none
+	tried   []schedule
 }
 
 // mostWindows is how many windows a timetable has at most: with more of them, each is told too
 // seldom to learn anything of it.
-const mostWindows = 60
+const maxWindows = 60
 
-func newGatewaySearch(s simulator.Setup, quiet simulator.Quiet, budget Budget) *gatewaySearch {
-	window := max(20*time.Second, (s.Scenario.Horizon / mostWindows).Round(time.Second))
+func newGatewaySearch(s simulator.Setup, quiet simulator.NoBatch, budget Budget) *gatewaySearch {
+	window := max(20*time.Second, (s.Scenario.Horizon / maxWindows).Round(time.Second))
 	return &gatewaySearch{
-		setup: s, quiet: quiet, budget: budget, window: window,
+		setup: s, noBatch: quiet, budget: budget, window: window,
 		windows: int((s.Scenario.Horizon + window - 1) / window),
-		random:  rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
+		rng:     rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
 	}
 }
 
-func (g *gatewaySearch) same(f family, level, prompt float64) timetable {
+func (g *gatewaySearch) constant(f family, level, prompt float64) schedule {
 	times := g.windows
 	if f == byLate {
 		times = 1
 	}
-	return timetable{
+	return schedule{
 		family: f, base: g.setup.Policy, from: "a level for the day",
 		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt},
 			times),
@@ -93,22 +93,22 @@ func (g *gatewaySearch) same(f family, level, prompt float64) timetable {
 }
 
 // tell runs a timetable, unless the budget is spent or nothing is left to be had.
-func (g *gatewaySearch) tell(t *timetable) error {
-	r, err := g.watch(t.policy(g.window), simulator.Watch{})
+func (g *gatewaySearch) try(t *schedule) error {
+	r, err := g.runPolicy(t.policy(g.window), simulator.Outputs{})
 	if err != nil {
 		return err
 	}
-	g.note(t, r)
+	g.record(t, r)
 	return nil
 }
 
-func (g *gatewaySearch) watch(p simulator.Policy, w simulator.Watch) (simulator.Result, error) {
-	if g.runs >= g.budget.Runs || g.best.dry {
+func (g *gatewaySearch) runPolicy(p simulator.Policy, w simulator.Outputs) (simulator.Result, error) {
+	if g.runs >= g.budget.Runs || g.best.exhausted {
 		return simulator.Result{}, errSpent
 	}
 	s := g.setup
-	s.Policy, s.Watch = p, w
-	r, err := simulator.RunBeside(g.quiet, s, func(float64) error { return nil })
+	s.Policy, s.Outputs = p, w
+	r, err := simulator.RunAgainst(g.noBatch, s, func(float64) error { return nil })
 	if err != nil {
 		return r, err
 	}
@@ -117,9 +117,9 @@ func (g *gatewaySearch) watch(p simulator.Policy, w simulator.Watch) (simulator.
 }
 
 // note keeps what became of a timetable.
-func (g *gatewaySearch) note(t *timetable, r simulator.Result) {
+func (g *gatewaySearch) record(t *schedule, r simulator.Result) {
 	t.trial, t.late = trialOf(r), r.LateByMinute()
-	g.tables = append(g.tables, *t)
+	g.tried = append(g.tried, *t)
 	if t.allowed() && t.useful > g.best.useful {
 		g.best = t.clone()
 	}
@@ -128,8 +128,8 @@ func (g *gatewaySearch) note(t *timetable, r simulator.Result) {
 func trialOf(r simulator.Result) trial {
 	return trial{
 		useful: float64(r.Batch.Useful), work: r.Batch.Work, loss: r.Loss,
-		dry: !slices.ContainsFunc(r.Jobs, func(j simulator.Job) bool {
-			return j.Fate != simulator.Finished
+		exhausted: !slices.ContainsFunc(r.Jobs, func(j simulator.Job) bool {
+			return j.Outcome != simulator.Finished
 		}),
 	}
 }
@@ -137,11 +137,11 @@ func trialOf(r simulator.Result) trial {
 // errSpent ends a search, since there is no more to tell or to gain; it is no fault.
 var errSpent = fmt.Errorf("the budget is spent")
 
-func (g *gatewaySearch) run(seen []Seen) error {
+func (g *gatewaySearch) run(seen []PriorRun) error {
 	g.adopt(seen)
 	for _, step := range []func() error{func() error {
 		return g.imitate(seen)
-	}, g.uniform, g.unreserved, g.even, g.walk} {
+	}, g.uniform, g.unreserved, g.equalize, g.walk} {
 		if err := step(); err == errSpent {
 			return nil
 		} else if err != nil {
@@ -152,19 +152,19 @@ func (g *gatewaySearch) run(seen []Seen) error {
 }
 
 // adopt takes what was seen of the policy probe for told: it is a point to go on from, at no run.
-func (g *gatewaySearch) adopt(seen []Seen) {
+func (g *gatewaySearch) adopt(seen []PriorRun) {
 	for _, run := range seen {
 		if flow := run.Policy.Flow; flow.Policy == "probe" {
-			t := g.same(byLate, flow.SLO.Late, mostPrompt)
+			t := g.constant(byLate, flow.SLO.Late, maxPrompt)
 			t.base, t.from = run.Policy, "probe as it was seen"
-			g.note(&t, run.Result)
+			g.record(&t, run.Result)
 		}
 	}
 }
 
 // imitate makes a timetable of what the best policy that was seen did, and scales it to where the
 // loss is just allowed.
-func (g *gatewaySearch) imitate(seen []Seen) error {
+func (g *gatewaySearch) imitate(seen []PriorRun) error {
 	if len(seen) == 0 {
 		return nil
 	}
@@ -174,15 +174,15 @@ func (g *gatewaySearch) imitate(seen []Seen) error {
 			best = run
 		}
 	}
-	tape := best.Result.Tape
+	tape := best.Result.Timeline
 	if tape == nil {
-		r, err := g.watch(best.Policy, simulator.Watch{Tape: true})
+		r, err := g.runPolicy(best.Policy, simulator.Outputs{Timeline: true})
 		if err != nil {
 			return err
 		}
-		tape = r.Tape
+		tape = r.Timeline
 	}
-	t, known := steered(tape, best.Policy, g.window, g.windows)
+	t, known := scheduleOf(tape, best.Policy, g.window, g.windows)
 	if !known {
 		return nil
 	}
@@ -191,10 +191,10 @@ func (g *gatewaySearch) imitate(seen []Seen) error {
 }
 
 // scale closes in on the factor at which the loss is just allowed.
-func (g *gatewaySearch) scale(t timetable, low, high float64, times int) error {
+func (g *gatewaySearch) scale(t schedule, low, high float64, times int) error {
 	for factor := 1.0; times > 0; times-- {
 		scaled := t.scaled(factor)
-		if err := g.tell(&scaled); err != nil {
+		if err := g.try(&scaled); err != nil {
 			return err
 		}
 		if scaled.allowed() {
@@ -216,9 +216,9 @@ func (g *gatewaySearch) uniform() error {
 		prompt    float64
 		times     int
 	}{
-		{byLate, leastLate, mostLate, mostPrompt, 5},
+		{byLate, minLate, maxLate, maxPrompt, 5},
 		{byTime, 0.4, 1.2, 1024, 5},
-		{byLines, 1, 256, mostPrompt, 6},
+		{byLines, 1, 256, maxPrompt, 6},
 		{byTime, 0.4, 1.2, 4096, 5},
 		{byLines, 1, 256, 512, 6},
 	} {
@@ -234,8 +234,8 @@ func (g *gatewaySearch) uniform() error {
 			case byLate:
 				level = math.Sqrt(low * high)
 			}
-			t := g.same(try.family, level, try.prompt)
-			if err := g.tell(&t); err != nil {
+			t := g.constant(try.family, level, try.prompt)
+			if err := g.try(&t); err != nil {
 				return err
 			}
 			if t.allowed() {
@@ -259,7 +259,7 @@ func (g *gatewaySearch) unreserved() error {
 			reserve := &t.base.Flow.Probe.Reserve
 			reserve.KV, reserve.Growth, reserve.Tail = 0.95, 1, 0
 			before := t.useful
-			if err := g.tell(&t); err != nil {
+			if err := g.try(&t); err != nil {
 				return err
 			}
 			if t.useful > before && !t.allowed() {
@@ -276,14 +276,14 @@ func (g *gatewaySearch) unreserved() error {
 // are allowed: where they grow alike with the level, no other spreading of them harvests more. What
 // was late at a time was chance too, so steps are short, and it is the mean of the later ones that
 // is scaled to where the loss is just allowed.
-func (g *gatewaySearch) even() error {
+func (g *gatewaySearch) equalize() error {
 	t, some := g.bestOf(byTime, byLines)
 	if !some {
 		return nil
 	}
-	quiet := timetable{late: g.quiet.LateByMinute()}
+	quiet := schedule{late: g.noBatch.LateByMinute()}
 	// by minute
-	allowed := float64(g.quiet.Interactive.Requests) * MostLoss / 100 /
+	allowed := float64(g.noBatch.Interactive.Requests) * MaxLoss / 100 /
 		float64(max(1, len(quiet.late)))
 	const (
 		// of the logarithm by which a minute is off: late requests grow with about the tenth power
@@ -304,9 +304,9 @@ func (g *gatewaySearch) even() error {
 			next.level[w] *= 1 + float64(
 				size*min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most),
 					most))
-			next.keep(w)
+			next.clamp(w)
 		}
-		if err := g.tell(&next); err != nil {
+		if err := g.try(&next); err != nil {
 			return err
 		}
 		if next.allowed() != t.allowed() {

@@ -17,7 +17,7 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		s := small(t, kind, nil)
 		s.Policy = defaultPolicy()
 		quiet := quietly(t, s)
-		var seen []Seen
+		var seen []PriorRun
 		for _, change := range []func(*simulator.Policy){
 			func(p *simulator.Policy) { p.Flow.Policy = "probe" },
 			func(p *simulator.Policy) { p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", 8 },
@@ -35,7 +35,7 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		}
 		outside, inside := gateway.Bound, engine.Bound
 		if outside.Name != "G" || outside.Useful == 0 || outside.Work == 0 ||
-			outside.Loss > MostLoss || outside.Note == "" {
+			outside.Loss > MaxLoss || outside.Note == "" {
 			t.Errorf("%s: %+v", kind, outside)
 		}
 		if inside.BeatenBy(outside.Useful, outside.Loss) {
@@ -47,14 +47,14 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 					r.Batch.Useful, r.Loss, outside)
 			}
 		}
-		for _, found := range []Found{gateway, engine} {
-			if same, err := found.Again(s, quiet); err != nil || !same {
+		for _, found := range []Finding{gateway, engine} {
+			if same, err := found.Reproduces(s, quiet); err != nil || !same {
 				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind,
 					found.Bound.Name, err)
 			}
 			other := s
 			other.Profile.CostModel.C0 *= 1.001
-			if same, err := found.Again(other, quiet); err != nil || same {
+			if same, err := found.Reproduces(other, quiet); err != nil || same {
 				t.Errorf(
 					"%s: told again on another engine, oracle %s's best comes out the same: %v",
 					kind, found.Bound.Name, err)
@@ -72,7 +72,7 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 	miracle.Result.Flow, miracle.Result.Batch = "miracle", simulator.Batch{Useful: 1e9, Work: 5}
 	for loss, floor := range map[float64]bool{1: true, 1.01: false} {
 		miracle.Result.Loss = loss
-		found, err := Gateway(s, quiet, []Seen{miracle}, Budget{Runs: 3})
+		found, err := Gateway(s, quiet, []PriorRun{miracle}, Budget{Runs: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,16 +89,16 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) {
 		s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 12*time.Minute, 3, 1.2
-		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Die, Replicas: []int{1}}}
+		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Crash, Replicas: []int{1}}}
 	})
 	s.Policy = defaultPolicy()
 	quiet := quietly(t, s)
 	probe := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "probe" })
 	g := newGatewaySearch(s, quiet, Budget{Runs: 2})
-	if err := g.run([]Seen{probe}); err != nil {
+	if err := g.run([]PriorRun{probe}); err != nil {
 		t.Fatal(err)
 	}
-	own, imitation := g.tables[0], g.tables[1]
+	own, imitation := g.tried[0], g.tried[1]
 	if own.useful != float64(probe.Result.Batch.Useful) || own.family != byLate || g.runs != 2 {
 		t.Errorf("the first of %d runs is %+v, want what was seen", g.runs, own.trial)
 	}
@@ -106,11 +106,11 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 		imitation.useful < own.useful/2 {
 		t.Errorf("what probe did harvests %v of its %v", imitation.useful, own.useful)
 	}
-	found, err := Gateway(s, quiet, []Seen{probe}, Budget{Runs: 2})
+	found, err := Gateway(s, quiet, []PriorRun{probe}, Budget{Runs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := probe.Result; r.Loss <= MostLoss && found.Bound.Useful < float64(r.Batch.Useful) {
+	if r := probe.Result; r.Loss <= MaxLoss && found.Bound.Useful < float64(r.Batch.Useful) {
 		t.Errorf("G is %+v, and probe harvested %d at %.2f points", found.Bound, r.Batch.Useful,
 			r.Loss)
 	}
@@ -168,7 +168,7 @@ func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
 
 func TestEngineBoundsNothingWhereReplicasFollowPolicies(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) { s.Pool.Min, s.Pool.Max = 1, 3 })
-	found, err := Engine(s, simulator.Quiet{}, Budget{Runs: 1})
+	found, err := Engine(s, simulator.NoBatch{}, Budget{Runs: 1})
 	bound := found.Bound
 	if err != nil || bound.Useful != 0 || bound.Note == "" {
 		t.Errorf("%+v, %v", bound, err)

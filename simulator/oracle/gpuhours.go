@@ -22,9 +22,9 @@ const feasibleShare = 0.97
 // and the engines give batch work what oracle F says they can. It sees the whole day beforehand,
 // and its replicas come and go at once. Which deadlines are feasible it says of any pool; hours it
 // counts only where a policy decides about them.
-func GPUHours(s simulator.Setup, quiet simulator.Quiet) (Bound, error) {
+func GPUHours(s simulator.Setup, quiet simulator.NoBatch) (Bound, error) {
 	b := Bound{Name: "LP", Margin: fluidMargin}
-	p, names, err := leastProblem(s, quiet)
+	p, names, err := newProblem(s, quiet)
 	if err != nil || len(p.Jobs) == 0 {
 		return b, err
 	}
@@ -57,8 +57,8 @@ func GPUHours(s simulator.Setup, quiet simulator.Quiet) (Bound, error) {
 
 // leastProblem puts a day as the LP takes it. Work is counted in seconds of a replica of the first
 // pool without interactive traffic.
-func leastProblem(
-	s simulator.Setup, quiet simulator.Quiet,
+func newProblem(
+	s simulator.Setup, quiet simulator.NoBatch,
 ) (p gpuhours.Problem, names []string, err error) {
 	fault := func(err error) (gpuhours.Problem, []string, error) {
 		return p, nil, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
@@ -132,9 +132,9 @@ func mean(loads []flow, begin, span time.Duration) flow {
 }
 
 // kindMix is the mean line of a job.
-func kindMix(s simulator.Setup, j *workload.Job) liquid {
-	var m liquid
-	n := min(j.Lines, mixedLines)
+func kindMix(s simulator.Setup, j *workload.Job) meanLine {
+	var m meanLine
+	n := min(j.Lines, sampledLines)
 	known := map[uint64]bool{}
 	for i := range n {
 		r := j.Line(i)

@@ -11,15 +11,15 @@ import (
 // Tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in
 // the greatest hurry can spare for each of its tokens, never less than Least and never more than
 // Most milliseconds.
-type Tempo struct{ Margin, Least, Most float64 }
+type Pacing struct{ Margin, Min, Max float64 }
 
 // stoker fits batch lines into one engine's iterations: it knows how long each answer will be and
 // how much time each stream has to spare, decides anew for every iteration which lines go on in it,
 // and keeps what those that rest have computed at no cost.
-type stoker struct {
-	tempo   Tempo
+type lineFiller struct {
+	pacing  Pacing
 	law     costmodel.Model
-	promise func(engine.ID) scenario.SLO
+	slo     func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins
 	backlog *backlog
 	pace    time.Duration // of the last iterations, their exponential mean
@@ -27,15 +27,15 @@ type stoker struct {
 
 	active []*line // in the order of their beginning; at most one is still being read
 	// blocks of prompts that have been computed here; nothing is ever evicted
-	cached map[engine.Hash]bool
-	under  []*line // those that decode in the iteration under way
-	chunks []costmodel.Chunk
-	reads  []*line // whose chunks those are
+	cached     map[engine.Hash]bool
+	decoding   []*line // those that decode in the iteration under way
+	chunks     []costmodel.Chunk
+	chunkLines []*line // whose chunks those are
 }
 
-func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
+func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 	s.began = now
-	s.under, s.reads, s.chunks = s.under[:0], s.reads[:0], s.chunks[:0]
+	s.decoding, s.chunkLines, s.chunks = s.decoding[:0], s.chunkLines[:0], s.chunks[:0]
 	limit := s.limit(now, it) / it.Pace
 	load := &iteration{law: s.law, tokens: it.Tokens, ms: s.law.Iteration(
 		float64(it.Tokens), float64(it.Context), it.Prefill)}
@@ -60,7 +60,7 @@ func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 		tokens, seqs, kv = tokens-1, seqs-1, kv-context-1
 		filling.Decoding++
 		filling.Context += context
-		s.under = append(s.under, l)
+		s.decoding = append(s.decoding, l)
 	}
 	if !rests {
 		s.read(now, load, limit, tokens, seqs, kv)
@@ -70,15 +70,15 @@ func (s *stoker) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 }
 
 // read begins lines, or goes on reading prompts, with what is left of an iteration.
-func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seqs, kv int) {
+func (s *lineFiller) read(now time.Time, load *iteration, limit float64, tokens, seqs, kv int) {
 	for seqs > 0 && tokens > 0 {
-		l := s.half()
+		l := s.partlyRead()
 		if l == nil {
 			if l = s.backlog.take(now.Sub(s.epoch), s.pace); l == nil {
 				return
 			}
 			s.active = append(s.active, l)
-			l.computed = min(s.hits(l), l.prompt-1)
+			l.computed = min(s.cachedTokens(l), l.prompt-1)
 		}
 		left := l.prompt - l.computed
 		each := s.law.C1 + max(0, s.law.C2) + s.law.P1 + float64(s.law.P2*float64(l.prompt))
@@ -90,7 +90,7 @@ func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seq
 		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) +
 			float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
 		load.add(chunk, cost)
-		s.chunks, s.reads = append(s.chunks, c), append(s.reads, l)
+		s.chunks, s.chunkLines = append(s.chunks, c), append(s.chunkLines, l)
 		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt
 		if chunk < left {
 			return
@@ -100,7 +100,7 @@ func (s *stoker) read(now time.Time, load *iteration, limit float64, tokens, seq
 }
 
 // half is the line whose prompt is read in part. It is the youngest.
-func (s *stoker) half() *line {
+func (s *lineFiller) partlyRead() *line {
 	if n := len(s.active); n > 0 && s.active[n-1].computed < s.active[n-1].prompt {
 		return s.active[n-1]
 	}
@@ -108,7 +108,7 @@ func (s *stoker) half() *line {
 }
 
 // hits is how much of a prompt has been computed here before.
-func (s *stoker) hits(l *line) int {
+func (s *lineFiller) cachedTokens(l *line) int {
 	for i, h := range l.prefix {
 		if !s.cached[h] {
 			return i * engine.BlockSize
@@ -117,10 +117,10 @@ func (s *stoker) hits(l *line) int {
 	return len(l.prefix) * engine.BlockSize
 }
 
-func (s *stoker) Filled(end time.Time) {
+func (s *lineFiller) Filled(end time.Time) {
 	const share = 0.05 // of the last iteration in the mean
 	s.pace += time.Duration(share * float64(end.Sub(s.began)-s.pace))
-	for i, l := range s.reads {
+	for i, l := range s.chunkLines {
 		if l.computed < l.prompt {
 			l.computed += s.chunks[i].Tokens
 			continue
@@ -130,7 +130,7 @@ func (s *stoker) Filled(end time.Time) {
 		}
 		l.produced++
 	}
-	for _, l := range s.under {
+	for _, l := range s.decoding {
 		l.produced++
 	}
 	kept := s.active[:0]
@@ -146,14 +146,14 @@ func (s *stoker) Filled(end time.Time) {
 }
 
 // limit is how many milliseconds the iteration may take.
-func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
+func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	const none = 1e9
 	spare, unread := none, 0
 	least := s.law.C0 + s.law.C1
 	var hurry time.Duration // of the prompt that must be read first
 	for i := range it.Streams {
 		q := &it.Streams[i]
-		slo := s.promise(q.ID)
+		slo := s.slo(q.ID)
 		if q.FirstToken.IsZero() {
 			due := q.Submitted.Add(slo.FirstToken(q.Prompt) - engine.ServerDelay(1)).Sub(now)
 			if unread += q.Uncomputed; hurry == 0 || due < hurry {
@@ -175,7 +175,7 @@ func (s *stoker) limit(now time.Time, it *engine.Scheduled) float64 {
 		iterations := 1 + (unread-1)/max(1, it.FreeTokens+it.Tokens-len(it.Streams))
 		spare = min(spare, hurry.Seconds()*1000/float64(iterations))
 	}
-	return min(max(s.tempo.Margin*spare, s.tempo.Least), s.tempo.Most)
+	return min(max(s.pacing.Margin*spare, s.pacing.Min), s.pacing.Max)
 }
 
 // iteration is one that is being put together.

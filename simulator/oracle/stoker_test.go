@@ -29,9 +29,9 @@ func small(t *testing.T, kind string, change func(*scenario.Scenario)) simulator
 	return simulator.Setup{Scenario: s, Profile: profile, Seed: 1}
 }
 
-func quietly(t *testing.T, s simulator.Setup) simulator.Quiet {
+func quietly(t *testing.T, s simulator.Setup) simulator.NoBatch {
 	t.Helper()
-	q, err := simulator.RunQuiet(s, func(float64) error { return nil })
+	q, err := simulator.RunNoBatch(s, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func quietly(t *testing.T, s simulator.Setup) simulator.Quiet {
 }
 
 // newTestStoker has a backlog of bal lines and an hour.
-func newTestStoker(t *testing.T, kind string, tempo Tempo) *stoker {
+func newTestStoker(t *testing.T, kind string, tempo Pacing) *lineFiller {
 	t.Helper()
 	s := small(t, kind, func(s *scenario.Scenario) { s.Horizon = time.Hour })
 	lines, err := newBacklog(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stoker{
-		tempo: tempo, law: s.Profile.CostModel, promise: func(engine.ID) scenario.SLO {
+	return &lineFiller{
+		pacing: tempo, law: s.Profile.CostModel, slo: func(engine.ID) scenario.SLO {
 			return s.Scenario.Interactive.SLO
 		}, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
@@ -57,7 +57,7 @@ func newTestStoker(t *testing.T, kind string, tempo Tempo) *stoker {
 // An iteration takes no longer than it may, and holds no more than there is room for.
 func TestStokerKeepsToItsLimits(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "score-shared", "mix"} {
-		s := newTestStoker(t, kind, Tempo{0.9, 0, 90})
+		s := newTestStoker(t, kind, Pacing{0.9, 0, 90})
 		now := simulator.Epoch()
 		for i := range 3000 {
 			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500,
@@ -79,7 +79,7 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 			for k, c := range f.Chunks {
 				tokens += c.Tokens
 				prefill += s.law.Prefill(c)
-				held += s.reads[k].prompt
+				held += s.chunkLines[k].prompt
 			}
 			ms := s.law.Iteration(float64(tokens), float64(free.Context+f.Context), prefill)
 			if limit := s.limit(now, &free); ms > limit+0.001 && f.Decoding+len(f.Chunks) > 0 {
@@ -99,7 +99,7 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 }
 
 func TestStokerGivesWhatTheStreamInTheGreatestHurryCanSpare(t *testing.T) {
-	s := newTestStoker(t, "bal", Tempo{1, 0, 1000})
+	s := newTestStoker(t, "bal", Pacing{1, 0, 1000})
 	now := simulator.Epoch()
 	stream := func(output, produced int, ago time.Duration) engine.Stream {
 		return engine.Stream{FirstToken: now.Add(-ago), Prompt: 100, Output: output,
@@ -190,7 +190,7 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound := found.Bound
-		if bound.Name != "E" || bound.Useful == 0 || bound.Work == 0 || bound.Loss > MostLoss ||
+		if bound.Name != "E" || bound.Useful == 0 || bound.Work == 0 || bound.Loss > MaxLoss ||
 			bound.Note == "" {
 			t.Errorf("%s: %+v", kind, bound)
 		}

@@ -24,7 +24,7 @@ const (
 )
 
 // timetable is a candidate and what it brought.
-type timetable struct {
+type schedule struct {
 	family family
 	// base is the policy that it changes.
 	base   simulator.Policy
@@ -35,44 +35,44 @@ type timetable struct {
 	late []int // interactive requests that missed a promise, by minute of their arrival
 }
 
-func (t timetable) clone() timetable {
+func (t schedule) clone() schedule {
 	t.level, t.prompt = slices.Clone(t.level), slices.Clone(t.prompt)
 	return t
 }
 
 // scaled has all levels multiplied.
-func (t timetable) scaled(factor float64) timetable {
+func (t schedule) scaled(factor float64) schedule {
 	t = t.clone()
 	for w := range t.level {
 		t.level[w] *= factor
-		t.keep(w)
+		t.clamp(w)
 	}
 	return t
 }
 
 // Bounds of what a timetable may set.
 const (
-	leastShare, mostShare   = 0.2, 1.5
-	leastPrompt, mostPrompt = 1, 1 << 16
-	mostLines               = 512
-	leastLate, mostLate     = 0.0005, 0.1
+	minShare, maxShare   = 0.2, 1.5
+	minPrompt, maxPrompt = 1, 1 << 16
+	maxLines             = 512
+	minLate, maxLate     = 0.0005, 0.1
 )
 
 // keep brings a window's settings back into their bounds.
-func (t timetable) keep(w int) {
-	least, most := leastShare, mostShare
+func (t schedule) clamp(w int) {
+	least, most := minShare, maxShare
 	switch t.family {
 	case byLines:
-		least, most = 0, mostLines
+		least, most = 0, maxLines
 	case byLate:
-		least, most = leastLate, mostLate
+		least, most = minLate, maxLate
 	}
 	t.level[w] = min(max(t.level[w], least), most)
-	t.prompt[w] = min(max(t.prompt[w], leastPrompt), mostPrompt)
+	t.prompt[w] = min(max(t.prompt[w], minPrompt), maxPrompt)
 }
 
 // policy is what follows the timetable.
-func (t timetable) policy(window time.Duration) simulator.Policy {
+func (t schedule) policy(window time.Duration) simulator.Policy {
 	p := t.base
 	if t.family == byLate {
 		p.Flow.Policy, p.Flow.SLO.Late = "probe", t.level[0]
@@ -83,13 +83,13 @@ func (t timetable) policy(window time.Duration) simulator.Policy {
 	return p
 }
 
-func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
+func (t schedule) rows(window time.Duration) []flowcontrol.ScheduleRow {
 	rows := make([]flowcontrol.ScheduleRow, len(t.level))
 	for i, level := range t.level {
 		rows[i] = flowcontrol.ScheduleRow{At: time.Duration(i) * window,
 			Prompt: int(math.Round(t.prompt[i]))}
 		if t.family == byTime {
-			rows[i].Theta, rows[i].Lines = math.Round(level*1e4)/1e4, mostLines
+			rows[i].Theta, rows[i].Lines = math.Round(level*1e4)/1e4, maxLines
 		} else {
 			rows[i].Lines = int(math.Round(level))
 		}
@@ -100,40 +100,40 @@ func (t timetable) rows(window time.Duration) []flowcontrol.ScheduleRow {
 // steered is the timetable of what a policy did in a run: how long it let iterations take in each
 // window and how many prompt tokens it let wait; of a policy that steers by neither, how many lines
 // were under way. false: the tape tells nothing of it.
-func steered(
-	tape *simulator.Tape, base simulator.Policy, window time.Duration, windows int,
-) (timetable, bool) {
-	t := timetable{family: byTime, base: base}
+func scheduleOf(
+	tape *simulator.Timeline, base simulator.Policy, window time.Duration, windows int,
+) (schedule, bool) {
+	t := schedule{family: byTime, base: base}
 	known := func(v float64) bool { return !math.IsNaN(v) }
-	if !slices.ContainsFunc(tape.Theta, known) {
+	if !slices.ContainsFunc(tape.TargetShare, known) {
 		t.family = byLines
 	}
-	level, prompt := math.NaN(), float64(mostPrompt)
+	level, prompt := math.NaN(), float64(maxPrompt)
 	for w := range windows {
 		from, to := time.Duration(w)*window, time.Duration(w+1)*window
-		seen := tape.Between(tape.Theta, from, to)
+		seen := tape.Mean(tape.TargetShare, from, to)
 		if t.family == byLines {
-			seen = tape.Between(tape.InFlight, from, to) / max(1, tape.Between(tape.Ready, from,
+			seen = tape.Mean(tape.InFlight, from, to) / max(1, tape.Mean(tape.Ready, from,
 				to))
 		}
 		if known(seen) {
 			level = seen
 		}
-		if tokens := tape.Between(tape.Prompt, from, to); known(tokens) {
+		if tokens := tape.Mean(tape.PromptAllowance, from, to); known(tokens) {
 			prompt = tokens
 		}
 		if !known(level) {
 			return t, false
 		}
 		t.level, t.prompt = append(t.level, level), append(t.prompt, prompt)
-		t.keep(w)
+		t.clamp(w)
 	}
 	return t, true
 }
 
 // lateIn is what was late at the time of a window, a minute before and after it counted in, per
 // minute.
-func (t timetable) lateIn(w int, window time.Duration) float64 {
+func (t schedule) lateIn(w int, window time.Duration) float64 {
 	from := max(0, int((time.Duration(w)*window-scenario.Edge)/time.Minute)-1)
 	to := min(len(t.late), int(
 		(time.Duration(w+1)*window-scenario.Edge+time.Minute-1)/time.Minute)+1)

@@ -10,7 +10,7 @@ import (
 
 // walker goes from a timetable in random steps of adapting size, and keeps what is better.
 type walker struct {
-	at   timetable
+	at   schedule
 	size float64
 }
 
@@ -34,7 +34,7 @@ func (g *gatewaySearch) walk() error {
 			w = other
 		}
 		t := g.step(w.at, w.size)
-		if err := g.tell(&t); err != nil {
+		if err := g.try(&t); err != nil {
 			return err
 		}
 		if t.value() >= w.at.value() {
@@ -47,8 +47,8 @@ func (g *gatewaySearch) walk() error {
 }
 
 // bestOf is the timetable of some families that a walk had best start from.
-func (g *gatewaySearch) bestOf(families ...family) (best timetable, some bool) {
-	for _, t := range g.tables {
+func (g *gatewaySearch) bestOf(families ...family) (best schedule, some bool) {
+	for _, t := range g.tried {
 		if slices.Contains(families, t.family) && t.useful > 0 && t.value() > best.value() {
 			best, some = t, true
 		}
@@ -57,18 +57,18 @@ func (g *gatewaySearch) bestOf(families ...family) (best timetable, some bool) {
 }
 
 // step is the timetable changed by about a size.
-func (g *gatewaySearch) step(at timetable, size float64) timetable {
+func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	t := at.clone()
-	up := 1 + float64(size*(0.5+float64(g.random.Float64())))
-	sign := float64(2*g.random.IntN(2) - 1)
-	kind := g.random.IntN(8)
+	up := 1 + float64(size*(0.5+float64(g.rng.Float64())))
+	sign := float64(2*g.rng.IntN(2) - 1)
+	kind := g.rng.IntN(8)
 	if t.family == byLate {
-		kind = [...]int{2, 5, 5, 5}[g.random.IntN(4)]
+		kind = [...]int{2, 5, 5, 5}[g.rng.IntN(4)]
 	}
 	switch kind {
 	case 0: // a little everywhere
 		for w := range t.level {
-			t.level[w] *= 1 + float64(size*(float64(g.random.Float64())-0.5))
+			t.level[w] *= 1 + float64(size*(float64(g.rng.Float64())-0.5))
 		}
 	case 1, 6, 7: // lower where more were late than at other times, higher where fewer were
 		mean := 0.0
@@ -77,7 +77,7 @@ func (g *gatewaySearch) step(at timetable, size float64) timetable {
 		}
 		for w := range t.level {
 			more := t.lateIn(w, g.window)/max(mean, 0.01) - 1
-			t.level[w] *= 1 - float64(min(max(more, -1), 2)*size*(0.5+float64(g.random.Float64())))
+			t.level[w] *= 1 - float64(min(max(more, -1), 2)*size*(0.5+float64(g.rng.Float64())))
 		}
 	case 2: // all of them
 		by := float64(sign * size / 4)
@@ -88,29 +88,29 @@ func (g *gatewaySearch) step(at timetable, size float64) timetable {
 			t.level[w] *= 1 + by
 		}
 	case 3: // how many prompts may wait, for a while
-		from, to := g.stretch()
+		from, to := g.randomSpan()
 		for w := from; w < to; w++ {
 			t.prompt[w] *= 1 + float64(sign*min(0.7, 8*size))
 		}
 	case 4: // one while higher, another lower
 		for _, factor := range []float64{up, 1 / up} {
-			from, to := g.stretch()
+			from, to := g.randomSpan()
 			for w := from; w < to; w++ {
 				t.level[w] *= factor
 			}
 		}
 	default: // how lines and prompts are led to where they shall be
-		g.turn(&t.base.Flow, t.family == byLate, 1+float64(sign*min(0.4, 8*size)))
+		g.perturb(&t.base.Flow, t.family == byLate, 1+float64(sign*min(0.4, 8*size)))
 	}
 	for w := range t.level {
-		t.keep(w)
+		t.clamp(w)
 	}
 	return t
 }
 
 // turn multiplies one of the constants of the policy probe by a factor that leaves a valid
 // configuration. Those of its loops over late requests do nothing under a timetable.
-func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float64) {
+func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor float64) {
 	for range 10 {
 		p := flow.Probe // a copy, to be checked before it is taken
 		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
@@ -121,7 +121,7 @@ func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float6
 			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall,
 				&p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
 		}
-		if i := g.random.IntN(len(times) + len(shares)); i < len(times) {
+		if i := g.rng.IntN(len(times) + len(shares)); i < len(times) {
 			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(
 				time.Millisecond))
 		} else {
@@ -137,16 +137,16 @@ func (g *gatewaySearch) turn(flow *flowcontrol.Config, loops bool, factor float6
 }
 
 // stretch is some windows on end.
-func (g *gatewaySearch) stretch() (from, to int) {
-	length := 1 + int(portable.Exponential(g.random)*float64(g.windows)/8)
-	from = g.random.IntN(g.windows)
+func (g *gatewaySearch) randomSpan() (from, to int) {
+	length := 1 + int(portable.Exponential(g.rng)*float64(g.windows)/8)
+	from = g.rng.IntN(g.windows)
 	return from, min(g.windows, from+length)
 }
 
 // value orders the steps of a walk: what is harvested within the loss that is allowed, and less the
 // further it is exceeded, so that the walk finds its way back.
 func (t trial) value() float64 {
-	if over := t.loss - MostLoss; over > 0 {
+	if over := t.loss - MaxLoss; over > 0 {
 		return t.useful * max(0, 0.98-over)
 	}
 	return t.useful

@@ -39,8 +39,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	atLeast("harvest, share of oracle E", g.HarvestOfEngine, share, note)
 	share, note = s.ofCap(p)
 	atLeast("harvest, times the best fixed cap", g.HarvestOfCap, share, note)
-	share, note = r.beside(s, p)
-	atLeast("harvest, share of that in "+g.Beside.Scenario, g.Beside.Harvest, share, note)
+	share, note = r.comparedHarvest(s, p)
+	atLeast("harvest, share of that in "+g.ComparedWith.Scenario, g.ComparedWith.Harvest, share, note)
 	if g.Deadlines > 0 {
 		share, note = math.NaN(), "no feasible deadline falls within the run"
 		if p.Feasible > 0 {
@@ -49,9 +49,9 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 		}
 		atLeast("feasible deadlines met, share", g.Deadlines, share, note)
 	}
-	if g.Flagged > 0 {
+	if g.FlaggedWithin > 0 {
 		late, note := p.flagged(s.Seeds)
-		atMost("infeasible jobs flagged after, seconds", g.Flagged.Seconds(), late, note)
+		atMost("infeasible jobs flagged after, seconds", g.FlaggedWithin.Seconds(), late, note)
 	}
 	atMost("wasted, share of batch tokens", g.Wasted, float64(p.Wasted.Worst), worst)
 	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.GPUHours }, gpuHours)
@@ -63,14 +63,14 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 }
 
 // slack keeps a figure that equals its bound but for rounding from missing it.
-const slack = 1e-9
+const rounding = 1e-9
 
 func (p *Policy) goal(g Goal) {
 	if g.Figure.Known() {
 		if g.AtLeast {
-			g.Met = g.Figure >= g.Bound-slack
+			g.Met = g.Figure >= g.Bound-rounding
 		} else {
-			g.Met = g.Figure <= g.Bound+slack
+			g.Met = g.Figure <= g.Bound+rounding
 		}
 	}
 	p.Goals = append(p.Goals, g)
@@ -90,21 +90,21 @@ func (p *Policy) shareOf(name string) (float64, string) {
 }
 
 func (s *Scenario) ofCap(p *Policy) (float64, string) {
-	best := s.bestOf(capLaw)
+	best := s.bestOf(fixedCap)
 	switch {
 	case best == nil:
 		return math.NaN(), "no fixed cap was run; --baselines does"
-	case float64(best.Loss.Mean) > oracle.MostLoss:
+	case float64(best.Loss.Mean) > oracle.MaxLoss:
 		return math.NaN(), "no fixed cap keeps the loss below a point here"
 	}
 	return harvestOver(p, best), "mean; the best is " + best.Name
 }
 
 // beside compares with the same policy's harvest in another scenario.
-func (r *Report) beside(s *Scenario, p *Policy) (float64, string) {
+func (r *Report) comparedHarvest(s *Scenario, p *Policy) (float64, string) {
 	for i := range r.Scenarios {
 		other := &r.Scenarios[i]
-		if other.File == s.Beside {
+		if other.File == s.ComparedWith {
 			if twin := other.policy(p.Name); twin != nil {
 				return ratio(float64(p.Useful.Mean), float64(twin.Useful.Mean)),
 					"mean; " + other.Name
@@ -127,7 +127,7 @@ func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 				return math.NaN(), fmt.Sprintf("job %s was never flagged on seed %d", j.Name,
 					run.Seed)
 			}
-			if late := j.Flagged - j.Came; !(late <= seconds) {
+			if late := j.Flagged - j.Submitted; !(late <= seconds) {
 				seconds = late
 			}
 		}

@@ -45,17 +45,17 @@ func (pageView) Number(n Number) string { return fixed(float64(n), 3) }
 
 type scenarioView struct {
 	*Scenario
-	ID        string
-	Told      string // in a sentence
-	Traffic   []string
-	Summary   table
-	Goals     table
-	Baselines table
-	Oracles   table
-	Jobs      table
-	Spread    table
-	Rivals    *figure
-	Runs      []runView
+	ID          string
+	Summary     string // in a sentence
+	Traffic     []string
+	Figures     table
+	Goals       table
+	Baselines   table
+	Oracles     table
+	Jobs        table
+	Spread      table
+	PolicyChart *figure
+	Runs        []runView
 }
 
 // runView is a run's charts.
@@ -92,16 +92,16 @@ func (t *table) add(cells ...string) {
 func (s *Scenario) view(id string) scenarioView {
 	asked := s.asked()
 	v := scenarioView{
-		Scenario: s, ID: id, Summary: s.summaryTable(asked), Goals: s.goalsTable(asked),
+		Scenario: s, ID: id, Figures: s.summaryTable(asked), Goals: s.goalsTable(asked),
 		Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
 		Spread:  spreadTable(asked),
 		Traffic: s.Traffic.Lines(),
-		Told: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.",
+		Summary: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.",
 			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
 	}
-	if f, ok := s.rivals(id); ok {
-		v.Rivals = &f
+	if f, ok := s.policyChart(id); ok {
+		v.PolicyChart = &f
 	}
 	for k, p := range asked {
 		if len(p.Runs) == 0 {
@@ -109,7 +109,7 @@ func (s *Scenario) view(id string) scenarioView {
 		}
 		run := &p.Runs[0]
 		rv := runView{ID: fmt.Sprintf("%s-p%d", id, k+1), Name: p.Name, Seed: run.Seed}
-		if run.Tape != nil {
+		if run.Timeline != nil {
 			rv.Charts = timeline(rv.ID, s.SLO, run)
 		}
 		if f, ok := deadlines(rv.ID, run); ok {
@@ -205,21 +205,21 @@ func spreadTable(asked []*Policy) table {
 	}
 	for _, p := range asked {
 		for _, e := range p.Spread {
-			t.add(p.Name, e.Law, e.lossText(), e.harvestText(p))
+			t.add(p.Name, e.CostModel, e.lossText(), e.harvestText(p))
 		}
 	}
 	return t
 }
 
 // lossText is the loss, or why there is none.
-func (e Edge) lossText() string {
+func (e SpreadRun) lossText() string {
 	if e.Fault != "" {
 		return "no result: " + e.Fault
 	}
 	return fixed(e.Loss, 2)
 }
 
-func (e Edge) harvestText(p *Policy) string {
+func (e SpreadRun) harvestText(p *Policy) string {
 	if e.Fault != "" {
 		return "–"
 	}
@@ -232,7 +232,7 @@ func jobRow(j simulator.Job) []string {
 	if j.Lines > 0 {
 		lines = grouped(int64(j.Lines))
 	}
-	fate := string(j.Fate)
+	fate := string(j.Outcome)
 	if j.Flagged > 0 {
 		fate += ", flagged at " + minutes(j.Flagged)
 	}

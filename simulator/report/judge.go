@@ -15,7 +15,7 @@ import (
 func (s *Scenario) SetGoals(g scenario.Goals) { s.goals = g }
 
 // cap is the law whose settings are the fixed caps.
-const capLaw = "fixed"
+const fixedCap = "fixed"
 
 // Judge works out all figures that follow from the runs.
 func (r *Report) Judge() {
@@ -29,7 +29,7 @@ func (r *Report) Judge() {
 		for k := range s.Policies {
 			r.judge(s, &s.Policies[k])
 		}
-		s.speak()
+		s.collectWarnings()
 	}
 	r.overall()
 }
@@ -112,7 +112,7 @@ func (s *Scenario) best() []float64 {
 	s.Best = "the best run seen"
 	for _, p := range s.Policies {
 		for i, run := range p.Runs {
-			if run.Loss <= oracle.MostLoss {
+			if run.Loss <= oracle.MaxLoss {
 				best[i] = max(best[i], float64(run.Batch.Useful))
 			}
 		}
@@ -156,7 +156,7 @@ func (p *Policy) deadlines(seeds []Seed) {
 				continue
 			}
 			p.Feasible++
-			if j.Fate == simulator.Finished {
+			if j.Outcome == simulator.Finished {
 				p.Met++
 			}
 		}
@@ -176,11 +176,11 @@ func impossible(s Seed, job string) bool {
 }
 
 // laws lists the laws of the baselines, in order.
-func (s *Scenario) laws() []string {
+func (s *Scenario) baselineFlows() []string {
 	var laws []string
 	for _, p := range s.Policies {
-		if p.Baseline && !slices.Contains(laws, p.Law) {
-			laws = append(laws, p.Law)
+		if p.Baseline && !slices.Contains(laws, p.Flow) {
+			laws = append(laws, p.Flow)
 		}
 	}
 	return laws
@@ -193,11 +193,11 @@ func (r *Report) markBest() {
 	var names []string
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		for _, law := range s.laws() {
+		for _, law := range s.baselineFlows() {
 			var best *Policy
 			for k := range s.Policies {
 				p := &s.Policies[k]
-				if p.Law != law {
+				if p.Flow != law {
 					continue // of the same law, those asked for by name take part
 				}
 				if best == nil || better(p, best) {
@@ -235,7 +235,7 @@ func (r *Report) markBest() {
 	for i := range r.Scenarios {
 		for k := range r.Scenarios[i].Policies {
 			p := &r.Scenarios[i].Policies[k]
-			p.BestOverall = champion[p.Law] == p.Name
+			p.BestOverall = champion[p.Flow] == p.Name
 		}
 	}
 }
@@ -249,21 +249,21 @@ func better(a, b *Policy) bool {
 }
 
 // speak gathers what must not be missed.
-func (s *Scenario) speak() {
-	s.Aloud = nil
+func (s *Scenario) collectWarnings() {
+	s.Warnings = nil
 	say := func(format string, args ...any) {
-		s.Aloud = append(s.Aloud, fmt.Sprintf(format, args...))
+		s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 	}
 	for _, seed := range s.Seeds {
 		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
-		s.rank(seed)
+		s.compareOracles(seed)
 	}
 	for _, p := range s.Policies {
 		for i, run := range p.Runs {
 			if !p.Baseline {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
 				for _, j := range run.Jobs {
-					if j.Flagged > 0 && j.Fate == simulator.Finished {
+					if j.Flagged > 0 && j.Outcome == simulator.Finished {
 						say(
 							"FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
 					}
@@ -288,12 +288,12 @@ func (s *Scenario) speak() {
 
 // rank says which oracles are beaten by one that can do less: G attains what it says from outside
 // the engines, E from inside, and F bounds them both.
-func (s *Scenario) rank(seed Seed) {
+func (s *Scenario) compareOracles(seed Seed) {
 	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
 		lesser, _ := bound(seed.Oracles, pair[0])
 		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful,
 			lesser.Loss) {
-			s.Aloud = append(s.Aloud,
+			s.Warnings = append(s.Warnings,
 				fmt.Sprintf(
 					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
 					greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(
@@ -303,7 +303,7 @@ func (s *Scenario) rank(seed Seed) {
 }
 
 // mostOverloads are told of in a run; the others are in result.json.
-const mostOverloads = 4
+const maxOverloads = 4
 
 // overloaded says where requests waited ever longer, so that nobody takes the means of such a run
 // for more than they are.
@@ -313,14 +313,14 @@ func (s *Scenario) overloaded(who string, in simulator.Interactive) {
 	}
 	var spans []string
 	for i, o := range in.Overload {
-		if i == mostOverloads {
+		if i == maxOverloads {
 			spans = append(spans, fmt.Sprintf("and %d more spans", len(in.Overload)-i))
 			break
 		}
 		spans = append(spans, fmt.Sprintf("%s from minute %s to %s", o.Replica, fixed(o.From/60, 1),
 			fixed(o.To/60, 1)))
 	}
-	s.Aloud = append(s.Aloud, fmt.Sprintf(
+	s.Warnings = append(s.Warnings, fmt.Sprintf(
 		"OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who,
 		strings.Join(spans, ", ")))
 }
@@ -340,7 +340,7 @@ func (r *Report) overall() {
 	}
 	laws := map[string]bool{}
 	for _, s := range r.Scenarios {
-		for _, law := range s.laws() {
+		for _, law := range s.baselineFlows() {
 			if !laws[law] {
 				laws[law] = true
 				r.Overall = append(r.Overall, r.over(law+", best of each scenario", func(
@@ -374,8 +374,8 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 				o.GoalsMet++
 			}
 		}
-		caps = append(caps, harvestOver(p, s.bestOf(capLaw)))
-		single = append(single, harvestOver(p, s.singleBest(capLaw)))
+		caps = append(caps, harvestOver(p, s.bestOf(fixedCap)))
+		single = append(single, harvestOver(p, s.singleBest(fixedCap)))
 	}
 	o.Score = Number(simulator.Overall(scores, o.Missed > 0))
 	o.OfCaps, o.OfCap = Number(simulator.GeometricMean(caps)),
@@ -386,7 +386,7 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 // harvestOver is how many times another's harvest a policy has; NaN if that is nothing, or was
 // taken at interactive users' cost.
 func harvestOver(p, other *Policy) float64 {
-	if other == nil || float64(other.Loss.Mean) > oracle.MostLoss {
+	if other == nil || float64(other.Loss.Mean) > oracle.MaxLoss {
 		return math.NaN()
 	}
 	return ratio(float64(p.Useful.Mean), float64(other.Useful.Mean))
@@ -401,7 +401,7 @@ func (s *Scenario) policy(name string) *Policy {
 }
 
 func (s *Scenario) bestOf(law string) *Policy {
-	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Law == law && p.BestHere })
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestHere })
 	if i < 0 {
 		return nil
 	}
@@ -409,7 +409,7 @@ func (s *Scenario) bestOf(law string) *Policy {
 }
 
 func (s *Scenario) singleBest(law string) *Policy {
-	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Law == law && p.BestOverall })
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestOverall })
 	if i < 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	t.Helper()
 	told, err := scenario.Read("../scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
-		Lay: func(file string, content []byte, s *scenario.Scenario) error {
+		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)
 		},
 	})
@@ -44,7 +44,7 @@ func bundled(t *testing.T, name string) simulator.Setup {
 func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report.Scenario {
 	t.Helper()
 	silent := func(float64) error { return nil }
-	quiet, err := simulator.RunQuiet(s, silent)
+	quiet, err := simulator.RunNoBatch(s, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 	run := func(name string, baseline bool, edit func(*flowcontrol.Config)) {
 		at := s
 		edit(&at.Policy.Flow)
-		result, err := simulator.RunBeside(quiet, at, silent)
+		result, err := simulator.RunAgainst(quiet, at, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told.Policies = append(told.Policies, report.Policy{Name: name, Law: at.Policy.Flow.Policy,
+		told.Policies = append(told.Policies, report.Policy{Name: name, Flow: at.Policy.Flow.Policy,
 			Baseline: baseline, Runs: []simulator.Result{result}})
 	}
 	run("sound", false, func(*flowcontrol.Config) {})
@@ -87,7 +87,7 @@ func TestPlantedMistakesMissGoals(t *testing.T) {
 			s.Scenario.Interactive.Surges = []scenario.Surge{
 				{At: 8 * time.Minute, For: 12 * time.Minute, Factor: 2}}
 			s.Scenario.Metrics.Faults = []scenario.MetricsFault{
-				{Kind: scenario.Lying, From: 4 * time.Minute, To: 20 * time.Minute}}
+				{Kind: scenario.Restamped, From: 4 * time.Minute, To: 20 * time.Minute}}
 		}},
 		// A job that is hard to finish in time asks for more and more lines; one that nobody could
 		// would not be pressed for. Long answers that all begin at once cost even the sound policy

@@ -38,10 +38,10 @@ type Scenario struct {
 	// Best names what scores are shares of: an oracle, or the best run seen. Judged.
 	Best string `json:"best,omitempty"`
 	// Aloud is what a reader must not miss. Judged.
-	Aloud []string `json:"aloud,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 
 	// Beside is the file of another scenario that a goal compares with.
-	Beside string `json:"-"`
+	ComparedWith string `json:"-"`
 
 	goals scenario.Goals
 }
@@ -85,14 +85,14 @@ type Policy struct {
 	// Name is unique in a scenario, the same in all: probe, or fixed per_runner=18.
 	Name string `json:"name"`
 	// Law is the flow control policy, Settings what of its configuration makes it this one.
-	Law      string   `json:"law"`
+	Flow     string   `json:"flowcontrol_policy"`
 	Settings []string `json:"settings,omitempty"`
 	// Baseline says that nobody asked for it by name: it is there to compare with.
 	Baseline bool `json:"baseline"`
 	// Runs by seed, in the order of Scenario.Seeds.
 	Runs []simulator.Result `json:"runs"`
 	// Spread is what it does if the engine's law is at an edge of what the measurements allow.
-	Spread []Edge `json:"spread,omitempty"`
+	Spread []SpreadRun `json:"spread,omitempty"`
 
 	// What follows is judged.
 
@@ -120,8 +120,8 @@ type Policy struct {
 }
 
 // Edge is a result under another law of the engine.
-type Edge struct {
-	Law string `json:"law"` // low or high: all coefficients at their 5 or 95 % bounds
+type SpreadRun struct {
+	CostModel string `json:"cost_model"` // low or high: all coefficients at their 5 or 95 % bounds
 	// Fault is why there is none.
 	Fault  string  `json:"fault,omitempty"`
 	Loss   float64 `json:"loss_points"`

@@ -33,7 +33,7 @@ func run(seed uint64, millions, loss float64, edit ...func(*simulator.Result)) s
 
 func policy(name string, runs ...simulator.Result) report.Policy {
 	law, _, more := strings.Cut(name, " ")
-	return report.Policy{Name: name, Law: law, Baseline: more, Runs: runs}
+	return report.Policy{Name: name, Flow: law, Baseline: more, Runs: runs}
 }
 
 func story(
@@ -54,9 +54,9 @@ func judge(stories ...report.Scenario) report.Report {
 }
 
 func TestGoals(t *testing.T) {
-	due := func(name string, fate simulator.Fate, flagged float64) func(*simulator.Result) {
+	due := func(name string, fate simulator.JobOutcome, flagged float64) func(*simulator.Result) {
 		return func(r *simulator.Result) {
-			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Came: 100, Deadline: 3000, Fate: fate,
+			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Submitted: 100, Deadline: 3000, Outcome: fate,
 				Flagged: flagged})
 		}
 	}
@@ -83,11 +83,11 @@ func TestGoals(t *testing.T) {
 			run(1, 30, 0, due("a", simulator.Finished, 0), due("dream", simulator.Expired, 0)),
 			run(2, 30, 0, due("a", simulator.Expired, 0)),
 		}, 0.5, false},
-		{"flagged in time", scenario.Goals{Flagged: 60e9},
+		{"flagged in time", scenario.Goals{FlaggedWithin: 60e9},
 			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
-		{"none to flag", scenario.Goals{Flagged: 60e9},
+		{"none to flag", scenario.Goals{FlaggedWithin: 60e9},
 			[]simulator.Result{run(1, 30, 0, due("a", simulator.Finished, 0))}, 0, true},
-		{"never flagged", scenario.Goals{Flagged: 60e9},
+		{"never flagged", scenario.Goals{FlaggedWithin: 60e9},
 			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(),
 			false},
 		{"waste", scenario.Goals{Wasted: 0.02},
@@ -131,7 +131,7 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 		}), []string{"ORACLE LP"}},
 	} {
 		aloud := judge(story("s", scenario.Goals{}, bounds,
-			policy("probe", test.run))).Scenarios[0].Aloud
+			policy("probe", test.run))).Scenarios[0].Warnings
 		if len(aloud) != len(test.want) {
 			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
 			continue
@@ -159,7 +159,7 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g},
 			{Name: "F", Useful: test.f, Margin: 0.05}}
 		aloud := judge(story("s", scenario.Goals{}, bounds,
-			policy("probe", run(1, 30, 0)))).Scenarios[0].Aloud
+			policy("probe", run(1, 30, 0)))).Scenarios[0].Warnings
 		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) ||
 			(got == "") != (test.want == "") || len(aloud) > 1 {
 			t.Errorf("G %v, E %v, F %v: said %q, want %q", test.g, test.e, test.f, aloud, test.want)
@@ -182,7 +182,7 @@ func TestBestSettings(t *testing.T) {
 			if p.BestHere != (p.Name == want || p.Name == "probe" && p.BestHere) {
 				t.Errorf("%s: %s best %v, want %s", r.Scenarios[i].Name, p.Name, p.BestHere, want)
 			}
-			if p.Law == "fixed" && p.BestOverall != (p.Name == "fixed n=8") {
+			if p.Flow == "fixed" && p.BestOverall != (p.Name == "fixed n=8") {
 				t.Errorf("%s: %s best over all %v, want fixed n=8", r.Scenarios[i].Name, p.Name,
 					p.BestOverall)
 			}
@@ -204,7 +204,7 @@ func TestBestSettings(t *testing.T) {
 // drawn is a report with everything in it, and names that mean harm.
 func drawn() report.Report {
 	const evil = `<script>alert("x")</script>&'`
-	tape := &simulator.Tape{Every: 10}
+	tape := &simulator.Timeline{Every: 10}
 	for i := range 30 {
 		v := float64(i)
 		put := func(s *simulator.Series, v float64) { *s = append(*s, v) }
@@ -224,9 +224,9 @@ func drawn() report.Report {
 	tape.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120},
 		Finish: simulator.Series{math.NaN(), 280}}}
 	first := run(1, 30, 0.5, func(r *simulator.Result) {
-		r.Tape = tape
+		r.Timeline = tape
 		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300,
-			Fate: simulator.Expired}, {Name: "endless", Kind: "gen"}}
+			Outcome: simulator.Expired}, {Name: "endless", Kind: "gen"}}
 	})
 	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1},
 		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
@@ -321,7 +321,7 @@ func TestResultIsJSON(t *testing.T) {
 					Figure *float64
 				}
 				Runs []struct {
-					Tape *struct {
+					Timeline *struct {
 						TTFT struct{ P99 []*float64 } `json:"ttft_ms"`
 					}
 				}
@@ -336,7 +336,7 @@ func TestResultIsJSON(t *testing.T) {
 	}
 	p := back.Scenarios[0].Policies[0]
 	if back.Version != report.Version || *p.Score.Mean != 1.45 ||
-		p.Runs[0].Tape.TTFT.P99[3] != nil || *p.Runs[0].Tape.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
+		p.Runs[0].Timeline.TTFT.P99[3] != nil || *p.Runs[0].Timeline.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
 		t.Errorf("read back: %+v", back)
 	}
 }

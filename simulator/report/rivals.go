@@ -7,7 +7,7 @@ import (
 
 // rivals draws all policies of a scenario by what they cost and what they harvest. Those that cost
 // far more than anyone may stand at the right edge.
-func (s *Scenario) rivals(id string) (figure, bool) {
+func (s *Scenario) policyChart(id string) (figure, bool) {
 	if len(s.Policies) < 2 {
 		return figure{}, false
 	}

@@ -46,7 +46,7 @@ func (s *Scenario) text(w io.Writer) {
 	for _, p := range asked {
 		p.spreadText(w)
 	}
-	for _, line := range s.Aloud {
+	for _, line := range s.Warnings {
 		fmt.Fprintln(w, "\n"+line)
 	}
 }
@@ -138,7 +138,7 @@ func (g Goal) BoundText() string {
 }
 
 func (s *Scenario) baselinesText(w io.Writer) {
-	if len(s.laws()) == 0 {
+	if len(s.baselineFlows()) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "\nBASELINES\tHARVEST, M AN HOUR\tLOSS, POINTS\tSCORE\tDEADLINES\tGPU HOURS\t")
@@ -163,7 +163,7 @@ func (s *Scenario) oraclesText(w io.Writer) {
 }
 
 // mostJobs is how many jobs a terminal is given.
-const mostJobs = 30
+const maxJobs = 30
 
 // jobsText tells of the jobs of a policy's first seed.
 func jobsText(w io.Writer, p *Policy) {
@@ -173,7 +173,7 @@ func jobsText(w io.Writer, p *Policy) {
 	fmt.Fprintf(
 		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tUNDER WAY\tFATE\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
 	for i, j := range p.Runs[0].Jobs {
-		if i == mostJobs {
+		if i == maxJobs {
 			fmt.Fprintf(w, "and %d more, in result.json\n", len(p.Runs[0].Jobs)-i)
 			break
 		}
@@ -187,7 +187,7 @@ func (p *Policy) spreadText(w io.Writer) {
 			fmt.Fprintf(
 				w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST OF THAT WITH THE PROFILE\n", p.Name, p.Runs[0].Seed)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Law, e.lossText(), e.harvestText(p))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", e.CostModel, e.lossText(), e.harvestText(p))
 	}
 }
 

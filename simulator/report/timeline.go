@@ -12,7 +12,7 @@ import (
 
 // timeline is the charts of one run, on one axis of time.
 func timeline(id string, slo SLO, run *simulator.Result) []figure {
-	t := run.Tape
+	t := run.Timeline
 	of := func(name, title, unit string, curves ...curve) chart {
 		return chart{id: id + "-" + name, title: title, unit: unit, at: t.At, curves: curves}
 	}
@@ -45,7 +45,7 @@ func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	}
 	if len(iterations) > 0 {
 		title := "Iteration time by replica"
-		if len(run.Tape.Iteration) > readable {
+		if len(run.Timeline.Iteration) > readable {
 			title = fmt.Sprintf("Iteration time of the first %d replicas", readable)
 		}
 		all = append(all, of("iteration", title, "ms", iterations...).figure())
@@ -63,7 +63,7 @@ func missed(attained simulator.Series) simulator.Series {
 }
 
 // allowance is lines under way and allowed, above a band of why there are no more.
-func allowance(id string, t *simulator.Tape) figure {
+func allowance(id string, t *simulator.Timeline) figure {
 	id += "-allowance"
 	const band = 22
 	c := chart{id: id, title: "Batch lines under way and allowed, and what limits them",
@@ -124,7 +124,7 @@ type reason struct {
 }
 
 // reasonsOf lists them, the commonest first.
-func reasonsOf(t *simulator.Tape) []reason {
+func reasonsOf(t *simulator.Timeline) []reason {
 	var all []reason
 	for _, why := range t.Reason {
 		i := slices.IndexFunc(all, func(r reason) bool { return r.name == words(why) })
@@ -174,7 +174,7 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	height := float64(chartTop + barRow*len(jobs) + chartBottom)
 	late := 0
 	for _, j := range jobs {
-		if j.Fate == simulator.Expired {
+		if j.Outcome == simulator.Expired {
 			late++
 		}
 	}
@@ -185,36 +185,36 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	x := axis(d, end, barNames, height-chartBottom)
 	for i, j := range jobs {
 		y := float64(chartTop + barRow*i)
-		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Came), minutes(j.Deadline),
-			j.Fate)
+		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Submitted), minutes(j.Deadline),
+			j.Outcome)
 		if j.Finished > 0 {
 			fate += " at " + minutes(j.Finished)
 		}
 		d.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
-		d.rect(x(j.Came), y+4, x(j.Deadline)-x(j.Came), barRow-9, "bar", fate)
+		d.rect(x(j.Submitted), y+4, x(j.Deadline)-x(j.Submitted), barRow-9, "bar", fate)
 		class := "done"
-		if j.Fate == simulator.Expired {
+		if j.Outcome == simulator.Expired {
 			class = "late"
 		}
 		until := cmp.Or(j.Finished, run.Hours*3600)
 		switch {
 		case j.Finished > 0:
-		case j.Fate == simulator.Expired:
+		case j.Outcome == simulator.Expired:
 			until = j.Deadline
 		default:
 			class = "open"
 		}
-		if until > j.Came {
-			d.rect(x(j.Came), y+8, x(min(until, end))-x(j.Came), barRow-17, class, fate)
+		if until > j.Submitted {
+			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class, fate)
 		}
 		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
-		row := []string{j.Name, minutes(j.Came), minutes(j.Deadline), "–", "–", minutes(j.Finished),
-			string(j.Fate)}
-		if run.Tape != nil {
-			if k := slices.IndexFunc(run.Tape.Predictions, func(p simulator.Prediction) bool {
+		row := []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), "–", "–", minutes(j.Finished),
+			string(j.Outcome)}
+		if run.Timeline != nil {
+			if k := slices.IndexFunc(run.Timeline.Predictions, func(p simulator.Prediction) bool {
 				return p.Job == j.Name
 			}); k >= 0 {
-				p := run.Tape.Predictions[k]
+				p := run.Timeline.Predictions[k]
 				known := 0
 				for n, finish := range p.Finish {
 					if math.IsNaN(finish) {

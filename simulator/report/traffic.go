@@ -25,15 +25,15 @@ type Traffic struct {
 type Dispersion struct {
 	Window float64 `json:"window_s"`
 	Source float64 `json:"trace"`
-	Result float64 `json:"here"`
+	Result float64 `json:"simulated"`
 	// AroundRate is what is left of the result's when the movement of the rate asked for is taken
 	// out.
-	AroundRate float64 `json:"here_around_rate"`
+	AroundRate float64 `json:"simulated_around_rate"`
 }
 
 // TrafficOf says what there is to say; nil: the traffic is a generator's, and like nothing but
 // itself.
-func TrafficOf(h simulator.Honesty) *Traffic {
+func TrafficOf(h simulator.TrafficSummary) *Traffic {
 	if h.Source == nil {
 		return nil
 	}

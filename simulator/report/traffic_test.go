@@ -16,7 +16,7 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 		}
 		return all
 	}
-	h := simulator.Honesty{
+	h := simulator.TrafficSummary{
 		Rate: 4, Copies: 3, Notes: workload.DayNotes,
 		Result: workload.Statistics{Requests: 345, Span: time.Minute, Rate: 4.1,
 			Dispersion: dispersion(1.2, 2, 6)},

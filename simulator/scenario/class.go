@@ -65,7 +65,7 @@ func (s SLO) or(o SLO) SLO {
 }
 
 func (i Interactive) validateClasses() error {
-	var all faults
+	var all problems
 	names := map[string]bool{}
 	for n, c := range i.Classes {
 		path := fmt.Sprintf("interactive.classes[%d]", n)
@@ -85,9 +85,9 @@ func (i Interactive) validateClasses() error {
 				c.Users == Users{},
 				"%s has a rate, lengths or users, but no generator that they are of", path)
 		}
-		all.check(c.Rate >= 0 && c.Rate <= mostRate,
+		all.check(c.Rate >= 0 && c.Rate <= maxRate,
 			"%s.rate is %v requests a second, want 0 for the generator's own or up to %d", path,
-			c.Rate, mostRate)
+			c.Rate, maxRate)
 		all.check(c.Rate == 0 || c.Users.Count == 0,
 			"%s.rate is given, but its users ask when they will; remove it", path)
 		all.add(path+".input", c.Input.validate())
@@ -98,12 +98,12 @@ func (i Interactive) validateClasses() error {
 	return errors.Join(all...)
 }
 
-const mostUsers = 100_000
+const maxUsers = 100_000
 
 func (u Users) validate() error {
-	var all faults
-	all.check(u.Count >= 0 && u.Count <= mostUsers, "count is %d, want 0 for none or up to %d",
-		u.Count, mostUsers)
+	var all problems
+	all.check(u.Count >= 0 && u.Count <= maxUsers, "count is %d, want 0 for none or up to %d",
+		u.Count, maxUsers)
 	if u.Count == 0 {
 		all.check(u == Users{}, "count is 0, so there is nobody to describe; remove the other keys")
 		return errors.Join(all...)

@@ -31,13 +31,13 @@ type FaultKind string
 
 // The kinds of faults.
 const (
-	Die   FaultKind = "die"
+	Crash FaultKind = "crash"
 	Slow  FaultKind = "slow"
 	Stall FaultKind = "stall"
 	Flush FaultKind = "flush" // the prefix cache forgets what is not in use
 )
 
-var faultKinds = []FaultKind{Die, Slow, Stall, Flush}
+var faultKinds = []FaultKind{Crash, Slow, Stall, Flush}
 
 // Lost is the fate of interactive requests whose replica is lost.
 type Lost string
@@ -49,15 +49,15 @@ const (
 )
 
 func (s Scenario) validateFaults() error {
-	var all faults
+	var all problems
 	for i, f := range s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
 		all.check(f.At >= 0 && f.At < s.Horizon, "%s.at is %s, want 0 to below the horizon, %s",
 			path, f.At, s.Horizon)
 		known := slices.Contains(faultKinds, f.Kind)
 		all.check(known, "%s.kind is %q, want one of %q", path, f.Kind, faultKinds)
-		all.check(f.For >= 0 && f.For <= longest, "%s.for is %s, want 0 to %s", path, f.For,
-			longest)
+		all.check(f.For >= 0 && f.For <= maxHorizon, "%s.for is %s, want 0 to %s", path, f.For,
+			maxHorizon)
 		all.check(f.Kind != Slow && f.Kind != Stall || f.For > 0,
 			"%s.for is 0; say how long it lasts", path)
 		all.check(f.Kind != Flush || f.For == 0,
@@ -67,11 +67,11 @@ func (s Scenario) validateFaults() error {
 			path, f.Factor)
 		all.check(f.Kind == Slow || !known || f.Factor == 0,
 			"%s.factor is of the kind %s; remove it", path, Slow)
-		all.check(f.Kind == Die || !known || f.Lost == "", "%s.lost is of the kind %s; remove it",
-			path, Die)
+		all.check(f.Kind == Crash || !known || f.Lost == "", "%s.lost is of the kind %s; remove it",
+			path, Crash)
 		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed,
 			"%s.lost is %q, want %q or %q", path, f.Lost, Retried, Missed)
-		most, ok := s.mostReplicas(f.Pool)
+		most, ok := s.maxReplicas(f.Pool)
 		all.check(
 			ok, "%s.pool is %q, want nothing for the shared pool or the name of one of batch_pools",
 			path, f.Pool)

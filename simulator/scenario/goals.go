@@ -19,11 +19,11 @@ type Goals struct {
 	HarvestOfEngine  float64 `yaml:"harvest_of_engine"`
 	HarvestOfCap     float64 `yaml:"harvest_of_cap"`
 	// Beside compares the harvest with that of another scenario.
-	Beside Comparison `yaml:"beside"`
+	ComparedWith Comparison `yaml:"compared_with"`
 	// Deadlines is the share of feasible ones that must be met.
 	Deadlines float64 `yaml:"deadlines"`
 	// Flagged is how soon a job must be called infeasible after it has become so.
-	Flagged time.Duration `yaml:"flagged"`
+	FlaggedWithin time.Duration `yaml:"flagged_within"`
 	// Wasted is the largest share of batch tokens that may be computed in vain.
 	Wasted float64 `yaml:"wasted"`
 	// GPUHours and BatchGPUHours are how many times the least possible (the LP's) all GPU hours,
@@ -41,7 +41,7 @@ type Comparison struct {
 }
 
 func (g Goals) validate() error {
-	var all faults
+	var all problems
 	for _, goal := range []struct {
 		key         string
 		value, most float64
@@ -49,17 +49,17 @@ func (g Goals) validate() error {
 		{"loss", g.Loss, 100}, {"worst_5_minutes", g.Worst5Minutes, 100}, {"ttft", g.TTFT, 1000},
 		{"harvest_of_gateway", g.HarvestOfGateway, 1}, {"harvest_of_engine", g.HarvestOfEngine, 1},
 		{"harvest_of_cap", g.HarvestOfCap, 1000},
-		{"beside.harvest", g.Beside.Harvest, 1}, {"deadlines", g.Deadlines, 1},
+		{"compared_with.harvest", g.ComparedWith.Harvest, 1}, {"deadlines", g.Deadlines, 1},
 		{"wasted", g.Wasted, 1},
 		{"gpu_hours", g.GPUHours, 1000}, {"batch_gpu_hours", g.BatchGPUHours, 1000},
 	} {
 		all.check(goal.value >= 0 && goal.value <= goal.most,
 			"goals.%s is %v, want 0 for no goal or up to %v", goal.key, goal.value, goal.most)
 	}
-	all.check(g.Flagged >= 0 && g.Flagged <= time.Hour,
-		"goals.flagged is %s, want 0 for no goal or up to 1h", g.Flagged)
-	all.check((g.Beside.Scenario == "") == (g.Beside.Harvest == 0),
-		"goals.beside has scenario %q and harvest %v; give both or neither", g.Beside.Scenario,
-		g.Beside.Harvest)
+	all.check(g.FlaggedWithin >= 0 && g.FlaggedWithin <= time.Hour,
+		"goals.flagged_within is %s, want 0 for no goal or up to 1h", g.FlaggedWithin)
+	all.check((g.ComparedWith.Scenario == "") == (g.ComparedWith.Harvest == 0),
+		"goals.compared_with has scenario %q and harvest %v; give both or neither", g.ComparedWith.Scenario,
+		g.ComparedWith.Harvest)
 	return errors.Join(all...)
 }

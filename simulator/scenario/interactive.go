@@ -32,10 +32,10 @@ type Interactive struct {
 const None = "none"
 
 // AsItWas says that the trace is told once and unchanged in time.
-func (i Interactive) AsItWas() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }
+func (i Interactive) Verbatim() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }
 
 func (i Interactive) validate() error {
-	var all faults
+	var all problems
 	switch {
 	case i.Generator == "" && i.Trace == "":
 		all.check(
@@ -43,7 +43,7 @@ func (i Interactive) validate() error {
 	case i.Generator != "" && i.Trace != "":
 		all.check(false, "interactive.trace is given beside interactive.generator; keep one")
 	case i.Generator == None:
-		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.plain(),
+		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.unmodified(),
 			"interactive.generator is none, so there is no traffic to describe; remove the other keys of interactive but slo")
 	case i.Generator != "":
 		_, err := workload.LookupPopulation(i.Generator)
@@ -53,19 +53,19 @@ func (i Interactive) validate() error {
 		all.check(slices.Contains(workload.Formats, i.Format),
 			"interactive.format is %q, want one of %q", i.Format, workload.Formats)
 	}
-	all.check(i.Rate >= 0 && i.Rate <= mostRate,
+	all.check(i.Rate >= 0 && i.Rate <= maxRate,
 		"interactive.rate is %v requests a second, want 0 for the generator's own or up to %d",
-		i.Rate, mostRate)
+		i.Rate, maxRate)
 	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 &&
-		i.timeless(),
-		"interactive.users ask when they will, so there is a generator for their requests, and no trace, rate, shape, dispersion, surges, growth or chill")
+		i.timeIndependent(),
+		"interactive.users ask when they will, so there is a generator for their requests, and no trace, rate, shape, dispersion, surges, growth or cold_cache")
 	all.add("interactive.users", i.Users.validate())
 	all.add("interactive.slo", i.SLO.validate())
 	return errors.Join(append(all, i.validateClasses())...)
 }
 
 // timeless says that nothing about the traffic depends on when requests come.
-func (i Interactive) timeless() bool {
+func (i Interactive) timeIndependent() bool {
 	return i.Shape == "" && i.Dispersion == Dispersion{} && len(i.Surges) == 0 &&
-		i.Growth == Growth{} && i.Chill == Chill{}
+		i.Growth == Growth{} && i.ColdCache == ColdCache{}
 }

@@ -34,27 +34,27 @@ type JobStream struct {
 }
 
 func (s JobStream) validate(horizon time.Duration) error {
-	var all faults
+	var all problems
 	all.check(s.PerHour >= 0 && s.PerHour <= 1000,
 		"job_stream.per_hour is %v, want 0 for none or up to 1000", s.PerHour)
 	all.check(s.PerHour > 0 || s.Until == 0,
 		"job_stream.until is %s, but no job comes; give job_stream.per_hour", s.Until)
 	all.check(s.Until >= 0 && s.Until <= horizon,
 		"job_stream.until is %s, want 0 to the horizon, %s", s.Until, horizon)
-	all.check(s.Lines.Median >= 1 && s.Lines.Median <= mostLines,
-		"job_stream.lines.median is %v, want 1 to %d", s.Lines.Median, mostLines)
+	all.check(s.Lines.Median >= 1 && s.Lines.Median <= maxLines,
+		"job_stream.lines.median is %v, want 1 to %d", s.Lines.Median, maxLines)
 	all.check(s.Lines.Sigma >= 0 && s.Lines.Sigma <= 5, "job_stream.lines.sigma is %v, want 0 to 5",
 		s.Lines.Sigma)
-	all.check(s.Lines.Max >= 1 && s.Lines.Max <= mostLines,
-		"job_stream.lines.max is %d, want 1 to %d", s.Lines.Max, mostLines)
+	all.check(s.Lines.Max >= 1 && s.Lines.Max <= maxLines,
+		"job_stream.lines.max is %d, want 1 to %d", s.Lines.Max, maxLines)
 	return errors.Join(all...)
 }
 
 // streamed is how jobs of the stream are called: this, and their number.
-const streamed = "job-"
+const streamPrefix = "job-"
 
 func validateJobs(jobs []Job, stream JobStream) error {
-	var all faults
+	var all problems
 	names := map[string]bool{}
 	for i, j := range jobs {
 		check := func(ok bool, format string, args ...any) {
@@ -63,17 +63,17 @@ func validateJobs(jobs []Job, stream JobStream) error {
 		check(j.Name != "", "name is empty")
 		check(j.Name == "" || !names[j.Name],
 			"name is %q, like that of a job above; lines are drawn by it", j.Name)
-		_, notNumber := strconv.Atoi(strings.TrimPrefix(j.Name, streamed))
-		check(stream.PerHour == 0 || !strings.HasPrefix(j.Name, streamed) || notNumber != nil,
+		_, notNumber := strconv.Atoi(strings.TrimPrefix(j.Name, streamPrefix))
+		check(stream.PerHour == 0 || !strings.HasPrefix(j.Name, streamPrefix) || notNumber != nil,
 			"name is %q, as jobs of job_stream are called", j.Name)
 		names[j.Name] = true
 		_, err := workload.LookupKind(j.Kind)
 		check(err == nil, "kind: %w", err)
-		check(j.At >= 0 && j.At <= longest, "at is %s, want 0 to %s", j.At, longest)
-		check(j.Window >= 0 && j.Window <= longest,
-			"window is %s, want 0 for no deadline or up to %s", j.Window, longest)
-		check(j.Lines >= 0 && j.Lines <= mostLines,
-			"lines is %d, want 0 for an endless backlog or up to %d", j.Lines, mostLines)
+		check(j.At >= 0 && j.At <= maxHorizon, "at is %s, want 0 to %s", j.At, maxHorizon)
+		check(j.Window >= 0 && j.Window <= maxHorizon,
+			"window is %s, want 0 for no deadline or up to %s", j.Window, maxHorizon)
+		check(j.Lines >= 0 && j.Lines <= maxLines,
+			"lines is %d, want 0 for an endless backlog or up to %d", j.Lines, maxLines)
 	}
 	return errors.Join(all...)
 }

@@ -21,8 +21,8 @@ type Metrics struct {
 	Gateway Gateway `yaml:"gateway"`
 	// TTFTEdges and TPOTEdges are the histograms' buckets. None given: those of the endpoint picker
 	// of the Gateway API's inference extension, and the SLO's times.
-	TTFTEdges []time.Duration `yaml:"ttft_edges"`
-	TPOTEdges []time.Duration `yaml:"tpot_edges"`
+	TTFTBuckets []time.Duration `yaml:"ttft_buckets"`
+	TPOTBuckets []time.Duration `yaml:"tpot_buckets"`
 	// Capabilities is how long runners keep an answer of GET /v1/capabilities, which the policy
 	// then sees too. 0: they have none.
 	Capabilities time.Duration `yaml:"capabilities"`
@@ -57,10 +57,10 @@ type MetricsFaultKind string
 
 // The kinds of faults.
 const (
-	Absent MetricsFaultKind = "absent" // there is nothing to be seen
-	Frozen MetricsFaultKind = "frozen" // the last look is repeated, with its time
-	Lying  MetricsFaultKind = "lying"  // the last look is repeated as if it were new
-	Reset  MetricsFaultKind = "reset"  // counters begin anew
+	Absent    MetricsFaultKind = "absent"    // there is nothing to be seen
+	Frozen    MetricsFaultKind = "frozen"    // the last look is repeated, with its time
+	Restamped MetricsFaultKind = "restamped" // the last look is repeated as if it were new
+	Reset     MetricsFaultKind = "reset"     // counters begin anew
 )
 
 // MetricsSource is what can be looked at.
@@ -75,7 +75,7 @@ const (
 
 // Strikes tells whether a fault is about a source; the replica's number is -1 for
 // the gateway.
-func (f MetricsFault) Strikes(source MetricsSource, replica int) bool {
+func (f MetricsFault) Affects(source MetricsSource, replica int) bool {
 	return (f.Source == "" || f.Source == source) && (len(f.Replicas) == 0 ||
 		slices.Contains(f.Replicas, replica))
 }
@@ -86,13 +86,13 @@ func defaultMetrics() Metrics {
 }
 
 var (
-	faultsOfMetrics  = []MetricsFaultKind{Absent, Frozen, Lying, Reset}
+	faultsOfMetrics  = []MetricsFaultKind{Absent, Frozen, Restamped, Reset}
 	sourcesOfMetrics = []MetricsSource{"", EngineSource, GatewaySource, CapabilitiesSource}
 	gateways         = []Gateway{GatewayHistogram, GatewayCounters, GatewayOff}
 )
 
 func (m Metrics) validate(horizon time.Duration, replicas int) error {
-	var all faults
+	var all problems
 	all.check(m.Period >= 100*time.Millisecond && m.Period <= time.Hour,
 		"metrics.period is %s, want 100ms to 1h", m.Period)
 	all.check(m.Jitter >= 0 && m.Jitter <= m.Period,
@@ -105,7 +105,7 @@ func (m Metrics) validate(horizon time.Duration, replicas int) error {
 	for _, h := range []struct {
 		key   string
 		edges []time.Duration
-	}{{"ttft_edges", m.TTFTEdges}, {"tpot_edges", m.TPOTEdges}} {
+	}{{"ttft_buckets", m.TTFTBuckets}, {"tpot_buckets", m.TPOTBuckets}} {
 		all.check(len(h.edges) == 0 || m.Gateway == GatewayHistogram,
 			"metrics.%s is of a histogram, and metrics.gateway is %s; remove it", h.key, m.Gateway)
 		for i, e := range h.edges {

@@ -40,7 +40,7 @@ type Pool struct {
 	// Drain is how they go.
 	Drain Drain `yaml:"drain"`
 	// Told is how far off the engine's law is what a policy is told of it.
-	Told Told `yaml:"told"`
+	CostModelError CostModelError `yaml:"cost_model_error"`
 }
 
 // Scaled is how many replicas there may be, and what they cost.
@@ -60,8 +60,8 @@ type Scaled struct {
 type Start struct {
 	Median time.Duration `yaml:"median"`
 	Sigma  float64       `yaml:"sigma"`
-	Least  time.Duration `yaml:"least"`
-	Most   time.Duration `yaml:"most"`
+	Min    time.Duration `yaml:"min"`
+	Max    time.Duration `yaml:"max"`
 	// NewNode is the share of starts for which a node must be found first, and NodeTime what that
 	// takes in addition.
 	NewNode  float64       `yaml:"new_node"`
@@ -79,7 +79,7 @@ type Drain struct {
 
 // Told multiplies coefficients of the engine's law, for a policy that is told a wrong one. 0: told
 // as it is.
-type Told struct {
+type CostModelError struct {
 	C0 float64 `yaml:"c0"`
 	KV float64 `yaml:"kv"`
 	// Prefill is for all that makes a prompt token dear: the slopes and attention.
@@ -101,7 +101,7 @@ type BatchPool struct {
 }
 
 // mostReplicas is how many a pool may ever have, by the pool's name; false: there is no such pool.
-func (s Scenario) mostReplicas(pool string) (most int, ok bool) {
+func (s Scenario) maxReplicas(pool string) (most int, ok bool) {
 	if pool == "" {
 		return max(s.Pool.Replicas, s.Pool.Max), true
 	}
@@ -114,7 +114,7 @@ func (s Scenario) mostReplicas(pool string) (most int, ok bool) {
 }
 
 func (p Pool) validate() error {
-	var all faults
+	var all problems
 	all.check(
 		p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile list) or a fitted file")
 	all.add("pool", p.Scaled.validate(p.Replicas))
@@ -140,22 +140,22 @@ func (p Pool) validate() error {
 	for _, told := range []struct {
 		key    string
 		factor float64
-	}{{"c0", p.Told.C0}, {"kv", p.Told.KV}, {"prefill", p.Told.Prefill}} {
+	}{{"c0", p.CostModelError.C0}, {"kv", p.CostModelError.KV}, {"prefill", p.CostModelError.Prefill}} {
 		all.check(told.factor >= 0 && told.factor <= 100,
-			"pool.told.%s is %v, want 0 for the engine's own or a factor up to 100", told.key,
+			"pool.cost_model_error.%s is %v, want 0 for the engine's own or a factor up to 100", told.key,
 			told.factor)
 	}
 	return errors.Join(all...)
 }
 
 func (s Scaled) validate(replicas int) error {
-	var all faults
-	all.check(replicas >= 0 && replicas <= mostReplicas, "replicas is %d, want 0 to %d", replicas,
-		mostReplicas)
+	var all problems
+	all.check(replicas >= 0 && replicas <= maxReplicas, "replicas is %d, want 0 to %d", replicas,
+		maxReplicas)
 	all.check(replicas != 0 || s.Max > 0,
 		"replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
-	all.check(s.Max >= 0 && s.Max <= mostReplicas,
-		"max is %d, want 0 for a number that stands still or up to %d", s.Max, mostReplicas)
+	all.check(s.Max >= 0 && s.Max <= maxReplicas,
+		"max is %d, want 0 for a number that stands still or up to %d", s.Max, maxReplicas)
 	all.check(s.Min >= 0, "min is %d, want 0 or more", s.Min)
 	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, above max, which is %d", s.Min, s.Max)
 	all.check(s.Max > 0 || s.Min == 0,
@@ -169,9 +169,9 @@ func (s Scaled) validate(replicas int) error {
 }
 
 func (s Start) validate() error {
-	var all faults
-	all.check(s.Least >= 0 && s.Least <= s.Median && s.Median <= s.Most && s.Most <= 24*time.Hour,
-		"median is %s, want least to most, %s to %s, in a day", s.Median, s.Least, s.Most)
+	var all problems
+	all.check(s.Min >= 0 && s.Min <= s.Median && s.Median <= s.Max && s.Max <= 24*time.Hour,
+		"median is %s, want min to max, %s to %s, in a day", s.Median, s.Min, s.Max)
 	all.check(s.Median > 0, "median is %s, want above 0", s.Median)
 	all.check(s.Sigma >= 0 && s.Sigma <= 5, "sigma is %v, want 0 to 5", s.Sigma)
 	all.check(s.NewNode >= 0 && s.NewNode <= 1, "new_node is %v, want a share, 0 to 1", s.NewNode)
@@ -182,7 +182,7 @@ func (s Start) validate() error {
 }
 
 func validateBatchPools(pools []BatchPool) error {
-	var all faults
+	var all problems
 	names := map[string]bool{}
 	for i, p := range pools {
 		path := fmt.Sprintf("batch_pools[%d]", i)

@@ -13,14 +13,14 @@ type Files struct {
 	// Read brings the content of a file.
 	Read func(file string) ([]byte, error)
 	// Lay lays it over a scenario and checks the whole, by the rules of all files of ours.
-	Lay func(file string, content []byte, s *Scenario) error
+	Merge func(file string, content []byte, s *Scenario) error
 }
 
 // mostBases is how many scenarios one may be based on, one behind the other; more are a circle.
-const mostBases = 8
+const maxBases = 8
 
 // Read reads a scenario, laid over those it is based on.
-func Read(file string, files Files) (Scenario, error) { return read(file, files, mostBases) }
+func Read(file string, files Files) (Scenario, error) { return read(file, files, maxBases) }
 
 func read(file string, files Files, bases int) (Scenario, error) {
 	content, err := files.Read(file)
@@ -32,15 +32,15 @@ func read(file string, files Files, bases int) (Scenario, error) {
 		if bases == 0 {
 			return Scenario{}, fmt.Errorf(
 				"%s: base: more than %d scenarios are based on one another; is it a circle?", file,
-				mostBases)
+				maxBases)
 		}
-		if s, err = read(Beside(file, base), files, bases-1); err != nil {
+		if s, err = read(ResolvePath(file, base), files, bases-1); err != nil {
 			return Scenario{}, fmt.Errorf("base of %s: %w", file, err)
 		}
 		// What a scenario shows is its own.
 		s.Name, s.About = "", ""
 	}
-	return s, files.Lay(file, content, &s)
+	return s, files.Merge(file, content, &s)
 }
 
 // baseOf reads one key; whatever is wrong with the file is told by who reads the whole.
@@ -55,7 +55,7 @@ func baseOf(content []byte) string {
 }
 
 // Beside is a path as a scenario means it, from its own folder.
-func Beside(file, path string) string {
+func ResolvePath(file, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

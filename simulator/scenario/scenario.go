@@ -50,8 +50,8 @@ func Default() Scenario {
 			Scheduling: engine.ByPriority, PrefixCaching: true, Noise: 0.01,
 			Network: 20 * time.Millisecond, Discovery: 5 * time.Second,
 			// A 70B model on a node that has its image; the bounds are those seen.
-			Start: Start{Median: 150 * time.Second, Sigma: 0.25, Least: time.Minute,
-				Most: 5 * time.Minute, NodeTime: 200 * time.Second, Fail: 0.02},
+			Start: Start{Median: 150 * time.Second, Sigma: 0.25, Min: time.Minute,
+				Max: 5 * time.Minute, NodeTime: 200 * time.Second, Fail: 0.02},
 			Drain: Drain{Batch: time.Minute, Interactive: 2 * time.Minute},
 		},
 		Interactive: Interactive{SLO: SLO{
@@ -59,25 +59,25 @@ func Default() Scenario {
 			TPOT: 100 * time.Millisecond, Attainment: 0.99,
 		}},
 		Metrics:   defaultMetrics(),
-		JobStream: JobStream{Lines: Length{Median: 5000, Sigma: 1.5, Max: mostLines}},
+		JobStream: JobStream{Lines: Length{Median: 5000, Sigma: 1.5, Max: maxLines}},
 	}
 }
 
 // What a file may ask for at most, so that a slip of the finger is told at once
 // and not after a day of computing.
 const (
-	mostReplicas = 1000
-	longest      = 31 * 24 * time.Hour
-	mostLines    = 50_000 // of a batch of the OpenAI API
-	mostRate     = 10_000
+	maxReplicas = 1000
+	maxHorizon  = 31 * 24 * time.Hour
+	maxLines    = 50_000 // of a batch of the OpenAI API
+	maxRate     = 10_000
 )
 
 // Validate reports every fault, each beginning with the path of its key.
 func (s Scenario) Validate() error {
-	var all faults
+	var all problems
 	all.check(s.Name != "", "name is empty; results are called by it")
-	all.check(s.Horizon > 2*Edge && s.Horizon <= longest,
-		"horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, longest)
+	all.check(s.Horizon > 2*Edge && s.Horizon <= maxHorizon,
+		"horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, maxHorizon)
 	return errors.Join(append(all,
 		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(
 			s.Interactive.Generator != "", s.Horizon),
@@ -99,16 +99,16 @@ func (s Scenario) Until(horizon time.Duration) Scenario {
 }
 
 // faults collects what is wrong, each beginning with the path of its key.
-type faults []error
+type problems []error
 
-func (f *faults) check(ok bool, format string, args ...any) {
+func (f *problems) check(ok bool, format string, args ...any) {
 	if !ok {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
 }
 
 // add puts a path before each of the faults of what it leads to.
-func (f *faults) add(path string, err error) {
+func (f *problems) add(path string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			*f = append(*f, fmt.Errorf("%s.%w", path, e))
@@ -117,7 +117,7 @@ func (f *faults) add(path string, err error) {
 }
 
 // span checks a stretch of time.
-func (f *faults) span(path string, at, length, horizon time.Duration) {
+func (f *problems) checkSpan(path string, at, length, horizon time.Duration) {
 	f.check(at >= 0 && at < horizon, "%s.at is %s, want 0 to below the horizon, %s", path, at,
 		horizon)
 	f.check(length > 0 && (at < 0 || at >= horizon || length <= horizon-at),
@@ -125,7 +125,7 @@ func (f *faults) span(path string, at, length, horizon time.Duration) {
 }
 
 // ramp checks the time from one value to another.
-func (f *faults) ramp(path string, from, to, horizon time.Duration) {
+func (f *problems) checkRamp(path string, from, to, horizon time.Duration) {
 	f.check(from >= 0 && from < to, "%s.from is %s, want 0 to below %s.to, %s", path, from, path,
 		to)
 	f.check(to <= horizon, "%s.to is %s, want no later than the horizon, %s", path, to, horizon)

@@ -72,10 +72,10 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
 			}},
 		{
-			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_edges: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
+			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_buckets: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
 				"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period",
 				`x.yaml:6: metrics.gateway is "cloud"`,
-				"x.yaml:7: metrics.ttft_edges[1] is 1s", "metrics.ttft_edges is of a histogram",
+				"x.yaml:7: metrics.ttft_buckets[1] is 1s", "metrics.ttft_buckets is of a histogram",
 				`x.yaml:9: metrics.faults[0].kind is "broken"`,
 				`x.yaml:9: metrics.faults[0].source is "moon"`,
 				"x.yaml:9: metrics.faults[0].from is 2h0m0s", "metrics.faults[0].to is 0s",
@@ -109,11 +109,11 @@ func TestFaultsAreNamed(t *testing.T) {
 		{
 			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without a max the number of replicas stands still"}},
 		{
-			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  told: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
-				"x.yaml:6: pool.start.median is 10m0s, want least to most, 1m0s to 5m0s",
+			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  cost_model_error: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
+				"x.yaml:6: pool.start.median is 10m0s, want min to max, 1m0s to 5m0s",
 				"x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2",
 				"x.yaml:9: pool.start.fail is NaN",
-				"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.told.kv is -2",
+				"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.cost_model_error.kv is -2",
 				"x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
 			}},
 		{
@@ -123,18 +123,18 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
 			}},
 		{
-			"faults", least + "faults:\n- {at: 1h, kind: die}\n- {kind: explode}\n- {kind: slow}\n- {kind: die, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
+			"faults", least + "faults:\n- {at: 1h, kind: crash}\n- {kind: explode}\n- {kind: slow}\n- {kind: crash, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
 				"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s",
-				`x.yaml:6: faults[1].kind is "explode", want one of ["die" "slow" "stall" "flush"]`,
+				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush"]`,
 				"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0",
 				"x.yaml:8: faults[3].factor is of the kind slow",
 				`x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,
 				"x.yaml:9: faults[4].for is 1s, but a cache is flushed in no time",
-				"x.yaml:10: faults[4].lost is of the kind die",
+				"x.yaml:10: faults[4].lost is of the kind crash",
 				"x.yaml:10: faults[4].replicas holds 1; the pool has replicas 0 to 0",
 			}},
 		{
-			"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  chill: {from: 10m, to: 2h, share: -1}\n", []string{
+			"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  cold_cache: {from: 10m, to: 2h, share: -1}\n", []string{
 				"interactive.shape_column is empty; name the column of rates.csv",
 				"x.yaml:7: interactive.surges[0].for is 20m0s",
 				"x.yaml:7: interactive.surges[0].factor is 0.5",
@@ -142,8 +142,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				"interactive.dispersion.window is 0s", "interactive.input.median is 0",
 				"x.yaml:10: interactive.growth.from is 2h0m0s",
 				"x.yaml:11: interactive.prefix.share is 2",
-				"x.yaml:12: interactive.chill.to is 2h0m0s",
-				"x.yaml:12: interactive.chill.share is -1",
+				"x.yaml:12: interactive.cold_cache.to is 2h0m0s",
+				"x.yaml:12: interactive.cold_cache.share is -1",
 			}},
 		{
 			"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
@@ -163,10 +163,10 @@ func TestFaultsAreNamed(t *testing.T) {
 			"jobs: [{name: job-3, kind: bal}]\njob_stream: {per_hour: 1}\n",
 			[]string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
 		{
-			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged: -1s, beside: {scenario: y.yaml}}\n", []string{
+			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged_within: -1s, compared_with: {scenario: y.yaml}}\n", []string{
 				"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5",
-				"x.yaml:4: goals.flagged is -1s",
-				`x.yaml:4: goals.beside has scenario "y.yaml" and harvest 0`,
+				"x.yaml:4: goals.flagged_within is -1s",
+				`x.yaml:4: goals.compared_with has scenario "y.yaml" and harvest 0`,
 			}},
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n",
 			[]string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
@@ -210,7 +210,7 @@ func TestBase(t *testing.T) {
 				}
 				return []byte(content), nil
 			},
-			Lay: func(file string, content []byte, s *scenario.Scenario) error {
+			Merge: func(file string, content []byte, s *scenario.Scenario) error {
 				return config.Read(file, content, s)
 			},
 		})
@@ -239,7 +239,7 @@ func TestBase(t *testing.T) {
 // The beginning of a valid scenario is valid.
 func TestUntil(t *testing.T) {
 	s, err := read(least + `job_stream: {per_hour: 1, until: 40m}
-faults: [{at: 5m, kind: flush}, {at: 30m, kind: die}]
+faults: [{at: 5m, kind: flush}, {at: 30m, kind: crash}]
 metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 `)
 	if err != nil {
@@ -248,14 +248,14 @@ metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 	s.Interactive.Surges = []scenario.Surge{{At: time.Minute, For: 20 * time.Minute, Factor: 2},
 		{At: 30 * time.Minute, For: time.Minute, Factor: 3}}
 	s.Interactive.Growth = scenario.Growth{From: 0, To: time.Hour, Factor: 2}
-	s.Interactive.Chill = scenario.Chill{From: time.Minute, To: 2 * time.Minute, Share: 1}
+	s.Interactive.ColdCache = scenario.ColdCache{From: time.Minute, To: 2 * time.Minute, Share: 1}
 	short := s.Until(10 * time.Minute)
 	if err := short.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	in := short.Interactive
 	if len(short.Faults) != 1 || len(in.Surges) != 1 || in.Surges[0].For != 9*time.Minute ||
-		in.Growth.Factor != 0 || in.Chill.Share != 1 || short.JobStream.Until != 10*time.Minute {
+		in.Growth.Factor != 0 || in.ColdCache.Share != 1 || short.JobStream.Until != 10*time.Minute {
 		t.Errorf("the first ten minutes are %+v", short)
 	}
 	if len(s.Faults) != 2 || len(s.Interactive.Surges) != 2 {
@@ -288,16 +288,16 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
 	f.Add(
-		least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: die, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
+		least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: crash, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
 	f.Add(
 		least[:len(
-			least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, chill: {to: 1m, share: 1}}\n")
+			least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, cold_cache: {to: 1m, share: 1}}\n")
 	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
 	f.Add(
 		least[:len(
 			least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
 	f.Add(
-		least + "metrics: {period: 1s, ttft_edges: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
+		least + "metrics: {period: 1s, ttft_buckets: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		s, err := read(content)
 		if err != nil {
@@ -313,8 +313,8 @@ func FuzzScenario(f *testing.F) {
 			}
 		}
 		m := s.Metrics
-		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTEdges) ||
-			!slices.IsSorted(m.TPOTEdges) {
+		if m.Period <= 0 || m.Jitter > m.Period || !slices.IsSorted(m.TTFTBuckets) ||
+			!slices.IsSorted(m.TPOTBuckets) {
 			t.Errorf("accepted %+v", m)
 		}
 		for _, c := range s.Interactive.All() {
@@ -345,7 +345,7 @@ func TestExamplesAreRead(t *testing.T) {
 		files := map[string]string{"ours.yaml": examples[0], "example.yaml": example}
 		_, err := scenario.Read("example.yaml", scenario.Files{
 			Read: func(file string) ([]byte, error) { return []byte(files[file]), nil },
-			Lay: func(file string, content []byte, s *scenario.Scenario) error {
+			Merge: func(file string, content []byte, s *scenario.Scenario) error {
 				return config.Read(file, content, s)
 			},
 		})

@@ -28,7 +28,7 @@ func (s SLO) FirstToken(prompt int) time.Duration {
 }
 
 func (s SLO) validate() error {
-	var all faults
+	var all problems
 	all.check(s.TTFT > 0 && s.TTFT <= time.Hour, "ttft is %s, want above 0 and at most %s", s.TTFT,
 		time.Hour)
 	all.check(s.TTFTPrompt >= 0, "ttft_prompt is %d, want 0 or more", s.TTFTPrompt)

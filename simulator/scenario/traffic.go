@@ -28,7 +28,7 @@ type Traffic struct {
 	// Prefix makes prompts begin alike.
 	Prefix Prefix `yaml:"prefix"`
 	// Chill takes their prefixes from prompts, so that none is found in a cache.
-	Chill Chill `yaml:"chill"`
+	ColdCache ColdCache `yaml:"cold_cache"`
 }
 
 // Length is a log-normal number of tokens.
@@ -74,7 +74,7 @@ type Prefix struct {
 
 // Chill is a cache that goes cold: a share of prompts begin like none before, from 0 at From to
 // Share at To, and from then on.
-type Chill struct {
+type ColdCache struct {
 	From  time.Duration `yaml:"from"`
 	To    time.Duration `yaml:"to"`
 	Share float64       `yaml:"share"`
@@ -92,14 +92,14 @@ func (t Traffic) ShapeFile() (name string, ok bool) {
 }
 
 // plain says that requests are left as they come.
-func (t Traffic) plain() bool {
+func (t Traffic) unmodified() bool {
 	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} &&
 		len(t.Surges) == 0 &&
-		t.Growth == Growth{} && t.Prefix == Prefix{} && t.Chill == Chill{}
+		t.Growth == Growth{} && t.Prefix == Prefix{} && t.ColdCache == ColdCache{}
 }
 
 func (t Traffic) validate(generated bool, horizon time.Duration) error {
-	var all faults
+	var all problems
 	for _, l := range []struct {
 		key string
 		Length
@@ -122,12 +122,12 @@ func (t Traffic) validate(generated bool, horizon time.Duration) error {
 	}
 	for i, s := range t.Surges {
 		path := fmt.Sprintf("interactive.surges[%d]", i)
-		all.span(path, s.At, s.For, horizon)
-		all.check(s.Factor >= 1 && s.Factor <= mostFactor, "%s.factor is %v, want 1 to %d", path,
-			s.Factor, mostFactor)
+		all.checkSpan(path, s.At, s.For, horizon)
+		all.check(s.Factor >= 1 && s.Factor <= maxFactor, "%s.factor is %v, want 1 to %d", path,
+			s.Factor, maxFactor)
 	}
 	if g := t.Growth; g != (Growth{}) {
-		all.ramp("interactive.growth", g.From, g.To, horizon)
+		all.checkRamp("interactive.growth", g.From, g.To, horizon)
 		all.check(g.Factor > 0 && g.Factor <= 1000,
 			"interactive.growth.factor is %v, want above 0 and at most 1000", g.Factor)
 	}
@@ -137,18 +137,18 @@ func (t Traffic) validate(generated bool, horizon time.Duration) error {
 		all.check(p.Groups >= 0 && p.Groups <= 1e6,
 			"interactive.prefix.groups is %d, want 1 to 1000000", p.Groups)
 	}
-	if c := t.Chill; c != (Chill{}) {
-		all.ramp("interactive.chill", c.From, c.To, horizon)
+	if c := t.ColdCache; c != (ColdCache{}) {
+		all.checkRamp("interactive.cold_cache", c.From, c.To, horizon)
 		all.check(c.Share > 0 && c.Share <= 1,
-			"interactive.chill.share is %v, want above 0 and at most 1", c.Share)
+			"interactive.cold_cache.share is %v, want above 0 and at most 1", c.Share)
 	}
 	return errors.Join(all...)
 }
 
-const mostFactor = 64
+const maxFactor = 64
 
 func (l Length) validate() error {
-	var all faults
+	var all problems
 	if l == (Length{}) {
 		return nil
 	}
@@ -176,8 +176,8 @@ func (t Traffic) until(horizon time.Duration) Traffic {
 	if t.Growth.To > horizon {
 		t.Growth = Growth{}
 	}
-	if t.Chill.To > horizon {
-		t.Chill = Chill{}
+	if t.ColdCache.To > horizon {
+		t.ColdCache = ColdCache{}
 	}
 	return t
 }
