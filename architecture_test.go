@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/recording":  {"dispatch/plan", "flowcontrol"},
 	"internal/wallclock":  {},
 	"costmodel":           {},
-	"scheduler":           {"scheduler"},
+	"scheduler":           {"scheduler", "costmodel"},
 	"flowcontrol":         {"flowcontrol", "costmodel"},
 	"telemetry":           {"flowcontrol", "runner"},
 	"autoscale":           {"scheduler", "flowcontrol", "costmodel"},

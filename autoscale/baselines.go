@@ -3,6 +3,8 @@ package autoscale
 import (
 	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // static keeps every pool at its maximum: capacity for the peak, always paid.
@@ -139,7 +141,7 @@ func (c *separate) Step(now time.Time, s State) Decision {
 			return 0, ReasonNone
 		}
 		n := int(min(math.Ceil(work/rate), float64(s.Pools[i].Max)))
-		work -= float64(rate * float64(n))
+		work -= portable.Rounded(rate * float64(n))
 		work = max(work, 0)
 		return n, ReasonQueue
 	}, c.watch.hold)

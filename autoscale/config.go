@@ -78,9 +78,6 @@ type HarvestConfig struct {
 	KV float64 `yaml:"kv"`
 	// Slots is how many sequences are kept free for interactive requests. Default: 16.
 	Slots int `yaml:"slots"`
-	// AssumedRate is the work a replica does in a second where no law is known. Default: 500, half
-	// of what an engine could.
-	AssumedRate float64 `yaml:"assumed_rate"`
 }
 
 // StartConfig is about replicas that are asked for.
@@ -159,7 +156,7 @@ func DefaultConfig() Config {
 		Harvest: HarvestConfig{
 			Target: 0.8, Share: 0.85, ShareLeast: 0.2, ShareMost: 1.5, Memory: time.Hour,
 			Trust: 10 * time.Minute,
-			KV:    0.85, Slots: 16, AssumedRate: 500,
+			KV:    0.85, Slots: 16,
 		},
 		Start: StartConfig{Cold: 3 * time.Minute, Quantile: 0.9, Starts: 20, GiveUp: 3},
 		Deadline: DeadlineConfig{
@@ -216,7 +213,6 @@ func (c Config) Validate() error {
 	positive("harvest.trust", h.Trust)
 	share("harvest.kv", h.KV)
 	check(h.Slots >= 0, "harvest.slots", "is %d, must not be negative", h.Slots)
-	within("harvest.assumed_rate", h.AssumedRate, 1, 1000)
 
 	s := c.Start
 	positive("start.cold", s.Cold)

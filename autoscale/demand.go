@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // due is the work that is to be done up to an instant, in seconds from now.
@@ -91,7 +93,7 @@ func demandOf(list []task, guard func(task) float64, factor, soonest float64) de
 		if t.lost {
 			continue
 		}
-		sum += float64(t.job.Work * factor)
+		sum += portable.Rounded(t.job.Work * factor)
 		at := t.at - guard(t)
 		if at < soonest {
 			continue

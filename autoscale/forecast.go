@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // The usual day is kept in slots.
@@ -74,8 +76,8 @@ func (f *forecast) add(length time.Duration, rate float64) {
 	if !f.informed {
 		f.level, f.informed = rate, true
 	}
-	f.level += float64((rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds()))
-	f.current.sum += float64(rate * seconds)
+	f.level += portable.Rounded((rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds()))
+	f.current.sum += portable.Rounded(rate * seconds)
 	f.current.seconds += seconds
 }
 
@@ -110,7 +112,7 @@ func (f *forecast) learn(at time.Time, mean float64) {
 		f.seen++
 		return
 	}
-	f.usual[i] += float64((mean - f.usual[i]) * f.cfg.Learn)
+	f.usual[i] += portable.Rounded((mean - f.usual[i]) * f.cfg.Learn)
 }
 
 // take removes the guess about a slot, and those about earlier ones.
@@ -170,7 +172,7 @@ func (f *forecast) seasonal(t time.Time) float64 {
 	if now <= 0 {
 		return usual
 	}
-	return usual * (1 + float64(f.fade(t)*(f.level/now-1)))
+	return usual * (1 + portable.Rounded(f.fade(t)*(f.level/now-1)))
 }
 
 // present is the mean of a day, drawn to the present by as much as it is off now.
@@ -183,14 +185,14 @@ func (f *forecast) present(t time.Time) float64 {
 		sum += r
 	}
 	mean := sum / float64(len(f.recent))
-	return mean + float64((f.level-mean)*f.fade(t))
+	return mean + portable.Rounded((f.level-mean)*f.fade(t))
 }
 
 // fade is 1 now and falls with the time from now, close to exponentially.
 func (f *forecast) fade(t time.Time) float64 {
 	x := max(0, t.Sub(f.last).Seconds()/f.cfg.Memory.Seconds())
-	square := float64(x * x)
-	return 1 / (1 + x + float64(square/2) + float64(square*x/6))
+	square := portable.Rounded(x * x)
+	return 1 / (1 + x + portable.Rounded(square/2) + portable.Rounded(square*x/6))
 }
 
 // usually is the usual day's rate, over three slots and linear between their middles.
@@ -202,7 +204,7 @@ func (f *forecast) usually(t time.Time) float64 {
 		return (f.usual[(i+slots-1)%slots] + f.usual[i%slots] + f.usual[(i+1)%slots]) / 3
 	}
 	a, b := smooth(i), smooth(i+1)
-	return a + float64((b-a)*share)
+	return a + portable.Rounded((b-a)*share)
 }
 
 // band is the share to be added to the forecast of the near future for it to be too low only now

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // future is how much batch work pools could do from now on, by how many replicas they have. Times
@@ -155,7 +157,7 @@ func (f *future) sum(replicas func(i, c int) int) supply {
 		for i := range f.pools {
 			rate += f.rate(i, c, replicas(i, c))
 		}
-		total += float64(rate * (cell.to - cell.from))
+		total += portable.Rounded(rate * (cell.to - cell.from))
 		s.sum[c] = total
 	}
 	return s
@@ -186,7 +188,7 @@ func (s supply) within(c int, before, t float64) float64 {
 		return before
 	}
 	rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
-	return before + float64(rate*(t-s.cells[c].from))
+	return before + portable.Rounded(rate*(t-s.cells[c].from))
 }
 
 // when is the instant at which as much work is done; +Inf: never.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // harvest says what batch lines get out of a pool's replicas: as the engine's law has it, times the
@@ -52,7 +53,8 @@ func (r replica) load(rate, iteration float64) costmodel.Load {
 	mix := r.pool.Interactive.Mix
 	running := rate * mix.Output * iteration / 1000
 	return costmodel.Load{
-		Running: running, Context: float64(running * (mix.Prompt + float64(mix.Output/2))),
+		Running:    running,
+		Context:    portable.Rounded(running * (mix.Prompt + portable.Rounded(mix.Output/2))),
 		PromptRate: rate * mix.Prompt, PromptMean: mix.Prompt,
 	}
 }
@@ -90,9 +92,9 @@ func (r replica) rate(requests float64) float64 {
 	p := r.pool
 	if !p.Engine.CostModel.Known() {
 		if r.carry <= 0 {
-			return r.cfg.AssumedRate
+			return costmodel.AssumedRate
 		}
-		return r.cfg.AssumedRate * max(0, 1-requests/(2*r.carry))
+		return costmodel.AssumedRate * max(0, 1-requests/(2*r.carry))
 	}
 	mix, load := p.Lines.Mix, r.load(requests, r.target)
 	lines := r.lines(load)
@@ -111,7 +113,8 @@ func (r replica) lines(load costmodel.Load) float64 {
 		lines = min(lines, float64(p.Engine.MaxSeqs-r.cfg.Slots)-load.Running)
 	}
 	if p.Engine.KVTokens > 0 {
-		lines = min(lines, (float64(r.cfg.KV*float64(p.Engine.KVTokens))-load.Context)/(mix.Prompt+float64(mix.Output/2)))
+		free := portable.Rounded(r.cfg.KV*float64(p.Engine.KVTokens)) - load.Context
+		lines = min(lines, free/(mix.Prompt+portable.Rounded(mix.Output/2)))
 	}
 	return lines
 }
@@ -152,10 +155,10 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 		return
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
-	h.achieved = float64(h.achieved*fade) + harvested
-	h.predicted = float64(h.predicted*fade) + float64(rate*float64(ready)*length.Seconds())
-	trust := float64(rate * float64(ready) * h.cfg.Trust.Seconds())
-	h.share = (h.achieved + float64(trust*h.cfg.Share)) / (h.predicted + trust)
+	h.achieved = portable.Rounded(h.achieved*fade) + harvested
+	h.predicted = portable.Rounded(h.predicted*fade) + portable.Rounded(rate*float64(ready)*length.Seconds())
+	trust := portable.Rounded(rate * float64(ready) * h.cfg.Trust.Seconds())
+	h.share = (h.achieved + portable.Rounded(trust*h.cfg.Share)) / (h.predicted + trust)
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // slack buys replicas for deadlines: no more than the work needs that the forecast harvest leaves,
@@ -201,8 +203,7 @@ func (o *outlook) certain(told map[string]bool) []task {
 // its last lines must be under way.
 func (o *outlook) guard(t task) float64 {
 	cfg := &o.cfg.Deadline
-	return cfg.Guard.Seconds() + max(float64(cfg.Lines*o.tail),
-		float64(float64(t.job.Longest)*o.token))
+	return cfg.Guard.Seconds() + max(cfg.Lines*o.tail, float64(t.job.Longest)*o.token)
 }
 
 func (o *outlook) last(task) float64 { return o.tail }
@@ -292,7 +293,7 @@ func (o *outlook) guessed(lead float64) bool {
 	for i := range feared {
 		feared[i].lost = feared[i].lost && !o.unsure(feared[i])
 	}
-	found := o.patience + lead + float64(cfg.Surprise*o.tail)
+	found := o.patience + lead + portable.Rounded(cfg.Surprise*o.tail)
 	return any && !demandOf(feared, o.last, 1+cfg.Doubt, lead).met(o.future, 0, o.surge(), found)
 }
 
@@ -342,7 +343,7 @@ func (o *outlook) keep(watch *watch) {
 		if there := min(exist(p.pool), worth); there > o.level[i] && there > needed {
 			o.level[i], o.keeping[i] = there, true
 		}
-		short -= float64(rate * p.lead * float64(max(0, o.level[i]-needed)))
+		short -= portable.Rounded(rate * p.lead * float64(max(0, o.level[i]-needed)))
 	}
 }
 
@@ -425,7 +426,7 @@ func (o *outlook) forecasts() []Forecast {
 			if finish = planned.when(inTime) + o.tail; finish > t.at {
 				finish = o.most.when(inTime) + o.tail
 			}
-			if float64(inTime*(1+o.cfg.Deadline.Doubt)) > o.most.until(t.at-o.tail) {
+			if inTime*(1+o.cfg.Deadline.Doubt) > o.most.until(t.at-o.tail) {
 				f.Verdict = AtRisk
 			}
 		}

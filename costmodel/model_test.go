@@ -67,18 +67,6 @@ func TestMixWithoutContextAttendsToHalfItsOutput(t *testing.T) {
 	}
 }
 
-// The work of a line is what it adds to the iterations it takes part in.
-func TestLineWorkIsWhatALineAdds(t *testing.T) {
-	m := llama70B
-	m.C2, m.P2 = 0, 0 // so that the order of iterations does not matter
-	const prompt, output = 300, 80
-	want := m.Iteration(prompt, 0, m.Prefill(costmodel.Chunk{Tokens: prompt})) - m.C0
-	for k := range output {
-		want += m.Iteration(1, prompt+float64(k)+0.5, 0) - m.C0
-	}
-	near(t, "work", m.LineWork(prompt, output), want)
-}
-
 func TestValidateNamesTheCoefficient(t *testing.T) {
 	if err := (costmodel.Model{}).Validate(); err != nil {
 		t.Errorf("the unknown model: %v", err)

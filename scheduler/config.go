@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // Urgency says whether jobs whose time runs out overtake the others of their queue.
@@ -45,6 +47,11 @@ type Config struct {
 	// "default" alone.
 	Queues []QueueConfig `yaml:"queues,omitempty"`
 
+	// AssumedRate replaces the rate of a job whose Rate is 0, in work units per second, above 0. It
+	// is no key of the scheduler: the planner sets it from its cost estimate.
+	// Default: costmodel.AssumedRate.
+	AssumedRate float64 `yaml:"-"`
+
 	Tuning `yaml:"tuning"`
 }
 
@@ -57,10 +64,6 @@ type Tuning struct {
 	// GuardShare is the same as a share of the time from the job's creation to its deadline, from 0
 	// to 1; the longer of the two applies. 0: GuardMin alone. Default: 0.10.
 	GuardShare float64 `yaml:"guard_share"`
-	// AssumedRate stands in for the rate of a job of which none has been measured yet, in work
-	// units (milliseconds of engine iteration) per second. One engine yields at most 1,000. A lower
-	// value starts jobs earlier. Default: 500, half an engine.
-	AssumedRate float64 `yaml:"assumed_rate"`
 	// Quantum sets how much work a tenant of weight 1 may start in its turn, in work units, at
 	// least 1. A smaller value alternates between tenants more often; a larger one sends more lines
 	// with a common prefix together. Default: 200000, some minutes of one engine.
@@ -92,11 +95,11 @@ func DefaultConfig() Config {
 		Policy:        "slack",
 		Urgency:       UrgencyAuto,
 		BetweenQueues: "strict",
+		AssumedRate:   costmodel.AssumedRate,
 		Tuning: Tuning{
-			GuardMin:    10 * time.Minute,
-			GuardShare:  0.10,
-			AssumedRate: 500,
-			Quantum:     200_000,
+			GuardMin:   10 * time.Minute,
+			GuardShare: 0.10,
+			Quantum:    200_000,
 		},
 	}
 }
@@ -118,7 +121,7 @@ func (c Config) Validate() error {
 		all.add("tuning.guard_share", "is %v, must be between 0 and 1", c.GuardShare)
 	}
 	if !(c.AssumedRate > 0) || math.IsInf(c.AssumedRate, 0) {
-		all.add("tuning.assumed_rate", "is %v, must be above 0", c.AssumedRate)
+		all.add("assumed_rate", "is %v, must be above 0", c.AssumedRate)
 	}
 	if !(c.Quantum >= 1) || math.IsInf(c.Quantum, 0) {
 		all.add("tuning.quantum", "is %v, must be at least 1", c.Quantum)

@@ -1,6 +1,9 @@
 package scheduler
 
-import "github.com/tidefill/tidefill/internal/registry"
+import (
+	"github.com/tidefill/tidefill/internal/portable"
+	"github.com/tidefill/tidefill/internal/registry"
+)
 
 // Policy ranks jobs: lower goes first, equal ranks go by Created, then ID.
 //
@@ -103,5 +106,5 @@ func (priority) Rank(j Job) float64 {
 	)
 	level := float64(max(-highest, min(j.Priority, highest)))
 	due := max(0, min(float64(int64(min(j.due(), seconds*1e6)/1e6)), seconds-1))
-	return due - float64(level*seconds)
+	return due - portable.Rounded(level*seconds)
 }

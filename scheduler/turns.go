@@ -3,6 +3,8 @@ package scheduler
 import (
 	"container/list"
 	"math"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // turns is deficit round robin between tenants. The tenant at the front has the turn, with a credit
@@ -140,6 +142,6 @@ func (ts *turns) skipRounds() {
 	}
 	for e := ts.order.Front(); e != nil; e = e.Next() {
 		t := e.Value.(*tenant)
-		t.credit = min(t.credit+float64(rounds*t.quantum), 0)
+		t.credit = min(t.credit+portable.Rounded(rounds*t.quantum), 0)
 	}
 }

@@ -174,8 +174,7 @@ func (s *scaling) setClosed(x *pool, closed bool) {
 // are taken: what is left is told in the same unit.
 func (s *scaling) answered(a *attempt, input, output int) {
 	cost := s.sim.setup.Policy.Plan.Cost
-	a.replica.pool.work += float64(cost.PromptToken*float64(input)) +
-		float64(cost.OutputToken*float64(output))
+	a.replica.pool.work += cost.Work(float64(input), float64(output))
 }
 
 // served learns from an interactive request.

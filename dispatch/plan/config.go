@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
 )
 
 // Config configures the planner. Start from DefaultConfig.
@@ -23,9 +25,9 @@ type Tuning struct {
 	LookAheadTokens int `yaml:"look_ahead_tokens"`
 	// Breaker sets when a runner gets no lines for a while.
 	Breaker BreakerConfig `yaml:"breaker"`
-	// Cost converts tokens into work units, milliseconds of engine iteration, by which jobs are
-	// ordered and tenants share. Only the ratios matter for the order.
-	Cost CostConfig `yaml:"cost"`
+	// Cost estimates the work of lines, by which jobs are ordered and tenants share. Only the ratios
+	// matter for the order.
+	Cost costmodel.Estimate `yaml:"cost"`
 }
 
 // RetryConfig sets which lines are sent again.
@@ -69,17 +71,6 @@ type BreakerConfig struct {
 	Max time.Duration `yaml:"max"`
 }
 
-// CostConfig converts tokens into work units.
-type CostConfig struct {
-	// PromptToken is the work of one prompt token. Default: 0.19, a 70B model on four A100.
-	PromptToken float64 `yaml:"prompt_token"`
-	// OutputToken is the work of one output token. Default: 0.15.
-	OutputToken float64 `yaml:"output_token"`
-	// OutputTokens sets how many output tokens are expected of a line before any answer of its job
-	// was received. Default: 256.
-	OutputTokens int `yaml:"output_tokens"`
-}
-
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
 	return Config{
@@ -94,7 +85,7 @@ func DefaultConfig() Config {
 			Breaker: BreakerConfig{
 				Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second,
 			},
-			Cost: CostConfig{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256},
+			Cost: costmodel.DefaultEstimate(),
 		},
 	}
 }
@@ -122,8 +113,9 @@ func (c Config) Validate() error {
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base,
 		"tuning.breaker: base %v and max %v must be positive and in order", c.Breaker.Base,
 		c.Breaker.Max)
-	require(c.Cost.PromptToken > 0 && c.Cost.OutputToken > 0 && c.Cost.OutputTokens > 0,
-		"tuning.cost: prompt_token, output_token and output_tokens must be positive")
+	if err := c.Cost.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("tuning.cost.%w", err))
+	}
 	require(c.LookAhead >= 1, "tuning.look_ahead: is %d, must be at least 1", c.LookAhead)
 	require(c.LookAheadTokens >= 1, "tuning.look_ahead_tokens: is %d, must be at least 1",
 		c.LookAheadTokens)

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/tidefill/tidefill/internal/portable"
+
 // outputMean learns how many tokens the lines of a model bring, so that work can be counted before
 // it is done.
 type outputMean struct {
@@ -44,7 +46,7 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 		expected = o.mean
 	}
 	seen := float64(j.output.seen)
-	told := float64(expected*asMany) + float64(j.output.mean*seen)
+	told := portable.Rounded(expected*asMany) + portable.Rounded(j.output.mean*seen)
 	expected = told / (seen + asMany)
 	grown := (told + float64(2*j.ages.tokens)) / (seen + asMany + float64(j.ages.lines))
 	expected = max(expected, grown, j.least)
@@ -79,11 +81,7 @@ func (p *Planner) lookAtAges() {
 func (p *Planner) leastWork(j *job) float64 {
 	c, output := p.cfg.Cost, j.least
 	begun := min(float64(j.ages.lines), float64(j.lines))
-	missing := max(0, float64(begun*output)-float64(j.ages.tokens))
-	return float64(max(0, float64(j.lines)-begun)*c.work(j.promptMean, output)) +
-		float64(c.OutputToken*missing)
-}
-
-func (c CostConfig) work(promptTokens, outputTokens float64) float64 {
-	return float64(c.PromptToken*promptTokens) + float64(c.OutputToken*outputTokens)
+	missing := max(0, portable.Rounded(begun*output)-float64(j.ages.tokens))
+	return portable.Rounded(max(0, float64(j.lines)-begun)*c.Work(j.promptMean, output)) +
+		portable.Rounded(c.OutputToken*missing)
 }

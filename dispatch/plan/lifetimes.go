@@ -3,6 +3,8 @@ package plan
 import (
 	"math"
 	"math/bits"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lifetimes is how many answers of a job had how many tokens, in bins of an eighth of an octave.
@@ -104,15 +106,15 @@ func (l *lifetimes) least(limit float64) float64 {
 		}
 		width := binFrom(bin+1) - binFrom(bin)
 		left *= (judged - here) / judged
-		mean += float64(left * width)
-		ended[bin%binsPerOctave], risked[bin%binsPerOctave] = here, float64(width*(judged-here))
+		mean += portable.Rounded(left * width)
+		ended[bin%binsPerOctave], risked[bin%binsPerOctave] = here, portable.Rounded(width*(judged-here))
 		come, alive = come-here-stay, alive-stay
 	}
 	age := binFrom(bin)
 	if further := min(age, limit-age); further > 0 && left > 0 && bin >= 2*binsPerOctave {
 		// further · (1 - exp(-haste)) / haste, near enough and the same on every processor
 		if haste := mostHaste * hazard(ended, risked, bin) * further; haste > 0 {
-			mean += float64(left*further) / (1 + float64(haste/2) + float64(haste*haste)/12)
+			mean += left * further / (1 + portable.Rounded(haste/2) + haste*haste/12)
 		}
 	}
 	return sure * min(mean, limit)

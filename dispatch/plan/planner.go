@@ -44,6 +44,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	deps.Scheduler.AssumedRate = cfg.Cost.AssumedRate
 	p := &Planner{
 		cfg:      cfg,
 		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
@@ -185,7 +186,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
 	p.countReady(j, -int(l.prompt))
 	output := p.expectOutput(j, float64(l.max))
-	work := p.cfg.Cost.work(float64(l.prompt), output)
+	work := p.cfg.Cost.Work(float64(l.prompt), output)
 	l.work = float32(work)
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
@@ -329,7 +330,7 @@ func (j *job) describe(m ModelLines) {
 
 // workLeft is what the lines left are expected to take, by what is known by now of lines like them.
 func (p *Planner) workLeft(j *job) float64 {
-	return float64(max(0, j.lines)) * p.cfg.Cost.work(j.promptMean, p.expectOutput(j, j.limitMean))
+	return float64(max(0, j.lines)) * p.cfg.Cost.Work(j.promptMean, p.expectOutput(j, j.limitMean))
 }
 
 func (p *Planner) batchGone(id string) {

@@ -71,7 +71,7 @@ func (p *pool) pressed(now time.Time, due []*job) (lines float64) {
 	for _, j := range due {
 		work += j.work
 		left := (1 - pressEnd) * j.batch.Deadline.Sub(now).Seconds()
-		lines = max(lines, float64(pressMargin*work)/(perLine*max(left, 1)))
+		lines = max(lines, pressMargin*work/(perLine*max(left, 1)))
 	}
 	return lines
 }

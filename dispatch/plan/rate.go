@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // rate is the work per second that a pool brought while it had any, as an exponential mean over
 // half a minute. Times in which nothing was under way don't count: they would make the pool look
@@ -24,7 +28,7 @@ func (r *rate) add(now time.Time, work float64) {
 		// exp(-dt/memory), near enough and the same on every processor
 		keep := rateMemory / (rateMemory + dt)
 		r.work *= keep
-		r.seconds = float64(r.seconds*keep) + float64((1-keep)*rateMemory)
+		r.seconds = portable.Rounded(r.seconds*keep) + portable.Rounded((1-keep)*rateMemory)
 		r.last = now
 	}
 	r.work += work

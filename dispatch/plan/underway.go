@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // underWay is the lines that a runner carries, in the order of their starts, with what of their
@@ -98,7 +99,7 @@ func (u *underWay) tick(now time.Time, gaps int, took time.Duration) {
 	u.ticked = now
 	tokens := int64(gaps)
 	if took > passed {
-		tokens = int64(float64(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
+		tokens = int64(portable.Rounded(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
 	}
 	u.clock += tokens
 	for _, d := range u.decoding {
