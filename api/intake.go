@@ -230,9 +230,9 @@ func (in *intake) commit(ctx context.Context) error {
 		return fmt.Errorf("commit %s: %w", in.key, err)
 	}
 	var group errgroup.Group
-	group.Go(in.data.Commit)
+	group.Go(func() error { return in.data.Commit(ctx) })
 	if in.index != nil {
-		group.Go(in.index.Commit)
+		group.Go(func() error { return in.index.Commit(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return errors.Join(fmt.Errorf("commit %s: %w", in.key, err), in.remove(ctx))

@@ -67,7 +67,7 @@ func TestRetryOfDamagedLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	io.WriteString(w, line("a")+strings.Replace(line("b"), "hi", "ho", 1))
-	if err := w.Commit(); err != nil {
+	if err := w.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.retry(id, "").refused(400, "input_file_id", "input_file_damaged", "line 2",

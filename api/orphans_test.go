@@ -20,7 +20,7 @@ func (s *service) putBlob(key string) {
 		_, err = io.WriteString(w, "x")
 	}
 	if err == nil {
-		err = w.Commit()
+		err = w.Commit(s.t.Context())
 	}
 	if err != nil {
 		s.t.Fatal(err)

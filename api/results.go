@@ -134,7 +134,7 @@ func (s *Server) writeResults(
 			}
 			journal, of = next, line.chunk
 		}
-		if err := journal.Copy(out, line.at); err != nil {
+		if err := journal.Copy(ctx, out, line.at); err != nil {
 			return fmt.Errorf("send a result of batch %s: %w", b.ID, err)
 		}
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -61,12 +62,13 @@ func (s *service) run(lines, chunks int) *work {
 		s.t.Fatal(len(w.chunks), err)
 	}
 	for _, c := range w.chunks {
-		j, err := s.server.deps.Journals.(*disk.Journals).Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+		j, err := s.server.deps.Journals.(*disk.Journals).Open(ctx, c.ChunkID, c.Epoch,
+			func(store.Record) {},
 			func(store.Commit) {})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.t.Cleanup(func() { j.Close() })
+		s.t.Cleanup(func() { j.Close(context.Background()) })
 		w.journals = append(w.journals, j)
 	}
 	return w
@@ -91,7 +93,7 @@ func (w *work) finish(lines ...int) {
 		i := slices.IndexFunc(w.chunks, func(c store.Chunk) bool {
 			return c.First <= line && line < c.First+c.Count
 		})
-		if err := w.journals[i].Append(result(line)); err != nil {
+		if err := w.journals[i].Append(w.t.Context(), result(line)); err != nil {
 			w.t.Fatal(err)
 		}
 	}

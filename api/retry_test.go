@@ -67,7 +67,7 @@ func (s *service) resultFile(id string, content []byte) {
 	if _, err := w.Write(content); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := w.Commit(); err != nil {
+	if err := w.Commit(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 	err = s.meta.CreateFile(s.t.Context(), store.File{

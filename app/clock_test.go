@@ -36,7 +36,7 @@ func leaveExpiring(t *testing.T, data string) (id string) {
 	if err == nil {
 		_, err = io.WriteString(w, "x")
 	}
-	if err = errors.Join(err, w.Commit()); err != nil {
+	if err = errors.Join(err, w.Commit(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	err = meta.CreateFile(t.Context(), store.File{ID: id, Tenant: api.DefaultTenant,

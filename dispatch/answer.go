@@ -80,7 +80,7 @@ func (s *session) appendSmall(c *chunk, r store.Record) error {
 // append adds a result for which room was taken.
 func (s *session) append(c *chunk, r store.Record, size int64) {
 	c.volatile.Add(size)
-	if err := c.journal.Append(r); err != nil {
+	if err := c.journal.Append(c.run.work, r); err != nil {
 		c.settled(s.memory, size)
 		s.lose(fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
 		return

@@ -84,7 +84,7 @@ func (s *session) finishUntilDone(c *chunk) {
 // have been the last.
 func (s *session) finishChunk(ctx context.Context, c *chunk) error {
 	r := c.run
-	if err := c.journal.Close(); err != nil {
+	if err := c.journal.Close(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("close journal of chunk %d: %w", c.Index, err)
 	}
 	// so that no post counts the chunk as unfinished after the store knows that it is done
@@ -136,7 +136,7 @@ func (s *session) releaseChunk(c *chunk) {
 	r.fruitless.Add(c.fruitless())
 	defer c.letGo(s.memory)
 	err := c.journal.Flush(s.work)
-	err = errors.Join(err, c.journal.Close())
+	err = errors.Join(err, c.journal.Close(context.WithoutCancel(s.work)))
 	if err != nil {
 		s.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch,
 			"chunk", c.Index, "error", err)

@@ -181,7 +181,7 @@ func (s *session) open(ctx context.Context, r *run) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, err = openSource(ctx, s.deps.Blobs, &b)
+	src, err = openSource(r.work, s.deps.Blobs, &b)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (s *session) take(
 		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
 	}
 	if err := fetch(lines, s.memory, func(slot int) bool { return !done[slot] }); err != nil {
-		c.journal.Close()
+		c.journal.Close(ctx)
 		c.letGo(s.memory)
 		return nil, nil, err
 	}
@@ -256,7 +256,7 @@ func (s *session) take(
 		s.stopIfOver(r)
 	}
 	if r.stopped || r.stopping {
-		c.journal.Close()
+		c.journal.Close(ctx)
 		c.letGo(s.memory)
 		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
 	}

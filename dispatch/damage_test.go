@@ -34,7 +34,7 @@ func (w *world) alter(key string, change func([]byte) []byte) {
 	if _, err := altered.Write(change(content)); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := altered.Commit(); err != nil {
+	if err := altered.Commit(ctx); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -100,7 +100,7 @@ func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
 	if err != nil {
 		return err
 	}
-	if err := j.Close(); err != nil {
+	if err := j.Close(ctx); err != nil {
 		return err
 	}
 	return s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c)

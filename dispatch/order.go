@@ -63,7 +63,7 @@ func writeOrder(ctx context.Context, blobs Blobs, batch string, numbers []uint32
 			raw = raw[:0]
 		}
 	}
-	return w.Commit()
+	return w.Commit(ctx)
 }
 
 // asTheyCome reports whether the numbers say nothing: every line stands at its own position.

@@ -62,10 +62,10 @@ func (w *resultFiles) write(
 	if err := list(); err != nil {
 		return out, err
 	}
-	if out.HasOutput, err = w.commit(good); err != nil {
+	if out.HasOutput, err = w.commit(ctx, good); err != nil {
 		return out, err
 	}
-	out.HasErrors, err = w.commit(bad)
+	out.HasErrors, err = w.commit(ctx, bad)
 	return out, err
 }
 
@@ -106,10 +106,10 @@ func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resul
 	}
 	if at.failed {
 		w.failed++
-		return journal.Copy(bad.out, at.Location)
+		return journal.Copy(ctx, bad.out, at.Location)
 	}
 	w.completed++
-	return journal.Copy(good.out, at.Location)
+	return journal.Copy(ctx, good.out, at.Location)
 }
 
 // leftover is what the error file says of lines that never got an answer.
@@ -189,14 +189,14 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 
 // commit makes the bytes durable, for conclude to make a file of, unless there are none: an empty
 // file is no file.
-func (w *resultFiles) commit(f *resultFile) (written bool, err error) {
+func (w *resultFiles) commit(ctx context.Context, f *resultFile) (written bool, err error) {
 	if err := f.out.Flush(); err != nil {
 		return false, err
 	}
 	if f.size.bytes == 0 {
 		return false, f.blob.Abort()
 	}
-	if err := f.blob.Commit(); err != nil {
+	if err := f.blob.Commit(ctx); err != nil {
 		return false, err
 	}
 	f.file.Bytes = f.size.bytes

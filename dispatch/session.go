@@ -196,7 +196,7 @@ func (s *session) settle() {
 	s.background.Wait()
 	for _, r := range runs {
 		for _, c := range r.held() {
-			c.journal.Close()
+			c.journal.Close(context.WithoutCancel(s.work))
 		}
 		r.close()
 	}

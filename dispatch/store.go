@@ -103,5 +103,5 @@ type Journals interface {
 
 // Spool holds temporary files.
 type Spool interface {
-	Temporary() (store.Temporary, error)
+	Temporary(ctx context.Context) (store.Temporary, error)
 }

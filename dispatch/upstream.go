@@ -46,7 +46,7 @@ func newUpstream(cfg Config, u Upstream, spool Spool) (*upstream, error) {
 		TenantHeader: u.TenantHeader,
 		MaxAnswer:    cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
 		DialTimeout: cfg.DialTimeout,
-		Spool:       func() (openai.File, error) { return spool.Temporary() },
+		Spool:       func(ctx context.Context) (openai.File, error) { return spool.Temporary(ctx) },
 	})
 	if err != nil {
 		return nil, err

@@ -191,7 +191,7 @@ func (w *world) upload(file string, lines []string) batchfile.Summary {
 		w.t.Fatal(err)
 	}
 	summary, err := scanner.Finish()
-	if err = errors.Join(err, blob.Commit(), index.Commit()); err != nil {
+	if err = errors.Join(err, blob.Commit(w.t.Context()), index.Commit(w.t.Context())); err != nil {
 		w.t.Fatal(err)
 	}
 	if summary.FaultCount > 0 {

@@ -10,9 +10,11 @@ import (
 // '.'; a key and "/" don't start another key.
 type Blobs interface {
 	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or
-	// a crash.
+	// a crash. The context must last until Commit or Abort: a Write may wait for the medium, and
+	// fails once the context has ended.
 	Create(ctx context.Context, key string) (BlobWriter, error)
-	// Open returns the committed blob; ErrNotFound if there is none.
+	// Open returns the committed blob; ErrNotFound if there is none. The context must last until
+	// Close: a ReadAt may wait for the medium, and fails once the context has ended.
 	Open(ctx context.Context, key string) (Blob, error)
 	// Delete removes a blob; no error when there is none. Those who have it open can go on reading.
 	Delete(ctx context.Context, key string) error
@@ -37,8 +39,9 @@ type BlobWriter interface {
 	io.Writer
 	// Commit makes the bytes durable and the blob visible, replacing an earlier one of the key in
 	// one step.
-	Commit() error
-	// Abort drops what was written. After Commit it does nothing, so it can be deferred.
+	Commit(ctx context.Context) error
+	// Abort drops what was written. It does not wait: a backend on a network removes the rest in
+	// the background. After Commit it does nothing, so it can be deferred.
 	Abort() error
 }
 
@@ -51,8 +54,9 @@ type Blob interface {
 
 // Spool keeps what is too large for memory and not wanted for long.
 type Spool interface {
-	// Temporary makes an empty file. It is gone when it is closed, or when the process ends.
-	Temporary() (Temporary, error)
+	// Temporary makes an empty file on a local medium. It is gone when it is closed, or when the
+	// process ends.
+	Temporary(ctx context.Context) (Temporary, error)
 }
 
 // Temporary is a file of a Spool. Writes append, and fail with ErrNoSpace on a full medium.

@@ -74,7 +74,7 @@ func rebuildIndex(ctx context.Context, blobs blobFiles, fileKey, indexKey string
 		return fmt.Errorf("the file had %d sound lines and has %d now: %w", lines, sound,
 			batchfile.ErrDamaged)
 	}
-	return index.Commit()
+	return index.Commit(ctx)
 }
 
 // blobFiles is the part of Blobs that OpenIndex needs.

@@ -70,15 +70,16 @@ type Journals interface {
 // of the journal is the quick one. It is for one goroutine.
 type Results interface {
 	// Copy reads the Result of the record at a location and writes it to w, a piece at a time.
-	Copy(w io.Writer, at Location) error
+	Copy(ctx context.Context, w io.Writer, at Location) error
 	Close() error
 }
 
 // Journal takes the results of one claimed chunk.
 type Journal interface {
 	// Append queues a record for the next group commit. It copies what it needs and does not wait
-	// for the medium.
-	Append(r Record) error
+	// for the medium, unless the backend holds as much as it can in memory. A context that has
+	// ended ends that wait, and refuses nothing that needs none.
+	Append(ctx context.Context, r Record) error
 	// AppendFrom appends a record whose Result is too large for memory: the size bytes that a
 	// reader of result yields, the same ones each time. It returns when the record is durable and
 	// committed was called for it, or when the medium refuses it (the caller may try again), a
@@ -86,9 +87,9 @@ type Journal interface {
 	AppendFrom(ctx context.Context, r Record, size int64, result func() io.Reader) error
 	// Flush waits until all that was appended is durable, or the medium or a newer claim refuses.
 	Flush(ctx context.Context) error
-	// Close flushes what it can and lets go. Neither it nor Flush may be called from within
-	// committed.
-	Close() error
+	// Close flushes while ctx lasts, and closes the journal whether or not that succeeds. Neither
+	// it nor Flush may be called from within committed.
+	Close(ctx context.Context) error
 }
 
 // Location is where a record's Result stands within its chunk's journal.

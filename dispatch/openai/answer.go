@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func readError(response *http.Response, scratch *Scratch) ([]byte, error) {
 // readAnswer reads the body of a good answer: into the scratch or, if it is large or memory is
 // short, into a file.
 func (c *Client) readAnswer(
-	response *http.Response, scratch *Scratch, limit int64,
+	ctx context.Context, response *http.Response, scratch *Scratch, limit int64,
 ) ([]byte, *Large, error) {
 	if response.ContentLength > limit {
 		return nil, nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge,
@@ -84,7 +85,7 @@ func (c *Client) readAnswer(
 	case whole:
 		return body, nil, nil
 	}
-	file, err := c.cfg.Spool()
+	file, err := c.cfg.Spool(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotKept, err)
 	}

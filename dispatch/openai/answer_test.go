@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ type memoryFile struct {
 	of    *memoryFiles
 }
 
-func (s *memoryFiles) create() (File, error) {
+func (s *memoryFiles) create(context.Context) (File, error) {
 	s.open.Add(1)
 	s.made.Add(1)
 	return &memoryFile{of: s}, nil

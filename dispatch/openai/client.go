@@ -35,7 +35,7 @@ type Config struct {
 	MaxAnswer   int64
 	MaxAnswerOf map[string]int64
 	// Spool makes files for answers that memory can't hold; nil: all are held in memory.
-	Spool func() (File, error)
+	Spool func(context.Context) (File, error)
 	// DialTimeout bounds the making of a connection.
 	DialTimeout time.Duration
 }
@@ -149,7 +149,7 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	case r.Watch != nil && isStream(response.Header):
 		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
 	default:
-		answer.Body, answer.Large, err = c.readAnswer(response, scratch, c.maxAnswer(r.Path))
+		answer.Body, answer.Large, err = c.readAnswer(ctx, response, scratch, c.maxAnswer(r.Path))
 	}
 	return answer, err
 }

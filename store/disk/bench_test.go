@@ -24,7 +24,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Line++
-				if err := j.Append(r); err != nil {
+				if err := j.Append(b.Context(), r); err != nil {
 					b.Fatal(err)
 				}
 				if int(r.Line)*size%(1<<20) < size { // stay near what the disk takes, as answers do
@@ -33,7 +33,7 @@ func BenchmarkAppend(b *testing.B) {
 					}
 				}
 			}
-			if err := j.Close(); err != nil {
+			if err := j.Close(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		})

@@ -84,18 +84,21 @@ func (w *blobWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (w *blobWriter) Commit() error {
+func (w *blobWriter) Commit(ctx context.Context) error {
 	if w.done {
 		return fmt.Errorf("commit blob %s: %w", w.key, os.ErrClosed)
 	}
-	if err := w.commit(); err != nil {
+	if err := w.commit(ctx); err != nil {
 		return errors.Join(fmt.Errorf("commit blob %s: %w", w.key, err), w.Abort())
 	}
 	w.done = true
 	return nil
 }
 
-func (w *blobWriter) commit() error {
+func (w *blobWriter) commit(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := w.buf.Flush(); err != nil {
 		return err
 	}

@@ -106,12 +106,13 @@ func TestJournalGoesOnAfterATornTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := 100; line < 103; line++ {
-			if err := j.Append(store.Record{Line: uint32(line), Result: result(line)}); err != nil {
+			if err := j.Append(t.Context(), store.Record{Line: uint32(line), Result: result(
+				line)}); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, line)
 		}
-		if err := j.Close(); err != nil {
+		if err := j.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(filepath.Join(s.dir, "journals", "b", "0.journal"))

@@ -123,7 +123,7 @@ func newFaulty(t *testing.T) *faulty {
 func (f *faulty) append(lines ...int) {
 	f.t.Helper()
 	for _, line := range lines {
-		if err := f.journal.Append(store.Record{Line: uint32(line), Result: result(
+		if err := f.journal.Append(f.t.Context(), store.Record{Line: uint32(line), Result: result(
 			line)}); err != nil {
 			f.t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestRefusedSyncIsWrittenAgain(t *testing.T) {
 	f.medium.set(func() { f.medium.sync = nil })
 	f.want("sync again", commitOf(2))
 	f.append(3)
-	if err := f.journal.Close(); err != nil {
+	if err := f.journal.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	f.want("close", commitOf(1))
@@ -234,7 +234,7 @@ func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantLines(1, 2, 3, 4)
-	if err := f.journal.Close(); err != nil {
+	if err := f.journal.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	j, err := f.store.Journals().Open(t.Context(), chunk, 2, func(store.Record) {},
@@ -242,7 +242,7 @@ func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Close(); err != nil {
+	if err := j.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	f.wantLines(1, 2, 3, 4)
@@ -276,7 +276,7 @@ func TestFenceInTheMiddleOfAnAppend(t *testing.T) {
 	f.want("fence", func(c store.Commit) bool {
 		return errors.Is(c.Err, store.ErrFenced) && c.Records == 0
 	})
-	if err := f.journal.Append(store.Record{}); !errors.Is(err, store.ErrFenced) {
+	if err := f.journal.Append(t.Context(), store.Record{}); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("append after the fence: got %v, want %v", err, store.ErrFenced)
 	}
 }
@@ -292,7 +292,7 @@ func TestFullDiskFailsBlobsCleanly(t *testing.T) {
 	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("write: got %v, want %v", err, store.ErrNoSpace)
 	}
-	if err := w.Commit(); !errors.Is(err, store.ErrNoSpace) {
+	if err := w.Commit(t.Context()); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("commit: got %v, want %v", err, store.ErrNoSpace)
 	}
 	if err := w.Abort(); err != nil {

@@ -74,7 +74,7 @@ type flush struct {
 }
 
 // Append implements [store.Journal].
-func (j *journal) Append(r store.Record) error {
+func (j *journal) Append(_ context.Context, r store.Record) error {
 	if resultSize(&r) > maxResult {
 		return j.wrap("append to", errTooLarge)
 	}
@@ -133,8 +133,8 @@ func (j *journal) flush(ctx context.Context) error {
 }
 
 // Close implements [store.Journal].
-func (j *journal) Close() error {
-	err := j.flush(context.Background())
+func (j *journal) Close(ctx context.Context) error {
+	err := j.flush(ctx)
 	j.forget()
 	j.io.Lock()
 	defer j.io.Unlock()

@@ -210,7 +210,8 @@ func (js *Journals) closeAll() (err error) {
 	js.open = nil
 	js.mu.Unlock()
 	for _, j := range open {
-		if closeErr := j.Close(); !errors.Is(closeErr, store.ErrFenced) { // its owner was told
+		if closeErr := j.Close(context.Background()); !errors.Is(closeErr, store.ErrFenced) {
+			// its owner was told
 			err = errors.Join(err, closeErr)
 		}
 	}

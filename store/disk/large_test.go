@@ -116,7 +116,7 @@ func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 	}()
 	<-writing
 	for _, j := range []store.Journal{busy, other} {
-		if err := j.Append(store.Record{Line: 5, Result: []byte("x")}); err != nil {
+		if err := j.Append(t.Context(), store.Record{Line: 5, Result: []byte("x")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 
 func TestTemporaryFilesLeaveNothing(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
-	f, err := s.Temporary()
+	f, err := s.Temporary(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

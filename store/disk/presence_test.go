@@ -48,7 +48,7 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 				}
 			}
 			wantGone("present", s.Present())
-			wantGone("commit a blob", w.Commit())
+			wantGone("commit a blob", w.Commit(t.Context()))
 			_, err = s.Blobs().Create(ctx, "files/g")
 			wantGone("create a blob", err)
 			_, err = s.Blobs().Open(ctx, "files/f")
@@ -63,7 +63,7 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 				wantGone("read a journal", s.Journals().Read(ctx, chunk, nil))
 			}
 			wantGone("remove journals", s.Journals().Remove(ctx, chunk.Batch))
-			if err := j.Append(store.Record{Line: 1, Result: result(1)}); err != nil {
+			if err := j.Append(t.Context(), store.Record{Line: 1, Result: result(1)}); err != nil {
 				t.Fatal(err)
 			}
 			wantGone("commit a record", (<-told).Err)
@@ -86,7 +86,8 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			if c := <-told; c.Err != nil || c.Records != 1 {
 				t.Errorf("with the directory back: was told %+v", c)
 			}
-			if w, err := s.Blobs().Create(ctx, "files/g"); err != nil || w.Commit() != nil {
+			if w, err := s.Blobs().Create(ctx, "files/g"); err != nil || w.Commit(
+				t.Context()) != nil {
 				t.Errorf("with the directory back: %v", err)
 			}
 		})
@@ -108,7 +109,7 @@ func TestTheNameOfAJournalIsMadeDurableByWhoeverOpensItNext(t *testing.T) {
 		j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {},
 			func(store.Commit) {})
 		if err == nil {
-			err = j.Close()
+			err = j.Close(t.Context())
 		}
 		return err
 	}

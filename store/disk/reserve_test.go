@@ -72,7 +72,7 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 	if _, err := w.Write(make([]byte, mb)); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("write a blob: got %v, want %v", err, store.ErrNoSpace)
 	}
-	if err := j.Append(store.Record{Line: 1, Result: result(1)}); err != nil {
+	if err := j.Append(t.Context(), store.Record{Line: 1, Result: result(1)}); err != nil {
 		t.Fatal(err)
 	}
 	if c := <-told; !noSpace(c) {

@@ -40,20 +40,23 @@ func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Result
 }
 
 // Copy implements [store.Results].
-func (r *results) Copy(w io.Writer, at store.Location) error {
-	if err := r.copy(w, at); err != nil {
+func (r *results) Copy(ctx context.Context, w io.Writer, at store.Location) error {
+	if err := r.copy(ctx, w, at); err != nil {
 		return fmt.Errorf("copy result from journal %d of batch %s: %w", r.id.Index, r.id.Batch,
 			err)
 	}
 	return nil
 }
 
-func (r *results) copy(w io.Writer, at store.Location) error {
+func (r *results) copy(ctx context.Context, w io.Writer, at store.Location) error {
 	if at.Length > maxResult {
 		return errTooLarge
 	}
 	end := at.Offset + int64(at.Length)
 	for from := at.Offset; from < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n := min(end-from, resultsWindow/2)
 		piece, err := r.around(from, n)
 		if err != nil {

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,10 @@ var _ store.Spool = (*Store)(nil)
 
 // Temporary implements [store.Spool]. The file is in the directory of this process, which others
 // sweep once the process is dead.
-func (s *Store) Temporary() (store.Temporary, error) {
+func (s *Store) Temporary(ctx context.Context) (store.Temporary, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("create temporary file: %w", err)
+	}
 	f, err := os.CreateTemp(s.tmp.path, "answer-")
 	if err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", translate(err))

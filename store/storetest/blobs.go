@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
 		run  func(t *testing.T, b store.Blobs)
 	}{
 		{"blobs appear when committed", blobsCommit},
+		{"blobs are not committed in an ended context", blobsEndedContext},
 		{"blobs are replaced in one step", blobsReplace},
 		{"blobs are deleted by key and prefix", blobsDelete},
 		{"blobs have harmless keys", blobsKeys},
@@ -37,7 +39,7 @@ func putBlob(t testing.TB, b store.Blobs, key, content string) {
 	w := got(b.Create(t.Context(), key))(t)
 	defer w.Abort()
 	got(io.WriteString(w, content))(t)
-	must(t, w.Commit())
+	must(t, w.Commit(t.Context()))
 }
 
 func readBlob(t testing.TB, b store.Blobs, key string) (string, error) {
@@ -72,7 +74,7 @@ func blobsCommit(t *testing.T, b store.Blobs) {
 		got(w.Write(want[i:min(i+70_001, len(want))]))(t)
 	}
 	wantNoBlob(t, b, "a/b")
-	must(t, w.Commit())
+	must(t, w.Commit(t.Context()))
 	must(t, w.Abort()) // does nothing any more
 	wantBlob(t, b, "a/b", string(want))
 
@@ -91,6 +93,19 @@ func blobsCommit(t *testing.T, b store.Blobs) {
 	wantNoBlob(t, b, "a/dropped")
 	putBlob(t, b, "a/empty", "")
 	wantBlob(t, b, "a/empty", "")
+}
+
+func blobsEndedContext(t *testing.T, b store.Blobs) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := got(b.Create(ctx, "k"))(t)
+	cancel()
+	wantErr(t, "commit", w.Commit(ctx), context.Canceled)
+	must(t, w.Abort())
+	wantNoBlob(t, b, "k")
+	_, err := b.Create(ctx, "k")
+	wantErr(t, "create", err, context.Canceled)
+	_, err = b.Open(ctx, "k")
+	wantErr(t, "open", err, context.Canceled)
 }
 
 func blobsReplace(t *testing.T, b store.Blobs) {
@@ -203,7 +218,7 @@ func blobsCommittedAt(t *testing.T, b store.Blobs) {
 	got(w.Write(make([]byte, 1<<20)))(t)
 	<-time.After(3 * grain) // what counts is the commit, not the last write
 	before := time.Now().Add(-grain)
-	must(t, w.Commit())
+	must(t, w.Commit(t.Context()))
 	after := time.Now().Add(grain)
 	if at := got(b.List(t.Context(), "d", "", 0))(t)[0].CommittedAt; at.Before(before) ||
 		at.After(after) {
@@ -222,7 +237,7 @@ func blobsRace(t *testing.T, b store.Blobs) {
 					_, err = io.WriteString(w, key)
 				}
 				if err == nil {
-					err = w.Commit()
+					err = w.Commit(t.Context())
 				}
 				if err == nil && n%2 == 0 {
 					err = b.Delete(t.Context(), key)

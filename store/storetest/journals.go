@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -34,6 +36,7 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 		{"journals take appends from many", journalsRace},
 		{"journals change hands under load", journalsHandover},
 		{"journals are listed and removed by batch", journalsRemove},
+		{"ended contexts end waits for journals", journalsEndedContext},
 		{"journals keep results that are larger than memory", journalsLarge},
 		{"journals fence large results", func(t *testing.T, here, there store.Journals) {
 			journalsLargeFenced(t, here, there)
@@ -145,7 +148,7 @@ func readResults(t testing.TB, js store.Journals, records []store.Record, places
 	for i := range records {
 		for _, k := range []int{i, len(records) - 1 - i} {
 			var again bytes.Buffer
-			must(t, results.Copy(&again, places[k]))
+			must(t, results.Copy(t.Context(), &again, places[k]))
 			want := records[k].Result
 			if large := places[k].Length > store.MostRead; again.Len() != int(places[k].Length) ||
 				!large && again.String() != string(want) {
@@ -174,10 +177,10 @@ func journalsKeep(t *testing.T, here, there store.Journals) {
 		sum.Bytes += int64(len(r.Result))
 		scratch = append(scratch[:0], r.Result...)
 		r.Result = scratch // is overwritten by the next one: Append copies
-		must(t, j.Append(r))
+		must(t, j.Append(t.Context(), r))
 	}
 	empty := store.Record{Line: 1 << 31}
-	must(t, j.Append(empty))
+	must(t, j.Append(t.Context(), empty))
 	must(t, j.Flush(ctx))
 	empty.Result = []byte{}
 	want = append(want, empty)
@@ -196,23 +199,23 @@ func journalsKeep(t *testing.T, here, there store.Journals) {
 	stop := errors.New("stop")
 	err := here.Read(ctx, theChunk, func(store.Record, store.Location) error { return stop })
 	wantErr(t, "read with an error", err, stop)
-	must(t, j.Append(newRecord(11)))
-	must(t, j.Close())
+	must(t, j.Append(t.Context(), newRecord(11)))
+	must(t, j.Close(t.Context()))
 	if n := len(readJournal(t, there)); n != 12 {
 		t.Errorf("read %d records after Close, want 12", n)
 	}
-	if err := j.Append(newRecord(12)); err == nil {
+	if err := j.Append(t.Context(), newRecord(12)); err == nil {
 		t.Error("appended after Close")
 	}
-	must(t, j.Close())
+	must(t, j.Close(t.Context()))
 }
 
 func journalsCommit(t *testing.T, here, there store.Journals) {
 	c := newCommits()
 	j, _ := openJournal(t, here, 1, c)
-	defer j.Close()
+	defer j.Close(t.Context())
 	for round := 1; round <= 3; round++ {
-		must(t, j.Append(newRecord(round)))
+		must(t, j.Append(t.Context(), newRecord(round)))
 		c.await(t, "a commit without Flush", func(s store.Commit, _ []error) bool {
 			return s.Records == round
 		})
@@ -221,7 +224,7 @@ func journalsCommit(t *testing.T, here, there store.Journals) {
 		}
 	}
 	large := store.Record{Line: 100, Result: make([]byte, 3<<20)}
-	must(t, j.Append(large))
+	must(t, j.Append(t.Context(), large))
 	must(t, j.Flush(t.Context()))
 	if records := readJournal(t, there); len(records) != 4 || len(records[3].Result) != 0 {
 		t.Errorf("got %d records, want a large one, without its result, after 3", len(records))
@@ -241,27 +244,27 @@ func journalsReplay(t *testing.T, here, there store.Journals) {
 		}
 		wantEqual(t, fmt.Sprintf("replayed at epoch %d", epoch+1), replayed, want)
 		for line := range 3 {
-			must(t, j.Append(newRecord(int(epoch)*3+line)))
+			must(t, j.Append(t.Context(), newRecord(int(epoch)*3+line)))
 		}
-		must(t, j.Close())
+		must(t, j.Close(t.Context()))
 	}
 	// The holder of an epoch may open again.
 	j, replayed := openJournal(t, here, 4, newCommits())
 	if len(replayed) != 12 {
 		t.Errorf("replayed %d records at the same epoch, want 12", len(replayed))
 	}
-	must(t, j.Close())
+	must(t, j.Close(t.Context()))
 }
 
 func journalsDuplicates(t *testing.T, here, there store.Journals) {
 	j, _ := openJournal(t, here, 1, newCommits())
-	must(t, j.Append(store.Record{Line: 1, Result: []byte("first\n")}))
-	must(t, j.Append(store.Record{Line: 2, Result: []byte("other\n")}))
-	must(t, j.Append(store.Record{Line: 1, Result: []byte("second\n")}))
-	must(t, j.Close())
+	must(t, j.Append(t.Context(), store.Record{Line: 1, Result: []byte("first\n")}))
+	must(t, j.Append(t.Context(), store.Record{Line: 2, Result: []byte("other\n")}))
+	must(t, j.Append(t.Context(), store.Record{Line: 1, Result: []byte("second\n")}))
+	must(t, j.Close(t.Context()))
 	j, replayed := openJournal(t, there, 2, newCommits())
-	must(t, j.Append(store.Record{Line: 1, Result: []byte("third\n")}))
-	must(t, j.Close())
+	must(t, j.Append(t.Context(), store.Record{Line: 1, Result: []byte("third\n")}))
+	must(t, j.Close(t.Context()))
 	want := []store.Record{{Line: 1, Result: []byte("first\n")},
 		{Line: 2, Result: []byte("other\n")}}
 	wantEqual(t, "replayed", replayed, want)
@@ -272,13 +275,13 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 	ctx := t.Context()
 	c := newCommits()
 	old, _ := openJournal(t, here, 1, c)
-	must(t, old.Append(newRecord(1)))
+	must(t, old.Append(t.Context(), newRecord(1)))
 	must(t, old.Flush(ctx))
 
 	young, replayed := openJournal(t, there, 2, newCommits())
 	wantEqual(t, "replayed", replayed, []store.Record{newRecord(1)})
 	// accepted: nobody has looked at the medium yet
-	if err := old.Append(newRecord(2)); err == nil {
+	if err := old.Append(t.Context(), newRecord(2)); err == nil {
 		wantErr(t, "flush of the fenced", old.Flush(ctx), store.ErrFenced)
 	} else {
 		wantErr(t, "append of the fenced", err, store.ErrFenced)
@@ -286,14 +289,14 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 	c.await(t, "word of the fence", func(_ store.Commit, errs []error) bool {
 		return len(errs) > 0 && errors.Is(errs[len(errs)-1], store.ErrFenced)
 	})
-	wantErr(t, "append after the word", old.Append(newRecord(3)), store.ErrFenced)
+	wantErr(t, "append after the word", old.Append(t.Context(), newRecord(3)), store.ErrFenced)
 	wantErr(t, "flush after the word", old.Flush(ctx), store.ErrFenced)
-	_ = old.Close()
+	_ = old.Close(t.Context())
 	if n := c.records(); n != 1 {
 		t.Errorf("the fenced writer was told of %d durable records, want 1", n)
 	}
 
-	must(t, young.Append(newRecord(4)))
+	must(t, young.Append(t.Context(), newRecord(4)))
 	must(t, young.Flush(ctx))
 	wantEqual(t, "read", readJournal(t, here), []store.Record{newRecord(1), newRecord(4)})
 	for _, js := range []store.Journals{here, there} {
@@ -302,10 +305,33 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 		}, newCommits().committed)
 		wantErr(t, "open at a lower epoch", err, store.ErrFenced)
 	}
-	must(t, young.Append(newRecord(5))) // is not harmed by it
-	must(t, young.Close())
+	must(t, young.Append(t.Context(), newRecord(5))) // is not harmed by it
+	must(t, young.Close(t.Context()))
 	wantEqual(t, "read at the end", readJournal(t, there),
 		[]store.Record{newRecord(1), newRecord(4), newRecord(5)})
+}
+
+func journalsEndedContext(t *testing.T, here, there store.Journals) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	j, _ := openJournal(t, here, 1, newCommits())
+	must(t, j.Append(ended, newRecord(1))) // nothing to wait for
+	must(t, j.Flush(t.Context()))
+	var at store.Location
+	must(t, here.Read(t.Context(), theChunk, func(_ store.Record, found store.Location) error {
+		at = found
+		return nil
+	}))
+	results := got(here.Results(t.Context(), theChunk))(t)
+	wantErr(t, "copy", results.Copy(ended, io.Discard, at), context.Canceled)
+	must(t, results.Close())
+	_, err := here.Open(ended, theChunk, 2, noReplay(t), newCommits().committed)
+	wantErr(t, "open", err, context.Canceled)
+	_ = j.Close(ended)
+	if err := j.Append(t.Context(), newRecord(2)); err == nil {
+		t.Error("appended after a Close whose context had ended")
+	}
+	wantEqual(t, "read", readJournal(t, there), []store.Record{newRecord(1)})
 }
 
 func journalsRace(t *testing.T, here, there store.Journals) {
@@ -316,7 +342,7 @@ func journalsRace(t *testing.T, here, there store.Journals) {
 	for w := range writers {
 		running.Go(func() {
 			for i := range each {
-				if err := j.Append(newRecord(w*each + i)); err != nil {
+				if err := j.Append(t.Context(), newRecord(w*each+i)); err != nil {
 					t.Errorf("append: %v", err)
 				}
 				if i%100 == 99 {
@@ -328,7 +354,7 @@ func journalsRace(t *testing.T, here, there store.Journals) {
 		})
 	}
 	running.Wait()
-	must(t, j.Close())
+	must(t, j.Close(t.Context()))
 	if n := c.records(); n != writers*each {
 		t.Errorf("%d records were committed, want %d", n, writers*each)
 	}
@@ -366,7 +392,7 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 		line += 50
 		running.Go(func() { // goes on until it is fenced, as a process that doesn't know it yet
 			for i := start; i < start+50; i++ {
-				if j.Append(newRecord(i)) != nil {
+				if j.Append(t.Context(), newRecord(i)) != nil {
 					return
 				}
 				if i%10 == 9 && j.Flush(ctx) != nil {
@@ -385,7 +411,7 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 		t.Errorf("read %d records, want the %d that the last owner replayed and its own 50", n,
 			replayedLast)
 	}
-	must(t, last.Close())
+	must(t, last.Close(t.Context()))
 }
 
 func journalsRemove(t *testing.T, here, there store.Journals) {
@@ -399,8 +425,8 @@ func journalsRemove(t *testing.T, here, there store.Journals) {
 	for _, id := range []store.ChunkID{{Batch: "batch_1", Index: 0}, {Batch: "batch_1", Index: 7},
 		{Batch: "batch_2", Index: 0}} {
 		j := got(here.Open(ctx, id, 1, noReplay(t), newCommits().committed))(t)
-		must(t, j.Append(newRecord(1)))
-		must(t, j.Close())
+		must(t, j.Append(t.Context(), newRecord(1)))
+		must(t, j.Close(t.Context()))
 	}
 	wantEqual(t, "batches", batches(), []string{"batch_1", "batch_2"})
 	open, _ := openJournal(t, here, 2, newCommits())
@@ -409,8 +435,8 @@ func journalsRemove(t *testing.T, here, there store.Journals) {
 	if records := readJournal(t, here); len(records) != 0 {
 		t.Errorf("read %v from a removed journal", records)
 	}
-	_ = open.Append(newRecord(2)) // tolerated, whatever becomes of it
-	_ = open.Close()
+	_ = open.Append(t.Context(), newRecord(2)) // tolerated, whatever becomes of it
+	_ = open.Close(t.Context())
 
 	for _, batch := range []string{"", "..", "a/b", "../blobs"} {
 		if err := here.Remove(ctx, batch); err == nil {

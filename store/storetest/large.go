@@ -33,7 +33,7 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 		want[small.Line] = bytes.Clone(small.Result)
 		small.Result, small.More = small.Result[:3], [][]byte{small.Result[3:4], nil,
 			small.Result[4:]}
-		must(t, j.Append(small))
+		must(t, j.Append(t.Context(), small))
 		large.Result = nil
 		result := largeResult(size, uint64(i))
 		want[large.Line] = got(io.ReadAll(result()))(t)
@@ -42,7 +42,7 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 			t.Errorf("AppendFrom returned before its record was told durable")
 		}
 	}
-	must(t, j.Close())
+	must(t, j.Close(t.Context()))
 	wantEqual(t, "records told durable", c.records(), 2*len(sizes))
 	if c.sum.Bytes == 0 || c.sum.Bytes > 1000 {
 		t.Errorf("told %d bytes durable, want those of the small records", c.sum.Bytes)
@@ -52,7 +52,7 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 		results := got(js.Results(ctx, theChunk))(t)
 		must(t, js.Read(ctx, theChunk, func(r store.Record, at store.Location) error {
 			var copied bytes.Buffer
-			must(t, results.Copy(&copied, at))
+			must(t, results.Copy(t.Context(), &copied, at))
 			whole := want[r.Line]
 			if !bytes.Equal(copied.Bytes(), whole) {
 				t.Errorf("%s: line %d: copied %d bytes, want the %d of its result", name, r.Line,
