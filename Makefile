@@ -84,14 +84,14 @@ bench: ## Measure speed and memory (docs/benchmarks.md).
 	$(GO) run ./cmd/tidefill-bench
 
 SIM      ?= full
-POLICY   ?= probe
+POLICY   ?= headroom
 SIMOUT   ?= bin/sim
 SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
 LONG      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
 
 .PHONY: sim
 sim: build ## Simulate all scenarios with baselines and oracles, 5 seeds: hours.
-## SIM=quick simulates those of one hour with one seed: minutes. POLICY=probe; SIMOUT=bin/sim is the report
+## SIM=quick simulates those of one hour with one seed: minutes. POLICY=headroom; SIMOUT=bin/sim is the report
 ifeq ($(SIM),quick)
 	./$(BIN) simulate $(filter-out $(LONG),$(SCENARIOS)) --policy $(POLICY) --out $(SIMOUT)
 else

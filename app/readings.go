@@ -5,7 +5,7 @@ import "github.com/tidefill/tidefill/telemetry"
 // newProbe builds the reader of runners' metrics for flow control and the recording. It returns nil
 // if neither uses readings.
 func (a *App) newProbe() (*telemetry.Probe, error) {
-	if !a.cfg.FlowControl.HeedsReadings() && a.recording == nil {
+	if !a.cfg.FlowControl.UsesReadings() && a.recording == nil {
 		return nil, nil
 	}
 	deps := telemetry.Deps{

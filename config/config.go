@@ -16,6 +16,7 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	_ "github.com/tidefill/tidefill/flowcontrol/builtin" // the policies that can be configured
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/scheduler"

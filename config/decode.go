@@ -11,7 +11,7 @@ import (
 // decoder lays what was written over a value, collecting faults and where each value came from.
 type decoder struct {
 	origin string            // file name, or the flag
-	root   reflect.Type      // of the whole
+	root   reflect.Value     // of the whole
 	places map[string]string // by path: where it was given, as file:line
 	faults []error
 	later  []func() // overlays, for when what they are laid over is known
@@ -67,19 +67,19 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	d.eachPair(n, path, func(key, value *yaml.Node) {
-		for f := range fields(v.Type()) {
+		for f := range fields(v) {
 			switch {
 			case f.key != key.Value:
 				continue
 			case f.overlay:
-				d.overlay(value, join(path, f.key), v, v.FieldByIndex(f.Index))
+				d.overlay(value, join(path, f.key), v, f.of(v))
 			default:
-				d.decode(value, join(path, f.key), v.FieldByIndex(f.Index))
+				f.change(v, func(v reflect.Value) { d.decode(value, join(path, f.key), v) })
 			}
 			return
 		}
 		d.fault(key, "unknown key %s; %s", join(path, key.Value),
-			d.suggestion(key.Value, value, path, v.Type()))
+			d.suggestion(key.Value, value, path, v))
 	})
 }
 
@@ -135,7 +135,7 @@ func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
 		}
 		base := reflect.New(section.Type()).Elem()
 		base.Set(section)
-		for f := range fields(section.Type()) {
+		for f := range fields(section) {
 			if f.overlay {
 				base.FieldByIndex(f.Index).SetZero()
 			}

@@ -48,14 +48,14 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		return text(FormatDuration(time.Duration(v.Int()))), nil
 	case IsSection(t):
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for f := range fields(t) {
+		for f := range fields(v) {
 			encoded := encode
 			if f.overlay {
 				encoded = func(table reflect.Value) (*yaml.Node, error) {
 					return encodeOverlays(v, table)
 				}
 			}
-			value, err := encoded(v.FieldByIndex(f.Index))
+			value, err := encoded(f.of(v))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f.key, err)
 			}
@@ -107,7 +107,7 @@ func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
 func encodeBase(section reflect.Value) (*yaml.Node, error) {
 	base := reflect.New(section.Type()).Elem()
 	base.Set(section)
-	for f := range fields(section.Type()) {
+	for f := range fields(section) {
 		if f.overlay {
 			base.FieldByIndex(f.Index).SetZero()
 		}

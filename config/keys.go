@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +30,12 @@ func (k Key) Tuning() bool {
 }
 
 // Keys lists every key with its default, sections before what they hold.
-func Keys() []Key { return keysOf(reflect.TypeFor[Config](), reflect.ValueOf(Default())) }
+func Keys() []Key { return keysOf(reflect.ValueOf(Default())) }
 
 // SimulationKeys lists the keys of Simulation that the daemon does not have.
 func SimulationKeys() []Key {
 	var own []Key
-	for _, k := range keysOf(reflect.TypeFor[Simulation](), reflect.ValueOf(DefaultSimulation())) {
+	for _, k := range keysOf(reflect.ValueOf(DefaultSimulation())) {
 		end := strings.IndexAny(k.Path+".", ".[")
 		if !hasKey[Config](k.Path[:end]) {
 			own = append(own, k)
@@ -45,7 +46,7 @@ func SimulationKeys() []Key {
 
 // hasKey reports whether a section has a key of its own of that name.
 func hasKey[Section any](key string) bool {
-	for f := range fields(reflect.TypeFor[Section]()) {
+	for f := range fields(reflect.Zero(reflect.TypeFor[Section]())) {
 		if f.key == key {
 			return true
 		}
@@ -53,44 +54,80 @@ func hasKey[Section any](key string) bool {
 	return false
 }
 
-func keysOf(root reflect.Type, defaults reflect.Value) []Key {
+func keysOf(defaults reflect.Value) []Key {
 	var keys []Key
-	var walk func(prefix string, t reflect.Type, v reflect.Value)
-	walk = func(prefix string, t reflect.Type, v reflect.Value) {
-		for f := range fields(t) {
+	// Within lists and maps there are no defaults: their elements' keys come from a zero value.
+	var walk func(prefix string, v reflect.Value, defaults bool)
+	walk = func(prefix string, v reflect.Value, defaults bool) {
+		for f := range fields(v) {
+			value := f.of(v)
 			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name}
-			if v.IsValid() {
-				key.Default = v.FieldByIndex(f.Index)
+			if defaults {
+				key.Default = value
 			}
 			keys = append(keys, key)
 			switch element, path := f.Type, key.Path; {
 			case f.overlay: // its keys are its section's
 			case IsSection(element):
-				walk(path, element, key.Default)
+				walk(path, value, defaults)
 			case element.Kind() == reflect.Slice && IsSection(element.Elem()):
-				walk(path+"[]", element.Elem(), reflect.Value{})
+				walk(path+"[]", reflect.Zero(element.Elem()), false)
 			case element.Kind() == reflect.Map && IsSection(element.Elem()):
-				walk(path+".<name>", element.Elem(), reflect.Value{})
+				walk(path+".<name>", reflect.Zero(element.Elem()), false)
 			}
 		}
 	}
-	walk("", root, defaults)
+	walk("", defaults, true)
 	return keys
 }
 
-// field is a struct field that the file can set.
+// field is what one key of a section stands for: a field of the section's struct, or an entry of a
+// map of sections that the struct inlines.
 type field struct {
 	reflect.StructField // Index counts from the struct that was asked about, through inlined ones
 	key                 string
-	owner               reflect.Type
+	owner               reflect.Type // the struct that declares the field; nil for a map's entry
 	// tagged config:"overlay": a table of sections like the one that it is in, each laid over that
 	overlay bool
+	// entry says that the field is an entry of the map at Index. The map's values are interfaces
+	// that hold structs.
+	entry bool
 }
 
-// fields yields what a section's struct holds, inlined structs' fields in place.
-func fields(t reflect.Type) iter.Seq[field] {
+// of returns the field's value in a section.
+func (f field) of(section reflect.Value) reflect.Value {
+	v := section.FieldByIndex(f.Index)
+	if f.entry {
+		return v.MapIndex(reflect.ValueOf(f.key).Convert(v.Type().Key())).Elem()
+	}
+	return v
+}
+
+// change calls do with the field's value in an addressable section and takes over what do makes of
+// it. It replaces a map of sections as a whole, since copies of the section share it.
+func (f field) change(section reflect.Value, do func(reflect.Value)) {
+	v := section.FieldByIndex(f.Index)
+	if !f.entry {
+		do(v)
+		return
+	}
+	own := reflect.New(f.Type).Elem()
+	own.Set(f.of(section))
+	do(own)
+	all := reflect.MakeMap(v.Type())
+	for entry := v.MapRange(); entry.Next(); {
+		all.SetMapIndex(entry.Key(), entry.Value())
+	}
+	all.SetMapIndex(reflect.ValueOf(f.key).Convert(v.Type().Key()), own)
+	v.Set(all)
+}
+
+// fields yields what a section holds: the fields of its struct, and in place of inlined structs and
+// maps what these hold. A map of sections can be configured as far as its entries are there
+// already: they are the defaults of implementations that register themselves.
+func fields(section reflect.Value) iter.Seq[field] {
 	return func(yield func(field) bool) {
-		for f := range structFields(t, t, nil) {
+		for f := range structFields(section, nil) {
 			if !yield(f) {
 				return
 			}
@@ -98,8 +135,9 @@ func fields(t reflect.Type) iter.Seq[field] {
 	}
 }
 
-func structFields(root, t reflect.Type, index []int) iter.Seq[field] {
+func structFields(v reflect.Value, index []int) iter.Seq[field] {
 	return func(yield func(field) bool) {
+		t := v.Type()
 		for i := range t.NumField() {
 			f := t.Field(i)
 			key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -108,8 +146,12 @@ func structFields(root, t reflect.Type, index []int) iter.Seq[field] {
 			}
 			f.Index = append(index[:len(index):len(index)], i)
 			if options == "inline" {
-				for inlined := range structFields(root, f.Type, f.Index) {
-					if !yield(inlined) {
+				inlined := structFields
+				if f.Type.Kind() == reflect.Map {
+					inlined = mapEntries
+				}
+				for inner := range inlined(v.Field(i), f.Index) {
+					if !yield(inner) {
 						return
 					}
 				}
@@ -120,6 +162,22 @@ func structFields(root, t reflect.Type, index []int) iter.Seq[field] {
 			}
 			if !yield(field{StructField: f, key: key, owner: t, overlay: f.Tag.Get(
 				"config") == "overlay"}) {
+				return
+			}
+		}
+	}
+}
+
+// mapEntries yields the entries of an inlined map, in the order of their keys.
+func mapEntries(v reflect.Value, index []int) iter.Seq[field] {
+	return func(yield func(field) bool) {
+		names := v.MapKeys()
+		slices.SortFunc(names, func(a, b reflect.Value) int {
+			return strings.Compare(a.String(), b.String())
+		})
+		for _, name := range names {
+			own := reflect.StructField{Type: v.MapIndex(name).Elem().Type(), Index: index}
+			if !yield(field{StructField: own, key: name.String(), entry: true}) {
 				return
 			}
 		}

@@ -64,7 +64,7 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	settings ...Setting) error {
 	root := reflect.ValueOf(v).Elem()
-	d := &decoder{origin: name, root: root.Type(), places: make(map[string]string)}
+	d := &decoder{origin: name, root: root, places: make(map[string]string)}
 	d.file(file, root)
 	for _, s := range settings {
 		d.setting(s, root)

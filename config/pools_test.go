@@ -8,12 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
 const withPools = `
 flowcontrol:
   pools:
-    night: {probe: {shared: false, pace: {gain: 0.2}}}
+    night: {shared: false, headroom: {pace: {gain: 0.2}}}
     small: {policy: fixed, fixed: {per_runner: 3}}
   policy: aimd
   slo: {tpot: 80ms}
@@ -23,8 +25,8 @@ flowcontrol:
 // behind it or beside it.
 func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	settings := []config.Setting{
-		{Origin: "--set", Path: "flowcontrol.pools.night.probe.pace.gain", Value: "0.3"},
-		{Origin: "--set", Path: "flowcontrol.policy", Value: "probe"},
+		{Origin: "--set", Path: "flowcontrol.pools.night.headroom.pace.gain", Value: "0.3"},
+		{Origin: "--set", Path: "flowcontrol.policy", Value: "headroom"},
 	}
 	cfg, err := config.Parse("f.yaml", []byte(withPools), settings...)
 	if err != nil {
@@ -32,22 +34,26 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	}
 	all, night, small := cfg.FlowControl, cfg.FlowControl.For([]string{"night"}),
 		cfg.FlowControl.For([]string{"small"})
-	if night.Policy != "probe" || night.SLO != all.SLO || night.Probe.Shared ||
-		night.Probe.Pace.Gain != 0.3 || night.Probe.Pace.Slew != all.Probe.Pace.Slew {
-		t.Errorf("night: %q, %+v, %+v", night.Policy, night.SLO, night.Probe)
+	own := func(c flowcontrol.Config) flowcontrol.ProbeConfig {
+		return flowcontrol.OwnConfig[flowcontrol.ProbeConfig](c, "headroom")
 	}
-	if small.Policy != "fixed" || small.Fixed.PerRunner != 3 || !small.Probe.Shared {
-		t.Errorf("small: %q, %+v", small.Policy, small.Fixed)
+	if night.Policy != "headroom" || night.SLO != all.SLO || night.Shared ||
+		own(night).Pace.Gain != 0.3 || own(night).Pace.Slew != own(all).Pace.Slew {
+		t.Errorf("night: %q, %+v, %+v", night.Policy, night.SLO, own(night))
 	}
-	if !all.Probe.Shared || all.Policy != "probe" {
-		t.Errorf("what a pool has of its own has become everybody's: %+v", all.Probe)
+	if limit := flowcontrol.OwnConfig[fixed.Config](small, fixed.Name); small.Policy != fixed.Name ||
+		limit.PerRunner != 3 || !small.Shared {
+		t.Errorf("small: %q, %+v", small.Policy, limit)
+	}
+	if !all.Shared || all.Policy != "headroom" || own(all).Pace.Gain == 0.3 {
+		t.Errorf("the entry of a pool has changed the others: %+v", all)
 	}
 	written, err := cfg.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(written),
-		"    night:\n      probe:\n        shared: false\n        pace:\n          gain: 0.3\n    small:") {
+		"    night:\n      shared: false\n      headroom:\n        pace:\n          gain: 0.3\n    small:") {
 		t.Errorf("written is more than what pools have of their own:\n%s", written)
 	}
 	again, err := config.Parse("written.yaml", written)
@@ -58,10 +64,10 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 
 func TestPoolsFaults(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
-		{"flowcontrol:\n  pools:\n    night: {prob: {}}",
-			"f.yaml:3: unknown key flowcontrol.pools.night.prob; did you mean flowcontrol.pools.night.probe?"},
-		{"flowcontrol:\n  pools:\n    night: {probe: {streams: 0}}",
-			"f.yaml:3: flowcontrol.pools.night.probe.streams: is 0, must be at least 1"},
+		{"flowcontrol:\n  pools:\n    night: {hedroom: {}}",
+			"f.yaml:3: unknown key flowcontrol.pools.night.hedroom; did you mean flowcontrol.pools.night.headroom?"},
+		{"flowcontrol:\n  pools:\n    night: {headroom: {streams: 0}}",
+			"f.yaml:3: flowcontrol.pools.night.headroom.streams: is 0, must be at least 1"},
 		{"flowcontrol:\n  pools:\n    night: {pools: {other: {}}}",
 			"f.yaml:3: flowcontrol.pools.night.pools can't stand here; write it beside the other entries of the table around it"},
 		{"flowcontrol: {pools: [night]}",

@@ -15,19 +15,19 @@ import (
 // a block called tuning, a key of the section that is spelled alike, the same key in another
 // section, or any key of the section. value is what was written for the unknown key.
 func (d *decoder) suggestion(key string, value *yaml.Node, path string,
-	section reflect.Type) string {
+	section reflect.Value) string {
 	var siblings []string
 	for f := range fields(section) {
 		siblings = append(siblings, f.key)
 	}
-	known := keysOf(d.root, reflect.Value{})
+	known := keysOf(d.root)
 	if moved := withPath(known, join(path, key)); moved != "" {
 		return fmt.Sprintf("did you mean %s?", moved)
 	}
 	if near := suggest.Nearest(key, siblings); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(path, near))
 	}
-	if path == "" && d.root == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
+	if path == "" && d.root.Type() == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
 		return simulationOnly
 	}
 	if elsewhere := withName(known, key, value, path); elsewhere != "" {

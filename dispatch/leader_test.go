@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -73,7 +74,7 @@ func TestLimitsHoldOverAllDispatchers(t *testing.T) {
 				w.dispatcher(fmt.Sprint("node-", i), func(
 					cfg *dispatch.Config, deps *dispatch.Deps) {
 					cfg.ChunkLines, cfg.Plan.LookAhead = 10, 10
-					deps.Flow.Fixed.PerRunner = 8
+					deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8})
 				}, up.URL)
 			}
 			both := append(chatLines(150, "m"), chatLines(300, "n")[150:]...)
@@ -98,7 +99,7 @@ func TestTokenLimitHoldsOverAllDispatchers(t *testing.T) {
 	for i := range 3 {
 		w.dispatcher(fmt.Sprint("node-", i), func(cfg *dispatch.Config, deps *dispatch.Deps) {
 			cfg.ChunkLines, cfg.Plan.LookAhead = 10, 10
-			deps.Flow.Fixed.PerRunner = 8
+			deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8})
 		}, up.URL)
 	}
 	id := w.submit(chatLines(600, "m"), func(b *store.Batch) { b.Options.MaxTotalTokens = 1000 })
@@ -115,7 +116,7 @@ func TestTokenLimitCountsWhatAnotherLeftBehind(t *testing.T) {
 	up := serve(t, slowly(20*time.Millisecond), "m")
 	node := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.ChunkLines, cfg.Drain = 40, 0
-		deps.Flow.Fixed.PerRunner = 4
+		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
 	}
 	_, stop := w.dispatcher("a", node, up.URL)
 	id := w.submit(chatLines(400, "m"), func(b *store.Batch) { b.Options.MaxTotalTokens = 1000 })

@@ -19,15 +19,19 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/store"
 )
 
 func init() {
-	flowcontrol.Register("watching", func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
-		cfg.Policy = "fixed"
-		fixed, err := flowcontrol.New(cfg)
-		return &watching{fixed}, err
+	flowcontrol.Register("watching", flowcontrol.Factory{
+		Needs: flowcontrol.Needs{Readings: true, Streams: true},
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			cfg.Policy = fixed.Name
+			inner, err := flowcontrol.New(cfg)
+			return &watching{inner}, err
+		},
 	})
 }
 

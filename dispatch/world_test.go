@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
@@ -71,9 +72,7 @@ func (w *world) dispatcher(
 	cfg.Plan.Breaker.Max = 50 * time.Millisecond
 	cfg.PollEvery = 50 * time.Millisecond
 	cfg.ProgressEvery = 20 * time.Millisecond
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy = "fixed"
-	flow.Fixed.PerRunner = 16
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 16})
 	deps := dispatch.Deps{
 		Store: dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
 			Journals: w.disk.Journals(), Spool: w.disk},

@@ -37,7 +37,7 @@ func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
 	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
 		"--speedup", "10")
 	outputs := map[string]map[string]any{}
-	for _, policy := range []string{"fixed", "probe"} {
+	for _, policy := range []string{"fixed", "headroom"} {
 		admin := freeAddress(t)
 		d := NewDaemon(t, Options{Upstreams: []string{runner},
 			Set: []string{"flowcontrol.policy=" + policy}, Args: []string{"--admin-listen", admin}})
@@ -74,15 +74,15 @@ func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
 			d.Verify(t, id)
 		}
 		joined := strings.Contains(metricsOf(t, admin), `tidefill_streams_total{result="joined"`)
-		if joined != (policy == "probe") {
+		if joined != (policy == "headroom") {
 			t.Errorf("policy %s: streams were joined: %v", policy, joined)
 		}
 	}
-	if len(outputs["probe"]) != 120 {
-		t.Errorf("there are %d answers, want 120", len(outputs["probe"]))
+	if len(outputs["headroom"]) != 120 {
+		t.Errorf("there are %d answers, want 120", len(outputs["headroom"]))
 	}
 	for id, fixed := range outputs["fixed"] {
-		if streamed := outputs["probe"][id]; !reflect.DeepEqual(fixed, streamed) {
+		if streamed := outputs["headroom"][id]; !reflect.DeepEqual(fixed, streamed) {
 			t.Errorf("%s: streamed\n%v\nunstreamed\n%v", id, streamed, fixed)
 		}
 	}
@@ -107,7 +107,7 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 	prometheus, stop := startPrometheus(t, runner)
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{
-		"flowcontrol.policy=probe", "readings.prometheus.url=" + prometheus,
+		"flowcontrol.policy=headroom", "readings.prometheus.url=" + prometheus,
 		"readings.prometheus.tuning.every=500ms",
 		"readings.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
 		"readings.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
 // cautious carries one line per pool, whatever happens: the least a controller can be.
@@ -36,10 +37,8 @@ func ExampleController() {
 }
 
 func ExampleNew() {
-	cfg := flowcontrol.DefaultConfig()
-	cfg.Policy = "fixed"
-	cfg.Fixed.PerRunner, cfg.Fixed.PerPool = 100, 150
-	c, err := flowcontrol.New(cfg)
+	c, err := flowcontrol.New(flowcontrol.DefaultConfig().Select(fixed.Name,
+		fixed.Config{PerRunner: 100, PerPool: 150}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
 // model grants what the engine's law says fits beside the interactive load that metrics show, and
@@ -28,19 +29,18 @@ type ModelConfig struct {
 	Prompt int `yaml:"prompt"`
 }
 
-func defaultModel() ModelConfig { return ModelConfig{Theta: 0.8, Prompt: 1024} }
+func DefaultModel() ModelConfig { return ModelConfig{Theta: 0.8, Prompt: 1024} }
 
-func (c ModelConfig) validate(all *faults, policy string, law costmodel.Model) {
-	all.within("model.theta", c.Theta, 0.01, 2)
-	all.atLeast("model.prompt", c.Prompt, 1)
-	if policy == "model" && !law.Known() {
-		all.add(
-			"engine.cost_model", "is unknown, and the policy model goes by nothing else; fit it with tidefill profile fit, or take the policy probe")
-	}
+// Validate reports every fault with the path of its field.
+func (c ModelConfig) Validate() error {
+	var all faults.List
+	all.Within("theta", c.Theta, 0.01, 2)
+	all.AtLeast("prompt", c.Prompt, 1)
+	return all.Err()
 }
 
 func newModel(cfg Config) *model {
-	return &model{cfg: cfg.Model, law: cfg.Engine.CostModel, probe: newProbe(cfg)}
+	return &model{cfg: OwnConfig[ModelConfig](cfg, "model"), law: cfg.Engine.CostModel, probe: newProbe(cfg)}
 }
 
 func (*model) Name() string { return "model" }
@@ -54,7 +54,7 @@ func (m *model) Observe(now time.Time, o Observation) (changed bool) {
 func (m *model) Allowance(now time.Time) Allowance {
 	if m.pass(now) || m.moved {
 		m.moved, m.grants = false, m.grants[:0]
-		for _, of := range m.members {
+		for _, of := range m.Members {
 			m.grants = append(m.grants, m.grant(now, of))
 		}
 	}
@@ -62,9 +62,9 @@ func (m *model) Allowance(now time.Time) Allowance {
 }
 
 // grant works out a runner's part.
-func (m *model) grant(now time.Time, of *member) RunnerAllowance {
-	r := of.probed
-	g := RunnerAllowance{Runner: of.id, Lines: m.probe.cfg.Start, Prompt: m.cfg.Prompt,
+func (m *model) grant(now time.Time, of *Member[*probed]) RunnerAllowance {
+	r := of.State
+	g := RunnerAllowance{Runner: of.ID, Lines: m.probe.cfg.Start, Prompt: m.cfg.Prompt,
 		Reason: ReasonLearning}
 	if seen := !r.metricsAt.IsZero() && now.Sub(r.metricsAt) < m.probe.cfg.Doubt.Hard; seen {
 		lines := m.law.Lines(r.load(m.probe), m.lineMix(), m.cfg.Theta*milliseconds(m.slo.TPOT))
@@ -83,13 +83,13 @@ func (m *model) grant(now time.Time, of *member) RunnerAllowance {
 // alone.
 func (p *probe) instead(now time.Time, grants []RunnerAllowance) Allowance {
 	a := p.Allowance(now)
-	for i, of := range p.members {
-		if !of.held(now) {
+	for i, of := range p.Members {
+		if !of.Held(now) {
 			a.Runners[i] = grants[i]
 		}
 	}
-	if p.perPool > 0 {
-		shareOut(a.Runners, p.perPool)
+	if p.PerPool > 0 {
+		shareOut(a.Runners, p.PerPool)
 	}
 	if len(a.Runners) > 0 {
 		a.Reason = commonest(a.Runners)

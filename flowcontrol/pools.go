@@ -1,13 +1,12 @@
 package flowcontrol
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
 
-// For is the configuration of the pool that serves some models: that of Pools under a model's name,
-// of the first by name that has one, or else the one that all pools have.
+// For returns the configuration of the pool that serves these models: the entry of Pools of the
+// first of them, by name, that has one; c itself without Pools if none has.
 func (c Config) For(models []string) Config {
 	if own, found := c.Own(models); found {
 		return own
@@ -16,7 +15,7 @@ func (c Config) For(models []string) Config {
 	return c
 }
 
-// Own is what the pool of some models has of its own, if it has.
+// Own returns the entry of Pools for the pool that serves these models, if there is one.
 func (c Config) Own(models []string) (own Config, found bool) {
 	for _, model := range slices.Sorted(slices.Values(models)) {
 		if own, found = c.Pools[model]; found {
@@ -26,30 +25,19 @@ func (c Config) Own(models []string) (own Config, found bool) {
 	return Config{}, false
 }
 
-// validatePools reports what is wrong in what pools have of their own.
-func (c Config) validatePools(all *faults) {
-	for _, model := range slices.Sorted(maps.Keys(c.Pools)) {
-		own := c.Pools[model]
-		if own.Pools != nil {
-			all.add("pools."+model+".pools",
-				"a pool has no pools; write them below flowcontrol.pools")
-			continue
-		}
-		if err := own.Validate(); err != nil {
-			for _, fault := range err.(interface{ Unwrap() []error }).Unwrap() {
-				*all = append(*all, fmt.Errorf("pools.%s.%w", model, fault))
-			}
-		}
-	}
-}
-
-// HeedsReadings says whether the policy of any pool makes use of readings. Where none does, nobody
-// need look.
-func (c Config) HeedsReadings() bool {
-	for _, own := range c.Pools {
-		if heedsReadings(own.Policy) {
+// UsesReadings reports whether the policy of any pool uses readings. If none does, nobody has to
+// read metrics.
+func (c Config) UsesReadings() bool {
+	for own := range maps.Values(c.Pools) {
+		if NeedsOf(own.Policy).Readings {
 			return true
 		}
 	}
-	return heedsReadings(c.Policy)
+	return NeedsOf(c.Policy).Readings
+}
+
+// UnsharedIterations reports whether iterations may take as long as they need: no interactive
+// requests come to the pool, and the policy acts on that.
+func (c Config) UnsharedIterations() bool {
+	return !c.Shared && NeedsOf(c.Policy).UnsharedIterations
 }

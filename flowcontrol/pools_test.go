@@ -5,36 +5,37 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/gradient"
+	"github.com/tidefill/tidefill/flowcontrol/saturation"
 )
 
 func TestPoolsHaveTheirOwn(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
-	own := cfg
-	own.Policy, own.Fixed.PerRunner = "fixed", 7
-	cfg.Pools = map[string]flowcontrol.Config{"batch": own}
+	batch := cfg.Select(fixed.Name, fixed.Config{PerRunner: 7})
+	cfg.Pools = map[string]flowcontrol.Config{"batch": batch}
 	if got := cfg.For([]string{"chat"}); got.Policy != "aimd" || got.Pools != nil {
-		t.Errorf("a pool that nothing is said of: %q, pools %v", got.Policy, got.Pools)
+		t.Errorf("a pool without an entry: %q, pools %v", got.Policy, got.Pools)
 	}
-	if got := cfg.For([]string{"chat", "batch"}); got.Policy != "fixed" ||
-		got.Fixed.PerRunner != 7 {
-		t.Errorf("a pool that is named by one of its models: %q, %d lines", got.Policy,
-			got.Fixed.PerRunner)
+	if got := cfg.For([]string{"chat", "batch"}); got.Policy != fixed.Name ||
+		got.Settings[fixed.Name] != batch.Settings[fixed.Name] {
+		t.Errorf("a pool with an entry for one of its models: %q, %+v", got.Policy, got.Settings)
 	}
-	if cfg.HeedsReadings() {
-		t.Error("neither aimd nor fixed heeds readings")
+	if cfg.UsesReadings() {
+		t.Error("neither aimd nor fixed uses readings")
 	}
-	own.Policy = "probe"
-	cfg.Pools["chat"] = own
-	if got := cfg.For([]string{"chat", "batch"}); got.Policy != "fixed" {
-		t.Errorf("named by two of its models: %q, want that of the first", got.Policy)
+	chat := cfg.With(gradient.Name, gradient.Config{})
+	chat.Policy, chat.Pools = saturation.Name, nil
+	cfg.Pools["chat"] = chat
+	if got := cfg.For([]string{"chat", "batch"}); got.Policy != fixed.Name {
+		t.Errorf("a pool with entries for two of its models: %q, want that of the first",
+			got.Policy)
 	}
-	if !cfg.HeedsReadings() {
-		t.Error("one pool's policy heeds readings")
+	if !cfg.UsesReadings() {
+		t.Error("the policy of one pool uses readings")
 	}
-	own.Probe.Streams = 0
-	cfg.Pools["chat"] = own
 	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
-		"pools.chat.probe.streams: ") {
-		t.Errorf("a fault in a pool's own: %v", err)
+		"pools.chat.gradient.min: ") {
+		t.Errorf("a fault in a pool's entry: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ type probe struct {
 	cfg    ProbeConfig
 	slo    SLO
 	engine Engine
-	roster
+	shared bool
+	Roster[*probed]
 
 	theta      theta
 	prompt     level
@@ -51,31 +52,33 @@ type probe struct {
 	answered float64
 	wasted   float64 // tokens, as answered; both fade over an hour
 
-	ticked time.Time
+	ticked  time.Time
+	granted []RunnerAllowance // the last allowance's Runners
 }
 
 const tick = time.Second
 
 func newProbe(cfg Config) *probe {
+	own := OwnConfig[ProbeConfig](cfg, "headroom")
 	p := &probe{
-		cfg: cfg.Probe, slo: cfg.SLO, engine: cfg.Engine,
-		roster: roster{perPool: cfg.Probe.PerPool},
-		lines:  float64(cfg.Probe.Start), theta: newTheta(cfg.Probe, cfg.SLO.Late),
-		prompt: newLevel(cfg.Probe.Prompt, cfg.SLO.Late),
+		cfg: own, slo: cfg.SLO, engine: cfg.Engine, shared: cfg.Shared,
+		Roster: Roster[*probed]{PerPool: own.PerPool},
+		lines:  float64(own.Start), theta: newTheta(own, cfg.SLO.Late),
+		prompt: newLevel(own.Prompt, cfg.SLO.Late),
 	}
-	law, trust := cfg.Engine.CostModel, cfg.Probe.Fit.Trust
+	law, trust := cfg.Engine.CostModel, own.Fit.Trust
 	if !law.Known() {
-		law, trust = guessedLaw(milliseconds(cfg.SLO.TPOT)), cfg.Probe.Fit.Unknown
+		law, trust = guessedLaw(milliseconds(cfg.SLO.TPOT)), own.Fit.Unknown
 	}
-	p.fit = newRefit(law, trust, cfg.Probe.Fit.Memory)
+	p.fit = newRefit(law, trust, own.Fit.Memory)
 	return p
 }
 
-func (*probe) Name() string { return "probe" }
+func (*probe) Name() string { return "headroom" }
 
 // target is how long iterations may take on average, in milliseconds.
 func (p *probe) target() float64 {
-	if !p.cfg.Shared {
+	if !p.shared {
 		return float64(unhurried * milliseconds(p.slo.TPOT))
 	}
 	target := float64(p.theta.value() * milliseconds(p.slo.TPOT))
@@ -106,32 +109,32 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 	changed = p.pass(now)
 	switch {
 	case o.Kind == RunnerJoined:
-		if !p.join(o.Runner, 0) {
-			return changed
-		}
-		if len(p.members) == 1 {
-			p.ticked = now
-		}
-		p.find(o.Runner).probed = &probed{
+		r := &probed{
 			yield: 1, stale: true, doubt: doubt{state: Fresh, seen: now, ceiling: math.Inf(1)},
 			own:       own{lines: o.InFlight, prefilling: o.Prefilling},
 			slotsPeak: peak{window: p.cfg.Reserve.Window},
 			kvPeak:    peak{window: p.cfg.Reserve.Window},
 		}
-		p.resized(len(p.members)-1, len(p.members))
-		return true
-	case o.Kind == RunnerLeft:
-		if !p.leave(o.Runner) {
+		if !p.Join(o.Runner, r) {
 			return changed
 		}
-		p.resized(len(p.members)+1, len(p.members))
+		if len(p.Members) == 1 {
+			p.ticked = now
+		}
+		p.resized(len(p.Members)-1, len(p.Members))
+		return true
+	case o.Kind == RunnerLeft:
+		if !p.Leave(o.Runner) {
+			return changed
+		}
+		p.resized(len(p.Members)+1, len(p.Members))
 		return true
 	case o.Kind == Read && o.Runner == "":
 		return p.gateway(now, o.Reading) || changed
 	case o.Kind == Pressed:
 		return p.press(o.Lines) || changed
 	}
-	m := p.find(o.Runner)
+	m := p.Find(o.Runner)
 	if m == nil {
 		return changed
 	}
@@ -140,26 +143,26 @@ func (p *probe) Observe(now time.Time, o Observation) (changed bool) {
 
 // press takes note of how many lines deadlines ask for.
 func (p *probe) press(lines float64) (changed bool) {
-	pressed := lines / max(1, float64(len(p.members)))
+	pressed := lines / max(1, float64(len(p.Members)))
 	if !(pressed >= 0) || pressed == p.pressed {
 		return false
 	}
 	p.pressed = pressed
-	for _, m := range p.members {
-		m.probed.stale = true
+	for _, m := range p.Members {
+		m.State.stale = true
 	}
 	return true
 }
 
 // about takes note of what happened at a runner.
-func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
-	r := m.probed
+func (p *probe) about(now time.Time, m *Member[*probed], o Observation) (changed bool) {
+	r := m.State
 	switch o.Kind {
 	case Started:
 		p.mix.start(o.PromptTokens, o.OutputTokens)
 		r.trickle -= float64(p.fit.perToken() * float64(o.PromptTokens))
 	case Answered:
-		m.sheds = 0
+		m.Answered()
 		r.doubt.see(now)
 		p.mix.answer(o.PromptTokens, o.OutputTokens)
 		p.answered += float64(o.PromptTokens + o.OutputTokens)
@@ -175,7 +178,7 @@ func (p *probe) about(now time.Time, m *member, o Observation) (changed bool) {
 	case TokenGaps:
 		r.doubt.see(now)
 	case Shed:
-		m.hold(now, o.RetryAfter)
+		m.Hold(now, o.RetryAfter)
 		p.cut(now, r)
 	case Broken:
 		r.doubt.lineBroke(now, p.cfg.Doubt)
@@ -211,9 +214,9 @@ func (p *probe) lineMix() costmodel.Mix {
 		usual = 1.5 * mix.Output // long ones are met more often
 	}
 	lines, context := 0.0, 0.0
-	for _, m := range p.members {
-		lines += float64(m.probed.own.lines)
-		context += m.probed.own.context
+	for _, m := range p.Members {
+		lines += float64(m.State.own.lines)
+		context += m.State.own.context
 	}
 	if age := context/max(lines, 1) - mix.Prompt; age > usual {
 		mix.Output, mix.Context = 2*age, mix.Prompt+age
@@ -229,10 +232,10 @@ func (p *probe) lineMix() costmodel.Mix {
 // nothing.
 func (p *probe) bound() {
 	carried := 0.0
-	for _, m := range p.members {
-		carried += float64(m.probed.own.lines)
+	for _, m := range p.Members {
+		carried += float64(m.State.own.lines)
 	}
-	carried /= max(1, float64(len(p.members)))
+	carried /= max(1, float64(len(p.Members)))
 	reach, start := p.cfg.Pace.Reach, float64(p.cfg.Start)
 	p.lines = max(p.lines, carried/reach-start, 1)
 	p.lines = min(p.lines, float64(reach*carried)+start, float64(p.cfg.PerRunner))
@@ -244,8 +247,8 @@ func (p *probe) load() (l costmodel.Load, seen bool) {
 	z := p.cfg.Reserve.Sigmas
 	high := func(s *spread) float64 { return s.mean + float64(z*math.Sqrt(s.variance)) }
 	n := 0.0
-	for _, m := range p.members {
-		if r := m.probed; !r.metricsAt.IsZero() {
+	for _, m := range p.Members {
+		if r := m.State; !r.metricsAt.IsZero() {
 			n++
 			l.Running += high(&r.running)
 			l.Context += high(&r.context)
@@ -263,8 +266,8 @@ func (p *probe) load() (l costmodel.Load, seen bool) {
 // to share it: by as much as the law predicts, since feedback would need its time. Other changes of
 // load come slowly enough for feedback.
 func (p *probe) resized(from, to int) {
-	for _, m := range p.members {
-		m.probed.stale = true
+	for _, m := range p.Members {
+		m.State.stale = true
 	}
 	l, seen := p.load()
 	if !seen || from == 0 || to == 0 {
@@ -292,8 +295,8 @@ type least struct{ lines, context float64 }
 
 func (p *probe) least(now time.Time) least {
 	l := least{lines: math.Inf(1), context: math.Inf(1)}
-	for _, m := range p.members {
-		if r := m.probed; r.free(now, m) {
+	for _, m := range p.Members {
+		if r := m.State; r.free(now, m) {
 			l.lines = min(l.lines, float64(r.own.lines))
 			l.context = min(l.context, r.own.context)
 		}
@@ -304,9 +307,9 @@ func (p *probe) least(now time.Time) least {
 // free says whether only its iterations keep a runner from carrying more lines. One that sheds, is
 // not seen, or is full of interactive requests carries few for reasons of its own, and its peers
 // need not wait for it.
-func (r *probed) free(now time.Time, m *member) bool {
+func (r *probed) free(now time.Time, m *Member[*probed]) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
-	return r.yield == 1 && !m.held(now) && r.doubt.state == Fresh && !full
+	return r.yield == 1 && !m.Held(now) && r.doubt.state == Fresh && !full
 }
 
 // together is how many lines a runner may carry for the pool's to stay alike. A router that looks
@@ -356,8 +359,8 @@ func (p *probe) gateway(now time.Time, g *Reading) (changed bool) {
 	if requests, late, ok := p.tpot.since(g.TPOT); ok {
 		p.theta.spend(now, requests, late, p.long())
 	}
-	for _, m := range p.members {
-		m.probed.stale = true
+	for _, m := range p.Members {
+		m.State.stale = true
 	}
 	return true
 }
@@ -374,7 +377,7 @@ const (
 // pass lets time go by, in seconds.
 func (p *probe) pass(now time.Time) (changed bool) {
 	dt := now.Sub(p.ticked)
-	if len(p.members) == 0 || dt < tick {
+	if len(p.Members) == 0 || dt < tick {
 		return false
 	}
 	p.ticked = now
@@ -384,8 +387,8 @@ func (p *probe) pass(now time.Time) (changed bool) {
 	p.strain(now)
 	p.theta.see(now, p.promptPart())
 	ours, all, spent := 0.0, 0.0, 0.0
-	for _, m := range p.members {
-		r := m.probed
+	for _, m := range p.Members {
+		r := m.State
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.running.mean
 		spent += float64(p.fit.perToken() * (r.own.computed - r.spent))
@@ -398,7 +401,7 @@ func (p *probe) pass(now time.Time) (changed bool) {
 		p.brake(now, r)
 		r.stale = true
 	}
-	time := milliseconds(dt) * float64(len(p.members))
+	time := milliseconds(dt) * float64(len(p.Members))
 	p.ownShare.add(now, blameMemory, max(ours/max(all, 1), spent/time))
 	return true
 }
@@ -407,8 +410,8 @@ func (p *probe) pass(now time.Time) (changed bool) {
 // prompts: those can wait, and do.
 func (p *probe) strain(now time.Time) {
 	sum, n := 0.0, 0.0
-	for _, m := range p.members {
-		if r := m.probed; r.base.mean() > 0 && p.recent(now, r.gapsAt) {
+	for _, m := range p.Members {
+		if r := m.State; r.base.mean() > 0 && p.recent(now, r.gapsAt) {
 			sum += r.base.mean()
 			n++
 		}
@@ -428,7 +431,7 @@ func (p *probe) recent(now, at time.Time) bool {
 // two signs: iterations are much too long here, and interactive requests wait or are late; or they
 // are too long in all the pool, and what runs of ours is a good part of it.
 func (p *probe) brake(now time.Time, r *probed) {
-	if !p.cfg.Shared {
+	if !p.shared {
 		return
 	}
 	cfg, promise := p.cfg.Brake, milliseconds(p.slo.TPOT)
@@ -460,38 +463,32 @@ func (p *probe) brake(now time.Time, r *probed) {
 
 func (p *probe) Allowance(now time.Time) Allowance {
 	p.pass(now)
-	a := Allowance{Pool: NoLimit, Streams: p.cfg.Streams, Reason: ReasonNoRunner}
 	p.granted = p.granted[:0]
-	if len(p.members) > 0 {
-		a.Until = p.ticked.Add(tick)
+	var until time.Time
+	if len(p.Members) > 0 {
+		until = p.ticked.Add(tick)
 	}
 	l := p.least(now)
-	for _, m := range p.members {
-		r := m.probed
+	for _, m := range p.Members {
+		r := m.State
 		if r.stale || !r.due.IsZero() && !r.due.After(now) {
 			p.grant(now, m, l)
 		}
 		p.granted = append(p.granted, r.granted)
-		if !r.due.IsZero() && r.due.Before(a.Until) {
-			a.Until = r.due
+		if !r.due.IsZero() && r.due.Before(until) {
+			until = r.due
 		}
 	}
-	if p.perPool > 0 {
-		a.Pool = p.perPool
-		shareOut(p.granted, p.perPool)
-	}
-	a.Runners = p.granted
-	if len(p.members) > 0 {
-		a.Reason = commonest(p.granted)
-	}
+	a := Pooled(p.granted, p.PerPool)
+	a.Streams, a.Until = p.cfg.Streams, until
 	return a
 }
 
 // grant works out a runner's part.
-func (p *probe) grant(now time.Time, m *member, l least) {
-	r := m.probed
+func (p *probe) grant(now time.Time, m *Member[*probed], l least) {
+	r := m.State
 	r.stale, r.due = false, time.Time{}
-	g := RunnerAllowance{Runner: m.id, Lines: int(min(p.part(r), p.together(r, l)) + 0.5),
+	g := RunnerAllowance{Runner: m.ID, Lines: int(min(p.part(r), p.together(r, l)) + 0.5),
 		Reason: ReasonTokenTime}
 	if r.tempo.mean() == 0 || r.own.lines < g.Lines && r.tempo.mean() < p.target() {
 		g.Reason = ReasonLearning
@@ -537,9 +534,9 @@ func (p *probe) grant(now time.Time, m *member, l least) {
 		lower(r.crowd.keep, ReasonKV)
 		g.Recall = g.Recall || r.crowd.recall && g.Lines >= r.crowd.keep
 	}
-	if m.held(now) {
-		g.Lines, g.Recall, g.Reason = 0, false, m.heldFor
-		r.due = m.heldUntil
+	if m.Held(now) {
+		g.Lines, g.Recall = 0, false
+		r.due, g.Reason = m.HeldUntil()
 	}
 	r.granted = g
 }

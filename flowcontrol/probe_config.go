@@ -1,17 +1,32 @@
 package flowcontrol
 
 import (
-	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
+
+func init() {
+	Register("headroom", Factory{
+		Default: DefaultProbe(),
+		Needs:   Needs{Readings: true, Streams: true, UnsharedIterations: true},
+		New:     func(cfg Config) (Controller, error) { return newProbe(cfg), nil },
+	})
+	Register("model", Factory{
+		Default: DefaultModel(),
+		Needs:   Needs{Readings: true, Streams: true, CostModel: true},
+		New:     func(cfg Config) (Controller, error) { return newModel(cfg), nil },
+	})
+	Register("schedule", Factory{
+		Default: DefaultSchedule(),
+		Needs:   Needs{Readings: true, Streams: true},
+		New:     func(cfg Config) (Controller, error) { return newSchedule(cfg), nil },
+	})
+}
 
 // ProbeConfig holds the constants of the policy probe. docs/policies.md tells what was tried and
 // what each brought.
 type ProbeConfig struct {
-	// Shared says that interactive requests may come to the pool. Where none ever do, false lets
-	// iterations take as long as they like: lines fill the engine's sequences and its KV cache,
-	// theta and brake rest. Default: true; nobody can see beforehand who will come.
-	Shared bool `yaml:"shared"`
 	// Start is how many lines a runner carries while nothing at all is known of it, at least 1.
 	// Default: 2, one to be streamed and one to see that a second costs little.
 	Start int `yaml:"start"`
@@ -246,9 +261,9 @@ const (
 	LatenessForgotten         // late requests change nothing
 )
 
-func defaultProbe() ProbeConfig {
+func DefaultProbe() ProbeConfig {
 	return ProbeConfig{
-		Shared: true, Start: 2, PerRunner: 512, Streams: 512,
+		Start: 2, PerRunner: 512, Streams: 512,
 		Pace: PaceConfig{
 			Gain: 0.1, GainUnstreamed: 0.03, Memory: 3 * time.Second, Save: 150 * time.Millisecond,
 			Debt:    time.Second,
@@ -276,83 +291,74 @@ func defaultProbe() ProbeConfig {
 	}
 }
 
-func (c ProbeConfig) validate(all *faults) {
-	all.atLeast("probe.start", c.Start, 1)
-	all.atLeast("probe.per_runner", c.PerRunner, 1)
-	all.atLeast("probe.per_pool", c.PerPool, 0)
-	all.atLeast("probe.streams", c.Streams, 1)
-	all.within("probe.pace.gain", c.Pace.Gain, 1e-4, 1)
-	all.within("probe.pace.gain_unstreamed", c.Pace.GainUnstreamed, 1e-4, 1)
-	all.positive("probe.pace.memory", c.Pace.Memory)
-	all.positive("probe.pace.save", c.Pace.Save)
-	all.positive("probe.pace.debt", c.Pace.Debt)
-	all.atLeast("probe.pace.prompts", c.Pace.Prompts, 1)
-	all.within("probe.pace.trickle", c.Pace.Trickle, 0, 1)
-	all.within("probe.pace.lives", c.Pace.Lives, 0.01, 1000)
-	all.within("probe.pace.slew", c.Pace.Slew, 0, 100)
-	all.positive("probe.pace.lag", c.Pace.Lag)
-	all.within("probe.pace.apart", c.Pace.Apart, 1, 1000)
-	all.within("probe.pace.held", c.Pace.Held, 1, 1000)
-	all.within("probe.pace.reach", c.Pace.Reach, 1.01, 100)
-	c.Theta.validate(all, "probe.theta", 0.01, 2)
-	all.within("probe.standing", c.Standing, 0.01, 2)
-	c.Prompt.validate(all, "probe.prompt", 1, 1<<20)
-	all.atLeast("probe.fit.memory", c.Fit.Memory, 1)
-	all.within("probe.fit.trust", c.Fit.Trust, 1, 100)
-	all.within("probe.fit.unknown", c.Fit.Unknown, 1, 100)
-	all.within("probe.reserve.kv", c.Reserve.KV, 0.01, 1)
-	all.within("probe.reserve.growth", c.Reserve.Growth, 1, 100)
-	all.within("probe.reserve.tail", c.Reserve.Tail, 0, 10)
-	all.atLeast("probe.reserve.slots", c.Reserve.Slots, 0)
-	all.positive("probe.reserve.window", c.Reserve.Window)
-	all.within("probe.reserve.sigmas", c.Reserve.Sigmas, 0, 10)
-	all.within("probe.brake.above", c.Brake.Above, 0.1, 100)
-	all.within("probe.brake.pool", c.Brake.Pool, 0.1, 100)
-	all.within("probe.brake.ours", c.Brake.Ours, 0, 1)
-	all.within("probe.brake.reach", c.Brake.Reach, 0.1, 1)
-	all.positive("probe.brake.after", c.Brake.After)
-	all.within("probe.brake.share", c.Brake.Share, 0, 1)
-	all.within("probe.brake.waste", c.Brake.Waste, 0, 1)
-	all.positive("probe.brake.hold", c.Brake.Hold)
-	all.positive("probe.doubt.soft", c.Doubt.Soft)
+// Validate reports every fault with the path of its field.
+func (c ProbeConfig) Validate() error {
+	var all faults.List
+	all.AtLeast("start", c.Start, 1)
+	all.AtLeast("per_runner", c.PerRunner, 1)
+	all.AtLeast("per_pool", c.PerPool, 0)
+	all.AtLeast("streams", c.Streams, 1)
+	all.Within("pace.gain", c.Pace.Gain, 1e-4, 1)
+	all.Within("pace.gain_unstreamed", c.Pace.GainUnstreamed, 1e-4, 1)
+	all.Positive("pace.memory", c.Pace.Memory)
+	all.Positive("pace.save", c.Pace.Save)
+	all.Positive("pace.debt", c.Pace.Debt)
+	all.AtLeast("pace.prompts", c.Pace.Prompts, 1)
+	all.Within("pace.trickle", c.Pace.Trickle, 0, 1)
+	all.Within("pace.lives", c.Pace.Lives, 0.01, 1000)
+	all.Within("pace.slew", c.Pace.Slew, 0, 100)
+	all.Positive("pace.lag", c.Pace.Lag)
+	all.Within("pace.apart", c.Pace.Apart, 1, 1000)
+	all.Within("pace.held", c.Pace.Held, 1, 1000)
+	all.Within("pace.reach", c.Pace.Reach, 1.01, 100)
+	c.Theta.validate(&all, "theta", 0.01, 2)
+	all.Within("standing", c.Standing, 0.01, 2)
+	c.Prompt.validate(&all, "prompt", 1, 1<<20)
+	all.AtLeast("fit.memory", c.Fit.Memory, 1)
+	all.Within("fit.trust", c.Fit.Trust, 1, 100)
+	all.Within("fit.unknown", c.Fit.Unknown, 1, 100)
+	all.Within("reserve.kv", c.Reserve.KV, 0.01, 1)
+	all.Within("reserve.growth", c.Reserve.Growth, 1, 100)
+	all.Within("reserve.tail", c.Reserve.Tail, 0, 10)
+	all.AtLeast("reserve.slots", c.Reserve.Slots, 0)
+	all.Positive("reserve.window", c.Reserve.Window)
+	all.Within("reserve.sigmas", c.Reserve.Sigmas, 0, 10)
+	all.Within("brake.above", c.Brake.Above, 0.1, 100)
+	all.Within("brake.pool", c.Brake.Pool, 0.1, 100)
+	all.Within("brake.ours", c.Brake.Ours, 0, 1)
+	all.Within("brake.reach", c.Brake.Reach, 0.1, 1)
+	all.Positive("brake.after", c.Brake.After)
+	all.Within("brake.share", c.Brake.Share, 0, 1)
+	all.Within("brake.waste", c.Brake.Waste, 0, 1)
+	all.Positive("brake.hold", c.Brake.Hold)
+	all.Positive("doubt.soft", c.Doubt.Soft)
 	if c.Doubt.Hard < c.Doubt.Soft {
-		all.add("probe.doubt.hard", "is %v, must not be less than soft, %v", c.Doubt.Hard,
+		all.Add("doubt.hard", "is %v, must not be less than soft, %v", c.Doubt.Hard,
 			c.Doubt.Soft)
 	}
-	all.positive("probe.doubt.half", c.Doubt.Half)
-	all.within("probe.doubt.blind", c.Doubt.Blind, 0, 1)
-	all.atLeast("probe.doubt.dark", c.Doubt.Dark, 1)
-	all.positive("probe.doubt.retry", c.Doubt.Retry)
-	all.within("probe.doubt.recover", c.Doubt.Recover, 0.001, 100)
-	all.within("probe.floor.share", c.Floor.Share, 0, 1)
-	all.within("probe.floor.overdrive", c.Floor.Overdrive, 1, 2)
-	all.within("probe.decrease", c.Decrease, 0.01, 0.99)
+	all.Positive("doubt.half", c.Doubt.Half)
+	all.Within("doubt.blind", c.Doubt.Blind, 0, 1)
+	all.AtLeast("doubt.dark", c.Doubt.Dark, 1)
+	all.Positive("doubt.retry", c.Doubt.Retry)
+	all.Within("doubt.recover", c.Doubt.Recover, 0.001, 100)
+	all.Within("floor.share", c.Floor.Share, 0, 1)
+	all.Within("floor.overdrive", c.Floor.Overdrive, 1, 2)
+	all.Within("decrease", c.Decrease, 0.01, 0.99)
 	if c.DecreaseEvery < 0 {
-		all.add("probe.decrease_every", "is %v, must not be negative", c.DecreaseEvery)
+		all.Add("decrease_every", "is %v, must not be negative", c.DecreaseEvery)
 	}
+	return all.Err()
 }
 
-func (c LevelConfig) validate(all *faults, path string, least, most float64) {
-	all.within(path+".least", c.Least, least, most)
-	all.within(path+".most", c.Most, c.Least, most)
-	all.within(path+".start", c.Start, c.Least, c.Most)
-	all.within(path+".gain", c.Gain, 0, 1)
-	all.within(path+".leap", c.Leap, 1, 100)
-	all.within(path+".fall", c.Fall, 0, 0.9)
-	all.within(path+".ease", c.Ease, 0, 10)
-	all.within(path+".eased", c.Eased, 0, 0.9)
-	all.positive(path+".memory", c.Memory)
-	all.within(path+".part", c.Part, 0.01, 1)
-}
-
-func (f *faults) within(path string, got, least, most float64) {
-	if !(got >= least && got <= most) || math.IsInf(got, 0) {
-		f.add(path, "is %v, must be from %v to %v", got, least, most)
-	}
-}
-
-func (f *faults) positive(path string, got time.Duration) {
-	if got <= 0 {
-		f.add(path, "is %v, must be positive", got)
-	}
+func (c LevelConfig) validate(all *faults.List, path string, least, most float64) {
+	all.Within(path+".least", c.Least, least, most)
+	all.Within(path+".most", c.Most, c.Least, most)
+	all.Within(path+".start", c.Start, c.Least, c.Most)
+	all.Within(path+".gain", c.Gain, 0, 1)
+	all.Within(path+".leap", c.Leap, 1, 100)
+	all.Within(path+".fall", c.Fall, 0, 0.9)
+	all.Within(path+".ease", c.Ease, 0, 10)
+	all.Within(path+".eased", c.Eased, 0, 0.9)
+	all.Positive(path+".memory", c.Memory)
+	all.Within(path+".part", c.Part, 0.01, 1)
 }

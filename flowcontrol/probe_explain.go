@@ -30,10 +30,10 @@ func (p *probe) Explain(now time.Time) []Term {
 		{Name: "fitted prompt token", Value: p.fit.perToken(), Unit: "ms"},
 		{Name: "wasted", Value: p.wasted / max(p.answered, 1)},
 	}
-	for _, m := range p.members {
-		r := m.probed
+	for _, m := range p.Members {
+		r := m.State
 		add := func(name string, value float64, unit string) {
-			terms = append(terms, Term{Runner: m.id, Name: name, Value: value, Unit: unit})
+			terms = append(terms, Term{Runner: m.ID, Name: name, Value: value, Unit: unit})
 		}
 		safe, _ := r.safe(now, p)
 		tokens, _ := r.prompts(now, p)

@@ -18,8 +18,8 @@ func (p *probe) hold() (mean, deviation float64) {
 	mean, deviation = mix.MeanContext(),
 		math.Sqrt(max(0, p.mix.square-float64(p.mix.context*p.mix.context)))
 	lines, ages := 0.0, 0.0
-	for _, m := range p.members {
-		own := &m.probed.own
+	for _, m := range p.Members {
+		own := &m.State.own
 		lines += float64(own.lines)
 		ages += max(0, own.context-float64(float64(own.lines)*mix.Prompt))
 	}

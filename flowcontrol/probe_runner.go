@@ -165,7 +165,7 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 	seconds := min(d.Seconds(), 5)
 	move := float64(float64(gain*seconds)*off) / law.PerLine(mix)
 	p.lines += min(move, float64(seconds*(1+float64(p.cfg.Pace.Slew*p.lines)))) /
-		float64(len(p.members))
+		float64(len(p.Members))
 	p.bound()
 }
 
@@ -175,7 +175,7 @@ func (r *probed) follow(d time.Duration, gain float64, p *probe) {
 // for, and none starts while those that did take their time.
 func (r *probed) prompts(now time.Time, p *probe) (tokens float64, more time.Time) {
 	waiting := float64(float64(p.cfg.Pace.Prompts) * max(p.mix.prompt, 1))
-	if !p.cfg.Shared { // enough for two chunks, of fewer requests than engines shed at
+	if !p.shared { // enough for two chunks, of fewer requests than engines shed at
 		return min(max(p.cfg.Prompt.Most, float64(2*p.engine.MaxBatchedTokens)), waiting/2),
 			time.Time{}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 )
 
 // A law near that of a 70B model on four A100.
@@ -18,11 +19,34 @@ var testLaw = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 
 func probeConfig() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
-	cfg.Policy = "probe"
+	cfg.Policy = "headroom"
 	cfg.Engine = flowcontrol.Engine{CostModel: testLaw, KVTokens: 400_000, MaxSeqs: 256,
 		MaxBatchedTokens: 512}
 	return cfg
 }
+
+// own is the policy's part of a configuration.
+func own(cfg flowcontrol.Config) flowcontrol.ProbeConfig {
+	return flowcontrol.OwnConfig[flowcontrol.ProbeConfig](cfg, "headroom")
+}
+
+// set changes the policy's part of a configuration.
+func set(cfg *flowcontrol.Config, change func(*flowcontrol.ProbeConfig)) {
+	own := own(*cfg)
+	change(&own)
+	*cfg = cfg.With("headroom", own)
+}
+
+func newController(t testing.TB, cfg flowcontrol.Config) flowcontrol.Controller {
+	t.Helper()
+	c, err := flowcontrol.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var noon = flowcontroltest.Noon
 
 // stream is a runner in slow motion: it knows how long an iteration takes from what it runs, and
 // tells what a driver would see of it. Lines have all the same size and are always to be had.
@@ -265,7 +289,8 @@ func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := probeConfig()
 		cfg.Engine.MaxSeqs = rapid.IntRange(20, 120).Draw(rt, "sequences")
-		cfg.Probe.Fit.Trust = 1 // the law stays as it is: what it learns is not the question
+		// the law stays as it is: what it learns is not the question
+		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 1 })
 		one, other := newController(t, cfg), newController(t, cfg)
 		now := noon
 		more := rapid.Float64Range(0, 40).Draw(rt, "more")
@@ -372,13 +397,13 @@ func TestProbeInTheDark(t *testing.T) {
 	s.run(10 * time.Minute)
 	good := s.granted().Lines
 	s.blind = true
-	s.run(cfg.Probe.Doubt.Soft + 2*time.Second)
+	s.run(own(cfg).Doubt.Soft + 2*time.Second)
 	aging := s.granted()
 	if aging.Reason != flowcontrol.ReasonAging && aging.Lines > good {
 		t.Errorf("%+v, was %d: nothing rises while nothing is seen", aging, good)
 	}
 	s.run(10 * time.Minute)
-	blind := max(1, int(cfg.Probe.Doubt.Blind*float64(good)+1))
+	blind := max(1, int(own(cfg).Doubt.Blind*float64(good)+1))
 	if got := s.granted(); got.Lines > blind || got.Lines < 1 ||
 		got.Reason != flowcontrol.ReasonBlind {
 		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got,
@@ -389,14 +414,14 @@ func TestProbeInTheDark(t *testing.T) {
 	if got := s.granted().Lines; got < good*3/4 {
 		t.Errorf("%d lines ten minutes after, were %d", got, good)
 	}
-	for range cfg.Probe.Doubt.Dark {
+	for range own(cfg).Doubt.Dark {
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Broken, Runner: "r"})
 	}
 	s.now = s.now.Add(2 * time.Second)
 	if got := s.granted(); got.Lines != 0 || got.Reason != flowcontrol.ReasonDark {
-		t.Errorf("%+v after %d broken lines, want dark", got, cfg.Probe.Doubt.Dark)
+		t.Errorf("%+v after %d broken lines, want dark", got, own(cfg).Doubt.Dark)
 	}
-	s.now = s.now.Add(cfg.Probe.Doubt.Retry)
+	s.now = s.now.Add(own(cfg).Doubt.Retry)
 	if got := s.granted(); got.Lines != 1 {
 		t.Errorf("%+v, want one line to try", got)
 	}
@@ -413,7 +438,7 @@ func TestProbeDoesNotPayForOthers(t *testing.T) {
 		g.TTFT = g.TPOT
 		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
-	if got, start := s.term(t, "theta"), probeConfig().Probe.Theta.Start; got != start {
+	if got, start := s.term(t, "theta"), own(probeConfig()).Theta.Start; got != start {
 		t.Errorf("theta is %v, was %v", got, start)
 	}
 }
@@ -469,14 +494,14 @@ func TestProbeFillsWhatIsNotShared(t *testing.T) {
 	lines := func(shared bool) int {
 		cfg := probeConfig()
 		cfg.SLO.TPOT = 50 * time.Millisecond // which some lines alone take
-		cfg.Probe.Shared = shared
+		cfg.Shared = shared
 		s := newStream(t, cfg)
 		s.interactive, s.promptRate = 0, 0
 		s.prompt, s.output = 50, 1000
 		s.run(20 * time.Minute)
 		return len(s.lines)
 	}
-	most := probeConfig().Engine.MaxSeqs - probeConfig().Probe.Reserve.Slots
+	most := probeConfig().Engine.MaxSeqs - own(probeConfig()).Reserve.Slots
 	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most ||
 		shared > most/2 {
 		t.Errorf("%d lines where users may come, %d where none do, of %d", shared, alone, most)
@@ -564,7 +589,7 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 	room := func(held float64) int {
 		cfg := probeConfig()
-		cfg.Probe.Pace.Held = held
+		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Pace.Held = held })
 		c := newController(t, cfg)
 		carried := map[string]int{}
 		now := noon
@@ -615,11 +640,11 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 // Where nothing is late, theta does not take an hour to find out.
 func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 	cfg := probeConfig()
-	cfg.Probe.Theta.Leap = 1
+	set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Theta.Leap = 1 })
 	slow, fast := newStream(t, cfg), newStream(t, probeConfig())
 	slow.run(4 * time.Minute)
 	fast.run(4 * time.Minute)
-	start := probeConfig().Probe.Theta.Start
+	start := own(probeConfig()).Theta.Start
 	if a, b := slow.term(t, "theta of prompts")/start-1,
 		fast.term(t, "theta of prompts")/start-1; b < 2*a {
 		t.Errorf("theta rose by %.3f, by %.3f without leaps", b, a)
@@ -630,7 +655,7 @@ func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 func TestPlantedMistakesShow(t *testing.T) {
 	grown := func(m flowcontrol.Mistake, change func(*stream)) *stream {
 		cfg := probeConfig()
-		cfg.Probe.Planted = m
+		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Planted = m })
 		s := newStream(t, cfg)
 		s.run(10 * time.Minute)
 		change(s)
@@ -688,7 +713,7 @@ func TestDeadlinesPress(t *testing.T) {
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1e9})
 	if got, most := s.granted().Lines,
-		int(cfg.Probe.Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
+		int(own(cfg).Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
 		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed})
@@ -698,26 +723,20 @@ func TestDeadlinesPress(t *testing.T) {
 }
 
 func TestProbeConfigFaultsNameTheirField(t *testing.T) {
-	for field, spoil := range map[string]func(*flowcontrol.ProbeConfig){
-		"probe.start: ":           func(c *flowcontrol.ProbeConfig) { c.Start = 0 },
-		"probe.per_runner: ":      func(c *flowcontrol.ProbeConfig) { c.PerRunner = 0 },
-		"probe.pace.gain: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Gain = math.NaN() },
-		"probe.pace.save: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Save = 0 },
-		"probe.theta.start: ":     func(c *flowcontrol.ProbeConfig) { c.Theta.Start = 3 },
-		"probe.prompt.least: ":    func(c *flowcontrol.ProbeConfig) { c.Prompt.Least = 0 },
-		"probe.fit.trust: ":       func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 0.5 },
-		"probe.reserve.kv: ":      func(c *flowcontrol.ProbeConfig) { c.Reserve.KV = 1.5 },
-		"probe.brake.share: ":     func(c *flowcontrol.ProbeConfig) { c.Brake.Share = -1 },
-		"probe.doubt.hard: ":      func(c *flowcontrol.ProbeConfig) { c.Doubt.Hard = time.Second },
-		"probe.floor.overdrive: ": func(c *flowcontrol.ProbeConfig) { c.Floor.Overdrive = 0.5 },
-		"probe.decrease: ":        func(c *flowcontrol.ProbeConfig) { c.Decrease = 1 },
-	} {
-		cfg := flowcontrol.DefaultConfig()
-		spoil(&cfg.Probe)
-		if err := cfg.Validate(); err == nil || err.Error()[:len(field)] != field {
-			t.Errorf("got %v, want a fault of %s", err, field)
-		}
-	}
+	flowcontroltest.TestFaults(t, flowcontrol.DefaultProbe(), map[string]func(*flowcontrol.ProbeConfig){
+		"start: ":           func(c *flowcontrol.ProbeConfig) { c.Start = 0 },
+		"per_runner: ":      func(c *flowcontrol.ProbeConfig) { c.PerRunner = 0 },
+		"pace.gain: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Gain = math.NaN() },
+		"pace.save: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Save = 0 },
+		"theta.start: ":     func(c *flowcontrol.ProbeConfig) { c.Theta.Start = 3 },
+		"prompt.least: ":    func(c *flowcontrol.ProbeConfig) { c.Prompt.Least = 0 },
+		"fit.trust: ":       func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 0.5 },
+		"reserve.kv: ":      func(c *flowcontrol.ProbeConfig) { c.Reserve.KV = 1.5 },
+		"brake.share: ":     func(c *flowcontrol.ProbeConfig) { c.Brake.Share = -1 },
+		"doubt.hard: ":      func(c *flowcontrol.ProbeConfig) { c.Doubt.Hard = time.Second },
+		"floor.overdrive: ": func(c *flowcontrol.ProbeConfig) { c.Floor.Overdrive = 0.5 },
+		"decrease: ":        func(c *flowcontrol.ProbeConfig) { c.Decrease = 1 },
+	})
 }
 
 // A pool of a hundred runners, each with its tokens, first tokens, starts and answers.

@@ -2,79 +2,71 @@ package flowcontrol
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"reflect"
+
+	"github.com/tidefill/tidefill/internal/registry"
 )
 
-// builders is filled in init functions and only read afterwards.
-var builders = map[string]func(Config) (Controller, error){
-	"fixed": func(cfg Config) (Controller, error) { return newFixed(cfg.Fixed), nil },
-	"aimd":  func(cfg Config) (Controller, error) { return newAIMD(cfg.AIMD), nil },
-	"probe": func(cfg Config) (Controller, error) { return newProbe(cfg), nil },
-
-	// What others do, to compare with and for those who want just that.
-	"none":      func(Config) (Controller, error) { return newSame("none", 0), nil },
-	"unlimited": func(Config) (Controller, error) { return newSame("unlimited", Unlimited), nil },
-	"budget":    func(cfg Config) (Controller, error) { return newBudget(cfg.Budget), nil },
-	"saturation": func(cfg Config) (Controller, error) {
-		return newSaturation(cfg.Saturation), nil
-	},
-	"gradient": func(cfg Config) (Controller, error) { return newGradient(cfg.Gradient), nil },
-	"model":    func(cfg Config) (Controller, error) { return newModel(cfg), nil },
-	"schedule": func(cfg Config) (Controller, error) { return newSchedule(cfg), nil },
+// Factory makes the controllers of one policy and declares what the policy needs.
+type Factory struct {
+	// Default is the policy's own configuration with its default values; nil: the policy has
+	// nothing to configure. It is a struct (not a pointer) whose fields have yaml tags. The
+	// configuration file has it below flowcontrol, under the policy's name.
+	Default PolicyConfig
+	// Needs declares what the policy uses.
+	Needs Needs
+	// New returns a controller for one pool. It is called with a valid configuration, whose Policy
+	// is the policy's name; OwnConfig returns the policy's part of it. An error means that the
+	// controller cannot be built although the configuration is valid.
+	New func(Config) (Controller, error)
 }
 
-// Register makes a controller known to configurations by its name. Call it from an init function;
-// it panics on a name that is empty or taken, which is a mistake of the program.
-func Register(name string, build func(Config) (Controller, error)) {
-	if name == "" || builders[name] != nil {
-		panic(fmt.Sprintf("flowcontrol: policy %q is empty or registered twice", name))
+// Needs declares what a policy uses, for those who provide it. The zero value is a policy that
+// observes the fate of its lines and nothing else.
+type Needs struct {
+	// Readings says that the policy uses readings of metrics. If no pool's policy does, nobody
+	// reads any.
+	Readings bool
+	// Streams says that the policy may ask for lines to be streamed. Without it, Allowance.Streams
+	// is always 0.
+	Streams bool
+	// CostModel says that the policy cannot work without Engine.CostModel.
+	CostModel bool
+	// UnsharedIterations says that the policy lets iterations take as long as they need in a pool
+	// that is not Shared. Predictions for such a pool ignore SLO.TPOT.
+	UnsharedIterations bool
+}
+
+var policies = registry.New[Factory]("policy")
+
+// Register makes a policy known to configurations by its name. Call it from an init function. It
+// panics if the name is empty or taken, or if Default is neither nil nor a struct, since these are
+// mistakes of the program.
+func Register(name string, f Factory) {
+	if f.Default != nil && reflect.TypeOf(f.Default).Kind() != reflect.Struct {
+		panic(fmt.Sprintf("register policy %q: Default is a %T, not a struct", name, f.Default))
 	}
-	builders[name] = build
+	policies.Register(name, f)
 }
 
-// Policies are the registered names, sorted.
-func Policies() []string { return slices.Sorted(maps.Keys(builders)) }
+// Policies returns the names of the registered policies, sorted.
+func Policies() []string { return policies.Names() }
 
-// New builds the controller that cfg names, for one pool. The error is that of cfg.Validate.
+// NeedsOf returns what a registered policy uses; the zero value for one that is not registered.
+func NeedsOf(policy string) Needs {
+	f, _ := policies.Get(policy)
+	return f.Needs
+}
+
+// New returns a controller of the policy that cfg selects, for one pool. The error is that of
+// cfg.Validate or of the policy's factory.
 func New(cfg Config) (Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("flowcontrol config: %w", err)
 	}
-	return builders[cfg.Policy](cfg)
-}
-
-// known is an error that lists the registered names and the nearest if name is none of them.
-func known(name string) error {
-	if builders[name] != nil {
-		return nil
+	f, err := policies.Get(cfg.Policy)
+	if err != nil {
+		return nil, err
 	}
-	names := Policies()
-	nearest := slices.MinFunc(names, func(a, b string) int {
-		return edits(name, a) - edits(name, b)
-	})
-	return fmt.Errorf("unknown policy %q: did you mean %q? there are %s", name, nearest,
-		strings.Join(names, ", "))
-}
-
-// edits is the Levenshtein distance of two short names.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return f.New(cfg)
 }

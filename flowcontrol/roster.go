@@ -6,63 +6,23 @@ import (
 	"time"
 )
 
-// member is a runner that has joined.
-type member struct {
-	id        string
+// Member is a runner that has joined, with the state S that a policy has of it.
+type Member[S any] struct {
+	ID    string
+	State S
+
 	heldUntil time.Time // no new lines until then
 	heldFor   Reason
 	sheds     int // since a line was answered
-
-	// What aimd has learnt about it.
-	limit   int
-	answers int       // since the limit last changed, while the limit was in use
-	lastCut time.Time // when the limit was last cut; zero: never
-
-	probed *probed // what probe has; nil with other policies
 }
 
-// roster is the runners of a pool, sorted by ID, with what all controllers have in common: holds
-// and the limit per pool.
-type roster struct {
-	perPool int // 0: no limit
-	members []*member
-	granted []RunnerAllowance // the last allowance's Runners
-}
+// Answered notes that the runner answered a line, so that the next pause is a short one again.
+func (m *Member[S]) Answered() { m.sheds = 0 }
 
-func (r *roster) search(id string) (int, bool) {
-	return slices.BinarySearchFunc(r.members, id, func(m *member, id string) int {
-		return cmp.Compare(m.id, id)
-	})
-}
-
-// find is nil for a runner that has not joined.
-func (r *roster) find(id string) *member {
-	if i, joined := r.search(id); joined {
-		return r.members[i]
-	}
-	return nil
-}
-
-// join adds a runner with the given limit; false if it is there already.
-func (r *roster) join(id string, limit int) bool {
-	i, joined := r.search(id)
-	if !joined {
-		r.members = slices.Insert(r.members, i, &member{id: id, limit: limit})
-	}
-	return !joined
-}
-
-func (r *roster) leave(id string) bool {
-	i, joined := r.search(id)
-	if joined {
-		r.members = slices.Delete(r.members, i, i+1)
-	}
-	return joined
-}
-
-// hold keeps new lines from m for as long as it asked, or for PauseAfterShed and its doubles if it
-// didn't say. A longer hold is not shortened.
-func (m *member) hold(now time.Time, retryAfter time.Duration) bool {
+// Hold keeps new lines from the runner for as long as it asked, or for PauseAfterShed and its
+// doubles if it named no time. It does not shorten a longer hold; changed reports whether it
+// lengthened one.
+func (m *Member[S]) Hold(now time.Time, retryAfter time.Duration) (changed bool) {
 	reason := ReasonRetryAfter
 	if retryAfter <= 0 {
 		retryAfter, reason = min(PauseAfterShed<<min(m.sheds, 10), LongestPause), ReasonShed
@@ -76,45 +36,103 @@ func (m *member) hold(now time.Time, retryAfter time.Duration) bool {
 	return true
 }
 
-func (m *member) held(now time.Time) bool { return now.Before(m.heldUntil) }
+// Held reports whether the runner gets no new lines now.
+func (m *Member[S]) Held(now time.Time) bool { return now.Before(m.heldUntil) }
 
-// allowance grants each runner its limit, or nothing while it is held, and shares the pool's limit
-// out when that is less. reason says why a runner's limit is not higher.
-func (r *roster) allowance(now time.Time, reason func(*member) Reason) Allowance {
+// HeldUntil returns when the hold ends and its reason. Both are of use only while Held is true.
+func (m *Member[S]) HeldUntil() (time.Time, Reason) { return m.heldUntil, m.heldFor }
+
+// Roster holds the runners of a pool with the state S that a policy has of each. It does what all
+// controllers have in common: pauses after sheds, and the limit per pool.
+type Roster[S any] struct {
+	// PerPool is how many lines the pool carries at most; 0: no limit.
+	PerPool int
+	// Members are the runners that have joined, sorted by ID.
+	Members []*Member[S]
+
+	granted []RunnerAllowance // the last allowance's Runners
+}
+
+func (r *Roster[S]) search(id string) (int, bool) {
+	return slices.BinarySearchFunc(r.Members, id, func(m *Member[S], id string) int {
+		return cmp.Compare(m.ID, id)
+	})
+}
+
+// Find returns the runner, or nil if it has not joined.
+func (r *Roster[S]) Find(id string) *Member[S] {
+	if i, joined := r.search(id); joined {
+		return r.Members[i]
+	}
+	return nil
+}
+
+// Join adds a runner; false if it has joined already.
+func (r *Roster[S]) Join(id string, state S) bool {
+	i, joined := r.search(id)
+	if !joined {
+		r.Members = slices.Insert(r.Members, i, &Member[S]{ID: id, State: state})
+	}
+	return !joined
+}
+
+// Leave removes a runner; false if it has not joined.
+func (r *Roster[S]) Leave(id string) bool {
+	i, joined := r.search(id)
+	if joined {
+		r.Members = slices.Delete(r.Members, i, i+1)
+	}
+	return joined
+}
+
+// Allowance grants each runner the lines that grant returns, or none while it is held, and shares
+// out the pool's limit where that is less. The reason says why a runner's lines are not more.
+func (r *Roster[S]) Allowance(
+	now time.Time, grant func(*Member[S]) (lines int, reason Reason),
+) Allowance {
 	r.granted = r.granted[:0]
-	a := Allowance{Pool: NoLimit, Reason: ReasonNoRunner}
-	for _, m := range r.members {
-		granted := RunnerAllowance{Runner: m.id, Lines: m.limit, Prompt: NoLimit, Reason: reason(m)}
-		if m.held(now) {
+	var until time.Time
+	for _, m := range r.Members {
+		lines, reason := grant(m)
+		granted := RunnerAllowance{Runner: m.ID, Lines: lines, Prompt: NoLimit, Reason: reason}
+		if m.Held(now) {
 			granted.Lines, granted.Reason = 0, m.heldFor
-			if a.Until.IsZero() || m.heldUntil.Before(a.Until) {
-				a.Until = m.heldUntil
+			if until.IsZero() || m.heldUntil.Before(until) {
+				until = m.heldUntil
 			}
 		}
 		r.granted = append(r.granted, granted)
 	}
-	if r.perPool > 0 {
-		a.Pool = r.perPool
-		shareOut(r.granted, r.perPool)
+	a := Pooled(r.granted, r.PerPool)
+	a.Until = until
+	return a
+}
+
+// Pooled returns the allowance of a pool whose runners are granted this, sorted by ID. A limit per
+// pool other than 0 cuts the grants down, in place.
+func Pooled(grants []RunnerAllowance, perPool int) Allowance {
+	a := Allowance{Pool: NoLimit, Runners: grants, Reason: ReasonNoRunner}
+	if perPool > 0 {
+		a.Pool = perPool
+		shareOut(grants, perPool)
 	}
-	a.Runners = r.granted
-	if len(r.members) > 0 {
-		a.Reason = commonest(r.granted)
+	if len(grants) > 0 {
+		a.Reason = commonest(grants)
 	}
 	return a
 }
 
-// shareOut cuts the grants down to total lines: equal parts for all who want as much, no more than
+// shareOut cuts the grants down to total lines: equal parts for all that want as much, no more than
 // wanted for the others.
 func shareOut(grants []RunnerAllowance, total int) {
-	modestFirst := make([]*RunnerAllowance, len(grants))
+	fewestFirst := make([]*RunnerAllowance, len(grants))
 	for i := range grants {
-		modestFirst[i] = &grants[i]
+		fewestFirst[i] = &grants[i]
 	}
-	slices.SortStableFunc(modestFirst, func(a, b *RunnerAllowance) int {
+	slices.SortStableFunc(fewestFirst, func(a, b *RunnerAllowance) int {
 		return cmp.Compare(a.Lines, b.Lines)
 	})
-	for i, grant := range modestFirst {
+	for i, grant := range fewestFirst {
 		if part := total / (len(grants) - i); part < grant.Lines {
 			grant.Lines, grant.Reason = part, ReasonPoolLimit
 		}
@@ -122,14 +140,14 @@ func shareOut(grants []RunnerAllowance, total int) {
 	}
 }
 
-// commonest is the pool's reason: its own limit if that binds, else the reason of most runners; of
-// equals the first by runner ID.
+// commonest returns the pool's reason: its own limit if that binds, else the reason of most
+// runners; of equals the first by runner ID.
 func commonest(grants []RunnerAllowance) Reason {
 	type votes struct {
 		reason Reason
 		count  int
 	}
-	// there are few, and a map would cost more than all the rest of an allowance
+	// A slice: there are few reasons, and a map costs more than the rest of an allowance.
 	counted := make([]votes, 0, 8)
 	most := 0
 	for _, grant := range grants {

@@ -2,6 +2,8 @@ package flowcontrol
 
 import (
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
 // schedule follows a timetable: how many lines, how many prompt tokens, how long iterations may
@@ -42,35 +44,38 @@ type ScheduleRow struct {
 	Theta float64 `yaml:"theta"`
 }
 
-func defaultSchedule() ScheduleConfig {
+func DefaultSchedule() ScheduleConfig {
 	return ScheduleConfig{Begin: time.Unix(0, 0).UTC(), Every: 24 * time.Hour}
 }
 
-func (c ScheduleConfig) validate(all *faults) {
+// Validate reports every fault with the path of its field.
+func (c ScheduleConfig) Validate() error {
+	var all faults.List
 	if year := c.Begin.Year(); year < 1970 || year > 2200 {
-		all.add("schedule.begin", "is %v, must be between 1970 and 2200", c.Begin)
+		all.Add("begin", "is %v, must be between 1970 and 2200", c.Begin)
 	}
 	if c.Every < 0 {
-		all.add("schedule.every", "is %v, must not be negative", c.Every)
+		all.Add("every", "is %v, must not be negative", c.Every)
 	}
 	for i, row := range c.Rows {
 		switch {
 		case row.At < 0 || i > 0 && row.At <= c.Rows[i-1].At:
-			all.add("schedule.rows", "row %d is at %v, must come after the one before", i+1, row.At)
+			all.Add("rows", "row %d is at %v, must come after the one before", i+1, row.At)
 		case c.Every > 0 && row.At >= c.Every:
-			all.add("schedule.rows", "row %d is at %v, must be less than every, %v", i+1, row.At,
+			all.Add("rows", "row %d is at %v, must be less than every, %v", i+1, row.At,
 				c.Every)
 		case row.Lines < 0 || row.Prompt < 0:
-			all.add("schedule.rows", "row %d has lines %d and prompt %d, must not be negative", i+1,
+			all.Add("rows", "row %d has lines %d and prompt %d, must not be negative", i+1,
 				row.Lines, row.Prompt)
 		case !(row.Theta >= 0 && row.Theta <= 2):
-			all.add("schedule.rows", "row %d has theta %v, must be from 0 to 2", i+1, row.Theta)
+			all.Add("rows", "row %d has theta %v, must be from 0 to 2", i+1, row.Theta)
 		}
 	}
+	return all.Err()
 }
 
 func newSchedule(cfg Config) *schedule {
-	return &schedule{cfg: cfg.Schedule, phase: -1, probe: newProbe(cfg)}
+	return &schedule{cfg: OwnConfig[ScheduleConfig](cfg, "schedule"), phase: -1, probe: newProbe(cfg)}
 }
 
 func (*schedule) Name() string { return "schedule" }
@@ -89,16 +94,16 @@ func (s *schedule) Allowance(now time.Time) Allowance {
 	if row.Theta > 0 {
 		s.grants = append(s.grants, s.probe.Allowance(now).Runners...)
 	}
-	for i, m := range s.members {
+	for i, m := range s.Members {
 		if row.Theta == 0 {
-			s.grants = append(s.grants, RunnerAllowance{Runner: m.id, Lines: row.Lines,
+			s.grants = append(s.grants, RunnerAllowance{Runner: m.ID, Lines: row.Lines,
 				Prompt: s.prompts(), Reason: ReasonRunnerLimit})
 		} else if g := &s.grants[i]; g.Lines > row.Lines {
 			g.Lines, g.Reason = row.Lines, ReasonRunnerLimit
 		}
 	}
 	a := s.instead(now, s.grants)
-	if !s.until.IsZero() && len(s.members) > 0 && s.until.Before(a.Until) {
+	if !s.until.IsZero() && len(s.Members) > 0 && s.until.Before(a.Until) {
 		a.Until = s.until
 	}
 	return a
@@ -140,8 +145,8 @@ func (s *schedule) follow(now time.Time) (moved bool) {
 		return false
 	}
 	s.set()
-	for _, m := range s.members {
-		m.probed.stale = true
+	for _, m := range s.Members {
+		m.State.stale = true
 	}
 	return true
 }

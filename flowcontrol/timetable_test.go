@@ -7,16 +7,25 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 )
 
+// schedule returns a pool under the policy, with its defaults changed.
+func schedule(t *testing.T, change func(*flowcontrol.ScheduleConfig)) *flowcontroltest.Pool {
+	t.Helper()
+	own := flowcontrol.DefaultSchedule()
+	change(&own)
+	return flowcontroltest.NewPool(t, flowcontrol.DefaultConfig().Select("schedule", own))
+}
+
 func TestScheduleKeepsItsTimes(t *testing.T) {
-	p := policy(t, "schedule", func(c *flowcontrol.Config) {
-		c.Schedule.Rows = []flowcontrol.ScheduleRow{{At: 6 * time.Hour, Lines: 3, Prompt: 900},
+	p := schedule(t, func(c *flowcontrol.ScheduleConfig) {
+		c.Rows = []flowcontrol.ScheduleRow{{At: 6 * time.Hour, Lines: 3, Prompt: 900},
 			{At: 20 * time.Hour, Lines: 40}}
 	})
 	midnight := noon.Add(-12 * time.Hour)
-	p.now = midnight
-	p.join("a", "b")
+	p.Now = midnight
+	p.Join("a", "b")
 	for _, test := range []struct {
 		at            time.Duration
 		lines, prompt int
@@ -31,8 +40,8 @@ func TestScheduleKeepsItsTimes(t *testing.T) {
 		{30 * time.Hour, 3, 900, 44 * time.Hour},
 		{103*time.Hour + time.Minute, 3, 900, 116 * time.Hour},
 	} {
-		p.now = midnight.Add(test.at)
-		a := p.Allowance(p.now)
+		p.Now = midnight.Add(test.at)
+		a := p.Allowance(p.Now)
 		for _, r := range a.Runners {
 			if r.Lines != test.lines || r.Prompt != test.prompt {
 				t.Errorf("at %v: %+v, want %d lines and %d prompt tokens", test.at, r, test.lines,
@@ -47,25 +56,23 @@ func TestScheduleKeepsItsTimes(t *testing.T) {
 }
 
 func TestScheduleWithoutRepetitionStays(t *testing.T) {
-	p := policy(t, "schedule", func(c *flowcontrol.Config) {
-		c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{
+	rows := func(c *flowcontrol.ScheduleConfig) {
+		*c = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{
 			{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
-	})
-	p.join("a")
+	}
+	p := schedule(t, rows)
+	p.Join("a")
 	for at, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, time.Hour: 3,
 		90 * time.Minute: 3, 2 * time.Hour: 4, 1000 * time.Hour: 4} {
-		fresh := policy(t, "schedule", func(c *flowcontrol.Config) {
-			c.Schedule = flowcontrol.ScheduleConfig{Begin: noon, Rows: []flowcontrol.ScheduleRow{
-				{At: time.Hour, Lines: 3}, {At: 2 * time.Hour, Lines: 4}}}
-		})
-		fresh.now = noon.Add(at)
-		fresh.join("a")
-		if got := fresh.of("a").Lines; got != want {
+		fresh := schedule(t, rows)
+		fresh.Now = noon.Add(at)
+		fresh.Join("a")
+		if got := fresh.Of("a").Lines; got != want {
 			t.Errorf("at %v: %d lines, want %d", at, got, want)
 		}
 	}
-	p.now = noon.Add(100 * time.Hour)
-	if got := p.of("a").Lines; got != 4 {
+	p.Now = noon.Add(100 * time.Hour)
+	if got := p.Of("a").Lines; got != 4 {
 		t.Errorf("in the end %d lines, want 4", got)
 	}
 }
@@ -87,17 +94,19 @@ func a100() flowcontrol.Engine {
 }
 
 func TestModelGrantsWhatTheLawLeaves(t *testing.T) {
-	p := policy(t, "model", func(c *flowcontrol.Config) { c.Engine = a100() })
-	p.join("a")
-	if got := p.of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonLearning {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy, cfg.Engine = "model", a100()
+	p := flowcontroltest.NewPool(t, cfg)
+	p.Join("a")
+	if got := p.Of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonLearning {
 		t.Errorf("before any metric: %+v, want 2, learning", got)
 	}
 	settle := func(running, kv, rate float64) int {
 		for range 60 {
-			p.now = p.now.Add(time.Second)
-			p.read("a", chat(running, kv, rate*p.now.Sub(noon).Seconds()))
+			p.Now = p.Now.Add(time.Second)
+			p.Read("a", chat(running, kv, rate*p.Now.Sub(noon).Seconds()))
 		}
-		return p.of("a").Lines
+		return p.Of("a").Lines
 	}
 	idle := settle(0, 0, 0)
 	chatting := settle(10, 0.03, 300)
@@ -106,8 +115,8 @@ func TestModelGrantsWhatTheLawLeaves(t *testing.T) {
 		t.Errorf("%d lines beside nobody, %d beside a few, %d beside many: want fewer and fewer",
 			idle, chatting, busy)
 	}
-	p.now = p.now.Add(10 * time.Minute)
-	if got := p.of("a"); got.Lines > 2 {
+	p.Now = p.Now.Add(10 * time.Minute)
+	if got := p.Of("a"); got.Lines > 2 {
 		t.Errorf("long after the last metric: %+v, want no more than at first", got)
 	}
 }
@@ -121,27 +130,26 @@ func TestModelNeedsALaw(t *testing.T) {
 	}
 }
 
-func TestTimetablesNameTheirFaults(t *testing.T) {
-	rows := func(rows ...flowcontrol.ScheduleRow) func(*flowcontrol.Config) {
-		return func(c *flowcontrol.Config) { c.Schedule.Rows = rows }
+func TestModelFaultsNameTheirField(t *testing.T) {
+	flowcontroltest.TestFaults(t, flowcontrol.DefaultModel(),
+		map[string]func(*flowcontrol.ModelConfig){
+			"theta: ":  func(c *flowcontrol.ModelConfig) { c.Theta = 0 },
+			"prompt: ": func(c *flowcontrol.ModelConfig) { c.Prompt = 0 },
+		})
+}
+
+func TestScheduleFaultsNameTheirField(t *testing.T) {
+	rows := func(rows ...flowcontrol.ScheduleRow) func(*flowcontrol.ScheduleConfig) {
+		return func(c *flowcontrol.ScheduleConfig) { c.Rows = rows }
 	}
-	for want, spoil := range map[string]func(*flowcontrol.Config){
-		"model.theta: ":  func(c *flowcontrol.Config) { c.Model.Theta = 0 },
-		"model.prompt: ": func(c *flowcontrol.Config) { c.Model.Prompt = 0 },
-		"schedule.begin: ": func(c *flowcontrol.Config) {
-			c.Schedule.Begin = time.Time{}
-		},
-		"schedule.every: ": func(c *flowcontrol.Config) { c.Schedule.Every = -1 },
-		"schedule.rows: row 2 ": rows(flowcontrol.ScheduleRow{At: time.Hour},
-			flowcontrol.ScheduleRow{At: time.Hour}),
-		"schedule.rows: row 1 is at 24h": rows(flowcontrol.ScheduleRow{At: 24 * time.Hour}),
-		"schedule.rows: row 1 has lines": rows(flowcontrol.ScheduleRow{Lines: -1}),
-		"schedule.rows: row 1 has theta": rows(flowcontrol.ScheduleRow{Theta: 3}),
-	} {
-		cfg := flowcontrol.DefaultConfig()
-		spoil(&cfg)
-		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("got %v, want a fault that begins %q", err, want)
-		}
-	}
+	flowcontroltest.TestFaults(t, flowcontrol.DefaultSchedule(),
+		map[string]func(*flowcontrol.ScheduleConfig){
+			"begin: ": func(c *flowcontrol.ScheduleConfig) { c.Begin = time.Time{} },
+			"every: ": func(c *flowcontrol.ScheduleConfig) { c.Every = -1 },
+			"rows: row 2 ": rows(flowcontrol.ScheduleRow{At: time.Hour},
+				flowcontrol.ScheduleRow{At: time.Hour}),
+			"rows: row 1 is at 24h": rows(flowcontrol.ScheduleRow{At: 24 * time.Hour}),
+			"rows: row 1 has lines": rows(flowcontrol.ScheduleRow{Lines: -1}),
+			"rows: row 1 has theta": rows(flowcontrol.ScheduleRow{Theta: 3}),
+		})
 }

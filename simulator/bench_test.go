@@ -11,7 +11,7 @@ func BenchmarkDay(b *testing.B) {
 	const part = 4 * time.Hour
 	s := bundled(b, "s1-steady.yaml", horizon(part), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Interactive.Rate = 12, 11
-		s.Policy.Flow.Policy = "probe"
+		s.Policy.Flow.Policy = "headroom"
 	})
 	for b.Loop() {
 		result(b, s)

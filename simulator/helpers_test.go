@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/costmodel"
+	fixedpolicy "github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -47,8 +48,7 @@ func daemon() Policy {
 // fixed carries a set number of lines per replica, whatever happens.
 func fixed(lines int) func(*Setup) {
 	return func(s *Setup) {
-		s.Policy.Flow.Policy = "fixed"
-		s.Policy.Flow.Fixed.PerRunner = lines
+		s.Policy.Flow = s.Policy.Flow.Select("fixed", fixedpolicy.Config{PerRunner: lines})
 	}
 }
 

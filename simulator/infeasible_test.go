@@ -17,7 +17,7 @@ func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
 		{Name: "impossible", Kind: "gen", At: 30 * time.Minute, Window: time.Hour, Lines: 50_000},
 		{Name: "feasible", Kind: "bal", At: 35 * time.Minute, Window: time.Hour, Lines: 12_000},
 	}
-	s.Policy.Flow.Policy = "probe"
+	s.Policy.Flow.Policy = "headroom"
 	r, err := RunBatch(s, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)

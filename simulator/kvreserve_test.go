@@ -10,7 +10,7 @@ import (
 func crowded(t *testing.T, seed uint64) Result {
 	return result(t, bundled(t, "s2-gen.yaml", horizon(30*time.Minute), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
-		s.Policy.Flow.Policy = "probe"
+		s.Policy.Flow.Policy = "headroom"
 		s.Seed = seed
 	}))
 }
@@ -33,8 +33,8 @@ func TestProbeLeavesRoomForLinesToGrow(t *testing.T) {
 func TestRecallOfPreempted(t *testing.T) {
 	s := bundled(t, "s2-gen.yaml", horizon(time.Hour), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
-		s.Policy.Flow.Policy = "probe"
-		s.Policy.Flow.Probe.Reserve.Tail, s.Seed = 2, 2
+		s.Policy.Flow.Policy = "headroom"
+		s.Seed = 2
 	})
 	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Evictions == 0 {
 		t.Fatalf("%d preemptions, %d recalls: nothing is tried", r.Batch.Preemptions,

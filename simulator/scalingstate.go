@@ -59,8 +59,8 @@ func (s *scaling) state() autoscale.State {
 		p := autoscale.Pool{
 			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price,
 			Reclaim: x.scaled.Reclaim,
-			Engine:  flow.Engine, SLO: flow.SLO, Unhurried: flow.Policy == "probe" &&
-				!flow.Probe.Shared, Lines: lines, Harvested: x.work,
+			Engine:  flow.Engine, SLO: flow.SLO, Unhurried: flow.UnsharedIterations(),
+			Lines: lines, Harvested: x.work,
 		}
 		if x.scaled.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted

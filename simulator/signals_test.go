@@ -30,8 +30,11 @@ type spy struct {
 var newSpy func() *spy
 
 func init() {
-	flowcontrol.Register("spy", func(flowcontrol.Config) (flowcontrol.Controller, error) {
-		return newSpy(), nil
+	flowcontrol.Register("spy", flowcontrol.Factory{
+		Needs: flowcontrol.Needs{Readings: true, Streams: true},
+		New: func(flowcontrol.Config) (flowcontrol.Controller, error) {
+			return newSpy(), nil
+		},
 	})
 }
 

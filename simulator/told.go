@@ -15,13 +15,13 @@ func (s Setup) told() flowcontrol.Config {
 	first := s.firstModels()
 	cfg := s.toldOf(given.For(first), s.Engine().Profile)
 	if _, own := given.Own(first); !own && s.Scenario.Interactive.Generator == scenario.None {
-		cfg.Probe.Shared = false
+		cfg.Shared = false
 	}
 	for _, b := range s.Scenario.BatchPools {
 		models := batchModels(b)
 		flow := s.toldOf(given.For(models), s.BatchEngine(b).Profile)
 		if _, own := given.Own(models); !own {
-			flow.Probe.Shared = false
+			flow.Shared = false
 		}
 		if cfg.Pools == nil {
 			cfg.Pools = map[string]flowcontrol.Config{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
+	fixedpolicy "github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -55,21 +56,20 @@ func TestPoolsWithoutUsersAreToldSo(t *testing.T) {
 	s := bundled(t, "s10-two-pools.yaml")
 	told := s.told()
 	spot, first := told.For([]string{"model", "spot"}), told.For([]string{"chat", "model"})
-	if spot.Probe.Shared || !first.Probe.Shared {
-		t.Errorf("shared: the spot pool %v, the first %v", spot.Probe.Shared, first.Probe.Shared)
+	if spot.Shared || !first.Shared {
+		t.Errorf("shared: the spot pool %v, the first %v", spot.Shared, first.Shared)
 	}
 	if spot.Engine.MaxBatchedTokens != 2048 || first.Engine.MaxBatchedTokens == 2048 ||
 		spot.Engine.CostModel != first.Engine.CostModel {
 		t.Errorf("told the engines %+v and %+v", spot.Engine, first.Engine)
 	}
-	own := s.Policy.Flow
-	own.Fixed.PerRunner = 3
+	own := s.Policy.Flow.With(fixedpolicy.Name, fixedpolicy.Config{PerRunner: 3})
 	s.Policy.Flow.Pools = map[string]flowcontrol.Config{"spot": own}
-	if got := s.told().For([]string{"model", "spot"}); !got.Probe.Shared ||
-		got.Fixed.PerRunner != 3 {
-		t.Errorf("told %+v, %+v instead of what the configuration says", got.Probe, got.Fixed)
+	if got := s.told().For([]string{"model", "spot"}); !got.Shared ||
+		got.Settings[fixedpolicy.Name] != own.Settings[fixedpolicy.Name] {
+		t.Errorf("told %+v instead of what the configuration says", got)
 	}
-	if alone := bundled(t, "s11-from-zero.yaml"); alone.told().For([]string{"model"}).Probe.Shared {
+	if alone := bundled(t, "s11-from-zero.yaml"); alone.told().For([]string{"model"}).Shared {
 		t.Error("a pool without users is told that there may be some")
 	}
 }

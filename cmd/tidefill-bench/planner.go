@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -51,7 +52,7 @@ type plannerDriver struct {
 // plannerSteps returns the microseconds that each step took, once all jobs are there.
 func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 	flow := flowcontrol.DefaultConfig()
-	flow.Policy = "fixed"
+	flow.Policy = fixed.Name
 	random := rand.New(rand.NewPCG(1, 2))
 	planner, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(),
 		Flow: flow, Random: random})

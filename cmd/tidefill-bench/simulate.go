@@ -60,7 +60,7 @@ func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, e
 		return simulated{}, err
 	}
 	begun := time.Now()
-	cmd := exec.CommandContext(ctx, l.binary, "simulate", file, "--policy", "probe")
+	cmd := exec.CommandContext(ctx, l.binary, "simulate", file, "--policy", "headroom")
 	var told bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &told, &told
 	if err := cmd.Start(); err != nil {

@@ -58,7 +58,7 @@ is fitted to the recording.
 
 The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
 		Example: `  tidefill simulate simulator/scenarios/s1-steady.yaml
-  tidefill simulate s1.yaml --policy probe --policy fixed,per_runner=16 --seeds 5 --out report
+  tidefill simulate s1.yaml --policy headroom --policy fixed,per_runner=16 --seeds 5 --out report
   tidefill simulate s1.yaml --config tidefill.yaml --baselines --oracles --json
   tidefill simulate s1.yaml --explain 20m
   tidefill simulate --compare day.jsonl --profile ours.yaml`,

@@ -71,7 +71,7 @@ jobs: [{name: night, kind: bal}]
 // A day that the simulator itself has told is recognized: what the recording leaves out is all that
 // differs.
 func TestCompareRecognizesADay(t *testing.T) {
-	file := recordSimulated(t, "probe")
+	file := recordSimulated(t, "headroom")
 	for _, args := range [][]string{{"--profile", "llama-7b-h100"}, nil} {
 		got := must(t, exitOK, append([]string{"simulate", "--compare", file, "--json"},
 			args...)...)
@@ -79,7 +79,7 @@ func TestCompareRecognizesADay(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.out), &c); err != nil {
 			t.Fatal(err)
 		}
-		if c.Runners != 2 || c.Policy != "probe" || c.Seconds < 1790 ||
+		if c.Runners != 2 || c.Policy != "headroom" || c.Seconds < 1790 ||
 			c.Calibrated != (args == nil) {
 			t.Errorf("%+v", c)
 		}

@@ -46,7 +46,7 @@ func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
 	write("1")
 	shelf := filepath.Join(t.TempDir(), "found")
 	ask := func(more ...string) outcome {
-		return must(t, exitOK, append([]string{"simulate", file, "--policy", "probe", "--oracles",
+		return must(t, exitOK, append([]string{"simulate", file, "--policy", "headroom", "--oracles",
 			"--oracle-runs", "3", "--oracle-results", shelf}, more...)...)
 	}
 	const quietAndPolicy, each = 2, 3
@@ -106,7 +106,7 @@ func TestSimulateWritesWhatAttainsTheGatewaysBound(t *testing.T) {
 	file, write := searchedStory(t)
 	write("2")
 	out := filepath.Join(t.TempDir(), "report")
-	must(t, exitOK, "simulate", file, "--policy", "probe", "--set", "flowcontrol.probe.start=3",
+	must(t, exitOK, "simulate", file, "--policy", "headroom", "--set", "flowcontrol.headroom.start=3",
 		"--oracles", "--oracle-runs", "9", "--out", out)
 	config := filepath.Join(out, "replay", "small-seed1-g.yaml")
 	content, err := os.ReadFile(config)

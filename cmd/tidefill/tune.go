@@ -42,8 +42,8 @@ func tuneCommand() *cobra.Command {
 better on seeds that the search never saw. What counts is the harvest against that of the configuration as it is, less for
 interactive loss beyond the scenario's goal, missed deadlines and further GPU hours; the geometric mean over scenarios.
 docs/simulator.md says how the search goes.`,
-		Example: `  tidefill tune simulator/scenarios/s1-steady.yaml simulator/scenarios/s5-burst.yaml --set flowcontrol.policy=probe \
-    --param flowcontrol.probe.theta.most=0.7:1.1 --param flowcontrol.probe.pace.gain=0.02:0.4:log --out tuned`,
+		Example: `  tidefill tune simulator/scenarios/s1-steady.yaml simulator/scenarios/s5-burst.yaml --set flowcontrol.policy=headroom \
+    --param flowcontrol.headroom.theta.most=0.7:1.1 --param flowcontrol.headroom.pace.gain=0.02:0.4:log --out tuned`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -26,10 +27,8 @@ type crowd struct {
 }
 
 func newCrowd(tb testing.TB, jobs int) *crowd {
-	deps := Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
-		Random: rand.New(rand.NewPCG(1, 2))}
-	deps.Flow.Policy = "fixed"
-	deps.Flow.Fixed.PerRunner = 64
+	deps := Deps{Scheduler: scheduler.DefaultConfig(), Random: rand.New(rand.NewPCG(1, 2))}
+	deps.Flow = flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 64})
 	c := &crowd{planner: newPlanner(tb, DefaultConfig(), deps), now: noon,
 		random: rand.New(rand.NewPCG(3, 4))}
 	for slot := range 256 {

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
 func lookAheadWorld(t *testing.T, lookAhead, tokens int) *world {
 	cfg := DefaultConfig()
 	cfg.LookAhead, cfg.LookAheadTokens = lookAhead, tokens
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy, flow.Fixed.PerRunner = "fixed", 2
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 2})
 	w := newWorld(t, cfg, scheduler.DefaultConfig(), flow)
 	w.runnerUp("r1", "m1")
 	return w

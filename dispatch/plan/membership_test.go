@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
 // A runner that lists other models at every look leaves nothing behind, and a batch whose model
 // stays among them runs on.
 func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
 	now := time.Unix(1_000_000, 0)
 	var underWay []Start

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
 // moody is the policy fixed in changing moods: no more lines than the last reading said were
@@ -18,11 +19,14 @@ type moody struct {
 }
 
 func init() {
-	flowcontrol.Register("moody", func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
-		prompt := cfg.Engine.MaxBatchedTokens
-		cfg.Policy = "fixed"
-		inner, err := flowcontrol.New(cfg)
-		return &moody{Controller: inner, prompt: prompt, moods: map[string]int{}, all: 100}, err
+	flowcontrol.Register("moody", flowcontrol.Factory{
+		Needs: flowcontrol.Needs{Readings: true, Streams: true},
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			prompt := cfg.Engine.MaxBatchedTokens
+			cfg.Policy = fixed.Name
+			inner, err := flowcontrol.New(cfg)
+			return &moody{Controller: inner, prompt: prompt, moods: map[string]int{}, all: 100}, err
+		},
 	})
 }
 

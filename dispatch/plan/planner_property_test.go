@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/aimd"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -64,8 +66,7 @@ func TestDrainStartsNothingMore(t *testing.T) {
 // TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its
 // first shed there counts as its first.
 func TestPoolsForgetWhatARunnerShed(t *testing.T) {
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy, flow.Fixed.PerRunner = "fixed", 1
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
 	w := newWorld(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
 	w.runnerUp("r1", "m1")
 	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m1": {8}})
@@ -110,12 +111,14 @@ func drawWorld(t *rapid.T) *world {
 		sched.Policy, sched.Urgency = "fifo", scheduler.UrgencyNever
 	}
 	flow := flowcontrol.DefaultConfig()
-	flow.Policy = rapid.SampledFrom([]string{"fixed", "aimd", "moody"}).Draw(t, "flow")
-	flow.Fixed = flowcontrol.FixedConfig{
+	flow.Policy = rapid.SampledFrom([]string{fixed.Name, aimd.Name, "moody"}).Draw(t, "flow")
+	flow = flow.With(fixed.Name, fixed.Config{
 		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"),
 		PerPool:   rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
-	}
-	flow.AIMD.Start, flow.AIMD.PerRunner = 2, 6
+	})
+	own := aimd.DefaultConfig()
+	own.Start, own.PerRunner = 2, 6
+	flow = flow.With(aimd.Name, own)
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
 	w := newWorld(t, cfg, sched, flow)
 	w.fifo = fifo

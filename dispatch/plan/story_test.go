@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -68,9 +69,8 @@ func (noJitter) Uint64() uint64 { return 0 }
 
 func play(t *testing.T, script string) string {
 	s := &story{T: t, now: noon, cfg: DefaultConfig(), flights: map[string]Start{}}
-	s.deps = Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
-		Random: rand.New(noJitter{})}
-	s.deps.Flow.Policy = "fixed"
+	s.deps = Deps{Scheduler: scheduler.DefaultConfig(), Random: rand.New(noJitter{}),
+		Flow: flowcontrol.DefaultConfig().Select(fixed.Name, fixed.DefaultConfig())}
 	for line := range strings.Lines(script) {
 		command, isCommand := strings.CutPrefix(line, "> ")
 		if isCommand || !strings.HasPrefix(line, "\t") {
@@ -114,8 +114,8 @@ func (s *story) do(fields []string) {
 	}
 	switch verb := words[0]; verb {
 	case "config": // per_runner=, per_pool=, look_ahead=, urgency=, quantum=, sheds=
-		s.deps.Flow.Fixed = flowcontrol.FixedConfig{PerRunner: number("per_runner"),
-			PerPool: number("per_pool")}
+		s.deps.Flow = s.deps.Flow.Select(fixed.Name, fixed.Config{
+			PerRunner: number("per_runner"), PerPool: number("per_pool")})
 		s.cfg.LookAhead = max(1, number("look_ahead"))
 		if options["urgency"] != "" {
 			s.deps.Scheduler.Urgency = scheduler.Urgency(options["urgency"])

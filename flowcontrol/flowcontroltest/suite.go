@@ -17,17 +17,20 @@ var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // Limits are what a controller was configured with: bounds that nothing may exceed.
 type Limits struct {
-	PerRunner int
+	PerRunner int // 0: the policy never starts anything
 	PerPool   int // 0: no limit
 }
 
-// TestController checks the controllers that build makes, each time afresh and alike.
-func TestController(t *testing.T, limits Limits, build func() flowcontrol.Controller) {
+// TestController checks the controllers that build returns. Each call returns a new one of the same
+// configuration, with the limits and of a policy that needs nothing but needs.
+func TestController(
+	t *testing.T, limits Limits, needs flowcontrol.Needs, build func() flowcontrol.Controller,
+) {
 	t.Helper()
 
 	t.Run("random days keep the contract", func(t *testing.T) {
 		for seed := range uint64(20) {
-			day := newDay(t, limits, build(), seed)
+			day := newDay(t, limits, needs, build(), seed)
 			for range 500 {
 				day.step()
 			}
@@ -35,7 +38,7 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 	})
 
 	t.Run("the same day gives the same allowances", func(t *testing.T) {
-		one, other := newDay(t, limits, build(), 1), newDay(t, limits, build(), 1)
+		one, other := newDay(t, limits, needs, build(), 1), newDay(t, limits, needs, build(), 1)
 		for range 500 {
 			one.step()
 			other.step()
@@ -57,8 +60,9 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
 			t.Error("joining changes nothing")
 		}
-		if a := c.Allowance(Noon); len(a.Runners) != 1 || a.Runners[0].Lines < 1 || a.Pool < 1 {
-			t.Errorf("got %+v, want at least one line", a)
+		a := c.Allowance(Noon)
+		if starts := a.Runners[0].Lines > 0 && a.Pool > 0; starts != (limits.PerRunner > 0) {
+			t.Errorf("got %+v with %+v, want at least one line unless none may start", a, limits)
 		}
 		if c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
 			t.Error("joining twice changes something")
@@ -66,6 +70,9 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 	})
 
 	t.Run("retry-after is honoured to the end and then over", func(t *testing.T) {
+		if limits.PerRunner == 0 {
+			t.Skip("nothing starts in any case")
+		}
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
@@ -105,7 +112,7 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 		if a := c.Allowance(Noon); a.Runners[0].Lines != 0 || !a.Until.After(Noon) {
 			t.Errorf("got %+v, want a pause with an end", a)
 		}
-		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); a.Runners[0].Lines < 1 {
+		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); limits.PerRunner > 0 && a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v, want lines again after the pause", a)
 		}
 	})
@@ -115,7 +122,7 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
 			Runner: "r", RetryAfter: 1<<63 - 1})
-		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); a.Runners[0].Lines < 1 {
+		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); limits.PerRunner > 0 && a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v after the longest hold, want lines again", a)
 		}
 	})
@@ -144,6 +151,20 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 		}
 	})
 
+	t.Run("readings change nothing unless the policy declares them", func(t *testing.T) {
+		if needs.Readings {
+			t.Skip("it declares them")
+		}
+		c := build()
+		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		full := flowcontrol.NoReading(flowcontrol.Metrics, Noon)
+		full.Running, full.Waiting, full.KVUsed = 1000, 1000, 1
+		if c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
+			Reading: &full}) {
+			t.Error("a reading changes something")
+		}
+	})
+
 	t.Run("unknown kinds are ignored", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
@@ -159,6 +180,7 @@ func TestController(t *testing.T, limits Limits, build func() flowcontrol.Contro
 type day struct {
 	t          *testing.T
 	limits     Limits
+	needs      flowcontrol.Needs
 	controller flowcontrol.Controller
 	random     *rand.Rand
 	now        time.Time
@@ -167,8 +189,10 @@ type day struct {
 	last       flowcontrol.Allowance
 }
 
-func newDay(t *testing.T, limits Limits, c flowcontrol.Controller, seed uint64) *day {
-	d := &day{t: t, limits: limits, controller: c, random: rand.New(rand.NewPCG(seed, 0)),
+func newDay(
+	t *testing.T, limits Limits, needs flowcontrol.Needs, c flowcontrol.Controller, seed uint64,
+) *day {
+	d := &day{t: t, limits: limits, needs: needs, controller: c, random: rand.New(rand.NewPCG(seed, 0)),
 		now:      Noon,
 		inFlight: map[string]int{}, heldUntil: map[string]time.Time{}}
 	d.check(true)
@@ -247,6 +271,9 @@ func (d *day) check(changed bool) {
 	d.last = a
 	if !a.Until.IsZero() && !a.Until.After(d.now) {
 		d.t.Fatalf("ask again at %v, which is not after %v", a.Until, d.now)
+	}
+	if a.Streams > 0 && !d.needs.Streams {
+		d.t.Fatalf("%d lines are to be streamed, but the policy declares no streams", a.Streams)
 	}
 	if len(a.Runners) != len(d.inFlight) {
 		d.t.Fatalf("%d runners, want %d: %+v", len(a.Runners), len(d.inFlight), a)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -34,8 +35,7 @@ var began = time.Unix(1_700_000_000, 0)
 // A small day, told by a real planner.
 func day(t *testing.T, sink Sink) *Recorder {
 	t.Helper()
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy, flow.Fixed.PerRunner = "fixed", 2
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 2})
 	p, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(),
 		Flow: flow, Random: rand.New(rand.NewPCG(1, 1))})
 	if err != nil {

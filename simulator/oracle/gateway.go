@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
@@ -154,9 +155,9 @@ func (g *gatewaySearch) run(seen []PriorRun) error {
 // adopt takes what was seen of the policy probe for told: it is a point to go on from, at no run.
 func (g *gatewaySearch) adopt(seen []PriorRun) {
 	for _, run := range seen {
-		if flow := run.Policy.Flow; flow.Policy == "probe" {
-			t := g.constant(byLate, flow.SLO.Late, maxPrompt)
-			t.base, t.from = run.Policy, "probe as it was seen"
+		if _, is := run.Policy.Flow.Selected().(flowcontrol.ProbeConfig); is {
+			t := g.constant(byLate, run.Policy.Flow.SLO.Late, maxPrompt)
+			t.base, t.from = run.Policy, "headroom as it was seen"
 			g.record(&t, run.Result)
 		}
 	}
@@ -256,8 +257,9 @@ func (g *gatewaySearch) unreserved() error {
 		if t, some := g.bestOf(of...); some {
 			t = t.clone()
 			t.from += ", no KV kept free"
-			reserve := &t.base.Flow.Probe.Reserve
-			reserve.KV, reserve.Growth, reserve.Tail = 0.95, 1, 0
+			own := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](t.base.Flow, "headroom")
+			own.Reserve.KV, own.Reserve.Growth, own.Reserve.Tail = 0.95, 1, 0
+			t.base.Flow = t.base.Flow.With("headroom", own)
 			before := t.useful
 			if err := g.try(&t); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -19,8 +20,8 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		quiet := quietly(t, s)
 		var seen []PriorRun
 		for _, change := range []func(*simulator.Policy){
-			func(p *simulator.Policy) { p.Flow.Policy = "probe" },
-			func(p *simulator.Policy) { p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", 8 },
+			func(p *simulator.Policy) { p.Flow.Policy = "headroom" },
+			func(p *simulator.Policy) { p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8}) },
 			func(p *simulator.Policy) { p.Flow.Policy = "model" },
 		} {
 			seen = append(seen, watched(t, s, quiet, change))
@@ -93,7 +94,7 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	})
 	s.Policy = defaultPolicy()
 	quiet := quietly(t, s)
-	probe := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "probe" })
+	probe := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
 	g := newGatewaySearch(s, quiet, Budget{Runs: 2})
 	if err := g.run([]PriorRun{probe}); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -202,7 +203,7 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 		}
 		for _, lines := range []int{1, 4, 16, 32, 64} {
 			r := policyRun(t, s, quiet, func(p *simulator.Policy) {
-				p.Flow.Policy, p.Flow.Fixed.PerRunner = "fixed", lines
+				p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: lines})
 			})
 			if bound.BeatenBy(float64(r.Batch.Useful), r.Loss) {
 				t.Errorf("%s: %d lines harvest %d at %.2f points, the bound is %.0f at %.2f", kind,

@@ -75,11 +75,11 @@ func (t schedule) clamp(w int) {
 func (t schedule) policy(window time.Duration) simulator.Policy {
 	p := t.base
 	if t.family == byLate {
-		p.Flow.Policy, p.Flow.SLO.Late = "probe", t.level[0]
+		p.Flow.Policy, p.Flow.SLO.Late = "headroom", t.level[0]
 		return p
 	}
-	p.Flow.Policy = "schedule"
-	p.Flow.Schedule = flowcontrol.ScheduleConfig{Begin: simulator.Epoch(), Rows: t.rows(window)}
+	p.Flow = p.Flow.Select("schedule", flowcontrol.ScheduleConfig{Begin: simulator.Epoch(),
+		Rows: t.rows(window)})
 	return p
 }
 

@@ -112,7 +112,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 // configuration. Those of its loops over late requests do nothing under a timetable.
 func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor float64) {
 	for range 10 {
-		p := flow.Probe // a copy, to be checked before it is taken
+		p := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](*flow, "headroom")
 		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
 		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV,
 			&p.Reserve.Growth, &p.Reserve.Tail, &p.Brake.Above, &p.Brake.Pool}
@@ -127,9 +127,7 @@ func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor flo
 		} else {
 			*shares[i-len(times)] *= factor
 		}
-		turned := *flow
-		turned.Probe = p
-		if turned.Validate() == nil {
+		if turned := flow.With("headroom", p); turned.Validate() == nil {
 			*flow = turned
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/report"
@@ -31,7 +32,7 @@ func bundled(t *testing.T, name string) simulator.Setup {
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,
 	}}
-	s.Policy.Flow.Policy = "probe"
+	s.Policy.Flow.Policy = "headroom"
 	var known bool
 	if s.Profile, known = engine.ProfileNamed(told.Pool.Profile); !known {
 		t.Fatalf("%s: no profile %q", name, told.Pool.Profile)
@@ -62,8 +63,14 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 			Baseline: baseline, Runs: []simulator.Result{result}})
 	}
 	run("sound", false, func(*flowcontrol.Config) {})
-	run("mistaken", false, func(c *flowcontrol.Config) { c.Probe.Planted = mistake })
-	run("fixed", true, func(c *flowcontrol.Config) { c.Policy, c.Fixed.PerRunner = "fixed", 8 })
+	run("mistaken", false, func(c *flowcontrol.Config) {
+		own := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](*c, "headroom")
+		own.Planted = mistake
+		*c = c.With("headroom", own)
+	})
+	run("fixed", true, func(c *flowcontrol.Config) {
+		*c = c.Select(fixed.Name, fixed.Config{PerRunner: 8})
+	})
 	all := report.Report{Scenarios: []report.Scenario{told}}
 	all.Judge()
 	return all.Scenarios[0]
@@ -81,7 +88,9 @@ func TestPlantedMistakesMissGoals(t *testing.T) {
 		// Token gaps would tell a policy that listens to them of the crowd; this one goes by
 		// metrics alone.
 		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *simulator.Setup) {
-			s.Policy.Flow.Policy, s.Policy.Flow.Model.Theta = "model", 0.7
+			own := flowcontrol.DefaultModel()
+			own.Theta = 0.7
+			s.Policy.Flow = s.Policy.Flow.Select("model", own)
 			s.Scenario.Goals.HarvestOfCap = 0
 			s.Scenario.Pool.Replicas = 12
 			s.Scenario.Interactive.Surges = []scenario.Surge{

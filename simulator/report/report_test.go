@@ -100,7 +100,7 @@ func TestGoals(t *testing.T) {
 			[]simulator.Result{run(1, 30, 0)}, 1.25, false},
 	} {
 		told := judge(story("s", test.goals, bounds,
-			policy("probe", test.runs...))).Scenarios[0].Policies[0].Goals
+			policy("headroom", test.runs...))).Scenarios[0].Policies[0].Goals
 		if len(told) != 1 {
 			t.Errorf("%s: %d goals judged", test.name, len(told))
 			continue
@@ -131,7 +131,7 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 		}), []string{"ORACLE LP"}},
 	} {
 		aloud := judge(story("s", scenario.Goals{}, bounds,
-			policy("probe", test.run))).Scenarios[0].Warnings
+			policy("headroom", test.run))).Scenarios[0].Warnings
 		if len(aloud) != len(test.want) {
 			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
 			continue
@@ -159,7 +159,7 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g},
 			{Name: "F", Useful: test.f, Margin: 0.05}}
 		aloud := judge(story("s", scenario.Goals{}, bounds,
-			policy("probe", run(1, 30, 0)))).Scenarios[0].Warnings
+			policy("headroom", run(1, 30, 0)))).Scenarios[0].Warnings
 		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) ||
 			(got == "") != (test.want == "") || len(aloud) > 1 {
 			t.Errorf("G %v, E %v, F %v: said %q, want %q", test.g, test.e, test.f, aloud, test.want)
@@ -169,17 +169,17 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 
 func TestBestSettings(t *testing.T) {
 	stories := []report.Scenario{
-		story("light", scenario.Goals{}, nil, policy("probe", run(1, 40, 0)),
+		story("light", scenario.Goals{}, nil, policy("headroom", run(1, 40, 0)),
 			policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)),
 			policy("fixed n=32", run(1, 50, 9))),
-		story("heavy", scenario.Goals{}, nil, policy("probe", run(1, 30, 0)),
+		story("heavy", scenario.Goals{}, nil, policy("headroom", run(1, 30, 0)),
 			policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)),
 			policy("fixed n=32", run(1, 15, 40))),
 	}
 	r := judge(stories...)
 	for i, want := range []string{"fixed n=16", "fixed n=8"} {
 		for _, p := range r.Scenarios[i].Policies {
-			if p.BestHere != (p.Name == want || p.Name == "probe" && p.BestHere) {
+			if p.BestHere != (p.Name == want || p.Name == "headroom" && p.BestHere) {
 				t.Errorf("%s: %s best %v, want %s", r.Scenarios[i].Name, p.Name, p.BestHere, want)
 			}
 			if p.Flow == "fixed" && p.BestOverall != (p.Name == "fixed n=8") {
@@ -188,7 +188,7 @@ func TestBestSettings(t *testing.T) {
 			}
 		}
 	}
-	i := slices.IndexFunc(r.Overall, func(o report.Overall) bool { return o.Name == "probe" })
+	i := slices.IndexFunc(r.Overall, func(o report.Overall) bool { return o.Name == "headroom" })
 	// 40/20 and 30/12; 40/10 and 30/12.
 	if o := r.Overall[i]; math.Abs(float64(o.OfCaps)-math.Sqrt(5)) > 1e-9 ||
 		math.Abs(float64(o.OfCap)-math.Sqrt(10)) > 1e-9 || o.Score != 1 {
@@ -230,9 +230,9 @@ func drawn() report.Report {
 	})
 	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1},
 		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
-		policy("probe", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
+		policy("headroom", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	one.About = evil
-	other := story("other", scenario.Goals{}, nil, policy("probe", run(1, 30, 50), run(2, 28, 0.7)),
+	other := story("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50), run(2, 28, 0.7)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	return judge(one, other)
 }

@@ -79,7 +79,9 @@ func tuning(root string) ([]byte, error) {
 }
 
 // render appends a section for each table of keys, with those of its keys that are wanted.
-func render(page *bytes.Buffer, root string, keys []config.Key, want func(config.Key) bool) error {
+func render(
+	page *bytes.Buffer, root string, keys []config.Key, want func(config.Key) bool,
+) (err error) {
 	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec),
 		names: namesOf(keys)}
 	sections := []*section{{heading: "Top level"}}
@@ -92,9 +94,11 @@ func render(page *bytes.Buffer, root string, keys []config.Key, want func(config
 			}
 			continue
 		}
-		doc, err := source.field(key.Struct, key.Field)
-		if err != nil {
-			return err
+		doc := ""
+		if key.Struct != nil { // else the key is the name of an implementation, such as a policy
+			if doc, err = source.field(key.Struct, key.Field); err != nil {
+				return err
+			}
 		}
 		if isTable(key.Type) {
 			if doc == "" {
@@ -214,6 +218,9 @@ type source struct {
 func namesOf(keys []config.Key) *strings.Replacer {
 	var pairs []string
 	for _, key := range keys {
+		if key.Field == "" {
+			continue
+		}
 		name := "`" + key.Path[strings.LastIndex(key.Path, ".")+1:] + "`"
 		pairs = append(pairs, "Config."+key.Field, name)
 		if strings.IndexFunc(key.Field[1:], unicode.IsUpper) >= 0 &&

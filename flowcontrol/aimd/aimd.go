@@ -1,0 +1,106 @@
+// Package aimd holds the flow-control policy aimd, which finds the number of lines that each runner
+// carries by what the runner sheds: additive increase, multiplicative decrease.
+//
+// A runner's limit grows by one line for every limit's worth of answers and loses a share after a
+// 429 or 503. Runners that share a bottleneck converge to equal parts of it, whatever they began
+// with (Chiu and Jain, 1989). The policy does not look at latency, so it does not protect
+// interactive traffic on an engine that queues without end instead of shedding: per_runner does.
+package aimd
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Name is the policy's name in configurations.
+const Name = "aimd"
+
+func init() {
+	flowcontrol.Register(Name, flowcontrol.Factory{
+		Default: DefaultConfig(),
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			return newController(flowcontrol.OwnConfig[Config](cfg, Name)), nil
+		},
+	})
+}
+
+// runner is what the controller has learned about a runner.
+type runner struct {
+	limit   int       // lines
+	answers int       // since the limit last changed, while the limit was in use
+	lastCut time.Time // when the limit was last cut; zero: never
+}
+
+type controller struct {
+	cfg    Config
+	roster flowcontrol.Roster[runner]
+}
+
+func newController(cfg Config) *controller {
+	return &controller{cfg: cfg, roster: flowcontrol.Roster[runner]{PerPool: cfg.PerPool}}
+}
+
+func (*controller) Name() string { return Name }
+
+func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
+	switch o.Kind {
+	case flowcontrol.RunnerJoined:
+		return c.roster.Join(o.Runner, runner{limit: min(c.cfg.Start, c.cfg.PerRunner)})
+	case flowcontrol.RunnerLeft:
+		return c.roster.Leave(o.Runner)
+	}
+	m := c.roster.Find(o.Runner)
+	if m == nil {
+		return false
+	}
+	switch o.Kind {
+	case flowcontrol.Answered:
+		m.Answered()
+		return m.State.grow(o.InFlight+1, c.cfg)
+	case flowcontrol.Shed:
+		held := m.Hold(now, o.RetryAfter)
+		return m.State.cut(now, c.cfg) || held
+	}
+	return false // a broken line is no sign of load; the breaker of dispatch counts those
+}
+
+func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
+	return c.roster.Allowance(now, func(m *flowcontrol.Member[runner]) (int, flowcontrol.Reason) {
+		switch r := m.State; {
+		case r.limit >= c.cfg.PerRunner:
+			return r.limit, flowcontrol.ReasonRunnerLimit
+		case !r.lastCut.IsZero():
+			return r.limit, flowcontrol.ReasonShed
+		default:
+			return r.limit, flowcontrol.ReasonLearning
+		}
+	})
+}
+
+// grow raises the limit once it has been answered as many lines as it allows. Answers count only
+// while at least half the limit was carried: a runner with little to do proves nothing about more
+// (TCP validates its window likewise, RFC 7661).
+func (r *runner) grow(carried int, cfg Config) (changed bool) {
+	if r.limit >= cfg.PerRunner || 2*carried < r.limit {
+		return false
+	}
+	r.answers++
+	if r.answers < r.limit {
+		return false
+	}
+	r.answers = 0
+	r.limit = min(r.limit+cfg.Increase, cfg.PerRunner)
+	return true
+}
+
+// cut lowers the limit, once per DecreaseEvery: lines that are shed together are one sign.
+func (r *runner) cut(now time.Time, cfg Config) (changed bool) {
+	r.answers = 0
+	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < cfg.DecreaseEvery {
+		return false
+	}
+	r.lastCut = now
+	r.limit = max(min(cfg.Least, r.limit), int(float64(r.limit)*cfg.Decrease))
+	return true
+}

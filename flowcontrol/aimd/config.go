@@ -1,0 +1,63 @@
+package aimd
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+)
+
+// Config bounds additive increase and multiplicative decrease.
+type Config struct {
+	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that.
+	// Default: 16, few enough for any engine that serves more than one user, many enough that a
+	// large one is well used within its first minutes.
+	Start int `yaml:"start"`
+	// Least is how few lines sheds leave a runner, at least 1. Default: 1, so that it is never
+	// forgotten and never more than asked.
+	Least int `yaml:"least"`
+	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues
+	// instead of shedding gets that many in the end. Default: 128, half of the 256 sequences that
+	// vLLM runs at once by default.
+	PerRunner int `yaml:"per_runner"`
+	// PerPool is how many lines the pool carries at most, shared out between its runners. 0: no
+	// limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
+	// them shed. At least 1. Default: 1.
+	Increase int `yaml:"increase"`
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Least
+	// always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a good
+	// level than 0.5 and still frees a third at once.
+	Decrease float64 `yaml:"decrease"`
+	// DecreaseEvery is the least time between two decreases of a runner, because lines that are
+	// shed together are one sign. 0: every shed counts. Default: 2s, longer than a burst of
+	// refusals takes to arrive.
+	DecreaseEvery time.Duration `yaml:"decrease_every"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{
+		Start:         16,
+		Least:         1,
+		PerRunner:     128,
+		Increase:      1,
+		Decrease:      0.7,
+		DecreaseEvery: 2 * time.Second,
+	}
+}
+
+// Validate reports every fault with the path of its field.
+func (c Config) Validate() error {
+	var all faults.List
+	all.AtLeast("per_runner", c.PerRunner, 1)
+	all.AtLeast("per_pool", c.PerPool, 0)
+	all.AtLeast("increase", c.Increase, 1)
+	all.AtLeast("start", c.Start, 1)
+	all.AtLeast("least", c.Least, 1)
+	if !(c.Decrease > 0 && c.Decrease < 1) {
+		all.Add("decrease", "is %v, must be above 0 and below 1", c.Decrease)
+	}
+	all.NotNegative("decrease_every", c.DecreaseEvery)
+	return all.Err()
+}

@@ -1,0 +1,13 @@
+// Package builtin registers all policies of this project with package flowcontrol. Import it for
+// that alone:
+//
+//	import _ "github.com/tidefill/tidefill/flowcontrol/builtin"
+package builtin
+
+import (
+	_ "github.com/tidefill/tidefill/flowcontrol/aimd"
+	_ "github.com/tidefill/tidefill/flowcontrol/budget"
+	_ "github.com/tidefill/tidefill/flowcontrol/fixed"
+	_ "github.com/tidefill/tidefill/flowcontrol/gradient"
+	_ "github.com/tidefill/tidefill/flowcontrol/saturation"
+)

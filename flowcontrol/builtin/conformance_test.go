@@ -1,0 +1,84 @@
+package builtin_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/aimd"
+	"github.com/tidefill/tidefill/flowcontrol/budget"
+	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
+	"github.com/tidefill/tidefill/flowcontrol/gradient"
+	"github.com/tidefill/tidefill/flowcontrol/saturation"
+)
+
+// limited returns a policy's own configuration with limits that the suite checks. Without metrics
+// it has to start at least one line on a runner.
+func limited(policy string, limits flowcontroltest.Limits) flowcontrol.PolicyConfig {
+	switch own := flowcontrol.DefaultConfig().Settings[policy].(type) {
+	case fixed.Config:
+		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
+		return own
+	case aimd.Config:
+		own.PerRunner, own.PerPool, own.Start = limits.PerRunner, limits.PerPool, 4
+		return own
+	case flowcontrol.ProbeConfig:
+		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
+		return own
+	case budget.Config:
+		own.MaxConcurrency, own.PerPool, own.Fallback = limits.PerRunner, limits.PerPool, 1
+		return own
+	case saturation.Config:
+		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
+		return own
+	case gradient.Config:
+		own.Min, own.Initial, own.Max = 1, min(4, limits.PerRunner), limits.PerRunner
+		own.PerPool = limits.PerPool
+		return own
+	case flowcontrol.ScheduleConfig:
+		own.Rows = []flowcontrol.ScheduleRow{{Lines: limits.PerRunner},
+			{At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
+		return own
+	default:
+		return own
+	}
+}
+
+func TestPoliciesKeepTheContract(t *testing.T) {
+	for _, policy := range flowcontrol.Policies() {
+		all := []flowcontroltest.Limits{{PerRunner: 1}, {PerRunner: 20},
+			{PerRunner: 20, PerPool: 3}, {PerRunner: 7, PerPool: 30}}
+		switch policy {
+		case "none":
+			all = []flowcontroltest.Limits{{}}
+		case "unlimited":
+			all = []flowcontroltest.Limits{{PerRunner: 4096}}
+		}
+		for _, limits := range all {
+			t.Run(fmt.Sprintf("%s %+v", policy, limits), func(t *testing.T) {
+				cfg := flowcontrol.DefaultConfig()
+				cfg.Engine.CostModel = costmodel.Model{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
+				// model and schedule go by the limits of headroom too.
+				if limits.PerRunner > 0 {
+					cfg = cfg.With("headroom", limited("headroom", limits))
+				}
+				cfg.Policy = policy
+				if own := limited(policy, limits); own != nil {
+					cfg = cfg.With(policy, own)
+				}
+				flowcontroltest.TestController(t, limits, flowcontrol.NeedsOf(policy),
+					func() flowcontrol.Controller {
+						c, err := flowcontrol.New(cfg)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return c
+					})
+			})
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package flowcontrol_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+)
+
+func TestUnknownPolicyNamesTheNearest(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy = "fix"
+	_, err := flowcontrol.New(cfg)
+	if err == nil || !strings.Contains(err.Error(),
+		`did you mean "fixed"? there are aimd, budget, fixed`) {
+		t.Errorf("got %v, want the nearest and all names", err)
+	}
+}
+
+func TestConfigFaultsNameTheirField(t *testing.T) {
+	if err := flowcontrol.DefaultConfig().Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	for field, spoil := range map[string]func(*flowcontrol.Config){
+		"policy: ":                    func(c *flowcontrol.Config) { c.Policy = "" },
+		"slo: ":                       func(c *flowcontrol.Config) { c.SLO.TTFT = 0 },
+		"slo.late: ":                  func(c *flowcontrol.Config) { c.SLO.Late = 0 },
+		"engine.cost_model.c0":        func(c *flowcontrol.Config) { c.Engine.CostModel.C0 = -1 },
+		"engine.cost_model.c2":        func(c *flowcontrol.Config) { c.Engine.CostModel.C2 = -1 },
+		"engine.kv_tokens: ":          func(c *flowcontrol.Config) { c.Engine.KVTokens = -1 },
+		"engine.max_seqs: ":           func(c *flowcontrol.Config) { c.Engine.MaxSeqs = -1 },
+		"engine.max_batched_tokens: ": func(c *flowcontrol.Config) { c.Engine.MaxBatchedTokens = -1 },
+		"fixed.per_runner: ": func(c *flowcontrol.Config) {
+			*c = c.With(fixed.Name, fixed.Config{})
+		},
+	} {
+		cfg := flowcontrol.DefaultConfig()
+		spoil(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("got %v, want a fault of %s", err, field)
+		}
+	}
+}
+
+// A copy of a configuration that is changed leaves the original as it was.
+func TestConfigIsAValue(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig()
+	changed := cfg.Select(fixed.Name, fixed.Config{PerRunner: 7})
+	if own := flowcontrol.OwnConfig[fixed.Config](changed, fixed.Name); own.PerRunner != 7 ||
+		changed.Policy != fixed.Name {
+		t.Errorf("changed: %q, %+v", changed.Policy, own)
+	}
+	if !reflect.DeepEqual(cfg, flowcontrol.DefaultConfig()) {
+		t.Errorf("the original is changed: %+v", cfg)
+	}
+}
+
+// Found schedules of simulations are stored as JSON.
+func TestSettingsSurviveJSON(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 7})
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again flowcontrol.Config
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, cfg) {
+		t.Errorf("got %+v, %v, want %+v", again, err, cfg)
+	}
+}

@@ -1,0 +1,25 @@
+package fixed
+
+import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
+
+// Config sets the numbers of lines by hand.
+type Config struct {
+	// PerRunner is how many batch lines each runner carries at most, at least 1. Default: 64, a
+	// quarter of the 256 sequences that vLLM runs at once by default, so that interactive requests
+	// find free sequences.
+	PerRunner int `yaml:"per_runner"`
+	// PerPool is how many lines the pool carries at most, shared out between its runners. 0: no
+	// limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config { return Config{PerRunner: 64} }
+
+// Validate reports every fault with the path of its field.
+func (c Config) Validate() error {
+	var all faults.List
+	all.AtLeast("per_runner", c.PerRunner, 1)
+	all.AtLeast("per_pool", c.PerPool, 0)
+	return all.Err()
+}

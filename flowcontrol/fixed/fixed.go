@@ -1,0 +1,75 @@
+// Package fixed holds flow-control policies that carry a set number of lines, whatever happens.
+//
+// The policy fixed takes the number from its configuration, for operators who know their engines.
+// none carries no line at all and unlimited any number; both are there to compare with.
+package fixed
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Name is the policy's name in configurations.
+const Name = "fixed"
+
+// unlimited is how many lines the policy unlimited starts on a runner: many times what an engine
+// runs at once, so that the rest waits there, and few enough for an engine that queues without end
+// to stay alive.
+const unlimited = 4096
+
+func init() {
+	flowcontrol.Register(Name, flowcontrol.Factory{
+		Default: DefaultConfig(),
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			return newController(Name, flowcontrol.OwnConfig[Config](cfg, Name)), nil
+		},
+	})
+	for name, lines := range map[string]int{"none": 0, "unlimited": unlimited} {
+		flowcontrol.Register(name, flowcontrol.Factory{
+			New: func(flowcontrol.Config) (flowcontrol.Controller, error) {
+				return newController(name, Config{PerRunner: lines}), nil
+			},
+		})
+	}
+}
+
+// controller carries the same number of lines always.
+type controller struct {
+	name   string
+	lines  int // of a runner
+	roster flowcontrol.Roster[struct{}]
+}
+
+func newController(name string, cfg Config) *controller {
+	return &controller{name: name, lines: cfg.PerRunner,
+		roster: flowcontrol.Roster[struct{}]{PerPool: cfg.PerPool}}
+}
+
+func (c *controller) Name() string { return c.name }
+
+func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
+	switch o.Kind {
+	case flowcontrol.RunnerJoined:
+		return c.roster.Join(o.Runner, struct{}{})
+	case flowcontrol.RunnerLeft:
+		return c.roster.Leave(o.Runner)
+	}
+	m := c.roster.Find(o.Runner)
+	if m == nil {
+		return false
+	}
+	switch o.Kind {
+	case flowcontrol.Answered:
+		m.Answered()
+	case flowcontrol.Shed:
+		return m.Hold(now, o.RetryAfter)
+	}
+	return false
+}
+
+func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
+	return c.roster.Allowance(now, func(*flowcontrol.Member[struct{}]) (int, flowcontrol.Reason) {
+		return c.lines, flowcontrol.ReasonRunnerLimit
+	})
+}

@@ -1,0 +1,64 @@
+package gradient
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+)
+
+// Config is the configuration of Gradient2, with Netflix's names and defaults.
+type Config struct {
+	// Initial is a runner's limit at first, at least Min and at most Max. Default: 20.
+	Initial int `yaml:"initial"`
+	// Min is the least it falls to, at least 1. Default: 20.
+	Min int `yaml:"min"`
+	// Max is the most it grows to. Default: 200.
+	Max int `yaml:"max"`
+	// PerPool is how many lines the pool carries at most, shared out between its runners; 0: no
+	// limit. Default: 0.
+	PerPool int `yaml:"per_pool"`
+	// Tolerance is by how much latency may exceed its long-term mean before the limit falls, at
+	// least 1. Default: 1.5.
+	Tolerance float64 `yaml:"tolerance"`
+	// Queue is by how many the limit grows, before smoothing, while latency stays. Default: 4.
+	Queue int `yaml:"queue"`
+	// Smoothing is the share of a new limit that is taken over at once, above 0 and at most 1.
+	// Default: 0.2.
+	Smoothing float64 `yaml:"smoothing"`
+	// LongWindow is over how many windows the long-term mean looks back, at least 1. Default: 600.
+	LongWindow int `yaml:"long_window"`
+	// Window is the shortest time between two updates of a limit. Default: 1s.
+	Window time.Duration `yaml:"window"`
+	// Samples is how many answers an update needs at least, at least 1. Default: 10.
+	Samples int `yaml:"samples"`
+}
+
+// DefaultConfig returns the defaults of Netflix's library.
+func DefaultConfig() Config {
+	return Config{
+		Initial: 20, Min: 20, Max: 200, Tolerance: 1.5, Queue: 4, Smoothing: 0.2, LongWindow: 600,
+		Window: time.Second, Samples: 10,
+	}
+}
+
+// Validate reports every fault with the path of its field.
+func (c Config) Validate() error {
+	var all faults.List
+	all.AtLeast("min", c.Min, 1)
+	all.AtLeast("initial", c.Initial, c.Min)
+	if c.Max < c.Initial {
+		all.Add("max", "is %d, must be at least initial (%d)", c.Max, c.Initial)
+	}
+	all.AtLeast("per_pool", c.PerPool, 0)
+	if !(c.Tolerance >= 1 && c.Tolerance <= 100) {
+		all.Add("tolerance", "is %v, must be from 1 to 100", c.Tolerance)
+	}
+	all.AtLeast("queue", c.Queue, 0)
+	if !(c.Smoothing > 0 && c.Smoothing <= 1) {
+		all.Add("smoothing", "is %v, must be above 0 and at most 1", c.Smoothing)
+	}
+	all.AtLeast("long_window", c.LongWindow, 1)
+	all.Positive("window", c.Window)
+	all.AtLeast("samples", c.Samples, 1)
+	return all.Err()
+}

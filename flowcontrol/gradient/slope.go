@@ -1,0 +1,61 @@
+package gradient
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// slope is what is known of a runner's latency.
+type slope struct {
+	limit   float64
+	long    longMean
+	due     time.Time     // when the window under way may end
+	sum     time.Duration // latencies within it
+	answers int
+	carried int // most lines within it
+}
+
+// longMean is exponential once it has seen warmUp samples; until then it is their plain mean.
+type longMean struct {
+	mean float64
+	seen int
+}
+
+const warmUp = 10
+
+func (l *longMean) add(x float64, window int) {
+	if l.seen < warmUp {
+		l.seen++
+		l.mean += (x - l.mean) / float64(l.seen)
+		return
+	}
+	l.mean += (x - l.mean) * 2 / float64(window+1)
+}
+
+// answered adds an answer to the window and returns the limit, which changes at the end of one.
+func (s *slope) answered(now time.Time, o flowcontrol.Observation, cfg Config) int {
+	s.sum += o.Latency
+	s.answers++
+	s.carried = max(s.carried, o.InFlight+1)
+	if now.Before(s.due) || s.answers < cfg.Samples {
+		return int(s.limit)
+	}
+	short, carried := s.sum.Seconds()/float64(s.answers), float64(s.carried)
+	s.due, s.sum, s.answers, s.carried = now.Add(cfg.Window), 0, 0, 0
+	if short <= 0 {
+		return int(s.limit)
+	}
+	s.long.add(short, cfg.LongWindow)
+	// after a long time of overload the mean is brought down faster than it would fall by itself
+	if s.long.mean > 2*short {
+		s.long.mean *= 0.9
+	}
+	if carried >= s.limit/2 { // a limit that is not in use proves nothing
+		ratio := max(0.5, min(1, cfg.Tolerance*s.long.mean/short))
+		next := float64(s.limit*ratio) + float64(cfg.Queue)
+		s.limit += float64((next - s.limit) * cfg.Smoothing)
+		s.limit = max(float64(cfg.Min), min(s.limit, float64(cfg.Max)))
+	}
+	return int(s.limit)
+}

@@ -1,0 +1,117 @@
+// Package gate holds what the policies budget and saturation have in common: they open and close by
+// the load of the pool, which is the mean over its runners as their metrics show it. Batch lines
+// are part of that load: neither policy subtracts them.
+package gate
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Reasons of policies that open and close by the load of the pool.
+const (
+	ReasonLoad      flowcontrol.Reason = "pool_load"  // the pool is too full for more to start
+	ReasonNoMetrics flowcontrol.Reason = "no_metrics" // no recent reading shows the pool's load
+)
+
+// PromLookback is how old a sample may be for a query of Prometheus to show it, which is where the
+// published gates look.
+const PromLookback = 5 * time.Minute
+
+// AsyncWorkers is how many requests llm-d-async carries in a pool at once, by default.
+const AsyncWorkers = 64
+
+// Gate follows the load of a pool.
+type Gate struct {
+	// Refused says that a line was shed since the load was last seen, so that the load is believed
+	// to be higher than that.
+	Refused bool
+
+	roster flowcontrol.Roster[load]
+	stale  time.Duration // a reading this old is not used any more
+}
+
+// load is that of a runner as its metrics showed it.
+type load struct {
+	known   bool
+	sampled time.Time
+	level   float64 // 1: the runner is full
+}
+
+// New returns a gate that uses no reading of the age stale or older.
+func New(stale time.Duration) Gate { return Gate{stale: stale} }
+
+// Runners returns how many runners the pool has.
+func (g *Gate) Runners() int { return len(g.roster.Members) }
+
+// Observe does what all gates do with an event. level returns the load in a reading, NaN if the
+// reading does not show it.
+func (g *Gate) Observe(
+	now time.Time, o flowcontrol.Observation, level func(*flowcontrol.Reading) float64,
+) (changed bool) {
+	switch o.Kind {
+	case flowcontrol.RunnerJoined:
+		return g.roster.Join(o.Runner, load{})
+	case flowcontrol.RunnerLeft:
+		return g.roster.Leave(o.Runner)
+	}
+	m := g.roster.Find(o.Runner)
+	if m == nil {
+		return false
+	}
+	switch o.Kind {
+	case flowcontrol.Answered:
+		m.Answered()
+	case flowcontrol.Shed:
+		held := m.Hold(now, o.RetryAfter)
+		_, seen, _ := g.Mean(now)
+		closes := seen && !g.Refused
+		g.Refused = g.Refused || seen
+		return held || closes
+	case flowcontrol.Read:
+		if l := level(o.Reading); !math.IsNaN(l) {
+			m.State = load{known: true, sampled: o.Reading.Sampled, level: l}
+			g.Refused = false
+			return true
+		}
+	}
+	return false
+}
+
+// Mean returns the load of the pool, over the runners whose load is known, and when the first of
+// their readings will be too old; seen is false if no load is known.
+func (g *Gate) Mean(now time.Time) (level float64, seen bool, until time.Time) {
+	fresh := 0
+	for _, m := range g.roster.Members {
+		end := m.State.sampled.Add(g.stale)
+		if !m.State.known || !now.Before(end) {
+			continue
+		}
+		fresh++
+		level += m.State.level
+		if until.IsZero() || end.Before(until) {
+			until = end
+		}
+	}
+	if fresh == 0 {
+		return 0, false, time.Time{}
+	}
+	return level / float64(fresh), true, until
+}
+
+// Grant gives each runner lines, the pool no more than perPool (0: no limit), for the reason, until
+// the load is too old at the latest.
+func (g *Gate) Grant(
+	now time.Time, lines, perPool int, reason flowcontrol.Reason, until time.Time,
+) flowcontrol.Allowance {
+	g.roster.PerPool = perPool
+	a := g.roster.Allowance(now, func(*flowcontrol.Member[load]) (int, flowcontrol.Reason) {
+		return lines, reason
+	})
+	if !until.IsZero() && (a.Until.IsZero() || until.Before(a.Until)) {
+		a.Until = until
+	}
+	return a
+}
