@@ -82,7 +82,7 @@ type Seed struct {
 
 // Policy is one that ran, on all seeds.
 type Policy struct {
-	// Name is unique in a scenario, the same in all: probe, or fixed per_runner=18.
+	// Name is unique in a scenario, the same in all: headroom, or fixed per_runner=18.
 	Name string `json:"name"`
 	// Law is the flow control policy, Settings what of its configuration makes it this one.
 	Flow     string   `json:"flowcontrol_policy"`

@@ -137,7 +137,7 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 			continue
 		}
 		for i, want := range test.want {
-			if !strings.HasPrefix(aloud[i], want+" IS WRONG: probe ") {
+			if !strings.HasPrefix(aloud[i], want+" IS WRONG: headroom ") {
 				t.Errorf("%s: said %q, want %s", test.name, aloud[i], want)
 			}
 		}
@@ -192,7 +192,7 @@ func TestBestSettings(t *testing.T) {
 	// 40/20 and 30/12; 40/10 and 30/12.
 	if o := r.Overall[i]; math.Abs(float64(o.OfCaps)-math.Sqrt(5)) > 1e-9 ||
 		math.Abs(float64(o.OfCap)-math.Sqrt(10)) > 1e-9 || o.Score != 1 {
-		t.Errorf("probe over all: %+v", o)
+		t.Errorf("headroom over all: %+v", o)
 	}
 	if !slices.ContainsFunc(r.Overall, func(o report.Overall) bool {
 		return o.Name == "fixed, best of each scenario" && o.Scenarios == 2
