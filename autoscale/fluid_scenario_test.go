@@ -19,7 +19,7 @@ import (
 // tokens together, prompts included.
 func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	const days, mean = 4, 14
-	rng := func(cause string) *rand.Rand { return workload.Seed(seed).Cause("three days/" + cause) }
+	rng := func(cause string) *rand.Rand { return workload.Seed(seed).Rand("three days/" + cause) }
 	curve := workload.Diurnal(days, rng("shape"))
 	if surprising {
 		curve = workload.Wandering(days, rng("shape"))

@@ -39,7 +39,7 @@ func (sim *simulation) startUsers() ([]*user, error) {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 			someone := &user{sim: sim, class: number, config: c.Users, stream: requests,
-				rng: sim.setup.seed().Cause(name + "/thinking")}
+				rng: sim.setup.seed().Rand(name + "/thinking")}
 			someone.think(epoch)
 			all = append(all, someone)
 		}
@@ -64,8 +64,8 @@ func (s Setup) generate(c scenario.Class, name string) (workload.Stream, error) 
 	}
 	stream := g.Arrivals()
 	if c.Input.Median > 0 || c.Output.Median > 0 {
-		stream = workload.Resize(stream, c.Input.Workload(), c.Output.Workload(),
-			s.seed().Cause(name+"/lengths"))
+		stream = workload.RedrawLengths(stream, c.Input.Workload(), c.Output.Workload(),
+			s.seed().Rand(name+"/lengths"))
 	}
 	return stream, nil
 }

@@ -40,7 +40,7 @@ func (r *replica) start() {
 // coldStart draws how long a replica takes to come up. The same replica of another
 // run takes as long.
 func (r *replica) coldStart() time.Duration {
-	s, rng := r.sim.setup.Scenario.Pool.Start, r.sim.setup.seed().Cause("start "+r.cause)
+	s, rng := r.sim.setup.Scenario.Pool.Start, r.sim.setup.seed().Rand("start "+r.cause)
 	once := func() time.Duration {
 		x, _ := portable.Normals(rng)
 		took := min(max(time.Duration(float64(s.Median)*portable.Exp(s.Sigma*x)), s.Min), s.Max)
@@ -66,7 +66,7 @@ func (r *replica) serve() {
 		sim.queue.add(sim.now, r.wakeFiller)
 	}
 	if share := r.pool.scaled.Reclaim; share > 0 {
-		hours := portable.Exponential(sim.setup.seed().Cause("reclaim "+r.cause)) / -portable.Log(
+		hours := portable.Exponential(sim.setup.seed().Rand("reclaim "+r.cause)) / -portable.Log(
 			1-share)
 		if left := sim.end.Sub(sim.now); hours < left.Hours() {
 			sim.queue.add(sim.now.Add(time.Duration(hours*float64(time.Hour))), r.reclaim)

@@ -84,7 +84,7 @@ func (x *pool) build(number int) (*replica, error) {
 	if life := x.builds[number]; life > 1 {
 		cause += "/" + strconv.Itoa(life)
 	}
-	e, err := engine.New(x.engine, x.sim.setup.seed().Cause("engine "+cause))
+	e, err := engine.New(x.engine, x.sim.setup.seed().Rand("engine "+cause))
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (d *dispatcher) addTarget(s *scrapeTarget) {
 	if s.replica != nil {
 		name += " " + s.replica.name
 	}
-	s.rng = sim.setup.seed().Cause("scrape " + name)
+	s.rng = sim.setup.seed().Rand("scrape " + name)
 	for _, f := range sim.setup.Scenario.Metrics.Faults {
 		if at := epoch.Add(f.From); f.Kind == scenario.Reset && f.Affects(s.kind, s.number) &&
 			!at.Before(sim.now) {

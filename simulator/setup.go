@@ -103,7 +103,7 @@ func (s Setup) Jobs() (workload.Jobs, error) {
 	listed, err := workload.List(s.seed(), append(list, s.ExtraJobs...)...)
 	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {
 		cfg := workload.DefaultJobs(s.seed(), stream.PerHour)
-		cfg.Median, cfg.Sigma, cfg.Most = stream.Lines.Median, stream.Lines.Sigma, stream.Lines.Max
+		cfg.Median, cfg.Sigma, cfg.Max = stream.Lines.Median, stream.Lines.Sigma, stream.Lines.Max
 		more, err := workload.Generate(cfg)
 		if err != nil {
 			return nil, err

@@ -10,18 +10,18 @@ import (
 )
 
 // origin is where requests come from, before the scenario bends them.
-type origin struct {
-	arrivals func() workload.Stream
-	crowd    func(number int) workload.Stream
-	rate     func(time.Duration) float64 // asked for, requests a second
-	mean     float64                     // of rate over the shape's period
-	day      *workload.Day               // nil: no trace was thinned
+type trafficBase struct {
+	arrivals    func() workload.Stream
+	independent func(number int) workload.Stream
+	rate        func(time.Duration) float64 // asked for, requests a second
+	meanRate    float64                     // of rate over the shape's period
+	resampled   *workload.ResampledTrace    // nil: no trace was thinned
 }
 
-func (s Setup) origin() (origin, error) {
+func (s Setup) trafficBase() (trafficBase, error) {
 	shape, err := s.shape()
 	if err != nil {
-		return origin{}, err
+		return trafficBase{}, err
 	}
 	in := s.Scenario.Interactive
 	switch {
@@ -31,15 +31,15 @@ func (s Setup) origin() (origin, error) {
 				return workload.Arrival{}, false
 			})
 		}
-		return origin{arrivals: none}, nil
+		return trafficBase{arrivals: none}, nil
 	case in.Verbatim():
 		rate := s.Trace.Rate()
 		// A crowd is like the trace, and not the trace again.
-		day, err := s.day(shape, rate)
+		day, err := s.resample(shape, rate)
 		if err != nil {
-			return origin{}, err
+			return trafficBase{}, err
 		}
-		return origin{s.Trace.Arrivals, day.Surge, func(time.Duration) float64 {
+		return trafficBase{s.Trace.Arrivals, day.Independent, func(time.Duration) float64 {
 			return rate
 		}, rate, nil}, nil
 	case s.Trace != nil:
@@ -47,15 +47,15 @@ func (s Setup) origin() (origin, error) {
 		if rate == 0 {
 			rate = s.Trace.Rate()
 		}
-		day, err := s.day(shape, rate)
+		day, err := s.resample(shape, rate)
 		if err != nil {
-			return origin{}, err
+			return trafficBase{}, err
 		}
-		return origin{day.Arrivals, day.Surge, day.Rate, rate, day}, nil
+		return trafficBase{day.Arrivals, day.Independent, day.Rate, rate, day}, nil
 	}
 	population, err := workload.LookupPopulation(in.Generator)
 	if err != nil {
-		return origin{}, err
+		return trafficBase{}, err
 	}
 	rate := in.Rate
 	if rate == 0 {
@@ -64,13 +64,13 @@ func (s Setup) origin() (origin, error) {
 	g, err := workload.NewGenerator(workload.GeneratorConfig{Population: population, Shape: shape,
 		Rate: rate, Seed: s.seed(), Name: "interactive"})
 	if err != nil {
-		return origin{}, err
+		return trafficBase{}, err
 	}
-	return origin{g.Arrivals, g.Surge, g.Rate, rate, nil}, nil
+	return trafficBase{g.Arrivals, g.Independent, g.Rate, rate, nil}, nil
 }
 
-func (s Setup) day(shape *workload.Curve, rate float64) (*workload.Day, error) {
-	return workload.NewDay(workload.DayConfig{
+func (s Setup) resample(shape *workload.Curve, rate float64) (*workload.ResampledTrace, error) {
+	return workload.NewResampledTrace(workload.ResampleConfig{
 		Trace: s.Trace, Shape: shape, Rate: rate, Length: s.Scenario.Horizon, Seed: s.seed(),
 		Name: "interactive",
 	})
@@ -80,7 +80,7 @@ func (s Setup) day(shape *workload.Curve, rate float64) (*workload.Day, error) {
 func (s Setup) shape() (*workload.Curve, error) {
 	const day = 24 * time.Hour
 	days := int((s.Scenario.Horizon + day - 1) / day)
-	switch rng := s.seed().Cause("shape"); s.Scenario.Interactive.Shape {
+	switch rng := s.seed().Rand("shape"); s.Scenario.Interactive.Shape {
 	case "":
 		return nil, nil
 	case scenario.Diurnal:
@@ -97,11 +97,11 @@ func (s Setup) shape() (*workload.Curve, error) {
 
 // traffic is the interactive arrivals, told anew with each call.
 func (s Setup) firstClassTraffic() (workload.Stream, error) {
-	org, err := s.origin()
+	base, err := s.trafficBase()
 	if err != nil {
 		return nil, err
 	}
-	return s.transform(org)
+	return s.transform(base)
 }
 
 // arrivals is the traffic of all classes that no closed loop makes.
@@ -129,45 +129,45 @@ func (s Setup) Traffic() (workload.Stream, error) {
 }
 
 // bend makes of an origin what the scenario asks for.
-func (s Setup) transform(org origin) (workload.Stream, error) {
+func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 	t := s.Scenario.Interactive.Traffic
-	cause := s.seed().Cause
-	stream := org.arrivals()
+	cause := s.seed().Rand
+	stream := base.arrivals()
 	var err error
 	if len(t.Surges) > 0 {
 		surges := make([]workload.Surge, len(t.Surges))
 		for i, x := range t.Surges {
 			surges[i] = workload.Surge{From: x.At, Length: x.For, Factor: x.Factor}
 		}
-		if stream, err = workload.Flash(stream, org.crowd, cause("surges"), surges...); err != nil {
+		if stream, err = workload.AddSurges(stream, base.independent, cause("surges"), surges...); err != nil {
 			return nil, err
 		}
 	}
 	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, s.requestedRate(org), org.mean, d.Window, d.VarMean,
+		if stream, err = workload.Retime(stream, s.requestedRate(base), base.meanRate, d.Window, d.VarMean,
 			cause("dispersion")); err != nil {
 			return nil, err
 		}
 	}
 	if t.Input.Median > 0 || t.Output.Median > 0 {
-		stream = workload.Resize(stream, t.Input.Workload(), t.Output.Workload(), cause("lengths"))
+		stream = workload.RedrawLengths(stream, t.Input.Workload(), t.Output.Workload(), cause("lengths"))
 	}
 	if g := t.Growth; g.Factor > 0 {
-		stream = workload.Drift(stream, workload.Ramp{From: g.From, To: g.To, Before: 1,
+		stream = workload.ScalePrompts(stream, workload.Ramp{From: g.From, To: g.To, Before: 1,
 			After: g.Factor})
 	}
 	if p := t.Prefix; p.Share > 0 {
-		stream = workload.Share(stream, p.Share, max(1, p.Groups), cause("prefixes"))
+		stream = workload.SharePrefixes(stream, p.Share, max(1, p.Groups), cause("prefixes"))
 	}
 	if c := t.ColdCache; c.Share > 0 {
-		stream = workload.Chill(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share},
+		stream = workload.DropPrefixes(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share},
 			cause("chill"))
 	}
 	return workload.Until(stream, s.Scenario.Horizon), nil
 }
 
 // asked is the rate with surges, requests a second.
-func (s Setup) requestedRate(org origin) func(time.Duration) float64 {
+func (s Setup) requestedRate(base trafficBase) func(time.Duration) float64 {
 	return func(t time.Duration) float64 {
 		factor := 1.0
 		for _, x := range s.Scenario.Interactive.Surges {
@@ -175,7 +175,7 @@ func (s Setup) requestedRate(org origin) func(time.Duration) float64 {
 				factor += x.Factor - 1
 			}
 		}
-		return factor * org.rate(t)
+		return factor * base.rate(t)
 	}
 }
 
@@ -195,22 +195,22 @@ type TrafficSummary struct {
 
 // Honesty tells the interactive traffic of the scenario once more and measures it.
 func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
-	org, err := s.origin()
-	if err != nil || org.rate == nil {
+	base, err := s.trafficBase()
+	if err != nil || base.rate == nil {
 		return TrafficSummary{}, err
 	}
-	stream, err := s.transform(org)
+	stream, err := s.transform(base)
 	if err != nil {
 		return TrafficSummary{}, err
 	}
-	told := TrafficSummary{Rate: s.meanRate(org), Result: workload.Measure(stream, s.Scenario.Horizon,
-		s.requestedRate(org))}
+	told := TrafficSummary{Rate: s.meanRate(base), Result: workload.Measure(stream, s.Scenario.Horizon,
+		s.requestedRate(base))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
 		told.Source = &statistics
 	}
-	if org.day != nil {
-		told.Copies, told.Notes = org.day.Copies(), workload.DayNotes
+	if base.resampled != nil {
+		told.Copies, told.Notes = base.resampled.Copies(), workload.ResampleNotes
 	}
 	if s.Scenario.Interactive.Growth.Factor > 0 {
 		told.Notes = append(told.Notes[:len(told.Notes):len(told.Notes)],
@@ -220,11 +220,11 @@ func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 }
 
 // meanRate is the mean over the horizon of what was asked for.
-func (s Setup) meanRate(org origin) float64 {
+func (s Setup) meanRate(base trafficBase) float64 {
 	const parts = 1000
 	sum := 0.0
 	for i := range parts {
-		sum += org.rate(s.Scenario.Horizon / parts * time.Duration(i))
+		sum += base.rate(s.Scenario.Horizon / parts * time.Duration(i))
 	}
 	return math.Round(sum/parts*1e6) / 1e6
 }
@@ -232,7 +232,7 @@ func (s Setup) meanRate(org origin) float64 {
 // Replay fits the scenario to a trace that has taken the place of its own traffic.
 // Its rate, shape and surges stay, the lengths and the closed loop of a generator
 // go. A trace that is too short to be told once is repeated at its own rate.
-func (s Setup) Replay() Setup {
+func (s Setup) WithTraffic() Setup {
 	in := &s.Scenario.Interactive
 	in.Input, in.Output, in.Users = scenario.Length{}, scenario.Length{}, scenario.Users{}
 	if in.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {

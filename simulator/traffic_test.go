@@ -143,14 +143,14 @@ func TestTraceOrDay(t *testing.T) {
 		"or give interactive.rate (the trace's is 0.01 a second)") {
 		t.Errorf("a trace that is too short: %v", err)
 	}
-	s = s.Replay()
+	s = s.WithTraffic()
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
 	if h, err = s.SummarizeTraffic(); err != nil {
 		t.Fatal(err)
 	}
-	if h.Copies != 1 || len(h.Notes) != len(workload.DayNotes) {
+	if h.Copies != 1 || len(h.Notes) != len(workload.ResampleNotes) {
 		t.Errorf("a trace that is repeated: %+v", h)
 	}
 	near(t, "the rate", h.Result.Rate, 0.01, 0.05)
@@ -172,7 +172,7 @@ func TestReplay(t *testing.T) {
 	s.Trace = own.Trace
 	in := &s.Scenario.Interactive
 	in.Generator, in.Trace, in.Format = "", "other.csv", workload.CSV
-	s = s.Replay()
+	s = s.WithTraffic()
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestReplay(t *testing.T) {
 	s.Trace = own.Trace
 	in = &s.Scenario.Interactive
 	in.Generator, in.Trace, in.Format = "", "other.csv", workload.CSV
-	if err := s.Replay().Check(); err != nil {
+	if err := s.WithTraffic().Check(); err != nil {
 		t.Errorf("a closed loop makes way for a trace: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func (p *profileFit) observe(
 ) (obs fit.Observations, sources []profile.Source, err error) {
 	var faults []error
 	var steps []fit.Step
-	var recorded fit.Recorded
+	var recorded fit.RecordingReader
 	recordings := 0
 	seen := map[string]bool{}
 	for _, name := range files {
@@ -176,7 +176,7 @@ func (p *profileFit) write(file profile.File, result fit.Result, obs fit.Observa
 	}
 	if p.plot != "" {
 		var drawing bytes.Buffer
-		if err := fit.Plot(&drawing, file.Name, result.Law, obs.All); err != nil {
+		if err := fit.Plot(&drawing, file.Name, result.CostModel, obs.All); err != nil {
 			return err
 		}
 		return os.WriteFile(p.plot, drawing.Bytes(), 0o644)
@@ -185,7 +185,7 @@ func (p *profileFit) write(file profile.File, result fit.Result, obs fit.Observa
 }
 
 func printFit(
-	out io.Writer, file profile.File, r fit.Result, obs fit.Observations, held []fit.Held,
+	out io.Writer, file profile.File, r fit.Result, obs fit.Observations, held []fit.HeldOut,
 ) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s: %s with a known time, %s, %d to %d decoding requests\n", file.Name,
@@ -219,7 +219,7 @@ func printFit(
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\ndecoding\tpoints\tmeasured\tlaw\terror\tp90\tbias\t")
 	for _, g := range r.Ranges {
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Time, g.Law,
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Measured, g.Predicted,
 			errorText(g.Error))
 	}
 	fmt.Fprintf(t, "all\t%d\t\t\t%s\n", r.Error.Points, errorText(r.Error))

@@ -56,7 +56,7 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 		return err
 	}
 	var b replay.Builder
-	var fitted fit.Recorded
+	var fitted fit.RecordingReader
 	header, err := readDays(s.recordings, func(e days.Entry) { b.Add(e); fitted.Add(e) })
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 		return fmt.Errorf("%s: %w", strings.Join(s.recordings, ", "), err)
 	}
 	setup := at.on(s.seed, acting.policy)
-	ttft, tpot := b.Measured.Edges()
+	ttft, tpot := b.Summary.Edges()
 	told := newRetold(ttft, tpot)
 	setup.Outputs.Recorder = told
 	progress := newTally(stderr, setup.Scenario.Horizon.Hours())
@@ -99,7 +99,7 @@ func (s *simulation) compare(ctx context.Context, scenarios []string, out, stder
 		return err
 	}
 	progress.stop()
-	c.figures(&b.Measured, &told.day)
+	c.figures(&b.Summary, &told.day)
 	if s.json {
 		return printJSON(out, c)
 	}
@@ -139,7 +139,7 @@ func readDays(files []string, fn func(days.Entry)) (header days.Header, err erro
 // pool chooses the engine: what --profile names, or the scenario has, or the recording itself
 // gives.
 func (c *comparison) pool(
-	s *simulation, at *story, fitted *fit.Recorded, hasScenario bool,
+	s *simulation, at *story, fitted *fit.RecordingReader, hasScenario bool,
 ) (err error) {
 	switch {
 	case s.profile != "":

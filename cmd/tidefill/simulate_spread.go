@@ -51,15 +51,15 @@ type edge struct {
 // profile without bounds has none.
 func edges(f profile.File) []edge {
 	bounded := func(c profile.Coefficient) bool { return c.Low != 0 || c.High != 0 }
-	if !slices.ContainsFunc(f.Law, bounded) {
+	if !slices.ContainsFunc(f.CostModel, bounded) {
 		return nil
 	}
 	at := func(place int, name string, bound func(profile.Coefficient) float64) edge {
 		moved := f
-		moved.Law = slices.Clone(f.Law)
-		for i, c := range moved.Law {
+		moved.CostModel = slices.Clone(f.CostModel)
+		for i, c := range moved.CostModel {
 			if bounded(c) {
-				moved.Law[i].Value = bound(c)
+				moved.CostModel[i].Value = bound(c)
 			}
 		}
 		p, err := moved.Profile()

@@ -89,7 +89,7 @@ func openStory(file string, traffic recording) (story, error) {
 		}
 	}
 	if traffic.file != "" {
-		s.Setup = s.Replay()
+		s.Setup = s.WithTraffic()
 	}
 	if err := s.Check(); err != nil {
 		return story{}, fmt.Errorf("%s: %w", file, err)

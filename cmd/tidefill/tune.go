@@ -312,7 +312,7 @@ func (h *hunt) dayWorth(d day, r simulator.Result) float64 {
 }
 
 // confirm runs what was found on all seeds, those that the search has not seen too.
-func (h *hunt) confirm(ctx context.Context, best search.Best) (finding, error) {
+func (h *hunt) confirm(ctx context.Context, best search.Result) (finding, error) {
 	policy, err := h.policy(best.Point)
 	if err != nil {
 		return finding{}, err
@@ -333,7 +333,7 @@ func (h *hunt) confirm(ctx context.Context, best search.Best) (finding, error) {
 // finding is what came of a search: worth before and after, on seeds searched and on seeds held
 // back.
 type finding struct {
-	best           search.Best
+	best           search.Result
 	after          map[day]simulator.Result
 	searched, held [2]float64
 }

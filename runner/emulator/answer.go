@@ -12,7 +12,7 @@ import (
 
 // answer is what a request gets.
 type answer struct {
-	*job
+	*inference
 	id        string // request id
 	created   time.Time
 	modelJSON []byte
@@ -39,17 +39,17 @@ func (a *answer) outputTokens() (sum int) {
 func (s *Server) answer(
 	w http.ResponseWriter, r *http.Request, a *answer, to reply,
 ) (whole bool, f *failure) {
-	if s.plant == nil {
-		return s.answerAtOnce(w, a, to), nil
+	if s.loop == nil {
+		return s.answerInstantly(w, a, to), nil
 	}
 	changed := make(chan struct{}, 1)
 	tickets := make([]*ticket, len(a.sequences))
 	for i, q := range a.sequences {
 		tickets[i] = &ticket{changed: changed, streaming: a.Stream, finish: q.finish}
 	}
-	switch err := s.plant.submit(tickets, a.requests()); {
+	switch err := s.loop.submit(tickets, a.requests()); {
 	case errors.Is(err, errQueueFull):
-		snapshot, waits := s.plant.read()
+		snapshot, waits := s.loop.read()
 		mean, _ := waits.meanAndP95()
 		return false, queueFull(snapshot.Waiting, s.config.MaxQueueDepth, mean)
 	case errors.Is(err, errStopped):
@@ -57,7 +57,7 @@ func (s *Server) answer(
 	case err != nil:
 		return false, badRequest("", "%v", err)
 	}
-	defer s.plant.cancel(tickets)
+	defer s.loop.cancel(tickets)
 	if a.Stream {
 		return s.stream(w, r, a, tickets, to.(streamReply))
 	}
@@ -66,16 +66,16 @@ func (s *Server) answer(
 	if f != nil {
 		return false, f
 	}
-	if !s.plant.wait(r.Context(), visible) {
+	if !s.loop.wait(r.Context(), visible) {
 		return false, nil
 	}
-	s.tellAdmission(w, a, tickets)
+	s.setAdmissionHeaders(w, a, tickets)
 	w.Header().Set(runner.HeaderGPUTimeMs, s.gpuTime(tickets))
 	return write(w, http.StatusOK, to.whole(a)), nil
 }
 
 // answerAtOnce writes the answer without an engine.
-func (s *Server) answerAtOnce(w http.ResponseWriter, a *answer, to reply) bool {
+func (s *Server) answerInstantly(w http.ResponseWriter, a *answer, to reply) bool {
 	s.instant.prompt.Add(uint64(a.promptTokens()))
 	s.instant.generated.Add(uint64(a.outputTokens()))
 	s.instant.finished.Add(uint64(len(a.sequences)))
@@ -103,14 +103,14 @@ func (s *Server) answerAtOnce(w http.ResponseWriter, a *answer, to reply) bool {
 func (s *Server) finished(ctx context.Context, tickets []*ticket) (visible time.Time, f *failure) {
 	for _, t := range tickets {
 		for {
-			p := s.plant.progress(t)
+			p := s.loop.progress(t)
 			if p.done {
 				if p.visible.After(visible) {
 					visible = p.visible
 				}
 				break
 			}
-			if f := s.plant.change(ctx, t); f != nil {
+			if f := s.loop.change(ctx, t); f != nil {
 				return visible, f
 			}
 		}
@@ -126,22 +126,22 @@ func (s *Server) stream(
 	var stream *stream
 	sent, open := make([]int, len(tickets)), len(tickets)
 	for open > 0 {
-		if f := s.plant.change(r.Context(), tickets[0]); f != nil {
+		if f := s.loop.change(r.Context(), tickets[0]); f != nil {
 			if stream == nil {
 				return false, f
 			}
 			panic(http.ErrAbortHandler)
 		}
 		for i, t := range tickets {
-			p := s.plant.progress(t)
+			p := s.loop.progress(t)
 			if p.tokens == sent[i] {
 				continue
 			}
-			if !s.plant.wait(r.Context(), p.visible) {
+			if !s.loop.wait(r.Context(), p.visible) {
 				return false, nil
 			}
 			if stream == nil {
-				s.tellAdmission(w, a, tickets)
+				s.setAdmissionHeaders(w, a, tickets)
 				w.Header().Set("Trailer", runner.HeaderGPUTimeMs)
 				stream = openStream(w, a, to)
 			}
@@ -162,17 +162,17 @@ func (s *Server) stream(
 
 // tellAdmission sets the headers about queue and cache and books the cached
 // tokens with the answer.
-func (s *Server) tellAdmission(w http.ResponseWriter, a *answer, tickets []*ticket) {
+func (s *Server) setAdmissionHeaders(w http.ResponseWriter, a *answer, tickets []*ticket) {
 	wait := time.Duration(0)
 	for _, t := range tickets {
-		p := s.plant.progress(t)
+		p := s.loop.progress(t)
 		if !p.admitted.IsZero() {
 			wait = max(wait, p.admitted.Sub(t.submitted))
 		}
 		a.cached += p.cached
 	}
 	h := w.Header()
-	h.Set(runner.HeaderQueueWaitMs, strconv.FormatInt(s.plant.clock.real(wait).Milliseconds(), 10))
+	h.Set(runner.HeaderQueueWaitMs, strconv.FormatInt(s.loop.clock.real(wait).Milliseconds(), 10))
 	h.Set(runner.HeaderCacheHit, strconv.FormatBool(a.cached > 0))
 	h.Set(runner.HeaderCacheTokensReused, strconv.Itoa(a.cached))
 }
@@ -188,5 +188,5 @@ func (s *Server) gpuTime(tickets []*ticket) string {
 			to = c.Finished
 		}
 	}
-	return strconv.FormatInt(s.plant.clock.real(to.Sub(from)).Milliseconds(), 10)
+	return strconv.FormatInt(s.loop.clock.real(to.Sub(from)).Milliseconds(), 10)
 }

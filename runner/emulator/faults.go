@@ -97,10 +97,10 @@ func (f Faults) Validate() error {
 }
 
 // fate is what befalls one request.
-type fate int
+type injected int
 
 const (
-	served fate = iota
+	noFault injected = iota
 	tooManyRequests
 	unavailable
 	serverError
@@ -111,7 +111,7 @@ const (
 )
 
 // misfortune draws fates from the faults in force.
-type misfortune struct {
+type faultInjector struct {
 	mu        sync.Mutex
 	faults    Faults
 	downUntil time.Time
@@ -119,63 +119,63 @@ type misfortune struct {
 	stalls    *rand.Rand
 }
 
-func newMisfortune(f Faults, seed uint64, now time.Time) *misfortune {
-	m := &misfortune{requests: rand.New(rand.NewPCG(seed, 2)),
+func newFaultInjector(f Faults, seed uint64, now time.Time) *faultInjector {
+	i := &faultInjector{requests: rand.New(rand.NewPCG(seed, 2)),
 		stalls: rand.New(rand.NewPCG(seed, 3))}
-	m.set(f, now)
-	return m
+	i.set(f, now)
+	return i
 }
 
-func (m *misfortune) set(f Faults, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.faults, m.downUntil = f, now.Add(time.Duration(f.Down))
+func (i *faultInjector) set(f Faults, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.faults, i.downUntil = f, now.Add(time.Duration(f.Down))
 }
 
-func (m *misfortune) inForce() Faults {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.faults
+func (i *faultInjector) current() Faults {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.faults
 }
 
-func (m *misfortune) down(now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return now.Before(m.downUntil)
+func (i *faultInjector) down(now time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return now.Before(i.downUntil)
 }
 
-func (m *misfortune) refuses(model string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Contains(m.faults.RefuseModels, model)
+func (i *faultInjector) refuses(model string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Contains(i.faults.RefuseModels, model)
 }
 
 // request draws the fate of a request and how long to wait before meeting it.
-func (m *misfortune) request() (fate, time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	wait := time.Duration(m.faults.Latency)
-	if m.faults.Jitter > 0 {
-		wait += time.Duration(m.requests.Int64N(int64(m.faults.Jitter)))
+func (i *faultInjector) draw() (injected, time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	wait := time.Duration(i.faults.Latency)
+	if i.faults.Jitter > 0 {
+		wait += time.Duration(i.requests.Int64N(int64(i.faults.Jitter)))
 	}
-	at := m.requests.Float64()
+	at := i.requests.Float64()
 	for i, p := range []float64{
-		m.faults.TooManyRequests, m.faults.Unavailable, m.faults.ServerError,
-		m.faults.Reset, m.faults.Hang, m.faults.Garbage, m.faults.Cut,
+		i.faults.TooManyRequests, i.faults.Unavailable, i.faults.ServerError,
+		i.faults.Reset, i.faults.Hang, i.faults.Garbage, i.faults.Cut,
 	} {
 		if at -= p; at < 0 {
-			return tooManyRequests + fate(i), wait
+			return tooManyRequests + injected(i), wait
 		}
 	}
-	return served, wait
+	return noFault, wait
 }
 
 // stall draws how long the next iteration stalls.
-func (m *misfortune) stall() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.faults.Stall == 0 || m.stalls.Float64() >= m.faults.Stall {
+func (i *faultInjector) stall() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.faults.Stall == 0 || i.stalls.Float64() >= i.faults.Stall {
 		return 0
 	}
-	return time.Duration(m.faults.StallFor)
+	return time.Duration(i.faults.StallFor)
 }

@@ -111,7 +111,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 	}
 	post(t, url+"/admin/faults", `{}`)
 	if resp, body := post(t, url+"/v1/chat/completions", hello); resp.StatusCode != 200 ||
-		s.ill.inForce().Down != 0 {
+		s.injector.current().Down != 0 {
 		t.Errorf("healed: %s", body)
 	}
 }
@@ -119,16 +119,16 @@ func TestFaultsOverHTTP(t *testing.T) {
 func TestFateFollowsSeedAndProbability(t *testing.T) {
 	faults := Faults{TooManyRequests: 0.1, ServerError: 0.2, Cut: 0.3}
 	draw := func(seed uint64) (fates [cut + 1]int, log string) {
-		m := newMisfortune(faults, seed, time.Time{})
+		i := newFaultInjector(faults, seed, time.Time{})
 		for range 10_000 {
-			f, _ := m.request()
+			f, _ := i.draw()
 			fates[f]++
 			log += string(rune('0' + f))
 		}
 		return fates, log
 	}
 	fates, log := draw(1)
-	for f, want := range map[fate]int{served: 4000, tooManyRequests: 1000, unavailable: 0,
+	for f, want := range map[injected]int{noFault: 4000, tooManyRequests: 1000, unavailable: 0,
 		serverError: 2000, cut: 3000} {
 		if got := fates[f]; got < want-200 || got > want+200 {
 			t.Errorf("fate %d: %d times of 10,000, want about %d", f, got, want)

@@ -16,7 +16,7 @@ const maxBody = 64 << 20
 
 // route is an inference route: how its body is read and its answer written.
 type route struct {
-	read  func(*job) ([]prompt, *failure)
+	read  func(*inference) ([]prompt, *failure)
 	reply reply
 }
 
@@ -38,7 +38,7 @@ type streamReply interface {
 // infer serves an inference request, or the fault that befalls it.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 	id := r.Header.Get("X-Request-Id")
-	if !plain(id) {
+	if !isPlainID(id) {
 		id = "req-" + strconv.FormatUint(mix(s.config.Seed+s.serial.Add(1)), 16)
 	}
 	w.Header().Set("X-Request-Id", id)
@@ -49,25 +49,25 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 	}
 	entry := s.ledger.receive(raw)
 	defer entry.close()
-	w, f = s.meetFate(w, r)
+	w, f = s.injectFault(w, r)
 	if f == nil {
 		f = s.tenants.admit(r.Header.Get(runner.HeaderTenant), time.Now())
 	}
-	var j *job
+	var req *inference
 	if f == nil {
-		j, f = s.parse(raw, r.Header, to)
+		req, f = s.parse(raw, r.Header, to)
 	}
 	whole := false
 	if f == nil {
-		a := &answer{job: j, id: id, created: time.Now(), modelJSON: s.models[j.Model]}
+		a := &answer{inference: req, id: id, created: time.Now(), modelJSON: s.models[req.Model]}
 		whole, f = s.answer(w, r, a, to.reply)
 	}
 	switch {
 	case whole:
-		entry.settle(http.StatusOK)
+		entry.finish(http.StatusOK)
 	case f != nil && r.Context().Err() == nil: // somebody is left to tell
 		f.write(w)
-		entry.settle(f.status)
+		entry.finish(f.status)
 	}
 }
 
@@ -91,7 +91,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, f *failure) {
 }
 
 // plain says whether an id can stand in a header and in JSON as it is.
-func plain(id string) bool {
+func isPlainID(id string) bool {
 	for _, c := range []byte(id) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' ||
 			c == '_' || c == '.') {

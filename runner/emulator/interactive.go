@@ -11,16 +11,16 @@ import (
 
 // interact submits interactive requests until ctx ends. Arrivals are a Poisson
 // process at the highest rate, thinned to the rate of the moment.
-func (p *plant) interact(ctx context.Context, load Interactive) {
+func (l *engineLoop) generateInteractive(ctx context.Context, load Interactive) {
 	rng := rand.New(rand.NewPCG(load.Seed, 1))
 	peak := load.RPS * (1 + load.Swing)
-	begin := p.clock.now()
+	begin := l.clock.now()
 	at := begin
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		at = at.Add(time.Duration(rng.ExpFloat64() / peak * float64(time.Second)))
-		timer.Reset(p.clock.until(at))
+		timer.Reset(l.clock.until(at))
 		select {
 		case <-ctx.Done():
 			return
@@ -31,11 +31,11 @@ func (p *plant) interact(ctx context.Context, load Interactive) {
 		}
 		t := &ticket{interactive: true, finish: finishStop, changed: make(chan struct{}, 1)}
 		request := engine.Request{
-			Prompt: min(load.Prompt.draw(rng), p.engine.MaxModelLen()-1),
+			Prompt: min(load.Prompt.draw(rng), l.engine.MaxModelLen()-1),
 			Output: load.Output.draw(rng),
 		}
-		if p.submit([]*ticket{t}, []engine.Request{request}) != nil {
-			p.metrics.interactiveShed.Inc()
+		if l.submit([]*ticket{t}, []engine.Request{request}) != nil {
+			l.metrics.interactiveShed.Inc()
 		}
 	}
 }

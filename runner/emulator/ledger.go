@@ -77,7 +77,7 @@ func (l *ledger) receive(body []byte) *entry {
 }
 
 // settle notes that a whole answer was given.
-func (e *entry) settle(status int) { e.status = status }
+func (e *entry) finish(status int) { e.status = status }
 
 func (e *entry) close() {
 	e.ledger.mu.Lock()
@@ -122,7 +122,7 @@ func (l *ledger) read(withBodies bool) Ledger {
 }
 
 // forget starts the counts anew; requests in flight stay in flight.
-func (l *ledger) forget() {
+func (l *ledger) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.totals = Ledger{InFlight: l.totals.InFlight}

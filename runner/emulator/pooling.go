@@ -130,7 +130,7 @@ func (rerankReply) whole(a *answer) []byte {
 	var results []ranked
 	for i, q := range a.sequences {
 		document := documents[i]
-		if first(document) == '"' {
+		if firstByte(document) == '"' {
 			document = slices.Concat([]byte(`{"text":`), bytes.TrimSpace(document), []byte(`}`))
 		}
 		results = append(results, ranked{i, document, q.unit(0)})

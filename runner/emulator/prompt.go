@@ -85,7 +85,7 @@ var errContent = errors.New("content must be a string or an array of parts")
 
 // add appends content: nothing, a string, or parts.
 func (p *prompt) add(content json.RawMessage) error {
-	switch first(content) {
+	switch firstByte(content) {
 	case 0, 'n':
 		return nil
 	case '"':
@@ -112,7 +112,7 @@ var errInput = errors.New(
 // inputs reads what completions, embeddings and moderations take: one input or
 // several, each text or token ids.
 func inputs(raw json.RawMessage) ([]prompt, error) {
-	switch first(raw) {
+	switch firstByte(raw) {
 	case '"':
 		s, err := unquote(raw)
 		if err != nil {
@@ -137,7 +137,7 @@ func inputs(raw json.RawMessage) ([]prompt, error) {
 	all := make([]prompt, 0, len(items))
 	for _, item := range items {
 		var one prompt
-		switch first(item) {
+		switch firstByte(item) {
 		case '"':
 			if err := one.add(item); err != nil {
 				return nil, errInput
@@ -174,7 +174,7 @@ func unquote(raw json.RawMessage) ([]byte, error) {
 }
 
 // first is the first byte of a JSON value, 0 if there is none.
-func first(raw json.RawMessage) byte {
+func firstByte(raw json.RawMessage) byte {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) > 0 {
 		return raw[0]
 	}

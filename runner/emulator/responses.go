@@ -61,7 +61,7 @@ type outputDetails struct {
 func (a *answer) messageID() string { return "msg_" + a.id }
 
 // begun is the response before any output.
-func (a *answer) begun() responseObject {
+func (a *answer) inProgress() responseObject {
 	r := responseObject{
 		ID: "resp_" + a.id, Object: "response", CreatedAt: a.created.Unix(), Status: "in_progress",
 		MaxOutputTokens: a.MaxOutputTokens, Model: a.Model,
@@ -74,8 +74,8 @@ func (a *answer) begun() responseObject {
 }
 
 // ended is the response with all of its output.
-func (a *answer) ended() responseObject {
-	r, q := a.begun(), a.sequences[0]
+func (a *answer) completed() responseObject {
+	r, q := a.inProgress(), a.sequences[0]
 	r.Status = "completed"
 	if q.finish == finishLength {
 		r.Status, r.IncompleteDetails = "incomplete",
@@ -100,29 +100,29 @@ func newOutputText(text string) outputText {
 	return outputText{Type: "output_text", Text: text, Annotations: []struct{}{}}
 }
 
-func (responseReply) whole(a *answer) []byte { return mustJSON(a.ended()) }
+func (responseReply) whole(a *answer) []byte { return mustJSON(a.completed()) }
 
 func (responseReply) open(a *answer) []byte {
 	item := outputMessage{ID: a.messageID(), Type: "message", Status: "in_progress",
 		Role: "assistant", Content: []outputText{}}
-	b := a.named(nil, "response.created", map[string]any{"response": a.begun()})
-	b = a.named(b, "response.in_progress", map[string]any{"response": a.begun()})
-	b = a.named(b, "response.output_item.added", map[string]any{"output_index": 0, "item": item})
-	return a.named(b, "response.content_part.added", a.inPart("part", newOutputText("")))
+	b := a.appendEvent(nil, "response.created", map[string]any{"response": a.inProgress()})
+	b = a.appendEvent(b, "response.in_progress", map[string]any{"response": a.inProgress()})
+	b = a.appendEvent(b, "response.output_item.added", map[string]any{"output_index": 0, "item": item})
+	return a.appendEvent(b, "response.content_part.added", a.inPart("part", newOutputText("")))
 }
 
 func (responseReply) delta(a *answer, index, from, to int) []byte {
 	text := string(appendWords(nil, a.sequences[index].seed, from, to))
-	return a.named(nil, "response.output_text.delta", a.inPart("delta", text))
+	return a.appendEvent(nil, "response.output_text.delta", a.inPart("delta", text))
 }
 
 func (responseReply) close(a *answer) []byte {
-	r := a.ended()
+	r := a.completed()
 	item := r.Output[0]
-	b := a.named(nil, "response.output_text.done", a.inPart("text", item.Content[0].Text))
-	b = a.named(b, "response.content_part.done", a.inPart("part", item.Content[0]))
-	b = a.named(b, "response.output_item.done", map[string]any{"output_index": 0, "item": item})
-	return a.named(b, "response."+r.Status, map[string]any{"response": r})
+	b := a.appendEvent(nil, "response.output_text.done", a.inPart("text", item.Content[0].Text))
+	b = a.appendEvent(b, "response.content_part.done", a.inPart("part", item.Content[0]))
+	b = a.appendEvent(b, "response.output_item.done", map[string]any{"output_index": 0, "item": item})
+	return a.appendEvent(b, "response."+r.Status, map[string]any{"response": r})
 }
 
 // inPart are the fields of an event about the only part of the only message.
@@ -132,7 +132,7 @@ func (a *answer) inPart(key string, value any) map[string]any {
 }
 
 // named appends an event with its type and number.
-func (a *answer) named(b []byte, name string, fields map[string]any) []byte {
+func (a *answer) appendEvent(b []byte, name string, fields map[string]any) []byte {
 	fields["type"], fields["sequence_number"] = name, a.events
 	a.events++
 	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", name, mustJSON(fields))

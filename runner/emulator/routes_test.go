@@ -342,20 +342,20 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, r := range readers {
-			j, failure := s.parse([]byte(body), http.Header{}, r)
+			req, failure := s.parse([]byte(body), http.Header{}, r)
 			if failure != nil {
 				if failure.status < 400 || failure.status > 499 {
 					t.Fatalf("status %d", failure.status)
 				}
 				continue
 			}
-			for _, q := range j.sequences {
+			for _, q := range req.sequences {
 				if q.tokens < 1 || q.output < 1 || len(q.prompt.blocks(0)) > q.tokens {
 					t.Fatalf("%d prompt and %d output tokens, %d blocks", q.tokens, q.output, len(
 						q.prompt.blocks(0)))
 				}
 			}
-			a := &answer{job: j, id: "x", modelJSON: s.models["m"]}
+			a := &answer{inference: req, id: "x", modelJSON: s.models["m"]}
 			decode[map[string]any](t, string(r.reply.whole(a)))
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,18 +19,18 @@ import (
 
 // Server is an emulated runner. Handler serves it; Run moves its engine on.
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	models  map[string][]byte // served name to its JSON string
-	mux     *http.ServeMux
-	metrics *metrics
-	ledger  *ledger
-	ill     *misfortune
-	tenants *tenants
-	plant   *plant // nil for Instant
-	instant instantCounts
-	started time.Time
-	serial  atomic.Uint64
+	config   Config
+	log      *slog.Logger
+	models   map[string][]byte // served name to its JSON string
+	mux      *http.ServeMux
+	metrics  *metrics
+	ledger   *ledger
+	injector *faultInjector
+	tenants  *tenants
+	loop     *engineLoop // nil for Instant
+	instant  instantCounts
+	started  time.Time
+	serial   atomic.Uint64
 
 	capabilitiesMu sync.Mutex
 	capabilities   []byte
@@ -56,7 +55,7 @@ func New(c Config) (*Server, error) {
 		mux: http.NewServeMux(), metrics: newMetrics(c.Models[0]), ledger: newLedger(c.Record),
 		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
-	s.ill = newMisfortune(c.Faults, c.Seed, s.started)
+	s.injector = newFaultInjector(c.Faults, c.Seed, s.started)
 	for _, m := range c.Models {
 		s.models[m] = mustJSON(m)
 	}
@@ -65,7 +64,7 @@ func New(c Config) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.plant, err = newPlant(c, e, s.metrics, s.ill.stall); err != nil {
+		if s.loop, err = newEngineLoop(c, e, s.metrics, s.injector.stall); err != nil {
 			return nil, err
 		}
 		s.applyPace(c.Faults)
@@ -109,8 +108,8 @@ func (s *Server) routes() {
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasPrefix(r.URL.Path, "/admin/") && s.ill.down(time.Now()) {
-		hangUp(w)
+	if !strings.HasPrefix(r.URL.Path, "/admin/") && s.injector.down(time.Now()) {
+		resetConnection(w)
 	}
 	s.mux.ServeHTTP(w, r)
 }
@@ -121,15 +120,15 @@ func (s *Server) Run(ctx context.Context) error {
 	s.log.InfoContext(ctx, "runner started", "profile", s.config.Profile, "models", s.config.Models,
 		"speedup", s.config.Speedup)
 	defer s.log.InfoContext(ctx, "runner stopped")
-	if s.plant == nil {
+	if s.loop == nil {
 		<-ctx.Done()
 		return nil
 	}
 	var load sync.WaitGroup
 	if s.config.Interactive.RPS > 0 {
-		load.Go(func() { s.plant.interact(ctx, s.config.Interactive) })
+		load.Go(func() { s.loop.generateInteractive(ctx, s.config.Interactive) })
 	}
-	s.plant.run(ctx)
+	s.loop.run(ctx)
 	load.Wait()
 	return nil
 }
@@ -145,8 +144,8 @@ type instantCounts struct {
 
 // Snapshot is the state of the engine.
 func (s *Server) Snapshot() engine.Snapshot {
-	if s.plant != nil {
-		snapshot, _ := s.plant.read()
+	if s.loop != nil {
+		snapshot, _ := s.loop.read()
 		return snapshot
 	}
 	return engine.Snapshot{KVBlocks: instantBlocks, Counters: engine.Counters{
@@ -157,61 +156,12 @@ func (s *Server) Snapshot() engine.Snapshot {
 
 // serving says whether inference requests are taken.
 func (s *Server) serving() bool {
-	if s.plant == nil {
+	if s.loop == nil {
 		return true
 	}
-	s.plant.mu.Lock()
-	defer s.plant.mu.Unlock()
-	return s.plant.serving
-}
-
-type model struct {
-	ID          string `json:"id"`
-	Object      string `json:"object"`
-	Created     int64  `json:"created"`
-	OwnedBy     string `json:"owned_by"`
-	MaxModelLen int    `json:"max_model_len"`
-}
-
-func (s *Server) model(id string) model {
-	return model{ID: id, Object: "model", Created: s.started.Unix(),
-		OwnedBy: "tidefill", MaxModelLen: s.contextLength()}
-}
-
-// contextLength is in tokens.
-func (s *Server) contextLength() int {
-	switch {
-	case s.plant != nil:
-		return s.plant.engine.MaxModelLen()
-	case s.config.MaxModelLen > 0:
-		return s.config.MaxModelLen
-	}
-	return instantBlocks * engine.BlockSize
-}
-
-// served lists the models that are not refused.
-func (s *Server) served() []string {
-	return slices.DeleteFunc(slices.Clone(s.config.Models), s.ill.refuses)
-}
-
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
-	list := struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{Object: "list", Data: []model{}}
-	for _, id := range s.served() {
-		list.Data = append(list.Data, s.model(id))
-	}
-	writeJSON(w, http.StatusOK, list)
-}
-
-func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("model")
-	if !slices.Contains(s.served(), id) {
-		notFound(id).write(w)
-		return
-	}
-	writeJSON(w, http.StatusOK, s.model(id))
+	s.loop.mu.Lock()
+	defer s.loop.mu.Unlock()
+	return s.loop.serving
 }
 
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
@@ -226,59 +176,8 @@ func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, code, status)
 }
 
-func (s *Server) getCapabilities(w http.ResponseWriter, _ *http.Request) {
-	if !s.serving() {
-		notServing().write(w)
-		return
-	}
-	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", runner.CapabilitiesTTL/time.Second))
-	write(w, http.StatusOK, s.readCapabilities(time.Now()))
-}
-
-// readCapabilities is as old as runner.CapabilitiesTTL at most, and no younger
-// than it has to be: like a real runner's, it does not follow every change.
-func (s *Server) readCapabilities(now time.Time) []byte {
-	s.capabilitiesMu.Lock()
-	defer s.capabilitiesMu.Unlock()
-	age := now.Sub(s.capabilitiesAt)
-	if s.capabilities != nil && age < runner.CapabilitiesTTL {
-		return s.capabilities
-	}
-	c := runner.Capabilities{
-		RunnerType: "tidefill-emulator", RunnerID: s.config.RunnerID,
-		Models: runner.Models{Loaded: []runner.LoadedModel{}, Loading: []runner.LoadingModel{},
-			Available: s.config.Models},
-		Resources: runner.Resources{GPUIDs: []int{}},
-		Queue:     runner.Queue{MaxDepth: s.config.MaxQueueDepth},
-		Capabilities: runner.Features{
-			Streaming: true, PrefixCaching: s.config.PrefixCaching && s.plant != nil,
-			MultiTenant: true,
-		},
-		Health: runner.Healthy,
-	}
-	for _, id := range s.served() {
-		c.Models.Loaded = append(c.Models.Loaded,
-			runner.LoadedModel{ID: id, ContextLength: s.contextLength(),
-				LoadedAt: s.started.Unix()})
-	}
-	if s.plant != nil {
-		snapshot, waits := s.plant.read()
-		c.Queue.Depth = snapshot.Waiting
-		c.Queue.AvgWaitMs, c.Queue.P95WaitMs = waits.meanAndP95()
-		c.Resources.KVCacheUtilization = snapshot.KVUtilization()
-		if s.capabilities != nil {
-			c.Resources.GPUUtilization = min(1,
-				float64(s.plant.clock.real(snapshot.Busy-s.busyBefore))/float64(age))
-		}
-		s.busyBefore = snapshot.Busy
-	}
-	s.capabilities = mustJSON(c)
-	s.capabilitiesAt = now
-	return s.capabilities
-}
-
 func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.ill.inForce())
+	writeJSON(w, http.StatusOK, s.injector.current())
 }
 
 // postFaults replaces all faults: {} heals.
@@ -302,18 +201,18 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 // SetFaults replaces the faults in force; f must be valid. Faults.Down counts
 // from now.
 func (s *Server) SetFaults(f Faults) {
-	s.ill.set(f, time.Now())
+	s.injector.set(f, time.Now())
 	s.applyPace(f)
 }
 
 func (s *Server) applyPace(f Faults) {
-	if s.plant == nil {
+	if s.loop == nil {
 		return
 	}
 	if f.Slow == 0 {
 		f.Slow = 1
 	}
-	s.plant.setPace(f.Slow)
+	s.loop.setPace(f.Slow)
 }
 
 func (s *Server) getRequests(w http.ResponseWriter, r *http.Request) {
@@ -321,7 +220,7 @@ func (s *Server) getRequests(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deleteRequests(w http.ResponseWriter, _ *http.Request) {
-	s.ledger.forget()
+	s.ledger.reset()
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -43,7 +43,7 @@ type Coefficient struct {
 
 // Result is a fitted law.
 type Result struct {
-	Law          costmodel.Model
+	CostModel    costmodel.Model
 	Coefficients []Coefficient // c0, c1, c2, n0, kv, p1, p2
 	// robust standard deviation of log(measured / law) over exact iterations
 	Noise    float64
@@ -55,20 +55,20 @@ type Result struct {
 	Ranges   []Range // the same by number of decoding requests
 	Warnings []string
 
-	chosen structure
+	structure structure
 }
 
 const (
 	// leastPoints is the fewest exact iterations that bear a fit, leastCounts the fewest
 	// different numbers of requests in them.
-	leastPoints = 30
-	leastCounts = 3
+	minPoints = 30
+	minCounts = 3
 )
 
 // Fit finds the law behind observations. Their order doesn't matter.
 func Fit(obs Observations, opt Options) (Result, error) {
 	all := sorted(obs.All)
-	if err := bearable(all); err != nil {
+	if err := checkSufficient(all); err != nil {
 		return Result{}, err
 	}
 	if opt.Resamples == 0 {
@@ -77,8 +77,8 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	st, all := choose(all, obs.Context, opt.Prior.CostModel)
 	m := newModel(all, st.knee, st.held, st.active)
 	s := m.robust()
-	r := Result{Law: m.law(s.coefficients), chosen: st, Warnings: st.notes}
-	r.tie(opt.Prior.CostModel)
+	r := Result{CostModel: m.costModel(s.coefficients), structure: st, Warnings: st.notes}
+	r.tiePrefill(opt.Prior.CostModel)
 	if obs.Context == ContextBlocks {
 		r.Warnings = append(r.Warnings,
 			"context is counted in KV blocks in use, which is too little where requests share prefixes: "+
@@ -98,16 +98,16 @@ func Fit(obs Observations, opt Options) (Result, error) {
 		r.Requests = [2]int{min(r.Requests[0], o.Work.Decoding),
 			max(r.Requests[1], o.Work.Decoding)}
 	}
-	r.Noise = noise(exact, r.Law)
-	r.Error, r.Ranges = Judge(r.Law, exact), JudgeRanges(r.Law, exact)
-	r.Coefficients = coefficients(r.Law, st, opt.Prior.CostModel)
+	r.Noise = noise(exact, r.CostModel)
+	r.Error, r.Ranges = Evaluate(r.CostModel, exact), EvaluateRanges(r.CostModel, exact)
+	r.Coefficients = coefficients(r.CostModel, st, opt.Prior.CostModel)
 	if opt.Resamples > 0 {
-		r.spread(all, opt)
+		r.bootstrap(all, opt)
 	}
 	return r, nil
 }
 
-func bearable(all []Observation) error {
+func checkSufficient(all []Observation) error {
 	exact, counts := 0, map[int]bool{}
 	for _, o := range all {
 		if o.Exact() {
@@ -116,33 +116,33 @@ func bearable(all []Observation) error {
 		}
 	}
 	switch {
-	case exact < leastPoints:
+	case exact < minPoints:
 		return fmt.Errorf(
-			"%d iterations with a known time can't bear a fit, at least %d are needed: record longer, or more rows with gap_steps 1", exact, leastPoints)
-	case len(counts) < leastCounts:
+			"%d iterations with a known time can't bear a fit, at least %d are needed: record longer, or more rows with gap_steps 1", exact, minPoints)
+	case len(counts) < minCounts:
 		return fmt.Errorf(
-			"all iterations decode nearly the same number of requests (%d different numbers, at least %d are needed): record at several loads", len(counts), leastCounts)
+			"all iterations decode nearly the same number of requests (%d different numbers, at least %d are needed): record at several loads", len(counts), minCounts)
 	}
 	return nil
 }
 
 // tie keeps what a prefill token costs in all where the data can't tell it but have bent the slope
 // of which it is a part.
-func (r *Result) tie(prior costmodel.Model) {
-	if slices.Contains(r.chosen.active, chunk) || !slices.Contains(r.chosen.active, beyond) {
+func (r *Result) tiePrefill(prior costmodel.Model) {
+	if slices.Contains(r.structure.active, perPrompt) || !slices.Contains(r.structure.active, perTokenBeyond) {
 		return
 	}
 	if prior.C0 == 0 {
-		if r.Law.C2 < 0 {
+		if r.CostModel.C2 < 0 {
 			r.Warnings = append(r.Warnings,
 				"a prefill token is priced as a decoding one, which is too cheap: give a prior, or measure prefill")
 		}
 		return
 	}
 	whole := prior.C1 + prior.C2 + prior.P1
-	r.Law.P1 = max(0, whole-r.Law.C1-r.Law.C2)
+	r.CostModel.P1 = max(0, whole-r.CostModel.C1-r.CostModel.C2)
 	r.Warnings = append(r.Warnings, fmt.Sprintf(
-		"since the slope beyond the knee is new, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.Law.P1, whole))
+		"since the slope beyond the knee is new, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.CostModel.P1, whole))
 }
 
 func coefficients(l costmodel.Model, st structure, prior costmodel.Model) []Coefficient {
@@ -159,7 +159,7 @@ func coefficients(l costmodel.Model, st structure, prior costmodel.Model) []Coef
 	for t := range terms {
 		cs = append(cs, Coefficient{Name: t.String(), Value: valueOf(l, t), Origin: origin(t),
 			Inflation: st.inflation[t]})
-		if t == beyond {
+		if t == perTokenBeyond {
 			cs = append(cs, Coefficient{Name: "n0", Value: l.N0, Origin: origin(t)})
 		}
 	}

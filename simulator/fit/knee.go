@@ -20,18 +20,18 @@ const (
 )
 
 // bend looks for a knee and takes it if it explains enough.
-func (st *structure) bend(all []Observation, prior costmodel.Model) bool {
+func (st *structure) fitKnee(all []Observation, prior costmodel.Model) bool {
 	straight := newModel(all, noKnee, st.held, st.active)
 	s := straight.robust()
 	with := *st
-	with.active = slices.Insert(slices.Clone(st.active), 2, beyond)
-	with.hold(prior)
-	knee, _ := with.scan(all, candidates(all), s.scale)
+	with.active = slices.Insert(slices.Clone(st.active), 2, perTokenBeyond)
+	with.setHeld(prior)
+	knee, _ := with.scan(all, kneeCandidates(all), s.scale)
 	if math.IsInf(knee, 1) {
 		return false
 	}
-	knee, loss := with.scan(all, around(knee, candidates(all)), s.scale)
-	without, n := straight.loss(straight.reweigh(huber, s, s.scale, exactly), s.scale),
+	knee, loss := with.scan(all, refinedKnees(knee, kneeCandidates(all)), s.scale)
+	without, n := straight.loss(straight.reweigh(huber, s, s.scale, fineTolerance), s.scale),
 		float64(len(all))
 	if loss > (1-kneeGain)*without || n*math.Log(without/loss) < kneeEvidence*math.Log(n) {
 		return false
@@ -50,7 +50,7 @@ func (st *structure) scan(all []Observation, knees []float64, scale float64) (be
 		if from != nil {
 			start.weights = from.weights
 		}
-		s := m.reweigh(huber, start, scale, roughly)
+		s := m.reweigh(huber, start, scale, coarseTolerance)
 		from = &s
 		if l := m.loss(s, scale); l < loss {
 			best, loss = knee, l
@@ -60,12 +60,12 @@ func (st *structure) scan(all []Observation, knees []float64, scale float64) (be
 }
 
 // candidates are knees with enough intervals on either side.
-func candidates(all []Observation) []float64 {
+func kneeCandidates(all []Observation) []float64 {
 	tokens := make([]float64, len(all))
 	for i, o := range all {
 		tokens[i] = float64(o.Work.Decoding + o.Work.Prefill)
 	}
-	side := max(kneeSide, float64(leastExcited)/float64(len(all)))
+	side := max(kneeSide, float64(minActive)/float64(len(all)))
 	var found []float64
 	for i := range knees {
 		q := side + (1-2*side)*float64(i)/(knees-1)
@@ -78,7 +78,7 @@ func candidates(all []Observation) []float64 {
 }
 
 // around are up to nine knees about one, between its neighbours among the candidates.
-func around(knee float64, candidates []float64) []float64 {
+func refinedKnees(knee float64, candidates []float64) []float64 {
 	i := slices.Index(candidates, knee)
 	low, high := candidates[max(0, i-1)], candidates[min(len(candidates)-1, i+1)]
 	found := []float64{knee}
@@ -91,7 +91,7 @@ func around(knee float64, candidates []float64) []float64 {
 	return found
 }
 
-func least(all []Observation) float64 {
+func fewestTokens(all []Observation) float64 {
 	least := math.Inf(1)
 	for _, o := range all {
 		least = min(least, float64(o.Work.Decoding+o.Work.Prefill))
@@ -99,7 +99,7 @@ func least(all []Observation) float64 {
 	return least
 }
 
-func most(all []Observation) float64 {
+func mostTokens(all []Observation) float64 {
 	most := 0.0
 	for _, o := range all {
 		most = max(most, float64(o.Work.Decoding+o.Work.Prefill))

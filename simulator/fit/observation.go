@@ -86,7 +86,7 @@ const (
 	chunkInWideGap = 64
 	wideGap        = 6
 	// enough exact iterations for a fit; of more, every k-th of a run is taken.
-	enough = 20_000
+	maxExact = 20_000
 )
 
 // Observe picks the intervals that a fit can use. meanContext, above 0, is the mean context of a
@@ -202,7 +202,7 @@ func (o *Observations) work(s Step, meanContext float64) Work {
 
 // thin keeps every k-th exact iteration of a run.
 func (o *Observations) thin() {
-	every := (o.Exact + enough - 1) / enough
+	every := (o.Exact + maxExact - 1) / maxExact
 	if every <= 1 {
 		return
 	}
@@ -245,11 +245,11 @@ func findAhead(steps []Step, meanContext float64) Ahead {
 				prefilling++
 			}
 		}
-		m := newModel(both, noKnee, costmodel.Model{}, []term{fixed, below, chunk})
+		m := newModel(both, noKnee, costmodel.Model{}, []term{perIteration, perToken, perPrompt})
 		return m.robust().scale, prefilling
 	}
 	one, prefilling := loss(AheadOne)
-	if none, _ := loss(AheadNone); prefilling >= leastExcited && none < one {
+	if none, _ := loss(AheadNone); prefilling >= minActive && none < one {
 		return AheadNone
 	}
 	return AheadOne

@@ -105,7 +105,7 @@ type stepReader struct {
 	faults []error
 }
 
-func (r *stepReader) fault(line int, format string, args ...any) {
+func (r *stepReader) errorf(line int, format string, args ...any) {
 	if len(r.faults) < maxFaults {
 		r.faults = append(r.faults, fmt.Errorf("%s:%d: %w", r.name, line,
 			fmt.Errorf(format, args...)))
@@ -125,11 +125,11 @@ func (r *stepReader) header() error {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		switch {
 		case i < 0:
-			r.fault(1, "unknown column %q; known are %s", name, columnNames(func(column) bool {
+			r.errorf(1, "unknown column %q; known are %s", name, columnNames(func(column) bool {
 				return true
 			}))
 		case seen[name]:
-			r.fault(1, "column %s stands twice", name)
+			r.errorf(1, "column %s stands twice", name)
 		default:
 			r.order = append(r.order, columns[i])
 		}
@@ -138,7 +138,7 @@ func (r *stepReader) header() error {
 	if missing := columnNames(func(c column) bool {
 		return c.required && !seen[c.name]
 	}); missing != "" {
-		r.fault(1, "missing column %s", missing)
+		r.errorf(1, "missing column %s", missing)
 	}
 	return errors.Join(r.faults...)
 }
@@ -161,7 +161,7 @@ func (r *stepReader) rows() []Step {
 			break
 		}
 		if malformed := new(csv.ParseError); errors.As(err, &malformed) {
-			r.fault(malformed.StartLine, "%w", malformed.Err)
+			r.errorf(malformed.StartLine, "%w", malformed.Err)
 			continue
 		}
 		if err != nil {
@@ -192,18 +192,18 @@ func (r *stepReader) row(record []string) Step {
 			err = errors.New("is too large")
 		}
 		if err != nil {
-			r.fault(line, "%s %q %w", c.name, text, err)
+			r.errorf(line, "%s %q %w", c.name, text, err)
 			continue
 		}
 		c.set(&s, v)
 	}
 	switch {
 	case s.GapSteps == 0 && s.Gap != 0:
-		r.fault(line, "gap_us is %d and there are no gap_steps", s.Gap)
+		r.errorf(line, "gap_us is %d and there are no gap_steps", s.Gap)
 	case s.GapSteps != 0 && s.Gap == 0:
-		r.fault(line, "gap_us is 0 or missing for gap_steps %d: no step takes no time", s.GapSteps)
+		r.errorf(line, "gap_us is 0 or missing for gap_steps %d: no step takes no time", s.GapSteps)
 	case s.PrefillReqs > s.PrefillTokens:
-		r.fault(line, "prefill_reqs is %d for %d prefill_tokens", s.PrefillReqs, s.PrefillTokens)
+		r.errorf(line, "prefill_reqs is %d for %d prefill_tokens", s.PrefillReqs, s.PrefillTokens)
 	}
 	return s
 }
@@ -234,15 +234,15 @@ func (r *stepReader) checkOrder(steps []Step) {
 		elapsed := b.Start - a.Start
 		switch {
 		case a.Number == b.Number:
-			r.fault(b.Line, "step %d of %s stands on line %d already", b.Number, b.Run, a.Line)
+			r.errorf(b.Line, "step %d of %s stands on line %d already", b.Number, b.Run, a.Line)
 		case elapsed < 0:
-			r.fault(b.Line, "time goes backwards: step %d starts at %d, step %d (line %d) at %d",
+			r.errorf(b.Line, "time goes backwards: step %d starts at %d, step %d (line %d) at %d",
 				b.Number, b.Start, a.Number, a.Line, a.Start)
 		case a.GapSteps > b.Number-a.Number:
-			r.fault(a.Line, "gap_steps is %d, yet step %d follows step %d (line %d)", a.GapSteps,
+			r.errorf(a.Line, "gap_steps is %d, yet step %d follows step %d (line %d)", a.GapSteps,
 				b.Number, a.Number, b.Line)
 		case a.GapSteps == b.Number-a.Number && max(a.Gap-elapsed, elapsed-a.Gap) > clockRounding:
-			r.fault(a.Line, "gap_us is %d, yet the next step (line %d) starts %d later", a.Gap,
+			r.errorf(a.Line, "gap_us is %d, yet the next step (line %d) starts %d later", a.Gap,
 				b.Line, elapsed)
 		}
 	}

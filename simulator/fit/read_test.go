@@ -119,7 +119,7 @@ func FuzzReadSteps(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if l := r.Law; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 && l.P1 >= 0 &&
+		if l := r.CostModel; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 && l.P1 >= 0 &&
 			l.P2 >= 0) {
 			t.Fatalf("law %+v", l)
 		}

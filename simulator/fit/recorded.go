@@ -14,7 +14,7 @@ import (
 // iterations took, readings how many requests ran, how much they held and how many prompt tokens
 // were computed meanwhile. So an observation is not of one iteration but of some seconds' worth:
 // their time is as good as one's, what they computed is a mean.
-type Recorded struct {
+type RecordingReader struct {
 	runners map[int]*recordedRunner
 	end     float64
 	prompts float64 // tokens of our lines' prompts that were computed
@@ -34,17 +34,17 @@ type recordedReading struct{ at, running, context, prefilled, kvTokens float64 }
 const (
 	// recordedWindow is how many seconds an observation spans. Readings a second apart place a
 	// prompt to half a second, which is an eighth of it.
-	recordedWindow = 4.0
+	windowSeconds = 4.0
 	// recordedSilence is how long before it a report of token gaps may reach at most, in seconds:
 	// the daemon makes one a second.
-	recordedSilence = 2.0
+	maxReportGap = 2.0
 	// recordedApart is how far apart readings may lie for what is between them to be known, in
 	// seconds.
-	recordedApart = 3.0
+	maxReadingGap = 3.0
 )
 
 // Add takes the next entry.
-func (r *Recorded) Add(e recording.Entry) {
+func (r *RecordingReader) Add(e recording.Entry) {
 	if r.runners == nil {
 		r.runners = map[int]*recordedRunner{}
 	}
@@ -82,7 +82,7 @@ func (r *Recorded) Add(e recording.Entry) {
 }
 
 // Observations are what was recorded, or why it can't bear a fit.
-func (r *Recorded) Observations() (Observations, error) {
+func (r *RecordingReader) Observations() (Observations, error) {
 	obs := Observations{Ahead: AheadNone, Context: ContextRecorded}
 	gaps := 0
 	for _, id := range slices.Sorted(maps.Keys(r.runners)) {
@@ -102,18 +102,18 @@ func (r *Recorded) Observations() (Observations, error) {
 }
 
 // observe adds up reports of gaps until they span a window.
-func (r *Recorded) observe(obs *Observations, id int, x *recordedRunner) {
-	from, before, count, took := 0.0, -recordedSilence, 0, 0.0
+func (r *RecordingReader) observe(obs *Observations, id int, x *recordedRunner) {
+	from, before, count, took := 0.0, -maxReportGap, 0, 0.0
 	number := int64(0)
 	for i, g := range x.gaps {
 		at := x.gapsAt[i]
-		if at-before > recordedSilence {
+		if at-before > maxReportGap {
 			from, count, took = at, 0, 0 // when its first gap began isn't known
 		} else {
 			count, took = count+g.Count, took+g.Took
 		}
 		before = at
-		if at-from < recordedWindow {
+		if at-from < windowSeconds {
 			continue
 		}
 		if o, kv, running, ok := x.window(from, at, took/float64(max(1, count))); ok {
@@ -137,7 +137,7 @@ func (r *Recorded) observe(obs *Observations, id int, x *recordedRunner) {
 
 // meanPrompt is how many tokens a chunk of prefill has, as far as our own lines tell. Interactive
 // prompts are not seen one by one.
-func (r *Recorded) meanPrompt() float64 {
+func (r *RecordingReader) meanPrompt() float64 {
 	if r.lines == 0 {
 		return 1000
 	}
@@ -174,7 +174,7 @@ func (x *recordedRunner) window(
 // at is what readings say of a moment between two of them; nil: they don't.
 func (x *recordedRunner) at(at float64) *recordedReading {
 	i := sort.Search(len(x.readings), func(i int) bool { return x.readings[i].at >= at })
-	if i == 0 || i == len(x.readings) || x.readings[i].at-x.readings[i-1].at > recordedApart {
+	if i == 0 || i == len(x.readings) || x.readings[i].at-x.readings[i-1].at > maxReadingGap {
 		return nil
 	}
 	a, b := x.readings[i-1], x.readings[i]

@@ -55,7 +55,7 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 func TestARecordingGivesBackTheLaw(t *testing.T) {
 	law := costmodel.Model{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
 	for seed := range uint64(3) {
-		var r Recorded
+		var r RecordingReader
 		for _, e := range recordDay(law, seed, 60) {
 			r.Add(e)
 		}
@@ -81,15 +81,15 @@ func TestARecordingGivesBackTheLaw(t *testing.T) {
 			if w.Prefill > 0 {
 				limit = 0.15 // when within its second a prompt was computed isn't seen
 			}
-			if off := o.Predict(got.Law)/o.Predict(law) - 1; math.Abs(off) > limit {
-				t.Errorf("seed %d: %+v is off by %.1f %%: fitted %+v", seed, w, 100*off, got.Law)
+			if off := o.Predict(got.CostModel)/o.Predict(law) - 1; math.Abs(off) > limit {
+				t.Errorf("seed %d: %+v is off by %.1f %%: fitted %+v", seed, w, 100*off, got.CostModel)
 			}
 		}
 	}
 }
 
 func TestWhatARecordingCantTell(t *testing.T) {
-	var r Recorded
+	var r RecordingReader
 	if _, err := r.Observations(); err == nil || !strings.Contains(err.Error(), "no token gaps") {
 		t.Errorf("nothing: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestWhatARecordingCantTell(t *testing.T) {
 		t.Errorf("no readings: %v", err)
 	}
 	// An hour without readings, a stuck source and a restart cost what they hide, and no more.
-	r = Recorded{}
+	r = RecordingReader{}
 	stuck := *all[0].Reading
 	for i, e := range all {
 		if e.Reading != nil {

@@ -156,8 +156,8 @@ func TestOutliersDoNotMove(t *testing.T) {
 		}
 	}
 	r, _ := fitted(t, steps, Options{Resamples: -1})
-	for i, tolerance := range map[term]float64{fixed: 0.02, below: 0.1, context: 0.03} {
-		if got, want := valueOf(r.Law, i), valueOf(known, i); math.Abs(got-want) > tolerance*want {
+	for i, tolerance := range map[term]float64{perIteration: 0.02, perToken: 0.1, perContext: 0.03} {
+		if got, want := valueOf(r.CostModel, i), valueOf(known, i); math.Abs(got-want) > tolerance*want {
 			t.Errorf("%s is %g, want %g", i, got, want)
 		}
 	}
@@ -208,7 +208,7 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 							t.Errorf("%s is from %s, want %s", c.Name, c.Origin, origin)
 						}
 						if i := slices.Index(termNames[:], c.Name); i >= 0 && term(
-							i) != chunk && c.Value != valueOf(prior.CostModel, term(i)) {
+							i) != perPrompt && c.Value != valueOf(prior.CostModel, term(i)) {
 							t.Errorf("%s is %g, the prior's is %g", c.Name, c.Value, valueOf(
 								prior.CostModel, term(i)))
 						}
@@ -232,7 +232,7 @@ func TestPrefillKeepsItsPrice(t *testing.T) {
 		P1: 0.005}}
 	d := rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0, d.prefill = 0.1, -0.06, 60, 0 })
 	r, _ := fitted(t, d.record(), Options{Resamples: -1, Prior: prior})
-	if got := r.Law.C1 + r.Law.C2 + r.Law.P1; math.Abs(got-0.06) > 1e-9 {
+	if got := r.CostModel.C1 + r.CostModel.C2 + r.CostModel.P1; math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("a prefill token costs %g ms, want the prior's 0.06", got)
 	}
 }

@@ -10,16 +10,16 @@ import (
 
 const (
 	// leastExcited is the fewest intervals in which a term must take part.
-	leastExcited = 8
+	minActive = 8
 	// leastPart is the share of its greatest value from which a term takes part.
-	leastPart = 0.1
+	activeShare = 0.1
 	// likeness is the variance inflation from which a term is suspected to be another's twin;
 	// textbooks say 10. It is cleared if what it alone explains is at least ownPart of the
 	// residual: the law's own misfit is about as large, and would pass for the term otherwise.
 	// hopeless is never cleared.
-	likeness = 10
-	ownPart  = 0.5
-	hopeless = 1e4
+	suspectInflation = 10
+	minOwnEffect     = 0.5
+	maxInflation     = 1e4
 )
 
 // structure is what is decided before coefficients are: which terms are fitted, and where the knee
@@ -35,21 +35,21 @@ type structure struct {
 // choose decides which terms the data can tell, whether there is a knee, and which intervals are
 // fitted: where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
 func choose(all []Observation, source ContextSource, prior costmodel.Model) (structure, []Observation) {
-	st := structure{active: []term{fixed, below}, knee: noKnee}
-	for _, t := range []term{context, chunk, square} {
-		switch n := excited(all, t, noKnee); {
-		case t == context && source == ContextMean: // each request counts the same
+	st := structure{active: []term{perIteration, perToken}, knee: noKnee}
+	for _, t := range []term{perContext, perPrompt, perPromptSquared} {
+		switch n := activeIntervals(all, t, noKnee); {
+		case t == perContext && source == ContextMean: // each request counts the same
 			st.note(
 				"c1 and kv can't be told apart, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
-				holds(t, prior))
-		case n >= leastExcited:
+				heldText(t, prior))
+		case n >= minActive:
 			st.active = append(st.active, t)
 		default:
-			st.note("%s can't be told: %s; %s. %s", t, counted(n, "interval"), holds(t, prior),
-				toTell[t])
+			st.note("%s can't be told: %s; %s. %s", t, counted(n, "interval"), heldText(t, prior),
+				howToMeasure[t])
 		}
 	}
-	if !slices.Contains(st.active, chunk) {
+	if !slices.Contains(st.active, perPrompt) {
 		all = slices.DeleteFunc(slices.Clone(all), func(o Observation) bool {
 			return o.Work.Prefill >= chunkInWideGap
 		})
@@ -57,35 +57,35 @@ func choose(all []Observation, source ContextSource, prior costmodel.Model) (str
 	mayBend := true
 	for separate := true; separate; { // each term held may uncover or hide a knee
 		st.active = slices.DeleteFunc(slices.Clone(st.active), func(t term) bool {
-			return t == beyond
+			return t == perTokenBeyond
 		})
 		st.knee = noKnee
-		st.hold(prior)
-		if mayBend && st.bend(all, prior) {
-			st.hold(prior)
+		st.setHeld(prior)
+		if mayBend && st.fitKnee(all, prior) {
+			st.setHeld(prior)
 		}
 		var worst term
-		worst, separate = st.separate(all, prior)
-		mayBend = mayBend && worst != beyond
+		worst, separate = st.holdCollinear(all, prior)
+		mayBend = mayBend && worst != perTokenBeyond
 	}
 	if mayBend && math.IsInf(st.knee, 1) {
 		st.note(
 			"c2 and n0 can't be told: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
-			least(all), most(all), holds(beyond, prior), toTell[beyond])
+			fewestTokens(all), mostTokens(all), heldText(perTokenBeyond, prior), howToMeasure[perTokenBeyond])
 	}
 	return st, all
 }
 
 // toTell says which measurement would tell a term.
-var toTell = [terms]string{
-	below:   "Measure few and many requests at the same total of context",
-	beyond:  "Measure iterations of more tokens, with the same prefill",
-	context: "Measure the same number of requests with short and with long contexts",
-	chunk:   "Measure prefill chunks (prefix cache off) beside few and many decoding requests",
-	square:  "Measure prefill chunks of several sizes, and late chunks of long prompts, with their context in prefill_context",
+var howToMeasure = [terms]string{
+	perToken:         "Measure few and many requests at the same total of context",
+	perTokenBeyond:   "Measure iterations of more tokens, with the same prefill",
+	perContext:       "Measure the same number of requests with short and with long contexts",
+	perPrompt:        "Measure prefill chunks (prefix cache off) beside few and many decoding requests",
+	perPromptSquared: "Measure prefill chunks of several sizes, and late chunks of long prompts, with their context in prefill_context",
 }
 
-func holds(t term, prior costmodel.Model) string {
+func heldText(t term, prior costmodel.Model) string {
 	if prior.C0 == 0 {
 		return t.String() + " is left at 0"
 	}
@@ -107,34 +107,34 @@ func (st *structure) note(format string, args ...any) {
 }
 
 // hold takes the inactive terms from the prior.
-func (st *structure) hold(prior costmodel.Model) {
+func (st *structure) setHeld(prior costmodel.Model) {
 	st.held = prior
 	for _, t := range st.active {
 		switch t {
-		case fixed:
+		case perIteration:
 			st.held.C0 = 0
-		case below:
+		case perToken:
 			st.held.C1 = 0
-		case beyond:
+		case perTokenBeyond:
 			st.held.C2, st.held.N0 = 0, 0
-		case context:
+		case perContext:
 			st.held.KV = 0
-		case chunk:
+		case perPrompt:
 			st.held.P1 = 0
-		case square:
+		case perPromptSquared:
 			st.held.P2 = 0
 		}
 	}
 }
 
 // excited counts the intervals in which a term takes part.
-func excited(all []Observation, t term, knee float64) int {
+func activeIntervals(all []Observation, t term, knee float64) int {
 	most, n := 0.0, 0
 	for _, o := range all {
 		most = max(most, o.features(knee)[t])
 	}
 	for _, o := range all {
-		if x := o.features(knee)[t]; x > 0 && x >= leastPart*most {
+		if x := o.features(knee)[t]; x > 0 && x >= activeShare*most {
 			n++
 		}
 	}
@@ -142,26 +142,26 @@ func excited(all []Observation, t term, knee float64) int {
 }
 
 // separate holds one term that can't be told apart from the others. False: there is none.
-func (st *structure) separate(all []Observation, prior costmodel.Model) (held term, found bool) {
+func (st *structure) holdCollinear(all []Observation, prior costmodel.Model) (held term, found bool) {
 	s := newModel(all, st.knee, st.held, st.active).robust()
 	st.inflation = [terms]float64{}
 	for i, a := range st.active {
-		st.inflation[a] = s.triangle.inflation(i)
+		st.inflation[a] = s.factor.inflation(i)
 	}
 	// what is best known beforehand goes first
-	for _, a := range []term{square, chunk, context, beyond} {
+	for _, a := range []term{perPromptSquared, perPrompt, perContext, perTokenBeyond} {
 		i := slices.Index(st.active, a)
-		if i < 0 || st.inflation[a] < likeness {
+		if i < 0 || st.inflation[a] < suspectInflation {
 			continue
 		}
-		own := s.coefficients[i] * s.triangle.left(i) / math.Sqrt(float64(len(all)))
-		if st.inflation[a] < hopeless && own >= ownPart*s.scale {
+		own := s.coefficients[i] * s.factor.unexplained(i) / math.Sqrt(float64(len(all)))
+		if st.inflation[a] < maxInflation && own >= minOwnEffect*s.scale {
 			continue
 		}
-		twin := st.active[s.triangle.twin(i)]
+		twin := st.active[s.factor.mostCollinear(i)]
 		st.note(
 			"%s and %s can't be told apart (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
-			twin, a, times(st.inflation[a]), holds(a, prior), twin, toTell[a])
+			twin, a, times(st.inflation[a]), heldText(a, prior), twin, howToMeasure[a])
 		st.active = slices.Delete(slices.Clone(st.active), i, i+1)
 		return a, true
 	}

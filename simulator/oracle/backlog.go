@@ -12,7 +12,7 @@ import (
 // backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due
 // first, its lines in their order.
 type backlog struct {
-	law      costmodel.Model
+	model    costmodel.Model
 	jobs     []*jobLines // in order of time
 	horizon  time.Duration
 	useful   float64
@@ -42,7 +42,7 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backlog{law: s.Profile.CostModel, horizon: s.Scenario.Horizon}
+	b := &backlog{model: s.Profile.CostModel, horizon: s.Scenario.Horizon}
 	for {
 		j, ok := jobs.Next()
 		if !ok {
@@ -57,7 +57,7 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 }
 
 // lookAhead is how many lines of a job are looked at for one that ends in time.
-const lookAhead = 64
+const maxSkipped = 64
 
 // take is the next line of which an answer is there in time if each of its tokens takes pace.
 func (b *backlog) take(now, pace time.Duration) *line {
@@ -85,7 +85,7 @@ func (s *jobLines) take(left, pace time.Duration) *line {
 			return newLine(r)
 		}
 	}
-	for s.next < s.Lines && len(s.skipped) < lookAhead {
+	for s.next < s.Lines && len(s.skipped) < maxSkipped {
 		r := s.Line(s.next)
 		s.next++
 		if fits(r) {
@@ -123,5 +123,5 @@ func (b *backlog) exhausted() bool {
 func (b *backlog) done(l *line) {
 	b.finished++
 	b.useful += float64(l.prompt + l.output)
-	b.work += b.law.LineWork(l.prompt, l.output)
+	b.work += b.model.LineWork(l.prompt, l.output)
 }

@@ -73,7 +73,7 @@ func runFilled(s simulator.Setup, quiet simulator.NoBatch, t Pacing) (trial, err
 	users, err := simulator.RunWithFiller(s, func(h simulator.Host) engine.Filler {
 		law := h.Engine.Profile.CostModel
 		return &lineFiller{
-			pacing: t, law: law, slo: h.Objective, epoch: simulator.Epoch(), backlog: lines,
+			pacing: t, model: law, slo: h.Objective, epoch: simulator.Epoch(), backlog: lines,
 			pace: time.Duration(law.C0 * float64(time.Millisecond)), cached: map[engine.Hash]bool{},
 		}
 	}, func(float64) error { return nil })

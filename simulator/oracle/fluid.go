@@ -38,11 +38,11 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	lines := 0.0
 	for i, l := range loads {
 		span := min(fluidWindow, s.Scenario.Horizon-time.Duration(i)*fluidWindow)
-		lines += float64(f.lines(l.per(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() *
+		lines += float64(f.lines(l.dividedBy(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() *
 			float64(replicas))
 		for _, p := range s.Scenario.BatchPools {
 			beside := fluid{cfg: s.BatchEngine(p), mix: mix, tpot: math.Inf(1)}
-			lines += float64(beside.lines(flow{}) * span.Seconds() * float64(
+			lines += float64(beside.lines(load{}) * span.Seconds() * float64(
 				max(p.Replicas, p.Max)))
 		}
 	}
@@ -129,25 +129,25 @@ func uncached(r workload.Request, caching bool, known map[uint64]bool) int {
 }
 
 // flow is interactive traffic: sums over a window, or means for each second.
-type flow struct {
+type load struct {
 	requests, computed float64
 	output             float64 // tokens
 	held               float64 // tokens of context, each for as many iterations as it is held
 }
 
-func (f flow) per(by float64) flow {
-	return flow{requests: f.requests / by, computed: f.computed / by, output: f.output / by,
+func (f load) dividedBy(by float64) load {
+	return load{requests: f.requests / by, computed: f.computed / by, output: f.output / by,
 		held: f.held / by}
 }
 
 // interactive is the day's traffic by window. Who thinks before asking again is left out: how often
 // they ask is the service's doing.
-func interactive(s simulator.Setup) ([]flow, error) {
+func interactive(s simulator.Setup) ([]load, error) {
 	arrivals, err := s.Traffic()
 	if err != nil {
 		return nil, err
 	}
-	windows := make([]flow, (s.Scenario.Horizon+fluidWindow-1)/fluidWindow)
+	windows := make([]load, (s.Scenario.Horizon+fluidWindow-1)/fluidWindow)
 	known := map[uint64]bool{}
 	for {
 		a, ok := arrivals.Next()
@@ -172,21 +172,21 @@ type fluid struct {
 
 // lines is how many batch lines a second flow through the engine beside interactive traffic. While
 // no interactive request is there, nobody minds how long an iteration takes.
-func (f fluid) lines(l flow) float64 {
+func (f fluid) lines(l load) float64 {
 	if f.mix.output == 0 {
 		return 0
 	}
-	bound := f.best(l, f.tpot)
+	bound := f.maxRate(l, f.tpot)
 	present := l.output * f.tpot / 1000
 	if math.IsInf(f.tpot, 1) {
 		present = 0
 	}
 	alone := portable.Exp(-present) // nobody is there that long, if they come as they like
-	return float64(bound*(1-alone)) + float64(max(bound, f.best(flow{}, math.Inf(1)))*alone)
+	return float64(bound*(1-alone)) + float64(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
 }
 
 // best is the most lines a second at an iteration time up to most.
-func (f fluid) best(l flow, most float64) float64 {
+func (f fluid) maxRate(l load, most float64) float64 {
 	law := f.cfg.Profile.CostModel
 	longest := min(most, 2*law.Iteration(float64(f.cfg.Profile.MaxBatchedTokens),
 		float64(f.cfg.Profile.KVTokens), 0))
@@ -200,7 +200,7 @@ func (f fluid) best(l flow, most float64) float64 {
 }
 
 // running is how many lines may run in iterations of a length.
-func (f fluid) running(l flow, ms float64) float64 {
+func (f fluid) running(l load, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000
 	streams, context, reading := float64(l.output*seconds), float64(l.held*seconds),

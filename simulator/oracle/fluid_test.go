@@ -23,7 +23,7 @@ func TestFluidFillsAnIteration(t *testing.T) {
 	law := cfg.Profile.CostModel
 	mix := meanLine{input: 700, output: 200, computed: 700, context: 800}
 	f := fluid{cfg: cfg, mix: mix, tpot: 100}
-	l := flow{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
+	l := load{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
 	lines := f.running(l, 100)
 	tokens := 20 + lines + 100 + lines*3.5
 	took := law.C0 + law.C1*tokens + law.C2*(tokens-law.N0) + law.KV*(22_000+800*lines) +
@@ -31,7 +31,7 @@ func TestFluidFillsAnIteration(t *testing.T) {
 	if math.Abs(took-100) > 0.01 {
 		t.Errorf("%.2f lines take %.3f ms, want 100", lines, took)
 	}
-	if rate, want := f.best(l, 100), lines/200/0.1; math.Abs(rate/want-1) > 1e-6 {
+	if rate, want := f.maxRate(l, 100), lines/200/0.1; math.Abs(rate/want-1) > 1e-6 {
 		t.Errorf("%.3f lines a second, want %.3f: the longest iteration wastes least on weights",
 			rate, want)
 	}
@@ -58,7 +58,7 @@ func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
 		cfg := a100(t)
 		test.limit(&cfg.Profile)
 		f := fluid{cfg: cfg, mix: test.mix, tpot: 100}
-		if lines := f.running(flow{output: 100, held: 110_000}, 100); !test.most(lines) {
+		if lines := f.running(load{output: 100, held: 110_000}, 100); !test.most(lines) {
 			t.Errorf("%s: %v lines", name, lines)
 		}
 	}

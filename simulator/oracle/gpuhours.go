@@ -74,7 +74,7 @@ func newProblem(
 	pool := s.Scenario.Pool
 	shared := fluid{cfg: s.Engine(), mix: mix, tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() *
 		1000}
-	alone := shared.lines(flow{})
+	alone := shared.lines(load{})
 	if alone == 0 {
 		return p, nil, nil
 	}
@@ -82,18 +82,18 @@ func newProblem(
 	for i := range int((s.Scenario.Horizon + simulator.PaidSlot - 1) / simulator.PaidSlot) {
 		begin := time.Duration(i) * simulator.PaidSlot
 		span := min(simulator.PaidSlot, s.Scenario.Horizon-begin)
-		load := mean(loads, begin, span)
+		traffic := mean(loads, begin, span)
 		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(quiet.Paid[i], float64(most)),
 			Rates: []float64{0}}
 		for n := 1; n <= most; n++ {
-			c.Rates = append(c.Rates, float64(n)*shared.lines(load.per(float64(n)))/alone)
+			c.Rates = append(c.Rates, float64(n)*shared.lines(traffic.dividedBy(float64(n)))/alone)
 		}
 		if pool.Max == 0 {
 			c.Need = float64(most)
 		}
 		for _, b := range s.Scenario.BatchPools {
 			beside := fluid{cfg: s.BatchEngine(b), mix: mix, tpot: math.Inf(1)}
-			c = c.Beside(max(b.Replicas, b.Max), beside.lines(flow{})/alone)
+			c = c.WithPool(max(b.Replicas, b.Max), beside.lines(load{})/alone)
 		}
 		p.Cells = append(p.Cells, c)
 	}
@@ -111,7 +111,7 @@ func newProblem(
 			continue
 		}
 		work := float64(j.Lines) / (fluid{cfg: s.Engine(), mix: kindMix(s, j),
-			tpot: shared.tpot}).lines(flow{})
+			tpot: shared.tpot}).lines(load{})
 		p.Jobs = append(p.Jobs, gpuhours.Job{Release: j.At.Seconds(), Due: due.Seconds(),
 			Work: work})
 		names = append(names, j.Name)
@@ -119,8 +119,8 @@ func newProblem(
 }
 
 // mean is the load a second over some time.
-func mean(loads []flow, begin, span time.Duration) flow {
-	var sum flow
+func mean(loads []load, begin, span time.Duration) load {
+	var sum load
 	from, to := int(begin/fluidWindow), min(int((begin+span)/fluidWindow), len(loads))
 	for _, l := range loads[from:to] {
 		sum.requests += l.requests
@@ -128,7 +128,7 @@ func mean(loads []flow, begin, span time.Duration) flow {
 		sum.output += l.output
 		sum.held += l.held
 	}
-	return sum.per(span.Seconds())
+	return sum.dividedBy(span.Seconds())
 }
 
 // kindMix is the mean line of a job.

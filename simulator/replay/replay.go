@@ -13,17 +13,17 @@ import (
 // Builder reads a recording. Its zero value has read nothing.
 type Builder struct {
 	// Measured is what the recorded day amounts to.
-	Measured recording.Day
+	Summary recording.Day
 
-	serving map[int]bool
-	most    int // runners that served at once
-	jobs    []recorded
-	byID    map[int]int // index of jobs
-	runners map[int]*runner
+	serving    map[int]bool
+	maxServing int // runners that served at once
+	jobs       []recordedJob
+	byID       map[int]int // index of jobs
+	runners    map[int]*runner
 }
 
 // recorded is a job and the lines of it that were answered.
-type recorded struct {
+type recordedJob struct {
 	recording.Job
 	at    float64
 	sizes [][2]int // prompt and output tokens
@@ -31,7 +31,7 @@ type recorded struct {
 
 // Add takes the next entry.
 func (b *Builder) Add(e recording.Entry) {
-	b.Measured.Add(e)
+	b.Summary.Add(e)
 	if b.serving == nil {
 		b.serving, b.byID, b.runners = map[int]bool{}, map[int]int{}, map[int]*runner{}
 	}
@@ -41,19 +41,19 @@ func (b *Builder) Add(e recording.Entry) {
 		if len(e.Runner.Models) > 0 {
 			b.serving[e.Runner.ID] = true
 		}
-		b.most = max(b.most, len(b.serving))
+		b.maxServing = max(b.maxServing, len(b.serving))
 	case e.Job != nil:
 		b.byID[e.Job.ID] = len(b.jobs)
-		b.jobs = append(b.jobs, recorded{Job: *e.Job, at: e.At})
+		b.jobs = append(b.jobs, recordedJob{Job: *e.Job, at: e.At})
 	case e.Line != nil && e.Line.End == "succeeded":
 		if i, known := b.byID[e.Line.Job]; known {
 			b.jobs[i].sizes = append(b.jobs[i].sizes, [2]int{e.Line.Prompt, e.Line.Output})
 		}
-		b.runner(e.Line.Runner).answered(e.At, e.Line)
+		b.runner(e.Line.Runner).addLine(e.At, e.Line)
 	case e.Reading != nil && e.Reading.Source == "metrics":
-		b.runner(e.Reading.Runner).look(e.Reading)
+		b.runner(e.Reading.Runner).addReading(e.Reading)
 	case e.Latencies != nil && e.Latencies.Runner > 0:
-		b.runner(e.Latencies.Runner).count(e.At, e.Latencies.TTFT)
+		b.runner(e.Latencies.Runner).addHistogram(e.At, e.Latencies.TTFT)
 	}
 }
 
@@ -65,24 +65,24 @@ func (b *Builder) runner(id int) *runner {
 }
 
 // Runners is how many served at once at most.
-func (b *Builder) Runners() int { return max(1, b.most) }
+func (b *Builder) Runners() int { return max(1, b.maxServing) }
 
 // Length is how long was recorded.
-func (b *Builder) Length() time.Duration { return b.since(b.Measured.To) }
+func (b *Builder) Length() time.Duration { return b.since(b.Summary.To) }
 
 func (b *Builder) since(at float64) time.Duration {
-	return time.Duration((at - b.Measured.From) * float64(time.Second))
+	return time.Duration((at - b.Summary.From) * float64(time.Second))
 }
 
 // Shortest is what a recording must span: the simulator does not judge a run's first and last
 // minute.
-const Shortest = 3 * time.Minute
+const MinLength = 3 * time.Minute
 
 // Check says why the recording can't be simulated.
 func (b *Builder) Check() error {
-	if length := b.Length(); length < Shortest {
+	if length := b.Length(); length < MinLength {
 		return fmt.Errorf("the recording spans %s; a comparison takes at least %s",
-			length.Round(time.Second), Shortest)
+			length.Round(time.Second), MinLength)
 	}
 	if len(b.runners) == 0 {
 		return errors.New(
@@ -108,7 +108,7 @@ func (b *Builder) Jobs() []workload.Job {
 			continue // nobody knows how large its lines are, and none was answered
 		}
 		lines := j.Lines
-		if lines > endless {
+		if lines > maxCountedLines {
 			lines = workload.Backlog
 		}
 		jobs = append(jobs, workload.Job{
@@ -122,16 +122,16 @@ func (b *Builder) Jobs() []workload.Job {
 
 // endless is how many lines nobody gets through in a recording: beyond, none is drawn before its
 // turn.
-const endless = 1_000_000
+const maxCountedLines = 1_000_000
 
 // mostParts is how many lines stand for all of a job's.
-const mostParts = 256
+const maxParts = 256
 
 // kindOf draws lines from some of those seen, all alike in weight, so that prompts and answers
 // belong together as they did.
 func kindOf(sizes [][2]int) workload.Kind {
 	k := workload.Kind{Name: "recorded"}
-	step := (len(sizes) + mostParts - 1) / mostParts
+	step := (len(sizes) + maxParts - 1) / maxParts
 	for i := 0; i < len(sizes); i += step {
 		k.Parts = append(k.Parts, workload.Part{
 			Weight: 1, Input: workload.Length{Median: float64(max(1, sizes[i][0]))},

@@ -93,7 +93,7 @@ func TestJobsHaveTheirOwnLines(t *testing.T) {
 		t.Fatalf("got %+v", jobs)
 	}
 	for _, j := range jobs {
-		if len(j.Kind.Parts) == 0 || len(j.Kind.Parts) > mostParts || j.Kind.Validate() != nil {
+		if len(j.Kind.Parts) == 0 || len(j.Kind.Parts) > maxParts || j.Kind.Validate() != nil {
 			t.Errorf("kind %+v", j.Kind)
 		}
 		if p := j.Kind.Parts[0]; p.Input.Median != 800 || p.Output.Median != 50 {

@@ -15,42 +15,42 @@ import (
 // runner is what a recording tells of one engine.
 type runner struct {
 	counted *recording.Reading // as of the last look; nil: none yet
-	marks   []mark             // where a stretch ends and another begins
+	samples []counterSample    // where a stretch ends and another begins
 	lines   []line
 }
 
 // mark is what an engine had counted at a moment, ours among it.
-type mark struct{ at, requests, prompt, output float64 }
+type counterSample struct{ at, requests, prompt, output float64 }
 
 // line is one of ours: when it got its first token and when its last.
 type line struct{ first, last, prompt, output float64 }
 
 // stretch is a time on one runner, with the interactive requests that began in it.
-type stretch struct{ from, to, requests, prompt, output float64 }
+type interval struct{ from, to, requests, prompt, output float64 }
 
-func (r *runner) look(m *recording.Reading) {
+func (r *runner) addReading(m *recording.Reading) {
 	if m.PromptTokens.Known() && m.OutputTokens.Known() {
 		r.counted = m
 	}
 }
 
-func (r *runner) count(at float64, ttft recording.Histogram) {
+func (r *runner) addHistogram(at float64, ttft recording.Histogram) {
 	if r.counted != nil && len(ttft) > 0 {
-		r.marks = append(r.marks, mark{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens),
+		r.samples = append(r.samples, counterSample{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens),
 			float64(r.counted.OutputTokens)})
 	}
 }
 
-func (r *runner) answered(at float64, l *recording.Line) {
+func (r *runner) addLine(at float64, l *recording.Line) {
 	r.lines = append(r.lines, line{at - l.Took + l.First, at, float64(l.Prompt), float64(l.Output)})
 }
 
 // interactive is what the engine counted from mark to mark, less our own lines.
-func (r *runner) interactive() (all []stretch) {
+func (r *runner) interactive() (all []interval) {
 	slices.SortFunc(r.lines, func(a, b line) int { return cmp.Compare(a.first, b.first) })
-	for i := 1; i < len(r.marks); i++ {
-		x, y := r.marks[i-1], r.marks[i]
-		s := stretch{from: x.at, to: y.at, requests: y.requests - x.requests,
+	for i := 1; i < len(r.samples); i++ {
+		x, y := r.samples[i-1], r.samples[i]
+		s := interval{from: x.at, to: y.at, requests: y.requests - x.requests,
 			prompt: y.prompt - x.prompt, output: y.output - x.output}
 		if s.requests < 0 || s.prompt < 0 || s.output < 0 || s.to <= s.from {
 			continue // it was restarted
@@ -75,30 +75,30 @@ func (r *runner) interactive() (all []stretch) {
 
 // spread is the standard deviation of the logarithm of interactive sizes about their mean: what
 // published traffic has.
-const spread = 0.8
+const sizeSigma = 0.8
 
 // Traffic is interactive requests as many as there were in each stretch of time; nil: there were
 // none. The error says why the recording doesn't tell.
 func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
-	var stretches []stretch
+	var stretches []interval
 	marks := 0
 	for _, id := range slices.Sorted(maps.Keys(b.runners)) {
-		marks = max(marks, len(b.runners[id].marks))
+		marks = max(marks, len(b.runners[id].samples))
 		stretches = append(stretches, b.runners[id].interactive()...)
 	}
 	if marks < 2 {
 		return nil, errors.New(
 			"the recording does not tell how many requests the engines served: it needs a minute or more, and engines that show a histogram of TTFT and counters of tokens")
 	}
-	var sum stretch
+	var sum interval
 	for _, s := range stretches {
 		sum.requests, sum.prompt, sum.output = sum.requests+s.requests, sum.prompt+s.prompt,
 			sum.output+s.output
 	}
-	rng := seed.Cause("replay")
+	rng := seed.Rand("replay")
 	size := func(mean float64) int {
 		a, _ := portable.Normals(rng)
-		x := mean * portable.Exp(float64(spread*a)-float64(spread*spread)/2)
+		x := mean * portable.Exp(float64(sizeSigma*a)-float64(sizeSigma*sizeSigma)/2)
 		return max(1, int(min(x, 16*mean)+0.5))
 	}
 	var arrivals []workload.Arrival
@@ -120,10 +120,10 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	slices.SortStableFunc(arrivals, func(x, y workload.Arrival) int {
 		return cmp.Compare(x.At, y.At)
 	})
-	return workload.Collect("recording", all(arrivals))
+	return workload.Collect("recording", sequence(arrivals))
 }
 
-func all(arrivals []workload.Arrival) iter.Seq2[workload.Arrival, error] {
+func sequence(arrivals []workload.Arrival) iter.Seq2[workload.Arrival, error] {
 	return func(yield func(workload.Arrival, error) bool) {
 		for _, a := range arrivals {
 			if !yield(a, nil) {

@@ -66,3 +66,23 @@ func grouped(n int64) string {
 	}
 	return digits
 }
+
+// Figure is over seeds.
+type Figure struct {
+	Mean  Number `json:"mean"`
+	Worst Number `json:"worst"`
+}
+
+// Number is one that may not be known: NaN, which is null in JSON.
+type Number float64
+
+// Known reports whether there is one.
+func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.Known() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'g', 10, 64), nil
+}

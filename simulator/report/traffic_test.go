@@ -17,7 +17,7 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 		return all
 	}
 	h := simulator.TrafficSummary{
-		Rate: 4, Copies: 3, Notes: workload.DayNotes,
+		Rate: 4, Copies: 3, Notes: workload.ResampleNotes,
 		Result: workload.Statistics{Requests: 345, Span: time.Minute, Rate: 4.1,
 			Dispersion: dispersion(1.2, 2, 6)},
 		Source: &workload.Statistics{Dispersion: dispersion(1.4, 4, 16)},
@@ -26,7 +26,7 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 	for _, want := range []string{
 		"345 requests, 4.10 a second (asked for: 4.00), made of the trace laid side by side 3 times",
 		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 here, 0.6, 1.0, 3.0 of it around the rate asked for",
-		"Note: " + workload.DayNotes[0],
+		"Note: " + workload.ResampleNotes[0],
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)

@@ -54,19 +54,19 @@ type Options struct {
 
 const (
 	// fewSeeds is how many the first look takes: more than one.
-	fewSeeds = 2
+	screeningSeeds = 2
 	// spreadShare of the budget goes to the first look, so that as much is left to follow up what
 	// it finds.
-	spreadShare = 0.5
+	screeningShare = 0.5
 	// keep one in so many of the first look for the second.
-	keepOneIn = 4
+	promoteOneIn = 4
 	// firstStep and lastStep are shares of a range.
 	firstStep = 1.0 / 8
 	lastStep  = 1.0 / 128
 )
 
 // Best is what a search found.
-type Best struct {
+type Result struct {
 	Point []float64
 	Value float64
 	// Spent is how much of the budget was used.
@@ -75,31 +75,31 @@ type Best struct {
 
 // Maximize searches from a start, which is tried first, so that what is found is never worse on the
 // seeds of the search.
-func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) (Best, error) {
+func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) (Result, error) {
 	if err := check(space, start, o); err != nil {
-		return Best{}, err
+		return Result{}, err
 	}
 	s := &searcher{space: space, options: o, evaluate: evaluate}
 	first := make([]float64, len(space))
 	for i, d := range space {
 		first[i] = d.share(start[i])
 	}
-	if err := s.spread(first); err != nil {
-		return Best{}, err
+	if err := s.screen(first); err != nil {
+		return Result{}, err
 	}
 	if err := s.refine(); err != nil {
-		return Best{}, err
+		return Result{}, err
 	}
-	return Best{Point: s.values(s.best.shares), Value: s.best.value, Spent: s.spent}, nil
+	return Result{Point: s.point(s.best.shares), Value: s.best.value, Spent: s.spent}, nil
 }
 
 func check(space []Dimension, start []float64, o Options) error {
 	if len(space) == 0 || len(start) != len(space) {
 		return fmt.Errorf("search: %d dimensions and a start of %d", len(space), len(start))
 	}
-	if o.Seeds < fewSeeds {
+	if o.Seeds < screeningSeeds {
 		return fmt.Errorf("search: %d seeds, want at least %d: what is good on one day may be luck",
-			o.Seeds, fewSeeds)
+			o.Seeds, screeningSeeds)
 	}
 	if o.Budget < 4*o.Seeds {
 		return fmt.Errorf("search: a budget of %d, want at least four times the %d seeds", o.Budget,
@@ -118,16 +118,16 @@ type searcher struct {
 	options  Options
 	evaluate Evaluate
 	spent    int
-	best     tried // on all seeds
+	best     trial // on all seeds
 }
 
 // tried is a point, by shares of its ranges, and how good it is.
-type tried struct {
+type trial struct {
 	shares []float64
 	value  float64
 }
 
-func (s *searcher) values(shares []float64) []float64 {
+func (s *searcher) point(shares []float64) []float64 {
 	out := make([]float64, len(shares))
 	for i, d := range s.space {
 		out[i] = d.at(shares[i])
@@ -136,42 +136,42 @@ func (s *searcher) values(shares []float64) []float64 {
 }
 
 // try evaluates points, as many as the budget has left.
-func (s *searcher) try(points [][]float64, seeds int) ([]tried, error) {
+func (s *searcher) try(points [][]float64, seeds int) ([]trial, error) {
 	points = points[:min(len(points), (s.options.Budget-s.spent)/seeds)]
 	if len(points) == 0 {
 		return nil, nil
 	}
 	var values [][]float64
 	for _, p := range points {
-		values = append(values, s.values(p))
+		values = append(values, s.point(p))
 	}
 	s.spent += len(points) * seeds
 	good, err := s.evaluate(values, seeds)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]tried, len(points))
+	all := make([]trial, len(points))
 	for i, p := range points {
-		all[i] = tried{p, good[i]}
+		all[i] = trial{p, good[i]}
 	}
 	return all, nil
 }
 
 // spread tries the start and points all over the space on few seeds, and the best of them on all.
-func (s *searcher) spread(start []float64) error {
+func (s *searcher) screen(start []float64) error {
 	points := [][]float64{start}
-	most := int(float64(s.options.Budget)*spreadShare) / fewSeeds
+	most := int(float64(s.options.Budget)*screeningShare) / screeningSeeds
 	for n := 1; n < max(2, most); n++ {
-		points = append(points, even(n, len(s.space)))
+		points = append(points, quasiRandom(n, len(s.space)))
 	}
-	first, err := s.try(points, fewSeeds)
+	first, err := s.try(points, screeningSeeds)
 	if err != nil {
 		return err
 	}
 	better := slices.Clone(first)
-	slices.SortStableFunc(better, func(a, b tried) int { return cmp.Compare(b.value, a.value) })
+	slices.SortStableFunc(better, func(a, b trial) int { return cmp.Compare(b.value, a.value) })
 	again := [][]float64{start} // is among them, however it did
-	for _, t := range better[:max(1, len(better)/keepOneIn)] {
+	for _, t := range better[:max(1, len(better)/promoteOneIn)] {
 		if !slices.Equal(t.shares, start) {
 			again = append(again, t.shares)
 		}
@@ -192,7 +192,7 @@ func (s *searcher) spread(start []float64) error {
 // even is the n-th point of a sequence that fills the space evenly, however many are taken: steps
 // of powers of the root of x^(d+1) = x+1, each modulo one (Roberts, 2018; for one dimension the
 // golden ratio).
-func even(n, dimensions int) []float64 {
+func quasiRandom(n, dimensions int) []float64 {
 	root := 2.0
 	for range 64 {
 		power := 1.0

@@ -10,10 +10,10 @@ import (
 // cox is a doubly stochastic Poisson process: its rate is itself a random process,
 // constant over steps.
 type cox struct {
-	rate func(time.Duration) float64 // requests a second; taken at the middle of a step
-	step time.Duration
-	pace func() float64 // multiplies the rate of the next step; mean 1
-	rng  *rand.Rand
+	rate       func(time.Duration) float64 // requests a second; taken at the middle of a step
+	step       time.Duration
+	multiplier func() float64 // multiplies the rate of the next step; mean 1
+	rng        *rand.Rand
 
 	begin, end time.Duration // of the step
 	now        time.Duration
@@ -23,7 +23,7 @@ type cox struct {
 
 // silence is how many steps without any rate end a process; a rate that is 0 for
 // ever would otherwise be waited for.
-const silence = 1 << 22
+const maxSilentSteps = 1 << 22
 
 // next is the instant of the next arrival.
 func (c *cox) next() (time.Duration, bool) {
@@ -36,11 +36,11 @@ func (c *cox) next() (time.Duration, bool) {
 			need -= left
 		}
 		c.begin, c.end, c.now = c.end, c.end+c.step, c.end
-		c.current = c.rate(c.begin+c.step/2) * c.pace()
+		c.current = c.rate(c.begin+c.step/2) * c.multiplier()
 		if c.silent++; c.current > 0 {
 			c.silent = 0
 		}
-		if c.silent > silence || c.end < c.begin {
+		if c.silent > maxSilentSteps || c.end < c.begin {
 			return 0, false
 		}
 	}

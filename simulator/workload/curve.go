@@ -67,7 +67,7 @@ func (c *Curve) At(t time.Duration) float64 {
 	}
 	last := next - 1
 	share := float64(t-c.at[last]) / float64(c.pointAt(next)-c.at[last])
-	return between(c.value[last], c.value[next%len(c.value)], share)
+	return interpolate(c.value[last], c.value[next%len(c.value)], share)
 }
 
 // Max is the highest multiple.
@@ -124,4 +124,4 @@ func (c *Curve) pointAt(i int) time.Duration {
 }
 
 // between is the point that lies the given share of the way from a to b.
-func between(a, b, share float64) float64 { return a + float64((b-a)*share) }
+func interpolate(a, b, share float64) float64 { return a + float64((b-a)*share) }

@@ -70,7 +70,7 @@ func curveFile(t testing.TB, column string) *Curve {
 	data, _ := traceFile(t, "servegen_rate_10min_days0-6.csv", func() []byte {
 		var b bytes.Buffer
 		fmt.Fprintln(&b, "t_s,m_small_rps,m_large_rps")
-		small, large := Diurnal(7, Seed(1).Cause("small")), Wandering(7, Seed(1).Cause("large"))
+		small, large := Diurnal(7, Seed(1).Rand("small")), Wandering(7, Seed(1).Rand("large"))
 		for s := time.Duration(0); s < small.Period(); s += shapeStep {
 			fmt.Fprintf(&b, "%d,%.3f,%.3f\n", int(s.Seconds()), 1063*small.At(s), 210*large.At(s))
 		}
@@ -101,9 +101,9 @@ func generator(t testing.TB, p Population, seed Seed) *Generator {
 	return g
 }
 
-func newDay(t testing.TB, cfg DayConfig) *Day {
+func newDay(t testing.TB, cfg ResampleConfig) *ResampledTrace {
 	t.Helper()
-	d, err := NewDay(cfg)
+	d, err := NewResampledTrace(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func trace(t testing.TB, name string, s Stream) *Trace {
 	return tr
 }
 
-func dice(seed uint64) *rand.Rand { return Seed(seed).Cause("test") }
+func dice(seed uint64) *rand.Rand { return Seed(seed).Rand("test") }
 
 func collect(s Stream) []Arrival {
 	var list []Arrival

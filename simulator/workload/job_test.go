@@ -207,7 +207,7 @@ func TestGeneratedJobs(t *testing.T) {
 		"-1 an hour":        func(c *JobsConfig) { c.PerHour = -1 },
 		"at least one kind": func(c *JobsConfig) { c.Kinds = nil },
 		"window of -1s":     func(c *JobsConfig) { c.Windows[0].Value = -time.Second },
-		"median and bounds": func(c *JobsConfig) { c.Most = 0 },
+		"median and bounds": func(c *JobsConfig) { c.Max = 0 },
 		"no negative weight": func(c *JobsConfig) {
 			c.Kinds[0].Value.Parts = []Part{{Weight: -1, Input: Length{Median: 1}, Output: Length{
 				Median: 1}}}

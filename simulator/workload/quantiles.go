@@ -50,7 +50,7 @@ func (q Quantiles) At(share float64) float64 {
 	i, _ := slices.BinarySearch(q.share, share)
 	i = min(max(i, 1), len(q.share)-1)
 	part := (share - q.share[i-1]) / (q.share[i] - q.share[i-1])
-	return portable.Exp(between(q.log[i-1], q.log[i], part))
+	return portable.Exp(interpolate(q.log[i-1], q.log[i], part))
 }
 
 // draw is a length.

@@ -12,7 +12,7 @@ import (
 type Seed uint64
 
 // Cause is the sequence of one cause of randomness, by its name.
-func (s Seed) Cause(name string) *rand.Rand {
+func (s Seed) Rand(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(s.derive(name), mix(s.derive(name))))
 }
 

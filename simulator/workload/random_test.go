@@ -35,12 +35,12 @@ func TestCausesDiffer(t *testing.T) {
 	seen := map[uint64]string{}
 	for seed := range Seed(50) {
 		for _, name := range []string{"", "a", "b", "arrivals", "lengths"} {
-			x := seed.Cause(name).Uint64()
+			x := seed.Rand(name).Uint64()
 			if other, twice := seen[x]; twice {
 				t.Errorf("seed %d, cause %q begins like %s", seed, name, other)
 			}
 			seen[x] = name
-			if again := seed.Cause(name).Uint64(); again != x {
+			if again := seed.Rand(name).Uint64(); again != x {
 				t.Errorf("seed %d, cause %q begins with %d, then with %d", seed, name, x, again)
 			}
 		}

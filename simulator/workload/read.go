@@ -49,32 +49,32 @@ func Read(name string, format Format, r io.Reader) (*Trace, error) {
 func Scan(name string, format Format, r io.Reader) iter.Seq2[Arrival, error] {
 	src, err := open(name, r)
 	if err != nil {
-		return refused(err)
+		return failed(err)
 	}
 	switch format {
 	case Azure:
-		return ordered(src, scanCSV(src, azureColumns))
+		return checkOrder(src, scanCSV(src, azureColumns))
 	case CSV:
-		return ordered(src, scanCSV(src, csvColumns))
+		return checkOrder(src, scanCSV(src, csvColumns))
 	case Mooncake:
-		return spread(ordered(src, scanMooncake(src)), mooncakeTick, mooncakeSeed)
+		return spreadTies(checkOrder(src, scanMooncake(src)), mooncakeTick, mooncakeSeed)
 	default:
-		return refused(fmt.Errorf("%s: unknown trace format %q, want one of %q", name, format,
+		return failed(fmt.Errorf("%s: unknown trace format %q, want one of %q", name, format,
 			Formats))
 	}
 }
 
-func refused(err error) iter.Seq2[Arrival, error] {
+func failed(err error) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) { yield(Arrival{}, err) }
 }
 
 // ordered refuses time that goes back.
-func ordered(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arrival, error] {
+func checkOrder(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		var last time.Duration
 		for a, err := range arrivals {
 			if err == nil && a.At < last {
-				err = src.fault("time goes back from %v to %v s; sort the file by time",
+				err = src.errorf("time goes back from %v to %v s; sort the file by time",
 					last.Seconds(), a.At.Seconds())
 			}
 			last = a.At
@@ -108,7 +108,7 @@ func open(name string, r io.Reader) (*source, error) {
 }
 
 // fault says what is wrong on the line we are at.
-func (s *source) fault(format string,
+func (s *source) errorf(format string,
 	args ...any) error {
 	return s.wrap(fmt.Errorf(format, args...))
 }

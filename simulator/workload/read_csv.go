@@ -19,16 +19,16 @@ var (
 )
 
 // needed are the leading columns of both that a file cannot do without.
-const needed = 3
+const requiredColumns = 3
 
 func scanCSV(src *source, known []string) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		rows, err := openTable(src)
 		if err == nil {
-			err = rows.check(known[:needed], known)
+			err = rows.check(known[:requiredColumns], known)
 		}
 		if err == nil && rows.has("prefix_id") != rows.has("prefix_tokens") {
-			err = src.fault(
+			err = src.errorf(
 				"the columns prefix_id and prefix_tokens go together; add the other or drop this one")
 		}
 		if err != nil {
@@ -67,7 +67,7 @@ func openTable(src *source) (*table, error) {
 	t.csv.TrimLeadingSpace = true
 	switch err := t.next(); {
 	case err == io.EOF:
-		return nil, src.fault("the file is empty, want a header")
+		return nil, src.errorf("the file is empty, want a header")
 	case err != nil:
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func openTable(src *source) (*table, error) {
 		}
 		name = strings.TrimSpace(name)
 		if t.has(name) {
-			return nil, src.fault("column %q stands twice", name)
+			return nil, src.errorf("column %q stands twice", name)
 		}
 		t.column[name] = i
 		t.header = append(t.header, name)
@@ -89,12 +89,12 @@ func openTable(src *source) (*table, error) {
 func (t *table) check(needed, known []string) error {
 	for _, name := range t.header {
 		if !slices.Contains(known, name) {
-			return t.src.fault("unknown column %q, want %s", name, strings.Join(known, ", "))
+			return t.src.errorf("unknown column %q, want %s", name, strings.Join(known, ", "))
 		}
 	}
 	for _, name := range needed {
 		if !t.has(name) {
-			return t.src.fault("column %q is missing", name)
+			return t.src.errorf("column %q is missing", name)
 		}
 	}
 	return nil
@@ -133,13 +133,13 @@ func (t *table) text(column string) string {
 func (t *table) number(column string) (float64, error) {
 	x, err := strconv.ParseFloat(t.text(column), 64)
 	if err != nil {
-		return 0, t.fault(column, errors.New("want a number"))
+		return 0, t.fieldError(column, errors.New("want a number"))
 	}
 	return x, nil
 }
 
-func (t *table) fault(column string, err error) error {
-	return t.src.fault("%s is %q: %w", column, t.text(column), err)
+func (t *table) fieldError(column string, err error) error {
+	return t.src.errorf("%s is %q: %w", column, t.text(column), err)
 }
 
 func (t *table) tokens(column string, least int) (int, error) {
@@ -149,7 +149,7 @@ func (t *table) tokens(column string, least int) (int, error) {
 	}
 	n, err := tokens(x, least)
 	if err != nil {
-		return 0, t.fault(column, err)
+		return 0, t.fieldError(column, err)
 	}
 	return n, nil
 }
@@ -161,7 +161,7 @@ func (t *table) seconds(column string) (time.Duration, error) {
 	}
 	at, err := duration(x, time.Second)
 	if err != nil {
-		return 0, t.fault(column, err)
+		return 0, t.fieldError(column, err)
 	}
 	return at, nil
 }
@@ -185,7 +185,7 @@ func (t *table) arrival(names interned) (a Arrival, err error) {
 		return a, err
 	}
 	if a.Segment > a.Input {
-		return a, t.fault("prefix_tokens", errors.New("want no more than input_tokens"))
+		return a, t.fieldError("prefix_tokens", errors.New("want no more than input_tokens"))
 	}
 	if a.Segment > 0 {
 		a.Prefix = names.prefix(id)
@@ -220,67 +220,4 @@ func (in interned) prefix(id string) []uint64 {
 		l.prefix = []uint64{mix(h.Sum64())}
 	}
 	return l.prefix
-}
-
-// ReadCurve reads a rate curve from a CSV file, plain or gzipped: t_s (seconds,
-// from 0, increasing) and any number of rate columns, of which it takes the one
-// named. Each rate holds around its time; after the last, one more step of time
-// leads back to the first.
-func ReadCurve(name string, r io.Reader, column string) (*Curve, error) {
-	src, err := open(name, r)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := openTable(src)
-	if err != nil {
-		return nil, err
-	}
-	if !rows.has("t_s") {
-		return nil, src.fault("column %q is missing", "t_s")
-	}
-	if column == "t_s" || !rows.has(column) {
-		rates := slices.DeleteFunc(slices.Clone(rows.header), func(c string) bool {
-			return c == "t_s"
-		})
-		return nil, src.fault("no rate column %q, the file has %s", column,
-			strings.Join(rates, ", "))
-	}
-	var at []time.Duration
-	var rate []float64
-	for {
-		err := rows.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		t, err := rows.seconds("t_s")
-		if err != nil {
-			return nil, err
-		}
-		if len(at) == 0 && t != 0 {
-			return nil, rows.fault("t_s", errors.New("want the first time to be 0"))
-		}
-		if len(at) > 0 && t <= at[len(at)-1] {
-			return nil, rows.fault("t_s", errors.New("want times that increase"))
-		}
-		x, err := rows.number(column)
-		if err != nil {
-			return nil, err
-		}
-		if !(x >= 0 && x <= maxRate) {
-			return nil, rows.fault(column, errors.New("want a finite rate that is not negative"))
-		}
-		at, rate = append(at, t), append(rate, x)
-	}
-	if len(at) < 2 {
-		return nil, src.fault("a rate curve needs at least two rows, this has %d", len(at))
-	}
-	last := len(at) - 1
-	curve, err := NewCurve(at, rate, 2*at[last]-at[last-1])
-	if err != nil {
-		return nil, src.wrap(err)
-	}
-	return curve, nil
 }

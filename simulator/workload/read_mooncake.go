@@ -17,13 +17,13 @@ const (
 	mooncakeTick  = 3 * time.Second // over which a shared time is spread
 	// of the spreading: the same file gives the same trace everywhere
 	mooncakeSeed = Seed(0x6d6f6f6e)
-	longestLine  = 8 << 20 // bytes
+	maxLineBytes = 8 << 20 // bytes
 )
 
 func scanMooncake(src *source) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		lines := bufio.NewScanner(src)
-		lines.Buffer(nil, longestLine)
+		lines.Buffer(nil, maxLineBytes)
 		src.line = 0
 		for lines.Scan() {
 			src.line++
@@ -96,11 +96,11 @@ func fieldError(field string, err error) error { return fmt.Errorf("%s: %w", fie
 // spread gives requests that share a time distinct ones: uniform over the time to
 // the next stamp, or over a tick where that is shorter, their order kept. Who is
 // alone at its time stays there.
-func spread(
+func spreadTies(
 	arrivals iter.Seq2[Arrival, error], tick time.Duration, seed Seed,
 ) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
-		rng := seed.Cause("spread")
+		rng := seed.Rand("spread")
 		var shared []Arrival
 		release := func(until time.Duration) bool {
 			if len(shared) > 1 {

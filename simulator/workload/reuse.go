@@ -58,7 +58,7 @@ const (
 	conversationBits = 16
 	// searched are the conversations looked at on each side of the one whose last
 	// turn was the drawn gap ago, for one of fitting length.
-	searched = 128
+	searchWidth = 128
 )
 
 func newHistory(reuse Reuse, rng *rand.Rand) *history {
@@ -67,7 +67,7 @@ func newHistory(reuse Reuse, rng *rand.Rand) *history {
 }
 
 // turn names the prefix of a prompt and remembers it.
-func (h *history) turn(a *Arrival) {
+func (h *history) assignPrefix(a *Arrival) {
 	for len(h.open) > 0 && h.open[0].at < a.At-h.oldest {
 		h.open = h.open[1:]
 	}
@@ -106,7 +106,7 @@ func (h *history) resume(a *Arrival) uint64 {
 			return cmp.Compare(c.at, t)
 		})
 	best := -1
-	for i := max(0, centre-searched); i < min(len(h.open), centre+searched); i++ {
+	for i := max(0, centre-searchWidth); i < min(len(h.open), centre+searchWidth); i++ {
 		c := h.open[i]
 		if c.tokens > 0 && c.tokens <= a.Input &&
 			(best < 0 || distance(c.tokens, wanted) < distance(h.open[best].tokens, wanted)) {

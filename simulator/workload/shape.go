@@ -25,19 +25,19 @@ var hourFactors = [24]float64{
 // highest at 9 in the evening, with a noise that differs from day to day: the
 // logarithm moves by a deviation of 0.076 from point to point.
 func Diurnal(days int, rng *rand.Rand) *Curve {
-	noise := ripple(rng, memory{0.15, 75 * time.Minute})
+	noise := logNoise(rng, noiseComponent{0.15, 75 * time.Minute})
 	return shape(days, func(t time.Duration) float64 {
 		sinceMiddle := (t + 23*time.Hour + 30*time.Minute) % (24 * time.Hour)
 		hour := int(sinceMiddle / time.Hour)
 		share := float64(sinceMiddle%time.Hour) / float64(time.Hour)
-		return between(hourFactors[hour], hourFactors[(hour+1)%24], share) * noise()
+		return interpolate(hourFactors[hour], hourFactors[(hour+1)%24], share) * noise()
 	})
 }
 
 // Wandering is a rate that hardly knows the time of day, after a large model of
 // the same service: yesterday tells nothing of today.
 func Wandering(days int, rng *rand.Rand) *Curve {
-	noise := ripple(rng, memory{0.165, 30 * time.Minute}, memory{0.21, 6 * time.Hour})
+	noise := logNoise(rng, noiseComponent{0.165, 30 * time.Minute}, noiseComponent{0.21, 6 * time.Hour})
 	return shape(days, func(time.Duration) float64 { return noise() })
 }
 
@@ -57,13 +57,13 @@ func shape(days int, rate func(time.Duration) float64) *Curve {
 
 // memory is a component of noise: the deviation of the logarithm, and how long it
 // is remembered.
-type memory struct {
+type noiseComponent struct {
 	deviation float64
-	length    time.Duration
+	memory    time.Duration
 }
 
 // ripple is a log-normal noise, point by point.
-func ripple(rng *rand.Rand, parts ...memory) func() float64 {
+func logNoise(rng *rand.Rand, parts ...noiseComponent) func() float64 {
 	states := make([]float64, len(parts))
 	for i := range states {
 		states[i] = normal(rng)
@@ -71,7 +71,7 @@ func ripple(rng *rand.Rand, parts ...memory) func() float64 {
 	return func() float64 {
 		sum := 0.0
 		for i, p := range parts {
-			keep := portable.Exp(-shapeStep.Seconds() / p.length.Seconds())
+			keep := portable.Exp(-shapeStep.Seconds() / p.memory.Seconds())
 			states[i] = float64(keep*states[i]) + float64(math.Sqrt(1-float64(keep*keep))*normal(
 				rng))
 			sum += float64(p.deviation * states[i])

@@ -103,7 +103,7 @@ func TestFlashMultipliesTrafficInItsSpan(t *testing.T) {
 		{From: 10 * time.Minute, Length: 20 * time.Minute, Factor: 3},
 		{From: 40 * time.Minute, Length: 20 * time.Minute, Factor: 1.5},
 	}
-	s, err := Flash(Until(base.Arrivals(), time.Hour), base.Surge, dice(1), surges...)
+	s, err := AddSurges(Until(base.Arrivals(), time.Hour), base.Independent, dice(1), surges...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestFlashMultipliesTrafficInItsSpan(t *testing.T) {
 	if more := got[2] / plain[2]; more < 1.35 || more > 1.65 {
 		t.Errorf("x1.5 gave x%.2f", more)
 	}
-	if _, err := Flash(s, base.Surge, dice(1), Surge{Length: 1, Factor: 0.5}); err == nil {
+	if _, err := AddSurges(s, base.Independent, dice(1), Surge{Length: 1, Factor: 0.5}); err == nil {
 		t.Error("a factor below 1 was taken")
 	}
 }
@@ -181,7 +181,7 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 func TestDriftShareAndChill(t *testing.T) {
 	grow := Ramp{From: 10 * time.Second, To: 20 * time.Second, Before: 1, After: 2.5}
 	cold := Ramp{From: 30 * time.Second, To: 30 * time.Second, Before: 0, After: 1}
-	s := Chill(Share(Drift(steady(time.Second, 40, ""), grow), 0.5, 2, dice(1)), cold, dice(2))
+	s := DropPrefixes(SharePrefixes(ScalePrompts(steady(time.Second, 40, ""), grow), 0.5, 2, dice(1)), cold, dice(2))
 	names := map[uint64]bool{}
 	for a := range All(s) {
 		want := int(math.Round(100 * grow.At(a.At)))
@@ -241,7 +241,7 @@ func TestStreamsAreTheSameEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := trace(t, "hour", Until(generator(t, LongConversation(), 3).Arrivals(), until))
-	day := newDay(t, DayConfig{Trace: tr, Shape: shape, Rate: 5, Length: until, Seed: 8})
+	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 5, Length: until, Seed: 8})
 	retimed, err := Retime(chat.Arrivals(), chat.Rate, 9, 10*time.Second, 70, dice(6))
 	if err != nil {
 		t.Fatal(err)
@@ -289,8 +289,8 @@ func TestStreamsAreToldTheSameAgain(t *testing.T) {
 	if first, again := hour(g.Arrivals()), hour(g.Arrivals()); first != again {
 		t.Error("the same generator told two hours")
 	}
-	if hour(g.Arrivals()) == hour(other.Arrivals()) || hour(g.Arrivals()) == hour(g.Surge(0)) ||
-		hour(g.Surge(0)) == hour(g.Surge(1)) {
+	if hour(g.Arrivals()) == hour(other.Arrivals()) || hour(g.Arrivals()) == hour(g.Independent(0)) ||
+		hour(g.Independent(0)) == hour(g.Independent(1)) {
 		t.Error("two generators told the same hour")
 	}
 }
@@ -310,7 +310,7 @@ func BenchmarkGenerator(b *testing.B) {
 
 func BenchmarkDay(b *testing.B) {
 	tr, _ := azureTrace(b)
-	day := newDay(b, DayConfig{Trace: tr, Shape: curveFile(b, "m_small_rps"), Rate: 30,
+	day := newDay(b, ResampleConfig{Trace: tr, Shape: curveFile(b, "m_small_rps"), Rate: 30,
 		Length: 1 << 60, Seed: 1})
 	s := day.Arrivals()
 	b.ReportAllocs()

@@ -8,7 +8,7 @@ import (
 )
 
 // each changes every arrival as it passes; it leaves its time alone.
-func each(s Stream, change func(*Arrival)) Stream {
+func mapArrivals(s Stream, change func(*Arrival)) Stream {
 	return Func(func() (Arrival, bool) {
 		a, ok := s.Next()
 		if ok {
@@ -35,7 +35,7 @@ func Until(s Stream, end time.Duration) Stream {
 
 // Label gives all arrivals a class.
 func Label(s Stream, class string) Stream {
-	return each(s, func(a *Arrival) { a.Class = class })
+	return mapArrivals(s, func(a *Arrival) { a.Class = class })
 }
 
 // Surge is a span of time with Factor times the traffic.
@@ -45,27 +45,27 @@ type Surge struct {
 	Factor float64 // at least 1
 }
 
-func (f Surge) crowds() int { return int(math.Ceil(f.Factor - 1)) }
+func (f Surge) copies() int { return int(math.Ceil(f.Factor - 1)) }
 
 // mostFactor bounds the crowds of a surge.
-const mostFactor = 64
+const maxFactor = 64
 
 // Flash adds crowds to a stream. What a surge brings beyond the stream itself
 // comes from streams like it, told by crowd for the numbers 0, 1, 2 ..., so a
 // crowd's second-scale bursts are real and its requests are not the same ones
 // again. A crowd that would be too large is thinned by rng. Surges that overlap add.
-func Flash(
+func AddSurges(
 	s Stream, crowd func(number int) Stream, rng *rand.Rand, surges ...Surge,
 ) (Stream, error) {
 	streams := []Stream{s}
 	for _, surge := range surges {
 		if surge.From < 0 || surge.Length <= 0 ||
-			!(surge.Factor >= 1 && surge.Factor <= mostFactor) {
+			!(surge.Factor >= 1 && surge.Factor <= maxFactor) {
 			return nil, fmt.Errorf(
 				"surge of %v from %v by %v: want times from 0 on and a factor from 1 to %d",
-				surge.Length, surge.From, surge.Factor, mostFactor)
+				surge.Length, surge.From, surge.Factor, maxFactor)
 		}
-		n := surge.crowds()
+		n := surge.copies()
 		for range n {
 			keep := (surge.Factor - 1) / float64(n)
 			thinning := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
@@ -103,14 +103,14 @@ func (r Ramp) At(t time.Duration) float64 {
 	case t >= r.To:
 		return r.After
 	default:
-		return between(r.Before, r.After, float64(t-r.From)/float64(r.To-r.From))
+		return interpolate(r.Before, r.After, float64(t-r.From)/float64(r.To-r.From))
 	}
 }
 
 // Resize draws the lengths of requests anew. A length whose median is 0 is left as
 // it is.
-func Resize(s Stream, input, output Length, rng *rand.Rand) Stream {
-	return each(s, func(a *Arrival) {
+func RedrawLengths(s Stream, input, output Length, rng *rand.Rand) Stream {
+	return mapArrivals(s, func(a *Arrival) {
 		if input.Median > 0 {
 			a.Input = input.draw(rng)
 		}
@@ -125,8 +125,8 @@ func Resize(s Stream, input, output Length, rng *rand.Rand) Stream {
 // the source, and a report should say so. Names of prefixes stay, and so does what
 // they cover; put [Share] behind it where the growth is history that an engine has
 // cached.
-func Drift(s Stream, factor Ramp) Stream {
-	return each(s, func(a *Arrival) {
+func ScalePrompts(s Stream, factor Ramp) Stream {
+	return mapArrivals(s, func(a *Arrival) {
 		a.Input = min(max(1, int(math.Round(float64(a.Input)*factor.At(a.At)))), maxTokens)
 	})
 }
@@ -135,12 +135,12 @@ func Drift(s Stream, factor Ramp) Stream {
 // prompts of one of the groups (system prompts, say), which are drawn with equal
 // odds. It takes the place of what prefix there was. With the share from 0 to 1,
 // and an engine that caches, it is the share of prompt tokens found there.
-func Share(s Stream, share float64, groups int, rng *rand.Rand) Stream {
+func SharePrefixes(s Stream, share float64, groups int, rng *rand.Rand) Stream {
 	names := make([][]uint64, max(1, groups))
 	for i := range names {
 		names[i] = []uint64{rng.Uint64()}
 	}
-	return each(s, func(a *Arrival) {
+	return mapArrivals(s, func(a *Arrival) {
 		a.Prefix, a.Segment = names[rng.IntN(len(names))], int(share*float64(a.Input))
 		if a.Segment <= 0 {
 			a.Prefix, a.Segment = nil, 0
@@ -151,8 +151,8 @@ func Share(s Stream, share float64, groups int, rng *rand.Rand) Stream {
 // Chill takes the prefix from each prompt with a probability that moves with time:
 // at 1 nothing is found in any cache, as after a restart or a change of the
 // system prompt.
-func Chill(s Stream, cold Ramp, rng *rand.Rand) Stream {
-	return each(s, func(a *Arrival) {
+func DropPrefixes(s Stream, cold Ramp, rng *rand.Rand) Stream {
+	return mapArrivals(s, func(a *Arrival) {
 		if rng.Float64() < cold.At(a.At) {
 			a.Prefix, a.Segment = nil, 0
 		}
@@ -180,7 +180,7 @@ func Retime(
 	if variance > 0 {
 		pace = func() float64 { return gamma(rng, 1/variance) }
 	}
-	clock := &cox{rate: rate, step: window, pace: pace, rng: rng}
+	clock := &cox{rate: rate, step: window, multiplier: pace, rng: rng}
 	return Func(func() (Arrival, bool) {
 		a, ok := s.Next()
 		if ok {

@@ -25,7 +25,7 @@ type File struct {
 	Name    string `yaml:"name" json:"name"`
 	// Measured says that the law was fitted to iterations of a real server.
 	Measured         bool          `yaml:"measured" json:"measured"`
-	Law              []Coefficient `yaml:"law" json:"law"`
+	CostModel        []Coefficient `yaml:"cost_model" json:"cost_model"`
 	KVTokens         int           `yaml:"kv_tokens" json:"kv_tokens"` // 0: not known
 	MaxBatchedTokens int           `yaml:"max_batched_tokens" json:"max_batched_tokens"`
 	MaxSeqs          int           `yaml:"max_seqs" json:"max_seqs"`
@@ -88,7 +88,7 @@ type HeldOut struct {
 // Of is the file of a fitted law. Limits that the steps don't tell are the prior's, or the largest
 // seen.
 func Of(
-	name string, r fit.Result, obs fit.Observations, held []fit.Held, prior engine.Profile,
+	name string, r fit.Result, obs fit.Observations, held []fit.HeldOut, prior engine.Profile,
 	seed uint64, sources []Source,
 ) File {
 	f := File{
@@ -109,7 +109,7 @@ func Of(
 		}
 	}
 	for _, c := range r.Coefficients {
-		f.Law = append(f.Law, Coefficient{c.Name, round(c.Value), round(c.Error), round(c.Low),
+		f.CostModel = append(f.CostModel, Coefficient{c.Name, round(c.Value), round(c.Error), round(c.Low),
 			round(c.High), c.Origin})
 	}
 	for _, h := range held {
@@ -131,7 +131,7 @@ func Bundled(p engine.Profile) File {
 	return File{
 		Version: version, Name: p.Name, Measured: p.Measured, KVTokens: p.KVTokens,
 		MaxBatchedTokens: p.MaxBatchedTokens, MaxSeqs: p.MaxSeqs,
-		Law: []Coefficient{
+		CostModel: []Coefficient{
 			{Name: "c0", Value: l.C0}, {Name: "c1", Value: l.C1}, {Name: "c2", Value: l.C2},
 			{Name: "n0", Value: l.N0},
 			{Name: "kv", Value: l.KV}, {Name: "p1", Value: l.P1}, {Name: "p2", Value: l.P2},
@@ -187,9 +187,9 @@ func (f File) Profile() (engine.Profile, error) {
 		return engine.Profile{}, errors.New("name is missing")
 	}
 	values := map[string]float64{}
-	for _, c := range f.Law {
+	for _, c := range f.CostModel {
 		if _, twice := values[c.Name]; twice {
-			return engine.Profile{}, fmt.Errorf("law: %s stands twice", c.Name)
+			return engine.Profile{}, fmt.Errorf("cost_model: %s stands twice", c.Name)
 		}
 		values[c.Name] = c.Value
 	}
@@ -200,20 +200,20 @@ func (f File) Profile() (engine.Profile, error) {
 	}{{"c0", &l.C0}, {"c1", &l.C1}, {"c2", &l.C2}, {"kv", &l.KV}, {"p1", &l.P1}, {"p2", &l.P2}} {
 		v, ok := values[c.name]
 		if !ok {
-			return engine.Profile{}, fmt.Errorf("law: %s is missing", c.name)
+			return engine.Profile{}, fmt.Errorf("cost_model: %s is missing", c.name)
 		}
 		*c.into = v
 		delete(values, c.name)
 	}
 	knee, ok := values["n0"]
 	if !ok || knee != float64(int(knee)) {
-		return engine.Profile{}, errors.New("law: n0 must be a whole number of tokens")
+		return engine.Profile{}, errors.New("cost_model: n0 must be a whole number of tokens")
 	}
 	l.N0 = knee
 	delete(values, "n0")
-	for _, c := range f.Law {
+	for _, c := range f.CostModel {
 		if _, unknown := values[c.Name]; unknown {
-			return engine.Profile{}, fmt.Errorf("law: unknown coefficient %q", c.Name)
+			return engine.Profile{}, fmt.Errorf("cost_model: unknown coefficient %q", c.Name)
 		}
 	}
 	p := engine.Profile{Name: f.Name, CostModel: l, Measured: f.Measured, KVTokens: f.KVTokens,

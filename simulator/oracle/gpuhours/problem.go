@@ -24,7 +24,7 @@ type Cell struct {
 }
 
 // Beside adds replicas of another kind, of which each does as much as it does, and none is needed.
-func (c Cell) Beside(most int, rate float64) Cell {
+func (c Cell) WithPool(most int, rate float64) Cell {
 	var gains []float64
 	need := int(math.Ceil(c.Need))
 	for n := need + 1; n < len(c.Rates); n++ {
@@ -66,7 +66,7 @@ func (p Problem) Validate() error {
 }
 
 // stretch is the time between two instants at which work is released or due.
-type stretch struct {
+type segment struct {
 	from, to float64
 	free     float64 // harvest of the replicas needed anyway
 	offers   []offer // the best first
@@ -77,19 +77,19 @@ type offer struct{ gain, most float64 }
 
 // alike is how much offers of a stretch may differ, as a share of the best, to count as the best of
 // them. It makes the answer too low by no more than that share of what is bought.
-const alike = 0.001
+const gainTolerance = 0.001
 
 // stretches cuts the story at every release and deadline.
-func (p Problem) stretches() []stretch {
+func (p Problem) segments() []segment {
 	var at []float64
 	for _, j := range p.Jobs {
 		at = append(at, j.Release, j.Due)
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	var list []stretch
+	var list []segment
 	for i := range max(0, len(at)-1) {
-		list = append(list, stretch{from: at[i], to: at[i+1]})
+		list = append(list, segment{from: at[i], to: at[i+1]})
 	}
 	begin, s := 0.0, 0
 	for _, c := range p.Cells {
@@ -109,7 +109,7 @@ func (p Problem) stretches() []stretch {
 }
 
 // add takes in some seconds of a cell.
-func (s *stretch) add(c Cell, seconds float64) {
+func (s *segment) add(c Cell, seconds float64) {
 	if seconds <= 0 {
 		return
 	}
@@ -144,11 +144,11 @@ func (c Cell) rate(n float64) float64 {
 	return c.Rates[i] + float64((c.Rates[i+1]-c.Rates[i])*(n-float64(i)))
 }
 
-func (s *stretch) merge() {
+func (s *segment) merge() {
 	slices.SortFunc(s.offers, func(a, b offer) int { return cmp.Compare(b.gain, a.gain) })
 	var merged []offer
 	for _, o := range s.offers {
-		if n := len(merged); n > 0 && o.gain >= merged[n-1].gain*(1-alike) {
+		if n := len(merged); n > 0 && o.gain >= merged[n-1].gain*(1-gainTolerance) {
 			merged[n-1].most += o.most
 			continue
 		}
@@ -164,7 +164,7 @@ type condition struct {
 }
 
 // conditions of the jobs, for every release and every deadline.
-func conditions(list []stretch, jobs []Job) []condition {
+func conditions(list []segment, jobs []Job) []condition {
 	var all []condition
 	for a := range list {
 		if !slices.ContainsFunc(jobs, func(j Job) bool { return j.Release == list[a].from }) {

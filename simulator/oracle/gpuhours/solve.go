@@ -28,7 +28,7 @@ func Solve(p Problem) (Solution, error) {
 	for _, c := range p.Cells {
 		s.Hours += c.Need * c.Seconds / 3600
 	}
-	list := p.stretches()
+	list := p.segments()
 	bought, err := newProgram(list, conditions(list, p.Jobs)).solve()
 	if err != nil {
 		return Solution{}, err
@@ -66,7 +66,7 @@ func Feasible(p Problem, share float64) ([]bool, error) {
 
 // fits says whether all replicas, doing a share of what they could, meet every deadline.
 func (p Problem) fits(share float64) bool {
-	list := p.stretches()
+	list := p.segments()
 	for _, c := range conditions(list, p.Jobs) {
 		most := 0.0
 		for _, s := range list[c.from:c.to] {
@@ -92,11 +92,11 @@ type program struct {
 }
 
 type variable struct {
-	stretch    int
+	segment    int
 	gain, most float64
 }
 
-func newProgram(list []stretch, conditions []condition) *program {
+func newProgram(list []segment, conditions []condition) *program {
 	p := &program{}
 	for _, s := range list {
 		for _, o := range s.offers {
@@ -126,7 +126,7 @@ func newProgram(list []stretch, conditions []condition) *program {
 }
 
 // slackness is by how much an answer may break a condition, in replica-hours.
-const slackness = 1e-7
+const tolerance = 1e-7
 
 // solve adds the conditions that an answer breaks until it breaks none.
 func (p *program) solve() (float64, error) {
@@ -134,11 +134,11 @@ func (p *program) solve() (float64, error) {
 	for i := range p.conditions {
 		most := 0.0
 		for k, v := range p.variables {
-			if p.speaks(i, k) {
+			if p.counts(i, k) {
 				most += float64(v.gain * v.most)
 			}
 		}
-		if p.short[i] > most+slackness {
+		if p.short[i] > most+tolerance {
 			return 0, fmt.Errorf("%w: %.3g replica-hours are missing", ErrInfeasible,
 				p.short[i]-most)
 		}
@@ -163,7 +163,7 @@ func (p *program) solve() (float64, error) {
 func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 	found := false
 	for i, v := range p.variables {
-		if !bounded[i] && x[i] > v.most+slackness {
+		if !bounded[i] && x[i] > v.most+tolerance {
 			bounded[i], found = true, true
 		}
 	}
@@ -175,11 +175,11 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 	for i := range p.conditions {
 		got := 0.0
 		for k, v := range p.variables {
-			if p.speaks(i, k) {
+			if p.counts(i, k) {
 				got += float64(v.gain * x[k])
 			}
 		}
-		if by := p.short[i] - got; !inUse[i] && by > slackness {
+		if by := p.short[i] - got; !inUse[i] && by > tolerance {
 			broken = append(broken, breach{i, by})
 		}
 	}
@@ -195,7 +195,7 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 
 // dear is what an hour of harvest from nowhere costs, in hours bought. It only makes a first answer
 // possible.
-const dear = 1e4
+const artificialCost = 1e4
 
 // simplex solves the program with the conditions and bounds in use. Its columns are the offers that
 // a condition speaks of (what none does stays unbought), a surplus for each condition, and for each
@@ -204,7 +204,7 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	conditions, bounds := chosen(inUse), chosen(bounded)
 	var offers []int
 	for k := range p.variables {
-		if slices.ContainsFunc(conditions, func(c int) bool { return p.speaks(c, k) }) {
+		if slices.ContainsFunc(conditions, func(c int) bool { return p.counts(c, k) }) {
 			offers = append(offers, k)
 		}
 	}
@@ -217,12 +217,12 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	}
 	for r, c := range conditions {
 		for column, k := range offers {
-			if p.speaks(c, k) {
+			if p.counts(c, k) {
 				a.Set(r, column, p.variables[k].gain)
 			}
 		}
 		a.Set(r, surplus+r, -1)
-		b[r], cost[basis[r]] = p.short[c], dear
+		b[r], cost[basis[r]] = p.short[c], artificialCost
 	}
 	for r, k := range bounds {
 		a.Set(len(conditions)+r, slices.Index(offers, k), 1)
@@ -238,7 +238,7 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 			len(offers), err)
 	}
 	for r := range conditions {
-		if found[begin+r] > slackness {
+		if found[begin+r] > tolerance {
 			return nil, ErrInfeasible
 		}
 	}
@@ -250,9 +250,9 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 }
 
 // speaks says whether an offer counts for a condition.
-func (p *program) speaks(condition, offer int) bool {
+func (p *program) counts(condition, offer int) bool {
 	c, v := p.conditions[condition], p.variables[offer]
-	return v.stretch >= c.from && v.stretch < c.to
+	return v.segment >= c.from && v.segment < c.to
 }
 
 // chosen lists the indices that are true.

@@ -132,7 +132,7 @@ func TestSolveBoundsTheGrid(t *testing.T) {
 			}
 			continue
 		}
-		if feasible && (got.Hours > want+1e-6 || want > got.Hours*(1+alike)+grid*float64(
+		if feasible && (got.Hours > want+1e-6 || want > got.Hours*(1+gainTolerance)+grid*float64(
 			len(p.Cells))) {
 			t.Fatalf("seed %d: %v hours, brute force on a grid of %v finds %v", seed, got.Hours,
 				grid, want)

@@ -28,7 +28,7 @@ func TestDayIsTheTraceRotatedNeverStretched(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "requests")
 		tr := small(t, n, 30*time.Second)
 		copies := rapid.IntRange(1, 4).Draw(t, "copies")
-		day, err := NewDay(DayConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
+		day, err := NewResampledTrace(ResampleConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
 			Length: 3 * tr.Span(), Seed: Seed(rapid.Uint64().Draw(t, "seed"))})
 		if err != nil || day.Copies() != copies {
 			t.Fatalf("%d copies, want %d; %v", day.Copies(), copies, err)
@@ -69,18 +69,18 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := newDay(t, DayConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour, Seed: 1,
+	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour, Seed: 1,
 		Name: "chat"})
-	h := day.Honesty()
+	h := day.Fidelity()
 	if want := int(math.Ceil(8 * shape.Max() / tr.Rate())); h.Copies != want {
 		t.Errorf("%d copies, want %d", h.Copies, want)
 	}
-	if math.Abs(h.Asked-8) > 1e-6 || math.Abs(h.Got/h.Asked-1) > 0.01 {
-		t.Errorf("asked %v and got %v requests a second", h.Asked, h.Got)
+	if math.Abs(h.Requested-8) > 1e-6 || math.Abs(h.Measured/h.Requested-1) > 0.01 {
+		t.Errorf("asked %v and got %v requests a second", h.Requested, h.Measured)
 	}
 	for i := range Windows {
 		source, result := h.Source.Dispersion[i], h.Result.Dispersion[i]
-		keep := h.Got / (float64(h.Copies) * tr.Rate())
+		keep := h.Measured / (float64(h.Copies) * tr.Rate())
 		thinned := 1 + keep*(source.VarMean-1)
 		t.Logf(
 			"over %-5v source %.2f, day %.2f, day around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
@@ -111,8 +111,8 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 
 func TestReuseStaysWithinACopy(t *testing.T) {
 	tr, _ := mooncakeTrace(t)
-	day := newDay(t, DayConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute, Seed: 3})
-	crowd := day.Surge(0)
+	day := newDay(t, ResampleConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute, Seed: 3})
+	crowd := day.Independent(0)
 	seen := map[uint64]map[uint64]bool{}
 	for a := range All(Merge(day.Arrivals(), crowd)) {
 		for _, id := range a.Prefix {
@@ -132,16 +132,16 @@ func TestReuseStaysWithinACopy(t *testing.T) {
 func TestNewDayRefuses(t *testing.T) {
 	tr := small(t, 3, time.Minute)
 	for _, c := range []struct {
-		cfg  DayConfig
+		cfg  ResampleConfig
 		want string
 	}{
-		{DayConfig{Rate: 1, Length: 1}, "no trace"},
-		{DayConfig{Trace: tr, Rate: -1, Length: 1}, "rate is -1"},
-		{DayConfig{Trace: tr, Rate: math.NaN(), Length: 1}, "rate is NaN"},
-		{DayConfig{Trace: tr, Rate: 1}, "length is 0s"},
-		{DayConfig{Trace: tr, Rate: 1e6, Length: 1}, "use a busier trace"},
+		{ResampleConfig{Rate: 1, Length: 1}, "no trace"},
+		{ResampleConfig{Trace: tr, Rate: -1, Length: 1}, "rate is -1"},
+		{ResampleConfig{Trace: tr, Rate: math.NaN(), Length: 1}, "rate is NaN"},
+		{ResampleConfig{Trace: tr, Rate: 1}, "length is 0s"},
+		{ResampleConfig{Trace: tr, Rate: 1e6, Length: 1}, "use a busier trace"},
 	} {
-		if _, err := NewDay(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewResampledTrace(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
@@ -211,10 +211,10 @@ func TestShapesFitThePublished(t *testing.T) {
 		stepOff, timesOff float64
 	}{
 		{"diurnal", func(s Seed) *Curve {
-			return Diurnal(7, s.Cause("shape"))
+			return Diurnal(7, s.Rand("shape"))
 		}, 0.076, 0.76, 0.006, 0.08},
 		{"wandering", func(s Seed) *Curve {
-			return Wandering(7, s.Cause("shape"))
+			return Wandering(7, s.Rand("shape"))
 		}, 0.133, 0.02, 0.01, 0.1},
 	} {
 		const seeds = 10
@@ -236,7 +236,7 @@ func TestShapesFitThePublished(t *testing.T) {
 	}
 	mean := make([]float64, 24)
 	for seed := range Seed(20) {
-		c := Diurnal(1, seed.Cause("shape"))
+		c := Diurnal(1, seed.Rand("shape"))
 		for h := range mean {
 			mean[h] += c.At(time.Duration(h)*time.Hour+30*time.Minute) / 20
 		}

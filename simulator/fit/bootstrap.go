@@ -9,22 +9,22 @@ import (
 
 // spread fits resamples of the data and books how the coefficients vary. Runs are kept whole and
 // drawn from in blocks, so that what lasts some seconds counts once.
-func (r *Result) spread(all []Observation, opt Options) {
+func (r *Result) bootstrap(all []Observation, opt Options) {
 	rng := rand.New(rand.NewPCG(opt.Seed, 0x7469646566696c6c))
 	blocks := blocksByRun(all)
 	values := make([][]float64, len(r.Coefficients))
-	near := []float64{r.chosen.knee}
-	if slices.Contains(r.chosen.active, beyond) {
-		near = around(r.chosen.knee, kneesNear(r.chosen.knee, candidates(all)))
+	near := []float64{r.structure.knee}
+	if slices.Contains(r.structure.active, perTokenBeyond) {
+		near = refinedKnees(r.structure.knee, kneesNear(r.structure.knee, kneeCandidates(all)))
 	}
 	for range opt.Resamples {
 		sample := resample(blocks, rng)
-		st := r.chosen
+		st := r.structure
 		if len(near) > 1 {
-			st.knee, _ = st.scan(sample, near, max(r.Noise, leastScale))
+			st.knee, _ = st.scan(sample, near, max(r.Noise, minScale))
 		}
 		m := newModel(sample, st.knee, st.held, st.active)
-		for i, c := range coefficients(m.law(m.robust().coefficients), st, opt.Prior.CostModel) {
+		for i, c := range coefficients(m.costModel(m.robust().coefficients), st, opt.Prior.CostModel) {
 			values[i] = append(values[i], c.Value)
 		}
 	}

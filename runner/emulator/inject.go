@@ -14,15 +14,15 @@ import (
 // answer. It returns the failure to answer with, if that is the fate, and the
 // writer to answer through. Where the fate is no answer at all it does not
 // return, but ends the handler as net/http lets one.
-func (s *Server) meetFate(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *failure) {
-	fate, wait := s.ill.request()
+func (s *Server) injectFault(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *failure) {
+	fate, wait := s.injector.draw()
 	if wait > 0 && !sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)
 	}
-	if fate == served {
+	if fate == noFault {
 		return w, nil
 	}
-	faults := s.ill.inForce()
+	faults := s.injector.current()
 	switch fate {
 	case tooManyRequests:
 		return w, shed(http.StatusTooManyRequests, runner.CodeRateLimited,
@@ -34,7 +34,7 @@ func (s *Server) meetFate(w http.ResponseWriter, r *http.Request) (http.Response
 		return w, shed(http.StatusInternalServerError, "internal_error",
 			"The runner failed (injected fault).", 0)
 	case reset:
-		hangUp(w)
+		resetConnection(w)
 	case hang:
 		if faults.HangFor > 0 {
 			sleep(r.Context(), time.Duration(faults.HangFor))
@@ -54,7 +54,7 @@ func (s *Server) meetFate(w http.ResponseWriter, r *http.Request) (http.Response
 }
 
 // hangUp resets the connection and ends the handler.
-func hangUp(w http.ResponseWriter) {
+func resetConnection(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			tcp.SetLinger(0)
@@ -65,7 +65,7 @@ func hangUp(w http.ResponseWriter) {
 }
 
 // wholeEvents is how many events a stream gets out before it is cut.
-const wholeEvents = 9
+const eventsBeforeCut = 9
 
 // cutWriter hangs up halfway through a body, or through an event of a stream.
 type cutWriter struct {
@@ -76,7 +76,7 @@ type cutWriter struct {
 func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *cutWriter) Write(b []byte) (int, error) {
-	if c.Header().Get("Content-Type") == eventStream && c.events < wholeEvents {
+	if c.Header().Get("Content-Type") == eventStream && c.events < eventsBeforeCut {
 		c.events++
 		return c.ResponseWriter.Write(b)
 	}

@@ -48,7 +48,7 @@ func newTestStoker(t *testing.T, kind string, tempo Pacing) *lineFiller {
 		t.Fatal(err)
 	}
 	return &lineFiller{
-		pacing: tempo, law: s.Profile.CostModel, slo: func(engine.ID) scenario.SLO {
+		pacing: tempo, model: s.Profile.CostModel, slo: func(engine.ID) scenario.SLO {
 			return s.Scenario.Interactive.SLO
 		}, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
@@ -79,10 +79,10 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 			held := f.Context
 			for k, c := range f.Chunks {
 				tokens += c.Tokens
-				prefill += s.law.Prefill(c)
+				prefill += s.model.Prefill(c)
 				held += s.chunkLines[k].prompt
 			}
-			ms := s.law.Iteration(float64(tokens), float64(free.Context+f.Context), prefill)
+			ms := s.model.Iteration(float64(tokens), float64(free.Context+f.Context), prefill)
 			if limit := s.limit(now, &free); ms > limit+0.001 && f.Decoding+len(f.Chunks) > 0 {
 				t.Fatalf("%s, iteration %d takes %.2f ms, may take %.2f", kind, i, ms, limit)
 			}

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sort"
 	"time"
 )
 
 // DayConfig says what day to make from a trace.
-type DayConfig struct {
+type ResampleConfig struct {
 	Trace *Trace
 	// Shape of the day; nil is flat.
 	Shape *Curve
@@ -34,14 +33,14 @@ type DayConfig struct {
 // within a copy and differ between copies, so reuse does not cross them.
 //
 // A report on such a day should print its [Day.Honesty] and [DayNotes].
-type Day struct {
-	cfg    DayConfig
+type ResampledTrace struct {
+	cfg    ResampleConfig
 	copies int
 	first  int // number of the first copy, for the names of prefixes
 }
 
 // DayNotes are what a reader of results should know of days made this way.
-var DayNotes = []string{
+var ResampleNotes = []string{
 	"the shape of the day and the mix of token lengths come from different services",
 	"thinning moves the variance of counts towards that of a Poisson process; compare it with the source's",
 	"a day has no pattern of the week beyond what its rate curve holds",
@@ -49,10 +48,10 @@ var DayNotes = []string{
 }
 
 // mostCopies bounds the memory and, with a name space each, the prefix names.
-const mostCopies = 1 << 15
+const maxCopies = 1 << 15
 
 // NewDay checks what is asked.
-func NewDay(cfg DayConfig) (*Day, error) {
+func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	if cfg.Shape == nil {
 		cfg.Shape = Flat()
 	}
@@ -67,44 +66,44 @@ func NewDay(cfg DayConfig) (*Day, error) {
 	}
 	// A rate that is a whole number of copies but for rounding is taken as whole.
 	copies := math.Ceil(cfg.Rate*cfg.Shape.Max()/cfg.Trace.Rate() - 1e-9)
-	if copies > mostCopies {
+	if copies > maxCopies {
 		return nil, fmt.Errorf(
 			"day %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
-			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), mostCopies)
+			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), maxCopies)
 	}
-	return &Day{cfg: cfg, copies: max(1, int(copies))}, nil
+	return &ResampledTrace{cfg: cfg, copies: max(1, int(copies))}, nil
 }
 
 // Copies is how many of the trace lie side by side.
-func (d *Day) Copies() int { return d.copies }
+func (d *ResampledTrace) Copies() int { return d.copies }
 
 // Rate is what was asked for at t, in requests a second.
-func (d *Day) Rate(t time.Duration) float64 { return d.cfg.Rate * d.cfg.Shape.At(t) }
+func (d *ResampledTrace) Rate(t time.Duration) float64 { return d.cfg.Rate * d.cfg.Shape.At(t) }
 
 // Arrivals tells the day; each call tells the same again.
-func (d *Day) Arrivals() Stream {
+func (d *ResampledTrace) Arrivals() Stream {
 	copies := make([]Stream, d.copies)
 	for i := range copies {
-		copies[i] = d.copy(i)
+		copies[i] = d.tiledCopy(i)
 	}
 	return Merge(copies...)
 }
 
 // Surge tells the like once more, independent of the day and of other crowds, for
 // [Flash].
-func (d *Day) Surge(crowd int) Stream {
+func (d *ResampledTrace) Independent(crowd int) Stream {
 	other := *d
 	other.cfg.Name = fmt.Sprintf("%s/crowd %d", d.cfg.Name, crowd)
 	other.first = (crowd + 1) * d.copies
 	return other.Arrivals()
 }
 
-func (d *Day) copy(i int) Stream {
+func (d *ResampledTrace) tiledCopy(i int) Stream {
 	name := fmt.Sprintf("day %s/copy %d/", d.cfg.Name, i)
-	tiles := &tiles{trace: d.cfg.Trace, rotation: d.cfg.Seed.Cause(name + "rotation")}
-	thinning := d.cfg.Seed.Cause(name + "thinning")
+	tiles := &tiles{trace: d.cfg.Trace, rotation: d.cfg.Seed.Rand(name + "rotation")}
+	thinning := d.cfg.Seed.Rand(name + "thinning")
 	keep := d.cfg.Rate / (float64(d.copies) * d.cfg.Trace.Rate())
-	return named(Until(Func(func() (Arrival, bool) {
+	return offsetPrefixes(Until(Func(func() (Arrival, bool) {
 		for {
 			a := tiles.next()
 			// The day's end has to be seen before the thinning, which may keep
@@ -123,22 +122,22 @@ type tiles struct {
 	begin    time.Duration // of the tile
 	offset   time.Duration
 	first    int // index of the first request at or after the offset
-	told     int // of this tile
+	emitted  int // of this tile
 	started  bool
 }
 
 func (t *tiles) next() Arrival {
 	n := t.trace.Len()
-	if !t.started || t.told == n {
+	if !t.started || t.emitted == n {
 		if t.started {
 			t.begin += t.trace.span
 		}
-		t.started, t.told = true, 0
+		t.started, t.emitted = true, 0
 		t.offset = time.Duration(t.rotation.Int64N(int64(t.trace.span)))
 		t.first = sort.Search(n, func(i int) bool { return t.trace.arrivals[i].At >= t.offset })
 	}
-	i := t.first + t.told
-	t.told++
+	i := t.first + t.emitted
+	t.emitted++
 	turn := -t.offset
 	if i >= n {
 		i -= n
@@ -150,45 +149,20 @@ func (t *tiles) next() Arrival {
 }
 
 // Honesty sets a day beside the trace it was made from.
-type Honesty struct {
-	Copies         int
-	Asked, Got     float64 // mean rate, requests a second
-	Source, Result Statistics
+type Fidelity struct {
+	Copies              int
+	Requested, Measured float64 // mean rate, requests a second
+	Source, Result      Statistics
 }
 
 // Honesty makes the whole day once more and measures it.
-func (d *Day) Honesty() Honesty {
+func (d *ResampledTrace) Fidelity() Fidelity {
 	result := Measure(d.Arrivals(), d.cfg.Length, d.Rate)
-	return Honesty{
-		Copies: d.copies,
-		Asked:  d.cfg.Rate * d.cfg.Shape.MeanUntil(d.cfg.Length),
-		Got:    result.Rate,
-		Source: d.cfg.Trace.Statistics(),
-		Result: result,
+	return Fidelity{
+		Copies:    d.copies,
+		Requested: d.cfg.Rate * d.cfg.Shape.MeanUntil(d.cfg.Length),
+		Measured:  result.Rate,
+		Source:    d.cfg.Trace.Statistics(),
+		Result:    result,
 	}
-}
-
-// Prefix names of an arrival: the high bits keep traffic apart that does not
-// share prefixes (spaceBits the streams, copyBits the copies within one), the
-// low ones are the trace's own. Names that are hashes already wrap around, and
-// stay as distinct as hashes are.
-const (
-	spaceBits = 56
-	copyBits  = 41
-)
-
-// Namespace keeps the prefixes of a stream apart from those of streams with other
-// numbers, from 0 to 255: two services share none.
-func Namespace(s Stream, number int) Stream { return named(s, uint64(number)<<spaceBits) }
-
-func named(s Stream, offset uint64) Stream {
-	if offset == 0 {
-		return s
-	}
-	return each(s, func(a *Arrival) {
-		a.Prefix = slices.Clone(a.Prefix)
-		for i := range a.Prefix {
-			a.Prefix[i] += offset
-		}
-	})
 }

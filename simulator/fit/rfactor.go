@@ -5,13 +5,13 @@ import "math"
 // triangle is the R of a QR factorization, to which rows are added one by one by Givens rotations:
 // as sound as Householder's, in the memory of R alone. Its last column is the right-hand side, so
 // the normal equations, whose condition is the square, are never formed.
-type triangle struct {
+type rFactor struct {
 	r       [][]float64
 	scratch []float64
 }
 
-func newTriangle(width int) *triangle {
-	t := &triangle{r: make([][]float64, width), scratch: make([]float64, width)}
+func newRFactor(width int) *rFactor {
+	t := &rFactor{r: make([][]float64, width), scratch: make([]float64, width)}
 	for i := range t.r {
 		t.r[i] = make([]float64, width)
 	}
@@ -19,7 +19,7 @@ func newTriangle(width int) *triangle {
 }
 
 // add folds weight times a row in.
-func (t *triangle) add(row []float64, weight float64) {
+func (t *rFactor) add(row []float64, weight float64) {
 	if weight == 0 {
 		return
 	}
@@ -41,8 +41,8 @@ func (t *triangle) add(row []float64, weight float64) {
 }
 
 // pick is the triangle of some of the columns, in the given order.
-func (t *triangle) pick(columns ...int) *triangle {
-	picked := newTriangle(len(columns))
+func (t *rFactor) pick(columns ...int) *rFactor {
+	picked := newRFactor(len(columns))
 	row := make([]float64, len(columns))
 	for _, r := range t.r {
 		for i, j := range columns {
@@ -54,7 +54,7 @@ func (t *triangle) pick(columns ...int) *triangle {
 }
 
 // norm is the length of a column.
-func (t *triangle) norm(column int) float64 {
+func (t *rFactor) norm(column int) float64 {
 	sum := 0.0
 	for _, r := range t.r {
 		sum = math.Hypot(sum, r[column])
@@ -63,7 +63,7 @@ func (t *triangle) norm(column int) float64 {
 }
 
 // left is the length of a column that the others don't explain.
-func (t *triangle) left(column int) float64 {
+func (t *rFactor) unexplained(column int) float64 {
 	order := make([]int, 0, len(t.r)-1)
 	for j := range len(t.r) - 1 {
 		if j != column {
@@ -76,19 +76,19 @@ func (t *triangle) left(column int) float64 {
 
 // inflation is the variance inflation of a column: how much of what the first, the constant, leaves
 // of it the others explain.
-func (t *triangle) inflation(column int) float64 {
+func (t *rFactor) inflation(column int) float64 {
 	if column == 0 {
 		return 1
 	}
-	around, left := math.Abs(t.pick(0, column).r[1][1]), t.left(column)
-	if left <= dependent*t.norm(column) {
+	around, left := math.Abs(t.pick(0, column).r[1][1]), t.unexplained(column)
+	if left <= dependenceTolerance*t.norm(column) {
 		return math.Inf(1)
 	}
 	return (around / left) * (around / left)
 }
 
 // twin is the column without which another is told best.
-func (t *triangle) twin(column int) int {
+func (t *rFactor) mostCollinear(column int) int {
 	best, least := 0, math.Inf(1)
 	for drop := 1; drop < len(t.r)-1; drop++ {
 		if drop == column {
@@ -112,15 +112,15 @@ func (t *triangle) twin(column int) int {
 
 // dependent is the share of a column's length, below which what the other columns leave of it is
 // rounding.
-const dependent = 1e-10
+const dependenceTolerance = 1e-10
 
 // solve is the least squares solution for the chosen columns; false when they are dependent.
-func (t *triangle) solve(chosen []int) ([]float64, bool) {
+func (t *rFactor) solve(chosen []int) ([]float64, bool) {
 	rhs := len(t.r) - 1
 	p := t.pick(append(append([]int{}, chosen...), rhs)...)
 	x := make([]float64, len(chosen))
 	for i := len(chosen) - 1; i >= 0; i-- {
-		if math.Abs(p.r[i][i]) <= dependent*t.norm(chosen[i]) {
+		if math.Abs(p.r[i][i]) <= dependenceTolerance*t.norm(chosen[i]) {
 			return nil, false
 		}
 		sum := p.r[i][len(chosen)]
@@ -134,7 +134,7 @@ func (t *triangle) solve(chosen []int) ([]float64, bool) {
 
 // nonNegative is the least squares solution without negative coefficients, by the active set method
 // of Lawson and Hanson (Solving Least Squares Problems, 1974, chapter 23).
-func (t *triangle) nonNegative() []float64 {
+func (t *rFactor) nonNegative() []float64 {
 	n := len(t.r) - 1
 	x := make([]float64, n)
 	free, useless := make([]bool, n), make([]bool, n)
@@ -187,7 +187,7 @@ func (t *triangle) nonNegative() []float64 {
 }
 
 // steepest is the column at its bound whose growth lowers the error most; -1: there is none.
-func (t *triangle) steepest(x []float64, free, useless []bool) int {
+func (t *rFactor) steepest(x []float64, free, useless []bool) int {
 	n := len(x)
 	residual := make([]float64, n) // of the rows above the last, which no coefficient reaches
 	for i := range n {

@@ -14,12 +14,12 @@ import (
 type term int
 
 const (
-	fixed   term = iota // c0
-	below               // c1: per token, below the knee
-	beyond              // c1+c2: per token beyond it
-	context             // kv
-	chunk               // p1
-	square              // p2
+	perIteration     term = iota // c0
+	perToken                     // c1: per token, below the knee
+	perTokenBeyond               // c1+c2: per token beyond it
+	perContext                   // kv
+	perPrompt                    // p1
+	perPromptSquared             // p2
 	terms
 )
 
@@ -40,18 +40,18 @@ func (o Observation) features(knee float64) [terms]float64 {
 	rest, decoding, prefill := float64(o.Steps-with), float64(w.Decoding), float64(w.Prefill)
 	tokens, knees := float64(with)*decoding+prefill, float64(with)*knee
 	return [terms]float64{
-		fixed:   float64(o.Steps),
-		below:   rest*min(decoding, knee) + min(tokens, knees),
-		beyond:  rest*max(0, decoding-knee) + max(0, tokens-knees),
-		context: float64(o.Steps) * w.Context,
-		chunk:   prefill,
-		square:  prefill * (w.Before + prefill/(2*float64(max(1, w.Chunks)))),
+		perIteration:     float64(o.Steps),
+		perToken:         rest*min(decoding, knee) + min(tokens, knees),
+		perTokenBeyond:   rest*max(0, decoding-knee) + max(0, tokens-knees),
+		perContext:       float64(o.Steps) * w.Context,
+		perPrompt:        prefill,
+		perPromptSquared: prefill * (w.Before + prefill/(2*float64(max(1, w.Chunks)))),
 	}
 }
 
 func slopesOf(l costmodel.Model) [terms]float64 {
-	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C1 + l.C2, context: l.KV, chunk: l.P1,
-		square: l.P2}
+	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C1 + l.C2, perContext: l.KV, perPrompt: l.P1,
+		perPromptSquared: l.P2}
 }
 
 // model is a linear least squares problem in the relative error: rows are divided by the observed
@@ -84,7 +84,7 @@ type solution struct {
 	coefficients []float64 // by the model's terms
 	weights      []float64 // of the rows; near 0: an outlier
 	scale        float64   // robust standard deviation of the relative residual
-	triangle     *triangle
+	factor       *rFactor
 }
 
 const (
@@ -92,12 +92,12 @@ const (
 	huberAt = 1.345
 	tukeyAt = 4.685
 	// leastScale keeps weights finite on data without noise.
-	leastScale = 1e-7
-	mostRounds = 40
+	minScale  = 1e-7
+	maxRounds = 40
 	// exactly and roughly are by how much coefficients may still move, relative to themselves, when
 	// reweighing ends. Roughly is for comparing knees, whose losses differ by more.
-	exactly = 1e-7
-	roughly = 1e-3
+	fineTolerance   = 1e-7
+	coarseTolerance = 1e-3
 	// madToDeviation makes a median absolute deviation a standard deviation.
 	madToDeviation = 1.4826
 )
@@ -124,8 +124,8 @@ func huberLoss(u float64) float64 {
 // robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and
 // scale for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
 func (m *model) robust() solution {
-	s := m.reweigh(huber, m.start(), 0, exactly)
-	return m.reweigh(tukey, s, s.scale, exactly)
+	s := m.reweigh(huber, m.start(), 0, fineTolerance)
+	return m.reweigh(tukey, s, s.scale, fineTolerance)
 }
 
 func (m *model) start() solution {
@@ -143,13 +143,13 @@ func (m *model) reweigh(
 ) solution {
 	residuals := make([]float64, len(m.rows))
 	s.weights = slices.Clone(s.weights)
-	for range mostRounds {
-		t := newTriangle(len(m.terms) + 1)
+	for range maxRounds {
+		t := newRFactor(len(m.terms) + 1)
 		for i, row := range m.rows {
 			t.add(row, math.Sqrt(s.weights[i]))
 		}
 		before := s.coefficients
-		s.coefficients, s.triangle = t.nonNegative(), t
+		s.coefficients, s.factor = t.nonNegative(), t
 		m.residuals(s.coefficients, residuals)
 		s.scale = scale
 		if scale == 0 {
@@ -158,7 +158,7 @@ func (m *model) reweigh(
 		for i, r := range residuals {
 			s.weights[i] = weight(r / s.scale)
 		}
-		if moved(before, s.coefficients) < precision {
+		if relativeChange(before, s.coefficients) < precision {
 			break
 		}
 	}
@@ -187,7 +187,7 @@ func (m *model) loss(s solution, scale float64) float64 {
 	return sum
 }
 
-func moved(before, after []float64) float64 {
+func relativeChange(before, after []float64) float64 {
 	most := 0.0
 	for j := range after {
 		most = max(most, math.Abs(after[j]-before[j])/max(math.Abs(after[j]), math.Abs(before[j]),
@@ -202,7 +202,7 @@ func deviation(residuals []float64) float64 {
 	for i, r := range residuals {
 		sizes[i] = math.Abs(r)
 	}
-	return max(leastScale, madToDeviation*quantile(sizes, 0.5))
+	return max(minScale, madToDeviation*quantile(sizes, 0.5))
 }
 
 // quantile sorts its values.
@@ -220,29 +220,29 @@ func quantile(values []float64, q float64) float64 {
 }
 
 // law joins what was fitted and what was held.
-func (m *model) law(coefficients []float64) costmodel.Model {
+func (m *model) costModel(coefficients []float64) costmodel.Model {
 	l := m.held
 	for j, t := range m.terms {
 		switch b := coefficients[j]; t {
-		case fixed:
+		case perIteration:
 			l.C0 += b
-		case below:
+		case perToken:
 			l.C1 += b
-		case context:
+		case perContext:
 			l.KV += b
-		case chunk:
+		case perPrompt:
 			l.P1 += b
-		case square:
+		case perPromptSquared:
 			l.P2 += b
-		case beyond:
+		case perTokenBeyond:
 			l.N0 = math.Floor(m.knee)
-			l.C2 += b - coefficients[slices.Index(m.terms, below)]
+			l.C2 += b - coefficients[slices.Index(m.terms, perToken)]
 		}
 	}
 	return l
 }
 
 func valueOf(l costmodel.Model, t term) float64 {
-	return [terms]float64{fixed: l.C0, below: l.C1, beyond: l.C2, context: l.KV, chunk: l.P1,
-		square: l.P2}[t]
+	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C2, perContext: l.KV, perPrompt: l.P1,
+		perPromptSquared: l.P2}[t]
 }

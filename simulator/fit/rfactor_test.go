@@ -17,7 +17,7 @@ func TestNonNegativeIsOptimal(t *testing.T) {
 			value = rapid.Map(rapid.IntRange(-1, 1), func(i int) float64 { return float64(i) })
 		}
 		rows := rapid.SliceOfN(rapid.SliceOfN(value, n+1, n+1), 1, 20).Draw(t, "rows")
-		tr := newTriangle(n + 1)
+		tr := newRFactor(n + 1)
 		for _, row := range rows {
 			tr.add(row, 1)
 		}
@@ -49,7 +49,7 @@ func TestNonNegativeIsOptimal(t *testing.T) {
 }
 
 func TestInflation(t *testing.T) {
-	tr := newTriangle(4)
+	tr := newRFactor(4)
 	for i := range 100 {
 		a, b := float64(i%10), float64(i/10)
 		tr.add([]float64{1, a, b, 3}, 1)
@@ -57,7 +57,7 @@ func TestInflation(t *testing.T) {
 	if v := tr.inflation(1); math.Abs(v-1) > 1e-9 {
 		t.Errorf("independent columns inflate by %g, want 1", v)
 	}
-	same := newTriangle(4)
+	same := newRFactor(4)
 	for i := range 100 {
 		same.add([]float64{1, float64(i), 2*float64(i) + 5, 3}, 1)
 	}

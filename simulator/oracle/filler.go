@@ -18,7 +18,7 @@ type Pacing struct{ Margin, Min, Max float64 }
 // and keeps what those that rest have computed at no cost.
 type lineFiller struct {
 	pacing  Pacing
-	law     costmodel.Model
+	model   costmodel.Model
 	slo     func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins
 	backlog *backlog
@@ -37,7 +37,7 @@ func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 	s.began = now
 	s.decoding, s.chunkLines, s.chunks = s.decoding[:0], s.chunkLines[:0], s.chunks[:0]
 	limit := s.limit(now, it) / it.Pace
-	load := &iteration{law: s.law, tokens: it.Tokens, ms: s.law.Iteration(
+	load := &iteration{model: s.model, tokens: it.Tokens, ms: s.model.Iteration(
 		float64(it.Tokens), float64(it.Context), it.Prefill)}
 	tokens, seqs, kv := it.FreeTokens, it.FreeSeqs, it.FreeKV
 	filling := engine.Filling{}
@@ -47,7 +47,7 @@ func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 			continue
 		}
 		context := l.context()
-		cost := load.cost(1) + float64(s.law.KV*float64(context))
+		cost := load.cost(1) + float64(s.model.KV*float64(context))
 		if load.ms+cost > limit || tokens < 1 || seqs < 1 {
 			rests = true
 			break
@@ -81,14 +81,14 @@ func (s *lineFiller) read(now time.Time, load *iteration, limit float64, tokens,
 			l.computed = min(s.cachedTokens(l), l.prompt-1)
 		}
 		left := l.prompt - l.computed
-		each := s.law.C1 + max(0, s.law.C2) + s.law.P1 + float64(s.law.P2*float64(l.prompt))
+		each := s.model.C1 + max(0, s.model.C2) + s.model.P1 + float64(s.model.P2*float64(l.prompt))
 		chunk := min(left, tokens, int((limit-load.ms)/each))
 		if chunk < 1 || kv < l.prompt {
 			return
 		}
 		c := costmodel.Chunk{Tokens: chunk, Context: l.computed}
-		cost := load.cost(chunk) + float64(s.law.P1*float64(chunk)) +
-			float64(s.law.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
+		cost := load.cost(chunk) + float64(s.model.P1*float64(chunk)) +
+			float64(s.model.P2*float64(chunk)*(float64(l.computed)+float64(float64(chunk)/2)))
 		load.add(chunk, cost)
 		s.chunks, s.chunkLines = append(s.chunks, c), append(s.chunkLines, l)
 		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt
@@ -149,7 +149,7 @@ func (s *lineFiller) Filled(end time.Time) {
 func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	const none = 1e9
 	spare, unread := none, 0
-	least := s.law.C0 + s.law.C1
+	least := s.model.C0 + s.model.C1
 	var hurry time.Duration // of the prompt that must be read first
 	for i := range it.Streams {
 		q := &it.Streams[i]
@@ -180,7 +180,7 @@ func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 
 // iteration is one that is being put together.
 type iteration struct {
-	law    costmodel.Model
+	model  costmodel.Model
 	tokens int
 	ms     float64
 }
@@ -188,8 +188,8 @@ type iteration struct {
 // cost is what further tokens take as tokens.
 func (i *iteration) cost(tokens int) float64 {
 	before, after := float64(i.tokens), float64(i.tokens+tokens)
-	beyond := max(0, after-i.law.N0) - max(0, before-i.law.N0)
-	return float64(i.law.C1*float64(tokens)) + float64(i.law.C2*beyond)
+	beyond := max(0, after-i.model.N0) - max(0, before-i.model.N0)
+	return float64(i.model.C1*float64(tokens)) + float64(i.model.C2*beyond)
 }
 
 func (i *iteration) add(tokens int, cost float64) {

@@ -1,0 +1,72 @@
+package emulator
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator/engine"
+)
+
+// ticket follows one sequence through the engine. Its fields belong to the
+// plant's lock until completion is set.
+type ticket struct {
+	interactive bool
+	changed     chan struct{} // told of the end and, if streaming, of each token; capacity 1
+	streaming   bool
+	finish      string // why it will end; told when it has
+
+	id         engine.ID
+	prompt     int
+	submitted  time.Time
+	admitted   time.Time
+	cached     int
+	tokens     int
+	firstToken time.Time
+	lastToken  time.Time
+	completion *engine.Completion
+}
+
+func (t *ticket) notify() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// progress is a look at a ticket.
+type progress struct {
+	tokens   int
+	done     bool
+	visible  time.Time // emulated instant at which a client sees the last of tokens
+	admitted time.Time
+	cached   int
+}
+
+func (l *engineLoop) progress(t *ticket) progress {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return progress{
+		tokens: t.tokens, done: t.completion != nil, cached: t.cached, admitted: t.admitted,
+		visible: t.lastToken.Add(engine.ServerDelay(t.tokens)),
+	}
+}
+
+// change waits until something has happened to the request of t, or explains why
+// nothing will.
+func (l *engineLoop) change(ctx context.Context, t *ticket) *failure {
+	select {
+	case <-t.changed:
+		return nil
+	case <-ctx.Done():
+		return shed(http.StatusServiceUnavailable, "client_left", "The client left.", 0)
+	case <-l.stopped:
+		return notServing()
+	}
+}
+
+// wait sleeps until an emulated instant and says whether ctx let it.
+func (l *engineLoop) wait(ctx context.Context, t time.Time) bool {
+	d := l.clock.until(t)
+	return d <= 0 || sleep(ctx, d)
+}

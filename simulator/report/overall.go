@@ -1,0 +1,100 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/oracle"
+)
+
+func (r *Report) overall() {
+	r.Overall = nil
+	seen := map[string]bool{}
+	for _, s := range r.Scenarios {
+		for _, p := range s.Policies {
+			if !seen[p.Name] {
+				seen[p.Name] = true
+				r.Overall = append(r.Overall, r.over(p.Name, func(s *Scenario) *Policy {
+					return s.policy(p.Name)
+				}))
+			}
+		}
+	}
+	laws := map[string]bool{}
+	for _, s := range r.Scenarios {
+		for _, law := range s.baselineFlows() {
+			if !laws[law] {
+				laws[law] = true
+				r.Overall = append(r.Overall, r.over(law+", best of each scenario", func(
+					s *Scenario) *Policy {
+					return s.bestOf(law)
+				}))
+			}
+		}
+	}
+}
+
+// over sums a policy up, that may be another in each scenario.
+func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
+	o := Overall{Name: name, WorstLoss: Number(math.NaN())}
+	var scores, caps, single []float64
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		p := of(s)
+		if p == nil || len(p.Runs) == 0 {
+			continue
+		}
+		o.Scenarios++
+		o.Missed += p.Feasible - p.Met
+		scores = append(scores, float64(p.Score.Mean))
+		if !o.WorstLoss.Known() || p.Loss.Worst > o.WorstLoss {
+			o.WorstLoss = p.Loss.Worst
+		}
+		for _, g := range p.Goals {
+			o.Goals++
+			if g.Met {
+				o.GoalsMet++
+			}
+		}
+		caps = append(caps, harvestOver(p, s.bestOf(fixedCap)))
+		single = append(single, harvestOver(p, s.singleBest(fixedCap)))
+	}
+	o.Score = Number(simulator.Overall(scores, o.Missed > 0))
+	o.OfCaps, o.OfCap = Number(simulator.GeometricMean(caps)),
+		Number(simulator.GeometricMean(single))
+	return o
+}
+
+// harvestOver is how many times another's harvest a policy has; NaN if that is nothing, or was
+// taken at interactive users' cost.
+func harvestOver(p, other *Policy) float64 {
+	if other == nil || float64(other.Loss.Mean) > oracle.MaxLoss {
+		return math.NaN()
+	}
+	return ratio(float64(p.Useful.Mean), float64(other.Useful.Mean))
+}
+
+func (s *Scenario) policy(name string) *Policy {
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Policies[i]
+}
+
+func (s *Scenario) bestOf(law string) *Policy {
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestHere })
+	if i < 0 {
+		return nil
+	}
+	return &s.Policies[i]
+}
+
+func (s *Scenario) singleBest(law string) *Policy {
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestOverall })
+	if i < 0 {
+		return nil
+	}
+	return &s.Policies[i]
+}

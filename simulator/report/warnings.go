@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// speak gathers what must not be missed.
+func (s *Scenario) collectWarnings() {
+	s.Warnings = nil
+	say := func(format string, args ...any) {
+		s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+	}
+	for _, seed := range s.Seeds {
+		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
+		s.compareOracles(seed)
+	}
+	for _, p := range s.Policies {
+		for i, run := range p.Runs {
+			if !p.Baseline {
+				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
+				for _, j := range run.Jobs {
+					if j.Flagged > 0 && j.Outcome == simulator.Finished {
+						say(
+							"FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+					}
+				}
+			}
+			for _, b := range s.Seeds[i].Oracles {
+				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
+					say(
+						"ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+						b.Name, p.Name, percent(float64(run.Batch.Useful)/b.Useful), millions(
+							b.Useful), fixed(run.Loss, 2), run.Seed)
+				}
+				if p.Feasible == p.Met && b.UndercutBy(gpuHours(&run)) {
+					say(
+						"ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
+						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
+				}
+			}
+		}
+	}
+}
+
+// rank says which oracles are beaten by one that can do less: G attains what it says from outside
+// the engines, E from inside, and F bounds them both.
+func (s *Scenario) compareOracles(seed Seed) {
+	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
+		lesser, _ := bound(seed.Oracles, pair[0])
+		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful,
+			lesser.Loss) {
+			s.Warnings = append(s.Warnings,
+				fmt.Sprintf(
+					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+					greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(
+						greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
+		}
+	}
+}
+
+// mostOverloads are told of in a run; the others are in result.json.
+const maxOverloads = 4
+
+// overloaded says where requests waited ever longer, so that nobody takes the means of such a run
+// for more than they are.
+func (s *Scenario) overloaded(who string, in simulator.Interactive) {
+	if len(in.Overload) == 0 {
+		return
+	}
+	var spans []string
+	for i, o := range in.Overload {
+		if i == maxOverloads {
+			spans = append(spans, fmt.Sprintf("and %d more spans", len(in.Overload)-i))
+			break
+		}
+		spans = append(spans, fmt.Sprintf("%s from minute %s to %s", o.Replica, fixed(o.From/60, 1),
+			fixed(o.To/60, 1)))
+	}
+	s.Warnings = append(s.Warnings, fmt.Sprintf(
+		"OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who,
+		strings.Join(spans, ", ")))
+}
