@@ -64,7 +64,7 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 	literal := slices.Grow((*buf)[:0], int(line.IDLength))[:line.IDLength]
 	*buf = literal
 	if n, err := l.file.ReadAt(literal, line.Offset+int64(line.IDOffset)); n < len(literal) {
-		return "", fmt.Errorf("read custom_id of line %d: %w", line.Physical,
+		return "", fmt.Errorf("read custom_id of line %d: %w", line.Row,
 			cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return batchfile.CustomID(literal), nil
@@ -93,7 +93,7 @@ func (l *lines) pick(
 			for left := int(line.Length); left >= 0; left -= len(piece) {
 				n, err := io.ReadFull(object, piece[:min(left, len(piece))])
 				if err != nil {
-					return fmt.Errorf("read line %d: %w", line.Physical, err)
+					return fmt.Errorf("read line %d: %w", line.Row, err)
 				}
 				end := piece[:n]
 				if n < len(piece) {

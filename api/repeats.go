@@ -138,9 +138,9 @@ func (r repeat) fault(opened []*lines, inputs []store.Input) (batchfile.Fault, e
 		Message: fmt.Sprintf(
 			"File %s: the custom_id %q of this line is used by line %d of file %s already; make it unique, "+
 				"or ask for '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id),
-			first.Physical,
+			first.Row,
 			inputs[r.first.input].FileID, extensionsKey),
 		Param: "custom_id",
-		Line:  int(line.Physical),
+		Line:  int(line.Row),
 	}, nil
 }

@@ -187,7 +187,7 @@ func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) 
 		for ; i < k; i++ {
 			l := &lines[slots[i]]
 			if l.Offset-from+int64(l.Length) > int64(n) {
-				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Physical,
+				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Row,
 					batchfile.ErrDamaged)
 				m.inputs.Give(int64(l.Length))
 				continue
@@ -213,13 +213,13 @@ func (l *sourceLine) mark(err error) error {
 // one, a name for the line.
 func (l *sourceLine) customID() ([]byte, error) {
 	if l.object != nil {
-		return l.SoundID(l.CustomID(l.object)), nil
+		return l.VerifiedID(l.CustomID(l.object)), nil
 	}
 	literal, err := readSpan(l.input.blob, l.Offset+int64(l.IDOffset), int(l.IDLength))
 	if errors.Is(err, io.EOF) { // the file is cut
 		literal, err = nil, nil
 	}
-	return l.SoundID(literal), err
+	return l.VerifiedID(literal), err
 }
 
 // body is how to send a line's body: how long it is, and a reader of it for each sending.

@@ -170,7 +170,7 @@ func (l *Large) fill(response *http.Response, scratch *Scratch, limit int64) err
 			return fmt.Errorf("read answer: %w", err)
 		}
 	}
-	if !checked.Whole() {
+	if !checked.Complete() {
 		return l.noObject(response, total, beginning)
 	}
 	if err := kept.Close(); err != nil {

@@ -59,15 +59,20 @@ func tokenFile(lines, tokens int) []byte {
 	return file.Bytes()
 }
 
-func BenchmarkScan(b *testing.B) {
+// benchFiles returns batch files by the size of their prompts.
+func benchFiles() map[string][]byte {
 	umlauts := func(r *rand.Rand, n int) string { return strings.ReplaceAll(prose(r, n), "e", "ü") }
-	for name, file := range map[string][]byte{
+	return map[string][]byte{
 		"prompt=200B":      chatFile(16_000, 200, prose),
 		"prompt=4KiB":      chatFile(4_000, 4<<10, prose),
 		"prompt=4KiB/utf8": chatFile(4_000, 4<<10, umlauts),
 		"prompt=256KiB":    chatFile(64, 256<<10, prose),
 		"tokens=1000":      tokenFile(2_000, 1_000),
-	} {
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	for name, file := range benchFiles() {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(file)))
 			b.ReportAllocs()

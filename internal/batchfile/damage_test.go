@@ -49,10 +49,10 @@ func TestDamageToALineIsFound(t *testing.T) {
 		ErrDamaged) {
 		t.Errorf("a file that was cut: got %v, want %v", err, ErrDamaged)
 	}
-	if got := lines[0].SoundID([]byte(`"a"`)); string(got) != `"a"` {
+	if got := lines[0].VerifiedID([]byte(`"a"`)); string(got) != `"a"` {
 		t.Errorf("got the custom_id %s, want it as it was", got)
 	}
-	if got := lines[0].SoundID([]byte(`"q"`)); string(got) != `"damaged custom_id of line 2"` {
+	if got := lines[0].VerifiedID([]byte(`"q"`)); string(got) != `"damaged custom_id of line 2"` {
 		t.Errorf("got the damaged custom_id %s, want one that names the line", got)
 	}
 }
@@ -108,7 +108,7 @@ func TestIndexOfTheFirstVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range want {
-		want[i].Sums, want[i].NoSum = Sums{}, true
+		want[i].Checksums, want[i].NoChecksums = Checksums{}, true
 	}
 	if diff := cmp.Diff(want, got[:n]); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -117,10 +117,10 @@ func TestIndexOfTheFirstVersion(t *testing.T) {
 		got[0].CheckFile(strings.NewReader(strings.ToUpper(file)))); err != nil {
 		t.Errorf("a line without sums: got %v, want no judgement", err)
 	}
-	if id := got[0].SoundID(nil); string(id) != `"damaged custom_id of line 1"` {
+	if id := got[0].VerifiedID(nil); string(id) != `"damaged custom_id of line 1"` {
 		t.Errorf("a custom_id that could not be read: got %s", id)
 	}
-	if id := got[0].SoundID([]byte(`"x"`)); string(id) != `"x"` {
+	if id := got[0].VerifiedID([]byte(`"x"`)); string(id) != `"x"` {
 		t.Errorf("a custom_id without a sum: got %s", id)
 	}
 }

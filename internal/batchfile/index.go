@@ -12,8 +12,8 @@ import (
 // Line is the index record of one request.
 type Line struct {
 	// among the request lines, from 0; this is "the line" everywhere outside this package
-	Number   uint32
-	Physical uint32 // among all lines of the file, from 1; for messages
+	Number uint32
+	Row    uint32 // among all lines of the file, from 1; for messages
 
 	Offset int64  // of the JSON object in the file
 	Length uint32 // of the JSON object, without the newline
@@ -30,12 +30,12 @@ type Line struct {
 	// of the first KiB of those fields: equal beginnings, equal hashes; 0: no matter here
 	PrefixHash uint64
 
-	Sums  Sums
-	NoSum bool // the index was written by a release without checksums of lines
+	Checksums   Checksums
+	NoChecksums bool // the index was written by a release without checksums of lines
 }
 
-// Sums are CRC-32C of a line's bytes, so that damage to the file is found before it is sent.
-type Sums struct {
+// Checksums are CRC-32C of a line's bytes, so that damage to the file is found before it is sent.
+type Checksums struct {
 	Object uint32
 	ID     uint32 // of the literal of the custom_id
 }
@@ -54,28 +54,28 @@ func (l Line) CheckFile(file io.ReaderAt) error {
 	sum := crc32.New(castagnoli)
 	n, err := io.Copy(sum, io.NewSectionReader(file, l.Offset, int64(l.Length)))
 	if err != nil {
-		return fmt.Errorf("read line %d: %w", l.Physical, err)
+		return fmt.Errorf("read line %d: %w", l.Row, err)
 	}
 	if n < int64(l.Length) {
-		return fmt.Errorf("line %d of the input file is cut: %w", l.Physical, ErrDamaged)
+		return fmt.Errorf("line %d of the input file is cut: %w", l.Row, ErrDamaged)
 	}
 	return l.compare(sum.Sum32())
 }
 
 func (l Line) compare(sum uint32) error {
-	if l.NoSum || sum == l.Sums.Object {
+	if l.NoChecksums || sum == l.Checksums.Object {
 		return nil
 	}
-	return fmt.Errorf("line %d of the input file: %w", l.Physical, ErrDamaged)
+	return fmt.Errorf("line %d of the input file: %w", l.Row, ErrDamaged)
 }
 
-// SoundID returns the literal of a custom_id as it was read, or one that names the line if that is
+// VerifiedID returns the literal of a custom_id as it was read, or one that names the line if that is
 // damaged or nil.
-func (l Line) SoundID(literal []byte) []byte {
-	if literal != nil && (l.NoSum || crc32.Checksum(literal, castagnoli) == l.Sums.ID) {
+func (l Line) VerifiedID(literal []byte) []byte {
+	if literal != nil && (l.NoChecksums || crc32.Checksum(literal, castagnoli) == l.Checksums.ID) {
 		return literal
 	}
-	return appendQuoted(nil, fmt.Sprintf("damaged custom_id of line %d", l.Physical))
+	return appendQuoted(nil, fmt.Sprintf("damaged custom_id of line %d", l.Row))
 }
 
 // Body slices the request's body out of object, the Length bytes at Offset in the file.
@@ -95,7 +95,7 @@ func (l Line) ReadObject(file io.ReaderAt, buf []byte) ([]byte, error) {
 	}
 	buf = buf[:l.Length]
 	if n, err := file.ReadAt(buf, l.Offset); n < len(buf) {
-		return nil, fmt.Errorf("read line %d: %w", l.Physical, err)
+		return nil, fmt.Errorf("read line %d: %w", l.Row, err)
 	}
 	return buf, nil
 }
@@ -126,7 +126,7 @@ func (l *Line) encode(record []byte) {
 	le := binary.LittleEndian
 	le.PutUint64(record[0:], uint64(l.Offset))
 	le.PutUint64(record[8:], l.PrefixHash)
-	le.PutUint32(record[16:], l.Physical)
+	le.PutUint32(record[16:], l.Row)
 	le.PutUint32(record[20:], l.Length)
 	le.PutUint32(record[24:], l.BodyOffset)
 	le.PutUint32(record[28:], l.BodyLength)
@@ -136,8 +136,8 @@ func (l *Line) encode(record []byte) {
 	le.PutUint32(record[44:], l.PromptBytes)
 	le.PutUint16(record[48:], l.Model)
 	le.PutUint16(record[50:], l.URL)
-	le.PutUint32(record[52:], l.Sums.Object)
-	le.PutUint32(record[56:], l.Sums.ID)
+	le.PutUint32(record[52:], l.Checksums.Object)
+	le.PutUint32(record[56:], l.Checksums.ID)
 	le.PutUint32(record[60:], crc32.Checksum(record[:60], castagnoli))
 }
 
@@ -150,7 +150,7 @@ func (l *Line) decode(record []byte, number uint32) error {
 		Number:      number,
 		Offset:      int64(le.Uint64(record[0:])),
 		PrefixHash:  le.Uint64(record[8:]),
-		Physical:    le.Uint32(record[16:]),
+		Row:         le.Uint32(record[16:]),
 		Length:      le.Uint32(record[20:]),
 		BodyOffset:  le.Uint32(record[24:]),
 		BodyLength:  le.Uint32(record[28:]),
@@ -160,10 +160,10 @@ func (l *Line) decode(record []byte, number uint32) error {
 		PromptBytes: le.Uint32(record[44:]),
 		Model:       le.Uint16(record[48:]),
 		URL:         le.Uint16(record[50:]),
-		NoSum:       len(record) == record1Size,
+		NoChecksums: len(record) == record1Size,
 	}
-	if !l.NoSum {
-		l.Sums = Sums{Object: le.Uint32(record[52:]), ID: le.Uint32(record[56:])}
+	if !l.NoChecksums {
+		l.Checksums = Checksums{Object: le.Uint32(record[52:]), ID: le.Uint32(record[56:])}
 	}
 	return nil
 }
@@ -371,7 +371,7 @@ func MismatchedLines(x *Index, endpoint string, most int) ([]Fault, error) {
 					Message: fmt.Sprintf("The url %q of this line is not the batch's endpoint %q; "+
 						"give every line of a batch the batch's endpoint.", url, endpoint),
 					Param: fieldURL.String(),
-					Line:  int(line.Physical),
+					Line:  int(line.Row),
 				})
 			}
 		}

@@ -43,7 +43,7 @@ func TestIndexWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range window[:n] {
-			got = append(got, l.Number, l.Physical)
+			got = append(got, l.Number, l.Row)
 		}
 		first += n
 	}

@@ -10,13 +10,13 @@ type ObjectScanner struct {
 	value  excerpt
 }
 
-// MostKept bounds what is kept of a key or a value that arrives in pieces.
-const MostKept = 16 << 10
+// MaxKept bounds what is kept of a key or a value that arrives in pieces.
+const MaxKept = 16 << 10
 
 // NewObjectScanner returns a scanner that keeps the value of a member of the object.
 func NewObjectScanner(member string) *ObjectScanner {
-	s := &ObjectScanner{member: member, value: excerpt{most: MostKept}}
-	s.json = newJSONStream(s, answerDepth, MostKept)
+	s := &ObjectScanner{member: member, value: excerpt{most: MaxKept}}
+	s.json = newJSONStream(s, answerDepth, MaxKept)
 	s.json.wantObject = true
 	return s
 }
@@ -29,8 +29,8 @@ func (s *ObjectScanner) Write(p []byte) (int, error) {
 	return len(p), s.json.err()
 }
 
-// Whole reports whether the bytes so far are one object, with nothing but white space around it.
-func (s *ObjectScanner) Whole() bool { return s.json.whole() }
+// Complete reports whether the bytes so far are one object, with nothing but white space around it.
+func (s *ObjectScanner) Complete() bool { return s.json.whole() }
 
 // Value returns the first value of the member; nil if there is none, or if it is longer than
 // MostKept bytes.

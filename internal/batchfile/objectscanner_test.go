@@ -33,7 +33,7 @@ func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	t.Helper()
 	s := NewObjectScanner(member)
 	err := inPieces(seed, body, s)
-	if whole := err == nil && s.Whole(); whole != IsObject(body) {
+	if whole := err == nil && s.Complete(); whole != IsObject(body) {
 		t.Fatalf("%.200q: scanned as whole: %v (%v), is an object: %v", body, whole, err,
 			IsObject(body))
 	}
@@ -41,7 +41,7 @@ func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	if wantAt, want := objectFault(body); at != wantAt || fault != want {
 		t.Fatalf("%.200q: byte %d: %v, want byte %d: %v", body, at+1, fault, wantAt+1, want)
 	}
-	if fault != nil || len(body) > MostKept {
+	if fault != nil || len(body) > MaxKept {
 		return
 	}
 	var want []byte
@@ -84,12 +84,12 @@ func FuzzObjectScanner(f *testing.F) {
 }
 
 func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
-	for size, kept := range map[int]bool{MostKept: true, MostKept + 1: false} {
+	for size, kept := range map[int]bool{MaxKept: true, MaxKept + 1: false} {
 		value := `"` + strings.Repeat("v", size-len(`""`)) + `"`
 		s := NewObjectScanner("usage")
 		if err := inPieces(1, []byte(`{"usage": `+value+` ,"usage":{}}`), s); err != nil ||
-			!s.Whole() {
-			t.Fatalf("whole %v, %v", s.Whole(), err)
+			!s.Complete() {
+			t.Fatalf("whole %v, %v", s.Complete(), err)
 		}
 		if got := s.Value(); kept != (string(got) == value) || !kept && got != nil {
 			t.Errorf("of %d bytes %d are kept, want them: %v", size, len(got), kept)
@@ -108,8 +108,8 @@ func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
 		used := allocated(func() {
 			s := NewObjectScanner("usage")
 			if _, err := io.CopyBuffer(s, struct{ io.Reader }{body}, buffer); err != nil ||
-				!s.Whole() {
-				t.Errorf("%s: whole %v, %v", name, s.Whole(), err)
+				!s.Complete() {
+				t.Errorf("%s: whole %v, %v", name, s.Complete(), err)
 			}
 		})
 		if used > 256<<10 {
@@ -128,7 +128,7 @@ func BenchmarkObjectScanner(b *testing.B) {
 		for rest := numbers; len(rest) > 0; rest = rest[min(len(rest), 32<<10):] {
 			s.Write(rest[:min(len(rest), 32<<10)])
 		}
-		if !s.Whole() {
+		if !s.Complete() {
 			b.Fatal("not whole")
 		}
 	}

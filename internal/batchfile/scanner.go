@@ -278,7 +278,7 @@ func (s *Scanner) judge(r *request) {
 	size, prefix := r.prompt(endpoint)
 	maxTokens := r.maxTokens(endpoint)
 	record := Line{
-		Physical:    s.physical,
+		Row:         s.physical,
 		Offset:      s.offset + int64(r.object.start),
 		Length:      uint32(r.object.len()),
 		BodyOffset:  uint32(body.start - r.object.start),
@@ -290,7 +290,7 @@ func (s *Scanner) judge(r *request) {
 		MaxTokens:   maxTokens,
 		PromptBytes: uint32(size),
 		PrefixHash:  prefix,
-		Sums: Sums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID),
+		Checksums: Checksums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID),
 			castagnoli)},
 	}
 	m := &s.summary.Models[model]

@@ -103,7 +103,7 @@ func TestScanGoodFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Number != uint32(i) || l.Physical != want.physical || l.MaxTokens != want.maxTokens {
+		if l.Number != uint32(i) || l.Row != want.physical || l.MaxTokens != want.maxTokens {
 			t.Errorf("line %d = %+v, want %+v", i, l, want)
 		}
 		if !json.Valid(object) || object[0] != '{' || object[len(object)-1] != '}' {
