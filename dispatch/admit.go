@@ -13,28 +13,28 @@ import (
 
 // admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same
 // outcome.
-func (s *session) admit(ctx context.Context, b store.Batch) error {
-	if err := s.layOut(ctx, &b); err != nil {
+func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
+	if err := rc.cutIntoChunks(ctx, &b); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return s.failInput(ctx, b, "invalid_input_file",
+			return rc.failInput(ctx, b, "invalid_input_file",
 				"the input file was deleted before the batch started", err)
 		case errors.Is(err, batchfile.ErrDamaged):
-			return s.failInput(ctx, b, codeDamaged, damagedInput, err)
+			return rc.failInput(ctx, b, codeDamaged, damagedInput, err)
 		}
 		return err
 	}
-	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
-			return errSettled
+			return errMovedOn
 		}
 		b.State, b.InProgressAt = store.InProgress, time.Now()
 		return nil
 	})
-	if err != nil && !errors.Is(err, errSettled) {
+	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("start batch %s: %w", b.ID, err)
 	}
-	s.keep.add(b.ID)
+	rc.queue.add(b.ID)
 	return nil
 }
 
@@ -42,54 +42,54 @@ func (s *session) admit(ctx context.Context, b store.Batch) error {
 const damagedInput = "an input file was damaged on the server's disk; upload it again"
 
 // failInput fails a batch whose input can't be read, before any line of it has run.
-func (s *session) failInput(
+func (rc *reconciler) failInput(
 	ctx context.Context, b store.Batch, code, message string, cause error,
 ) error {
-	_, err := store.Modify(ctx, s.deps.Metadata, "", b.ID, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
-			return errSettled
+			return errMovedOn
 		}
 		b.State, b.FailedAt = store.Failed, time.Now()
 		b.Errors = []batchfile.Fault{{Code: code, Message: message, Param: "input_file_id"}}
 		return nil
 	})
-	if errors.Is(err, errSettled) {
+	if errors.Is(err, errMovedOn) {
 		return nil
 	}
 	if err == nil {
-		s.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID,
+		rc.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID,
 			"error", cause)
 	}
 	return err
 }
 
-// layOut decides the order of a batch's lines and cuts it into chunks.
-func (s *session) layOut(ctx context.Context, b *store.Batch) error {
-	src, err := openSource(ctx, s.deps.Blobs, b)
+// cutIntoChunks decides the order of a batch's lines and cuts it into chunks.
+func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
+	src, err := openSource(ctx, rc.blobs, b)
 	if err != nil {
 		return err
 	}
 	defer src.close()
 	src.order.close()
 	src.order = order{} // what a layout that was cut short may have left is made anew
-	numbers, err := s.orderLines(src, b)
+	numbers, err := rc.orderLines(src, b)
 	if err != nil {
 		return err
 	}
 	if numbers != nil {
-		if err := writeOrder(ctx, s.deps.Blobs, b.ID, numbers); err != nil {
+		if err := writeOrder(ctx, rc.blobs, b.ID, numbers); err != nil {
 			return fmt.Errorf("write order of batch %s: %w", b.ID, err)
 		}
-		if src.order, err = openOrder(ctx, s.deps.Blobs, b.ID); err != nil {
+		if src.order, err = openOrder(ctx, rc.blobs, b.ID); err != nil {
 			return err
 		}
 	}
-	lines := chunkLines(s.cfg.ChunkLines, s.living())
-	chunks, err := cut(src, b, lines, s.cfg.ChunkBytes)
+	lines := chunkLines(rc.cfg.ChunkLines, rc.runs.len())
+	chunks, err := cut(src, b, lines, rc.cfg.ChunkBytes)
 	if err != nil {
 		return err
 	}
-	if err := s.deps.Metadata.AddChunks(ctx, b.ID, chunks); err != nil {
+	if err := rc.metadata.AddChunks(ctx, b.ID, chunks); err != nil {
 		return fmt.Errorf("lay out batch %s: %w", b.ID, err)
 	}
 	return nil
@@ -111,15 +111,8 @@ func chunkLines(most, batches int) int {
 	return min(most, max(leastLines, most*manyBatches/batches))
 }
 
-// living counts the batches that this dispatcher knows to run.
-func (s *session) living() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.runs)
-}
-
 // orderLines returns the line number of every position; nil if lines are taken as they come.
-func (s *session) orderLines(src *source, b *store.Batch) ([]uint32, error) {
+func (rc *reconciler) orderLines(src *source, b *store.Batch) ([]uint32, error) {
 	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
 		return nil, nil
 	}

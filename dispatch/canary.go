@@ -48,14 +48,14 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 
 // canaryAllows says which chunks of a model may be claimed now, those that begin below the answer:
 // canaries' only, or all once the canaries are done well. Zero: none.
-func (s *session) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
+func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
 	r.mu.Lock()
 	gate, b := r.canary, r.batch
 	r.mu.Unlock()
 	if gate.passed {
 		return math.MaxInt, nil
 	}
-	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
+	chunks, err := cl.metadata.Chunks(ctx, r.id)
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +66,7 @@ func (s *session) canaryAllows(ctx context.Context, r *run, model string) (below
 		return 0, nil
 	}
 	if reason := gate.verdict(&b, chunks); reason != "" {
-		return 0, s.stop(ctx, r.id, "canary_failed", reason)
+		return 0, cl.reconciler.stop(ctx, r.id, "canary_failed", reason)
 	}
 	r.mu.Lock()
 	r.canary.passed = true

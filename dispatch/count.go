@@ -2,69 +2,31 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
 
-// recount counts what is left of every batch, corrects what the planner believes and has each run
-// count its results again before its next claim.
-func (s *session) recount(ctx context.Context) error {
-	if err := s.countLeft(ctx); err != nil {
+// recount counts the lines left of every batch and gives the planner the new counts. Each run counts
+// its results again before its next claim.
+func (rc *reconciler) recount(ctx context.Context) error {
+	if err := rc.remaining.count(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.runs {
+	rc.runs.each(func(r *run) {
 		r.mu.Lock()
 		r.counted = false
-		put := planned(&r.batch)
-		put.Models = plannedModels(&r.batch, s.leftOf(&r.batch))
+		put := planBatch(&r.batch)
+		put.Models = planModels(&r.batch, rc.remaining.of(&r.batch))
 		r.mu.Unlock()
-		s.inbox.put(plan.BatchPut{Batch: put})
-	}
+		rc.notify(plan.BatchPut{Batch: put})
+	})
 	return nil
 }
 
-// countLeft counts what is left of every batch.
-func (s *session) countLeft(ctx context.Context) error {
-	left, err := s.deps.Metadata.LinesLeft(ctx)
-	if err == nil {
-		s.left.Store(&left)
-	}
-	return err
-}
-
-// noneLeft reports whether all chunks of a batch were done at the last recount.
-func (s *session) noneLeft(b *store.Batch) bool {
-	left := s.leftOf(b)
-	return !slices.ContainsFunc(b.Models, func(m store.ModelLines) bool {
-		return left(m.Model) > 0
-	})
-}
-
-// leftOf counts the lines of each model of a batch that are left, as of the last recount; all of
-// them for a batch that is younger.
-func (s *session) leftOf(b *store.Batch) func(model string) int {
-	if counted := s.left.Load(); counted != nil {
-		if left, known := (*counted)[b.ID]; known {
-			return func(model string) int { return left[model] }
-		}
-	}
-	return func(model string) int {
-		for _, m := range b.Models {
-			if m.Model == model {
-				return m.Lines
-			}
-		}
-		return 0
-	}
-}
-
-// count counts the results that the store holds of a run's batch, if that was not done since this
-// dispatcher began to lead.
-func (s *session) count(ctx context.Context, r *run) error {
+// count counts the results that the store has of a run's batch, unless that was done since this
+// process began to lead.
+func (rc *reconciler) count(ctx context.Context, r *run) error {
 	r.posting.Lock() // so that no chunk is finished between the reading and the counting
 	defer r.posting.Unlock()
 	r.mu.Lock()
@@ -73,13 +35,13 @@ func (s *session) count(ctx context.Context, r *run) error {
 	if counted {
 		return nil
 	}
-	chunks, err := s.deps.Metadata.Chunks(ctx, r.id)
+	chunks, err := rc.metadata.Chunks(ctx, r.id)
 	if err != nil {
 		return err
 	}
 	behind := map[int]store.Tally{}
 	if r.limited {
-		if behind, err = s.leftBehind(ctx, chunks); err != nil {
+		if behind, err = rc.leftBehind(ctx, chunks); err != nil {
 			return err
 		}
 	}
@@ -91,7 +53,7 @@ func (s *session) count(ctx context.Context, r *run) error {
 		switch {
 		case c.Done:
 			r.done = plus(r.done, c.Tally)
-		case r.chunks[c.Index] != nil: // counted as it goes
+		case r.chunks[c.Index] != nil: // counted as its results come
 			delete(behind, c.Index)
 			left[c.Model] += c.Count
 		default:
@@ -99,14 +61,14 @@ func (s *session) count(ctx context.Context, r *run) error {
 		}
 	}
 	r.behind, r.counted = behind, true
-	put := planned(&r.batch)
-	put.Models = plannedModels(&r.batch, func(model string) int { return left[model] })
-	s.inbox.put(plan.BatchPut{Batch: put})
+	put := planBatch(&r.batch)
+	put.Models = planModels(&r.batch, func(model string) int { return left[model] })
+	rc.notify(plan.BatchPut{Batch: put})
 	return nil
 }
 
-// leftBehind counts what the journals hold of chunks that were claimed before and are not done.
-func (s *session) leftBehind(
+// leftBehind counts the results in the journals of chunks that were claimed before and are not done.
+func (rc *reconciler) leftBehind(
 	ctx context.Context, chunks []store.Chunk,
 ) (map[int]store.Tally, error) {
 	behind := map[int]store.Tally{}
@@ -115,7 +77,7 @@ func (s *session) leftBehind(
 			continue
 		}
 		var t store.Tally
-		err := s.deps.Journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
+		err := rc.journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
 			t = plus(t, tallyOf(rec))
 			return nil
 		})

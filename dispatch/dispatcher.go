@@ -120,7 +120,7 @@ func (d *Dispatcher) Ready() bool { return d.ready.Load() }
 // Nudge says that a batch is new or changed, so that nobody has to wait for the next poll.
 func (d *Dispatcher) Nudge(batch string) {
 	if s := d.current.Load(); s != nil {
-		s.keep.addFirst(batch)
+		s.reconciler.queue.addFirst(batch)
 	}
 }
 
@@ -129,7 +129,7 @@ func (d *Dispatcher) Nudge(batch string) {
 // to the reading any more.
 func (d *Dispatcher) Read(runner, model string, r *flowcontrol.Reading) {
 	if s := d.current.Load(); s != nil {
-		s.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
+		s.loop.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.upstreams) }
 // Pools tells how the pools stand; empty before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {
 	if s := d.current.Load(); s != nil {
-		if pools := s.pools.Load(); pools != nil {
+		if pools := s.progress.pools.Load(); pools != nil {
 			return *pools
 		}
 	}

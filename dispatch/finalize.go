@@ -14,38 +14,38 @@ import (
 // comes here after a crash writes the same files again, under the same ids. The blobs' names hold
 // the epoch of the lock, and rows are made only together with the end, so a dispatcher that stood
 // still meanwhile replaces nothing and brings nothing back.
-func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
-	if err := s.tryResult(ctx, b.ID); err != nil {
+func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error {
+	if err := rc.tryResult(ctx, b.ID); err != nil {
 		return err
 	}
 	lock := "finalize/" + b.ID
-	epoch, ok, err := s.deps.Metadata.Lock(ctx, s.lease.owner, lock)
+	epoch, ok, err := rc.metadata.Lock(ctx, rc.owner, lock)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		s.keep.addAfter(b.ID, retryEvery)
+		rc.queue.addAfter(b.ID, retryEvery)
 		return nil
 	}
-	defer s.deps.Metadata.Unlock(context.WithoutCancel(ctx), s.lease.owner, lock)
+	defer rc.metadata.Unlock(context.WithoutCancel(ctx), rc.owner, lock)
 	read := b
-	if b, err = s.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
+	if b, err = rc.metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
 	}
 	// another dispatcher was faster, or a user cancelled
 	if b.State != read.State || b.Ending != read.Ending {
-		s.keep.add(b.ID)
+		rc.queue.add(b.ID)
 		return nil
 	}
-	found, err := s.gather(ctx, &b)
+	found, err := rc.gather(ctx, &b)
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
 	}
 	if b.Ending == store.Completed && len(found.lost) > 0 {
-		return s.runAgain(ctx, b.ID, found.lost)
+		return rc.runAgain(ctx, b.ID, found.lost)
 	}
 	found.attempts += r.fruitless.Load()
-	e := ending{session: s, batch: b, lock: lock, epoch: epoch, found: found,
+	e := ending{rc: rc, batch: b, lock: lock, epoch: epoch, found: found,
 		counts: store.Counts{Total: b.Counts.Total}}
 	err = e.write(ctx)
 	ended := false
@@ -56,14 +56,14 @@ func (s *session) finalize(ctx context.Context, r *run, b store.Batch) error {
 		e.discard(context.WithoutCancel(ctx))
 		return err
 	}
-	s.dropInputs(ctx, &b)
-	return s.deps.Blobs.Delete(ctx, orderKey(b.ID))
+	rc.dropInputs(ctx, &b)
+	return rc.blobs.Delete(ctx, orderKey(b.ID))
 }
 
 // tryResult returns why no result file can be written now, on a full disk say: before anything is
 // locked, claimed or fenced for it.
-func (s *session) tryResult(ctx context.Context, batch string) error {
-	w, err := s.deps.Blobs.Create(ctx, orderKey(batch))
+func (rc *reconciler) tryResult(ctx context.Context, batch string) error {
+	w, err := rc.blobs.Create(ctx, orderKey(batch))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *session) tryResult(ctx context.Context, batch string) error {
 
 // ending is the end of a batch in the making.
 type ending struct {
-	*session
+	rc      *reconciler
 	batch   store.Batch // as read under the lock
 	lock    string
 	epoch   int64
@@ -85,7 +85,7 @@ type ending struct {
 // write writes all result files.
 func (e *ending) write(ctx context.Context) error {
 	b := &e.batch
-	src, err := openSource(ctx, e.deps.Blobs, b)
+	src, err := openSource(ctx, e.rc.blobs, b)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, batchfile.ErrDamaged) {
 		return err
 	}
@@ -98,7 +98,7 @@ func (e *ending) write(ctx context.Context) error {
 		if out.Input >= 0 {
 			first, lines = b.Inputs[out.Input].First, b.Inputs[out.Input].Lines
 		}
-		w := resultFiles{ending: e, source: src}
+		w := resultFiles{end: e, source: src}
 		e.outputs[i], err = w.write(ctx, out, first, lines)
 		w.close()
 		if err != nil {
@@ -128,16 +128,16 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
 		b.Usage = &e.found.usage
 		b.Paused = false
-		_, err = e.deps.Metadata.FinishBatch(ctx, e.lease.owner, e.lock, e.epoch, b, e.files)
+		_, err = e.rc.metadata.FinishBatch(ctx, e.rc.owner, e.lock, e.epoch, b, e.files)
 		if !errors.Is(err, store.ErrConflict) {
 			break
 		}
 		// Somebody was faster: with other metadata, say, or with a cancellation.
-		if b, err = e.deps.Metadata.Batch(ctx, "", b.ID); err != nil {
+		if b, err = e.rc.metadata.Batch(ctx, "", b.ID); err != nil {
 			return false, err
 		}
 		if b.State != e.batch.State || b.Ending != e.batch.Ending {
-			e.keep.add(b.ID)
+			e.rc.queue.add(b.ID)
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files
@@ -149,10 +149,10 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("end batch %s: %w", b.ID, err)
 	}
-	e.metrics.ended(b.State)
-	e.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
+	e.rc.metrics.ended(b.State)
+	e.rc.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
 		"completed", e.counts.Completed, "failed", e.counts.Failed)
-	e.keep.add(b.ID)
+	e.rc.queue.add(b.ID)
 	return true, nil
 }
 
@@ -165,8 +165,8 @@ func (e *ending) discard(ctx context.Context) {
 	for i, f := range e.files {
 		keys[i] = f.BlobKey
 	}
-	if err := store.RemoveBlobs(ctx, e.deps.Metadata, e.deps.Blobs, "", keys...); err != nil {
-		e.log.WarnContext(ctx, "could not remove result files that came to nothing",
+	if err := store.RemoveBlobs(ctx, e.rc.metadata, e.rc.blobs, "", keys...); err != nil {
+		e.rc.log.WarnContext(ctx, "could not remove result files that came to nothing",
 			"batch_id", e.batch.ID, "error", err)
 	}
 }

@@ -26,18 +26,18 @@ type place struct {
 
 // gather reads the journals of all chunks. Those that aren't done are fenced first, so that nothing
 // is added behind our back.
-func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) {
-	chunks, err := s.deps.Metadata.Chunks(ctx, b.ID)
+func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, error) {
+	chunks, err := rc.metadata.Chunks(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.fence(ctx, b); err != nil {
+	if err := rc.fence(ctx, b); err != nil {
 		return nil, err
 	}
 	found := &results{at: make([]place, b.Counts.Total)}
 	for _, c := range chunks {
 		missing := c.Count
-		err := s.deps.Journals.Read(ctx, c.ChunkID,
+		err := rc.journals.Read(ctx, c.ChunkID,
 			func(rec store.Record, at store.Location) error {
 				if int(rec.Line) >= len(found.at) {
 					return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index,
@@ -65,18 +65,18 @@ func (s *session) gather(ctx context.Context, b *store.Batch) (*results, error) 
 
 // fence claims what is left of a batch that ends early and opens its journals, which shuts out
 // writers that still believe in an older claim.
-func (s *session) fence(ctx context.Context, b *store.Batch) error {
+func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: no claim is left to believe in
 	}
 	for _, m := range b.Models {
-		claimed, err := s.deps.Metadata.ClaimChunks(ctx, s.lease.owner, b.ID, m.Model, 1<<30, nil)
+		claimed, err := rc.metadata.ClaimChunks(ctx, rc.owner, b.ID, m.Model, 1<<30, nil)
 		if err != nil {
 			return err
 		}
 		for i, c := range claimed {
-			if err := s.fenceChunk(ctx, c); err != nil {
-				return errors.Join(err, s.release(context.WithoutCancel(ctx), claimed[i:]))
+			if err := rc.fenceChunk(ctx, c); err != nil {
+				return errors.Join(err, rc.release(context.WithoutCancel(ctx), claimed[i:]))
 			}
 		}
 	}
@@ -84,18 +84,18 @@ func (s *session) fence(ctx context.Context, b *store.Batch) error {
 }
 
 // release puts back what fence has claimed, so that the next try finds it free.
-func (s *session) release(ctx context.Context, claimed []store.Chunk) error {
+func (rc *reconciler) release(ctx context.Context, claimed []store.Chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	var faults []error
 	for _, c := range claimed {
-		faults = append(faults, s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c))
+		faults = append(faults, rc.metadata.ReleaseChunk(ctx, rc.owner, c))
 	}
 	return errors.Join(faults...)
 }
 
-func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
-	j, err := s.deps.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+func (rc *reconciler) fenceChunk(ctx context.Context, c store.Chunk) error {
+	j, err := rc.journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
 		func(store.Commit) {})
 	if err != nil {
 		return err
@@ -103,5 +103,5 @@ func (s *session) fenceChunk(ctx context.Context, c store.Chunk) error {
 	if err := j.Close(ctx); err != nil {
 		return err
 	}
-	return s.deps.Metadata.ReleaseChunk(ctx, s.lease.owner, c)
+	return rc.metadata.ReleaseChunk(ctx, rc.owner, c)
 }

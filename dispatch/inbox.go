@@ -2,12 +2,12 @@ package dispatch
 
 import "sync"
 
-// inbox carries messages to the loop. Senders never block, and the loop takes all that has gathered
-// at once: at high rates that is one wake-up for many lines.
+// inbox holds the messages to the loop. Putting one never blocks, and the loop takes all that are
+// there at once: at high rates it wakes up once for many lines.
 type inbox struct {
 	mu      sync.Mutex
 	waiting []any
-	signal  chan struct{}
+	signal  chan struct{} // capacity 1: waiting may hold messages
 }
 
 func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
@@ -25,12 +25,12 @@ func (b *inbox) put(message any) {
 	}
 }
 
-// take returns what has gathered, reusing the slice that the caller is done with.
-func (b *inbox) take(spent []any) []any {
-	clear(spent)
+// take returns the messages. It reuses the slice of those that the caller has processed.
+func (b *inbox) take(processed []any) []any {
+	clear(processed)
 	b.mu.Lock()
-	gathered := b.waiting
-	b.waiting = spent[:0]
+	messages := b.waiting
+	b.waiting = processed[:0]
 	b.mu.Unlock()
-	return gathered
+	return messages
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
 )
 
 // leadership holds which runners and models this dispatcher leads. Only the leader of a model
@@ -57,8 +58,8 @@ func runnerName(u *upstream) string {
 
 func modelName(model string) string { return "model/" + model }
 
-// saw notes what an upstream serves; no models: it did not answer, and may never have.
-func (l *leadership) saw(u *upstream, models []string) {
+// served notes which models an upstream serves. None: it did not answer, and may never have.
+func (l *leadership) served(u *upstream, models []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, ok := l.seen[u]
@@ -102,6 +103,16 @@ func (l *leadership) names() []string {
 
 // leadsModel reports whether this dispatcher may claim chunks of the model.
 func (l *leadership) leadsModel(model string) bool { return !l.lacks(modelName(model)) }
+
+// leadsAny reports whether this process leads a model of the run's batch.
+func (l *leadership) leadsAny(r *run) bool {
+	r.mu.Lock()
+	models := r.batch.Models
+	r.mu.Unlock()
+	return slices.ContainsFunc(models, func(m store.ModelLines) bool {
+		return l.leadsModel(m.Model)
+	})
+}
 
 // standsBy reports whether others lead all that this dispatcher could.
 func (l *leadership) standsBy() bool {

@@ -34,12 +34,8 @@ type lease struct {
 
 // leaseStore is the part of the store that a lease needs.
 type leaseStore interface {
-	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
-	Unregister(ctx context.Context, o store.Owner) error
-	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
-	Lead(ctx context.Context, o store.Owner, names []string) (
-		epoch int64, others map[string]string, err error)
-	Resign(ctx context.Context, o store.Owner, names []string) error
+	Owners
+	Leads
 }
 
 // register registers the node and returns the lease that this grants.

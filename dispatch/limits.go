@@ -6,12 +6,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// ratioSample is how many lines a failed share is judged over at least (or the batch, if it is
-// smaller): the first line's failure is not a share of one.
+// ratioSample is the least number of lines over which the share of failed ones is computed (or the
+// batch's, if that is smaller), so that one early failure does not stop a batch.
 const ratioSample = 100
 
-// exceeded says which of the batch's own limits its results have passed, and how; an empty code:
-// none.
+// exceeded returns the code of the batch's own limit that its results have passed, and a sentence for
+// the user; empty: none.
 func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	finished := t.Completed + t.Failed
 	switch {
@@ -38,7 +38,7 @@ func hasLimits(o *store.Options) bool {
 	return o.StopAtFailed > 0 || o.MaxFailedRatio > 0 || o.MaxTotalTokens > 0
 }
 
-// overLimit is exceeded for the run; it speaks once. r.mu is held.
+// overLimit returns the limit of its own that the run's batch has passed, once. r.mu is held.
 func (r *run) overLimit() (code, why string) {
 	if r.stopped || r.stopping {
 		return "", ""
@@ -50,35 +50,4 @@ func (r *run) overLimit() (code, why string) {
 	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, results)
 	r.stopping = code != ""
 	return code, why
-}
-
-// answered counts a result that goes into a journal. A batch with limits is stopped by its results
-// as they come, not only when they are durable: so that no more than what is in flight comes on
-// top.
-func (s *session) answered(r *run, rec store.Record) {
-	if !r.limited {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unwritten = plus(r.unwritten, tallyOf(rec))
-	s.stopIfOver(r)
-}
-
-// written takes results that have become durable off those that are not. r.mu is held.
-func (r *run) written(t store.Tally) {
-	if r.limited {
-		r.unwritten = minus(r.unwritten, t)
-	}
-}
-
-// tallyOf is what one result adds to a tally.
-func tallyOf(rec store.Record) store.Tally {
-	t := store.Tally{Usage: rec.Usage}
-	if rec.Failed {
-		t.Failed = 1
-	} else {
-		t.Completed = 1
-	}
-	return t
 }

@@ -6,76 +6,99 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// Messages to the loop besides planner events, loaded chunks and flights that ended.
+// loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only one
+// that uses them: all others send messages to its inbox. The messages are planner events and the
+// types below.
+type loop struct {
+	planner *plan.Planner
+	inbox   *inbox
+	watcher Watcher // nil: none
+	memory  *memory
+	expired func(now time.Time) bool // whether the lease may have expired
+
+	send          func(f *flight)
+	load          func(job plan.JobKey) // claims and reads a chunk
+	release       func(c *chunk)        // gives a chunk back
+	recordFailure func(f *flight)
+	post          func(now time.Time, planner *plan.Planner) // posts progress
+	postEvery     time.Duration
+
+	chunks   map[chunkKey]*chunk
+	flights  map[flightKey]*flight
+	inFlight int
+	spare    []*flight
+	blocked  plan.Reason // why results can't be written, if so
+	stale    bool        // the lease may have expired
+	full     bool        // results that are not durable yet take all of their memory
+	wake     time.Time   // when the planner wants its next event
+	armed    time.Time   // when the timer fires
+	draining bool
+	done     chan struct{} // closed when run ends
+}
+
+// Messages to the loop besides planner events, and *flight for a line that is back.
 type (
-	// stopRun ends a batch's lines: none starts any more, those under way are recalled after the
-	// grace.
+	// loadedChunk is the answer to a claim of the planner.
+	loadedChunk struct {
+		plan.Loaded
+		chunk *chunk
+	}
+	// stopRun starts no more lines of a batch, and evicts those in flight after the grace time.
 	stopRun struct {
 		run   *run
 		grace time.Duration
 	}
-	// chunkDone is a chunk that is told done.
+	// chunkDone reports a chunk that the store knows to be done.
 	chunkDone struct{ chunk *chunk }
-	// drain starts no more lines; done is closed when none is under way.
-	drain struct{ done chan struct{} }
+	// drainLoop starts no more lines. The loop ends when none is in flight.
+	drainLoop struct{}
 )
 
-// chunkKey finds the chunk of a planner's Start.
+// chunkKey identifies the chunk of a planner's Start.
 type chunkKey struct {
 	batch string
 	index int
 }
 
-// flightKey finds the line of a chunk that is under way.
+// flightKey identifies a line in flight.
 type flightKey struct {
 	chunk *chunk
 	slot  int
 }
 
-// loop is the goroutine that owns the planner, and which lines of which chunk are under way.
-func (s *session) loop() {
-	l := loop{session: s, chunks: map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}}
+// run processes messages until the loop is drained.
+func (l *loop) run() {
+	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
-	progress := time.NewTicker(s.cfg.ProgressEvery)
+	progress := time.NewTicker(l.postEvery)
 	defer timer.Stop()
 	defer progress.Stop()
-	var spent []any
-	for !l.ended() {
+	var messages []any
+	for !l.draining || l.inFlight > 0 {
 		select {
-		case <-s.inbox.signal:
+		case <-l.inbox.signal:
 		case <-progress.C:
-			s.postProgress(l.session.planner)
+			l.post(time.Now(), l.planner)
 		case <-timer.C:
 			l.armed = time.Time{} // the same instant again needs the timer again
 			l.step(plan.Tick{})
 		}
-		spent = s.inbox.take(spent)
-		for _, message := range spent {
+		messages = l.inbox.take(messages)
+		for _, message := range messages {
 			l.handle(message)
 		}
 		if !l.wake.Equal(l.armed) {
 			l.arm(timer)
 		}
 	}
-	close(l.drained)
-	s.postProgress(l.session.planner)
+	l.post(time.Now(), l.planner)
 }
 
-type loop struct {
-	*session
-	chunks   map[chunkKey]*chunk
-	flights  map[flightKey]*flight // under way
-	inFlight int
-	spare    []*flight
-	full     plan.Reason // why results can't be written down, if so
-	lapsed   bool        // the lease may have run out
-	crowded  bool        // results that are not durable yet have taken all their memory
-	wake     time.Time
-	armed    time.Time
-	drained  chan struct{}
+// drain starts no more lines. The channel is closed when none is in flight and the loop has ended.
+func (l *loop) drain() <-chan struct{} {
+	l.inbox.put(drainLoop{})
+	return l.done
 }
-
-func (l *loop) ended() bool { return l.drained != nil && l.inFlight == 0 }
 
 func (l *loop) arm(timer *time.Timer) {
 	l.armed = l.wake
@@ -96,32 +119,32 @@ func (l *loop) handle(message any) {
 		l.stopRun(m)
 	case chunkDone:
 		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
-	case drain:
-		l.drained = m.done
+	case drainLoop:
+		l.draining = true
 		l.step(plan.Drain{})
 	case plan.Hold:
-		l.full = m.Reason
+		l.blocked = m.Reason
 		l.hold()
 	case plan.Event:
 		l.step(m)
 	}
 }
 
-// hold tells the planner what keeps lines from starting, if anything does.
+// hold sends the planner the reason why no line may start, if there is one.
 func (l *loop) hold() {
-	reason := l.full
-	if (l.lapsed || l.crowded) && reason == plan.Flowing {
+	reason := l.blocked
+	if (l.stale || l.full) && reason == plan.Flowing {
 		reason = plan.StoreDown
 	}
 	l.do(plan.Hold{Reason: reason})
 }
 
-// step asks the planner and does what it says. Nothing starts while the lease may have run out: a
-// process that was frozen would send lines that others have long taken over.
+// step gives the planner an event and does what it decides. Nothing starts while the lease may have
+// expired: a process that was suspended would send lines that another has taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	lapsed, crowded := l.session.lease.expired(time.Now()), l.memory.results.full()
-	if lapsed != l.lapsed || crowded != l.crowded {
-		l.lapsed, l.crowded = lapsed, crowded
+	stale, full := l.expired(time.Now()), l.memory.results.full()
+	if stale != l.stale || full != l.full {
+		l.stale, l.full = stale, full
 		l.hold()
 	}
 	return l.do(ev)
@@ -130,17 +153,17 @@ func (l *loop) step(ev plan.Event) plan.Verdict {
 func (l *loop) do(ev plan.Event) plan.Verdict {
 	now := time.Now()
 	actions := l.planner.Step(now, ev)
-	if l.deps.Watcher != nil {
-		l.deps.Watcher.Step(now, ev, actions)
+	if l.watcher != nil {
+		l.watcher.Step(now, ev, actions)
 	}
 	for i := range actions.Start {
 		l.start(&actions.Start[i])
 	}
 	for _, claim := range actions.Claim {
-		l.loads.put(claim.Key)
+		l.load(claim.Key)
 	}
 	for i := range actions.Recall {
-		l.recall(&actions.Recall[i])
+		l.evict(&actions.Recall[i])
 	}
 	l.wake = actions.Wake
 	return actions.Verdict
@@ -158,33 +181,34 @@ func (l *loop) start(start *plan.Start) {
 	}
 	f.Start, f.chunk = *start, c
 	l.flights[flightKey{c, start.Slot}] = f
-	l.senders.hand(f)
+	l.send(f)
 }
 
-// recall ends a line under way. It comes back as recalled, unless its answer was faster.
-func (l *loop) recall(start *plan.Start) {
+// evict cancels a line in flight. It comes back as evicted, unless its answer came first.
+func (l *loop) evict(start *plan.Start) {
 	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
 	if f := l.flights[flightKey{c, start.Slot}]; f != nil {
-		f.reins.pull()
+		f.cancel.evict()
 	}
 }
 
+// finished takes a line back from its sender and records its failure if the planner says so. A good
+// answer is in the journal already.
 func (l *loop) finished(f *flight) {
 	delete(l.flights, flightKey{f.chunk, f.Start.Slot})
 	f.chunk.inFlight--
 	l.inFlight--
 	verdict := l.step(&f.Finished)
-	// Good answers are in the journal already. A refusal is an answer too, and paid for, though its
-	// batch be over.
+	// A refusal is an answer too, and paid for, even if its batch has been stopped.
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&
 		f.Outcome == plan.Refused) {
 		if f.Outcome == plan.Shed {
-			f.answer = f.answer.shedTooOften()
+			f.failure = f.failure.shedTooOften()
 		}
-		l.record(f)
+		l.recordFailure(f)
 	}
-	l.memory.answers.Give(f.answer.taken)
-	l.letGo(f.chunk)
+	l.memory.answers.Give(f.failure.taken)
+	l.releaseIdle(f.chunk)
 	*f = flight{}
 	l.spare = append(l.spare, f)
 }
@@ -195,26 +219,26 @@ func (l *loop) loaded(m loadedChunk) {
 	}
 	l.step(m.Loaded)
 	if m.chunk != nil {
-		l.letGo(m.chunk) // its batch may have been stopped while it was loaded
+		l.releaseIdle(m.chunk) // its batch may have been stopped while it was loaded
 	}
 }
 
 func (l *loop) stopRun(m stopRun) {
 	l.step(plan.BatchGone{Batch: m.run.id})
-	m.run.recallAfter(m.grace)
-	for _, c := range m.run.held() {
-		l.letGo(c)
+	m.run.evictAfter(m.grace)
+	for _, c := range m.run.heldChunks() {
+		l.releaseIdle(c)
 	}
 }
 
-// letGo releases a chunk of a stopped batch when nothing of it is under way.
-func (l *loop) letGo(c *chunk) {
+// releaseIdle gives back a chunk of a stopped batch when none of its lines is in flight.
+func (l *loop) releaseIdle(c *chunk) {
 	if c.inFlight > 0 || !c.run.isStopped() {
 		return
 	}
 	if l.chunks[chunkKey{c.Batch, c.Index}] != c {
-		return // on its way already, or not here yet
+		return // released already, or not loaded yet
 	}
 	delete(l.chunks, chunkKey{c.Batch, c.Index})
-	l.background.Go(func() { l.releaseChunk(c) })
+	l.release(c)
 }

@@ -2,58 +2,96 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
 
-// postProgress tells the store how the runs stand. The loop looks at the planner; the writing is
-// done beside it, one at a time.
-func (s *session) postProgress(planner *plan.Planner) {
+// progress publishes the state of pools and batches: in metrics, for the API of this process, and in
+// the store.
+type progress struct {
+	store   Progress
+	owner   store.Owner
+	timeout time.Duration // of one post
+	leading *leadership
+	runs    *runs
+	tasks   *tasks
+	metrics *metrics
+	log     *slog.Logger
+
+	pools   atomic.Pointer[[]plan.PoolStatus] // as last published
+	posting atomic.Bool                       // a post is under way
+	failing atomic.Bool                       // the last post failed
+}
+
+// post publishes the state of pools and batches. The loop calls it, since only the loop may read the
+// planner. Another goroutine writes to the store, one post at a time.
+func (p *progress) post(now time.Time, planner *plan.Planner) {
 	pools := planner.Pools()
-	s.pools.Store(&pools)
-	s.metrics.pools(pools)
-	if !s.writing.CompareAndSwap(false, true) {
-		return // the store is slow; the next post says it all
+	p.pools.Store(&pools)
+	p.metrics.pools(pools)
+	if !p.posting.CompareAndSwap(false, true) {
+		return // the store is slow; the next post covers this one
 	}
-	now := time.Now()
-	var changed []progressPost
+	var changed []changedProgress
 	states := map[string]int{}
-	s.mu.Lock()
-	for id, r := range s.runs {
+	p.runs.each(func(r *run) {
 		states[r.state()]++
-		status, known := planner.Status(now, id)
-		if post, ok := r.progress(now, status, known, s.leadsAnyOf(r)); ok {
+		status, known := planner.Status(now, r.id)
+		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r)); ok {
 			changed = append(changed, post)
 		}
-	}
-	s.mu.Unlock()
-	s.metrics.batches(states)
-	s.metrics.leads.Set(float64(len(s.lease.leading.names())))
-	if len(changed) == 0 || s.lease.leading.standsBy() { // then the leader posts
-		s.writing.Store(false)
+	})
+	p.metrics.batches(states)
+	p.metrics.leads.Set(float64(len(p.leading.names())))
+	if len(changed) == 0 || p.leading.standsBy() { // then the leader posts
+		p.posting.Store(false)
 		return
 	}
-	s.background.Go(func() {
-		defer s.writing.Store(false)
-		s.write(changed)
+	p.tasks.start(func(ctx context.Context) {
+		defer p.posting.Store(false)
+		p.write(ctx, changed)
 	})
 }
 
-type progressPost struct {
+// write posts progress to the store. It counts once more under the posting lock of each run, so that
+// the counts agree with the chunks that the store knows to be done.
+func (p *progress) write(ctx context.Context, changed []changedProgress) {
+	posts := make(map[string]store.Progress, len(changed))
+	counted := map[*chunk]store.Tally{}
+	for _, c := range changed {
+		c.run.posting.Lock()
+		defer c.run.posting.Unlock()
+		posts[c.run.id] = c.run.recount(c.progress, counted)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
+	defer cancel()
+	err := p.store.PostProgress(ctx, p.owner, posts)
+	if failed := err != nil && !isFenced(err); p.failing.Swap(failed) != failed && failed {
+		p.log.Warn("could not post progress, trying again", "error", err)
+	}
+	for _, c := range changed {
+		c.run.posted(counted, err == nil)
+	}
+}
+
+// changedProgress is the progress of a run that differs from what was posted last.
+type changedProgress struct {
 	run      *run
 	progress store.Progress
 }
 
-// progress is the run's state for show, and whether it differs from what was posted.
+// progress returns the run's progress, and whether it differs from what was posted last.
 func (r *run) progress(
 	now time.Time, status plan.BatchStatus, known, leads bool,
-) (progressPost, bool) {
+) (changedProgress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.batch.State.Terminal() {
-		return progressPost{}, false
+		return changedProgress{}, false
 	}
 	p := store.Progress{
 		Completed: r.live.Completed, Failed: r.live.Failed,
@@ -65,19 +103,19 @@ func (r *run) progress(
 	if !known {
 		p.Waiting, p.LinesPerSecond = "", 0
 	}
-	// also of a batch that starts no more lines, but can't be brought to its end
-	if r.trouble != plan.Flowing {
-		p.Waiting = string(r.trouble)
+	// also of a batch that starts no more lines and can't be brought to its end
+	if r.blocked != plan.Flowing {
+		p.Waiting = string(r.blocked)
 	}
-	if p == r.posted {
-		return progressPost{}, false
+	if p == r.lastPost {
+		return changedProgress{}, false
 	}
-	r.posted = p
+	r.lastPost = p
 	p.UpdatedAt = now
-	return progressPost{run: r, progress: p}, true
+	return changedProgress{run: r, progress: p}, true
 }
 
-// state is the run's state as metrics show it.
+// state returns the run's state as metrics show it.
 func (r *run) state() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,48 +125,51 @@ func (r *run) state() string {
 	return string(r.batch.State)
 }
 
-// write posts progress. The counts are taken once more under each run's posting lock, so that they
-// agree with the chunks that the store knows to be done.
-func (s *session) write(changed []progressPost) {
-	posts := make(map[string]store.Progress, len(changed))
-	counted := map[*chunk]store.Tally{}
-	for _, c := range changed {
-		c.run.posting.Lock()
-		defer c.run.posting.Unlock()
-		posts[c.run.id] = c.run.count(c.progress, counted)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.cfg.LeaseTTL)
-	defer cancel()
-	err := s.deps.Progress.PostProgress(ctx, s.lease.owner, posts)
-	if failed := err != nil && !isFenced(err); s.mute.Swap(failed) != failed && failed {
-		s.log.Warn("could not post progress, trying again", "error", err)
-	}
-	for _, c := range changed {
-		c.run.wasPosted(counted, err == nil)
-	}
-}
-
-// count brings the counts of p up to date, and notes what it counted of which chunk.
-func (r *run) count(p store.Progress, counted map[*chunk]store.Tally) store.Progress {
+// recount brings the counts of p up to date, and adds to counted the tally of each chunk in them.
+func (r *run) recount(p store.Progress, counted map[*chunk]store.Tally) store.Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.Completed, p.Failed = r.live.Completed, r.live.Failed
-	r.posted.Completed, r.posted.Failed = p.Completed, p.Failed
+	r.lastPost.Completed, r.lastPost.Failed = p.Completed, p.Failed
 	for _, c := range r.chunks {
 		counted[c] = c.tally
 	}
 	return p
 }
 
-// wasPosted notes what the store now knows of the run's chunks, or that it is to be told again.
-func (r *run) wasPosted(counted map[*chunk]store.Tally, ok bool) {
+// posted notes what the store knows of the run's chunks after a post, or that the post failed.
+func (r *run) posted(counted map[*chunk]store.Tally, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !ok {
-		r.posted = store.Progress{Attempts: -1} // like none
+		r.lastPost = store.Progress{Attempts: -1} // differs from any
 		return
 	}
 	for _, c := range r.chunks {
 		c.posted = counted[c]
 	}
+}
+
+// speed measures durable results per second.
+type speed struct {
+	since time.Time
+	count int
+	last  float64
+}
+
+func (s *speed) add(n int) { s.count += n }
+
+func (s *speed) perSecond(now time.Time) float64 {
+	const window = 3 * time.Second
+	if s.since.IsZero() {
+		s.since = now
+		return 0
+	}
+	elapsed := now.Sub(s.since)
+	if elapsed < window && (s.last > 0 || elapsed < 500*time.Millisecond) {
+		return s.last
+	}
+	s.last = float64(s.count) / elapsed.Seconds()
+	s.since, s.count = now, 0
+	return s.last
 }

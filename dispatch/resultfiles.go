@@ -12,7 +12,7 @@ import (
 
 // resultFiles writes one pair of output and error file.
 type resultFiles struct {
-	*ending
+	end               *ending
 	source            *source
 	completed, failed int
 	open              map[int]store.Results // by chunk
@@ -32,7 +32,7 @@ func (w *resultFiles) write(
 		return out, err
 	}
 	defer bad.abort()
-	code, message := leftover(&w.batch)
+	code, message := leftover(&w.end.batch)
 	missing := make([]uint32, 0, 512)
 	list := func() error {
 		err := w.listMissing(bad, missing, code, message)
@@ -41,7 +41,7 @@ func (w *resultFiles) write(
 		return err
 	}
 	for line := first; line < first+lines; line++ {
-		at := w.found.at[line]
+		at := w.end.found.at[line]
 		if at.Length == 0 {
 			if missing = append(missing, uint32(line)); len(missing) == cap(missing) {
 				if err := list(); err != nil {
@@ -81,7 +81,7 @@ func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, er
 	if len(w.open) == mostOpen {
 		w.close()
 	}
-	opened, err := w.deps.Journals.Results(ctx, store.ChunkID{Batch: w.batch.ID, Index: chunk})
+	opened, err := w.end.rc.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID, Index: chunk})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, messa
 			return err
 		}
 		w.buf = batchfile.AppendResult(w.buf[:0], batchfile.Result{
-			ID: resultID(w.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code,
+			ID: resultID(w.end.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code,
 			ErrorMessage: message,
 		})
 		if _, err := bad.out.Write(w.buf); err != nil {
@@ -170,17 +170,17 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
-	key := "files/" + id + "." + strconv.FormatInt(w.epoch, 10)
-	blob, err := w.deps.Blobs.Create(ctx, key)
+	key := "files/" + id + "." + strconv.FormatInt(w.end.epoch, 10)
+	blob, err := w.end.rc.blobs.Create(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	f := &resultFile{blob: blob, size: &counter{to: blob}, file: store.File{
-		ID: id, Tenant: w.batch.Tenant, Purpose: "batch_output", Filename: w.batch.ID + "_" + kind +
+		ID: id, Tenant: w.end.batch.Tenant, Purpose: "batch_output", Filename: w.end.batch.ID + "_" + kind +
 			".jsonl", CreatedAt: now, BlobKey: key,
 	}}
-	if life := w.batch.Options.OutputLife; life > 0 {
+	if life := w.end.batch.Options.OutputLife; life > 0 {
 		f.file.ExpiresAt = now.Add(life)
 	}
 	f.out = bufio.NewWriterSize(f.size, 256<<10)
@@ -200,7 +200,7 @@ func (w *resultFiles) commit(ctx context.Context, f *resultFile) (written bool, 
 		return false, err
 	}
 	f.file.Bytes = f.size.bytes
-	w.files = append(w.files, f.file)
+	w.end.files = append(w.end.files, f.file)
 	return true, nil
 }
 

@@ -12,24 +12,24 @@ import (
 // runAgain puts a batch back to work whose journals have lost results since their chunks were told
 // done, by damage to the files. What is left in them stands; the rest runs again. Nothing else
 // leads back from finalizing.
-func (s *session) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
-	s.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id,
+func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
+	rc.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id,
 		"chunks", len(lost))
 	for _, c := range lost {
-		if err := s.deps.Metadata.ReopenChunk(ctx, c); err != nil {
+		if err := rc.metadata.ReopenChunk(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, err := store.Modify(ctx, s.deps.Metadata, "", id, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, rc.metadata, "", id, func(b *store.Batch) error {
 		if b.State != store.Finalizing || b.Ending != store.Completed {
-			return errSettled
+			return errMovedOn
 		}
 		b.State, b.Ending, b.FinalizingAt = store.InProgress, "", time.Time{}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errSettled) {
+	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("put batch %s back to work: %w", id, err)
 	}
-	s.keep.add(id)
+	rc.queue.add(id)
 	return nil
 }

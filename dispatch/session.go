@@ -3,205 +3,183 @@ package dispatch
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// keepers is how many batches are brought forward at once, loaders how many chunks are claimed and
-// read at once. Both wait for the store most of the time.
+// Workers of each kind. They wait for the store most of the time.
 const (
-	keepers = 8
-	loaders = 8
+	reconcilers = 8 // batches brought forward at once
+	loaders     = 8 // chunks claimed and read at once
 )
 
-// session is the work under one registration with the store.
+// settleTime bounds how long a shutdown waits for the store.
+const settleTime = 5 * time.Second
+
+// session is the dispatcher's work under one registration with the store. It connects the parts,
+// starts them and stops them in order. Each part owns its state and knows the others only by the
+// functions that it was given.
 type session struct {
-	*Dispatcher
-	lease   *lease
-	log     *slog.Logger
-	planner *plan.Planner
-	inbox   *inbox
-	keep    *workqueue         // batches to look at
-	loads   *fifo[plan.JobKey] // jobs to claim chunks for, one chunk each time
-	senders senders
-	memory  *memory
+	drain      time.Duration
+	log        *slog.Logger
+	lease      *lease
+	runs       *runs
+	reconciler *reconciler
+	claimer    *claimer
+	transport  *transport
+	loop       *loop
+	progress   *progress
+	sweeper    *sweeper
+	discover   []func(ctx context.Context) // one for each upstream
+	tasks      *tasks
+	ready      func(bool)
+}
 
-	// work is what lines under way and everything that must be written down live in: it outlasts
-	// ctx by the drain.
-	work       context.Context
-	endWork    context.CancelCauseFunc
-	background sync.WaitGroup
-
-	mu    sync.Mutex
-	runs  map[string]*run
-	stuck map[*chunk]bool // chunks whose journals can't be written now
-
-	// lose ends the session: another holds the lease, or a chunk of it, now.
-	lose context.CancelCauseFunc
-
-	// lines by batch and model, as counted when it last began to lead
-	left    atomic.Pointer[map[string]map[string]int]
-	writing atomic.Bool // progress is being posted
-	mute    atomic.Bool // the last post of progress found no hearing
-	pools   atomic.Pointer[[]plan.PoolStatus]
+// newSession registers with the store and connects the parts. lose ends the session.
+func (d *Dispatcher) newSession(
+	ctx context.Context, lose context.CancelCauseFunc,
+) (*session, error) {
+	planner, err := d.newPlanner()
+	if err != nil {
+		return nil, err
+	}
+	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		log    = lease.log
+		inbox  = newInbox()
+		runs   = newRuns()
+		memory = newMemory(d.cfg.Memory)
+		tasks  = newTasks(ctx)
+	)
+	recorder := &recorder{results: &memory.results, inputs: &memory.inputs, metrics: d.metrics,
+		log: log, notify: inbox.put, lose: lose, blockedChunks: map[*chunk]bool{}}
+	rc := &reconciler{cfg: d.cfg, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
+		journals: d.deps.Journals, owner: lease.owner, expiry: d.deps.Expiry, log: log,
+		metrics: d.metrics, notify: inbox.put, runs: runs, tasks: tasks, queue: newQueue[string](),
+		remaining: &remaining{store: d.deps.Metadata}}
+	cl := &claimer{leaseTTL: d.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
+		journals: d.deps.Journals, owner: lease.owner, leading: lease.leading, log: log,
+		notify: inbox.put, runs: runs, tasks: tasks, memory: memory, loads: newQueue[*plan.JobKey](),
+		recorder: recorder, reconciler: rc}
+	recorder.finishChunk, recorder.stopIfOver = cl.finishLater, rc.stopIfOver
+	tr := newTransport(d.cfg.RequestTimeout, d.upstreams, recorder, &memory.answers, inbox.put)
+	tr.log, tr.metrics = log, d.metrics
+	board := &progress{store: d.deps.Progress, owner: lease.owner, timeout: d.cfg.LeaseTTL,
+		leading: lease.leading, runs: runs, tasks: tasks, metrics: d.metrics, log: log}
+	lease.runners, lease.lose = len(d.upstreams), lose
+	lease.recount, lease.held = rc.recount, runs.heldModels
+	lease.notify = func(ev plan.Event) { inbox.put(ev) }
+	s := &session{
+		drain: d.cfg.Drain, log: log, lease: lease, runs: runs, reconciler: rc, claimer: cl,
+		transport: tr, progress: board, tasks: tasks, ready: d.ready.Store,
+		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
+			expiry: d.deps.Expiry, log: log},
+		loop: &loop{planner: planner, inbox: inbox, watcher: d.deps.Watcher, memory: memory,
+			expired: lease.expired, send: tr.submit, load: cl.enqueue, release: cl.releaseLater,
+			recordFailure: recorder.recordFailure, post: board.post,
+			postEvery: d.cfg.ProgressEvery,
+			chunks:    map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}, done: make(chan struct{})},
+	}
+	for _, u := range d.upstreams {
+		s.discover = append(s.discover, func(ctx context.Context) {
+			u.watchModels(ctx, d.cfg, log, lease.leading.served)
+		})
+	}
+	return s, nil
 }
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
 func (d *Dispatcher) session(ctx context.Context) error {
-	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
+	// taking ends first: no more batches, chunks and lines. The loop and the requests in flight go on
+	// until they are drained.
+	taking, stopTaking := context.WithCancelCause(ctx)
+	defer stopTaking(nil)
+	s, err := d.newSession(ctx, stopTaking)
 	if err != nil {
 		return err
 	}
-	planner, err := d.newPlanner()
-	if err != nil {
-		return err
-	}
-	s := &session{
-		Dispatcher: d, lease: lease, planner: planner, inbox: newInbox(), keep: newWorkqueue(),
-		loads:  newFIFO[plan.JobKey](),
-		memory: newMemory(d.cfg.Memory),
-		log:    lease.log, runs: map[string]*run{}, stuck: map[*chunk]bool{},
-	}
-	s.work, s.endWork = context.WithCancelCause(context.WithoutCancel(ctx))
-	lease.runners, lease.recount, lease.held = len(d.upstreams), s.recount, s.heldModels
-	lease.notify = func(ev plan.Event) { s.inbox.put(ev) }
-	s.senders.send, s.senders.memory = s.send, &s.memory.answers
 	d.current.Store(s)
 	defer d.current.CompareAndSwap(s, nil)
-
-	// taking ends first: no more batches, chunks and lines. The loop and what is under way go on
-	// until drained.
-	taking, stopTaking := context.WithCancelCause(ctx)
-	s.lose, lease.lose = stopTaking, stopTaking
-	defer stopTaking(nil)
-	var takers sync.WaitGroup
-	takers.Go(func() { lease.renewUntil(taking) })
-	takers.Go(func() { lease.leadUntil(taking) })
-	for range keepers {
-		takers.Go(func() { s.keep.run(taking, s.keepBatch) })
-	}
-	for range loaders {
-		takers.Go(func() { s.loads.run(taking, s.loadChunk) })
-	}
-	takers.Go(func() { s.watch(taking) })
-	takers.Go(func() { s.sweepJournals(taking) })
-	for _, u := range d.upstreams {
-		takers.Go(func() { s.watchUpstream(taking, u) })
-	}
-	loopDone := make(chan struct{})
-	go func() { defer close(loopDone); s.loop() }()
-
-	<-taking.Done()
+	s.run(taking)
 	lost := context.Cause(taking)
-	d.ready.Store(false)
-	s.keep.close()
-	takers.Wait()
 	s.shutdown(ctx, lost)
-	<-loopDone
-	s.senders.stop()
-	s.settle()
 	if ctx.Err() != nil {
-		// The journals are flushed; let others, or the next start, take over at once.
-		lease.unregister(ctx)
+		// The journals are flushed: another process, or the next start, can take over at once.
+		s.lease.unregister(ctx)
 		return nil
 	}
 	return lost
 }
 
-// shutdown lets lines under way finish, recalls the rest and stops the loop.
+// run takes work until taking is done. The loop goes on after that.
+func (s *session) run(taking context.Context) {
+	go s.loop.run()
+	var takers sync.WaitGroup
+	takers.Go(func() { s.lease.renewUntil(taking) })
+	takers.Go(func() { s.lease.leadUntil(taking) })
+	for range reconcilers {
+		takers.Go(func() { s.reconciler.queue.run(taking, s.reconciler.reconcile) })
+	}
+	for range loaders {
+		takers.Go(func() { s.claimer.loads.run(taking, s.claimer.load) })
+	}
+	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
+	takers.Go(func() { s.sweeper.run(taking) })
+	for _, discover := range s.discover {
+		takers.Go(func() { discover(taking) })
+	}
+	<-taking.Done()
+	s.ready(false)
+	s.reconciler.queue.close()
+	takers.Wait()
+}
+
+// shutdown drains the loop, makes the answers durable and closes all chunks.
 func (s *session) shutdown(ctx context.Context, lost error) {
-	drained := make(chan struct{})
-	s.inbox.put(drain{done: drained})
-	wait := s.cfg.Drain
-	if ctx.Err() == nil { // the lease is lost: what comes back now could not be written down
-		s.log.WarnContext(ctx, "recalling the lines under way", "error", lost)
+	wait := s.drain
+	if ctx.Err() == nil { // the lease is lost: answers that come now could not be recorded
+		s.log.WarnContext(ctx, "evicting the lines in flight", "error", lost)
 		wait = 0
 	}
+	drained := s.loop.drain()
 	select {
 	case <-drained:
 	case <-time.After(wait):
-		s.endWork(openai.ErrRecalled)
+		s.tasks.evict()
 		<-drained
 	}
+	s.transport.stop()
+	s.settle()
 }
 
-// watch looks for batches that are new or changed: all of them first, then those that changed
-// since.
-func (s *session) watch(ctx context.Context) {
-	const page = 500
-	var revision int64
-	for {
-		var ids []string
-		var next int64
-		var err error
-		if revision == 0 {
-			err = s.countLeft(ctx)
-		}
-		if err == nil {
-			ids, next, err = s.deps.Metadata.ChangedBatches(ctx, revision, page)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				s.log.WarnContext(ctx, "could not look for changed batches", "error", err)
-			}
-		} else {
-			revision = next
-			for _, id := range ids {
-				s.keep.add(id)
-			}
-			if len(ids) == page {
-				continue
-			}
-			s.ready.Store(true)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(s.cfg.PollEvery):
-		}
-	}
-}
-
-func (s *session) run(id string) *run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs[id]
-}
-
-// settle makes durable what came back, finishes what is whole thereby, and lets go of everything.
+// settle flushes the journals of all chunks, finishes the chunks that are complete thereby, and
+// closes the others.
 func (s *session) settle() {
-	impatience := time.AfterFunc(settleTime, func() { s.endWork(openai.ErrRecalled) })
-	defer impatience.Stop()
-	s.mu.Lock()
-	runs := slices.Collect(maps.Values(s.runs))
-	s.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, r := range runs {
-		for _, c := range r.held() {
-			closing.Go(func() {
-				if err := c.journal.Flush(s.work); err != nil {
-					s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
-						"error", err)
-				}
-			})
-		}
+	limit := time.AfterFunc(settleTime, s.tasks.evict)
+	defer limit.Stop()
+	var chunks []*chunk
+	s.runs.each(func(r *run) { chunks = append(chunks, r.heldChunks()...) })
+	var flushing sync.WaitGroup
+	for _, c := range chunks {
+		flushing.Go(func() {
+			if err := c.journal.Flush(s.tasks.ctx); err != nil {
+				s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
+					"error", err)
+			}
+		})
 	}
-	closing.Wait()
-	s.background.Wait()
-	for _, r := range runs {
-		for _, c := range r.held() {
-			c.journal.Close(context.WithoutCancel(s.work))
+	flushing.Wait()
+	s.tasks.group.Wait()
+	s.runs.each(func(r *run) {
+		for _, c := range r.heldChunks() {
+			c.journal.Close(context.WithoutCancel(s.tasks.ctx))
 		}
 		r.close()
-	}
-	s.endWork(openai.ErrRecalled)
+	})
+	s.tasks.evict()
 }
-
-// settleTime bounds how long a shutdown waits for the store.
-const settleTime = 5 * time.Second

@@ -46,9 +46,9 @@ func (l *sourceLine) url() string   { return l.input.urls[l.URL] }
 // memory is short, are read from the blob when they are sent.
 const inMemory = 256 << 10
 
-// letGo gives up what is kept of a line in memory.
-func (l *sourceLine) letGo(m *memory) {
-	m.inputs.Give(int64(len(l.object)))
+// release gives back the memory that the line's object takes.
+func (l *sourceLine) release(inputs *share) {
+	inputs.Give(int64(len(l.object)))
 	l.object = nil
 }
 
@@ -137,12 +137,12 @@ func (src *source) numbered(numbers []uint32) ([]sourceLine, error) {
 // fetch reads the wanted lines' objects into memory, neighbours in the file by one read. Long lines
 // stay in the blob, and so do those for which there is no room. All are compared with their
 // checksums; those that don't agree are marked. On an error it keeps none.
-func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) {
+func fetch(lines []sourceLine, inputs *share, want func(slot int) bool) (err error) {
 	slots := make([]int, 0, len(lines))
 	for i := range lines {
 		switch l := &lines[i]; {
 		case !want(i):
-		case l.Length <= inMemory && m.inputs.Take(int64(l.Length)):
+		case l.Length <= inMemory && inputs.Take(int64(l.Length)):
 			slots = append(slots, i)
 		default:
 			if err := l.mark(l.CheckFile(l.input.blob)); err != nil {
@@ -153,7 +153,7 @@ func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) 
 	left := slots // for which room was taken, and which are not read yet
 	defer func() {
 		for _, slot := range left {
-			m.inputs.Give(int64(lines[slot].Length))
+			inputs.Give(int64(lines[slot].Length))
 		}
 	}()
 	slices.SortFunc(slots, func(a, b int) int {
@@ -189,7 +189,7 @@ func fetch(lines []sourceLine, m *memory, want func(slot int) bool) (err error) 
 			if l.Offset-from+int64(l.Length) > int64(n) {
 				l.damage = fmt.Errorf("line %d of the input file is cut: %w", l.Row,
 					batchfile.ErrDamaged)
-				m.inputs.Give(int64(l.Length))
+				inputs.Give(int64(l.Length))
 				continue
 			}
 			l.object = bytes.Clone(window[l.Offset-from:][:l.Length])

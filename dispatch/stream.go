@@ -29,8 +29,8 @@ func (s *streams) isOff(kind editsKey) bool {
 	return s.off[kind]
 }
 
-// leave notes that answers of a kind are not streamed any more; first says that they were before.
-func (s *streams) leave(kind editsKey) (first bool) {
+// turnOff stops the streaming of answers of a kind. first reports that it was on before.
+func (s *streams) turnOff(kind editsKey) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.off == nil {
@@ -85,17 +85,17 @@ func (e edits) names(member string) bool {
 	return e.defaults[member] != nil || e.overrides[member] != nil
 }
 
-// postStreamed posts a line so that its tokens can be seen. done is false when the line must be
-// posted again without: it was refused, or its answer could not be put together. Nobody is charged
-// for that.
-func (s *session) postStreamed(
+// stream posts a line so that its tokens can be seen. done is false if the line must be posted again
+// without that: the request was refused, or its answer was not understood. Neither counts as an
+// attempt.
+func (t *transport) stream(
 	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
 ) (a openai.Answer, done bool, err error) {
 	r, err := lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
-		return a, true, s.unreadable(f, line, err)
+		return a, true, t.unreadable(f, line, err)
 	}
-	u := s.upstreams[f.Start.Runner]
+	u := t.upstreams[f.Start.Runner]
 	kind := editsKey{r.Path, f.Start.Key.Model}
 	begun := time.Now()
 	pieces := 0
@@ -103,17 +103,17 @@ func (s *session) postStreamed(
 		First: func() {
 			pieces++
 			latency := time.Since(begun)
-			s.metrics.firstToken(u.name, latency)
-			s.inbox.put(&plan.FirstToken{Start: f.Start, Latency: latency})
+			t.metrics.firstToken(u.name, latency)
+			t.notify(&plan.FirstToken{Start: f.Start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
 			pieces += tokens
 			if news, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
-				s.inbox.put(news)
+				t.notify(news)
 			}
 		},
 	}
-	a, err = s.request(ctx, w, f, u, r)
+	a, err = t.post(ctx, w, f, u, r)
 	result := streamJoined
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -122,8 +122,8 @@ func (s *session) postStreamed(
 		result = streamUnclear
 		// streaming as such
 		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong)
-		if about && u.streams.leave(kind) {
-			s.log.WarnContext(
+		if about && u.streams.turnOff(kind) {
+			t.log.WarnContext(
 				ctx, "a runner's stream is not understood, asking without from now on",
 				"runner", u.name, "model", kind.model, "url", kind.url, "error", err)
 		}
@@ -140,7 +140,7 @@ func (s *session) postStreamed(
 			u.streams.gaps.learn(int(usage.OutputTokens), pieces)
 		}
 	}
-	s.metrics.streamed(u.name, result)
+	t.metrics.streamed(u.name, result)
 	return a, result != streamUnclear && result != streamRefused, err
 }
 
@@ -165,25 +165,4 @@ func choices(body []byte) (n int) {
 		}
 	}
 	return 1 // of /v1/responses
-}
-
-// lineRequest is how to post a line with these edits.
-func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Request, error) {
-	size, open, err := line.body(change)
-	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
-}
-
-// unreadable says that the input can't be read now, which is no runner's fault. A damaged line is
-// given up, since it stays so.
-func (s *session) unreadable(f *flight, line *sourceLine, err error) error {
-	if errors.Is(err, batchfile.ErrDamaged) {
-		f.Outcome = plan.Refused
-		s.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number,
-			"file_id", line.input.FileID, "error", err)
-		return err
-	}
-	f.Outcome = plan.Recalled
-	s.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch,
-		"line", line.number, "error", err)
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -152,8 +153,8 @@ func (u Upstream) key() (string, error) {
 	return key, nil
 }
 
-// learn notes which models the upstream serves, and forgets the others.
-func (u *upstream) learn(models []string, now time.Time) {
+// setModels sets the models that the upstream serves.
+func (u *upstream) setModels(models []string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	since := make(map[string]time.Time, len(models))
@@ -167,17 +168,20 @@ func (u *upstream) learn(models []string, now time.Time) {
 	u.streams.forget(since)
 }
 
-// watchUpstream asks an upstream again and again which models it serves. One that doesn't answer
-// keeps the models it had: whether it can be used is for the breaker to say.
-func (s *session) watchUpstream(ctx context.Context, u *upstream) {
+// watchModels asks the upstream again and again which models it serves, and reports each answer.
+// After a failure it keeps the models that it had: the breaker decides whether it is used.
+func (u *upstream) watchModels(
+	ctx context.Context, cfg Config, log *slog.Logger, report func(u *upstream, models []string),
+) {
 	if len(u.Models) > 0 {
-		u.learn(u.Models, time.Now())
-		s.lease.leading.saw(u, u.Models)
+		u.setModels(u.Models, time.Now())
+		report(u, u.Models)
 		return
 	}
 	for {
-		wait := s.cfg.ModelsEvery
-		if !s.askModels(ctx, u) {
+		wait := cfg.ModelsEvery
+		models, ok := u.askModels(ctx, cfg, log)
+		if report(u, models); !ok {
 			wait = min(wait, time.Second)
 		}
 		select {
@@ -188,33 +192,33 @@ func (s *session) watchUpstream(ctx context.Context, u *upstream) {
 	}
 }
 
-func (s *session) askModels(ctx context.Context, u *upstream) bool {
-	asking, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+func (u *upstream) askModels(
+	ctx context.Context, cfg Config, log *slog.Logger,
+) (models []string, ok bool) {
+	asking, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
-	list, err := u.client.Models(asking, s.cfg.MaxModels)
+	list, err := u.client.Models(asking, cfg.MaxModels)
 	u.mu.Lock()
 	was, wasCut := u.silent, u.cut
 	u.silent, u.cut = err != nil, u.cut || list.Cut
 	u.mu.Unlock()
 	if err != nil {
-		s.lease.leading.saw(u, nil)
 		if !was && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "an upstream does not say which models it serves, asking again",
+			log.WarnContext(ctx, "could not list the models of an upstream, trying again",
 				"runner", u.name, "error", err)
 		}
-		return false
+		return nil, false
 	}
 	if was {
-		s.log.InfoContext(ctx, "an upstream answers again", "runner", u.name)
+		log.InfoContext(ctx, "an upstream lists its models again", "runner", u.name)
 	}
 	if list.Cut && !wasCut {
-		s.log.WarnContext(
-			ctx, "an upstream lists more models than are used, or longer names; name those to use in upstreams[].models, or raise dispatch.tuning.max_models",
-			"runner", u.name, "max_models", s.cfg.MaxModels, "max_name_bytes", openai.MostModelName)
+		log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name "+
+			"those to use in upstreams[].models, or raise dispatch.tuning.max_models",
+			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
-	u.learn(list.Names, time.Now())
-	s.lease.leading.saw(u, list.Names)
-	return true
+	u.setModels(list.Names, time.Now())
+	return list.Names, true
 }
 
 func modelsOf(upstreams map[string]*upstream) []ModelInfo {

@@ -9,16 +9,16 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// ErrRecalled is the cause to cancel a request's context with when it is we who end it;
+// ErrEvicted is the cause to cancel a request's context with when it is we who end it;
 // context.DeadlineExceeded, when its time is over.
-var ErrRecalled = errors.New("recalled")
+var ErrEvicted = errors.New("evicted")
 
 // Classify says how a Send ended, in the planner's terms.
 func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 	switch {
 	case err == nil:
 		return classifyStatus(a)
-	case errors.Is(context.Cause(ctx), ErrRecalled):
+	case errors.Is(context.Cause(ctx), ErrEvicted):
 		return plan.Recalled
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return plan.TimedOut

@@ -7,33 +7,35 @@ import (
 	"time"
 )
 
-// workqueue hands keys to workers: each key to one worker at a time, and once more if it was added
-// while worked on.
-type workqueue struct {
+// queue passes keys to workers in the order in which they were added. Adding never blocks. A key is
+// queued once, however often it was added, and worked on by one worker at a time; a key that is
+// added while a worker has it is worked on once more. Pointers as keys make every item its own.
+type queue[K comparable] struct {
 	mu      sync.Mutex
-	order   []string
-	queued  map[string]bool
-	working map[string]bool
-	later   map[string]*time.Timer
-	signal  chan struct{} // capacity 1: there may be something in order
+	order   []K
+	queued  map[K]bool
+	working map[K]bool
+	later   map[K]*time.Timer
+	signal  chan struct{} // capacity 1: order may hold a key
 	closed  bool
 }
 
-func newWorkqueue() *workqueue {
-	return &workqueue{
-		queued: map[string]bool{}, working: map[string]bool{}, later: map[string]*time.Timer{},
+func newQueue[K comparable]() *queue[K] {
+	return &queue[K]{
+		queued: map[K]bool{}, working: map[K]bool{}, later: map[K]*time.Timer{},
 		signal: make(chan struct{}, 1),
 	}
 }
 
-func (q *workqueue) add(key string) {
+// add adds the key behind all others.
+func (q *queue[K]) add(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.addLocked(key)
 }
 
-// addFirst adds the key in front of all others: somebody is waiting for it.
-func (q *workqueue) addFirst(key string) {
+// addFirst adds the key, or moves it, in front of all others: somebody is waiting for it.
+func (q *queue[K]) addFirst(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if i := slices.Index(q.order, key); i >= 0 {
@@ -50,7 +52,7 @@ func (q *workqueue) addFirst(key string) {
 	}
 }
 
-func (q *workqueue) addLocked(key string) {
+func (q *queue[K]) addLocked(key K) {
 	if q.closed || q.queued[key] {
 		return
 	}
@@ -61,8 +63,8 @@ func (q *workqueue) addLocked(key string) {
 	}
 }
 
-// addAfter adds the key once the time has passed; an earlier appointment for the same key stands.
-func (q *workqueue) addAfter(key string, wait time.Duration) {
+// addAfter adds the key once the time has passed. It replaces an earlier addAfter of the same key.
+func (q *queue[K]) addAfter(key K, wait time.Duration) {
 	if wait <= 0 {
 		q.add(key)
 		return
@@ -87,15 +89,15 @@ func (q *workqueue) addAfter(key string, wait time.Duration) {
 	q.later[key] = timer
 }
 
-func (q *workqueue) wake() {
+func (q *queue[K]) wake() {
 	select {
 	case q.signal <- struct{}{}:
 	default:
 	}
 }
 
-// run works on keys until ctx is done.
-func (q *workqueue) run(ctx context.Context, work func(ctx context.Context, key string)) {
+// run works on keys until ctx is done. Several goroutines may run it.
+func (q *queue[K]) run(ctx context.Context, work func(ctx context.Context, key K)) {
 	for {
 		key, ok := q.take()
 		if !ok {
@@ -113,13 +115,13 @@ func (q *workqueue) run(ctx context.Context, work func(ctx context.Context, key 
 	}
 }
 
-func (q *workqueue) take() (string, bool) {
+func (q *queue[K]) take() (key K, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.order) == 0 {
-		return "", false
+		return key, false
 	}
-	key := q.order[0]
+	key = q.order[0]
 	q.order = q.order[1:]
 	delete(q.queued, key)
 	q.working[key] = true
@@ -129,7 +131,7 @@ func (q *workqueue) take() (string, bool) {
 	return key, true
 }
 
-func (q *workqueue) done(key string) {
+func (q *queue[K]) done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.working, key)
@@ -139,8 +141,8 @@ func (q *workqueue) done(key string) {
 	}
 }
 
-// close forgets all appointments; what is being worked on ends by itself.
-func (q *workqueue) close() {
+// close stops all timers and refuses further keys. Workers end with their contexts.
+func (q *queue[K]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true

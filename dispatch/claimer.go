@@ -1,0 +1,308 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// retryEvery is the time between two tries of what the store or another process prevents.
+const retryEvery = time.Second
+
+// claimer claims chunks for the loop and reads their lines, and finishes chunks or gives them back.
+type claimer struct {
+	leaseTTL   time.Duration
+	metadata   Metadata
+	blobs      Blobs
+	journals   Journals
+	owner      store.Owner
+	leading    *leadership
+	log        *slog.Logger
+	notify     func(message any) // sends to the loop
+	runs       *runs
+	tasks      *tasks
+	memory     *memory
+	recorder   *recorder
+	reconciler *reconciler
+	loads      *queue[*plan.JobKey] // one item for each claim that the planner wants
+}
+
+// enqueue has a chunk of the job claimed and read. The loop calls it.
+func (cl *claimer) enqueue(job plan.JobKey) { cl.loads.add(&job) }
+
+// load claims the next chunk of a job, reads from its journal which lines are done, reads the other
+// lines, and sends the result to the loop.
+func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
+	answer := loadedChunk{Loaded: plan.Loaded{Key: *job}}
+	if r := cl.runs.get(job.Batch); r != nil {
+		var err error
+		if answer, err = cl.claimNext(ctx, r, *job); err != nil {
+			answer = loadedChunk{Loaded: plan.Loaded{Key: *job, More: true, Again: retryEvery}}
+			cl.loadFailed(ctx, r, job, err)
+		} else {
+			r.setBlocked(plan.Flowing)
+		}
+	}
+	cl.notify(answer)
+}
+
+func (cl *claimer) loadFailed(ctx context.Context, r *run, job *plan.JobKey, err error) {
+	if ctx.Err() == nil && !errors.Is(err, errStopped) {
+		cl.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch,
+			"model", job.Model, "error", err)
+		r.setBlocked(reasonOf(err))
+	}
+	if errors.Is(err, batchfile.ErrDamaged) {
+		cl.reconciler.stopLater(job.Batch, codeDamaged, damagedInput)
+	}
+}
+
+func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {
+	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	src, err := cl.open(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	below, err := cl.canaryAllows(ctx, r, job.Model)
+	if err != nil {
+		return none, err
+	}
+	for {
+		if below == 0 {
+			none.More, none.Again = true, retryEvery
+			return none, nil
+		}
+		claimed, ok, err := cl.claim(ctx, r, job.Model)
+		if err != nil {
+			return none, err
+		}
+		if !ok {
+			return cl.nothingToClaim(ctx, r, job)
+		}
+		if claimed.First >= below { // another process claimed the canaries meanwhile
+			below = 0
+			cl.abandon(r, claimed)
+			continue
+		}
+		c, lines, err := cl.take(ctx, r, src, claimed)
+		if err != nil {
+			cl.abandon(r, claimed)
+			return none, err
+		}
+		if len(lines) > 0 {
+			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
+				More: true}, chunk: c}, nil
+		}
+		// A crash came between the last result and FinishChunk.
+		cl.finishLater(c)
+	}
+}
+
+// claim claims a chunk of a model that this process leads. The chunk counts as held until it is
+// finished or abandoned. If the store's answer gets lost, the chunk is claimed but not held, and the
+// next claim returns it.
+func (cl *claimer) claim(
+	ctx context.Context, r *run, model string,
+) (c store.Chunk, ok bool, err error) {
+	cl.leading.claims.RLock()
+	defer cl.leading.claims.RUnlock()
+	if !cl.leading.leadsModel(model) {
+		return c, false, nil
+	}
+	r.claiming.Lock()
+	defer r.claiming.Unlock()
+	claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, 1, r.heldIndexes())
+	if err != nil || len(claimed) == 0 {
+		return c, false, err
+	}
+	r.mu.Lock()
+	r.reading[claimed[0].Index] = model
+	r.mu.Unlock()
+	return claimed[0], true, nil
+}
+
+// abandon gives back a chunk that was claimed and not taken.
+func (cl *claimer) abandon(r *run, c store.Chunk) {
+	r.mu.Lock()
+	delete(r.reading, c.Index)
+	stopped := r.stopped
+	r.mu.Unlock()
+	cl.tasks.start(func(ctx context.Context) {
+		cl.putBack(ctx, c)
+		if stopped { // the reconciler waits for this
+			cl.reconciler.queue.add(r.id)
+		}
+	})
+}
+
+// nothingToClaim distinguishes a job that is done from one whose chunks are all claimed.
+func (cl *claimer) nothingToClaim(
+	ctx context.Context, r *run, job plan.JobKey,
+) (loadedChunk, error) {
+	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	chunks, err := cl.metadata.Chunks(ctx, r.id)
+	if err != nil {
+		return none, err
+	}
+	open, own := 0, 0
+	r.mu.Lock()
+	for _, c := range chunks {
+		if c.Done {
+			continue
+		}
+		open++
+		if r.chunks[c.Index] != nil && c.Model == job.Model {
+			own++
+		}
+	}
+	r.mu.Unlock()
+	switch {
+	case open == 0:
+		cl.reconciler.queue.add(r.id)
+	case own == 0 && anyOpen(chunks, job.Model):
+		// another process's claim, whose end is not announced
+		none.More, none.Again = true, retryEvery
+	default:
+		// This process has the others. Another process may give back a chunk meanwhile.
+		none.More, none.Again = true, cl.leaseTTL
+	}
+	return none, nil
+}
+
+func anyOpen(chunks []store.Chunk, model string) bool {
+	for _, c := range chunks {
+		if !c.Done && c.Model == model {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens the batch's files at the first claim, and counts the results that the store has.
+func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
+	if err := cl.reconciler.count(ctx, r); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	src, b := r.source, r.batch
+	r.mu.Unlock()
+	if src != nil {
+		return src, nil
+	}
+	parameters, err := cl.metadata.Parameters(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	src, err = openSource(r.ctx, cl.blobs, &b)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.source != nil { // another worker was first
+		src.close()
+		return r.source, nil
+	}
+	if r.stopped {
+		src.close()
+		return nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
+	}
+	r.source, r.edits = src, allEdits(parameters, src.inputs)
+	r.blocked = plan.Flowing
+	r.canary = newCanaryGate(&r.batch)
+	return src, nil
+}
+
+// take opens the journal of a chunk that was just claimed, and reads the lines that have no result in
+// it.
+func (cl *claimer) take(
+	ctx context.Context, r *run, src *source, claimed store.Chunk,
+) (*chunk, []plan.Line, error) {
+	lines, err := src.at(claimed.First, claimed.Count)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &chunk{Chunk: claimed, run: r, lines: lines}
+	done, err := cl.openJournal(ctx, c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
+	}
+	if err := fetch(lines, &cl.memory.inputs, func(slot int) bool { return !done[slot] }); err != nil {
+		c.journal.Close(ctx)
+		c.free(cl.memory)
+		return nil, nil, err
+	}
+	todo := make([]plan.Line, 0, len(lines))
+	for slot := range lines {
+		if !done[slot] {
+			todo = append(todo, plan.Line{
+				Slot: slot, PromptTokens: int(float64(lines[slot].PromptBytes)/bytesPerToken) + 1,
+				MaxTokens: int(lines[slot].MaxTokens),
+			})
+		}
+	}
+	c.pending = len(todo)
+	if !cl.hold(c) {
+		c.journal.Close(ctx)
+		c.free(cl.memory)
+		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
+	}
+	return c, todo, nil
+}
+
+// openJournal opens a chunk's journal and counts the results in it. done marks the slots that have
+// one.
+func (cl *claimer) openJournal(ctx context.Context, c *chunk) (done []bool, err error) {
+	slotOf := make(map[uint32]int, len(c.lines))
+	for slot := range c.lines {
+		slotOf[c.lines[slot].number] = slot
+	}
+	done = make([]bool, len(c.lines))
+	replay := func(rec store.Record) {
+		if slot, known := slotOf[rec.Line]; known && !done[slot] {
+			done[slot] = true
+			c.tally = plus(c.tally, tallyOf(rec))
+		}
+	}
+	c.journal, err = cl.journals.Open(ctx, c.ChunkID, c.Epoch, replay,
+		func(commit store.Commit) { cl.recorder.committed(c, commit) })
+	return done, err
+}
+
+// hold adds a chunk to those that its run holds; false: the run is stopped, perhaps by the results
+// that the chunk has.
+func (cl *claimer) hold(c *chunk) bool {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.behind[c.Index] = c.tally
+		cl.reconciler.stopIfOver(r)
+	}
+	if r.stopped || r.stopping {
+		return false
+	}
+	delete(r.behind, c.Index)
+	delete(r.reading, c.Index)
+	r.chunks[c.Index] = c
+	r.live = plus(r.live, c.tally)
+	c.leaving = c.pending == 0
+	return true
+}
+
+// errStopped ends work on a batch whose lines may not start any more.
+var errStopped = errors.New("stopped")
+
+// reasonOf returns the reason that users see for a batch that waits because of an error of the store.
+func reasonOf(err error) plan.Reason {
+	if errors.Is(err, store.ErrNoSpace) {
+		return plan.DiskFull
+	}
+	return plan.StoreDown
+}

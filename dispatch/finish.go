@@ -1,0 +1,155 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// releaseTimeout bounds one try to release a claim.
+const releaseTimeout = 5 * time.Second
+
+// finishLater marks a complete chunk done in another goroutine, which tries again until the store
+// accepts it.
+func (cl *claimer) finishLater(c *chunk) {
+	cl.tasks.start(func(ctx context.Context) { cl.finishUntilDone(ctx, c) })
+}
+
+func (cl *claimer) finishUntilDone(ctx context.Context, c *chunk) {
+	for {
+		err := cl.finish(ctx, c)
+		switch {
+		case err == nil:
+			return
+		case isFenced(err):
+			cl.recorder.lose(err)
+			return
+		case ctx.Err() != nil:
+			return
+		}
+		c.run.setBlocked(reasonOf(err))
+		cl.log.Warn("could not finish a chunk, trying again", "batch_id", c.Batch, "chunk", c.Index,
+			"error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// finish marks a chunk done, whose results are all durable, and has its batch reconciled if it may
+// have been the last.
+func (cl *claimer) finish(ctx context.Context, c *chunk) error {
+	if err := c.journal.Close(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("close journal of chunk %d: %w", c.Index, err)
+	}
+	if err := cl.markDone(ctx, c); err != nil {
+		return fmt.Errorf("finish chunk %d of %s: %w", c.Index, c.Batch, err)
+	}
+	cl.notify(chunkDone{c})
+	r := c.run
+	r.mu.Lock()
+	idle, canary := len(r.chunks) == 0, !r.canary.passed
+	models := r.batch.Models
+	r.mu.Unlock()
+	if canary {
+		for _, m := range models {
+			cl.notify(plan.MoreChunks{Key: plan.JobKey{Batch: c.Batch, Model: m.Model}})
+		}
+	}
+	if idle {
+		cl.reconciler.queue.add(c.Batch)
+	}
+	return nil
+}
+
+// markDone marks a chunk done in the store and in its run. No progress is posted between the two,
+// which would count the chunk as unfinished.
+func (cl *claimer) markDone(ctx context.Context, c *chunk) error {
+	r := c.run
+	r.posting.Lock()
+	defer r.posting.Unlock()
+	r.mu.Lock()
+	done := c.Chunk
+	done.Tally, done.Posted = c.tally, c.posted
+	r.mu.Unlock()
+	if err := cl.metadata.FinishChunk(ctx, cl.owner, done); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.chunks, c.Index)
+	r.live = minus(r.live, c.tally)
+	r.done = plus(r.done, c.tally)
+	r.lastPost.Completed -= c.posted.Completed
+	r.lastPost.Failed -= c.posted.Failed
+	return nil
+}
+
+// releaseLater gives back a chunk of which no line is in flight, in another goroutine.
+func (cl *claimer) releaseLater(c *chunk) {
+	cl.tasks.start(func(ctx context.Context) { cl.release(ctx, c) })
+}
+
+// release gives back a chunk of which no line is in flight, with the results that it has.
+func (cl *claimer) release(ctx context.Context, c *chunk) {
+	r := c.run
+	r.mu.Lock()
+	leaving := c.leaving
+	c.leaving = true
+	r.mu.Unlock()
+	if leaving {
+		return // it is being finished
+	}
+	r.fruitless.Add(c.requestsWithoutResult())
+	defer c.free(cl.memory)
+	err := c.journal.Flush(ctx)
+	err = errors.Join(err, c.journal.Close(context.WithoutCancel(ctx)))
+	if err != nil {
+		cl.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch,
+			"chunk", c.Index, "error", err)
+	}
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	r.mu.Lock()
+	complete := c.pending == 0
+	r.mu.Unlock()
+	if complete {
+		err = cl.finish(releasing, c)
+	}
+	if !complete || err != nil { // whoever claims a complete one next finds it so
+		cl.putBack(ctx, c.Chunk)
+	}
+	cl.recorder.unblock(c)
+	r.mu.Lock()
+	delete(r.chunks, c.Index)
+	r.mu.Unlock()
+	cl.reconciler.queue.add(c.Batch)
+}
+
+// putBack releases a claim, and tries again until the store accepts it: the claim would not end by
+// itself as long as this process renews its lease.
+func (cl *claimer) putBack(ctx context.Context, c store.Chunk) {
+	for warned := false; ; warned = true {
+		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		err := cl.metadata.ReleaseChunk(releasing, cl.owner, c)
+		cancel()
+		if err == nil || isFenced(err) {
+			return
+		}
+		if !warned {
+			cl.log.Warn("could not put a chunk back, trying again", "batch_id", c.Batch,
+				"chunk", c.Index, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryEvery):
+		}
+	}
+}

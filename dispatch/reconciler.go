@@ -1,0 +1,262 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// reconciler brings batches from state to state: it reads a batch and does the next thing that its
+// state requires. Every step can be interrupted and done again, by a retry, by a restart or by
+// another process.
+type reconciler struct {
+	cfg      Config
+	metadata Metadata
+	blobs    Blobs
+	journals Journals
+	owner    store.Owner
+	expiry   func() time.Time // the time by which batches expire
+	log      *slog.Logger
+	metrics  *metrics
+
+	notify    func(message any) // sends to the loop
+	runs      *runs
+	tasks     *tasks
+	remaining *remaining
+	queue     *queue[string] // batches to reconcile
+}
+
+// poll enqueues batches that are new or changed: all of them first, then those that changed since.
+// It calls ready each time when all are enqueued.
+func (rc *reconciler) poll(ctx context.Context, ready func()) {
+	const page = 500
+	var revision int64
+	for {
+		var ids []string
+		var next int64
+		var err error
+		if revision == 0 {
+			err = rc.remaining.count(ctx)
+		}
+		if err == nil {
+			ids, next, err = rc.metadata.ChangedBatches(ctx, revision, page)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				rc.log.WarnContext(ctx, "could not poll for changed batches", "error", err)
+			}
+		} else {
+			revision = next
+			for _, id := range ids {
+				rc.queue.add(id)
+			}
+			if len(ids) == page {
+				continue
+			}
+			ready()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rc.cfg.PollEvery):
+		}
+	}
+}
+
+// reconcile reads a batch and does the next thing that its state requires.
+func (rc *reconciler) reconcile(ctx context.Context, id string) {
+	b, err := rc.metadata.Batch(ctx, "", id)
+	if errors.Is(err, store.ErrNotFound) {
+		rc.dismiss(id)
+		return
+	}
+	if err == nil {
+		switch {
+		case b.State == store.Validating:
+			err = rc.admit(ctx, b)
+		case b.State == store.InProgress:
+			err = rc.advance(ctx, b)
+		case b.State.Terminal():
+			rc.dismiss(id)
+		default: // finalizing, cancelling
+			if err = rc.end(ctx, b); err == nil {
+				rc.setBlocked(id, plan.Flowing)
+			}
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		rc.setBlocked(id, reasonOf(err))
+		if !errors.Is(err, store.ErrConflict) { // a conflict: another change came first
+			rc.log.WarnContext(ctx, "could not reconcile a batch, trying again", "batch_id", id,
+				"error", err)
+		}
+		rc.queue.addAfter(id, retryEvery)
+	}
+}
+
+func (rc *reconciler) setBlocked(id string, reason plan.Reason) {
+	if r := rc.runs.get(id); r != nil {
+		r.setBlocked(reason)
+	}
+}
+
+// deadlineCheck is the longest time between two checks of a deadline. The time by which batches
+// expire may make a jump that is confirmed late.
+const deadlineCheck = 15 * time.Minute
+
+// advance works on a batch in progress, and ends it when it is complete or its time is over.
+func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
+	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
+		return rc.finalizeAs(ctx, b.ID, store.Expired, "", "")
+	}
+	r, isNew := rc.runs.update(rc.tasks.ctx, b)
+	put := planBatch(&b)
+	if isNew {
+		put.Models = planModels(&b, rc.remaining.of(&b))
+	}
+	rc.notify(plan.BatchPut{Batch: put})
+	// The store counts the chunks of a new one only if a crash may have come just before its end.
+	if !isNew || rc.remaining.none(&b) {
+		if done, err := rc.allDone(ctx, r); err != nil || done {
+			return errors.Join(err, rc.completeIf(ctx, b.ID, done))
+		}
+	}
+	if !b.Deadline.IsZero() {
+		rc.queue.addAfter(b.ID, min(b.Deadline.Sub(rc.expiry()), deadlineCheck)+time.Millisecond)
+	}
+	return nil
+}
+
+func (rc *reconciler) completeIf(ctx context.Context, id string, done bool) error {
+	if !done {
+		return nil
+	}
+	return rc.finalizeAs(ctx, id, store.Completed, "", "")
+}
+
+// allDone reports whether every chunk of a run's batch is done. It asks the store only when this
+// process holds none.
+func (rc *reconciler) allDone(ctx context.Context, r *run) (bool, error) {
+	if !r.idle() {
+		return false, nil
+	}
+	n, err := rc.metadata.CountChunks(ctx, rc.owner, r.id, nil)
+	return err == nil && n.Free == 0 && n.Claimed == 0, err
+}
+
+// dismiss removes the run of a batch that has ended or is gone.
+func (rc *reconciler) dismiss(id string) {
+	r := rc.runs.get(id)
+	if r == nil {
+		return
+	}
+	if !rc.quiet(r, 0) {
+		rc.queue.addAfter(id, retryEvery)
+		return
+	}
+	rc.runs.remove(id)
+	r.close()
+}
+
+// quiet stops the run's lines and reports whether no chunk of it is held any more.
+func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
+	first, held := r.stop()
+	if first {
+		rc.notify(stopRun{run: r, grace: grace})
+	}
+	return held == 0
+}
+
+// stop ends a batch in progress before its time. Its results are kept; code and reason explain the
+// end to the user.
+func (rc *reconciler) stop(ctx context.Context, id, code, reason string) error {
+	rc.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
+	return rc.finalizeAs(ctx, id, store.Failed, code, reason)
+}
+
+// stopLater stops a batch in another goroutine, which tries again until the store accepts it.
+func (rc *reconciler) stopLater(id, code, reason string) {
+	rc.tasks.start(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			err := rc.stop(ctx, id, code, reason)
+			if err == nil {
+				return
+			}
+			rc.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryEvery):
+			}
+		}
+	})
+}
+
+// stopIfOver stops the run's batch if its results have passed a limit of its own. r.mu is held.
+func (rc *reconciler) stopIfOver(r *run) {
+	if code, reason := r.overLimit(); code != "" {
+		held := planBatch(&r.batch)
+		held.Paused = true // at once, before the store knows
+		rc.notify(plan.BatchPut{Batch: held})
+		rc.stopLater(r.id, code, reason)
+	}
+}
+
+// finalizeAs moves a batch in progress to finalizing, with the state that it is to end in. It does
+// nothing to a batch that is finalizing already.
+func (rc *reconciler) finalizeAs(
+	ctx context.Context, id string, ending store.State, code, reason string,
+) error {
+	_, err := store.Modify(ctx, rc.metadata, "", id, func(b *store.Batch) error {
+		if b.State != store.InProgress {
+			return errMovedOn
+		}
+		b.State, b.Ending, b.Reason = store.Finalizing, ending, reason
+		b.FinalizingAt = time.Now()
+		if code != "" {
+			b.Errors = append(b.Errors, batchfile.Fault{Code: code, Message: reason})
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errMovedOn) {
+		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
+	}
+	rc.queue.add(id)
+	return nil
+}
+
+// errMovedOn reports that a batch is past the state that a change is for.
+var errMovedOn = errors.New("the batch has moved on")
+
+// end brings a batch that starts no more lines to its end: it waits for all claims to end and writes
+// the result files.
+func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
+	r, _ := rc.runs.update(rc.tasks.ctx, b)
+	grace := rc.cfg.CancelGrace
+	if b.Ending == store.Expired || b.Ending == store.Completed {
+		grace = 0
+	}
+	if !rc.quiet(r, grace) {
+		return nil // the release of the last chunk enqueues the batch again
+	}
+	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {
+		// Canceled before it was cut into chunks: no claim can be open, but the lines are to be listed.
+		if err := rc.cutIntoChunks(ctx, &b); err != nil {
+			return err
+		}
+	}
+	n, err := rc.metadata.CountChunks(ctx, rc.owner, b.ID, r.heldIndexes())
+	if err != nil {
+		return err
+	}
+	if n.Claimed > 0 { // other processes read the same state and release their chunks
+		rc.queue.addAfter(b.ID, 200*time.Millisecond)
+		return nil
+	}
+	return rc.finalize(ctx, r, b)
+}

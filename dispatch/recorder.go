@@ -1,0 +1,255 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// recorder writes results to the journals of their chunks and counts them once they are durable.
+// While a journal can't be written it holds all starts. The memory that its results may take is
+// bounded.
+type recorder struct {
+	results *share // memory of results that are not durable yet
+	inputs  *share // memory of input lines, which it frees
+	metrics *metrics
+	log     *slog.Logger
+
+	notify      func(message any) // sends to the loop
+	lose        context.CancelCauseFunc
+	stopIfOver  func(r *run)   // stops a batch whose results pass a limit of its own; r.mu is held
+	finishChunk func(c *chunk) // called once every line of a chunk has a durable result
+
+	mu            sync.Mutex
+	blockedChunks map[*chunk]bool // whose journals can't be written now
+}
+
+// recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before the
+// line is canceled, the line goes back.
+func (rec *recorder) recordAnswer(
+	w *sender, f *flight, line *sourceLine, id string, got openai.Answer,
+) {
+	usage := usageOf(got)
+	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
+		int(usage.CachedTokens)
+	customID, ok := rec.customID(f, line)
+	if !ok {
+		return
+	}
+	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID,
+		Status: got.Status, RequestID: got.RequestID})
+	record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage,
+		Result: w.result}
+	var err error
+	if got.Large != nil {
+		err = rec.appendLarge(f.chunk, record, got.Large)
+	} else {
+		w.rest = [...][]byte{batchfile.ResultBody(got.Body), resultTail}
+		record.More = w.rest[:]
+		err = rec.appendSmall(f.chunk, record)
+		w.rest = [2][]byte{}
+	}
+	if err != nil {
+		f.Outcome = plan.Recalled
+		return
+	}
+	rec.recorded(line)
+}
+
+// customID reads the custom_id for the line's result. If the input can't be read now, the line goes
+// back to be sent again.
+func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) {
+	id, err := line.customID()
+	if err != nil {
+		rec.log.Error("could not read a custom_id, the line will be sent again",
+			"batch_id", f.chunk.Batch, "line", line.number, "error", err)
+		f.Outcome = plan.Recalled
+	}
+	return id, err == nil
+}
+
+var resultTail = []byte(batchfile.ResultTail)
+
+// appendSmall appends a result once memory is free for it. The journal refuses it only if the claim
+// is lost, and that ends the session.
+func (rec *recorder) appendSmall(c *chunk, r store.Record) error {
+	size := sizeOf(&r)
+	if err := rec.results.wait(c.run.ctx, size); err != nil {
+		return err
+	}
+	rec.append(c, r, size)
+	return nil
+}
+
+// append appends a result for which memory was taken.
+func (rec *recorder) append(c *chunk, r store.Record, size int64) {
+	c.volatile.Add(size)
+	if err := c.journal.Append(c.run.ctx, r); err != nil {
+		c.settled(rec.results, size)
+		rec.lose(fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
+		return
+	}
+	rec.appended(c.run, r)
+}
+
+func sizeOf(r *store.Record) int64 {
+	n := int64(len(r.Result))
+	for _, more := range r.More {
+		n += int64(len(more))
+	}
+	return n
+}
+
+// appendLarge appends a result from its file, and tries again while the disk refuses it.
+func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) error {
+	head := r.Result
+	r.Result = nil
+	size := int64(len(head)) + large.Size + int64(len(resultTail))
+	result := func() io.Reader {
+		return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(large.File, 0, large.Size),
+			bytes.NewReader(resultTail))
+	}
+	for {
+		err := c.journal.AppendFrom(c.run.ctx, r, size, result)
+		switch {
+		case err == nil:
+			rec.appended(c.run, r)
+			return nil
+		case isFenced(err):
+			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
+			return err
+		case c.run.ctx.Err() != nil:
+			return err
+		}
+		rec.block(c, err)
+		select {
+		case <-c.run.ctx.Done():
+			return context.Cause(c.run.ctx)
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// appended counts a result that was appended to a journal. A batch with limits is stopped by its
+// results as they come, not only when they are durable, so that no more than the requests in flight
+// come on top.
+func (rec *recorder) appended(r *run, result store.Record) {
+	if !r.limited {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unwritten = plus(r.unwritten, tallyOf(result))
+	rec.stopIfOver(r)
+}
+
+// recorded notes that the journal holds the line's result. Its input is not needed any more.
+func (rec *recorder) recorded(line *sourceLine) {
+	line.recorded = true
+	line.release(rec.inputs)
+}
+
+// recordFailure records the failure of a line. The loop calls it, so it does not wait for memory:
+// while results take all of theirs, no line starts.
+func (rec *recorder) recordFailure(f *flight) {
+	line := &f.chunk.lines[f.Start.Slot]
+	a := &f.failure
+	record := store.Record{Line: line.number, Failed: true, Attempts: line.requests,
+		Result: batchfile.AppendResult(nil, batchfile.Result{
+			ID: resultID(f.chunk.Batch, line.number), CustomID: a.customID,
+			Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code,
+			ErrorMessage: a.message,
+		})}
+	size := sizeOf(&record)
+	rec.results.force(size)
+	rec.append(f.chunk, record, size)
+	rec.recorded(line)
+}
+
+// committed receives from a chunk's journal that results are durable, or why they are not yet. The
+// journal's committer calls it, so it does not wait for the journal.
+func (rec *recorder) committed(c *chunk, commit store.Commit) {
+	if commit.Err != nil {
+		if isFenced(commit.Err) {
+			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
+			return
+		}
+		rec.block(c, commit.Err)
+		return
+	}
+	rec.unblock(c)
+	full := rec.results.full()
+	c.settled(rec.results, commit.Bytes)
+	if full && !rec.results.full() {
+		rec.notify(plan.Tick{}) // lines may start again
+	}
+	complete := rec.count(c, commit)
+	rec.metrics.committed(commit)
+	if complete {
+		rec.finishChunk(c)
+	}
+}
+
+// count adds durable results to the counts of their chunk and batch. It returns true once, when
+// every line of the chunk has a durable result.
+func (rec *recorder) count(c *chunk, commit store.Commit) (complete bool) {
+	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage}
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.tally, r.live = plus(c.tally, now), plus(r.live, now)
+	if r.limited {
+		r.unwritten = minus(r.unwritten, now)
+	}
+	c.pending -= commit.Records
+	r.speed.add(commit.Records)
+	complete = c.pending == 0 && !c.leaving
+	if complete {
+		c.leaving = true
+	}
+	rec.stopIfOver(r)
+	return complete
+}
+
+// block holds all starts while a journal can't be written, since answers would gather in memory.
+func (rec *recorder) block(c *chunk, err error) {
+	rec.mu.Lock()
+	first := len(rec.blockedChunks) == 0
+	rec.blockedChunks[c] = true
+	rec.mu.Unlock()
+	if first {
+		rec.log.Error("could not write results, starting no more lines until it works",
+			"batch_id", c.Batch, "error", err)
+		rec.notify(plan.Hold{Reason: reasonOf(err)})
+	}
+}
+
+// unblock notes that the chunk's journal can be written again, or is closed.
+func (rec *recorder) unblock(c *chunk) {
+	rec.mu.Lock()
+	blocked := len(rec.blockedChunks) > 0
+	delete(rec.blockedChunks, c)
+	free := blocked && len(rec.blockedChunks) == 0
+	rec.mu.Unlock()
+	if free {
+		rec.log.Info("results can be written again, starting lines")
+		rec.notify(plan.Hold{})
+	}
+}
+
+func usageOf(got openai.Answer) batchfile.Usage {
+	if got.Large != nil {
+		return got.Large.Usage
+	}
+	usage, _ := batchfile.ReadUsage(got.Body)
+	return usage
+}

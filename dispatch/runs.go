@@ -1,0 +1,83 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// runs holds the batches that this process works on, by id. It is safe for concurrent use.
+type runs struct {
+	mu   sync.Mutex
+	byID map[string]*run
+}
+
+func newRuns() *runs { return &runs{byID: map[string]*run{}} }
+
+// get returns the run of a batch; nil if there is none.
+func (rs *runs) get(id string) *run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.byID[id]
+}
+
+func (rs *runs) len() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return len(rs.byID)
+}
+
+// each calls fn for every run. No run is added or removed meanwhile.
+func (rs *runs) each(fn func(r *run)) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.byID {
+		fn(r)
+	}
+}
+
+func (rs *runs) remove(id string) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.byID, id)
+}
+
+// update finds or makes the run of a batch and gives it what was read of the batch. The requests of
+// a new run end with ctx.
+func (rs *runs) update(ctx context.Context, b store.Batch) (r *run, isNew bool) {
+	rs.mu.Lock()
+	r = rs.byID[b.ID]
+	if r != nil && r.replacedBy(b) {
+		r.close()
+		r = nil
+	}
+	if r == nil {
+		r, isNew = newRun(ctx, b), true
+		rs.byID[b.ID] = r
+	}
+	rs.mu.Unlock()
+	b.Metadata, b.OptionsJSON, b.Errors = nil, nil, nil // large, and of no use here
+	r.mu.Lock()
+	if b.Version >= r.batch.Version {
+		r.batch = b
+	}
+	r.mu.Unlock()
+	return r, isNew
+}
+
+// heldModels returns the names of the models of which chunks are held.
+func (rs *runs) heldModels() map[string]bool {
+	held := map[string]bool{}
+	rs.each(func(r *run) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range r.chunks {
+			held[modelName(c.Model)] = true
+		}
+		for _, model := range r.reading {
+			held[modelName(model)] = true
+		}
+	})
+	return held
+}

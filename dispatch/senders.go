@@ -1,0 +1,106 @@
+package dispatch
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// flight is a line in flight: the planner's decision to start it on the way to a sender, and its
+// result on the way back. The loop reuses it for other lines.
+type flight struct {
+	plan.Finished
+	chunk   *chunk
+	failure failure // if it did not succeed
+	cancel  cancelHandle
+}
+
+// senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at
+// once, less those that had nothing to do for senderIdle. A new goroutine for each line would grow
+// its stack each time.
+type senders struct {
+	send   func(w *sender, f *flight)
+	memory openai.Memory // of answers
+	queue  chan *flight
+	idle   atomic.Int64
+	ending chan struct{}
+	all    sync.WaitGroup
+}
+
+// sender holds what one goroutine reuses from line to line.
+type sender struct {
+	scratch openai.Scratch
+	result  []byte    // a result line up to the answer's body
+	rest    [2][]byte // the body, and what follows it
+	request requestContext
+}
+
+const (
+	senderIdle    = 10 * time.Second
+	largestBuffer = 32 << 10 // larger ones are not kept from line to line
+)
+
+func newSenders(memory openai.Memory, send func(w *sender, f *flight)) *senders {
+	return &senders{send: send, memory: memory, queue: make(chan *flight, 1024),
+		ending: make(chan struct{})}
+}
+
+// submit gives a line to a sender. Only the loop calls it.
+func (s *senders) submit(f *flight) {
+	if s.idle.Add(-1) < 0 {
+		s.idle.Add(1)
+		s.all.Go(func() { s.run(f) })
+		return
+	}
+	s.queue <- f
+}
+
+func (s *senders) run(f *flight) {
+	w := sender{scratch: openai.Scratch{Memory: s.memory}}
+	defer w.scratch.Trim(0)
+	defer w.request.close()
+	timer := time.NewTimer(senderIdle)
+	defer timer.Stop()
+	for {
+		s.send(&w, f)
+		w.trim()
+		s.idle.Add(1)
+		// lets the loop answer at once, instead of waking it on another core and being woken by it
+		runtime.Gosched()
+		select {
+		case f = <-s.queue:
+			continue
+		default:
+		}
+		timer.Reset(senderIdle)
+		select {
+		case f = <-s.queue:
+		case <-s.ending:
+			return
+		case <-timer.C:
+			// Leave only if no line is on its way to an idle sender.
+			if s.idle.Add(-1) >= 0 {
+				return
+			}
+			s.idle.Add(1)
+			f = <-s.queue
+		}
+	}
+}
+
+// stop ends all senders, none of which has a line.
+func (s *senders) stop() {
+	close(s.ending)
+	s.all.Wait()
+}
+
+func (w *sender) trim() {
+	w.scratch.Trim(largestBuffer)
+	if cap(w.result) > largestBuffer {
+		w.result = nil
+	}
+}

@@ -1,0 +1,32 @@
+package dispatch
+
+import "github.com/tidefill/tidefill/store"
+
+// tallyOf returns what one result adds to a tally.
+func tallyOf(rec store.Record) store.Tally {
+	t := store.Tally{Usage: rec.Usage}
+	if rec.Failed {
+		t.Failed = 1
+	} else {
+		t.Completed = 1
+	}
+	return t
+}
+
+func plus(a, b store.Tally) store.Tally {
+	a.Completed += b.Completed
+	a.Failed += b.Failed
+	a.Usage.Add(b.Usage)
+	return a
+}
+
+func minus(a, b store.Tally) store.Tally {
+	a.Completed -= b.Completed
+	a.Failed -= b.Failed
+	a.Usage.InputTokens -= b.Usage.InputTokens
+	a.Usage.OutputTokens -= b.Usage.OutputTokens
+	a.Usage.TotalTokens -= b.Usage.TotalTokens
+	a.Usage.CachedTokens -= b.Usage.CachedTokens
+	a.Usage.ReasoningTokens -= b.Usage.ReasoningTokens
+	return a
+}

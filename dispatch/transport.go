@@ -1,0 +1,135 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
+)
+
+// transport sends lines to runners and reports to the loop how each ended. A good answer goes to the
+// recorder on the way.
+type transport struct {
+	senders   *senders
+	upstreams map[string]*upstream
+	timeout   time.Duration // of one request
+	recorder  *recorder
+	answers   *share // of memory
+	notify    func(message any)
+	log       *slog.Logger
+	metrics   *metrics
+}
+
+func newTransport(
+	timeout time.Duration, upstreams map[string]*upstream, to *recorder, answers *share,
+	notify func(message any),
+) *transport {
+	t := &transport{upstreams: upstreams, timeout: timeout, recorder: to, answers: answers,
+		notify: notify}
+	t.senders = newSenders(answers, t.send)
+	return t
+}
+
+// submit sends a line in another goroutine. Only the loop calls it.
+func (t *transport) submit(f *flight) { t.senders.submit(f) }
+
+// stop ends the senders, none of which has a line.
+func (t *transport) stop() { t.senders.stop() }
+
+// send sends one line, records its answer if it is good, and notifies the loop.
+func (t *transport) send(w *sender, f *flight) {
+	line := &f.chunk.lines[f.Start.Slot]
+	begun := time.Now()
+	id := resultID(f.chunk.Batch, line.number)
+	got, err := t.request(w, f, line, id)
+	f.Latency = time.Since(begun)
+	f.Status, f.RetryAfter = got.Status, got.RetryAfter
+	if got.Large != nil {
+		defer got.Large.File.Close()
+	}
+	if f.Outcome == plan.Succeeded {
+		t.recorder.recordAnswer(w, f, line, id, got)
+	} else {
+		f.failure = describe(t.answers, f.Outcome, got, err)
+		f.failure.customID, _ = t.recorder.customID(f, line)
+	}
+	t.metrics.finished(f.Start.Runner, f.Outcome, f.Latency)
+	t.notify(f)
+}
+
+// request sends a line once, or twice: if the planner wants to see its tokens, first as a stream,
+// and if that is refused or not understood, as the user wrote it.
+func (t *transport) request(
+	w *sender, f *flight, line *sourceLine, id string,
+) (openai.Answer, error) {
+	r := f.chunk.run
+	change := r.editsOf(line)
+	u := t.upstreams[f.Start.Runner]
+	ctx := w.request.begin(r, t.timeout)
+	defer w.request.end()
+	f.cancel.attach(w.request.cancel)
+	defer f.cancel.detach()
+	refused := 0
+	kind := editsKey{line.url(), line.model()}
+	if f.Start.Stream && !u.streams.isOff(kind) {
+		if streamed, ok := change.streamed(line); ok {
+			a, done, err := t.stream(ctx, w, f, line, streamed, id)
+			if done {
+				return a, err
+			}
+			refused = a.Status
+		}
+	}
+	request, err := lineRequest(line, change, id, r.tenant)
+	if err != nil {
+		return openai.Answer{}, t.unreadable(f, line, err)
+	}
+	a, err := t.post(ctx, w, f, u, request)
+	if refused >= 400 && f.Outcome == plan.Succeeded && u.streams.turnOff(kind) {
+		t.log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
+			"runner", u.name, "model", kind.model, "url", kind.url, "status", refused)
+	}
+	return a, err
+}
+
+// lineRequest returns the request that sends a line with these edits.
+func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Request, error) {
+	size, open, err := line.body(change)
+	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
+}
+
+// post sends a request, sets the line's outcome, and counts the request if the runner may have
+// received it.
+func (t *transport) post(
+	ctx context.Context, w *sender, f *flight, u *upstream, r openai.Request,
+) (openai.Answer, error) {
+	f.chunk.run.attempts.Add(1)
+	a, err := u.client.Send(ctx, r, &w.scratch)
+	if line := &f.chunk.lines[f.Start.Slot]; !a.Sent {
+		f.chunk.run.attempts.Add(-1)
+	} else if line.requests < math.MaxUint16 {
+		line.requests++
+	}
+	f.Outcome = openai.Classify(ctx, a, err)
+	return a, err
+}
+
+// unreadable sets the outcome of a line whose input can't be read, for which no runner is to blame.
+// A line that was damaged on the disk fails; any other comes back to be sent again.
+func (t *transport) unreadable(f *flight, line *sourceLine, err error) error {
+	if errors.Is(err, batchfile.ErrDamaged) {
+		f.Outcome = plan.Refused
+		t.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number,
+			"file_id", line.input.FileID, "error", err)
+		return err
+	}
+	f.Outcome = plan.Recalled
+	t.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch,
+		"line", line.number, "error", err)
+	return err
+}
