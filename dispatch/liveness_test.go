@@ -184,7 +184,7 @@ func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
 	_, errs := w.results(id)
 	for _, r := range errs {
 		if r.Error == nil || r.Error.Code != "shed_too_often" || !strings.Contains(r.Error.Message,
-			"retry.sheds") || !strings.Contains(r.Error.Message, "not you") {
+			"dispatch.retry.tuning.sheds") || !strings.Contains(r.Error.Message, "not you") {
 			t.Errorf("%s: %+v", r.CustomID, r.Error)
 		}
 	}
