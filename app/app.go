@@ -32,8 +32,8 @@ type App struct {
 	metadata   *sqlite.DB
 	files      *disk.Store
 	dispatcher *dispatch.Dispatcher
-	probe      *telemetry.Probe // nil: no policy uses readings, and nothing is recorded
-	recording  *recording       // nil: nothing is recorded
+	telemetry  *telemetry.Reader // nil: no policy uses readings, and nothing is recorded
+	recording  *recording        // nil: nothing is recorded
 	api        *api.Server
 	keyless    bool // the API asks for no key
 	keysFile   *filewatch.Files
@@ -116,7 +116,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.probe, err = a.newProbe(); err != nil {
+	if a.telemetry, err = a.newReader(); err != nil {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
@@ -159,8 +159,8 @@ func (a *App) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	if a.probe != nil {
-		parts.Go(func() error { return named("readings", a.probe.Run(work)) })
+	if a.telemetry != nil {
+		parts.Go(func() error { return named("telemetry", a.telemetry.Run(work)) })
 	}
 	parts.Go(func() error { return named("api", a.api.Run(work)) })
 	parts.Go(func() error { return a.reload(work) })

@@ -2,17 +2,17 @@ package app
 
 import "github.com/tidefill/tidefill/telemetry"
 
-// newProbe builds the reader of runners' metrics for flow control and the recording. It returns nil
+// newReader builds the reader of runners' metrics for flow control and the recording. It returns nil
 // if neither uses readings.
-func (a *App) newProbe() (*telemetry.Probe, error) {
+func (a *App) newReader() (*telemetry.Reader, error) {
 	if !a.cfg.FlowControl.UsesReadings() && a.recording == nil {
 		return nil, nil
 	}
 	deps := telemetry.Deps{
 		SLO: a.cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
-		Tell: func(l telemetry.Look) {
-			a.dispatcher.Read(l.Runner, l.Model, l.Reading)
-			a.recording.latencies(l)
+		OnSample: func(s telemetry.Sample) {
+			a.dispatcher.Read(s.Runner, s.Model, s.Reading)
+			a.recording.latencies(s)
 		},
 	}
 	for _, u := range a.cfg.Upstreams {
@@ -27,5 +27,5 @@ func (a *App) newProbe() (*telemetry.Probe, error) {
 		deps.Runners = append(deps.Runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return telemetry.New(a.cfg.Readings, deps)
+	return telemetry.New(a.cfg.Telemetry, deps)
 }

@@ -44,8 +44,8 @@ func (r *recording) watcher() dispatch.Watcher {
 }
 
 // latencies records the latency histograms of a reading, which the planner does not receive.
-func (r *recording) latencies(l telemetry.Look) {
+func (r *recording) latencies(s telemetry.Sample) {
 	if r != nil {
-		r.Latencies(time.Now(), l.Runner, l.Model, l.TTFT, l.TPOT)
+		r.Latencies(time.Now(), s.Runner, s.Model, s.TTFT, s.TPOT)
 	}
 }

@@ -38,7 +38,7 @@ func runBatch(t *testing.T, url, file string) {
 func TestRecordingHasNoUserData(t *testing.T) {
 	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
 	cfg.Record = filepath.Join(t.TempDir(), "recording.jsonl")
-	cfg.Readings.Every = 5 * time.Millisecond
+	cfg.Telemetry.Every = 5 * time.Millisecond
 	a, stop := apptest.Start(t, cfg, app.Options{})
 	runBatch(t, a.URL(), apptest.BatchFile(20))
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {

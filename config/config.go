@@ -60,9 +60,9 @@ type Config struct {
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl sets how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	// Readings sets how the metrics of runners, and of a gateway in front of them, are read for the
+	// Telemetry sets how the metrics of runners, and of a gateway in front of them, are read for the
 	// policies of flow control that use them (all but fixed, aimd and gradient).
-	Readings telemetry.Config `yaml:"readings"`
+	Telemetry telemetry.Config `yaml:"telemetry"`
 	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`
 	Shutdown Shutdown        `yaml:"shutdown"`
@@ -110,7 +110,7 @@ func Default() Config {
 		API:         api.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
-		Readings:    telemetry.DefaultConfig(),
+		Telemetry:   telemetry.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
@@ -174,7 +174,7 @@ func (c Config) Validate() error {
 		section("api", c.API.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
-		section("readings", c.Readings.Validate()),
+		section("telemetry", c.Telemetry.Validate()),
 		section("dispatch", c.Dispatch.Validate()),
 	)...)
 }

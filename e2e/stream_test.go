@@ -107,10 +107,10 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 	prometheus, stop := startPrometheus(t, runner)
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Set: []string{
-		"flowcontrol.policy=headroom", "readings.prometheus.url=" + prometheus,
-		"readings.prometheus.tuning.every=500ms",
-		"readings.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
-		"readings.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
+		"flowcontrol.policy=headroom", "telemetry.prometheus.url=" + prometheus,
+		"telemetry.prometheus.tuning.every=500ms",
+		"telemetry.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
+		"telemetry.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
 	}, Args: []string{"--admin-listen", admin}})
 	of := strings.TrimPrefix(runner, "http://")
 	for _, s := range []struct {

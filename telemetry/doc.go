@@ -1,9 +1,12 @@
-// Package telemetry reads the world for flow control: engines' metrics pages, runners' capabilities,
-// and a Prometheus that knows how long interactive requests take. It decides nothing: each look
-// becomes a flowcontrol.Reading and is handed on.
+// Package telemetry reads the state of runners for flow control: the metrics of inference engines,
+// the capabilities of runners, and latencies of interactive requests from a Prometheus server. Each
+// sample becomes a flowcontrol.Reading, which the caller's OnSample receives. The package takes no
+// decisions.
 //
-// How engines call their metrics is data (signals.yaml), looked up on each page anew, so that an
-// engine may change its mind; what was found is logged when it differs from before. Absent is never
-// zero. Each source is looked at by a goroutine of its own, which belongs to Probe.Run, so that one
-// that hangs holds up no other.
+// The names of engines' metrics are data: signals.yaml maps them to signals. Reader looks the names
+// up on every scrape, because an engine may change them after an upgrade, and logs the names it
+// found when they differ from the previous ones. A missing value is NaN, never zero.
+//
+// Reader.Run polls each source in a goroutine of its own, so that a source that hangs does not
+// delay the others.
 package telemetry

@@ -6,41 +6,43 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gauges are what the probe tells Prometheus about itself.
+// gauges holds the Reader's own metrics.
 type gauges struct {
-	sampled  *prometheus.GaugeVec
-	failures *prometheus.CounterVec
-	signals  *prometheus.GaugeVec
+	timestamp *prometheus.GaugeVec
+	failures  *prometheus.CounterVec
+	signals   *prometheus.GaugeVec
 }
 
 func newGauges(registerer prometheus.Registerer) *gauges {
 	g := &gauges{
-		sampled: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		timestamp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_reading_timestamp_seconds",
-			Help: "When the last reading was true, by its source's own word.",
-		}, []string{"of", "source"}),
+			Help: "Time of the last reading, as its source reports it.",
+		}, []string{"target", "source"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_reading_failures_total", Help: "Looks that showed nothing.",
-		}, []string{"of", "source"}),
+			Name: "tidefill_reading_failures_total",
+			Help: "Requests to a source that returned no reading.",
+		}, []string{"target", "source"}),
 		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_signal_resolved",
-			Help: "1 for the metric of its engine under which a runner's signal is read.",
+			Help: "1 for each signal of a runner, with the engine metric it is read from.",
 		}, []string{"runner", "signal", "metric"}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(g.sampled, g.failures, g.signals)
+		registerer.MustRegister(g.timestamp, g.failures, g.signals)
 	}
 	return g
 }
 
-func (g *gauges) saw(s source, l Look) {
-	of := cmp.Or(l.Runner, l.Model, s.of)
-	g.sampled.WithLabelValues(of, s.kind).Set(float64(l.Reading.Sampled.UnixMilli()) / 1000)
+func (g *gauges) sampled(s source, sample Sample) {
+	target := cmp.Or(sample.Runner, sample.Model, s.target)
+	g.timestamp.WithLabelValues(target, s.kind).Set(
+		float64(sample.Reading.Sampled.UnixMilli()) / 1000)
 }
 
-func (g *gauges) failed(s source) { g.failures.WithLabelValues(s.of, s.kind).Inc() }
+func (g *gauges) failed(s source) { g.failures.WithLabelValues(s.target, s.kind).Inc() }
 
-// resolved shows where a runner's signals are read now.
+// resolved publishes the metrics that a runner's signals are read from.
 func (g *gauges) resolved(runner string, found resolved) {
 	g.signals.DeletePartialMatch(prometheus.Labels{"runner": runner})
 	for signal, metric := range found.names {

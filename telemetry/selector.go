@@ -8,16 +8,17 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// selector chooses series: a metric's name, and conditions on labels as PromQL writes them.
+// selector selects series by the name of a metric and by conditions on labels, in PromQL syntax.
 type selector struct {
 	name       string
 	conditions []condition
 }
 
-// condition is one of name="value", name!="value", name=~"expression" and name!~"expression".
+// condition is a comparison of a label: name="value", name!="value", name=~"expression" or
+// name!~"expression".
 type condition struct {
 	label, operator, value string
-	expression             *regexp.Regexp // of the latter two
+	expression             *regexp.Regexp // for =~ and !~
 }
 
 var (
@@ -28,13 +29,13 @@ var (
 
 func isName(s string) bool { return namePattern.MatchString(s) }
 
-// parseSelector reads name{label="value",…}. Values with quotes or backslashes in them are not
-// taken: no engine has any.
+// parseSelector parses name{label="value",…}. It refuses values with quotes or backslashes, which
+// no engine has.
 func parseSelector(text string) (selector, error) {
 	name, rest, labelled := strings.Cut(text, "{")
 	s := selector{name: strings.TrimSpace(name)}
 	if !isName(s.name) {
-		return s, fmt.Errorf("%q does not begin with a metric's name", text)
+		return s, fmt.Errorf("%q does not begin with the name of a metric", text)
 	}
 	if !labelled {
 		return s, nil
@@ -61,7 +62,8 @@ func parseSelector(text string) (selector, error) {
 	return s, nil
 }
 
-// matches judges a series' labels. A label that isn't there is empty, as in PromQL.
+// matches reports whether a series has labels that meet the conditions. A missing label is empty,
+// as in PromQL.
 func (s selector) matches(labels model.Metric) bool {
 	for _, c := range s.conditions {
 		value, holds := string(labels[model.LabelName(c.label)]), false
@@ -77,7 +79,8 @@ func (s selector) matches(labels model.Metric) bool {
 	return true
 }
 
-// query is the selector in PromQL, of a metric whose name ends so and with further conditions.
+// query returns the selector in PromQL, with a suffix to the name of the metric and with further
+// conditions.
 func (s selector) query(suffix string, further ...string) string {
 	var conditions []string
 	for _, c := range s.conditions {

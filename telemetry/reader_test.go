@@ -27,7 +27,7 @@ import (
 var equalReadings = cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreFields(flowcontrol.Reading{},
 	"Sampled")}
 
-// reading is one that shows only what change sets.
+// reading returns a reading with only the values that change sets.
 func reading(source flowcontrol.Source, change func(*flowcontrol.Reading)) flowcontrol.Reading {
 	r := flowcontrol.NoReading(source, time.Time{})
 	change(&r)
@@ -43,7 +43,7 @@ func builtIn(t testing.TB) signalMap {
 	return m
 }
 
-func TestEnginesAreReadByTheirOwnNames(t *testing.T) {
+func TestSignalsAreReadByTheNamesOfEachEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		page   string
 		engine string
@@ -144,16 +144,16 @@ tgi_request_generated_tokens_count 2
 			got, found := builtIn(t).read(p, time.Unix(9, 0))
 			if diff := cmp.Diff(reading(flowcontrol.Metrics, c.want), got,
 				equalReadings); diff != "" || found.engine != c.engine {
-				t.Errorf("engine %q, want %q; reading: %s", found.engine, c.engine, diff)
+				t.Errorf("engine %q, want %q; reading (-want +got): %s", found.engine, c.engine, diff)
 			}
 			if !got.Sampled.Equal(time.Unix(9, 0)) {
-				t.Errorf("sampled %v, want the time of the look", got.Sampled)
+				t.Errorf("sampled %v, want the time of the read", got.Sampled)
 			}
 		})
 	}
 }
 
-func TestAnEnginesHistogramsAreRead(t *testing.T) {
+func TestHistogramsOfAnEngineAreSummed(t *testing.T) {
 	text := "vllm:num_requests_running 1\n"
 	for rank, add := range []int{0, 5} {
 		text += fmt.Sprintf(
@@ -174,7 +174,7 @@ func TestAnEnginesHistogramsAreRead(t *testing.T) {
 	}
 }
 
-func TestThePagesOwnTimeCounts(t *testing.T) {
+func TestTimestampsOfThePageAreUsed(t *testing.T) {
 	p, err := parsePage(
 		[]byte(
 			"vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
@@ -186,7 +186,7 @@ func TestThePagesOwnTimeCounts(t *testing.T) {
 	}
 }
 
-func TestSignalMapsAreChecked(t *testing.T) {
+func TestParseSignalsRefusesFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "EOF",
 		"- engine: x\n  prefixes: [x_]\n  signals: {runing: [a]}":                                      "signals.running must be given",
@@ -194,8 +194,8 @@ func TestSignalMapsAreChecked(t *testing.T) {
 		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b}']}":                                "no list of label",
 		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=\"1\"']}":                           "no closing brace",
 		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=~\"(\"}']}":                         "missing closing",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['1a']}":                                  "does not begin with a metric's name",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: [{metric: a, label: [b]}]}":               `"label" is not metric`,
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['1a']}":                                  "does not begin with the name of a metric",
+		"- engine: x\n  prefixes: [x_]\n  signals: {running: [{metric: a, label: [b]}]}":               `"label" is not one of metric`,
 		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}":                                      "signal not found",
 		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
 	} {
@@ -206,47 +206,63 @@ func TestSignalMapsAreChecked(t *testing.T) {
 	}
 }
 
-// world is servers that a probe looks at, and what it told.
-type world struct {
-	mu    sync.Mutex
-	looks []Look
-	log   strings.Builder
+// collector collects the samples and the log of a Reader.
+type collector struct {
+	changed chan struct{} // receives after a sample or a log record, if nothing is pending
+
+	mu      sync.Mutex
+	samples []Sample
+	log     strings.Builder
 }
 
-func (w *world) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(p)
+func newCollector() *collector { return &collector{changed: make(chan struct{}, 1)} }
+
+func (c *collector) notify() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }
 
-func (w *world) logged() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.String()
+func (c *collector) add(s Sample) {
+	defer c.notify()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.samples = append(c.samples, s)
 }
 
-func (w *world) of(source flowcontrol.Source) (of []Look) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range w.looks {
-		if l.Reading.Source == source {
-			of = append(of, l)
+func (c *collector) Write(p []byte) (int, error) {
+	defer c.notify()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log.Write(p)
+}
+
+func (c *collector) logged() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log.String()
+}
+
+// of returns the samples of a kind of source.
+func (c *collector) of(source flowcontrol.Source) (of []Sample) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.samples {
+		if s.Reading.Source == source {
+			of = append(of, s)
 		}
 	}
 	return of
 }
 
-// run lets a probe look until it has told enough.
-func (w *world) run(t *testing.T, cfg Config, enough func() bool, runners ...Runner) {
+// run runs a Reader until enough returns true, which it checks after each sample and log record.
+func (c *collector) run(t *testing.T, cfg Config, enough func() bool, runners ...Runner) {
 	t.Helper()
-	p, err := New(cfg, Deps{
+	r, err := New(cfg, Deps{
 		Runners: runners, SLO: flowcontrol.SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond},
-		Tell: func(l Look) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.looks = append(w.looks, l)
-		},
-		Logger: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		OnSample: c.add,
+		Logger:   slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -254,12 +270,15 @@ func (w *world) run(t *testing.T, cfg Config, enough func() bool, runners ...Run
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	ended := make(chan error)
-	go func() { ended <- p.Run(ctx) }()
+	go func() { ended <- r.Run(ctx) }()
 	for !enough() && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
+		select {
+		case <-c.changed:
+		case <-ctx.Done():
+		}
 	}
 	if ctx.Err() != nil {
-		t.Errorf("it never told enough; log:\n%s", w.logged())
+		t.Errorf("the samples were never enough; log:\n%s", c.logged())
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -267,7 +286,7 @@ func (w *world) run(t *testing.T, cfg Config, enough func() bool, runners ...Run
 	}
 }
 
-// quick looks as often as a test wants.
+// quick returns a configuration with short intervals.
 func quick() Config {
 	cfg := DefaultConfig()
 	cfg.Every, cfg.CapabilitiesEvery, cfg.Prometheus.Every = 5*time.Millisecond, 5*time.Millisecond,
@@ -275,7 +294,7 @@ func quick() Config {
 	return cfg
 }
 
-func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
+func TestReaderFollowsARunnerThatChanges(t *testing.T) {
 	var page atomic.Pointer[string]
 	set := func(s string) { page.Store(&s) }
 	set("vllm:num_requests_running 1\n")
@@ -293,15 +312,15 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	w := &world{}
+	seen := newCollector()
 	began := time.Now()
 	stage := 0
-	w.run(t, quick(), func() bool {
-		seen := w.of(flowcontrol.Metrics)
-		if len(seen) == 0 || len(w.of(flowcontrol.Capabilities)) == 0 {
+	seen.run(t, quick(), func() bool {
+		metrics := seen.of(flowcontrol.Metrics)
+		if len(metrics) == 0 || len(seen.of(flowcontrol.Capabilities)) == 0 {
 			return false
 		}
-		running := seen[len(seen)-1].Reading.Running
+		running := metrics[len(metrics)-1].Reading.Running
 		switch {
 		case stage == 0 && running == 1:
 			set("vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n")
@@ -309,7 +328,7 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 		case stage == 1 && running == 2:
 			set("oops {\n")
 			stage++
-		case stage == 2 && strings.Contains(w.logged(), "a source of readings is silent"):
+		case stage == 2 && strings.Contains(seen.logged(), "telemetry source failed"):
 			set("sglang:num_running_reqs 3\n")
 			stage++
 		}
@@ -319,30 +338,30 @@ func TestRunnersAreLookedAtAgainAndAgain(t *testing.T) {
 	for _, line := range []string{
 		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
 		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting missing=\"[kv_used",
-		"a source of readings speaks again",
+		"telemetry source recovered",
 		`engine=sglang running="sglang:num_running_reqs{priority=\"\"}"`,
 	} {
-		if n := strings.Count(w.logged(), line); n != 1 {
-			t.Errorf("%q is logged %d times, want once:\n%s", line, n, w.logged())
+		if n := strings.Count(seen.logged(), line); n != 1 {
+			t.Errorf("%q is logged %d times, want once:\n%s", line, n, seen.logged())
 		}
 	}
-	for _, l := range w.of(flowcontrol.Metrics) {
+	for _, l := range seen.of(flowcontrol.Metrics) {
 		if l.Runner != "r" || l.Reading.Sampled.Before(began) ||
 			l.Reading.Sampled.After(time.Now()) {
-			t.Errorf("got %+v, want one of r sampled within the test", l)
+			t.Errorf("got %+v, want a sample of r, taken during the test", l)
 		}
 	}
 	want := reading(flowcontrol.Capabilities, func(r *flowcontrol.Reading) { r.Waiting = 4 })
-	got := w.of(flowcontrol.Capabilities)[0].Reading
+	got := seen.of(flowcontrol.Capabilities)[0].Reading
 	if diff := cmp.Diff(want, *got, equalReadings); diff != "" {
 		t.Error(diff)
 	}
 	if age := began.Sub(got.Sampled); age < time.Second || age > 3*time.Second {
-		t.Errorf("capabilities are from %v before the look, want 3 s", age)
+		t.Errorf("capabilities are from %v before the read, want 3 s", age)
 	}
 }
 
-func TestARunnersKeyIsForTheRunner(t *testing.T) {
+func TestAPIKeyIsNotSentToAnotherServer(t *testing.T) {
 	var keys atomic.Int64
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -351,76 +370,75 @@ func TestARunnersKeyIsForTheRunner(t *testing.T) {
 		io.WriteString(w, "vllm:num_requests_running 1\n")
 	}))
 	defer exporter.Close()
-	w := &world{}
-	w.run(t, quick(), func() bool { return len(w.of(flowcontrol.Metrics)) > 0 },
+	seen := newCollector()
+	seen.run(t, quick(), func() bool { return len(seen.of(flowcontrol.Metrics)) > 0 },
 		Runner{Name: "r", Base: "http://127.0.0.1:1", Metrics: exporter.URL + "/metrics",
 			Header: http.Header{"Authorization": {"Bearer k"}}})
 	if keys.Load() > 0 {
-		t.Error("an exporter was told the runner's key")
+		t.Error("an exporter got the runner's API key")
 	}
 }
 
-func TestASourceThatIsSilentIsLeftAloneForLonger(t *testing.T) {
+func TestASourceThatFailsIsReadLessOften(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         error
-		most, least int // looks in ten minutes
+		most, least int // reads in ten minutes
 	}{
-		"well":      {nil, 660, 540},
+		"no error":  {nil, 660, 540},
 		"failing":   {io.ErrUnexpectedEOF, 140, 110},
 		"not there": {errUnknownPage, 12, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{}
-				p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.NewTextHandler(
-					w, nil)), Tell: func(Look) {}})
+				seen := newCollector()
+				r, err := New(DefaultConfig(), Deps{
+					Logger: slog.New(slog.NewTextHandler(seen, nil)), OnSample: func(Sample) {}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer stop()
-				looks := 0
-				p.watch(
-					ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: time.Second,
-						look: func(context.Context) ([]Look, error) {
-							looks++
+				reads := 0
+				r.poll(
+					ctx, source{target: "r", kind: "metrics", every: time.Second, timeout: time.Second,
+						read: func(context.Context) ([]Sample, error) {
+							reads++
 							return nil, c.err
 						}})
-				if looks < c.least || looks > c.most {
-					t.Errorf("%d looks in ten minutes, want %d to %d", looks, c.least, c.most)
+				if reads < c.least || reads > c.most {
+					t.Errorf("%d reads in ten minutes, want %d to %d", reads, c.least, c.most)
 				}
-				if n := strings.Count(w.logged(), "silent"); n > 1 || (n == 1) != (c.err != nil) {
-					t.Errorf("it is told %d times that the source is silent", n)
+				if n := strings.Count(seen.logged(), "source failed"); n > 1 || (n == 1) != (c.err != nil) {
+					t.Errorf("the failure is logged %d times", n)
 				}
 			})
 		})
 	}
 }
 
-func TestASourceThatHangsIsCutOff(t *testing.T) {
+func TestAReadThatHangsTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), Tell: func(
-			Look) {
-		}})
+		r, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), OnSample: func(Sample) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		looks := 0
-		p.watch(ctx, source{of: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second,
-			look: func(ctx context.Context) ([]Look, error) {
-				looks++
+		reads := 0
+		r.poll(ctx, source{target: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second,
+			read: func(ctx context.Context) ([]Sample, error) {
+				reads++
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}})
-		if looks < 8 {
-			t.Errorf("%d looks in a minute", looks)
+		if reads < 8 {
+			t.Errorf("%d reads in a minute", reads)
 		}
 	})
 }
 
-// fakePrometheus answers instant queries from a table: the first whose key the query holds.
+// fakePrometheus answers instant queries from a table: with the first answer whose key is part of
+// the query.
 func fakePrometheus(t *testing.T, answers ...[2]string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.FormValue("query")
@@ -451,7 +469,7 @@ func bucket(m, le string, count int) string {
 		count)
 }
 
-func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
+func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	at := func(m string, seconds float64) string {
 		return fmt.Sprintf(`{"metric":{"model_name":%q},"value":[1700000100,"%v"]}`, m, seconds)
 	}
@@ -466,10 +484,10 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 		[2]string{"(llm_d_epp_request_streaming_tpot_seconds_bucket", "[" + strings.Join([]string{
 			bucket("a", "0.1", 50), bucket("a", "+Inf", 60)}, ",") + "]"},
 	)
-	w := &world{}
-	w.run(t, cfg, func() bool { return len(w.of(flowcontrol.Gateway)) >= 4 })
-	got := w.of(flowcontrol.Gateway)[:2]
-	want := []Look{
+	seen := newCollector()
+	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) >= 4 })
+	got := seen.of(flowcontrol.Gateway)[:2]
+	want := []Sample{
 		{Model: "a", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000080000)}},
 		{Model: "b", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000095000)}},
 	}
@@ -487,31 +505,31 @@ func TestPrometheusTellsOfInteractiveRequests(t *testing.T) {
 		t.Errorf("histograms are %+v", got)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9),
-		cmpopts.IgnoreFields(Look{}, "TTFT", "TPOT")); diff != "" {
+		cmpopts.IgnoreFields(Sample{}, "TTFT", "TPOT")); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAPrometheusThatKnowsNothingTellsNothing(t *testing.T) {
+func TestPrometheusWithoutDataGivesNoSamples(t *testing.T) {
 	cfg := quick()
 	for name, c := range map[string]struct{ url, want string }{
-		"no series": {fakePrometheus(t), "Prometheus knows no interactive latencies"},
+		"no series": {fakePrometheus(t), "Prometheus has no interactive latencies"},
 		"an error": {fakePrometheus(t, [2]string{"", "error too many samples"}),
 			"too many samples"},
-		"no answer": {"http://127.0.0.1:1", "a source of readings is silent"},
+		"no answer": {"http://127.0.0.1:1", "telemetry source failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Prometheus.URL = c.url
-			w := &world{}
-			w.run(t, cfg, func() bool { return strings.Contains(w.logged(), c.want) })
-			if got := w.of(flowcontrol.Gateway); len(got) > 0 {
+			seen := newCollector()
+			seen.run(t, cfg, func() bool { return strings.Contains(seen.logged(), c.want) })
+			if got := seen.of(flowcontrol.Gateway); len(got) > 0 {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestValidateNamesTheKey(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"every":          func(c *Config) { c.Every = -1 },
 		"tuning.timeout": func(c *Config) { c.Timeout = 0 },
@@ -545,8 +563,8 @@ func TestConfigIsChecked(t *testing.T) {
 	c := DefaultConfig()
 	c.Signals = filepath.Join(t.TempDir(), "none")
 	if _, err := New(c, Deps{Logger: slog.New(slog.DiscardHandler)}); err == nil ||
-		!strings.Contains(err.Error(), "readings.signals") {
-		t.Errorf("a signal map that isn't there: %v", err)
+		!strings.Contains(err.Error(), "telemetry.signals") {
+		t.Errorf("a signal map that does not exist: %v", err)
 	}
 	c.Signals = filepath.Join(t.TempDir(), "own.yaml")
 	if err := os.WriteFile(c.Signals, builtInSignals, 0o600); err != nil {
@@ -571,7 +589,7 @@ func FuzzPage(f *testing.F) {
 		}
 		r, _ := m.read(p, time.Unix(1, 0))
 		for _, s := range signals {
-			if v := *s.of(&r); v < 0 || math.IsInf(v, 0) {
+			if v := *s.field(&r); v < 0 || math.IsInf(v, 0) {
 				t.Errorf("%s is %v on %q", s.name, v, text)
 			}
 		}
@@ -587,7 +605,7 @@ func FuzzSelector(f *testing.F) {
 		}
 		again, err := parseSelector(s.String())
 		if err != nil || again.String() != s.String() {
-			t.Errorf("%q reads as %q, and that as %q, %v", text, s, again, err)
+			t.Errorf("%q parses as %q, and that as %q, %v", text, s, again, err)
 		}
 	})
 }

@@ -1,0 +1,199 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// promQuery queries a Prometheus server for the latencies of interactive requests.
+type promQuery struct {
+	cfg    Prometheus
+	slo    flowcontrol.SLO
+	client *http.Client
+	header http.Header
+	log    *slog.Logger
+	chosen map[string]string // by latency (ttft, tpot): the selector that returned data last
+}
+
+// attained is the histogram of one model, and how many requests met the SLO.
+type attained struct {
+	flowcontrol.Attainment
+	sampled time.Time
+	buckets []flowcontrol.Bucket
+}
+
+func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
+	ttft, err := q.histogram(ctx, "ttft", q.cfg.TTFT, q.slo.TTFT)
+	if err != nil {
+		return nil, err
+	}
+	tpot, err := q.histogram(ctx, "tpot", q.cfg.TPOT, q.slo.TPOT)
+	if err != nil {
+		return nil, err
+	}
+	var samples []Sample
+	for _, m := range modelsOf(ttft, tpot) {
+		first, inFirst := ttft[m]
+		each, inEach := tpot[m]
+		sampled := first.sampled
+		if !inFirst || inEach && each.sampled.Before(sampled) {
+			sampled = each.sampled
+		}
+		r := flowcontrol.NoReading(flowcontrol.Gateway, sampled)
+		if inFirst {
+			r.TTFT = first.Attainment
+		}
+		if inEach {
+			r.TPOT = each.Attainment
+		}
+		samples = append(samples,
+			Sample{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
+	}
+	return samples, nil
+}
+
+// modelsOf returns the models of either map, sorted.
+func modelsOf(a, b map[string]attained) (models []string) {
+	for m := range a {
+		models = append(models, m)
+	}
+	for m := range b {
+		models = append(models, m)
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
+}
+
+// histogram queries the first of the selectors that has counted a request, by model. latency is
+// ttft or tpot, limit its objective.
+func (q *promQuery) histogram(
+	ctx context.Context, latency string, selectors []string, limit time.Duration,
+) (map[string]attained, error) {
+	for _, text := range selectors {
+		s, err := parseSelector(text)
+		if err != nil {
+			return nil, err
+		}
+		buckets, err := q.query(ctx, fmt.Sprintf("sum by (le%s) (%s)", q.andModel(),
+			s.query("_bucket")))
+		if err != nil {
+			return nil, err
+		}
+		if len(buckets) == 0 {
+			continue
+		}
+		// The oldest series gives the time of the sum. Prometheus drops the series of targets that
+		// are gone.
+		times, err := q.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))", q.cfg.ModelLabel,
+			s.query("_bucket", `le="+Inf"`)))
+		if err != nil {
+			return nil, err
+		}
+		if q.chosen[latency] != text {
+			q.chosen[latency] = text
+			q.log.InfoContext(ctx, "reading interactive latencies", latency, text, "limit", limit,
+				"prometheus", q.cfg.URL)
+		}
+		return q.attain(buckets, times, limit), nil
+	}
+	if chosen, logged := q.chosen[latency]; len(selectors) > 0 && (!logged || chosen != "") {
+		q.chosen[latency] = ""
+		q.log.WarnContext(ctx, "Prometheus has no interactive latencies; check telemetry.prometheus",
+			latency, selectors, "prometheus", q.cfg.URL)
+	}
+	return nil, nil
+}
+
+// andModel returns the model label with a comma before it, to follow another label. Empty: there is
+// no model label.
+func (q *promQuery) andModel() string {
+	if q.cfg.ModelLabel == "" {
+		return ""
+	}
+	return ", " + q.cfg.ModelLabel
+}
+
+// attain evaluates the histograms of all models against the limit.
+func (q *promQuery) attain(buckets, times model.Vector, limit time.Duration) map[string]attained {
+	label := model.LabelName(q.cfg.ModelLabel)
+	sampled := map[string]time.Time{}
+	for _, s := range times {
+		if seconds := float64(s.Value); seconds > 0 && seconds < math.MaxInt32 {
+			sampled[string(s.Metric[label])] = time.UnixMilli(int64(seconds * 1000))
+		}
+	}
+	byModel := map[string][]flowcontrol.Bucket{}
+	for _, s := range buckets {
+		if upper, err := strconv.ParseFloat(string(s.Metric["le"]), 64); err == nil {
+			m := string(s.Metric[label])
+			byModel[m] = append(byModel[m], flowcontrol.Bucket{Upper: upper, Count: float64(
+				s.Value)})
+		}
+	}
+	all := map[string]attained{}
+	for m, h := range byModel {
+		at, known := sampled[m]
+		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int {
+			return cmp.Compare(a.Upper, b.Upper)
+		})
+		if a := flowcontrol.Attained(h, limit.Seconds()); known && !math.IsNaN(a.Requests) {
+			all[m] = attained{a, at, h}
+		}
+	}
+	return all
+}
+
+// query evaluates an expression at the current time.
+func (q *promQuery) query(ctx context.Context, expression string) (model.Vector, error) {
+	target := strings.TrimSuffix(q.cfg.URL, "/") + "/api/v1/query"
+	form := url.Values{"query": {expression}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(request.Header, q.header)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := q.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("query %s: %w", target, err)
+	}
+	defer response.Body.Close()
+	var reply struct {
+		Status string
+		Error  string
+		Data   struct {
+			ResultType string          `json:"resultType"`
+			Result     json.RawMessage `json:"result"`
+		}
+	}
+	body := http.MaxBytesReader(nil, response.Body, largestPage)
+	if err := json.NewDecoder(body).Decode(&reply); err != nil {
+		return nil, fmt.Errorf("query %s: status %d: parse the reply of Prometheus: %w", target,
+			response.StatusCode, err)
+	}
+	if reply.Status != "success" {
+		return nil, fmt.Errorf("query %s: %s: %s", target, expression, reply.Error)
+	}
+	var v model.Vector
+	if err := json.Unmarshal(reply.Data.Result, &v); err != nil || reply.Data.ResultType != "vector" {
+		return nil, fmt.Errorf("query %s: %s: the result is a %s, want a vector: %w", target,
+			expression, reply.Data.ResultType, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,118 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Runner is a model server whose state is read.
+type Runner struct {
+	Name string // as flow control knows it
+	Base string // its URL, without /v1
+	// Metrics is the URL of its metrics page. Empty: it has none.
+	Metrics string
+	// Header is sent with every request to Base, for instance the runner's API key. It is not sent
+	// to a metrics page on another server.
+	Header http.Header
+}
+
+// Sample is what one request to a source returned. It is about a runner, or, if Runner is empty,
+// about the gateway of all pools that serve Model. If Model is empty too, it is about all pools.
+type Sample struct {
+	Runner, Model string
+	Reading       *flowcontrol.Reading
+	// TTFT and TPOT are the latency histograms of the source, in seconds. Those of a gateway count
+	// interactive requests, those of an engine count all requests. Nil: the source has none. They
+	// are for recordings; no policy uses them.
+	TTFT, TPOT []flowcontrol.Bucket
+}
+
+// Deps are what a Reader works with.
+type Deps struct {
+	Runners []Runner
+	// SLO sets the time above which an interactive request is late.
+	SLO flowcontrol.SLO
+	// OnSample receives every sample. Several goroutines call it; it must not block.
+	OnSample func(Sample)
+	Logger   *slog.Logger
+	// Registerer registers the Reader's own metrics. Nil: it has none.
+	Registerer prometheus.Registerer
+}
+
+// Reader reads the sources of a configuration at regular intervals.
+type Reader struct {
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	gauges  *gauges
+	signals signalMap
+	token   string // for Prometheus
+}
+
+// New builds a Reader; Run starts it. It returns an error if the signal map cannot be read.
+func New(cfg Config, deps Deps) (*Reader, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	m, err := loadSignals(cfg.Signals)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry.signals: %w", err)
+	}
+	r := &Reader{cfg: cfg, deps: deps, log: deps.Logger.With("component", "telemetry"),
+		gauges: newGauges(deps.Registerer), signals: m}
+	if env := cfg.Prometheus.TokenEnv; env != "" && cfg.Prometheus.URL != "" {
+		if r.token = os.Getenv(env); r.token == "" {
+			return nil, fmt.Errorf(
+				"telemetry.prometheus.token_env: the environment variable %s is empty; set it", env)
+		}
+	}
+	return r, nil
+}
+
+// Run reads all sources until ctx is done.
+func (r *Reader) Run(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second,
+		ForceAttemptHTTP2: true,
+	}}
+	defer client.CloseIdleConnections()
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	start := func(s source) {
+		if s.every > 0 {
+			polling.Go(func() { r.poll(ctx, s) })
+		}
+	}
+	for _, to := range r.deps.Runners {
+		if to.Metrics != "" {
+			m := &metrics{runner: to, client: client, signals: r.signals, log: r.log,
+				onResolved: func(found resolved) { r.gauges.resolved(to.Name, found) }}
+			start(source{target: to.Name, kind: "metrics", every: r.cfg.Every,
+				timeout: r.cfg.Timeout, read: m.read})
+		}
+		c := &capabilities{runner: to, client: client}
+		start(source{target: to.Name, kind: "capabilities", every: r.cfg.CapabilitiesEvery,
+			timeout: r.cfg.Timeout, read: c.read})
+	}
+	if r.cfg.Prometheus.URL != "" {
+		header := http.Header{}
+		if r.token != "" {
+			header.Set("Authorization", "Bearer "+r.token)
+		}
+		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, client: client, header: header,
+			log: r.log, chosen: map[string]string{}}
+		start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
+			timeout: 4 * r.cfg.Prometheus.Timeout, read: p.read})
+	}
+	<-ctx.Done()
+	return nil
+}
