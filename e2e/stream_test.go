@@ -112,20 +112,20 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 		"telemetry.prometheus.ttft=[emulator_interactive_time_to_first_token_seconds]",
 		"telemetry.prometheus.tpot=[emulator_interactive_time_per_output_token_seconds]",
 	}, Args: []string{"--admin-listen", admin}})
-	of := strings.TrimPrefix(runner, "http://")
+	target := strings.TrimPrefix(runner, "http://")
 	for _, s := range []struct {
-		of, source string
-		age        time.Duration // at most, on a busy machine
-	}{{of, "metrics", 3 * time.Second}, {of, "capabilities", 8 * time.Second},
+		target, source string
+		age            time.Duration // at most, on a busy machine
+	}{{target, "metrics", 3 * time.Second}, {target, "capabilities", 8 * time.Second},
 		{"m", "gateway", 5 * time.Second}} {
 		await(t, 30*time.Second, "a fresh reading of "+s.source, func() bool {
-			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{of=%q,source=%q}`,
-				s.of, s.source))
+			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{source=%q,target=%q}`,
+				s.source, s.target))
 			return time.Since(time.UnixMilli(int64(at*1000))) < s.age
 		})
 	}
 	if page := metricsOf(t, admin); !strings.Contains(page,
-		`tidefill_signal_resolved{metric="vllm:kv_cache_usage_perc",runner="`+of+`",signal="kv_used"} 1`) {
+		`tidefill_signal_resolved{metric="vllm:kv_cache_usage_perc",runner="`+target+`",signal="kv_used"} 1`) {
 		t.Errorf("the signals are not shown:\n%s", page)
 	}
 	if log := d.Log(); !strings.Contains(log, "engine=vllm running=vllm:num_requests_running") ||
@@ -133,9 +133,9 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 		t.Errorf("what was resolved is not logged:\n%s", log)
 	}
 	stop()
-	await(t, 20*time.Second, "that Prometheus is silent", func() bool {
+	await(t, 20*time.Second, "a failed query of Prometheus", func() bool {
 		return gauge(
-			t, admin, `tidefill_reading_failures_total{of="prometheus",source="gateway"}`) > 0
+			t, admin, `tidefill_reading_failures_total{source="gateway",target="prometheus"}`) > 0
 	})
 	c := d.Client()
 	b := c.Submit(
