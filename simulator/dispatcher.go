@@ -26,7 +26,7 @@ type dispatcher struct {
 func newDispatcher(sim *simulation) (*dispatcher, error) {
 	policy := sim.setup.Policy
 	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
-		Flow: sim.setup.told(), Random: sim.setup.seed().Rand("planner")})
+		Flow: sim.setup.flowConfig(), Random: sim.setup.seed().Rand("planner")})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type replica struct {
 	routerLoad float64   // its work, as the router last saw it
 	engine     *engine.Engine
 	nextEnd    time.Time // the end of what is under way, as the agenda has it
-	probe      probe
+	tokenGaps  tokenGaps
 	// that left the queue while an iteration ran, at whose start they may have lost their place
 	abortedWaiting map[engine.ID]*request
 }
@@ -106,6 +106,6 @@ func (r *replica) remove(id engine.ID) *request {
 	req := r.sim.requests[id]
 	delete(r.sim.requests, id)
 	r.inside--
-	r.probe.left(r, req)
+	r.tokenGaps.removed(r, req)
 	return req
 }

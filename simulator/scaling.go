@@ -58,7 +58,7 @@ func (s *scaling) begin() error {
 	}
 	var err error
 	s.controller, err = autoscale.New(cfg)
-	s.flow = sim.setup.told()
+	s.flow = sim.setup.flowConfig()
 	s.counts = []count{{at: sim.now}}
 	s.stepNow()
 	return err

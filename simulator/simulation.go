@@ -52,7 +52,7 @@ func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 	}
 	sim.nextArrival()
 	if withBatch {
-		sim.interactive.gateway = newGateway(s.Scenario.Metrics, s.promises())
+		sim.interactive.gateway = newGateway(s.Scenario.Metrics, s.objectives())
 		if sim.dispatcher, err = newDispatcher(sim); err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (sim *simulation) firstToken(r *replica, req *request) {
 	if req.line == nil {
 		sim.interactive.firstToken(r, req)
 	} else if req.line.start.Stream {
-		r.probe.begun(r)
+		r.tokenGaps.firstToken(r)
 		sim.dispatcher.firstToken(req.line)
 	}
 }

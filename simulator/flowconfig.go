@@ -8,18 +8,19 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// told is the policy's configuration of flow control with what it leaves open filled
-// in for each pool, as an operator would who knows it.
-func (s Setup) told() flowcontrol.Config {
+// flowConfig returns the policy's flow-control configuration. What it leaves at its defaults is
+// filled in for each pool, as by an operator who knows the pool: the SLO, the engine, and whether
+// interactive users come. A pool with an entry of its own keeps what the entry says of users.
+func (s Setup) flowConfig() flowcontrol.Config {
 	given := s.Policy.Flow
 	first := s.firstModels()
-	cfg := s.toldOf(given.For(first), s.Engine().Profile)
+	cfg := s.withPoolFacts(given.For(first), s.Engine().Profile)
 	if _, own := given.Own(first); !own && s.Scenario.Interactive.Generator == scenario.None {
 		cfg.Shared = false
 	}
 	for _, b := range s.Scenario.BatchPools {
 		models := batchModels(b)
-		flow := s.toldOf(given.For(models), s.BatchEngine(b).Profile)
+		flow := s.withPoolFacts(given.For(models), s.BatchEngine(b).Profile)
 		if _, own := given.Own(models); !own {
 			flow.Shared = false
 		}
@@ -31,18 +32,18 @@ func (s Setup) told() flowcontrol.Config {
 	return cfg
 }
 
-// toldOf fills in what is known of a pool: the strictest of what users are promised,
-// and the engine's law and limits. The law is the first pool's, and may be told
-// wrong, which is the scenario's doing.
-func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
-	open, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
+// withPoolFacts returns cfg with what is known of a pool: the strictest SLO of all classes of
+// traffic, and the engine's limits and cost model. The cost model is that of the first pool, with
+// the scenario's errors.
+func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
+	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
 	for _, c := range s.Scenario.Interactive.All() {
 		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
 	}
-	if cfg.SLO.TTFT == open.TTFT {
+	if cfg.SLO.TTFT == defaults.TTFT {
 		cfg.SLO.TTFT = slo.TTFT
 	}
-	if cfg.SLO.TPOT == open.TPOT {
+	if cfg.SLO.TPOT == defaults.TPOT {
 		cfg.SLO.TPOT = slo.TPOT
 	}
 	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
@@ -59,18 +60,18 @@ func (s Setup) toldOf(cfg flowcontrol.Config, limits engine.Profile) flowcontrol
 	return cfg
 }
 
-// promises are what the daemon counts late against, by class of traffic: what users
-// are promised or, for the first class, what the policy's configuration says.
-func (s Setup) promises() []scenario.SLO {
-	cfg, open := s.Policy.Flow.SLO, flowcontrol.DefaultConfig().SLO
+// objectives returns the SLOs that the daemon counts late requests against, by class of traffic:
+// the scenario's; for the first class, those that the policy's configuration sets.
+func (s Setup) objectives() []scenario.SLO {
+	cfg, defaults := s.Policy.Flow.SLO, flowcontrol.DefaultConfig().SLO
 	var all []scenario.SLO
 	for _, c := range s.Scenario.Interactive.All() {
 		all = append(all, c.SLO)
 	}
-	if cfg.TTFT != open.TTFT {
+	if cfg.TTFT != defaults.TTFT {
 		all[0].TTFT = cfg.TTFT
 	}
-	if cfg.TPOT != open.TPOT {
+	if cfg.TPOT != defaults.TPOT {
 		all[0].TPOT = cfg.TPOT
 	}
 	return all

@@ -1,0 +1,76 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+	fixedpolicy "github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// Values that the configuration leaves at their defaults are filled in from the scenario; others
+// are kept.
+func TestFlowConfigFillsInThePool(t *testing.T) {
+	s := bundled(t, "s1-steady.yaml")
+	in := &s.Scenario.Interactive
+	in.SLO.TTFT, in.SLO.TPOT = time.Second, 80*time.Millisecond
+	in.Classes = []scenario.Class{{Name: "agents", Generator: "conversation", SLO: scenario.SLO{
+		TTFT: 5 * time.Second, TPOT: 60 * time.Millisecond}}}
+	s.Scenario.Pool.CostModelError = scenario.CostModelError{C0: 0.5, Prefill: 2}
+	cfg, exact := s.flowConfig(), s.Profile.CostModel
+	if cfg.SLO.TTFT != time.Second || cfg.SLO.TPOT != 60*time.Millisecond ||
+		cfg.SLO.Late != flowcontrol.DefaultConfig().SLO.Late {
+		t.Errorf("the SLO is %+v, want the strictest of each", cfg.SLO)
+	}
+	want := costmodel.Model{C0: exact.C0 / 2, C1: 2 * exact.C1, C2: 2 * exact.C2, N0: exact.N0,
+		KV: exact.KV, P1: 2 * exact.P1, P2: 2 * exact.P2}
+	if cfg.Engine.CostModel != want {
+		t.Errorf("the cost model is %+v, want %+v", cfg.Engine.CostModel, want)
+	}
+	if e := cfg.Engine; e.KVTokens != s.Profile.KVTokens || e.MaxSeqs != s.Profile.MaxSeqs ||
+		e.MaxBatchedTokens != s.Profile.MaxBatchedTokens {
+		t.Errorf("the engine's limits are %+v", e)
+	}
+	if got := s.objectives(); len(got) != 2 || got[0].TPOT != 80*time.Millisecond ||
+		got[1].TPOT != 60*time.Millisecond {
+		t.Errorf("late is counted against %+v", got)
+	}
+
+	own := &s.Policy.Flow
+	own.SLO.TPOT = 50 * time.Millisecond
+	own.Engine = flowcontrol.Engine{CostModel: costmodel.Model{C0: 1}, KVTokens: 2, MaxSeqs: 3,
+		MaxBatchedTokens: 4}
+	if got := s.flowConfig(); got.SLO.TPOT != 50*time.Millisecond || got.Engine != own.Engine {
+		t.Errorf("got %+v, want what the configuration sets", got)
+	}
+	if got := s.objectives(); got[0].TPOT != 50*time.Millisecond || got[0].TTFT != time.Second ||
+		got[1].TPOT != 60*time.Millisecond {
+		t.Errorf("late is counted against %+v", got)
+	}
+}
+
+// A pool that no interactive users come to is not shared, unless its own entry says otherwise.
+func TestFlowConfigOfPoolsWithoutUsers(t *testing.T) {
+	s := bundled(t, "s10-two-pools.yaml")
+	cfg := s.flowConfig()
+	spot, first := cfg.For([]string{"model", "spot"}), cfg.For([]string{"chat", "model"})
+	if spot.Shared || !first.Shared {
+		t.Errorf("shared: the spot pool %v, the first %v", spot.Shared, first.Shared)
+	}
+	if spot.Engine.MaxBatchedTokens != 2048 || first.Engine.MaxBatchedTokens == 2048 ||
+		spot.Engine.CostModel != first.Engine.CostModel {
+		t.Errorf("the engines are %+v and %+v", spot.Engine, first.Engine)
+	}
+	own := s.Policy.Flow.With(fixedpolicy.Name, fixedpolicy.Config{PerRunner: 3})
+	s.Policy.Flow.Pools = map[string]flowcontrol.Config{"spot": own}
+	if got := s.flowConfig().For([]string{"model", "spot"}); !got.Shared ||
+		got.Settings[fixedpolicy.Name] != own.Settings[fixedpolicy.Name] {
+		t.Errorf("got %+v, want what the pool's entry sets", got)
+	}
+	alone := bundled(t, "s11-from-zero.yaml")
+	if alone.flowConfig().For([]string{"model"}).Shared {
+		t.Error("a pool without users is shared")
+	}
+}
