@@ -31,10 +31,10 @@ func (a *asked) Progress(ctx context.Context, batches []string) (map[string]stor
 }
 
 func (a *asked) ChangedBatches(
-	ctx context.Context, revision int64, limit int,
-) ([]string, int64, error) {
+	ctx context.Context, after store.Cursor, limit int,
+) ([]string, store.Cursor, error) {
 	a.times.Add(1)
-	return a.Metadata.ChangedBatches(ctx, revision, limit)
+	return a.Metadata.ChangedBatches(ctx, after, limit)
 }
 
 // nobody reads a stream.

@@ -117,7 +117,7 @@ func (s *Server) dropInSteps(ctx context.Context, keys []string) (dropped []stri
 
 // resultsOfLivingBatches returns the ids of the files that living batches may be writing.
 func (s *Server) resultsOfLivingBatches(ctx context.Context) (map[string]bool, error) {
-	living, _, err := s.meta.ChangedBatches(ctx, 0, 0)
+	living, _, err := s.meta.ChangedBatches(ctx, "", 0)
 	if err != nil {
 		return nil, err
 	}

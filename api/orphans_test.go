@@ -149,11 +149,11 @@ type meanwhile struct {
 }
 
 func (m *meanwhile) ChangedBatches(
-	ctx context.Context, revision int64, limit int,
-) ([]string, int64, error) {
+	ctx context.Context, after store.Cursor, limit int,
+) ([]string, store.Cursor, error) {
 	m.before()
 	defer m.after()
-	return m.Metadata.ChangedBatches(ctx, revision, limit)
+	return m.Metadata.ChangedBatches(ctx, after, limit)
 }
 
 func TestSweepRacesWithBatches(t *testing.T) {

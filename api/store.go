@@ -76,8 +76,8 @@ type Batches interface {
 type BatchLists interface {
 	ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (store.Page[string], error)
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]store.Batch, error)
-	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
-		err error)
+	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
+		next store.Cursor, err error)
 }
 
 // References records which blobs are in use.

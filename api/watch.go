@@ -127,10 +127,10 @@ func (w *watch) followed() []string {
 	return ids
 }
 
-// knownBatches are the followed batches as they were at a revision, or later.
+// knownBatches holds the followed batches as they were at the cursor, or later.
 type knownBatches struct {
-	revision int64
-	byID     map[string]store.Batch
+	cursor store.Cursor
+	byID   map[string]store.Batch
 }
 
 // look is a round.
@@ -172,11 +172,16 @@ func (w *watch) look(
 // come before reads, so that what changes in between is read twice rather than missed.
 func (w *watch) forgetChanged(ctx context.Context, known *knownBatches) error {
 	for {
-		changed, next, err := w.meta.ChangedBatches(ctx, known.revision, watchPage)
+		changed, next, err := w.meta.ChangedBatches(ctx, known.cursor, watchPage)
+		if errors.Is(err, store.ErrBadCursor) && known.cursor != "" {
+			known.cursor = ""
+			clear(known.byID)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("follow batches: %w", err)
 		}
-		known.revision = next
+		known.cursor = next
 		for _, id := range changed {
 			delete(known.byID, id)
 		}

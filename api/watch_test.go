@@ -107,8 +107,8 @@ func TestStreamsShareAWatch(t *testing.T) {
 // deaf can't tell changes.
 type deaf struct{ Metadata }
 
-func (deaf) ChangedBatches(context.Context, int64, int) ([]string, int64, error) {
-	return nil, 0, errors.New("the disk sulks")
+func (deaf) ChangedBatches(context.Context, store.Cursor, int) ([]string, store.Cursor, error) {
+	return nil, "", errors.New("the disk sulks")
 }
 
 func TestStreamsEndWhenTheStoreFails(t *testing.T) {

@@ -50,10 +50,10 @@ func (f *freezer) Renew(ctx context.Context, o store.Owner, ttl time.Duration) e
 }
 
 func (f *freezer) ChangedBatches(
-	ctx context.Context, revision int64, limit int,
-) ([]string, int64, error) {
+	ctx context.Context, after store.Cursor, limit int,
+) ([]string, store.Cursor, error) {
 	f.pass("ChangedBatches")
-	return f.Metadata.ChangedBatches(ctx, revision, limit)
+	return f.Metadata.ChangedBatches(ctx, after, limit)
 }
 
 func (f *freezer) Batch(ctx context.Context, tenant, id string) (store.Batch, error) {
@@ -179,9 +179,9 @@ type blind struct {
 }
 
 func (m *blind) ChangedBatches(
-	ctx context.Context, revision int64, limit int,
-) ([]string, int64, error) {
-	ids, next, err := m.Metadata.ChangedBatches(ctx, revision, limit)
+	ctx context.Context, after store.Cursor, limit int,
+) ([]string, store.Cursor, error) {
+	ids, next, err := m.Metadata.ChangedBatches(ctx, after, limit)
 	shown := ids[:0]
 	for _, id := range ids {
 		if hidden := m.hidden.Load(); hidden == nil || id != *hidden {

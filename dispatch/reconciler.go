@@ -36,23 +36,26 @@ type reconciler struct {
 // It calls ready each time when all are enqueued.
 func (rc *reconciler) poll(ctx context.Context, ready func()) {
 	const page = 500
-	var revision int64
+	var cursor store.Cursor
 	for {
 		var ids []string
-		var next int64
+		var next store.Cursor
 		var err error
-		if revision == 0 {
+		if cursor == "" {
 			err = rc.remaining.count(ctx)
 		}
 		if err == nil {
-			ids, next, err = rc.metadata.ChangedBatches(ctx, revision, page)
+			ids, next, err = rc.metadata.ChangedBatches(ctx, cursor, page)
+		}
+		if errors.Is(err, store.ErrBadCursor) {
+			cursor = ""
 		}
 		if err != nil {
 			if ctx.Err() == nil {
 				rc.log.WarnContext(ctx, "could not poll for changed batches", "error", err)
 			}
 		} else {
-			revision = next
+			cursor = next
 			for _, id := range ids {
 				rc.queue.add(id)
 			}

@@ -35,8 +35,8 @@ type Batches interface {
 	UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error)
 	FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
 		files []store.File) (store.Batch, error)
-	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
-		err error)
+	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
+		next store.Cursor, err error)
 }
 
 // References records which blobs are in use.

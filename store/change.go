@@ -2,11 +2,21 @@ package store
 
 import "context"
 
+// Cursor is a position in a backend's sequence of changes. A backend makes it and reads it; for
+// everybody else it is opaque. It is valid for all processes that share the store, and as long as
+// the backend documents. Empty: the start.
+type Cursor string
+
 // Changes reports which batches have changed.
 type Changes interface {
 	// ChangedBatches returns, oldest change first, up to limit ids of batches that changed after
-	// the given revision, and the revision to ask with next. Revision 0 returns every batch that
-	// is not terminal, whatever the limit. No ids: nothing has changed. A deletion is no change.
-	ChangedBatches(ctx context.Context, revision int64, limit int) (ids []string, next int64,
+	// the cursor, and the cursor to ask with next. The empty cursor returns every batch that is not
+	// terminal, whatever the limit. Fewer ids than limit: there are no more changes now. A deletion
+	// is no change.
+	//
+	// No change may be missed, also when transactions commit in another order than they began. A
+	// change may be returned more than once. ErrBadCursor: the backend does not know the cursor, or
+	// not any more; the caller starts again with the empty one.
+	ChangedBatches(ctx context.Context, after Cursor, limit int) (ids []string, next Cursor,
 		err error)
 }

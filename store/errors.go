@@ -19,6 +19,6 @@ var (
 	// its lock, its directory is gone, its medium reports errors. Nothing that was reported as
 	// written is harmed; try again later.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrBadCursor: the object that a listing should continue after is unknown.
+	// ErrBadCursor: the position from which a listing or the changes should continue is unknown.
 	ErrBadCursor = errors.New("unknown cursor")
 )

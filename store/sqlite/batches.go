@@ -243,55 +243,6 @@ func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch
 	return b, nil
 }
 
-// ChangedBatches implements [store.Batches].
-func (db *DB) ChangedBatches(
-	ctx context.Context, revision int64, limit int,
-) (ids []string, next int64, err error) {
-	err = db.snapshot(ctx, func(s *session) error {
-		if revision == 0 {
-			ids, next, err = s.liveBatches(ctx)
-		} else {
-			ids, next, err = s.changedBatches(ctx, revision, limit)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("list batches changed after revision %d: %w", revision, err)
-	}
-	return ids, next, nil
-}
-
-// liveBatches returns all batches that aren't terminal, and the revision at which that was so.
-func (s *session) liveBatches(ctx context.Context) (ids []string, newest int64, err error) {
-	if err := s.row(ctx, "SELECT newest FROM revisions", nil, &newest); err != nil {
-		return nil, 0, err
-	}
-	err = s.rows(ctx, "SELECT id FROM batches WHERE ended = 0 ORDER BY revision", nil,
-		func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
-	return ids, newest, err
-}
-
-func (s *session) changedBatches(
-	ctx context.Context, revision int64, limit int,
-) (ids []string, next int64, err error) {
-	next = revision
-	err = s.rows(
-		ctx, "SELECT id, revision FROM batches WHERE revision > ? ORDER BY revision LIMIT ?",
-		[]any{revision, limit},
-		func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id, &next)
-			ids = append(ids, id)
-			return err
-		})
-	return ids, next, err
-}
-
 // StaleBatches implements [store.Batches].
 func (db *DB) StaleBatches(
 	ctx context.Context, endedBefore time.Time, limit int,
@@ -338,11 +289,6 @@ func (db *DB) ended(b *store.Batch) int64 {
 		at = db.now()
 	}
 	return max(micros(at), 1) // 0 and less would read as living
-}
-
-func (s *session) nextRevision(ctx context.Context) (revision int64, err error) {
-	err = s.row(ctx, "UPDATE revisions SET newest = newest + 1 RETURNING newest", nil, &revision)
-	return revision, err
 }
 
 func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {

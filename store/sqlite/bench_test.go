@@ -58,7 +58,7 @@ func BenchmarkWithManyBatches(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			ids, _, err := db.ChangedBatches(b.Context(), 0, 100)
+			ids, _, err := db.ChangedBatches(b.Context(), "", 100)
 			if err != nil || len(ids) != 10_000 {
 				b.Fatalf("got %d living batches, %v", len(ids), err)
 			}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -142,61 +141,6 @@ func batchesFreeze(t *testing.T, m Store, c *clock) {
 	if page := got(m.ListBatches(ctx, "t", store.BatchQuery{}))(t); len(page.Items) != 0 {
 		t.Errorf("deleted batches are listed: %v", page.Items)
 	}
-}
-
-func batchesChanged(t *testing.T, m Store, _ *clock) {
-	ctx := t.Context()
-	finish := func(id string) {
-		t.Helper()
-		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error {
-			b.State = store.Completed
-			return nil
-		}))(t)
-	}
-	for i := range 6 {
-		must(t, m.CreateBatch(ctx, newBatch(fmt.Sprintf("b%d", i), fmt.Sprintf("t%d", i%2))))
-	}
-	finish("b1")
-	finish("b3")
-
-	ids, revision, err := m.ChangedBatches(ctx, 0, 2)
-	must(t, err)
-	slices.Sort(ids)
-	wantEqual(t, "living batches", ids, []string{"b0", "b2", "b4", "b5"}) // all, whatever the limit
-	ids, next, err := m.ChangedBatches(ctx, revision, 10)
-	must(t, err)
-	if len(ids) != 0 || next != revision {
-		t.Errorf("got changes %v up to revision %d while nothing changed since %d", ids, next,
-			revision)
-	}
-
-	finish("b4")
-	touch := func(id string) {
-		got(store.Modify(ctx, m, "", id, func(b *store.Batch) error {
-			b.Paused = !b.Paused
-			return nil
-		}))(t)
-	}
-	touch("b0")
-	touch("b5")
-	touch("b0") // moves it behind b5
-	must(t, m.CreateBatch(ctx, newBatch("b6", "t0")))
-	var changed []string
-	for len(changed) < 10 {
-		ids, next, err := m.ChangedBatches(ctx, revision, 2)
-		must(t, err)
-		if len(ids) == 0 {
-			break
-		}
-		changed, revision = append(changed, ids...), next
-	}
-	wantEqual(t, "changes", changed, []string{"b4", "b5", "b0", "b6"})
-
-	got(m.DeleteBatch(ctx, "t1", "b3"))(t)
-	must(t, m.CreateBatch(ctx, newBatch("b7", "t1")))
-	ids, _, err = m.ChangedBatches(ctx, revision, 2)
-	must(t, err)
-	wantEqual(t, "changes after a deletion", ids, []string{"b7"})
 }
 
 func batchesStale(t *testing.T, m Store, c *clock) {

@@ -57,6 +57,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Files", func(t *testing.T) { TestFiles(t, open) })
 	t.Run("Uploads", func(t *testing.T) { TestUploads(t, open) })
 	t.Run("Batches", func(t *testing.T) { TestBatches(t, open) })
+	t.Run("Changes", func(t *testing.T) { TestChanges(t, open) })
 	t.Run("References", func(t *testing.T) { TestReferences(t, open) })
 	t.Run("Claims", func(t *testing.T) { TestClaims(t, open) })
 	t.Run("Locks", func(t *testing.T) { TestLocks(t, open) })
@@ -86,7 +87,7 @@ func TestUploads(t *testing.T, open Open) {
 	})
 }
 
-// TestBatches runs the suite for Batches. It uses Files, Batches, BatchLists, Changes, Owners,
+// TestBatches runs the suite for Batches. It uses Files, Batches, BatchLists, Owners,
 // Claims and Locks.
 func TestBatches(t *testing.T, open Open) {
 	run(t, open, []test{
@@ -97,10 +98,19 @@ func TestBatches(t *testing.T, open Open) {
 		{"batches race for updates", batchesRace},
 		{"batches are finished by the holder of their lock", batchesFinish},
 		{"batches go stale", batchesStale},
-		{"batches tell what changed", batchesChanged},
 		{"batches are listed in any order under any filter", batchesList},
 		{"batches' cursors survive changes", batchesCursors},
 		{"ended contexts end methods", contextsEnd},
+	})
+}
+
+// TestChanges runs the suite for Changes. It uses Batches and Changes.
+func TestChanges(t *testing.T, open Open) {
+	run(t, open, []test{
+		{"changes are followed by cursor", changesFollow},
+		{"changes of an empty store have a cursor", changesOfNothing},
+		{"unknown cursors are refused", changesBadCursor},
+		{"no change is missed while many are committed", changesRace},
 	})
 }
 
