@@ -3,6 +3,7 @@ package simulator
 import (
 	"math"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
@@ -22,7 +23,7 @@ func (sim *simulation) route(req *request) {
 		sim.interactive.lost(req)
 		return
 	}
-	best.routerLoad += float64(req.input) + float64(heldTokenWeight*float64(req.input))
+	best.routerLoad += float64(req.input) + portable.Rounded(heldTokenWeight*float64(req.input))
 	if err := best.submit(sim.newID(), req, req.content, priorityInteractive); err != nil {
 		sim.interactive.rejected(sim.checkTooLong(req, err))
 	}
@@ -54,7 +55,8 @@ func (sim *simulation) refreshRouterView() {
 // computed, and a little for those held.
 func (r *replica) work() float64 {
 	s := r.engine.Snapshot(r.sim.now)
-	return float64(s.PendingTokens) + float64(heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize))
+	return float64(s.PendingTokens) +
+		portable.Rounded(heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize))
 }
 
 const heldTokenWeight = 0.02

@@ -18,7 +18,7 @@ func Run(s Setup, progress Progress) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return RunAgainst(noBatch, s, func(done float64) error { return progress(0.5 + float64(done/2)) })
+	return RunAgainst(noBatch, s, func(done float64) error { return progress((1 + done) / 2) })
 }
 
 // Quiet is a scenario told without batch work: what every policy is judged
@@ -41,7 +41,8 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if err != nil {
 		return NoBatch{}, err
 	}
-	q := NoBatch{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(), Paid: sim.pools[0].paidBySlot(),
+	q := NoBatch{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(),
+		Paid:    sim.pools[0].paidBySlot(),
 		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return NoBatch{}, fmt.Errorf(

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // recorder makes the tape of a plant. It looks and changes nothing, so that a run
@@ -50,7 +51,8 @@ func (w *answeredWindow) add(ttft, tpot time.Duration, passed bool) {
 
 func newSampler(sim *simulation) *sampler {
 	r := &sampler{
-		sim: sim, step: timelineStepFor(sim.setup.Scenario.Horizon), totals: map[*replica]engineTotals{},
+		sim: sim, step: timelineStepFor(sim.setup.Scenario.Horizon),
+		totals:      map[*replica]engineTotals{},
 		predictions: map[string]int{},
 	}
 	r.timeline = &Timeline{Every: r.step.Seconds()}
@@ -186,7 +188,7 @@ func (r *sampler) predictFinishes() {
 	}
 	ahead := 0.0 // tokens of the jobs before, and its own
 	for _, d := range r.sim.dispatcher.planner.Demand() {
-		ahead += float64(float64(d.Lines) * (d.Prompt + d.Output))
+		ahead += portable.Rounded(float64(d.Lines) * (d.Prompt + d.Output))
 		if d.Deadline.IsZero() {
 			return // and so are all that follow
 		}

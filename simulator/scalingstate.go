@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -44,8 +45,8 @@ func (s *scaling) state() autoscale.State {
 			})
 			n := float64(d.Lines)
 			left += n
-			lines.Mix.Prompt += float64(n * d.Prompt)
-			lines.Mix.Output += float64(n * d.Output)
+			lines.Mix.Prompt += portable.Rounded(n * d.Prompt)
+			lines.Mix.Output += portable.Rounded(n * d.Output)
 			lines.Work += d.Work
 		}
 		if left > 0 {

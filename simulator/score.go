@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -29,7 +30,7 @@ func Score(harvest, best, loss float64) float64 {
 	if loss <= freeLoss {
 		return share
 	}
-	return share * max(0, 1-float64((loss-freeLoss)/lossToZero))
+	return share * max(0, 1-portable.Rounded((loss-freeLoss)/lossToZero))
 }
 
 // Overall is the geometric mean of a policy's scores over scenarios, and no more
@@ -58,7 +59,7 @@ func GeometricMean(values []float64) float64 {
 	}
 	low, high := 0.0, max(1, product)
 	for {
-		middle := low + float64((high-low)/2)
+		middle := low + portable.Rounded((high-low)/2)
 		if middle <= low || middle >= high {
 			return middle
 		}

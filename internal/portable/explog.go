@@ -7,7 +7,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// Exp is e to the power of x.
+// Exp returns e to the power of x.
 func Exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x):
@@ -17,25 +17,25 @@ func Exp(x float64) float64 {
 	case x < -7.45133219101941108420e+02:
 		return 0
 	}
-	k := math.Floor(float64(x*math.Log2E) + 0.5)
-	hi := x - float64(k*ln2Hi)
-	lo := float64(k * ln2Lo)
+	k := math.Floor(Rounded(x*math.Log2E) + 0.5)
+	hi := x - Rounded(k*ln2Hi)
+	lo := Rounded(k * ln2Lo)
 	r := hi - lo
 	t := r * r
-	p := float64(t*4.13813679705723846039e-08) - 1.65339022054652515390e-06
-	p = float64(t*p) + 6.61375632143793436117e-05
-	p = float64(t*p) - 2.77777777770155933842e-03
-	p = float64(t*p) + 1.66666666666666657415e-01
-	c := r - float64(t*p)
-	y := 1 - ((lo - float64(r*c)/(2-c)) - hi)
+	p := Rounded(t*4.13813679705723846039e-08) - 1.65339022054652515390e-06
+	p = Rounded(t*p) + 6.61375632143793436117e-05
+	p = Rounded(t*p) - 2.77777777770155933842e-03
+	p = Rounded(t*p) + 1.66666666666666657415e-01
+	c := r - Rounded(t*p)
+	y := 1 - ((lo - r*c/(2-c)) - hi)
 	if k < -1000 || k > 1000 {
 		return math.Ldexp(y, int(k))
 	}
-	// what Ldexp does, without its care for extremes
+	// like Ldexp, without its handling of extreme exponents
 	return y * math.Float64frombits(uint64(1023+int64(k))<<52)
 }
 
-// Log is the natural logarithm of x.
+// Log returns the natural logarithm of x.
 func Log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 1):
@@ -54,13 +54,13 @@ func Log(x float64) float64 {
 	k := float64(exponent)
 	s := f / (2 + f)
 	s2 := s * s
-	r := float64(s2*1.479819860511658591e-01) + 1.531383769920937332e-01
-	r = float64(s2*r) + 1.818357216161805012e-01
-	r = float64(s2*r) + 2.222219843214978396e-01
-	r = float64(s2*r) + 2.857142874366239149e-01
-	r = float64(s2*r) + 3.999999999940941908e-01
-	r = float64(s2*r) + 6.666666666666735130e-01
-	r = float64(s2 * r)
-	half := float64(f * f / 2)
-	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
+	r := Rounded(s2*1.479819860511658591e-01) + 1.531383769920937332e-01
+	r = Rounded(s2*r) + 1.818357216161805012e-01
+	r = Rounded(s2*r) + 2.222219843214978396e-01
+	r = Rounded(s2*r) + 2.857142874366239149e-01
+	r = Rounded(s2*r) + 3.999999999940941908e-01
+	r = Rounded(s2*r) + 6.666666666666735130e-01
+	r = Rounded(s2 * r)
+	half := Rounded(f * f / 2)
+	return Rounded(k*ln2Hi) - ((half - (Rounded(s*(half+r)) + Rounded(k*ln2Lo))) - f)
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Whatever a simulation's bytes come from.
-var rooms = []string{
+// purePackages compute the bytes of a simulation's result.
+var purePackages = []string{
 	"costmodel", "scheduler", "flowcontrol", "autoscale", "dispatch/plan",
 	"simulator", "simulator/report", "simulator/search", "simulator/oracle",
 	"simulator/oracle/gpuhours", "simulator/engine", "simulator/scenario", "simulator/workload",
@@ -23,8 +23,8 @@ var rooms = []string{
 // there than here.
 func TestNothingIsFused(t *testing.T) {
 	arguments := []string{"build", "-gcflags=-S"}
-	for _, room := range rooms {
-		arguments = append(arguments, "github.com/tidefill/tidefill/"+room)
+	for _, pkg := range purePackages {
+		arguments = append(arguments, "github.com/tidefill/tidefill/"+pkg)
 	}
 	build := exec.CommandContext(t.Context(), "go", arguments...)
 	build.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=")
@@ -33,7 +33,7 @@ func TestNothingIsFused(t *testing.T) {
 		t.Fatalf("build for arm64: %v\n%.2000s", err, assembly)
 	}
 	if len(regexp.MustCompile(`\bFMULD\b`).FindAll(assembly, -1)) < 10 {
-		t.Fatal("the assembly has hardly a product; is it still written like this?")
+		t.Fatal("the assembly has fewer than 10 FMULD instructions; has its format changed?")
 	}
 	var fused []string
 	for _, line := range regexp.MustCompile(
@@ -46,14 +46,14 @@ func TestNothingIsFused(t *testing.T) {
 	}
 }
 
-// What differs between processors stands nowhere in those packages.
+// The functions of package math whose last bits differ between processors are not used.
 func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
 	unportable := regexp.MustCompile(
 		`\bmath\.(Exp|Exp2|Expm1|Log|Log2|Log10|Log1p|Pow|Sin|Cos|Tan|Tanh|Sinh|Cosh|Atan|Atan2|Asin|Acos|Hypot|Cbrt|Gamma|Lgamma|Erf|Erfc|FMA)\(|\.(NormFloat64|ExpFloat64)\(`)
-	for _, room := range rooms {
-		files, err := filepath.Glob("../../" + room + "/*.go")
+	for _, pkg := range purePackages {
+		files, err := filepath.Glob("../../" + pkg + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", room, len(files), err)
+			t.Fatalf("%s: %d files, %v", pkg, len(files), err)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
@@ -65,7 +65,7 @@ func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
 			}
 			for _, use := range unportable.FindAll(source, -1) {
 				t.Errorf(
-					"%s uses %s, whose last bits differ between processors; package portable has the like", file, use)
+					"%s uses %s, whose last bits differ between processors; use package portable", file, use)
 			}
 		}
 	}

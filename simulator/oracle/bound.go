@@ -36,11 +36,11 @@ const MaxLoss = 1
 // BeatenBy reports whether a run got more out of the pool than the bound says anyone can, at a loss
 // that the bound was allowed too. Then the oracle is wrong, not the run good.
 func (b Bound) BeatenBy(useful, loss float64) bool {
-	return b.Useful > 0 && loss <= max(b.Loss, MaxLoss) && useful > float64(b.Useful*(1+b.Margin))
+	return b.Useful > 0 && loss <= max(b.Loss, MaxLoss) && useful > b.Useful*(1+b.Margin)
 }
 
 // UndercutBy reports whether a run that met every feasible deadline needed fewer GPU hours than the
 // bound says anyone can.
 func (b Bound) UndercutBy(gpuHours float64) bool {
-	return b.GPUHours > 0 && gpuHours < float64(b.GPUHours*(1-b.Margin))
+	return b.GPUHours > 0 && gpuHours < b.GPUHours*(1-b.Margin)
 }

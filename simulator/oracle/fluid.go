@@ -38,11 +38,12 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	lines := 0.0
 	for i, l := range loads {
 		span := min(fluidWindow, s.Scenario.Horizon-time.Duration(i)*fluidWindow)
-		lines += float64(f.lines(l.dividedBy(float64(replicas)*fluidWindow.Seconds())) * span.Seconds() *
+		lines += portable.Rounded(f.lines(l.dividedBy(float64(replicas)*fluidWindow.Seconds())) *
+			span.Seconds() *
 			float64(replicas))
 		for _, p := range s.Scenario.BatchPools {
 			beside := fluid{cfg: s.BatchEngine(p), mix: mix, tpot: math.Inf(1)}
-			lines += float64(beside.lines(load{}) * span.Seconds() * float64(
+			lines += portable.Rounded(beside.lines(load{}) * span.Seconds() * float64(
 				max(p.Replicas, p.Max)))
 		}
 	}
@@ -93,14 +94,14 @@ func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 			n, weight = sampledLines, backlogWeight/sampledLines
 		}
 		lines += float64(j.Lines)
-		total += float64(weight * float64(n))
+		total += portable.Rounded(weight * float64(n))
 		for i := range n {
 			r := j.Line(i)
 			in, out := float64(r.Input), float64(r.Output)
-			m.input += float64(weight * in)
-			m.output += float64(weight * out)
-			m.context += float64(weight * out * (in + float64(out/2)))
-			m.computed += float64(weight * float64(
+			m.input += portable.Rounded(weight * in)
+			m.output += portable.Rounded(weight * out)
+			m.context += portable.Rounded(weight * out * (in + portable.Rounded(out/2)))
+			m.computed += portable.Rounded(weight * float64(
 				uncached(r, s.Scenario.Pool.PrefixCaching, known)))
 		}
 	}
@@ -159,7 +160,7 @@ func interactive(s simulator.Setup) ([]load, error) {
 		w.requests++
 		w.computed += float64(uncached(a.Request, s.Scenario.Pool.PrefixCaching, known))
 		w.output += out
-		w.held += float64(out * (in + float64(out/2)))
+		w.held += portable.Rounded(out * (in + portable.Rounded(out/2)))
 	}
 }
 
@@ -182,7 +183,8 @@ func (f fluid) lines(l load) float64 {
 		present = 0
 	}
 	alone := portable.Exp(-present) // nobody is there that long, if they come as they like
-	return float64(bound*(1-alone)) + float64(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
+	return portable.Rounded(bound*(1-alone)) +
+		portable.Rounded(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
 }
 
 // best is the most lines a second at an iteration time up to most.
@@ -193,7 +195,7 @@ func (f fluid) maxRate(l load, most float64) float64 {
 	rate := 0.0
 	const steps = 100
 	for i := 1; i <= steps; i++ {
-		ms := law.C0 + float64((longest-law.C0)*float64(i))/steps
+		ms := law.C0 + (longest-law.C0)*float64(i)/steps
 		rate = max(rate, f.running(l, ms)/f.mix.output/ms*1000)
 	}
 	return rate
@@ -203,8 +205,8 @@ func (f fluid) maxRate(l load, most float64) float64 {
 func (f fluid) running(l load, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000
-	streams, context, reading := float64(l.output*seconds), float64(l.held*seconds),
-		float64(l.computed*seconds)
+	streams, context := portable.Rounded(l.output*seconds), portable.Rounded(l.held*seconds)
+	reading := portable.Rounded(l.computed * seconds)
 	low, high := 0.0, min(float64(p.MaxSeqs)-streams, (float64(p.KVTokens)-context)/f.mix.context)
 	if high <= 0 || !f.fits(0, streams, context, reading, ms) {
 		return 0
@@ -231,7 +233,8 @@ func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
 	if tokens > float64(f.cfg.Profile.MaxBatchedTokens) {
 		return false
 	}
-	took := law.Iteration(tokens, context+float64(lines*f.mix.context), 0) +
-		float64((law.P1+float64(law.P2*f.mix.computed/2))*reads) + float64(law.P1*reading)
+	took := law.Iteration(tokens, context+portable.Rounded(lines*f.mix.context), 0) +
+		portable.Rounded((law.P1+portable.Rounded(law.P2*f.mix.computed/2))*reads) +
+		portable.Rounded(law.P1*reading)
 	return took <= ms
 }

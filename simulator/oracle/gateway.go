@@ -19,7 +19,9 @@ import (
 // carries, and how many prompt tokens may wait, from each window of time to the next; and for the
 // constants of the policy probe that do. What it finds counts for no less than the best of the runs
 // that were seen.
-func Gateway(s simulator.Setup, quiet simulator.NoBatch, seen []PriorRun, budget Budget) (Finding, error) {
+func Gateway(
+	s simulator.Setup, quiet simulator.NoBatch, seen []PriorRun, budget Budget,
+) (Finding, error) {
 	g := newGatewaySearch(s, quiet, budget)
 	if err := g.run(seen); err != nil {
 		return Finding{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
@@ -103,7 +105,9 @@ func (g *gatewaySearch) try(t *schedule) error {
 	return nil
 }
 
-func (g *gatewaySearch) runPolicy(p simulator.Policy, w simulator.Outputs) (simulator.Result, error) {
+func (g *gatewaySearch) runPolicy(
+	p simulator.Policy, w simulator.Outputs,
+) (simulator.Result, error) {
 	if g.runs >= g.budget.Runs || g.best.exhausted {
 		return simulator.Result{}, errSpent
 	}
@@ -303,8 +307,8 @@ func (g *gatewaySearch) equalize() error {
 		next := t.clone()
 		for w := range next.level {
 			late := max(0, t.lateIn(w, g.window)-quiet.lateIn(w, g.window))
-			next.level[w] *= 1 + float64(
-				size*min(max(float64(follow*portable.Log((allowed+chance)/(late+chance))), -most),
+			next.level[w] *= 1 + portable.Rounded(
+				size*min(max(follow*portable.Log((allowed+chance)/(late+chance)), -most),
 					most))
 			next.clamp(w)
 		}
@@ -317,7 +321,8 @@ func (g *gatewaySearch) equalize() error {
 		t = next
 		kept := max(0, round-rounds/2) // of the later ones, so many are in the mean already
 		for w := range mean.level {
-			mean.level[w] = (float64(float64(kept)*mean.level[w]) + t.level[w]) / float64(kept+1)
+			mean.level[w] = (portable.Rounded(float64(kept)*mean.level[w]) + t.level[w]) / float64(
+				kept+1)
 		}
 	}
 	return g.scale(mean, 0.92, 1.08, 4)

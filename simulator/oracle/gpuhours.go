@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/oracle/gpuhours"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -141,7 +142,7 @@ func kindMix(s simulator.Setup, j *workload.Job) meanLine {
 		in, out := float64(r.Input), float64(r.Output)
 		m.input += in
 		m.output += out
-		m.context += float64(out * (in + float64(out/2)))
+		m.context += portable.Rounded(out * (in + portable.Rounded(out/2)))
 		m.computed += float64(uncached(r, s.Scenario.Pool.PrefixCaching, known))
 	}
 	m.context /= m.output

@@ -30,7 +30,7 @@ func (g *gatewaySearch) walk() error {
 	for turn := 0; ; turn++ {
 		w := walkers[turn%len(walkers)]
 		if other := walkers[(turn+1)%len(walkers)]; turn%4 != 0 &&
-			w.at.value() < float64(behind*other.at.value()) {
+			w.at.value() < behind*other.at.value() {
 			w = other
 		}
 		t := g.step(w.at, w.size)
@@ -59,7 +59,7 @@ func (g *gatewaySearch) bestOf(families ...family) (best schedule, some bool) {
 // step is the timetable changed by about a size.
 func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	t := at.clone()
-	up := 1 + float64(size*(0.5+float64(g.rng.Float64())))
+	up := 1 + portable.Rounded(size*(0.5+portable.Rounded(g.rng.Float64())))
 	sign := float64(2*g.rng.IntN(2) - 1)
 	kind := g.rng.IntN(8)
 	if t.family == byLate {
@@ -68,7 +68,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	switch kind {
 	case 0: // a little everywhere
 		for w := range t.level {
-			t.level[w] *= 1 + float64(size*(float64(g.rng.Float64())-0.5))
+			t.level[w] *= 1 + portable.Rounded(size*(portable.Rounded(g.rng.Float64())-0.5))
 		}
 	case 1, 6, 7: // lower where more were late than at other times, higher where fewer were
 		mean := 0.0
@@ -77,12 +77,13 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 		}
 		for w := range t.level {
 			more := t.lateIn(w, g.window)/max(mean, 0.01) - 1
-			t.level[w] *= 1 - float64(min(max(more, -1), 2)*size*(0.5+float64(g.rng.Float64())))
+			t.level[w] *= 1 - portable.Rounded(min(max(more, -1), 2)*size*(0.5+portable.Rounded(
+				g.rng.Float64())))
 		}
 	case 2: // all of them
-		by := float64(sign * size / 4)
+		by := sign * size / 4
 		if t.family == byLate {
-			by = float64(sign * min(0.5, 4*size))
+			by = sign * min(0.5, 4*size)
 		}
 		for w := range t.level {
 			t.level[w] *= 1 + by
@@ -90,7 +91,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	case 3: // how many prompts may wait, for a while
 		from, to := g.randomSpan()
 		for w := from; w < to; w++ {
-			t.prompt[w] *= 1 + float64(sign*min(0.7, 8*size))
+			t.prompt[w] *= 1 + portable.Rounded(sign*min(0.7, 8*size))
 		}
 	case 4: // one while higher, another lower
 		for _, factor := range []float64{up, 1 / up} {
@@ -100,7 +101,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 			}
 		}
 	default: // how lines and prompts are led to where they shall be
-		g.perturb(&t.base.Flow, t.family == byLate, 1+float64(sign*min(0.4, 8*size)))
+		g.perturb(&t.base.Flow, t.family == byLate, 1+portable.Rounded(sign*min(0.4, 8*size)))
 	}
 	for w := range t.level {
 		t.clamp(w)

@@ -36,7 +36,8 @@ func (r *runner) addReading(m *recording.Reading) {
 
 func (r *runner) addHistogram(at float64, ttft recording.Histogram) {
 	if r.counted != nil && len(ttft) > 0 {
-		r.samples = append(r.samples, counterSample{at, ttft[len(ttft)-1][1], float64(r.counted.PromptTokens),
+		r.samples = append(r.samples, counterSample{at, ttft[len(ttft)-1][1],
+			float64(r.counted.PromptTokens),
 			float64(r.counted.OutputTokens)})
 	}
 }
@@ -98,7 +99,7 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	rng := seed.Rand("replay")
 	size := func(mean float64) int {
 		a, _ := portable.Normals(rng)
-		x := mean * portable.Exp(float64(sizeSigma*a)-float64(sizeSigma*sizeSigma)/2)
+		x := mean * portable.Exp(portable.Rounded(sizeSigma*a)-float64(sizeSigma*sizeSigma)/2)
 		return max(1, int(min(x, 16*mean)+0.5))
 	}
 	var arrivals []workload.Arrival
@@ -109,7 +110,7 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 			input = s.prompt / s.requests
 		}
 		for left += s.requests; left >= 1; left-- {
-			at := s.from + float64(rng.Float64()*(s.to-s.from))
+			at := s.from + portable.Rounded(rng.Float64()*(s.to-s.from))
 			arrivals = append(arrivals, workload.Arrival{At: b.since(at), Request: workload.Request{
 				Input: size(max(1, input)), Output: size(max(1, sum.output/sum.requests))}})
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -64,7 +65,8 @@ func (c chart) figure() figure {
 	ys := ticks(most)
 	ceiling := ys[len(ys)-1]
 	y := func(v float64) float64 {
-		return chartHeight - chartBottom - float64(v/ceiling*(chartHeight-chartTop-chartBottom))
+		return chartHeight - chartBottom -
+			portable.Rounded(v/ceiling*(chartHeight-chartTop-chartBottom))
 	}
 	end := 1.0
 	if n := len(c.at); n > 0 {
@@ -127,7 +129,7 @@ func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
 	if end > 4*3600 {
 		unit, name = 3600, "h"
 	}
-	x := func(t float64) float64 { return left + float64(t/end*(d.width-left-chartRight)) }
+	x := func(t float64) float64 { return left + portable.Rounded(t/end*(d.width-left-chartRight)) }
 	for _, v := range ticks(end / unit) {
 		if v*unit > end*1.0001 {
 			break

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // rivals draws all policies of a scenario by what they cost and what they harvest. Those that cost
@@ -34,13 +36,16 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	}
 	d := newDrawing(id, f.Caption, about, chartWidth, height)
 	ys := ticks(most * 1.05)
-	y := func(v float64) float64 { return bottom - float64(v/ys[len(ys)-1]*(bottom-chartTop)) }
+	y := func(
+		v float64) float64 {
+		return bottom - portable.Rounded(v/ys[len(ys)-1]*(bottom-chartTop))
+	}
 	low := -0.5
 	for _, p := range s.Policies {
 		low = max(-edge, min(low, float64(p.Loss.Mean)))
 	}
 	x := func(v float64) float64 {
-		return chartLeft + float64((min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
+		return chartLeft + portable.Rounded((min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
 	}
 	d.rect(x(1), chartTop, x(edge)-x(1), bottom-chartTop, "beyond", "more than a point of loss")
 	for _, v := range ys {

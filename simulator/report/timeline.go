@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -80,7 +81,7 @@ func allowance(id string, t *simulator.Timeline) figure {
 	}
 	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
 	x := func(i int) float64 {
-		return chartLeft + float64(float64(i)/float64(max(1, len(t.Reason)))*(chartWidth-chartLeft-chartRight))
+		return chartLeft + portable.Rounded(float64(i)/float64(max(1, len(t.Reason)))*(chartWidth-chartLeft-chartRight))
 	}
 	for i := 0; i < len(t.Reason); {
 		end := i
@@ -99,7 +100,8 @@ func allowance(id string, t *simulator.Timeline) figure {
 	for i, r := range reasons {
 		text := fmt.Sprintf("%s %s", r.name,
 			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
-		if width := 16 + float64(6.5*float64(len([]rune(text)))) + 14; legend+width <= chartWidth {
+		if width := 16 + portable.Rounded(6.5*float64(len([]rune(text)))) +
+			14; legend+width <= chartWidth {
 			d.rect(legend, band+6, 11, 11, fmt.Sprintf("fill c%d", i%colours), text)
 			d.label(legend+16, band+16, "legend", "start", text)
 			legend += width

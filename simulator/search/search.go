@@ -27,9 +27,9 @@ type Dimension struct {
 func (d Dimension) at(share float64) float64 {
 	share = min(max(share, 0), 1)
 	if d.Log {
-		return float64(d.Low * portable.Exp(float64(share*portable.Log(d.High/d.Low))))
+		return d.Low * portable.Exp(share*portable.Log(d.High/d.Low))
 	}
-	return d.Low + float64(share*(d.High-d.Low))
+	return d.Low + portable.Rounded(share*(d.High-d.Low))
 }
 
 // share is where a value lies.
@@ -199,13 +199,14 @@ func quasiRandom(n, dimensions int) []float64 {
 		for range dimensions {
 			power *= root
 		}
-		root = (float64(float64(dimensions)*power*root) + 1) / (float64(float64(dimensions+1)*power) - 1)
+		root = (portable.Rounded(float64(dimensions)*power*root) + 1) / (portable.Rounded(
+			float64(dimensions+1)*power) - 1)
 	}
 	point := make([]float64, dimensions)
 	step := 1.0
 	for i := range point {
 		step /= root
-		at := 0.5 + float64(float64(n)*step)
+		at := 0.5 + portable.Rounded(float64(n)*step)
 		point[i] = at - float64(int(at))
 	}
 	return point

@@ -29,7 +29,7 @@ const maxSilentSteps = 1 << 22
 func (c *cox) next() (time.Duration, bool) {
 	need := portable.Exponential(c.rng) // of the integral of the rate
 	for {
-		if left := float64(c.current * (c.end - c.now).Seconds()); left > need {
+		if left := portable.Rounded(c.current * (c.end - c.now).Seconds()); left > need {
 			c.now += time.Duration(need / c.current * 1e9)
 			return c.now, true
 		} else {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Curve is the shape of a rate over time: linear between its points, periodic,
@@ -95,8 +97,8 @@ func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
 // MeanUntil is the mean from 0 to the end of a stretch of any length.
 func (c *Curve) MeanUntil(length time.Duration) float64 {
 	whole := length / c.period
-	area := float64(float64(whole) * c.period.Seconds()) // the mean over a period is 1
-	return (area + c.area(length%c.period)) / length.Seconds()
+	full := portable.Rounded(float64(whole) * c.period.Seconds()) // the mean over a period is 1
+	return (full + c.area(length%c.period)) / length.Seconds()
 }
 
 func (c *Curve) mean() float64 { return c.area(c.period) / c.period.Seconds() }
@@ -110,7 +112,7 @@ func (c *Curve) area(end time.Duration) float64 {
 			break
 		}
 		middle := from + (to-from)/2
-		sum += float64((to - from).Seconds() * c.At(middle))
+		sum += portable.Rounded((to - from).Seconds() * c.At(middle))
 	}
 	return sum
 }
@@ -124,4 +126,4 @@ func (c *Curve) pointAt(i int) time.Duration {
 }
 
 // between is the point that lies the given share of the way from a to b.
-func interpolate(a, b, share float64) float64 { return a + float64((b-a)*share) }
+func interpolate(a, b, share float64) float64 { return a + portable.Rounded((b-a)*share) }

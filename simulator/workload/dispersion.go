@@ -1,6 +1,10 @@
 package workload
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // Windows are those over which counts of arrivals are compared.
 var Windows = []time.Duration{time.Second, 10 * time.Second, time.Minute}
@@ -103,12 +107,12 @@ type window struct {
 func (w *window) advance(now time.Duration, rate func(time.Duration) float64) {
 	for now-w.begin >= w.length {
 		n := float64(w.count)
-		expected := float64(rate(w.begin+w.length/2) * w.length.Seconds())
+		expected := portable.Rounded(rate(w.begin+w.length/2) * w.length.Seconds())
 		w.whole++
 		w.sum += n
-		w.squares += float64(n * n)
+		w.squares += portable.Rounded(n * n)
 		w.expected += expected
-		w.deviation += float64((n - expected) * (n - expected))
+		w.deviation += portable.Rounded((n - expected) * (n - expected))
 		w.begin += w.length
 		w.count = 0
 	}
@@ -118,7 +122,7 @@ func (w *window) dispersion() Dispersion {
 	d := Dispersion{Window: w.length}
 	if w.sum > 0 {
 		mean := w.sum / float64(w.whole)
-		d.VarMean = (w.squares/float64(w.whole) - float64(mean*mean)) / mean
+		d.VarMean = (w.squares/float64(w.whole) - portable.Rounded(mean*mean)) / mean
 	}
 	if w.expected > 0 {
 		d.AroundRate = w.deviation / w.expected

@@ -114,18 +114,19 @@ func rateNoise(swells []RateComponent, scale float64, rng *rand.Rand) func() flo
 	processes := make([]process, len(swells))
 	middle := 0.0
 	for i, s := range swells {
-		variance := portable.Log(1 + float64(s.Variance*scale)) // of the logarithm
+		variance := portable.Log(1 + portable.Rounded(s.Variance*scale)) // of the logarithm
 		keep := portable.Exp(-rateStep.Seconds() / s.Memory.Seconds())
-		processes[i] = process{math.Sqrt(variance), keep, math.Sqrt(1 - float64(keep*keep)),
+		processes[i] = process{math.Sqrt(variance), keep,
+			math.Sqrt(1 - portable.Rounded(keep*keep)),
 			normal(rng)}
-		middle -= float64(variance / 2)
+		middle -= portable.Rounded(variance / 2)
 	}
 	return func() float64 {
 		sum := middle
 		for i := range processes {
 			p := &processes[i]
-			p.state = float64(p.keep*p.state) + float64(p.fresh*normal(rng))
-			sum += float64(p.deviation * p.state)
+			p.state = portable.Rounded(p.keep*p.state) + portable.Rounded(p.fresh*normal(rng))
+			sum += portable.Rounded(p.deviation * p.state)
 		}
 		return portable.Exp(sum)
 	}

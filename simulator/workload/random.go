@@ -49,12 +49,13 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	c := 1 / math.Sqrt(9*d)
 	for {
 		x := normal(rng)
-		v := 1 + float64(c*x)
+		v := 1 + portable.Rounded(c*x)
 		if v <= 0 {
 			continue
 		}
 		v = v * v * v
-		accept := float64(x*x/2) + d - float64(d*v) + float64(d*portable.Log(v))
+		accept := portable.Rounded(x*x/2) + d - portable.Rounded(d*v) +
+			portable.Rounded(d*portable.Log(v))
 		if portable.Log(portable.Positive(rng)) < accept {
 			return d * v * boost / shape
 		}

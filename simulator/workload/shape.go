@@ -37,7 +37,8 @@ func Diurnal(days int, rng *rand.Rand) *Curve {
 // Wandering is a rate that hardly knows the time of day, after a large model of
 // the same service: yesterday tells nothing of today.
 func Wandering(days int, rng *rand.Rand) *Curve {
-	noise := logNoise(rng, noiseComponent{0.165, 30 * time.Minute}, noiseComponent{0.21, 6 * time.Hour})
+	noise := logNoise(rng, noiseComponent{0.165, 30 * time.Minute},
+		noiseComponent{0.21, 6 * time.Hour})
 	return shape(days, func(time.Duration) float64 { return noise() })
 }
 
@@ -72,9 +73,10 @@ func logNoise(rng *rand.Rand, parts ...noiseComponent) func() float64 {
 		sum := 0.0
 		for i, p := range parts {
 			keep := portable.Exp(-shapeStep.Seconds() / p.memory.Seconds())
-			states[i] = float64(keep*states[i]) + float64(math.Sqrt(1-float64(keep*keep))*normal(
-				rng))
-			sum += float64(p.deviation * states[i])
+			states[i] = portable.Rounded(keep*states[i]) + portable.Rounded(
+				math.Sqrt(1-portable.Rounded(keep*keep))*normal(
+					rng))
+			sum += portable.Rounded(p.deviation * states[i])
 		}
 		return portable.Exp(sum)
 	}

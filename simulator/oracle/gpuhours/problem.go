@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Problem is a story as the oracle knows it. Times are seconds from its beginning.
@@ -113,7 +115,7 @@ func (s *segment) add(c Cell, seconds float64) {
 	if seconds <= 0 {
 		return
 	}
-	s.free += float64(c.rate(c.Need) * seconds)
+	s.free += portable.Rounded(c.rate(c.Need) * seconds)
 	// Replicas beyond the need, best first: gains that grow with the number are levelled, which is
 	// what mixing two numbers gives.
 	var steps []offer
@@ -124,7 +126,8 @@ func (s *segment) add(c Cell, seconds float64) {
 		n = next
 		for k := len(steps) - 1; k > 0 && steps[k].gain > steps[k-1].gain; k-- {
 			a, b := steps[k-1], steps[k]
-			steps[k-1] = offer{(float64(a.gain*a.most) + float64(b.gain*b.most)) / (a.most + b.most), a.most + b.most}
+			steps[k-1] = offer{(portable.Rounded(a.gain*a.most) + portable.Rounded(b.gain*b.most)) /
+				(a.most + b.most), a.most + b.most}
 			steps = steps[:k]
 		}
 	}
@@ -141,7 +144,7 @@ func (c Cell) rate(n float64) float64 {
 	if i == len(c.Rates)-1 {
 		return c.Rates[i]
 	}
-	return c.Rates[i] + float64((c.Rates[i+1]-c.Rates[i])*(n-float64(i)))
+	return c.Rates[i] + portable.Rounded((c.Rates[i+1]-c.Rates[i])*(n-float64(i)))
 }
 
 func (s *segment) merge() {

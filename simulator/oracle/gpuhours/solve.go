@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize/convex/lp"
+
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // ErrInfeasible says that not even all replicas meet every deadline. Feasible tells which do.
@@ -72,7 +74,7 @@ func (p Problem) fits(share float64) bool {
 		for _, s := range list[c.from:c.to] {
 			most += s.free
 			for _, o := range s.offers {
-				most += float64(o.gain * o.most)
+				most += portable.Rounded(o.gain * o.most)
 			}
 		}
 		if c.work > share*most*(1+1e-9) {
@@ -135,7 +137,7 @@ func (p *program) solve() (float64, error) {
 		most := 0.0
 		for k, v := range p.variables {
 			if p.counts(i, k) {
-				most += float64(v.gain * v.most)
+				most += portable.Rounded(v.gain * v.most)
 			}
 		}
 		if p.short[i] > most+tolerance {
@@ -176,7 +178,7 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 		got := 0.0
 		for k, v := range p.variables {
 			if p.counts(i, k) {
-				got += float64(v.gain * x[k])
+				got += portable.Rounded(v.gain * x[k])
 			}
 		}
 		if by := p.short[i] - got; !inUse[i] && by > tolerance {
