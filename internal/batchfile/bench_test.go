@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// prose is n bytes of what prompts are made of, as a string literal's inside: words, and now and
-// then an escape.
+// prose returns at least n bytes of text for the inside of a string literal: words, with some
+// escapes.
 func prose(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -91,7 +91,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkUpload compares an upload that only writes and syncs with one that scans as well.
+// BenchmarkUpload compares an upload that only writes and syncs with one that also scans.
 func BenchmarkUpload(b *testing.B) {
 	content := chatFile(12_000, 4<<10, prose)
 	upload := func(b *testing.B, more ...io.Writer) {

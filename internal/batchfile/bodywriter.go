@@ -5,40 +5,41 @@ import (
 	"unicode/utf8"
 )
 
-// BodyWriter passes the body of an answer on, valid JSON, in the form that it has within a result
-// line (see AppendResult): newlines as spaces, stretches that are not UTF-8 as U+FFFD. It takes
-// pieces of any size and holds one of them.
+// BodyWriter converts the body of an answer, which must be valid JSON, to its form within a result
+// line (see AppendResult) and writes it to another writer: newlines become spaces, sequences that
+// are not UTF-8 become U+FFFD. It accepts pieces of any size and holds one of them.
 type BodyWriter struct {
 	to    io.Writer
 	out   []byte
-	carry []byte // the beginning of a rune whose rest is still to come
+	carry []byte // the first bytes of an incomplete rune
 	bad   bool   // the last byte was not UTF-8
 	bytes int64
 }
 
-// NewBodyWriter passes on to a writer.
+// NewBodyWriter returns a BodyWriter that writes to to. The caller closes it at the end of the
+// body.
 func NewBodyWriter(to io.Writer) *BodyWriter { return &BodyWriter{to: to} }
 
-// Bytes is how many were passed on.
+// Bytes returns the number of bytes written so far.
 func (w *BodyWriter) Bytes() int64 { return w.bytes }
 
-// Write takes the next piece.
+// Write converts the next piece of the body.
 func (w *BodyWriter) Write(p []byte) (int, error) {
 	w.out = w.out[:0]
 	rest := p
 	for len(w.carry) > 0 && len(rest) > 0 {
 		w.carry, rest = append(w.carry, rest[0]), rest[1:]
 		if utf8.FullRune(w.carry) {
-			whole := w.carry
+			char := w.carry
 			w.carry = w.carry[:0:0]
-			w.add(whole)
+			w.add(char)
 		}
 	}
 	w.add(rest)
 	return len(p), w.flush()
 }
 
-// Close passes on what was held back.
+// Close writes what was held back. It does not close the other writer.
 func (w *BodyWriter) Close() error {
 	w.out = w.out[:0]
 	if len(w.carry) > 0 {
@@ -56,7 +57,7 @@ func (w *BodyWriter) flush() error {
 	return err
 }
 
-// add takes bytes that begin with a rune, or with what is none.
+// add converts bytes that begin at the boundary of a rune.
 func (w *BodyWriter) add(b []byte) {
 	for len(b) > 0 {
 		n := validPrefix(b)

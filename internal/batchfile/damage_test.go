@@ -39,9 +39,9 @@ func TestDamageToALineIsFound(t *testing.T) {
 				file[at] ^= 1 << bit
 			}
 		}
-		file[l.Offset-1] ^= 1 // white space and newlines are nobody's
+		file[l.Offset-1] ^= 1 // white space between lines has no checksum
 		if held, read := check(l); held != nil || read != nil {
-			t.Errorf("line %d with its surroundings changed: %v, %v", i, held, read)
+			t.Errorf("line %d, bytes around it changed: %v, %v", i, held, read)
 		}
 		file[l.Offset-1] ^= 1
 	}
@@ -50,10 +50,10 @@ func TestDamageToALineIsFound(t *testing.T) {
 		t.Errorf("a file that was cut: got %v, want %v", err, ErrDamaged)
 	}
 	if got := lines[0].VerifiedID([]byte(`"a"`)); string(got) != `"a"` {
-		t.Errorf("got the custom_id %s, want it as it was", got)
+		t.Errorf("got the custom_id %s, want it unchanged", got)
 	}
 	if got := lines[0].VerifiedID([]byte(`"q"`)); string(got) != `"damaged custom_id of line 2"` {
-		t.Errorf("got the damaged custom_id %s, want one that names the line", got)
+		t.Errorf("got the damaged custom_id %s, want one that names the row", got)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestDamageToAnIndexIsFound(t *testing.T) {
 	}
 }
 
-// TestIndexOfTheFirstVersion reads an index that an older release wrote: without sums of lines.
+// TestIndexOfTheFirstVersion reads an index of an older release, without checksums of lines.
 func TestIndexOfTheFirstVersion(t *testing.T) {
 	file := chat("a", "") + "\n" + chat("b", "")
 	var index bytes.Buffer
@@ -115,12 +115,12 @@ func TestIndexOfTheFirstVersion(t *testing.T) {
 	}
 	if err := errors.Join(got[0].Check([]byte("anything")),
 		got[0].CheckFile(strings.NewReader(strings.ToUpper(file)))); err != nil {
-		t.Errorf("a line without sums: got %v, want no judgement", err)
+		t.Errorf("a line without checksums: got %v, want nil", err)
 	}
 	if id := got[0].VerifiedID(nil); string(id) != `"damaged custom_id of line 1"` {
 		t.Errorf("a custom_id that could not be read: got %s", id)
 	}
 	if id := got[0].VerifiedID([]byte(`"x"`)); string(id) != `"x"` {
-		t.Errorf("a custom_id without a sum: got %s", id)
+		t.Errorf("a custom_id without a checksum: got %s", id)
 	}
 }

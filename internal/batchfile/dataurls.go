@@ -4,12 +4,13 @@ import "bytes"
 
 const dataURL = ";base64,"
 
-// dataURLs counts, in pieces, what inlineData counts.
+// dataURLs counts the base64 bytes of data URLs in a value that arrives in pieces, as inlineData
+// does for a value in memory.
 type dataURLs struct {
 	bytes   int
-	matched int // bytes of dataURL
-	pending int // bytes of base64 whose closing quote has not come
-	inside  bool
+	matched int  // length of the prefix of dataURL that was read last
+	pending int  // bytes of base64 before the closing quote was read
+	inside  bool // in base64
 }
 
 func (d *dataURLs) write(p []byte) {

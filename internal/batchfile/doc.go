@@ -1,15 +1,16 @@
-// Package batchfile is the format of batch files: the JSONL a user uploads, the faults found in it,
-// the compact index of its lines, and the lines of the output and error files.
+// Package batchfile implements the format of batch files: the JSONL that a user uploads, the faults
+// found in it, a compact index of its lines, and the lines of the output and error files.
 //
 // An upload is read once. While its bytes stream to the file store, a [Scanner] checks every line
-// and writes one fixed-size [Line] record per request into the index: where the line lies, where
-// its body and custom_id lie in it, and the few numbers a planner needs. Nothing is decoded into Go
-// values and nothing is ever encoded again: what goes upstream, and the custom_id that comes back,
-// are slices of the user's own bytes.
+// and writes one fixed-size [Line] record for each request into the index: the position of the
+// line, of its body and of its custom_id, and the few numbers that planning needs. Nothing is
+// decoded into Go values and nothing is encoded again: the body that is sent to a runner and the
+// custom_id in the output are slices of the user's bytes.
 //
-// JSON is judged as encoding/json.Valid judges it, with two rules more: lines must be UTF-8, and
-// values may nest 512 deep at most, so hostile input can't exhaust a stack.
+// JSON is accepted as encoding/json.Valid accepts it, with two more rules: lines must be UTF-8, and
+// values may nest at most 512 deep, so that hostile input can't exhaust the stack. json.go says why
+// the scanner is written by hand.
 //
-// Memory is bounded by the longest line and by the limit on lines, never by the size of the file. A
-// Scanner belongs to one goroutine; an [Index] may be read by many at once.
+// Memory is bounded by the limits on lines, not by the size of the file or of a line. A Scanner
+// belongs to one goroutine; an [Index] may be read by many at once.
 package batchfile

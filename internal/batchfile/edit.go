@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// EditBody appends body, a JSON object, to dst with some of its members changed; every other byte
-// stays as it is.
+// EditBody appends body, a JSON object, to dst with some of its members changed. Every other byte
+// is unchanged.
 //
-// An override takes the place of the member's value, of every occurrence if the key is repeated, or
-// is added; null removes the member. A default is added if the body does not have the key and no
-// override names it; null adds nothing. What is added comes last, sorted by key, so that equal
-// input gives equal bytes.
+// An override replaces the value of a member, in every occurrence if the key is repeated, or is
+// added; null removes the member. A default is added if the body does not have the key and no
+// override names it; null adds nothing. Added members come last, sorted by key, so that equal input
+// gives equal bytes.
 func EditBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) ([]byte, error) {
 	edited, err := editBody(dst, body, defaults, overrides)
 	if err != nil {
@@ -30,7 +30,7 @@ func editBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) 
 		return nil, err
 	}
 	dst = append(dst, body[:i+1]...)
-	some := false
+	some := false // a member was kept
 	m := membersAt(body, i)
 	for from := i + 1; ; { // the first byte of a member, with the white space before it
 		key, more, err := m.next()

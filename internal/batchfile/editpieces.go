@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Piece is a part of an edited body: Length bytes of the original from At on, or a text of its own.
+// Piece is a part of an edited body: Length bytes of the original from At on, or Text.
 type Piece struct {
 	At, Length int64
-	Text       []byte // nil: of the original
+	Text       []byte // nil: a part of the original
 }
 
-// Size is how many bytes the pieces have together.
+// Size returns the length of an edited body.
 func Size(pieces []Piece) (n int64) {
 	for _, p := range pieces {
 		n += p.Length + int64(len(p.Text))
@@ -21,9 +21,9 @@ func Size(pieces []Piece) (n int64) {
 	return n
 }
 
-// EditPieces is EditBody for a body that is too large to be held in memory: it reads the body once
-// and says which parts of it make up the edited one. has is called with every key that the body
-// has; nil: nobody asks.
+// EditPieces is EditBody for a body that is too large for memory. It reads the body once and
+// returns the pieces that make up the edited body. If has is not nil, it is called with every key
+// of the body.
 func EditPieces(
 	body io.Reader, defaults, overrides map[string]json.RawMessage, has func(key string),
 ) ([]Piece, error) {
@@ -44,16 +44,17 @@ func EditPieces(
 	return e.pieces, nil
 }
 
-// pieceEditor edits a body that streams by.
+// pieceEditor edits a body that arrives in pieces.
 type pieceEditor struct {
 	edits
 	has  func(string)
 	json jsonStream
 
 	pieces   []Piece
-	some     bool // a member stays
-	replaced bool // the value under way is replaced
-	// position from which the original is kept, up to the next comma or brace; or notKept
+	some     bool // a member was kept
+	replaced bool // the current value is replaced
+	// kept is the position from which the original is kept, up to the next comma or brace, or
+	// notKept.
 	kept int
 }
 
@@ -91,11 +92,11 @@ func (e *pieceEditor) end(depth, at int) {
 }
 
 // member begins a member of the body. from is the position after the brace or comma before it,
-// value that of its value.
+// value the position of its value.
 func (e *pieceEditor) member(key []byte, from, value int) {
 	var override json.RawMessage
 	overridden := false
-	if key != nil { // a longer key is none that anybody edits
+	if key != nil { // nil: too long to be one of the edited keys
 		name := textOf(key, nil)
 		override, overridden = e.override(name)
 		if e.has != nil {
@@ -115,7 +116,7 @@ func (e *pieceEditor) member(key []byte, from, value int) {
 	}
 }
 
-// keep adds the original from where it is kept up to a position.
+// keep adds the original from kept to a position.
 func (e *pieceEditor) keep(at int) {
 	if e.kept != notKept {
 		e.copy(e.kept, at)

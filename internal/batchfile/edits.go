@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// edits are the changes to the members of one body, and which of its keys they have met.
+// edits holds the changes to the members of one body.
 type edits struct {
 	defaults, overrides map[string]json.RawMessage
-	present             map[string]bool // of the keys to edit
+	present             map[string]bool // the keys to edit that the body has
 }
 
-// check reports a new value that is not JSON.
+// check returns an error if a new value is not JSON.
 func (e *edits) check() error {
 	for _, values := range [...]map[string]json.RawMessage{e.defaults, e.overrides} {
 		for name, value := range values {
@@ -24,8 +24,8 @@ func (e *edits) check() error {
 	return nil
 }
 
-// override returns what takes the place of the value of a member that the body has, if anything
-// does.
+// override returns the value that replaces that of a member, if one does, and records that the
+// body has the member.
 func (e *edits) override(name []byte) (value json.RawMessage, overridden bool) {
 	value, overridden = e.overrides[string(name)]
 	if _, known := e.defaults[string(name)]; known || overridden {
@@ -34,8 +34,8 @@ func (e *edits) override(name []byte) (value json.RawMessage, overridden bool) {
 	return value, overridden
 }
 
-// appendMissing appends the members that the body does not have, sorted by key. some says that
-// members stand before them.
+// appendMissing appends the new members that the body does not have, sorted by key. some reports
+// whether a member precedes them.
 func (e *edits) appendMissing(dst []byte, some bool) []byte {
 	for _, name := range e.missing() {
 		value, overridden := e.overrides[name]

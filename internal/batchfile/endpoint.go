@@ -5,25 +5,24 @@ import "slices"
 // Endpoint is a URL that lines may name, and how to read the bodies sent there.
 type Endpoint struct {
 	URL string
-	// Prompt names the body's fields that the engine reads as input, in the order in which it sees
-	// them.
+	// Prompt names the body's fields that the engine reads as input, in the engine's order.
 	Prompt []string
-	// MaxTokens names the fields that bound the output, the one that counts most first. Empty: no
-	// output tokens.
+	// MaxTokens names the fields that limit the output, in the order of precedence. Empty: the
+	// endpoint has no output tokens.
 	MaxTokens []string
-	// Streams says whether an answer can come token by token.
+	// Streams reports whether an answer can be streamed token by token.
 	Streams bool
-	// ModelOptional says whether a body may leave out its model.
+	// ModelOptional reports whether a body may omit its model.
 	ModelOptional bool
 
 	prompt, maxTokens []field
-	prefix            bool // a shared beginning of prompts saves the engine work
+	prefix            bool // a common prefix of prompts saves engine time
 }
 
 // Endpoints returns every URL that a line may name.
 func Endpoints() []Endpoint { return slices.Clone(endpoints) }
 
-// LookupEndpoint returns the endpoint of a URL, which must match exactly.
+// LookupEndpoint returns the endpoint with exactly this URL.
 func LookupEndpoint(url string) (Endpoint, bool) {
 	i := slices.IndexFunc(endpoints, func(e Endpoint) bool { return e.URL == url })
 	if i < 0 {

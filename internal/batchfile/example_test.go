@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// An upload passes through a Scanner on its way to the disk; later each line is sliced out of the
-// file by its index.
+// An upload is written to a Scanner and to the disk. Later each line is read from the file by means
+// of its index.
 func ExampleScanner() {
 	const file = `{"custom_id": "one", "method": "POST", "url": "/v1/completions", "body": {"model": "m", "prompt": "Hi", "seed": 7}}
 {"custom_id": "two", "method": "GET", "url": "/v1/completions", "body": {"model": "m", "prompt": "Ho"}}

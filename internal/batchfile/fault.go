@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is one thing wrong with an input file, in the shape of OpenAI's BatchError.
+// Fault describes one mistake in an input file, in the format of OpenAI's BatchError.
 type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Param   string `json:"param,omitempty"`
-	// Line counts the lines of the file from 1, blank ones too. 0: the file as a whole.
+	// Line is the row of the file, from 1, blank rows included. 0: the file.
 	Line int `json:"line,omitempty"`
 }
 
@@ -39,7 +39,7 @@ const (
 	CodeEmptyFile         = "empty_file"
 )
 
-// shown quotes a user's value for a message, shortened so that a message stays one.
+// shown quotes a user's value for a message and shortens it.
 func shown(value []byte) string {
 	const most = 64
 	if len(value) <= most {

@@ -18,7 +18,7 @@ const (
 	fieldMaxCompletionTokens
 	fieldMaxOutputTokens
 
-	fieldTools // from here on: what engines read as input
+	fieldTools // from here on: fields that engines read as input
 	fieldMessages
 	fieldPrompt
 	fieldInstructions
@@ -53,16 +53,16 @@ var fieldNames = [fieldCount]string{
 	fieldText2:               "body.text_2",
 }
 
-// String is the field's path in the line, as a fault's param shows it.
+// String returns the field's path in the line, as a fault's param shows it.
 func (f field) String() string { return fieldNames[f] }
 
-// key is the field's name inside its object.
+// key returns the field's name inside its object.
 func (f field) key() string { return strings.TrimPrefix(fieldNames[f], "body.") }
 
 // prompt reports whether an engine reads the field as input.
 func (f field) prompt() bool { return f >= fieldTools }
 
-// lineField finds the field behind a key literal of the line's own object.
+// lineField returns the field of a key literal of the line's own object.
 func lineField(key []byte) field {
 	switch string(textOf(key, new([32]byte)[:0])) {
 	case "custom_id":
@@ -77,7 +77,7 @@ func lineField(key []byte) field {
 	return noField
 }
 
-// bodyField finds the field behind a key literal of the body.
+// bodyField returns the field of a key literal of the body.
 func bodyField(key []byte) field {
 	switch string(textOf(key, new([32]byte)[:0])) {
 	case "model":

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seeds are lines around every rule of the grammar.
+// seeds holds lines for every rule of the grammar.
 var seeds = []string{
 	``, ` `, `{}`, `[]`, `null`, `tru`, `nul`, `{"a":1,}`, `[1,]`, `{"a"}`, `{"a":}`, `{,}`, `[,]`,
 	`{"a" 1}`, `{"a":1 "b":2}`, `[1 2]`,
@@ -36,7 +36,7 @@ func FuzzValid(f *testing.F) {
 	})
 }
 
-// nesting is how deep a valid value nests.
+// nesting returns the depth of a valid value.
 func nesting(b []byte) (deepest int) {
 	depth := 0
 	for d := json.NewDecoder(bytes.NewReader(b)); ; {
@@ -52,7 +52,7 @@ func nesting(b []byte) (deepest int) {
 	}
 }
 
-// FuzzLine compares the scanner's reading of a single line with encoding/json's.
+// FuzzLine compares what the scanner and encoding/json read from one line.
 func FuzzLine(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -104,25 +104,25 @@ func FuzzLine(f *testing.F) {
 		var body struct{ Model, Stream any }
 		json.Unmarshal(want["body"], &body)
 		if body.Stream == true {
-			t.Error("stream got through")
+			t.Error("a line with stream has no fault")
 		}
 	})
 }
 
-// FuzzChunks checks that it doesn't matter how a file is cut into writes.
+// FuzzChunks checks that the result does not depend on the sizes of writes.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte(strings.Join(seeds, "\n")), uint64(1))
 	f.Add([]byte(chat("a", "")+"\r\n\n"+chat("b", "")+"\n"+chat("a", "")), uint64(7))
 	f.Fuzz(func(t *testing.T, file []byte, cuts uint64) {
-		whole, wholeLines := scan(t, string(file), Limits{MaxLines: 40})
+		complete, completeLines := scan(t, string(file), Limits{MaxLines: 40})
 		parts, partLines := scanWith(t, Limits{MaxLines: 40}, func(s *Scanner) error {
 			return inPieces(cuts, file, s)
 		})
-		if diff := cmp.Diff(whole, parts); diff != "" {
-			t.Errorf("summary (-whole +chunks):\n%s", diff)
+		if diff := cmp.Diff(complete, parts); diff != "" {
+			t.Errorf("summary (-one write +chunks):\n%s", diff)
 		}
-		if diff := cmp.Diff(wholeLines, partLines); diff != "" {
-			t.Errorf("index (-whole +chunks):\n%s", diff)
+		if diff := cmp.Diff(completeLines, partLines); diff != "" {
+			t.Errorf("index (-one write +chunks):\n%s", diff)
 		}
 	})
 }
@@ -215,7 +215,7 @@ func FuzzAppendResult(f *testing.F) {
 				return r
 			}, body)
 			if !bytes.Contains(line, append([]byte(`"body":`), append(blanked, '}')...)) {
-				t.Errorf("%q is not whole in %q", body, line)
+				t.Errorf("%q is not unchanged in %q", body, line)
 			}
 		} else if !json.Valid(body) && got.Response.Body[0] != '"' {
 			t.Errorf("%q is not a string in %q", body, line)

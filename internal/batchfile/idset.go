@@ -2,8 +2,8 @@ package batchfile
 
 import "hash/maphash"
 
-// idSet remembers which line first used a custom_id. It keeps 128 bits of keyed hash instead of the
-// strings, so that its memory depends on the number of lines alone and nobody can prepare a
+// idSet records which line first used a custom_id. It keeps 128 bits of keyed hash instead of the
+// strings, so that its memory depends only on the number of lines and a user can't prepare a
 // collision.
 type idSet struct {
 	low, high maphash.Seed
@@ -15,7 +15,7 @@ func newIDSet() idSet {
 		lines: make(map[[2]uint64]uint32)}
 }
 
-// add records that line uses id. If an earlier line did, it returns that line and false.
+// add records that line uses id. If an earlier line used it, add returns that line and false.
 func (s *idSet) add(id []byte, line uint32) (first uint32, added bool) {
 	key := [2]uint64{maphash.Bytes(s.low, id), maphash.Bytes(s.high, id)}
 	if first, used := s.lines[key]; used {

@@ -56,7 +56,7 @@ func TestIndexWindows(t *testing.T) {
 	}
 }
 
-// TestIndexDamage cuts an index at every byte and turns over every byte; neither may go unseen.
+// TestIndexDamage cuts an index at every byte, and changes every byte. Both must be errors.
 func TestIndexDamage(t *testing.T) {
 	index := indexOf(t, chat("a", "")+"\n"+chat("b", ""))
 	readAll := func(b []byte) error {
@@ -119,7 +119,7 @@ func TestMismatchedLines(t *testing.T) {
 	}
 }
 
-// full is a disk with room for so many bytes.
+// full is a disk with space for so many bytes.
 type full int
 
 func (f *full) Write(p []byte) (int, error) {
@@ -143,7 +143,7 @@ func TestIndexWriteError(t *testing.T) {
 		t.Errorf("Write = %d, %v", n, err)
 	}
 	if _, err := s.Finish(); err == nil {
-		t.Error("Finish closed an index that could not be written")
+		t.Error("Finish completed an index that could not be written")
 	}
 
 	disk = 10
@@ -152,6 +152,6 @@ func TestIndexWriteError(t *testing.T) {
 		t.Errorf("Write within the buffer: %v", err)
 	}
 	if _, err := s.Finish(); err == nil {
-		t.Error("Finish lost the flush's error")
+		t.Error("Finish did not return the error of flush")
 	}
 }

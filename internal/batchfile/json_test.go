@@ -24,16 +24,16 @@ func TestStringBytes(t *testing.T) {
 	}
 }
 
-// TestCuts cuts a value that has everything at every byte.
+// TestCuts cuts a value with all kinds of tokens at every byte.
 func TestCuts(t *testing.T) {
-	whole := []byte(
+	value := []byte(
 		` {"key":[true,false,null,-10.5e+3,0,"\u00e9\\n plain text, sixteen bytes and more \"",{}],"":{"k":[]}}`)
-	for n := range whole {
-		if valid(whole[:n], maxDepth) {
-			t.Errorf("%q is valid", whole[:n])
+	for n := range value {
+		if valid(value[:n], maxDepth) {
+			t.Errorf("%q is valid", value[:n])
 		}
 	}
-	if !valid(whole, maxDepth) || !json.Valid(whole) {
-		t.Error("the whole is not")
+	if !valid(value, maxDepth) || !json.Valid(value) {
+		t.Error("the complete value is not valid")
 	}
 }

@@ -5,46 +5,45 @@ import (
 	"math"
 )
 
-// jsonStream checks one JSON value that arrives in pieces of any size, and reports where its outer
-// values lie. It accepts what skipValue accepts, and rejects the rest at the same byte with the
-// same reason. Its memory does not grow with the value.
+// jsonStream checks one JSON value that arrives in pieces of any size, and reports the positions of
+// its outer values. It accepts what skipValue accepts, and rejects the rest at the same byte with
+// the same reason. Its memory does not grow with the value.
 type jsonStream struct {
 	on         streamEvents
 	limit      int      // of nesting
 	wantObject bool     // the outermost value must be an object
-	arrays     []uint64 // one bit per open container: it is an array
+	arrays     []uint64 // one bit for each open container; 1: an array
 
 	state state
-	depth int     // open containers
+	depth int     // number of open containers
 	piece []byte  // the current piece
-	at    int     // bytes seen before the current piece
+	at    int     // bytes before the current piece
 	from  int     // position after the last opening bracket or comma
 	key   excerpt // the literal of the key that was read last
 
-	literal   string // what must follow of true, false or null
+	literal   string // the missing rest of true, false or null
 	literalAt int
-	hexDigits int // what must follow of \uXXXX
+	hexDigits int // number of missing digits of \uXXXX
 
-	fault   error // sticks
+	fault   error // the first one
 	faultAt int
 }
 
-// streamEvents receives the values that stand in at most eventDepth containers. Positions count
-// from the first byte of the stream.
+// streamEvents receives the values in at most eventDepth containers. Positions count from the first
+// byte of the stream.
 type streamEvents interface {
-	// begin reports the first byte of a value that stands in depth containers, and the literal of
-	// its key, which is valid only during the call. The key is nil if the value is no member, or if
-	// the literal is longer than those that are kept.
+	// begin reports the first byte of a value in depth containers, and the literal of its key,
+	// which is valid only during the call. The key is nil if the value is not a member, or if the
+	// literal is too long to be kept.
 	begin(depth int, key []byte, first byte, at int)
 	// end reports the position after the value.
 	end(depth int, at int)
 }
 
 const (
-	// eventDepth reaches the elements of a member of the body.
+	// eventDepth includes the elements of a member of the body.
 	eventDepth = 3
-	// keyBytes is enough for the literal of every known key, even if each of its characters is
-	// escaped.
+	// keyBytes suffices for the literal of every known key, even if each character is escaped.
 	keyBytes = 192
 )
 
@@ -73,14 +72,14 @@ const (
 	faulty
 )
 
-// newJSONStream returns a stream for one value that nests no deeper than limit. It keeps the
-// literals of keys up to mostKey bytes.
-func newJSONStream(on streamEvents, limit, mostKey int) jsonStream {
+// newJSONStream returns a stream for one value whose depth is at most limit. It keeps the literals
+// of keys up to maxKey bytes.
+func newJSONStream(on streamEvents, limit, maxKey int) jsonStream {
 	return jsonStream{on: on, limit: limit, arrays: make([]uint64, (limit+63)/64),
-		key: excerpt{most: mostKey}}
+		key: excerpt{max: maxKey}}
 }
 
-// reset begins another value.
+// reset prepares for another value.
 func (s *jsonStream) reset() {
 	s.key.reset()
 	*s = jsonStream{on: s.on, limit: s.limit, wantObject: s.wantObject, arrays: s.arrays,
@@ -98,11 +97,11 @@ func (s *jsonStream) write(b []byte) {
 	s.at += len(b)
 }
 
-// whole reports whether the bytes so far are one value, with nothing but white space around it. A
-// number at the end is not known to be whole before finish.
-func (s *jsonStream) whole() bool { return s.state == wantNothing }
+// complete reports whether the bytes so far are one value, with only white space around it. A
+// number at the end is not known to be complete before finish.
+func (s *jsonStream) complete() bool { return s.state == wantNothing }
 
-// err returns why the bytes so far can't be the beginning of a value, and nil if they can.
+// err returns the reason why the bytes so far can't begin a value, or nil if they can.
 func (s *jsonStream) err() error {
 	if s.fault == nil {
 		return nil
@@ -110,7 +109,8 @@ func (s *jsonStream) err() error {
 	return fmt.Errorf("byte %d: %w", s.faultAt+1, s.fault)
 }
 
-// finish ends the value. It returns the position of the first wrong byte and the reason.
+// finish ends the value. If the value is not valid, it returns the position of the first wrong byte
+// and the reason.
 func (s *jsonStream) finish() (int, error) {
 	switch s.state {
 	case wantNothing, faulty:
@@ -129,7 +129,7 @@ func (s *jsonStream) finish() (int, error) {
 	return s.faultAt, s.fault
 }
 
-// step reads what begins at b[i], as far as it is of one kind, and returns the position after it.
+// step reads from b[i] to the end of the current token or of b, and returns the position after it.
 func (s *jsonStream) step(b []byte, i int) int {
 	c := b[i]
 	switch s.state {
@@ -169,7 +169,7 @@ func (s *jsonStream) step(b []byte, i int) int {
 	return i
 }
 
-// token reads a byte that is neither white space nor inside of a string, a number or a literal.
+// token reads a byte that is not white space and not inside a string, a number or a literal.
 func (s *jsonStream) token(c byte, i int) int {
 	switch s.state {
 	case wantFirstElement:
@@ -201,7 +201,7 @@ func (s *jsonStream) token(c byte, i int) int {
 	return s.fail(errTrailing, s.at+i)
 }
 
-// next reads what follows a value inside of a container.
+// next reads the byte after a value in a container.
 func (s *jsonStream) next(c byte, i int) int {
 	after, end, reason := wantKey, byte('}'), error(errMember)
 	if s.inArray() {
@@ -223,7 +223,7 @@ func (s *jsonStream) value(c byte, i int) int {
 	}
 	if s.depth <= eventDepth {
 		var key []byte
-		if s.depth > 0 && !s.inArray() && s.key.whole() {
+		if s.depth > 0 && !s.inArray() && s.key.complete() {
 			key = s.key.bytes
 		}
 		s.on.begin(s.depth, key, c, s.at+i)
@@ -340,8 +340,8 @@ func (s *jsonStream) number(c byte, i int) int {
 	return i + 1
 }
 
-// afterDigits reads the byte after a run of digits; one that doesn't go on with the number is left
-// to what follows.
+// afterDigits reads the byte after a run of digits. It does not consume a byte that is not part of
+// the number.
 func (s *jsonStream) afterDigits(c byte, i int) int {
 	switch {
 	case c == '.' && (s.state == afterZero || s.state == inInteger):
@@ -355,7 +355,7 @@ func (s *jsonStream) afterDigits(c byte, i int) int {
 	return i + 1
 }
 
-// fail ends the reading: the position it returns lies behind every piece.
+// fail records the reason and returns a position after every piece, which ends write.
 func (s *jsonStream) fail(reason error, at int) int {
 	s.state, s.fault, s.faultAt, s.key.open = faulty, reason, at, false
 	return math.MaxInt

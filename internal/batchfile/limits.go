@@ -5,15 +5,16 @@ import (
 	"math"
 )
 
-// Limits bound what an upload may hold. A zero field means its default.
+// Limits bounds the content of an upload. A zero field means its default.
 type Limits struct {
 	MaxLines int // requests; default 50,000, as OpenAI's
-	// of the file; default 200 MiB; cut to 4 GiB, since places within a line take 32 bits
+	// MaxBytes bounds the file; default 200 MiB; at most 4 GiB, because positions within a line
+	// have 32 bits.
 	MaxBytes int64
-	// MaxLineBytes bounds a line, without its newline; default 16 MiB. The rest of a longer one is
+	// MaxLineBytes bounds a line, without its newline; default 16 MiB. The rest of a longer line is
 	// skipped.
 	MaxLineBytes int
-	MaxFaults    int // faults kept for the user, all being counted; default 1,000
+	MaxFaults    int // faults kept; all are counted; default 1,000
 	MaxModels    int // distinct models; default 64, at most 65,535
 }
 

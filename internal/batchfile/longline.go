@@ -2,9 +2,8 @@ package batchfile
 
 import "hash/crc32"
 
-// longLine reads a request line that arrives in pieces and is too long to be held. It keeps where
-// the fields lie and how they begin, which is all that the scanner reads of a line that is held
-// whole.
+// longLine reads a request line that arrives in pieces and is too long for memory. It keeps the
+// positions of the fields and their first bytes, which is all that the scanner needs.
 type longLine struct {
 	request
 	json jsonStream
@@ -13,14 +12,18 @@ type longLine struct {
 	size  int // bytes so far, without the byte order mark
 	blank bool
 
-	piece   []byte // the piece under way, which begins at base
-	base    int
-	outer   field // the member of the line that is being read
-	inner   field // the member of the body that is being read
-	taken   field // of these two the one whose bytes are taken
-	from    int   // the next byte to take, in the piece
-	opening byte  // the first of its bytes
-	image   dataURLs
+	piece []byte // the current piece
+	base  int    // position of its first byte
+
+	outer field // the current member of the line
+	inner field // the current member of the body
+
+	// captured is the one of these two whose bytes are copied, from the position from of the piece
+	// on; opening is its first byte.
+	captured field
+	from     int
+	opening  byte
+	image    dataURLs
 }
 
 func newLongLine() *longLine {
@@ -42,7 +45,7 @@ func (l *longLine) write(p []byte) {
 	l.text.write(p)
 	l.piece, l.base, l.from = p, l.size, 0
 	l.json.write(p)
-	l.take(len(p))
+	l.capture(len(p))
 	l.addToSum(p)
 	l.piece = nil
 	l.size += len(p)
@@ -82,7 +85,7 @@ func (l *longLine) begin(depth int, key []byte, first byte, at int) {
 			l.start(l.outer, first, at)
 		}
 	case 2:
-		// A second body is a repeated key; what stands in it does not count.
+		// A second body is a repeated key; its content does not count.
 		if key == nil || l.outer != fieldBody || l.values[fieldBody].present() ||
 			l.heads[l.head[fieldBody].start] != '{' {
 			return
@@ -92,7 +95,7 @@ func (l *longLine) begin(depth int, key []byte, first byte, at int) {
 			l.start(l.inner, first, at)
 		}
 	case 3:
-		if l.taken == fieldInput && l.inner == fieldInput && l.opening == '[' {
+		if l.captured == fieldInput && l.inner == fieldInput && l.opening == '[' {
 			if l.elements++; l.elements == 1 {
 				l.firstElement = first
 			}
@@ -100,31 +103,31 @@ func (l *longLine) begin(depth int, key []byte, first byte, at int) {
 	}
 }
 
-// start begins to take the bytes of a field.
+// start begins to copy the bytes of a field.
 func (l *longLine) start(f field, first byte, at int) {
 	if f == noField {
 		return
 	}
 	l.starts[f] = at
 	l.head[f] = span{len(l.heads), len(l.heads)}
-	l.taken, l.from, l.opening, l.image = f, at-l.base, first, dataURLs{}
-	if f == fieldBody { // its members are taken; of itself the first byte says the type
+	l.captured, l.from, l.opening, l.image = f, at-l.base, first, dataURLs{}
+	if f == fieldBody { // its members are copied; its first byte shows the type
 		l.heads = append(l.heads, first)
 		l.head[f].end = len(l.heads)
-		l.taken = noField
+		l.captured = noField
 	}
 }
 
-// take adds the bytes of the piece up to one of them to the field under way.
-func (l *longLine) take(to int) {
-	if l.taken == noField {
+// capture copies the bytes of the piece before a position to the captured field.
+func (l *longLine) capture(to int) {
+	if l.captured == noField {
 		return
 	}
-	b, head := l.piece[l.from:to], &l.head[l.taken]
+	b, head := l.piece[l.from:to], &l.head[l.captured]
 	l.from = to
-	l.heads = append(l.heads, b[:min(len(b), headBytes(l.taken)-head.len())]...)
+	l.heads = append(l.heads, b[:min(len(b), headBytes(l.captured)-head.len())]...)
 	head.end = len(l.heads)
-	if l.taken.prompt() {
+	if l.captured.prompt() {
 		l.image.write(b)
 	}
 }
@@ -144,10 +147,10 @@ func (l *longLine) end(depth int, at int) {
 }
 
 func (l *longLine) finish(f field, at int) {
-	if l.taken == f {
-		l.take(at - l.base)
+	if l.captured == f {
+		l.capture(at - l.base)
 		l.inline[f] = l.image.bytes
-		l.taken = noField
+		l.captured = noField
 	}
 	l.set(f, span{l.starts[f], at})
 }

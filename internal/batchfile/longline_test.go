@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scanWindow scans a file with a scanner that holds at most window bytes of a line, in writes of a
-// size.
+// scanWindow scans a file with writes of size bytes and a scanner that holds at most window bytes
+// of a line.
 func scanWindow(t testing.TB, file string, window, write int, limits Limits) (Summary, []Line) {
 	t.Helper()
 	return scanWith(t, limits, func(s *Scanner) error {
 		s.window = window
 		for piece := range slices.Chunk([]byte(file), write) {
-			piece := bytes.Clone(piece) // the scanner must not keep what it was shown
+			piece := bytes.Clone(piece) // the scanner must not keep it
 			if _, err := s.Write(piece); err != nil {
 				return err
 			}
@@ -29,19 +29,19 @@ func scanWindow(t testing.TB, file string, window, write int, limits Limits) (Su
 	})
 }
 
-// sameInPieces checks that a file reads the same whether lines are held whole or stream by.
+// sameInPieces checks that the result does not depend on whether lines are in memory or in pieces.
 func sameInPieces(t testing.TB, file string, limits Limits, writes ...int) {
 	t.Helper()
-	whole, wholeLines := scanWindow(t, file, 1<<30, 1<<30, limits)
+	complete, completeLines := scanWindow(t, file, 1<<30, 1<<30, limits)
 	for _, write := range writes {
 		for _, window := range []int{3, 40} {
 			sum, lines := scanWindow(t, file, window, write, limits)
-			if diff := cmp.Diff(whole, sum); diff != "" {
-				t.Fatalf("window %d, writes of %d, %q: summary (-whole +pieces):\n%s", window,
+			if diff := cmp.Diff(complete, sum); diff != "" {
+				t.Fatalf("window %d, writes of %d, %q: summary (-in memory +pieces):\n%s", window,
 					write, shown([]byte(file)), diff)
 			}
-			if diff := cmp.Diff(wholeLines, lines); diff != "" {
-				t.Fatalf("window %d, writes of %d, %q: index (-whole +pieces):\n%s", window, write,
+			if diff := cmp.Diff(completeLines, lines); diff != "" {
+				t.Fatalf("window %d, writes of %d, %q: index (-in memory +pieces):\n%s", window, write,
 					shown([]byte(file)), diff)
 			}
 		}
@@ -116,7 +116,8 @@ func TestLineTooLong(t *testing.T) {
 				"The line has %d bytes, the limit is 500; send what it holds in several lines.",
 				len(long))},
 			{Code: CodeInvalidJSON, Line: 4,
-				Message: "This line is not parseable as valid JSON. Byte 1: expected true, false or null."},
+				Message: "This line is not parseable as valid JSON. " +
+					"Byte 1: expected true, false or null."},
 		}
 		if diff := cmp.Diff(want, sum.Faults); diff != "" {
 			t.Errorf("window %d: faults (-want +got):\n%s", window, diff)
@@ -132,7 +133,7 @@ func TestLineTooLong(t *testing.T) {
 	}
 }
 
-// repeated is n bytes of text over and over, without holding them.
+// repeated reads n bytes of repeated text without holding them.
 func repeated(text string, n int) io.Reader {
 	return io.LimitReader(&repeater{text: text}, int64(n))
 }
@@ -150,7 +151,7 @@ func (r *repeater) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// allocated returns how many bytes of memory a function takes.
+// allocated returns how many bytes a function allocates.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -159,7 +160,7 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestScannerMemory scans what would fill memory if lines, keys or values were held.
+// TestScannerMemory scans files that would fill memory if lines, keys or values were held.
 func TestScannerMemory(t *testing.T) {
 	const size = 12 << 20
 	const head, tail = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":`, `}}`
@@ -234,7 +235,7 @@ func TestLongResultsReadAsHeldOnes(t *testing.T) {
 		`{"custom_id":"a"} {}`,
 		`{"custom_id":"`+strings.Repeat("i", maxCustomID)+`"}`, `{"custom_id":"`+strings.Repeat("i",
 			maxCustomID+1)+`"}`) {
-		if strings.Contains(line, "\r") { // would be the end of nothing
+		if strings.Contains(line, "\r") { // not the end of a row
 			continue
 		}
 		scanned := func(file string) (got string) {

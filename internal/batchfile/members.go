@@ -2,8 +2,8 @@ package batchfile
 
 import "iter"
 
-// Members yields the members of a JSON object in their order, each key as it reads and each value
-// as it stands. It ends at the first fault: whether the object is whole is for IsObject to say.
+// Members yields the members of a JSON object in order: keys decoded, values as they are written.
+// It ends at the first fault; IsObject reports whether there is one.
 func Members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		i := skipSpace(object, 0)
@@ -26,7 +26,7 @@ func Members(object []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// Elements yields the elements of a JSON array as they stand. It ends at the first fault.
+// Elements yields the elements of a JSON array as they are written. It ends at the first fault.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(array, 0)

@@ -38,7 +38,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		var object map[string]json.RawMessage
 		if batchfile.IsObject(text) && json.Unmarshal(text, &object) == nil && len(object) > n {
-			t.Errorf("%q has %d members, %d came", text, len(object), n)
+			t.Errorf("%q has %d members, got %d", text, len(object), n)
 		}
 		n = 0
 		for range batchfile.Elements(text) {
@@ -46,7 +46,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		var array []json.RawMessage
 		if json.Unmarshal(text, &array) == nil && len(array) != n {
-			t.Errorf("%q has %d elements, %d came", text, len(array), n)
+			t.Errorf("%q has %d elements, got %d", text, len(array), n)
 		}
 	})
 }

@@ -1,8 +1,8 @@
 package batchfile
 
 // ObjectScanner checks that the bytes written to it, in pieces of any size, are one JSON object, as
-// IsObject does for bytes in memory. It holds no more of them than MostKept bytes each of a key and
-// of the value of one member.
+// IsObject does for bytes in memory. It holds at most MaxKept bytes of a key and of the value of
+// one member.
 type ObjectScanner struct {
 	json   jsonStream
 	member string
@@ -10,32 +10,32 @@ type ObjectScanner struct {
 	value  excerpt
 }
 
-// MaxKept bounds what is kept of a key or a value that arrives in pieces.
+// MaxKept bounds the bytes kept of a key or a value that arrives in pieces.
 const MaxKept = 16 << 10
 
 // NewObjectScanner returns a scanner that keeps the value of a member of the object.
 func NewObjectScanner(member string) *ObjectScanner {
-	s := &ObjectScanner{member: member, value: excerpt{most: MaxKept}}
+	s := &ObjectScanner{member: member, value: excerpt{max: MaxKept}}
 	s.json = newJSONStream(s, answerDepth, MaxKept)
 	s.json.wantObject = true
 	return s
 }
 
-// Write reads the next piece. An error says why the bytes can't be those of an object any more;
-// every later Write returns it too.
+// Write reads the next piece. Its error is the reason why the bytes can't be an object; every later
+// Write returns it too.
 func (s *ObjectScanner) Write(p []byte) (int, error) {
 	s.json.write(p)
 	s.value.nextPiece(p)
 	return len(p), s.json.err()
 }
 
-// Complete reports whether the bytes so far are one object, with nothing but white space around it.
-func (s *ObjectScanner) Complete() bool { return s.json.whole() }
+// Complete reports whether the bytes so far are one object, with only white space around it.
+func (s *ObjectScanner) Complete() bool { return s.json.complete() }
 
-// Value returns the first value of the member; nil if there is none, or if it is longer than
-// MostKept bytes.
+// Value returns the first value of the member, or nil if there is none or it is longer than MaxKept
+// bytes.
 func (s *ObjectScanner) Value() []byte {
-	if !s.found || s.value.open || !s.value.whole() {
+	if !s.found || s.value.open || !s.value.complete() {
 		return nil
 	}
 	return s.value.bytes

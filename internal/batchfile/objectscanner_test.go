@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// objectFault returns what is wrong with bytes that are to be one object, as the functions for
-// bytes in memory see it.
+// objectFault returns the fault in bytes that should be one object, as the functions for bytes in
+// memory find it.
 func objectFault(body []byte) (at int, err error) {
 	i := skipSpace(body, 0)
 	switch {
@@ -27,14 +27,13 @@ func objectFault(body []byte) (at int, err error) {
 	return 0, nil
 }
 
-// checkObjectScanner compares a scan in random pieces with what is read of the same bytes in
-// memory.
+// checkObjectScanner compares a scan in random pieces with that of the same bytes in memory.
 func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	t.Helper()
 	s := NewObjectScanner(member)
 	err := inPieces(seed, body, s)
-	if whole := err == nil && s.Complete(); whole != IsObject(body) {
-		t.Fatalf("%.200q: scanned as whole: %v (%v), is an object: %v", body, whole, err,
+	if complete := err == nil && s.Complete(); complete != IsObject(body) {
+		t.Fatalf("%.200q: complete: %v (%v), is an object: %v", body, complete, err,
 			IsObject(body))
 	}
 	at, fault := s.json.finish()
@@ -89,7 +88,7 @@ func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
 		s := NewObjectScanner("usage")
 		if err := inPieces(1, []byte(`{"usage": `+value+` ,"usage":{}}`), s); err != nil ||
 			!s.Complete() {
-			t.Fatalf("whole %v, %v", s.Complete(), err)
+			t.Fatalf("complete: %v, %v", s.Complete(), err)
 		}
 		if got := s.Value(); kept != (string(got) == value) || !kept && got != nil {
 			t.Errorf("of %d bytes %d are kept, want them: %v", size, len(got), kept)
@@ -109,7 +108,7 @@ func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
 			s := NewObjectScanner("usage")
 			if _, err := io.CopyBuffer(s, struct{ io.Reader }{body}, buffer); err != nil ||
 				!s.Complete() {
-				t.Errorf("%s: whole %v, %v", name, s.Complete(), err)
+				t.Errorf("%s: complete: %v, %v", name, s.Complete(), err)
 			}
 		})
 		if used > 256<<10 {
@@ -129,7 +128,7 @@ func BenchmarkObjectScanner(b *testing.B) {
 			s.Write(rest[:min(len(rest), 32<<10)])
 		}
 		if !s.Complete() {
-			b.Fatal("not whole")
+			b.Fatal("not complete")
 		}
 	}
 }

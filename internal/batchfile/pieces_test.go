@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// bodies are objects and what is nearly one.
+// bodies holds objects, and texts that are nearly objects.
 var bodies = []string{
 	`{}`, ` { } `, `{"a":1}`, "{\"a\" :\n1 , \"b\":[1,2,{\"c\":null}]\r\n}\n",
 	`{"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
@@ -25,7 +25,7 @@ var bodies = []string{
 	"{\"x\":\"\xc3\x28\xa0\xa1\xe2\x28\xa1\xf0\x90\x28\xbc\"}",
 }
 
-// largeBodies are too large for a fuzz test, which would only be busy making them smaller.
+// largeBodies are too large for a fuzz test, which would spend its time on making them smaller.
 var largeBodies = []string{
 	strings.Repeat(`{"a":`, 10_000) + `1` + strings.Repeat(`}`, 10_000),
 	strings.Repeat(`{"a":`, 10_001) + `1` + strings.Repeat(`}`, 10_001),
@@ -46,7 +46,7 @@ func inPieces(seed uint64, b []byte, to io.Writer) error {
 	return nil
 }
 
-// checkAnswer passes an answer on in pieces, as one that is too large to be held.
+// checkAnswer converts an answer in pieces, as one that is too large for memory.
 func checkAnswer(t *testing.T, seed uint64, body []byte) {
 	t.Helper()
 	if !IsObject(body) {
@@ -62,7 +62,7 @@ func checkAnswer(t *testing.T, seed uint64, body []byte) {
 	}
 	if want := appendAnswer(nil, body); !bytes.Equal(out.Bytes(), want) ||
 		w.Bytes() != int64(len(want)) {
-		t.Fatalf("%q: passed on as %q, want %q", body, out.Bytes(), want)
+		t.Fatalf("%q: converted to %q, want %q", body, out.Bytes(), want)
 	}
 }
 
@@ -70,7 +70,7 @@ func checkPieces(t *testing.T, body []byte, defaults, overrides map[string]json.
 	t.Helper()
 	want, wantErr := EditBody(nil, body, defaults, overrides)
 	pieces, err := EditPieces(iotest.OneByteReader(bytes.NewReader(body)), defaults, overrides, nil)
-	if wantErr != nil { // EditPieces lets values nest deeper
+	if wantErr != nil { // EditPieces permits deeper values
 		return
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const prefixBytes = 1 << 10
 
 // inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some
-// hundred tokens, whatever its bytes, so they would spoil any estimate.
+// hundred tokens whatever its size, so an estimate of tokens from bytes must exclude them.
 func inlineData(value []byte) int {
 	n := 0
 	for {
@@ -30,9 +30,9 @@ func inlineData(value []byte) int {
 	}
 }
 
-// mix folds b into a 64-bit hash, eight bytes a step, by the full product of two words (as wyhash
-// does). Values are kept in indexes, so the function must never change without a new indexHeader.
-// It never returns 0.
+// mix adds b to a 64-bit hash, eight bytes at a time, by the full product of two words as wyhash
+// does. Indexes store its values, so a change of the function needs a new indexHeader. It never
+// returns 0.
 func mix(hash uint64, b []byte) uint64 {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	hash ^= k0 ^ uint64(len(b))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// only scans a file of one line and returns its record.
+// only scans a file of one line and returns the record of the line.
 func only(t *testing.T, url, body string) Line {
 	t.Helper()
 	sum, lines := scan(t, `{"custom_id":"a","method":"POST","url":"`+url+`","body":`+body+`}`,

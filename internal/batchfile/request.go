@@ -5,35 +5,36 @@ import (
 	"math"
 )
 
-// request is one line taken apart: where each field that we read lies in it, and how it begins.
+// request holds the positions of the fields of one line, and their first bytes.
 type request struct {
-	object   span // the JSON value of the line, without the white space around it
-	first    byte // of it
-	values   [fieldCount]span
-	repeated [fieldCount]bool
+	object   span             // the JSON value of the line, without the white space around it
+	first    byte             // the first byte of object
+	values   [fieldCount]span // by field
+	repeated [fieldCount]bool // the key occurs more than once
 
-	line []byte // all of it; nil if it is too long to be held
+	line []byte // the line; nil if it is too long for memory
 
-	// Of a line that is too long to be held:
-	heads        []byte // the beginnings of values, up to headBytes each
-	head         [fieldCount]span
-	starts       [fieldCount]int
-	inline       [fieldCount]int // bytes of inline base64 data
-	elements     int64           // of an array that is the body's input
+	// The following describe a line that is too long for memory.
+
+	heads        []byte           // first bytes of values, up to headBytes of each
+	head         [fieldCount]span // position in heads, by field
+	starts       [fieldCount]int  // position of the value in the line, by field
+	inline       [fieldCount]int  // bytes of inline base64 data, by field
+	elements     int64            // number of elements, if the body's input is an array
 	firstElement byte
-	crc          uint32 // of the object
+	crc          uint32 // of object
 }
 
-// The most bytes that a value may have, quotes excluded and escapes as they stand.
+// Limits of strings in bytes, without quotes, escapes as written.
 const (
 	maxCustomID = 4096
 	maxText     = 512 // of a method, a url or a model's name
 )
 
-// maxNumber is how long a number may be to be read; those that count are shorter.
+// maxNumber is the length above which a number is ignored. Meaningful numbers are shorter.
 const maxNumber = 64
 
-// textLimit bounds a field that is a string.
+// textLimit returns the limit of a field that is a string.
 func textLimit(f field) int {
 	if f == fieldCustomID {
 		return maxCustomID
@@ -41,7 +42,7 @@ func textLimit(f field) int {
 	return maxText
 }
 
-// headBytes is how much of a value the scanner reads: enough to judge and count it.
+// headBytes returns how many bytes of a value the scanner needs.
 func headBytes(f field) int {
 	switch f {
 	case fieldCustomID, fieldMethod, fieldURL, fieldModel:
@@ -54,8 +55,8 @@ func headBytes(f field) int {
 	return prefixBytes
 }
 
-// parse takes a line apart. On an error it returns the position of the wrong byte.
-// A line that is valid JSON but no object leaves every field absent. The line must not be blank.
+// parse reads a line, which must not be blank. On an error it returns the position of the wrong
+// byte. If the line is valid JSON but no object, every field is absent.
 func (r *request) parse(line []byte) (int, error) {
 	*r = request{line: line}
 	i := skipSpace(line, 0)
@@ -123,7 +124,7 @@ func (r *request) set(f field, value span) {
 	r.values[f] = value
 }
 
-// beginning returns the first headBytes of a field's value at least; empty if the field is absent.
+// beginning returns at least the first headBytes of a field's value; empty if the field is absent.
 func (r *request) beginning(f field) []byte {
 	if r.line != nil {
 		return r.values[f].of(r.line)
@@ -139,7 +140,7 @@ func (r *request) inlineBytes(f field) int {
 	return r.inline[f]
 }
 
-// sum is the checksum of the object.
+// sum returns the checksum of the object.
 func (r *request) sum() uint32 {
 	if r.line != nil {
 		return crc32.Checksum(r.object.of(r.line), castagnoli)
@@ -147,7 +148,7 @@ func (r *request) sum() uint32 {
 	return r.crc
 }
 
-// prompt measures what an engine will read of a line.
+// prompt returns the size of the input that an engine will read, and the hash of its prefix.
 func (r *request) prompt(e *Endpoint) (size int, prefix uint64) {
 	hash, left := uint64(0), prefixBytes
 	for _, f := range e.prompt {
@@ -173,7 +174,8 @@ func (r *request) maxTokens(e *Endpoint) uint32 {
 	return 0
 }
 
-// inputs counts the texts in an embedding request's input: a string or an array of tokens is one.
+// inputs counts the texts in the input of an embedding request. A string or an array of tokens is
+// one text.
 func (r *request) inputs() int64 {
 	if r.line != nil {
 		return inputs(r.beginning(fieldInput))
@@ -184,7 +186,7 @@ func (r *request) inputs() int64 {
 	return r.elements
 }
 
-// inputs counts the texts in an input that is held whole.
+// inputs counts the texts in an input that is in memory.
 func inputs(input []byte) int64 {
 	if len(input) == 0 || input[0] != '[' {
 		return 1

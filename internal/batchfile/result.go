@@ -6,27 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// Result is one finished line as it will stand in the output or the error file.
+// Result is one finished line of the output or the error file.
 type Result struct {
 	ID string // batch_req_…
-	// the string literal of the input line, quotes and escapes as the user wrote them
+	// CustomID is the string literal of the input line, with quotes and escapes as the user wrote
+	// them.
 	CustomID []byte
 
-	// The answer of the engine. Status 0: there was none, and the error below stands in its place.
+	// Status, RequestID and Body are the answer of the engine. Status 0: there was none, and the
+	// error below is written instead.
 	Status    int // of HTTP
 	RequestID string
-	Body      []byte // as it came
+	Body      []byte // as received
 
 	ErrorCode    string
 	ErrorMessage string
 }
 
-// AppendResult appends the result's JSON line, newline included, to dst.
+// AppendResult appends the result as one JSON line, newline included, to dst.
 //
-// The body stands there byte for byte if it is JSON, save that newlines between its tokens become
-// spaces, since a line can't hold them, and bytes that are not UTF-8 become U+FFFD, since one of
-// them would spoil the whole file for its reader. A body that is no JSON becomes a string of its
-// text.
+// A body that is JSON is copied byte for byte, with two exceptions: newlines between its tokens
+// become spaces, because a line can't contain them, and bytes that are not UTF-8 become U+FFFD,
+// because one of them would make the file unreadable for many programs. A body that is not JSON
+// becomes a JSON string.
 func AppendResult(dst []byte, r Result) []byte {
 	dst = appendIDs(dst, r)
 	if r.Status == 0 {
@@ -41,8 +43,8 @@ func AppendResult(dst []byte, r Result) []byte {
 	return append(dst, ResultTail...)
 }
 
-// AppendResultHead appends what AppendResult puts before the body of an answer. A body in the form
-// that BodyWriter gives it, and ResultTail, make the line whole.
+// AppendResultHead appends the part of AppendResult before the body of an answer. A body converted
+// by BodyWriter, and ResultTail, complete the line.
 func AppendResultHead(dst []byte, r Result) []byte { return appendStatus(appendIDs(dst, r), r) }
 
 // ResultTail follows the body of an answer.
@@ -72,13 +74,13 @@ func appendAnswer(dst, body []byte) []byte {
 	return append(dst[:from], ResultBody(dst[from:])...)
 }
 
-// ResultBody gives an answer's body, which is JSON, the form that it has within a result line: in
-// place, if it can.
+// ResultBody converts an answer's body, which must be JSON, to its form within a result line (see
+// AppendResult). It changes body in place if it is UTF-8.
 func ResultBody(body []byte) []byte {
 	if !utf8.Valid(body) {
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
-	// Inside strings newlines are escaped, so every raw one stands between tokens.
+	// Newlines in strings are escaped, so every raw newline is between tokens.
 	blank(body, '\n')
 	blank(body, '\r')
 	return body
@@ -91,7 +93,7 @@ func blank(b []byte, c byte) {
 	}
 }
 
-// CustomID returns what a custom_id's literal says. Two literals mean the same id exactly if it
+// CustomID decodes the literal of a custom_id. Two literals mean the same id if and only if it
 // returns the same string.
 func CustomID(literal []byte) string {
 	return string(textOf(literal, nil))

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// ScanResults reads an output or error file, whose lines may have any length, and calls fn with
-// each custom_id and the number of its line from 1. It checks that each line is a JSON object with
-// a custom_id, and stops at the first error. It holds no line that is longer than 64 KiB.
-func ScanResults(r io.Reader, fn func(customID string, line int64) error) error {
+// ScanResults reads an output or error file and calls fn with each custom_id and its row, from 1.
+// Rows may have any length; no row longer than 64 KiB is held in memory. ScanResults checks that
+// each row is a JSON object with a custom_id, and stops at the first error.
+func ScanResults(r io.Reader, fn func(customID string, row int64) error) error {
 	in := bufio.NewReaderSize(r, heldBytes)
 	var long *longResult
 	for number := int64(1); ; number++ {
@@ -40,7 +40,7 @@ func ScanResults(r io.Reader, fn func(customID string, line int64) error) error 
 	}
 }
 
-// resultLine is one line of an output or error file.
+// resultLine is one row of an output or error file.
 type resultLine interface {
 	blank() bool
 	id() (string, error)
@@ -51,7 +51,7 @@ var (
 	errLongID     = fmt.Errorf("the custom_id has more than %d bytes", maxCustomID)
 )
 
-// heldResult is a line that is held whole.
+// heldResult is a row in memory.
 type heldResult []byte
 
 func (line heldResult) blank() bool { return skipSpace(line, 0) == len(line) }
@@ -95,7 +95,7 @@ func literalID(literal []byte) (string, error) {
 	return CustomID(literal), nil
 }
 
-// longResult is a line that streams by, of which the custom_id is kept.
+// longResult is a row that arrives in pieces. Only its custom_id is kept.
 type longResult struct {
 	json    jsonStream
 	empty   bool
@@ -103,14 +103,14 @@ type longResult struct {
 }
 
 func newLongResult() *longResult {
-	l := &longResult{literal: excerpt{most: maxCustomID + len(`""`)}}
+	l := &longResult{literal: excerpt{max: maxCustomID + len(`""`)}}
 	l.json = newJSONStream(l, answerDepth+1, keyBytes)
 	l.json.wantObject = true
 	return l
 }
 
-// read reads a line to its end, whose first bytes are piece. io.EOF comes with the end of the last
-// line.
+// read reads a row, whose first bytes are piece, to its end. At the end of the last row it returns
+// io.EOF.
 func (l *longResult) read(in *bufio.Reader, piece []byte) error {
 	l.json.reset()
 	l.empty = true

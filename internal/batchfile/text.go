@@ -6,15 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// inside is a string literal without its quotes.
+// inside returns a string literal without its quotes.
 func inside(literal []byte) []byte { return literal[1 : len(literal)-1] }
 
-// escaped says whether the inside of a literal must be decoded to be read.
+// escaped reports whether the inside of a literal has escapes.
 func escaped(inner []byte) bool { return bytes.IndexByte(inner, '\\') >= 0 }
 
-// appendText decodes the inside of a valid string literal. Half a surrogate pair stays what it is
-// (three bytes, as WTF-8 writes it) instead of becoming U+FFFD, so that two different strings never
-// decode to the same bytes.
+// appendText decodes the inside of a valid string literal. Half a surrogate pair becomes three
+// bytes as in WTF-8, not U+FFFD, so that two different strings never decode to the same bytes.
 func appendText(dst, inner []byte) []byte {
 	for len(inner) > 0 {
 		k := bytes.IndexByte(inner, '\\')
@@ -100,7 +99,7 @@ func appendQuoted[S string | []byte](dst []byte, s S) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// textOf is what a literal says, decoded onto scratch only if it must be.
+// textOf returns the text of a literal. If it has escapes, the text is appended to scratch.
 func textOf(key, scratch []byte) []byte {
 	if inner := inside(key); escaped(inner) {
 		return appendText(scratch, inner)

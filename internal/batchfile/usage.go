@@ -1,15 +1,16 @@
 package batchfile
 
-// Usage is what an engine says an answer cost, in tokens, under the names of the Responses API.
+// Usage is the number of tokens of an answer as the engine reports it, with the names of the
+// Responses API.
 type Usage struct {
 	InputTokens     int64
 	OutputTokens    int64
 	TotalTokens     int64
-	CachedTokens    int64 // of the input, those found in the prefix cache
-	ReasoningTokens int64 // of the output, those spent on reasoning
+	CachedTokens    int64 // part of the input, found in the prefix cache
+	ReasoningTokens int64 // part of the output
 }
 
-// Add sums two usages.
+// Add adds another usage.
 func (u *Usage) Add(other Usage) {
 	u.InputTokens += other.InputTokens
 	u.OutputTokens += other.OutputTokens
@@ -18,9 +19,9 @@ func (u *Usage) Add(other Usage) {
 	u.ReasoningTokens += other.ReasoningTokens
 }
 
-// ReadUsage finds the member "usage" of an answer and reads it, under the names of chat and
-// completions (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It
-// reports whether there is one. What follows the member is not looked at.
+// ReadUsage reads the member "usage" of an answer, with the names of chat and completions
+// (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It reports
+// whether there is one. It does not read what follows the member.
 func ReadUsage(body []byte) (Usage, bool) {
 	i := skipSpace(body, 0)
 	if i == len(body) || body[i] != '{' {
@@ -76,8 +77,8 @@ func readUsage(body []byte, i int) (Usage, bool) {
 	return u, true
 }
 
-// eachMember calls fn with the members of the object at b[i], the keys without quotes, and reports
-// whether it is a whole object.
+// eachMember calls fn with the members of the object at b[i], with keys without quotes. It reports
+// whether the object is valid.
 func eachMember(b []byte, i int, fn func(key, value []byte)) bool {
 	if i >= len(b) || b[i] != '{' {
 		return false

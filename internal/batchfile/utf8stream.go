@@ -2,11 +2,11 @@ package batchfile
 
 import "unicode/utf8"
 
-// utf8Stream checks that bytes in pieces are UTF-8.
+// utf8Stream checks that bytes that arrive in pieces are UTF-8.
 type utf8Stream struct {
-	tail  [utf8.UTFMax]byte // the beginning of a character that was cut
-	cut   int
-	at    int // bytes seen, without the tail
+	tail  [utf8.UTFMax]byte // the first bytes of a character that continues in the next piece
+	cut   int               // number of bytes in tail
+	at    int               // bytes read, without tail
 	wrong bool
 }
 
@@ -26,14 +26,14 @@ func (u *utf8Stream) write(p []byte) {
 			u.at, u.cut = u.at+u.cut, 0
 		}
 	}
-	whole := len(p) - cutRune(p)
-	valid := validPrefix(p[:whole])
+	end := len(p) - cutRune(p)
+	valid := validPrefix(p[:end])
 	u.at += valid
-	if valid < whole {
+	if valid < end {
 		u.wrong = true
 		return
 	}
-	u.cut += copy(u.tail[u.cut:], p[whole:])
+	u.cut += copy(u.tail[u.cut:], p[end:])
 }
 
 // finish returns the position of the first wrong byte, if there is one.
@@ -41,7 +41,7 @@ func (u *utf8Stream) finish() (at int, ok bool) {
 	return u.at, !u.wrong && u.cut == 0
 }
 
-// cutRune returns how many bytes at the end of p are the beginning of a character that goes on.
+// cutRune returns how many bytes at the end of p are the beginning of an incomplete character.
 func cutRune(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
@@ -54,7 +54,7 @@ func cutRune(p []byte) int {
 	return 0
 }
 
-// validPrefix returns how many of the first bytes are UTF-8.
+// validPrefix returns the length of the longest prefix that is UTF-8.
 func validPrefix(b []byte) int {
 	if utf8.Valid(b) {
 		return len(b)
