@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func batchCommand() *cobra.Command {
@@ -124,17 +125,17 @@ func describe(w io.Writer, b client.Batch) {
 		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	c := b.Counts
-	row("lines", "%s, %s completed, %s failed", thousands(int64(c.Total)),
-		thousands(int64(c.Completed)), thousands(int64(c.Failed)))
+	row("lines", "%s, %s completed, %s failed", humanize.Thousands(int64(c.Total)),
+		humanize.Thousands(int64(c.Completed)), humanize.Thousands(int64(c.Failed)))
 	row("endpoint", "%s", b.Endpoint)
 	for _, m := range b.Tidefill.Models {
-		row("model", "%s, %s", m.Model, counted(m.Lines, "line"))
+		row("model", "%s, %s", m.Model, humanize.Count(m.Lines, "line"))
 	}
-	row("created", "%s", instant(b.CreatedAt))
+	row("created", "%s", humanize.Instant(b.CreatedAt))
 	if b.Ended() {
-		row("ended", "%s", instant(b.EndedAt()))
+		row("ended", "%s", humanize.Instant(b.EndedAt()))
 	} else {
-		row("due", "%s", instant(b.ExpiresAt))
+		row("due", "%s", humanize.Instant(b.ExpiresAt))
 	}
 	if b.Tidefill.Waiting != "" {
 		row("waiting", "%s", b.Tidefill.Waiting)
@@ -143,7 +144,7 @@ func describe(w io.Writer, b client.Batch) {
 		row("stopped", "%s", b.Tidefill.Reason)
 	}
 	if u := b.Usage; u != nil {
-		row("tokens", "%s in, %s out", thousands(u.InputTokens), thousands(u.OutputTokens))
+		row("tokens", "%s in, %s out", humanize.Thousands(u.InputTokens), humanize.Thousands(u.OutputTokens))
 	}
 	for _, output := range b.Results() {
 		if output.OutputFileID != "" {

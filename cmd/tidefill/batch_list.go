@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func listCommand() *cobra.Command {
@@ -39,7 +40,7 @@ func listCommand() *cobra.Command {
 	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, _ []string,
 		out io.Writer) error {
 		if filter.limit < 0 {
-			return usageFault("--limit is %d; give 0 for all", filter.limit)
+			return usageErrorf("--limit is %d; give 0 for all", filter.limit)
 		}
 		return list(ctx, c, r, &filter, out)
 	})
@@ -111,8 +112,8 @@ func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out 
 				continue
 			}
 			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", b.ID, statusText(b),
-				b.Counts.Total, b.Counts.Completed, b.Counts.Failed, instant(b.CreatedAt),
-				instant(b.ExpiresAt), modelText(b))
+				b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
+				humanize.Instant(b.ExpiresAt), modelText(b))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -47,7 +47,7 @@ With --out, the output and error files are written into a directory.`,
 				b.ID, b.Status)
 		}
 		if !b.Ended() {
-			if b, err = watch(ctx, c, b, newMeter(cmd.ErrOrStderr()).show); err != nil {
+			if b, err = watch(ctx, c, b, newBatchProgress(cmd.ErrOrStderr()).show); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func submitCommand() *cobra.Command {
@@ -111,8 +112,8 @@ func (s *submission) run(
 		}
 		return ending(b)
 	}
-	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, bytesText(file.Bytes))
-	if b, err = watch(ctx, c, b, newMeter(s.progress).show); err != nil {
+	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(file.Bytes))
+	if b, err = watch(ctx, c, b, newBatchProgress(s.progress).show); err != nil {
 		return err
 	}
 	if s.dir != "" {
@@ -143,7 +144,7 @@ func readMetadata(pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, usageFault("--meta %s: write --meta key=value", pair)
+			return nil, usageErrorf("--meta %s: write --meta key=value", pair)
 		}
 		metadata[key] = value
 	}

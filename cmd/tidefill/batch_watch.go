@@ -23,7 +23,7 @@ after each change. An unreachable daemon is waited for.`,
 			return err
 		}
 		var last string
-		each := newMeter(out).show
+		each := newBatchProgress(out).show
 		if r.json {
 			each = func(b client.Batch) {
 				if now := string(b.Raw); now != last {

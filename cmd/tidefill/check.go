@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func checkCommand() *cobra.Command {
@@ -142,14 +143,14 @@ func (c *check) print(name string, s batchfile.Summary) error {
 	if more := s.FaultCount - len(s.Faults); more > 0 {
 		fmt.Fprintf(w, "%s: %d more faults\n", name, more)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, counted(s.Lines, "line"), bytesText(s.Bytes),
-		counted(s.FaultCount, "fault"))
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"), humanize.Bytes(s.Bytes),
+		humanize.Count(s.FaultCount, "fault"))
 	for _, m := range s.Models {
 		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),
-			counted(m.Lines, "line"))
+			humanize.Count(m.Lines, "line"))
 	}
 	for _, u := range s.URLs {
-		fmt.Fprintf(w, "  url %s: %s\n", u.URL, counted(u.Lines, "line"))
+		fmt.Fprintf(w, "  url %s: %s\n", u.URL, humanize.Count(u.Lines, "line"))
 	}
 	return w.Flush()
 }

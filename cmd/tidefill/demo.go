@@ -22,6 +22,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -36,11 +37,11 @@ through the API, and show its progress and results. Then it goes on serving unti
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case d.lines < 1:
-				return usageFault("--lines is %d; give 1 or more", d.lines)
+				return usageErrorf("--lines is %d; give 1 or more", d.lines)
 			case d.speedup <= 0:
-				return usageFault("--speedup is %g; give more than 0", d.speedup)
+				return usageErrorf("--speedup is %g; give more than 0", d.speedup)
 			case !httpserver.IsLoopback(d.listen):
-				return usageFault(
+				return usageErrorf(
 					"--listen is %s; the demo asks for no keys, so give it a loopback address",
 					d.listen)
 			}
@@ -190,7 +191,7 @@ func (d *demo) show(ctx context.Context, daemon *app.App) error {
 	fmt.Fprintf(
 		d.out, "tidefill serves at %s, in front of %d emulated runners (a 70B model on four A100 each, %gx real time)\n"+
 			"that have interactive traffic of their own. Submitting a batch of %s.\n\n",
-		daemon.URL(), demoRunners, d.speedup, counted(d.lines, "line"))
+		daemon.URL(), demoRunners, d.speedup, humanize.Count(d.lines, "line"))
 
 	sample := sampleBatch(d.lines)
 	input := filepath.Join(d.data, "demo.jsonl")
@@ -214,7 +215,7 @@ func (d *demo) show(ctx context.Context, daemon *app.App) error {
 	if err != nil {
 		return err
 	}
-	if b, err = watch(ctx, c, b, newMeter(d.out).show); err != nil {
+	if b, err = watch(ctx, c, b, newBatchProgress(d.out).show); err != nil {
 		return err
 	}
 	files, err := download(ctx, c, b, filepath.Join(d.data, "results"))
@@ -222,7 +223,7 @@ func (d *demo) show(ctx context.Context, daemon *app.App) error {
 		return err
 	}
 	fmt.Fprintf(d.out, "\n%s %s after %s: %d done, %d failed.\n", b.ID, b.Status,
-		clock(time.Since(started)), b.Counts.Completed, b.Counts.Failed)
+		humanize.Duration(time.Since(started)), b.Counts.Completed, b.Counts.Failed)
 	for _, name := range files {
 		fmt.Fprintf(d.out, "  %s\n", name)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/simulator/experiment"
 )
 
 // The exit statuses, in words for scripts: see rootCommand's help.
@@ -34,7 +35,7 @@ func (e exit) Error() string {
 
 func (e exit) Unwrap() error { return e.err }
 
-func usageFault(format string, args ...any) error {
+func usageErrorf(format string, args ...any) error {
 	return exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
@@ -50,8 +51,9 @@ func complain(ctx context.Context, stderr io.Writer, err error) int {
 			return status
 		}
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr) // below a progress bar
 		return exitInterrupted
+	} else if r := (*experiment.RequestError)(nil); errors.As(err, &r) {
+		status = exitUsage
 	}
 	if faults := config.Faults(err); len(faults) > 1 {
 		fmt.Fprintf(stderr, "tidefill: %d faults:\n", len(faults))

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/fit/profile"
 )
 
@@ -56,7 +54,7 @@ func profileListCommand() *cobra.Command {
 				}
 				l := p.CostModel
 				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%g\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1,
-					l.C2, l.N0, l.KV, l.P1, l.P2, thousands(int64(p.KVTokens)))
+					l.C2, l.N0, l.KV, l.P1, l.P2, humanize.Thousands(int64(p.KVTokens)))
 			}
 			return w.Flush()
 		},
@@ -73,7 +71,7 @@ func profileShowCommand() *cobra.Command {
 		Long:  "Print a bundled profile, or one that profile fit has written, as the YAML that a simulation reads.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := profileAt(args[0])
+			f, err := experiment.OpenProfile(args[0])
 			if err != nil {
 				return err
 			}
@@ -93,26 +91,4 @@ func writeProfile(out io.Writer, f profile.File, asJSON bool) error {
 		_, err = out.Write(text)
 	}
 	return err
-}
-
-// profileAt finds a bundled profile by name, or reads a file.
-func profileAt(nameOrFile string) (profile.File, error) {
-	if p, ok := engine.ProfileNamed(nameOrFile); ok {
-		return profile.Bundled(p), nil
-	}
-	in, err := os.Open(nameOrFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		var names []string
-		for _, p := range engine.Profiles() {
-			names = append(names, p.Name)
-		}
-		return profile.File{}, usageFault(
-			"%q is neither a file nor a bundled profile; those are %s", nameOrFile,
-			strings.Join(names, ", "))
-	}
-	if err != nil {
-		return profile.File{}, err
-	}
-	defer in.Close()
-	return profile.Read(nameOrFile, in)
 }

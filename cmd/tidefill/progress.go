@@ -4,80 +4,44 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
-// meter shows how a batch moves on: a bar that is drawn over itself on a terminal, lines now and
-// then elsewhere.
-type meter struct {
-	out   io.Writer
-	width func() int // of the terminal, in columns; nil: there is none
-	now   func() time.Time
+// progressInterval is the time between two reports while the state of a batch stays the same.
+const progressInterval = 5 * time.Second
+
+// batchProgress reports the progress of a batch every few seconds, and at once when its state
+// changes.
+type batchProgress struct {
+	out io.Writer
+	now func() time.Time
 
 	shown  string
 	status string
-	next   time.Time // when a line is due again
+	next   time.Time // when the next report is due
 }
 
-// meterEvery is the time between two lines where there is no terminal.
-const meterEvery = 5 * time.Second
-
-func newMeter(out io.Writer) *meter {
-	m := &meter{out: out, now: time.Now}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		m.width = func() int {
-			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-				return width
-			}
-			return 80
-		}
-	}
-	return m
+func newBatchProgress(out io.Writer) *batchProgress {
+	return &batchProgress{out: out, now: time.Now}
 }
 
-func (m *meter) show(b client.Batch) {
-	now := m.now()
+func (p *batchProgress) show(b client.Batch) {
+	now := p.now()
 	figures := progressText(b, now)
-	if m.width != nil {
-		fmt.Fprintf(m.out, "\r\x1b[K%s", bar(b, figures, m.width()))
-		if b.Ended() {
-			fmt.Fprintln(m.out)
-		}
-		return
-	}
 	status := statusText(b)
-	if status == m.status && !b.Ended() && (now.Before(m.next) || figures == m.shown) {
+	if status == p.status && !b.Ended() && (now.Before(p.next) || figures == p.shown) {
 		return
 	}
-	m.shown, m.status, m.next = figures, status, now.Add(meterEvery)
-	fmt.Fprintf(m.out, "%s  %s  %s\n", b.ID, status, figures)
+	p.shown, p.status, p.next = figures, status, now.Add(progressInterval)
+	fmt.Fprintf(p.out, "%s  %s  %s\n", b.ID, status, figures)
 }
 
-// bar fits the progress of a batch into a row of width columns.
-func bar(b client.Batch, figures string, width int) string {
-	const longest, shortest = 30, 8
-	text := fmt.Sprintf("%s  %s", statusText(b), figures)
-	// brackets, a space, and the last column, which some terminals wrap at
-	room := min(longest, width-len(text)-4)
-	if room < shortest {
-		return text[:min(len(text), max(0, width-1))]
-	}
-	full := 0
-	if b.Counts.Total > 0 {
-		full = room * b.Counts.Done() / b.Counts.Total
-	}
-	full = min(full, room)
-	return fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat("-", room-full), text)
-}
-
-// progressText is the figures of a batch in one line: 120/300 (40%), 31.5 lines/s, ETA 6s, 1
-// failed, 2 retrying.
+// progressText returns the figures of a batch: 120/300 (40%), 31.5 lines/s, ETA 6s, 1 failed, 2
+// retrying.
 func progressText(b client.Batch, now time.Time) string {
 	c, x := b.Counts, b.Tidefill
 	share := 0.0
@@ -90,7 +54,7 @@ func progressText(b client.Batch, now time.Time) string {
 			parts = append(parts, fmt.Sprintf("%.1f lines/s", x.Rate))
 		}
 		if left := time.Unix(x.ETA, 0).Sub(now); x.ETA > 0 && left > 0 {
-			parts = append(parts, "ETA "+clock(left))
+			parts = append(parts, "ETA "+humanize.Duration(left))
 		}
 	}
 	if c.Failed > 0 {
@@ -104,7 +68,7 @@ func progressText(b client.Batch, now time.Time) string {
 			parts = append(parts, "waiting: "+x.Waiting)
 		}
 	} else if start, end := b.InProgressAt, b.EndedAt(); start > 0 && end > start {
-		parts = append(parts, "in "+clock(time.Duration(end-start)*time.Second))
+		parts = append(parts, "in "+humanize.Duration(time.Duration(end-start)*time.Second))
 	}
 	return strings.Join(parts, ", ")
 }

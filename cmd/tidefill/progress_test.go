@@ -27,44 +27,19 @@ func TestProgressText(t *testing.T) {
 	}
 }
 
-func TestBarFitsTheTerminal(t *testing.T) {
-	b := client.Batch{Status: "in_progress", Counts: client.Counts{Total: 200, Completed: 100}}
-	for width := 1; width < 200; width++ {
-		row := bar(b, progressText(b, time.Unix(0, 0)), width)
-		if len(row) >= width {
-			t.Fatalf("%d columns for a terminal of %d: %q", len(row), width, row)
-		}
-		if full, empty := strings.Count(row, "#"), strings.Count(row, "-"); full != empty &&
-			full+1 != empty {
-			t.Errorf("half a batch shows as %d of %d", full, full+empty)
-		}
-	}
-}
-
-func TestMeterWithoutTerminal(t *testing.T) {
+func TestBatchProgressIsBrief(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	m := &meter{out: &out, now: func() time.Time { return now }}
+	p := &batchProgress{out: &out, now: func() time.Time { return now }}
 	b := client.Batch{ID: "b", Status: "in_progress", Counts: client.Counts{Total: 100}}
 	for range 100 { // ten seconds
-		m.show(b)
+		p.show(b)
 		b.Counts.Completed++
 		now = now.Add(100 * time.Millisecond)
 	}
 	b.Status = "completed"
-	m.show(b)
+	p.show(b)
 	if got, want := strings.Count(out.String(), "\n"), 3; got != want {
-		t.Errorf("%d lines in ten seconds and at the end, want %d:\n%s", got, want, out.String())
-	}
-}
-
-func TestClock(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		400 * time.Millisecond: "0s", 59 * time.Second: "59s", 185 * time.Second: "3m05s",
-		7620 * time.Second: "2h07m", 76 * time.Hour: "3d4h",
-	} {
-		if got := clock(d); got != want {
-			t.Errorf("clock(%v) = %q, want %q", d, got, want)
-		}
+		t.Errorf("%d rows in ten seconds and at the end, want %d:\n%s", got, want, out.String())
 	}
 }

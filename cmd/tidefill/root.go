@@ -23,7 +23,7 @@ func run(
 
 	command, err := root.ExecuteContextC(ctx)
 	if own := (exit{}); err != nil && !understood && !errors.As(err, &own) {
-		err = usageFault("%w; see %s --help", err, command.CommandPath())
+		err = usageErrorf("%w; see %s --help", err, command.CommandPath())
 	}
 	return complain(ctx, stderr, err)
 }

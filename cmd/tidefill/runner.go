@@ -49,7 +49,7 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 				decoder := json.NewDecoder(strings.NewReader(faults))
 				decoder.DisallowUnknownFields()
 				if err := decoder.Decode(&c.Faults); err != nil {
-					return usageFault("--faults: %w", err)
+					return usageErrorf("--faults: %w", err)
 				}
 			}
 			if err := c.Validate(); err != nil {

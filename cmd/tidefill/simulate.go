@@ -9,38 +9,35 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
+	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
 // simulation is one run of the command.
 type simulation struct {
-	settings  settings
-	config    string
-	policies  []string
-	baselines bool
-	oracles   bool
-	searches  int
-	shelf     string
-	seed      uint64
-	seeds     int
-	trace     string
-	format    string
-	out       string
-	json      bool
-	events    bool
-	explain   string
+	settings   settings
+	config     string
+	policies   []string
+	baselines  bool
+	oracles    bool
+	oracleRuns int
+	cache      string
+	seed       uint64
+	seeds      int
+	trace      string
+	format     string
+	out        string
+	json       bool
+	events     bool
+	explain    string
 
 	recordings []string // to compare with
-	profile    string   // of the pool they are of
+	profile    string   // of the recorded pool
 }
 
 func simulateCommand() *cobra.Command {
@@ -48,12 +45,12 @@ func simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate SCENARIO.yaml... | --compare RECORDING [SCENARIO.yaml]",
 		Short: "Try policies on a simulated pool, faster than real time",
-		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report what they would do to
-interactive users and to batches. Each scenario is told without batch work and with that of each policy, with the same arrivals;
-the difference is what batch work costs. docs/simulator.md has the keys of a scenario, what the figures mean and what is not modelled.
+		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report the effect on interactive users
+and on batches. Each scenario runs without batch work and with each policy, with the same arrivals; the difference is the cost of
+batch work. docs/simulator.md describes the keys of a scenario, the figures of the report and the limits of the model.
 
-With --compare a day that serve --record has written is told again, with the policy that was in force, and each measure of the
-simulated day is held against the recorded one. The pool is that of the scenario, if one is given; else its engines' law is --profile, or
+With --compare, simulate what serve --record has recorded, with the recorded policy, and compare each measure of the simulation
+with the recorded one. The pool is that of the scenario, if one is given; otherwise the cost model of its engines is --profile, or
 is fitted to the recording.
 
 The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
@@ -70,221 +67,213 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(s.recordings) > 0 {
-				return s.compare(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return s.compareRecording(cmd.Context(), args, cmd.OutOrStdout(),
+					cmd.ErrOrStderr())
 			}
 			return s.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringArrayVar(&s.policies, "policy", nil,
-		"try this flow control `policy`, with settings of its own after commas (fixed,per_runner=16); repeat it to compare (default: the configuration's)")
-	flags.StringVar(&s.config, "config", "",
-		"take the policies' settings from this `file`, as serve does (default: the daemon's defaults)")
-	flags.BoolVar(&s.baselines, "baselines", false,
-		"compare with published policies, each with its own and with its best settings")
-	flags.BoolVar(&s.oracles, "oracles", false, "find out how well anyone could have done")
-	flags.IntVar(&s.searches, "oracle-runs", 60,
-		"how many `times` an oracle may tell a story of an hour to find its best; of a longer one fewer")
-	flags.StringVar(&s.shelf, "oracle-results", "",
-		"keep what oracles find in this `DIR`, and search no more for what is found there and still holds (default: the folder oracles in --out)")
-	flags.Uint64Var(&s.seed, "seed", 1, "draw everything random from this `number`")
-	flags.IntVar(&s.seeds, "seeds", 1,
-		"run this `number` of seeds, from --seed on, and tell mean and worst")
-	flags.StringVar(&s.trace, "trace", "",
-		"take interactive traffic from this `FILE` instead of the scenario's")
-	flags.StringVar(&s.format, "format", "", "the trace's `format`: azure, mooncake or csv")
-	flags.StringVar(&s.out, "out", "", "write report.html and result.json into this `DIR`")
-	flags.BoolVar(&s.json, "json", false, "print what result.json holds")
-	flags.BoolVar(&s.events, "events", false,
-		"write every decision of the first policy on the first seed into events.log; needs --out")
-	flags.StringVar(&s.explain, "explain", "",
-		"print why the first policy decided as it did around this `time` of the first seed, such as 20m, and nothing else")
-	flags.StringArrayVar(&s.recordings, "compare", nil,
-		"tell this recorded `FILE` again and print how far off the simulation is; repeat it for files of one start, the oldest first")
-	flags.StringVar(&s.profile, "profile", "",
-		"with --compare: a bundled profile or `FILE` of the recorded engines")
-	s.settings.register(cmd)
+	s.registerFlags(cmd)
 	return cmd
 }
 
+func (s *simulation) registerFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.policies, "policy", nil,
+		"try this flow-control `policy`, with settings of its own after commas "+
+			"(fixed,per_runner=16); repeat it to compare (default: the configuration's)")
+	flags.StringVar(&s.config, "config", "",
+		"read the policies' settings from this `file`, as serve does "+
+			"(default: the daemon's defaults)")
+	flags.BoolVar(&s.baselines, "baselines", false,
+		"compare with published policies, each with its published and with its best settings")
+	flags.BoolVar(&s.oracles, "oracles", false,
+		"search for the best result that any policy could have reached")
+	flags.IntVar(&s.oracleRuns, "oracle-runs", 60,
+		"how many `times` an oracle may run a scenario of one hour; a longer one fewer times")
+	flags.StringVar(&s.cache, "oracle-results", "",
+		"cache the results of oracles in this `DIR`, and search again only if the cached result "+
+			"is stale (default: the directory oracles in --out)")
+	flags.Uint64Var(&s.seed, "seed", 1, "the first `seed` of everything random")
+	flags.IntVar(&s.seeds, "seeds", 1,
+		"run this `number` of seeds, from --seed on, and report mean and worst")
+	flags.StringVar(&s.trace, "trace", "",
+		"read interactive traffic from this `FILE` instead of the scenario's")
+	flags.StringVar(&s.format, "format", "", "the trace's `format`: azure, mooncake or csv")
+	flags.StringVar(&s.out, "out", "", "write report.html and result.json into this `DIR`")
+	flags.BoolVar(&s.json, "json", false, "print the content of result.json")
+	flags.BoolVar(&s.events, "events", false,
+		"write every decision of the first policy with the first seed into events.log; needs --out")
+	flags.StringVar(&s.explain, "explain", "",
+		"print only why the first policy decided as it did around this `time` of the first seed, "+
+			"such as 20m")
+	flags.StringArrayVar(&s.recordings, "compare", nil,
+		"simulate this recorded `FILE` and print how far off the simulation is; "+
+			"repeat it for files of one start, the oldest first")
+	flags.StringVar(&s.profile, "profile", "",
+		"with --compare: a bundled profile or `FILE` of the recorded engines")
+	s.settings.register(cmd)
+}
+
 func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Writer) error {
-	r, err := s.race(files, stderr)
+	c, err := s.comparison(files, stderr)
 	if err != nil {
 		return err
 	}
-	var logs eventLogs
-	var explained []*bytes.Buffer
 	moment, err := s.moment()
 	if err != nil {
 		return err
 	}
-	first := func(c contestant, seed uint64) bool {
-		return c.name == r.field[0].name && seed == r.seeds[0]
+	if s.explain != "" {
+		return s.runExplained(ctx, c, moment, out)
 	}
+	logs := eventLogs{}
 	if s.events {
-		if logs, err = s.openEvents(r.stories); err != nil {
+		if logs, err = openEventLogs(s.out, c.Scenarios); err != nil {
 			return err
 		}
 	}
-	if s.explain != "" {
-		r.field, r.seeds = r.field[:1], r.seeds[:1]
-		for range r.stories {
-			explained = append(explained, &bytes.Buffer{})
-		}
-	}
-	r.watch = func(at *story, c contestant, seed uint64) simulator.Outputs {
-		var w simulator.Outputs
-		w.Timeline = s.out != "" && !c.baseline && seed == r.seeds[0]
-		if !first(c, seed) {
-			return w
-		}
-		i := slices.IndexFunc(r.stories, func(other story) bool { return other.file == at.file })
-		if s.events {
-			w.Events = logs[i]
-		}
-		if s.explain != "" {
-			w.Explain, w.Moment = explained[i], moment
+	first := c.Candidates[0].Name
+	c.Watch = func(at *experiment.Scenario, candidate experiment.Candidate,
+		seed uint64) simulator.Outputs {
+		w := simulator.Outputs{Timeline: s.out != "" && !candidate.Baseline && seed == c.Seeds[0]}
+		if s.events && candidate.Name == first && seed == c.Seeds[0] {
+			w.Events = logs[at.File]
 		}
 		return w
 	}
-	told, err := r.run(ctx)
+	c.Spread = true
+	result, err := c.Run(ctx)
 	if err = errors.Join(err, logs.close()); err != nil {
 		return err
 	}
-	if s.explain != "" {
-		return writeExplained(out, r.stories, moment, explained)
-	}
-	if err := r.spread(ctx, told.Scenarios); err != nil {
-		return err
-	}
-	told.Judge()
 	if s.out != "" {
-		bounds := func(story, seed int) []oracle.Bound {
-			return told.Scenarios[story].Seeds[seed].Oracles
-		}
-		if err := errors.Join(writeOut(s.out, &told), r.writeReplays(filepath.Join(s.out, "replay"),
-			bounds)); err != nil {
+		if err := errors.Join(writeReport(s.out, &result),
+			c.WriteReplays(filepath.Join(s.out, "replay"), result)); err != nil {
 			return err
 		}
 	}
 	if s.json {
-		return printJSON(out, told)
+		return printJSON(out, result)
 	}
-	return told.Text(out)
+	return result.Text(out)
 }
 
-// race reads all that was asked for.
-func (s *simulation) race(files []string, stderr io.Writer) (*race, error) {
+// comparison checks the flags and reads all files.
+func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.Comparison, error) {
 	switch {
 	case s.seeds < 1 || s.seeds > 1000:
-		return nil, usageFault("--seeds is %d, want 1 to 1000", s.seeds)
-	case s.searches < 1:
-		return nil, usageFault("--oracle-runs is %d, want at least 1", s.searches)
+		return nil, usageErrorf("--seeds is %d, want 1 to 1000", s.seeds)
+	case s.oracleRuns < 1:
+		return nil, usageErrorf("--oracle-runs is %d, want at least 1", s.oracleRuns)
 	case (s.trace == "") != (s.format == ""):
-		return nil, usageFault("--trace and --format go together; give both")
+		return nil, usageErrorf("--trace and --format go together; give both")
 	case s.format != "" && !slices.Contains(workload.Formats, workload.Format(s.format)):
-		return nil, usageFault("--format is %q, want one of %q", s.format, workload.Formats)
+		return nil, usageErrorf("--format is %q, want one of %q", s.format, workload.Formats)
 	case s.events && s.out == "":
-		return nil, usageFault("--events needs --out DIR, where events.log goes")
+		return nil, usageErrorf("--events needs --out DIR, where events.log goes")
 	}
-	given, err := s.settings.parse()
+	candidates, err := s.candidates()
 	if err != nil {
 		return nil, err
 	}
-	field, err := configured{s.config, given}.field(s.policies, s.baselines)
+	scenarios, err := experiment.OpenScenarios(files, experiment.Trace{File: s.trace,
+		Format: workload.Format(s.format)})
 	if err != nil {
 		return nil, err
 	}
-	stories, err := openStories(files, recording{s.trace, workload.Format(s.format)})
-	if err != nil {
-		return nil, err
-	}
-	r := &race{stories: stories, field: field, oracles: s.oracles, oracleRuns: s.searches,
-		stderr: stderr}
+	c := &experiment.Comparison{Scenarios: scenarios, Candidates: candidates, Oracles: s.oracles,
+		OracleRuns: s.oracleRuns, Log: stderr}
 	switch {
-	case s.shelf != "":
-		r.shelf = &shelf{s.shelf, stderr}
+	case s.cache != "":
+		c.Cache = &experiment.Cache{Dir: s.cache, Log: stderr}
 	case s.out != "":
-		r.shelf = &shelf{filepath.Join(s.out, "oracles"), stderr}
+		c.Cache = &experiment.Cache{Dir: filepath.Join(s.out, "oracles"), Log: stderr}
 	}
 	for i := range s.seeds {
-		r.seeds = append(r.seeds, s.seed+uint64(i))
+		c.Seeds = append(c.Seeds, s.seed+uint64(i))
 	}
-	return r, nil
+	return c, nil
 }
 
-func (s *simulation) moment() (time.Duration, error) {
-	if s.explain == "" {
-		return 0, nil
-	}
-	moment, err := config.ParseDuration(s.explain)
-	if err != nil || moment < 0 {
-		return 0, usageFault("--explain is %q; write a time from the beginning, such as 20m or 90s",
-			s.explain)
-	}
-	return moment, nil
+func (s *simulation) configuration() (experiment.Configuration, error) {
+	given, err := s.settings.parse()
+	return experiment.Configuration{File: s.config, Settings: given}, err
 }
 
-// writeExplained prints why decisions fell, story by story.
-func writeExplained(
-	out io.Writer, stories []story, moment time.Duration, explained []*bytes.Buffer,
+// candidates builds the policies of the flags: those of --policy, then the baselines.
+func (s *simulation) candidates() ([]experiment.Candidate, error) {
+	cfg, err := s.configuration()
+	if err != nil {
+		return nil, err
+	}
+	policies := s.policies
+	if len(policies) == 0 {
+		policies = []string{""}
+	}
+	var all []experiment.Candidate
+	for _, text := range policies {
+		made, err := cfg.Candidate(text)
+		if err != nil {
+			return nil, fmt.Errorf("--policy %s: %w", text, err)
+		}
+		if slices.ContainsFunc(all, func(c experiment.Candidate) bool {
+			return c.Name == made.Name
+		}) {
+			return nil, usageErrorf("--policy %s is given twice", made.Name)
+		}
+		all = append(all, made)
+	}
+	if s.baselines {
+		return cfg.Baselines(all, policies[0])
+	}
+	return all, nil
+}
+
+// compareRecording simulates a recording and prints the measures of both.
+func (s *simulation) compareRecording(
+	ctx context.Context, scenarios []string, out, stderr io.Writer,
 ) error {
-	for i, s := range stories {
-		text := explained[i].String()
-		if text == "" {
-			text = fmt.Sprintf("nothing was decided from %s on\n", moment)
-		}
-		if _, err := fmt.Fprintf(out, "%s\n%s", s.Scenario.Name, text); err != nil {
-			return err
-		}
+	if len(scenarios) > 1 {
+		return usageErrorf("--compare takes the pool from one scenario at most; there are %d",
+			len(scenarios))
 	}
-	return nil
+	cfg, err := s.configuration()
+	if err != nil {
+		return err
+	}
+	c := experiment.RecordingComparison{Files: s.recordings, Profile: s.profile,
+		Configuration: cfg, Seed: s.seed, Log: stderr}
+	if len(s.policies) > 0 {
+		c.Policy = s.policies[0]
+	}
+	if len(scenarios) == 1 {
+		c.Scenario = scenarios[0]
+	}
+	r, err := c.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return printJSON(out, r)
+	}
+	return r.Text(out)
 }
 
-// writeOut writes the report's files into a folder, which is made if it is not there.
-func writeOut(dir string, told *report.Report) error {
+// writeReport writes the report's files into a directory, which is created if need be.
+func writeReport(dir string, result *report.Report) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	var page, figures bytes.Buffer
-	if err := told.HTML(&page); err != nil {
+	if err := result.HTML(&page); err != nil {
 		return fmt.Errorf("draw report: %w", err)
 	}
-	if err := printJSON(&figures, told); err != nil {
+	if err := printJSON(&figures, result); err != nil {
 		return err
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o666),
 		os.WriteFile(filepath.Join(dir, "result.json"), figures.Bytes(), 0o666),
 	)
-}
-
-// eventLogs are files of decisions, one a story.
-type eventLogs []*eventFile
-
-func (s *simulation) openEvents(stories []story) (eventLogs, error) {
-	if err := os.MkdirAll(s.out, 0o777); err != nil {
-		return nil, err
-	}
-	var all eventLogs
-	for _, at := range stories {
-		name := "events.log"
-		if len(stories) > 1 {
-			name = strings.TrimSuffix(filepath.Base(at.file), ".yaml") + ".events.log"
-		}
-		f, err := newEventFile(filepath.Join(s.out, name))
-		if err != nil {
-			return nil, errors.Join(err, all.close())
-		}
-		all = append(all, f)
-	}
-	return all, nil
-}
-
-func (l eventLogs) close() error {
-	var faults []error
-	for _, f := range l {
-		faults = append(faults, f.close())
-	}
-	return errors.Join(faults...)
 }

@@ -38,7 +38,7 @@ func TestMistakesAndErrors(t *testing.T) {
 		{"no upstream", []string{"serve"}, exitError, []string{"no upstream", "--upstream URL"}},
 		{"faulty configuration", []string{"serve", "--config", bad}, exitError, []string{
 			"2 faults", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean flowcontrol.policy?",
-			`bad.yaml:3: listen: "1" is no address`,
+			`bad.yaml:3: listen: "1" is not an address`,
 		}},
 		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError,
 			[]string{`--upstream: upstreams[0].url is "gpu-1", no URL`}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func verifyCommand() *cobra.Command {
@@ -232,9 +233,9 @@ func (v *verdict) judge(b client.Batch) {
 func (v *verdict) print(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s  %s\n", v.Batch, v.Status)
-	fmt.Fprintf(w, "  input   %s\n", counted(v.InputLines, "line"))
-	fmt.Fprintf(w, "  output  %s\n", counted(v.OutputLines, "line"))
-	fmt.Fprintf(w, "  errors  %s\n", counted(v.ErrorLines, "line"))
+	fmt.Fprintf(w, "  input   %s\n", humanize.Count(v.InputLines, "line"))
+	fmt.Fprintf(w, "  output  %s\n", humanize.Count(v.OutputLines, "line"))
+	fmt.Fprintf(w, "  errors  %s\n", humanize.Count(v.ErrorLines, "line"))
 	for _, o := range []struct {
 		what string
 		offenders
@@ -246,12 +247,12 @@ func (v *verdict) print(out io.Writer) error {
 		if o.Count == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "  %s: %s\n", o.what, thousands(int64(o.Count)))
+		fmt.Fprintf(w, "  %s: %s\n", o.what, humanize.Thousands(int64(o.Count)))
 		for _, name := range o.First {
 			fmt.Fprintf(w, "    %s\n", name)
 		}
 		if more := o.Count - len(o.First); more > 0 {
-			fmt.Fprintf(w, "    and %s more\n", thousands(int64(more)))
+			fmt.Fprintf(w, "    and %s more\n", humanize.Thousands(int64(more)))
 		}
 	}
 	for _, fault := range v.Faults {

@@ -3,15 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // searchedStory is one on which oracles are soon done. Its folder stays the same whatever is
@@ -118,38 +115,5 @@ func TestSimulateWritesWhatAttainsTheGatewaysBound(t *testing.T) {
 		again.Policies[0].Runs[0].Batch.Useful); !strings.HasPrefix(string(content), head) ||
 		!strings.Contains(string(content), "start: 3") {
 		t.Errorf("told again, it begins %q, and stands in\n%s", head, content)
-	}
-}
-
-// The bar is full when all oracles are done, not before, though one needs fewer runs than it may
-// take.
-func TestTheBarWaitsForOracles(t *testing.T) {
-	s := &story{}
-	s.Scenario = scenario.Default()
-	r := &race{stories: []story{*s}, seeds: []uint64{1}, field: []contestant{{}}, oracles: true,
-		oracleRuns: 20}
-	tally := newTally(io.Discard, r.hours())
-	defer tally.stop()
-	for range 2 { // without batch work, and with it
-		if err := tally.of(t.Context(), s, "")(1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	share := func() float64 { return (tally.done.hours() + tally.saved.hours()) / tally.all }
-	for name, runs := range map[string]int{"E": 7, "G": 20} {
-		before := share()
-		run, over := tally.search(t.Context(), s, name, r.searches(s))
-		for range runs {
-			if err := run(0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := share() - before; !(got > 0.3*float64(runs)/20 && got < 0.48) {
-			t.Errorf("%d runs of %s move the bar by %v", runs, name, got)
-		}
-		over()
-	}
-	if got := share(); !(got > 0.999 && got < 1.001) || tally.done.hours() > 29.001 {
-		t.Errorf("in the end it stands at %v, after %v hours", got, tally.done.hours())
 	}
 }

@@ -1,4 +1,5 @@
-package main
+// Package humanize writes numbers, sizes and durations for people.
+package humanize
 
 import (
 	"fmt"
@@ -6,16 +7,16 @@ import (
 	"time"
 )
 
-// counted is "1 line", "2 lines".
-func counted[N int | int64](n N, noun string) string {
+// Count returns a number with its noun: "1 line", "2 lines", "50,000 lines".
+func Count[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return thousands(int64(n)) + " " + noun + "s"
+	return Thousands(int64(n)) + " " + noun + "s"
 }
 
-// thousands groups digits for people: 50,000.
-func thousands(n int64) string {
+// Thousands returns a number with its digits in groups: 50,000.
+func Thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
 		digits = digits[:at] + "," + digits[at:]
@@ -23,10 +24,11 @@ func thousands(n int64) string {
 	return digits
 }
 
-func bytesText(n int64) string {
+// Bytes returns a size in bytes, KiB, MiB or GiB.
+func Bytes(n int64) string {
 	switch {
 	case n < 1<<10:
-		return counted(n, "byte")
+		return Count(n, "byte")
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	case n < 1<<30:
@@ -35,8 +37,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// clock is a duration for people, to the second: 12s, 3m05s, 2h07m, 3d4h.
-func clock(d time.Duration) string {
+// Duration returns a duration to the second: 12s, 3m05s, 2h07m, 3d4h.
+func Duration(d time.Duration) string {
 	d = d.Round(time.Second)
 	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
 	switch {
@@ -50,12 +52,10 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// instant is a Unix time for people, in local time; "-" if there is none.
-func instant(seconds int64) string {
+// Instant returns a Unix time in local time. Zero: "-".
+func Instant(seconds int64) string {
 	if seconds == 0 {
 		return "-"
 	}
 	return time.Unix(seconds, 0).Format("2006-01-02 15:04:05")
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,53 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+)
+
+// publishedPolicies lists the flow-control policies to compare with, each with its published
+// settings first. docs/policies.md describes them and names their sources. The policy unlimited is
+// not among them: against a pool that sheds load it retries thousands of times a second, and fixed
+// with 128 lines shows the effect on users.
+var publishedPolicies = []struct {
+	policy   string
+	settings [][]string
+}{
+	{"none", [][]string{{}}},
+	{"fixed", eachValue("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
+	{"aimd", withSettings(eachValue("decrease", 0.5, 0.7, 0.9), "start=5", "least=5")},
+	// The settings after the published one leave out its 64 workers, which would bound the pool
+	// before the policy does.
+	{"budget", slices.Concat([][]string{{}},
+		withSettings(eachValue("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1",
+			"per_pool=0"),
+		withSettings(eachValue("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1",
+			"per_pool=0", "load=running"))},
+	{"saturation", append(eachValue("threshold", 0.8, 0.5),
+		withSettings(eachValue("threshold", 0.8, 0.5), "per_pool=0")...)},
+	{"gradient", eachValue("tolerance", 1.5, 2)},
+	{"model", append([][]string{{}}, eachValue("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
+}
+
+// publishedScaling lists the scaling policies that slack is compared with.
+var publishedScaling = []string{
+	"interactive", "queue_length,lines_per_replica=2000", "queue_length,lines_per_replica=10000",
+	"separate", "static",
+}
+
+// eachValue returns one list of settings for each value of a key.
+func eachValue[N int | float64](key string, values ...N) [][]string {
+	var all [][]string
+	for _, v := range values {
+		all = append(all, []string{fmt.Sprintf("%s=%v", key, v)})
+	}
+	return all
+}
+
+// withSettings appends the same settings to each list.
+func withSettings(all [][]string, more ...string) [][]string {
+	for i := range all {
+		all[i] = append(all[i], more...)
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package experiment
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/report"
+)
+
+// Comparison runs every candidate in every scenario with every seed, and each scenario without
+// batch work. Runs go in parallel; the results do not depend on their order.
+type Comparison struct {
+	Scenarios  []Scenario
+	Seeds      []uint64
+	Candidates []Candidate
+	// Oracles searches for the best result that any policy could have reached.
+	Oracles bool
+	// OracleRuns is how many runs an oracle may spend on a scenario of one hour. Longer scenarios
+	// get fewer.
+	OracleRuns int
+	// Cache keeps the results of oracles. Nil: they are not kept.
+	Cache *Cache
+	// Spread also runs the candidates that are not baselines with the engines at the edges of the
+	// profile's confidence intervals.
+	Spread bool
+	// Watch returns what to record of a run in addition to its figures. Nil: nothing.
+	Watch func(s *Scenario, c Candidate, seed uint64) simulator.Outputs
+	// Log takes progress. Nil: no progress is reported.
+	Log io.Writer
+}
+
+// Run returns the judged report.
+func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
+	result, err := c.compare(ctx)
+	if err != nil {
+		return report.Report{}, err
+	}
+	if c.Spread {
+		if err := c.runSpread(ctx, result.Scenarios); err != nil {
+			return report.Report{}, err
+		}
+	}
+	result.Judge()
+	return result, nil
+}
+
+func (c *Comparison) compare(ctx context.Context) (report.Report, error) {
+	began := time.Now()
+	progress := newProgress(c.Log, c.hours())
+	defer progress.stop()
+	result := report.Report{Scenarios: make([]report.Scenario, len(c.Scenarios))}
+	quiet, jobs := c.quietJobs(progress)
+	for i := range c.Scenarios {
+		s, into := &c.Scenarios[i], &result.Scenarios[i]
+		*into = s.newReport(c.Seeds)
+		var err error
+		if into.Traffic, err = s.traffic(c.Seeds[0]); err != nil {
+			return report.Report{}, err
+		}
+		for _, candidate := range c.Candidates {
+			if candidate.appliesTo(s) {
+				runs := make([]simulator.Result, len(c.Seeds))
+				into.Policies = append(into.Policies, report.Policy{Name: candidate.Name,
+					Flow: candidate.Family, Settings: candidate.Settings,
+					Baseline: candidate.Baseline, Runs: runs})
+				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress)...)
+			}
+		}
+	}
+	if err := parallel(ctx, jobs); err != nil {
+		return report.Report{}, err
+	}
+	if err := quiet.err(); err != nil {
+		return report.Report{}, err
+	}
+	for i := range result.Scenarios {
+		for n := range c.Seeds {
+			result.Scenarios[i].Seeds[n].NoBatch = quiet.runs[i][n].Interactive
+			for _, p := range result.Scenarios[i].Policies {
+				p.Runs[n].Compare(quiet.runs[i][n])
+			}
+		}
+	}
+	if err := c.runOracles(ctx, quiet.runs, result.Scenarios, progress); err != nil {
+		return report.Report{}, err
+	}
+	return result, progress.summarize(time.Since(began))
+}
+
+// candidateJobs returns one job for each seed. They do nothing once a pool has missed its
+// objectives without batch work.
+func (c *Comparison) candidateJobs(
+	s *Scenario, candidate Candidate, quiet *quietRuns, into []simulator.Result,
+	progress *progress,
+) []job {
+	var jobs []job
+	for n, seed := range c.Seeds {
+		jobs = append(jobs, func(ctx context.Context) (err error) {
+			if quiet.failed.Load() {
+				return nil
+			}
+			setup := s.with(seed, candidate.Policy)
+			if c.Watch != nil {
+				setup.Outputs = c.Watch(s, candidate, seed)
+			}
+			into[n], err = simulator.RunBatch(setup, progress.run(ctx, s, candidate.Name))
+			return err
+		})
+	}
+	return jobs
+}
+
+// hours returns the simulated hours of all runs if every oracle spends all its runs.
+func (c *Comparison) hours() float64 {
+	sum := 0.0
+	for _, s := range c.Scenarios {
+		sum += s.Scenario.Horizon.Hours() * float64(len(c.Seeds))
+		for _, candidate := range c.Candidates {
+			if candidate.appliesTo(&s) {
+				sum += s.Scenario.Horizon.Hours() * float64(len(c.Seeds))
+			}
+		}
+		if c.Oracles {
+			sum += s.Scenario.Horizon.Hours() *
+				float64(len(c.Seeds)*len(searchingOracles)*c.searchRuns(&s))
+		}
+	}
+	return sum
+}
+
+// minSearchRuns is the number of runs below which the search of an oracle finds nothing useful.
+const minSearchRuns = 12
+
+// searchRuns returns how many runs an oracle may spend on a scenario: fewer for a longer one.
+func (c *Comparison) searchRuns(s *Scenario) int {
+	return min(c.OracleRuns, max(minSearchRuns,
+		int(float64(c.OracleRuns)/s.Scenario.Horizon.Hours())))
+}

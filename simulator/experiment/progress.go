@@ -1,0 +1,117 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// progressInterval is the time between two reports.
+const progressInterval = 10 * time.Second
+
+// progress adds up the simulated hours of all runs and reports them every few seconds. Runs may use
+// it concurrently.
+type progress struct {
+	out   io.Writer
+	began time.Time
+	total float64      // hours
+	done  hours        // simulated
+	saved hours        // hours that oracles could have spent and did not
+	name  atomic.Value // string: the run that began last
+
+	ended chan struct{}
+	once  sync.Once
+	wait  sync.WaitGroup
+}
+
+// hours is a sum of simulated time, in nanohours.
+type hours struct{ atomic.Int64 }
+
+func (h *hours) add(hours float64) { h.Add(int64(hours * 1e9)) }
+
+func (h *hours) sum() float64 { return float64(h.Load()) / 1e9 }
+
+// newProgress begins to report; a nil out reports nothing. The caller calls stop.
+func newProgress(out io.Writer, total float64) *progress {
+	if out == nil {
+		out = io.Discard
+	}
+	p := &progress{out: out, began: time.Now(), total: total, ended: make(chan struct{})}
+	p.name.Store("")
+	p.wait.Go(func() {
+		ticker := time.NewTicker(progressInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-p.ended:
+				return
+			case <-ticker.C:
+				fmt.Fprintln(p.out, p.text(time.Since(p.began)))
+			}
+		}
+	})
+	return p
+}
+
+// share returns the share of the work that is done.
+func (p *progress) share() float64 { return (p.done.sum() + p.saved.sum()) / p.total }
+
+func (p *progress) text(elapsed time.Duration) string {
+	share := min(max(p.share(), 0), 1)
+	left := ""
+	if share > 0.02 && share < 1 {
+		left = ", about " + humanize.Duration(time.Duration(float64(elapsed)*(1/share-1))) +
+			" to go"
+	}
+	return fmt.Sprintf("%.0f%%%s (%s)", 100*share, left, p.name.Load())
+}
+
+// stop ends the reports. It may be called twice.
+func (p *progress) stop() {
+	p.once.Do(func() {
+		close(p.ended)
+		p.wait.Wait()
+	})
+}
+
+// summarize ends the reports with the speed of the simulation.
+func (p *progress) summarize(elapsed time.Duration) error {
+	p.stop()
+	_, err := fmt.Fprintf(p.out, "%.3g simulated hours in %s, %.2g hours a second\n", p.done.sum(),
+		elapsed.Round(10*time.Millisecond), p.done.sum()/elapsed.Seconds())
+	return err
+}
+
+// run follows one run. The returned function ends the run when ctx ends.
+func (p *progress) run(ctx context.Context, s *Scenario, name string) simulator.Progress {
+	reported := 0.0
+	horizon := s.Scenario.Horizon.Hours()
+	p.name.Store(s.Scenario.Name + ", " + name)
+	return func(share float64) error {
+		p.done.add((share - reported) * horizon)
+		reported = share
+		return ctx.Err()
+	}
+}
+
+// search follows an oracle, which calls run once for each of at most maxRuns runs. finish counts
+// the runs that it did not need as saved.
+func (p *progress) search(
+	ctx context.Context, s *Scenario, name string, maxRuns int,
+) (run simulator.Progress, finish func()) {
+	horizon := s.Scenario.Horizon.Hours()
+	p.name.Store(s.Scenario.Name + ", " + name)
+	left := maxRuns
+	run = func(float64) error {
+		left--
+		p.done.add(horizon)
+		return ctx.Err()
+	}
+	return run, func() { p.saved.add(float64(left) * horizon) }
+}

@@ -1,0 +1,48 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// quietRuns holds the runs of all scenarios and seeds without batch work.
+type quietRuns struct {
+	runs   [][]simulator.NoBatch // by scenario and seed
+	unfit  [][]error             // objectives missed without batch work
+	failed atomic.Bool           // a run is unfit, so the runs with batch work are not needed
+}
+
+// err reports all pools that miss their objectives without batch work.
+func (q *quietRuns) err() error {
+	return errors.Join(slices.Concat(q.unfit...)...)
+}
+
+// quietJobs returns a job for each scenario and seed. A pool that misses its objectives does not
+// stop the jobs: call err after all of them have finished.
+func (c *Comparison) quietJobs(progress *progress) (*quietRuns, []job) {
+	q := &quietRuns{runs: make([][]simulator.NoBatch, len(c.Scenarios)),
+		unfit: make([][]error, len(c.Scenarios))}
+	var jobs []job
+	for i := range c.Scenarios {
+		s := &c.Scenarios[i]
+		q.runs[i], q.unfit[i] = make([]simulator.NoBatch, len(c.Seeds)), make([]error, len(c.Seeds))
+		for n, seed := range c.Seeds {
+			jobs = append(jobs, func(ctx context.Context) (err error) {
+				q.runs[i][n], err = simulator.RunNoBatch(s.with(seed, c.Candidates[0].Policy),
+					progress.run(ctx, s, "no batch"))
+				if missed := (*simulator.UnfitError)(nil); errors.As(err, &missed) {
+					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
+					q.failed.Store(true)
+					return nil
+				}
+				return err
+			})
+		}
+	}
+	return q, jobs
+}

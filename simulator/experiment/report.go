@@ -1,0 +1,49 @@
+package experiment
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/report"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// newReport returns the scenario's part of the report, before anything has run.
+func (s *Scenario) newReport(seeds []uint64) report.Scenario {
+	slo := s.Scenario.Interactive.SLO
+	r := report.Scenario{
+		Name: s.Scenario.Name, About: s.Scenario.About, File: s.File,
+		Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
+		Profile: report.Profile{Name: s.profile.Name, Calibrated: s.profile.Measured},
+		SLO: report.SLO{TTFT: milliseconds(slo.TTFT), TPOT: milliseconds(slo.TPOT),
+			Attainment: slo.Attainment},
+	}
+	if fit := s.profile.Fit; fit != nil {
+		percent := 100 * fit.Error.Mean
+		r.Profile.MeanError = &percent
+	}
+	if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
+		r.ComparedWith = filepath.Clean(scenario.ResolvePath(s.File, beside))
+	}
+	for _, seed := range seeds {
+		r.Seeds = append(r.Seeds, report.Seed{Seed: seed})
+	}
+	r.SetGoals(s.Scenario.Goals)
+	return r
+}
+
+// traffic describes how the interactive traffic of a seed was made; nil without a trace.
+func (s *Scenario) traffic(seed uint64) (*report.Traffic, error) {
+	if s.Trace == nil {
+		return nil, nil // a description would take another run
+	}
+	h, err := s.with(seed, simulator.Policy{}).SummarizeTraffic()
+	if err != nil {
+		return nil, fmt.Errorf("%s: interactive traffic: %w", s.File, err)
+	}
+	return report.TrafficOf(h), nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

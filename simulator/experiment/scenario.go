@@ -1,0 +1,189 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/fit/profile"
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Scenario is a scenario file with all the files it names. The policy and the seed of its Setup are
+// open.
+type Scenario struct {
+	simulator.Setup
+	File string
+
+	profile profile.File
+	hashes  []string // of the traffic's files
+}
+
+// Trace is a file of interactive traffic that replaces the traffic of every scenario. Its zero
+// value replaces nothing.
+type Trace struct {
+	File   string
+	Format workload.Format
+}
+
+// OpenScenarios reads scenario files, and those that their goals compare with. A file that is named
+// twice is read once. The error has the errors of all files.
+func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
+	files = slices.Clone(files)
+	var all []Scenario
+	var errs []error
+	opened := map[string]bool{}
+	for i := 0; i < len(files); i++ {
+		file := filepath.Clean(files[i])
+		if opened[file] {
+			continue
+		}
+		opened[file] = true
+		s, err := openScenario(file, traffic)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, s)
+		if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
+			files = append(files, scenario.ResolvePath(file, beside))
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+func openScenario(file string, traffic Trace) (Scenario, error) {
+	s := Scenario{File: file}
+	var err error
+	s.Scenario, err = scenario.Read(file, scenario.Files{
+		Read: os.ReadFile,
+		Merge: func(file string, content []byte, s *scenario.Scenario) error {
+			return config.Read(file, content, s)
+		},
+	})
+	if err != nil {
+		return Scenario{}, err
+	}
+	if traffic.File != "" {
+		absolute, err := filepath.Abs(traffic.File)
+		if err != nil {
+			return Scenario{}, err
+		}
+		in := &s.Scenario.Interactive
+		in.Generator, in.Trace, in.Format = "", absolute, traffic.Format
+	}
+	for _, part := range []struct {
+		key  string
+		read func() error
+	}{{"pool.profile", s.readProfile}, {"batch_pools", s.readProfiles},
+		{"interactive.trace", s.readTrace}, {"interactive.shape", s.readShape}} {
+		if err := part.read(); err != nil {
+			return Scenario{}, fmt.Errorf("%s: %s: %w", file, part.key, err)
+		}
+	}
+	if traffic.File != "" {
+		s.Setup = s.WithTraffic()
+	}
+	if err := s.Check(); err != nil {
+		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+func (s *Scenario) readProfile() (err error) {
+	if s.profile, err = s.openProfile(s.Scenario.Pool.Profile); err != nil {
+		return err
+	}
+	s.Profile, err = s.profile.Profile()
+	return err
+}
+
+func (s *Scenario) readProfiles() error {
+	for _, pool := range s.Scenario.BatchPools {
+		if pool.Profile == "" {
+			continue
+		}
+		f, err := s.openProfile(pool.Profile)
+		if err != nil {
+			return fmt.Errorf("%s: %w", pool.Name, err)
+		}
+		p, err := f.Profile()
+		if err != nil {
+			return fmt.Errorf("%s: %w", pool.Name, err)
+		}
+		if s.Profiles == nil {
+			s.Profiles = map[string]engine.Profile{}
+		}
+		s.Profiles[pool.Profile] = p
+	}
+	return nil
+}
+
+// openProfile returns a bundled profile, or reads a file in the scenario's directory.
+func (s *Scenario) openProfile(name string) (profile.File, error) {
+	if _, bundled := engine.ProfileNamed(name); !bundled {
+		name = scenario.ResolvePath(s.File, name)
+	}
+	return OpenProfile(name)
+}
+
+func (s *Scenario) readTrace() (err error) {
+	in := s.Scenario.Interactive
+	if in.Trace == "" {
+		return nil
+	}
+	s.Trace, err = readBeside(s, in.Trace, func(r io.Reader) (*workload.Trace, error) {
+		return workload.Read(in.Trace, in.Format, r)
+	})
+	return err
+}
+
+func (s *Scenario) readShape() (err error) {
+	name, file := s.Scenario.Interactive.ShapeFile()
+	if !file {
+		return nil
+	}
+	s.Shape, err = readBeside(s, name, func(r io.Reader) (*workload.Curve, error) {
+		return workload.ReadCurve(name, r, s.Scenario.Interactive.ShapeColumn)
+	})
+	return err
+}
+
+// readBeside reads a file in the scenario's directory and records its hash.
+func readBeside[T any](s *Scenario, name string, read func(io.Reader) (T, error)) (T, error) {
+	in, err := os.Open(scenario.ResolvePath(s.File, name))
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer in.Close()
+	hash := sha256.New()
+	content, err := read(io.TeeReader(in, hash))
+	if err == nil {
+		_, err = io.Copy(hash, in) // what the reader did not need
+	}
+	s.hashes = append(s.hashes, hex.EncodeToString(hash.Sum(nil)))
+	return content, err
+}
+
+// with returns the setup of one run.
+func (s *Scenario) with(seed uint64, policy simulator.Policy) simulator.Setup {
+	setup := s.Setup
+	setup.Seed, setup.Policy = seed, policy
+	return setup
+}
+
+// runName names the scenario with a seed, for the names of files.
+func (s *Scenario) runName(seed uint64) string {
+	return fmt.Sprintf("%s-seed%d", strings.TrimSuffix(filepath.Base(s.File), ".yaml"), seed)
+}
