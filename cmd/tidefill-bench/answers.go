@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// benchAnswers measures the most memory that a daemon has while upstreams send what nobody can
-// hold, in a life of its own for each kind. Batches must end, and small answers pass between those
-// that drip.
+// benchAnswers measures the peak memory of a daemon while upstreams send more than fits into
+// memory, in a new process for each kind. Batches must end, and small answers must pass slow ones.
 func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startHostile(ctx)
 	if err != nil {
@@ -37,7 +36,7 @@ func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
 	} {
 		f := figure{What: "Peak memory, " + c.what, Unit: "MiB", Goal: atMost(128)}
 		for run := range l.runs {
-			l.say("answers, %s: run %d of %d", c.kind, run+1, l.runs)
+			l.logf("answers, %s: run %d of %d", c.kind, run+1, l.runs)
 			peak, err := l.peakWith(ctx, up, c.hostility)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.kind, err)
@@ -49,15 +48,15 @@ func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
 	return figures, nil
 }
 
-// hostility is a way to answer lines.
+// hostility describes how lines are answered.
 type hostility struct {
 	kind     string
 	size     int
 	succeeds bool
-	smalls   int // lines that are answered as usual beside them
+	smalls   int // number of normal lines beside them
 }
 
-// peakWith runs a batch of lines that are answered in a way, and usual ones beside them, in a new
+// peakWith runs a batch of lines that are answered as h says, and normal ones beside them, in a new
 // daemon.
 func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64, error) {
 	data, err := l.newDir("answers")
@@ -85,7 +84,7 @@ func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64,
 		if err != nil {
 			return 0, err
 		}
-		l.say("%d small answers passed in %v", h.smalls, time.Since(begun).Round(time.Millisecond))
+		l.logf("%d small answers passed in %v", h.smalls, time.Since(begun).Round(time.Millisecond))
 	}
 	if err := d.ended(ctx, hostile, h.succeeds); err != nil {
 		return 0, err
@@ -103,7 +102,7 @@ func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64,
 	return mebibytes(peak), d.stop()
 }
 
-// embed starts a batch of embeddings that the upstream answers in its way.
+// embed starts a batch of embeddings that the upstream answers as kind says.
 func (d *daemon) embed(
 	ctx context.Context, l *lab, kind string, size, lines int,
 ) (id string, err error) {
@@ -113,8 +112,8 @@ func (d *daemon) embed(
 		return "", err
 	}
 	for i := range lines {
-		fmt.Fprintf(
-			f, `{"custom_id":"%s-%d","method":"POST","url":"/v1/embeddings","body":{"model":%q,"input":"%s %d"}}`+"\n", kind, i, model, kind, size)
+		fmt.Fprintf(f, `{"custom_id":"%s-%d","method":"POST","url":"/v1/embeddings",`+
+			`"body":{"model":%q,"input":"%s %d"}}`+"\n", kind, i, model, kind, size)
 	}
 	if err := f.Close(); err != nil {
 		return "", err
@@ -150,13 +149,13 @@ func (d *daemon) ended(ctx context.Context, id string, succeed bool) error {
 			}
 			return nil
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return fmt.Errorf("await the end of batch %s: %w\n%s", id, err, tail(d.log))
 		}
 	}
 }
 
-// drainResults reads the results of a batch as a follower does.
+// drainResults reads the results of a batch as a client that follows it.
 func (d *daemon) drainResults(ctx context.Context, id string) error {
 	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/v1/batches/"+id+"/results", nil)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// writeBatchFile makes a batch file of chat lines, each of exactly the given length with its line
-// feed, and returns its path.
+// writeBatchFile creates a batch file of chat lines, each of lineLength bytes with its newline, and
+// returns its path.
 func (l *lab) writeBatchFile(name string, lines, lineLength int) (path string, err error) {
 	path = filepath.Join(l.dir, name)
 	f, err := os.Create(path)
@@ -34,6 +34,6 @@ func chatLine(i, length int, prompt string) string {
 		`{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":256,`+
 			`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, model, i)
 	cut := prompt[:length-len(head)-len(lineTail)]
-	whole := strings.TrimRight(cut, `\`) // not through an escape
-	return head + whole + strings.Repeat(".", len(cut)-len(whole)) + lineTail
+	text := strings.TrimRight(cut, `\`) // don't cut an escape
+	return head + text + strings.Repeat(".", len(cut)-len(text)) + lineTail
 }

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// TestMain plays the children's roles: they are started from the binary that runs.
+// TestMain runs the roles of children, which are started from the test binary.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
-		exitOn(play(role))
+		exitOn(runRole(role))
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// TestEveryBenchmark runs all of them on a small scale. Figures mean nothing then; that there are
-// any, with nothing lost on the way, does.
+// TestEveryBenchmark runs every benchmark on a small scale and checks that it returns figures.
 func TestEveryBenchmark(t *testing.T) {
 	l, err := newLab(t.Context(), t.TempDir(), t.Output())
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// httpClient is the one client of all requests to daemons, sinks and stubs.
+// httpClient sends all requests to daemons, sinks and stubs.
 var httpClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}
 
-// ask sends a request, in JSON if there is a question, and reads the answer into the given place,
-// if there is one.
+// ask sends a request with question as JSON, and decodes the answer into answer. Either may be nil.
 func ask(ctx context.Context, method, url string, question, answer any) error {
 	var body io.Reader
 	if question != nil {
@@ -57,7 +56,7 @@ func do(r *http.Request, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// sendFile posts a file as the SDKs do, in a form whose length is told.
+// sendFile posts a file as the SDKs do, in a form with a Content-Length.
 func sendFile(ctx context.Context, url, path string, answer any) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -88,7 +87,7 @@ func sendFile(ctx context.Context, url, path string, answer any) error {
 	return do(r, answer)
 }
 
-// pause waits between two looks at something.
+// pause waits for d or until the context ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ type daemon struct {
 	log        string // path
 }
 
-// startDaemon starts one and waits until it is ready. Settings are key=value, as after --set.
+// startDaemon starts a daemon and waits until it is ready. Settings are key=value, as for --set.
 func (l *lab) startDaemon(
 	ctx context.Context, data, upstreamURL string, settings ...string,
 ) (*daemon, error) {
@@ -53,7 +53,7 @@ func (l *lab) startDaemon(
 	return d, nil
 }
 
-// awaitReady looks every millisecond, so that the time it takes can be measured with it.
+// awaitReady polls every millisecond, so that the time until readiness can be measured.
 func (d *daemon) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -63,12 +63,12 @@ func (d *daemon) awaitReady(ctx context.Context) error {
 			return nil
 		}
 		if pause(ctx, time.Millisecond) != nil {
-			return fmt.Errorf("the daemon does not get ready: %w\n%s", err, tail(d.log))
+			return fmt.Errorf("wait until the daemon is ready: %w\n%s", err, tail(d.log))
 		}
 	}
 }
 
-// stop ends the daemon by SIGTERM, so that what it has is on disk.
+// stop ends the daemon by an interrupt, so that all its data is on disk.
 func (d *daemon) stop() error {
 	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d *daemon) stop() error {
 	return nil
 }
 
-// freeAddress finds a port that nobody listens on.
+// freeAddress returns a free address.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// tail is the end of a file, for messages.
+// tail returns the end of a file, for messages.
 func tail(path string) string {
 	const most = 4 << 10
 	text, err := os.ReadFile(path)
@@ -116,11 +116,11 @@ func (d *daemon) create(ctx context.Context, file string) (string, error) {
 	return batch.ID, err
 }
 
-// lookEvery is how often an end is looked for: a hundredth of what most figures take.
-const lookEvery = 10 * time.Millisecond
+// pollInterval is the interval of polling, a hundredth of most figures.
+const pollInterval = 10 * time.Millisecond
 
-// await returns when the batch has the given end. It must be reached with all lines answered, if
-// the end is completed.
+// await returns when the batch has the status end. If end is completed, all lines must have
+// completed.
 func (d *daemon) await(ctx context.Context, id, end string) error {
 	var b struct {
 		Status string
@@ -140,7 +140,7 @@ func (d *daemon) await(ctx context.Context, id, end string) error {
 		case "completed", "failed", "expired", "cancelled":
 			return fmt.Errorf("batch %s is %s, not %s\n%s", id, b.Status, end, tail(d.log))
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return fmt.Errorf("await the end of batch %s, which is %s: %w\n%s", id, b.Status, err,
 				tail(d.log))
 		}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// dispatchLineBytes is the length of a line whose prompt is a short paragraph.
+// dispatchLineBytes is the length of a line with a prompt of a short paragraph.
 const dispatchLineBytes = 600
 
-// warmUp is how many lines are sent before anything is measured: connections are open then, and
-// buffers have their size.
+// warmUp is the number of lines sent before the measurement, so that connections are open and
+// buffers have grown.
 const warmUp = 2000
 
 // benchDispatch compares a batch with the bare loop: the same bodies, at the same concurrency, to
@@ -38,40 +38,40 @@ func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
 
 	var figures []figure
 	for _, concurrency := range l.sizes.concurrencies {
-		race := race{lab: l, up: up, bare: bare, concurrency: concurrency,
+		c := comparison{lab: l, up: up, bare: bare, concurrency: concurrency,
 			lines: l.sizes.dispatchLines}
-		if err := race.run(ctx, path, warmPath); err != nil {
+		if err := c.run(ctx, path, warmPath); err != nil {
 			return nil, fmt.Errorf("at concurrency %d: %w", concurrency, err)
 		}
-		figures = append(figures, race.figures()...)
+		figures = append(figures, c.figures()...)
 	}
 	return figures, nil
 }
 
-// race is the comparison at one concurrency.
-type race struct {
+// comparison measures the daemon and the bare loop at one concurrency.
+type comparison struct {
 	*lab
 	up          *upstream
 	bare        loop
 	concurrency int
 	lines       int
 
-	theirs, ours []lap
+	theirs, ours []measurement
 }
 
-// lap is one side of one run.
-type lap struct {
+// measurement is one side of one run.
+type measurement struct {
 	wall, cpu time.Duration
 	sending   float64 // lines per second between the first and the last request at the upstream
 }
 
-func (r *race) run(ctx context.Context, path, warmPath string) error {
-	data, err := r.newDir("dispatch")
+func (c *comparison) run(ctx context.Context, path, warmPath string) error {
+	data, err := c.newDir("dispatch")
 	if err != nil {
 		return err
 	}
-	d, err := r.startDaemon(ctx, data, r.up.url, "flowcontrol.policy=fixed",
-		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", r.concurrency))
+	d, err := c.startDaemon(ctx, data, c.up.url, "flowcontrol.policy=fixed",
+		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", c.concurrency))
 	if err != nil {
 		return err
 	}
@@ -84,87 +84,91 @@ func (r *race) run(ctx context.Context, path, warmPath string) error {
 	if err != nil {
 		return err
 	}
-	bareURL := r.up.url + "/v1/chat/completions"
-	if err := r.bare.post(bareURL, r.concurrency, min(warmUp, r.lines)); err != nil {
+	bareURL := c.up.url + "/v1/chat/completions"
+	if err := c.bare.post(bareURL, c.concurrency, min(warmUp, c.lines)); err != nil {
 		return err
 	}
 	if err := d.complete(ctx, warm); err != nil {
 		return err
 	}
-	profiled := d.profileCPU(ctx, r.lab, fmt.Sprintf("dispatch-%d", r.concurrency), 10*time.Second)
-	for i := range r.runs {
-		r.say("dispatch at concurrency %d: run %d of %d", r.concurrency, i+1, r.runs)
-		theirs, err := r.lap(ctx, r.bare.process, func() error {
-			return r.bare.post(bareURL, r.concurrency, r.lines)
+	profiled := d.profileCPU(ctx, c.lab, fmt.Sprintf("dispatch-%d", c.concurrency), 10*time.Second)
+	for i := range c.runs {
+		c.logf("dispatch at concurrency %d: run %d of %d", c.concurrency, i+1, c.runs)
+		theirs, err := c.measure(ctx, c.bare.process, func() error {
+			return c.bare.post(bareURL, c.concurrency, c.lines)
 		})
 		if err != nil {
 			return err
 		}
-		ours, err := r.lap(ctx, d.process, func() error { return r.complete(ctx, d, file) })
+		ours, err := c.measure(ctx, d.process, func() error { return c.complete(ctx, d, file) })
 		if err != nil {
 			return err
 		}
-		r.theirs, r.ours = append(r.theirs, theirs), append(r.ours, ours)
+		c.theirs, c.ours = append(c.theirs, theirs), append(c.ours, ours)
 	}
 	return profiled()
 }
 
-// complete runs the batch. The upstream tells when the end is near, so that the daemon isn't asked
-// all the while: its answers would count as CPU time of the lines.
-func (r *race) complete(ctx context.Context, d *daemon, file string) error {
+// complete runs the batch. Until all lines have arrived it polls the upstream instead of the
+// daemon, because answers of the daemon would count as CPU time of the lines.
+func (c *comparison) complete(ctx context.Context, d *daemon, file string) error {
 	id, err := d.create(ctx, file)
 	if err != nil {
 		return err
 	}
-	if err := r.up.awaitCount(ctx, int64(r.lines)); err != nil {
+	if err := c.up.awaitCount(ctx, int64(c.lines)); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(d.log))
 	}
 	return d.await(ctx, id, "completed")
 }
 
-// lap measures one side while it works.
-func (r *race) lap(ctx context.Context, p *process, work func() error) (lap, error) {
-	if err := r.up.clear(ctx); err != nil {
-		return lap{}, err
+// measure measures one side while it works.
+func (c *comparison) measure(
+	ctx context.Context, p *process, work func() error,
+) (measurement, error) {
+	if err := c.up.clear(ctx); err != nil {
+		return measurement{}, err
 	}
 	used, err := p.cpuTime()
 	if err != nil {
-		return lap{}, err
+		return measurement{}, err
 	}
 	begun := time.Now()
 	if err := work(); err != nil {
-		return lap{}, err
+		return measurement{}, err
 	}
 	wall := time.Since(begun)
 	usedThen, err := p.cpuTime()
 	if err != nil {
-		return lap{}, err
+		return measurement{}, err
 	}
-	seen, err := r.up.ledger(ctx)
-	if err == nil && seen.Count != int64(r.lines) {
-		err = fmt.Errorf("the upstream saw %d requests instead of %d", seen.Count, r.lines)
+	seen, err := c.up.ledger(ctx)
+	if err == nil && seen.Count != int64(c.lines) {
+		err = fmt.Errorf("the upstream saw %d requests instead of %d", seen.Count, c.lines)
 	}
-	return lap{wall: wall, cpu: usedThen - used, sending: seen.perSecond()}, err
+	return measurement{wall: wall, cpu: usedThen - used, sending: seen.perSecond()}, err
 }
 
-func (r *race) figures() []figure {
-	rate := func(x lap) float64 { return float64(r.lines) / x.wall.Seconds() }
-	sending := func(x lap) float64 { return x.sending }
-	cpu := func(x lap) float64 { return microseconds(x.cpu) / float64(r.lines) }
-	at := fmt.Sprintf(" of the bare loop's, concurrency %d", r.concurrency)
+func (c *comparison) figures() []figure {
+	rate := func(m measurement) float64 { return float64(c.lines) / m.wall.Seconds() }
+	sending := func(m measurement) float64 { return m.sending }
+	cpu := func(m measurement) float64 { return microseconds(m.cpu) / float64(c.lines) }
+	at := fmt.Sprintf(" of the bare loop's, concurrency %d", c.concurrency)
 	return []figure{
-		r.compare("Dispatch rate, created to completed"+at, atLeast(0.8), "lines/s", rate),
-		r.compare("Dispatch rate, first to last request"+at, nil, "lines/s", sending),
-		r.compare("CPU per line"+at, atMost(1.5), "µs", cpu),
+		c.compare("Dispatch rate, created to completed"+at, atLeast(0.8), "lines/s", rate),
+		c.compare("Dispatch rate, first to last request"+at, nil, "lines/s", sending),
+		c.compare("CPU per line"+at, atMost(1.5), "µs", cpu),
 	}
 }
 
-// compare makes a figure of the ratios, run by run.
-func (r *race) compare(what string, g *goal, unit string, of func(lap) float64) figure {
+// compare returns the figure of the ratios of all runs.
+func (c *comparison) compare(
+	what string, g *goal, unit string, of func(measurement) float64,
+) figure {
 	f := figure{What: what, Goal: g}
 	var ours, theirs []float64
-	for i := range r.ours {
-		ours, theirs = append(ours, of(r.ours[i])), append(theirs, of(r.theirs[i]))
+	for i := range c.ours {
+		ours, theirs = append(ours, of(c.ours[i])), append(theirs, of(c.theirs[i]))
 		f.Values = append(f.Values, ours[i]/theirs[i])
 	}
 	f.Detail = fmt.Sprintf("%s against %s %s", number(median(ours)), number(median(theirs)), unit)

@@ -15,7 +15,7 @@ type figure struct {
 	Unit      string    `json:"unit"` // empty: a ratio
 	Values    []float64 `json:"values"`
 	Goal      *goal     `json:"goal,omitempty"` // nil: only reported
-	// Detail says what went into the number, such as the two sides of a ratio.
+	// Detail adds information, such as the two sides of a ratio.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (f figure) missed() bool {
 	return median(f.Values) > f.Goal.Bound
 }
 
-// median is the middle value; of an even number, the mean of the two in the middle.
+// median returns the middle value, or the mean of the two middle values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -51,7 +51,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// percentile is the smallest value that at least the share p of all values do not exceed.
+// percentile returns the smallest value that at least the share p of all values do not exceed.
 func percentile(values []float64, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
@@ -61,7 +61,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func mebibytes(bytes int64) float64        { return float64(bytes) / (1 << 20) }
 
-// grouped writes thousands apart.
+// grouped formats n with commas between thousands.
 func grouped(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -70,7 +70,7 @@ func grouped(n int) string {
 	return digits
 }
 
-// number writes three significant digits or all that stand before the point.
+// number formats v with three significant digits, or with all digits before the point.
 func number(v float64) string {
 	switch size := math.Abs(v); {
 	case size >= 100:

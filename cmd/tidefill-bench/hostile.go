@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostile is an upstream that answers as a prompt asks it to: "KIND BYTES", see answerAs.
+// hostile is an upstream that answers as a prompt requests: "KIND BYTES", see answerAs.
 type hostile struct{}
 
 func (hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func (hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerAs(w, fields[0], size)
 }
 
-// answerAs answers in one of the ways that an upstream may.
+// answerAs answers with size bytes in the way that kind names.
 func answerAs(w http.ResponseWriter, kind string, size int) {
 	piece := []byte(strings.Repeat("-0.0123456,", 1000))
 	pieces := func(n int, pause time.Duration) {
@@ -75,7 +75,7 @@ func endlessHeader(w http.ResponseWriter) {
 	}
 }
 
-// startHostile starts one in a process of its own.
+// startHostile starts a hostile upstream in a separate process.
 func (l *lab) startHostile(ctx context.Context) (*upstream, error) {
 	p, err := l.startRole(ctx, "hostile")
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// lab is where benchmarks are run: a directory that vanishes, the binary under test, and how much
+// lab holds what benchmarks share: a temporary directory, the binary under test, and how much work
 // to do.
 type lab struct {
 	dir      string
 	binary   string
 	runs     int
-	profiles string // directory; empty: none are kept
+	profiles string // directory for profiles; empty: none are kept
 	sizes    sizes
 	stderr   io.Writer
 
-	prepared string // data directory of prepareStore; empty before
+	prepared string // data directory of prepareStore; empty: not yet prepared
 }
 
-// sizes is how much work the benchmarks are made of.
+// sizes says how much work the benchmarks do.
 type sizes struct {
 	dispatchLines  int
 	concurrencies  []int
@@ -33,14 +33,14 @@ type sizes struct {
 	smallLines     int
 	waitingBatches int
 	endedBatches   int
-	memoryLines    []int // of lineBytes; the second is the one with a goal
+	memoryLines    []int // of lineBytes, by batch
 	largeAnswers   int   // at once
 	largeBytes     int   // of each
 	plannerJobs    int
 	plannerSteps   int
 	listings       int
 	simulated      time.Duration // horizon
-	idle           time.Duration // how long it is watched doing nothing
+	idle           time.Duration // how long the idle daemon is observed
 }
 
 // lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
@@ -83,7 +83,7 @@ func newLab(ctx context.Context, parent string, stderr io.Writer) (*lab, error) 
 
 func (l *lab) close() error { return os.RemoveAll(l.dir) }
 
-func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.stderr, format+"\n", args...) }
+func (l *lab) logf(format string, args ...any) { fmt.Fprintf(l.stderr, format+"\n", args...) }
 
-// newDir makes a directory that nobody used before.
+// newDir creates a new directory.
 func (l *lab) newDir(name string) (string, error) { return os.MkdirTemp(l.dir, name+"-") }

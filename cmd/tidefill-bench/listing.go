@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// benchListing measures pages of batches under every filter, with many batches kept.
+// benchListing measures pages of batches with every filter on a store with many batches.
 func benchListing(ctx context.Context, l *lab) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func benchListing(ctx context.Context, l *lab) ([]figure, error) {
 	}
 	defer d.kill()
 
-	// It takes over the waiting batches first, which is a matter for benchRestart.
+	// The daemon takes over the waiting batches first, which benchRestart measures.
 	if _, err := d.idleLoad(ctx, l.sizes.idle); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func benchListing(ctx context.Context, l *lab) ([]figure, error) {
 	filters := listingFilters(time.Now(), l.sizes.endedBatches)
 	profiled := d.profileCPU(ctx, l, "listing", 5*time.Second)
 	for run := range l.runs {
-		l.say("listing: run %d of %d", run+1, l.runs)
+		l.logf("listing: run %d of %d", run+1, l.runs)
 		worst := 0.0
 		for _, f := range filters {
 			times, err := listTimes(ctx, d, f.query, l.sizes.listings)
@@ -44,7 +44,7 @@ func benchListing(ctx context.Context, l *lab) ([]figure, error) {
 				return nil, err
 			}
 			high := percentile(times, 0.99)
-			l.say("  %-36s median %s, p99 %s ms", f.name, number(median(times)), number(high))
+			l.logf("  %-36s median %s, p99 %s ms", f.name, number(median(times)), number(high))
 			if len(f.query) == 1 {
 				plain.Values = append(plain.Values, high)
 			}
@@ -62,7 +62,7 @@ type filter struct {
 	query url.Values
 }
 
-// listingFilters are questions to the prepared store, which keeps that many ended batches.
+// listingFilters returns queries for the prepared store, which has kept ended batches.
 func listingFilters(now time.Time, kept int) []filter {
 	ago := func(d time.Duration) string { return strconv.FormatInt(now.Add(-d).Unix(), 10) }
 	const month = 30 * 24 * time.Hour
@@ -99,7 +99,7 @@ func listingFilters(now time.Time, kept int) []filter {
 	return filters
 }
 
-// listTimes asks for the same page again and again; milliseconds each.
+// listTimes requests the same page several times and returns the milliseconds of each.
 func listTimes(ctx context.Context, d *daemon, query url.Values, times int) ([]float64, error) {
 	took := make([]float64, 0, times)
 	for range times {

@@ -13,12 +13,12 @@ import (
 	"sync"
 )
 
-// The bare loop is what the dispatcher is compared with: it posts the bodies of a batch file as
-// plainly as net/http allows, reads the answers and throws them away. The bodies lie in memory
-// before the clock starts.
+// runLoop runs the bare loop, with which the dispatcher is compared. It posts the bodies of a batch
+// file as plainly as net/http allows, and discards the answers. The bodies are in memory before the
+// measurement.
 //
-// A loop process says "ready" when it has read the file; then, for every line "URL CONCURRENCY
-// COUNT" on its input, it posts that many bodies and says "done".
+// It prints "ready" when it has read the file. For every row "URL CONCURRENCY COUNT" of its input
+// it posts COUNT bodies and prints "done".
 func runLoop(path string, in io.Reader, out io.Writer) error {
 	bodies, err := readBodies(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func runLoop(path string, in io.Reader, out io.Writer) error {
 		var url string
 		var concurrency, count int
 		if _, err := fmt.Sscan(orders.Text(), &url, &concurrency, &count); err != nil {
-			return fmt.Errorf("understand %q: %w", orders.Text(), err)
+			return fmt.Errorf("parse order %q: %w", orders.Text(), err)
 		}
 		if err := postAll(client, url, bodies[:count], concurrency); err != nil {
 			return err
@@ -66,7 +66,7 @@ func postAll(client *http.Client, url string, bodies [][]byte, concurrency int) 
 				if err := post(client, url, body); err != nil {
 					select {
 					case failed <- err:
-					default: // enough are known
+					default: // one error is enough
 					}
 				}
 			}
@@ -94,7 +94,7 @@ func post(client *http.Client, url string, body []byte) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// loop is the bare loop in a process of its own.
+// loop is the bare loop in a separate process.
 type loop struct{ *process }
 
 func (l *lab) startLoop(ctx context.Context, path string) (loop, error) {
@@ -109,7 +109,7 @@ func (l *lab) startLoop(ctx context.Context, path string) (loop, error) {
 	return loop{p}, nil
 }
 
-// post has the first count bodies posted and returns when all are answered.
+// post posts the first count bodies and returns when all are answered.
 func (l loop) post(url string, concurrency, count int) error {
 	if _, err := fmt.Fprintln(l.stdin, url, concurrency, count); err != nil {
 		return fmt.Errorf("post from the bare loop: %w", err)
@@ -121,9 +121,9 @@ func (l loop) post(url string, concurrency, count int) error {
 }
 
 func (l loop) expect(word string) error {
-	said, err := l.readLine()
-	if err == nil && strings.TrimSpace(said) != word {
-		err = fmt.Errorf("it says %q instead of %q", said, word)
+	got, err := l.readLine()
+	if err == nil && strings.TrimSpace(got) != word {
+		err = fmt.Errorf("got %q, want %q", got, word)
 	}
 	return err
 }

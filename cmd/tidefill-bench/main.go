@@ -1,11 +1,11 @@
-// Command tidefill-bench measures what docs/benchmarks.md states, on the machine it runs on, and
-// prints the table.
+// Command tidefill-bench runs the benchmarks of docs/benchmarks.md on this machine and prints their
+// table.
 //
-// It builds tidefill and runs it as users do, a process of its own. What the daemon is compared
-// with (a bare client loop, a handler that only writes) and what it talks to (an upstream that
-// answers at once) are processes of their own too, so that CPU time and memory of each can be told
-// apart. Whatever can be a ratio is one, of two sides measured in turns within the same run: a
-// machine that slows down slows both.
+// It builds tidefill and runs it as users do, in a separate process. What the daemon is compared
+// with (a bare client loop, a handler that only writes) and what it sends to (an upstream that
+// answers at once) are separate processes too, so that CPU time and memory of each can be measured.
+// Where possible a figure is the ratio of two sides measured in turns within the same run, because
+// a machine that slows down slows both.
 //
 // CPU time and memory come from /proc, so Linux is needed.
 package main
@@ -47,7 +47,7 @@ var benchmarks = []benchmark{
 
 func main() {
 	if role := os.Getenv(roleVariable); role != "" {
-		exitOn(play(role))
+		exitOn(runRole(role))
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -65,7 +65,7 @@ func exitOn(err error) {
 	}
 }
 
-var errMissed = errors.New("a goal was missed")
+var errMissed = errors.New("a figure misses its goal")
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("tidefill-bench", flag.ContinueOnError)
@@ -75,8 +75,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	runs := flags.Int("runs", 3, "how often each figure is measured; the table shows medians")
 	asJSON := flags.Bool("json", false, "print the figures as JSON")
 	check := flags.Bool("check", false, "exit with status 1 if a goal is missed")
-	dir := flags.String(
-		"dir", "", "work in a temporary directory below this `directory` (default the system's for temporary files)")
+	dir := flags.String("dir", "",
+		"work in a temporary directory below this `directory` (default: the system's)")
 	profiles := flags.String("profiles", "",
 		"keep CPU and heap profiles of the daemon in this `directory`, at some cost to the figures")
 	if err := flags.Parse(args); err != nil {
@@ -121,7 +121,7 @@ func measure(ctx context.Context, l *lab, chosen []benchmark) ([]figure, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}
-		l.say("%s took %v", b.name, time.Since(begun).Round(time.Second))
+		l.logf("%s took %v", b.name, time.Since(begun).Round(time.Second))
 		for i := range figures {
 			figures[i].Benchmark = b.name
 		}
@@ -157,7 +157,7 @@ func choose(only string) ([]benchmark, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.Index(names(), name)
 		if i < 0 {
-			return nil, fmt.Errorf("no benchmark is called %q; there are %s", name,
+			return nil, fmt.Errorf("unknown benchmark %q; choose from %s", name,
 				strings.Join(names(), ", "))
 		}
 		chosen = append(chosen, benchmarks[i])

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// benchMemory measures the most memory that a daemon has while a batch runs, for batches of several
-// sizes: once with the upload in the same life, once in a life that only runs the batch.
+// benchMemory measures the peak memory of a daemon while a batch runs, for batches of several
+// sizes: in a process that also takes the upload, and in one that only runs the batch.
 func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
@@ -14,8 +14,8 @@ func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
 	}
 	defer up.kill()
 	var figures []figure
-	// The sizes are eight times apart; the collector's moments alone make a quarter's difference
-	// from run to run.
+	// The sizes differ by a factor of eight. The times of garbage collections alone change the peak
+	// by a quarter from run to run.
 	growth := figure{What: "Peak memory, largest batch against smallest", Goal: atMost(1.5)}
 	for i, lines := range l.sizes.memoryLines {
 		size := fmt.Sprintf("%d MB", lines*lineBytes/1_000_000)
@@ -23,33 +23,33 @@ func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		whole := figure{What: "Peak memory, " + size + ", upload and batch",
+		both := figure{What: "Peak memory, " + size + ", upload and batch",
 			Unit: "MiB", Goal: atMost(128)}
 		alone := figure{What: "Peak memory, " + size + ", batch alone",
 			Unit: "MiB", Goal: atMost(128)}
 		for run := range l.runs {
-			l.say("memory with %s: run %d of %d", size, run+1, l.runs)
+			l.logf("memory with %s: run %d of %d", size, run+1, l.runs)
 			withUpload, without, err := peaks(ctx, l, up, path, lines)
 			if err != nil {
 				return nil, err
 			}
-			whole.Values, alone.Values = append(whole.Values, withUpload),
+			both.Values, alone.Values = append(both.Values, withUpload),
 				append(alone.Values, without)
 		}
 		switch i {
 		case 0:
-			growth.Values = whole.Values
+			growth.Values = both.Values
 		case len(l.sizes.memoryLines) - 1:
-			growth.Detail = fmt.Sprintf("%s against %s MiB", number(median(whole.Values)),
+			growth.Detail = fmt.Sprintf("%s against %s MiB", number(median(both.Values)),
 				number(median(growth.Values)))
-			growth.Values = []float64{median(whole.Values) / median(growth.Values)}
+			growth.Values = []float64{median(both.Values) / median(growth.Values)}
 		}
-		figures = append(figures, whole, alone)
+		figures = append(figures, both, alone)
 	}
 	return append(figures, growth), nil
 }
 
-// peaks runs the file as a batch twice, in two lives of the daemon on the same data.
+// peaks runs the file as a batch twice, in two processes on the same data.
 func peaks(
 	ctx context.Context, l *lab, up *upstream, path string, lines int,
 ) (withUpload, without float64, err error) {
@@ -58,7 +58,7 @@ func peaks(
 		return 0, 0, err
 	}
 	var file string
-	life := func(upload bool) (float64, error) {
+	run := func(upload bool) (float64, error) {
 		d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed",
 			"flowcontrol.fixed.per_runner=100",
 			fmt.Sprintf("api.max_batch_file_bytes=%d", 1<<30), fmt.Sprintf("api.max_batch_lines=%d",
@@ -84,9 +84,9 @@ func peaks(
 		}
 		return mebibytes(peak), d.stop()
 	}
-	if withUpload, err = life(true); err != nil {
+	if withUpload, err = run(true); err != nil {
 		return 0, 0, err
 	}
-	without, err = life(false)
+	without, err = run(false)
 	return withUpload, without, err
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// benchPlanner times each step of a planner that knows many jobs, driven as a busy dispatcher
-// would: lines end, some shed or broken; claims are answered; batches come and go.
+// benchPlanner measures each step of a planner with many jobs, with the events of a busy
+// dispatcher: lines end, some shed or broken; claims are answered; batches come and go.
 func benchPlanner(ctx context.Context, l *lab) ([]figure, error) {
 	what := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
 	middle := figure{What: what + ", median", Unit: "µs"}
 	high := figure{What: what + ", p99", Unit: "µs", Goal: atMost(50)}
 	for run := range l.runs {
-		l.say("planner: run %d of %d", run+1, l.runs)
+		l.logf("planner: run %d of %d", run+1, l.runs)
 		steps, err := plannerSteps(ctx, l.sizes.plannerJobs, l.sizes.plannerSteps)
 		if err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ const (
 	chunkLines     = 64
 )
 
-// plannerDriver answers a planner as the dispatcher would, in a time of its own.
+// plannerDriver answers a planner as a dispatcher would, in virtual time.
 type plannerDriver struct {
 	planner  *plan.Planner
 	random   *rand.Rand
@@ -49,7 +49,7 @@ type plannerDriver struct {
 	batches  int
 }
 
-// plannerSteps returns the microseconds that each step took, once all jobs are there.
+// plannerSteps adds all jobs, and then returns the duration of each step in microseconds.
 func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy = fixed.Name
@@ -76,18 +76,18 @@ func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 		begun := time.Now()
 		actions := d.planner.Step(d.now, event)
 		took = append(took, microseconds(time.Since(begun)))
-		d.heed(actions)
+		d.apply(actions)
 	}
 	if d.starts < steps/2 {
-		return nil, fmt.Errorf("the planner started %d lines in %d steps: it was hardly at work",
+		return nil, fmt.Errorf("the planner started only %d lines in %d steps",
 			d.starts, steps)
 	}
 	return took, nil
 }
 
-func (d *plannerDriver) step(event plan.Event) { d.heed(d.planner.Step(d.now, event)) }
+func (d *plannerDriver) step(event plan.Event) { d.apply(d.planner.Step(d.now, event)) }
 
-func (d *plannerDriver) heed(a plan.Actions) {
+func (d *plannerDriver) apply(a plan.Actions) {
 	d.inFlight = append(d.inFlight, a.Start...)
 	d.starts += len(a.Start)
 	for _, claim := range a.Claim {
@@ -95,7 +95,7 @@ func (d *plannerDriver) heed(a plan.Actions) {
 	}
 }
 
-// putBatch announces a new batch with one job.
+// putBatch adds a new batch with one job.
 func (d *plannerDriver) putBatch() {
 	d.step(plan.BatchPut{Batch: d.newBatch()})
 }
@@ -113,7 +113,7 @@ func (d *plannerDriver) newBatch() plan.Batch {
 
 func batchID(n int) string { return fmt.Sprintf("batch-%07d", n) }
 
-// next is what happens next: mostly a line's end.
+// next returns the next event, in most cases the end of a line.
 func (d *plannerDriver) next() plan.Event {
 	chance := d.random.IntN(1000)
 	switch {

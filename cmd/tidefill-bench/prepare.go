@@ -13,23 +13,23 @@ import (
 	"github.com/tidefill/tidefill/store/sqlite"
 )
 
-// What the prepared store's batches are like. Models 0 to 9 and kinds even and odd go together, so
-// that a listing by a model and the other kind finds nothing; teams are a hundred.
+// Properties of the batches in the prepared store. Batches of an even model have the kind even, so
+// that a listing by an even model and the kind odd finds nothing.
 const (
 	preparedModels = 10
 	preparedTeams  = 100
-	// absentModel is served by nobody.
+	// absentModel is a model that no runner serves.
 	absentModel = "absent"
 )
 
-// prepareStore makes the data directory of a daemon that has ended many batches and has many that
-// wait: half of those are paused, half want a model that nobody serves. It is made once; daemons
-// that are started on it find it as the one before left it.
+// prepareStore creates a data directory with many ended and many waiting batches. Half of the
+// waiting ones are paused, half need a model that no runner serves. It is created once; each daemon
+// finds it as the one before left it.
 func (l *lab) prepareStore(ctx context.Context) (string, error) {
 	if l.prepared != "" {
 		return l.prepared, nil
 	}
-	l.say("preparing a store of %d ended and %d waiting batches", l.sizes.endedBatches,
+	l.logf("preparing a store of %d ended and %d waiting batches", l.sizes.endedBatches,
 		l.sizes.waitingBatches)
 	data, err := l.newDir("prepared")
 	if err != nil {
@@ -52,8 +52,8 @@ func (l *lab) prepareStore(ctx context.Context) (string, error) {
 	return data, nil
 }
 
-// scratchDir is in memory where the system has a place for that: each batch is a transaction, and
-// there a sync costs nothing.
+// scratchDir returns a directory in memory if the system has one, because each batch is a
+// transaction, and a sync is free there.
 func (l *lab) scratchDir() (string, error) {
 	if dir, err := os.MkdirTemp("/dev/shm", "tidefill-bench-"); err == nil {
 		return dir, nil
@@ -93,7 +93,7 @@ func (l *lab) fill(ctx context.Context, path string) (err error) {
 
 func endedID(i int) string { return fmt.Sprintf("batch_ended%012d", i) }
 
-// endedBatch is one of those that ended within the last months, one every minute.
+// endedBatch returns a batch that ended in the last months, one for each minute.
 func endedBatch(i int, now time.Time) store.Batch {
 	created := now.Add(-time.Duration(i+1) * time.Minute)
 	b := preparedBatch(endedID(i), fmt.Sprintf("model-%d", i%preparedModels), created)
@@ -114,7 +114,7 @@ func endedBatch(i int, now time.Time) store.Batch {
 	return b
 }
 
-// waitingBatch is one that is admitted and can't run.
+// waitingBatch returns a batch that is admitted and can't run.
 func waitingBatch(i int, now time.Time) store.Batch {
 	b := preparedBatch(fmt.Sprintf("batch_waiting%010d", i), model, now)
 	b.State, b.InProgressAt = store.InProgress, now

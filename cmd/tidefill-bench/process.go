@@ -21,12 +21,12 @@ type process struct {
 	stdout *bufio.Reader
 }
 
-// roleVariable is set in the environment of children that run this binary, to the part they play.
+// roleVariable is the environment variable that holds the role of a child that runs this binary.
 const roleVariable = "TIDEFILL_BENCH_ROLE"
 
-// play is the main function of a child. Children end when their standard input does, so none
+// runRole is the main function of a child. A child ends when its standard input ends, so none
 // outlives its parent.
-func play(role string) error {
+func runRole(role string) error {
 	switch role {
 	case "stub":
 		return serveUntilParentEnds(&stub{})
@@ -40,7 +40,7 @@ func play(role string) error {
 	return fmt.Errorf("unknown role %q", role)
 }
 
-// startRole starts this binary in one of the roles of play.
+// startRole starts this binary in one of the roles of runRole.
 func (l *lab) startRole(ctx context.Context, role string, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,7 +67,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return &process{cmd: cmd, stdin: in, stdout: bufio.NewReader(out)}, nil
 }
 
-// readLine returns what the child says next.
+// readLine returns the next row of the child's output.
 func (p *process) readLine() (string, error) {
 	line, err := p.stdout.ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err
@@ -76,13 +76,13 @@ func (p *process) readLine() (string, error) {
 // kill ends the child as kill -9 does, and returns when it is gone.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
-	p.cmd.Wait() // says that it was killed
+	p.cmd.Wait() // fails: it was killed
 }
 
 // clockTick is the unit of CPU times in /proc, the same on every Linux.
 const clockTick = time.Second / 100
 
-// cpuTime is what the child has used so far, in user and system mode, over all its threads.
+// cpuTime returns the CPU time of the child so far, user and system, over all its threads.
 func (p *process) cpuTime() (time.Duration, error) {
 	path := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
 	text, err := os.ReadFile(path)
@@ -97,14 +97,14 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	// Field 2 is the name, which may hold spaces and brackets; field 3 follows its last bracket.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("read CPU time: %q is no process status", stat)
+		return 0, fmt.Errorf("read CPU time: %q is not a process status", stat)
 	}
 	user, err1 := strconv.ParseInt(fields[11], 10, 64)
 	system, err2 := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * clockTick, errors.Join(err1, err2)
 }
 
-// peakMemory is the most memory that the child ever had resident, in bytes.
+// peakMemory returns the largest resident memory of the child so far, in bytes.
 func (p *process) peakMemory() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -113,24 +113,24 @@ func (p *process) peakMemory() (int64, error) {
 	return parsePeakMemory(text)
 }
 
-// watchPeak follows a child that ends by itself; what it returns says the most memory that the
-// child was seen to have had. The kernel's own account of an ended child (ru_maxrss) won't do: it
-// counts what the parent had resident when it started the child.
+// watchPeak samples the memory of a child that ends by itself, and returns a function that stops
+// the sampling and returns the peak. The kernel's figure for an ended child (ru_maxrss) can't be
+// used, because it includes what the parent had resident when it started the child.
 func (p *process) watchPeak() (most func() int64) {
-	const often = 20 * time.Millisecond
+	const interval = 20 * time.Millisecond
 	peak, stop, ended := int64(0), make(chan struct{}), make(chan struct{})
-	look := func() {
-		if now, err := p.peakMemory(); err == nil { // it has ended otherwise
+	sample := func() {
+		if now, err := p.peakMemory(); err == nil { // fails after the child has ended
 			peak = max(peak, now)
 		}
 	}
-	look()
+	sample()
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(often)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
-			look()
+			sample()
 			select {
 			case <-stop:
 				return

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// ru_maxrss of a child counts what its parent had resident when it was started; its own peak does
-// not.
-func TestThePeakOfAChildIsItsOwn(t *testing.T) {
+// TestPeakOfChildExcludesParent checks that the peak of a child does not include what its parent
+// had resident when it started the child, as ru_maxrss does.
+func TestPeakOfChildExcludesParent(t *testing.T) {
 	ours := make([]byte, 128<<20)
 	for i := 0; i < len(ours); i += 4096 {
 		ours[i] = 1

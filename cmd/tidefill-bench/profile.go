@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// profileCPU keeps a CPU profile of the daemon's next moments, if profiles are wanted. The caller
-// must wait for it.
+// profileCPU writes a CPU profile of the next length of the daemon, if profiles are requested. The
+// caller must call wait.
 func (d *daemon) profileCPU(
 	ctx context.Context, l *lab, name string, length time.Duration,
 ) (wait func() error) {
@@ -21,21 +21,21 @@ func (d *daemon) profileCPU(
 	}
 	kept := make(chan error, 1)
 	go func() {
-		kept <- d.keepProfile(ctx, l, name+"-cpu", fmt.Sprintf("profile?seconds=%.0f",
+		kept <- d.writeProfile(ctx, l, name+"-cpu", fmt.Sprintf("profile?seconds=%.0f",
 			length.Seconds()))
 	}()
 	return func() error { return <-kept }
 }
 
-// profileHeap keeps a profile of the daemon's memory, if profiles are wanted.
+// profileHeap writes a heap profile of the daemon, if profiles are requested.
 func (d *daemon) profileHeap(ctx context.Context, l *lab, name string) error {
 	if l.profiles == "" {
 		return nil
 	}
-	return d.keepProfile(ctx, l, name+"-heap", "heap")
+	return d.writeProfile(ctx, l, name+"-heap", "heap")
 }
 
-func (d *daemon) keepProfile(ctx context.Context, l *lab, name, query string) (err error) {
+func (d *daemon) writeProfile(ctx context.Context, l *lab, name, query string) (err error) {
 	r, err := http.NewRequestWithContext(ctx, "GET", d.admin+"/debug/pprof/"+query, nil)
 	if err != nil {
 		return err

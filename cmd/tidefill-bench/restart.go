@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// benchRestart measures how soon a daemon is ready on a store with many batches, and how soon it
-// sends the first line of a new batch then. Every life but the first begins after a kill.
+// benchRestart measures how long a daemon takes to be ready on a store with many batches, and to
+// send the first line of a new batch. Every process but the first starts after a kill.
 func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {
@@ -29,56 +29,56 @@ func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
 		" waiting batches, exec to first line of a new batch", Unit: "s"}
 	idle := figure{What: "CPU while " + waiting + " batches wait", Unit: "% of a core"}
 	for i := range l.runs {
-		l.say("restart: run %d of %d", i+1, l.runs)
-		life, err := restart(ctx, l, up, data, path)
+		l.logf("restart: run %d of %d", i+1, l.runs)
+		times, err := restart(ctx, l, up, data, path)
 		if err != nil {
 			return nil, err
 		}
-		ready.Values = append(ready.Values, life.ready.Seconds())
-		served.Values = append(served.Values, life.served.Seconds())
-		idle.Values = append(idle.Values, 100*life.idle)
+		ready.Values = append(ready.Values, times.ready.Seconds())
+		served.Values = append(served.Values, times.served.Seconds())
+		idle.Values = append(idle.Values, 100*times.idle)
 	}
 	return []figure{ready, served, idle}, nil
 }
 
-// life is what restart measures.
-type life struct {
+// restartTimes is what restart measures.
+type restartTimes struct {
 	ready, served time.Duration // since exec
-	idle          float64       // share of a core that is used once nothing happens
+	idle          float64       // share of a core used without work
 }
 
-func restart(ctx context.Context, l *lab, up *upstream, data, path string) (life, error) {
+func restart(ctx context.Context, l *lab, up *upstream, data, path string) (restartTimes, error) {
 	if err := up.clear(ctx); err != nil {
-		return life{}, err
+		return restartTimes{}, err
 	}
 	begun := time.Now()
 	d, err := l.startDaemon(ctx, data, up.url)
 	if err != nil {
-		return life{}, err
+		return restartTimes{}, err
 	}
 	defer d.kill()
 	ready := time.Since(begun)
 	file, err := d.upload(ctx, path)
 	if err != nil {
-		return life{}, err
+		return restartTimes{}, err
 	}
 	id, err := d.create(ctx, file)
 	if err != nil {
-		return life{}, err
+		return restartTimes{}, err
 	}
 	first, err := up.awaitFirst(ctx)
 	if err != nil {
-		return life{}, fmt.Errorf("%w\n%s", err, tail(d.log))
+		return restartTimes{}, fmt.Errorf("%w\n%s", err, tail(d.log))
 	}
 	if err := d.await(ctx, id, "completed"); err != nil {
-		return life{}, err
+		return restartTimes{}, err
 	}
 	idle, err := d.idleLoad(ctx, l.sizes.idle)
-	return life{ready: ready, served: first.Sub(begun), idle: idle}, err
+	return restartTimes{ready: ready, served: first.Sub(begun), idle: idle}, err
 }
 
-// idleLoad is the share of a core that the daemon uses when it is left alone, watched after the
-// same time in which it finishes what it had at hand.
+// idleLoad returns the share of a core that the idle daemon uses. It first waits for the same time,
+// in which the daemon finishes its current work.
 func (d *daemon) idleLoad(ctx context.Context, watch time.Duration) (float64, error) {
 	if err := pause(ctx, watch); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// simulatedPool is a large pool on a day with a night, with more batch work than can be done.
+// simulatedPool is a large pool over a day and a night, with more batch work than it can finish.
 const simulatedPool = `name: bench
 horizon: %s
 pool: {profile: llama-70b-a100, replicas: 12}
@@ -19,17 +19,17 @@ jobs:
   - {name: backlog, kind: bal}
 `
 
-// benchSimulate tells a day of twelve replicas, without and with batch work, in one process as
-// users run it; and twice that time.
+// benchSimulate simulates a day of twelve replicas, without and with batch work, in one process as
+// users run it, and then two days.
 func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
 	once := l.sizes.simulated
-	whole := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, told twice", once), Unit: "s",
+	duration := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, twice", once), Unit: "s",
 		Goal: atMost(60)}
-	memory := figure{What: whole.What + ", peak memory", Unit: "MiB", Goal: atMost(476)}
+	memory := figure{What: duration.What + ", peak memory", Unit: "MiB", Goal: atMost(476)}
 	longer := figure{What: fmt.Sprintf("CPU time of simulating %s against %s", 2*once, once),
 		Goal: atMost(2.2)}
 	for run := range l.runs {
-		l.say("simulate: run %d of %d", run+1, l.runs)
+		l.logf("simulate: run %d of %d", run+1, l.runs)
 		short, err := l.simulate(ctx, once)
 		if err != nil {
 			return nil, err
@@ -38,17 +38,17 @@ func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		whole.Values = append(whole.Values, short.took.Seconds())
-		whole.Detail = fmt.Sprintf("%s s of CPU", number(short.cpu.Seconds()))
+		duration.Values = append(duration.Values, short.took.Seconds())
+		duration.Detail = fmt.Sprintf("%s s of CPU", number(short.cpu.Seconds()))
 		memory.Values = append(memory.Values, mebibytes(short.peak))
 		longer.Values = append(longer.Values, long.cpu.Seconds()/short.cpu.Seconds())
 		longer.Detail = fmt.Sprintf("%s against %s s, peak %s MiB", number(long.cpu.Seconds()),
 			number(short.cpu.Seconds()), number(mebibytes(long.peak)))
 	}
-	return []figure{whole, memory, longer}, nil
+	return []figure{duration, memory, longer}, nil
 }
 
-// simulated is what a simulation took.
+// simulated is the cost of a simulation.
 type simulated struct {
 	took, cpu time.Duration
 	peak      int64 // bytes
@@ -61,8 +61,8 @@ func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, e
 	}
 	begun := time.Now()
 	cmd := exec.CommandContext(ctx, l.binary, "simulate", file, "--policy", "headroom")
-	var told bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &told, &told
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		return simulated{}, err
 	}
@@ -70,7 +70,7 @@ func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, e
 	err := cmd.Wait()
 	took, most := time.Since(begun), peak()
 	if err != nil {
-		return simulated{}, fmt.Errorf("simulate %s: %w\n%s", horizon, err, told.Bytes())
+		return simulated{}, fmt.Errorf("simulate %s: %w\n%s", horizon, err, output.Bytes())
 	}
 	return simulated{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), most}, nil
 }

@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// sink writes the body of a request into a file as it comes, form and all, and syncs: the least
-// that an upload can cost.
+// sink writes the body of a request unchanged into a file and syncs it: the least that an upload
+// can cost.
 type sink struct{ path string }
 
 func (s sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := s.keep(r.Body); err != nil {
+	if err := s.write(r.Body); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	io.WriteString(w, "{}")
 }
 
-func (s sink) keep(body io.Reader) (err error) {
+func (s sink) write(body io.Reader) (err error) {
 	f, err := os.Create(s.path)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s sink) keep(body io.Reader) (err error) {
 	return f.Sync()
 }
 
-// startSink starts a sink in a process of its own.
+// startSink starts a sink in a separate process.
 func (l *lab) startSink(ctx context.Context, path string) (p *process, url string, err error) {
 	if p, err = l.startRole(ctx, "sink", path); err != nil {
 		return nil, "", fmt.Errorf("start sink: %w", err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// benchSmall measures many small batches, each with a file of its own, as the daemon comes: with
-// its default flow control.
+// benchSmall measures many small batches, each with a file of its own, with the default
+// configuration.
 func benchSmall(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
@@ -18,7 +18,7 @@ func benchSmall(ctx context.Context, l *lab) ([]figure, error) {
 		l.sizes.smallBatches, l.sizes.smallLines)
 	f := figure{What: what, Unit: "s", Goal: atMost(5)}
 	for i := range l.runs {
-		l.say("small batches: run %d of %d", i+1, l.runs)
+		l.logf("small batches: run %d of %d", i+1, l.runs)
 		took, err := smallBatches(ctx, l, up)
 		if err != nil {
 			return nil, err
@@ -68,16 +68,16 @@ func smallBatches(ctx context.Context, l *lab, up *upstream) (time.Duration, err
 	return took, err
 }
 
-// awaitNone returns when no batch is under way any more.
+// awaitNone returns when all batches have ended.
 func (d *daemon) awaitNone(ctx context.Context) error {
 	for {
 		var page struct{ Data []struct{ ID string } }
-		err := ask(
-			ctx, "GET", d.url+"/v1/batches?limit=1&status=validating,in_progress,finalizing,cancelling", nil, &page)
+		const running = "/v1/batches?limit=1&status=validating,in_progress,finalizing,cancelling"
+		err := ask(ctx, "GET", d.url+running, nil, &page)
 		if err != nil || len(page.Data) == 0 {
 			return err
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return fmt.Errorf("await the end of all batches: %w\n%s", err, tail(d.log))
 		}
 	}

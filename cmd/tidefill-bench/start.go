@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// settle is how long a daemon is left alone before it counts as idle.
+// settle is the time without work after which a daemon counts as idle.
 const settle = 250 * time.Millisecond
 
-// benchStart measures how soon the first line of a new batch is at the upstream, with a small batch
-// and a large one. Each is tried often enough as it is, so it is not repeated by runs.
+// benchStart measures the time until the first line of a new batch is at the upstream, for a small
+// and a large batch. It does not repeat for runs, because it creates several batches anyway.
 func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
@@ -38,10 +38,10 @@ func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.complete(ctx, file); err != nil { // the first batch opens connections
+		if err := d.complete(ctx, file); err != nil { // opens connections
 			return nil, err
 		}
-		l.say("start of a batch of %s lines", grouped(lines))
+		l.logf("start of a batch of %s lines", grouped(lines))
 		times, err := startTimes(ctx, l, d, up, file)
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 	return figures, nil
 }
 
-// startTimes creates batches, one after the other, and cancels each once it has begun.
+// startTimes creates batches, one after the other, and cancels each after its first line.
 func startTimes(
 	ctx context.Context, l *lab, d *daemon, up *upstream, file string,
 ) ([]float64, error) {
@@ -80,7 +80,7 @@ func startTimes(
 			return nil, err
 		}
 		times = append(times, milliseconds(first.Sub(begun)))
-		// A small batch may be over by now, which is as good.
+		// Fails if a small batch has already ended, which is fine.
 		_ = ask(ctx, "POST", d.url+"/v1/batches/"+id+"/cancel", nil, nil)
 		if err := d.awaitNone(ctx); err != nil {
 			return nil, err

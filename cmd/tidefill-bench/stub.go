@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// model is what the stub serves.
+// model is the model that the stub serves.
 const model = "llama-70b"
 
 // answerBody is an ordinary chat completion.
@@ -20,13 +20,13 @@ const answerBody = `{"id":"chatcmpl-8f1c2a6e0b7d4f3aa1f0c9d2","object":"chat.com
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The quick brown fox jumps over the lazy dog, and that is all there is to say."},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":86,"completion_tokens":21,"total_tokens":107}}`
 
-// stub is an upstream that answers at once and remembers when it was asked.
+// stub is an upstream that answers at once and records the times of requests.
 type stub struct {
 	count       atomic.Int64
 	first, last atomic.Int64 // Unix nanoseconds; 0: none
 }
 
-// ledger is what a stub has seen since it was last cleared.
+// ledger is the record of a stub since it was last cleared.
 type ledger struct {
 	Count       int64
 	First, Last time.Time // zero: none
@@ -64,10 +64,10 @@ func (s *stub) ledger() ledger {
 	return l
 }
 
-// perSecond is the rate from the first request to the last.
+// perSecond returns the rate from the first request to the last.
 func (l ledger) perSecond() float64 { return float64(l.Count) / l.Last.Sub(l.First).Seconds() }
 
-// serveUntilParentEnds listens, says where on standard output, and serves until standard input
+// serveUntilParentEnds listens, prints its URL to standard output, and serves until standard input
 // ends.
 func serveUntilParentEnds(h http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func serveUntilParentEnds(h http.Handler) error {
 	return http.Serve(listener, h)
 }
 
-// upstream is a stub in a process of its own.
+// upstream is a stub in a separate process.
 type upstream struct {
 	*process
 	url string
@@ -112,14 +112,14 @@ func (u *upstream) ledger(ctx context.Context) (seen ledger, err error) {
 	return seen, err
 }
 
-// awaitCount returns when so many requests have arrived since clear.
+// awaitCount returns when count requests have arrived since clear.
 func (u *upstream) awaitCount(ctx context.Context, count int64) error {
 	for {
 		seen, err := u.ledger(ctx)
 		if err != nil || seen.Count >= count {
 			return err
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return fmt.Errorf("await %d requests at the upstream, which saw %d: %w", count,
 				seen.Count, err)
 		}
@@ -133,7 +133,7 @@ func (u *upstream) awaitFirst(ctx context.Context) (time.Time, error) {
 		if err != nil || !seen.First.IsZero() {
 			return seen.First, err
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return time.Time{}, fmt.Errorf("await the first line at the upstream: %w", err)
 		}
 	}

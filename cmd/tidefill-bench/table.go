@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// writeTable prints the figures in Markdown, aligned for those who read it as text.
+// writeTable prints the figures as an aligned Markdown table.
 func writeTable(w io.Writer, figures []figure) error {
 	rows := [][]string{{"What", "Figure", "Range", "Goal", "Met", "Detail"}}
 	for _, f := range figures {

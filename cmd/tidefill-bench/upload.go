@@ -54,21 +54,21 @@ func benchUpload(ctx context.Context, l *lab) ([]figure, error) {
 	var ours, theirs []float64
 	profiled := d.profileCPU(ctx, l, "upload", 5*time.Second)
 	for i := range l.runs {
-		l.say("upload: run %d of %d", i+1, l.runs)
-		// There and back, so that neither side always goes first.
-		var bare, whole time.Duration
+		l.logf("upload: run %d of %d", i+1, l.runs)
+		// In both orders, so that neither side is always first.
+		var bare, daemon time.Duration
 		for _, turn := range []struct {
 			send func() (time.Duration, error)
 			sum  *time.Duration
-		}{{toSink, &bare}, {toDaemon, &whole}, {toDaemon, &whole}, {toSink, &bare}} {
+		}{{toSink, &bare}, {toDaemon, &daemon}, {toDaemon, &daemon}, {toSink, &bare}} {
 			took, err := turn.send()
 			if err != nil {
 				return nil, err
 			}
 			*turn.sum += took / 2
 		}
-		ours, theirs = append(ours, whole.Seconds()), append(theirs, bare.Seconds())
-		f.Values = append(f.Values, whole.Seconds()/bare.Seconds())
+		ours, theirs = append(ours, daemon.Seconds()), append(theirs, bare.Seconds())
+		f.Values = append(f.Values, daemon.Seconds()/bare.Seconds())
 	}
 	f.Detail = fmt.Sprintf("%s against %s s", number(median(ours)), number(median(theirs)))
 	return []figure{f}, profiled()

@@ -41,8 +41,8 @@ func sameInPieces(t testing.TB, file string, limits Limits, writes ...int) {
 					write, shown([]byte(file)), diff)
 			}
 			if diff := cmp.Diff(completeLines, lines); diff != "" {
-				t.Fatalf("window %d, writes of %d, %q: index (-in memory +pieces):\n%s", window, write,
-					shown([]byte(file)), diff)
+				t.Fatalf("window %d, writes of %d, %q: index (-in memory +pieces):\n%s",
+					window, write, shown([]byte(file)), diff)
 			}
 		}
 	}
