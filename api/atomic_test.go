@@ -98,7 +98,7 @@ func killed(
 		s.post(path, body, "Idempotency-Key", "k")
 		reached := m.writes < 0
 		m.writes = 1 << 30
-		s.clock.advance(2 * maxCreation)
+		s.clock.advance(2 * maxCreationTime)
 		check(s, s.post(path, body, "Idempotency-Key", "k"))
 		if !reached {
 			return

@@ -40,7 +40,7 @@ func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 
 // authenticate finds out who sent r. It looks at the key only, so an answer 401 tells nothing about
 // what exists.
-func (s *Server) authenticate(r *http.Request) (principal, *keyLife, error) {
+func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) {
 	keys := s.keys.Load()
 	if keys.Empty() {
 		return principal{Tenant: DefaultTenant, Role: RoleAdmin}, nil, nil

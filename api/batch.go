@@ -148,7 +148,7 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 		}
 	}
 	if !b.State.Terminal() {
-		o.follow(b, p, now)
+		o.addProgress(b, p, now)
 	}
 	if total := o.RequestCounts.Total; total > 0 {
 		o.Tidefill.Progress = float64(o.RequestCounts.Completed+o.RequestCounts.Failed) / float64(
@@ -157,8 +157,8 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	return o
 }
 
-// follow takes over what only a living batch has.
-func (o *batchObject) follow(b store.Batch, p store.Progress, now time.Time) {
+// addProgress takes over what only a living batch has.
+func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time) {
 	counts, details := &o.RequestCounts, &o.Tidefill
 	counts.Completed = min(max(counts.Completed, p.Completed), counts.Total)
 	counts.Failed = min(max(counts.Failed, p.Failed), counts.Total-counts.Completed)
@@ -262,7 +262,7 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	now := s.now()
 	shown := make([]batchObject, len(batches))
 	for i, b := range batches {
-		shown[i] = showBatch(b, s.peaks.raise(b, progress[b.ID]), now)
+		shown[i] = showBatch(b, s.shownCounts.raise(b, progress[b.ID]), now)
 	}
 	return shown, nil
 }

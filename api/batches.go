@@ -125,9 +125,9 @@ func (s *Server) changeBatch(
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// refused is a deed that a batch's state doesn't allow. SDKs would send a 409 again, and get it
+// wrongStatus is a deed that a batch's state doesn't allow. SDKs would send a 409 again, and get it
 // again.
-func refused(deed string, b *store.Batch) *Error {
+func wrongStatus(deed string, b *store.Batch) *Error {
 	return &Error{
 		Status:  http.StatusConflict,
 		Type:    invalidRequest,
@@ -140,7 +140,7 @@ func refused(deed string, b *store.Batch) *Error {
 func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.changeBatch(w, r, func(b *store.Batch) error {
 		if b.State.Terminal() {
-			return refused("cancel", b)
+			return wrongStatus("cancel", b)
 		}
 		if b.State == store.Cancelling {
 			return errUnchanged
@@ -154,7 +154,7 @@ func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.changeBatch(w, r, func(b *store.Batch) error {
 		if b.State != store.Validating && b.State != store.InProgress {
-			return refused("pause", b)
+			return wrongStatus("pause", b)
 		}
 		return setPaused(b, true)
 	})
@@ -163,7 +163,7 @@ func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) resumeBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.changeBatch(w, r, func(b *store.Batch) error {
 		if b.State.Terminal() {
-			return refused("resume", b)
+			return wrongStatus("resume", b)
 		}
 		return setPaused(b, false)
 	})
@@ -186,12 +186,12 @@ func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !b.State.Terminal() {
-		return refused("delete", &b)
+		return wrongStatus("delete", &b)
 	}
 	if _, err := s.meta.DeleteBatch(r.Context(), b.Tenant, b.ID); err != nil {
 		return named(fmt.Errorf("delete batch %s: %w", b.ID, err), "Batch", b.ID)
 	}
-	ctx, cancel := leave(r.Context())
+	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
 		s.log.WarnContext(ctx, "journals of deleted batch stay until the next sweep",

@@ -20,7 +20,7 @@ type draft struct {
 	InputFileIDs []string
 	Endpoint     string
 	Window       string        // completion_window as given
-	Life         time.Duration // of the window; 0: best effort
+	WindowLength time.Duration // of the window; 0: best effort
 	Metadata     map[string]string
 	extensions
 }
@@ -34,14 +34,14 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 	d := draft{extensions: readExtensions(o, now)}
 	d.InputFileIDs = readInputs(o, d.extensions.InputFileIDs)
 	d.Endpoint = readEndpoint(o, "endpoint")
-	d.Window, d.Life = readWindow(o, "completion_window")
+	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	d.Metadata = readMetadata(o, "metadata")
 	d.Options.OutputLife = readExpiry(o, "output_expires_after")
 	return d, o.finish()
 }
 
 // readInputs reads input_file_id, which several inputs make optional: their first stands in for it.
-func readInputs(o *object, several []string) []string {
+func readInputs(o *jsonObject, several []string) []string {
 	if len(several) == 0 {
 		return []string{o.required("input_file_id")}
 	}
@@ -53,7 +53,7 @@ func readInputs(o *object, several []string) []string {
 	return several
 }
 
-func readEndpoint(o *object, key string) string {
+func readEndpoint(o *jsonObject, key string) string {
 	endpoint := o.required(key)
 	if _, ok := batchfile.LookupEndpoint(endpoint); !ok && endpoint != "" {
 		o.wrongValue(key, "%s is no supported endpoint; they are %s.", quoted(endpoint),
@@ -77,7 +77,7 @@ const (
 	maxMetadataValue = 512
 )
 
-func readMetadata(o *object, key string) map[string]string {
+func readMetadata(o *jsonObject, key string) map[string]string {
 	given, ok := o.object(key)
 	if !ok {
 		return nil
@@ -108,7 +108,7 @@ func readMetadata(o *object, key string) map[string]string {
 }
 
 // readExpiry reads the life of the result files, counted from their own creation; absent, 0.
-func readExpiry(o *object, key string) time.Duration {
+func readExpiry(o *jsonObject, key string) time.Duration {
 	expiry, ok := o.object(key)
 	if !ok {
 		return 0
@@ -244,7 +244,8 @@ func newBatch(tenant, id string, d draft, files []store.File, now time.Time) sto
 	if d.Apart != nil {
 		b.Parameters = &d.Parameters
 	}
-	if end := now.Add(d.Life); d.Life > 0 && (b.Deadline.IsZero() || end.Before(b.Deadline)) {
+	if end := now.Add(d.WindowLength); d.WindowLength > 0 && (b.Deadline.IsZero() ||
+		end.Before(b.Deadline)) {
 		b.Deadline = end
 	}
 	for _, file := range files {

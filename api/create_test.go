@@ -670,9 +670,10 @@ func FuzzReadDraft(f *testing.F) {
 			d.InputFileIDs[0] == "" {
 			t.Fatalf("accepted without endpoint or file: %+v", d)
 		}
-		if d.Life != 0 && (d.Life < minWindow || d.Life > maxWindow) || d.Life == 0 &&
-			d.Window != bestEffort {
-			t.Fatalf("accepted the window %q as %v", d.Window, d.Life)
+		if d.WindowLength != 0 && (d.WindowLength < minWindow || d.WindowLength > maxWindow) ||
+			d.WindowLength == 0 &&
+				d.Window != bestEffort {
+			t.Fatalf("accepted the window %q as %v", d.Window, d.WindowLength)
 		}
 		if !d.Deadline.IsZero() && !d.Deadline.After(now) {
 			t.Fatalf("accepted the past deadline %v", d.Deadline)

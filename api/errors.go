@@ -231,7 +231,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			"The JSON body is over the limit of %d bytes; large input belongs into a file.",
 			int64(maxBody))
 	case err != nil:
-		return nil, cutBody(r, err)
+		return nil, bodyFailure(r, err)
 	}
 	return body, nil
 }
@@ -252,11 +252,11 @@ func notJSON(r *http.Request) *Error {
 
 // enterBody waits until a large JSON body may be held.
 func enterBody(w http.ResponseWriter, r *http.Request) error {
-	return occupyBeside(w, r, &w.(*response).server.gates.bodies)
+	return enterGate(w, r, &w.(*response).server.gates.bodies)
 }
 
-// cutBody is the answer to a body that ended, or became garbage, before its end.
-func cutBody(r *http.Request, err error) error {
+// bodyFailure is the answer to a body that ended, or became garbage, before its end.
+func bodyFailure(r *http.Request, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Error{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "body_timeout",

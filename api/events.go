@@ -27,12 +27,12 @@ var heartbeatText = []byte(": heartbeat\n\n")
 // The events tell how things are, not what happened, so a client that comes back needs no past
 // ones: whatever its Last-Event-ID, it is told the present.
 func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
-	now, err := s.firstSighting(r)
+	now, err := s.firstSnapshot(r)
 	if err != nil {
 		return err
 	}
 	if r.Method != http.MethodHead {
-		if err := s.occupy(w, r, &s.gates.streams); err != nil {
+		if err := s.moveToGate(w, r, &s.gates.streams); err != nil {
 			return err
 		}
 	}
@@ -45,12 +45,12 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.watch.join(now.batch.ID)
 	defer s.watch.leave(now.batch.ID)
-	return ignoreGone(r.Context(), s.follow(w, r, now))
+	return ignoreGone(r.Context(), s.streamEvents(w, r, now))
 }
 
-// firstSighting looks at the batch of a new stream.
-func (s *Server) firstSighting(r *http.Request) (now *sighting, err error) {
-	now = &sighting{}
+// firstSnapshot looks at the batch of a new stream.
+func (s *Server) firstSnapshot(r *http.Request) (now *snapshot, err error) {
+	now = &snapshot{}
 	onOwnStack(func() {
 		var shown []batchObject
 		if now.batch, err = s.batch(r); err != nil {
@@ -75,13 +75,13 @@ func onOwnStack(f func()) {
 	<-done
 }
 
-// follow tells of a batch until its end, that of the client or that of the server.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, now *sighting) error {
+// streamEvents tells of a batch until its end, that of the client or that of the server.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snapshot) error {
 	stream := eventStream{out: w, control: http.NewResponseController(w)}
 	heartbeat := time.NewTicker(eventHeartbeat)
 	defer heartbeat.Stop()
 	for {
-		last, next := s.watch.see(now.batch.ID)
+		last, next := s.watch.latest(now.batch.ID)
 		if last != nil && last.err != nil {
 			return last.err
 		}
@@ -120,7 +120,7 @@ func ignoreGone(ctx context.Context, err error) error {
 }
 
 // report sends what has changed about a batch since the last report.
-func (e *eventStream) report(of *sighting) (ended bool, err error) {
+func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	b, now := &of.batch, &of.shown
 	details := now.Tidefill
 	state := stateEvent{now.Status, details.Paused}
@@ -190,7 +190,7 @@ type eventStream struct {
 }
 
 // send writes an event if it is wanted.
-func (e *eventStream) send(wanted bool, name string, of *sighting, data any) error {
+func (e *eventStream) send(wanted bool, name string, of *snapshot, data any) error {
 	if !wanted {
 		return nil
 	}

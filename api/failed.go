@@ -95,18 +95,18 @@ func (q *failedQueue) advance() {
 	}
 }
 
-// failedOf is the queue as one input sees it.
-type failedOf struct {
+// failedInInput is the queue as one input sees it.
+type failedInInput struct {
 	*failedQueue
 	input int
 }
 
 // has reports whether the next failed line may stand in the input.
-func (f failedOf) has() bool { return f.more && (f.next.input < 0 || f.next.input == f.input) }
+func (f failedInInput) has() bool { return f.more && (f.next.input < 0 || f.next.input == f.input) }
 
 // takes reports whether the next failed line is the one with the custom_id, and goes on to the one
 // after it.
-func (f failedOf) takes(customID string) bool {
+func (f failedInInput) takes(customID string) bool {
 	if !f.has() || f.next.id != customID {
 		return false
 	}

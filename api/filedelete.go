@@ -20,7 +20,7 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return named(err, "File", id)
 	}
-	ctx, cancel := leave(r.Context())
+	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.removeBytes(ctx, f); err != nil {
 		// The file is gone for its user, whatever becomes of its bytes.

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Server) fileRoutes() {
-	s.route("/v1/files", methods{"GET": s.listFiles, "POST": s.uploading(s.uploadFile)})
+	s.route("/v1/files", methods{"GET": s.listFiles, "POST": s.limitUploads(s.uploadFile)})
 	s.route("/v1/files/{id}", methods{"GET": s.getFile, "DELETE": s.deleteFile})
 	s.route("/v1/files/{id}/content", methods{"GET": s.getContent})
 }

@@ -24,7 +24,7 @@ type fileForm struct {
 	file            *intake // nil: not come yet
 	idempotencyKey  string
 	idempotencyHash hash.Hash
-	quota           *quotaRoom
+	quota           *quotaReservation
 }
 
 func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
@@ -109,12 +109,12 @@ func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 		return err
 	}
 	limit := s.fileLimit(upload.purpose)
-	err = upload.file.take(body.r.Context(), body.parts, limit)
+	err = upload.file.copyFrom(body.r.Context(), body.parts, limit)
 	s.metrics.uploaded.Add(float64(upload.file.size))
 	var source readError
 	switch {
 	case errors.As(err, &source):
-		return body.broken(source.error)
+		return body.failure(source.error)
 	case err == errOverLimit:
 		return fileTooLarge(upload.purpose, limit)
 	}
@@ -209,7 +209,7 @@ func readFormExpiry(fields map[string]string) (time.Duration, error) {
 	if len(raw) == 0 {
 		raw = formExpiry(fields[key+"[anchor]"], fields[key+"[seconds]"])
 	}
-	o := &object{members: map[string]json.RawMessage{key: raw}, fault: new(error)}
+	o := &jsonObject{members: map[string]json.RawMessage{key: raw}, fault: new(error)}
 	life := readExpiry(o, key)
 	return life, o.finish()
 }

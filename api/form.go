@@ -66,7 +66,7 @@ func (f *form) next() (partHeader, error) {
 		return part, io.EOF
 	}
 	if err != nil {
-		return part, f.broken(err)
+		return part, f.failure(err)
 	}
 	if f.count++; f.count > maxFields {
 		return part, invalid("", "", "The form has more than %d fields.", maxFields)
@@ -78,7 +78,7 @@ func (f *form) next() (partHeader, error) {
 func (f *form) field(part partHeader) (string, error) {
 	value, err := io.ReadAll(io.LimitReader(f.parts, maxFieldBytes+1))
 	if err != nil {
-		return "", f.broken(err)
+		return "", f.failure(err)
 	}
 	if len(value) > maxFieldBytes {
 		return "", invalid(part.name, "invalid_value",
@@ -88,8 +88,8 @@ func (f *form) field(part partHeader) (string, error) {
 	return string(value), nil
 }
 
-// broken is the answer to a form that could not be read on.
-func (f *form) broken(err error) error {
+// failure is the answer to a form that could not be read on.
+func (f *form) failure(err error) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

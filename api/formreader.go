@@ -54,7 +54,7 @@ func (f *formReader) next() (partHeader, error) {
 	}
 	f.lo += len(f.delimiter)
 	f.ended = false
-	line, err := f.through([]byte("\n"))
+	line, err := f.readThrough([]byte("\n"))
 	switch {
 	case err != nil && bytes.HasPrefix(f.buf[f.lo:f.hi], []byte("--")),
 		bytes.HasPrefix(line, []byte("--")):
@@ -75,7 +75,7 @@ func (f *formReader) header() (partHeader, error) {
 	text := []byte(crlf)
 	if !bytes.HasPrefix(f.buf[f.lo:f.hi], text) {
 		var err error
-		if text, err = f.through([]byte(crlf + crlf)); err != nil {
+		if text, err = f.readThrough([]byte(crlf + crlf)); err != nil {
 			return partHeader{}, err
 		}
 	} else {
@@ -102,7 +102,7 @@ func (f *formReader) header() (partHeader, error) {
 
 // Read reads the content of the part.
 func (f *formReader) Read(p []byte) (int, error) {
-	if err := f.look(); err != nil {
+	if err := f.advance(); err != nil {
 		return 0, err
 	}
 	if f.content == 0 {
@@ -117,7 +117,7 @@ func (f *formReader) Read(p []byte) (int, error) {
 // skip drops what is left of the part.
 func (f *formReader) skip() error {
 	for {
-		if err := f.look(); err != nil {
+		if err := f.advance(); err != nil {
 			return err
 		}
 		if f.content == 0 {
@@ -128,13 +128,13 @@ func (f *formReader) skip() error {
 	}
 }
 
-// look makes sure that some content is known, or that the part has ended.
-func (f *formReader) look() error {
+// advance makes sure that some content is known, or that the part has ended.
+func (f *formReader) advance() error {
 	for f.content == 0 && !f.ended {
 		if f.search(); f.content > 0 || f.ended {
 			break
 		}
-		if err := f.more(); err != nil {
+		if err := f.fill(); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (f *formReader) search() {
 	for from := 0; ; {
 		i := bytes.Index(window[from:], f.delimiter)
 		if i < 0 {
-			f.content = len(window) - f.begun(window[from:])
+			f.content = len(window) - f.partialDelimiter(window[from:])
 			return
 		}
 		at := from + i
@@ -171,8 +171,8 @@ func endsBoundary(rest []byte) bool {
 		bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
-// begun is how many of the last bytes may be the beginning of a delimiter.
-func (f *formReader) begun(window []byte) int {
+// partialDelimiter is how many of the last bytes may be the beginning of a delimiter.
+func (f *formReader) partialDelimiter(window []byte) int {
 	window = window[max(0, len(window)-len(f.delimiter)+1):]
 	for {
 		i := bytes.IndexByte(window, '\r')
@@ -186,8 +186,8 @@ func (f *formReader) begun(window []byte) int {
 	}
 }
 
-// through gives out the bytes up to and including end.
-func (f *formReader) through(end []byte) ([]byte, error) {
+// readThrough gives out the bytes up to and including end.
+func (f *formReader) readThrough(end []byte) ([]byte, error) {
 	for {
 		if i := bytes.Index(f.buf[f.lo:f.hi], end); i >= 0 && i+len(end) <= maxPartHeader {
 			text := f.buf[f.lo : f.lo+i+len(end)]
@@ -197,7 +197,7 @@ func (f *formReader) through(end []byte) ([]byte, error) {
 		if f.hi-f.lo >= maxPartHeader {
 			return nil, errPartHeader
 		}
-		if err := f.more(); err != nil {
+		if err := f.fill(); err != nil {
 			return nil, err
 		}
 	}
@@ -206,16 +206,16 @@ func (f *formReader) through(end []byte) ([]byte, error) {
 // ensure reads until n bytes are there.
 func (f *formReader) ensure(n int) error {
 	for f.hi-f.lo < n {
-		if err := f.more(); err != nil {
+		if err := f.fill(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// more reads from the source. What is in the buffer moves to its front, but for two bytes, so that
+// fill reads from the source. What is in the buffer moves to its front, but for two bytes, so that
 // lo may go back by them.
-func (f *formReader) more() error {
+func (f *formReader) fill() error {
 	if f.err != nil {
 		return f.err
 	}

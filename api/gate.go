@@ -149,13 +149,13 @@ type gates struct {
 	requests, uploads, streams, bodies, copies gate
 }
 
-// wholeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more
+// maxLargeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more
 // while they are decoded.
-const wholeBodies = 8
+const maxLargeBodies = 8
 
-// copying is how many files are made of others at once, of the parts of an upload or of a batch's
+// maxCopies is how many files are made of others at once, of the parts of an upload or of a batch's
 // failed lines. Each takes the memory of an upload, and no client to wait for.
-const copying = 4
+const maxCopies = 4
 
 func (s *Server) newGates() *gates {
 	wait, c := s.config.QueueWait, s.config
@@ -166,10 +166,10 @@ func (s *Server) newGates() *gates {
 			most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
 		streams: gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams,
 			share: s.tenantShare},
-		bodies: gate{what: "large JSON bodies", key: "which is fixed", most: wholeBodies,
+		bodies: gate{what: "large JSON bodies", key: "which is fixed", most: maxLargeBodies,
 			wait: wait, share: s.tenantShare},
 		copies: gate{what: "uploads and retries to put together", key: "which is fixed",
-			most: copying, wait: wait, share: s.tenantShare},
+			most: maxCopies, wait: wait, share: s.tenantShare},
 	}
 }
 
@@ -181,14 +181,14 @@ func (s *Server) tenantShare() float64 {
 	return 1
 }
 
-// occupy takes the request from the gate that it came through, if any, into another.
-func (s *Server) occupy(w http.ResponseWriter, r *http.Request, g *gate) error {
+// moveToGate takes the request from the gate that it came through, if any, into another.
+func (s *Server) moveToGate(w http.ResponseWriter, r *http.Request, g *gate) error {
 	w.(*response).release()
-	return occupyBeside(w, r, g)
+	return enterGate(w, r, g)
 }
 
-// occupyBeside takes the request into a gate besides those that it came through.
-func occupyBeside(w http.ResponseWriter, r *http.Request, g *gate) error {
+// enterGate takes the request into a gate besides those that it came through.
+func enterGate(w http.ResponseWriter, r *http.Request, g *gate) error {
 	out := w.(*response) // of entrance
 	leave, err := g.enter(r.Context(), tenantOf(r.Context()))
 	if err == nil {
@@ -197,10 +197,10 @@ func occupyBeside(w http.ResponseWriter, r *http.Request, g *gate) error {
 	return err
 }
 
-// uploading handles a request that takes in a file.
-func (s *Server) uploading(h handler) handler {
+// limitUploads handles a request that takes in a file.
+func (s *Server) limitUploads(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := s.occupy(w, r, &s.gates.uploads); err != nil {
+		if err := s.moveToGate(w, r, &s.gates.uploads); err != nil {
 			return err
 		}
 		return h(w, r)

@@ -229,7 +229,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	s := newService(t, func(c *Config, d *Deps) { c.MaxStreams, d.Keys = 4, keys })
 	// What a stream follows doesn't matter here.
 	s.server.route("/hold", methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
-		if err := s.server.occupy(w, r, &s.server.gates.streams); err != nil {
+		if err := s.server.moveToGate(w, r, &s.server.gates.streams); err != nil {
 			return err
 		}
 		http.NewResponseController(w).Flush()
@@ -280,7 +280,7 @@ func TestEventStreamsTakePlaces(t *testing.T) {
 func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
 	var leaves []func()
-	for range wholeBodies {
+	for range maxLargeBodies {
 		leave, err := s.server.gates.bodies.enter(t.Context(), DefaultTenant)
 		if err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestCopiesWaitForTheirTurn(t *testing.T) {
 	batch := s.create(line("b"))["id"].(string)
 	s.end(batch, []string{`"b"`})
 	var leaves []func()
-	for range copying {
+	for range maxCopies {
 		leave, err := s.server.gates.copies.enter(t.Context(), DefaultTenant)
 		if err != nil {
 			t.Fatal(err)

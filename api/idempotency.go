@@ -44,11 +44,11 @@ type creation[T any] struct {
 	Load func(ctx context.Context, id string) (T, error)
 }
 
-// maxCreation is how long a key may be remembered before its object must be there. The two are
+// maxCreationTime is how long a key may be remembered before its object must be there. The two are
 // written one right after the other, but for retries, which copy lines in between. So a key that is
 // older, and that this process is not at work on, was left by a crash, or its object has been
 // deleted since.
-const maxCreation = 10 * time.Second
+const maxCreationTime = 10 * time.Second
 
 // once creates the object, or returns the one that an earlier request with the same key made; fresh
 // tells which.
@@ -60,7 +60,8 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 	tenant := tenantOf(ctx)
 	for {
 		claim := fmt.Sprintf("%s %s %d", c.Fingerprint, c.ID, s.now().UnixMilli())
-		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim, s.config.IdempotencyRetention)
+		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim,
+			s.config.IdempotencyRetention)
 		if err != nil {
 			return made, false, fmt.Errorf("remember idempotency key: %w", err)
 		}
@@ -70,7 +71,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 			defer s.creating.Delete(creating)
 			made, err := c.Create(ctx)
 			if err != nil {
-				ctx, cancel := leave(ctx)
+				ctx, cancel := cleanupContext(ctx)
 				defer cancel()
 				err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
 			}
@@ -88,7 +89,8 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		if !errors.Is(err, store.ErrNotFound) {
 			return made, false, err
 		}
-		if _, busy := s.creating.Load(tenant + " " + c.Key); busy || s.now().Sub(at) < maxCreation {
+		if _, busy := s.creating.Load(tenant + " " + c.Key); busy ||
+			s.now().Sub(at) < maxCreationTime {
 			return made, false, &Error{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
 				Message:    "The first request with this Idempotency-Key is still being handled; send it again in a moment.",

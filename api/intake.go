@@ -25,24 +25,24 @@ type intake struct {
 	data    store.BlobWriter
 	index   store.BlobWriter // nil: the file isn't scanned
 	scanner *batchfile.Scanner
-	sum     hash.Hash // of all bytes; nil: nobody asked
-	rooms   []taker   // that bytes must fit into
+	sum     hash.Hash  // of all bytes; nil: nobody asked
+	limits  []reserver // that bytes must fit into
 
 	size    int64
 	summary *batchfile.Summary // after finish, of a scanned file
 }
 
-// taker grants room for bytes before they are kept.
-type taker interface {
-	take(ctx context.Context, n int64) error
+// reserver grants room for bytes before they are kept.
+type reserver interface {
+	reserve(ctx context.Context, n int64) error
 }
 
 // newIntake starts a blob. The caller must abort it sooner or later; after a commit that does
 // nothing.
 func (s *Server) newIntake(
-	ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...taker,
+	ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...reserver,
 ) (*intake, error) {
-	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, rooms: rooms}
+	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, limits: rooms}
 	var err error
 	if in.data, err = s.blobs.Create(ctx, key); err != nil {
 		return nil, fmt.Errorf("store %s: %w", key, err)
@@ -84,10 +84,10 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// take reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads
+// copyFrom reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads
 // and scans; a second one writes the data, so that the disk and the scanner work at the same time.
-// take may be called again to append.
-func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
+// copyFrom may be called again to append.
+func (in *intake) copyFrom(ctx context.Context, src io.Reader, limit int64) error {
 	free := make(chan *[bufferSize]byte, bufferCount)
 	taken := 0 // of the pool: one while the client is slower than the disk
 	next := func() *[bufferSize]byte {
@@ -137,7 +137,7 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 			buffer := next()
 			n, readErr := fill(src, buffer[:])
 			size += int64(n)
-			roomErr := in.reserve(ctx, int64(n))
+			roomErr := in.reserveAll(ctx, int64(n))
 			full <- filled{buffer, n}
 			switch {
 			case roomErr != nil:
@@ -147,7 +147,7 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 			case readErr != nil && readErr != io.EOF:
 				return readError{readErr}
 			}
-			if err := in.look(buffer[:n]); err != nil {
+			if err := in.process(buffer[:n]); err != nil {
 				return err
 			}
 			if readErr == io.EOF {
@@ -169,18 +169,18 @@ func (in *intake) take(ctx context.Context, src io.Reader, limit int64) error {
 	}
 }
 
-// reserve asks all rooms for n bytes.
-func (in *intake) reserve(ctx context.Context, n int64) error {
-	for _, room := range in.rooms {
-		if err := room.take(ctx, n); err != nil {
+// reserveAll asks all rooms for n bytes.
+func (in *intake) reserveAll(ctx context.Context, n int64) error {
+	for _, room := range in.limits {
+		if err := room.reserve(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look shows bytes to all that want to see them.
-func (in *intake) look(p []byte) error {
+// process shows bytes to all that want to see them.
+func (in *intake) process(p []byte) error {
 	if in.sum != nil {
 		in.sum.Write(p)
 	}
@@ -243,7 +243,7 @@ func (in *intake) commit(ctx context.Context) error {
 // remove deletes what was committed, even if ctx is over, unless the row came to be although its
 // creation reported an error.
 func (in *intake) remove(ctx context.Context) error {
-	ctx, cancel := leave(ctx)
+	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	return store.RemoveBlobs(ctx, in.references, in.blobs, "", in.key, in.indexKey())
 }

@@ -35,7 +35,7 @@ type Keyring struct {
 type keyEntry struct {
 	hash  [sha256.Size]byte
 	owner principal
-	life  *keyLife
+	life  *keyLifetime
 }
 
 // Empty reports whether no key is asked for.
@@ -88,7 +88,7 @@ func (k *Keyring) add(e keyEntry) error {
 			k.keys[i].owner.Tenant, e.owner.Tenant)
 	}
 	if e.life == nil {
-		e.life = newKeyLife()
+		e.life = newKeyLifetime()
 	}
 	k.keys = append(k.keys, e)
 	return nil

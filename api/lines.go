@@ -73,9 +73,9 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 // pieceBytes is how much of a line is read at a time.
 const pieceBytes = 64 << 10
 
-// pick reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in
+// filter reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in
 // pieces of up to pieceBytes. A piece is good until the next one is asked for.
-func (l *lines) pick(
+func (l *lines) filter(
 	ctx context.Context, wanted func(customID string) bool,
 ) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {

@@ -26,7 +26,7 @@ func (l *listWriter[T]) send(items ...T) error {
 		}
 		before := ","
 		if l.lastID = l.id(item); l.sent == 0 {
-			before, l.firstID = l.begin(), l.lastID
+			before, l.firstID = l.start(), l.lastID
 		}
 		l.sent++
 		if err := l.write([]byte(before), encoded); err != nil {
@@ -36,7 +36,7 @@ func (l *listWriter[T]) send(items ...T) error {
 	return nil
 }
 
-func (l *listWriter[T]) begin() string {
+func (l *listWriter[T]) start() string {
 	l.out.Header().Set("Content-Type", "application/json")
 	return `{"object":"list","data":[`
 }
@@ -45,7 +45,7 @@ func (l *listWriter[T]) begin() string {
 func (l *listWriter[T]) end(more bool) error {
 	before := ""
 	if l.sent == 0 {
-		before = l.begin()
+		before = l.start()
 	}
 	rest, err := json.Marshal(struct {
 		FirstID *string `json:"first_id"`

@@ -17,9 +17,9 @@ const (
 	apiVersion = "2020-10-01"
 )
 
-// entrance does for every request what does not depend on its route: its id, its clock, its metrics
+// middleware does for every request what does not depend on its route: its id, its clock, its metrics
 // and its sender.
-func (s *Server) entrance(next http.Handler) http.Handler {
+func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		requestID := requestIDOf(r)
@@ -63,7 +63,7 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 		defer end()
 		out.life = life
 		r = r.WithContext(context.WithValue(ctx, principalKey{}, sender))
-		if err := s.occupy(out, r, &s.gates.requests); err != nil {
+		if err := s.moveToGate(out, r, &s.gates.requests); err != nil {
 			writeError(out, answerTo(err))
 			return
 		}
@@ -118,9 +118,9 @@ type response struct {
 	http.ResponseWriter
 	server *Server
 	begun  time.Time
-	code   int      // 0: not begun
-	life   *keyLife // of the sender's key; nil: there are none
-	places []func() // give back what the request takes of the server's gates
+	code   int          // 0: not begun
+	life   *keyLifetime // of the sender's key; nil: there are none
+	places []func()     // give back what the request takes of the server's gates
 }
 
 // release gives back all places.

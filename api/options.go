@@ -32,10 +32,10 @@ type extensions struct {
 
 // readExtensions reads the `tidefill` object of the request, and fills in the defaults when there
 // is none.
-func readExtensions(request *object, now time.Time) extensions {
+func readExtensions(request *jsonObject, now time.Time) extensions {
 	o, ok := request.object(extensionsKey)
 	if !ok {
-		o = &object{fault: request.fault}
+		o = &jsonObject{fault: request.fault}
 	}
 	x := extensions{Deadline: o.instant("deadline", now), StartBy: o.instant("start_by", now)}
 	if ok {
@@ -108,7 +108,7 @@ const (
 	maxInt53 = 1<<53 - 1 // what JavaScript can still count
 )
 
-func readFileIDs(o *object, key string) []string {
+func readFileIDs(o *jsonObject, key string) []string {
 	elements, ok := o.list(key, maxInputs)
 	if !ok {
 		return nil
@@ -132,7 +132,7 @@ func readFileIDs(o *object, key string) []string {
 }
 
 // readRetry reads how often, and after which answers, a line is tried again.
-func readRetry(o *object, key string) (attempts int, on []int) {
+func readRetry(o *jsonObject, key string) (attempts int, on []int) {
 	retry, ok := o.object(key)
 	if !ok {
 		return 0, nil
@@ -152,7 +152,7 @@ const canaryTolerance = 0.5
 
 // readCanary reads a number of lines, or an object with that number and the share of them that may
 // fail.
-func readCanary(o *object, key string) (lines int, tolerance float64) {
+func readCanary(o *jsonObject, key string) (lines int, tolerance float64) {
 	raw, ok := o.value(key)
 	if !ok {
 		return 0, 0
@@ -184,7 +184,7 @@ const (
 
 // readRules reads defaults or overrides of inference parameters, the general rules first: who
 // applies them in order lets the narrower rule win.
-func readRules(o *object, key string) []store.ParameterRule {
+func readRules(o *jsonObject, key string) []store.ParameterRule {
 	rules, ok := o.object(key)
 	if !ok {
 		return nil
@@ -220,7 +220,7 @@ func readRules(o *object, key string) []store.ParameterRule {
 	return read
 }
 
-func scoped(rules *object) bool {
+func scoped(rules *jsonObject) bool {
 	for _, scope := range []string{scopeAll, scopeByURL, scopeByModel} {
 		if _, ok := rules.members[scope]; ok {
 			return true
@@ -232,7 +232,7 @@ func scoped(rules *object) bool {
 // appendRule reads the parameters of one scope. model and stream are refused: the model decides
 // where a line runs and was counted at upload, and a batch line is answered whole.
 func appendRule(
-	rules []store.ParameterRule, parameters *object, url, model string,
+	rules []store.ParameterRule, parameters *jsonObject, url, model string,
 ) []store.ParameterRule {
 	names := parameters.keys()
 	for _, name := range names {

@@ -33,7 +33,7 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 		// What dispatchers keep beside a batch while they work on it.
 		s.sweepBlobs(ctx, "batches", func(ctx context.Context, blobs []store.BlobInfo) (
 			[]store.BlobInfo, error) {
-			return unowned(ctx, blobs, s.isLiving)
+			return unowned(ctx, blobs, s.isActive)
 		}),
 	)
 }
@@ -83,7 +83,7 @@ func (s *Server) orphanFiles(
 	if len(blobs) == 0 {
 		return nil, nil
 	}
-	expected, err := s.resultsOfLivingBatches(ctx)
+	expected, err := s.resultsOfActiveBatches(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Server) orphanFiles(
 			suspects[b.Key], keys = b, append(keys, b.Key)
 		}
 	}
-	keys, err = s.dropInSteps(ctx, keys)
+	keys, err = s.dropInPages(ctx, keys)
 	dropped := make([]store.BlobInfo, len(keys))
 	for i, key := range keys {
 		dropped[i] = suspects[key]
@@ -102,9 +102,9 @@ func (s *Server) orphanFiles(
 	return dropped, err
 }
 
-// dropInSteps drops what nothing refers to, few blobs at a time, so that other writes get their
+// dropInPages drops what nothing refers to, few blobs at a time, so that other writes get their
 // turn.
-func (s *Server) dropInSteps(ctx context.Context, keys []string) (dropped []string, err error) {
+func (s *Server) dropInPages(ctx context.Context, keys []string) (dropped []string, err error) {
 	for step := range slices.Chunk(keys, sweepPage) {
 		some, err := s.meta.DropBlobs(ctx, "", step...)
 		if err != nil {
@@ -115,8 +115,8 @@ func (s *Server) dropInSteps(ctx context.Context, keys []string) (dropped []stri
 	return dropped, nil
 }
 
-// resultsOfLivingBatches returns the ids of the files that living batches may be writing.
-func (s *Server) resultsOfLivingBatches(ctx context.Context) (map[string]bool, error) {
+// resultsOfActiveBatches returns the ids of the files that living batches may be writing.
+func (s *Server) resultsOfActiveBatches(ctx context.Context) (map[string]bool, error) {
 	living, _, err := s.meta.ChangedBatches(ctx, "", 0)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (s *Server) isPending(ctx context.Context, uploadID string) (bool, error) {
 	return err == nil && u.State == store.UploadPending, err
 }
 
-func (s *Server) isLiving(ctx context.Context, batchID string) (bool, error) {
+func (s *Server) isActive(ctx context.Context, batchID string) (bool, error) {
 	b, err := s.meta.Batch(ctx, "", batchID)
 	return err == nil && !b.State.Terminal(), err
 }

@@ -17,7 +17,7 @@ type ledger struct {
 // account is the bytes under way for one name.
 type account struct {
 	mu       sync.Mutex
-	underWay int64
+	reserved int64
 	holders  int // guarded by the ledger
 }
 
@@ -27,9 +27,9 @@ type limit struct {
 	stored func(context.Context) (int64, error)
 }
 
-// room is the share of one request in an account. It must be released when its bytes are in the
+// reservation is the share of one request in an account. It must be released when its bytes are in the
 // store, or dropped.
-type room struct {
+type reservation struct {
 	ledger  *ledger
 	name    string
 	account *account
@@ -38,7 +38,7 @@ type room struct {
 }
 
 // open gives a request a share in the account of a name.
-func (l *ledger) open(name string, of limit) *room {
+func (l *ledger) open(name string, of limit) *reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.accounts == nil {
@@ -50,13 +50,13 @@ func (l *ledger) open(name string, of limit) *room {
 		l.accounts[name] = a
 	}
 	a.holders++
-	return &room{ledger: l, name: name, account: a, limit: of}
+	return &reservation{ledger: l, name: name, account: a, limit: of}
 }
 
 // release gives the room back.
-func (r *room) release() {
+func (r *reservation) release() {
 	r.account.mu.Lock()
-	r.account.underWay -= r.taken
+	r.account.reserved -= r.taken
 	r.account.mu.Unlock()
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
@@ -65,78 +65,78 @@ func (r *room) release() {
 	}
 }
 
-// take grants n more bytes, or says how many bytes are used or under way already.
-func (r *room) take(ctx context.Context, n int64) (used int64, ok bool, err error) {
+// reserve grants n more bytes, or says how many bytes are used or under way already.
+func (r *reservation) reserve(ctx context.Context, n int64) (used int64, ok bool, err error) {
 	// while the store is asked, too: what is released meanwhile is in the store's answer
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if used, ok, err = r.ask(ctx, n); ok {
-		r.account.underWay += n
+		r.account.reserved += n
 		r.taken += n
 	}
 	return used, ok, err
 }
 
 // fits reports whether n more bytes could be granted now.
-func (r *room) fits(ctx context.Context, n int64) (used int64, ok bool, err error) {
+func (r *reservation) fits(ctx context.Context, n int64) (used int64, ok bool, err error) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	return r.ask(ctx, n)
 }
 
-func (r *room) ask(ctx context.Context, n int64) (used int64, ok bool, err error) {
+func (r *reservation) ask(ctx context.Context, n int64) (used int64, ok bool, err error) {
 	stored, err := r.limit.stored(ctx)
 	if err != nil {
 		return 0, false, err
 	}
-	used = stored + r.account.underWay
+	used = stored + r.account.reserved
 	return used, used+n <= r.limit.most, nil
 }
 
-// quotaRoom is a tenant's room for what a request takes in. It is nil, and grants all, if the
+// quotaReservation is a tenant's room for what a request takes in. It is nil, and grants all, if the
 // tenant has no quota.
-type quotaRoom struct {
-	*room
+type quotaReservation struct {
+	*reservation
 	tenant string
 }
 
 // openQuota returns the room of a tenant for one request; it must be released.
-func (s *Server) openQuota(tenant string) *quotaRoom {
+func (s *Server) openQuota(tenant string) *quotaReservation {
 	most := s.config.quotaOf(tenant)
 	if most == 0 {
 		return nil
 	}
-	return &quotaRoom{tenant: tenant, room: s.quotas.open(tenant, limit{
+	return &quotaReservation{tenant: tenant, reservation: s.quotas.open(tenant, limit{
 		most:   most,
 		stored: func(ctx context.Context) (int64, error) { return s.meta.UsedBytes(ctx, tenant) },
 	})}
 }
 
-func (q *quotaRoom) release() {
+func (q *quotaReservation) release() {
 	if q != nil {
-		q.room.release()
+		q.reservation.release()
 	}
 }
 
-// take grants n bytes or refuses them.
-func (q *quotaRoom) take(ctx context.Context, n int64) error {
+// reserve grants n bytes or refuses them.
+func (q *quotaReservation) reserve(ctx context.Context, n int64) error {
 	if q == nil {
 		return nil
 	}
-	used, ok, err := q.room.take(ctx, n)
+	used, ok, err := q.reservation.reserve(ctx, n)
 	return q.refused(used, ok, err)
 }
 
 // expect refuses a request of n bytes that can't fit, before any of them is read.
-func (q *quotaRoom) expect(ctx context.Context, n int64) error {
+func (q *quotaReservation) expect(ctx context.Context, n int64) error {
 	if q == nil || n <= 0 {
 		return nil
 	}
-	used, ok, err := q.room.fits(ctx, n)
+	used, ok, err := q.reservation.fits(ctx, n)
 	return q.refused(used, ok, err)
 }
 
-func (q *quotaRoom) refused(used int64, ok bool, err error) error {
+func (q *quotaReservation) refused(used int64, ok bool, err error) error {
 	if err != nil {
 		return fmt.Errorf("check the quota of tenant %s: %w", q.tenant, err)
 	}

@@ -32,7 +32,7 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !b.State.Terminal() {
-		return refused("retry", &b)
+		return wrongStatus("retry", &b)
 	}
 	kept, err := s.options(r.Context(), b)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// Before the Idempotency-Key is remembered: between that and the batch there may be no waiting.
-	if err := occupyBeside(w, r, &s.gates.copies); err != nil {
+	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
 	id := newID(batchPrefix)
@@ -94,7 +94,7 @@ func readRetryDraft(
 		o.fail(extensionsKey+".input_file_ids", "invalid_value",
 			"Invalid '%s.input_file_ids': a retry takes its lines from the batch.", extensionsKey)
 	}
-	d.Window, d.Life = readWindow(o, "completion_window")
+	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	if metadata := readMetadata(o, "metadata"); metadata != nil {
 		d.Metadata = metadata
 	}
@@ -133,7 +133,7 @@ func (s *Server) submitFailed(
 		if err == nil {
 			return
 		}
-		ctx, cancel := leave(ctx)
+		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
 		for _, f := range made {
 			err = errors.Join(err, s.removeBytes(ctx, f))
@@ -144,7 +144,8 @@ func (s *Server) submitFailed(
 	failed := pullFailed(s.failedLines(ctx, b))
 	defer failed.stop()
 	for i, input := range b.Inputs {
-		f, err := s.copyFailed(ctx, quota, b.Tenant, input, failedOf{failed, i}, retryName(b, i))
+		f, err := s.copyFailed(ctx, quota, b.Tenant, input, failedInInput{failed, i},
+			retryName(b, i))
 		if err != nil {
 			return store.Batch{}, fmt.Errorf("copy the failed lines of file %s: %w", input.FileID,
 				err)
@@ -178,7 +179,8 @@ func retryName(b store.Batch, input int) string {
 // copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A
 // zero file: none have failed.
 func (s *Server) copyFailed(
-	ctx context.Context, quota *quotaRoom, tenant string, input store.Input, failed failedOf,
+	ctx context.Context, quota *quotaReservation, tenant string, input store.Input,
+	failed failedInInput,
 	name string,
 ) (store.File, error) {
 	if !failed.has() {
@@ -198,9 +200,9 @@ func (s *Server) copyFailed(
 		return store.File{}, err
 	}
 	defer in.abort()
-	next, stop := iter.Pull2(from.pick(ctx, failed.takes))
+	next, stop := iter.Pull2(from.filter(ctx, failed.takes))
 	defer stop()
-	switch err := in.take(ctx, &pulledReader{next: next}, s.fileLimit(purposeBatch)); err {
+	switch err := in.copyFrom(ctx, &sequenceReader{next: next}, s.fileLimit(purposeBatch)); err {
 	case nil:
 	case errOverLimit: // which was higher when the input came
 		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
@@ -233,14 +235,14 @@ func inputDamaged(err error, fileID string) error {
 	return err
 }
 
-// pulledReader reads the pieces of a sequence one after the other. A piece is done with before the
+// sequenceReader reads the pieces of a sequence one after the other. A piece is done with before the
 // next is asked for.
-type pulledReader struct {
+type sequenceReader struct {
 	next func() ([]byte, error, bool)
 	rest []byte
 }
 
-func (r *pulledReader) Read(p []byte) (int, error) {
+func (r *sequenceReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		piece, err, more := r.next()
 		if !more {

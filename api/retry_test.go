@@ -247,7 +247,7 @@ func TestSlowRetryIsMadeOnce(t *testing.T) {
 	first := make(chan answer, 1)
 	go func() { first <- s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k") }()
 	<-slow.held
-	s.clock.advance(maxCreation + time.Second)
+	s.clock.advance(maxCreationTime + time.Second)
 	s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k").refused(409, "",
 		"idempotency_in_progress", "still being handled")
 	release()

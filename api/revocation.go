@@ -10,16 +10,16 @@ import (
 // errRevoked ends the requests of a key that is no longer known.
 var errRevoked = errors.New("the API key was revoked")
 
-// keyLife lasts from the keyring in which a key first stands to the one in which it no longer does.
+// keyLifetime lasts from the keyring in which a key first stands to the one in which it no longer does.
 // The contexts of its requests hang on it.
-type keyLife struct {
+type keyLifetime struct {
 	context.Context
 	end context.CancelFunc
 }
 
-func newKeyLife() *keyLife {
+func newKeyLifetime() *keyLifetime {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &keyLife{ctx, cancel}
+	return &keyLifetime{ctx, cancel}
 }
 
 // SetKeys replaces the keys. A key that stands for the same tenant and role as before goes on;
@@ -77,11 +77,11 @@ func (k *Keyring) same(e keyEntry) *keyEntry {
 }
 
 // isOver reports whether the key was revoked. A daemon without keys has no lives.
-func (l *keyLife) isOver() bool { return l != nil && l.Err() != nil }
+func (l *keyLifetime) isOver() bool { return l != nil && l.Err() != nil }
 
 // during returns a context that ends with the life of the key, and ends what the request reads
 // then. Its end must be called.
-func (l *keyLife) during(
+func (l *keyLifetime) during(
 	ctx context.Context, w http.ResponseWriter,
 ) (_ context.Context, end func()) {
 	if l == nil {

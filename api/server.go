@@ -38,22 +38,22 @@ type Deps struct {
 
 // Server answers the API's requests.
 type Server struct {
-	config   Config
-	deps     Deps
-	meta     Metadata
-	blobs    Blobs
-	keys     atomic.Pointer[Keyring]
-	log      *slog.Logger
-	now      func() time.Time
-	metrics  *metrics
-	mux      *http.ServeMux
-	gates    *gates
-	peaks    peaks
-	quotas   ledger   // by tenant
-	parts    ledger   // by upload
-	creating sync.Map // tenant and Idempotency-Key -> true, while the object is being made
-	streams  streams
-	watch    watch
+	config      Config
+	deps        Deps
+	meta        Metadata
+	blobs       Blobs
+	keys        atomic.Pointer[Keyring]
+	log         *slog.Logger
+	now         func() time.Time
+	metrics     *metrics
+	mux         *http.ServeMux
+	gates       *gates
+	shownCounts shownCounts
+	quotas      ledger   // by tenant
+	parts       ledger   // by upload
+	creating    sync.Map // tenant and Idempotency-Key -> true, while the object is being made
+	streams     streams
+	watch       watch
 
 	keysChange sync.Mutex // of SetKeys
 }
@@ -144,12 +144,12 @@ func (s *Server) route(path string, m methods) {
 }
 
 // Handler returns the API's one entrance.
-func (s *Server) Handler() http.Handler { return s.entrance(s.mux) }
+func (s *Server) Handler() http.Handler { return s.middleware(s.mux) }
 
 // nudge tells dispatchers that a batch is new or changed.
 func (s *Server) nudge(batchID string) { s.deps.Nudge(batchID) }
 
-// leave is a context for cleaning up after a request that may be over already.
-func leave(ctx context.Context) (context.Context, context.CancelFunc) {
+// cleanupContext is a context for cleaning up after a request that may be over already.
+func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 }

@@ -12,8 +12,8 @@ import (
 // sweepPage is how many objects a sweep looks at between two looks at the clock of its context.
 const sweepPage = 100
 
-// uploadMemory is how long an upload can be asked for once it is over.
-const uploadMemory = 24 * time.Hour
+// uploadRetention is how long an upload can be asked for once it is over.
+const uploadRetention = 24 * time.Hour
 
 // Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past
 // their retention, and bytes that a crash has left. What can't be removed now is tried again at the
@@ -27,21 +27,21 @@ func (s *Server) Run(ctx context.Context) error {
 		defer ticker.Stop()
 		orphans = ticker.C
 	}
-	s.tidy(ctx, s.sweep)
-	s.tidy(ctx, s.sweepOrphans)
+	s.runSweep(ctx, s.sweep)
+	s.runSweep(ctx, s.sweepOrphans)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-sweeps.C:
-			s.tidy(ctx, s.sweep)
+			s.runSweep(ctx, s.sweep)
 		case <-orphans:
-			s.tidy(ctx, s.sweepOrphans)
+			s.runSweep(ctx, s.sweepOrphans)
 		}
 	}
 }
 
-func (s *Server) tidy(ctx context.Context, sweep func(context.Context) error) {
+func (s *Server) runSweep(ctx context.Context, sweep func(context.Context) error) {
 	if err := sweep(ctx); err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "sweep left something behind", "error", err)
 	}
@@ -92,7 +92,7 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 // sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still
 // stands for.
 func (s *Server) sweepUploads(ctx context.Context) error {
-	before := s.deps.Expiry().Add(-max(uploadMemory, s.config.IdempotencyRetention))
+	before := s.deps.Expiry().Add(-max(uploadRetention, s.config.IdempotencyRetention))
 	for {
 		purged, err := s.meta.PurgeUploads(ctx, before, sweepPage)
 		if err != nil {
@@ -112,11 +112,11 @@ func (s *Server) sweepBatches(ctx context.Context) error {
 	return sweepAll(ctx, "old batches", func(ctx context.Context, limit int) ([]store.Batch,
 		error) {
 		return s.meta.StaleBatches(ctx, before, limit)
-	}, s.forgetBatch)
+	}, s.purgeBatch)
 }
 
-// forgetBatch removes an ended batch and its journals. Its files have lives of their own.
-func (s *Server) forgetBatch(ctx context.Context, b store.Batch) error {
+// purgeBatch removes an ended batch and its journals. Its files have lives of their own.
+func (s *Server) purgeBatch(ctx context.Context, b store.Batch) error {
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
 		return fmt.Errorf("remove journals of batch %s: %w", b.ID, err)
 	}

@@ -40,7 +40,7 @@ func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := occupyBeside(w, r, &s.gates.copies); err != nil {
+	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
 	parts, err := s.chosenParts(ctx, u, c.partIDs)
@@ -169,7 +169,7 @@ func (s *Server) appendPart(ctx context.Context, in *intake, p store.Part) error
 		return fmt.Errorf("read part %s: %w", p.ID, err)
 	}
 	defer blob.Close()
-	if err := in.take(ctx, io.NewSectionReader(blob, 0, blob.Size()), p.Bytes); err != nil {
+	if err := in.copyFrom(ctx, io.NewSectionReader(blob, 0, blob.Size()), p.Bytes); err != nil {
 		return fmt.Errorf("append part %s: %w", p.ID, err)
 	}
 	return ctx.Err()

@@ -24,7 +24,7 @@ const maxMIMEType = 512
 
 func (s *Server) uploadRoutes() {
 	s.route("/v1/uploads", methods{"POST": s.createUpload})
-	s.route("/v1/uploads/{id}/parts", methods{"POST": s.uploading(s.addPart)})
+	s.route("/v1/uploads/{id}/parts", methods{"POST": s.limitUploads(s.addPart)})
 	s.route("/v1/uploads/{id}/complete", methods{"POST": s.completeUpload})
 	s.route("/v1/uploads/{id}/cancel", methods{"POST": s.cancelUpload})
 }
@@ -167,29 +167,29 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	return e
 }
 
-// partRoom is the room of one part in its upload.
-type partRoom struct {
-	*room
+// partReservation is the room of one part in its upload.
+type partReservation struct {
+	*reservation
 	upload store.Upload
 }
 
-// maxRepeats is how often the announced bytes may come: a second time, as parts are sent again
+// maxResends is how often the announced bytes may come: a second time, as parts are sent again
 // whose answer got lost.
-const maxRepeats = 2
+const maxResends = 2
 
 // openPart gives one more part room in an upload; it must be released. It refuses the part if there
 // are too many.
-func (s *Server) openPart(ctx context.Context, u store.Upload) (partRoom, error) {
+func (s *Server) openPart(ctx context.Context, u store.Upload) (partReservation, error) {
 	parts, _, err := s.meta.SumParts(ctx, u.ID)
 	if err != nil {
-		return partRoom{}, err
+		return partReservation{}, err
 	}
 	if parts >= maxParts {
-		return partRoom{}, invalid("id", "too_many_parts",
+		return partReservation{}, invalid("id", "too_many_parts",
 			"The upload '%s' has %d parts, the most it may have. Create a new one and send larger parts.", u.ID, parts)
 	}
-	return partRoom{upload: u, room: s.parts.open(u.ID, limit{
-		most: maxRepeats * u.Bytes,
+	return partReservation{upload: u, reservation: s.parts.open(u.ID, limit{
+		most: maxResends * u.Bytes,
 		stored: func(ctx context.Context) (int64, error) {
 			_, bytes, err := s.meta.SumParts(ctx, u.ID)
 			return bytes, err
@@ -197,9 +197,9 @@ func (s *Server) openPart(ctx context.Context, u store.Upload) (partRoom, error)
 	})}, nil
 }
 
-// take implements taker.
-func (p partRoom) take(ctx context.Context, n int64) error {
-	used, ok, err := p.room.take(ctx, n)
+// reserve implements taker.
+func (p partReservation) reserve(ctx context.Context, n int64) error {
+	used, ok, err := p.reservation.reserve(ctx, n)
 	if err != nil || ok {
 		return err
 	}
@@ -217,12 +217,12 @@ func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
 		return u, named(err, "Upload", id)
 	}
 	if u.State != store.UploadPending {
-		return u, uploadOver(u)
+		return u, uploadEnded(u)
 	}
 	return u, nil
 }
 
-func uploadOver(u store.Upload) *Error {
+func uploadEnded(u store.Upload) *Error {
 	return invalid("id", "invalid_value",
 		"The upload '%s' is %s; only a pending one can be changed. Create a new one.", u.ID,
 		u.State)
@@ -286,7 +286,7 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 // takePart takes in the form's field data, and reads the form to its end. The intake is the
 // caller's to abort.
 func (s *Server) takePart(
-	ctx context.Context, body *form, key string, limit int64, rooms ...taker,
+	ctx context.Context, body *form, key string, limit int64, rooms ...reserver,
 ) (in *intake, err error) {
 	for {
 		part, err := body.next()
@@ -306,12 +306,12 @@ func (s *Server) takePart(
 		if in, err = s.newIntake(ctx, key, false, nil, rooms...); err != nil {
 			return nil, err
 		}
-		err = in.take(ctx, body.parts, limit)
+		err = in.copyFrom(ctx, body.parts, limit)
 		s.metrics.uploaded.Add(float64(in.size))
 		var source readError
 		switch {
 		case errors.As(err, &source):
-			return in, body.broken(source.error)
+			return in, body.failure(source.error)
 		case err == errOverLimit:
 			return in, tooLarge("The part is over the limit of %d bytes.", limit)
 		case err != nil:
@@ -326,7 +326,7 @@ func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
 	if errors.Is(err, store.ErrConflict) {
 		if u, err = s.meta.Upload(ctx, tenantOf(ctx), id); err == nil &&
 			u.State != store.UploadCancelled {
-			err = uploadOver(u)
+			err = uploadEnded(u)
 		}
 	}
 	if err != nil {
@@ -338,7 +338,7 @@ func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
 
 // dropParts removes the parts of an upload that is over. What it can't remove now the sweeper will.
 func (s *Server) dropParts(ctx context.Context, uploadID string) {
-	ctx, cancel := leave(ctx)
+	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	if err := s.removeParts(ctx, uploadID); err != nil {
 		s.log.WarnContext(ctx, "parts of upload stay until the next sweep", "upload_id", uploadID,

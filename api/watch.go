@@ -25,17 +25,17 @@ type watch struct {
 	meta Metadata
 	show func(context.Context, ...store.Batch) ([]batchObject, error)
 
-	mu      sync.Mutex
-	streams map[string]int       // how many follow a batch
-	seen    map[string]*sighting // in the last round
-	round   chan struct{}        // closed when the next one is over
-	cancel  context.CancelFunc   // ends the rounds; nil: there are none
-	ended   chan struct{}        // closed when they have
+	mu        sync.Mutex
+	streams   map[string]int       // how many follow a batch
+	snapshots map[string]*snapshot // in the last round
+	round     chan struct{}        // closed when the next one is over
+	cancel    context.CancelFunc   // ends the rounds; nil: there are none
+	ended     chan struct{}        // closed when they have
 }
 
-// sighting is how a batch was when it was looked at, or why it couldn't be. It is large, and shared
+// snapshot is how a batch was when it was looked at, or why it couldn't be. It is large, and shared
 // by the streams of the batch.
-type sighting struct {
+type snapshot struct {
 	batch store.Batch
 	shown batchObject
 	err   error
@@ -77,16 +77,16 @@ func (w *watch) remove(id string) (ended <-chan struct{}) {
 		return nil
 	}
 	w.cancel()
-	w.cancel, w.seen = nil, nil
+	w.cancel, w.snapshots = nil, nil
 	return w.ended
 }
 
-// see returns the last sighting of a batch, nil if there is none yet, and what closes when there is
+// latest returns the last sighting of a batch, nil if there is none yet, and what closes when there is
 // another.
-func (w *watch) see(id string) (last *sighting, next <-chan struct{}) {
+func (w *watch) latest(id string) (last *snapshot, next <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.seen[id], w.round
+	return w.snapshots[id], w.round
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -100,16 +100,16 @@ func (w *watch) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		ids := w.followed()
-		seen, err := w.look(ctx, &known, ids)
+		seen, err := w.refresh(ctx, &known, ids)
 		if err != nil {
-			seen = make(map[string]*sighting, len(ids))
+			seen = make(map[string]*snapshot, len(ids))
 			for _, id := range ids {
-				seen[id] = &sighting{err: err}
+				seen[id] = &snapshot{err: err}
 			}
 		}
 		w.mu.Lock()
 		if ctx.Err() == nil {
-			w.seen = seen
+			w.snapshots = seen
 			close(w.round)
 			w.round = make(chan struct{})
 		}
@@ -133,14 +133,14 @@ type knownBatches struct {
 	byID   map[string]store.Batch
 }
 
-// look is a round.
-func (w *watch) look(
+// refresh is a round.
+func (w *watch) refresh(
 	ctx context.Context, known *knownBatches, ids []string,
-) (map[string]*sighting, error) {
-	if err := w.forgetChanged(ctx, known); err != nil {
+) (map[string]*snapshot, error) {
+	if err := w.dropChanged(ctx, known); err != nil {
 		return nil, err
 	}
-	seen, current := make(map[string]*sighting, len(ids)), make(map[string]store.Batch, len(ids))
+	seen, current := make(map[string]*snapshot, len(ids)), make(map[string]store.Batch, len(ids))
 	batches := make([]store.Batch, 0, len(ids))
 	for _, id := range ids {
 		b, ok := known.byID[id]
@@ -148,7 +148,7 @@ func (w *watch) look(
 			var err error
 			// Streams have checked whose batch it is.
 			if b, err = w.meta.Batch(ctx, "", id); errors.Is(err, store.ErrNotFound) {
-				seen[id] = &sighting{err: notFound("Batch", id)}
+				seen[id] = &snapshot{err: notFound("Batch", id)}
 				continue
 			} else if err != nil {
 				return nil, fmt.Errorf("follow batch %s: %w", id, err)
@@ -163,14 +163,14 @@ func (w *watch) look(
 		return nil, err
 	}
 	for i, b := range batches {
-		seen[b.ID] = &sighting{batch: b, shown: shown[i]}
+		seen[b.ID] = &snapshot{batch: b, shown: shown[i]}
 	}
 	return seen, nil
 }
 
-// forgetChanged forgets the batches that have changed since, so that they are read again. Changes
+// dropChanged forgets the batches that have changed since, so that they are read again. Changes
 // come before reads, so that what changes in between is read twice rather than missed.
-func (w *watch) forgetChanged(ctx context.Context, known *knownBatches) error {
+func (w *watch) dropChanged(ctx context.Context, known *knownBatches) error {
 	for {
 		changed, next, err := w.meta.ChangedBatches(ctx, known.cursor, watchPage)
 		if errors.Is(err, store.ErrBadCursor) && known.cursor != "" {

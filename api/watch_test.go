@@ -22,10 +22,10 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 		ids = append(ids, s.reading(input, store.InProgress).ID)
 	}
 	known := knownBatches{byID: map[string]store.Batch{}}
-	look := func(reads int64, ids ...string) map[string]*sighting {
+	look := func(reads int64, ids ...string) map[string]*snapshot {
 		t.Helper()
 		meta.times.Store(0)
-		seen, err := s.server.watch.look(t.Context(), &known, ids)
+		seen, err := s.server.watch.refresh(t.Context(), &known, ids)
 		if err != nil || len(seen) != len(ids) {
 			t.Fatalf("got %d sightings, %v; want %d", len(seen), err, len(ids))
 		}
@@ -100,7 +100,7 @@ func TestStreamsShareAWatch(t *testing.T) {
 	s.eventually("the watch to end", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.cancel == nil && len(w.streams) == 0 && len(w.seen) == 0
+		return w.cancel == nil && len(w.streams) == 0 && len(w.snapshots) == 0
 	})
 }
 

@@ -21,7 +21,7 @@ const (
 
 // readWindow reads a completion window: a duration of one minute to 30 days, or best_effort, which
 // is 0.
-func readWindow(o *object, key string) (given string, window time.Duration) {
+func readWindow(o *jsonObject, key string) (given string, window time.Duration) {
 	given = o.required(key)
 	if given == bestEffort || given == "" {
 		return given, 0
@@ -100,7 +100,7 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 }
 
 // instant is a time that must lie ahead; absent, the zero time.
-func (o *object) instant(key string, now time.Time) time.Time {
+func (o *jsonObject) instant(key string, now time.Time) time.Time {
 	raw, ok := o.value(key)
 	if !ok {
 		return time.Time{}

@@ -11,13 +11,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// repeatedIDs finds the custom_ids that stand in more than one of the inputs, which joined results
+// duplicateIDs finds the custom_ids that stand in more than one of the inputs, which joined results
 // could not tell apart. Within one file the upload has looked already. It returns the first faults
 // and how many there are.
 //
 // 16 bytes per line are kept: a hash to sort by. Lines with equal hashes are read again, so the
 // answer is exact.
-func (s *Server) repeatedIDs(
+func (s *Server) duplicateIDs(
 	ctx context.Context, inputs []store.Input,
 ) (faults []batchfile.Fault, total int, err error) {
 	opened := make([]*lines, len(inputs))
@@ -32,20 +32,20 @@ func (s *Server) repeatedIDs(
 	if err != nil {
 		return nil, 0, err
 	}
-	var repeats []repeat
+	var repeats []duplicate
 	for len(hashed) > 0 {
 		n := 1
 		for n < len(hashed) && hashed[n].hash == hashed[0].hash {
 			n++
 		}
 		if n > 1 {
-			if repeats, err = appendRepeats(repeats, opened, hashed[:n]); err != nil {
+			if repeats, err = appendDuplicates(repeats, opened, hashed[:n]); err != nil {
 				return nil, 0, err
 			}
 		}
 		hashed = hashed[n:]
 	}
-	slices.SortFunc(repeats, func(a, b repeat) int { return a.line.compare(b.line) })
+	slices.SortFunc(repeats, func(a, b duplicate) int { return a.line.compare(b.line) })
 	for _, r := range repeats[:min(len(repeats), maxFaults)] {
 		fault, err := r.fault(opened, inputs)
 		if err != nil {
@@ -105,10 +105,12 @@ func hashIDs(ctx context.Context, opened []*lines) ([]hashedID, error) {
 	return hashed, nil
 }
 
-// repeat is a line whose custom_id an earlier one has used.
-type repeat struct{ line, first place }
+// duplicate is a line whose custom_id an earlier one has used.
+type duplicate struct{ line, first place }
 
-func appendRepeats(repeats []repeat, opened []*lines, sameHash []hashedID) ([]repeat, error) {
+func appendDuplicates(
+	repeats []duplicate, opened []*lines, sameHash []hashedID,
+) ([]duplicate, error) {
 	first := make(map[string]place, 1)
 	for _, h := range sameHash {
 		_, id, err := h.place.read(opened)
@@ -116,7 +118,7 @@ func appendRepeats(repeats []repeat, opened []*lines, sameHash []hashedID) ([]re
 			return nil, err
 		}
 		if at, used := first[id]; used {
-			repeats = append(repeats, repeat{line: h.place, first: at})
+			repeats = append(repeats, duplicate{line: h.place, first: at})
 		} else {
 			first[id] = h.place
 		}
@@ -124,7 +126,7 @@ func appendRepeats(repeats []repeat, opened []*lines, sameHash []hashedID) ([]re
 	return repeats, nil
 }
 
-func (r repeat) fault(opened []*lines, inputs []store.Input) (batchfile.Fault, error) {
+func (r duplicate) fault(opened []*lines, inputs []store.Input) (batchfile.Fault, error) {
 	line, id, err := r.line.read(opened)
 	if err != nil {
 		return batchfile.Fault{}, err

@@ -16,13 +16,13 @@ import (
 	"github.com/tidefill/tidefill/internal/suggest"
 )
 
-// object reads a JSON object strictly: each member is asked for by its name and type, a member that
+// jsonObject reads a JSON jsonObject strictly: each member is asked for by its name and type, a member that
 // nobody asked for is unknown, and every fault names its path. null reads as absent, since typed
 // SDKs send it for what was left out.
 //
-// The first fault sticks, for the object and all objects inside it, and finish returns it; until
+// The first fault sticks, for the jsonObject and all objects inside it, and finish returns it; until
 // then the readers may go on with zero values.
-type object struct {
+type jsonObject struct {
 	path    string // with the dot that goes before a member's name; empty at the top
 	members map[string]json.RawMessage
 	known   []string
@@ -30,7 +30,7 @@ type object struct {
 }
 
 // readObject reads the body of a request.
-func readObject(body []byte) (*object, error) {
+func readObject(body []byte) (*jsonObject, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, invalid("", "invalid_json", "The request has no body; send a JSON object.")
 	}
@@ -46,7 +46,7 @@ func readObject(body []byte) (*object, error) {
 		return nil, invalid("", "invalid_type",
 			"The body of the request must be a JSON object, it is %s.", kindOf(body))
 	}
-	return &object{members: members, fault: new(error)}, nil
+	return &jsonObject{members: members, fault: new(error)}, nil
 }
 
 // maxMembers bounds the members of one object, so that a small body can't become large in memory.
@@ -81,7 +81,7 @@ func decodeMembers(raw []byte) (map[string]json.RawMessage, error) {
 const maxPath = 256
 
 // at is the path of a member.
-func (o *object) at(key string) string {
+func (o *jsonObject) at(key string) string {
 	path := o.path + key
 	if len(path) > maxPath {
 		return strings.ToValidUTF8(path[:maxPath], "") + "…"
@@ -90,29 +90,29 @@ func (o *object) at(key string) string {
 }
 
 // fail records a fault of a member, unless there was one before.
-func (o *object) fail(key, code, format string, args ...any) {
+func (o *jsonObject) fail(key, code, format string, args ...any) {
 	if *o.fault == nil {
 		*o.fault = invalid(o.at(key), code, format, args...)
 	}
 }
 
-func (o *object) missing(key string) {
+func (o *jsonObject) missing(key string) {
 	if *o.fault == nil {
 		*o.fault = missing(o.at(key))
 	}
 }
 
-func (o *object) wrongType(key, want string, raw json.RawMessage) {
+func (o *jsonObject) wrongType(key, want string, raw json.RawMessage) {
 	o.fail(key, "invalid_type", "Invalid type for '%s': expected %s, got %s.", o.at(key), want,
 		kindOf(raw))
 }
 
-func (o *object) wrongValue(key, format string, args ...any) {
+func (o *jsonObject) wrongValue(key, format string, args ...any) {
 	o.fail(key, "invalid_value", "Invalid '%s': %s", o.at(key), fmt.Sprintf(format, args...))
 }
 
 // finish tells the first fault. Members that nobody asked for are one.
-func (o *object) finish() error {
+func (o *jsonObject) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if slices.Contains(o.known, name) {
 			continue
@@ -127,19 +127,19 @@ func (o *object) finish() error {
 }
 
 // value returns a member as it stands; ok is false when it is absent or null.
-func (o *object) value(key string) (raw json.RawMessage, ok bool) {
+func (o *jsonObject) value(key string) (raw json.RawMessage, ok bool) {
 	o.known = append(o.known, key)
 	raw, ok = o.members[key]
 	return raw, ok && string(raw) != "null"
 }
 
 // has reports whether a member is there, without reading it.
-func (o *object) has(key string) bool {
+func (o *jsonObject) has(key string) bool {
 	raw, ok := o.members[key]
 	return ok && string(raw) != "null"
 }
 
-func (o *object) text(key string) (text string, ok bool) {
+func (o *jsonObject) text(key string) (text string, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {
 		return "", false
@@ -152,7 +152,7 @@ func (o *object) text(key string) (text string, ok bool) {
 }
 
 // required is text that must be there.
-func (o *object) required(key string) string {
+func (o *jsonObject) required(key string) string {
 	text, ok := o.text(key)
 	if !ok || text == "" {
 		o.missing(key)
@@ -161,7 +161,7 @@ func (o *object) required(key string) string {
 }
 
 // choice is one of a few texts; absent, the first of them.
-func (o *object) choice(key string, choices ...string) string {
+func (o *jsonObject) choice(key string, choices ...string) string {
 	text, ok := o.text(key)
 	if !ok {
 		return choices[0]
@@ -174,7 +174,7 @@ func (o *object) choice(key string, choices ...string) string {
 }
 
 // integer is a whole number from least to most; absent, absent.
-func (o *object) integer(key string, least, most, absent int64) int64 {
+func (o *jsonObject) integer(key string, least, most, absent int64) int64 {
 	raw, ok := o.value(key)
 	if !ok {
 		return absent
@@ -182,7 +182,7 @@ func (o *object) integer(key string, least, most, absent int64) int64 {
 	return o.integerOf(key, raw, least, most)
 }
 
-func (o *object) integerOf(key string, raw json.RawMessage, least, most int64) int64 {
+func (o *jsonObject) integerOf(key string, raw json.RawMessage, least, most int64) int64 {
 	if !isNumber(raw) {
 		o.wrongType(key, "an integer", raw)
 		return 0
@@ -201,7 +201,7 @@ func (o *object) integerOf(key string, raw json.RawMessage, least, most int64) i
 }
 
 // ratio is a number from 0 to 1; with positive, 0 itself is out of range.
-func (o *object) ratio(key string, positive bool, absent float64) float64 {
+func (o *jsonObject) ratio(key string, positive bool, absent float64) float64 {
 	raw, ok := o.value(key)
 	if !ok {
 		return absent
@@ -224,7 +224,7 @@ func (o *object) ratio(key string, positive bool, absent float64) float64 {
 
 // list returns the elements of an array of at most most elements, and an object that reads them:
 // its keys are [0], [1], …
-func (o *object) list(key string, most int) (elements []json.RawMessage, ok bool) {
+func (o *jsonObject) list(key string, most int) (elements []json.RawMessage, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {
 		return nil, false
@@ -247,7 +247,7 @@ func (o *object) list(key string, most int) (elements []json.RawMessage, ok bool
 }
 
 // object is the object inside; ok is false when it is absent, or a fault.
-func (o *object) object(key string) (inside *object, ok bool) {
+func (o *jsonObject) object(key string) (inside *jsonObject, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {
 		return nil, false
@@ -255,7 +255,7 @@ func (o *object) object(key string) (inside *object, ok bool) {
 	return o.objectOf(key, raw)
 }
 
-func (o *object) objectOf(key string, raw json.RawMessage) (inside *object, ok bool) {
+func (o *jsonObject) objectOf(key string, raw json.RawMessage) (inside *jsonObject, ok bool) {
 	members, err := decodeMembers(raw)
 	if err != nil {
 		o.wrongValue(key, "%v.", err)
@@ -265,11 +265,11 @@ func (o *object) objectOf(key string, raw json.RawMessage) (inside *object, ok b
 		o.wrongType(key, "an object", raw)
 		return nil, false
 	}
-	return &object{path: o.path + key + ".", members: members, fault: o.fault}, true
+	return &jsonObject{path: o.path + key + ".", members: members, fault: o.fault}, true
 }
 
 // keys returns all names of the object, sorted: for objects whose keys are the user's own.
-func (o *object) keys() []string {
+func (o *jsonObject) keys() []string {
 	o.known = slices.Sorted(maps.Keys(o.members))
 	return o.known
 }

@@ -89,7 +89,7 @@ func (s *Server) findFaults(
 		}}, 1)
 	}
 	if len(files) > 1 && !b.Options.OutputPerInput {
-		repeated, total, err := s.repeatedIDs(ctx, b.Inputs)
+		repeated, total, err := s.duplicateIDs(ctx, b.Inputs)
 		if err != nil {
 			return nil, fmt.Errorf("compare custom_ids: %w", err)
 		}
