@@ -255,7 +255,8 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	var progress map[string]store.Progress
 	if len(living) > 0 {
 		var err error
-		if progress, err = s.deps.Progress.Progress(ctx, living); err != nil {
+		if progress, err = store.ReadProgress(ctx, s.deps.Progress, s.meta,
+			living); err != nil {
 			return nil, fmt.Errorf("read progress: %w", err)
 		}
 	}

@@ -298,11 +298,11 @@ type countingBoard struct {
 	asked int
 }
 
-func (c *countingBoard) Progress(
+func (c *countingBoard) ProgressPosts(
 	ctx context.Context, batches []string,
-) (map[string]store.Progress, error) {
+) (map[string][]store.ProgressPost, error) {
 	c.asked++
-	return c.board.Progress(ctx, batches)
+	return c.board.ProgressPosts(ctx, batches)
 }
 
 func TestProgressIsLive(t *testing.T) {
@@ -323,7 +323,7 @@ func TestProgressIsLive(t *testing.T) {
 	}
 	post := func(p store.Progress) {
 		if err := s.meta.PostProgress(t.Context(), owner,
-			map[string]store.Progress{id: p}); err != nil {
+			map[string]store.ProgressPost{id: {Progress: p}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,9 +25,18 @@ func (a *asked) Batch(ctx context.Context, tenant, id string) (store.Batch, erro
 	return a.Metadata.Batch(ctx, tenant, id)
 }
 
-func (a *asked) Progress(ctx context.Context, batches []string) (map[string]store.Progress, error) {
+func (a *asked) ProgressPosts(
+	ctx context.Context, batches []string,
+) (map[string][]store.ProgressPost, error) {
 	a.times.Add(1)
-	return a.board.Progress(ctx, batches)
+	return a.board.ProgressPosts(ctx, batches)
+}
+
+func (a *asked) SumDone(
+	ctx context.Context, chunks map[string][]int,
+) (map[string]store.DoneChunks, error) {
+	a.times.Add(1)
+	return a.Metadata.SumDone(ctx, chunks)
 }
 
 func (a *asked) ChangedBatches(

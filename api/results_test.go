@@ -335,8 +335,9 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 		}
 		switch len(got) { // each step shows before the next is taken
 		case 2:
-			if err := s.meta.PostProgress(t.Context(), owner, map[string]store.Progress{
-				id: {Completed: 1, Waiting: "yielding", UpdatedAt: s.clock.now()}}); err != nil {
+			if err := s.meta.PostProgress(t.Context(), owner, map[string]store.ProgressPost{
+				id: {Progress: store.Progress{Completed: 1, Waiting: "yielding",
+					UpdatedAt: s.clock.now()}}}); err != nil {
 				t.Fatal(err)
 			}
 		case 4:

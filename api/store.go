@@ -85,9 +85,10 @@ type References interface {
 	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
 }
 
-// Chunks lists the chunks of a batch, whose journals hold its results.
+// Chunks reads the chunks of batches. Their journals hold the results.
 type Chunks interface {
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
+	SumDone(ctx context.Context, chunks map[string][]int) (map[string]store.DoneChunks, error)
 }
 
 // Keys remembers idempotency keys.
@@ -99,7 +100,7 @@ type Keys interface {
 
 // Progress reads the progress of running batches.
 type Progress interface {
-	Progress(ctx context.Context, batches []string) (map[string]store.Progress, error)
+	ProgressPosts(ctx context.Context, batches []string) (map[string][]store.ProgressPost, error)
 }
 
 // Blobs holds the bytes of files.

@@ -34,7 +34,7 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 		}
 		return seen
 	}
-	const changes, progress = 1, 1
+	const changes, progress = 1, 2 // posts and done chunks
 	look(changes+len64(ids)+progress, ids...)
 	look(changes+progress, ids...)
 	s.change(ids[2], func(b *store.Batch) { b.Paused = true })

@@ -22,8 +22,7 @@ type chunk struct {
 	// Guarded by run.mu.
 	pending int // lines without a durable result
 	tally   store.Tally
-	posted  store.Tally // the tally as last posted to the store
-	leaving bool        // being finished or released
+	leaving bool // being finished or released
 }
 
 // free gives back the memory that the chunk takes. None of its lines is in flight, and its journal

@@ -233,7 +233,9 @@ func (cl *claimer) take(
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal of chunk %d: %w", claimed.Index, err)
 	}
-	if err := fetch(lines, &cl.memory.inputs, func(slot int) bool { return !done[slot] }); err != nil {
+	if err := fetch(lines, &cl.memory.inputs, func(slot int) bool {
+		return !done[slot]
+	}); err != nil {
 		c.journal.Close(ctx)
 		c.free(cl.memory)
 		return nil, nil, err
@@ -291,6 +293,10 @@ func (cl *claimer) hold(c *chunk) bool {
 	delete(r.behind, c.Index)
 	delete(r.reading, c.Index)
 	r.chunks[c.Index] = c
+	if earlier, ours := r.givenBack[c.Index]; ours {
+		r.live = minus(r.live, earlier.Tally)
+		delete(r.givenBack, c.Index)
+	}
 	r.live = plus(r.live, c.tally)
 	c.leaving = c.pending == 0
 	return true

@@ -27,8 +27,8 @@ func (rc *reconciler) recount(ctx context.Context) error {
 // count counts the results that the store has of a run's batch, unless that was done since this
 // process began to lead.
 func (rc *reconciler) count(ctx context.Context, r *run) error {
-	r.posting.Lock() // so that no chunk is finished between the reading and the counting
-	defer r.posting.Unlock()
+	r.finishing.Lock() // so that no chunk is finished between the reading and the counting
+	defer r.finishing.Unlock()
 	r.mu.Lock()
 	counted := r.counted
 	r.mu.Unlock()

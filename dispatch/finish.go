@@ -68,15 +68,15 @@ func (cl *claimer) finish(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// markDone marks a chunk done in the store and in its run. No progress is posted between the two,
-// which would count the chunk as unfinished.
+// markDone marks a chunk done in the store and in its run. The results of the run are not counted
+// between the two.
 func (cl *claimer) markDone(ctx context.Context, c *chunk) error {
 	r := c.run
-	r.posting.Lock()
-	defer r.posting.Unlock()
+	r.finishing.Lock()
+	defer r.finishing.Unlock()
 	r.mu.Lock()
 	done := c.Chunk
-	done.Tally, done.Posted = c.tally, c.posted
+	done.Tally = c.tally
 	r.mu.Unlock()
 	if err := cl.metadata.FinishChunk(ctx, cl.owner, done); err != nil {
 		return err
@@ -86,8 +86,6 @@ func (cl *claimer) markDone(ctx context.Context, c *chunk) error {
 	delete(r.chunks, c.Index)
 	r.live = minus(r.live, c.tally)
 	r.done = plus(r.done, c.tally)
-	r.lastPost.Completed -= c.posted.Completed
-	r.lastPost.Failed -= c.posted.Failed
 	return nil
 }
 
@@ -126,9 +124,7 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 		cl.putBack(ctx, c.Chunk)
 	}
 	cl.recorder.unblock(c)
-	r.mu.Lock()
-	delete(r.chunks, c.Index)
-	r.mu.Unlock()
+	r.giveBack(c)
 	cl.reconciler.queue.add(c.Batch)
 }
 

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,15 +58,11 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	})
 }
 
-// write posts progress to the store. It counts once more under the posting lock of each run, so that
-// the counts agree with the chunks that the store knows to be done.
+// write posts progress to the store.
 func (p *progress) write(ctx context.Context, changed []changedProgress) {
-	posts := make(map[string]store.Progress, len(changed))
-	counted := map[*chunk]store.Tally{}
+	posts := make(map[string]store.ProgressPost, len(changed))
 	for _, c := range changed {
-		c.run.posting.Lock()
-		defer c.run.posting.Unlock()
-		posts[c.run.id] = c.run.recount(c.progress, counted)
+		posts[c.run.id] = c.post
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
 	defer cancel()
@@ -73,15 +70,17 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 	if failed := err != nil && !isFenced(err); p.failing.Swap(failed) != failed && failed {
 		p.log.Warn("could not post progress, trying again", "error", err)
 	}
-	for _, c := range changed {
-		c.run.posted(counted, err == nil)
+	if err != nil {
+		for _, c := range changed {
+			c.run.postAgain()
+		}
 	}
 }
 
 // changedProgress is the progress of a run that differs from what was posted last.
 type changedProgress struct {
-	run      *run
-	progress store.Progress
+	run  *run
+	post store.ProgressPost
 }
 
 // progress returns the run's progress, and whether it differs from what was posted last.
@@ -93,12 +92,16 @@ func (r *run) progress(
 	if r.batch.State.Terminal() {
 		return changedProgress{}, false
 	}
+	chunks := r.chunkProgress()
 	p := store.Progress{
-		Completed: r.live.Completed, Failed: r.live.Failed,
 		InFlight: status.InFlight, Retrying: status.Retrying,
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
 		Waiting: string(status.Waiting),
 		Leads:   leads,
+	}
+	for _, c := range chunks {
+		p.Completed += c.Completed
+		p.Failed += c.Failed
 	}
 	if !known {
 		p.Waiting, p.LinesPerSecond = "", 0
@@ -107,12 +110,32 @@ func (r *run) progress(
 	if r.blocked != plan.Flowing {
 		p.Waiting = string(r.blocked)
 	}
-	if p == r.lastPost {
+	if p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false
 	}
-	r.lastPost = p
+	r.lastPost = store.ProgressPost{Progress: p, Chunks: chunks}
 	p.UpdatedAt = now
-	return changedProgress{run: r, progress: p}, true
+	return changedProgress{run: r, post: store.ProgressPost{Progress: p, Chunks: chunks}}, true
+}
+
+// chunkProgress counts the durable results of the held chunks, and of those that were given back
+// unfinished, by index. r.mu is held.
+func (r *run) chunkProgress() []store.ChunkProgress {
+	var chunks []store.ChunkProgress
+	add := func(c store.Chunk, t store.Tally) {
+		if t.Completed+t.Failed > 0 {
+			chunks = append(chunks, store.ChunkProgress{Index: c.Index, Epoch: c.Epoch,
+				Completed: t.Completed, Failed: t.Failed})
+		}
+	}
+	for _, c := range r.chunks {
+		add(c.Chunk, c.tally)
+	}
+	for _, c := range r.givenBack {
+		add(c, c.Tally)
+	}
+	slices.SortFunc(chunks, func(a, b store.ChunkProgress) int { return a.Index - b.Index })
+	return chunks
 }
 
 // state returns the run's state as metrics show it.
@@ -125,29 +148,11 @@ func (r *run) state() string {
 	return string(r.batch.State)
 }
 
-// recount brings the counts of p up to date, and adds to counted the tally of each chunk in them.
-func (r *run) recount(p store.Progress, counted map[*chunk]store.Tally) store.Progress {
+// postAgain has the run's progress posted again, since a post failed.
+func (r *run) postAgain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.Completed, p.Failed = r.live.Completed, r.live.Failed
-	r.lastPost.Completed, r.lastPost.Failed = p.Completed, p.Failed
-	for _, c := range r.chunks {
-		counted[c] = c.tally
-	}
-	return p
-}
-
-// posted notes what the store knows of the run's chunks after a post, or that the post failed.
-func (r *run) posted(counted map[*chunk]store.Tally, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !ok {
-		r.lastPost = store.Progress{Attempts: -1} // differs from any
-		return
-	}
-	for _, c := range r.chunks {
-		c.posted = counted[c]
-	}
+	r.lastPost = store.ProgressPost{Progress: store.Progress{Attempts: -1}} // differs from any
 }
 
 // speed measures durable results per second.

@@ -27,8 +27,8 @@ type run struct {
 	fruitless atomic.Int64
 
 	claiming sync.Mutex // held until a claimed chunk is among the held ones, for the next claim
-	// held while progress is posted or a chunk is marked done, so that the two agree
-	posting sync.Mutex
+	// held while a chunk is marked done or the results are counted, so that the two agree
+	finishing sync.Mutex
 
 	mu     sync.Mutex
 	batch  store.Batch // as last read
@@ -45,7 +45,8 @@ type run struct {
 	unwritten store.Tally // results that aren't durable yet; kept only for limits
 	canary    canaryGate
 	speed     speed
-	lastPost  store.Progress
+	givenBack map[int]store.Chunk // unfinished ones with their tallies, for progress
+	lastPost  store.ProgressPost
 	stopping  bool        // it passed a limit of its own; the store is being notified
 	stopped   bool        // its lines may not start any more
 	blocked   plan.Reason // why its chunks can't be loaded or its state not advanced; Flowing: they can
@@ -54,7 +55,7 @@ type run struct {
 // newRun returns a run of the batch whose requests end with ctx.
 func newRun(ctx context.Context, b store.Batch) *run {
 	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b,
-		chunks: map[int]*chunk{}, reading: map[int]string{}}
+		chunks: map[int]*chunk{}, reading: map[int]string{}, givenBack: map[int]store.Chunk{}}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
@@ -68,6 +69,20 @@ func (r *run) close() {
 		r.source.close()
 		r.source = nil
 	}
+}
+
+// giveBack notes that the run does not hold a chunk any more. Its results stay in the progress
+// until the chunk is claimed again.
+func (r *run) giveBack(c *chunk) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, held := r.chunks[c.Index]; !held {
+		return // finished
+	}
+	delete(r.chunks, c.Index)
+	back := c.Chunk
+	back.Tally = c.tally
+	r.givenBack[c.Index] = back
 }
 
 // evict cancels the run's requests in flight.

@@ -80,7 +80,7 @@ type Leads interface {
 
 // Progress takes the progress of running batches.
 type Progress interface {
-	PostProgress(ctx context.Context, o store.Owner, progress map[string]store.Progress) error
+	PostProgress(ctx context.Context, o store.Owner, posts map[string]store.ProgressPost) error
 }
 
 // Blobs holds the bytes of files.

@@ -252,7 +252,7 @@ func (w *world) awaitEnd(id string) store.Batch {
 
 func (w *world) progress(id string) store.Progress {
 	w.t.Helper()
-	p, err := w.meta.Progress(w.t.Context(), []string{id})
+	p, err := store.ReadProgress(w.t.Context(), w.meta, w.meta, []string{id})
 	if err != nil {
 		w.t.Fatal(err)
 	}

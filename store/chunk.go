@@ -19,9 +19,7 @@ type Chunk struct {
 	First, Count int // positions in the batch's order, not line numbers
 	Epoch        int64
 	Done         bool
-	Tally        Tally // what its journal holds; told by FinishChunk, zero before
-	// what of it the claimant's last PostProgress spoke of; told to FinishChunk, zero elsewhere
-	Posted Tally
+	Tally        Tally // sum of the records in its journal, kept by FinishChunk; zero before
 }
 
 // Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done
@@ -29,6 +27,20 @@ type Chunk struct {
 type Tally struct {
 	Completed, Failed int
 	Usage             batchfile.Usage
+}
+
+// DoneChunks sums up the done chunks of a batch.
+type DoneChunks struct {
+	Completed, Failed int   // over all done chunks
+	Done              []int // those of the chunks asked for that are done
+}
+
+// Tallies sums up what is done.
+type Tallies interface {
+	// SumDone sums up the done chunks of each batch. The indexes select the chunks that the caller
+	// asks for; there may be none. Batches of which nothing is done are absent. All chunks in Done
+	// are in the sums, and no other chunk asked for is.
+	SumDone(ctx context.Context, chunks map[string][]int) (map[string]DoneChunks, error)
 }
 
 // ChunkCounts holds how many chunks of a batch are free, claimed (under a living lease) and done.
@@ -49,10 +61,8 @@ type Claims interface {
 	// or unregistered gets ErrFenced. ErrNoSpace while there is no room for results.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, inHand []int) ([]Chunk,
 		error)
-	// FinishChunk marks the claimed chunk done, keeps its Tally and takes Posted off what the
-	// owner's node has posted about the batch, in one step: so nobody ever sees the chunk counted
-	// twice, or not at all. ErrFenced when the claim is not the newest. The claimant may repeat it
-	// when it got no answer.
+	// FinishChunk marks the claimed chunk done and keeps its Tally, in one step. ErrFenced when the
+	// claim is not the newest. The claimant may repeat it when it got no answer.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Progress is what a dispatcher last said about a running batch. It is for showing, not for
-// deciding: the journals are the truth, and a new owner replays them.
+// Progress describes a running batch for its users. Nothing is decided by it: the records in the
+// journals are the truth about results, and progress lags behind them.
 type Progress struct {
-	Completed, Failed int // durable results; as posted: those of chunks that aren't done yet
+	Completed, Failed int // lines with a durable result
 	InFlight          int
 	Retrying          int   // lines that wait for another attempt
 	Attempts          int64 // requests sent, first ones included
 	LinesPerSecond    float64
-	Waiting           string // why nothing more is started now; empty while it flows
+	Waiting           string // why no more lines are started now; empty: lines are started
 	Leads             bool   // the dispatcher leads a model of the batch, so its Waiting counts
 	UpdatedAt         time.Time
 }
 
-// Add joins the reports of two dispatchers about one batch.
+// Add joins the progress that two dispatchers posted for one batch.
 func (p Progress) Add(q Progress) Progress {
 	p.Completed += q.Completed
 	p.Failed += q.Failed
@@ -36,15 +36,111 @@ func (p Progress) Add(q Progress) Progress {
 	return p
 }
 
-// ProgressBoard is where dispatchers post progress and the API reads it.
+// ProgressPost is the progress of a batch as one dispatcher posts it. Its Completed and Failed are
+// the sums over Chunks.
+type ProgressPost struct {
+	Progress
+	// Chunks counts the results in the chunks that the dispatcher has claimed, or has given back
+	// unfinished. A chunk that was finished since is left out when progress is read.
+	Chunks []ChunkProgress `json:",omitempty"`
+}
+
+// ChunkProgress counts the durable results of a chunk, as its journal reported them to the claimant
+// of the epoch.
+type ChunkProgress struct {
+	Index             int
+	Epoch             int64
+	Completed, Failed int
+}
+
+// ProgressBoard is where dispatchers post progress and the API reads it. It may lose what it holds:
+// dispatchers post again when something changes, and a new claimant counts its journal first.
 type ProgressBoard interface {
-	// PostProgress replaces what this owner's node said about each of these batches, in one round
-	// trip. Completed and Failed speak of unfinished chunks only: the caller leaves a chunk out
-	// from the moment its FinishChunk has returned. ErrFenced for a superseded owner; words about
-	// deleted batches are dropped. With ErrNoSpace nothing is kept, but Progress in this process
-	// knows of it all the same: a full disk is just when users ask why nothing moves.
-	PostProgress(ctx context.Context, o Owner, progress map[string]Progress) error
-	// Progress adds up, for each of these batches, the tallies of its done chunks and what the
-	// nodes with a living lease last said. Batches without either are absent.
-	Progress(ctx context.Context, batches []string) (map[string]Progress, error)
+	// PostProgress replaces what this owner's node posted about each of these batches, in one
+	// round trip. Posts about deleted batches are dropped. ErrFenced: the owner is superseded.
+	// ErrNoSpace: nothing is kept, but the posts are returned to this process all the same, since
+	// users ask why nothing moves while a disk is full.
+	PostProgress(ctx context.Context, o Owner, posts map[string]ProgressPost) error
+	// ProgressPosts returns, for each of these batches, the last posts of the nodes whose lease
+	// lasts, ordered by node. Batches without a post are absent. A post may be missing or be older
+	// than the last one for as long as the backend documents, at most for seconds.
+	ProgressPosts(ctx context.Context, batches []string) (map[string][]ProgressPost, error)
+}
+
+// ReadProgress returns the progress of each of these batches: the tallies of its done chunks, and
+// what dispatchers posted about the others. Batches without either are absent. The two are read one
+// after the other, from systems that need not agree: a chunk counts by its tally if it is done, and
+// else by the post of its newest claimant.
+func ReadProgress(
+	ctx context.Context, board progressReader, chunks tallyReader, batches []string,
+) (map[string]Progress, error) {
+	// In this order: a chunk that leaves the posts is done by then, and counted.
+	posts, err := board.ProgressPosts(ctx, batches)
+	if err != nil {
+		return nil, err
+	}
+	posted := make(map[string][]int, len(batches))
+	for _, batch := range batches {
+		posted[batch] = nil
+		for _, post := range posts[batch] {
+			for _, c := range post.Chunks {
+				posted[batch] = append(posted[batch], c.Index)
+			}
+		}
+	}
+	done, err := chunks.SumDone(ctx, posted)
+	if err != nil {
+		return nil, err
+	}
+	progress := make(map[string]Progress, len(batches))
+	for batch := range posted {
+		sum, hasDone := done[batch]
+		if !hasDone && len(posts[batch]) == 0 {
+			continue
+		}
+		p := Progress{Completed: sum.Completed, Failed: sum.Failed}
+		newest := newestClaims(posts[batch], sum.Done)
+		for _, post := range posts[batch] {
+			p = p.Add(post.counting(newest))
+		}
+		progress[batch] = p
+	}
+	return progress, nil
+}
+
+// progressReader is the part of ProgressBoard that ReadProgress needs.
+type progressReader interface {
+	ProgressPosts(ctx context.Context, batches []string) (map[string][]ProgressPost, error)
+}
+
+// tallyReader is the part of Tallies that ReadProgress needs.
+type tallyReader interface {
+	SumDone(ctx context.Context, chunks map[string][]int) (map[string]DoneChunks, error)
+}
+
+// newestClaims returns the highest epoch of each chunk in the posts that is not done.
+func newestClaims(posts []ProgressPost, done []int) map[int]int64 {
+	newest := map[int]int64{}
+	for _, post := range posts {
+		for _, c := range post.Chunks {
+			newest[c.Index] = max(newest[c.Index], c.Epoch)
+		}
+	}
+	for _, index := range done {
+		delete(newest, index)
+	}
+	return newest
+}
+
+// counting returns the progress of the post without the chunks that are done, or that another owner
+// has claimed since.
+func (p ProgressPost) counting(newest map[int]int64) Progress {
+	progress := p.Progress
+	for _, c := range p.Chunks {
+		if epoch, open := newest[c.Index]; !open || epoch != c.Epoch {
+			progress.Completed -= c.Completed
+			progress.Failed -= c.Failed
+		}
+	}
+	return progress
 }

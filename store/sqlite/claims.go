@@ -147,19 +147,8 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		var again bool
-		err := s.row(
-			ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ? AND idx = ? AND done)",
-			[]any{c.Batch, c.Index}, &again)
-		if err != nil {
-			return err
-		}
-		err = s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
+		return s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
 			c.Tally.Completed, c.Tally.Failed, usage)
-		if err != nil || again {
-			return err
-		}
-		return s.takeOff(ctx, o, c)
 	})
 	if err != nil {
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)

@@ -73,6 +73,7 @@ var _ interface {
 	store.References
 	store.Owners
 	store.Claims
+	store.Tallies
 	store.Locks
 	store.Leads
 	store.ProgressBoard

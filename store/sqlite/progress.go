@@ -15,13 +15,13 @@ import (
 // PostProgress implements [store.ProgressBoard]. What is said about a batch that was deleted
 // meanwhile is dropped.
 func (db *DB) PostProgress(
-	ctx context.Context, o store.Owner, progress map[string]store.Progress,
+	ctx context.Context, o store.Owner, posts map[string]store.ProgressPost,
 ) error {
-	if len(progress) == 0 {
+	if len(posts) == 0 {
 		return nil
 	}
-	docs := make(map[string][]byte, len(progress))
-	for batch, p := range progress {
+	docs := make(map[string][]byte, len(posts))
+	for batch, p := range posts {
 		whole(&p.UpdatedAt)
 		doc, err := encode(p)
 		if err != nil {
@@ -43,50 +43,23 @@ func (db *DB) PostProgress(
 		}
 		return nil
 	})
-	db.unposted.note(o.Node, progress, err)
+	db.unposted.note(o.Node, posts, err)
 	if err != nil {
 		return fmt.Errorf("post progress of node %s: %w", o.Node, err)
 	}
 	return nil
 }
 
-// takeOff takes a chunk that is told done off what its claimant has posted.
-func (s *session) takeOff(ctx context.Context, o store.Owner, c store.Chunk) error {
-	if c.Posted == (store.Tally{}) {
-		return nil
-	}
-	var doc []byte
-	err := s.row(ctx, "SELECT doc FROM progress WHERE batch = ? AND node = ? AND incarnation = ?",
-		[]any{c.Batch, o.Node, o.Incarnation}, &doc)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	p, err := decode[store.Progress](doc)
-	if err != nil {
-		return err
-	}
-	p.Completed -= c.Posted.Completed
-	p.Failed -= c.Posted.Failed
-	if doc, err = encode(p); err != nil {
-		return err
-	}
-	return s.exec(ctx, "UPDATE progress SET doc = ? WHERE batch = ? AND node = ?", doc, c.Batch,
-		o.Node)
-}
-
 // unposted is what nodes of this process said last about batches while the disk was full.
 type unposted struct {
 	mu   sync.Mutex
-	said map[posting]store.Progress
+	said map[posting]store.ProgressPost
 }
 
 type posting struct{ batch, node string }
 
 // note remembers what found no room, and forgets all that once there is.
-func (u *unposted) note(node string, progress map[string]store.Progress, err error) {
+func (u *unposted) note(node string, posts map[string]store.ProgressPost, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -94,80 +67,73 @@ func (u *unposted) note(node string, progress map[string]store.Progress, err err
 		u.said = nil
 	case errors.Is(err, store.ErrNoSpace):
 		if u.said == nil {
-			u.said = map[posting]store.Progress{}
+			u.said = map[posting]store.ProgressPost{}
 		}
-		for batch, p := range progress {
+		for batch, p := range posts {
 			u.said[posting{batch, node}] = p
 		}
 	}
 }
 
 // now is what stands.
-func (u *unposted) now() map[posting]store.Progress {
+func (u *unposted) now() map[posting]store.ProgressPost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return maps.Clone(u.said)
 }
 
-// Progress implements [store.ProgressBoard].
-func (db *DB) Progress(ctx context.Context, batches []string) (map[string]store.Progress, error) {
-	sums := make(map[string]store.Progress, len(batches))
+// ProgressPosts implements [store.ProgressBoard].
+func (db *DB) ProgressPosts(
+	ctx context.Context, batches []string,
+) (map[string][]store.ProgressPost, error) {
+	posts := map[string]map[string]store.ProgressPost{} // by batch and node
 	list, err := idList(batches)
-	if err != nil {
-		return nil, fmt.Errorf("read progress: %w", err)
-	}
-	newer := db.unposted.now()
-	err = db.snapshot(ctx, func(s *session) error {
-		if err := s.tallies(ctx, list, sums); err != nil {
-			return err
-		}
-		return s.posts(ctx, list, micros(db.now()), newer, sums)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read progress: %w", err)
-	}
-	for said, p := range newer {
-		if slices.Contains(batches, said.batch) {
-			sums[said.batch] = sums[said.batch].Add(p)
-		}
-	}
-	return sums, nil
-}
-
-// tallies adds what the batches' done chunks hold.
-func (s *session) tallies(
-	ctx context.Context, batches string, sums map[string]store.Progress,
-) error {
-	return s.rows(ctx, `SELECT batch, sum(completed), sum(failed) FROM chunks
-			WHERE done AND batch IN (SELECT value FROM json_each(?)) GROUP BY batch`, []any{batches},
-		func(rows *sql.Rows) error {
-			var batch string
-			var p store.Progress
-			err := rows.Scan(&batch, &p.Completed, &p.Failed)
-			sums[batch] = p
-			return err
+	if err == nil {
+		err = db.read(ctx, func(s *session) error {
+			return s.posts(ctx, list, micros(db.now()), posts)
 		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read progress: %w", err)
+	}
+	for at, post := range db.unposted.now() {
+		if slices.Contains(batches, at.batch) {
+			put(posts, at.batch, at.node, post)
+		}
+	}
+	ordered := make(map[string][]store.ProgressPost, len(posts))
+	for batch, byNode := range posts {
+		for _, node := range slices.Sorted(maps.Keys(byNode)) {
+			ordered[batch] = append(ordered[batch], byNode[node])
+		}
+	}
+	return ordered, nil
 }
 
-// posts adds what living owners said, unless they said something newer. The words of earlier
-// incarnations are about claims that are no more.
+// posts reads the posts of owners whose lease lasts. Posts of earlier incarnations are about claims
+// that have ended.
 func (s *session) posts(
-	ctx context.Context, batches string, now int64, newer map[posting]store.Progress,
-	sums map[string]store.Progress,
+	ctx context.Context, batches string, now int64, posts map[string]map[string]store.ProgressPost,
 ) error {
 	var doc sql.RawBytes
 	return s.rows(ctx, `SELECT c.batch, c.node, c.doc FROM progress AS c
-			WHERE c.batch IN (SELECT value FROM json_each(?)) AND `+holderLives+` ORDER BY c.batch, c.node`, []any{batches, now},
+			WHERE c.batch IN (SELECT value FROM json_each(?)) AND `+holderLives, []any{batches, now},
 		func(rows *sql.Rows) error {
 			var batch, node string
 			if err := rows.Scan(&batch, &node, &doc); err != nil {
 				return err
 			}
-			if _, superseded := newer[posting{batch, node}]; superseded {
-				return nil
-			}
-			p, err := decode[store.Progress](doc)
-			sums[batch] = sums[batch].Add(p)
+			post, err := decode[store.ProgressPost](doc)
+			put(posts, batch, node, post)
 			return err
 		})
+}
+
+func put(
+	posts map[string]map[string]store.ProgressPost, batch, node string, post store.ProgressPost,
+) {
+	if posts[batch] == nil {
+		posts[batch] = map[string]store.ProgressPost{}
+	}
+	posts[batch][node] = post
 }

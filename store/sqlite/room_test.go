@@ -77,9 +77,9 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 			_, _, err := db.Remember(ctx, "t", "k", "v", time.Hour)
 			return err
 		}(),
-		"post progress": db.PostProgress(ctx, owner, map[string]store.Progress{
-			"0": {Waiting: strings.Repeat("y", 10_000)}, "1": {Waiting: strings.Repeat(
-				"y", 10_000)}}),
+		"post progress": db.PostProgress(ctx, owner, map[string]store.ProgressPost{
+			"0": {Progress: store.Progress{Waiting: strings.Repeat("y", 10_000)}},
+			"1": {Progress: store.Progress{Waiting: strings.Repeat("y", 10_000)}}}),
 	} {
 		if !errors.Is(err, store.ErrNoSpace) || m.reserve == 0 {
 			t.Errorf("%s on a full disk: got %v, want %v; the reserve has %d pages", what, err,

@@ -21,6 +21,7 @@ type Store struct {
 	store.References
 	store.Owners
 	store.Claims
+	store.Tallies
 	store.Locks
 	store.Leads
 	store.ProgressBoard
@@ -39,6 +40,7 @@ type Backend interface {
 	store.References
 	store.Owners
 	store.Claims
+	store.Tallies
 	store.Locks
 	store.Leads
 	store.ProgressBoard
@@ -47,7 +49,7 @@ type Backend interface {
 }
 
 // StoreOf returns the Store whose every field is b.
-func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
+func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
 type Open func(t *testing.T, now func() time.Time) Store
@@ -147,7 +149,8 @@ func TestLocks(t *testing.T, open Open) {
 	})
 }
 
-// TestProgress runs the suite for Progress. It uses Batches, Owners, Claims and ProgressBoard.
+// TestProgress runs the suite for Progress. It uses Batches, Owners, Claims, Tallies
+// and ProgressBoard.
 func TestProgress(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"progress adds up", progressAdds},

@@ -18,13 +18,19 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allInHand))(t)
 	count := func(what string, completed, failed int) {
 		t.Helper()
-		p := got(m.Progress(ctx, []string{"b"}))(t)["b"]
+		p := readProgress(t, m, "b")["b"]
 		wantEqual(t, what, [2]int{p.Completed, p.Failed}, [2]int{completed, failed})
 	}
-	must(t, m.PostProgress(ctx, o, map[string]store.Progress{"b": {Completed: 12, Failed: 3}}))
+	must(t, m.PostProgress(ctx, o, map[string]store.ProgressPost{"b": {
+		Progress: store.Progress{Completed: 12, Failed: 3},
+		Chunks: []store.ChunkProgress{
+			{Index: chunks[0].Index, Epoch: chunks[0].Epoch, Completed: 7, Failed: 1},
+			{Index: chunks[2].Index, Epoch: chunks[2].Epoch, Completed: 5, Failed: 2},
+		},
+	}}))
+	count("before any is done", 12, 3)
 	first := chunks[0]
-	first.Tally, first.Posted = store.Tally{Completed: 9, Failed: 1},
-		store.Tally{Completed: 7, Failed: 1}
+	first.Tally = store.Tally{Completed: 9, Failed: 1}
 	must(t, m.FinishChunk(ctx, o, first))
 	count("after a chunk of which 7 and 1 were posted", 14, 3)
 	must(t, m.FinishChunk(ctx, o, first))
@@ -35,9 +41,19 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	count("after a chunk of which nothing was posted", 24, 3)
 	stale := chunks[2]
 	stale.Epoch--
-	stale.Posted = store.Tally{Completed: 5}
 	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, stale), store.ErrFenced)
 	count("after a finish that was refused", 24, 3)
+
+	other := got(m.Register(ctx, "n2", time.Minute))(t)
+	must(t, m.ReleaseChunk(ctx, o, chunks[2]))
+	count("after a chunk is given back", 24, 3)
+	again := got(m.ClaimChunks(ctx, other, "b", "m", 1, allInHand))(t)[0]
+	must(t, m.PostProgress(ctx, other, map[string]store.ProgressPost{"b": {
+		Progress: store.Progress{Completed: 6, Failed: 2},
+		Chunks: []store.ChunkProgress{
+			{Index: again.Index, Epoch: again.Epoch, Completed: 6, Failed: 2}},
+	}}))
+	count("after another owner has posted the chunk too", 25, 3)
 }
 
 func progressAdds(t *testing.T, m Store, c *clock) {
@@ -48,21 +64,22 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 	now := c.Now().Truncate(time.Microsecond)
 	first, second := got(m.Register(ctx, "n1", time.Minute))(t),
 		got(m.Register(ctx, "n2", time.Hour))(t)
-	must(t, m.PostProgress(ctx, first, map[string]store.Progress{
-		"b1": {Completed: 100}, // replaced below
-		"b2": {Completed: 1, UpdatedAt: now},
+	must(t, m.PostProgress(ctx, first, map[string]store.ProgressPost{
+		"b1": post(store.Progress{Completed: 100}), // replaced below
+		"b2": post(store.Progress{Completed: 1, UpdatedAt: now}),
 	}))
-	must(t, m.PostProgress(ctx, first, map[string]store.Progress{
-		"b1":      {Completed: 10, InFlight: 2, Attempts: 5, Waiting: "yielding", UpdatedAt: now},
-		"deleted": {Completed: 1},
+	must(t, m.PostProgress(ctx, first, map[string]store.ProgressPost{
+		"b1": post(store.Progress{Completed: 10, InFlight: 2, Attempts: 5, Waiting: "yielding",
+			UpdatedAt: now}),
+		"deleted": post(store.Progress{Completed: 1}),
 	}))
-	must(t, m.PostProgress(ctx, second, map[string]store.Progress{
-		"b1": {Completed: 20, Failed: 3, LinesPerSecond: 1.5, Waiting: "at limit",
-			UpdatedAt: now.Add(time.Second)},
+	must(t, m.PostProgress(ctx, second, map[string]store.ProgressPost{
+		"b1": post(store.Progress{Completed: 20, Failed: 3, LinesPerSecond: 1.5,
+			Waiting: "at limit", UpdatedAt: now.Add(time.Second)}),
 	}))
 	read := func() map[string]store.Progress {
 		t.Helper()
-		return got(m.Progress(ctx, []string{"b1", "b2", "silent", "unknown"}))(t)
+		return readProgress(t, m, "b1", "b2", "silent", "unknown")
 	}
 	wantEqual(t, "progress", read(), map[string]store.Progress{
 		"b1": {Completed: 30, Failed: 3, InFlight: 2, Attempts: 5, LinesPerSecond: 1.5,
@@ -83,6 +100,14 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "progress of done chunks", read(),
 		map[string]store.Progress{"b1": {Completed: 7, Failed: 2}})
 	wantErr(t, "post after unregistering",
-		m.PostProgress(ctx, second, map[string]store.Progress{"b1": {}}), store.ErrFenced)
-	wantEqual(t, "progress of nothing", got(m.Progress(ctx, nil))(t), map[string]store.Progress{})
+		m.PostProgress(ctx, second, map[string]store.ProgressPost{"b1": {}}), store.ErrFenced)
+	wantEqual(t, "progress of nothing", readProgress(t, m), map[string]store.Progress{})
+}
+
+// post is the progress of a dispatcher that holds no chunks, or runs an older release.
+func post(p store.Progress) store.ProgressPost { return store.ProgressPost{Progress: p} }
+
+func readProgress(t testing.TB, m Store, batches ...string) map[string]store.Progress {
+	t.Helper()
+	return got(store.ReadProgress(t.Context(), m, m, batches))(t)
 }
