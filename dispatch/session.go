@@ -15,7 +15,7 @@ const (
 	loaders     = 8 // chunks claimed and read at once
 )
 
-// settleTime bounds how long a shutdown waits for the store.
+// settleTime bounds how long a shutdown waits for the store, unless the store needs longer.
 const settleTime = 5 * time.Second
 
 // session is the dispatcher's work under one registration with the store. It connects the parts,
@@ -23,6 +23,7 @@ const settleTime = 5 * time.Second
 // functions that it was given.
 type session struct {
 	drain      time.Duration
+	settling   time.Duration // limit of a shutdown's wait for the journals
 	log        *slog.Logger
 	lease      *lease
 	runs       *runs
@@ -75,7 +76,7 @@ func (d *Dispatcher) newSession(
 	lease.recount, lease.held = rc.recount, runs.heldModels
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
 	s := &session{
-		drain: d.cfg.Drain, log: log, lease: lease, runs: runs, reconciler: rc, claimer: cl,
+		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: log, lease: lease, runs: runs, reconciler: rc, claimer: cl,
 		transport: tr, progress: board, tasks: tasks, ready: d.ready.Store,
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: log},
@@ -160,7 +161,7 @@ func (s *session) shutdown(ctx context.Context, lost error) {
 // settle flushes the journals of all chunks, finishes the chunks that are complete thereby, and
 // closes the others.
 func (s *session) settle() {
-	limit := time.AfterFunc(settleTime, s.tasks.evict)
+	limit := time.AfterFunc(s.settling, s.tasks.evict)
 	defer limit.Stop()
 	var chunks []*chunk
 	s.runs.each(func(r *run) { chunks = append(chunks, r.heldChunks()...) })

@@ -92,6 +92,7 @@ type Blobs interface {
 
 // Journals holds the results of chunks.
 type Journals interface {
+	Durability() store.Durability
 	Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
 		committed func(store.Commit)) (store.Journal, error)
 	Read(ctx context.Context, id store.ChunkID,

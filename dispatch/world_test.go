@@ -61,6 +61,19 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
+// deps are those of a dispatcher without upstreams.
+func (w *world) deps(node string) dispatch.Deps {
+	return dispatch.Deps{
+		Store: dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
+			Journals: w.disk.Journals(), Spool: w.disk},
+		Node:      node,
+		Scheduler: scheduler.DefaultConfig(),
+		Flow:      flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 16}),
+		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
+			Level: slog.LevelInfo})),
+	}
+}
+
 // dispatcher starts one; stop ends it as a SIGTERM would and waits for it.
 func (w *world) dispatcher(
 	node string, change func(*dispatch.Config, *dispatch.Deps), upstreams ...string,
@@ -72,15 +85,7 @@ func (w *world) dispatcher(
 	cfg.Plan.Breaker.Max = 50 * time.Millisecond
 	cfg.PollEvery = 50 * time.Millisecond
 	cfg.ProgressEvery = 20 * time.Millisecond
-	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 16})
-	deps := dispatch.Deps{
-		Store: dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
-			Journals: w.disk.Journals(), Spool: w.disk},
-		Node:      node,
-		Scheduler: scheduler.DefaultConfig(), Flow: flow,
-		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
-			Level: slog.LevelInfo})),
-	}
+	deps := w.deps(node)
 	for _, u := range upstreams {
 		deps.Upstreams = append(deps.Upstreams, dispatch.Upstream{URL: u})
 	}

@@ -43,14 +43,27 @@ type Commit struct {
 	Err error
 }
 
+// Durability declares for how long a record may be lost after its Append. What a dispatcher holds
+// and waits for follows from it, and so does the number of lines that are sent again after a crash.
+type Durability struct {
+	// Delay bounds the time from Append until the commit of the record begins. With the time that
+	// the medium takes for a commit it is how long a Flush waits. Zero: every Append is a commit.
+	Delay time.Duration
+	// Bytes is how much the journals of a process hold together before a commit begins without
+	// waiting for Delay.
+	Bytes int64
+}
+
 // Journals keeps the results of chunks.
 type Journals interface {
+	// Durability returns the same value until the journals are closed.
+	Durability() Durability
 	// Open fences all writers of the chunk with a lower epoch and returns a journal to append to.
 	// replay is called for every valid record that stands there already, in order, at most one per
 	// line; its Result is valid during the call only. An error voids what was replayed. Damaged
 	// stretches (a torn tail, flipped bits) are skipped, and counted. ErrFenced when a higher epoch
 	// has been there. committed is called, never concurrently with itself, as records become
-	// durable: at most 50 ms or 1 MiB after their Append.
+	// durable.
 	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record),
 		committed func(Commit)) (Journal, error)
 	// Read calls each with every valid record of the chunk's journal, at most one per line, the

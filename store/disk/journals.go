@@ -22,6 +22,12 @@ type Journals struct {
 
 var _ store.Journals = (*Journals)(nil)
 
+// Durability implements [store.Journals].
+func (js *Journals) Durability() store.Durability {
+	return store.Durability{Delay: js.store.opts.CommitAfter,
+		Bytes: int64(js.store.opts.CommitBytes)}
+}
+
 func (js *Journals) dir(batch string) (string, error) {
 	if err := checkName(batch); err != nil {
 		return "", err

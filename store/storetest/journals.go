@@ -26,6 +26,7 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 		run  func(t *testing.T, here, there store.Journals)
 	}{
 		{"journals keep what is appended", journalsKeep},
+		{"journals declare their durability", journalsDurability},
 		{"journals commit by themselves", journalsCommit},
 		{"journals replay", journalsReplay},
 		{"journals keep the first record of a line", journalsDuplicates},
@@ -208,6 +209,14 @@ func journalsKeep(t *testing.T, here, there store.Journals) {
 		t.Error("appended after Close")
 	}
 	must(t, j.Close(t.Context()))
+}
+
+func journalsDurability(t *testing.T, here, there store.Journals) {
+	d := here.Durability()
+	if d.Delay < 0 || d.Delay > patience/2 || d.Bytes <= 0 {
+		t.Errorf("got %+v, want a delay below %v and a positive number of bytes", d, patience/2)
+	}
+	wantEqual(t, "durability in another process", there.Durability(), d)
 }
 
 func journalsCommit(t *testing.T, here, there store.Journals) {
