@@ -16,16 +16,18 @@ func TestValidate(t *testing.T) {
 	}{
 		{
 			`policy: unknown policy "slak": did you mean "slack"? ` +
-				"there are interactive, queue_length, separate, slack, static", func(c *Config) { c.Policy = "slak" }},
+				"there are interactive, queue_length, separate, slack, static", func(c *Config) {
+				c.Policy = "slak"
+			}},
 		{"step: ", func(c *Config) { c.Step = 0 }},
-		{"forecast.smooth: ", func(c *Config) { c.Forecast.Smooth = 0 }},
-		{"forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},
-		{"forecast.burst: ", func(c *Config) { c.Forecast.Burst = 0.5 }},
-		{"harvest.share: ", func(c *Config) { c.Harvest.ShareLeast = 2 }},
-		{"start.starts: ", func(c *Config) { c.Start.Starts = 0 }},
-		{"deadline.doubt: ", func(c *Config) { c.Deadline.Doubt = -1 }},
-		{"deadline.horizon: ", func(c *Config) { c.Deadline.Horizon = time.Minute }},
-		{"down.share: ", func(c *Config) { c.Down.Share = 0 }},
+		{"tuning.forecast.smooth: ", func(c *Config) { c.Forecast.Smooth = 0 }},
+		{"tuning.forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},
+		{"tuning.forecast.burst: ", func(c *Config) { c.Forecast.Burst = 0.5 }},
+		{"tuning.harvest.share: ", func(c *Config) { c.Harvest.ShareLeast = 2 }},
+		{"start.tuning.starts: ", func(c *Config) { c.Start.Starts = 0 }},
+		{"deadline.tuning.uncertainty: ", func(c *Config) { c.Deadline.Uncertainty = -1 }},
+		{"deadline.tuning.horizon: ", func(c *Config) { c.Deadline.Horizon = time.Minute }},
+		{"down.tuning.share: ", func(c *Config) { c.Down.Share = 0 }},
 		{"queue_length.lines_per_replica: ", func(c *Config) { c.QueueLength.LinesPerReplica = 0 }},
 		{"separate.within: ", func(c *Config) { c.Separate.Within = 0 }},
 	}
@@ -37,7 +39,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%q: %v", test.path, err)
 		}
 		if _, err := New(cfg); err == nil {
-			t.Errorf("%q: built all the same", test.path)
+			t.Errorf("%q: New returns no error", test.path)
 		}
 	}
 	cfg := DefaultConfig()

@@ -6,19 +6,19 @@ import (
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
-// Controller decides for the pools of one model.
+// Controller decides how many replicas the pools of one model need.
 //
-// One goroutine uses it. It reads no clock: now must not go back from call to call. The same calls
-// give the same answers.
+// One goroutine uses it. It reads no clock; now must not decrease from call to call. The same
+// sequence of calls gives the same results.
 type Controller interface {
 	Name() string
-	// Step answers what the state asks for. Call it at Decision.Wake at the latest, and when a job
-	// comes or goes, when replicas are lost or become ready. It remembers what it has seen, so the
-	// state of every step is the whole truth of that moment.
+	// Step returns the decision for a state, which must be complete at every call. Call it no later
+	// than Decision.Wake, and at once when a job is added or removed and when a replica becomes
+	// ready or is lost. The controller keeps a history of what it has observed.
 	Step(now time.Time, s State) Decision
 }
 
-// New builds the controller that the configuration names.
+// New builds the controller of Config.Policy.
 func New(cfg Config) (Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -41,5 +41,5 @@ func init() {
 	policies.Register("static", newStatic)
 }
 
-// Policies lists the names that Config.Policy knows.
+// Policies lists the valid values of Config.Policy.
 func Policies() []string { return policies.Names() }

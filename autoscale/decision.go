@@ -2,100 +2,107 @@ package autoscale
 
 import "time"
 
-// Decision is what a controller makes of a State.
+// Decision is the result of a controller's step.
 type Decision struct {
-	// Pools in the order of State.Pools.
+	// Pools has an element for each of State.Pools, in their order.
 	Pools []Wanted
-	// Jobs that have a deadline, the earliest first.
+	// Jobs lists the jobs that have a deadline, the earliest first.
 	Jobs []Forecast
-	// Wake is when to step again at the latest; an event that changes the work or the replicas is a
-	// reason to step at once.
+	// Wake is the latest time of the next step. An event that changes the work or the replicas
+	// makes a step due at once.
 	Wake time.Time
 }
 
-// Wanted is what a pool should have.
+// Wanted is the decision for a pool.
 type Wanted struct {
 	Pool string
-	// Replicas that should exist, starting ones included and draining ones not. Start what is
-	// missing, all at once.
+	// Replicas is the number that should exist, starting ones included and draining ones not. Start
+	// the missing ones at once.
 	Replicas int
-	// Shown is Replicas and those that are draining: what to tell an autoscaler that removes a
-	// replica as soon as the number falls. So the number does not fall before a replica is empty.
-	Shown int
-	// Reason is why it is not one less.
+	// Reported is Replicas plus the draining ones. Report it to an autoscaler that removes a
+	// replica as soon as the number decreases, so that the number decreases only when a replica is
+	// empty.
+	Reported int
+	// Reason says why the number is not smaller by one.
 	Reason Reason
-	// Drain lists the replicas that should go, the first to go first; there are as many as exist
-	// beyond Replicas. Where somebody else owns the number of replicas, sending these no new lines
-	// lets him see that they are not needed.
+	// Drain lists the replicas to drain, in this order, as many as exist beyond Replicas. If
+	// another autoscaler owns the number of replicas, send these no new lines; it will then find
+	// them unused.
 	Drain []string
-	// GiveUp lists starting replicas that have taken too long to be waited for: end them, and start
-	// others in their place.
+	// GiveUp lists starting replicas that have taken too long. End them and start others.
 	GiveUp []string
-	// Closed says that batch lines are not to be sent to the pool at all.
+	// Closed says that the pool must get no batch lines at all.
 	Closed bool
-	// Terms is how the number came about.
+	// Terms explains how the number was computed.
 	Terms Terms
 }
 
-// Terms explains a number of replicas. It is shown, never acted on.
+// Terms explains a number of replicas. It is for display only.
 type Terms struct {
-	// Interactive is what the forecast traffic needs, Deadline what deadlines need in all; before
-	// bounds, patience and rate limits.
+	// Interactive is the number that the forecast traffic needs, Deadline the number that deadlines
+	// need in total, both before bounds, hold times and rate limits.
 	Interactive, Deadline int
-	// Rate is the interactive requests a second expected until a replica asked for now would be
-	// well ready, and Seasonal says that yesterday was the guide.
+	// Rate is the forecast of interactive requests per second until a replica requested now would
+	// be ready. Seasonal says that the forecast follows the usual day.
 	Rate     float64
 	Seasonal bool
-	// Harvest is the work a replica is expected to do now, in milliseconds a second, and Share what
-	// was achieved of what was predicted so far.
+	// Harvest is the expected work of a replica now, in milliseconds per second. Share is the
+	// measured share of predicted harvest.
 	Harvest, Share float64
-	// ColdStart is how long a replica is expected to take from being asked for to being ready.
+	// ColdStart is the expected time from the request of a replica until it is ready.
 	ColdStart time.Duration
-	// Binding is the deadline that asks for most; zero: none asks for any.
+	// Binding is the deadline that needs the most replicas. Zero: none needs any.
 	Binding time.Time
-	// LatestStart is when a replica must be asked for at the latest if none is now; zero: no need
-	// is in sight.
+	// LatestStart is when a replica must be requested at the latest, if none is requested now.
+	// Zero: no replica is needed within the horizon.
 	LatestStart time.Time
 }
 
-// Reason names the one thing that a number of replicas is due to. It is a metric label and is shown
-// to users.
+// Reason names what determines a number of replicas. It is a metric label and is shown to users.
 type Reason string
 
 const (
-	ReasonNone        Reason = ""            // nothing asks for replicas: the number is 0
-	ReasonMinimum     Reason = "minimum"     // Pool.Min
-	ReasonInteractive Reason = "interactive" // the traffic expected
-	ReasonDeadline    Reason = "deadline"    // a deadline would be missed with less
-	// a deadline might be, should the forecast prove optimistic
-	ReasonAtRisk  Reason = "at_risk"
-	ReasonStartBy Reason = "start_by" // a job was promised to begin
-	// nobody knows yet how long a job's lines take, and it may be too long to wait any longer
+	// ReasonNone: nothing needs replicas; the number is 0.
+	ReasonNone Reason = ""
+	// ReasonMinimum: Pool.Min.
+	ReasonMinimum Reason = "minimum"
+	// ReasonInteractive: the forecast traffic.
+	ReasonInteractive Reason = "interactive"
+	// ReasonDeadline: with fewer a deadline would be missed.
+	ReasonDeadline Reason = "deadline"
+	// ReasonAtRisk: with fewer a deadline would be missed if the forecast is too good.
+	ReasonAtRisk Reason = "at_risk"
+	// ReasonStartBy: a job must start soon.
+	ReasonStartBy Reason = "start_by"
+	// ReasonLearning: the length of a job's lines is unknown, and it may be too large to wait.
 	ReasonLearning Reason = "learning"
-	ReasonMaximum  Reason = "maximum" // more are needed than Pool.Max
-	// a batch replica that runs is kept until the work is done
+	// ReasonMaximum: more are needed than Pool.Max.
+	ReasonMaximum Reason = "maximum"
+	// ReasonPaid: a running replica is kept until the work is done.
 	ReasonPaid Reason = "paid"
-	// fewer would do, but not for long enough yet, or replicas leave only so fast
+	// ReasonHolding: fewer would suffice, but not for long enough yet, or the rate of removals is
+	// limited.
 	ReasonHolding Reason = "holding"
-	// the length of the queue, for policies that look at it
+	// ReasonQueue: the length of the queue.
 	ReasonQueue Reason = "queue"
-	ReasonFixed Reason = "fixed" // the number is a constant
+	// ReasonFixed: the number is a constant.
+	ReasonFixed Reason = "fixed"
 )
 
-// Forecast is what becomes of a job.
+// Forecast is the expected end of a job.
 type Forecast struct {
 	Job     string
 	Verdict Verdict
-	// Finish is when it will be done as far as can be told: with the replicas planned, or with all
-	// there may be if that is too late. Zero: not within Config.Horizon.
+	// Finish is when the job will be done: with the planned replicas, or with all allowed replicas
+	// if that is too late. Zero: not within Config.Deadline.Horizon.
 	Finish time.Time
 }
 
-// Verdict on a job's deadline. It is shown to users.
+// Verdict says whether a job meets its deadline. It is shown to users.
 type Verdict string
 
 const (
-	OK         Verdict = "ok"         // will be met
-	AtRisk     Verdict = "at_risk"    // will be met if nothing goes worse than expected
-	Infeasible Verdict = "infeasible" // can't be met even with every replica allowed
+	OK         Verdict = "ok"         // met
+	AtRisk     Verdict = "at_risk"    // met if nothing goes worse than expected
+	Infeasible Verdict = "infeasible" // missed even with every allowed replica
 )

@@ -9,53 +9,40 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// due is the work that is to be done up to an instant, in seconds from now.
-type due struct {
-	at   float64
-	work float64 // of this and of all that is due before
-	// tight: too little time is left for replicas that may be reclaimed; then sum is the work of
-	// the tight ones so far.
-	tight     bool
-	tightWork float64
-}
-
-// demand is what is due, the earliest first, those due together as one.
-type demand []due
-
-// task is a job with a deadline, as the demand counts it.
+// task is a job with a deadline.
 type task struct {
-	job  *Job
-	at   float64 // deadline, in seconds from now
-	late bool    // can't be met, as far as is expected
-	lost bool    // nor if things go better, so nothing is bought for it
+	job      *Job
+	deadline float64 // seconds from now
+	late     bool    // misses its deadline, as far as is certain
+	lost     bool    // misses it even under the uncertainty; nothing is bought for it
 }
 
-// tasks are the jobs that have a deadline and may go on, the earliest first.
+// tasks returns the jobs that have a deadline and are not paused, the earliest deadline first.
 func tasks(now time.Time, jobs []Job) []task {
 	list := make([]task, 0, len(jobs))
 	for i := range jobs {
 		if j := &jobs[i]; !j.Paused && !j.Deadline.IsZero() && j.Work > 0 {
-			list = append(list, task{job: j, at: j.Deadline.Sub(now).Seconds()})
+			list = append(list, task{job: j, deadline: j.Deadline.Sub(now).Seconds()})
 		}
 	}
 	slices.SortFunc(list, func(a, b task) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job.ID, b.job.ID))
+		return cmp.Or(cmp.Compare(a.deadline, b.deadline), cmp.Compare(a.job.ID, b.job.ID))
 	})
 	return list
 }
 
-// lose chooses the tasks that can't be met by a supply that is a factor of what is expected. Where
-// a deadline would be missed, the largest task due until then is given up, so that the fewest are
-// (Moore, 1968).
-func lose(list []task, s supply, guard, factor float64, lost func(i int)) {
+// findLate calls late for the tasks that a supply, multiplied by a factor, cannot finish guard
+// seconds before their deadlines. Where a deadline would be missed, the largest task due until then
+// is dropped, which makes the number of late tasks least (Moore, 1968).
+func findLate(list []task, s supply, guard, factor float64, late func(i int)) {
 	due := bySize{list: list}
 	sum := 0.0
 	for i := range list {
 		heap.Push(&due, i)
 		sum += list[i].job.Work
-		for most := factor * s.until(list[i].at-guard); sum > most && due.Len() > 0; {
+		for most := factor * s.until(list[i].deadline-guard); sum > most && due.Len() > 0; {
 			largest := heap.Pop(&due).(int)
-			lost(largest)
+			late(largest)
 			sum -= list[largest].job.Work
 		}
 	}
@@ -83,10 +70,23 @@ func (h *bySize) Pop() any {
 	return last
 }
 
-// demandOf adds up the tasks that are not lost, a factor of their work. It is due a guard before
-// its deadline. What is due sooner than anything that is asked for now could be of use says
-// nothing, but for the work that it puts before the rest.
-func demandOf(list []task, guard func(task) float64, factor, soonest float64) demand {
+// demand is the work due at each instant, the earliest first.
+type demand []due
+
+// due is the work that must be done by an instant.
+type due struct {
+	at   float64 // seconds from now
+	work float64 // of this instant and of all earlier ones
+	// tight says that too little time is left for replicas that may be reclaimed. tightWork is the
+	// work of all tight instants so far.
+	tight     bool
+	tightWork float64
+}
+
+// newDemand adds up the work of the tasks that are not lost, multiplied by a factor. Each task is
+// due guard seconds before its deadline. Instants before earliest are left out, because no replica
+// requested now can help them; their work counts for later instants.
+func newDemand(list []task, guard func(task) float64, factor, earliest float64) demand {
 	var d demand
 	sum := 0.0
 	for _, t := range list {
@@ -94,11 +94,11 @@ func demandOf(list []task, guard func(task) float64, factor, soonest float64) de
 			continue
 		}
 		sum += portable.Rounded(t.job.Work * factor)
-		at := t.at - guard(t)
-		if at < soonest {
+		at := t.deadline - guard(t)
+		if at < earliest {
 			continue
 		}
-		// What is due with or before an earlier deadline's work is more than that alone.
+		// The sum includes the work of instants that are not earlier, which it replaces.
 		for len(d) > 0 && d[len(d)-1].at >= at {
 			d = d[:len(d)-1]
 		}
@@ -107,8 +107,8 @@ func demandOf(list []task, guard func(task) float64, factor, soonest float64) de
 	return d
 }
 
-// tighten marks what leaves less than slack seconds even with all replicas.
-func (d demand) tighten(most supply, slack float64) {
+// markTight marks the instants before which less than slack seconds remain even with all replicas.
+func (d demand) markTight(most supply, slack float64) {
 	sum, before := 0.0, 0.0
 	for i := range d {
 		if d[i].at-most.when(d[i].work) < slack {
@@ -120,25 +120,25 @@ func (d demand) tighten(most supply, slack float64) {
 	}
 }
 
-// met says whether every due amount can be done in time: with all replicas, and the tight ones
-// without those that may be reclaimed.
-func (d demand) met(f *future, soon, later int, until float64) bool {
-	return d.shortOf(f.supply(soon, later, until, true), false) <= 0 &&
-		(!d.anyTight() || d.shortOf(f.supply(soon, later, until, false), true) <= 0)
+// metBy reports whether all work is done in time by a number of replicas now and another one after
+// a time: by all replicas, and the tight work without those that may be reclaimed.
+func (d demand) metBy(f *future, now, later int, after float64) bool {
+	return d.shortOf(f.supply(now, later, after, true), false) <= 0 &&
+		(!d.anyTight() || d.shortOf(f.supply(now, later, after, false), true) <= 0)
 }
 
 func (d demand) anyTight() bool {
 	return slices.ContainsFunc(d, func(x due) bool { return x.tight })
 }
 
-// shortOf is by how much work a supply falls short of the demand at worst; negative: what it has to
-// spare.
+// shortOf returns the largest work by which a supply falls short of the demand. Negative: the work
+// that it can do in addition.
 func (d demand) shortOf(s supply, tight bool) float64 {
 	short, _ := d.worst(s, tight)
 	return short
 }
 
-// worst is the same with the instant.
+// worst returns the largest work by which a supply falls short of the demand, and the instant.
 func (d demand) worst(s supply, tight bool) (short, at float64) {
 	cell, before, found := 0, 0.0, false
 	for _, x := range d {
@@ -149,7 +149,7 @@ func (d demand) worst(s supply, tight bool) (short, at float64) {
 			}
 			work = x.tightWork
 		}
-		// What s.until answers, walking along.
+		// The same as s.until, without a search for each instant.
 		for cell < len(s.cells)-1 && s.cells[cell].to < x.at {
 			before = s.sum[cell]
 			cell++

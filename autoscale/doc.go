@@ -1,17 +1,18 @@
-// Package autoscale says how many replicas the pools of a model should have for batch deadlines to
-// be met at the least cost, and which deadline can't be.
+// Package autoscale decides how many replicas the pools of a model need so that batch deadlines are
+// met at the least cost, and which deadlines cannot be met.
 //
-// A [Controller] is fed the state of the world every few seconds and answers with replicas per pool
-// and a verdict per job. It reads no clock, starts nothing and logs nothing: the daemon shows its
-// answers to KEDA, the simulator acts on them, and both run the same code.
+// A [Controller] receives the state of the pools and jobs every few seconds. It returns the number
+// of replicas for each pool and a verdict on each job. It is pure: it reads no clock, starts no
+// goroutine and logs nothing. Its caller publishes the numbers (for instance to KEDA) or applies
+// them, as the simulator does.
 //
 // # Model
 //
-// Work is counted in milliseconds of engine time, as package dispatch/plan counts it. Interactive
-// traffic comes first: what a replica can do for batches, its harvest, is what the traffic leaves.
-// A pool that serves interactive traffic has replicas for it anyway, and their harvest costs
-// nothing. Only what that harvest can't do before a deadline is worth another replica, and only as
-// late as is safe.
+// Work is counted in milliseconds of engine iteration, as in package costmodel. Interactive traffic
+// comes first. The harvest of a replica is the work that it can do for batches beside the traffic.
+// The replicas of a pool that serves interactive traffic exist anyway, so their harvest costs
+// nothing. A replica is added only for work that this harvest cannot finish before a deadline, and
+// as late as is safe.
 //
-// One controller decides for the pools that serve one model, and one goroutine owns it.
+// One controller decides for all pools that serve a model, and one goroutine owns it.
 package autoscale

@@ -319,10 +319,12 @@ func harvestRate(p autoscale.Pool, requests float64) float64 {
 		Running: running, Context: running * (mix.Prompt + float64(mix.Output/2)),
 		PromptRate: requests * mix.Prompt, PromptMean: mix.Prompt,
 	}
-	lines := min(p.Engine.CostModel.Lines(load, p.Lines.Mix, target), float64(p.Engine.MaxSeqs)-running)
+	lines := min(p.Engine.CostModel.Lines(load, p.Lines.Mix, target),
+		float64(p.Engine.MaxSeqs)-running)
 	if lines <= 0 {
 		return 0
 	}
-	return lines / p.Engine.CostModel.MeanIteration(load, p.Lines.Mix, lines) * 1000 / p.Lines.Mix.Output *
+	return lines / p.Engine.CostModel.MeanIteration(load, p.Lines.Mix, lines) * 1000 /
+		p.Lines.Mix.Output *
 		p.Lines.Work
 }

@@ -8,49 +8,51 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// The usual day is kept in slots.
+// The usual day is stored in slots.
 const (
 	slot  = 10 * time.Minute
 	day   = 24 * time.Hour
 	slots = int(day / slot)
 )
 
-// forecast expects interactive traffic to come as on the usual day, drawn towards what comes now.
-// Where the usual day has been the worse guide lately, it expects the mean of a day, drawn towards
-// what comes now.
+// forecast predicts the rate of interactive requests. It follows the usual day (seasonal) or the
+// mean of the last day (current), whichever has predicted better lately. Both are corrected by
+// their difference from the rate now, and the correction fades with the time ahead.
 type forecast struct {
 	cfg ForecastConfig
 
 	last     time.Time // of observe; zero: none yet
-	informed bool      // a rate was seen
-	level    float64   // requests a second now
-	current  slotMean
-	begun    time.Time // of the current slot
+	informed bool      // a rate was observed
+	level    float64   // smoothed requests per second now
+	slot     slotMean  // of the present slot
+	begun    time.Time // of the present slot
 
 	usual    [slots]float64 // by time of day
-	seen     int            // slots that have been seen at all
-	recent   []float64      // means of the last day's slots, the oldest first
-	near     []guess        // what was said of the slots to come, a slot before
-	far      []guess        // what each guide said of them, guideAhead slots before
-	misses   []miss         // of the far guesses, within Judge
-	overruns []float64      // actual over near guess, less one, of a day
+	seen     int            // slots that were observed at least once
+	recent   []float64      // means of the slots of the last day, the oldest first
+	near     []prediction   // of coming slots, made one slot before
+	far      []prediction   // of coming slots, made compareAhead slots before
+	errors   []errorPair    // of the far predictions, within ForecastConfig.Judge
+	overruns []float64      // actual over near prediction, less one, of a day
 }
 
-// guideAhead is how many slots ahead the guides are compared: near enough to know soon, far enough
-// for them to differ.
-const guideAhead = 6
+// compareAhead is how many slots ahead the two predictions are compared: few enough to notice a
+// change soon, enough for them to differ.
+const compareAhead = 6
 
-// slotMean is the mean over the part of a slot that was seen.
+// slotMean is the mean over the observed part of a slot.
 type slotMean struct{ sum, seconds float64 }
 
-type guess struct {
-	at                time.Time // the slot's begin
-	seasonal, present float64
+// prediction is the rate predicted for a slot.
+type prediction struct {
+	at                time.Time // begin of the slot
+	seasonal, current float64
 }
 
-type miss struct{ seasonal, present float64 }
+// errorPair holds the absolute errors of a prediction.
+type errorPair struct{ seasonal, current float64 }
 
-// observe takes the rate since it was last called.
+// observe adds the rate since its last call. NaN: unknown.
 func (f *forecast) observe(now time.Time, rate float64) {
 	if f.last.IsZero() {
 		f.last, f.begun = now, now.Truncate(slot)
@@ -77,35 +79,36 @@ func (f *forecast) add(length time.Duration, rate float64) {
 		f.level, f.informed = rate, true
 	}
 	f.level += portable.Rounded((rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds()))
-	f.current.sum += portable.Rounded(rate * seconds)
-	f.current.seconds += seconds
+	f.slot.sum += portable.Rounded(rate * seconds)
+	f.slot.seconds += seconds
 }
 
-// close ends a slot: the guesses are judged and the usual day learns.
+// close ends the present slot: it compares the predictions with the mean of the slot and updates
+// the usual day.
 func (f *forecast) close() {
-	at, c := f.begun, f.current
-	f.begun, f.current = at.Add(slot), slotMean{}
+	at, c := f.begun, f.slot
+	f.begun, f.slot = at.Add(slot), slotMean{}
 	if c.seconds > 0 {
-		f.learn(at, c.sum/c.seconds)
+		f.update(at, c.sum/c.seconds)
 	}
-	f.near = append(f.near, guess{at: f.begun, present: f.at(f.begun.Add(slot / 2))})
+	f.near = append(f.near, prediction{at: f.begun, current: f.at(f.begun.Add(slot / 2))})
 	if f.seen < slots {
 		return
 	}
-	ahead := f.begun.Add((guideAhead - 1) * slot)
-	f.far = append(f.far, guess{at: ahead, seasonal: f.seasonal(ahead.Add(slot / 2)),
-		present: f.present(ahead.Add(slot / 2))})
+	ahead := f.begun.Add((compareAhead - 1) * slot)
+	f.far = append(f.far, prediction{at: ahead, seasonal: f.seasonal(ahead.Add(slot / 2)),
+		current: f.current(ahead.Add(slot / 2))})
 }
 
-func (f *forecast) learn(at time.Time, mean float64) {
-	if g, ok := take(&f.near, at); ok && g.present > 0 {
-		f.overruns = keep(append(f.overruns, mean/g.present-1), slots)
+func (f *forecast) update(at time.Time, mean float64) {
+	if g, ok := take(&f.near, at); ok && g.current > 0 {
+		f.overruns = lastOf(append(f.overruns, mean/g.current-1), slots)
 	}
 	if g, ok := take(&f.far, at); ok {
-		f.misses = keep(append(f.misses, miss{math.Abs(g.seasonal - mean), math.Abs(
-			g.present - mean)}), int(f.cfg.Judge/slot))
+		f.errors = lastOf(append(f.errors, errorPair{math.Abs(g.seasonal - mean),
+			math.Abs(g.current - mean)}), int(f.cfg.Judge/slot))
 	}
-	f.recent = keep(append(f.recent, mean), slots)
+	f.recent = lastOf(append(f.recent, mean), slots)
 	i := slotOf(at)
 	if f.seen < slots {
 		f.usual[i] = mean
@@ -115,25 +118,26 @@ func (f *forecast) learn(at time.Time, mean float64) {
 	f.usual[i] += portable.Rounded((mean - f.usual[i]) * f.cfg.Learn)
 }
 
-// take removes the guess about a slot, and those about earlier ones.
-func take(guesses *[]guess, at time.Time) (guess, bool) {
-	for len(*guesses) > 0 {
-		g := (*guesses)[0]
-		if g.at.After(at) {
+// take removes and returns the prediction for a slot. It removes those for earlier slots too.
+func take(list *[]prediction, at time.Time) (prediction, bool) {
+	for len(*list) > 0 {
+		p := (*list)[0]
+		if p.at.After(at) {
 			break
 		}
-		*guesses = (*guesses)[1:]
-		if g.at.Equal(at) {
-			return g, true
+		*list = (*list)[1:]
+		if p.at.Equal(at) {
+			return p, true
 		}
 	}
-	return guess{}, false
+	return prediction{}, false
 }
 
-func keep[T any](list []T, most int) []T {
-	if len(list) > most {
-		copy(list, list[len(list)-most:])
-		list = list[:most]
+// lastOf returns the last n elements of a list, in its memory.
+func lastOf[T any](list []T, n int) []T {
+	if len(list) > n {
+		copy(list, list[len(list)-n:])
+		list = list[:n]
 	}
 	return list
 }
@@ -142,43 +146,43 @@ func slotOf(t time.Time) int {
 	return int(t.Sub(t.Truncate(day)) / slot)
 }
 
-// known says whether any rate was ever seen.
+// known reports whether any rate was observed.
 func (f *forecast) known() bool { return f.informed }
 
-// useSeason says whether the usual day is the better guide.
-func (f *forecast) useSeason() bool {
+// useSeasonal reports whether the seasonal prediction has been the better one.
+func (f *forecast) useSeasonal() bool {
 	if f.seen < slots {
 		return false
 	}
-	var seasonal, present float64
-	for _, m := range f.misses {
-		seasonal += m.seasonal
-		present += m.present
+	var seasonal, current float64
+	for _, e := range f.errors {
+		seasonal += e.seasonal
+		current += e.current
 	}
-	return seasonal <= present
+	return seasonal <= current
 }
 
-// at is the rate expected at an instant.
+// at returns the rate predicted for an instant.
 func (f *forecast) at(t time.Time) float64 {
-	if f.useSeason() {
+	if f.useSeasonal() {
 		return f.seasonal(t)
 	}
-	return f.present(t)
+	return f.current(t)
 }
 
-// seasonal is the usual day, drawn to the present by as much as it is off now.
+// seasonal returns the rate of the usual day, corrected by its difference from the rate now.
 func (f *forecast) seasonal(t time.Time) float64 {
-	usual, now := f.usually(t), f.usually(f.last)
+	usual, now := f.usualAt(t), f.usualAt(f.last)
 	if now <= 0 {
 		return usual
 	}
 	return usual * (1 + portable.Rounded(f.fade(t)*(f.level/now-1)))
 }
 
-// present is the mean of a day, drawn to the present by as much as it is off now.
-func (f *forecast) present(t time.Time) float64 {
+// current returns the mean rate of the last day, corrected by its difference from the rate now.
+func (f *forecast) current(t time.Time) float64 {
 	if len(f.recent) < slots/4 {
-		return f.level // too little is known of the day to expect anything else
+		return f.level // too little of the day is known for a mean
 	}
 	sum := 0.0
 	for _, r := range f.recent {
@@ -188,15 +192,16 @@ func (f *forecast) present(t time.Time) float64 {
 	return mean + portable.Rounded((f.level-mean)*f.fade(t))
 }
 
-// fade is 1 now and falls with the time from now, close to exponentially.
+// fade returns the weight of a correction: 1 now, and nearly exp(-t/Memory) at a time ahead.
 func (f *forecast) fade(t time.Time) float64 {
 	x := max(0, t.Sub(f.last).Seconds()/f.cfg.Memory.Seconds())
 	square := portable.Rounded(x * x)
 	return 1 / (1 + x + portable.Rounded(square/2) + portable.Rounded(square*x/6))
 }
 
-// usually is the usual day's rate, over three slots and linear between their middles.
-func (f *forecast) usually(t time.Time) float64 {
+// usualAt returns the rate of the usual day, averaged over three slots and linear between their
+// middles.
+func (f *forecast) usualAt(t time.Time) float64 {
 	t = t.Add(-slot / 2)
 	i := slotOf(t)
 	share := float64(t.Sub(t.Truncate(slot))) / float64(slot)
@@ -207,8 +212,7 @@ func (f *forecast) usually(t time.Time) float64 {
 	return a + portable.Rounded((b-a)*share)
 }
 
-// band is the share to be added to the forecast of the near future for it to be too low only now
-// and then.
+// band returns the share to add to a near forecast so that it is rarely too low.
 func (f *forecast) band() float64 {
 	const enough = 12 // two hours
 	if len(f.overruns) < enough {
@@ -217,14 +221,14 @@ func (f *forecast) band() float64 {
 	return max(f.cfg.BandLeast, quantile(f.overruns, 0.95))
 }
 
-// quantile is the least value that the given share of the list does not exceed.
+// quantile returns the least value that the given share of the list does not exceed.
 func quantile(list []float64, share float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
-// most is the highest rate expected from one instant to another, without the band.
-func (f *forecast) most(from, to time.Time) float64 {
+// highest returns the highest rate predicted between two instants, without the band.
+func (f *forecast) highest(from, to time.Time) float64 {
 	top := f.at(to)
 	for t := from; t.Before(to); t = t.Add(slot / 5) {
 		top = max(top, f.at(t))

@@ -8,42 +8,42 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// future is how much batch work pools could do from now on, by how many replicas they have. Times
-// are seconds from now.
+// future predicts the batch work that pools can do, by their numbers of replicas. Times are seconds
+// from now.
 type future struct {
 	cells []cell
-	pools []prospect // cheapest harvest first
-	total int        // replicas that all pools may have
-	// rates[i][c*(Max+1)+n] is what n replicas of pool i do in a second during cell c; NaN: not
-	// worked out yet.
+	pools []poolFuture // the cheapest harvest first
+	total int          // sum of Pool.Max
+	// rates[i][c*(Max+1)+n] caches the work per second of n replicas of pool i in cell c. NaN: not
+	// computed yet.
 	rates [][]float64
 }
 
-// cell is a stretch of time in which nothing is expected to change.
+// cell is a time in which nothing is expected to change.
 type cell struct{ from, to float64 }
 
-// prospect is a pool as far as it is known ahead.
-type prospect struct {
+// poolFuture is the prediction for a pool.
+type poolFuture struct {
 	index   int // in State.Pools
 	pool    *Pool
 	replica replica
-	share   float64 // achieved of predicted
-	lasting float64 // share of spot replicas that are not being reclaimed
-	lead    float64 // until a replica asked for now is ready
-	// Per cell: interactive requests a second, replicas that will be there for them, and replicas
-	// that are ready anyway, which is what there is until lead.
+	share   float64 // of the predicted harvest, as measured
+	lasting float64 // share of the replicas that is not being reclaimed
+	lead    float64 // until a replica requested now is ready
+	// By cell: interactive requests per second; replicas that exist then for them; and replicas
+	// that are ready then even if nothing is requested, which is all there is until lead.
 	requests  []float64
 	needed    []int
 	committed []int
 }
 
-// Cells are of a slot's length for the first days, then of an hour's.
+// Cells have the length of a slot for the first days, of an hour afterwards.
 const (
 	fineFor    = 48 * time.Hour
 	coarseCell = time.Hour
 )
 
-// grid cuts the time up to a horizon into cells, at the given instants among others.
+// grid divides the time until a horizon into cells, with bounds at the given instants too.
 func grid(now time.Time, horizon float64, at ...float64) []cell {
 	bounds := slices.Clone(at)
 	next := now.Truncate(slot).Add(slot)
@@ -72,7 +72,7 @@ func grid(now time.Time, horizon float64, at ...float64) []cell {
 	return cells
 }
 
-func newFuture(cells []cell, pools []prospect) *future {
+func newFuture(cells []cell, pools []poolFuture) *future {
 	f := &future{cells: cells, pools: pools, rates: make([][]float64, len(pools))}
 	for i, p := range pools {
 		f.total += p.pool.Max
@@ -84,7 +84,56 @@ func newFuture(cells []cell, pools []prospect) *future {
 	return f
 }
 
-// rate is the work that n replicas of a pool do in a second of a cell.
+// unitCost returns the price of a unit of the pool's harvest. Replicas without prices cost 1.
+func (p *poolFuture) unitCost() float64 {
+	price := p.pool.Price
+	if price <= 0 {
+		price = 1
+	}
+	return price / max(p.share*p.lasting*p.replica.rate(0), 1e-9)
+}
+
+// predict fills in the values by cell.
+func (p *poolFuture) predict(now time.Time, cells []cell, x *trackedPool) {
+	p.requests, p.needed, p.committed = make([]float64, len(cells)), make([]int, len(cells)),
+		make([]int, len(cells))
+	if p.pool.Interactive.Served {
+		band := 1 + x.forecast.band()
+		for c, cell := range cells {
+			middle := now.Add(seconds((cell.from + cell.to) / 2))
+			p.requests[c] = x.forecast.at(middle)
+			// Replicas are started before they are needed and stay for a while.
+			top := max(p.requests[c], x.forecast.at(middle.Add(-slot)),
+				x.forecast.at(middle.Add(slot)))
+			p.needed[c] = min(p.replica.serve(top*band), p.pool.Max)
+			if x.unknown {
+				p.needed[c] = min(x.needed, p.pool.Max)
+			}
+		}
+	}
+	for _, r := range p.pool.Replicas {
+		from := 0.0
+		switch {
+		case r.Phase == Draining || slices.Contains(x.giveUp, r.ID):
+			continue
+		case r.Phase == Starting:
+			from = readyIn(now, r, x.lead)
+		}
+		for c, cell := range cells {
+			if cell.from >= from && p.committed[c] < p.pool.Max {
+				p.committed[c]++
+			}
+		}
+	}
+}
+
+// readyIn returns the seconds until a starting replica is expected to be ready. One that is late is
+// expected within a quarter of the time of a start.
+func readyIn(now time.Time, r Replica, lead time.Duration) float64 {
+	return max(r.Since.Add(lead).Sub(now), lead/4).Seconds()
+}
+
+// rate returns the work per second of n replicas of a pool in a cell.
 func (f *future) rate(i, c, n int) float64 {
 	p := &f.pools[i]
 	if n == 0 {
@@ -97,27 +146,21 @@ func (f *future) rate(i, c, n int) float64 {
 	return *known
 }
 
-// fill shares a number of replicas out to the pools, to the cheapest harvest first.
-func (f *future) fill(level int, into []int) {
+// distribute divides a number of replicas among the pools, the cheapest harvest first.
+func (f *future) distribute(replicas int, into []int) {
 	for i, p := range f.pools {
-		into[i] = min(level, p.pool.Max)
-		level -= into[i]
+		into[i] = min(replicas, p.pool.Max)
+		replicas -= into[i]
 	}
 }
 
-// supply is how much work can be done up to the end of each cell.
-type supply struct {
-	cells []cell
-	sum   []float64 // up to the end of cell
-}
-
-// supply of the pools with soon replicas in all until a moment after each could be there, and then
-// with later ones; with those needed for interactive traffic in any case. Without spot, replicas
-// that may be reclaimed do not count.
-func (f *future) supply(soon, later int, until float64, spot bool) supply {
+// supply returns the work that can be done with a number of replicas requested now, and another
+// number requested after a time. Replicas for interactive traffic exist in any case. Without spot,
+// replicas that may be reclaimed do not count.
+func (f *future) supply(now, later int, after float64, spot bool) supply {
 	first, then := make([]int, len(f.pools)), make([]int, len(f.pools))
-	f.fill(soon, first)
-	f.fill(later, then)
+	f.distribute(now, first)
+	f.distribute(later, then)
 	return f.sum(func(i, c int) int {
 		p, from := &f.pools[i], f.cells[c].from
 		switch {
@@ -125,30 +168,30 @@ func (f *future) supply(soon, later int, until float64, spot bool) supply {
 			return 0
 		case from < p.lead:
 			return p.committed[c]
-		case from < p.lead+until:
-			return p.bound(c, first[i])
+		case from < p.lead+after:
+			return p.replicas(c, first[i])
 		}
-		return p.bound(c, then[i])
+		return p.replicas(c, then[i])
 	})
 }
 
-// free is the supply of the replicas that are needed in any case, if all others go now.
+// free returns the work of the replicas that are needed in any case, if all others are removed now.
 func (f *future) free() supply {
 	return f.sum(func(i, c int) int {
 		p := &f.pools[i]
 		if f.cells[c].from < p.lead {
-			return min(p.committed[c], p.bound(c, 0))
+			return min(p.committed[c], p.replicas(c, 0))
 		}
-		return p.bound(c, 0)
+		return p.replicas(c, 0)
 	})
 }
 
-// bound is the replicas of a cell if a level is asked for, and others are needed.
-func (p *prospect) bound(c, level int) int {
-	return min(max(p.needed[c], level, p.pool.Min), p.pool.Max)
+// replicas returns the number that exists in a cell if a number is requested for deadlines.
+func (p *poolFuture) replicas(c, requested int) int {
+	return min(max(p.needed[c], requested, p.pool.Min), p.pool.Max)
 }
 
-// sum adds up what numbers of replicas do, given by pool and cell.
+// sum adds up the work of numbers of replicas, given by pool and cell.
 func (f *future) sum(replicas func(i, c int) int) supply {
 	s := supply{cells: f.cells, sum: make([]float64, len(f.cells))}
 	total := 0.0
@@ -161,56 +204,4 @@ func (f *future) sum(replicas func(i, c int) int) supply {
 		s.sum[c] = total
 	}
 	return s
-}
-
-// until is how much can be done up to an instant. Past the last cell things go on as in it.
-func (s supply) until(t float64) float64 {
-	if t <= 0 || len(s.cells) == 0 {
-		return 0
-	}
-	c, _ := slices.BinarySearchFunc(s.cells, t, func(c cell, t float64) int {
-		if c.to < t {
-			return -1
-		}
-		return 1
-	})
-	c = min(c, len(s.cells)-1)
-	before := 0.0
-	if c > 0 {
-		before = s.sum[c-1]
-	}
-	return s.within(c, before, t)
-}
-
-// within is how much can be done up to an instant of a cell, before which an amount has been.
-func (s supply) within(c int, before, t float64) float64 {
-	if t <= s.cells[c].from {
-		return before
-	}
-	rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
-	return before + portable.Rounded(rate*(t-s.cells[c].from))
-}
-
-// when is the instant at which as much work is done; +Inf: never.
-func (s supply) when(work float64) float64 {
-	c, _ := slices.BinarySearch(s.sum, work)
-	if c == len(s.sum) {
-		if c == 0 {
-			return math.Inf(1)
-		}
-		c--
-	}
-	before := 0.0
-	if c > 0 {
-		before = s.sum[c-1]
-	}
-	length := s.cells[c].to - s.cells[c].from
-	rate := (s.sum[c] - before) / length
-	if work <= before {
-		return s.cells[c].from
-	}
-	if rate <= 0 {
-		return math.Inf(1)
-	}
-	return s.cells[c].from + (work-before)/rate
 }

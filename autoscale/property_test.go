@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// drawState draws a world at noon: up to two pools, of which one may serve chat, with replicas in
+// drawState draws a state at noon: up to two pools, of which one may serve chat, with replicas in
 // any phase, and some jobs.
 func drawState(t *rapid.T) State {
 	var s State
@@ -40,7 +40,7 @@ func drawState(t *rapid.T) State {
 	}
 	if len(s.Pools) == 0 || rapid.Bool().Draw(t, "batch pool") {
 		p := batchPool(0)
-		if rapid.IntRange(0, 4).Draw(t, "no law") == 0 {
+		if rapid.IntRange(0, 4).Draw(t, "no cost model") == 0 {
 			p.Engine = flowcontrol.Engine{}
 		}
 		draw(p)
@@ -68,9 +68,8 @@ func clone(s State) State {
 	return s
 }
 
-// Whatever the world is like, an answer is within its bounds, whole, and the same for the same
-// question.
-func TestAnswersAreSound(t *testing.T) {
+// A decision is within the bounds, complete, and the same for the same state.
+func TestDecisionsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom(Policies()).Draw(t, "policy")
 		cfg := DefaultConfig()
@@ -87,13 +86,13 @@ func TestAnswersAreSound(t *testing.T) {
 				slices.Reverse(shuffled.Pools[i].Replicas)
 			}
 			if other := b.Step(now, shuffled); !reflect.DeepEqual(d, other) {
-				t.Fatalf("the order of the question changed the answer:\n%+v\n%+v", d, other)
+				t.Fatalf("the order of the state changed the decision:\n%+v\n%+v", d, other)
 			}
 			if !reflect.DeepEqual(before, s) {
-				t.Fatal("the state was written to")
+				t.Fatal("Step changed the state")
 			}
 			if !d.Wake.After(now) {
-				t.Fatalf("to be asked again at %s, it is %s", d.Wake, now)
+				t.Fatalf("wake at %s, now is %s", d.Wake, now)
 			}
 			for i, w := range d.Pools {
 				p := &s.Pools[i]
@@ -101,14 +100,14 @@ func TestAnswersAreSound(t *testing.T) {
 				case w.Pool != p.ID:
 					t.Fatalf("pool %d is %q, want %q", i, w.Pool, p.ID)
 				case w.Replicas < p.Min || w.Replicas > p.Max:
-					t.Fatalf("%d replicas of %d to %d", w.Replicas, p.Min, p.Max)
+					t.Fatalf("%d replicas, want %d to %d", w.Replicas, p.Min, p.Max)
 				case w.Replicas > 0 && w.Reason == ReasonNone:
-					t.Fatalf("%d replicas for no reason", w.Replicas)
-				case w.Shown != w.Replicas+len(p.Replicas)-exist(p):
-					t.Fatalf("%d shown for %d and %d draining", w.Shown, w.Replicas, len(
-						p.Replicas)-exist(p))
-				case policy != "static" && len(w.Drain) != max(0, exist(p)-w.Replicas):
-					t.Fatalf("%d of %d wanted, %q to drain", w.Replicas, exist(p), w.Drain)
+					t.Fatalf("%d replicas without a reason", w.Replicas)
+				case w.Reported != w.Replicas+len(p.Replicas)-active(p):
+					t.Fatalf("%d reported for %d and %d draining", w.Reported, w.Replicas, len(
+						p.Replicas)-active(p))
+				case policy != "static" && len(w.Drain) != max(0, active(p)-w.Replicas):
+					t.Fatalf("%d of %d wanted, %q to drain", w.Replicas, active(p), w.Drain)
 				}
 			}
 		}
@@ -127,7 +126,8 @@ func first(t *rapid.T, s State, change ...func(*Config)) Decision {
 	return c.Step(noon, s)
 }
 
-// feasible says that nothing is beyond hope, so that more work is not less demand.
+// feasible reports whether no job is infeasible. Infeasible jobs get no replicas, so more work
+// could need fewer.
 func feasible(d Decision) bool {
 	return !slices.ContainsFunc(d.Jobs, func(f Forecast) bool { return f.Verdict == Infeasible })
 }
@@ -140,11 +140,11 @@ func replicas(d Decision) int {
 	return n
 }
 
-// More work, less time or another job never means fewer replicas.
+// More work, less time or another job never needs fewer replicas.
 func TestMonotoneInWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
-		s.Pools = s.Pools[:1] // where there are two, more of one may be fewer of both
+		s.Pools = s.Pools[:1] // with two, more of one may be fewer in total
 		if len(s.Jobs) == 0 {
 			return
 		}
@@ -160,7 +160,7 @@ func TestMonotoneInWork(t *testing.T) {
 			j.Deadline = j.Deadline.Add(-time.Duration(rapid.IntRange(0, 600).Draw(
 				t, "sooner")) * time.Second)
 			if j.Deadline.Sub(noon) < time.Hour {
-				return // too late for anything to be bought
+				return // too late to buy anything
 			}
 		case "job":
 			another := *j
@@ -168,13 +168,13 @@ func TestMonotoneInWork(t *testing.T) {
 			more.Jobs = append(more.Jobs, another)
 		}
 		if d := first(t, more); feasible(d) && replicas(d) < replicas(less) {
-			t.Fatalf("%d replicas (%+v), of more work %d (%+v)", replicas(less), less.Pools,
+			t.Fatalf("%d replicas (%+v), with more work %d (%+v)", replicas(less), less.Pools,
 				replicas(d), d.Pools)
 		}
 	})
 }
 
-// More interactive traffic never means fewer replicas.
+// More interactive traffic never needs fewer replicas.
 func TestMonotoneInTraffic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
@@ -186,14 +186,14 @@ func TestMonotoneInTraffic(t *testing.T) {
 		more := clone(s)
 		more.Pools[0].Interactive.Rate *= rapid.Float64Range(1, 2).Draw(t, "factor")
 		if d := first(t, more); feasible(d) && replicas(d) < replicas(less) {
-			t.Fatalf("%d replicas (%+v), of more traffic %d (%+v)", replicas(less), less.Pools,
+			t.Fatalf("%d replicas (%+v), with more traffic %d (%+v)", replicas(less), less.Pools,
 				replicas(d), d.Pools)
 		}
 	})
 }
 
-// A job alone is infeasible exactly if all replicas, of which those that are missing come after a
-// cold start, can't do its work and let its last line end in time.
+// A single job is infeasible if and only if all replicas, the missing ones after a cold start,
+// cannot do its work in time for its last line.
 func TestInfeasibleIfAllCannot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most, ready := rapid.IntRange(1, 9).Draw(t, "max"), rapid.IntRange(0, 9).Draw(t, "ready")
@@ -204,7 +204,7 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 		d := first(t, State{Pools: []Pool{pool}, Jobs: []Job{
 			job("a", time.Duration(minutes)*time.Minute, work)}})
 		cfg := DefaultConfig()
-		line := replicaOf(&pool, &cfg.Harvest, cfg.Forecast.Burst).line().Hours()
+		line := newReplica(&pool, &cfg.Harvest, cfg.Forecast.Burst).lineTime().Hours()
 		left := float64(minutes)/60 - line
 		cold := min(cfg.Start.Cold.Hours(), max(left, 0))
 		can := float64(ready)*cold + float64(most)*max(0, left-cold)
@@ -215,9 +215,8 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 	})
 }
 
-// Work that is only expected makes nothing infeasible, however much it is; and what was called
-// infeasible is not called better for as little as the doubt, so that users are not told one thing
-// now and another in half a minute.
+// Work that is not certain makes no job infeasible. The verdict infeasible is not withdrawn within
+// the uncertainty, so that users do not see it change back and forth.
 func TestInfeasibleIsCertainAndStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSlack(DefaultConfig())
@@ -234,7 +233,7 @@ func TestInfeasibleIsCertainAndStays(t *testing.T) {
 			}
 			got := c.Step(now, s).Jobs[0].Verdict
 			if got == Infeasible && s.Jobs[0].Least == 0 {
-				t.Fatal("infeasible for a guess")
+				t.Fatal("infeasible though its least work is unknown")
 			}
 			if (got == Infeasible) != (before == Infeasible) {
 				changes++
@@ -242,12 +241,12 @@ func TestInfeasibleIsCertainAndStays(t *testing.T) {
 			before = got
 		}
 		if changes > 1 {
-			t.Fatalf("called infeasible, or not any more, %d times within 20 minutes", changes)
+			t.Fatalf("the verdict changed %d times within 20 minutes", changes)
 		}
 	})
 }
 
-// While nothing happens, replicas come once and go once: no law of ours flaps.
+// The number of replicas does not oscillate while nothing happens.
 func TestNoFlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Pools: []Pool{batchPool(rapid.IntRange(1, 8).Draw(t, "max"))}}
@@ -256,7 +255,8 @@ func TestNoFlapping(t *testing.T) {
 				rapid.IntRange(60, 600).Draw(t, "due"))*time.Minute, rapid.Float64Range(
 				0.2, 3).Draw(t, "work")))
 		}
-		l := &life{t: t, late: true, law: newSlack(DefaultConfig()), cold: 150 * time.Second,
+		l := &simulation{t: t, late: true, controller: newSlack(DefaultConfig()),
+			cold:  150 * time.Second,
 			state: s}
 		turns, before, up := 0, 0, true
 		l.onStep = func(d Decision) {
@@ -268,7 +268,7 @@ func TestNoFlapping(t *testing.T) {
 			before = n
 		}
 		l.run(noon.Add(11 * time.Hour))
-		// Up and down for each job at most, when their deadlines lie apart.
+		// Up and down once for each job at most, if their deadlines are far apart.
 		if turns > 2*len(s.Jobs) {
 			t.Fatalf("%d turns for %d jobs", turns, len(s.Jobs))
 		}

@@ -14,7 +14,7 @@ func wanted(d Decision, pool string) Wanted {
 	return d.Pools[i]
 }
 
-func TestWantedAtFirstSight(t *testing.T) {
+func TestReplicasOfTheFirstStep(t *testing.T) {
 	tests := []struct {
 		name   string
 		state  State
@@ -30,17 +30,17 @@ func TestWantedAtFirstSight(t *testing.T) {
 		{"paused", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(
 				2), Paused: true}}}, []int{0}, ReasonNone},
-		{"the last moment", State{Pools: []Pool{batchPool(4)},
+		{"at the latest start", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
 		{"two and a half", State{Pools: []Pool{batchPool(9)},
 			Jobs: []Job{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
-		{"all that may be", State{Pools: []Pool{batchPool(3)},
+		{"all replicas", State{Pools: []Pool{batchPool(3)},
 			Jobs: []Job{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
-		{"more than may be", State{Pools: []Pool{batchPool(3)},
+		{"more than all replicas", State{Pools: []Pool{batchPool(3)},
 			Jobs: []Job{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
-		{"beyond hope", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}},
+		{"infeasible", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}},
 			[]int{0}, ReasonNone},
-		{"hopeless beside hopeful", State{Pools: []Pool{batchPool(3)},
+		{"infeasible beside feasible", State{Pools: []Pool{batchPool(3)},
 			Jobs: []Job{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}},
 			[]int{1}, ReasonDeadline},
 		{"at least", State{Pools: []Pool{func() Pool {
@@ -48,28 +48,28 @@ func TestWantedAtFirstSight(t *testing.T) {
 			p.Min = 2
 			return p
 		}()}}, []int{2}, ReasonMinimum},
-		{"a promised start", State{Pools: []Pool{batchPool(4)},
+		{"start_by soon", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(5 * time.Minute),
 				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1},
 			ReasonStartBy},
-		{"a promised start later", State{Pools: []Pool{batchPool(4)},
+		{"start_by later", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(time.Hour), Deadline: noon.Add(
 				24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0}, ReasonNone},
 		{"unknown lines", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{1}, ReasonLearning},
-		{"unknown lines in time", State{Pools: []Pool{batchPool(4)},
+		{"unknown lines with time left", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{0}, ReasonNone},
 		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)},
 			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
-		{"traffic that nobody knows", State{Pools: []Pool{func() Pool {
+		{"unknown traffic", State{Pools: []Pool{func() Pool {
 			p := with(chatPool(10, 4), 3)
 			p.Interactive.Rate = math.NaN()
 			return p
 		}()}}, []int{3}, ReasonHolding},
-		{"a replica that nobody knows", State{Pools: []Pool{func() Pool {
+		{"unknown capacity of a replica", State{Pools: []Pool{func() Pool {
 			p := with(chatPool(10, 4), 3)
 			p.Interactive.PerReplica, p.Engine = 0, flowcontrol.Engine{}
 			return p
@@ -84,7 +84,7 @@ func TestWantedAtFirstSight(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			d := law(t).Step(noon, test.state)
+			d := build(t).Step(noon, test.state)
 			for i, n := range test.want {
 				if got := d.Pools[i]; got.Replicas != n || i == 0 && got.Reason != test.reason {
 					t.Errorf("%s: %d replicas for %q, want %d for %q (%+v)", got.Pool, got.Replicas,
@@ -97,7 +97,7 @@ func TestWantedAtFirstSight(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	pool := batchPool(4)
-	d := law(t).Step(noon, State{Pools: []Pool{pool}, Jobs: []Job{
+	d := build(t).Step(noon, State{Pools: []Pool{pool}, Jobs: []Job{
 		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21),
 		{ID: "free", Lines: 1, Work: 1},
 	}})
@@ -113,15 +113,14 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("verdict %d is %+v, want %+v", i, f, want[i])
 		}
 		if f.Finish.After(noon.Add(deadline)) != (f.Verdict == Infeasible) {
-			t.Errorf("%s, %s, is said to finish at %s", f.Job, f.Verdict, f.Finish.Sub(noon))
+			t.Errorf("%s, %s, has the forecast finish %s", f.Job, f.Verdict, f.Finish.Sub(noon))
 		}
 	}
 }
 
-// A lost replica makes a job at risk or infeasible at the very next step, and another one better
-// again.
+// A lost replica changes the verdict at the next step, and so does a higher maximum.
 func TestVerdictsFollowEventsAtOnce(t *testing.T) {
-	c := law(t)
+	c := build(t)
 	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 2*time.Hour, 6.9)}}
 	if d := c.Step(noon, s); d.Jobs[0].Verdict != OK {
 		t.Fatalf("at first %+v", d.Jobs[0])
@@ -139,12 +138,13 @@ func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 	}
 }
 
-// From zero, a replica is asked for at the last moment at which one will do, works until all is
-// done, and goes.
+// From zero, a replica is requested at the latest moment at which one suffices. It is removed when
+// all work is done.
 func TestFromZero(t *testing.T) {
 	cfg := DefaultConfig()
-	l := &life{t: t, law: law(t), cold: 3 * time.Minute, state: State{Pools: []Pool{batchPool(4)},
-		Jobs: []Job{job("a", 12*time.Hour, 3)}}}
+	l := &simulation{t: t, controller: build(t), cold: 3 * time.Minute,
+		state: State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{job("a", 12*time.Hour, 3)}}}
 	var begun, gone time.Time
 	changes := 0
 	before := 0
@@ -164,52 +164,53 @@ func TestFromZero(t *testing.T) {
 	l.run(noon.Add(13 * time.Hour))
 	latest := noon.Add(12*time.Hour - 3*time.Hour - 3*time.Minute - cfg.Deadline.Guard)
 	if begun.After(latest) || begun.Before(latest.Add(-5*time.Minute)) {
-		t.Errorf("asked for at %s, want shortly before %s", begun.Sub(noon), latest.Sub(noon))
+		t.Errorf("requested at %s, want shortly before %s", begun.Sub(noon), latest.Sub(noon))
 	}
 	if changes != 2 || gone.Sub(noon) > 12*time.Hour+cfg.Down.BatchHold {
-		t.Errorf("%d changes, gone at %s", changes, gone.Sub(noon))
+		t.Errorf("%d changes, removed at %s", changes, gone.Sub(noon))
 	}
 }
 
-// The latest start that is shown comes true, and is when the next step is due.
+// LatestStart is when the first replica is requested.
 func TestLatestStart(t *testing.T) {
-	c := law(t)
+	c := build(t)
 	s := State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 12*time.Hour, 3)}}
 	at := c.Step(noon, s).Pools[0].Terms.LatestStart
-	if got := law(t).Step(at.Add(-10*time.Minute), s).Pools[0].Replicas; got != 0 {
+	if got := build(t).Step(at.Add(-10*time.Minute), s).Pools[0].Replicas; got != 0 {
 		t.Errorf("%d replicas before %s", got, at)
 	}
-	if got := law(t).Step(at.Add(10*time.Minute), s).Pools[0].Replicas; got != 1 {
+	if got := build(t).Step(at.Add(10*time.Minute), s).Pools[0].Replicas; got != 1 {
 		t.Errorf("%d replicas after %s", got, at)
 	}
 }
 
-// Replicas that may be reclaimed do what has time; what is tight gets the dear ones.
+// Replicas that may be reclaimed get work with time left. Tight work gets the others.
 func TestSpot(t *testing.T) {
 	spot, sure := batchPool(5), batchPool(5)
 	spot.ID, spot.Price, spot.Reclaim = "spot", 0.4, 0.05
 	sure.ID, sure.Price = "sure", 1
 	long := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}}
-	d := law(t).Step(noon, long)
+	d := build(t).Step(noon, long)
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 2 || b != 0 {
 		t.Errorf("with time: %d spot and %d sure, want 2 and 0", a, b)
 	}
 	tight := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 30*time.Minute, 3.9)}}
-	d = law(t).Step(noon, tight)
+	d = build(t).Step(noon, tight)
 	if b := wanted(d, "sure").Replicas; b != 5 {
 		t.Errorf("without: %d sure, want all 5", b)
 	}
 	spot.Reclaim = 0.7
-	d = law(t).Step(noon, State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
+	d = build(t).Step(noon, State{Pools: []Pool{sure, spot},
+		Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
 		t.Errorf(
-			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: the cheap ones are dear", a, b)
+			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: their harvest costs more", a, b)
 	}
 }
 
-// A replica that takes too long is given up, and does not count as coming.
+// A replica that takes too long to start is given up and does not count as starting.
 func TestGiveUp(t *testing.T) {
-	c := law(t)
+	c := build(t)
 	p := batchPool(2)
 	p.Replicas = []Replica{{ID: "stuck", Phase: Starting, Since: noon}}
 	s := State{Pools: []Pool{p}, Jobs: []Job{job("a", 100*time.Minute, 1.5)}}
@@ -221,16 +222,16 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("not given up after 10 minutes: %+v", d.Pools[0])
 	}
 	if c.Step(noon.Add(11*time.Minute), s).Pools[0].Terms.ColdStart <= 3*time.Minute {
-		t.Error("nothing was learnt from it")
+		t.Error("the start that was given up does not count as a measurement")
 	}
 }
 
-// Close to a deadline, replicas stay as long as they carry lines, and go when they carry none,
-// though nothing is worth buying any more.
-func TestStayUntilAnswered(t *testing.T) {
+// Close to a deadline, replicas are kept while they have lines in flight, though nothing is bought
+// any more.
+func TestReplicasAreKeptUntilTheirLinesAreAnswered(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[2].Progress = 5, 3
-	c := law(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
+	c := build(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
 	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: []Job{job("a", 6*time.Minute, 0.02)}})
 	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid ||
 		!slices.Equal(w.Drain, []string{"batch-01"}) {
@@ -238,38 +239,38 @@ func TestStayUntilAnswered(t *testing.T) {
 	}
 }
 
-// The last lines of a job take as long as its longest.
+// The last lines of a job may take as long as its longest one.
 func TestLongestLine(t *testing.T) {
 	j := job("a", 3*time.Hour+19*time.Minute, 3)
-	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
 		Jobs: []Job{j}}).Pools[0].Replicas; n != 0 {
 		t.Errorf("%d replicas with 12 minutes to spare", n)
 	}
 	j.Longest = 10_000 // more than 13 minutes at 80 ms a token
-	if n := law(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
 		Jobs: []Job{j}}).Pools[0].Replicas; n != 1 {
 		t.Errorf("%d replicas with less to spare than a line takes", n)
 	}
 }
 
-// A pool that shrinks names who goes: what is not ready yet, then where the least is lost; and
-// shows those that drain.
+// A pool that shrinks drains replicas that are not ready first, then those with the least progress.
+// Reported includes the draining ones.
 func TestDrain(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[1].Progress, p.Replicas[2].Progress = 5, 0, 3
 	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon},
 		Replica{ID: "leaving", Phase: Draining, Since: noon})
-	c := law(t, func(c *Config) { c.Down.Dry, c.Down.Share = 0, 1 })
+	c := build(t, func(c *Config) { c.Down.Dry, c.Down.Share = 0, 1 })
 	d := c.Step(noon, State{Pools: []Pool{p}})
-	if w := d.Pools[0]; w.Replicas != 0 || w.Shown != 1 ||
+	if w := d.Pools[0]; w.Replicas != 0 || w.Reported != 1 ||
 		!slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {
 		t.Errorf("%+v", w)
 	}
 }
 
-// Fewer replicas must do for a while, and leave a few at a time.
+// Replicas are removed after the hold time, and only some per minute.
 func TestShrinkSlowly(t *testing.T) {
-	l := &life{t: t, law: law(t), cold: time.Minute,
+	l := &simulation{t: t, controller: build(t), cold: time.Minute,
 		state: State{Pools: []Pool{with(chatPool(30, 20), 20)}}}
 	l.run(noon.Add(20 * time.Minute))
 	l.state.Pools[0].Interactive.Rate /= 4

@@ -7,72 +7,70 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// State is what a controller sees of the world at one moment. The caller owns it; a controller
-// keeps nothing of it.
+// State is what a controller observes at one moment. The caller owns it; a controller keeps no part
+// of it.
 type State struct {
-	// Pools are those that serve the model, each once, the same at every step.
+	// Pools lists the pools that serve the model, each once, the same at every step.
 	Pools []Pool
-	// Jobs are those that have work left, each once, in any order. A job appears as soon as it is
-	// known, also when it may not start yet, and disappears when it is done, given up or cancelled.
+	// Jobs lists the jobs that have work left, each once, in any order. A job is listed as soon as
+	// it is known, even if it may not start yet, until it is done, given up or cancelled.
 	Jobs []Job
 }
 
-// Job is a batch's lines of the model.
+// Job is the lines of a batch for the model.
 type Job struct {
-	// ID is unique among the jobs and breaks ties.
-	ID string
-	// Created is when it came.
+	// ID is unique among the jobs. It orders jobs that are equal otherwise.
+	ID      string
 	Created time.Time
-	// StartBy is when its first line must have started; zero: there is no such promise, or it has
-	// begun.
+	// StartBy is when the first line must have started. Zero: no such objective, or it has started.
 	StartBy time.Time
-	// Deadline is when its last line must have been answered; zero: it has none, and is done by
-	// whatever is free.
+	// Deadline is when the last line must have been answered. Zero: none; the job uses free
+	// capacity only.
 	Deadline time.Time
-	// Lines left, those under way included.
+	// Lines counts the lines left, those in flight included.
 	Lines int
-	// Work left, those lines' expected engine time in milliseconds. It is measured in the same unit
-	// as Pool.Harvested and Lines.Work, so that rates and work can be compared.
+	// Work is the expected engine time of the lines left, in milliseconds. Pool.Harvested and
+	// Lines.Work have the same unit.
 	Work float64
-	// Least is what that work is at the least, as far as is certain: a deadline that even this much
-	// can't meet is told to be infeasible. 0: nothing is certain, and nothing is told.
+	// Least is a certain lower bound of Work. A deadline that even this much work misses is
+	// reported as infeasible. 0: nothing is certain, and nothing is reported.
 	Least float64
-	// Longest is the tokens of the longest answer so far; 0: none is known. The last lines may take
-	// as long.
+	// Longest is the number of tokens of the longest answer so far. 0: unknown. The last lines may
+	// take as long.
 	Longest int
-	// Answered is how many lines have been answered that the work of the others is judged by,
-	// UnderWay how many are being answered. While few have been, Work is hardly more than a guess.
-	Answered, UnderWay int
-	// Paused jobs need nothing until they go on. Their deadline runs all the same.
+	// Answered counts the answered lines from which Work was estimated, InFlight the lines being
+	// answered. While Answered is small, Work is little more than a guess.
+	Answered, InFlight int
+	// Paused jobs need no replicas. Their deadlines remain.
 	Paused bool
 }
 
-// Pool is the replicas that share a price and, if they serve it, the interactive traffic.
+// Pool is a group of replicas with the same price, which share the interactive traffic if they
+// serve any.
 type Pool struct {
 	ID string
-	// Min and Max bound the replicas wanted. Min is also what others, an autoscaler for interactive
-	// traffic, ask for.
+	// Min and Max bound the number of replicas. Min includes what others request, such as an
+	// autoscaler for interactive traffic.
 	Min, Max int
-	// Price of a replica for an hour, in any currency; pools are compared. 0 for all: they cost the
-	// same.
+	// Price of a replica per hour, in any currency; only ratios between pools matter. 0 for all
+	// pools: equal prices.
 	Price float64
-	// Reclaim is the share of replicas that the provider takes back in an hour, 0 to 1. 0: they are
-	// ours as long as we like.
+	// Reclaim is the share of replicas that the provider reclaims per hour, 0 to 1. 0: none.
 	Reclaim float64
-	// Replicas there are, each once, in any order. One that is gone is left out.
+	// Replicas lists the existing replicas, each once, in any order.
 	Replicas []Replica
-	// Interactive is the traffic that comes first; the zero value: the pool serves batches alone.
+	// Interactive describes the traffic that has priority. Zero value: the pool serves batches
+	// alone.
 	Interactive Interactive
-	// Engine is what is known of the replicas' engine. Without a law the harvest is learnt from
-	// what was harvested.
+	// Engine describes the engine of the replicas. Without a cost model the harvest is estimated
+	// from Harvested alone.
 	Engine flowcontrol.Engine
-	// SLO is what interactive users are promised, and thereby how slow batch work may make an
-	// iteration.
+	// SLO is the objective of interactive requests, which limits the time of iterations.
 	SLO flowcontrol.SLO
-	// Unhurried says that flow control lets iterations take as long as they like, as nobody waits
-	// for them: lines fill the engine.
-	Unhurried bool
-	// Lines is what lines of the jobs are like.
+	// BatchOnly says that flow control does not limit the time of iterations, because no
+	// interactive request reaches the pool. Batch lines fill the engine.
+	BatchOnly bool
+	// Lines describes the mean line of the jobs.
 	Lines Lines
 	// Harvested is the work of batch lines answered by this pool since any fixed moment, in
 	// milliseconds. It only grows.
@@ -84,42 +82,42 @@ type Replica struct {
 	// ID is unique in the pool.
 	ID    string
 	Phase Phase
-	// Since is when the phase began: a Starting one was asked for then, and is paid for since; a
-	// Ready one answers since.
+	// Since is when the phase began. A Starting replica was requested then.
 	Since time.Time
-	// Progress is the work that batch lines under way there have had, in milliseconds. It is lost
-	// if they are cut off, so the replica with the least is the best to do without.
+	// Progress is the work done for batch lines in flight on the replica, in milliseconds. It is
+	// lost if they are cancelled, so the replica with the least progress is removed first.
 	Progress float64
 }
 
-// Phase of a replica's life.
+// Phase is a stage in the life of a replica.
 type Phase uint8
 
 const (
-	// asked for, not yet answering; one that fails and is tried again stays Starting
+	// Starting replicas were requested and do not answer yet. One that fails and is tried again
+	// stays Starting.
 	Starting Phase = iota + 1
-	Ready          // serving
-	// gets no new lines and goes when it is empty; it is not among the replicas wanted
+	// Ready replicas serve.
+	Ready
+	// Draining replicas get no new lines and end when they are empty. They do not count as wanted.
 	Draining
 )
 
-// Interactive is traffic that comes first.
+// Interactive describes the traffic that has priority.
 type Interactive struct {
-	// Served says that the pool serves such traffic.
+	// Served says that the pool serves interactive traffic.
 	Served bool
-	// Rate is the requests a second that came lately, over a minute or since the last step,
-	// whichever is longer. NaN: not known at this moment, and the forecast stands.
+	// Rate is the number of requests per second, over the last minute or since the last step,
+	// whichever is longer. NaN: unknown at this moment; the forecast remains as it is.
 	Rate float64
-	// Mix is the mean tokens of a request: those of the prompt that must be computed, and those of
-	// the answer.
+	// Mix is the mean request: the prompt tokens that must be computed, and the output tokens.
 	Mix costmodel.Mix
-	// PerReplica is how many requests a second one replica serves within its SLO when it does
-	// nothing else. 0: as the engine's law says; without a law nobody knows, and the pool keeps the
+	// PerReplica is how many requests per second one replica serves within its SLO when it does
+	// nothing else. 0: computed from the cost model. If that is unknown too, the pool keeps the
 	// replicas that it has.
 	PerReplica float64
 }
 
-// Lines describes the lines of the jobs in the mean.
+// Lines describes the mean line of the jobs.
 type Lines struct {
 	Mix costmodel.Mix
 	// Work of one line, in milliseconds.

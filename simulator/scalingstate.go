@@ -41,7 +41,7 @@ func (s *scaling) state() autoscale.State {
 			state.Jobs = append(state.Jobs, autoscale.Job{
 				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
 				Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
-				Longest: d.Longest, Answered: d.Answered, UnderWay: d.InFlight,
+				Longest: d.Longest, Answered: d.Answered, InFlight: d.InFlight,
 			})
 			n := float64(d.Lines)
 			left += n
@@ -60,7 +60,7 @@ func (s *scaling) state() autoscale.State {
 		p := autoscale.Pool{
 			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price,
 			Reclaim: x.scaled.Reclaim,
-			Engine:  flow.Engine, SLO: flow.SLO, Unhurried: flow.UnsharedIterations(),
+			Engine:  flow.Engine, SLO: flow.SLO, BatchOnly: flow.UnsharedIterations(),
 			Lines: lines, Harvested: x.work,
 		}
 		if x.scaled.Max == 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// noon is when most tests begin.
+// noon is the start of most tests.
 var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
 
-// batchPool serves batches alone, on 70B models on A100: some 570 ms of work a second and replica
-// as configured.
+// batchPool returns a pool for batches alone with 70B models on A100. Its replicas do about 570 ms
+// of work per second each.
 func batchPool(most int) Pool {
 	return Pool{
 		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO,
@@ -26,7 +26,8 @@ func batchPool(most int) Pool {
 	}
 }
 
-// chatPool serves chat too, at a rate for which so many replicas are needed, band and all.
+// chatPool returns a pool with chat traffic too, at a rate that needs the given number of replicas,
+// the band of the forecast included.
 func chatPool(most int, needed float64) Pool {
 	p := batchPool(most)
 	p.ID = "chat"
@@ -36,7 +37,7 @@ func chatPool(most int, needed float64) Pool {
 	return p
 }
 
-// with gives a pool so many ready replicas.
+// with adds ready replicas to a pool.
 func with(p Pool, ready int) Pool {
 	for i := range ready {
 		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: Ready,
@@ -45,20 +46,21 @@ func with(p Pool, ready int) Pool {
 	return p
 }
 
-// hours is the work that an empty replica of batchPool is expected to do in so many hours.
+// hours returns the work that a replica of batchPool without traffic is expected to do in a number
+// of hours.
 func hours(h float64) float64 {
 	p := batchPool(1)
 	cfg := DefaultConfig()
-	return replicaOf(&p, &cfg.Harvest, cfg.Forecast.Burst).rate(0) * cfg.Harvest.Share * h * 3600
+	return newReplica(&p, &cfg.Harvest, cfg.Forecast.Burst).rate(0) * cfg.Harvest.Share * h * 3600
 }
 
-// job is due so long after noon, with so many hours of one replica's work.
+// job returns a job that is due a time after noon and has the given hours of one replica's work.
 func job(id string, due time.Duration, work float64) Job {
 	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1,
 		Work: hours(work), Least: hours(work), Answered: 200}
 }
 
-func law(t testing.TB, change ...func(*Config)) Controller {
+func build(t testing.TB, change ...func(*Config)) Controller {
 	t.Helper()
 	cfg := DefaultConfig()
 	for _, f := range change {
@@ -71,27 +73,27 @@ func law(t testing.TB, change ...func(*Config)) Controller {
 	return c
 }
 
-// faulter is what testing.T and rapid.T have in common.
+// faulter is the common part of testing.T and rapid.T.
 type faulter interface {
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// life lets a controller decide step by step for pools whose replicas start after cold and go at
-// once, from noon on. Work is done as expected, the earliest deadline first.
-type life struct {
-	t      faulter
-	late   bool // deadlines may be missed
-	law    Controller
-	now    time.Time
-	state  State
-	cold   time.Duration
-	born   int
-	last   Decision
-	onStep func(d Decision)
+// simulation runs a controller from noon on, for pools whose replicas need the time cold to start
+// and are removed at once. Work is done at the expected rate, the earliest deadline first.
+type simulation struct {
+	t          faulter
+	late       bool // deadlines may be missed
+	controller Controller
+	now        time.Time
+	state      State
+	cold       time.Duration
+	born       int
+	last       Decision
+	onStep     func(d Decision)
 }
 
-func (l *life) run(until time.Time) {
+func (l *simulation) run(until time.Time) {
 	if l.now.IsZero() {
 		l.now = noon
 	}
@@ -109,7 +111,7 @@ func (l *life) run(until time.Time) {
 				}
 			}
 		}
-		l.last = l.law.Step(l.now, l.state)
+		l.last = l.controller.Step(l.now, l.state)
 		if l.onStep != nil {
 			l.onStep(l.last)
 		}
@@ -120,7 +122,7 @@ func (l *life) run(until time.Time) {
 	}
 }
 
-func (l *life) follow(p *Pool, w Wanted) {
+func (l *simulation) follow(p *Pool, w Wanted) {
 	for _, id := range w.Drain {
 		for k, r := range p.Replicas {
 			if r.ID == id {
@@ -134,12 +136,12 @@ func (l *life) follow(p *Pool, w Wanted) {
 		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("new-%03d", l.born),
 			Phase: Starting, Since: l.now})
 	}
-	if got := exist(p); got != w.Replicas {
+	if got := active(p); got != w.Replicas {
 		l.t.Fatalf("%s: %s has %d replicas, wanted %d", l.now, p.ID, got, w.Replicas)
 	}
 }
 
-func (l *life) harvest(p *Pool, step time.Duration) {
+func (l *simulation) harvest(p *Pool, step time.Duration) {
 	ready := 0
 	for _, r := range p.Replicas {
 		if r.Phase == Ready {
@@ -150,7 +152,7 @@ func (l *life) harvest(p *Pool, step time.Duration) {
 		return
 	}
 	cfg := DefaultConfig()
-	r := replicaOf(p, &cfg.Harvest, cfg.Forecast.Burst)
+	r := newReplica(p, &cfg.Harvest, cfg.Forecast.Burst)
 	can := float64(ready) * r.rate(p.Interactive.Rate/float64(ready)) * cfg.Harvest.Share *
 		step.Seconds()
 	for can > 0 {
@@ -170,7 +172,8 @@ func (l *life) harvest(p *Pool, step time.Duration) {
 		p.Harvested += did
 		if j.Work -= did; j.Work < 1e-6 {
 			if l.now.After(j.Deadline) && !l.late {
-				l.t.Errorf("%s is done at %s, %s too late", j.ID, l.now, l.now.Sub(j.Deadline))
+				l.t.Errorf("%s is done at %s, %s after its deadline", j.ID, l.now, l.now.Sub(
+					j.Deadline))
 			}
 			l.state.Jobs = append(l.state.Jobs[:next:next], l.state.Jobs[next+1:]...)
 		}

@@ -1,0 +1,126 @@
+package autoscale
+
+import (
+	"math"
+	"time"
+)
+
+// tracker holds what every policy knows of the pools: the traffic forecast, how long starts take,
+// and the measured harvest.
+type tracker struct {
+	cfg   Config
+	pools map[string]*trackedPool
+}
+
+// trackedPool is the history of a pool, and its values as of the last step.
+type trackedPool struct {
+	forecast   forecast
+	starts     coldStarts
+	harvest    harvest
+	stabilizer stabilizer
+
+	replica replica
+	lead    time.Duration // expected time of a start
+	giveUp  []string
+	rate    float64 // interactive requests per second until a replica requested now is ready
+	needed  int     // replicas for that rate
+	unknown bool    // the rate or the capacity of a replica is unknown
+}
+
+func newTracker(cfg Config) *tracker {
+	return &tracker{cfg: cfg, pools: map[string]*trackedPool{}}
+}
+
+// observe updates the pools from a state.
+func (w *tracker) observe(now time.Time, s State) {
+	work := 0.0
+	for i := range s.Jobs {
+		if !s.Jobs[i].Paused {
+			work += s.Jobs[i].Work
+		}
+	}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		x := w.pools[p.ID]
+		if x == nil {
+			x = &trackedPool{
+				forecast: forecast{cfg: w.cfg.Forecast}, starts: coldStarts{cfg: w.cfg.Start},
+				harvest: harvest{cfg: w.cfg.Harvest},
+			}
+			w.pools[p.ID] = x
+		}
+		x.replica = newReplica(p, &w.cfg.Harvest, w.cfg.Forecast.Burst)
+		x.giveUp = x.starts.observe(now, p.Replicas)
+		x.lead = x.starts.expected()
+		x.rate, x.needed = 0, 0
+		if p.Interactive.Served {
+			x.forecast.observe(now, p.Interactive.Rate)
+			x.rate = x.forecast.highest(now, now.Add(x.lead+w.cfg.Forecast.Ahead)) *
+				(1 + x.forecast.band())
+			x.needed = x.replica.serve(x.rate)
+			x.unknown = x.replica.capacity <= 0 || !x.forecast.known()
+			if x.unknown {
+				x.needed = active(p) // unknown traffic is no reason to remove replicas
+			}
+		}
+		x.harvest.observe(now, x.replica, x.forecast.level, work)
+	}
+}
+
+// decide builds a decision from the number and the reason that want returns for each pool. It
+// applies the bounds of the pool, and delays removals by hold.
+func (w *tracker) decide(
+	now time.Time, s State, want func(i int, x *trackedPool) (int, Reason),
+	hold func(p *Pool) time.Duration,
+) Decision {
+	d := Decision{Wake: now.Add(w.cfg.Step)}
+	for i := range s.Pools {
+		p, x := &s.Pools[i], w.pools[s.Pools[i].ID]
+		n, reason := want(i, x)
+		switch {
+		case n > p.Max:
+			n, reason = p.Max, ReasonMaximum
+		case n < p.Min:
+			n, reason = p.Min, ReasonMinimum
+		}
+		existing := active(p)
+		stable := min(x.stabilizer.limit(now, n, existing, hold(p), w.cfg.Down.Share), p.Max)
+		if stable > n || x.unknown && n == x.needed {
+			reason = ReasonHolding
+		}
+		rate := x.replica.rate(x.forecast.level/max(1, float64(existing))) * x.harvest.share
+		d.Pools = append(d.Pools, Wanted{
+			Pool: p.ID, Replicas: stable, Reported: withDraining(p, stable), Reason: reason,
+			Drain: toDrain(p, stable), GiveUp: x.giveUp,
+			Terms: Terms{
+				Interactive: x.needed, Rate: x.rate, Seasonal: x.forecast.useSeasonal(),
+				Harvest: rate, Share: x.harvest.share, ColdStart: x.lead,
+			},
+		})
+	}
+	return d
+}
+
+// hold returns how long fewer replicas must suffice before any is removed.
+func (w *tracker) hold(p *Pool) time.Duration {
+	if p.Interactive.Served {
+		return w.cfg.Down.Hold
+	}
+	return w.cfg.Down.BatchHold
+}
+
+// forTraffic wants the replicas that the forecast traffic needs.
+func forTraffic(_ int, x *trackedPool) (int, Reason) {
+	if x.needed == 0 {
+		return 0, ReasonNone
+	}
+	return x.needed, ReasonInteractive
+}
+
+// serve returns how many replicas a rate of interactive requests needs.
+func (r replica) serve(rate float64) int {
+	if r.capacity <= 0 || rate <= 0 {
+		return 0
+	}
+	return int(min(math.Ceil(rate/r.capacity-1e-9), math.MaxInt32))
+}
