@@ -38,7 +38,7 @@ type recorder struct {
 func (rec *recorder) recordAnswer(
 	w *sender, f *flight, line *sourceLine, id string, got openai.Answer,
 ) {
-	usage := usageOf(got)
+	usage := got.Usage
 	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
 		int(usage.CachedTokens)
 	customID, ok := rec.customID(f, line)
@@ -244,12 +244,4 @@ func (rec *recorder) unblock(c *chunk) {
 		rec.log.Info("results can be written again, starting lines")
 		rec.notify(plan.Hold{})
 	}
-}
-
-func usageOf(got openai.Answer) batchfile.Usage {
-	if got.Large != nil {
-		return got.Large.Usage
-	}
-	usage, _ := batchfile.ReadUsage(got.Body)
-	return usage
 }

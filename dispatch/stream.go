@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // streams is what is known about streaming a runner's answers.
@@ -118,7 +117,7 @@ func (t *transport) stream(
 	switch {
 	case err != nil && ctx.Err() != nil:
 		result = streamFailed
-	case errors.Is(err, openai.ErrUnjoined):
+	case errors.Is(err, openai.ErrNotAssembled):
 		result = streamUnclear
 		// streaming as such
 		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong)
@@ -136,8 +135,8 @@ func (t *transport) stream(
 	case pieces == 0:
 		result = streamWhole
 	default:
-		if usage, ok := batchfile.ReadUsage(a.Body); ok && choices(a.Body) == 1 {
-			u.streams.gaps.learn(int(usage.OutputTokens), pieces)
+		if a.Texts == 1 {
+			u.streams.gaps.learn(int(a.Usage.OutputTokens), pieces)
 		}
 	}
 	t.metrics.streamed(u.name, result)
@@ -152,17 +151,4 @@ func refusesStream(a openai.Answer) bool {
 		return strings.Contains(strings.ToLower(string(a.Body)), "stream")
 	}
 	return false
-}
-
-// choices is how many texts an answer has; their tokens come together, and its usage is their sum.
-func choices(body []byte) (n int) {
-	for name, value := range batchfile.Members(body) {
-		if name == "choices" {
-			for range batchfile.Elements(value) {
-				n++
-			}
-			return n
-		}
-	}
-	return 1 // of /v1/responses
 }

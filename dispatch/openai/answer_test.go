@@ -133,8 +133,8 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 								t.Fatal(err)
 							}
 							got = string(text)
-							if name != "pretty" && a.Large.Usage.TotalTokens != 9 {
-								t.Errorf("usage %+v", a.Large.Usage)
+							if name != "pretty" && a.Usage.TotalTokens != 9 {
+								t.Errorf("usage %+v", a.Usage)
 							}
 							a.Large.File.Close()
 						}
@@ -228,9 +228,10 @@ func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
 			response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(
 				c.stream))}
 			scratch := Scratch{Memory: lent}
-			_, _, err := cl.readStream(Request{Path: path, Watch: noWatch}, response, &scratch)
+			err := cl.readStream(Request{Path: path, Watch: noWatch}, response, &scratch,
+				new(Answer))
 			if c.want == nil && err != nil || c.want != nil && (!errors.Is(err, c.want) ||
-				!errors.Is(err, ErrUnjoined)) {
+				!errors.Is(err, ErrNotAssembled)) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			scratch.Trim(0)

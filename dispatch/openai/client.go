@@ -1,9 +1,13 @@
 // Package openai sends lines to an OpenAI-compatible model server.
 //
-// A [Client] speaks to one server over connections of its own, so that a slow server never holds up
-// another. Bodies go out and come back byte for byte: no decoding, no compression, no redirects.
-// Plain HTTP takes a short way (wire.go). Only an answer that comes as a stream is put together
-// (stream.go), again without decoding: its strings and numbers stand as the server wrote them.
+// A [Client] has connections of its own to one server, so that a slow server delays no other. Bodies
+// are sent and received byte for byte: no decoding, no compression, no redirects. An answer that is
+// a stream is assembled without decoding: strings and numbers stay as the server wrote them.
+//
+// [Client.Send] posts the request (post), over plain TCP or net/http ([transport]), and reads the
+// answer in one pass: into memory (readAnswer), into a file if it is large (Large.fill), or from a
+// stream (readStream), which splits the bytes into events (events.next) and joins each event to the
+// answer (assembly.add). The pass checks the JSON and finds the usage, so nothing is parsed again.
 package openai
 
 import (
@@ -21,7 +25,7 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// Config says how to reach one server.
+// Config configures a client for one server.
 type Config struct {
 	// URL is the server's base, with or without the trailing /v1.
 	URL string
@@ -31,16 +35,16 @@ type Config struct {
 	Header http.Header
 	// TenantHeader is the header that carries Request.Tenant; empty: none does.
 	TenantHeader string
-	// MaxAnswer bounds an answer's body in bytes, MaxAnswerOf those of some endpoints.
+	// MaxAnswer limits an answer's body in bytes. MaxAnswerOf replaces it for single endpoints.
 	MaxAnswer   int64
 	MaxAnswerOf map[string]int64
-	// Spool makes files for answers that memory can't hold; nil: all are held in memory.
+	// Spool makes files for answers that do not fit in memory; nil: all are held in memory.
 	Spool func(context.Context) (File, error)
-	// DialTimeout bounds the making of a connection.
+	// DialTimeout limits the time to connect.
 	DialTimeout time.Duration
 }
 
-// Client speaks to one server. It is safe for concurrent use.
+// Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	cfg       Config
 	base      *url.URL
@@ -50,7 +54,7 @@ type Client struct {
 	targets   sync.Map // path -> *url.URL
 }
 
-// New builds a client; it fails on a URL that can't be a server's.
+// New returns a client. It fails if Config.URL is no http or https URL.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.URL)
 	if err != nil {
@@ -77,33 +81,29 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base, header: header, transport: newTransport(cfg, base)}, nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Request is one line to send.
 type Request struct {
 	Path string // of the endpoint, beginning with /v1/
-	// Body of Size bytes; NewBody is called for each connection that is tried.
+	// NewBody returns a reader of the body's Size bytes, for each connection that is tried.
 	NewBody func() io.ReadCloser
 	Size    int64
-	// ID goes along as x-request-id, so that the server's log, its evictions and our result name
-	// the same thing.
+	// ID is sent as x-request-id, so that the server's log and the result have the same id.
 	ID string
-	// Tenant goes along as Config.TenantHeader.
+	// Tenant is sent as Config.TenantHeader.
 	Tenant string
-	// Watch hears of the tokens of an answer that the body asks to have streamed; nil: it doesn't.
-	// A stream is put together, so that the Answer is the same either way, or the error is
-	// ErrUnjoined.
+	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not ask.
+	// A stream is assembled, so the Answer is the same as without streaming, or the error is
+	// ErrNotAssembled.
 	Watch *Watch
 }
 
-// Errors of Send that callers tell apart; anything else means that the connection broke under way.
-var (
-	// ErrUnreachable: no connection took a byte of the request, so the server never saw it.
-	ErrUnreachable = errors.New("unreachable")
-)
+// ErrUnreachable reports that no connection took a byte of the request, so the server never saw it.
+var ErrUnreachable = errors.New("unreachable")
 
-// headerFor returns the client's header with room for what differs from line to line.
+// headerFor returns the client's header with what differs from request to request.
 func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 	if s.of != c {
 		s.of, s.header = c, make(http.Header, len(c.header)+2)
@@ -118,7 +118,7 @@ func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 	return s.header
 }
 
-// Send posts a line and reads the whole answer. Its Body is a part of the scratch.
+// Send posts a request and reads the whole answer.
 func (c *Client) Send(ctx context.Context, r Request, scratch *Scratch) (Answer, error) {
 	answer, err := c.send(ctx, r, scratch)
 	if err != nil {
@@ -147,9 +147,9 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	case response.StatusCode/100 != 2:
 		answer.Body, err = readError(response, scratch)
 	case r.Watch != nil && isStream(response.Header):
-		answer.Status, answer.Body, err = c.readStream(r, response, scratch)
+		err = c.readStream(r, response, scratch, &answer)
 	default:
-		answer.Body, answer.Large, err = c.readAnswer(ctx, response, scratch, c.maxAnswer(r.Path))
+		err = c.readAnswer(ctx, response, scratch, c.maxAnswer(r.Path), &answer)
 	}
 	return answer, err
 }
@@ -162,7 +162,7 @@ func (c *Client) maxAnswer(path string) int64 {
 }
 
 // post sends the request and reads the head of the answer. A server may close an idle connection
-// just when it is to be used: while no byte was accepted the next one is tried. After that nobody
+// just before it is used: as long as no byte was accepted, post tries the next one. After that nobody
 // knows what the server did with the request.
 func (c *Client) post(
 	ctx context.Context, r Request, scratch *Scratch,
@@ -173,13 +173,12 @@ func (c *Client) post(
 	}
 	for {
 		req := (&http.Request{
-			Method: http.MethodPost, URL: target, Host: target.Host, Header: scratch.headerFor(
-				c, r),
-			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Method: http.MethodPost, URL: target, Host: target.Host,
+			Header: scratch.headerFor(c, r),
+			Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Body: r.NewBody(), ContentLength: r.Size,
 		}).WithContext(ctx)
-		// RoundTrip rather than a http.Client: redirects are not followed (a line goes where the
-		// operator said, or nowhere).
+		// A round trip follows no redirects: a line goes only where the operator configured.
 		p := &scratch.passage
 		*p = passage{}
 		response, err := c.transport.roundTrip(req, p)
@@ -193,7 +192,7 @@ func (c *Client) post(
 	}
 }
 
-// target is the URL of an endpoint. The few there are get made once.
+// target returns the URL of an endpoint. Each is made once.
 func (c *Client) target(path string) (*url.URL, error) {
 	if known, ok := c.targets.Load(path); ok {
 		return known.(*url.URL), nil
@@ -207,7 +206,7 @@ func (c *Client) target(path string) (*url.URL, error) {
 	return &made, nil
 }
 
-// retryAfter reads how long the server wants to be left alone: milliseconds, seconds or a date.
+// retryAfter reads how long the server wants no requests: milliseconds, seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if len(h["Retry-After"]) == 0 && len(h["Retry-After-Ms"]) == 0 {
 		return 0 // as nearly always
@@ -228,7 +227,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// clampWait keeps what a server asks for within a day, and NaN, infinities and negatives out.
+// clampWait limits a server's wish to a day. NaN and negative numbers are 0.
 func clampWait(ns float64) time.Duration {
 	if !(ns > 0) {
 		return 0

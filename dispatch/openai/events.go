@@ -9,17 +9,17 @@ import (
 
 // events reads server-sent events. Fields other than data say nothing that the data doesn't.
 type events struct {
-	in   *bufio.Reader
-	room *room
-	held int // of it, by the buffers
-	data []byte
+	in     *bufio.Reader
+	memory *streamMemory
+	held   int // of it, by the buffers
+	data   []byte
 	// the last line ended with a carriage return; a line feed that follows belongs to it
 	afterR bool
 	begun  bool
 }
 
-func newEvents(from io.Reader, in *room) *events {
-	return &events{in: bufio.NewReaderSize(from, 4<<10), room: in}
+func newEvents(from io.Reader, memory *streamMemory) *events {
+	return &events{in: bufio.NewReaderSize(from, 4<<10), memory: memory}
 }
 
 // next returns the data of the next event, which is good until the next call. The last one counts
@@ -50,8 +50,8 @@ func (e *events) next() ([]byte, error) {
 		}
 		some = true
 		e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
-		if int64(len(e.data)) > e.room.most {
-			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.room.most)
+		if int64(len(e.data)) > e.memory.limit {
+			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.memory.limit)
 		}
 		if err := e.hold(cap(e.data)); err != nil {
 			return nil, err
@@ -107,8 +107,8 @@ func (e *events) line() ([]byte, error) {
 
 // checkLine refuses a line that is too long. The limit leaves room for the field's name.
 func (e *events) checkLine(line []byte) error {
-	if int64(len(line)) > e.room.most+64 {
-		return fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.room.most)
+	if int64(len(line)) > e.memory.limit+64 {
+		return fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.memory.limit)
 	}
 	return nil
 }
@@ -120,5 +120,5 @@ func (e *events) hold(bytes int) error {
 	}
 	more := bytes - e.held
 	e.held = bytes
-	return e.room.add(int64(more))
+	return e.memory.add(int64(more))
 }

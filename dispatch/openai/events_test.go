@@ -10,7 +10,7 @@ import (
 )
 
 func readEvents(from io.Reader, limit int64) (all []string, err error) {
-	e := newEvents(from, &room{most: limit})
+	e := newEvents(from, &streamMemory{limit: limit})
 	for {
 		data, err := e.next()
 		if err != nil {

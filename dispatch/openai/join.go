@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,70 +12,66 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// ErrUnjoined says that a stream was not understood well enough to be sure what the answer would
-// have been without streaming.
-var ErrUnjoined = errors.New("the stream can't be put together")
-
-// manner is how the values that one member has, chunk by chunk, become its value in the whole
-// answer.
-type manner uint8
+// rule filled how the values that a member has in the chunks become its value in the answer.
+type rule uint8
 
 const (
-	// agree: every chunk that has the member must say the same, byte for byte. That is the rule of
-	// all members that no table names: what a server adds is kept where it comes once or stays the
-	// same, and where it doesn't, nobody knows whether its values add up or replace each other.
-	agree   manner = iota
-	first          // the first value counts
-	last           // the last one
-	text           // strings, joined
-	list           // arrays, joined
-	inner          // an object, member by member
-	indexed        // an array of objects, each a piece of the one with the same "index"
-	dropped        // of streams only
+	// agree: all chunks that have the member must have the same value, byte for byte. That is the
+	// rule of all members that no table names: a server's additions are kept if they come once or do
+	// not change. If they change, nobody knows whether the values add up or replace each other.
+	agree   rule = iota
+	first        // the first value counts
+	last         // the last one
+	text         // strings, joined
+	list         // arrays, joined
+	inner        // an object, member by member
+	indexed      // an array of objects, each a piece of the one with the same "index"
+	dropped      // of streams only
 )
 
-// field is a member of a chunk. null, and an empty string under agree and last, says nothing unless
-// nothing else comes.
+// field describes a member of a chunk. null counts only if no other value comes; so does an empty
+// string under agree and last.
 type field struct {
-	name      string
-	how       manner
-	of        []field // of inner and indexed
-	as        string  // its name in the whole answer, if that is another
-	otherwise string  // what stands there when no chunk has the member; empty: nothing
+	name     string
+	how      rule
+	of       []field // of inner and indexed
+	as       string  // its name in the answer, if that differs
+	fallback string  // its value in the answer if no chunk has the member; empty: none
 }
 
-func (f *field) whole() string { return cmp.Or(f.as, f.name) }
+func (f *field) answerName() string { return cmp.Or(f.as, f.name) }
 
-// value is a member as far as it has come.
+// value is the value of a member, as far as the chunks have brought it.
 type value struct {
 	field   *field
 	name    string  // of a member that no table names
-	raw     []byte  // of leaves; of texts and lists without what encloses them
-	said    bool    // raw holds more than null or an empty string
-	opened  bool    // a text, list or object has come, if only an empty one
+	raw     []byte  // of leaves; of texts and lists without quotes and brackets
+	known   bool    // raw holds more than null or an empty string
+	opened  bool    // a text, list or object has come, perhaps an empty one
 	members []value // of an object: those of the table in its order, then others as they came
 	items   []value // of an indexed array, by index
 	index   int     // in such an array
 }
 
-// No server has reason to send more of these; beyond, finding them again would take ever longer.
+// Limits far above what servers send, since a lookup takes longer with each member.
 const (
 	mostUnnamed = 256  // members of one object that no table names
 	mostItems   = 4096 // choices, or tool calls of one
 )
 
-// joiner puts chunks together.
+// joiner merges chunks into one object.
 type joiner struct {
-	root value
-	size int64 // bytes kept
-	room *room
-	item int  // index of the outermost array's element that is being joined
-	grew bool // element 0 has got text by the last chunk
+	root   value
+	size   int64 // bytes kept
+	memory *streamMemory
+	item   int  // index of the outermost array's element that is being joined
+	grew   bool // the last chunk brought text for element 0
 }
 
-func newJoiner(fields []field, in *room) *joiner {
-	j := &joiner{room: in}
+func newJoiner(fields []field, memory *streamMemory) *joiner {
+	j := &joiner{memory: memory}
 	j.root = object(&field{how: inner, of: fields})
+	j.root.opened = true
 	return j
 }
 
@@ -89,87 +84,62 @@ func object(of *field) value {
 	return v
 }
 
-// add joins another chunk, a valid JSON object.
-func (j *joiner) add(chunk []byte) error {
-	j.grew = false
-	return j.addMembers(&j.root, chunk, 0)
-}
-
-func (j *joiner) addMembers(to *value, chunk []byte, depth int) error {
+// addMembers joins the members of the object at the cursor.
+func (j *joiner) addMembers(to *value, c *batchfile.Cursor, depth int) error {
 	to.opened = true
-	for name, piece := range batchfile.Members(chunk) {
-		v := to.member(name)
-		if v == nil {
-			if len(to.members) >= len(to.field.of)+mostUnnamed {
-				return fmt.Errorf("%w: more than %d members that no table names", ErrUnjoined,
-					mostUnnamed)
-			}
-			to.members = append(to.members, value{field: &unnamed, name: name})
-			v = &to.members[len(to.members)-1]
-			if err := j.weigh(1, len(name)); err != nil {
-				return err
-			}
+	for o := c.Object(); o.Next(); {
+		v, err := j.member(to, o.Key())
+		if err == nil {
+			err = j.addValue(v, c, depth)
 		}
-		if err := j.addPiece(v, piece, depth); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Key(), err)
 		}
 	}
-	return nil
+	return c.Err()
+}
+
+// member finds or makes a member of an object.
+func (j *joiner) member(of *value, key []byte) (*value, error) {
+	if v := of.member(key); v != nil {
+		return v, nil
+	}
+	if len(of.members) >= len(of.field.of)+mostUnnamed {
+		return nil, fmt.Errorf("%w: more than %d members that no table names", ErrNotAssembled,
+			mostUnnamed)
+	}
+	of.members = append(of.members, value{field: &unnamed, name: string(key)})
+	return &of.members[len(of.members)-1], j.weigh(1, len(key))
 }
 
 var unnamed = field{how: agree}
 
-func (v *value) member(name string) *value {
+func (v *value) member(key []byte) *value {
 	for i := range v.members {
-		if m := &v.members[i]; m.field.name == name && m.name == "" || m.name == name &&
-			name != "" {
+		if m := &v.members[i]; m.field.name == string(key) && m.name == "" ||
+			m.name == string(key) && m.name != "" {
 			return m
 		}
 	}
 	return nil
 }
 
-func (j *joiner) addPiece(v *value, piece []byte, depth int) error {
-	how := v.field.how
-	if how == dropped {
-		return nil
-	}
-	if string(piece) == "null" {
-		if v.raw == nil && !v.opened {
-			v.raw = []byte("null")
-		}
-		return nil
-	}
-	switch how {
-	case agree, first, last:
-		return j.addLeaf(v, piece)
-	case text:
-		if piece[0] != '"' {
-			return fmt.Errorf("%w: %.40s is no string", ErrUnjoined, piece)
-		}
-		if len(piece) > 2 && j.item == 0 {
-			j.grew = true
-		}
-		v.open()
-		return j.keep(v, piece[1:len(piece)-1])
-	case list:
-		if piece[0] != '[' {
-			return fmt.Errorf("%w: %.40s is no array", ErrUnjoined, piece)
-		}
-		v.open()
-		for element := range batchfile.Elements(piece) {
-			if len(v.raw) > 0 {
-				v.raw = append(v.raw, ',')
-			}
-			if err := j.keep(v, element); err != nil {
-				return err
-			}
-		}
-		return nil
-	case inner:
-		if piece[0] != '{' {
-			return fmt.Errorf("%w: %.40s is no object", ErrUnjoined, piece)
-		}
+// addValue joins the value at the cursor, and moves the cursor past it unless it fails.
+func (j *joiner) addValue(v *value, c *batchfile.Cursor, depth int) error {
+	how, kind := v.field.how, c.Kind()
+	switch {
+	case how == dropped:
+		c.Skip()
+		return c.Err()
+	case kind == 'n' || how == agree || how == first || how == last:
+		return j.addLeaf(v, c.Skip())
+	case how == text && kind != '"':
+		return fmt.Errorf("%w: %.40s is no string", ErrNotAssembled, c.Skip())
+	case how == text:
+		return j.addText(v, c.Skip())
+	case how == inner && kind != '{':
+		return fmt.Errorf("%w: %.40s is no object", ErrNotAssembled, c.Skip())
+	case how == inner:
 		if v.members == nil {
 			of := v.field
 			if err := j.weigh(len(of.of), 0); err != nil {
@@ -177,19 +147,41 @@ func (j *joiner) addPiece(v *value, piece []byte, depth int) error {
 			}
 			*v = object(of)
 		}
-		return j.addMembers(v, piece, depth)
-	default: // indexed
-		if piece[0] != '[' {
-			return fmt.Errorf("%w: %.40s is no array", ErrUnjoined, piece)
-		}
-		v.open()
-		for element := range batchfile.Elements(piece) {
-			if err := j.addItem(v, element, depth); err != nil {
-				return err
-			}
-		}
-		return nil
+		return j.addMembers(v, c, depth)
+	case kind != '[':
+		return fmt.Errorf("%w: %.40s is no array", ErrNotAssembled, c.Skip())
 	}
+	v.open()
+	for a := c.Array(); a.Next(); {
+		var err error
+		if how == list {
+			err = j.addElement(v, c.Skip())
+		} else {
+			err = j.addItem(v, c, depth)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.Err()
+}
+
+func (j *joiner) addText(v *value, piece []byte) error {
+	if piece == nil {
+		return errNoEvent
+	}
+	if len(piece) > 2 && j.item == 0 {
+		j.grew = true
+	}
+	v.open()
+	return j.keep(v, piece[1:len(piece)-1])
+}
+
+func (j *joiner) addElement(v *value, piece []byte) error {
+	if len(v.raw) > 0 {
+		v.raw = append(v.raw, ',')
+	}
+	return j.keep(v, piece)
 }
 
 // open makes an empty value of what was at most null.
@@ -199,22 +191,31 @@ func (v *value) open() {
 	}
 }
 
+// addLeaf joins a value that is taken or compared as a piece; null joins to any. A nil piece is a
+// fault, which the cursor holds.
 func (j *joiner) addLeaf(v *value, piece []byte) error {
-	says := string(piece) != `""`
+	filled := string(piece) != `""`
 	switch {
-	case !v.said || says && v.field.how == last:
+	case piece == nil:
+		return errNoEvent
+	case string(piece) == "null":
+		if v.raw == nil && !v.opened {
+			v.raw = []byte("null")
+		}
+	case !v.known || filled && v.field.how == last:
 		j.drop(len(v.raw))
-		v.raw, v.said = v.raw[:0:0], says
+		v.raw, v.known = v.raw[:0:0], filled
 		return j.keep(v, piece)
-	case says && v.field.how == agree && !bytes.Equal(v.raw, piece):
-		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrUnjoined, v.raw,
+	case filled && v.field.how == agree && !bytes.Equal(v.raw, piece):
+		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrNotAssembled, v.raw,
 			piece)
 	}
 	return nil
 }
 
-func (j *joiner) addItem(v *value, element []byte, depth int) error {
-	index, err := indexOf(element)
+// addItem joins an object of an indexed array.
+func (j *joiner) addItem(v *value, c *batchfile.Cursor, depth int) error {
+	index, err := indexOf(*c)
 	if err != nil {
 		return err
 	}
@@ -227,32 +228,35 @@ func (j *joiner) addItem(v *value, element []byte, depth int) error {
 	})
 	if !found {
 		if len(v.items) == mostItems {
-			return fmt.Errorf("%w: more than %d elements", ErrUnjoined, mostItems)
+			return fmt.Errorf("%w: more than %d elements", ErrNotAssembled, mostItems)
 		}
 		item := object(v.field)
 		item.index = index
 		v.items = slices.Insert(v.items, i, item)
-		// so that empty ones don't come for nothing
-		if err := j.weigh(1+len(v.field.of), len(element)); err != nil {
+		// its bytes too, so that empty elements take memory
+		start := *c
+		if err := j.weigh(1+len(v.field.of), len(start.Skip())); err != nil {
 			return err
 		}
 		if depth > 0 && j.item == 0 {
 			j.grew = true // a tool is called
 		}
 	}
-	return j.addMembers(&v.items[i], element, depth+1)
+	return j.addMembers(&v.items[i], c, depth+1)
 }
 
-func indexOf(element []byte) (int, error) {
-	for name, piece := range batchfile.Members(element) {
-		if name == "index" {
-			if index, err := strconv.Atoi(string(piece)); err == nil && index >= 0 {
+// indexOf reads the member "index" of the object at the cursor. Servers send it first, or close to
+// that, so little is read twice.
+func indexOf(c batchfile.Cursor) (int, error) {
+	for o := c.Object(); o.Next(); {
+		if string(o.Key()) == "index" {
+			if index, err := strconv.Atoi(string(c.Skip())); err == nil && index >= 0 {
 				return index, nil
 			}
 			break
 		}
 	}
-	return 0, fmt.Errorf("%w: an element has no index", ErrUnjoined)
+	return 0, fmt.Errorf("%w: an element has no index", ErrNotAssembled)
 }
 
 func (j *joiner) keep(v *value, piece []byte) error {
@@ -263,27 +267,27 @@ func (j *joiner) keep(v *value, piece []byte) error {
 	return nil
 }
 
-// weigh takes room for values and bytes that are kept. Buffers have up to twice the bytes, and
+// weigh takes memory for values and bytes that are kept. Buffers have up to twice the bytes, and
 // there is one more copy at the end.
 func (j *joiner) weigh(values, bytes int) error {
 	j.size += int64(bytes)
-	if j.size > j.room.most {
-		return tooLarge(j.room.most)
+	if j.size > j.memory.limit {
+		return tooLarge(j.memory.limit)
 	}
-	return j.room.add(int64(values)*int64(unsafe.Sizeof(value{})) + 3*int64(bytes))
+	return j.memory.add(int64(values)*int64(unsafe.Sizeof(value{})) + 3*int64(bytes))
 }
 
-// drop gives up what bytes took that are not kept any more.
+// drop gives back the memory of bytes that are not kept any more.
 func (j *joiner) drop(bytes int) {
 	j.size -= int64(bytes)
-	j.room.used -= 3 * int64(bytes)
+	j.memory.used -= 3 * int64(bytes)
 }
 
-// append writes the whole value; nothing if it never came and nothing stands for it.
+// append appends the value to dst; nothing if it is absent and has no fallback.
 func (v *value) append(dst []byte) []byte {
 	switch how := v.field.how; {
 	case v.absent():
-		return append(dst, v.field.otherwise...)
+		return append(dst, v.field.fallback...)
 	case !v.opened: // a leaf, or null
 		return append(dst, v.raw...)
 	case how == text:
@@ -304,14 +308,14 @@ func (v *value) append(dst []byte) []byte {
 	some := false
 	for i := range v.members {
 		m := &v.members[i]
-		if m.field.how == dropped || m.absent() && m.field.otherwise == "" {
+		if m.field.how == dropped || m.absent() && m.field.fallback == "" {
 			continue
 		}
 		if some {
 			dst = append(dst, ',')
 		}
 		some = true
-		dst = append(appendString(dst, cmp.Or(m.name, m.field.whole())), ':')
+		dst = append(appendString(dst, cmp.Or(m.name, m.field.answerName())), ':')
 		dst = m.append(dst)
 	}
 	return append(dst, '}')

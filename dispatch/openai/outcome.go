@@ -6,14 +6,13 @@ import (
 	"net/http"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// ErrEvicted is the cause to cancel a request's context with when it is we who end it;
-// context.DeadlineExceeded, when its time is over.
+// ErrEvicted is the cause with which the caller of Send cancels its context to end the request.
+// When the request's time is over, the cause is context.DeadlineExceeded.
 var ErrEvicted = errors.New("evicted")
 
-// Classify says how a Send ended, in the planner's terms.
+// Classify returns the planner's outcome of a Send.
 func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 	switch {
 	case err == nil:
@@ -36,14 +35,14 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 func classifyStatus(a Answer) plan.Outcome {
 	switch s := a.Status; {
 	case s >= 200 && s < 300:
-		if a.Large == nil && !batchfile.IsObject(a.Body) {
+		if !a.Object {
 			return plan.Garbled
 		}
 		return plan.Succeeded
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		return plan.Shed
 	case s == http.StatusBadGateway:
-		return plan.Died // a gateway's word for a backend that broke off or isn't there
+		return plan.Died // from a gateway whose backend broke off or is not there
 	case s >= 500:
 		return plan.Failed
 	default:

@@ -13,24 +13,37 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// Watch hears of an answer's tokens as they come. The functions are called by Send's goroutine.
+// ErrNotAssembled reports that a stream was not understood well enough to be sure what the answer
+// would have been without streaming.
+var ErrNotAssembled = errors.New("the stream can't be assembled")
+
+// ErrBrokenOff comes with ErrNotAssembled when the server reported an error within the stream, and
+// not as a status before it. The next stream may succeed.
+var ErrBrokenOff = errors.New("the server reported an error without a status within the stream")
+
+var (
+	errIncomplete = fmt.Errorf("the stream broke off: %w", io.ErrUnexpectedEOF)
+	errNoEvent    = fmt.Errorf("%w: an event is no JSON object", ErrNotAssembled)
+)
+
+// Watch receives an answer's tokens as they come. Send calls the functions in its goroutine.
 type Watch struct {
 	// First is called when the first token comes.
 	First func()
-	// More is called for each further sign of life: so many tokens came, so long after the tokens
+	// More is called for each further event with tokens: their number, and the time since the event
 	// before.
 	More func(tokens int, after time.Duration)
 }
 
-// StreamParameters are the members of a body that make its answer a stream, with the usage told at
-// its end. ok is false where answers can't be streamed.
+// StreamParameters returns the members of a body that make its answer a stream with the usage at its
+// end. ok is false for endpoints whose answers can't be streamed.
 func StreamParameters(path string) (parameters map[string]string, ok bool) {
 	endpoint, known := batchfile.LookupEndpoint(path)
 	if !known || !endpoint.Streams {
 		return nil, false
 	}
 	if path == responsesPath {
-		return map[string]string{"stream": "true"}, true // usage is told anyway
+		return map[string]string{"stream": "true"}, true // these always have the usage
 	}
 	return map[string]string{"stream": "true", "stream_options": `{"include_usage":true}`}, true
 }
@@ -40,100 +53,114 @@ const (
 	responsesPath = "/v1/responses"
 )
 
-// assembly puts events together.
+// assembly makes the answer that the server would have given without streaming of a stream's events.
 type assembly interface {
-	// add takes the next event and tells how many tokens it brought.
+	// add takes the next event and returns how many tokens it brought. It parses the event once.
 	add(event []byte) (tokens int, err error)
-	// whole appends the answer; errCut means that it isn't whole yet.
-	whole(dst []byte) ([]byte, error)
+	// finish appends the answer's body to dst. It returns errIncomplete if events are missing.
+	finish(dst []byte) (assembled, error)
 }
 
-func newAssembly(path string, in *room) assembly {
+// assembled is an answer that was assembled from a stream: a JSON object by construction.
+type assembled struct {
+	body  []byte
+	usage batchfile.Usage
+	texts int // that usage counts; 0: there is no usage
+}
+
+func newAssembly(path string, memory *streamMemory) assembly {
 	switch path {
 	case responsesPath:
-		return &response{room: in}
+		return &responses{memory: memory}
 	case chatPath:
-		return newChunks(chatFields, in)
+		return newChunks(chatFields, memory)
 	default:
-		return newChunks(completionFields, in)
+		return newChunks(completionFields, memory)
 	}
 }
 
-var errCut = fmt.Errorf("the stream broke off: %w", io.ErrUnexpectedEOF)
-
-// failed is an error that a server told within a stream, with the status that it would have
-// answered with otherwise.
-type failed struct {
+// reportedError is an error that a server reported within a stream, with the status that it would
+// have answered with otherwise.
+type reportedError struct {
 	status int
 	body   []byte
 }
 
-func (f *failed) Error() string {
-	return fmt.Sprintf("the stream ended with an error of status %d", f.status)
+func (e *reportedError) Error() string {
+	return fmt.Sprintf("the stream ended with an error of status %d", e.status)
 }
 
-// failure reads an error event, whose member error is value. Without a status nobody can say what
-// the answer would have been.
-func failure(event, value []byte) error {
-	for name, code := range batchfile.Members(value) {
-		if status, err := strconv.Atoi(string(code)); (name == "code" || name == "status") &&
-			err == nil && status >= 400 && status < 600 {
-			return &failed{status: status, body: append([]byte(nil), event...)}
+// errorOf reads an event that reports an error, described by the object value. Without a status
+// nobody can say what the answer would have been.
+func errorOf(event, value []byte) error {
+	c := batchfile.NewCursor(value)
+	for o := c.Object(); o.Next(); {
+		if key := string(o.Key()); key == "code" || key == "status" {
+			if status, err := strconv.Atoi(string(c.Skip())); err == nil && status >= 400 &&
+				status < 600 {
+				return &reportedError{status: status, body: append([]byte(nil), event...)}
+			}
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrUnjoined, ErrBrokenOff)
+	return fmt.Errorf("%w: %w", ErrNotAssembled, ErrBrokenOff)
 }
-
-// ErrBrokenOff comes with ErrUnjoined when the server told an error within the stream instead of a
-// status before it. That says nothing against streaming.
-var ErrBrokenOff = errors.New("the server told an error without a status within the stream")
 
 func isStream(h http.Header) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && strings.EqualFold(media, "text/event-stream")
 }
 
-// readStream reads a stream to its end and puts it together in the scratch.
+// readStream reads a stream to its end and assembles the answer in the scratch.
 func (c *Client) readStream(
-	r Request, response *http.Response, scratch *Scratch,
-) (status int, body []byte, err error) {
-	room := &room{most: c.maxAnswer(r.Path), memory: scratch.Memory}
-	defer room.close()
-	in := newEvents(response.Body, room)
-	to := newAssembly(r.Path, room)
+	r Request, response *http.Response, scratch *Scratch, a *Answer,
+) error {
+	memory := &streamMemory{limit: c.maxAnswer(r.Path), memory: scratch.Memory}
+	defer memory.close()
+	to := newAssembly(r.Path, memory)
+	err := assemble(response.Body, memory, to, r.Watch)
+	if reported := (*reportedError)(nil); errors.As(err, &reported) {
+		a.Status, a.Body = reported.status, reported.body
+		return nil
+	}
+	var answer assembled
+	if err == nil {
+		answer, err = to.finish(scratch.answer[:0])
+	}
+	if err == nil && !scratch.adopt(answer.body) {
+		err = errTooLong
+	}
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	a.Body, a.Object, a.Usage, a.Texts = answer.body, true, answer.usage, answer.texts
+	return nil
+}
+
+// assemble gives all events of a stream to the assembly, and reports their tokens.
+func assemble(from io.Reader, memory *streamMemory, to assembly, watch *Watch) error {
+	in := newEvents(from, memory)
 	var before time.Time // when the last tokens came
 	for {
 		event, err := in.next()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
-			return response.StatusCode, nil, fmt.Errorf("read stream: %w", err)
+			return err
 		}
 		tokens, err := to.add(event)
-		if told := (*failed)(nil); errors.As(err, &told) {
-			return told.status, told.body, nil
-		}
 		if err != nil {
-			return response.StatusCode, nil, fmt.Errorf("read stream: %w", err)
+			return err
 		}
 		if tokens == 0 {
 			continue
 		}
 		now := time.Now()
 		if before.IsZero() {
-			r.Watch.First()
+			watch.First()
 		} else {
-			r.Watch.More(tokens, now.Sub(before))
+			watch.More(tokens, now.Sub(before))
 		}
 		before = now
 	}
-	body, err = to.whole(scratch.answer[:0])
-	if err == nil && !scratch.adopt(body) {
-		err = errTooLong
-	}
-	if err != nil {
-		return response.StatusCode, nil, fmt.Errorf("read stream: %w", err)
-	}
-	return response.StatusCode, body, nil
 }

@@ -25,8 +25,9 @@ func whole(path, stream string, watch *Watch) (status int, body string, err erro
 	}
 	c := &Client{cfg: Config{MaxAnswer: 1 << 20}}
 	response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream))}
-	status, answer, err := c.readStream(Request{Path: path, Watch: watch}, response, new(Scratch))
-	return status, string(answer), err
+	a := Answer{Status: response.StatusCode}
+	err = c.readStream(Request{Path: path, Watch: watch}, response, new(Scratch), &a)
+	return a.Status, string(a.Body), err
 }
 
 // sse makes events of chunks and ends them.
@@ -111,30 +112,30 @@ func TestWhatIsNotUnderstoodIsNotGuessed(t *testing.T) {
 	}{
 		"a member nobody knows changes": {sse(chatChunk(`{"index":0,"delta":{"audio":"a"}}`),
 			chatChunk(`{"index":0,"delta":{"audio":"b"},"finish_reason":"stop"}`), usageChunk),
-			ErrUnjoined},
+			ErrNotAssembled},
 		"two answers in one": {sse(strings.Replace(finish, `"id":"c"`, `"id":"d"`,
-			1), usageChunk), ErrUnjoined},
+			1), usageChunk), ErrNotAssembled},
 		"a tool's name in pieces": {
 			sse(
 				chatChunk(
 					`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"a"}}]}}`),
 				chatChunk(
-					`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"b"}}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
+					`{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"b"}}]},"finish_reason":"stop"}`), usageChunk), ErrNotAssembled},
 		"a tool call left out": {
 			sse(
 				chatChunk(
-					`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"t"}]},"finish_reason":"stop"}`), usageChunk), ErrUnjoined},
+					`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"t"}]},"finish_reason":"stop"}`), usageChunk), ErrNotAssembled},
 		"content of another kind": {
 			sse(chatChunk(`{"index":0,"delta":{"content":["a"]},"finish_reason":"stop"}`),
-				usageChunk), ErrUnjoined},
+				usageChunk), ErrNotAssembled},
 		"a choice without an index": {
 			sse(chatChunk(`{"delta":{"content":"a"},"finish_reason":"stop"}`), usageChunk),
-			ErrUnjoined},
-		"no usage": {sse(finish), ErrUnjoined},
+			ErrNotAssembled},
+		"no usage": {sse(finish), ErrNotAssembled},
 		"more after the end": {sse(finish, usageChunk) + "data: {}\n\n",
-			ErrUnjoined},
-		"no JSON":   {sse(finish, "oops"), ErrUnjoined},
-		"no object": {sse(finish, "[]"), ErrUnjoined},
+			ErrNotAssembled},
+		"no JSON":   {sse(finish, "oops"), ErrNotAssembled},
+		"no object": {sse(finish, "[]"), ErrNotAssembled},
 		"an error without a status": {
 			sse(finish, `{"error":{"message":"gone","code":"x"}}`), ErrBrokenOff},
 		"cut before the end": {"data: " + chatChunk(
@@ -148,8 +149,8 @@ func TestWhatIsNotUnderstoodIsNotGuessed(t *testing.T) {
 				strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1)),
 			ErrTooLarge},
 		"more members than anyone keeps": {sse(manyMembers(mostUnnamed+1), finish, usageChunk),
-			ErrUnjoined},
-		"more choices than anyone asked for": {sse(manyChoices(mostItems + 1)), ErrUnjoined},
+			ErrNotAssembled},
+		"more choices than anyone asked for": {sse(manyChoices(mostItems + 1)), ErrNotAssembled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, body, err := whole("/v1/chat/completions", c.stream, nil); !errors.Is(

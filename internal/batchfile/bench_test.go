@@ -145,11 +145,11 @@ func BenchmarkAppendResult(b *testing.B) {
 	}
 }
 
-func BenchmarkReadUsage(b *testing.B) {
+func BenchmarkReadAnswer(b *testing.B) {
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := ReadUsage(answer); !ok {
+		if _, ok, _ := ReadAnswer(answer); !ok {
 			b.Fatal("no usage")
 		}
 	}

@@ -132,3 +132,22 @@ func BenchmarkObjectScanner(b *testing.B) {
 		}
 	}
 }
+
+// eachMember calls fn with the members of the object at b[i], with keys without quotes. It reports
+// whether the object is valid.
+func eachMember(b []byte, i int, fn func(key, value []byte)) bool {
+	if i >= len(b) || b[i] != '{' {
+		return false
+	}
+	for m := membersAt(b, i); ; {
+		key, more, err := m.next()
+		if err != nil || !more {
+			return err == nil
+		}
+		start := m.at
+		if m.at, err = skipValue(b, start, answerDepth); err != nil {
+			return false
+		}
+		fn(inside(key.of(b)), b[start:m.at])
+	}
+}

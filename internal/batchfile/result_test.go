@@ -118,7 +118,7 @@ func TestScanResultsErrors(t *testing.T) {
 	}
 }
 
-func TestReadUsage(t *testing.T) {
+func TestReadAnswer(t *testing.T) {
 	for body, want := range map[string]Usage{
 		`{"choices":[{"usage":{"prompt_tokens":9}}],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12,` +
 			`"prompt_tokens_details":{"audio_tokens":1,"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}}`: {5, 7, 12, 3, 2},
@@ -127,18 +127,18 @@ func TestReadUsage(t *testing.T) {
 		`{"usage":{"prompt_tokens":"5","completion_tokens":1e3}}`:         {},
 		`{"usage":{"total_tokens":99999999999999999999999}, and rubbish}`: {0, 0, 1<<63 - 1, 0, 0},
 	} {
-		if got, ok := ReadUsage([]byte(body)); !ok || got != want {
+		if got, ok, _ := ReadAnswer([]byte(body)); !ok || got != want {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", body, got, ok, want)
 		}
 	}
 	for _, body := range []string{``, `null`, `[]`, `{}`, `{"usage":null}`,
 		`{"usage":{"prompt_tokens":5`, `{"x":"usage"}`, `{"x" "usage":{}}`} {
-		if got, ok := ReadUsage([]byte(body)); ok {
+		if got, ok, _ := ReadAnswer([]byte(body)); ok {
 			t.Errorf("%s has usage %+v", body, got)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { ReadUsage(answer) }); n != 0 {
-		t.Errorf("ReadUsage allocates %v times", n)
+	if n := testing.AllocsPerRun(100, func() { ReadAnswer(answer) }); n != 0 {
+		t.Errorf("ReadAnswer allocates %v times", n)
 	}
 }
 

@@ -19,56 +19,56 @@ func (u *Usage) Add(other Usage) {
 	u.ReasoningTokens += other.ReasoningTokens
 }
 
-// ReadUsage reads the member "usage" of an answer, with the names of chat and completions
-// (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It reports
-// whether there is one. It does not read what follows the member.
-func ReadUsage(body []byte) (Usage, bool) {
-	i := skipSpace(body, 0)
-	if i == len(body) || body[i] != '{' {
-		return Usage{}, false
-	}
-	for m := membersAt(body, i); ; {
-		key, more, err := m.next()
-		if err != nil || !more {
-			return Usage{}, false
-		}
-		if string(inside(key.of(body))) == "usage" {
-			return readUsage(body, m.at)
-		}
-		if m.at, err = skipValue(body, m.at, answerDepth); err != nil {
-			return Usage{}, false
-		}
-	}
+// ReadAnswer reads the body of an engine's answer in one pass. object reports whether the body is
+// exactly one JSON object. hasUsage reports whether it has a member "usage" that is an object, up to
+// the first fault.
+func ReadAnswer(body []byte) (usage Usage, hasUsage, object bool) {
+	c := NewCursor(body)
+	usage, hasUsage = c.Answer()
+	return usage, hasUsage, c.End()
 }
 
-// ParseUsage reads the value of an answer's member "usage", as ReadUsage does.
-func ParseUsage(value []byte) (Usage, bool) { return readUsage(value, skipSpace(value, 0)) }
-
-func readUsage(body []byte, i int) (Usage, bool) {
-	var u Usage
-	ok := eachMember(body, i, func(key, value []byte) {
-		switch string(key) {
-		case "prompt_tokens", "input_tokens":
-			u.InputTokens = count(value)
-		case "completion_tokens", "output_tokens":
-			u.OutputTokens = count(value)
-		case "total_tokens":
-			u.TotalTokens = count(value)
-		case "prompt_tokens_details", "input_tokens_details":
-			eachMember(value, 0, func(key, value []byte) {
-				if string(key) == "cached_tokens" {
-					u.CachedTokens = count(value)
-				}
-			})
-		case "completion_tokens_details", "output_tokens_details":
-			eachMember(value, 0, func(key, value []byte) {
-				if string(key) == "reasoning_tokens" {
-					u.ReasoningTokens = count(value)
-				}
-			})
+// Answer moves past the next value, an engine's answer, and reads its usage.
+func (c *Cursor) Answer() (usage Usage, hasUsage bool) {
+	seen := false
+	for o := c.Object(); o.Next(); {
+		if !seen && string(inside(o.key)) == "usage" {
+			seen = true
+			usage, hasUsage = c.Usage()
 		}
-	})
-	if !ok {
+	}
+	return usage, hasUsage
+}
+
+// ParseUsage reads the value of an answer's member "usage", as ReadAnswer does.
+func ParseUsage(value []byte) (Usage, bool) {
+	c := NewCursor(value)
+	return c.Usage()
+}
+
+// Usage moves past the next value and reads it as an answer's usage, under the names of chat and
+// completions (prompt_tokens, completion_tokens) or of responses (input_tokens, output_tokens). It
+// reports whether the value is an object.
+func (c *Cursor) Usage() (u Usage, ok bool) {
+	if c.Kind() != '{' {
+		c.Skip()
+		return u, false
+	}
+	for o := c.Object(); o.Next(); {
+		switch string(inside(o.key)) {
+		case "prompt_tokens", "input_tokens":
+			u.InputTokens = count(c.Skip())
+		case "completion_tokens", "output_tokens":
+			u.OutputTokens = count(c.Skip())
+		case "total_tokens":
+			u.TotalTokens = count(c.Skip())
+		case "prompt_tokens_details", "input_tokens_details":
+			c.detail("cached_tokens", &u.CachedTokens)
+		case "completion_tokens_details", "output_tokens_details":
+			c.detail("reasoning_tokens", &u.ReasoningTokens)
+		}
+	}
+	if c.err != nil {
 		return Usage{}, false
 	}
 	if u.TotalTokens == 0 {
@@ -77,21 +77,15 @@ func readUsage(body []byte, i int) (Usage, bool) {
 	return u, true
 }
 
-// eachMember calls fn with the members of the object at b[i], with keys without quotes. It reports
-// whether the object is valid.
-func eachMember(b []byte, i int, fn func(key, value []byte)) bool {
-	if i >= len(b) || b[i] != '{' {
-		return false
+// detail moves past the next value and, if it is an object, reads the number that a member of it
+// holds.
+func (c *Cursor) detail(name string, to *int64) {
+	if c.Kind() != '{' {
+		return
 	}
-	for m := membersAt(b, i); ; {
-		key, more, err := m.next()
-		if err != nil || !more {
-			return err == nil
+	for o := c.Object(); o.Next(); {
+		if string(inside(o.key)) == name {
+			*to = count(c.Skip())
 		}
-		start := m.at
-		if m.at, err = skipValue(b, start, answerDepth); err != nil {
-			return false
-		}
-		fn(inside(key.of(b)), b[start:m.at])
 	}
 }
