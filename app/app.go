@@ -17,8 +17,6 @@ import (
 	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
-	"github.com/tidefill/tidefill/store/disk"
-	"github.com/tidefill/tidefill/store/sqlite"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -29,8 +27,7 @@ type App struct {
 	log     *slog.Logger
 
 	clock      *wallclock.Guard
-	metadata   *sqlite.DB
-	files      *disk.Store
+	store      openedStore
 	dispatcher *dispatch.Dispatcher
 	telemetry  *telemetry.Reader // nil: no policy uses readings, and nothing is recorded
 	recording  *recording        // nil: nothing is recorded
@@ -106,9 +103,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.dispatcher, err = dispatch.New(a.cfg.Dispatch, dispatch.Deps{
-		Store: dispatch.Store{Metadata: a.metadata, Progress: a.metadata, Blobs: a.files.Blobs(),
-			Journals: a.files.Journals(), Spool: a.files},
-		Node: a.cfg.Node, Upstreams: a.cfg.Upstreams,
+		Store: a.store.dispatch,
+		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 		Watcher: a.recording.watcher(),
@@ -120,8 +116,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: api.Store{Metadata: a.metadata, Progress: a.metadata, Blobs: a.files.Blobs(),
-			Journals: a.files.Journals()},
+		Store: a.store.api,
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})

@@ -31,7 +31,7 @@ func (a *App) registerStore() error {
 			Name: "tidefill_data_free_bytes",
 			Help: "Free space of the data directory's file system; -1 if the system does not report it.",
 		}, func() float64 {
-			free, err := a.files.FreeBytes()
+			free, err := a.store.freeBytes()
 			if err != nil {
 				return -1
 			}

@@ -41,7 +41,7 @@ type Config struct {
 	// contains prompts, answers, custom_ids or names. Empty: nothing is recorded.
 	Record string `yaml:"record"`
 
-	Storage Storage `yaml:"storage"`
+	Store Store `yaml:"store"`
 	// Clock limits the trust in the wall clock, by which files, uploads and batches expire.
 	Clock wallclock.Config `yaml:"clock"`
 
@@ -103,7 +103,7 @@ func Default() Config {
 		Listen:      "127.0.0.1:8080",
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
-		Storage:     DefaultStorage(),
+		Store:       DefaultStore(),
 		Clock:       wallclock.DefaultConfig(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		HTTP:        httpserver.DefaultConfig(),
@@ -167,7 +167,7 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(append(faults,
-		section("storage", c.Storage.Validate()),
+		section("store", c.Store.Validate()),
 		section("clock", c.Clock.Validate()),
 		section("http", c.HTTP.Validate()),
 		section("tls", c.TLS.Validate()),

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// EmbeddedStore is the backend that keeps everything in the data directory: SQLite and files.
+const EmbeddedStore = "embedded"
+
+// stores are the backends that package app can open.
+var stores = []string{EmbeddedStore}
+
+// Store configures the store of files, batches and results.
+type Store struct {
+	// Backend selects where everything is stored. embedded: in the directory that data names, for
+	// one machine. Default: embedded.
+	Backend string `yaml:"backend"`
+	// ReserveBytes is the space on the data directory's file system that files and results do not
+	// use, so that a full disk can be emptied: new lines and uploads stop before it is used, while
+	// deletions and changes of batches go on. Half of it is a file that is deleted when other
+	// programs have used all the rest. A sixteenth of the file system at most. 0: none. Default:
+	// 64 MiB.
+	ReserveBytes int64 `yaml:"reserve_bytes"`
+	// LockWait limits how long a write waits for another process that holds the lock of the
+	// database, for example a suspended one. After it, requests are answered 503. Default: 5s.
+	LockWait time.Duration `yaml:"lock_wait"`
+}
+
+// DefaultStore returns the settings for a disk that other programs may fill.
+func DefaultStore() Store {
+	return Store{Backend: EmbeddedStore, ReserveBytes: 64 << 20, LockWait: 5 * time.Second}
+}
+
+// Validate reports every field that can't be used.
+func (s Store) Validate() error {
+	var faults []error
+	if !slices.Contains(stores, s.Backend) {
+		faults = append(faults, fmt.Errorf("backend: is %q, must be one of: %s", s.Backend,
+			strings.Join(stores, ", ")))
+	}
+	if s.ReserveBytes < 0 {
+		faults = append(faults, fmt.Errorf("reserve_bytes: is %d, must be 0 or more",
+			s.ReserveBytes))
+	}
+	if s.LockWait < 100*time.Millisecond {
+		faults = append(faults, fmt.Errorf("lock_wait: is %v, must be 100ms or more", s.LockWait))
+	}
+	return errors.Join(faults...)
+}
