@@ -41,7 +41,7 @@ func TestMistakesAndErrors(t *testing.T) {
 			`bad.yaml:3: listen: "1" is not an address`,
 		}},
 		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError,
-			[]string{`--upstream: upstreams[0].url is "gpu-1", no URL`}},
+			[]string{`--upstream: upstreams[0].url is "gpu-1", not a URL`}},
 		{"faulty policy", []string{"serve", "--upstream", "http://a", "--set",
 			"scheduler.policy=best"}, exitError,
 			[]string{"--set scheduler.policy: scheduler.policy: "}},
