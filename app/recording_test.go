@@ -16,7 +16,7 @@ import (
 // runBatch runs a batch file through the API and returns when it has completed.
 func runBatch(t *testing.T, url, file string) {
 	t.Helper()
-	c, err := client.New(url, "", client.Trust{})
+	c, err := client.New(url, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,10 +25,10 @@ func runBatch(t *testing.T, url, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := c.CreateBatch(t.Context(), client.NewBatch{InputFileID: input.ID,
+	b, err := c.CreateBatch(t.Context(), client.BatchRequest{InputFileID: input.ID,
 		Endpoint: "/v1/chat/completions", CompletionWindow: "24h"})
-	for ; err == nil && !b.Ended(); time.Sleep(5 * time.Millisecond) {
-		b, err = c.Batch(t.Context(), b.ID)
+	if err == nil {
+		b, err = c.Watch(t.Context(), b.ID, nil)
 	}
 	if err != nil || b.Status != "completed" {
 		t.Fatalf("batch %s: %v", b.Status, err)

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Batch is a batch as the API shows it.
+// Batch is a batch object of the API. Times are Unix seconds; 0: not yet.
 type Batch struct {
 	ID               string            `json:"id"`
 	Endpoint         string            `json:"endpoint"`
@@ -28,91 +28,73 @@ type Batch struct {
 	Counts           Counts            `json:"request_counts"`
 	Metadata         map[string]string `json:"metadata"`
 	Errors           struct {
-		Data []Fault `json:"data"`
+		Data []InputError `json:"data"`
 	} `json:"errors"`
-	Usage    *Usage     `json:"usage"`
+	Usage    *Usage     `json:"usage"` // nil: unknown
 	Tidefill Extensions `json:"tidefill"`
 
-	// Raw is the object as it came.
+	// Raw is the object as it was received.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Extensions is what a batch shows beyond OpenAI's API.
+// Extensions holds the fields of a batch that OpenAI's API does not have.
 type Extensions struct {
 	Paused       bool     `json:"paused"`
 	Rate         float64  `json:"rate"` // lines per second, now
 	ETA          int64    `json:"eta"`  // Unix seconds; 0: unknown
 	InFlight     int      `json:"in_flight"`
 	Retrying     int      `json:"retrying"`
-	Waiting      string   `json:"waiting"` // why nothing more is started now
-	Reason       string   `json:"reason"`  // why the batch was stopped early
+	Waiting      string   `json:"waiting"` // why no more lines start now; empty: they do
+	Reason       string   `json:"reason"`  // why the batch ended early
 	InputFileIDs []string `json:"input_file_ids"`
 	Models       []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`
 	} `json:"models"`
-	Outputs []Output `json:"outputs"`
+	Outputs []ResultFiles `json:"outputs"`
 }
 
-// Output is a pair of result files; an id is empty where there was nothing to write.
-type Output struct {
-	InputFileID  string `json:"input_file_id"` // empty: all inputs joined
+// ResultFiles is a pair of result files. An empty id means that the file has no lines and does not
+// exist.
+type ResultFiles struct {
+	InputFileID  string `json:"input_file_id"` // empty: the results of all inputs
 	OutputFileID string `json:"output_file_id"`
 	ErrorFileID  string `json:"error_file_id"`
 }
 
-// Results lists the result files that stand.
-func (b Batch) Results() []Output {
-	if len(b.Tidefill.Outputs) > 0 {
-		return b.Tidefill.Outputs
-	}
-	if b.OutputFileID == "" && b.ErrorFileID == "" {
-		return nil
-	}
-	return []Output{{OutputFileID: b.OutputFileID, ErrorFileID: b.ErrorFileID}}
-}
-
-// Inputs lists the input files, in order.
-func (b Batch) Inputs() []string {
-	if len(b.Tidefill.InputFileIDs) > 0 {
-		return b.Tidefill.InputFileIDs
-	}
-	return []string{b.InputFileID}
-}
-
-// Counts are lines.
+// Counts are numbers of lines.
 type Counts struct {
 	Total     int `json:"total"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 }
 
-// Done counts the lines that have a result.
+// Done returns the number of lines that have a result.
 func (c Counts) Done() int { return c.Completed + c.Failed }
 
-// Fault is one thing wrong with an input file.
-type Fault struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Param   string `json:"param"`
-	Line    int    `json:"line"` // 0: the file as a whole
-}
-
-func (f Fault) String() string {
-	if f.Line == 0 {
-		return fmt.Sprintf("%s: %s", f.Code, f.Message)
-	}
-	return fmt.Sprintf("line %d: %s: %s", f.Line, f.Code, f.Message)
-}
-
-// Usage sums the tokens of all answers.
+// Usage holds the tokens of all answers.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
 	TotalTokens  int64 `json:"total_tokens"`
 }
 
-// Ended reports whether the batch never changes again.
+// InputError is one error in an input file.
+type InputError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Param   string `json:"param"`
+	Line    int    `json:"line"` // 0: the error concerns the file, not one line
+}
+
+func (e InputError) String() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	}
+	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Code, e.Message)
+}
+
+// Ended reports whether the batch is in a final state.
 func (b Batch) Ended() bool {
 	switch b.Status {
 	case "completed", "failed", "expired", "cancelled":
@@ -121,11 +103,31 @@ func (b Batch) Ended() bool {
 	return false
 }
 
-// EndedAt is when it ended, in Unix seconds; 0 before.
+// EndedAt returns when the batch ended, in Unix seconds; 0: it has not.
 func (b Batch) EndedAt() int64 {
 	return max(b.CompletedAt, b.FailedAt, b.ExpiredAt, b.CancelledAt)
 }
 
+// Inputs returns the ids of the input files, in order.
+func (b Batch) Inputs() []string {
+	if len(b.Tidefill.InputFileIDs) > 0 {
+		return b.Tidefill.InputFileIDs
+	}
+	return []string{b.InputFileID}
+}
+
+// Results returns the result files that exist.
+func (b Batch) Results() []ResultFiles {
+	if len(b.Tidefill.Outputs) > 0 {
+		return b.Tidefill.Outputs
+	}
+	if b.OutputFileID == "" && b.ErrorFileID == "" {
+		return nil
+	}
+	return []ResultFiles{{OutputFileID: b.OutputFileID, ErrorFileID: b.ErrorFileID}}
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It also sets Raw.
 func (b *Batch) UnmarshalJSON(raw []byte) error {
 	type plain Batch
 	if err := json.Unmarshal(raw, (*plain)(b)); err != nil {
@@ -135,25 +137,27 @@ func (b *Batch) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// NewBatch is a create request.
-type NewBatch struct {
-	InputFileID      string            `json:"input_file_id"`
-	Endpoint         string            `json:"endpoint"`
-	CompletionWindow string            `json:"completion_window"`
-	Metadata         map[string]string `json:"metadata,omitempty"`
-	Tidefill         *NewExtensions    `json:"tidefill,omitempty"`
+// BatchRequest is the body of a request to create a batch.
+type BatchRequest struct {
+	InputFileID      string             `json:"input_file_id"`
+	Endpoint         string             `json:"endpoint"`
+	CompletionWindow string             `json:"completion_window"`
+	Metadata         map[string]string  `json:"metadata,omitempty"`
+	Tidefill         *RequestExtensions `json:"tidefill,omitempty"`
 }
 
-// NewExtensions are what a create request asks beyond OpenAI's API.
-type NewExtensions struct {
-	Priority int    `json:"priority,omitempty"`
+// RequestExtensions holds the fields of a BatchRequest that OpenAI's API does not have.
+type RequestExtensions struct {
+	// Priority orders the tenant's own batches where the scheduling policy uses it; higher first.
+	Priority int `json:"priority,omitempty"`
+	// Deadline is RFC 3339, or a duration from now.
 	Deadline string `json:"deadline,omitempty"`
 }
 
 // CreateBatch creates a batch.
-func (c *Client) CreateBatch(ctx context.Context, n NewBatch) (Batch, error) {
+func (c *Client) CreateBatch(ctx context.Context, r BatchRequest) (Batch, error) {
 	var b Batch
-	if err := c.post(ctx, "/v1/batches", n, &b); err != nil {
+	if err := c.post(ctx, "/v1/batches", r, &b); err != nil {
 		return Batch{}, fmt.Errorf("create batch: %w", err)
 	}
 	return b, nil
@@ -162,18 +166,36 @@ func (c *Client) CreateBatch(ctx context.Context, n NewBatch) (Batch, error) {
 // Batch returns one batch.
 func (c *Client) Batch(ctx context.Context, id string) (Batch, error) {
 	var b Batch
-	if err := c.ask(ctx, request{method: http.MethodGet, path: batchPath(id)}, &b); err != nil {
+	if err := c.call(ctx, request{method: http.MethodGet, path: batchPath(id)}, &b); err != nil {
 		return Batch{}, fmt.Errorf("get batch %s: %w", id, err)
 	}
 	return b, nil
 }
 
-// Act asks for one of a batch's actions: cancel, pause, resume or retry. It returns the batch, or
-// for retry the new one.
-func (c *Client) Act(ctx context.Context, id, action string) (Batch, error) {
+// Cancel stops a batch. Lines in flight may finish; finished lines keep their results.
+func (c *Client) Cancel(ctx context.Context, id string) (Batch, error) {
+	return c.act(ctx, id, "cancel")
+}
+
+// Pause starts no more lines of a batch until Resume.
+func (c *Client) Pause(ctx context.Context, id string) (Batch, error) {
+	return c.act(ctx, id, "pause")
+}
+
+// Resume continues a paused batch.
+func (c *Client) Resume(ctx context.Context, id string) (Batch, error) {
+	return c.act(ctx, id, "resume")
+}
+
+// Retry creates a new batch of the failed lines of an ended batch, and returns the new one.
+func (c *Client) Retry(ctx context.Context, id string) (Batch, error) {
+	return c.act(ctx, id, "retry")
+}
+
+func (c *Client) act(ctx context.Context, id, action string) (Batch, error) {
 	var b Batch
-	if err := c.ask(ctx, request{method: http.MethodPost, path: batchPath(id) + "/" + action,
-		once: true}, &b); err != nil {
+	if err := c.call(ctx, request{method: http.MethodPost, path: batchPath(id) + "/" + action,
+		idempotent: true}, &b); err != nil {
 		return Batch{}, fmt.Errorf("%s batch %s: %w", action, id, err)
 	}
 	return b, nil
@@ -182,23 +204,24 @@ func (c *Client) Act(ctx context.Context, id, action string) (Batch, error) {
 // DeleteBatch deletes an ended batch and returns the API's answer.
 func (c *Client) DeleteBatch(ctx context.Context, id string) (json.RawMessage, error) {
 	var answer json.RawMessage
-	if err := c.ask(ctx, request{method: http.MethodDelete, path: batchPath(id)},
+	if err := c.call(ctx, request{method: http.MethodDelete, path: batchPath(id)},
 		&answer); err != nil {
 		return nil, fmt.Errorf("delete batch %s: %w", id, err)
 	}
 	return answer, nil
 }
 
-// Page is one page of a listing.
+// Page is one page of a list.
 type Page[T any] struct {
 	Data []T  `json:"data"`
 	More bool `json:"has_more"`
 }
 
-// Batches returns a page of batches; the query is the API's.
+// Batches returns a page of batches. The query has the API's parameters, such as limit, after and
+// status.
 func (c *Client) Batches(ctx context.Context, query url.Values) (Page[Batch], error) {
 	var page Page[Batch]
-	if err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/batches", query: query},
+	if err := c.call(ctx, request{method: http.MethodGet, path: "/v1/batches", query: query},
 		&page); err != nil {
 		return Page[Batch]{}, fmt.Errorf("list batches: %w", err)
 	}

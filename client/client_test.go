@@ -16,7 +16,7 @@ func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	// as base URLs of SDKs are written
-	c, err := client.New(server.URL+"/v1/", "secret", client.Trust{})
+	c, err := client.New(server.URL+"/v1/", client.Options{APIKey: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func newClient(t *testing.T, handler http.HandlerFunc) *client.Client {
 
 func TestServersAreURLs(t *testing.T) {
 	for _, server := range []string{"", "gpu-1", "gpu-1:8080", "ftp://gpu-1", "http://"} {
-		if _, err := client.New(server, "", client.Trust{}); err == nil {
+		if _, err := client.New(server, client.Options{}); err == nil {
 			t.Errorf("%q passes for a server", server)
 		}
 	}
@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 			[]string{"/v1/batches/b answered 502 Bad Gateway", "<html>"}, true},
 		{"nothing", 503, "", []string{"status 503"}, true},
 		{"too fast", 429, `{"error":{"message":"Slow down."}}`, []string{"Slow down."}, true},
-		{"no key", 401, `{"error":{"message":"Wrong key."}}`, []string{"TIDEFILL_API_KEY"}, false},
+		{"no key", 401, `{"error":{"message":"Wrong key."}}`, []string{"Wrong key."}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"net/url"
 )
 
-// File is a file as the API shows it.
+// File is a file object of the API. Times are Unix seconds; 0: never.
 type File struct {
 	ID        string `json:"id"`
 	Bytes     int64  `json:"bytes"`
@@ -20,7 +20,7 @@ type File struct {
 	Purpose   string `json:"purpose"`
 }
 
-// Upload streams a batch input file of size bytes, -1 if the size isn't known.
+// Upload streams an input file for batches. size is in bytes; -1: unknown.
 func (c *Client) Upload(
 	ctx context.Context, name string, content io.Reader, size int64,
 ) (File, error) {
@@ -42,8 +42,8 @@ func (c *Client) Upload(
 		length = int64(len(head)) + size + int64(frame.Len())
 	}
 	var f File
-	err := c.ask(ctx, request{
-		method: http.MethodPost, path: "/v1/files", once: true,
+	err := c.call(ctx, request{
+		method: http.MethodPost, path: "/v1/files", idempotent: true,
 		body:   io.MultiReader(bytes.NewReader(head), content, &frame),
 		length: length, contentType: form.FormDataContentType(),
 	}, &f)
@@ -53,7 +53,7 @@ func (c *Client) Upload(
 	return f, nil
 }
 
-// Content streams a file's bytes; the caller closes it.
+// Content returns the content of a file as a stream, which the caller closes.
 func (c *Client) Content(ctx context.Context, id string) (io.ReadCloser, error) {
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/files/" + url.PathEscape(
 		id) + "/content"})

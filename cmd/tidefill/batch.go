@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -16,13 +20,12 @@ import (
 func batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch",
-		Short: "Submit batches and look after them",
-		Long: `Submit batches to a daemon and look after them.
+		Short: "Submit and manage batches",
+		Long: `Submit batches to a daemon and manage them.
 
-The daemon is found by --server or TIDEFILL_SERVER, the key is TIDEFILL_API_KEY. Over https the system's authorities are
-trusted, and those of --ca-file or TIDEFILL_CA_FILE. With --json, what the API answered is
-printed, one object a line. Commands that wait for a batch end with status 0 when it completed, 4 when it completed and
-lines failed, 3 when it ended otherwise.`,
+--server or TIDEFILL_SERVER is the daemon's URL, TIDEFILL_API_KEY the key. Over https the system's authorities are trusted, and
+those of --ca-file or TIDEFILL_CA_FILE. With --json, the API's answers are printed, one object a row. Commands that wait for a
+batch end with status 0 if it completed, 4 if it completed and lines failed, 3 if it ended otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,60 +35,62 @@ lines failed, 3 when it ended otherwise.`,
 		getCommand(),
 		watchCommand(),
 		resultsCommand(),
-		actionCommand("cancel", "Stop a batch and keep what is done",
-			"Stop a batch. Lines under way may finish; what is done is kept, what isn't is listed in the error file."),
+		actionCommand("cancel", "Stop a batch and keep its finished lines",
+			"Stop a batch. Lines in flight may finish. Finished lines keep their results; the others "+
+				"are listed in the error file.", (*client.Client).Cancel),
 		actionCommand("pause", "Start no more lines of a batch until it is resumed",
-			"Start no more lines of a batch until it is resumed. Lines under way finish, and its deadline stays."),
-		actionCommand("resume", "Go on with a paused batch", "Go on with a paused batch."),
+			"Start no more lines of a batch until it is resumed. Lines in flight finish. The deadline "+
+				"does not change.", (*client.Client).Pause),
+		actionCommand("resume", "Continue a paused batch", "Continue a paused batch.",
+			(*client.Client).Resume),
 		actionCommand("retry", "Run the failed lines of a batch again, as a new batch",
-			"Make a new batch of the lines of an ended batch that failed. Its id is printed."),
+			"Create a new batch of the failed lines of an ended batch, and print it.",
+			(*client.Client).Retry),
 		deleteCommand(),
 	)
 	return cmd
 }
 
-const defaultServer = "http://127.0.0.1:8080"
-
-// remote is how a command reaches a daemon and prints its answers.
+// remote holds the flags of a command that calls a daemon.
 type remote struct {
-	server, key string
-	trust       client.Trust
-	json        bool
+	server  string
+	options client.Options
+	json    bool
 }
 
 func (r *remote) register(cmd *cobra.Command) {
-	r.server = defaultServer
+	r.server = client.DefaultServer
 	if server := os.Getenv("TIDEFILL_SERVER"); server != "" {
 		r.server = server
 	}
 	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
-	cmd.Flags().StringVar(&r.key, "api-key", "",
-		"the API `key` (TIDEFILL_API_KEY, which other users of the machine can't see)")
-	cmd.Flags().StringVar(&r.trust.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"),
-		"trust the authorities in this `file`, too, for https (TIDEFILL_CA_FILE)")
-	cmd.Flags().StringVar(&r.trust.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"),
-		"show this `certificate` to a daemon that asks for one (TIDEFILL_CERT_FILE)")
-	cmd.Flags().StringVar(&r.trust.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"),
+	cmd.Flags().StringVar(&r.options.APIKey, "api-key", "",
+		"the API `key` (TIDEFILL_API_KEY, which hides it from other users of the machine)")
+	cmd.Flags().StringVar(&r.options.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"),
+		"also trust the authorities in this `file` for https (TIDEFILL_CA_FILE)")
+	cmd.Flags().StringVar(&r.options.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"),
+		"the client `certificate` for a daemon that requires one (TIDEFILL_CERT_FILE)")
+	cmd.Flags().StringVar(&r.options.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"),
 		"the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
 	cmd.Flags().BoolVar(&r.json, "json", false,
-		"print what the API answered, one JSON object a line")
+		"print the API's answer, one JSON object a row")
 }
 
 func (r *remote) client() (*client.Client, error) {
-	if r.key == "" {
-		r.key = os.Getenv("TIDEFILL_API_KEY")
+	if r.options.APIKey == "" {
+		r.options.APIKey = os.Getenv("TIDEFILL_API_KEY")
 	}
-	c, err := client.New(r.server, r.key, r.trust)
+	c, err := client.New(r.server, r.options)
 	if err != nil {
 		return nil, exit{exitUsage, err}
 	}
 	return c, nil
 }
 
-// printJSON writes a value on one line.
+// printJSON writes a value on one row.
 func printJSON(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
-// remoteCommand makes a command that talks to a daemon.
+// remoteCommand completes a command that calls a daemon.
 func remoteCommand(
 	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error,
@@ -98,12 +103,29 @@ func remoteCommand(
 			return err
 		}
 		defer c.Close()
-		return do(cmd.Context(), c, r, args, cmd.OutOrStdout())
+		return withRemedy(do(cmd.Context(), c, r, args, cmd.OutOrStdout()))
 	}
 	return cmd
 }
 
-// ending turns the state of an ended batch into an exit status.
+// withRemedy adds to an error the flag or variable that may remedy it.
+func withRemedy(err error) error {
+	if refused := (*client.Error)(nil); errors.As(err, &refused) &&
+		refused.Status == http.StatusUnauthorized {
+		return fmt.Errorf("%w; set TIDEFILL_API_KEY to a key of this daemon", err)
+	}
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return fmt.Errorf("%w (see --server)", err)
+	}
+	if unknown := (*tls.CertificateVerificationError)(nil); errors.As(err, &unknown) {
+		return fmt.Errorf("%w; give the authority of the daemon's certificate by --ca-file or "+
+			"TIDEFILL_CA_FILE", err)
+	}
+	return err
+}
+
+// ending returns the exit status of an ended batch as an error; nil: it completed and no line
+// failed.
 func ending(b client.Batch) error {
 	switch {
 	case b.Status != "completed":
@@ -114,7 +136,7 @@ func ending(b client.Batch) error {
 	return nil
 }
 
-// describe says in a few lines how a batch stands.
+// describe prints a batch for people.
 func describe(w io.Writer, b client.Batch) {
 	status := b.Status
 	if b.Tidefill.Paused {

@@ -24,15 +24,18 @@ func getCommand() *cobra.Command {
 	})
 }
 
-// actionCommand asks the API for one of a batch's actions.
-func actionCommand(action, short, long string) *cobra.Command {
+// actionCommand builds the command for one of a batch's actions.
+func actionCommand(
+	name, short, long string,
+	action func(*client.Client, context.Context, string) (client.Batch, error),
+) *cobra.Command {
 	return remoteCommand(&cobra.Command{
-		Use:   action + " BATCH",
+		Use:   name + " BATCH",
 		Short: short,
 		Long:  long,
 		Args:  cobra.ExactArgs(1),
 	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
-		b, err := c.Act(ctx, args[0], action)
+		b, err := action(c, ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -44,7 +47,7 @@ func deleteCommand() *cobra.Command {
 	return remoteCommand(&cobra.Command{
 		Use:   "delete BATCH",
 		Short: "Delete an ended batch",
-		Long:  "Delete an ended batch. Its input and result files stay until they expire or are deleted themselves.",
+		Long:  "Delete an ended batch. Its input and result files remain until they expire or are deleted.",
 		Args:  cobra.ExactArgs(1),
 	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
 		answer, err := c.DeleteBatch(ctx, args[0])

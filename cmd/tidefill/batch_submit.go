@@ -25,10 +25,9 @@ func submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Upload a batch file and run it",
-		Long: `Upload a batch file and run it. FILE holds one request a line, as OpenAI's Batch API has it; "-" is standard input.
+		Long: `Upload a batch file and run it. FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard input.
 
-Prints the batch's id and how it stands. With --wait, its progress goes to standard error and the exit status says how it
-ended.`,
+Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.`,
 		Example: `  tidefill batch submit requests.jsonl
   tidefill batch submit requests.jsonl --window 2h --meta project=nightly --wait --out results/
   make-requests | tidefill batch submit - --wait --json`,
@@ -41,12 +40,12 @@ ended.`,
 		"`time` within which the batch must be done: 24h, 90m, 7d, best_effort")
 	flags.StringArrayVar(&s.meta, "meta", nil, "metadata `key=value`; may be repeated")
 	flags.IntVar(&s.extensions.Priority, "priority", 0,
-		"`rank` among your batches where the policy heeds it; higher goes first")
+		"`rank` among your batches where the scheduling policy uses it; higher first")
 	flags.StringVar(&s.extensions.Deadline, "deadline", "",
 		"a `time`, RFC 3339 or from now (45m), by which the batch must be done")
 	flags.BoolVar(&s.wait, "wait", false, "wait until the batch has ended")
 	flags.StringVar(&s.dir, "out", "",
-		"`directory` to put the result files in, made if need be; implies --wait")
+		"`directory` for the result files, created if need be; implies --wait")
 	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error {
 		s.progress = cmd.ErrOrStderr()
@@ -57,7 +56,7 @@ ended.`,
 type submission struct {
 	endpoint, window string
 	meta             []string
-	extensions       client.NewExtensions
+	extensions       client.RequestExtensions
 	wait             bool
 	dir              string
 	progress         io.Writer
@@ -97,9 +96,9 @@ func (s *submission) run(
 	if err != nil {
 		return err
 	}
-	request := client.NewBatch{InputFileID: file.ID, Endpoint: s.endpoint,
+	request := client.BatchRequest{InputFileID: file.ID, Endpoint: s.endpoint,
 		CompletionWindow: s.window, Metadata: metadata}
-	if s.extensions != (client.NewExtensions{}) {
+	if s.extensions != (client.RequestExtensions{}) {
 		request.Tidefill = &s.extensions
 	}
 	b, err := c.CreateBatch(ctx, request)
@@ -113,11 +112,11 @@ func (s *submission) run(
 		return ending(b)
 	}
 	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(file.Bytes))
-	if b, err = watch(ctx, c, b, newBatchProgress(s.progress).show); err != nil {
+	if b, err = c.Watch(ctx, b.ID, newBatchProgress(s.progress).show); err != nil {
 		return err
 	}
 	if s.dir != "" {
-		files, err := download(ctx, c, b, s.dir)
+		files, err := c.Download(ctx, b, s.dir)
 		if err != nil {
 			return err
 		}
@@ -131,7 +130,7 @@ func (s *submission) run(
 	return ending(b)
 }
 
-// jsonl gives a name the ending that the API asks of batch files.
+// jsonl adds the extension that the API requires of batch files.
 func jsonl(name string) string {
 	if strings.HasSuffix(name, ".jsonl") {
 		return name
@@ -151,8 +150,7 @@ func readMetadata(pairs []string) (map[string]string, error) {
 	return metadata, nil
 }
 
-// endpointOf reads the url of the first line, and returns all that is to be read, that line
-// included.
+// endpointOf returns the url of the first line, and a reader of the input from its beginning.
 func endpointOf(in io.Reader) (endpoint string, all io.Reader, err error) {
 	buffered := bufio.NewReaderSize(in, 64<<10)
 	var read bytes.Buffer
@@ -167,8 +165,7 @@ func endpointOf(in io.Reader) (endpoint string, all io.Reader, err error) {
 			return "", nil, err
 		}
 		var first struct{ URL string }
-		// A first line that can't be read is told with all other faults, by the API; it needs an
-		// endpoint to say so.
+		// The API reports a faulty first line with all other errors. It requires an endpoint.
 		_ = json.Unmarshal(line, &first)
 		return cmp.Or(first.URL, "/v1/chat/completions"), io.MultiReader(&read, buffered), nil
 	}

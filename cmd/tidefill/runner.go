@@ -8,12 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
@@ -35,8 +32,8 @@ func emulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "emulate",
 		Short: "Serve an emulated model server, without a GPU",
-		Long: `Serve the OpenAI-compatible routes, metrics and capabilities of an inference engine that isn't there. Its timing is that of
-a measured model of a real engine, its answers are made up and repeatable.
+		Long: `Serve the OpenAI-compatible routes, metrics and capabilities of an inference engine without a GPU. The timing follows a measured
+model of a real engine. The answers are generated and repeatable.
 
 Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answers at once.`,
 		Example: `  tidefill runner emulate --profile llama-70b-a100 --speedup 10
@@ -65,13 +62,13 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags.StringArrayVar(&c.Models, "model", c.Models, "a model `name` to serve; may be repeated")
 	flags.Float64Var(&c.Speedup, "speedup", c.Speedup,
 		"run this many `times` faster than real time")
-	flags.Uint64Var(&c.Seed, "seed", c.Seed, "decides answers, their lengths and the noise")
+	flags.Uint64Var(&c.Seed, "seed", c.Seed, "`seed` of answers, their lengths and the noise")
 	flags.Float64Var(&c.Interactive.RPS, "interactive-rps", 0,
 		"interactive requests of its own per emulated `second`")
 	flags.Float64Var(&c.Interactive.Swing, "interactive-swing", c.Interactive.Swing,
-		"how far that rate ebbs and flows, 0 to 1")
+		"how far that rate rises and falls, 0 to 1")
 	flags.Float64Var(&c.Interactive.Period, "interactive-period", c.Interactive.Period,
-		"emulated `seconds` from flood to flood")
+		"emulated `seconds` from peak to peak")
 	flags.Float64Var(&c.Output.Median, "output-median", c.Output.Median,
 		"median length of answers in `tokens`")
 	flags.StringVar(&scheduling, "scheduling", string(c.Scheduling),
@@ -79,7 +76,7 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags.IntVar(&c.MaxSeqs, "max-seqs", 0, "requests that run at once; 0: the profile's")
 	flags.IntVar(&c.MaxQueueDepth, "max-queue-depth", c.MaxQueueDepth,
 		"waiting requests beyond which more get 503")
-	flags.StringVar(&c.RunnerID, "runner-id", c.RunnerID, "its `name` in capabilities")
+	flags.StringVar(&c.RunnerID, "runner-id", c.RunnerID, "`name` of the runner in capabilities")
 	flags.StringVar(&faults, "faults", "", "faults as `JSON`, as POST /admin/faults takes them")
 	flags.BoolVar(&c.Record, "record", false, "count received bodies for GET /admin/requests")
 	cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profileNames(),
@@ -103,35 +100,5 @@ func emulate(ctx context.Context, c emulator.Config, listen string, out io.Write
 	}
 	fmt.Fprintf(out, "runner on http://%s, profile %s, models %s\n", listener.Addr(), c.Profile,
 		strings.Join(c.Models, ", "))
-	return serveRunner(ctx, c, listener)
-}
-
-// emulatorDrain is how long answers under way may take when an emulated runner ends.
-const emulatorDrain = 5 * time.Second
-
-func serveRunner(ctx context.Context, c emulator.Config, listener net.Listener) error {
-	r, err := emulator.New(c)
-	if err != nil {
-		listener.Close()
-		return err
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.Run(ctx) })
-	// Its one client is the daemon, whose lines are as many and as long as the daemon likes.
-	bounds := httpserver.Config{Tuning: httpserver.Tuning{
-		Grace: time.Minute, BodyTimeout: time.Minute}}
-	server, err := httpserver.New(bounds, r.Handler(), httpserver.Options{Logger: c.Logger})
-	if err != nil {
-		listener.Close()
-		return err
-	}
-	group.Go(func() error { return server.Serve(listener) })
-	group.Go(func() error {
-		<-ctx.Done()
-		return server.Shutdown(ctx, emulatorDrain)
-	})
-	return group.Wait()
+	return emulator.Serve(ctx, c, listener)
 }

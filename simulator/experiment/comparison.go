@@ -48,7 +48,7 @@ func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
 
 func (c *Comparison) compare(ctx context.Context) (report.Report, error) {
 	began := time.Now()
-	progress := newProgress(c.Log, c.hours())
+	progress := newProgress(c.Log, c.duration())
 	defer progress.stop()
 	result := report.Report{Scenarios: make([]report.Scenario, len(c.Scenarios))}
 	quiet, jobs := c.quietJobs(progress)
@@ -112,22 +112,22 @@ func (c *Comparison) candidateJobs(
 	return jobs
 }
 
-// hours returns the simulated hours of all runs if every oracle spends all its runs.
-func (c *Comparison) hours() float64 {
-	sum := 0.0
+// duration returns the simulated time of all runs if every oracle spends all its runs.
+func (c *Comparison) duration() time.Duration {
+	var total time.Duration
 	for _, s := range c.Scenarios {
-		sum += s.Scenario.Horizon.Hours() * float64(len(c.Seeds))
+		runs := 1 // without batch work
 		for _, candidate := range c.Candidates {
 			if candidate.appliesTo(&s) {
-				sum += s.Scenario.Horizon.Hours() * float64(len(c.Seeds))
+				runs++
 			}
 		}
 		if c.Oracles {
-			sum += s.Scenario.Horizon.Hours() *
-				float64(len(c.Seeds)*len(searchingOracles)*c.searchRuns(&s))
+			runs += len(searchingOracles) * c.searchRuns(&s)
 		}
+		total += s.Scenario.Horizon * time.Duration(runs*len(c.Seeds))
 	}
-	return sum
+	return total
 }
 
 // minSearchRuns is the number of runs below which the search of an oracle finds nothing useful.

@@ -38,11 +38,11 @@ func (h *hours) add(hours float64) { h.Add(int64(hours * 1e9)) }
 func (h *hours) sum() float64 { return float64(h.Load()) / 1e9 }
 
 // newProgress begins to report; a nil out reports nothing. The caller calls stop.
-func newProgress(out io.Writer, total float64) *progress {
+func newProgress(out io.Writer, total time.Duration) *progress {
 	if out == nil {
 		out = io.Discard
 	}
-	p := &progress{out: out, began: time.Now(), total: total, ended: make(chan struct{})}
+	p := &progress{out: out, began: time.Now(), total: total.Hours(), ended: make(chan struct{})}
 	p.name.Store("")
 	p.wait.Go(func() {
 		ticker := time.NewTicker(progressInterval)

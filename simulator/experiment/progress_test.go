@@ -14,7 +14,7 @@ func TestProgressIncludesOracles(t *testing.T) {
 	s.Scenario = scenario.Default()
 	c := &Comparison{Scenarios: []Scenario{*s}, Seeds: []uint64{1}, Candidates: []Candidate{{}},
 		Oracles: true, OracleRuns: 20}
-	progress := newProgress(io.Discard, c.hours())
+	progress := newProgress(io.Discard, c.duration())
 	defer progress.stop()
 	for range 2 { // without batch work, and with it
 		if err := progress.run(t.Context(), s, "")(1); err != nil {

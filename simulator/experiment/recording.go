@@ -82,7 +82,7 @@ func (c *RecordingComparison) Run(ctx context.Context) (RecordingReport, error) 
 	ttft, tpot := recorded.Summary.Edges()
 	simulated := newSimulatedRecorder(ttft, tpot)
 	setup.Outputs.Recorder = simulated
-	progress := newProgress(c.Log, setup.Scenario.Horizon.Hours())
+	progress := newProgress(c.Log, setup.Scenario.Horizon)
 	defer progress.stop()
 	if _, err := simulator.RunAgainst(simulator.NoBatch{}, setup,
 		progress.run(ctx, &s, candidate.Name)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/search"
@@ -56,11 +57,11 @@ func (t *Tuning) Check() error {
 // Run searches the parameters and confirms the result. The parameters must have passed Check.
 func (t *Tuning) Run(ctx context.Context) (Tuned, error) {
 	// The total is an upper bound: the search ends when no step helps.
-	hours := 0.0
+	var total time.Duration
 	for _, s := range t.Scenarios {
-		hours += s.Scenario.Horizon.Hours() * float64(t.Budget+5*len(t.SearchSeeds))
+		total += s.Scenario.Horizon * time.Duration(t.Budget+5*len(t.SearchSeeds))
 	}
-	t.progress = newProgress(t.Log, hours)
+	t.progress = newProgress(t.Log, total)
 	defer t.progress.stop()
 	if err := t.runUnchanged(ctx); err != nil {
 		return Tuned{}, err

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-const sampleEndpoint = "/v1/chat/completions"
+const endpoint = "/v1/chat/completions"
 
-// sampleBatch is a batch file of n chat requests of three kinds that load an engine differently:
-// short labels, summaries of middling length, and longer texts.
+// sampleBatch returns a batch file of n chat requests of three kinds that load an engine
+// differently: short labels, summaries of medium length, and longer texts.
 func sampleBatch(n int) []byte {
 	type message struct {
 		Role    string `json:"role"`
@@ -35,7 +35,7 @@ func sampleBatch(n int) []byte {
 		{"summary", "Summarize the ticket in two sentences.",
 			"Ticket %d: after the update, %s stops after an hour and has to be restarted by hand.",
 			120},
-		{"story", "You write for a catalogue.",
+		{"text", "You write for a catalogue.",
 			"Text %d: describe %s for people who have never seen one.", 400},
 	}
 	things := []string{"the tide clock", "the storm lantern", "the folding kayak",
@@ -46,9 +46,9 @@ func sampleBatch(n int) []byte {
 	for i := range n {
 		kind := kinds[i%len(kinds)]
 		encoder.Encode(line{
-			CustomID: fmt.Sprintf("%s-%04d", kind.name, i+1), Method: "POST", URL: sampleEndpoint,
+			CustomID: fmt.Sprintf("%s-%04d", kind.name, i+1), Method: "POST", URL: endpoint,
 			Body: body{
-				Model: demoModel, MaxTokens: kind.maxTokens,
+				Model: model, MaxTokens: kind.maxTokens,
 				Messages: []message{{"system", kind.system}, {"user", fmt.Sprintf(
 					kind.user, i+1, things[i%len(things)])}},
 			},
