@@ -7,19 +7,19 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// attempt is a line under way.
+// attempt is one try of a line in flight.
 type attempt struct {
 	start    plan.Start
 	job      *job
 	line     int
 	sent     time.Time
 	id       engine.ID // in the engine; 0: not there yet, or refused
-	replica  *replica  // that it has reached
-	canceled bool      // recalled: whatever still comes of it, nobody waits for
-	finished bool      // the planner knows its end
+	replica  *replica  // the replica that it has reached
+	canceled bool      // evicted or aborted; its answer is ignored
+	finished bool      // the planner has been notified of its end
 }
 
-// start sends a line on its way to its runner.
+// send starts a line's way to its runner.
 func (d *dispatcher) send(s plan.Start) {
 	sim := d.sim
 	a := &attempt{start: s, job: d.byName[s.Key.Batch], line: s.Chunk*d.chunk + s.Slot, sent: sim.now}
@@ -29,7 +29,7 @@ func (d *dispatcher) send(s plan.Start) {
 	sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Network), func() { d.arrive(a) })
 }
 
-// reach is the line's arrival at the engine.
+// arrive submits a line to its engine.
 func (d *dispatcher) arrive(a *attempt) {
 	sim, r := d.sim, d.sim.serving[a.start.Runner]
 	if r == nil {
@@ -52,13 +52,12 @@ func (d *dispatcher) arrive(a *attempt) {
 	}
 }
 
-// recall hangs up on a line. The planner learns at once that it is over; the
-// engine, when word has reached it.
+// evict cancels a line. The planner is notified at once, the engine after the network's delay.
 func (d *dispatcher) evict(s plan.Start) {
 	d.cancel(d.byName[s.Key.Batch].attempts[s.Chunk*d.chunk+s.Slot])
 }
 
-// hangUp ends a line before its answer.
+// cancel ends a line before its answer.
 func (d *dispatcher) cancel(a *attempt) {
 	sim := d.sim
 	if a.canceled {
@@ -77,8 +76,7 @@ func (d *dispatcher) cancel(a *attempt) {
 	})
 }
 
-// broken tells the planner that a line's connection is broken, or could not be
-// made.
+// fail reports that a line's connection broke or could not be made.
 func (d *dispatcher) fail(a *attempt, outcome plan.Outcome) {
 	d.respond(a, 0, 0, &plan.Finished{Outcome: outcome})
 }
@@ -101,8 +99,7 @@ func (d *dispatcher) answered(req *request, c engine.Completion) {
 	})
 }
 
-// answer sends an answer on its way back, for which the engine has computed some
-// tokens.
+// respond sends a response on its way back; tokens is how many the engine has computed for it.
 func (d *dispatcher) respond(a *attempt, delay time.Duration, tokens int, f *plan.Finished) {
 	sim := d.sim
 	sim.queue.add(sim.now.Add(delay+sim.setup.Scenario.Pool.Network), func() {
@@ -115,7 +112,7 @@ func (d *dispatcher) respond(a *attempt, delay time.Duration, tokens int, f *pla
 	})
 }
 
-// settle tells the planner how a line ended and keeps the account.
+// finish notifies the planner of a line's outcome and counts it.
 func (d *dispatcher) finish(a *attempt, f *plan.Finished) {
 	j := a.job
 	a.finished = true
@@ -150,7 +147,7 @@ func (d *dispatcher) finish(a *attempt, f *plan.Finished) {
 	}
 }
 
-// preempted books what an engine has computed for a line and will compute again.
+// preempted counts what an engine has computed for a line and will compute again.
 func (d *dispatcher) preempted(tokens int) {
 	d.preemptions++
 	d.wasted += int64(tokens)

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// class is interactive traffic with one promise, and how its requests fared. It
-// holds no request, however long the day.
+// class is interactive traffic with one SLO, and how its requests fared. Its memory does not grow
+// with the number of requests.
 type class struct {
 	name       string
 	slo        scenario.SLO
@@ -18,7 +18,7 @@ type class struct {
 	missedTTFT, missedTPOT, rejected, lost, undecided, retries, gaveUp int
 }
 
-// minute counts the requests that came in one minute after the first edge.
+// minute counts the requests that arrived in one minute after the first edge.
 type minute struct{ judged, attained int }
 
 func (c *class) firstToken(req *request, ttft time.Duration) (held bool) {
@@ -37,7 +37,7 @@ func (c *class) outputTokens(tpot time.Duration) (held bool) {
 	return held
 }
 
-// merge adds what another class has seen.
+// merge adds the counts of another class.
 func (c *class) merge(o *class) {
 	c.ttft.merge(&o.ttft)
 	c.tpot.merge(&o.tpot)
@@ -70,8 +70,8 @@ func (c *class) report() Interactive {
 	return r
 }
 
-// worst is the lowest attainment of arrivals in five minutes on end, and where
-// these begin.
+// worst returns the lowest attainment of the arrivals of five consecutive minutes, and when they
+// begin.
 func (c *class) worst() (attainment, at float64) {
 	const span = 5
 	attainment = math.Inf(1)
@@ -88,7 +88,7 @@ func (c *class) worst() (attainment, at float64) {
 	return attainment, at
 }
 
-// share of none is all: nobody was disappointed.
+// share returns 1 if whole is 0: no request missed anything.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return 1

@@ -11,10 +11,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// person is one user of a closed loop: asks, waits for the answer, thinks, asks
-// again. What a person asks and how long they think is drawn in their own order,
-// so a slower service gets the same requests, only later. A nil person is a user
-// who asks once.
+// user is one user of a closed loop, who sends a request, waits for the answer, thinks, and sends
+// the next. The requests and the times to think are drawn in an order of their own, so a slower
+// service gets the same requests, later. A nil user belongs to a request of an open stream.
 type user struct {
 	sim    *simulation
 	class  int
@@ -24,11 +23,11 @@ type user struct {
 
 	content workload.Request
 	asked   time.Time
-	tries   int      // so far
-	current *request // under way; nil: none
+	tries   int      // of the present request
+	current *request // request in flight; nil: none
 }
 
-// seatUsers sets the closed loops going.
+// startUsers starts the closed loops.
 func (sim *simulation) startUsers() ([]*user, error) {
 	var all []*user
 	for number, c := range sim.setup.Scenario.Interactive.All() {
@@ -47,7 +46,7 @@ func (sim *simulation) startUsers() ([]*user, error) {
 	return all, nil
 }
 
-// generated is the requests of a class by its own generator.
+// generate returns the requests of a class from its own generator.
 func (s Setup) generate(c scenario.Class, name string) (workload.Stream, error) {
 	population, err := workload.LookupPopulation(c.Generator)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s Setup) generate(c scenario.Class, name string) (workload.Stream, error) 
 	return stream, nil
 }
 
-// think puts down the next request, some time after an instant.
+// think schedules the next request, some time after an instant.
 func (u *user) think(from time.Time) {
 	pause := time.Duration(portable.Exponential(u.rng) * float64(u.config.Think))
 	u.sim.queue.add(from.Add(pause), func() {
@@ -83,6 +82,7 @@ func (u *user) think(from time.Time) {
 	})
 }
 
+// send sends a try of the request.
 func (u *user) send() {
 	sim := u.sim
 	req := &request{arrived: u.asked, class: u.class, input: u.content.Input, output: u.content.Output,
@@ -102,7 +102,7 @@ func (u *user) send() {
 	}
 }
 
-// hangUp gives up waiting for the first token.
+// timeOut stops waiting for the first token.
 func (u *user) timeOut() {
 	sim, req := u.sim, u.current
 	u.current = nil
@@ -116,7 +116,7 @@ func (u *user) timeOut() {
 	u.think(sim.now)
 }
 
-// answered goes on when the last token is there.
+// answered continues after the last token.
 func (u *user) answered(c engine.Completion) {
 	if u != nil {
 		u.current = nil
@@ -124,7 +124,7 @@ func (u *user) answered(c engine.Completion) {
 	}
 }
 
-// failed goes on after a request that has come to nothing.
+// failed continues after a request that failed.
 func (u *user) failed() {
 	if u != nil {
 		u.current = nil

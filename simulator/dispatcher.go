@@ -6,8 +6,8 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// batches stand where the dispatcher does: they tell the planner what happens to
-// the jobs and do what it says.
+// dispatcher takes the place of the daemon's dispatcher: it feeds the planner the events of the
+// jobs and does what the planner returns.
 type dispatcher struct {
 	sim       *simulation
 	planner   *plan.Planner
@@ -19,7 +19,7 @@ type dispatcher struct {
 	wake      time.Time
 
 	sheds, preemptions, evictions int
-	wasted                        int64   // tokens computed in vain
+	wasted                        int64   // tokens computed for nothing
 	work                          float64 // milliseconds of engine iterations
 }
 
@@ -55,7 +55,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 	}
 }
 
-// runnerUp tells the planner of a replica that serves from now on.
+// runnerUp notifies the planner of a replica that serves from now on.
 func (d *dispatcher) runnerUp(r *replica) {
 	if r.pool.closed {
 		return
@@ -71,7 +71,7 @@ func (d *dispatcher) runnerUp(r *replica) {
 	d.startScraping(r)
 }
 
-// runnerGone tells the planner that a replica serves no more.
+// runnerGone notifies the planner that a replica no longer serves.
 func (d *dispatcher) runnerGone(r *replica) {
 	if d.replicas[r.name] == r {
 		delete(d.replicas, r.name)
@@ -79,7 +79,7 @@ func (d *dispatcher) runnerGone(r *replica) {
 	}
 }
 
-// step asks the planner and does what it says, as the dispatcher's loop does.
+// step feeds the planner an event and does what it returns, like the dispatcher's loop.
 func (d *dispatcher) step(ev plan.Event) plan.Verdict {
 	sim := d.sim
 	d.observers.before(sim.now)

@@ -1,18 +1,16 @@
-// Package simulator tells what a policy for batch work does to a pool, in virtual
-// time: its interactive users, its batches and their deadlines.
+// Package simulator runs a policy for batch work on a simulated pool in virtual time, and measures
+// what it does to the pool's interactive users, its batches and their deadlines.
 //
-// A plant of engine models (simulator/engine) serves interactive arrivals and the
-// lines of batch jobs (simulator/workload). The lines are ordered, granted and
-// placed by the daemon's own code: the simulator feeds a plan.Planner the events
-// that the dispatcher would, and does what it says. There is no second
-// implementation of a policy, and no branch in one for the simulator's sake.
+// Engine models (simulator/engine) serve interactive arrivals and the lines of batch jobs
+// (simulator/workload). The daemon's own code orders the lines, grants them capacity and places
+// them: the simulator feeds a plan.Planner the same events as the dispatcher and does what it
+// returns. There is no second implementation of a policy, and no branch in a policy for the
+// simulator.
 //
-// No policy can see how long an answer will be: plan.Line, which is all that the
-// planner gets of a line, has no place for it. The plant draws the answer's length
-// when the engine takes the line.
+// No policy knows how long an answer will be. plan.Line, which is all that the planner gets of a
+// line, has no field for it. The engine gets the length when the line is submitted to it.
 //
-// Events happen in order of (time, sequence) and each cause of randomness has a
-// sequence of its own, so the same setup gives the same result to the byte, and
-// two policies face the same day. The package is pure: no clock, no goroutine, no
-// files. A run belongs to one goroutine.
+// Events happen in order of (time, sequence), and each cause of randomness has a sequence of its
+// own. So the same setup gives the same result to the byte, and two policies get the same traffic.
+// The package is pure: no clock, no goroutine, no files. A run belongs to one goroutine.
 package simulator

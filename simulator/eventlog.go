@@ -11,14 +11,14 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// eventLog writes what the planner is told and what it decides, a line for each event that has a
-// consequence, and the allowances whenever they change:
+// eventLog writes a row for each event of the planner that has a consequence, with the consequence,
+// and the allowances whenever they change:
 //
 //	12.345  finished night/17 on replica-0: succeeded 200, 707 in, 5 out → record; start night/44 on replica-0
 //	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
 //
-// A line of a job is named by its number, from 0. Mere observations that lead to nothing are left
-// out, and so is how many prompt tokens may wait: it moves with every token.
+// A line of a job is named by its number, from 0. Observations without a consequence are left out,
+// and so is the number of prompt tokens that may wait, which changes with every token.
 type eventLog struct {
 	out     io.Writer
 	planner *plan.Planner
@@ -51,7 +51,7 @@ func (l *eventLog) line(now time.Time, text string) {
 	}
 }
 
-// mere reports whether an event only tells how things are.
+// isObservation reports whether an event only informs the planner of the state of things.
 func isObservation(ev plan.Event) bool {
 	switch ev.(type) {
 	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick:
@@ -132,7 +132,7 @@ func (l *eventLog) name(s plan.Start) string {
 	return fmt.Sprintf("%s/%d", s.Key.Batch, s.Chunk*l.chunk+s.Slot)
 }
 
-// allowances tells each pool's in a line.
+// allowances writes each pool's allowance in a row.
 func allowances(pools []plan.PoolStatus) string {
 	var told strings.Builder
 	for _, p := range pools {

@@ -2,8 +2,8 @@ package simulator
 
 import "time"
 
-// agenda is what will happen, the soonest first; at the same instant, what was
-// put down first.
+// eventQueue holds the events to come, the earliest first; at the same instant, in the order in
+// which they were added.
 type eventQueue struct {
 	events   []event
 	sequence uint64
@@ -22,6 +22,7 @@ func (e *event) before(o *event) bool {
 	return e.order < o.order
 }
 
+// add schedules an event.
 func (a *eventQueue) add(at time.Time, do func()) {
 	fresh := event{at: at.UnixNano(), order: a.sequence, do: do}
 	a.sequence++
@@ -38,7 +39,7 @@ func (a *eventQueue) add(at time.Time, do func()) {
 	h[i] = fresh
 }
 
-// take removes the first entry that is due by an instant.
+// next removes the first event that is due by an instant.
 func (a *eventQueue) next(by time.Time) (at time.Time, do func(), ok bool) {
 	h := a.events
 	if len(h) == 0 || h[0].at > by.UnixNano() {

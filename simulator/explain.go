@@ -11,16 +11,16 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// explainer writes why decisions about one moment fell: how everything stood then,
-// and every event of the seconds around it.
+// explainer writes why the planner decided as it did around a moment: the state at that moment, and
+// every event of the seconds around it.
 type explainer struct {
 	eventLog
 	at           time.Time
-	stateWritten bool               // how it stood
-	last         autoscale.Decision // by then
+	stateWritten bool
+	last         autoscale.Decision // the autoscaler's decision in force at the moment
 }
 
-// explainAround is how far from the moment events are told.
+// explainWindow is how far from the moment events are written.
 const explainWindow = 5 * time.Second
 
 // before is called before an event is fed to the planner.
@@ -38,7 +38,7 @@ func (e *explainer) step(now time.Time, ev plan.Event, actions plan.Actions) {
 	}
 }
 
-// stand tells how the planner's pools, runners and jobs stand.
+// writeState writes the state of the planner's pools, runners and jobs.
 func (e *explainer) writeState(now time.Time) {
 	say := func(format string, args ...any) {
 		if e.err == nil {
@@ -87,5 +87,5 @@ func (e *explainer) writeState(now time.Time) {
 	say("--- what happens next")
 }
 
-// mostExplained is how many jobs are told of.
+// maxExplainedJobs is how many jobs are written.
 const maxExplainedJobs = 20

@@ -2,7 +2,7 @@ package simulator
 
 import "github.com/tidefill/tidefill/simulator/scenario"
 
-// strike puts the scenario's faults on the agenda.
+// scheduleFaults schedules the scenario's faults.
 func (sim *simulation) scheduleFaults() {
 	for _, f := range sim.setup.Scenario.Faults {
 		sim.queue.add(epoch.Add(f.At), func() {
@@ -13,7 +13,7 @@ func (sim *simulation) scheduleFaults() {
 	}
 }
 
-// struck are the replicas that a fault is about and that are there.
+// faultTargets returns the existing replicas that a fault applies to.
 func (sim *simulation) faultTargets(f scenario.Fault) []*replica {
 	x := sim.pool(f.Pool)
 	if len(f.Replicas) == 0 {
@@ -28,6 +28,7 @@ func (sim *simulation) faultTargets(f scenario.Fault) []*replica {
 	return struck
 }
 
+// applyFault lets a fault happen to the replica.
 func (r *replica) applyFault(f scenario.Fault) {
 	sim := r.sim
 	switch f.Kind {
@@ -55,7 +56,7 @@ func (r *replica) applyFault(f scenario.Fault) {
 	}
 }
 
-// pace makes iterations take a multiple of their time.
+// setPace makes iterations take factor times as long.
 func (r *replica) setPace(factor float64) {
 	if r.phase == ended {
 		return

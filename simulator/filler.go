@@ -5,19 +5,20 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Inside is batch work that the engines themselves fit in, for comparison: no
-// policy of ours takes part. It is asked for each replica's filler once.
+// FillerFor returns a replica's filler: batch work that the engine itself fits in, for comparison
+// with the policies. It is called once for each replica.
 type FillerFor func(Host) engine.Filler
 
-// Host is a replica that is to be filled.
+// Host is a replica that gets a filler.
 type Host struct {
 	Replica string
 	Engine  engine.Config
-	// Promise is what the user of a request inside was promised.
+	// Objective returns the SLO of the user of a request in the engine.
 	Objective func(engine.ID) scenario.SLO
 }
 
-// RunInside tells the scenario with such work and says what the users got.
+// RunWithFiller simulates the scenario with fillers instead of a policy and returns how the
+// interactive requests fared.
 func RunWithFiller(s Setup, work FillerFor, progress Progress) (Interactive, error) {
 	if err := s.Check(); err != nil {
 		return Interactive{}, err
@@ -30,7 +31,7 @@ func RunWithFiller(s Setup, work FillerFor, progress Progress) (Interactive, err
 	return sim.interactive.report(), nil
 }
 
-// fill puts the filler into an engine, if there is one.
+// installFiller puts the filler into an engine, if there is one.
 func (sim *simulation) installFiller(name string, cfg engine.Config, e *engine.Engine) {
 	if sim.setup.newFiller == nil {
 		return
@@ -41,7 +42,7 @@ func (sim *simulation) installFiller(name string, cfg engine.Config, e *engine.E
 		}}))
 }
 
-// wakeInside lets engines that rest look for work when a job comes.
+// scheduleFillers wakes idle engines when a job arrives.
 func (sim *simulation) scheduleFillers() error {
 	jobs, err := sim.setup.Jobs()
 	if err != nil {
@@ -62,7 +63,7 @@ func (sim *simulation) scheduleFillers() error {
 	}
 }
 
-// wakeInside lets the engine look for work, once it serves.
+// wakeFiller lets the engine look for work, if it is ready.
 func (r *replica) wakeFiller() {
 	if r.phase == ready {
 		r.advance()

@@ -9,14 +9,15 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// gateway stands before the pool and measures what interactive requests get, as
-// far as it has seen by now. What batch lines get, it counts elsewhere.
+// gateway measures the latencies of interactive requests as a gateway before the pool would. Batch
+// lines are not part of its counters.
 type gateway struct {
 	ttft, tpot []latencyMeter // by class of traffic
-	pending    []observation
+	// measurements that lie in the future
+	pending []observation
 }
 
-// sighting is a time that the gateway has seen from an instant on.
+// observation is a latency that the gateway has measured at a time.
 type observation struct {
 	at      time.Time
 	meter   *latencyMeter
@@ -24,16 +25,15 @@ type observation struct {
 	late    bool
 }
 
-// meter counts times for one promise: late ones by the word of each, or in a
-// histogram if it has edges.
+// latencyMeter counts latencies against one objective: exactly, or in a histogram if it has bounds.
 type latencyMeter struct {
 	objective time.Duration
 	bounds    []time.Duration
-	counts    []float64 // by bucket, the last without bound
+	counts    []float64 // by bucket; the last has no bound
 	late      float64
 }
 
-// newGateway is nil where the scenario has none.
+// newGateway returns nil where the scenario has no gateway.
 func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 	if m.Gateway == scenario.GatewayOff {
 		return nil
@@ -53,8 +53,8 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 	return g
 }
 
-// edges are those given; else the usual, and the promise among them: who lives by
-// an SLO counts at its edge.
+// boundsOr returns the given bounds, or else the usual ones with the objective among them: who has
+// an SLO has a bucket bound there.
 func boundsOr(given, usual []time.Duration, promise time.Duration) []time.Duration {
 	if len(given) > 0 {
 		return given
@@ -66,9 +66,9 @@ func boundsOr(given, usual []time.Duration, promise time.Duration) []time.Durati
 	return slices.Insert(slices.Clone(usual), at, promise)
 }
 
-// The edges of the histograms of the endpoint picker of Kubernetes' Gateway API
-// inference extension, as far as anybody waits.
 var (
+	// These are the histogram bounds of the endpoint picker of the Kubernetes Gateway API inference
+	// extension, up to two minutes.
 	ttftBounds = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000,
 		5000, 6000, 8000, 10_000,
 		15_000, 20_000, 30_000, 45_000, 60_000, 120_000)
@@ -85,12 +85,12 @@ func milliseconds(ms ...float64) []time.Duration {
 	return all
 }
 
-// see notes a time that was over at an instant.
+// observe schedules a measurement that is complete at a time.
 func (g *gateway) observe(at time.Time, m *latencyMeter, took time.Duration, late bool) {
 	g.pending = append(g.pending, observation{at: at, meter: m, latency: took, late: late})
 }
 
-// catchUp counts what has been seen by now.
+// catchUp counts the measurements that are complete by now.
 func (g *gateway) catchUp(now time.Time) {
 	g.pending = slices.DeleteFunc(g.pending, func(o observation) bool {
 		if o.at.After(now) {
@@ -109,7 +109,7 @@ func (m *latencyMeter) add(took time.Duration, late bool) {
 	}
 }
 
-// attained reads a meter as the daemon would.
+// attained returns what the daemon would read from the meter.
 func (m *latencyMeter) attained() flowcontrol.Attainment {
 	if len(m.bounds) == 0 {
 		return flowcontrol.Attainment{Requests: m.counts[0], Late: m.late}
@@ -126,7 +126,7 @@ func (m *latencyMeter) attained() flowcontrol.Attainment {
 	return flowcontrol.Attained(buckets, m.objective.Seconds())
 }
 
-// look is what the gateway shows at an instant, all classes together.
+// reading returns the gateway's counters at a time, over all classes.
 func (g *gateway) reading(now time.Time) flowcontrol.Reading {
 	g.catchUp(now)
 	sum := func(meters []latencyMeter) (all flowcontrol.Attainment) {

@@ -7,15 +7,16 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// users judge what interactive requests got. A request counts by when it came.
+// interactiveStats measures how interactive requests fared. A request is counted by its time of
+// arrival.
 type interactiveStats struct {
-	from, to time.Time // of arrivals that are judged
-	classes  []*class  // the first is of what has no other
+	from, to time.Time // bounds of the arrivals that are counted
+	classes  []*class  // the first is for requests without a class
 	byName   map[string]int
 
 	overload overload
-	window   *answeredWindow // of the tape; nil: there is none
-	gateway  *gateway        // nil: nothing measures what they get
+	window   *answeredWindow // of the timeline; nil: there is none
+	gateway  *gateway        // nil: the scenario has no gateway
 }
 
 func newInteractiveStats(sc scenario.Scenario) *interactiveStats {
@@ -33,7 +34,7 @@ func (s *interactiveStats) newClass(name string, slo scenario.SLO) *class {
 		minutes: make([]minute, (s.to.Sub(s.from)+time.Minute-1)/time.Minute)}
 }
 
-// minute is that of a request's arrival, nil if it is not judged.
+// minute returns the minute of a request's arrival; nil if the request is not counted.
 func (s *interactiveStats) minute(req *request) *minute {
 	if req.arrived.Before(s.from) || !req.arrived.Before(s.to) {
 		return nil
@@ -41,7 +42,7 @@ func (s *interactiveStats) minute(req *request) *minute {
 	return &s.classes[req.class].minutes[req.arrived.Sub(s.from)/time.Minute]
 }
 
-// begun notes a request's first token.
+// firstToken counts a request's first token.
 func (s *interactiveStats) firstToken(r *replica, req *request) {
 	slo := s.classes[req.class].slo
 	s.overload.waited(r, req.sent, req.first, slo)
@@ -78,7 +79,7 @@ func (s *interactiveStats) finished(req *request, c engine.Completion) {
 	req.user.answered(c)
 }
 
-// refused counts a request that no engine can serve.
+// rejected counts a request that no engine can serve.
 func (s *interactiveStats) rejected(req *request) {
 	if m := s.minute(req); m != nil {
 		m.judged++
@@ -87,7 +88,7 @@ func (s *interactiveStats) rejected(req *request) {
 	req.user.failed()
 }
 
-// lost counts a request that was cut off with its replica, or found none.
+// lost counts a request that was cut off with its replica or found none.
 func (s *interactiveStats) lost(req *request) {
 	if m := s.minute(req); m != nil {
 		m.judged++
@@ -96,8 +97,8 @@ func (s *interactiveStats) lost(req *request) {
 	req.user.failed()
 }
 
-// hungUp notes that a user has waited too long; what comes of the request, the
-// user says by trying again or giving up.
+// timedOut notes that a user has waited too long for a first token. The user then retries or gives
+// up.
 func (s *interactiveStats) timedOut(req *request, now time.Time) {
 	s.overload.waited(req.replica, req.sent, now, s.classes[req.class].slo)
 }
@@ -109,7 +110,7 @@ func (s *interactiveStats) retried(req *request) {
 	}
 }
 
-// gaveUp counts a request that its user has given up: it never got a token.
+// gaveUp counts a request that its user has given up, without a token.
 func (s *interactiveStats) gaveUp(req *request, now time.Time) {
 	if m := s.minute(req); m != nil {
 		class := s.classes[req.class]
@@ -120,9 +121,8 @@ func (s *interactiveStats) gaveUp(req *request, now time.Time) {
 	}
 }
 
-// cutOff judges a request that the end of the run finds inside an engine: it has
-// missed if one of its times is over already; what else becomes of it, nobody
-// knows.
+// endOfRun counts a request that is inside an engine when the run ends. It has missed if one of its
+// times is exceeded already; otherwise it is undecided.
 func (s *interactiveStats) endOfRun(req *request, end time.Time) {
 	class := s.classes[req.class]
 	if req.first.IsZero() {
@@ -151,7 +151,7 @@ func (s *interactiveStats) endOfRun(req *request, end time.Time) {
 	m.judged++
 }
 
-// all is the classes together.
+// all returns the sum of all classes.
 func (s *interactiveStats) all() *class {
 	all := s.newClass("", scenario.SLO{})
 	for _, c := range s.classes {
@@ -160,7 +160,7 @@ func (s *interactiveStats) all() *class {
 	return all
 }
 
-// report sums up.
+// report sums up all classes, and each if there are several.
 func (s *interactiveStats) report() Interactive {
 	r := s.all().report()
 	r.Overload = s.overload.report()

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// readTime is what it takes to claim a chunk and read its lines.
+	// claimLatency is the time to claim a chunk and read its lines.
 	claimLatency = 5 * time.Millisecond
-	// backlogLines is how many lines a backlog without end tells the planner.
+	// backlogLines is the number of lines that the planner gets for a job without end.
 	backlogLines = 1_000_000_000
-	// sampleLines is how many lines of a backlog are measured to tell its size.
+	// sampledLines is how many lines of such a job are measured to estimate its prompt tokens.
 	sampledLines = 1000
 )
 
-// job is a batch under way.
+// job is a batch in progress.
 type job struct {
 	*workload.Job
 	lines                  []lineState      // of the chunks claimed so far
-	attempts               map[int]*attempt // by line
+	attempts               map[int]*attempt // lines in flight, by number
 	done, failed, inFlight int
 	input, output          int64
 	closed                 bool          // no more lines start
@@ -36,7 +36,7 @@ const (
 	lineRecorded
 )
 
-// begin hands a job in. Users know their prompts; the length of answers, nobody.
+// submit creates the job's batch. The prompts are known; the lengths of the answers are not.
 func (d *dispatcher) submit(j *job) {
 	left := plan.ModelLines{Model: model, Lines: j.Lines}
 	if j.Lines == workload.Backlog {
@@ -62,7 +62,7 @@ func promptTokens(j *job, lines int) int64 {
 	return sum
 }
 
-// close ends a job: all its lines are answered, or its time is over.
+// close ends a job: all its lines are answered, or it has expired.
 func (d *dispatcher) close(j *job) {
 	if !j.closed {
 		j.closed = true
@@ -85,8 +85,8 @@ func (d *dispatcher) load(key plan.JobKey) {
 	d.step(loaded)
 }
 
-// move checks that a line goes no other way than it may: each is recorded once,
-// and is never under way twice.
+// move changes the state of a line. It panics if the line is not in the expected state: each line
+// is recorded once and is never in flight twice.
 func (j *job) move(line int, from, to lineState) {
 	if got := j.lines[line]; got != from {
 		panic(fmt.Sprintf("simulator: line %d of job %s goes to state %d from %d, want from %d",
@@ -95,6 +95,7 @@ func (j *job) move(line int, from, to lineState) {
 	j.lines[line] = to
 }
 
+// report sums up the harvest and the jobs.
 func (d *dispatcher) report() (Batch, []Job) {
 	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds, Evictions: d.evictions,
 		Work: d.work / 1000}

@@ -10,15 +10,15 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// phase of a replica's life:
+// phase is a phase of a replica's life:
 //
-//	        asked for        serve            drain
-//	(none) ----------> starting ----> ready ---------> draining ----> gone
-//	                       |            |                 | empty, or cut off
-//	                       +------------+---- die --------+---------> gone
+//	        add              serve            drain
+//	(none) ----------> starting ----> ready ---------> draining ----> ended
+//	                       |            |                 | empty, or out of time
+//	                       +------------+---- crash ------+---------> ended
 //
-// A replica is paid for until it is gone. One that dies and comes back is another
-// with the same name.
+// A replica is paid for until it has ended. A replica that crashes and restarts is a new one with
+// the same name.
 type phase uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	ended
 )
 
-// start lets a replica come up by itself.
+// start makes the replica ready after a cold start.
 func (r *replica) start() {
 	r.sim.queue.add(r.sim.now.Add(r.coldStart()), func() {
 		if r.phase == starting {
@@ -37,8 +37,8 @@ func (r *replica) start() {
 	})
 }
 
-// coldStart draws how long a replica takes to come up. The same replica of another
-// run takes as long.
+// coldStart draws how long the replica takes to start. The same replica of another run takes as
+// long.
 func (r *replica) coldStart() time.Duration {
 	s, rng := r.sim.setup.Scenario.Pool.Start, r.sim.setup.seed().Rand("start "+r.cause)
 	once := func() time.Duration {
@@ -56,8 +56,7 @@ func (r *replica) coldStart() time.Duration {
 	return took
 }
 
-// serve makes a replica ready. The router knows at once, the daemon when it hears
-// of it; of a replica that was there from the beginning it knows.
+// serve makes the replica ready. The router knows it at once, the daemon after the discovery delay.
 func (r *replica) serve() {
 	sim := r.sim
 	r.phase, r.since = ready, sim.now
@@ -82,7 +81,8 @@ func (r *replica) serve() {
 	}
 }
 
-// drain lets a replica go: it gets nothing new, what it has may end for a while.
+// drain ends the replica when its requests have ended: it gets no new ones, and those inside have a
+// limited time.
 func (r *replica) drain() {
 	sim := r.sim
 	switch {
@@ -119,14 +119,14 @@ func (r *replica) drain() {
 	})
 }
 
-// emptied ends a draining replica that has nothing left.
+// endIfEmpty ends a draining replica that has no requests left.
 func (r *replica) endIfEmpty() {
 	if r.phase == draining && r.inside == 0 {
 		r.end()
 	}
 }
 
-// end takes a replica out of the world.
+// end removes the replica.
 func (r *replica) end() {
 	r.phase = ended
 	if r.sim.serving[r.name] == r {
@@ -136,8 +136,8 @@ func (r *replica) end() {
 	r.sim.scaling.stepNow()
 }
 
-// die ends a replica without a word. Its batch lines have died; its interactive
-// requests go the way the scenario says. The daemon hears of it later.
+// crash ends the replica without notice. Its batch lines fail; its interactive requests are retried
+// or lost, as the scenario says. The daemon is notified after the discovery delay.
 func (r *replica) crash(lost scenario.Lost) {
 	sim := r.sim
 	if r.phase == ended {
@@ -164,8 +164,7 @@ func (r *replica) crash(lost scenario.Lost) {
 	}
 }
 
-// collapse takes everything out of the engine, oldest first, and books what is
-// lost.
+// abortAll takes all requests out of the engine, oldest first, and counts the lost tokens.
 func (r *replica) abortAll() []*request {
 	r.advance()
 	var flights []*request
@@ -189,7 +188,7 @@ func (r *replica) abortAll() []*request {
 	return flights
 }
 
-// inside lists the requests in the engine, oldest first.
+// requestIDs lists the requests in the engine, oldest first.
 func (r *replica) requestIDs() []engine.ID {
 	var ids []engine.ID
 	for id, req := range r.sim.requests {
@@ -201,8 +200,8 @@ func (r *replica) requestIDs() []engine.ID {
 	return ids
 }
 
-// reclaim is the provider's taking the replica back. Where the number of replicas
-// stands still, another is asked for.
+// reclaim ends the replica because its provider takes it back. If the number of replicas is fixed,
+// another is asked for.
 func (r *replica) reclaim() {
 	if r.phase != ready && r.phase != draining {
 		return

@@ -10,36 +10,37 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Watch is what is told of a run with batch work beyond its figures. Watching
-// changes nothing in the run.
+// Outputs selects what a run with batch work reports beside its result. They change nothing in the
+// run.
 type Outputs struct {
-	// Tape asks for Result.Tape.
+	// Timeline asks for Result.Timeline.
 	Timeline bool
-	// Events gets a line for each decision of the planner; nil: nobody reads them.
+	// Events gets a row for each decision of the planner; nil: none.
 	Events io.Writer
-	// Explain gets why the decisions about Moment fell, where that is in the run; nil: nobody asks.
+	// Explain gets the reasons of the decisions around Moment, a time since the beginning; nil:
+	// none.
 	Explain io.Writer
 	Moment  time.Duration
-	// Recorder is told what a daemon's recording is told; nil: nobody records.
+	// Recorder gets what a daemon's recording gets; nil: none.
 	Recorder Recorder
 }
 
-// Recorder hears of each event that the planner is told, and of each request that an engine has
+// Recorder receives each event that is fed to the planner and each request that an engine has
 // served.
 type Recorder interface {
 	Step(now time.Time, ev plan.Event, did plan.Actions)
 	Served(now time.Time, s ServedRequest)
 }
 
-// Served is a request as its engine saw it.
+// ServedRequest is a request as its engine measured it.
 type ServedRequest struct {
 	Runner string
-	Batch  bool          // a line of ours
-	TTFT   time.Duration // from its arrival there to its first token
-	TPOT   time.Duration // mean of the further ones; 0: there are none
+	Batch  bool          // a batch line
+	TTFT   time.Duration // from its arrival at the engine to its first token
+	TPOT   time.Duration // mean of the further tokens; 0: there are none
 }
 
-// watchers are those who want to be told of a run's decisions.
+// observers receive the decisions of a run.
 type observers struct {
 	events   *eventLog
 	explain  *explainer
@@ -71,7 +72,7 @@ func (w observers) step(now time.Time, ev plan.Event, actions plan.Actions) {
 	}
 }
 
-// served tells of a request that an engine has finished.
+// served passes a request on that an engine has finished.
 func (w observers) served(now time.Time, req *request, c engine.Completion) {
 	if w.recorder == nil {
 		return
@@ -86,7 +87,7 @@ func (w observers) served(now time.Time, req *request, c engine.Completion) {
 	w.recorder.Served(now, s)
 }
 
-// fault is what kept somebody from being told.
+// err returns the first error of writing.
 func (w observers) err() error {
 	var faults []error
 	if w.events != nil {

@@ -8,28 +8,28 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// overload is where and when replicas could not keep up: an interactive request
-// had waited for its first token several times as long as it may. While that lasts
-// the queue grows with the time one looks, so means over it tell nothing.
+// overload records where and when replicas could not keep up: an interactive request waited for its
+// first token several times as long as its objective. Meanwhile the queue grows for as long as the
+// overload lasts, so means over that time depend on the length of the run.
 type overload struct{ spans []overloadSpan }
 
-// overloaded is a span of time of one replica.
+// overloadSpan is a period of overload of one replica.
 type overloadSpan struct {
 	replica  *replica
 	from, to time.Time
 }
 
 const (
-	// overloadAfter is how many times its promise a request waits before its
-	// replica is in overload. A burst that the pool works off makes a request wait
-	// twice as long as it may, hardly five times.
+	// overloadAfter is how many times its objective a request waits before its replica is in
+	// overload. In a burst that the pool works off, a request may wait twice as long as its
+	// objective, but not five times.
 	overloadAfter = 5
 	// overloadGap is the time without such a request that ends a span.
 	overloadGap = time.Minute
 )
 
-// waited notes that a request was sent to a replica at one instant and got its
-// first token, or still had none, at another.
+// waited records that a request was sent to a replica at one time and got its first token, or still
+// had none, at another.
 func (o *overload) waited(r *replica, sent, until time.Time, slo scenario.SLO) {
 	from := sent.Add(overloadAfter * slo.TTFT)
 	if r == nil || !until.After(from) {

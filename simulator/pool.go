@@ -10,17 +10,17 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
+// Runners that serve different models belong to different pools of the planner, each with a flow
+// control of its own.
 const (
-	// model is what all pools serve and all jobs ask for.
+	// model is served by all pools, and all jobs ask for it.
 	model = "model"
-	// chat is what only the pool with interactive traffic serves, where there are others: runners
-	// that serve different models are different pools to the planner, each with a flow control of
-	// its own.
+	// chat is served only by the pool with interactive traffic, if there are other pools.
 	chat = "chat"
 )
 
-// pool is replicas of one kind. The first shares the interactive traffic; the
-// others serve batch lines alone.
+// pool is replicas of one kind. The first pool shares the interactive traffic; the others serve
+// batch lines alone.
 type pool struct {
 	sim    *simulation
 	name   string // empty: the first
@@ -28,18 +28,18 @@ type pool struct {
 	engine engine.Config
 	scaled scenario.Scaled
 
-	replicas   []*replica // that exist, in order of number
-	numbers    int        // how many there have ever been
+	replicas []*replica // that exist, by number
+	numbers  int        // how many numbers have been given out
+	// how often the replica of a number was built
 	builds     map[int]int
-	starts     int // of replicas, those of lost ones again among them
+	starts     int // of replicas, including those of lost ones
 	wanted     int
 	closed     bool    // to batch lines
-	endedSpans []span  // of those that are gone, while they were paid for
-	work       float64 // of lines answered, in the planner's unit
+	endedSpans []span  // when replicas that have ended were paid for
+	work       float64 // of answered lines, in the planner's unit
 }
 
-// newPools builds the scenario's pools and the replicas they begin with, which
-// have served for long.
+// newPools builds the scenario's pools with the replicas that they begin with, which are ready.
 func newPools(sim *simulation) error {
 	s := sim.setup.Scenario
 	sim.pools = []*pool{{models: sim.setup.firstModels(), engine: sim.setup.Engine(),
@@ -61,7 +61,7 @@ func newPools(sim *simulation) error {
 	return nil
 }
 
-// firstModels are what the first pool serves.
+// firstModels returns the models that the first pool serves.
 func (s Setup) firstModels() []string {
 	if len(s.Scenario.BatchPools) > 0 {
 		return []string{chat, model}
@@ -69,11 +69,11 @@ func (s Setup) firstModels() []string {
 	return []string{model}
 }
 
-// batchModels are what a further pool serves.
+// batchModels returns the models that a further pool serves.
 func batchModels(b scenario.BatchPool) []string { return []string{model, b.Name} }
 
-// build makes a replica that knows nothing yet. A replica that was lost and comes
-// back has another life.
+// build returns a new replica with an empty engine. A replica that is lost and restarted is built
+// again with a random sequence of its own.
 func (x *pool) build(number int) (*replica, error) {
 	x.builds[number]++
 	name := "replica-" + strconv.Itoa(number)
@@ -93,14 +93,14 @@ func (x *pool) build(number int) (*replica, error) {
 		phase: starting, created: x.sim.now, since: x.sim.now}, nil
 }
 
-// add asks for a replica, which is paid for from now on.
+// add asks for another replica, which is paid for from now on.
 func (x *pool) add() *replica {
 	r := x.restart(x.numbers)
 	x.numbers++
 	return r
 }
 
-// again asks for a replica of a number.
+// restart asks for the replica of a number.
 func (x *pool) restart(number int) *replica {
 	r, err := x.build(number)
 	if err != nil {
@@ -116,7 +116,7 @@ func (x *pool) restart(number int) *replica {
 	return r
 }
 
-// remove forgets a replica that is gone.
+// remove forgets a replica that has ended.
 func (x *pool) remove(r *replica) {
 	i := slices.Index(x.replicas, r)
 	x.replicas = slices.Delete(slices.Clone(x.replicas), i, i+1)
@@ -124,7 +124,7 @@ func (x *pool) remove(r *replica) {
 	x.sim.refreshReplicas()
 }
 
-// list is the replicas of all pools.
+// refreshReplicas collects the replicas of all pools.
 func (sim *simulation) refreshReplicas() {
 	sim.replicas = nil
 	for _, x := range sim.pools {
@@ -132,7 +132,7 @@ func (sim *simulation) refreshReplicas() {
 	}
 }
 
-// replica is the one of a number, nil if there is none.
+// byNumber returns the replica of a number; nil if there is none.
 func (x *pool) byNumber(number int) *replica {
 	i, found := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int {
 		return r.number - number
@@ -143,7 +143,7 @@ func (x *pool) byNumber(number int) *replica {
 	return x.replicas[i]
 }
 
-// count is how many replicas are in a phase.
+// count returns how many replicas are in a phase.
 func (x *pool) count(phase phase) int {
 	n := 0
 	for _, r := range x.replicas {
@@ -154,7 +154,7 @@ func (x *pool) count(phase phase) int {
 	return n
 }
 
-// hours are the replica hours so far, from being asked for to being gone.
+// hours returns the replica hours so far, from being asked for to the end.
 func (x *pool) hours() float64 {
 	sum := time.Duration(0)
 	for _, s := range x.spans() {
@@ -163,10 +163,10 @@ func (x *pool) hours() float64 {
 	return sum.Hours()
 }
 
-// span is a stretch of time.
+// span is a period of time.
 type span struct{ from, to time.Time }
 
-// spans are when replicas were paid for so far.
+// spans returns the periods in which replicas were paid for so far.
 func (x *pool) spans() []span {
 	spans := slices.Clone(x.endedSpans)
 	for _, r := range x.replicas {
@@ -175,10 +175,10 @@ func (x *pool) spans() []span {
 	return spans
 }
 
-// PaidSlot is the grain of Quiet.Paid.
+// PaidSlot is the resolution of NoBatch.Paid.
 const PaidSlot = 10 * time.Minute
 
-// paidBySlot is how many replicas were paid for in the mean of each slot.
+// paidBySlot returns the mean number of replicas that were paid for in each slot.
 func (x *pool) paidBySlot() []float64 {
 	paid := make([]float64, (x.sim.now.Sub(epoch)+PaidSlot-1)/PaidSlot)
 	for _, s := range x.spans() {
@@ -199,8 +199,8 @@ func (x *pool) paidBySlot() []float64 {
 	return paid
 }
 
-// replicaCounts are how many replicas somebody wants, how many serve, and how many
-// are on their way.
+// replicaCounts returns how many replicas are wanted, how many are ready, and how many are
+// starting.
 func (sim *simulation) replicaCounts() (wanted, serving, coming int) {
 	for _, x := range sim.pools {
 		wanted += x.wanted
@@ -210,7 +210,7 @@ func (sim *simulation) replicaCounts() (wanted, serving, coming int) {
 	return wanted, serving, coming
 }
 
-// gpuHours are the replica hours of all pools so far.
+// gpuHours returns the replica hours of all pools so far.
 func (sim *simulation) gpuHours() float64 {
 	sum := 0.0
 	for _, x := range sim.pools {
@@ -219,7 +219,7 @@ func (sim *simulation) gpuHours() float64 {
 	return sum
 }
 
-// poolNamed finds a pool as a scenario names it.
+// pool returns the pool with a name; the first has none.
 func (sim *simulation) pool(name string) *pool {
 	return sim.pools[slices.IndexFunc(sim.pools, func(x *pool) bool { return x.name == name })]
 }

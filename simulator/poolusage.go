@@ -2,17 +2,17 @@ package simulator
 
 import "cmp"
 
-// PoolUse is what a pool was used and paid for.
+// PoolUse is the replica hours of a pool and their cost.
 type PoolUse struct {
 	Name string `json:"name"`
-	// Hours of replicas, from being asked for to being gone, and what they cost.
+	// Hours of replicas, from being asked for to the end. Cost is at the pool's price.
 	Hours float64 `json:"gpu_hours"`
 	Cost  float64 `json:"cost"`
-	// Started counts replicas that were asked for on the way.
+	// Started counts the replicas that were asked for during the run.
 	Started int `json:"started"`
 }
 
-// uses are the pools', in the scenario's order.
+// uses returns the usage of the pools, in the scenario's order.
 func (sim *simulation) uses() []PoolUse {
 	var uses []PoolUse
 	for i, x := range sim.pools {

@@ -7,22 +7,23 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// replica is one engine and what it has been given.
+// replica is one engine and the requests given to it.
 type replica struct {
 	sim        *simulation
 	pool       *pool
 	name       string
-	cause      string // of its randomness: its name, and which of its lives this is
+	cause      string // name of its random sequence: its name, and how often it was built
 	number     int    // within its pool
 	phase      phase
-	created    time.Time // from then on it is paid for
-	since      time.Time // it is in its phase
-	inside     int       // requests inside
-	routerLoad float64   // its work, as the router last saw it
+	created    time.Time // when it was asked for; it is paid for from then on
+	since      time.Time // when its phase began
+	inside     int       // requests in the engine
+	routerLoad float64   // its load as the router last saw it
 	engine     *engine.Engine
-	nextEnd    time.Time // the end of what is under way, as the agenda has it
+	nextEnd    time.Time // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps
-	// that left the queue while an iteration ran, at whose start they may have lost their place
+	// requests aborted while they waited and an iteration ran, which may report that it had
+	// preempted them
 	abortedWaiting map[engine.ID]*request
 }
 
@@ -46,7 +47,7 @@ func (r *replica) submit(id engine.ID, req *request, content workload.Request, p
 	return err
 }
 
-// advance brings the engine to the present and puts down when to look again.
+// advance brings the engine to the present and schedules the next call.
 func (r *replica) advance() {
 	if r.phase == ended {
 		return
@@ -58,7 +59,7 @@ func (r *replica) advance() {
 	}
 }
 
-// see takes the engine's report of what has ended.
+// observe takes the engine's report of an iteration.
 func (r *replica) observe(it *engine.Iteration) {
 	flights := r.sim.requests
 	for _, l := range it.Preempted {
@@ -83,7 +84,7 @@ func (r *replica) observe(it *engine.Iteration) {
 	r.endIfEmpty()
 }
 
-// abort gives a request up at the end of the iteration under way.
+// abort cancels a request at the end of the iteration in progress.
 func (r *replica) abort(id engine.ID) {
 	r.advance()
 	if !r.engine.Abort(r.sim.now, id) {
@@ -101,7 +102,7 @@ func (r *replica) abort(id engine.ID) {
 	r.endIfEmpty()
 }
 
-// leave takes a request that is no longer in the engine off the books.
+// remove forgets a request that is no longer in the engine.
 func (r *replica) remove(id engine.ID) *request {
 	req := r.sim.requests[id]
 	delete(r.sim.requests, id)

@@ -7,17 +7,18 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// flight is a request inside an engine.
+// request is a request inside an engine.
 type request struct {
-	arrived       time.Time // the request
-	sent          time.Time // this try of it
+	arrived       time.Time // when the user first sent it
+	sent          time.Time // when this try was sent
 	id            engine.ID
 	input, output int
 	class         int       // of interactive traffic, by number
-	first         time.Time // token; zero: none yet
+	first         time.Time // time of the first token; zero: none yet
 	line          *attempt  // of a batch; nil: interactive
 	replica       *replica
-	judged        bool             // judged already, and leaving
-	content       workload.Request // of an interactive one, should it have to go elsewhere
-	user          *user            // who asks; nil: somebody who asks once
+	judged        bool // counted already, and leaving the engine
+	// of an interactive request, in case another replica must serve it
+	content workload.Request
+	user    *user // of a closed loop; nil: the request has no user who waits
 }

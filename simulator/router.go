@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// route sends an interactive request to the replica with the least work.
+// route sends an interactive request to the replica with the least load.
 func (sim *simulation) route(req *request) {
 	var best *replica
 	least := math.Inf(1)
@@ -29,9 +29,8 @@ func (sim *simulation) route(req *request) {
 	}
 }
 
-// viewed is a replica's work as the router sees it: what it was at the last look,
-// and what the router itself has sent there since. A router that always looks
-// sees the present.
+// routerLoad returns a replica's load as the router sees it: what it was when the router last
+// looked, and what the router has sent there since. With router_view 0 the router sees the present.
 func (sim *simulation) routerLoad(r *replica) float64 {
 	if sim.setup.Scenario.Pool.RouterView == 0 {
 		return r.work()
@@ -39,7 +38,7 @@ func (sim *simulation) routerLoad(r *replica) float64 {
 	return r.routerLoad
 }
 
-// lookAround is the router's look at all replicas, again and again.
+// refreshRouterView updates the router's view of all replicas periodically.
 func (sim *simulation) refreshRouterView() {
 	every := sim.setup.Scenario.Pool.RouterView
 	if every == 0 {
@@ -51,12 +50,13 @@ func (sim *simulation) refreshRouterView() {
 	sim.queue.add(sim.now.Add(every), sim.refreshRouterView)
 }
 
-// work estimates what the replica has before it, as a router would: tokens to be
-// computed, and a little for those held.
+// work estimates a replica's load as a router would: tokens to compute, and a little for the tokens
+// held.
 func (r *replica) work() float64 {
 	s := r.engine.Snapshot(r.sim.now)
 	return float64(s.PendingTokens) +
 		portable.Rounded(heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize))
 }
 
+// heldTokenWeight is the load of a held token, relative to one to compute.
 const heldTokenWeight = 0.02

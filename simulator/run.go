@@ -7,12 +7,12 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Progress is told how far a run has come, as a share of one; its error ends the
-// run.
+// Progress is called with the share of a run that is done, from 0 to 1. An error that it returns
+// ends the run.
 type Progress func(share float64) error
 
-// Run tells the scenario twice, without batch work and with the policy's, and
-// compares.
+// Run simulates the scenario twice, without batch work and with the policy's, and compares the
+// results.
 func Run(s Setup, progress Progress) (Result, error) {
 	noBatch, err := RunNoBatch(s, func(done float64) error { return progress(done / 2) })
 	if err != nil {
@@ -21,18 +21,18 @@ func Run(s Setup, progress Progress) (Result, error) {
 	return RunAgainst(noBatch, s, func(done float64) error { return progress((1 + done) / 2) })
 }
 
-// Quiet is a scenario told without batch work: what every policy is judged
-// against. It is the same for all policies, so it need be told only once a seed.
+// NoBatch is the result of a scenario without batch work, which every policy is compared with. It
+// is the same for all policies, so it needs to be simulated only once for each seed.
 type NoBatch struct {
 	Interactive Interactive
 	GPUHours    float64
-	// Paid is how many replicas of the first pool were paid for in each PaidSlot.
+	// Paid is the mean number of replicas of the first pool that were paid for in each PaidSlot.
 	Paid    []float64
 	minutes []minute
 }
 
-// RunQuiet tells the scenario without batch work. A pool that misses its promise
-// even so is refused.
+// RunNoBatch simulates the scenario without batch work. It returns an UnfitError if a pool misses
+// its SLO even so.
 func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if err := s.Check(); err != nil {
 		return NoBatch{}, err
@@ -61,8 +61,8 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	return q, nil
 }
 
-// RunBeside tells the scenario with the policy's batch work and compares it with
-// the quiet run of the same scenario and seed.
+// RunAgainst simulates the scenario with the policy's batch work and compares it with the run
+// without batch work of the same scenario and seed.
 func RunAgainst(noBatch NoBatch, s Setup, progress Progress) (Result, error) {
 	r, err := RunBatch(s, progress)
 	if err == nil {
@@ -71,8 +71,8 @@ func RunAgainst(noBatch NoBatch, s Setup, progress Progress) (Result, error) {
 	return r, err
 }
 
-// RunBatch tells the scenario with the policy's batch work. The result is whole
-// once it is compared with the quiet run.
+// RunBatch simulates the scenario with the policy's batch work. The result is complete after a call
+// of Compare.
 func RunBatch(s Setup, progress Progress) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
@@ -95,8 +95,7 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 	return r, nil
 }
 
-// Compare fills in what batch work costs, beside the quiet run of the same scenario
-// and seed.
+// Compare fills in what batch work costs, from the run without it of the same scenario and seed.
 func (r *Result) Compare(noBatch NoBatch) {
 	r.NoBatch, r.NoBatchGPUHours = noBatch.Interactive, noBatch.GPUHours
 	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
@@ -104,11 +103,11 @@ func (r *Result) Compare(noBatch NoBatch) {
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 }
 
-// UnfitError says that a scenario tells nothing of a policy, because the pool
-// misses its promise without any batch work.
+// UnfitError reports that a scenario can't measure a policy, because the pool misses its SLO
+// without any batch work.
 type UnfitError struct {
 	Scenario string
-	Class    string // of traffic; empty: all together
+	Class    string // of traffic; empty: all classes together
 	Replicas int
 	Wanted   float64
 	Got      Interactive
@@ -126,7 +125,7 @@ func (e *UnfitError) Error() string {
 		e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }
 
-// tell lets a plant run to its end.
+// simulate runs a simulation to its end.
 func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Timeline, error) {
 	sim, err := newSimulation(s, withBatch)
 	if err != nil {
@@ -158,11 +157,12 @@ func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Timelin
 	return sim, timeline, nil
 }
 
-// Epoch is when every story begins.
+// Epoch returns the time at which every scenario begins.
 func Epoch() time.Time { return epoch }
 
-// LateByMinute is the same of the day without batch work.
+// LateByMinute returns how many interactive requests missed an objective or were refused, by the
+// minute of their arrival after the first edge.
 func (q NoBatch) LateByMinute() []int { return lateByMinute(q.minutes) }
 
-// epoch is when every story begins.
+// epoch is the time at which every scenario begins.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)

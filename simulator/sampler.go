@@ -9,32 +9,33 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// recorder makes the tape of a plant. It looks and changes nothing, so that a run
-// with a tape is the run without.
+// sampler adds samples to the timeline of a simulation. It changes nothing in the simulation, so a
+// run gives the same result with and without a timeline.
 type sampler struct {
-	sim         *simulation
-	timeline    *Timeline
-	step        time.Duration
-	window      answeredWindow
-	harvested   []float64 // batch tokens by sample
+	sim       *simulation
+	timeline  *Timeline
+	step      time.Duration
+	window    answeredWindow
+	harvested []float64 // batch tokens, by sample
+	// the engines' counters at the last sample
 	totals      map[*replica]engineTotals
-	predictions map[string]int // job: index of tape.Predictions
+	predictions map[string]int // index in timeline.Predictions, by job
 }
 
-// engineTotals is what an engine had done at the last sample.
+// engineTotals is what an engine had done by the last sample.
 type engineTotals struct {
 	iterations uint64
 	busy       time.Duration
 }
 
-// window is the interactive requests answered since the last sample.
+// answeredWindow collects the interactive requests answered since the last sample.
 type answeredWindow struct {
 	ttft, tpot     []time.Duration
 	judged, passed int
 }
 
-// add notes a request; tpot is 0 for one of a single token. A nil window is of a
-// run without a tape.
+// add counts a request; tpot is 0 for one of a single token. A nil window belongs to a run without
+// a timeline.
 func (w *answeredWindow) add(ttft, tpot time.Duration, passed bool) {
 	if w == nil {
 		return
@@ -60,7 +61,7 @@ func newSampler(sim *simulation) *sampler {
 	return r
 }
 
-// sample adds the present to the tape.
+// sample adds the present state to the timeline.
 func (r *sampler) sample() {
 	t, sim := r.timeline, r.sim
 	t.At = append(t.At, sim.now.Sub(epoch).Seconds())
@@ -165,9 +166,9 @@ func (r *sampler) harvest() {
 	r.timeline.Harvest = append(r.timeline.Harvest, (float64(total)-last)/r.step.Seconds())
 }
 
-// predict tells when each job with a deadline is thought to finish: by the law that
-// scales the pool, where there is one; else as if the jobs went on in the order of
-// their deadlines at the pace of the last ten minutes.
+// predictFinishes records when each job with a deadline is predicted to finish: by the autoscale
+// policy where there is one; otherwise as if the jobs were served in the order of their deadlines
+// at the pace of the last ten minutes.
 func (r *sampler) predictFinishes() {
 	at := r.sim.now.Sub(epoch).Seconds()
 	for _, f := range r.sim.scaling.forecasts {
@@ -211,7 +212,7 @@ func (r *sampler) addPrediction(job string, at, finish float64) {
 	p.At, p.Finish = append(p.At, at), append(p.Finish, finish)
 }
 
-// quantiles of sorted times: the smallest that the share of all does not exceed.
+// quantiles returns quantiles of sorted times: the smallest that the share of all does not exceed.
 func quantiles(sorted []time.Duration) Quantiles {
 	at := func(q float64) float64 {
 		if len(sorted) == 0 {

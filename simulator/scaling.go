@@ -10,36 +10,37 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// scaling stands where the daemon tells an autoscaler how many replicas are wanted,
-// and where that autoscaler starts them and lets them go.
+// scaling takes the place of the autoscaler: it asks the policy how many replicas are wanted, and
+// starts and drains them.
 //
-// A run without batch work has the interactive law with the same constants: what
-// any policy is judged against has the replicas that the traffic asks for.
+// A run without batch work has the interactive policy with the same constants, so every policy is
+// compared with the replicas that the traffic needs.
 type scaling struct {
 	sim        *simulation
 	controller autoscale.Controller
-	flow       flowcontrol.Config
-	nextStep   time.Time // of the next step; zero: none is put down
-	verdicts   map[string]*verdict
-	forecasts  []autoscale.Forecast // of the last step; nil: nobody forecasts
+	// flow control's configuration, by pool
+	flow      flowcontrol.Config
+	nextStep  time.Time // zero: none is scheduled
+	verdicts  map[string]*verdict
+	forecasts []autoscale.Forecast // of the last step; nil: the policy makes none
 
 	arrived int // interactive requests
 	counts  []count
 	mix     meanMix // of interactive requests
 }
 
-// verdict is what was said of a job's deadline.
+// verdict is what the policy has reported about a job's deadline.
 type verdict struct {
 	last       autoscale.Verdict
-	infeasible time.Duration // when it was first called so; negative: never
+	infeasible time.Duration // when it was first reported; negative: never
 }
 
 func newScaling(sim *simulation) *scaling {
 	return &scaling{sim: sim, verdicts: map[string]*verdict{}}
 }
 
-// begin starts the controller, if it has anything to say: replicas to ask for, or
-// deadlines to judge.
+// begin starts the policy if there is something to decide: replicas to ask for, or deadlines to
+// judge.
 func (s *scaling) begin() error {
 	sim := s.sim
 	scaled := slices.ContainsFunc(sim.pools, func(x *pool) bool { return x.scaled.Max > 0 })
@@ -64,7 +65,7 @@ func (s *scaling) begin() error {
 	return err
 }
 
-// happened asks for a step now: a job has come or gone, or a replica.
+// stepNow schedules a step now, because a job or a replica has come or gone.
 func (s *scaling) stepNow() { s.wake(s.sim.now) }
 
 func (s *scaling) wake(at time.Time) {
@@ -115,7 +116,7 @@ func (s *scaling) recordForecast(f autoscale.Forecast) {
 	}
 }
 
-// flagged is when a job was first called infeasible; 0: it never was.
+// flagged returns when a job was first reported infeasible; 0: never.
 func (s *scaling) flagged(job string) time.Duration {
 	if v := s.verdicts[job]; v != nil {
 		return max(0, v.infeasible)
@@ -154,7 +155,7 @@ func (s *scaling) apply(w autoscale.Wanted) {
 	}
 }
 
-// close keeps batch lines away from a pool, or lets them in again.
+// setClosed closes a pool to batch lines, or opens it.
 func (s *scaling) setClosed(x *pool, closed bool) {
 	if d := s.sim.dispatcher; d != nil && closed != x.closed {
 		x.closed = closed
@@ -170,14 +171,13 @@ func (s *scaling) setClosed(x *pool, closed bool) {
 	}
 }
 
-// answered learns from a line that was answered, for which the planner's own costs
-// are taken: what is left is told in the same unit.
+// answered counts the work of an answered line in the planner's unit.
 func (s *scaling) answered(a *attempt, input, output int) {
 	cost := s.sim.setup.Policy.Plan.Cost
 	a.replica.pool.work += cost.Work(float64(input), float64(output))
 }
 
-// served learns from an interactive request.
+// served adds a served interactive request to the mean mix.
 func (s *scaling) served(req *request, c engine.Completion) {
 	s.mix.add(max(1, req.input-c.Cached), c.Output)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 )
 
-// scaled tells the watchers what the autoscaling law has decided.
+// scaled passes an autoscaler's decision to the observers.
 func (w observers) scaled(now time.Time, d autoscale.Decision) {
 	if w.events != nil {
 		w.events.scaled(now, d)
@@ -32,7 +32,7 @@ func (l *eventLog) scaled(now time.Time, d autoscale.Decision) {
 	}
 }
 
-// scaleText is a line for each pool, and for each job that is in danger.
+// scaleText has a row for each pool, and for each job whose deadline is in danger.
 func scaleText(d autoscale.Decision) string {
 	var told strings.Builder
 	for _, p := range d.Pools {
@@ -56,7 +56,7 @@ func scaleText(d autoscale.Decision) string {
 	return told.String()
 }
 
-// scaled keeps the decision that is in force when the moment comes.
+// scaled records the decision that is in force at the moment.
 func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 	if !now.After(e.at) {
 		e.last = autoscale.Decision{Pools: slices.Clone(d.Pools), Jobs: slices.Clone(d.Jobs)}
@@ -68,7 +68,7 @@ func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 	}
 }
 
-// scaling tells how the numbers of replicas came about.
+// writeScaling writes why each pool has its number of replicas.
 func (e *explainer) writeScaling(say func(format string, args ...any)) {
 	for _, p := range e.last.Pools {
 		t := p.Terms

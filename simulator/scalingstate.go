@@ -10,19 +10,19 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// count is how many requests had come by a time.
+// count is how many requests had arrived by a time.
 type count struct {
 	at       time.Time
 	requests int
 }
 
-// meanMix is the exponential mean of what requests are like.
+// meanMix is the exponential mean of the requests' lengths.
 type meanMix struct {
 	seen           float64
 	prompt, output float64
 }
 
-// mixMemory is over how many requests the mean is taken.
+// mixWindow is the number of requests that the mean is taken over.
 const mixWindow = 1000
 
 func (m *meanMix) add(prompt, output int) {
@@ -31,7 +31,7 @@ func (m *meanMix) add(prompt, output int) {
 	m.output += (float64(output) - m.output) / m.seen
 }
 
-// state is the world as the daemon knows it.
+// state returns the state of the pools and jobs as the daemon knows it.
 func (s *scaling) state() autoscale.State {
 	var state autoscale.State
 	lines := autoscale.Lines{}
@@ -83,7 +83,8 @@ var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: auto
 
 	draining: autoscale.Draining}
 
-// rate is the interactive requests a second over the last minute.
+// rate returns the interactive requests a second over the last minute; NaN if less than ten seconds
+// have passed.
 func (s *scaling) rate() float64 {
 	now := s.sim.now
 	s.counts = append(s.counts, count{now, s.arrived})
@@ -97,8 +98,8 @@ func (s *scaling) rate() float64 {
 	return math.NaN()
 }
 
-// progress is about how much work the batch lines on a replica have had: the time
-// since they came, which they have shared.
+// progress estimates how much work the batch lines on a replica have received: their age, divided
+// by the requests that share the replica.
 func (sim *simulation) progress() map[*replica]float64 {
 	since := map[*replica]time.Duration{}
 	for _, req := range sim.requests {

@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// mostLoss is how many points of attainment batch work may cost before its harvest counts for
+	// freeLoss is how many points of attainment batch work may cost before its harvest counts for
 	// less.
 	freeLoss = 1
-	// worthless is how many points further it counts for nothing.
+	// lossToZero is how many further points reduce the score to 0.
 	lossToZero = 2
-	// cappedScore is the most that a policy can score overall that misses a deadline which could
-	// have been met.
+	// missedDeadlineScore is the highest overall score of a policy that misses a feasible deadline.
 	missedDeadlineScore = 0.8
 )
 
-// Score is a run's harvest as a share of the best possible, less for what it costs
-// interactive users beyond a point of attainment; at three points it is 0. It is
-// NaN where the best is not known.
+// Score returns a run's harvest as a share of the best possible, reduced for what it costs
+// interactive users beyond one point of attainment; at three points it is 0. It is NaN if the best
+// is not known.
 func Score(harvest, best, loss float64) float64 {
 	if !(best > 0) {
 		return math.NaN()
@@ -33,9 +32,8 @@ func Score(harvest, best, loss float64) float64 {
 	return share * max(0, 1-portable.Rounded((loss-freeLoss)/lossToZero))
 }
 
-// Overall is the geometric mean of a policy's scores over scenarios, and no more
-// than 0.8 if it missed a deadline that could have been met. Scores that are not
-// known are left out; it is NaN if none is.
+// Overall returns the geometric mean of a policy's scores over scenarios, at most 0.8 if it missed
+// a feasible deadline. Unknown scores are left out; the result is NaN if none is known.
 func Overall(scores []float64, missedFeasible bool) float64 {
 	overall := GeometricMean(scores)
 	if missedFeasible && overall > missedDeadlineScore {
@@ -44,8 +42,8 @@ func Overall(scores []float64, missedFeasible bool) float64 {
 	return overall
 }
 
-// GeometricMean leaves out what is not known; it is NaN if nothing is. It takes
-// the root by halving, because math.Pow does not give the same bits everywhere.
+// GeometricMean leaves out unknown values; it is NaN if none is known. It takes the root by
+// bisection, because math.Pow does not give the same bits on every processor.
 func GeometricMean(values []float64) float64 {
 	product, n := 1.0, 0
 	for _, v := range values {
@@ -75,8 +73,8 @@ func GeometricMean(values []float64) float64 {
 	}
 }
 
-// worstLoss is the largest loss in points over the arrivals of any five minutes on
-// end, and where these begin.
+// worstLoss returns the largest loss in points over the arrivals of any five consecutive minutes,
+// and when they begin.
 func worstLoss(quiet, busy []minute) (points float64, at time.Duration) {
 	const span = 5
 	points = math.Inf(-1)

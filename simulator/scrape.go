@@ -10,23 +10,24 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// source is something that the daemon looks at again and again: an engine's
-// metrics, a runner's capabilities, or the gateway's metrics.
+// scrapeTarget is something that the daemon reads periodically: an engine's metrics, a runner's
+// capabilities, or the gateway's metrics.
 type scrapeTarget struct {
 	dispatcher *dispatcher
 	kind       scenario.MetricsSource
 	replica    *replica // nil: the gateway
 	number     int      // of the replica
-	read       func(now time.Time) flowcontrol.Reading
-	rng        *rand.Rand
+	// reads the present state
+	read func(now time.Time) flowcontrol.Reading
+	rng  *rand.Rand
 
 	started     time.Time
 	scrapes     int
-	last        *flowcontrol.Reading // as it was seen
-	counterBase flowcontrol.Reading  // what the counters were when they last began anew
+	last        *flowcontrol.Reading // the last sample
+	counterBase flowcontrol.Reading  // the counters at their last reset
 }
 
-// watch starts to look at all that a replica shows.
+// startScraping starts to read a replica's metrics and capabilities.
 func (d *dispatcher) startScraping(r *replica) {
 	number := r.number
 	if r.pool.name != "" {
@@ -45,7 +46,7 @@ func (d *dispatcher) startScraping(r *replica) {
 	}
 }
 
-// watchGateway starts to look at the gateway, if there is one.
+// scrapeGateway starts to read the gateway's metrics, if there is one.
 func (d *dispatcher) scrapeGateway(g *gateway) {
 	if g != nil {
 		d.addTarget(&scrapeTarget{kind: scenario.GatewaySource, number: -1, read: g.reading})
@@ -69,7 +70,7 @@ func (d *dispatcher) addTarget(s *scrapeTarget) {
 	s.schedule()
 }
 
-// schedule puts down the next look.
+// schedule schedules the next scrape.
 func (s *scrapeTarget) schedule() {
 	m := s.dispatcher.sim.setup.Scenario.Metrics
 	late := time.Duration(0)
@@ -79,7 +80,7 @@ func (s *scrapeTarget) schedule() {
 	s.dispatcher.sim.queue.add(s.started.Add(time.Duration(s.scrapes)*m.Period+late), s.scrape)
 }
 
-// scrape looks, and sends what is seen on its way.
+// scrape takes a sample and sends it to the planner.
 func (s *scrapeTarget) scrape() {
 	d := s.dispatcher
 	sim := d.sim
@@ -99,7 +100,7 @@ func (s *scrapeTarget) scrape() {
 	sim.queue.add(sim.now.Add(sim.setup.Scenario.Metrics.Delay), func() { d.step(told) })
 }
 
-// seen is what a look shows, with the faults of its time; nil: nothing.
+// sample returns what a scrape reads, with the faults of its time; nil: nothing.
 func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 	switch s.fault(now.Sub(epoch)) {
 	case scenario.Absent:
@@ -131,7 +132,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 	return s.last
 }
 
-// fault is the first of the source's faults that lasts at a time; empty: none.
+// fault returns the first of the target's faults at a time; empty: none.
 func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
 	for _, f := range s.dispatcher.sim.setup.Scenario.Metrics.Faults {
 		if f.Kind != scenario.Reset && f.From <= at && at < f.To && f.Affects(s.kind, s.number) {
@@ -141,8 +142,8 @@ func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
 	return ""
 }
 
-// metrics is what the engine's own metrics show. Its latencies are no use: they
-// mix batch lines with interactive requests.
+// metrics returns what the engine's own metrics show. Its latency histograms are left out, since
+// they mix batch lines with interactive requests.
 func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	s := r.engine.Snapshot(now)
 	seen := flowcontrol.NoReading(flowcontrol.Metrics, now)
@@ -153,7 +154,7 @@ func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	return seen
 }
 
-// capabilities is what a runner answers to GET /v1/capabilities.
+// capabilities returns what a runner answers to GET /v1/capabilities.
 func (r *replica) capabilities(now time.Time) flowcontrol.Reading {
 	s := r.engine.Snapshot(now)
 	seen := flowcontrol.NoReading(flowcontrol.Capabilities, now)

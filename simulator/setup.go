@@ -14,8 +14,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Setup is all that a run is made of. What the scenario names as files has been
-// read by the caller.
+// Setup is the input of a run. The caller has read the files that the scenario names.
 type Setup struct {
 	Scenario scenario.Scenario
 	// Profile is what Scenario.Pool.Profile names.
@@ -24,9 +23,9 @@ type Setup struct {
 	Profiles map[string]engine.Profile
 	// Trace is what Scenario.Interactive.Trace names; nil: there is none.
 	Trace *workload.Trace
-	// Shape is the curve of the file that Scenario.Interactive.Shape names; nil: it names none.
+	// Shape is the curve of the file that Scenario.Interactive.Shape names; nil: it names no file.
 	Shape *workload.Curve
-	// Further jobs come beside those of the scenario.
+	// ExtraJobs are added to those of the scenario.
 	ExtraJobs []workload.Job
 	Policy    Policy
 	Seed      uint64
@@ -40,13 +39,14 @@ type Policy struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Plan      plan.Config
-	// Scale says how replicas are asked for; its zero value is the default.
+	// Scale configures how replicas are asked for. Its zero value is the default.
 	Scale autoscale.Config
-	// ChunkLines is how many lines the planner is given at a time.
+	// ChunkLines is how many lines the planner gets at a time.
 	ChunkLines int
 }
 
-// engineConfig lays the scenario's own limits over the profile's.
+// Engine returns the configuration of the first pool's replicas: the profile with the scenario's
+// limits.
 func (s Setup) Engine() engine.Config {
 	pool := s.Scenario.Pool
 	cfg := engine.DefaultConfig(s.Profile)
@@ -63,7 +63,7 @@ func (s Setup) Engine() engine.Config {
 	return cfg
 }
 
-// batchEngine is the engine of a further pool.
+// BatchEngine returns the configuration of the replicas of a further pool.
 func (s Setup) BatchEngine(b scenario.BatchPool) engine.Config {
 	cfg := s.Engine()
 	if b.Profile != "" {
@@ -80,12 +80,13 @@ func (s Setup) BatchEngine(b scenario.BatchPool) engine.Config {
 	return cfg
 }
 
-// maxRun is how many iterations of pure decoding an engine plans at once. It
-// changes the speed of a simulation and nothing else.
+// maxRun is how many iterations of pure decoding an engine plans at once. It changes the speed of a
+// simulation and nothing else.
 const maxRun = 64
 
 func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }
 
+// Jobs returns the scenario's jobs, from the first with each call.
 func (s Setup) Jobs() (workload.Jobs, error) {
 	list := make([]workload.Job, 0, len(s.Scenario.Jobs))
 	for _, j := range s.Scenario.Jobs {
@@ -117,7 +118,7 @@ func (s Setup) Jobs() (workload.Jobs, error) {
 	return listed, err
 }
 
-// Check tells what is wrong before anything runs.
+// Check reports what is wrong with the setup before anything runs.
 func (s Setup) Check() error {
 	if err := s.Scenario.Validate(); err != nil {
 		return err

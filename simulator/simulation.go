@@ -11,20 +11,20 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// The engine's order of priority: lower goes first.
+// The engine's priorities: lower goes first.
 const (
 	priorityInteractive = 0
 	priorityBatch       = 10
 )
 
-// plant is the pool in virtual time, with its users.
+// simulation is the pools in virtual time, with their users.
 type simulation struct {
 	setup       Setup
 	now, end    time.Time
 	queue       eventQueue
 	pools       []*pool
 	replicas    []*replica             // of all pools
-	serving     map[string]*replica    // and those that drain
+	serving     map[string]*replica    // by name, including those that drain
 	requests    map[engine.ID]*request // inside the engines
 	lastID      engine.ID
 	traffic     workload.Stream
@@ -65,7 +65,7 @@ func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 	return sim, sim.scaling.begin()
 }
 
-// run goes on to an instant.
+// run advances to an instant.
 func (sim *simulation) run(to time.Time) {
 	for {
 		at, do, ok := sim.queue.next(to)
@@ -89,14 +89,14 @@ func (sim *simulation) nextArrival() {
 	})
 }
 
-// arrive takes in an interactive request.
+// arrive sends an interactive request for the first time.
 func (sim *simulation) arrive(a workload.Arrival) {
 	class := sim.interactive.byName[a.Class] // what the scenario does not know is of the first
 	sim.send(&request{arrived: sim.now, class: class, input: a.Input, output: a.Output,
 		content: a.Request})
 }
 
-// come takes in a try of a request.
+// send routes one try of a request.
 func (sim *simulation) send(req *request) {
 	req.sent = sim.now
 	sim.scaling.arrived++
@@ -108,8 +108,8 @@ func (sim *simulation) newID() engine.ID {
 	return sim.lastID
 }
 
-// refusal is the flight that the engine did not take, because it is too long.
-// Another reason is a mistake of the plant's.
+// checkTooLong panics unless the engine refused the request because it is too long. It returns the
+// request.
 func (sim *simulation) checkTooLong(req *request, err error) *request {
 	if !errors.Is(err, engine.ErrTooLong) {
 		panic(fmt.Sprintf("simulator: %v", err))
@@ -117,7 +117,7 @@ func (sim *simulation) checkTooLong(req *request, err error) *request {
 	return req
 }
 
-// completed takes a finished request out of an engine.
+// completed takes a finished request from an engine.
 func (sim *simulation) completed(req *request, c engine.Completion) {
 	if sim.dispatcher != nil {
 		sim.dispatcher.observers.served(sim.now, req, c)
@@ -130,7 +130,7 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 	sim.dispatcher.answered(req, c)
 }
 
-// begun notes a request's first token.
+// firstToken counts a request's first token.
 func (sim *simulation) firstToken(r *replica, req *request) {
 	if req.line == nil {
 		sim.interactive.firstToken(r, req)
@@ -140,14 +140,14 @@ func (sim *simulation) firstToken(r *replica, req *request) {
 	}
 }
 
-// preempted books what a request loses with its KV blocks.
+// preempted counts what a request loses with its KV blocks.
 func (sim *simulation) preempted(req *request, tokens int) {
 	if req.line != nil {
 		sim.dispatcher.preempted(tokens)
 	}
 }
 
-// aborted takes a request that was given up out of an engine.
+// aborted takes a request that was aborted from an engine.
 func (sim *simulation) aborted(req *request, tokens int) {
 	if req.line != nil {
 		sim.dispatcher.wasted += int64(tokens)

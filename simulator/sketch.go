@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// sketch keeps the distribution of times in memory that does not grow with their
-// number: buckets of a part in two thousand. A quantile is the mean of its bucket,
-// so it is exact where all in the bucket are alike.
+// sketch holds the distribution of times in memory that does not grow with their number: in buckets
+// whose width is a two-thousandth of their value. A quantile is the mean of its bucket, so it is
+// exact where all times in the bucket are equal.
 type sketch struct {
 	count   int
 	buckets []bucket
@@ -20,11 +20,11 @@ type bucket struct {
 	sum   time.Duration
 }
 
-// resolution is how many bits of a time tell its bucket.
+// indexBits is how many leading bits of a time select its bucket.
 const indexBits = 11
 
-// index of a time's bucket. The first 1<<resolution nanoseconds have a bucket each;
-// from there on every doubling has 1<<(resolution-1).
+// bucketIndex returns the index of a time's bucket. The first 1<<indexBits nanoseconds have a
+// bucket each; after that every doubling has 1<<(indexBits-1).
 func bucketIndex(t time.Duration) int {
 	shift := max(0, bits.Len64(uint64(t))-indexBits)
 	return shift<<(indexBits-1) + int(t>>shift)
@@ -38,7 +38,7 @@ func (s *sketch) add(t time.Duration) {
 	s.buckets[i].sum += t
 }
 
-// reach makes sure of n buckets.
+// reach grows the buckets to at least n.
 func (s *sketch) reach(n int) {
 	if n > len(s.buckets) {
 		s.buckets = slices.Grow(s.buckets, n-len(s.buckets))[:n]
@@ -55,8 +55,8 @@ func (s *sketch) merge(o *sketch) {
 	}
 }
 
-// quantiles are the smallest times that the share of all does not exceed, in
-// milliseconds.
+// quantiles returns quantiles in milliseconds: the smallest times that the share of all does not
+// exceed.
 func (s *sketch) quantiles() Quantiles {
 	return Quantiles{P50: s.quantile(0.50), P99: s.quantile(0.99)}
 }

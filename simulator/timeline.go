@@ -9,31 +9,32 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Tape is a run's time line, to be drawn. All series have a value for each of At; one that is not
-// known there is NaN, null in JSON. What "passed since the last" tells of is the time from one of
-// At to the next.
+// Timeline is the state of a run over time, for charts. Each series has a value for each of At; an
+// unknown value is NaN, null in JSON. "Since the last sample" means the time from the previous
+// value of At.
 type Timeline struct {
 	// Every is the time between two samples in seconds: ten, and more for long runs.
 	Every float64 `json:"every_s"`
 	At    Series  `json:"at_s"`
 
-	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample,
-	// whenever they came: the figures of Interactive count them by their arrival.
+	// Attainment, TTFT and TPOT are of the interactive requests answered since the last sample.
+	// (The figures of Interactive count requests by their arrival.)
 	Attainment Series         `json:"attainment"`
 	TTFT       QuantileSeries `json:"ttft_ms"`
 	TPOT       QuantileSeries `json:"tpot_ms"`
-	// Running and Waiting are requests in the engines, batch lines among them; KVUsed the share of
-	// their KV blocks.
+	// Running and Waiting are requests in the engines, including batch lines. KVUsed is the share
+	// of KV blocks in use.
 	Running Series `json:"running"`
 	Waiting Series `json:"waiting"`
 	KVUsed  Series `json:"kv_used"`
-	// InFlight is batch lines under way, Allowance how many may be, Reason why no more are.
+	// InFlight is the number of batch lines in flight, Allowance how many are allowed, Reason why
+	// no more are in flight.
 	InFlight  Series        `json:"in_flight"`
 	Allowance Series        `json:"allowance"`
 	Reason    []plan.Reason `json:"reason"`
-	// Theta is the share of the promised time per token that the policy lets iterations take,
-	// Prompt how many prompt tokens of ours it lets wait on a runner; of the first pool, NaN where
-	// its policy steers by neither.
+	// TargetShare is the share of the TPOT objective that the policy steers iterations to;
+	// PromptAllowance is how many batch prompt tokens it lets wait on a runner. Both are of the
+	// first pool, and NaN if its policy has no such value.
 	TargetShare     Series `json:"target_share"`
 	PromptAllowance Series `json:"prompt_allowance_tokens"`
 	// Harvest is useful batch tokens a second since the last sample.
@@ -42,35 +43,35 @@ type Timeline struct {
 	Wanted   Series `json:"replicas_wanted"`
 	Ready    Series `json:"replicas_ready"`
 	Starting Series `json:"replicas_starting"`
-	// Iteration is the mean time of an iteration since the last sample, by replica; of the first
-	// mostDrawn of them.
+	// Iteration is the mean time of an iteration since the last sample, by replica, for the first
+	// maxIterationSeries of them.
 	Iteration []ReplicaSeries `json:"iteration_ms"`
-	// Predictions tell when jobs with a deadline were thought to finish.
+	// Predictions record when jobs with a deadline were predicted to finish.
 	Predictions []Prediction `json:"predictions"`
 }
 
-// QuantileSeries are two quantiles over time.
+// QuantileSeries is two quantiles over time.
 type QuantileSeries struct {
 	P50 Series `json:"p50"`
 	P99 Series `json:"p99"`
 }
 
-// ReplicaSeries is one replica's.
+// ReplicaSeries is the series of one replica.
 type ReplicaSeries struct {
 	Replica string `json:"replica"`
 	Values  Series `json:"values"`
 }
 
-// Prediction is when a job was thought to finish, in seconds from the start, as
-// seen at the times At. NaN: never, at the pace of that time.
+// Prediction is when a job was predicted to finish, in seconds from the start, at the times At.
+// NaN: never, at the pace of that time.
 type Prediction struct {
 	Job    string `json:"job"`
 	At     Series `json:"at_s"`
 	Finish Series `json:"finish_s"`
 }
 
-// Series is numbers over time. In JSON they have five digits, more than any plot
-// shows, and those that are not known are null.
+// Series is numbers over time. In JSON they have five digits, more than any chart shows; unknown
+// values are null.
 type Series []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -89,7 +90,7 @@ func (s Series) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// steering adds what the policy steers by.
+// steering adds the values that the policy steers by.
 func (t *Timeline) steering(pools [][]flowcontrol.Term) {
 	of := func(name string) float64 {
 		if len(pools) > 0 {
@@ -105,7 +106,7 @@ func (t *Timeline) steering(pools [][]flowcontrol.Term) {
 	t.PromptAllowance = append(t.PromptAllowance, of("prompt level"))
 }
 
-// Between is the mean of what is known of a series from one time to another; NaN if nothing is.
+// Mean returns the mean of a series' known values from one time to another; NaN if there are none.
 func (t *Timeline) Mean(s Series, from, to time.Duration) float64 {
 	sum, n := 0.0, 0
 	for i, v := range s {
@@ -120,7 +121,7 @@ func (t *Timeline) Mean(s Series, from, to time.Duration) float64 {
 	return sum / float64(n)
 }
 
-// How fine a tape is, so that its memory is bounded however long the run.
+// These bound the memory of a timeline, however long the run.
 const (
 	timelineStep       = 10 * time.Second
 	maxSamples         = 720
@@ -129,7 +130,7 @@ const (
 	paceWindow         = 10 * time.Minute
 )
 
-// tapeStep is the time between two samples of a run: a whole number of tapeEvery.
+// timelineStepFor returns the time between two samples of a run: a multiple of timelineStep.
 func timelineStepFor(horizon time.Duration) time.Duration {
 	times := (horizon + maxSamples*timelineStep - 1) / (maxSamples * timelineStep)
 	return timelineStep * max(1, times)

@@ -9,15 +9,17 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// origin is where requests come from, before the scenario bends them.
+// trafficBase is the source of requests before the scenario transforms them.
 type trafficBase struct {
-	arrivals    func() workload.Stream
+	arrivals func() workload.Stream
+	// the same kind of traffic, independent of arrivals
 	independent func(number int) workload.Stream
-	rate        func(time.Duration) float64 // asked for, requests a second
-	meanRate    float64                     // of rate over the shape's period
-	resampled   *workload.ResampledTrace    // nil: no trace was thinned
+	rate        func(time.Duration) float64 // requested, requests a second
+	meanRate    float64                     // mean of rate over the shape's period
+	resampled   *workload.ResampledTrace    // nil: no trace was resampled
 }
 
+// trafficBase returns the generator or the trace.
 func (s Setup) trafficBase() (trafficBase, error) {
 	shape, err := s.shape()
 	if err != nil {
@@ -76,7 +78,7 @@ func (s Setup) resample(shape *workload.Curve, rate float64) (*workload.Resample
 	})
 }
 
-// shape of the rate; nil is flat.
+// shape returns the curve of the rate; nil: flat.
 func (s Setup) shape() (*workload.Curve, error) {
 	const day = 24 * time.Hour
 	days := int((s.Scenario.Horizon + day - 1) / day)
@@ -95,7 +97,7 @@ func (s Setup) shape() (*workload.Curve, error) {
 	return s.Shape, nil
 }
 
-// traffic is the interactive arrivals, told anew with each call.
+// firstClassTraffic returns the arrivals of the first class, from the first with each call.
 func (s Setup) firstClassTraffic() (workload.Stream, error) {
 	base, err := s.trafficBase()
 	if err != nil {
@@ -104,7 +106,8 @@ func (s Setup) firstClassTraffic() (workload.Stream, error) {
 	return s.transform(base)
 }
 
-// arrivals is the traffic of all classes that no closed loop makes.
+// Traffic returns the arrivals of all classes that are not closed loops, from the first with each
+// call.
 func (s Setup) Traffic() (workload.Stream, error) {
 	first, err := s.firstClassTraffic()
 	if err != nil {
@@ -128,7 +131,7 @@ func (s Setup) Traffic() (workload.Stream, error) {
 	return workload.Merge(streams...), nil
 }
 
-// bend makes of an origin what the scenario asks for.
+// transform applies the scenario's changes to the traffic.
 func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 	t := s.Scenario.Interactive.Traffic
 	cause := s.seed().Rand
@@ -166,7 +169,7 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 	return workload.Until(stream, s.Scenario.Horizon), nil
 }
 
-// asked is the rate with surges, requests a second.
+// requestedRate returns the rate with surges, in requests a second.
 func (s Setup) requestedRate(base trafficBase) func(time.Duration) float64 {
 	return func(t time.Duration) float64 {
 		factor := 1.0
@@ -179,21 +182,21 @@ func (s Setup) requestedRate(base trafficBase) func(time.Duration) float64 {
 	}
 }
 
-// Honesty is what interactive traffic is like, beside what it was made from.
+// TrafficSummary compares interactive traffic with the trace that it was made from.
 type TrafficSummary struct {
-	// Rate is the mean asked for, requests a second, surges left out.
+	// Rate is the mean that was requested, in requests a second, without surges.
 	Rate float64
-	// Result is the traffic as it comes.
+	// Result is measured on the traffic.
 	Result workload.Statistics
 	// Source is the trace it was made from; nil: there is none.
 	Source *workload.Statistics
-	// Copies of the trace lie side by side; 0: it was told once, as it was.
+	// Copies is how many copies of the trace are overlaid; 0: it is played back once, unchanged.
 	Copies int
-	// Notes are what a reader of results should know of traffic that was made so.
+	// Notes are what a reader of results should know of such traffic.
 	Notes []string
 }
 
-// Honesty tells the interactive traffic of the scenario once more and measures it.
+// SummarizeTraffic generates the interactive traffic of the scenario and measures it.
 func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 	base, err := s.trafficBase()
 	if err != nil || base.rate == nil {
@@ -219,7 +222,7 @@ func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 	return told, nil
 }
 
-// meanRate is the mean over the horizon of what was asked for.
+// meanRate returns the mean of the requested rate over the horizon.
 func (s Setup) meanRate(base trafficBase) float64 {
 	const parts = 1000
 	sum := 0.0
@@ -229,9 +232,9 @@ func (s Setup) meanRate(base trafficBase) float64 {
 	return math.Round(sum/parts*1e6) / 1e6
 }
 
-// Replay fits the scenario to a trace that has taken the place of its own traffic.
-// Its rate, shape and surges stay, the lengths and the closed loop of a generator
-// go. A trace that is too short to be told once is repeated at its own rate.
+// WithTraffic adapts the scenario to a trace that replaces its own traffic. Its rate, shape and
+// surges stay; the lengths and the closed loop of a generator are removed. A trace that is too
+// short to be played back once is repeated at its own rate.
 func (s Setup) WithTraffic() Setup {
 	in := &s.Scenario.Interactive
 	in.Input, in.Output, in.Users = scenario.Length{}, scenario.Length{}, scenario.Users{}
