@@ -17,10 +17,7 @@ func TestDamageToALineIsFound(t *testing.T) {
 		`,"x":"`+strings.Repeat("x", 2*heldBytes)+`"`) + " \n")
 	_, lines := scan(t, string(file), Limits{})
 	check := func(l Line) (held, read error) {
-		object, err := l.ReadObject(bytes.NewReader(file), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := objectOf(l, file)
 		return l.Check(object), l.CheckFile(bytes.NewReader(file))
 	}
 	for i, l := range lines {

@@ -31,7 +31,7 @@ func EditPieces(
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)
 	}
-	e.json = newJSONStream(&e, answerDepth, MaxKept)
+	e.json = newJSONStream(&e, answerDepth, maxKept)
 	e.json.wantObject = true
 	if _, err := io.CopyBuffer(&e, io.MultiReader(body), make([]byte, 32<<10)); err != nil {
 		return nil, fmt.Errorf("edit body: %w", err)

@@ -12,8 +12,8 @@ type Endpoint struct {
 	MaxTokens []string
 	// Streams reports whether an answer can be streamed token by token.
 	Streams bool
-	// ModelOptional reports whether a body may omit its model.
-	ModelOptional bool
+	// modelOptional reports whether a body may omit its model.
+	modelOptional bool
 
 	prompt, maxTokens []field
 	prefix            bool // a common prefix of prompts saves engine time
@@ -54,7 +54,7 @@ var endpoints = named([]Endpoint{
 		prefix:    true,
 	},
 	{URL: "/v1/embeddings", prompt: []field{fieldInput, fieldMessages}},
-	{URL: "/v1/moderations", prompt: []field{fieldInput}, ModelOptional: true},
+	{URL: "/v1/moderations", prompt: []field{fieldInput}, modelOptional: true},
 	{URL: "/v1/rerank", prompt: []field{fieldQuery, fieldDocuments}, prefix: true},
 	{URL: "/v1/score", prompt: []field{fieldText1, fieldText2, fieldQueries, fieldDocuments},
 		prefix: true},

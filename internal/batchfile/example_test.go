@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log"
-	"strings"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
@@ -37,10 +36,7 @@ func ExampleScanner() {
 		log.Fatal(err)
 	}
 	for _, line := range lines {
-		object, err := line.ReadObject(strings.NewReader(file), nil)
-		if err != nil {
-			log.Fatal(err)
-		}
+		object := []byte(file)[line.Offset:][:line.Length]
 		fmt.Printf("%s: %s\n", line.CustomID(object), line.Body(object))
 	}
 	// Output:

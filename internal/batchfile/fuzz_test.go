@@ -81,10 +81,7 @@ func FuzzLine(f *testing.F) {
 			return
 		}
 
-		object, err := lines[0].ReadObject(bytes.NewReader(file), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := objectOf(lines[0], file)
 		var want map[string]json.RawMessage
 		if err := json.Unmarshal(object, &want); err != nil {
 			t.Fatal(err)

@@ -133,7 +133,7 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 				"body.stream is %s; leave it out or set it to false.", kind(c))
 		}
 	}
-	if !r.values[fieldModel].present() && endpoint != nil && endpoint.ModelOptional {
+	if !r.values[fieldModel].present() && endpoint != nil && endpoint.modelOptional {
 		return false
 	}
 	_, ok := s.stringOf(r, fieldModel, "set it to the name of a model")

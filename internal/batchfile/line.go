@@ -85,15 +85,3 @@ func (l Line) Body(object []byte) []byte {
 func (l Line) CustomID(object []byte) []byte {
 	return object[l.IDOffset : l.IDOffset+l.IDLength]
 }
-
-// ReadObject reads the line's JSON object from its batch file, into buf if it is large enough.
-func (l Line) ReadObject(file io.ReaderAt, buf []byte) ([]byte, error) {
-	if uint64(cap(buf)) < uint64(l.Length) {
-		buf = make([]byte, l.Length)
-	}
-	buf = buf[:l.Length]
-	if n, err := file.ReadAt(buf, l.Offset); n < len(buf) {
-		return nil, fmt.Errorf("read line %d: %w", l.Row, err)
-	}
-	return buf, nil
-}

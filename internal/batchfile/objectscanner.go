@@ -10,13 +10,13 @@ type ObjectScanner struct {
 	value  excerpt
 }
 
-// MaxKept bounds the bytes kept of a key or a value that arrives in pieces.
-const MaxKept = 16 << 10
+// maxKept bounds the bytes kept of a key or a value that arrives in pieces.
+const maxKept = 16 << 10
 
 // NewObjectScanner returns a scanner that keeps the value of a member of the object.
 func NewObjectScanner(member string) *ObjectScanner {
-	s := &ObjectScanner{member: member, value: excerpt{max: MaxKept}}
-	s.json = newJSONStream(s, answerDepth, MaxKept)
+	s := &ObjectScanner{member: member, value: excerpt{max: maxKept}}
+	s.json = newJSONStream(s, answerDepth, maxKept)
 	s.json.wantObject = true
 	return s
 }

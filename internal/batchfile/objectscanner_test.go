@@ -40,7 +40,7 @@ func checkObjectScanner(t *testing.T, seed uint64, body []byte, member string) {
 	if wantAt, want := objectFault(body); at != wantAt || fault != want {
 		t.Fatalf("%.200q: byte %d: %v, want byte %d: %v", body, at+1, fault, wantAt+1, want)
 	}
-	if fault != nil || len(body) > MaxKept {
+	if fault != nil || len(body) > maxKept {
 		return
 	}
 	var want []byte
@@ -83,7 +83,7 @@ func FuzzObjectScanner(f *testing.F) {
 }
 
 func TestObjectScannerKeepsNoMoreThanItsBound(t *testing.T) {
-	for size, kept := range map[int]bool{MaxKept: true, MaxKept + 1: false} {
+	for size, kept := range map[int]bool{maxKept: true, maxKept + 1: false} {
 		value := `"` + strings.Repeat("v", size-len(`""`)) + `"`
 		s := NewObjectScanner("usage")
 		if err := inPieces(1, []byte(`{"usage": `+value+` ,"usage":{}}`), s); err != nil ||
