@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/simulator/experiment"
-	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -120,35 +117,20 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	moment, err := s.moment()
+	if s.explain != "" {
+		moment, err := config.ParseDuration(s.explain)
+		if err != nil || moment < 0 {
+			return usageErrorf("--explain is %q; write a time from the beginning, such as 20m or "+
+				"90s", s.explain)
+		}
+		return c.Explain(ctx, moment, out)
+	}
+	result, err := c.Run(ctx)
 	if err != nil {
 		return err
 	}
-	if s.explain != "" {
-		return s.runExplained(ctx, c, moment, out)
-	}
-	logs := eventLogs{}
-	if s.events {
-		if logs, err = openEventLogs(s.out, c.Scenarios); err != nil {
-			return err
-		}
-	}
-	first := c.Candidates[0].Name
-	c.Watch = func(at *experiment.Scenario, candidate experiment.Candidate,
-		seed uint64) simulator.Outputs {
-		w := simulator.Outputs{Timeline: s.out != "" && !candidate.Baseline && seed == c.Seeds[0]}
-		if s.events && candidate.Name == first && seed == c.Seeds[0] {
-			w.Events = logs[at.File]
-		}
-		return w
-	}
-	c.Spread = true
-	result, err := c.Run(ctx)
-	if err = errors.Join(err, logs.close()); err != nil {
-		return err
-	}
 	if s.out != "" {
-		if err := errors.Join(writeReport(s.out, &result),
+		if err := errors.Join(experiment.WriteReport(s.out, &result),
 			c.WriteReplays(filepath.Join(s.out, "replay"), result)); err != nil {
 			return err
 		}
@@ -183,7 +165,10 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 		return nil, err
 	}
 	c := &experiment.Comparison{Scenarios: scenarios, Candidates: candidates, Oracles: s.oracles,
-		OracleRuns: s.oracleRuns, Log: stderr}
+		OracleRuns: s.oracleRuns, Spread: true, Timelines: s.out != "", Log: stderr}
+	if s.events {
+		c.Events = s.out
+	}
 	switch {
 	case s.cache != "":
 		c.Cache = &experiment.Cache{Dir: s.cache, Log: stderr}
@@ -258,22 +243,4 @@ func (s *simulation) compareRecording(
 		return printJSON(out, r)
 	}
 	return r.Text(out)
-}
-
-// writeReport writes the report's files into a directory, which is created if need be.
-func writeReport(dir string, result *report.Report) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	var page, figures bytes.Buffer
-	if err := result.HTML(&page); err != nil {
-		return fmt.Errorf("draw report: %w", err)
-	}
-	if err := printJSON(&figures, result); err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o666),
-		os.WriteFile(filepath.Join(dir, "result.json"), figures.Bytes(), 0o666),
-	)
 }

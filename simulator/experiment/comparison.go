@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -25,16 +26,31 @@ type Comparison struct {
 	// Spread also runs the candidates that are not baselines with the engines at the edges of the
 	// profile's confidence intervals.
 	Spread bool
-	// Watch returns what to record of a run in addition to its figures. Nil: nothing.
-	Watch func(s *Scenario, c Candidate, seed uint64) simulator.Outputs
+	// Timelines records the timelines of the candidates that are not baselines, with the first
+	// seed, for the charts of the report.
+	Timelines bool
+	// Events is a directory for logs of every decision of the first candidate with the first seed.
+	// Empty: none are written.
+	Events string
 	// Log takes progress. Nil: no progress is reported.
 	Log io.Writer
 }
 
 // Run returns the judged report.
 func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
-	result, err := c.compare(ctx)
+	logs, err := c.openEventLogs()
 	if err != nil {
+		return report.Report{}, err
+	}
+	result, err := c.compare(ctx, func(s *Scenario, k Candidate, seed uint64) simulator.Outputs {
+		first := seed == c.Seeds[0]
+		out := simulator.Outputs{Timeline: c.Timelines && !k.Baseline && first}
+		if log := logs[s.File]; log != nil && k.Name == c.Candidates[0].Name && first {
+			out.Events = log
+		}
+		return out
+	})
+	if err = errors.Join(err, logs.close()); err != nil {
 		return report.Report{}, err
 	}
 	if c.Spread {
@@ -46,7 +62,11 @@ func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
 	return result, nil
 }
 
-func (c *Comparison) compare(ctx context.Context) (report.Report, error) {
+// outputs returns what to record of a run in addition to its figures.
+type outputs func(s *Scenario, c Candidate, seed uint64) simulator.Outputs
+
+// compare runs everything but the spread. The report is not judged.
+func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Report, error) {
 	began := time.Now()
 	progress := newProgress(c.Log, c.duration())
 	defer progress.stop()
@@ -65,7 +85,7 @@ func (c *Comparison) compare(ctx context.Context) (report.Report, error) {
 				into.Policies = append(into.Policies, report.Policy{Name: candidate.Name,
 					Flow: candidate.Family, Settings: candidate.Settings,
 					Baseline: candidate.Baseline, Runs: runs})
-				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress)...)
+				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress, outputs)...)
 			}
 		}
 	}
@@ -93,7 +113,7 @@ func (c *Comparison) compare(ctx context.Context) (report.Report, error) {
 // objectives without batch work.
 func (c *Comparison) candidateJobs(
 	s *Scenario, candidate Candidate, quiet *quietRuns, into []simulator.Result,
-	progress *progress,
+	progress *progress, outputs outputs,
 ) []job {
 	var jobs []job
 	for n, seed := range c.Seeds {
@@ -102,9 +122,7 @@ func (c *Comparison) candidateJobs(
 				return nil
 			}
 			setup := s.with(seed, candidate.Policy)
-			if c.Watch != nil {
-				setup.Outputs = c.Watch(s, candidate, seed)
-			}
+			setup.Outputs = outputs(s, candidate, seed)
 			into[n], err = simulator.RunBatch(setup, progress.run(ctx, s, candidate.Name))
 			return err
 		})

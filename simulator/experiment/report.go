@@ -1,7 +1,11 @@
 package experiment
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -9,6 +13,24 @@ import (
 	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
+
+// WriteReport writes report.html and result.json into a directory, which is created if need be.
+func WriteReport(dir string, result *report.Report) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	var page, figures bytes.Buffer
+	if err := result.HTML(&page); err != nil {
+		return fmt.Errorf("draw report: %w", err)
+	}
+	if err := json.NewEncoder(&figures).Encode(result); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "report.html"), page.Bytes(), 0o666),
+		os.WriteFile(filepath.Join(dir, "result.json"), figures.Bytes(), 0o666),
+	)
+}
 
 // newReport returns the scenario's part of the report, before anything has run.
 func (s *Scenario) newReport(seeds []uint64) report.Scenario {

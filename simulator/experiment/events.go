@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"bufio"
@@ -6,25 +6,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/tidefill/tidefill/simulator/experiment"
 )
 
-// eventLogs holds the open events.log of each scenario, by the scenario's file.
+// eventLogs holds the open event log of each scenario, by the scenario's file.
 type eventLogs map[string]*eventLog
 
-// openEventLogs creates the files in a directory, which is created if need be.
-func openEventLogs(dir string, scenarios []experiment.Scenario) (eventLogs, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+// openEventLogs creates the logs in Events: events.log, or SCENARIO.events.log for each of several
+// scenarios. It opens nothing if Events is empty.
+func (c *Comparison) openEventLogs() (eventLogs, error) {
+	all := eventLogs{}
+	if c.Events == "" {
+		return all, nil
+	}
+	if err := os.MkdirAll(c.Events, 0o777); err != nil {
 		return nil, err
 	}
-	all := eventLogs{}
-	for _, s := range scenarios {
+	for _, s := range c.Scenarios {
 		name := "events.log"
-		if len(scenarios) > 1 {
+		if len(c.Scenarios) > 1 {
 			name = strings.TrimSuffix(filepath.Base(s.File), ".yaml") + ".events.log"
 		}
-		f, err := newEventLog(filepath.Join(dir, name))
+		f, err := newEventLog(filepath.Join(c.Events, name))
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
