@@ -85,8 +85,9 @@ type References interface {
 	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
 }
 
-// Chunks reads the chunks of batches. Their journals hold the results.
+// Chunks reads the chunks of batches, whose journals hold the results, and who works on them.
 type Chunks interface {
+	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
 	SumDone(ctx context.Context, chunks map[string][]int) (map[string]store.DoneChunks, error)
 }

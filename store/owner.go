@@ -22,4 +22,6 @@ type Owners interface {
 	Renew(ctx context.Context, o Owner, ttl time.Duration) error
 	// Unregister frees all that the owner holds.
 	Unregister(ctx context.Context, o Owner) error
+	// LiveOwners returns those of the owners whose lease lasts.
+	LiveOwners(ctx context.Context, owners []Owner) ([]Owner, error)
 }

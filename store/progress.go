@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -39,6 +40,8 @@ func (p Progress) Add(q Progress) Progress {
 // ProgressPost is the progress of a batch as one dispatcher posts it. Its Completed and Failed are
 // the sums over Chunks.
 type ProgressPost struct {
+	// Owner is set by ProgressPosts.
+	Owner Owner `json:"-"`
 	Progress
 	// Chunks counts the results in the chunks that the dispatcher has claimed, or has given back
 	// unfinished. A chunk that was finished since is left out when progress is read.
@@ -57,25 +60,26 @@ type ChunkProgress struct {
 // dispatchers post again when something changes, and a new claimant counts its journal first.
 type ProgressBoard interface {
 	// PostProgress replaces what this owner's node posted about each of these batches, in one
-	// round trip. Posts about deleted batches are dropped. ErrFenced: the owner is superseded.
-	// ErrNoSpace: nothing is kept, but the posts are returned to this process all the same, since
-	// users ask why nothing moves while a disk is full.
+	// round trip, but not what a newer incarnation of the node posted. Posts about deleted batches
+	// may be dropped. ErrFenced: the owner is superseded, as far as the board knows. ErrNoSpace:
+	// nothing is kept, but the posts are returned to this process all the same, since users ask why
+	// nothing moves while a disk is full.
 	PostProgress(ctx context.Context, o Owner, posts map[string]ProgressPost) error
-	// ProgressPosts returns, for each of these batches, the last posts of the nodes whose lease
-	// lasts, ordered by node. Batches without a post are absent. A post may be missing or be older
-	// than the last one for as long as the backend documents, at most for seconds.
+	// ProgressPosts returns, for each of these batches, the last post of each node, ordered by
+	// node. Posts of owners whose lease has ended may be among them. Batches without a post are
+	// absent. A post may be missing, or be older than the last one by seconds.
 	ProgressPosts(ctx context.Context, batches []string) (map[string][]ProgressPost, error)
 }
 
 // ReadProgress returns the progress of each of these batches: the tallies of its done chunks, and
-// what dispatchers posted about the others. Batches without either are absent. The two are read one
-// after the other, from systems that need not agree: a chunk counts by its tally if it is done, and
-// else by the post of its newest claimant.
+// what dispatchers whose lease lasts posted about the others. Batches without either are absent. The
+// two are read one after the other, from systems that need not agree: a chunk counts by its tally if
+// it is done, and else by the post of its newest claimant.
 func ReadProgress(
-	ctx context.Context, board progressReader, chunks tallyReader, batches []string,
+	ctx context.Context, board progressReader, claims claimReader, batches []string,
 ) (map[string]Progress, error) {
 	// In this order: a chunk that leaves the posts is done by then, and counted.
-	posts, err := board.ProgressPosts(ctx, batches)
+	posts, err := livePosts(ctx, board, claims, batches)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +92,7 @@ func ReadProgress(
 			}
 		}
 	}
-	done, err := chunks.SumDone(ctx, posted)
+	done, err := claims.SumDone(ctx, posted)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +117,38 @@ type progressReader interface {
 	ProgressPosts(ctx context.Context, batches []string) (map[string][]ProgressPost, error)
 }
 
-// tallyReader is the part of Tallies that ReadProgress needs.
-type tallyReader interface {
+// claimReader is the part of Owners and Tallies that ReadProgress needs.
+type claimReader interface {
+	LiveOwners(ctx context.Context, owners []Owner) ([]Owner, error)
 	SumDone(ctx context.Context, chunks map[string][]int) (map[string]DoneChunks, error)
+}
+
+// livePosts reads the posts of the owners whose lease lasts.
+func livePosts(
+	ctx context.Context, board progressReader, claims claimReader, batches []string,
+) (map[string][]ProgressPost, error) {
+	posts, err := board.ProgressPosts(ctx, batches)
+	if err != nil || len(posts) == 0 {
+		return nil, err
+	}
+	var owners []Owner
+	for _, ofBatch := range posts {
+		for _, post := range ofBatch {
+			if !slices.Contains(owners, post.Owner) {
+				owners = append(owners, post.Owner)
+			}
+		}
+	}
+	live, err := claims.LiveOwners(ctx, owners)
+	if err != nil {
+		return nil, err
+	}
+	for batch, ofBatch := range posts {
+		posts[batch] = slices.DeleteFunc(ofBatch, func(post ProgressPost) bool {
+			return !slices.Contains(live, post.Owner)
+		})
+	}
+	return posts, nil
 }
 
 // newestClaims returns the highest epoch of each chunk in the posts that is not done.

@@ -69,6 +69,35 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	return nil
 }
 
+// LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
+// among them: its lease may end, as the disk takes no renewal either, and users ask why nothing
+// moves.
+func (db *DB) LiveOwners(
+	ctx context.Context, owners []store.Owner,
+) (live []store.Owner, err error) {
+	now := micros(db.now())
+	err = db.read(ctx, func(s *session) error {
+		return s.rows(ctx, "SELECT node, incarnation FROM owners WHERE lease_until > ?", []any{now},
+			func(rows *sql.Rows) error {
+				var o store.Owner
+				err := rows.Scan(&o.Node, &o.Incarnation)
+				if slices.Contains(owners, o) {
+					live = append(live, o)
+				}
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list live owners: %w", err)
+	}
+	for _, o := range owners {
+		if db.unposted.has(o) && !slices.Contains(live, o) {
+			live = append(live, o)
+		}
+	}
+	return live, nil
+}
+
 // leased reports whether the owner's lease lasts; ErrFenced when it isn't the node's owner any
 // more.
 func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, error) {

@@ -3,17 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/tidefill/tidefill/store"
 )
 
-// PostProgress implements [store.ProgressBoard]. What is said about a batch that was deleted
-// meanwhile is dropped.
+// PostProgress implements [store.ProgressBoard].
 func (db *DB) PostProgress(
 	ctx context.Context, o store.Owner, posts map[string]store.ProgressPost,
 ) error {
@@ -43,43 +40,11 @@ func (db *DB) PostProgress(
 		}
 		return nil
 	})
-	db.unposted.note(o.Node, posts, err)
+	db.unposted.note(o, posts, err)
 	if err != nil {
 		return fmt.Errorf("post progress of node %s: %w", o.Node, err)
 	}
 	return nil
-}
-
-// unposted is what nodes of this process said last about batches while the disk was full.
-type unposted struct {
-	mu   sync.Mutex
-	said map[posting]store.ProgressPost
-}
-
-type posting struct{ batch, node string }
-
-// note remembers what found no room, and forgets all that once there is.
-func (u *unposted) note(node string, posts map[string]store.ProgressPost, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch {
-	case err == nil:
-		u.said = nil
-	case errors.Is(err, store.ErrNoSpace):
-		if u.said == nil {
-			u.said = map[posting]store.ProgressPost{}
-		}
-		for batch, p := range posts {
-			u.said[posting{batch, node}] = p
-		}
-	}
-}
-
-// now is what stands.
-func (u *unposted) now() map[posting]store.ProgressPost {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return maps.Clone(u.said)
 }
 
 // ProgressPosts implements [store.ProgressBoard].
@@ -90,15 +55,15 @@ func (db *DB) ProgressPosts(
 	list, err := idList(batches)
 	if err == nil {
 		err = db.read(ctx, func(s *session) error {
-			return s.posts(ctx, list, micros(db.now()), posts)
+			return s.posts(ctx, list, posts)
 		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read progress: %w", err)
 	}
-	for at, post := range db.unposted.now() {
-		if slices.Contains(batches, at.batch) {
-			put(posts, at.batch, at.node, post)
+	for _, batch := range batches {
+		for _, post := range db.unposted.of(batch) {
+			put(posts, batch, post)
 		}
 	}
 	ordered := make(map[string][]store.ProgressPost, len(posts))
@@ -110,30 +75,30 @@ func (db *DB) ProgressPosts(
 	return ordered, nil
 }
 
-// posts reads the posts of owners whose lease lasts. Posts of earlier incarnations are about claims
-// that have ended.
 func (s *session) posts(
-	ctx context.Context, batches string, now int64, posts map[string]map[string]store.ProgressPost,
+	ctx context.Context, batches string, posts map[string]map[string]store.ProgressPost,
 ) error {
 	var doc sql.RawBytes
-	return s.rows(ctx, `SELECT c.batch, c.node, c.doc FROM progress AS c
-			WHERE c.batch IN (SELECT value FROM json_each(?)) AND `+holderLives, []any{batches, now},
+	return s.rows(ctx, `SELECT batch, node, incarnation, doc FROM progress
+			WHERE batch IN (SELECT value FROM json_each(?))`, []any{batches},
 		func(rows *sql.Rows) error {
-			var batch, node string
-			if err := rows.Scan(&batch, &node, &doc); err != nil {
+			var batch string
+			var owner store.Owner
+			if err := rows.Scan(&batch, &owner.Node, &owner.Incarnation, &doc); err != nil {
 				return err
 			}
 			post, err := decode[store.ProgressPost](doc)
-			put(posts, batch, node, post)
+			post.Owner = owner
+			put(posts, batch, post)
 			return err
 		})
 }
 
 func put(
-	posts map[string]map[string]store.ProgressPost, batch, node string, post store.ProgressPost,
+	posts map[string]map[string]store.ProgressPost, batch string, post store.ProgressPost,
 ) {
 	if posts[batch] == nil {
 		posts[batch] = map[string]store.ProgressPost{}
 	}
-	posts[batch][node] = post
+	posts[batch][post.Owner.Node] = post
 }

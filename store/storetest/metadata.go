@@ -154,6 +154,7 @@ func TestLocks(t *testing.T, open Open) {
 func TestProgress(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"progress adds up", progressAdds},
+		{"progress is that of a node's newest owner", progressOfNewest},
 		{"a finished chunk counts once", finishedChunkCountsOnce},
 	})
 }

@@ -99,9 +99,30 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 	must(t, m.Unregister(ctx, second))
 	wantEqual(t, "progress of done chunks", read(),
 		map[string]store.Progress{"b1": {Completed: 7, Failed: 2}})
-	wantErr(t, "post after unregistering",
-		m.PostProgress(ctx, second, map[string]store.ProgressPost{"b1": {}}), store.ErrFenced)
+	// A board that knows no leases takes it.
+	_ = m.PostProgress(ctx, second, map[string]store.ProgressPost{
+		"b1": post(store.Progress{Completed: 1})})
+	wantEqual(t, "progress after a post of an owner that has unregistered",
+		readProgress(t, m, "b1"),
+		map[string]store.Progress{"b1": {Completed: 7, Failed: 2}})
 	wantEqual(t, "progress of nothing", readProgress(t, m), map[string]store.Progress{})
+}
+
+func progressOfNewest(t *testing.T, m Store, _ *clock) {
+	ctx := t.Context()
+	layOut(t, m, "b", 1)
+	old := got(m.Register(ctx, "n", time.Minute))(t)
+	must(t, m.PostProgress(ctx, old, map[string]store.ProgressPost{
+		"b": post(store.Progress{Completed: 1})}))
+	young := got(m.Register(ctx, "n", time.Minute))(t)
+	wantEqual(t, "progress after registering again", readProgress(t, m, "b"),
+		map[string]store.Progress{})
+	must(t, m.PostProgress(ctx, young, map[string]store.ProgressPost{
+		"b": post(store.Progress{Completed: 2})}))
+	_ = m.PostProgress(ctx, old, map[string]store.ProgressPost{
+		"b": post(store.Progress{Completed: 3})})
+	wantEqual(t, "progress after a post of the older incarnation", readProgress(t, m, "b"),
+		map[string]store.Progress{"b": {Completed: 2}})
 }
 
 // post is the progress of a dispatcher that holds no chunks, or runs an older release.
