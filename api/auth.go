@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Role says what the holder of a key may do.
+// Role is the set of permissions of a key.
 type Role string
 
 const (
-	RoleViewer Role = "viewer" // may only look
-	RoleUser   Role = "user"   // may do everything with the tenant's own objects
-	RoleAdmin  Role = "admin"  // a user who may also steer the daemon
+	RoleViewer Role = "viewer" // may only read
+	RoleUser   Role = "user"   // may read and change the tenant's own objects
+	RoleAdmin  Role = "admin"  // a user who may also control the daemon
 )
 
-// principal is who sent a request.
+// principal identifies the sender of a request.
 type principal struct {
 	Tenant string
 	Role   Role
 }
 
-// DefaultTenant owns everything while no keys are configured, and what comes with a key that names
-// no tenant.
+// DefaultTenant owns all objects while no keys are configured, and the objects created with a key
+// that has no tenant.
 const DefaultTenant = "default"
 
 type principalKey struct{}
@@ -30,7 +30,7 @@ type principalKey struct{}
 func principalOf(ctx context.Context) principal {
 	p, ok := ctx.Value(principalKey{}).(principal)
 	if !ok {
-		panic("api: a handler runs without its request having been authenticated")
+		panic("api: request reached a handler without authentication")
 	}
 	return p
 }
@@ -38,8 +38,8 @@ func principalOf(ctx context.Context) principal {
 // tenantOf returns the tenant whose objects the request may see.
 func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 
-// authenticate finds out who sent r. It looks at the key only, so an answer 401 tells nothing about
-// what exists.
+// authenticate returns the sender of r. It checks the key alone, before any look-up, so that an
+// answer 401 reveals nothing about the objects that exist.
 func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) {
 	keys := s.keys.Load()
 	if keys.Empty() {
@@ -71,7 +71,7 @@ func unauthorized(code, message string) *Error {
 		Message: message}
 }
 
-// bearer takes the key out of an Authorization header; the scheme's case does not matter.
+// bearer returns the key of an Authorization header. The scheme is not case-sensitive.
 func bearer(header string) (key string, ok bool) {
 	scheme, key, _ := strings.Cut(header, " ")
 	key = strings.TrimSpace(key)

@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// batchObject is a batch as OpenAI shows it. Every nullable field is sent, as null: typed SDKs read
-// a missing time as 1970 and "" as an id.
+// batchObject is a batch in OpenAI's format. Nullable fields are sent as null, never left out:
+// typed SDKs read a missing time as 1970 and "" as an id.
 type batchObject struct {
 	ID               string            `json:"id"`
 	Object           string            `json:"object"`
@@ -70,28 +70,28 @@ type batchUsage struct {
 	TotalTokens int64 `json:"total_tokens"`
 }
 
-// batchDetails is the `tidefill` object of a batch: what OpenAI has no field for.
+// batchDetails is the `tidefill` object of a batch, for what OpenAI's format has no field.
 type batchDetails struct {
 	Paused   bool    `json:"paused"`
-	Progress float64 `json:"progress"` // share of the lines that are done, 0 to 1
-	Rate     float64 `json:"rate"`     // lines per second, now
-	// Unix seconds at this rate; null when it stands still
+	Progress float64 `json:"progress"` // share of the lines that have ended, 0 to 1
+	Rate     float64 `json:"rate"`     // lines per second at present
+	// predicted end at this rate, in Unix seconds; null: no progress
 	ETA      *int64        `json:"eta"`
 	Deadline *int64        `json:"deadline"`
 	StartBy  *int64        `json:"start_by"`
 	Priority int           `json:"priority"`
-	Attempts int64         `json:"attempts"` // requests sent, repeated ones included
+	Attempts int64         `json:"attempts"` // requests sent, retries included
 	InFlight int           `json:"in_flight"`
 	Retrying int           `json:"retrying"`
-	Waiting  *string       `json:"waiting"` // why nothing more is started now
-	Reason   *string       `json:"reason"`  // why the batch was stopped early
+	Waiting  *string       `json:"waiting"` // why no further line is started
+	Reason   *string       `json:"reason"`  // why the batch ended early
 	Models   []batchModel  `json:"models"`
 	Inputs   []string      `json:"input_file_ids"`
 	Outputs  []batchOutput `json:"outputs"`
 	RetryOf  *string       `json:"retry_of"`
-	// the `tidefill` object of the create request, as it came
+	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
-	// the members of options that this answer leaves out; null: none
+	// the members of options that are not in this answer; null: none
 	Omitted []string `json:"options_omitted"`
 }
 
@@ -100,17 +100,17 @@ type batchModel struct {
 	Lines int    `json:"lines"`
 }
 
-// batchOutput are result files that stand; InputFileID is null when they join all inputs.
+// batchOutput is a pair of result files. InputFileID is null if they cover all inputs.
 type batchOutput struct {
 	InputFileID  *string `json:"input_file_id"`
 	OutputFileID *string `json:"output_file_id"`
 	ErrorFileID  *string `json:"error_file_id"`
 }
 
-// waitingPaused is what a paused batch waits for.
+// waitingPaused is the value of waiting for a paused batch.
 const waitingPaused = "paused"
 
-// showBatch renders b with what the dispatchers last said about it.
+// showBatch returns b in OpenAI's format, with the progress that dispatchers reported last.
 func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	o := batchObject{
 		ID:               b.ID,
@@ -137,8 +137,7 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	if len(b.Models) > 0 {
 		o.Model = orNull(b.Models[0].Model)
 	}
-	// The first of each kind: with an output per input there may be more, all of them in
-	// tidefill.outputs.
+	// With an output per input these are the first of each kind; tidefill.outputs has all.
 	for _, output := range o.Tidefill.Outputs {
 		if o.OutputFileID == nil {
 			o.OutputFileID = output.OutputFileID
@@ -157,7 +156,7 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	return o
 }
 
-// addProgress takes over what only a living batch has.
+// addProgress sets the fields that only a batch has that has not ended.
 func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time) {
 	counts, details := &o.RequestCounts, &o.Tidefill
 	counts.Completed = min(max(counts.Completed, p.Completed), counts.Total)
@@ -244,19 +243,20 @@ func showUsage(u *batchfile.Usage) *batchUsage {
 	return shown
 }
 
-// show renders batches, asking for the progress of all that live in one call.
+// show returns batches in OpenAI's format. It reads the progress of those that have not ended in
+// one call.
 func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObject, error) {
-	var living []string
+	var active []string
 	for _, b := range batches {
 		if !b.State.Terminal() {
-			living = append(living, b.ID)
+			active = append(active, b.ID)
 		}
 	}
 	var progress map[string]store.Progress
-	if len(living) > 0 {
+	if len(active) > 0 {
 		var err error
 		if progress, err = store.ReadProgress(ctx, s.deps.Progress, s.meta,
-			living); err != nil {
+			active); err != nil {
 			return nil, fmt.Errorf("read progress: %w", err)
 		}
 	}
@@ -268,7 +268,8 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	return shown, nil
 }
 
-// options returns the whole `tidefill` object of a batch as the user sent it; nil: there was none.
+// options returns the complete `tidefill` object of a batch as the user sent it; nil: there was
+// none.
 func (s *Server) options(ctx context.Context, b store.Batch) (json.RawMessage, error) {
 	if len(b.Apart) == 0 {
 		return b.OptionsJSON, nil
@@ -280,7 +281,7 @@ func (s *Server) options(ctx context.Context, b store.Batch) (json.RawMessage, e
 	return parameters.OptionsJSON, nil
 }
 
-// writeBatch answers with one batch, whole.
+// writeBatch answers with one batch and all of its options.
 func (s *Server) writeBatch(ctx context.Context, w http.ResponseWriter, b store.Batch) error {
 	options, err := s.options(ctx, b)
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *Server) batchRoutes() {
 	s.route("/v1/batches/{id}/events", methods{"GET": s.batchEvents})
 }
 
-// batch finds the batch that the path names.
+// batch returns the batch that the path names.
 func (s *Server) batch(r *http.Request) (store.Batch, error) {
 	id := r.PathValue("id")
 	b, err := s.meta.Batch(r.Context(), tenantOf(r.Context()), id)
@@ -64,14 +64,14 @@ func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) error {
 }
 
 const (
-	// batchesAtOnce is how many batches of a listing are held.
+	// batchesAtOnce is the number of batches of a listing that are in memory at once.
 	batchesAtOnce = 4
-	// listedFaults is how many faults of a batch a listing shows.
+	// listedFaults limits the errors of a batch that a listing shows.
 	listedFaults = 20
 )
 
-// listed reads batches for a listing. Those that are gone, or aren't asked for any more, since the
-// ids were read are left out.
+// listed reads batches for a listing. It leaves out those that were deleted, or changed to a status
+// that was not asked for, since the ids were read.
 func (s *Server) listed(
 	ctx context.Context, q store.BatchQuery, ids []string,
 ) ([]batchObject, error) {
@@ -92,7 +92,7 @@ func (s *Server) listed(
 	return s.show(ctx, batches...)
 }
 
-// firstFaults shortens a long list of faults to what a listing shows.
+// firstFaults shortens a list of errors to those that a listing shows.
 func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 	hidden := len(faults) - listedFaults
 	if hidden <= 1 {
@@ -105,11 +105,11 @@ func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 	})
 }
 
-// errUnchanged ends a change that would change nothing.
+// errUnchanged ends a change that has nothing to do.
 var errUnchanged = errors.New("nothing to change")
 
-// changeBatch lets change edit the batch that the path names and answers with the result. change
-// tells what can't be done with an *Error, and errUnchanged when the batch is already as wanted.
+// changeBatch calls change for the batch that the path names, stores the result and answers with
+// it. change returns an *Error to refuse, and errUnchanged if the batch needs no change.
 func (s *Server) changeBatch(
 	w http.ResponseWriter, r *http.Request, change func(*store.Batch) error,
 ) error {
@@ -125,14 +125,14 @@ func (s *Server) changeBatch(
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// wrongStatus is a deed that a batch's state doesn't allow. SDKs would send a 409 again, and get it
-// again.
-func wrongStatus(deed string, b *store.Batch) *Error {
+// wrongStatus returns the answer to an action that the status of the batch does not allow. SDKs
+// retry a 409, which would not help here.
+func wrongStatus(action string, b *store.Batch) *Error {
 	return &Error{
 		Status:  http.StatusConflict,
 		Type:    invalidRequest,
 		Code:    "invalid_batch_status",
-		Message: fmt.Sprintf("Cannot %s a batch with status '%s'.", deed, b.State),
+		Message: fmt.Sprintf("Cannot %s a batch with status '%s'.", action, b.State),
 		NoRetry: true,
 	}
 }
@@ -177,9 +177,9 @@ func setPaused(b *store.Batch, paused bool) error {
 	return nil
 }
 
-// deleteBatch removes an ended batch. Its result files are the user's, and live on. The row goes
-// first, so that nobody reads a batch that is half gone; journals that stay, by a crash or a fault,
-// are removed by the dispatchers' sweeper, which looks for those of batches that are no more.
+// deleteBatch removes an ended batch. Its result files stay; they belong to the user. The record is
+// deleted first, so that nobody reads a batch without its journals. Journals that remain after a
+// crash or an error are removed by the dispatchers, which look for journals without a batch.
 func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	b, err := s.batch(r)
 	if err != nil {
@@ -194,7 +194,8 @@ func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
-		s.log.WarnContext(ctx, "journals of deleted batch stay until the next sweep",
+		s.log.WarnContext(
+			ctx, "journals of a deleted batch were not removed; the next sweep retries",
 			"batch_id", b.ID, "tenant", b.Tenant, "error", err)
 	}
 	return writeJSON(w, deletedObject{ID: b.ID, Object: "batch", Deleted: true})

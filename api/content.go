@@ -19,8 +19,8 @@ func (s *Server) getContent(w http.ResponseWriter, r *http.Request) error {
 	return s.serveContent(w, r, f)
 }
 
-// serveContent sends the bytes of a file, or the ranges asked for. What the client accepts does not
-// matter: the SDKs send application/binary, and bytes are bytes.
+// serveContent sends the bytes of a file, or the ranges that the client asks for. It ignores the
+// header Accept, in which the SDKs send application/binary.
 func (s *Server) serveContent(w http.ResponseWriter, r *http.Request, f store.File) error {
 	blob, err := s.blobs.Open(r.Context(), f.BlobKey)
 	if err != nil {
@@ -31,21 +31,21 @@ func (s *Server) serveContent(w http.ResponseWriter, r *http.Request, f store.Fi
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment",
 		map[string]string{"filename": f.Filename}))
-	h.Set("Etag", `"`+f.ID+`"`) // a file never changes, so its id says enough
+	h.Set("Etag", `"`+f.ID+`"`) // a file never changes, so its id is enough
 	out := &rangeResponse{ResponseWriter: w}
 	http.ServeContent(out, r, "", time.Time{}, io.NewSectionReader(blob, 0, blob.Size()))
 	if out.refused {
 		return &Error{
 			Status: http.StatusRequestedRangeNotSatisfiable, Type: invalidRequest,
 			Code: "invalid_range",
-			Message: fmt.Sprintf("The Range %s lies outside the file's %d bytes.",
+			Message: fmt.Sprintf("The Range %s is outside the file's %d bytes.",
 				quoted(r.Header.Get("Range")), blob.Size()),
 		}
 	}
 	return nil
 }
 
-// rangeResponse holds back http.ServeContent's own words about a range it can't serve.
+// rangeResponse suppresses http.ServeContent's own answer to a range that it cannot serve.
 type rangeResponse struct {
 	http.ResponseWriter
 	refused bool

@@ -14,13 +14,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// draft is a create request that reads well. Whether its files exist, and what stands in them, is
-// not known yet.
+// draft is a create request that parsed without errors. Its input files have not been looked up.
 type draft struct {
 	InputFileIDs []string
 	Endpoint     string
-	Window       string        // completion_window as given
-	WindowLength time.Duration // of the window; 0: best effort
+	Window       string        // completion_window as the user wrote it
+	WindowLength time.Duration // 0: best effort
 	Metadata     map[string]string
 	extensions
 }
@@ -40,7 +39,7 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 	return d, o.finish()
 }
 
-// readInputs reads input_file_id, which several inputs make optional: their first stands in for it.
+// readInputs reads input_file_id. It is optional if the request names several inputs.
 func readInputs(o *jsonObject, several []string) []string {
 	if len(several) == 0 {
 		return []string{o.required("input_file_id")}
@@ -56,7 +55,7 @@ func readInputs(o *jsonObject, several []string) []string {
 func readEndpoint(o *jsonObject, key string) string {
 	endpoint := o.required(key)
 	if _, ok := batchfile.LookupEndpoint(endpoint); !ok && endpoint != "" {
-		o.wrongValue(key, "%s is no supported endpoint; they are %s.", quoted(endpoint),
+		o.wrongValue(key, "%s is not a supported endpoint; use one of %s.", quoted(endpoint),
 			endpointList())
 	}
 	return endpoint
@@ -70,7 +69,7 @@ func endpointList() string {
 	return strings.Join(urls, ", ")
 }
 
-// OpenAI's bounds on metadata. Keys and values are measured in characters, not bytes.
+// OpenAI's limits on metadata. Keys and values are measured in characters, not bytes.
 const (
 	maxMetadataPairs = 16
 	maxMetadataKey   = 64
@@ -107,7 +106,7 @@ func readMetadata(o *jsonObject, key string) map[string]string {
 	return metadata
 }
 
-// readExpiry reads the life of the result files, counted from their own creation; absent, 0.
+// readExpiry reads how long files are kept after their creation; 0 if absent.
 func readExpiry(o *jsonObject, key string) time.Duration {
 	expiry, ok := o.object(key)
 	if !ok {
@@ -153,7 +152,7 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 				return store.Batch{}, err
 			}
 			b, err := s.submit(ctx, newBatch(tenant, id, d, files, now), files)
-			if errors.Is(err, store.ErrNotFound) { // an input was deleted since
+			if errors.Is(err, store.ErrNotFound) { // an input was deleted in the meantime
 				if _, gone := s.inputFiles(ctx, tenant, d); gone != nil {
 					err = gone
 				}
@@ -170,9 +169,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, b)
 }
 
-// submit stores a batch over its input files and hands it on. Files made for it come into being
-// with it. A batch whose inputs have faults is stored too, failed, so that its user finds all of
-// them in it.
+// submit checks a batch's input files, stores the batch and notifies dispatchers. The files in made
+// are created together with the batch. A batch with errors in its input is stored with the status
+// failed, so that the user can read all errors from it.
 func (s *Server) submit(
 	ctx context.Context, b store.Batch, files []store.File, made ...store.File,
 ) (store.Batch, error) {
@@ -182,7 +181,7 @@ func (s *Server) submit(
 	}
 	if len(faults) > 0 {
 		b.State, b.FailedAt, b.Errors = store.Failed, b.CreatedAt, faults
-		b.Counts = store.Counts{} // nothing was taken on, as the files are refused whole
+		b.Counts = store.Counts{} // no line of the batch runs
 		b.Models = b.Models[:min(len(b.Models), maxModels)]
 	}
 	if err := s.meta.CreateBatch(ctx, b, made...); err != nil {
@@ -193,9 +192,9 @@ func (s *Server) submit(
 	return b, nil
 }
 
-// inputFiles looks the inputs up. Of their faults it keeps no more than a batch shows.
+// inputFiles returns the input files. It keeps at most maxFaults of their errors.
 func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]store.File, error) {
-	files, room := make([]store.File, len(d.InputFileIDs)), maxFaults
+	files, left := make([]store.File, len(d.InputFileIDs)), maxFaults
 	for i, id := range d.InputFileIDs {
 		param := "input_file_id"
 		if d.extensions.InputFileIDs != nil {
@@ -214,18 +213,18 @@ func (s *Server) inputFiles(ctx context.Context, tenant string, d draft) ([]stor
 				id, file.Purpose)
 		}
 		if file.Summary == nil {
-			return nil, fmt.Errorf("input file %s of purpose batch was stored without a summary",
+			return nil, fmt.Errorf("input file %s has the purpose batch and no summary",
 				id)
 		}
-		faults := file.Summary.Faults[:min(len(file.Summary.Faults), room)]
+		faults := file.Summary.Faults[:min(len(file.Summary.Faults), left)]
 		file.Summary.Faults = slices.Clone(faults)
-		room -= len(faults)
+		left -= len(faults)
 		files[i] = file
 	}
 	return files, nil
 }
 
-// newBatch lays a batch out over its input files, as if they had no faults.
+// newBatch returns the batch of a draft and its input files.
 func newBatch(tenant, id string, d draft, files []store.File, now time.Time) store.Batch {
 	b := store.Batch{
 		ID:          id,

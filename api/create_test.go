@@ -581,10 +581,10 @@ func TestCreateFromSeveralFiles(t *testing.T) {
 		}
 		want := []string{
 			fmt.Sprintf(
-				`3 File %s: the custom_id "b" of this line is used by line 2 of file %s already`,
+				`3 File %s: the custom_id "b" of this line is also that of line 2 of file %s`,
 				second, first),
 			fmt.Sprintf(
-				`1 File %s: the custom_id "b" of this line is used by line 2 of file %s already`,
+				`1 File %s: the custom_id "b" of this line is also that of line 2 of file %s`,
 				third, first),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// cursor says how far each chunk's journal has been read, by the chunk's index.
+// cursor is the position up to which each chunk's journal has been read, by the chunk's index.
 type cursor []int64
 
 const (
 	unread  int64 = 0
-	drained int64 = -1 // the chunk is done and told whole
-	// Any other position is one beyond the place of the last record told.
+	drained int64 = -1 // the chunk has ended and all of its records were returned
+	// Any other position is one byte beyond the start of the last record that was returned.
 )
 
-var errCursor = errors.New("no cursor of this batch")
+var errCursor = errors.New("not a cursor of this batch")
 
-// encode packs the cursor for the user, as a checksum of the batch's id and one number per chunk.
-// Runs of chunks that are drained or unread, which is all but a few of them, take two numbers
-// together.
+// encode returns the cursor as text: a checksum of the batch's id and a number for each chunk. A
+// run of chunks that are all drained or all unread takes two numbers; nearly all chunks are in such
+// runs.
 func (c cursor) encode(batchID string) string {
 	packed := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(batchID)))
 	for i := 0; i < len(c); {
@@ -48,8 +48,8 @@ func token(position int64) int64 {
 	return position + 1
 }
 
-// decodeCursor unpacks a cursor for a batch of so many chunks. Chunks that it doesn't name are
-// unread.
+// decodeCursor parses the cursor of a batch with that many chunks. Chunks beyond the end of the
+// cursor are unread.
 func decodeCursor(text, batchID string, chunks int) (cursor, error) {
 	c := make(cursor, 0, chunks)
 	if text != "" {

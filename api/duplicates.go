@@ -11,12 +11,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// duplicateIDs finds the custom_ids that stand in more than one of the inputs, which joined results
-// could not tell apart. Within one file the upload has looked already. It returns the first faults
-// and how many there are.
+// duplicateIDs finds the custom_ids that occur in more than one of the inputs, whose lines could
+// not be distinguished in joined results. Duplicates within a file were found at upload. It returns
+// the first faults and the number of all.
 //
-// 16 bytes per line are kept: a hash to sort by. Lines with equal hashes are read again, so the
-// answer is exact.
+// It sorts a hash of each custom_id, 16 bytes per line in memory, and reads lines with equal hashes
+// again, so the result is exact.
 func (s *Server) duplicateIDs(
 	ctx context.Context, inputs []store.Input,
 ) (faults []batchfile.Fault, total int, err error) {
@@ -32,31 +32,31 @@ func (s *Server) duplicateIDs(
 	if err != nil {
 		return nil, 0, err
 	}
-	var repeats []duplicate
+	var duplicates []duplicate
 	for len(hashed) > 0 {
 		n := 1
 		for n < len(hashed) && hashed[n].hash == hashed[0].hash {
 			n++
 		}
 		if n > 1 {
-			if repeats, err = appendDuplicates(repeats, opened, hashed[:n]); err != nil {
+			if duplicates, err = appendDuplicates(duplicates, opened, hashed[:n]); err != nil {
 				return nil, 0, err
 			}
 		}
 		hashed = hashed[n:]
 	}
-	slices.SortFunc(repeats, func(a, b duplicate) int { return a.line.compare(b.line) })
-	for _, r := range repeats[:min(len(repeats), maxFaults)] {
+	slices.SortFunc(duplicates, func(a, b duplicate) int { return a.line.compare(b.line) })
+	for _, r := range duplicates[:min(len(duplicates), maxFaults)] {
 		fault, err := r.fault(opened, inputs)
 		if err != nil {
 			return nil, 0, err
 		}
 		faults = append(faults, fault)
 	}
-	return faults, len(repeats), nil
+	return faults, len(duplicates), nil
 }
 
-// place is a line of one of several inputs.
+// place identifies a line of one of several inputs.
 type place struct{ input, number uint32 }
 
 func (p place) compare(q place) int {
@@ -79,7 +79,7 @@ type hashedID struct {
 	place
 }
 
-// hashIDs returns the hashes of all custom_ids, sorted, equal ones in order of their lines.
+// hashIDs returns the hashes of all custom_ids, sorted; equal ones in the order of their lines.
 func hashIDs(ctx context.Context, opened []*lines) ([]hashedID, error) {
 	count := 0
 	for _, l := range opened {
@@ -105,11 +105,11 @@ func hashIDs(ctx context.Context, opened []*lines) ([]hashedID, error) {
 	return hashed, nil
 }
 
-// duplicate is a line whose custom_id an earlier one has used.
+// duplicate is a line with the custom_id of an earlier line.
 type duplicate struct{ line, first place }
 
 func appendDuplicates(
-	repeats []duplicate, opened []*lines, sameHash []hashedID,
+	duplicates []duplicate, opened []*lines, sameHash []hashedID,
 ) ([]duplicate, error) {
 	first := make(map[string]place, 1)
 	for _, h := range sameHash {
@@ -118,12 +118,12 @@ func appendDuplicates(
 			return nil, err
 		}
 		if at, used := first[id]; used {
-			repeats = append(repeats, duplicate{line: h.place, first: at})
+			duplicates = append(duplicates, duplicate{line: h.place, first: at})
 		} else {
 			first[id] = h.place
 		}
 	}
-	return repeats, nil
+	return duplicates, nil
 }
 
 func (r duplicate) fault(opened []*lines, inputs []store.Input) (batchfile.Fault, error) {
@@ -138,9 +138,8 @@ func (r duplicate) fault(opened []*lines, inputs []store.Input) (batchfile.Fault
 	return batchfile.Fault{
 		Code: batchfile.CodeDuplicateCustomID,
 		Message: fmt.Sprintf(
-			"File %s: the custom_id %q of this line is used by line %d of file %s already; make it unique, "+
-				"or ask for '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id),
-			first.Row,
+			"File %s: the custom_id %q of this line is also that of line %d of file %s; make it unique, "+
+				"or set '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id), first.Row,
 			inputs[r.first.input].FileID, extensionsKey),
 		Param: "custom_id",
 		Line:  int(line.Row),

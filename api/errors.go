@@ -18,13 +18,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Error is an answer to a request that can't be served: the status and OpenAI's envelope.
+// Error is the answer to a request that failed: a status and an error in OpenAI's format.
 type Error struct {
 	Status                     int
 	Type, Code, Param, Message string // an empty Code or Param is null on the wire
-	// RetryAfter, above 0, tells the client when to try again.
+	// RetryAfter, above 0, is sent as the header Retry-After, in seconds.
 	RetryAfter time.Duration
-	// NoRetry tells SDKs not to try again although the status (409, say) would make them.
+	// NoRetry makes SDKs not send the request again, which they do for some statuses, such as 409.
 	NoRetry bool
 }
 
@@ -35,11 +35,10 @@ const (
 	serverError    = "server_error"
 )
 
-// statusClientGone is what metrics show for a client that left before its answer; nobody sees it on
-// the wire.
+// statusClientGone is the status in metrics for a client that disconnected before its answer.
 const statusClientGone = 499
 
-// invalid is a request that its sender has to mend.
+// invalid returns the answer 400 to a request that its sender must correct.
 func invalid(param, code, format string, args ...any) *Error {
 	return &Error{
 		Status:  http.StatusBadRequest,
@@ -50,12 +49,13 @@ func invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// missing is a request without a parameter that it needs.
+// missing returns the answer to a request without a required parameter.
 func missing(param string) *Error {
 	return invalid(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 }
 
-// notFound is an id that names no object of the tenant; kind is File, Batch, Upload and so on.
+// notFound returns the answer to an id of which the tenant has no object. kind is File, Batch,
+// Upload and so on.
 func notFound(kind, id string) *Error {
 	return &Error{
 		Status:  http.StatusNotFound,
@@ -65,8 +65,8 @@ func notFound(kind, id string) *Error {
 	}
 }
 
-// named gives a store's ErrNotFound the kind and id that the user asked for; other errors stay as
-// they are.
+// named replaces a store's ErrNotFound by the answer that names the kind and id. It returns other
+// errors unchanged.
 func named(err error, kind, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return notFound(kind, id)
@@ -80,7 +80,7 @@ func tooLarge(format string, args ...any) *Error {
 	return e
 }
 
-// answerTo is the one table from errors to answers.
+// answerTo returns the answer to an error. All errors become answers here.
 func answerTo(err error) *Error {
 	var (
 		known *Error
@@ -98,22 +98,22 @@ func answerTo(err error) *Error {
 			Param: "id", Message: "No such object."}
 	case errors.Is(err, store.ErrBadCursor):
 		return invalid("after", "invalid_value",
-			"Nothing has the id given as 'after'; take it from the page before.")
+			"No object has the id given as 'after'; take the id from the previous page.")
 	case errors.Is(err, store.ErrConflict):
 		return &Error{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
-			Message: "The object changed while the request was handled; send it again.",
+			Message: "The object changed while the request was handled; send the request again.",
 		}
 	case errors.Is(err, store.ErrNoSpace):
 		return &Error{
 			Status: http.StatusInsufficientStorage, Type: serverError, Code: "insufficient_storage",
-			Message:    "The server has no space left to store this. Nothing was kept; delete files or try again later.",
+			Message:    "The server has no space left to store this. Nothing was stored; delete files or try again later.",
 			RetryAfter: 30 * time.Second,
 		}
 	case errors.Is(err, store.ErrUnavailable):
 		return &Error{
 			Status: http.StatusServiceUnavailable, Type: serverError, Code: "store_unavailable",
-			Message:    "The server can't use its storage now; send the request again later.",
+			Message:    "The server's storage is unavailable; send the request again later.",
 			RetryAfter: 2 * time.Second,
 		}
 	case errors.Is(err, context.Canceled):
@@ -140,12 +140,12 @@ type envelopeError struct {
 	Code    *string `json:"code"`
 }
 
-// writeError sends e. It is for an answer that has not begun.
+// writeError sends e. No part of an answer may have been sent before.
 func writeError(w http.ResponseWriter, e *Error) {
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition",
 		"Etag", "Last-Modified"} {
-		h.Del(name) // of the answer that was meant
+		h.Del(name) // set for the answer that failed
 	}
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -160,7 +160,7 @@ func writeError(w http.ResponseWriter, e *Error) {
 		Code:    orNull(e.Code),
 	}})
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // cannot fail: strings only
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
@@ -179,7 +179,7 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// orNull is for fields that are null, never "", when they say nothing.
+// orNull returns nil for the empty string, for fields that are null rather than "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -187,7 +187,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// orNullTime is a time as the API shows it: whole Unix seconds, or null.
+// orNullTime returns a time in Unix seconds; nil for the zero time.
 func orNullTime(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
@@ -197,17 +197,17 @@ func orNullTime(t time.Time) *int64 {
 }
 
 const (
-	// maxBody bounds a JSON body.
+	// maxBody limits the size of a JSON body.
 	maxBody = 1 << 20
-	// smallBody is the size up to which a JSON body costs next to nothing.
+	// smallBody is the size up to which JSON bodies are read without waiting for the gate.
 	smallBody = 32 << 10
 )
 
-// readBody reads a JSON body whole. Requests without one give an empty slice and need no content
-// type. A large body waits for its turn.
+// readBody reads a JSON body. It returns an empty slice for a request without one, which needs no
+// Content-Type. A body above smallBody waits at the gate for large bodies.
 //
-// Only a body that says it is JSON is taken for it: web pages of other sites can make browsers send
-// any other without asking first.
+// The Content-Type must be JSON: a web page of another site can make a browser send a body of any
+// other type without asking this server first.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	source := http.MaxBytesReader(w, r.Body, maxBody)
 	if r.ContentLength > 0 && !isJSON(r) {
@@ -228,7 +228,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, notJSON(r)
 	case errors.As(err, &large):
 		return nil, tooLarge(
-			"The JSON body is over the limit of %d bytes; large input belongs into a file.",
+			"The JSON body is over the limit of %d bytes; send large input as a file.",
 			int64(maxBody))
 	case err != nil:
 		return nil, bodyFailure(r, err)
@@ -244,28 +244,28 @@ func isJSON(r *http.Request) bool {
 
 func notJSON(r *http.Request) *Error {
 	e := invalid("", "unsupported_media_type",
-		"The body's Content-Type is %s; this route reads JSON. Send the header 'Content-Type: application/json' (with curl: -H 'Content-Type: application/json').",
+		"The body's Content-Type is %s; this URL accepts JSON. Send the header 'Content-Type: application/json' (with curl: -H 'Content-Type: application/json').",
 		quoted(r.Header.Get("Content-Type")))
 	e.Status = http.StatusUnsupportedMediaType
 	return e
 }
 
-// enterBody waits until a large JSON body may be held.
+// enterBody waits until a large JSON body may be read into memory.
 func enterBody(w http.ResponseWriter, r *http.Request) error {
 	return enterGate(w, r, &w.(*response).server.gates.bodies)
 }
 
-// bodyFailure is the answer to a body that ended, or became garbage, before its end.
+// bodyFailure returns the answer to a body that could not be read to its end.
 func bodyFailure(r *http.Request, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Error{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "body_timeout",
-			Message: "The request's body did not come in time; send it again.",
+			Message: "The request's body was not received in time; send the request again.",
 		}
 	}
 	if r.Context().Err() != nil {
 		return fmt.Errorf("read body: %w", context.Cause(r.Context()))
 	}
-	return invalid("", "", "The request's body could not be read to its end: %s.",
+	return invalid("", "", "The request's body could not be read completely: %s.",
 		strings.TrimPrefix(err.Error(), "http: "))
 }

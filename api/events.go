@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// eventHeartbeat keeps proxies from closing a quiet stream.
+// eventHeartbeat is the interval of the comments that keep proxies from closing an idle stream.
 const eventHeartbeat = 15 * time.Second
 
 var heartbeatText = []byte(": heartbeat\n\n")
@@ -21,11 +21,11 @@ var heartbeatText = []byte(": heartbeat\n\n")
 //
 //	state     the batch object, at first and when its status or its pause changes
 //	progress  counts, rate and ETA, when they change
-//	reason    why nothing is started now, or why the batch was stopped, when that changes
+//	reason    why no line is started, or why the batch ended early, when that changes
 //	done      the batch object at its end; the last event
 //
-// The events tell how things are, not what happened, so a client that comes back needs no past
-// ones: whatever its Last-Event-ID, it is told the present.
+// Events contain the present state, not what happened, so a client that reconnects needs no past
+// events. Last-Event-ID is ignored.
 func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	now, err := s.firstSnapshot(r)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // proxies of nginx's kind would hold events back
+	h.Set("X-Accel-Buffering", "no") // nginx and others would buffer events
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
 	return ignoreGone(r.Context(), s.streamEvents(w, r, now))
 }
 
-// firstSnapshot looks at the batch of a new stream.
+// firstSnapshot reads the batch of a new stream.
 func (s *Server) firstSnapshot(r *http.Request) (now *snapshot, err error) {
 	now = &snapshot{}
 	onOwnStack(func() {
@@ -64,8 +64,8 @@ func (s *Server) firstSnapshot(r *http.Request) (now *snapshot, err error) {
 	return now, err
 }
 
-// onOwnStack calls f on a stack that is gone afterwards. The stack of a stream's goroutine lasts as
-// long as the stream, and deep calls would leave it several times as large as the stream needs.
+// onOwnStack calls f in a goroutine of its own and waits for it. A stack does not shrink below what
+// deep calls have needed, and the stack of a stream's goroutine lasts as long as the stream.
 func onOwnStack(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -75,7 +75,7 @@ func onOwnStack(f func()) {
 	<-done
 }
 
-// streamEvents tells of a batch until its end, that of the client or that of the server.
+// streamEvents sends events until the batch ends, the client disconnects or the server stops.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snapshot) error {
 	stream := eventStream{out: w, control: http.NewResponseController(w)}
 	heartbeat := time.NewTicker(eventHeartbeat)
@@ -85,7 +85,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 		if last != nil && last.err != nil {
 			return last.err
 		}
-		// a round may have begun before the stream
+		// a round may have started before the stream
 		if last != nil && last.batch.Version >= now.batch.Version {
 			now = last
 		}
@@ -96,13 +96,13 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 		case <-r.Context().Done():
 			return nil
 		case <-s.streams.closed:
-			return nil // the client comes back, to a daemon that stays
+			return nil // the client reconnects, to another daemon
 		case <-heartbeat.C:
 			if err := stream.write(heartbeatText); err != nil {
 				return err
 			}
 			var gone error
-			// a watch does not see deletions
+			// a watch does not report deletions
 			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil {
 				return gone
 			}
@@ -111,7 +111,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 	}
 }
 
-// ignoreGone drops the error of a client that left, which is how streams usually end.
+// ignoreGone drops the error after the client has disconnected, as streams usually end.
 func ignoreGone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -119,7 +119,7 @@ func ignoreGone(ctx context.Context, err error) error {
 	return err
 }
 
-// report sends what has changed about a batch since the last report.
+// report sends the events for what has changed since the last report.
 func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	b, now := &of.batch, &of.shown
 	details := now.Tidefill
@@ -136,7 +136,7 @@ func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	}
 	progressChanged := e.progress != progress
 	e.progress = progress
-	progress.ETA = details.ETA // moves with the clock alone; no event for that
+	progress.ETA = details.ETA // changes with the clock alone; no event for that
 	reason := reasonEvent{orEmpty(details.Waiting), orEmpty(details.Reason)}
 	reasonChanged := e.reason != reason
 	e.reason = reason
@@ -179,7 +179,7 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// eventStream writes events and remembers what was told last.
+// eventStream writes events and remembers the values that were sent last.
 type eventStream struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
@@ -189,7 +189,7 @@ type eventStream struct {
 	reason   reasonEvent
 }
 
-// send writes an event if it is wanted.
+// send writes an event if wanted is set.
 func (e *eventStream) send(wanted bool, name string, of *snapshot, data any) error {
 	if !wanted {
 		return nil
@@ -211,8 +211,7 @@ func (e *eventStream) write(text []byte) error {
 	return nil
 }
 
-// eventTexts are the events of a sighting. Each is encoded when a stream first needs it, for all
-// streams.
+// eventTexts caches the encoded events of a snapshot for all of its streams.
 type eventTexts struct {
 	mu     sync.Mutex
 	byName map[string][]byte
@@ -239,12 +238,12 @@ func (t *eventTexts) event(name string, id int64, data any) (text []byte, err er
 	return text, nil
 }
 
-// streams ends the answers that have no end of their own.
+// streams ends the event streams at shutdown.
 type streams struct {
 	once   sync.Once
 	closed chan struct{}
 }
 
-// CloseStreams ends all event streams, so that a shutdown needn't wait for them; register it with
-// http.Server.RegisterOnShutdown. Streams opened later end at once.
+// CloseStreams ends all event streams, so that a shutdown does not wait for them. Pass it to
+// http.Server.RegisterOnShutdown. Streams that are opened later end at once.
 func (s *Server) CloseStreams() { s.streams.once.Do(func() { close(s.streams.closed) }) }

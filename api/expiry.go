@@ -2,8 +2,8 @@ package api
 
 import "encoding/json"
 
-// formExpiry writes the fields expires_after[anchor] and expires_after[seconds] of a form as the
-// object that JSON bodies have.
+// formExpiry returns the fields expires_after[anchor] and expires_after[seconds] of a form as the
+// JSON object that other requests have.
 func formExpiry(anchor, seconds string) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if anchor != "" {
@@ -16,7 +16,7 @@ func formExpiry(anchor, seconds string) json.RawMessage {
 	}
 	raw, err := json.Marshal(members)
 	if err != nil {
-		panic(err) // all of it is valid JSON
+		panic(err) // cannot fail: all members are valid JSON
 	}
 	return raw
 }
@@ -24,7 +24,7 @@ func formExpiry(anchor, seconds string) json.RawMessage {
 func jsonText(text string) json.RawMessage {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // strings always encode
+		panic(err) // cannot fail for a string
 	}
 	return raw
 }

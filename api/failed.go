@@ -14,12 +14,11 @@ import (
 // failedLine is a line of an error file.
 type failedLine struct {
 	id    string
-	input int // of the batch, when each has an error file of its own; -1: not told
+	input int // of the batch, if each has its own error file; -1: unknown
 }
 
-// failedLines reads the custom_ids from the error files of an ended batch. They stand there in
-// input order, so one look ahead is enough to find them among the inputs' lines, whatever their
-// number.
+// failedLines reads the custom_ids from the error files of an ended batch. They are in the order of
+// the input, so both can be read side by side without keeping ids in memory.
 func (s *Server) failedLines(ctx context.Context, b store.Batch) iter.Seq2[failedLine, error] {
 	return func(yield func(failedLine, error) bool) {
 		for _, output := range b.Outputs {
@@ -40,7 +39,7 @@ func (s *Server) failedLines(ctx context.Context, b store.Batch) iter.Seq2[faile
 	}
 }
 
-// errStopped ends a scan whose reader has enough.
+// errStopped ends a scan early, when its reader needs no more.
 var errStopped = errors.New("stopped")
 
 func (s *Server) scanErrorFile(
@@ -49,7 +48,7 @@ func (s *Server) scanErrorFile(
 	file, err := s.meta.File(ctx, tenant, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return invalid("", "error_file_gone",
-			"The error file %s is gone, so nobody knows which lines have failed.", id)
+			"The error file %s was deleted, so the failed lines are unknown.", id)
 	}
 	if err != nil {
 		return fmt.Errorf("look up error file %s: %w", id, err)
@@ -72,14 +71,14 @@ func (s *Server) scanErrorFile(
 	return nil
 }
 
-// failedQueue holds one failed line at a time.
+// failedQueue reads failed lines one at a time.
 type failedQueue struct {
 	pull func() (failedLine, error, bool)
 	stop func()
 
 	next failedLine
-	more bool  // next is one
-	err  error // why there is no more
+	more bool  // next is valid
+	err  error // why reading failed
 }
 
 func pullFailed(failed iter.Seq2[failedLine, error]) *failedQueue {
@@ -95,17 +94,17 @@ func (q *failedQueue) advance() {
 	}
 }
 
-// failedInInput is the queue as one input sees it.
+// failedInInput is a failedQueue restricted to one input.
 type failedInInput struct {
 	*failedQueue
 	input int
 }
 
-// has reports whether the next failed line may stand in the input.
+// has reports whether the next failed line may be in the input.
 func (f failedInInput) has() bool { return f.more && (f.next.input < 0 || f.next.input == f.input) }
 
-// takes reports whether the next failed line is the one with the custom_id, and goes on to the one
-// after it.
+// takes reports whether the next failed line has the custom_id. If so, it advances to the one after
+// it.
 func (f failedInInput) takes(customID string) bool {
 	if !f.has() || f.next.id != customID {
 		return false

@@ -23,15 +23,16 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.removeBytes(ctx, f); err != nil {
-		// The file is gone for its user, whatever becomes of its bytes.
-		s.log.ErrorContext(ctx, "bytes of deleted file stay", "file_id", f.ID, "tenant", f.Tenant,
+		// The file is deleted for its user. The search for orphans removes its bytes.
+		s.log.ErrorContext(ctx, "bytes of a deleted file were not removed", "file_id", f.ID,
+			"tenant", f.Tenant,
 			"error", err)
 	}
 	return writeJSON(w, deletedObject{ID: f.ID, Object: "file", Deleted: true})
 }
 
-// removeBytes deletes the blobs of a file whose row is gone, or about to be, unless a living batch
-// reads them: then whoever ends that batch does.
+// removeBytes deletes the blobs of a file whose record is deleted, or is about to be. Blobs that a
+// running batch reads stay; they are deleted when that batch ends.
 func (s *Server) removeBytes(ctx context.Context, f store.File) error {
 	if err := store.RemoveBlobs(ctx, s.meta, s.blobs, f.ID, f.BlobKey, f.IndexKey); err != nil {
 		return fmt.Errorf("remove bytes of file %s: %w", f.ID, err)

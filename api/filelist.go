@@ -9,7 +9,7 @@ import (
 
 const maxFilePage = 10_000
 
-// filesAtOnce is how many files of a listing are held.
+// filesAtOnce is the number of files of a listing that are in memory at once.
 const filesAtOnce = 200
 
 func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {

@@ -33,7 +33,7 @@ func showFile(f store.File) fileObject {
 		ExpiresAt: orNullTime(f.ExpiresAt),
 		Filename:  f.Filename,
 		Purpose:   f.Purpose,
-		Status:    "processed", // there is nothing to wait for: files are judged while they arrive
+		Status:    "processed", // files are checked while they are received
 	}
 }
 

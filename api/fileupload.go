@@ -15,13 +15,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// fileForm is an upload in the making. Its parts come in any order.
+// fileForm holds the fields of an upload that were received so far. Fields may be in any order.
 type fileForm struct {
 	id              string
 	purpose         string
 	expiry          map[string]string // the fields of expires_after, by name
 	filename        string
-	file            *intake // nil: not come yet
+	file            *intake // nil: not received yet
 	idempotencyKey  string
 	idempotencyHash hash.Hash
 	quota           *quotaReservation
@@ -85,8 +85,8 @@ func (s *Server) readPart(upload *fileForm, body *form, part partHeader) error {
 	return err
 }
 
-// readFile takes the file in. Its purpose may follow it: until then it is taken for all it may turn
-// out to be.
+// readFile receives the file. The field purpose may follow it; until then the file is scanned as if
+// its purpose were batch, and the larger limit applies.
 func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 	if upload.file != nil {
 		return invalid("file", "invalid_value",
@@ -121,7 +121,7 @@ func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 	return err
 }
 
-// keepFile judges the whole of a form and keeps its file.
+// keepFile checks the complete form and stores its file.
 func (s *Server) keepFile(ctx context.Context, upload *fileForm) (store.File, error) {
 	if err := checkPurpose(upload.purpose); err != nil {
 		return store.File{}, err
@@ -152,11 +152,11 @@ func (s *Server) keepFile(ctx context.Context, upload *fileForm) (store.File, er
 		Filename: upload.filename}, life)
 }
 
-// fileKey is where the bytes of a file stand.
+// fileKey returns the blob key of a file.
 func fileKey(id string) string { return "files/" + id }
 
-// commitFile makes durable what was taken in and completes f, which says its id, purpose and name.
-// Nobody sees the file before its row is there.
+// commitFile makes the blobs durable and fills in f, of which id, purpose and name are set. The
+// file becomes visible when its record is created.
 func (s *Server) commitFile(
 	ctx context.Context, in *intake, f store.File, life time.Duration,
 ) (store.File, error) {
@@ -175,8 +175,8 @@ func (s *Server) commitFile(
 	return f, nil
 }
 
-// createFile makes a file of what was taken in: bytes first, row last. It completes f as commitFile
-// does, and c, which says how to recognize a repeated request.
+// createFile commits the blobs and then creates the file's record. It fills in f as commitFile
+// does, and c, of which the fields that recognize a repeated request are set.
 func (s *Server) createFile(
 	ctx context.Context, in *intake, c creation[store.File], f store.File, life time.Duration,
 ) (store.File, error) {
@@ -199,7 +199,7 @@ func (s *Server) createFile(
 	return kept, nil
 }
 
-// readFormExpiry reads the fields of expires_after, which come one by one or as one JSON object.
+// readFormExpiry reads expires_after, which is either two fields or one JSON object.
 func readFormExpiry(fields map[string]string) (time.Duration, error) {
 	if len(fields) == 0 {
 		return 0, nil

@@ -395,7 +395,7 @@ func TestUploadIdempotency(t *testing.T) {
 	if stored := s.stored(); len(stored) != 2 {
 		t.Errorf("got %v stored, want one file and its index", stored)
 	}
-	send("k", line("b")).refused(400, "", "idempotency_key_reuse", "another body")
+	send("k", line("b")).refused(400, "", "idempotency_key_reuse", "another request body")
 	if other := send("k2", line("a")).ok()["id"]; other == first {
 		t.Error("another key gave the same file")
 	}

@@ -16,12 +16,12 @@ import (
 const (
 	maxFields     = 100      // parts of a form
 	maxFieldBytes = 16 << 10 // of the value of a form's field
-	// formOverhead is what a form may have besides its file: boundaries, headers, fields.
+	// formOverhead limits what a form has besides its file: boundaries, headers, fields.
 	formOverhead = 1 << 20
 	maxFilename  = 1024
 )
 
-// form reads a multipart form front to back, each part as it comes.
+// form reads the parts of a multipart form in their order.
 type form struct {
 	r      *http.Request
 	parts  *formReader
@@ -51,15 +51,16 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (
 		nil
 }
 
-// allowLongBody lifts the bound that the HTTP server puts on the time of a whole body; the one on
-// its rate stays. Other servers have none, and then there is nothing to lift.
+// allowLongBody removes the limit of package httpserver on the time of a body; its minimal rate
+// still applies. Other servers have no such limit.
 func allowLongBody(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
 
 func (f *form) close() { buffers.Put(f.buffer) }
 
-// next goes on to the next part; io.EOF after the last. A part that isn't read is skipped.
+// next returns the next part, and io.EOF after the last. It skips what was not read of the part
+// before.
 func (f *form) next() (partHeader, error) {
 	part, err := f.parts.next()
 	if err == io.EOF {
@@ -74,7 +75,7 @@ func (f *form) next() (partHeader, error) {
 	return part, nil
 }
 
-// field reads the value of a part that is no file.
+// field reads the value of a part that is not a file.
 func (f *form) field(part partHeader) (string, error) {
 	value, err := io.ReadAll(io.LimitReader(f.parts, maxFieldBytes+1))
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *form) field(part partHeader) (string, error) {
 	return string(value), nil
 }
 
-// failure is the answer to a form that could not be read on.
+// failure returns the answer to a form that could not be read to its end.
 func (f *form) failure(err error) error {
 	var large *http.MaxBytesError
 	switch {
@@ -98,25 +99,24 @@ func (f *form) failure(err error) error {
 		// before the context, which the server ends with the connection
 		return &Error{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "upload_stalled",
-			Message: "The upload stood still, or came too slowly, for too long; send it again.",
+			Message: "The upload made no progress, or was too slow, for too long; send it again.",
 		}
 	case f.r.Context().Err() != nil:
 		return fmt.Errorf("read form: %w", f.r.Context().Err())
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid("", "", "The form ends before its closing boundary; send it again, whole.")
+		return invalid("", "", "The form ends before its closing boundary; send it again.")
 	}
 	return invalid("", "", "The form could not be read: %s.", shortened(err.Error()))
 }
 
-// filenameOf returns the base name of a part's file, whatever system it was written on; empty: it
-// has none.
+// filenameOf returns the base name of a part's file, from a path of any operating system; empty:
+// the part has no filename.
 func filenameOf(part partHeader) (string, error) {
-	// Browsers and the SDKs' form encoders escape quotes this way, and nothing else is safe to
-	// undo.
+	// Browsers and the SDKs escape quotes in this way. Nothing else can be unescaped without doubt.
 	return cleanFilename(strings.ReplaceAll(part.filename, "%22", `"`))
 }
 
-// cleanFilename strips directories and what can't be shown.
+// cleanFilename removes directories and control characters.
 func cleanFilename(name string) (string, error) {
 	name = path.Base(strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), `\`, "/"))
 	name = strings.Map(func(c rune) rune {

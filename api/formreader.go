@@ -9,22 +9,29 @@ import (
 	"net/textproto"
 )
 
-// A formReader takes a multipart body (RFC 2046) apart, front to back. It does what
-// mime/multipart's Reader does in steps of 4 KiB in steps of its large buffer, which makes an
-// upload's share of the processor a good deal smaller, and gives a part's header far less memory.
+// formReader reads the parts of a multipart body (RFC 2046) in their order.
+//
+// It replaces mime/multipart's Reader because uploads are a sixth slower with that one: 0.39 s
+// instead of 0.34 s for 200 MB on two processors (medians of 8 pairs, with 256 KiB of buffering
+// below mime/multipart; 0.33 s instead of 0.28 s in the package's benchmark). mime/multipart
+// searches each 4 KiB up to three times, once byte by byte. It also accepts part headers of 10 MB,
+// where formReader accepts 16 KiB. To measure, replace it and compare:
+//
+//	go run ./cmd/tidefill-bench -only upload -runs 3
+//	go test ./api -run '^$' -bench 'BenchmarkUpload$' -benchtime 5x
 type formReader struct {
 	src       io.Reader
-	err       error // of src; sticks
+	err       error // of src; permanent
 	delimiter []byte
 
 	buf    []byte
-	lo, hi int // buf[lo:hi] has been read from src and not been given out
+	lo, hi int // buf[lo:hi] was read from src and not returned yet
 
-	content int  // so many bytes from lo on are known to belong to the part
-	ended   bool // and what follows them is the delimiter
+	content int  // number of bytes from lo on that belong to the part
+	ended   bool // the delimiter follows them
 }
 
-// partHeader is what we read of a part's header.
+// partHeader holds the fields of a part's header that forms use.
 type partHeader struct {
 	name, filename string
 }
@@ -35,19 +42,19 @@ const (
 )
 
 var (
-	errPartHeader = errors.New("a part's header is longer than 16384 bytes")
-	errBoundary   = errors.New("a boundary is followed by neither a line's end nor '--'")
+	errPartHeader = errors.New("the header of a part is longer than 16384 bytes")
+	errBoundary   = errors.New("a boundary is followed by neither a line end nor '--'")
 )
 
 // newFormReader reads src through buf, which must be larger than the header of a part.
 func newFormReader(src io.Reader, boundary string, buf []byte) *formReader {
 	f := &formReader{src: src, delimiter: []byte(crlf + "--" + boundary), buf: buf}
-	f.hi = copy(buf, crlf) // the first delimiter stands at the start of a line, too
+	f.hi = copy(buf, crlf) // the first delimiter need not follow a line end
 	return f
 }
 
-// next goes on to the next part. After the last one it returns io.EOF; a body that ends before its
-// closing boundary is io.ErrUnexpectedEOF.
+// next returns the header of the next part. After the last part it returns io.EOF; for a body that
+// ends before its closing boundary, io.ErrUnexpectedEOF.
 func (f *formReader) next() (partHeader, error) {
 	if err := f.skip(); err != nil {
 		return partHeader{}, err
@@ -85,8 +92,8 @@ func (f *formReader) header() (partHeader, error) {
 	if err != nil {
 		return partHeader{}, err
 	}
-	// Some write an empty part without the line's end that belongs to its delimiter; the header's
-	// does for both.
+	// Some clients write an empty part without the line end that belongs to its delimiter. The line
+	// end of the header then serves for both.
 	if err := f.ensure(len(f.delimiter)); err == nil {
 		rest, ok := bytes.CutPrefix(f.buf[f.lo:f.hi], f.delimiter[len(crlf):])
 		if ok && endsBoundary(rest) {
@@ -95,7 +102,7 @@ func (f *formReader) header() (partHeader, error) {
 	}
 	disposition, params, err := mime.ParseMediaType(fields.Get("Content-Disposition"))
 	if err != nil || disposition != "form-data" {
-		return partHeader{}, nil // nobody asked for it, so it is skipped
+		return partHeader{}, nil // not part of the form: skipped
 	}
 	return partHeader{params["name"], params["filename"]}, nil
 }
@@ -114,7 +121,7 @@ func (f *formReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// skip drops what is left of the part.
+// skip discards the rest of the part.
 func (f *formReader) skip() error {
 	for {
 		if err := f.advance(); err != nil {
@@ -128,7 +135,7 @@ func (f *formReader) skip() error {
 	}
 }
 
-// advance makes sure that some content is known, or that the part has ended.
+// advance reads until content is available or the part has ended.
 func (f *formReader) advance() error {
 	for f.content == 0 && !f.ended {
 		if f.search(); f.content > 0 || f.ended {
@@ -141,7 +148,8 @@ func (f *formReader) advance() error {
 	return nil
 }
 
-// search finds out how much of the buffer is content. What may turn out to be a delimiter isn't.
+// search sets content and ended from the buffer. Bytes that may be the start of a delimiter are not
+// content yet.
 func (f *formReader) search() {
 	window := f.buf[f.lo:f.hi]
 	for from := 0; ; {
@@ -152,7 +160,8 @@ func (f *formReader) search() {
 		}
 		at := from + i
 		rest := window[at+len(f.delimiter):]
-		if len(rest) < len("--") && string(rest) == "--"[:len(rest)] { // too early to tell
+		// undecided until more is read
+		if len(rest) < len("--") && string(rest) == "--"[:len(rest)] {
 			f.content = at
 			return
 		}
@@ -164,14 +173,14 @@ func (f *formReader) search() {
 	}
 }
 
-// endsBoundary reports whether a boundary ends before rest, and isn't the beginning of some longer
-// text.
+// endsBoundary reports whether a boundary is complete before rest, rather than the start of a
+// longer text.
 func endsBoundary(rest []byte) bool {
 	return bytes.HasPrefix(rest, []byte("--")) || len(rest) > 0 &&
 		bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
-// partialDelimiter is how many of the last bytes may be the beginning of a delimiter.
+// partialDelimiter returns the number of bytes at the end that may be the start of a delimiter.
 func (f *formReader) partialDelimiter(window []byte) int {
 	window = window[max(0, len(window)-len(f.delimiter)+1):]
 	for {
@@ -186,7 +195,7 @@ func (f *formReader) partialDelimiter(window []byte) int {
 	}
 }
 
-// readThrough gives out the bytes up to and including end.
+// readThrough returns the bytes up to and including end.
 func (f *formReader) readThrough(end []byte) ([]byte, error) {
 	for {
 		if i := bytes.Index(f.buf[f.lo:f.hi], end); i >= 0 && i+len(end) <= maxPartHeader {
@@ -203,7 +212,7 @@ func (f *formReader) readThrough(end []byte) ([]byte, error) {
 	}
 }
 
-// ensure reads until n bytes are there.
+// ensure reads until n bytes are in the buffer.
 func (f *formReader) ensure(n int) error {
 	for f.hi-f.lo < n {
 		if err := f.fill(); err != nil {
@@ -213,8 +222,8 @@ func (f *formReader) ensure(n int) error {
 	return nil
 }
 
-// fill reads from the source. What is in the buffer moves to its front, but for two bytes, so that
-// lo may go back by them.
+// fill reads from the source. It moves the content of the buffer to the front and keeps two bytes
+// before lo, because header may move lo back by them.
 func (f *formReader) fill() error {
 	if f.err != nil {
 		return f.err
@@ -226,7 +235,7 @@ func (f *formReader) fill() error {
 	n, err := f.src.Read(f.buf[f.hi:])
 	f.hi += n
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // the closing boundary was still to come
+		err = io.ErrUnexpectedEOF // the closing boundary is missing
 	}
 	f.err = err
 	if n > 0 {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// gate bounds how many requests of a kind are handled at once, in all and for each tenant. A
-// request beyond the bound waits in the order of arrival; it has not read its body yet and holds
-// nothing but its connection.
+// gate limits how many requests of a kind are handled at once, in total and for each tenant.
+// Further requests wait in the order of their arrival. A waiting request has not read its body and
+// takes no memory but that of its connection.
 type gate struct {
 	what string // in messages
 	key  string // of the configuration
 	most int
-	wait time.Duration // at most; 0: refuse at once
-	// share returns how many of them one tenant may have.
+	wait time.Duration // longest; 0: refuse at once
+	// share returns the share of most that one tenant may use.
 	share func() float64
 
 	mu      sync.Mutex
@@ -28,8 +28,8 @@ type gate struct {
 	queued  map[string]int // waiters by tenant
 }
 
-// maxQueued bounds the waiters of one tenant while there are others, whom it would leave no
-// connections.
+// maxQueued limits the waiting requests of one tenant while there are other tenants, so that they
+// still get connections.
 const maxQueued = 128
 
 type waiter struct {
@@ -37,7 +37,7 @@ type waiter struct {
 	entered chan struct{}
 }
 
-// enter waits for room and returns what gives it back, to be called once.
+// enter waits until the request may be handled. The caller must call leave once, after it.
 func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err error) {
 	g.mu.Lock()
 	if g.admit(tenant) {
@@ -63,18 +63,18 @@ func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err erro
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-w.entered: // meanwhile
+	case <-w.entered: // admitted in the meantime
 		return func() { g.leave(tenant) }, nil
 	default:
 	}
 	g.dequeue(place)
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("wait for other %s: %w", g.what, context.Cause(ctx))
+		return nil, fmt.Errorf("wait for other %s to finish: %w", g.what, context.Cause(ctx))
 	}
 	return nil, g.refusal(tenant)
 }
 
-// admit counts a request if there is room for it.
+// admit counts a request unless a limit is reached.
 func (g *gate) admit(tenant string) bool {
 	if g.busy >= g.most || g.tenants[tenant] >= g.perTenant() {
 		return false
@@ -104,7 +104,7 @@ func (g *gate) dequeue(place *list.Element) {
 
 func (g *gate) perTenant() int { return max(1, int(math.Ceil(float64(g.most)*g.share()))) }
 
-// leave makes room for the first waiter that may have it.
+// leave ends a request and admits those that wait, in order, as far as the limits permit.
 func (g *gate) leave(tenant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,39 +122,39 @@ func (g *gate) leave(tenant string) {
 	}
 }
 
-// refusal is the answer to a request that there is no room for: 429 where its own tenant takes it.
+// refusal returns the answer to a request beyond a limit: 429 if it is the limit of its tenant.
 func (g *gate) refusal(tenant string) *Error {
 	if n := g.tenants[tenant]; n >= g.perTenant() && g.busy < g.most {
 		return &Error{
 			Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded",
 			RetryAfter: retryBusy,
 			Message: fmt.Sprintf(
-				"You have %d %s under way, your share of what the server takes at once; try again when one has ended.", n, g.what),
+				"You have %d %s in progress, which is your share of what the server handles at once; try again when one has ended.", n, g.what),
 		}
 	}
 	return &Error{
 		Status: http.StatusServiceUnavailable, Type: serverError,
 		Code: "busy", RetryAfter: retryBusy,
 		Message: fmt.Sprintf(
-			"The server has %d %s under way, the most it takes at once (%s); try again.", g.busy,
+			"The server has %d %s in progress, the most that it handles at once (%s); try again later.", g.busy,
 			g.what, g.key),
 	}
 }
 
-// retryBusy is when a refused request should come again.
+// retryBusy is the Retry-After of refused requests.
 const retryBusy = 5 * time.Second
 
-// gates are those of a server.
+// gates are the gates of a server.
 type gates struct {
 	requests, uploads, streams, bodies, copies gate
 }
 
-// maxLargeBodies bounds the JSON bodies over smallBody that are held at once, 1 MiB each and some more
-// while they are decoded.
+// maxLargeBodies limits the JSON bodies above smallBody that are in memory at once. Each takes up
+// to 1 MiB, and more while it is decoded.
 const maxLargeBodies = 8
 
-// maxCopies is how many files are made of others at once, of the parts of an upload or of a batch's
-// failed lines. Each takes the memory of an upload, and no client to wait for.
+// maxCopies limits the files that are made from others at once: from the parts of an upload, or
+// from the failed lines of a batch. Each takes the memory of an upload.
 const maxCopies = 4
 
 func (s *Server) newGates() *gates {
@@ -166,14 +166,14 @@ func (s *Server) newGates() *gates {
 			most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
 		streams: gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams,
 			share: s.tenantShare},
-		bodies: gate{what: "large JSON bodies", key: "which is fixed", most: maxLargeBodies,
+		bodies: gate{what: "large JSON bodies", key: "a fixed limit", most: maxLargeBodies,
 			wait: wait, share: s.tenantShare},
-		copies: gate{what: "uploads and retries to put together", key: "which is fixed",
+		copies: gate{what: "completions of uploads and retries of batches", key: "a fixed limit",
 			most: maxCopies, wait: wait, share: s.tenantShare},
 	}
 }
 
-// tenantShare is the part of a gate that one tenant may take: all, if there is no other.
+// tenantShare returns the share of a gate that one tenant may use; 1 if there is only one tenant.
 func (s *Server) tenantShare() float64 {
 	if s.keys.Load().severalTenants() {
 		return s.config.TenantShare
@@ -181,15 +181,15 @@ func (s *Server) tenantShare() float64 {
 	return 1
 }
 
-// moveToGate takes the request from the gate that it came through, if any, into another.
+// moveToGate admits the request through a gate, after releasing those that it has passed.
 func (s *Server) moveToGate(w http.ResponseWriter, r *http.Request, g *gate) error {
 	w.(*response).release()
 	return enterGate(w, r, g)
 }
 
-// enterGate takes the request into a gate besides those that it came through.
+// enterGate admits the request through a gate, besides those that it has passed.
 func enterGate(w http.ResponseWriter, r *http.Request, g *gate) error {
-	out := w.(*response) // of entrance
+	out := w.(*response) // set by middleware
 	leave, err := g.enter(r.Context(), tenantOf(r.Context()))
 	if err == nil {
 		out.places = append(out.places, leave)
@@ -197,7 +197,7 @@ func enterGate(w http.ResponseWriter, r *http.Request, g *gate) error {
 	return err
 }
 
-// limitUploads handles a request that takes in a file.
+// limitUploads returns a handler that passes the gate of uploads first.
 func (s *Server) limitUploads(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.moveToGate(w, r, &s.gates.uploads); err != nil {

@@ -183,8 +183,8 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 func TestUploadsWaitForTheirTurn(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads = 1 })
 	first, finish := s.heldUpload()
-	s.eventually("the first upload to begin", func() bool { return len(s.stored()) > 0 })
-	begun := len(s.stored())
+	const begun = 2 // blobs: the file and its index
+	s.eventually("the first upload to begin", func() bool { return len(s.stored()) == begun })
 	second, finishSecond := s.heldUpload()
 	waiting := func() bool {
 		s.server.gates.uploads.mu.Lock()
@@ -296,7 +296,7 @@ func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 	s.post("/v1/uploads", large).ok()
 }
 
-// Uploads are put together, and failed lines copied, with the memory of an upload each, however
+// Uploads are completions of uploads, and failed lines copied, with the memory of an upload each, however
 // many ask for it at once.
 func TestCopiesWaitForTheirTurn(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
@@ -313,9 +313,9 @@ func TestCopiesWaitForTheirTurn(t *testing.T) {
 		}
 		leaves = append(leaves, leave)
 	}
-	s.complete(upload, "", part).refused(503, "", "busy", "put together")
+	s.complete(upload, "", part).refused(503, "", "busy", "completions of uploads")
 	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").refused(503, "", "busy",
-		"put together")
+		"completions of uploads")
 	leaves[0]()
 	s.complete(upload, "", part).ok()
 	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").ok()

@@ -14,8 +14,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// fingerprint tells two request bodies apart. It begins with the kind of object made, so that a key
-// can't be used for two kinds.
+// fingerprint returns a hash that distinguishes request bodies. The first part is the kind of
+// object, so that a key cannot be used for two kinds.
 func fingerprint(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -24,7 +24,7 @@ func fingerprint(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// idempotencyKeyOf returns the request's Idempotency-Key; empty: it has none.
+// idempotencyKeyOf returns the request's Idempotency-Key; empty: none.
 func idempotencyKeyOf(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > 255 {
@@ -34,24 +34,24 @@ func idempotencyKeyOf(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// creation is how once makes or finds the object of a POST.
+// creation describes how once creates or finds the object of a POST.
 type creation[T any] struct {
 	Key         string // the request's Idempotency-Key; empty: always create
 	Fingerprint string // of the request's body
 	ID          string // of the object that Create makes
 	Create      func(ctx context.Context) (T, error)
-	// store.ErrNotFound when there is none
+	// Load returns the object, or store.ErrNotFound.
 	Load func(ctx context.Context, id string) (T, error)
 }
 
-// maxCreationTime is how long a key may be remembered before its object must be there. The two are
-// written one right after the other, but for retries, which copy lines in between. So a key that is
-// older, and that this process is not at work on, was left by a crash, or its object has been
-// deleted since.
+// maxCreationTime is the age from which a key without an object no longer belongs to a request in
+// progress, unless this process is handling it. A key is stored just before its object, except by
+// retries, which copy lines in between. An older key without an object was left by a crash, or its
+// object was deleted.
 const maxCreationTime = 10 * time.Second
 
-// once creates the object, or returns the one that an earlier request with the same key made; fresh
-// tells which.
+// once creates the object, or returns the one that an earlier request with the same key has
+// created. fresh reports whether it was created now.
 func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh bool, err error) {
 	if c.Key == "" {
 		made, err = c.Create(ctx)
@@ -83,7 +83,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		}
 		if first != c.Fingerprint {
 			return made, false, invalid("", "idempotency_key_reuse",
-				"This Idempotency-Key was used with another body; use a new key for a new request.")
+				"This Idempotency-Key was used with another request body; use a new key for a new request.")
 		}
 		made, err = c.Load(ctx, id)
 		if !errors.Is(err, store.ErrNotFound) {
@@ -93,7 +93,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 			s.now().Sub(at) < maxCreationTime {
 			return made, false, &Error{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
-				Message:    "The first request with this Idempotency-Key is still being handled; send it again in a moment.",
+				Message:    "The first request with this Idempotency-Key is still being handled; send the request again in a moment.",
 				RetryAfter: time.Second,
 			}
 		}
@@ -111,5 +111,5 @@ func parseClaim(stored string) (fingerprint, id string, at time.Time, err error)
 			return fields[0], fields[1], time.UnixMilli(millis), nil
 		}
 	}
-	return "", "", at, fmt.Errorf("idempotency key holds %q, which is none of ours", stored)
+	return "", "", at, fmt.Errorf("stored idempotency key has the unknown value %q", stored)
 }

@@ -13,7 +13,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// newID returns prefix and 24 random letters and digits: 142 bits, nobody guesses or repeats one.
+// newID returns the prefix and 24 random letters and digits, 142 bits.
 func newID(prefix string) string {
 	const length = 24
 	id := make([]byte, 0, len(prefix)+length)
@@ -22,7 +22,7 @@ func newID(prefix string) string {
 	for {
 		rand.Read(random[:])
 		for _, b := range random {
-			if b >= 4*62 { // the last, short cycle would favour low digits
+			if b >= 4*62 { // would make low digits more likely
 				continue
 			}
 			if id = append(id, base62[b%62]); len(id) == cap(id) {

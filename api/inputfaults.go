@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// maxFaults bounds the faults that a batch shows.
+	// maxFaults limits the errors that a batch lists.
 	maxFaults = 1_000
-	// maxEmbeddings is how many texts the lines of a batch may ask vectors for, all together.
+	// maxEmbeddings limits the texts of all embeddings requests of a batch together.
 	maxEmbeddings = 50_000
-	// maxModels is how many models the lines of a batch may name, all together; of one file the
-	// scanner allows no more.
+	// maxModels limits the models that the lines of a batch name together. The scanner applies the
+	// same limit to a single file.
 	maxModels = 64
-	// codeMoreFaults tells of faults that were left out.
+	// codeMoreFaults is the code of the entry that counts the errors not listed.
 	codeMoreFaults = "more_errors"
 )
 
-// faultList keeps the first faults and counts the others.
+// faultList holds the first faults and counts all.
 type faultList struct {
 	kept  []batchfile.Fault
 	total int
 }
 
-// add takes the kept faults of a source that found total of them.
+// add adds the faults of a source that has found total faults and holds the first of them.
 func (l *faultList) add(kept []batchfile.Fault, total int) {
 	l.kept = append(l.kept, kept[:min(len(kept), maxFaults-len(l.kept))]...)
 	l.total += total
 }
 
-// list returns the faults for the user.
+// list returns the faults to show, with an entry for those that were left out.
 func (l *faultList) list() []batchfile.Fault {
 	if hidden := l.total - len(l.kept); hidden > 0 {
 		return append(l.kept, batchfile.Fault{
@@ -45,8 +45,8 @@ func (l *faultList) list() []batchfile.Fault {
 	return l.kept
 }
 
-// findFaults says everything that is wrong with the inputs of a batch. The upload has judged each
-// line by itself; what is left is what only the batch can show. Files without faults are not
+// findFaults returns the faults of a batch's input. Each line was checked at upload; findFaults
+// adds what depends on the batch: its endpoint and its other files. Files without faults are not
 // opened, unless there are several to compare.
 func (s *Server) findFaults(
 	ctx context.Context, b store.Batch, files []store.File,
@@ -68,7 +68,7 @@ func (s *Server) findFaults(
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
 			Message: fmt.Sprintf(
-				"The files have %d requests together, the limit is %d; split them into several batches.",
+				"The files have %d requests together; the limit is %d. Split them into several batches.",
 				b.Counts.Total, s.config.MaxBatchLines),
 		}}, 1)
 		return faults.list(), nil
@@ -77,14 +77,14 @@ func (s *Server) findFaults(
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyModels,
 			Message: fmt.Sprintf(
-				"The files name %d models together, the limit is %d; split them into several batches.", len(b.Models), maxModels),
+				"The files name %d models together; the limit is %d. Split them into several batches.", len(b.Models), maxModels),
 		}}, 1)
 	}
 	if n := embeddings(b.Endpoint, files); n > maxEmbeddings {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
 			Message: fmt.Sprintf(
-				"The lines ask for %d embeddings, a batch may ask for %d; split it into several batches.",
+				"The lines ask for %d embeddings; the limit is %d. Split them into several batches.",
 				n, maxEmbeddings),
 		}}, 1)
 	}
@@ -98,26 +98,26 @@ func (s *Server) findFaults(
 	return faults.list(), nil
 }
 
-// fileFaults adds the lines with another url than the batch's endpoint to what the upload found, in
-// order of lines.
+// fileFaults returns the faults of a file found at upload, and the lines whose url is not the
+// batch's endpoint, in the order of lines.
 func (s *Server) fileFaults(
 	ctx context.Context, endpoint string, file store.File,
 ) (kept []batchfile.Fault, total int, err error) {
 	kept, total = slices.Clone(file.Summary.Faults), file.Summary.FaultCount
-	astray := 0
+	mismatches := 0
 	for _, u := range file.Summary.URLs {
 		if u.URL != endpoint {
-			astray += u.Lines
+			mismatches += u.Lines
 		}
 	}
-	if astray == 0 {
+	if mismatches == 0 {
 		return kept, total, nil
 	}
-	sound := 0
+	valid := 0
 	for _, m := range file.Summary.Models {
-		sound += m.Lines
+		valid += m.Lines
 	}
-	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey, sound)
+	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey, valid)
 	if err != nil {
 		return nil, 0, inputDamaged(err, file.ID)
 	}
@@ -130,7 +130,7 @@ func (s *Server) fileFaults(
 	slices.SortStableFunc(kept, func(a, b batchfile.Fault) int {
 		return cmp.Compare(a.Line, b.Line)
 	})
-	return kept, total + astray, nil
+	return kept, total + mismatches, nil
 }
 
 func embeddings(endpoint string, files []store.File) (n int64) {

@@ -14,35 +14,33 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// An intake takes in the bytes of one blob and, for what may become a batch input, puts them
-// through a scanner into the blob of its line index, in the same pass. Nothing of it is seen before
-// commit.
+// intake writes the bytes of a file to a blob. For a batch input file, it scans them in the same
+// pass and writes a line index to a second blob. Neither blob is visible before commit.
 type intake struct {
 	references References
 	blobs      Blobs
 
 	key     string
 	data    store.BlobWriter
-	index   store.BlobWriter // nil: the file isn't scanned
+	index   store.BlobWriter // nil: the file is not scanned
 	scanner *batchfile.Scanner
-	sum     hash.Hash  // of all bytes; nil: nobody asked
-	limits  []reserver // that bytes must fit into
+	sum     hash.Hash  // of all bytes; nil: not needed
+	limits  []reserver // that the bytes count against
 
 	size    int64
 	summary *batchfile.Summary // after finish, of a scanned file
 }
 
-// reserver grants room for bytes before they are kept.
+// reserver checks a limit on bytes before they are stored.
 type reserver interface {
 	reserve(ctx context.Context, n int64) error
 }
 
-// newIntake starts a blob. The caller must abort it sooner or later; after a commit that does
-// nothing.
+// newIntake starts a blob. The caller must call abort in the end; after commit it does nothing.
 func (s *Server) newIntake(
-	ctx context.Context, key string, scan bool, sum hash.Hash, rooms ...reserver,
+	ctx context.Context, key string, scan bool, sum hash.Hash, limits ...reserver,
 ) (*intake, error) {
-	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, limits: rooms}
+	in := &intake{references: s.meta, blobs: s.blobs, key: key, sum: sum, limits: limits}
 	var err error
 	if in.data, err = s.blobs.Create(ctx, key); err != nil {
 		return nil, fmt.Errorf("store %s: %w", key, err)
@@ -61,22 +59,21 @@ func (s *Server) newIntake(
 	return in, nil
 }
 
-// indexSuffix makes the key of a line index of the key of its file.
+// indexSuffix is added to the key of a file for the key of its line index.
 const indexSuffix = ".index"
 
 func (in *intake) indexKey() string { return in.key + indexSuffix }
 
-// errOverLimit says that a file has more bytes than it may have.
+// errOverLimit means that a file has too many bytes.
 var errOverLimit = errors.New("over the limit")
 
-// readError marks an error of the source, which is the client's, apart from those of the store.
+// readError marks an error of reading the source, as opposed to one of the store.
 type readError struct{ error }
 
 func (e readError) Unwrap() error { return e.error }
 
-// Buffers go round between the reader and the writer of an intake: two can wait for the disk while
-// one is filled and scanned. 256 KiB make a system call worth its while and keep an upload below 1
-// MiB.
+// The reader and the writer of an intake share three buffers: two can wait for the disk while one
+// is filled and scanned. 256 KiB make system calls rare and keep an upload below 1 MiB of memory.
 const (
 	bufferSize  = 256 << 10
 	bufferCount = 3
@@ -84,12 +81,12 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// copyFrom reads src to its end, of which at most limit bytes are taken in. The calling goroutine reads
-// and scans; a second one writes the data, so that the disk and the scanner work at the same time.
-// copyFrom may be called again to append.
+// copyFrom copies src to the blob, up to limit bytes; beyond that it returns errOverLimit. The
+// calling goroutine reads and scans while a second one writes. copyFrom may be called again to
+// append.
 func (in *intake) copyFrom(ctx context.Context, src io.Reader, limit int64) error {
 	free := make(chan *[bufferSize]byte, bufferCount)
-	taken := 0 // of the pool: one while the client is slower than the disk
+	taken := 0 // buffers from the pool; one is enough if the client is slower than the disk
 	next := func() *[bufferSize]byte {
 		select {
 		case buffer := <-free:
@@ -132,8 +129,8 @@ func (in *intake) copyFrom(ctx context.Context, src io.Reader, limit int64) erro
 		defer writer.Wait()
 		defer close(full)
 		for {
-			// the writer may return a buffer that is still being scanned below; nobody else takes
-			// it before
+			// The writer may return a buffer that is still being scanned below. That is safe: only
+			// this loop takes buffers.
 			buffer := next()
 			n, readErr := fill(src, buffer[:])
 			size += int64(n)
@@ -169,7 +166,7 @@ func (in *intake) copyFrom(ctx context.Context, src io.Reader, limit int64) erro
 	}
 }
 
-// reserveAll asks all rooms for n bytes.
+// reserveAll counts n bytes against all limits.
 func (in *intake) reserveAll(ctx context.Context, n int64) error {
 	for _, room := range in.limits {
 		if err := room.reserve(ctx, n); err != nil {
@@ -179,7 +176,7 @@ func (in *intake) reserveAll(ctx context.Context, n int64) error {
 	return nil
 }
 
-// process shows bytes to all that want to see them.
+// process hashes and scans bytes, as far as that is wanted.
 func (in *intake) process(p []byte) error {
 	if in.sum != nil {
 		in.sum.Write(p)
@@ -193,7 +190,7 @@ func (in *intake) process(p []byte) error {
 	return nil
 }
 
-// fill reads until p is full or src has no more; io.EOF comes with the last bytes.
+// fill reads until p is full or src ends. It returns io.EOF together with the last bytes.
 func fill(src io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
@@ -203,7 +200,7 @@ func fill(src io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// finish ends the scan. A file that turned out to be no batch input is kept without its index.
+// finish ends the scan. A file that is not a batch input is stored without its index.
 func (in *intake) finish(purpose string) error {
 	if in.scanner == nil {
 		return nil
@@ -212,7 +209,7 @@ func (in *intake) finish(purpose string) error {
 		err := in.index.Abort()
 		in.index, in.scanner = nil, nil
 		if err != nil {
-			return fmt.Errorf("drop %s: %w", in.indexKey(), err)
+			return fmt.Errorf("abort %s: %w", in.indexKey(), err)
 		}
 		return nil
 	}
@@ -224,9 +221,9 @@ func (in *intake) finish(purpose string) error {
 	return nil
 }
 
-// commit makes the blobs durable, both at once, or leaves none of them.
+// commit makes both blobs durable. After an error neither remains.
 func (in *intake) commit(ctx context.Context) error {
-	if err := ctx.Err(); err != nil { // nobody waits for it any more
+	if err := ctx.Err(); err != nil { // the client has disconnected
 		return fmt.Errorf("commit %s: %w", in.key, err)
 	}
 	var group errgroup.Group
@@ -240,15 +237,15 @@ func (in *intake) commit(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes what was committed, even if ctx is over, unless the row came to be although its
-// creation reported an error.
+// remove deletes what was committed, even after the end of ctx. It keeps the blobs if the record
+// exists although its creation has reported an error.
 func (in *intake) remove(ctx context.Context) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	return store.RemoveBlobs(ctx, in.references, in.blobs, "", in.key, in.indexKey())
 }
 
-// abort drops what was not committed.
+// abort discards what was not committed.
 func (in *intake) abort() error {
 	var err error
 	if in.data != nil {

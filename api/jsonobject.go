@@ -16,12 +16,12 @@ import (
 	"github.com/tidefill/tidefill/internal/suggest"
 )
 
-// jsonObject reads a JSON jsonObject strictly: each member is asked for by its name and type, a member that
-// nobody asked for is unknown, and every fault names its path. null reads as absent, since typed
-// SDKs send it for what was left out.
+// jsonObject reads a JSON jsonObject strictly: each member is asked for by its name and type, a
+// member that nobody asked for is unknown, and every fault names its path. null reads as absent,
+// since typed SDKs send it for what was left out.
 //
-// The first fault sticks, for the jsonObject and all objects inside it, and finish returns it; until
-// then the readers may go on with zero values.
+// The first fault sticks, for the jsonObject and all objects inside it, and finish returns it;
+// until then the readers may go on with zero values.
 type jsonObject struct {
 	path    string // with the dot that goes before a member's name; empty at the top
 	members map[string]json.RawMessage
@@ -49,38 +49,38 @@ func readObject(body []byte) (*jsonObject, error) {
 	return &jsonObject{members: members, fault: new(error)}, nil
 }
 
-// maxMembers bounds the members of one object, so that a small body can't become large in memory.
+// maxMembers limits the members of one object, so that a small body does not become large in
+// memory.
 const maxMembers = 1_000
 
-// decodeMembers takes a JSON object apart without copying it; what is valid JSON but no object
-// gives no members. encoding/json alone would let the last of several members with one name win in
-// silence.
+// decodeMembers returns the members of a JSON object, without copying their values, and nil for any
+// other valid JSON. A duplicate member is an error; encoding/json would use the last one.
 func decodeMembers(raw []byte) (map[string]json.RawMessage, error) {
 	if !json.Valid(raw) {
-		var whole json.RawMessage
-		return nil, json.Unmarshal(raw, &whole) // says where and why
+		var invalid json.RawMessage
+		return nil, json.Unmarshal(raw, &invalid) // the error has the position and the reason
 	}
 	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
 		return nil, nil
 	}
 	members := make(map[string]json.RawMessage)
 	for name, value := range batchfile.Members(raw) {
-		name = strings.ToValidUTF8(name, "\uFFFD") // half a surrogate pair
+		name = strings.ToValidUTF8(name, "\uFFFD") // an unpaired surrogate
 		if _, twice := members[name]; twice {
-			return nil, fmt.Errorf("the key %q stands more than once", shortened(name))
+			return nil, fmt.Errorf("the key %q occurs more than once", shortened(name))
 		}
 		if len(members) == maxMembers {
-			return nil, fmt.Errorf("an object in it has more than %d members", maxMembers)
+			return nil, fmt.Errorf("an object has more than %d members", maxMembers)
 		}
 		members[name] = value
 	}
 	return members, nil
 }
 
-// maxPath bounds the path that an error shows, as names in it are the user's.
+// maxPath limits the path in an error message, which contains the user's names.
 const maxPath = 256
 
-// at is the path of a member.
+// at returns the path of a member.
 func (o *jsonObject) at(key string) string {
 	path := o.path + key
 	if len(path) > maxPath {
@@ -89,7 +89,7 @@ func (o *jsonObject) at(key string) string {
 	return path
 }
 
-// fail records a fault of a member, unless there was one before.
+// fail records an error of a member, unless there is one already.
 func (o *jsonObject) fail(key, code, format string, args ...any) {
 	if *o.fault == nil {
 		*o.fault = invalid(o.at(key), code, format, args...)
@@ -111,7 +111,7 @@ func (o *jsonObject) wrongValue(key, format string, args ...any) {
 	o.fail(key, "invalid_value", "Invalid '%s': %s", o.at(key), fmt.Sprintf(format, args...))
 }
 
-// finish tells the first fault. Members that nobody asked for are one.
+// finish returns the first error. A member that was not read is an error.
 func (o *jsonObject) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if slices.Contains(o.known, name) {
@@ -126,14 +126,14 @@ func (o *jsonObject) finish() error {
 	return *o.fault
 }
 
-// value returns a member as it stands; ok is false when it is absent or null.
+// value returns the JSON of a member; ok is false if it is absent or null.
 func (o *jsonObject) value(key string) (raw json.RawMessage, ok bool) {
 	o.known = append(o.known, key)
 	raw, ok = o.members[key]
 	return raw, ok && string(raw) != "null"
 }
 
-// has reports whether a member is there, without reading it.
+// has reports whether a member is present, without reading it.
 func (o *jsonObject) has(key string) bool {
 	raw, ok := o.members[key]
 	return ok && string(raw) != "null"
@@ -151,7 +151,7 @@ func (o *jsonObject) text(key string) (text string, ok bool) {
 	return text, true
 }
 
-// required is text that must be there.
+// required returns a string that must be present and not empty.
 func (o *jsonObject) required(key string) string {
 	text, ok := o.text(key)
 	if !ok || text == "" {
@@ -160,20 +160,20 @@ func (o *jsonObject) required(key string) string {
 	return text
 }
 
-// choice is one of a few texts; absent, the first of them.
+// choice returns a string that must be one of choices; the first of them if absent.
 func (o *jsonObject) choice(key string, choices ...string) string {
 	text, ok := o.text(key)
 	if !ok {
 		return choices[0]
 	}
 	if !slices.Contains(choices, text) {
-		o.wrongValue(key, "%s is none of the supported values, which are '%s'.", quoted(text),
+		o.wrongValue(key, "%s is not one of the supported values '%s'.", quoted(text),
 			strings.Join(choices, "', '"))
 	}
 	return text
 }
 
-// integer is a whole number from least to most; absent, absent.
+// integer returns an integer from least to most; the value absent if there is none.
 func (o *jsonObject) integer(key string, least, most, absent int64) int64 {
 	raw, ok := o.value(key)
 	if !ok {
@@ -200,7 +200,7 @@ func (o *jsonObject) integerOf(key string, raw json.RawMessage, least, most int6
 	return n
 }
 
-// ratio is a number from 0 to 1; with positive, 0 itself is out of range.
+// ratio returns a number from 0 to 1; if positive is set, 0 is out of range.
 func (o *jsonObject) ratio(key string, positive bool, absent float64) float64 {
 	raw, ok := o.value(key)
 	if !ok {
@@ -222,8 +222,8 @@ func (o *jsonObject) ratio(key string, positive bool, absent float64) float64 {
 	return n
 }
 
-// list returns the elements of an array of at most most elements, and an object that reads them:
-// its keys are [0], [1], …
+// list returns the elements of an array with 1 to most elements; ok is false if it is absent or
+// wrong.
 func (o *jsonObject) list(key string, most int) (elements []json.RawMessage, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {
@@ -246,7 +246,7 @@ func (o *jsonObject) list(key string, most int) (elements []json.RawMessage, ok 
 	return elements, true
 }
 
-// object is the object inside; ok is false when it is absent, or a fault.
+// object returns the object in a member; ok is false if it is absent or wrong.
 func (o *jsonObject) object(key string) (inside *jsonObject, ok bool) {
 	raw, ok := o.value(key)
 	if !ok {
@@ -268,7 +268,7 @@ func (o *jsonObject) objectOf(key string, raw json.RawMessage) (inside *jsonObje
 	return &jsonObject{path: o.path + key + ".", members: members, fault: o.fault}, true
 }
 
-// keys returns all names of the object, sorted: for objects whose keys are the user's own.
+// keys returns the names of all members, sorted, for objects with names of the user's choice.
 func (o *jsonObject) keys() []string {
 	o.known = slices.Sorted(maps.Keys(o.members))
 	return o.known
@@ -278,7 +278,7 @@ func isNumber(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9')
 }
 
-// kindOf names the type of a JSON value, for messages.
+// kindOf returns the type of a JSON value in words.
 func kindOf(raw []byte) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -299,7 +299,7 @@ func kindOf(raw []byte) string {
 	return "a number"
 }
 
-// shortened is a user's value for a message, cut so that a message stays one.
+// shortened returns a value of the user for a message, cut after 64 bytes.
 func shortened[T ~string | ~[]byte](value T) string {
 	const most = 64
 	text := string(value)

@@ -16,18 +16,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// KeysVariable is the environment variable with keys in the clear, for ParseKeys.
+// KeysVariable names the environment variable that holds keys in clear text, for ParseKeys.
 const KeysVariable = "TIDEFILL_API_KEYS"
 
-// AuthConfig says where API keys come from, besides the environment.
+// AuthConfig configures API keys, besides those of the environment.
 type AuthConfig struct {
-	// KeysFile is the path of a file of hashed keys with their tenants and roles; docs/api.md shows
-	// one. Empty: none.
+	// KeysFile is the path of a file of hashed keys with their tenants and roles; docs/api.md has
+	// an example. Empty: none.
 	KeysFile string `yaml:"keys_file"`
 }
 
-// Keyring knows API keys by their hashes only. The nil Keyring is empty: every request is then the
-// default tenant's.
+// Keyring holds the hashes of the API keys. A nil Keyring is empty: requests need no key and belong
+// to DefaultTenant.
 type Keyring struct {
 	keys []keyEntry
 }
@@ -38,7 +38,7 @@ type keyEntry struct {
 	life  *keyLifetime
 }
 
-// Empty reports whether no key is asked for.
+// Empty reports whether there are no keys, so that requests need none.
 func (k *Keyring) Empty() bool { return k == nil || len(k.keys) == 0 }
 
 // severalTenants reports whether there are keys of more than one tenant.
@@ -48,8 +48,8 @@ func (k *Keyring) severalTenants() bool {
 	})
 }
 
-// find returns the entry of a key. It compares with every hash, each in constant time, so that the
-// time taken shows nothing about the keys there are.
+// find returns the entry of a key. It compares with every hash, each in constant time, so that its
+// duration reveals nothing about the keys.
 func (k *Keyring) find(key string) (e keyEntry, ok bool) {
 	hash := sha256.Sum256([]byte(key))
 	found := -1
@@ -84,7 +84,7 @@ func (k *Keyring) add(e keyEntry) error {
 		return have.hash == e.hash
 	}); i >= 0 {
 		return fmt.Errorf(
-			"the same key is given to the tenants %s and %s; give each one of its own",
+			"the same key has the tenants %s and %s; give each tenant its own",
 			k.keys[i].owner.Tenant, e.owner.Tenant)
 	}
 	if e.life == nil {
@@ -94,8 +94,8 @@ func (k *Keyring) add(e keyEntry) error {
 	return nil
 }
 
-// ParseKeys reads a comma list of `key` or `tenant=key`, as TIDEFILL_API_KEYS holds it. Such keys
-// have the role user. Its errors name the place in the list, never a key.
+// ParseKeys reads the value of TIDEFILL_API_KEYS, a comma-separated list of `key` or `tenant=key`.
+// The keys have the role user. Errors contain the position in the list, never a key.
 func ParseKeys(list string) (*Keyring, error) {
 	ring := &Keyring{}
 	for i, item := range strings.Split(list, ",") {
@@ -109,10 +109,11 @@ func ParseKeys(list string) (*Keyring, error) {
 		err := checkTenant(tenant)
 		switch {
 		case err != nil:
-			err = errors.New("what stands before '=' is no tenant; write key or tenant=key")
+			err = errors.New(
+				"the text before '=' is not the name of a tenant; write key or tenant=key")
 		case key == "" || key[0] == '=' || strings.ContainsAny(key, " \t\r\n"):
 			err = errors.New(
-				"the key is empty, holds a space, or ends in '=' without a tenant before it; write key or tenant=key")
+				"the key is empty, contains a space, or ends in '=' without a tenant; write key or tenant=key")
 		default:
 			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
 				tenant, RoleUser}})
@@ -126,11 +127,11 @@ func ParseKeys(list string) (*Keyring, error) {
 
 const hashPrefix = "sha256:"
 
-// HashKey returns the form in which a keys file holds a key. The shell says the same with
+// HashKey returns the hash of a key for a keys file. In a shell:
 //
 //	printf %s "$KEY" | sha256sum
 //
-// Keys are random and long (openssl rand -hex 24), so they need no salt and no slow hash.
+// Keys are long and random (openssl rand -hex 24), so neither a salt nor a slow hash is needed.
 func HashKey(key string) string {
 	hash := sha256.Sum256([]byte(key))
 	return hashPrefix + hex.EncodeToString(hash[:])
@@ -192,7 +193,7 @@ func parseKeysFile(text []byte) (*Keyring, error) {
 		}
 	}
 	if len(file.Keys) == 0 {
-		faults = append(faults, errors.New("it holds no keys; list them under keys"))
+		faults = append(faults, errors.New("the file has no keys; list them under keys"))
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -214,7 +215,7 @@ var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func checkTenant(name string) error {
 	if !tenantName.MatchString(name) {
-		return fmt.Errorf("tenant %q is no name of up to 64 letters, digits, '.', '_' and '-'",
+		return fmt.Errorf("tenant %q is not a name of up to 64 letters, digits, '.', '_' and '-'",
 			name)
 	}
 	return nil

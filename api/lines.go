@@ -18,7 +18,7 @@ type lines struct {
 	index         *batchfile.Index
 }
 
-// openLines opens a file of so many sound lines.
+// openLines opens a file with that many valid lines.
 func openLines(
 	ctx context.Context, blobs Blobs, fileKey, indexKey string, count int,
 ) (*lines, error) {
@@ -35,11 +35,11 @@ func openLines(
 }
 
 func (l *lines) Close() {
-	l.file.Close() // both were only read
+	l.file.Close() // only read: an error does not matter
 	l.records.Close()
 }
 
-// each calls fn with every line in order, reading the index in windows.
+// each calls fn for every line in order. It reads the index in steps of 1024 lines.
 func (l *lines) each(ctx context.Context, fn func(batchfile.Line) error) error {
 	window := make([]batchfile.Line, 1024)
 	for first := 0; first < l.index.Len(); first += len(window) {
@@ -59,7 +59,7 @@ func (l *lines) each(ctx context.Context, fn func(batchfile.Line) error) error {
 	return nil
 }
 
-// customID reads the custom_id of a line, using buf for its literal.
+// customID reads the custom_id of a line. It uses buf as a buffer.
 func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 	literal := slices.Grow((*buf)[:0], int(line.IDLength))[:line.IDLength]
 	*buf = literal
@@ -70,11 +70,11 @@ func (l *lines) customID(line batchfile.Line, buf *[]byte) (string, error) {
 	return batchfile.CustomID(literal), nil
 }
 
-// pieceBytes is how much of a line is read at a time.
+// pieceBytes is the size of the pieces in which lines are read.
 const pieceBytes = 64 << 10
 
-// filter reads the lines whose custom_id is wanted as they stand in the file, each with a newline, in
-// pieces of up to pieceBytes. A piece is good until the next one is asked for.
+// filter reads the lines whose custom_id is wanted, unchanged and each with a newline, in pieces of
+// up to pieceBytes. A piece is valid until the next one is read.
 func (l *lines) filter(
 	ctx context.Context, wanted func(customID string) bool,
 ) iter.Seq2[[]byte, error] {

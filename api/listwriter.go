@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// listWriter sends one page of a listing in OpenAI's shape, item by item, so that no page is held
-// for a client that reads slowly. The answer begins with the first item, or at the end: errors
-// before that can still be answered.
+// listWriter sends one page of a listing in OpenAI's format, item by item, so that no page is in
+// memory while a slow client reads it. The answer starts with the first item; before it, an error
+// can still be answered.
 type listWriter[T any] struct {
 	out  http.ResponseWriter
 	id   func(T) string
@@ -41,7 +41,7 @@ func (l *listWriter[T]) start() string {
 	return `{"object":"list","data":[`
 }
 
-// end writes what comes after the items.
+// end writes what follows the items.
 func (l *listWriter[T]) end(more bool) error {
 	before := ""
 	if l.sent == 0 {

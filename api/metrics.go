@@ -17,7 +17,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_requests_total",
-			Help: "API requests answered, by route pattern, method and status. 499: the client left before its answer.",
+			Help: "API requests answered, by route pattern, method and status. 499: the client disconnected before its answer.",
 		}, []string{"route", "method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tidefill_http_request_duration_seconds",
@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, []string{"route"}),
 		uploaded: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidefill_uploaded_bytes_total",
-			Help: "Bytes of files received, those of refused uploads too.",
+			Help: "Bytes of files received, including refused uploads.",
 		}),
 	}
 	if registerer == nil {
@@ -46,7 +46,7 @@ func (m *metrics) observe(route, method string, code int, elapsed time.Duration)
 	m.duration.WithLabelValues(route).Observe(elapsed.Seconds())
 }
 
-// knownMethod keeps invented methods from becoming label values.
+// knownMethod returns the method, or "other" for an unknown one, so that label values stay few.
 func knownMethod(method string) string {
 	switch method {
 	case "GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS":

@@ -13,12 +13,12 @@ import (
 
 const (
 	requestIDHeader = "X-Request-Id"
-	// apiVersion is the only version that OpenAI's API ever announced.
+	// apiVersion is the only version that OpenAI's API has announced.
 	apiVersion = "2020-10-01"
 )
 
-// middleware does for every request what does not depend on its route: its id, its clock, its metrics
-// and its sender.
+// middleware does what every request needs, whatever its route: it sets the request's id, measures
+// its time, counts it, recovers from panics and authenticates the sender.
 func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
@@ -48,7 +48,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 				"method", r.Method, "route", routeOf(r), "panic", fault, "stack", string(
 					debug.Stack()))
 			if out.code != 0 {
-				// the answer has begun: only a broken connection tells the client
+				// the answer was partly sent: closing the connection is the only way to report it
 				panic(http.ErrAbortHandler)
 			}
 			writeError(out, answerTo(fmt.Errorf("panic: %v", fault)))
@@ -71,7 +71,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 	})
 }
 
-// serve renders the error that h returns.
+// serve returns a handler that sends the error that h returns, if any.
 func (s *Server) serve(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := h(w, r)
@@ -79,7 +79,7 @@ func (s *Server) serve(h handler) http.Handler {
 			return
 		}
 		if errors.Is(context.Cause(r.Context()), errRevoked) {
-			err = errRevoked // whatever it broke
+			err = errRevoked // the cause of whatever failed
 		}
 		answer := answerTo(err)
 		if answer.Status >= 500 {
@@ -95,7 +95,7 @@ func (s *Server) serve(h handler) http.Handler {
 	})
 }
 
-// routeOf is the pattern that matched, fit for a metric's label.
+// routeOf returns the pattern that the request matched, as a value of a metric's label.
 func routeOf(r *http.Request) string {
 	if r.Pattern == "" || r.Pattern == "/" {
 		return "unknown"
@@ -103,7 +103,7 @@ func routeOf(r *http.Request) string {
 	return r.Pattern
 }
 
-// requestIDOf is the client's own id if it is a sane one, else a new one.
+// requestIDOf returns the id that the client has sent, if it is short and printable, or a new one.
 func requestIDOf(r *http.Request) string {
 	id := r.Header.Get(requestIDHeader)
 	invisible := func(c rune) bool { return c <= ' ' || c > '~' }
@@ -113,17 +113,17 @@ func requestIDOf(r *http.Request) string {
 	return id
 }
 
-// response notes the status of an answer and stamps the time it took to begin.
+// response records the status of an answer and sets the header with the time until its start.
 type response struct {
 	http.ResponseWriter
 	server *Server
 	begun  time.Time
-	code   int          // 0: not begun
-	life   *keyLifetime // of the sender's key; nil: there are none
-	places []func()     // give back what the request takes of the server's gates
+	code   int          // 0: not started
+	life   *keyLifetime // of the sender's key; nil: there are no keys
+	places []func()     // leave the gates that the request has entered
 }
 
-// release gives back all places.
+// release leaves all gates.
 func (w *response) release() {
 	for _, leave := range w.places {
 		leave()
@@ -150,7 +150,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets an http.ResponseController flush and set deadlines.
+// Unwrap gives http.ResponseController access to flushing and deadlines.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *response) status() int {

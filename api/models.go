@@ -47,7 +47,7 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 		return &Error{
 			Status: http.StatusNotFound, Type: invalidRequest,
 			Code: "model_not_found", Param: "model",
-			Message: "No upstream serves a model named '" + id + "' now.",
+			Message: "No upstream serves a model named '" + id + "' at present.",
 		}
 	}
 	return writeJSON(w, models[i].object())

@@ -11,27 +11,27 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// extensionsKey is the one key of a batch that OpenAI doesn't know. All that is ours stands under
-// it, in requests and in answers.
+// extensionsKey is the key, in requests and answers, of everything that OpenAI's API does not have.
 const extensionsKey = "tidefill"
 
-// maxInputs bounds the input files of one batch.
+// maxInputs limits the input files of one batch.
 const maxInputs = 100
 
-// extensions are the `tidefill` object of a create request, resolved at the time of the request.
+// extensions holds the `tidefill` object of a create request. Durations in it are counted from the
+// time of the request.
 type extensions struct {
 	Options      store.Options
-	Deadline     time.Time // zero: the completion window alone
+	Deadline     time.Time // zero: only the completion window
 	StartBy      time.Time
-	InputFileIDs []string         // nil: input_file_id alone
-	Given        json.RawMessage  // as the user sent it; nil: not at all
-	Shown        json.RawMessage  // of it, what listings show
-	Apart        []string         // the members that Shown leaves out
-	Parameters   store.Parameters // what may be large
+	InputFileIDs []string         // nil: only input_file_id
+	Given        json.RawMessage  // as the user sent it; nil: absent
+	Shown        json.RawMessage  // the part that listings show
+	Apart        []string         // the members that are not in Shown
+	Parameters   store.Parameters // the members that may be large
 }
 
-// readExtensions reads the `tidefill` object of the request, and fills in the defaults when there
-// is none.
+// readExtensions reads the `tidefill` object of the request. If there is none, it returns the
+// defaults.
 func readExtensions(request *jsonObject, now time.Time) extensions {
 	o, ok := request.object(extensionsKey)
 	if !ok {
@@ -43,12 +43,12 @@ func readExtensions(request *jsonObject, now time.Time) extensions {
 		x.Shown, x.Apart = shownOptions(x.Given, o.members)
 	}
 	if !x.Deadline.IsZero() && x.StartBy.After(x.Deadline) {
-		o.wrongValue("start_by", "it lies after '%sdeadline'.", o.path)
+		o.wrongValue("start_by", "it is after '%sdeadline'.", o.path)
 	}
 	x.InputFileIDs = readFileIDs(o, "input_file_ids")
 	x.Options = store.Options{
 		Priority: int(o.integer("priority", -100, 100, 0)),
-		// one more than may fail
+		// one more than the number that may fail
 		StopAtFailed:   int(o.integer("max_failed_lines", 0, maxInt32, -1)) + 1,
 		MaxFailedRatio: o.ratio("max_failed_ratio", true, 0),
 		MaxTotalTokens: o.integer("max_total_tokens", 1, maxInt53, 0),
@@ -60,15 +60,15 @@ func readExtensions(request *jsonObject, now time.Time) extensions {
 		Overrides: readRules(o, "overrides")}
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
-	_ = o.finish() // the fault is the request's too
+	_ = o.finish() // the request's finish returns the same error
 	return x
 }
 
-// maxShownOptions bounds what a listing shows of a batch's `tidefill` object.
+// maxShownOptions limits the bytes of a batch's `tidefill` object in a listing.
 const maxShownOptions = 4 << 10
 
-// shownOptions returns what listings show of a `tidefill` object, and the names of the members that
-// they leave out: parameters, and all if the rest is still long.
+// shownOptions returns the part of a `tidefill` object that listings show, and the names of the
+// members that they do not: parameters, and all members if the rest is still too long.
 func shownOptions(
 	given json.RawMessage, members map[string]json.RawMessage,
 ) (shown json.RawMessage, apart []string) {
@@ -85,7 +85,7 @@ func shownOptions(
 	}
 	shown, err := json.Marshal(rest)
 	if err != nil {
-		panic(err) // all of it is valid JSON
+		panic(err) // cannot fail: all members are valid JSON
 	}
 	if len(shown) > maxShownOptions {
 		return json.RawMessage("{}"), slices.Sorted(maps.Keys(members))
@@ -93,19 +93,19 @@ func shownOptions(
 	return shown, apart
 }
 
-// checkOptions refuses a `tidefill` object that is too large.
+// checkOptions returns an error for a `tidefill` object that is too large.
 func (s *Server) checkOptions(x extensions) error {
 	if len(x.Given) <= s.config.MaxOptionsBytes {
 		return nil
 	}
 	return invalid(extensionsKey, "invalid_value",
-		"Invalid '%s': it has %d bytes, the limit is %d; write what differs from line to line into the lines.",
+		"Invalid '%s': it has %d bytes; the limit is %d. Write what differs from line to line into the lines.",
 		extensionsKey, len(x.Given), s.config.MaxOptionsBytes)
 }
 
 const (
 	maxInt32 = 1<<31 - 1
-	maxInt53 = 1<<53 - 1 // what JavaScript can still count
+	maxInt53 = 1<<53 - 1 // the largest integer that JavaScript represents exactly
 )
 
 func readFileIDs(o *jsonObject, key string) []string {
@@ -122,7 +122,8 @@ func readFileIDs(o *jsonObject, key string) []string {
 			return nil
 		}
 		if first, twice := seen[ids[i]]; twice {
-			o.wrongValue(at, "%s is %s[%d] already; name each file once.", quoted(ids[i]), key,
+			o.wrongValue(at, "%s is the same file as %s[%d]; name each file once.", quoted(ids[i]),
+				key,
 				first)
 			return nil
 		}
@@ -131,7 +132,7 @@ func readFileIDs(o *jsonObject, key string) []string {
 	return ids
 }
 
-// readRetry reads how often, and after which answers, a line is tried again.
+// readRetry reads how often, and after which statuses, a line is sent again.
 func readRetry(o *jsonObject, key string) (attempts int, on []int) {
 	retry, ok := o.object(key)
 	if !ok {
@@ -146,12 +147,12 @@ func readRetry(o *jsonObject, key string) (attempts int, on []int) {
 	return attempts, on
 }
 
-// canaryTolerance is the share of canary lines that may fail when the user doesn't say: beyond a
-// half, the input is more likely wrong than unlucky.
+// canaryTolerance is the default share of canary lines that may fail. If more than half of them
+// fail, the input is probably wrong.
 const canaryTolerance = 0.5
 
-// readCanary reads a number of lines, or an object with that number and the share of them that may
-// fail.
+// readCanary reads either a number of lines, or an object with that number and the share of them
+// that may fail.
 func readCanary(o *jsonObject, key string) (lines int, tolerance float64) {
 	raw, ok := o.value(key)
 	if !ok {
@@ -173,17 +174,17 @@ func readCanary(o *jsonObject, key string) (lines int, tolerance float64) {
 	return lines, tolerance
 }
 
-// The scopes of parameter rules. An object with any of these keys is scoped and may hold no other;
-// an object with none of them holds parameters for all lines. No inference parameter of a known
-// endpoint has one of these names.
+// The scopes of parameter rules. An object with one of these keys may have no others; an object
+// with none of them has parameters for all lines. No inference parameter of a supported endpoint
+// has one of these names.
 const (
 	scopeAll     = "all"
 	scopeByURL   = "by_url"
 	scopeByModel = "by_model"
 )
 
-// readRules reads defaults or overrides of inference parameters, the general rules first: who
-// applies them in order lets the narrower rule win.
+// readRules reads defaults or overrides of inference parameters. General rules come before narrower
+// ones, which win when the rules are applied in order.
 func readRules(o *jsonObject, key string) []store.ParameterRule {
 	rules, ok := o.object(key)
 	if !ok {
@@ -199,7 +200,7 @@ func readRules(o *jsonObject, key string) []store.ParameterRule {
 	if byURL, ok := rules.object(scopeByURL); ok {
 		for _, url := range byURL.keys() {
 			if _, known := batchfile.LookupEndpoint(url); !known {
-				byURL.wrongValue(url, "this is no supported endpoint; they are %s.", endpointList())
+				byURL.wrongValue(url, "not a supported endpoint; use one of %s.", endpointList())
 			}
 			if parameters, ok := byURL.objectOf(url, byURL.members[url]); ok {
 				read = appendRule(read, parameters, url, "")
@@ -229,8 +230,8 @@ func scoped(rules *jsonObject) bool {
 	return false
 }
 
-// appendRule reads the parameters of one scope. model and stream are refused: the model decides
-// where a line runs and was counted at upload, and a batch line is answered whole.
+// appendRule reads the parameters of one scope. It refuses model, which decides where a line runs
+// and was counted at upload, and stream, since batch lines have no streamed answers.
 func appendRule(
 	rules []store.ParameterRule, parameters *jsonObject, url, model string,
 ) []store.ParameterRule {
@@ -241,7 +242,7 @@ func appendRule(
 			parameters.wrongValue(name, "the name of a parameter is empty.")
 		case "model", "stream":
 			parameters.wrongValue(name,
-				"'%s' can be neither a default nor an override; write it into the lines.", name)
+				"'%s' cannot be a default or an override; write it into the lines.", name)
 		}
 	}
 	if len(names) == 0 {

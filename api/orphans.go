@@ -10,16 +10,16 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// orphanPage is how many blobs are judged at a time.
+// orphanPage is the number of blobs that are checked at a time.
 const orphanPage = 4096
 
-// sweepOrphans removes the blobs that nobody will ever ask for: what a process leaves that is
-// killed between the commit of a blob and its row, or between the end of a row and the removal of
-// its blob.
+// sweepOrphans removes the blobs that no record refers to. A process leaves them if it is killed
+// between the commit of a blob and the creation of its record, or between the deletion of a record
+// and the removal of its blob.
 //
-// A blob is judged once it was committed OrphanAfter ago, at least a minute. Its row is written
-// within seconds of the commit, or never, unless its process stands still that long: then the row
-// is refused, as the blob was dropped.
+// It checks blobs that were committed at least OrphanAfter ago. A record is created within seconds
+// of the commit, or never. If a process was suspended for longer, the creation of its record fails,
+// because the blob was dropped.
 func (s *Server) sweepOrphans(ctx context.Context) error {
 	if s.config.OrphanAfter == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isPending)
 		}),
-		// What dispatchers keep beside a batch while they work on it.
+		// Files of dispatchers, which exist while a batch runs.
 		s.sweepBlobs(ctx, "batches", func(ctx context.Context, blobs []store.BlobInfo) (
 			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isActive)
@@ -38,7 +38,7 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 	)
 }
 
-// sweepBlobs removes, of the old blobs below a prefix, those that orphans returns.
+// sweepBlobs removes those of the old blobs below a prefix that orphans returns.
 func (s *Server) sweepBlobs(
 	ctx context.Context, prefix string,
 	orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error),
@@ -66,17 +66,16 @@ func (s *Server) sweepBlobs(
 				faults = append(faults, err)
 				continue
 			}
-			s.log.InfoContext(ctx, "removed bytes that nothing knows", "key", b.Key,
+			s.log.InfoContext(ctx, "removed a blob that no record refers to", "key", b.Key,
 				"bytes", b.Bytes, "committed_at", b.CommittedAt)
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// orphanFiles returns the blobs that nothing refers to, and drops them. The results of a living
-// batch are written before anything refers to them, so they are left out. The order matters: a
-// batch that has ended by the time of the look at the living ones has made the rows of its results
-// before, and those hold their blobs.
+// orphanFiles drops and returns the blobs that no record refers to, except those that may be
+// results of running batches, whose records are created last. The order matters: a batch that has
+// ended before the running ones are listed has created the records of its results before that.
 func (s *Server) orphanFiles(
 	ctx context.Context, blobs []store.BlobInfo,
 ) ([]store.BlobInfo, error) {
@@ -87,23 +86,23 @@ func (s *Server) orphanFiles(
 	if err != nil {
 		return nil, err
 	}
-	suspects := make(map[string]store.BlobInfo, len(blobs))
+	candidates := make(map[string]store.BlobInfo, len(blobs))
 	keys := make([]string, 0, len(blobs))
 	for _, b := range blobs {
 		if !expected[ownerOf(b.Key)] {
-			suspects[b.Key], keys = b, append(keys, b.Key)
+			candidates[b.Key], keys = b, append(keys, b.Key)
 		}
 	}
 	keys, err = s.dropInPages(ctx, keys)
 	dropped := make([]store.BlobInfo, len(keys))
 	for i, key := range keys {
-		dropped[i] = suspects[key]
+		dropped[i] = candidates[key]
 	}
 	return dropped, err
 }
 
-// dropInPages drops what nothing refers to, few blobs at a time, so that other writes get their
-// turn.
+// dropInPages drops the blobs that no record refers to, in small steps, so that other writes are
+// not delayed.
 func (s *Server) dropInPages(ctx context.Context, keys []string) (dropped []string, err error) {
 	for step := range slices.Chunk(keys, sweepPage) {
 		some, err := s.meta.DropBlobs(ctx, "", step...)
@@ -115,16 +114,16 @@ func (s *Server) dropInPages(ctx context.Context, keys []string) (dropped []stri
 	return dropped, nil
 }
 
-// resultsOfActiveBatches returns the ids of the files that living batches may be writing.
+// resultsOfActiveBatches returns the ids of the files that running batches may be writing.
 func (s *Server) resultsOfActiveBatches(ctx context.Context) (map[string]bool, error) {
-	living, _, err := s.meta.ChangedBatches(ctx, "", 0)
+	active, _, err := s.meta.ChangedBatches(ctx, "", 0)
 	if err != nil {
 		return nil, err
 	}
 	ids := make(map[string]bool)
-	for _, id := range living {
+	for _, id := range active {
 		b, err := s.meta.Batch(ctx, "", id)
-		if errors.Is(err, store.ErrNotFound) { // it has ended and was deleted since
+		if errors.Is(err, store.ErrNotFound) { // ended and deleted in the meantime
 			continue
 		}
 		if err != nil {
@@ -137,7 +136,8 @@ func (s *Server) resultsOfActiveBatches(ctx context.Context) (map[string]bool, e
 	return ids, nil
 }
 
-// unowned returns the blobs whose owner, named in their key, owns denies or doesn't find.
+// unowned returns the blobs for which owns, called with the id in their key, returns false or
+// ErrNotFound.
 func unowned(
 	ctx context.Context, blobs []store.BlobInfo, owns func(ctx context.Context, id string) (bool,
 		error),

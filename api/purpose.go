@@ -8,24 +8,25 @@ import (
 
 const purposeBatch = "batch"
 
-// uploadPurposes are those a user may give; batch_output and its like are the server's own.
+// uploadPurposes are the purposes that a user may set. Others, such as batch_output, are for files
+// that the server creates.
 var uploadPurposes = []string{"assistants", purposeBatch, "fine-tune", "vision", "user_data",
 	"evals"}
 
-// checkPurpose judges what a file is to be for; an empty one is missing.
+// checkPurpose returns an error unless purpose is one that a user may set.
 func checkPurpose(purpose string) error {
 	if purpose == "" {
 		return missing("purpose")
 	}
 	if !slices.Contains(uploadPurposes, purpose) {
 		return invalid("purpose", "invalid_value",
-			"Invalid 'purpose': %s is none of the supported values, which are '%s'.",
+			"Invalid 'purpose': %s is not one of the supported values '%s'.",
 			quoted(purpose), strings.Join(uploadPurposes, "', '"))
 	}
 	return nil
 }
 
-// checkName refuses batch input files that aren't JSONL by their name.
+// checkName returns an error for a batch input file whose name does not end in .jsonl.
 func checkName(purpose, filename string) error {
 	if purpose == purposeBatch && !isJSONL(filename) {
 		return invalid("file", "invalid_value", "Invalid file format for Batch API. Must be .jsonl")
@@ -37,8 +38,8 @@ func isJSONL(filename string) bool {
 	return strings.HasSuffix(strings.ToLower(filename), ".jsonl")
 }
 
-// fileLimit bounds the bytes of a file of a purpose; an empty one, not known yet, gives the widest
-// bound.
+// fileLimit returns the largest size of a file of a purpose. An empty purpose, which is not known
+// yet, gives the largest of all.
 func (s *Server) fileLimit(purpose string) int64 {
 	switch purpose {
 	case purposeBatch:
@@ -52,13 +53,14 @@ func (s *Server) fileLimit(purpose string) int64 {
 func fileTooLarge(purpose string, limit int64) *Error {
 	if purpose == purposeBatch {
 		return tooLarge(
-			"The file is over the limit of %d bytes for batch input; split it into several batches.", limit)
+			"The file is over the limit of %d bytes for batch input; split it into several files.",
+			limit)
 	}
 	return tooLarge("The file is over the limit of %d bytes.", limit)
 }
 
-// expiry is when a file made at a time expires; life 0 means the purpose's default, a zero answer
-// never.
+// expiry returns the time at which a file created at made expires; the zero time: never. life 0
+// means the default of the purpose.
 func (s *Server) expiry(purpose string, made time.Time, life time.Duration) time.Time {
 	if life == 0 && purpose == purposeBatch {
 		life = s.config.BatchFileRetention

@@ -10,14 +10,14 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// The lengths of a page of batches, as OpenAI's.
+// The sizes of a page of batches, as OpenAI's.
 const (
 	defaultBatchPage = 20
 	maxBatchPage     = 100
 )
 
-// readBatchQuery reads the parameters of a listing. Unknown ones are ignored, as OpenAI does; so
-// are empty values, which clients send for what they have not set.
+// readBatchQuery reads the parameters of a listing. It ignores unknown parameters, as OpenAI does,
+// and empty values, which clients send for parameters that are not set.
 func readBatchQuery(v url.Values) (q store.BatchQuery, err error) {
 	q.After = v.Get("after")
 	q.Model = v.Get("model")
@@ -55,7 +55,7 @@ func readBatchQuery(v url.Values) (q store.BatchQuery, err error) {
 	return q, nil
 }
 
-// readLimit reads the length of a page.
+// readLimit reads the size of a page; absent is the default.
 func readLimit(v url.Values, absent, most int) (int, error) {
 	text := v.Get("limit")
 	if text == "" {
@@ -86,7 +86,8 @@ var states = []store.State{
 	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
 }
 
-// readStates reads the filter by status, which may be a list and may be called state.
+// readStates reads the filter by status: the parameters status and state, each of which may be a
+// list.
 func readStates(v url.Values) ([]store.State, error) {
 	var wanted []store.State
 	for _, param := range []string{"status", "state"} {
@@ -98,7 +99,8 @@ func readStates(v url.Values) ([]store.State, error) {
 				state := store.State(name)
 				if !slices.Contains(states, state) {
 					return nil, invalid(
-						param, "invalid_value", "Invalid '%s': %s is no status of a batch.", param,
+						param, "invalid_value", "Invalid '%s': %s is not a status of a batch.",
+						param,
 						quoted(name))
 				}
 				if !slices.Contains(wanted, state) {
@@ -110,7 +112,7 @@ func readStates(v url.Values) ([]store.State, error) {
 	return wanted, nil
 }
 
-// readMetadataFilter reads metadata[key]=value; without a value the key alone counts.
+// readMetadataFilter reads metadata[key]=value. Without a value, any value of the key matches.
 func readMetadataFilter(v url.Values) (key, value string, err error) {
 	for param, values := range v {
 		name, ok := strings.CutPrefix(param, "metadata[")
@@ -131,7 +133,7 @@ func readMetadataFilter(v url.Values) (key, value string, err error) {
 	return key, value, nil
 }
 
-// readTime reads Unix seconds or RFC 3339; absent, the zero time.
+// readTime reads a time in Unix seconds or RFC 3339; the zero time if absent.
 func readTime(v url.Values, param string) (time.Time, error) {
 	text := v.Get(param)
 	if text == "" {

@@ -7,37 +7,37 @@ import (
 	"sync"
 )
 
-// A ledger grants room for bytes that are on their way, so that requests side by side don't pass a
+// ledger counts bytes that are being stored, by name, so that concurrent requests do not exceed a
 // limit together.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[string]*account
 }
 
-// account is the bytes under way for one name.
+// account counts the bytes being stored for one name.
 type account struct {
 	mu       sync.Mutex
 	reserved int64
 	holders  int // guarded by the ledger
 }
 
-// limit is what an account may hold: so many bytes at most, of which some are in the store already.
+// limit is the limit of an account, and the bytes that count against it in the store already.
 type limit struct {
 	most   int64
 	stored func(context.Context) (int64, error)
 }
 
-// reservation is the share of one request in an account. It must be released when its bytes are in the
-// store, or dropped.
+// reservation is the part of an account that one request has reserved. It must be released when its
+// bytes are in the store, or discarded.
 type reservation struct {
 	ledger  *ledger
 	name    string
 	account *account
 	limit   limit
-	taken   int64
+	bytes   int64
 }
 
-// open gives a request a share in the account of a name.
+// open returns an empty reservation in the account of a name.
 func (l *ledger) open(name string, of limit) *reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,10 +53,10 @@ func (l *ledger) open(name string, of limit) *reservation {
 	return &reservation{ledger: l, name: name, account: a, limit: of}
 }
 
-// release gives the room back.
+// release ends the reservation.
 func (r *reservation) release() {
 	r.account.mu.Lock()
-	r.account.reserved -= r.taken
+	r.account.reserved -= r.bytes
 	r.account.mu.Unlock()
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
@@ -65,19 +65,19 @@ func (r *reservation) release() {
 	}
 }
 
-// reserve grants n more bytes, or says how many bytes are used or under way already.
+// reserve adds n bytes if the limit permits. used is the number of bytes stored or reserved before.
 func (r *reservation) reserve(ctx context.Context, n int64) (used int64, ok bool, err error) {
-	// while the store is asked, too: what is released meanwhile is in the store's answer
+	// Locked during the store's answer too: it includes what is released in the meantime.
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if used, ok, err = r.ask(ctx, n); ok {
 		r.account.reserved += n
-		r.taken += n
+		r.bytes += n
 	}
 	return used, ok, err
 }
 
-// fits reports whether n more bytes could be granted now.
+// fits reports whether the limit permits n more bytes.
 func (r *reservation) fits(ctx context.Context, n int64) (used int64, ok bool, err error) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
@@ -93,14 +93,14 @@ func (r *reservation) ask(ctx context.Context, n int64) (used int64, ok bool, er
 	return used, used+n <= r.limit.most, nil
 }
 
-// quotaReservation is a tenant's room for what a request takes in. It is nil, and grants all, if the
-// tenant has no quota.
+// quotaReservation reserves bytes of a tenant's quota for a request. It is nil, and permits any
+// number, if the tenant has no quota.
 type quotaReservation struct {
 	*reservation
 	tenant string
 }
 
-// openQuota returns the room of a tenant for one request; it must be released.
+// openQuota returns a reservation of the tenant's quota for one request. It must be released.
 func (s *Server) openQuota(tenant string) *quotaReservation {
 	most := s.config.quotaOf(tenant)
 	if most == 0 {
@@ -118,7 +118,7 @@ func (q *quotaReservation) release() {
 	}
 }
 
-// reserve grants n bytes or refuses them.
+// reserve reserves n bytes, or returns an *Error.
 func (q *quotaReservation) reserve(ctx context.Context, n int64) error {
 	if q == nil {
 		return nil
@@ -127,7 +127,7 @@ func (q *quotaReservation) reserve(ctx context.Context, n int64) error {
 	return q.refused(used, ok, err)
 }
 
-// expect refuses a request of n bytes that can't fit, before any of them is read.
+// expect returns an error for a request of n bytes that cannot fit, before any of them is read.
 func (q *quotaReservation) expect(ctx context.Context, n int64) error {
 	if q == nil || n <= 0 {
 		return nil
@@ -144,8 +144,8 @@ func (q *quotaReservation) refused(used int64, ok bool, err error) error {
 		return nil
 	}
 	e := invalid("", "storage_quota_exceeded",
-		"The files and uploads of the tenant '%s' have %d bytes, those under way included, and its quota is %d, "+
-			"so this does not fit. Delete files, or ask the operator for more.", q.tenant, used,
+		"The files and uploads of the tenant '%s' have %d bytes, including those in progress, and its quota is %d. "+
+			"Delete files, or ask the operator for a larger quota.", q.tenant, used,
 		q.limit.most)
 	e.Status, e.NoRetry = http.StatusRequestEntityTooLarge, true
 	return e

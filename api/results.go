@@ -17,20 +17,20 @@ const (
 	maxResultPage     = 10_000
 )
 
-// The headers that lead a reader through the results of a batch.
+// The headers of an answer with results.
 const (
-	// nextHeader is the value for `after` of the next request.
+	// nextHeader is the cursor for the parameter `after` of the next request.
 	nextHeader = "Tidefill-Next"
-	// moreHeader tells whether that request would find lines now.
+	// moreHeader is true if that request would return lines now.
 	moreHeader = "Tidefill-More"
-	// statusHeader is the status of the batch before the results were read: when it is terminal and
-	// there is no more, all has been told.
+	// statusHeader is the status of the batch before its results were read. If it is terminal and
+	// moreHeader is false, all results were returned.
 	statusHeader = "Tidefill-Batch-Status"
 )
 
-// batchResults answers GET /v1/batches/{id}/results with the lines finished since the cursor
-// `after`, in the shape that they will have in the output and error files. Over successive calls
-// each line comes once, in no particular order.
+// batchResults answers GET /v1/batches/{id}/results with the results since the cursor `after`, as
+// they will be in the output and error files. Successive calls return each line once, in no
+// particular order.
 func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	b, err := s.batch(r)
 	if err != nil {
@@ -49,40 +49,40 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("list chunks of batch %s: %w", b.ID, err)
 	}
-	told, err := decodeCursor(values.Get("after"), b.ID, len(chunks))
+	position, err := decodeCursor(values.Get("after"), b.ID, len(chunks))
 	if err != nil {
 		return invalid("after", "invalid_value",
-			"Invalid 'after': take it from the header '%s' of an earlier answer for this batch.",
+			"Invalid 'after': take it from the header '%s' of an earlier answer about this batch.",
 			nextHeader)
 	}
-	page, more, err := s.finishedLines(r.Context(), chunks, told, limit)
+	page, more, err := s.finishedLines(r.Context(), chunks, position, limit)
 	if err != nil {
 		return fmt.Errorf("read results of batch %s: %w", b.ID, err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
-	h.Set(nextHeader, told.encode(b.ID))
+	h.Set(nextHeader, position.encode(b.ID))
 	h.Set(moreHeader, strconv.FormatBool(more))
 	h.Set(statusHeader, string(b.State))
 	return s.writeResults(r.Context(), w, b, page)
 }
 
-// finishedLine is where the result of a line stands.
+// finishedLine is the location of the result of a line.
 type finishedLine struct {
 	chunk store.ChunkID
 	at    store.Location
 }
 
-// finishedLines finds up to limit results that were not told yet, and moves told on over them.
+// finishedLines returns up to limit results after position, and advances position over them.
 func (s *Server) finishedLines(
-	ctx context.Context, chunks []store.Chunk, told cursor, limit int,
+	ctx context.Context, chunks []store.Chunk, position cursor, limit int,
 ) (page []finishedLine, more bool, err error) {
 	errFull := errors.New("the page is full")
 	for i, chunk := range chunks {
-		if told[i] == drained {
+		if position[i] == drained {
 			continue
 		}
-		from := told[i]
+		from := position[i]
 		err := s.deps.Journals.Read(ctx, chunk.ChunkID,
 			func(_ store.Record, at store.Location) error {
 				if at.Offset < from {
@@ -92,7 +92,7 @@ func (s *Server) finishedLines(
 					return errFull
 				}
 				page = append(page, finishedLine{chunk.ChunkID, at})
-				told[i] = at.Offset + 1
+				position[i] = at.Offset + 1
 				return nil
 			})
 		if errors.Is(err, errFull) {
@@ -101,8 +101,8 @@ func (s *Server) finishedLines(
 		if err != nil {
 			return nil, false, fmt.Errorf("chunk %d: %w", chunk.Index, err)
 		}
-		if chunk.Done { // before its journal was read, so all of it was there
-			told[i] = drained
+		if chunk.Done { // it was when its journal was read, so the journal was complete
+			position[i] = drained
 		}
 	}
 	return page, false, nil
@@ -112,7 +112,7 @@ func (s *Server) writeResults(
 	ctx context.Context, w http.ResponseWriter, b store.Batch, page []finishedLine,
 ) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	// of the chunk of the line before: a page holds each chunk's lines together
+	// journal and of belong to the previous line: the lines of a chunk are adjacent in a page.
 	var journal store.Results
 	var of store.ChunkID
 	defer func() {
@@ -141,7 +141,7 @@ func (s *Server) writeResults(
 	return out.Flush()
 }
 
-// resultsGone is for a batch whose journals are gone, its files being there.
+// resultsGone returns the answer for a batch whose journals were removed. Its result files remain.
 func resultsGone(b store.Batch) *Error {
 	var files []string
 	for _, output := range b.Outputs {
@@ -157,7 +157,7 @@ func resultsGone(b store.Batch) *Error {
 		Type:   invalidRequest,
 		Code:   "results_gone",
 		Message: fmt.Sprintf(
-			"The batch ended and can't be followed any more; read its result files instead (GET /v1/files/{id}/content): %s.",
+			"The batch has ended and its results are no longer available here; read its result files (GET /v1/files/{id}/content): %s.",
 			strings.Join(files, ", ")),
 	}
 }

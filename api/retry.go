@@ -15,8 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// retryBatch answers POST /v1/batches/{id}/retry: a new batch of the lines that stand in the error
-// files of an ended one. The body, which may be missing, can replace completion_window, metadata,
+// retryBatch answers POST /v1/batches/{id}/retry: it creates a batch of the lines in the error
+// files of an ended one. The optional body can replace completion_window, metadata,
 // output_expires_after and `tidefill`.
 func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	key, err := idempotencyKeyOf(r)
@@ -46,7 +46,7 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Before the Idempotency-Key is remembered: between that and the batch there may be no waiting.
+	// Wait before the Idempotency-Key is stored, so that the time from it to the batch is short.
 	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, retried)
 }
 
-// readRetryDraft reads the request as a create request in which everything left out is as it was in
-// b, which had these options.
+// readRetryDraft reads the request as a create request. What it leaves out is taken from b and from
+// options, the `tidefill` object of b.
 func readRetryDraft(
 	b store.Batch, options json.RawMessage, body []byte, now time.Time,
 ) (draft, error) {
@@ -92,7 +92,7 @@ func readRetryDraft(
 	d := draft{Endpoint: b.Endpoint, Metadata: b.Metadata, extensions: readExtensions(o, now)}
 	if d.extensions.InputFileIDs != nil {
 		o.fail(extensionsKey+".input_file_ids", "invalid_value",
-			"Invalid '%s.input_file_ids': a retry takes its lines from the batch.", extensionsKey)
+			"Invalid '%s.input_file_ids': a retry sends lines of the batch again.", extensionsKey)
 	}
 	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	if metadata := readMetadata(o, "metadata"); metadata != nil {
@@ -101,14 +101,15 @@ func readRetryDraft(
 	if d.Options.OutputLife = readExpiry(o, "output_expires_after"); !replaced {
 		d.Options.OutputLife = kept
 	}
-	// Lines of several inputs with results of their own may share a custom_id, so they stay apart.
+	// Lines of different inputs with separate results may have the same custom_id, so their results
+	// stay separate.
 	d.Options.OutputPerInput = b.Options.OutputPerInput
 	d.Options.RetryOf = b.ID
 	return d, o.finish()
 }
 
-// keptExtensions is a batch's `tidefill` object for its retry: without the inputs, and without
-// instants that have passed. Durations begin anew.
+// keptExtensions returns a batch's `tidefill` object for its retry, without the inputs and without
+// times in the past. Durations are counted from now.
 func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
 	members, err := decodeMembers(given)
 	if err != nil {
@@ -123,8 +124,8 @@ func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, erro
 	return json.Marshal(members)
 }
 
-// submitFailed makes the input files of the retry, one for each input of b with failed lines, and
-// submits it. The files appear with the batch, and nothing is left of them when it fails.
+// submitFailed creates the input files of the retry, one for each input of b with failed lines, and
+// submits the batch. The files become visible together with the batch. After an error, none remain.
 func (s *Server) submitFailed(
 	ctx context.Context, b store.Batch, id string, d draft, now time.Time,
 ) (retried store.Batch, err error) {
@@ -159,7 +160,7 @@ func (s *Server) submitFailed(
 	}
 	if failed.more {
 		return store.Batch{}, fmt.Errorf(
-			"error files of batch %s name %s, which is no line of its inputs or out of order",
+			"error files of batch %s contain %s, which is not in its inputs or not in their order",
 			b.ID, quoted(failed.next.id))
 	}
 	if len(made) == 0 {
@@ -176,8 +177,8 @@ func retryName(b store.Batch, input int) string {
 	return fmt.Sprintf("retry-of-%s-%d.jsonl", b.ID, input+1)
 }
 
-// copyFailed copies the failed lines of one input byte for byte into a file that has no row yet. A
-// zero file: none have failed.
+// copyFailed copies the failed lines of one input byte for byte into a file that has no record yet.
+// It returns the zero File if none have failed.
 func (s *Server) copyFailed(
 	ctx context.Context, quota *quotaReservation, tenant string, input store.Input,
 	failed failedInInput,
@@ -204,7 +205,7 @@ func (s *Server) copyFailed(
 	defer stop()
 	switch err := in.copyFrom(ctx, &sequenceReader{next: next}, s.fileLimit(purposeBatch)); err {
 	case nil:
-	case errOverLimit: // which was higher when the input came
+	case errOverLimit: // the limit was higher when the input was uploaded
 		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
 	default:
 		return store.File{}, inputGone(err, input.FileID)
@@ -221,22 +222,22 @@ func (s *Server) copyFailed(
 func inputGone(err error, fileID string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return invalid("input_file_id", "input_file_gone",
-			"The input file %s is gone, so its lines can't be sent again.", fileID)
+			"The input file %s was deleted, so its lines cannot be sent again.", fileID)
 	}
 	return inputDamaged(err, fileID)
 }
 
-// inputDamaged is the answer to a request that needs lines which the medium has changed.
+// inputDamaged returns the answer to a request that needs lines that were damaged on disk.
 func inputDamaged(err error, fileID string) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		return invalid("input_file_id", "input_file_damaged",
-			"The input file %s was damaged on the server's disk, so its lines can't be sent; upload it again. %v.", fileID, err)
+			"The input file %s was damaged on the server's disk, so its lines cannot be sent; upload it again. %v.", fileID, err)
 	}
 	return err
 }
 
-// sequenceReader reads the pieces of a sequence one after the other. A piece is done with before the
-// next is asked for.
+// sequenceReader reads the pieces of a sequence one after the other. It asks for the next piece
+// only after it has copied the previous one.
 type sequenceReader struct {
 	next func() ([]byte, error, bool)
 	rest []byte

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// errRevoked ends the requests of a key that is no longer known.
+// errRevoked is the cause with which the requests of a revoked key are cancelled.
 var errRevoked = errors.New("the API key was revoked")
 
-// keyLifetime lasts from the keyring in which a key first stands to the one in which it no longer does.
-// The contexts of its requests hang on it.
+// keyLifetime is a context that ends when the key is revoked. It is the parent of the contexts of
+// the key's requests.
 type keyLifetime struct {
 	context.Context
 	end context.CancelFunc
@@ -22,9 +22,9 @@ func newKeyLifetime() *keyLifetime {
 	return &keyLifetime{ctx, cancel}
 }
 
-// SetKeys replaces the keys. A key that stands for the same tenant and role as before goes on;
-// requests of the others end. It returns how many keys are new and how many are gone. It must not
-// be called with an empty keyring, which would let everybody in.
+// SetKeys replaces the keys. A key with the same tenant and role as before stays valid; the
+// requests of keys that are removed or changed are cancelled. It returns the numbers of new and
+// revoked keys. The keyring must not be empty: requests would need no key.
 func (s *Server) SetKeys(ring *Keyring) (added, revoked int) {
 	s.keysChange.Lock()
 	defer s.keysChange.Unlock()
@@ -34,8 +34,8 @@ func (s *Server) SetKeys(ring *Keyring) (added, revoked int) {
 	return added, old.retire(ring)
 }
 
-// continuing returns a copy of the keyring in which the keys that stood in old the same way have
-// the life they had there.
+// continuing returns a copy of the keyring in which keys that are unchanged since old keep their
+// lifetime.
 func (k *Keyring) continuing(old *Keyring) (ring *Keyring, added int) {
 	ring = &Keyring{}
 	for _, e := range k.keys {
@@ -49,7 +49,7 @@ func (k *Keyring) continuing(old *Keyring) (ring *Keyring, added int) {
 	return ring, added
 }
 
-// retire ends the lives of keys that don't go on in the next keyring.
+// retire ends the lifetime of each key that next does not contain unchanged.
 func (k *Keyring) retire(next *Keyring) (revoked int) {
 	if k == nil {
 		return 0
@@ -63,7 +63,7 @@ func (k *Keyring) retire(next *Keyring) (revoked int) {
 	return revoked
 }
 
-// same returns the entry of the same key, tenant and role, nil if there is none.
+// same returns the entry with the same key, tenant and role; nil: none.
 func (k *Keyring) same(e keyEntry) *keyEntry {
 	if k == nil {
 		return nil
@@ -76,11 +76,12 @@ func (k *Keyring) same(e keyEntry) *keyEntry {
 	return nil
 }
 
-// isOver reports whether the key was revoked. A daemon without keys has no lives.
+// isOver reports whether the key was revoked. It is false for a nil keyLifetime, which requests
+// have while there are no keys.
 func (l *keyLifetime) isOver() bool { return l != nil && l.Err() != nil }
 
-// during returns a context that ends with the life of the key, and ends what the request reads
-// then. Its end must be called.
+// during returns a context that is cancelled when the key is revoked; reading the request's body
+// then fails too. The caller must call end.
 func (l *keyLifetime) during(
 	ctx context.Context, w http.ResponseWriter,
 ) (_ context.Context, end func()) {

@@ -17,26 +17,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Deps is what a Server works with. Store is required.
+// Deps holds the dependencies of a Server. Store is required.
 type Deps struct {
 	Store
 
-	// Nudge tells that a batch is new or changed, so that dispatchers may look at once. It must not
-	// block. May be nil.
+	// Nudge notifies dispatchers that a batch is new or changed, so that they read it without
+	// delay. It must not block. May be nil.
 	Nudge func(batchID string)
-	// Models returns what the upstreams serve now. Nil: nothing.
+	// Models returns the models that the upstreams serve at present. Nil: none.
 	Models func() []ModelInfo
-	// Keys is who may come in, until SetKeys. Nil or empty: everybody, as the default tenant.
+	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
+	// DefaultTenant.
 	Keys *Keyring
 
-	Logger *slog.Logger     // nil: none
+	Logger *slog.Logger     // nil: nothing is logged
 	Now    func() time.Time // nil: time.Now
-	// the time by which files, uploads and batches expire; nil: Now
+	// Expiry returns the time by which files, uploads and batches expire. Nil: Now.
 	Expiry     func() time.Time
-	Registerer prometheus.Registerer // nil: metrics are counted and shown nowhere
+	Registerer prometheus.Registerer // nil: metrics are not registered
 }
 
-// Server answers the API's requests.
+// Server serves the API.
 type Server struct {
 	config      Config
 	deps        Deps
@@ -51,14 +52,14 @@ type Server struct {
 	shownCounts shownCounts
 	quotas      ledger   // by tenant
 	parts       ledger   // by upload
-	creating    sync.Map // tenant and Idempotency-Key -> true, while the object is being made
+	creating    sync.Map // tenant and Idempotency-Key -> true, while the object is being created
 	streams     streams
 	watch       watch
 
 	keysChange sync.Mutex // of SetKeys
 }
 
-// New returns a server; Handler serves, Run keeps house.
+// New returns a Server. Handler serves requests; Run removes what has expired.
 func New(config Config, deps Deps) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("api config: %w", err)
@@ -116,13 +117,13 @@ func (s *Server) routes() {
 	}))
 }
 
-// handler answers a request or returns why it can't; serve renders the error.
+// handler answers a request or returns an error, which serve sends.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// methods are the handlers of one path. GET answers HEAD too.
+// methods holds the handlers of one path by method. The handler of GET also answers HEAD.
 type methods map[string]handler
 
-// route serves a path, in http.ServeMux's pattern language without a method.
+// route registers a path, an http.ServeMux pattern without a method.
 func (s *Server) route(path string, m methods) {
 	if get, ok := m["GET"]; ok {
 		m["HEAD"] = get
@@ -143,13 +144,13 @@ func (s *Server) route(path string, m methods) {
 	}))
 }
 
-// Handler returns the API's one entrance.
+// Handler returns the handler of all of the API's requests.
 func (s *Server) Handler() http.Handler { return s.middleware(s.mux) }
 
-// nudge tells dispatchers that a batch is new or changed.
+// nudge notifies dispatchers that a batch is new or changed.
 func (s *Server) nudge(batchID string) { s.deps.Nudge(batchID) }
 
-// cleanupContext is a context for cleaning up after a request that may be over already.
+// cleanupContext returns a context for cleaning up after a request, which may have ended already.
 func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 }

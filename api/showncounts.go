@@ -6,9 +6,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// shownCounts remembers the highest counts shown of batches that run. A dispatcher that dies takes its
-// words about unfinished chunks with it until a journal is replayed, and users were promised that
-// the completed only grow.
+// shownCounts holds the highest counts that were shown of running batches, so that the counts that
+// users see never decrease. The reported counts do when a dispatcher crashes, until another one has
+// replayed its journals.
 type shownCounts struct {
 	mu      sync.Mutex
 	byBatch map[string]counts
@@ -16,11 +16,11 @@ type shownCounts struct {
 
 type counts struct{ completed, failed int }
 
-// maxShownCounts bounds the memory; beyond it all is forgotten, which costs no more than a count that
-// steps back once.
+// maxShownCounts limits the memory. Beyond it, all counts are dropped, and a count may decrease
+// once.
 const maxShownCounts = 100_000
 
-// raise returns p with counts no lower than those seen before.
+// raise returns p with counts that are not below those returned before.
 func (k *shownCounts) raise(b store.Batch, p store.Progress) store.Progress {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,19 +9,18 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweepPage is how many objects a sweep looks at between two looks at the clock of its context.
+// sweepPage is the number of objects that a sweep lists at once.
 const sweepPage = 100
 
-// uploadRetention is how long an upload can be asked for once it is over.
+// uploadRetention is how long an upload can be read after it has ended.
 const uploadRetention = 24 * time.Hour
 
-// Run removes what is over until ctx ends: expired files, parts of uploads that ended, batches past
-// their retention, and bytes that a crash has left. What can't be removed now is tried again at the
-// next sweep.
+// Run removes expired files, parts of ended uploads, batches past their retention, and blobs that a
+// crash has left, until ctx ends. Each sweep retries what an earlier one could not remove.
 func (s *Server) Run(ctx context.Context) error {
 	sweeps := time.NewTicker(s.config.SweepEvery)
 	defer sweeps.Stop()
-	var orphans <-chan time.Time // nil, and never ready, if they are to stay
+	var orphans <-chan time.Time // nil, and never ready, if orphans are not removed
 	if every := s.config.OrphanAfter; every > 0 {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
@@ -43,7 +42,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) runSweep(ctx context.Context, sweep func(context.Context) error) {
 	if err := sweep(ctx); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "sweep left something behind", "error", err)
+		s.log.WarnContext(ctx, "sweep could not remove everything; the next one retries",
+			"error", err)
 	}
 }
 
@@ -59,8 +59,8 @@ func (s *Server) sweep(ctx context.Context) error {
 	)
 }
 
-// sweepAll lists and removes page by page. It stops at a page of which something stays, or it would
-// see that for ever.
+// sweepAll lists and removes items page by page. It stops at a page of which it could not remove an
+// item, because it would list that item again.
 func sweepAll[T any](
 	ctx context.Context, what string, list func(context.Context, int) ([]T, error),
 	remove func(context.Context, T) error,
@@ -80,8 +80,8 @@ func sweepAll[T any](
 	}
 }
 
-// purgeFile removes an expired file: bytes first, so that the row keeps reminding of them until
-// they are gone.
+// purgeFile removes an expired file: first its bytes, then its record, by which a later sweep finds
+// bytes that could not be removed.
 func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 	if err := s.removeBytes(ctx, f); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 	return s.meta.PurgeFile(ctx, f.ID)
 }
 
-// sweepUploads forgets uploads that were over long ago, but none that an Idempotency-Key still
-// stands for.
+// sweepUploads deletes uploads that ended long ago, but none that a stored Idempotency-Key refers
+// to.
 func (s *Server) sweepUploads(ctx context.Context) error {
 	before := s.deps.Expiry().Add(-max(uploadRetention, s.config.IdempotencyRetention))
 	for {
@@ -115,7 +115,7 @@ func (s *Server) sweepBatches(ctx context.Context) error {
 	}, s.purgeBatch)
 }
 
-// purgeBatch removes an ended batch and its journals. Its files have lives of their own.
+// purgeBatch removes an ended batch and its journals. Its files expire by themselves.
 func (s *Server) purgeBatch(ctx context.Context, b store.Batch) error {
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
 		return fmt.Errorf("remove journals of batch %s: %w", b.ID, err)

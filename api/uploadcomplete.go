@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"crypto/md5" // the API's choice; it guards against accidents, not against malice
+	"crypto/md5" // required by the API; it detects accidents, not attacks
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,14 +15,14 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// completion is what a client says about the whole.
+// completion is the body of a request that completes an upload.
 type completion struct {
 	partIDs []string // in the order of the file
 	md5     []byte   // nil: not given
 }
 
-// completeUpload joins the parts. Sent again after it succeeded, as SDKs do when an answer gets
-// lost, it answers the same.
+// completeUpload joins the parts into a file. A repetition of a successful request, such as SDKs
+// send when they did not receive the answer, gets the same answer.
 func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	u, err := s.pendingUpload(r)
@@ -71,7 +71,7 @@ func readCompletion(body []byte) (c completion, err error) {
 			o.wrongType(fmt.Sprintf("part_ids[%d]", i), "the id of a part", element)
 		}
 		if seen[id] {
-			o.wrongValue("part_ids", "the part %s stands in it more than once.", quoted(id))
+			o.wrongValue("part_ids", "the part %s occurs more than once.", quoted(id))
 		}
 		seen[id] = true
 		c.partIDs = append(c.partIDs, id)
@@ -85,7 +85,7 @@ func readCompletion(body []byte) (c completion, err error) {
 	return c, o.finish()
 }
 
-// chosenParts returns the parts in the order asked for, if they make up the whole.
+// chosenParts returns the parts in the order of ids, if their sizes add up to that of the upload.
 func (s *Server) chosenParts(
 	ctx context.Context, u store.Upload, ids []string,
 ) ([]store.Part, error) {
@@ -108,14 +108,14 @@ func (s *Server) chosenParts(
 	}
 	if total != u.Bytes {
 		return nil, invalid("part_ids", "invalid_value",
-			"The parts have %d bytes together, the upload was announced with %d.",
+			"The parts have %d bytes together; the upload was created for %d.",
 			total, u.Bytes)
 	}
 	return chosen, nil
 }
 
-// join makes the file of the parts, scanning it on the way as if it had come in one piece, and
-// completes the upload with it.
+// join writes the parts into a file, checking it as an upload in one piece, and completes the
+// upload with it.
 func (s *Server) join(
 	ctx context.Context, u store.Upload, parts []store.Part, want []byte,
 ) (store.Upload, error) {
@@ -136,7 +136,7 @@ func (s *Server) join(
 	}
 	if want != nil && string(sum.Sum(nil)) != string(want) {
 		return u, invalid("md5", "invalid_value",
-			"The file's md5 is %x, not the one given; upload the parts again.", sum.Sum(nil))
+			"The file's md5 is %x, which differs from the one in the request; upload the parts again.", sum.Sum(nil))
 	}
 	if err := in.finish(u.Purpose); err != nil {
 		return u, err
@@ -153,7 +153,7 @@ func (s *Server) join(
 	if errors.Is(err, store.ErrConflict) { // by a cancel, its expiry or another completion
 		return u, &Error{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
-			Message: "The upload ended while it was being completed; send the request again to see how.",
+			Message: "The upload ended while it was being completed; send the request again to see its status.",
 		}
 	}
 	return completed, err

@@ -11,14 +11,14 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Bounds on what one tenant can make the store keep in rows. They guard against abuse and loops run
-// wild, so it does no harm that requests side by side may pass them by their number.
+// Limits on the records of one tenant. They protect against abuse and faulty loops, so concurrent
+// requests may exceed them by a few.
 const (
 	maxParts          = 10_000
 	maxPendingUploads = 1_000
 )
 
-// maxMIMEType is the longest that RFC 6838 allows, two names of 127 characters, and room for
+// maxMIMEType is the longest MIME type of RFC 6838, two names of 127 characters, and some more for
 // parameters.
 const maxMIMEType = 512
 
@@ -41,7 +41,7 @@ type uploadObject struct {
 	File      *fileObject `json:"file"`
 }
 
-// showUpload shows an upload, with its file once it is completed.
+// showUpload returns an upload in OpenAI's format, with its file once it is completed.
 func (s *Server) showUpload(ctx context.Context, u store.Upload) (uploadObject, error) {
 	shown := uploadObject{
 		ID:        u.ID,
@@ -58,7 +58,7 @@ func (s *Server) showUpload(ctx context.Context, u store.Upload) (uploadObject, 
 	}
 	f, err := s.meta.File(ctx, u.Tenant, u.FileID)
 	switch {
-	case errors.Is(err, store.ErrNotFound): // deleted since
+	case errors.Is(err, store.ErrNotFound): // the file was deleted
 	case err != nil:
 		return shown, fmt.Errorf("show upload %s: %w", u.ID, err)
 	default:
@@ -115,7 +115,7 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 	return s.writeUpload(ctx, w, made)
 }
 
-// readUpload reads the body of a creation and judges all that can be judged before the bytes come.
+// readUpload reads the body of a create request and checks what can be checked before the upload.
 func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	o, err := readObject(body)
 	if err != nil {
@@ -130,7 +130,8 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	if !o.has("bytes") {
 		o.fail("bytes", "missing_required_parameter", "Missing required parameter: 'bytes'.")
 	}
-	u.Bytes = o.integer("bytes", 1, 8<<30, 0) // OpenAI's own bound; the purpose's is below
+	// OpenAI's limit; that of the purpose is checked below
+	u.Bytes = o.integer("bytes", 1, 8<<30, 0)
 	if err := o.finish(); err != nil {
 		return store.Upload{}, err
 	}
@@ -142,7 +143,7 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	}
 	if u.Filename == "" {
 		return store.Upload{}, invalid("filename", "invalid_value",
-			"Invalid 'filename': it names no file.")
+			"Invalid 'filename': it is not the name of a file.")
 	}
 	if err := checkName(u.Purpose, u.Filename); err != nil {
 		return store.Upload{}, err
@@ -153,32 +154,32 @@ func (s *Server) readUpload(body []byte) (store.Upload, error) {
 	return u, nil
 }
 
-// checkPending refuses one more upload to a tenant that leaves too many of them open.
+// checkPending returns an error if the tenant has too many pending uploads.
 func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	pending, err := s.meta.CountPending(ctx, tenant)
 	if err != nil || pending < maxPendingUploads {
 		return err
 	}
 	e := invalid("", "too_many_uploads",
-		"You have %d pending uploads, the most there may be. Complete or cancel some; others expire %v after their creation.",
+		"You have %d pending uploads, which is the limit. Complete or cancel some; the others expire %v after their creation.",
 		pending, s.config.UploadTimeout)
-	// a retry within seconds would change nothing
+	// a retry within seconds would not help
 	e.Status, e.NoRetry = http.StatusTooManyRequests, true
 	return e
 }
 
-// partReservation is the room of one part in its upload.
+// partReservation reserves bytes of an upload for one of its parts.
 type partReservation struct {
 	*reservation
 	upload store.Upload
 }
 
-// maxResends is how often the announced bytes may come: a second time, as parts are sent again
-// whose answer got lost.
+// maxResends limits the bytes of all parts, as a multiple of the upload's size. Clients send a part
+// again if they did not receive the answer.
 const maxResends = 2
 
-// openPart gives one more part room in an upload; it must be released. It refuses the part if there
-// are too many.
+// openPart returns a reservation for one more part of an upload. It must be released. It is an
+// error if the upload has too many parts.
 func (s *Server) openPart(ctx context.Context, u store.Upload) (partReservation, error) {
 	parts, _, err := s.meta.SumParts(ctx, u.ID)
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *Server) openPart(ctx context.Context, u store.Upload) (partReservation,
 	}
 	if parts >= maxParts {
 		return partReservation{}, invalid("id", "too_many_parts",
-			"The upload '%s' has %d parts, the most it may have. Create a new one and send larger parts.", u.ID, parts)
+			"The upload '%s' has %d parts, which is the limit. Create a new upload and send larger parts.", u.ID, parts)
 	}
 	return partReservation{upload: u, reservation: s.parts.open(u.ID, limit{
 		most: maxResends * u.Bytes,
@@ -197,19 +198,19 @@ func (s *Server) openPart(ctx context.Context, u store.Upload) (partReservation,
 	})}, nil
 }
 
-// reserve implements taker.
+// reserve implements reserver.
 func (p partReservation) reserve(ctx context.Context, n int64) error {
 	used, ok, err := p.reservation.reserve(ctx, n)
 	if err != nil || ok {
 		return err
 	}
 	return tooLarge(
-		"The parts of the upload '%s' have %d bytes already, and it was announced with %d, so that this part can't belong to it. "+
+		"The parts of the upload '%s' have %d bytes already, and it was created for %d. "+
 			"Complete the upload, or cancel it and create a new one.", p.upload.ID, used,
 		p.upload.Bytes)
 }
 
-// pendingUpload returns the upload of a request that wants to change it.
+// pendingUpload returns the upload that the path names, and an error if it has ended.
 func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
 	id := r.PathValue("id")
 	u, err := s.meta.Upload(r.Context(), tenantOf(r.Context()), id)
@@ -274,7 +275,8 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	if err := s.meta.AddPart(r.Context(), part); err != nil {
 		err = errors.Join(err, in.remove(r.Context()))
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
-			return invalid("id", "invalid_value", "The upload '%s' ended while its part came.",
+			return invalid("id", "invalid_value",
+				"The upload '%s' ended while its part was received.",
 				u.ID)
 		}
 		return err
@@ -283,10 +285,10 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 		Object: "upload.part", CreatedAt: part.CreatedAt.Unix(), UploadID: u.ID})
 }
 
-// takePart takes in the form's field data, and reads the form to its end. The intake is the
-// caller's to abort.
+// takePart receives the form's field data and reads the form to its end. The caller must abort the
+// intake.
 func (s *Server) takePart(
-	ctx context.Context, body *form, key string, limit int64, rooms ...reserver,
+	ctx context.Context, body *form, key string, limit int64, limits ...reserver,
 ) (in *intake, err error) {
 	for {
 		part, err := body.next()
@@ -301,9 +303,9 @@ func (s *Server) takePart(
 			continue
 		case in != nil:
 			return in, invalid("data", "invalid_value",
-				"The form has more than one 'data'; send parts one by one.")
+				"The form has more than one field 'data'; send parts one by one.")
 		}
-		if in, err = s.newIntake(ctx, key, false, nil, rooms...); err != nil {
+		if in, err = s.newIntake(ctx, key, false, nil, limits...); err != nil {
 			return nil, err
 		}
 		err = in.copyFrom(ctx, body.parts, limit)
@@ -336,12 +338,13 @@ func (s *Server) cancelUpload(w http.ResponseWriter, r *http.Request) error {
 	return s.writeUpload(ctx, w, u)
 }
 
-// dropParts removes the parts of an upload that is over. What it can't remove now the sweeper will.
+// dropParts removes the parts of an ended upload. The sweep retries what it could not remove.
 func (s *Server) dropParts(ctx context.Context, uploadID string) {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	if err := s.removeParts(ctx, uploadID); err != nil {
-		s.log.WarnContext(ctx, "parts of upload stay until the next sweep", "upload_id", uploadID,
+		s.log.WarnContext(ctx, "parts of an upload were not removed; the next sweep retries",
+			"upload_id", uploadID,
 			"error", err)
 	}
 }

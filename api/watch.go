@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// watchEvery is how often followed batches are looked at: fast enough to look live.
+	// watchEvery is the interval at which batches with event streams are read.
 	watchEvery = 300 * time.Millisecond
-	// watchPage is how many changes are asked for at once.
+	// watchPage is the number of changes that are read at once.
 	watchPage = 1000
 )
 
-// A watch looks at batches for all event streams of the process at once. A round asks for what has
-// changed, reads that, and reads the progress of all in one call, so a thousand streams cost the
-// store little more than one. There are rounds while there are streams: the first to come starts
-// them, the last to leave ends them.
+// watch reads batches for all event streams of the process together. In each round it lists what
+// has changed, reads that, and reads the progress of all batches in one call, so a thousand streams
+// cost the store little more than one. The first stream starts the rounds and the last one ends
+// them.
 type watch struct {
 	meta Metadata
 	show func(context.Context, ...store.Batch) ([]batchObject, error)
 
 	mu        sync.Mutex
-	streams   map[string]int       // how many follow a batch
-	snapshots map[string]*snapshot // in the last round
-	round     chan struct{}        // closed when the next one is over
-	cancel    context.CancelFunc   // ends the rounds; nil: there are none
-	ended     chan struct{}        // closed when they have
+	streams   map[string]int       // number of streams by batch
+	snapshots map[string]*snapshot // of the last round
+	round     chan struct{}        // closed at the end of the next round
+	cancel    context.CancelFunc   // ends the rounds; nil: none are running
+	ended     chan struct{}        // closed when the rounds have ended
 }
 
-// snapshot is how a batch was when it was looked at, or why it couldn't be. It is large, and shared
-// by the streams of the batch.
+// snapshot is the state of a batch in a round, or the error of reading it. It is large, and the
+// streams of the batch share it.
 type snapshot struct {
 	batch store.Batch
 	shown batchObject
@@ -42,7 +42,7 @@ type snapshot struct {
 	texts eventTexts // of its events
 }
 
-// join adds a stream, which must leave.
+// join adds a stream. The stream must call leave.
 func (w *watch) join(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *watch) join(id string) {
 	}()
 }
 
-// leave waits for the end of the rounds if it ends them.
+// leave removes a stream. The last one waits for the end of the rounds.
 func (w *watch) leave(id string) {
 	if ended := w.remove(id); ended != nil {
 		<-ended
@@ -81,8 +81,8 @@ func (w *watch) remove(id string) (ended <-chan struct{}) {
 	return w.ended
 }
 
-// latest returns the last sighting of a batch, nil if there is none yet, and what closes when there is
-// another.
+// latest returns the last snapshot of a batch, nil if there is none yet, and a channel that is
+// closed when there is a newer one.
 func (w *watch) latest(id string) (last *snapshot, next <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,16 +100,16 @@ func (w *watch) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		ids := w.followed()
-		seen, err := w.refresh(ctx, &known, ids)
+		snapshots, err := w.refresh(ctx, &known, ids)
 		if err != nil {
-			seen = make(map[string]*snapshot, len(ids))
+			snapshots = make(map[string]*snapshot, len(ids))
 			for _, id := range ids {
-				seen[id] = &snapshot{err: err}
+				snapshots[id] = &snapshot{err: err}
 			}
 		}
 		w.mu.Lock()
 		if ctx.Err() == nil {
-			w.snapshots = seen
+			w.snapshots = snapshots
 			close(w.round)
 			w.round = make(chan struct{})
 		}
@@ -127,28 +127,29 @@ func (w *watch) followed() []string {
 	return ids
 }
 
-// knownBatches holds the followed batches as they were at the cursor, or later.
+// knownBatches holds the batches with streams as they were at the cursor or later.
 type knownBatches struct {
 	cursor store.Cursor
 	byID   map[string]store.Batch
 }
 
-// refresh is a round.
+// refresh reads the batches of a round.
 func (w *watch) refresh(
 	ctx context.Context, known *knownBatches, ids []string,
 ) (map[string]*snapshot, error) {
 	if err := w.dropChanged(ctx, known); err != nil {
 		return nil, err
 	}
-	seen, current := make(map[string]*snapshot, len(ids)), make(map[string]store.Batch, len(ids))
+	snapshots, current := make(map[string]*snapshot, len(ids)),
+		make(map[string]store.Batch, len(ids))
 	batches := make([]store.Batch, 0, len(ids))
 	for _, id := range ids {
 		b, ok := known.byID[id]
 		if !ok {
 			var err error
-			// Streams have checked whose batch it is.
+			// The streams have checked the tenant.
 			if b, err = w.meta.Batch(ctx, "", id); errors.Is(err, store.ErrNotFound) {
-				seen[id] = &snapshot{err: notFound("Batch", id)}
+				snapshots[id] = &snapshot{err: notFound("Batch", id)}
 				continue
 			} else if err != nil {
 				return nil, fmt.Errorf("follow batch %s: %w", id, err)
@@ -163,13 +164,13 @@ func (w *watch) refresh(
 		return nil, err
 	}
 	for i, b := range batches {
-		seen[b.ID] = &snapshot{batch: b, shown: shown[i]}
+		snapshots[b.ID] = &snapshot{batch: b, shown: shown[i]}
 	}
-	return seen, nil
+	return snapshots, nil
 }
 
-// dropChanged forgets the batches that have changed since, so that they are read again. Changes
-// come before reads, so that what changes in between is read twice rather than missed.
+// dropChanged removes the batches that have changed, so that they are read again. Changes are
+// listed before batches are read: a change in between is read twice rather than missed.
 func (w *watch) dropChanged(ctx context.Context, known *knownBatches) error {
 	for {
 		changed, next, err := w.meta.ChangedBatches(ctx, known.cursor, watchPage)

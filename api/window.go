@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// bestEffort is the completion window of a batch that has no deadline: it runs whenever nothing
-// better is to be done.
+// bestEffort is the completion window of a batch without a deadline, which runs after all others.
 const bestEffort = "best_effort"
 
 const (
@@ -19,8 +18,8 @@ const (
 	day       = 24 * time.Hour
 )
 
-// readWindow reads a completion window: a duration of one minute to 30 days, or best_effort, which
-// is 0.
+// readWindow reads a completion window: a duration of one minute to 30 days, or best_effort, for
+// which window is 0.
 func readWindow(o *jsonObject, key string) (given string, window time.Duration) {
 	given = o.required(key)
 	if given == bestEffort || given == "" {
@@ -29,15 +28,15 @@ func readWindow(o *jsonObject, key string) (given string, window time.Duration) 
 	window, err := parseDuration(given)
 	if err != nil || window < minWindow || window > maxWindow {
 		o.wrongValue(
-			key, "%s is no completion window; give '24h', another duration from '1m' to '30d', or '%s'.",
+			key, "%s is not a completion window; use '24h', another duration from '1m' to '30d', or '%s'.",
 			quoted(given), bestEffort)
 		return given, 0
 	}
 	return given, window
 }
 
-// parseDuration reads what time.ParseDuration reads, with whole days in front of it: 90m, 7d,
-// 1d12h. It takes no sign.
+// parseDuration reads a duration as time.ParseDuration does, with an optional number of days in
+// front: 90m, 7d, 1d12h. It accepts no sign.
 func parseDuration(text string) (time.Duration, error) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, fmt.Errorf("duration %s does not begin with a number", quoted(text))
@@ -62,7 +61,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return whole + part, nil
 }
 
-// latestInstant is the last one that RFC 3339 can write.
+// latestInstant is the last time that RFC 3339 can express, in Unix seconds.
 const latestInstant = 253_402_300_799
 
 // parseInstant reads a time: as RFC 3339, as Unix seconds, or as a duration from now, of a second
@@ -71,11 +70,11 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 	if isNumber(raw) {
 		seconds, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
-			return time.Time{}, errors.New("seconds of Unix time must be a whole number")
+			return time.Time{}, errors.New("Unix seconds must be an integer")
 		}
 		if seconds < 0 || seconds > latestInstant {
 			return time.Time{}, errors.New(
-				"this is out of the range of Unix seconds; are they milliseconds?")
+				"out of the range of Unix seconds; are these milliseconds?")
 		}
 		return time.Unix(seconds, 0).UTC(), nil
 	}
@@ -99,7 +98,7 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 	return now.Add(d), nil
 }
 
-// instant is a time that must lie ahead; absent, the zero time.
+// instant returns a time in the future; the zero time if absent.
 func (o *jsonObject) instant(key string, now time.Time) time.Time {
 	raw, ok := o.value(key)
 	if !ok {
@@ -110,7 +109,7 @@ func (o *jsonObject) instant(key string, now time.Time) time.Time {
 	case err != nil:
 		o.wrongValue(key, "%v.", err)
 	case !at.After(now):
-		o.wrongValue(key, "%s has passed; it is %s now.", at.Format(time.RFC3339),
+		o.wrongValue(key, "%s has passed; the time is %s.", at.Format(time.RFC3339),
 			now.UTC().Format(time.RFC3339))
 	}
 	return at
