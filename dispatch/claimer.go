@@ -43,7 +43,7 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 	if r := cl.runs.get(job.Batch); r != nil {
 		var err error
 		if answer, err = cl.claimNext(ctx, r, *job); err != nil {
-			answer = loadedChunk{Loaded: plan.Loaded{Key: *job, More: true, Again: retryEvery}}
+			answer = loadedChunk{Loaded: plan.Loaded{Key: *job, More: true, Wait: retryEvery}}
 			cl.loadFailed(ctx, r, job, err)
 		} else {
 			r.setBlocked(plan.Flowing)
@@ -75,7 +75,7 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 	}
 	for {
 		if below == 0 {
-			none.More, none.Again = true, retryEvery
+			none.More, none.Wait = true, retryEvery
 			return none, nil
 		}
 		claimed, ok, err := cl.claim(ctx, r, job.Model)
@@ -167,10 +167,10 @@ func (cl *claimer) nothingToClaim(
 		cl.reconciler.queue.add(r.id)
 	case own == 0 && anyOpen(chunks, job.Model):
 		// another process's claim, whose end is not announced
-		none.More, none.Again = true, retryEvery
+		none.More, none.Wait = true, retryEvery
 	default:
 		// This process has the others. Another process may give back a chunk meanwhile.
-		none.More, none.Again = true, cl.leaseTTL
+		none.More, none.Wait = true, cl.leaseTTL
 	}
 	return none, nil
 }

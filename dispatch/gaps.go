@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// The planner hears of a runner's token gaps every plan.GapsEvery while there are any. What was
+// The planner hears of a runner's token gaps every plan.GapsInterval while there are any. What was
 // gathered longer than gapsStale ago says nothing about the runner now.
 const gapsStale = 2 * time.Second
 
@@ -35,7 +35,7 @@ func (m *gapMeter) add(
 	m.last = now
 	m.gaps += float64(tokens) * m.perPiece()
 	m.time += after
-	if now.Sub(m.since) < plan.GapsEvery || m.gaps < 1 {
+	if now.Sub(m.since) < plan.GapsInterval || m.gaps < 1 {
 		return plan.TokenGaps{}, false
 	}
 	news = plan.TokenGaps{Runner: runner, Gaps: int(m.gaps + 0.5), Time: m.time}

@@ -162,8 +162,8 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 	for _, claim := range actions.Claim {
 		l.load(claim.Key)
 	}
-	for i := range actions.Recall {
-		l.evict(&actions.Recall[i])
+	for i := range actions.Evict {
+		l.evict(&actions.Evict[i])
 	}
 	l.wake = actions.Wake
 	return actions.Verdict

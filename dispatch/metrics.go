@@ -168,8 +168,8 @@ func (m *metrics) pools(pools []plan.PoolStatus) {
 	here := map[string]bool{}
 	m.reason.Reset()
 	for _, p := range pools {
-		why := string(p.Why)
-		if p.Why == plan.Flowing {
+		why := string(p.Reason)
+		if p.Reason == plan.Flowing {
 			why = "flowing"
 		}
 		m.reason.WithLabelValues(poolLabel(p.Models), why).Set(1)

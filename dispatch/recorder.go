@@ -59,7 +59,7 @@ func (rec *recorder) recordAnswer(
 		w.rest = [2][]byte{}
 	}
 	if err != nil {
-		f.Outcome = plan.Recalled
+		f.Outcome = plan.Evicted
 		return
 	}
 	rec.recorded(line)
@@ -72,7 +72,7 @@ func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) 
 	if err != nil {
 		rec.log.Error("could not read a custom_id, the line will be sent again",
 			"batch_id", f.chunk.Batch, "line", line.number, "error", err)
-		f.Outcome = plan.Recalled
+		f.Outcome = plan.Evicted
 	}
 	return id, err == nil
 }

@@ -128,7 +128,7 @@ func (t *transport) unreadable(f *flight, line *sourceLine, err error) error {
 			"file_id", line.input.FileID, "error", err)
 		return err
 	}
-	f.Outcome = plan.Recalled
+	f.Outcome = plan.Evicted
 	t.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch,
 		"line", line.number, "error", err)
 	return err

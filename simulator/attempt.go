@@ -66,7 +66,7 @@ func (d *dispatcher) cancel(a *attempt) {
 	a.canceled = true
 	d.evictions++
 	sim.queue.add(sim.now, func() {
-		d.finish(a, &plan.Finished{Start: a.start, Outcome: plan.Recalled, Latency: sim.now.Sub(
+		d.finish(a, &plan.Finished{Start: a.start, Outcome: plan.Evicted, Latency: sim.now.Sub(
 			a.sent)})
 	})
 	sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Network), func() {

@@ -88,7 +88,7 @@ func (d *dispatcher) step(ev plan.Event) plan.Verdict {
 	for _, s := range actions.Start {
 		d.send(s)
 	}
-	for _, s := range actions.Recall {
+	for _, s := range actions.Evict {
 		d.evict(s)
 	}
 	for _, c := range actions.Claim {

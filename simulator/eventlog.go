@@ -75,7 +75,7 @@ func (l *eventLog) event(ev plan.Event) string {
 			told += fmt.Sprintf(", due at %.0f s", ev.Batch.Deadline.Sub(epoch).Seconds())
 		}
 		return told
-	case plan.Judged:
+	case plan.Feasibility:
 		if ev.Infeasible {
 			return "batch " + ev.Batch + " can't be done in time"
 		}
@@ -107,7 +107,7 @@ func (l *eventLog) event(ev plan.Event) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "plan.")
 }
 
-var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Again: "again",
+var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Retry: "again",
 	plan.Return: "return"}
 
 func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
@@ -121,7 +121,7 @@ func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
 		}
 	}
 	list("start", actions.Start)
-	list("recall", actions.Recall)
+	list("recall", actions.Evict)
 	for _, c := range actions.Claim {
 		told += "; claim of " + c.Key.Batch
 	}

@@ -50,7 +50,7 @@ func (e *explainer) writeState(now time.Time) {
 	for i, p := range e.planner.Pools() {
 		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s",
 			strings.Join(p.Models, ", "), p.InFlight, p.Limit,
-			parenthesized(p.Granted), cmp.Or(string(p.Why), "nothing; they do"))
+			parenthesized(p.Granted), cmp.Or(string(p.Reason), "nothing; they do"))
 		for _, r := range p.Runners {
 			prompt := "no limit"
 			if r.Prompt < flowcontrol.NoLimit {

@@ -82,7 +82,7 @@ func (r *sampler) sample() {
 		inFlight += pool.InFlight
 		allowance += pool.Limit
 		if i == 0 || why == plan.NoRunner {
-			why = pool.Why
+			why = pool.Reason
 		}
 	}
 	put(&t.InFlight, inFlight)

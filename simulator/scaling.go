@@ -108,7 +108,7 @@ func (s *scaling) recordForecast(f autoscale.Forecast) {
 	}
 	infeasible := f.Verdict == autoscale.Infeasible
 	if d := s.sim.dispatcher; d != nil && infeasible != (v.last == autoscale.Infeasible) {
-		d.step(plan.Judged{Batch: f.Job, Infeasible: infeasible})
+		d.step(plan.Feasibility{Batch: f.Job, Infeasible: infeasible})
 	}
 	v.last = f.Verdict
 	if infeasible && v.infeasible < 0 {

@@ -172,7 +172,7 @@ func TestSignalStories(t *testing.T) {
 		recalls        []time.Duration
 		edit           func(*Setup)
 	}{
-		// Gaps come every plan.GapsEvery while the one streamed line decodes.
+		// Gaps come every plan.GapsInterval while the one streamed line decodes.
 		{name: "stream", jobs: []scenario.Job{{Name: "j", Kind: "score", Lines: 6,
 			At: 5 * time.Second}}, lines: 2, streams: 1, edit: quick},
 		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1,

@@ -31,7 +31,7 @@ func (g *tokenGaps) firstToken(r *replica) {
 	g.streams++
 	if !g.reporting {
 		g.reporting = true
-		r.sim.queue.add(r.sim.now.Add(plan.GapsEvery), func() { g.report(r) })
+		r.sim.queue.add(r.sim.now.Add(plan.GapsInterval), func() { g.report(r) })
 	}
 }
 
@@ -68,5 +68,5 @@ func (g *tokenGaps) report(r *replica) {
 		sim.queue.add(sim.now.Add(engine.ServerDelay(0)+sim.setup.Scenario.Pool.Network),
 			func() { sim.dispatcher.step(seen) })
 	}
-	sim.queue.add(sim.now.Add(plan.GapsEvery), func() { g.report(r) })
+	sim.queue.add(sim.now.Add(plan.GapsInterval), func() { g.report(r) })
 }

@@ -18,7 +18,7 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 	case err == nil:
 		return classifyStatus(a)
 	case errors.Is(context.Cause(ctx), ErrEvicted):
-		return plan.Recalled
+		return plan.Evicted
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return plan.TimedOut
 	case errors.Is(err, ErrUnreachable):
@@ -26,7 +26,7 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 	case errors.Is(err, ErrTooLarge) || errors.Is(err, errNoObject):
 		return plan.Garbled
 	case errors.Is(err, ErrNotKept):
-		return plan.Recalled
+		return plan.Evicted
 	default:
 		return plan.Died
 	}

@@ -277,7 +277,7 @@ func TestWireEndsWithItsContext(t *testing.T) {
 				body = strings.Repeat("x", 64<<20)
 			}
 			c := clientOf(t, rawServer(t, serve))
-			for cause, want := range map[error]plan.Outcome{ErrEvicted: plan.Recalled,
+			for cause, want := range map[error]plan.Outcome{ErrEvicted: plan.Evicted,
 				context.DeadlineExceeded: plan.TimedOut} {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(30*time.Millisecond, func() { cancel(cause) })

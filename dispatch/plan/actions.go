@@ -2,69 +2,69 @@ package plan
 
 import "time"
 
-// Actions is what to do about an event. The slices are valid until the next Step.
+// Actions is the result of an event: what the driver has to do. The slices are valid until the next
+// Step.
 type Actions struct {
 	// Start lists the requests to send now, in order.
 	Start []Start
-	// Claim lists the jobs whose next chunk should be claimed and fed back as Loaded.
+	// Claim lists the jobs whose next chunk to claim. Each claim is answered by Loaded.
 	Claim []Claim
-	// Recall lists lines under way that are to be ended now; each comes back as Finished, Recalled
+	// Evict lists lines in flight to cancel now. Each ends with Finished, with the outcome Evicted
 	// unless its answer was faster.
-	Recall []Start
-	// Verdict is the fate of the line of a Finished event.
+	Evict []Start
+	// Verdict says what to do with the answer of a Finished event.
 	Verdict Verdict
-	// Wake: send a Tick no later than this; zero: only when something happens.
+	// Wake is the latest time of the next event; send a Tick then. Zero: no time is set.
 	Wake time.Time
 }
 
-// Start is one request to send.
+// Start is a request to send.
 type Start struct {
 	Key     JobKey
 	Chunk   int
-	Slot    int // of the line within its chunk, as given in Loaded
+	Slot    int // of the line in its chunk, as in Loaded
 	Runner  string
-	Attempt int // from 1; sheds don't count
-	// Stream asks for the answer token by token, so that FirstToken and TokenGaps can be told. What
-	// is written down is the same.
+	Attempt int // from 1; sheds do not count
+	// Stream requests a streamed answer, so that FirstToken and TokenGaps can be reported. The
+	// recorded answer is the same.
 	Stream bool
 
-	number uint64 // of the start; grows
+	number uint64 // of the start, increasing
 	line   line
 	job    *job
 	runner *runner
-	life   uint32     // of the runner
-	trial  uint32     // of the runner's breaker; 0: none
-	near   neighbours // as it started
+	life   uint32 // of the runner
+	trial  uint32 // of the runner's breaker; 0: none
+	near   tally  // of the model, at the start
 }
 
-// Claim asks for the next chunk of a job.
+// Claim requests the next chunk of a job.
 type Claim struct{ Key JobKey }
 
-// Verdict is what becomes of a line after an answer.
+// Verdict says what to do with an answer.
 type Verdict uint8
 
 const (
-	// Record: this is the line's result, good or bad; write it down.
+	// Record: the answer is the result of the line, good or bad. Write it.
 	Record Verdict = iota
-	// Again: the planner will start the line again; forget this answer.
-	Again
-	// Return: the line's batch is gone; put the line back undone, unless there is an answer worth
-	// keeping.
+	// Retry: the planner will start the line again. Drop the answer.
+	Retry
+	// Return: the batch is gone. Return the line undone, unless the answer is worth keeping.
 	Return
 )
 
-// Reason names why no more is started: the one thing that limits.
+// Reason names what prevents further starts. It is a metric label.
 type Reason string
 
 const (
-	Flowing        Reason = ""                 // lines are starting
-	NothingReady   Reason = "nothing_ready"    // no line is waiting
+	Flowing        Reason = ""                 // nothing; lines are starting
+	NothingReady   Reason = "nothing_ready"    // no line waits
 	AtLimit        Reason = "at_limit"         // the allowance is used up
-	UpstreamDown   Reason = "upstream_down"    // no runner can be reached; tried again by itself
-	NoRunner       Reason = "no_runner"        // nobody serves the model
-	WaitingToRetry Reason = "waiting_to_retry" // all that is left waits for its next attempt
+	UpstreamDown   Reason = "upstream_down"    // no runner can be reached; the breaker retries
+	NoRunner       Reason = "no_runner"        // no runner serves the model
+	WaitingToRetry Reason = "waiting_to_retry" // all lines left wait for their next attempt
 	Paused         Reason = "paused"
-	BatchLimit     Reason = "max_concurrency" // the batch's own limit
+	BatchLimit     Reason = "max_concurrency" // the limit of the batch
 	// lines are being read, or another dispatcher holds them
 	Loading   Reason = "loading"
 	Draining  Reason = "draining"

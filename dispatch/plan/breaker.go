@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// breaker keeps lines from a runner that does not answer. Closed, it counts failures in a row.
-// Open, it lets nothing through until a pause is over, and after that one trial line at a time,
-// whose end decides. Lines that were under way when it opened may close it, since an answer is an
-// answer, but don't open it any longer: they tell of the past.
+// breaker stops lines to a runner that does not answer. Closed, it counts failures in a row. Open,
+// it admits no line until a pause is over, and then one trial line at a time. An answer closes it,
+// also that of a line that was in flight when it opened. Failures of such lines do not prolong the
+// pause, because they are about the past.
 type breaker struct {
 	failures int // in a row
 	openings int // in a row
 	open     bool
 	until    time.Time // when the next trial may start
-	trial    uint32    // the number of the trial under way; 0: none
+	trial    uint32    // number of the trial in flight; 0: none
 	trials   uint32
 }
 
-// admits is how many lines may start now.
+// admits returns how many lines may start now.
 func (b *breaker) admits(now time.Time) int {
 	switch {
 	case !b.open:
@@ -30,7 +30,7 @@ func (b *breaker) admits(now time.Time) int {
 	}
 }
 
-// start notes that a line goes out, and returns its number if it is a trial.
+// start counts a line that starts. It returns the number of the trial, or 0 if it is none.
 func (b *breaker) start() (trial uint32) {
 	if b.open {
 		b.trials++
@@ -44,14 +44,14 @@ func (b *breaker) succeed() {
 	b.failures, b.openings, b.open, b.trial = 0, 0, false, 0
 }
 
-// pass notes that a line ended without telling whether the runner answers.
+// pass ends a line that does not show whether the runner answers.
 func (b *breaker) pass(trial uint32) {
 	if b.isTrial(trial) {
 		b.trial = 0
 	}
 }
 
-// fail counts a failure and reports when the runner may be tried again, if that opened the breaker.
+// fail counts a failure. If that opens the breaker, it returns when the next trial may start.
 func (b *breaker) fail(
 	now time.Time, cfg BreakerConfig, trial uint32,
 ) (until time.Time, opened bool) {
@@ -65,5 +65,5 @@ func (b *breaker) fail(
 	return b.until, true
 }
 
-// isTrial reports whether a line of that number is the trial under way.
+// isTrial reports whether the line with this trial number is the trial in flight.
 func (b *breaker) isTrial(trial uint32) bool { return trial != 0 && trial == b.trial }

@@ -25,8 +25,8 @@ type Tuning struct {
 	LookAheadTokens int `yaml:"look_ahead_tokens"`
 	// Breaker sets when a runner gets no lines for a while.
 	Breaker BreakerConfig `yaml:"breaker"`
-	// Cost estimates the work of lines, by which jobs are ordered and tenants share. Only the ratios
-	// matter for the order.
+	// Cost estimates the work of lines, by which jobs are ordered and tenants share. Only the
+	// ratios matter for the order.
 	Cost costmodel.Estimate `yaml:"cost"`
 }
 

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// Demand is what is left of a job, for those who plan capacity.
+// Demand is the work left of a job, for capacity planning.
 type Demand struct {
 	Key              JobKey
 	Tenant           string
-	Created, StartBy time.Time // StartBy zero: begun, or no promise
+	Created, StartBy time.Time // StartBy zero: started, or not required
 	Deadline         time.Time
 	Paused           bool
-	// Lines left, those under way included, and the engine time they are expected to take, in
-	// Config.Cost's milliseconds.
+	// Lines counts the lines left, those in flight included. Work is the expected engine time that
+	// they take, in milliseconds by Config.Cost.
 	Lines int
 	Work  float64
-	// Least is what they take at the least, as far as lines answered and under way have shown: what
-	// grows only with what is seen, and before anything is, the time of the prompts.
+	// Least is a lower bound of Work, from the lengths of answered lines and of those in flight.
+	// Before any are known it is the time of the prompts.
 	Least float64
-	// Prompt and Output are the mean tokens of a line, the second as far as learnt.
+	// Prompt and Output are the mean tokens of a line. Output is an estimate.
 	Prompt, Output float64
-	// Longest is the tokens of the job's longest answer so far: its last lines may take as long.
+	// Longest is the number of tokens of the job's longest answer so far. Its last lines may take
+	// as long.
 	Longest int
-	// Answered is how many of the job's own answers that was learnt from, 5000 at most; InFlight
-	// how many lines are under way.
+	// Answered is how many of the job's answers the estimate of Output uses, at most 5000. InFlight
+	// counts the lines in flight.
 	Answered, InFlight int
 }
 
-// Demand lists the jobs that have lines left, the earliest deadline first; those without one come
-// last.
+// Demand lists the jobs that have lines left, the earliest deadline first, those without one last.
 func (p *Planner) Demand() []Demand {
-	p.lookAtAges()
+	p.updateLengths()
 	var all []Demand
 	for _, j := range p.byID {
 		if j.lines == 0 {

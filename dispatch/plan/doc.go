@@ -1,23 +1,26 @@
-// Package plan joins order and allowance: which line starts where and when, what becomes of a line
-// that failed, and which runner is left alone for a while.
+// Package plan decides which line starts on which runner and when, whether a failed line is tried
+// again, and which runner gets no lines for a while. It combines the order of package scheduler
+// with the allowance of package flowcontrol.
 //
-// The [Planner] is a plain value with one method that matters, [Planner.Step]: one event in,
-// actions out. It reads no clock, starts no goroutine, sends nothing and logs nothing, so that the
-// daemon and the simulator run the same code. One goroutine owns a planner.
+// [Planner.Step] receives one event and returns actions. The planner reads no clock, starts no
+// goroutine, sends nothing and logs nothing, so the daemon and the simulator run the same code. One
+// goroutine owns a planner.
 //
 // # Model
 //
-// A batch has one job per model. A pool is the set of runners that serve the same models; each pool
-// has a scheduler.Queue, which says whose line goes next, another, which says whose chunk is read
-// next, and a flowcontrol.Controller, which says how many lines each runner may carry. The planner
-// holds the lines of the chunks that its driver claimed. It asks for more ([Claim]) when the job
-// whose turn it is has none left, so an urgent newcomer overtakes at the next free slot; until its
-// lines are here, others go on.
+// A batch has one job per model. A pool is the set of runners that serve the same models. Each pool
+// has two instances of scheduler.Queue and a flowcontrol.Controller. The first queue decides whose
+// line starts next, the second whose chunk is read next. The controller limits the lines of each
+// runner.
 //
-// A runner that leaves the deployment takes no slot from the others, and should it come back, what
-// it still carries counts.
+// The planner holds the lines of chunks that its driver has claimed. It requests another chunk
+// ([Claim]) when the job that is next has no lines left. So an urgent new job starts at the next
+// free slot after its lines were read, and other jobs use the slots until then.
 //
-// A line that waits for another attempt holds no slot. A shed (429, 503) charges no attempt, and
-// neither does a runner that can't be reached. A line that was under way in several engine deaths
-// is given up, lest it take the pool down forever.
+// A runner that leaves the deployment uses no slot of the others. If it returns, the lines that it
+// still has in flight count again.
+//
+// A line that waits for another attempt uses no slot. An answer 429 or 503 (a shed) is not charged
+// as an attempt, nor is a runner that cannot be reached. A line that was in flight when several
+// engines died is given up, because it probably causes the deaths.
 package plan

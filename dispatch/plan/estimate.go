@@ -2,53 +2,50 @@ package plan
 
 import "github.com/tidefill/tidefill/internal/portable"
 
-// outputMean learns how many tokens the lines of a model bring, so that work can be counted before
-// it is done.
+// outputMean is the mean number of output tokens of answers, by which work is estimated.
 type outputMean struct {
 	mean float64
 	seen int
 }
 
-// outputMemory is how many answers the mean looks back on once it has seen that many: several times
-// what is under way at once, for of what starts together the short answers come first and the long
-// ones last.
+// outputMemory is the number of answers over which the mean is taken: several times the lines in
+// flight, because of lines that start together the short answers finish first.
 const outputMemory = 5000
 
-func (o *outputMean) learn(tokens int) {
+func (o *outputMean) add(tokens int) {
 	if o.seen < outputMemory {
 		o.seen++
 	}
 	o.mean += (float64(tokens) - o.mean) / float64(o.seen)
 }
 
-// asMany is how many answers of a job what is known of its model counts for: jobs of one model may
-// be as different as a yes or no and an essay, so a job's own answers soon tell more.
-const asMany = 8
+// modelWeight is the weight of the mean of a model, in answers of the job. Jobs of one model may
+// differ as much as a yes or no and an essay, so the weight is small.
+const modelWeight = 8
 
-// ages is how many tokens the lines under way have brought so far, of those of which that is known.
+// ages counts the lines in flight whose tokens so far are known, and these tokens.
 type ages struct{ lines, tokens int64 }
 
-// shown says whether the job itself has told anything of how long its answers are.
-func (j *job) shown() bool { return j.output.seen > 0 || j.ages.tokens > 0 }
+// measured reports whether the lines of the job itself have produced any tokens.
+func (j *job) measured() bool { return j.output.seen > 0 || j.ages.tokens > 0 }
 
-// expectOutput is the output that a line of a job will likely bring: as those before it, of the job
-// and of its model; no more than its limit. Before any was answered it is the configured number.
+// expectOutput estimates the output tokens of a line of a job from the answers of the job and of
+// its model, at most limit (0: none). Before any answer it is the configured number.
 //
-// Lines that are answered soon are the short ones, so those under way count, too: each brings as
-// many tokens again as it has brought. That holds on average for lines that are met at any time of
-// their life, whatever they are; where all have started together it is too little at first and, if
-// all answers are alike, twice too much just before they end. While no line is older than the
-// answers were long, what is young says nothing, and the answers stand. Nor is it less than the
-// least that is certain.
+// The first answers are the short ones, so lines in flight count too, each with twice the tokens
+// that it has produced. On average that is right for lines observed at a random time of their life.
+// For lines that have started together it is too low at first and, if all answers are equal, twice
+// too high just before they end. The estimate is the larger one of those with and without the lines
+// in flight, so young lines do not lower it. It is at least the lower bound by lengths.
 func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	expected := float64(p.cfg.Cost.OutputTokens)
 	if o := p.outputs[j.key.Model]; o != nil && o.seen > 0 {
 		expected = o.mean
 	}
 	seen := float64(j.output.seen)
-	told := portable.Rounded(expected*asMany) + portable.Rounded(j.output.mean*seen)
-	expected = told / (seen + asMany)
-	grown := (told + float64(2*j.ages.tokens)) / (seen + asMany + float64(j.ages.lines))
+	sum := portable.Rounded(expected*modelWeight) + portable.Rounded(j.output.mean*seen)
+	expected = sum / (seen + modelWeight)
+	grown := (sum + float64(2*j.ages.tokens)) / (seen + modelWeight + float64(j.ages.lines))
 	expected = max(expected, grown, j.least)
 	if limit > 0 {
 		expected = min(expected, limit)
@@ -56,28 +53,27 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	return expected
 }
 
-// lookAtAges notes how far the lines under way have come, and what that makes certain of their
-// jobs.
-func (p *Planner) lookAtAges() {
+// updateLengths updates the ages of the lines in flight and the lower bounds of their jobs.
+func (p *Planner) updateLengths() {
 	for _, j := range p.byID {
-		clear(j.lifetimes.alive)
+		clear(j.lengths.running)
 	}
 	for _, r := range p.runners {
-		for i := range r.underWay.lines {
-			if l := &r.underWay.lines[i]; l.decoding {
-				l.job.lifetimes.alive = add(l.job.lifetimes.alive, r.underWay.clock-l.since)
+		for i := range r.lines.lines {
+			if l := &r.lines.lines[i]; l.decoding {
+				l.job.lengths.running = count(l.job.lengths.running, r.lines.clock-l.since)
 			}
 		}
 	}
 	for _, j := range p.byID {
-		if j.shown() {
-			j.least = j.lifetimes.least(j.limitMean)
+		if j.measured() {
+			j.least = j.lengths.least(j.limitMean)
 		}
 	}
 }
 
-// leastWork is what the lines left take at the least. Those under way may end at any moment, but
-// not before lines bring at the least on average.
+// leastWork returns a lower bound of the work left. Lines in flight may end at any moment, but
+// their mean is no less than the lower bound.
 func (p *Planner) leastWork(j *job) float64 {
 	c, output := p.cfg.Cost, j.least
 	begun := min(float64(j.ages.lines), float64(j.lines))

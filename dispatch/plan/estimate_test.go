@@ -21,18 +21,18 @@ func TestExpectOutput(t *testing.T) {
 
 	p.outputs[model] = &outputMean{}
 	for _, tokens := range []int{10, 20, 60} {
-		p.outputs[model].learn(tokens)
+		p.outputs[model].add(tokens)
 	}
 	expect("after 10, 20 and 60 of the model", fresh, 0, 30)
 	expect("after 10, 20 and 60 of the model", fresh, 16, 16)
 
 	essays := &job{key: JobKey{Model: model}}
-	for range asMany {
-		essays.output.learn(2030)
+	for range modelWeight {
+		essays.output.add(2030)
 	}
 	expect("a job of essays among short answers", essays, 0, 1030)
-	for range 200 * asMany {
-		essays.output.learn(2030)
+	for range 200 * modelWeight {
+		essays.output.add(2030)
 	}
 	if got := p.expectOutput(essays, 0); got < 1900 {
 		t.Errorf("after many essays: %v, want nearly 2030", got)
@@ -45,20 +45,20 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 		outputs: map[string]*outputMean{"m": {mean: 100, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}}
 	before := p.expectOutput(j, 0)
-	if j.shown() {
+	if j.measured() {
 		t.Error("a job of which no line has brought a token has shown something")
 	}
 	j.ages = ages{lines: 300}
 	for tokens := int64(0); tokens <= 700; tokens++ {
 		j.ages.tokens = 300 * tokens
 		got := p.expectOutput(j, 0)
-		if got < before || got < float64(300*tokens+asMany*100)/(300+asMany) {
+		if got < before || got < float64(300*tokens+modelWeight*100)/(300+modelWeight) {
 			t.Fatalf("300 lines of %d tokens each: %v, want at least that and %v", tokens, got,
 				before)
 		}
 		before = got
 	}
-	if before < 1000 || !j.shown() {
+	if before < 1000 || !j.measured() {
 		t.Errorf("300 lines of 700 tokens each and no answer: %v are expected, want 1000 or more",
 			before)
 	}
@@ -66,7 +66,7 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 		t.Errorf("with a limit of 900: %v", got)
 	}
 	for range 5000 { // answers of 20 tokens, with the same under way: long lines among short ones
-		j.output.learn(20)
+		j.output.add(20)
 	}
 	if got := p.expectOutput(j, 0); got < 20 || got > 120 {
 		t.Errorf("5000 answers of 20 tokens: %v", got)
@@ -83,7 +83,7 @@ func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
 	before := p.workLeft(j)
 	for range 100 {
 		j.lines--
-		j.output.learn(2000)
+		j.output.add(2000)
 	}
 	if after := p.workLeft(j); after < 10*before {
 		t.Errorf("900 lines of 2000 tokens count %v, 1000 lines of 10 counted %v", after, before)
@@ -93,10 +93,10 @@ func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
 func TestOutputMeanFollowsChange(t *testing.T) {
 	var o outputMean
 	for range 10_000 {
-		o.learn(1000)
+		o.add(1000)
 	}
 	for range 3 * outputMemory {
-		o.learn(100)
+		o.add(100)
 	}
 	if o.mean > 150 || o.mean < 100 {
 		t.Errorf("long after the answers became short, the mean is %v, want nearly 100", o.mean)

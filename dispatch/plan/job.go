@@ -6,49 +6,49 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// JobKey names a job: the lines of one model of one batch.
+// JobKey identifies a job: the lines of one model of one batch.
 type JobKey struct{ Batch, Model string }
 
-// Batch is what planning needs to know of a batch.
+// Batch describes a batch to the planner.
 type Batch struct {
 	ID, Tenant                 string
 	Priority                   int
 	Window                     time.Duration
 	Created, StartBy, Deadline time.Time
 	Paused                     bool
-	MaxConcurrency             int   // lines in flight at most; 0: no limit
+	MaxConcurrency             int   // limit of lines in flight; 0: none
 	RetryAttempts              int   // 0: the configured number
 	RetryOn                    []int // nil: the configured statuses
 	Models                     []ModelLines
 }
 
-// ModelLines says how much of a model's work is left in a batch, claimed or not. A later BatchPut
-// may leave them out; if it doesn't, it corrects what is left (a restart learns only at its first
-// claim what was done before).
+// ModelLines is the work left of a batch's model, claimed or not. A later BatchPut may leave it
+// out. If it does not, it corrects the work left: after a restart the first claim shows what was
+// done before.
 type ModelLines struct {
 	Model                   string
 	Lines                   int
-	PromptTokens, MaxTokens int64 // summed over the lines; MaxTokens 0: no limits were given
+	PromptTokens, MaxTokens int64 // sums over the lines; MaxTokens 0: the lines have no limits
 }
 
 // Line is one line of a claimed chunk.
 type Line struct {
 	Slot         int
 	PromptTokens int
-	MaxTokens    int // 0: no limit was given
+	MaxTokens    int // 0: no limit
 }
 
-// line is a line as the planner keeps it, with what it has used up.
+// line is the planner's record of a line.
 type line struct {
 	chunk, slot int32
 	prompt, max int32
-	work        float32 // as charged when it was last started
+	work        float32 // as charged at its last start
 	tries       uint16  // charged attempts
-	deaths      uint16  // of runners while it was under way
-	waits       uint16  // pauses that cost nothing
+	deaths      uint16  // of runners while it was in flight
+	waits       uint16  // pauses after which no attempt was charged
 }
 
-// lineAt finds a line of a job.
+// lineAt identifies a line of a job.
 type lineAt struct{ chunk, slot int32 }
 
 // batchState is a batch with all its jobs.
@@ -56,16 +56,16 @@ type batchState struct {
 	Batch
 	jobs       []*job
 	inFlight   int
-	begun      bool // a line has been started
-	infeasible bool // as judged last
+	begun      bool // a line has started
+	infeasible bool // by the last Feasibility
 }
 
-// mayStart reports whether the batch's own rules let one more line go.
+// mayStart reports whether the batch's own limits allow another line.
 func (b *batchState) mayStart() bool {
 	return !b.Paused && (b.MaxConcurrency == 0 || b.inFlight < b.MaxConcurrency)
 }
 
-// job is a JobKey's lines.
+// job is the lines of a JobKey.
 type job struct {
 	key   JobKey
 	id    string
@@ -76,30 +76,30 @@ type job struct {
 	inFlight int
 	retrying int
 	lines    int     // left, claimed or not
-	work     float64 // left
+	work     float64 // left, in milliseconds
 	ranked   float64 // work at the last ranking
-	// promptMean is how many prompt tokens a line has, limitMean how many output tokens it may
-	// bring; 0: no limit.
+	// promptMean is the mean number of prompt tokens of a line, limitMean that of output tokens it
+	// may have at most. limitMean 0: no limit.
 	promptMean, limitMean float64
-	output                outputMean // of the lines answered here
-	ages                  ages       // of those under way
-	lifetimes             lifetimes
-	// tokens of a line on average, as of the last look at both
-	least   float64
-	longest int                   // answer among them, in tokens
+	output                outputMean // of lines answered here
+	ages                  ages       // of those in flight
+	lengths               lengths
+	least                 float64 // lower bound of a line's mean output tokens, by lengths
+
+	longest int                   // answer, in tokens
 	sheds   map[lineAt]shedRecord // of lines without a result
-	near    *account              // of the model
+	near    *modelTally           // of the model
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim
-	expecting  int       // lines that they will bring, as far as one can guess
+	expecting  int       // estimate of the lines that they will load
 	claimAfter time.Time // not before this
-	inStarts   bool      // its pools may start a line of it
-	inLoads    bool      // and its pools may claim a chunk of it, or start a line
+	inStarts   bool      // a line of it can start
+	inLoads    bool      // a chunk of it can be claimed, or a line can start
 	gone       bool
 }
 
-// queued is the job as the scheduler sees it.
+// queued returns the job as the scheduler orders it.
 func (j *job) queued(rate float64) scheduler.Job {
 	b := &j.batch.Batch
 	startBy := b.StartBy
@@ -115,16 +115,16 @@ func (j *job) queued(rate float64) scheduler.Job {
 
 func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
 
-// claimable reports whether a chunk may be claimed. Once all lines that are left are in hand or
-// being read, it's no use; only when none is, one more look tells whether that was true.
+// claimable reports whether a chunk may be claimed: not once all lines left were loaded or are
+// being read. If the planner holds none, one more claim verifies that none is left.
 func (j *job) claimable(now time.Time) bool {
-	inHand := j.ready.len() + j.inFlight + j.retrying + j.expecting
-	return j.more && (j.lines > inHand || inHand == 0) && len(j.claims) < mostClaims &&
+	held := j.ready.len() + j.inFlight + j.retrying + j.expecting
+	return j.more && (j.lines > held || held == 0) && len(j.claims) < maxClaims &&
 		!j.batch.Paused && !j.claimAfter.After(now)
 }
 
-// enough is how many ready lines the job can use: what its pool looks ahead, or all that its batch
-// may have under way.
+// enough returns how many ready lines the job can use: the look-ahead of its pool, or the
+// concurrency limit of its batch.
 func (j *job) enough(lookAhead int) int {
 	if limit := j.batch.MaxConcurrency; limit > 0 {
 		return min(limit, lookAhead)
@@ -132,18 +132,18 @@ func (j *job) enough(lookAhead int) int {
 	return lookAhead
 }
 
-// pendingClaim is a Claim that has not been answered.
+// pendingClaim is a Claim without an answer.
 type pendingClaim struct {
 	pool   *pool // whose look-ahead it counts for
-	lines  int   // expected of it
-	tokens int   // of their prompts
+	lines  int   // estimate
+	tokens int   // of their prompts, estimate
 }
 
-// mostClaims is how many may be out for one job: enough to read ahead while the store is slow, few
-// enough that a batch is not drained of chunks that other dispatchers could run.
-const mostClaims = 3
+// mostClaims limits the claims of a job without an answer: enough to read ahead while the store is
+// slow, few enough to leave chunks to other dispatchers.
+const maxClaims = 3
 
-// claimDone takes back what the oldest outstanding claim let its pool expect.
+// claimDone removes the oldest claim and its estimates.
 func (j *job) claimDone() {
 	if len(j.claims) == 0 {
 		return
@@ -155,13 +155,13 @@ func (j *job) claimDone() {
 	c.pool.expectedTokens -= c.tokens
 }
 
-func (j *job) forgetClaims() {
+func (j *job) dropClaims() {
 	for len(j.claims) > 0 {
 		j.claimDone()
 	}
 }
 
-// lineQueue is a first-in-first-out queue whose head can be given back.
+// lineQueue is a first-in-first-out queue that also takes lines at its head.
 type lineQueue struct {
 	lines []line
 	head  int
@@ -179,7 +179,7 @@ func (q *lineQueue) promptTokens() int {
 
 func (q *lineQueue) push(l line) { q.lines = append(q.lines, l) }
 
-// pushFront puts a line before all others: one that waited for its next attempt has waited enough.
+// pushFront adds a line at the head, for the next attempt of a line that has waited.
 func (q *lineQueue) pushFront(l line) {
 	if q.head == 0 {
 		grown := make([]line, len(q.lines)+16, 2*len(q.lines)+32)

@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// stock claims for the job whose turn it is before its lines run out. Once the lines that are ready
-// or expected weigh enough, only a job that has none may claim, once for each slot that was free:
-// so an urgent newcomer overtakes, and what is held in memory grows no faster than lines start.
-func (p *Planner) stock(now time.Time, pool *pool, slots int) {
+// claimAhead claims chunks for the next job before its lines run out. Once the ready and expected
+// lines have LookAheadTokens prompt tokens, only a job without lines may claim, once for each free
+// slot. So an urgent new job can still start, and the memory grows no faster than lines start.
+func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
 	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
 		id, ok := pool.loads.Next(now)
 		if !ok {
@@ -28,10 +28,11 @@ func (p *Planner) stock(now time.Time, pool *pool, slots int) {
 	}
 }
 
-// lookAhead is how many lines should be ready: enough for everything under way to end at once.
+// lookAhead returns how many lines should be ready: at least as many as are in flight, which may
+// all end at once.
 func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
 
-// claim asks for a chunk of the job. How many lines it will bring is a guess until it is loaded.
+// claim requests a chunk of the job. The number of its lines is an estimate until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
 	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting,
 		p.cfg.LookAhead/2))
@@ -44,7 +45,8 @@ func (p *Planner) claim(now time.Time, pool *pool, j *job) {
 	p.offer(now, j)
 }
 
-// countReady keeps account of how much the ready lines of a pool weigh: they are held in memory.
+// countReady adds to the prompt tokens of the ready lines of the job's pools, which are held in
+// memory.
 func (p *Planner) countReady(j *job, promptTokens int) {
 	for _, pool := range j.pools {
 		pool.promptTokens += promptTokens
@@ -64,8 +66,8 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 	}
 	j.more = ev.More
 	j.claimAfter = time.Time{}
-	if ev.Again > 0 {
-		j.claimAfter = now.Add(ev.Again)
+	if ev.Wait > 0 {
+		j.claimAfter = now.Add(ev.Wait)
 		p.timers.set(timer{at: j.claimAfter, job: j})
 	}
 	p.offer(now, j)

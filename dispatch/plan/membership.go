@@ -25,7 +25,7 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	}
 	r.models = models
 	p.poolOf(models).add(now, r)
-	p.forgetPools()
+	p.dropEmptyPools()
 }
 
 func (p *Planner) runnerGone(now time.Time, id string) {
@@ -35,21 +35,21 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	}
 	r.pool.remove(now, r)
 	r.life, r.breaker = r.life+1, breaker{}
-	r.underWay.disown()
+	r.lines.detach()
 	if r.inFlight == 0 {
 		delete(p.runners, id)
 	}
-	p.forgetPools()
+	p.dropEmptyPools()
 }
 
-// mostEmptyPools is how many pools are kept that have lost their last runner, with what was learned
-// there: runners come back. Those whose names of models change all the time must not leave ever
-// more behind.
-const mostEmptyPools = 8
+// mostEmptyPools limits the pools without a runner. Such pools are kept, with what was measured, in
+// case their runners return. Runners whose model names change all the time must not add pools
+// forever.
+const maxEmptyPools = 8
 
-// forgetPools drops the pools that have been empty for longest. Jobs that wait there join those of
-// their model that are made later.
-func (p *Planner) forgetPools() {
+// dropEmptyPools drops the pools that have been empty for longest. Their jobs join pools of their
+// model that are added later.
+func (p *Planner) dropEmptyPools() {
 	for {
 		empty, oldest := 0, -1
 		for i, pool := range p.pools {
@@ -57,11 +57,11 @@ func (p *Planner) forgetPools() {
 				continue
 			}
 			empty++
-			if oldest < 0 || pool.emptied.Before(p.pools[oldest].emptied) {
+			if oldest < 0 || pool.emptySince.Before(p.pools[oldest].emptySince) {
 				oldest = i
 			}
 		}
-		if empty <= mostEmptyPools {
+		if empty <= maxEmptyPools {
 			return
 		}
 		p.dropPool(oldest)
@@ -71,18 +71,18 @@ func (p *Planner) forgetPools() {
 func (p *Planner) dropPool(i int) {
 	dropped := p.pools[i]
 	p.pools = slices.Delete(p.pools, i, i+1)
-	for _, j := range p.byID { // in any order: each loses the same
+	for _, j := range p.byID { // in any order, which changes nothing
 		if at := slices.Index(j.pools, dropped); at >= 0 {
 			j.pools = slices.Delete(j.pools, at, at+1)
 		}
 	}
 	for _, m := range dropped.models {
-		p.forgetOutputs(m)
+		p.dropOutputs(m)
 	}
 }
 
-// forgetOutputs drops what was learned of a model that nobody serves and no batch needs.
-func (p *Planner) forgetOutputs(model string) {
+// dropOutputs drops the mean output of a model that no pool serves and no batch has.
+func (p *Planner) dropOutputs(model string) {
 	if p.outputs[model] == nil {
 		return
 	}
@@ -99,8 +99,7 @@ func (p *Planner) forgetOutputs(model string) {
 	delete(p.outputs, model)
 }
 
-// poolOf finds or makes the pool of runners that serve these models. Pools stay when their last
-// runner leaves, while they are few: jobs wait there.
+// poolOf returns the pool of the runners that serve these models, a new one if there is none.
 func (p *Planner) poolOf(models []string) *pool {
 	key := strings.Join(models, "\x00")
 	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int {
@@ -109,9 +108,9 @@ func (p *Planner) poolOf(models []string) *pool {
 	if found {
 		return p.pools[i]
 	}
-	made := &pool{key: key, models: models, starts: again(p.newQueue), loads: again(p.newQueue),
+	made := &pool{key: key, models: models, starts: must(p.newQueue), loads: must(p.newQueue),
 		stale: true}
-	made.flow = again(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
+	made.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
 		if j := p.byID[id]; slices.Contains(models, j.key.Model) {
@@ -121,16 +120,16 @@ func (p *Planner) poolOf(models []string) *pool {
 	return made
 }
 
-// again builds what could be built before.
-func again[T any](build func() (T, error)) T {
+// must builds something that New has built before with the same configuration, without an error.
+func must[T any](build func() (T, error)) T {
 	built, err := build()
 	if err != nil {
-		panic(fmt.Sprintf("plan: what could be built can't be built again: %v", err))
+		panic(fmt.Sprintf("plan: build from a configuration that was valid before: %v", err))
 	}
 	return built
 }
 
-// jobIDs lists all jobs in a fixed order, since a decision must not follow map order.
+// jobIDs returns the IDs of all jobs in order, because decisions must not depend on map order.
 func (p *Planner) jobIDs() []string {
 	ids := make([]string, 0, len(p.byID))
 	for id := range p.byID {
@@ -140,7 +139,7 @@ func (p *Planner) jobIDs() []string {
 	return ids
 }
 
-// assign puts a new job into every pool that serves its model.
+// assign adds a new job to every pool that serves its model.
 func (p *Planner) assign(now time.Time, j *job) {
 	for _, pool := range p.pools {
 		if slices.Contains(pool.models, j.key.Model) {

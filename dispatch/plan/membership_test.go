@@ -16,10 +16,10 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
 	now := time.Unix(1_000_000, 0)
-	var underWay []Start
+	var inFlightLines []Start
 	step := func(ev Event) {
 		now = now.Add(10 * time.Millisecond)
-		underWay = append(underWay, p.Step(now, ev).Start...)
+		inFlightLines = append(inFlightLines, p.Step(now, ev).Start...)
 	}
 	batch := func(id, model string) Event {
 		return BatchPut{Batch{ID: id, Tenant: "t", Created: now, Models: []ModelLines{
@@ -39,20 +39,20 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 		step(batch(id, odd))
 		step(Loaded{Key: JobKey{id, odd}, Lines: lines[:3], Chunk: i + 1})
 		for range 3 { // and one stays under way while the names change
-			first := underWay[0]
-			underWay = underWay[1:]
+			first := inFlightLines[0]
+			inFlightLines = inFlightLines[1:]
 			served++
 			step(&Finished{Start: first, Outcome: Succeeded, Status: 200, OutputTokens: 5,
 				Latency: time.Second})
 		}
 		step(BatchGone{Batch: id})
 	}
-	if len(p.pools) > mostEmptyPools+1 || len(p.outputs) > mostEmptyPools+2 || len(p.byID) != 1 ||
+	if len(p.pools) > maxEmptyPools+1 || len(p.outputs) > maxEmptyPools+2 || len(p.byID) != 1 ||
 		len(p.runners) != 1 {
 		t.Errorf("%d pools, means of %d models, %d jobs and %d runners are kept", len(p.pools),
 			len(p.outputs), len(p.byID), len(p.runners))
 	}
-	if n := len(p.byID["stays/stays"].pools); n > mostEmptyPools+1 {
+	if n := len(p.byID["stays/stays"].pools); n > maxEmptyPools+1 {
 		t.Errorf("the job is in %d pools", n)
 	}
 	if served != 600 {
@@ -63,10 +63,10 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 		t.Errorf("without a runner the batch waits for %q", s.Waiting)
 	}
 	step(RunnerUp{Runner: "r", Models: []string{"stays"}})
-	last := underWay[len(underWay)-1]
-	underWay = nil
+	last := inFlightLines[len(inFlightLines)-1]
+	inFlightLines = nil
 	if step(&Finished{Start: last, Outcome: Succeeded, Status: 200, OutputTokens: 5}); len(
-		underWay) == 0 {
+		inFlightLines) == 0 {
 		t.Error("nothing starts on a runner of a model whose pools were forgotten")
 	}
 }

@@ -9,49 +9,48 @@ import (
 type Outcome uint8
 
 const (
-	// Succeeded: a 2xx answer with a sound body.
+	// Succeeded: a 2xx answer with a valid body.
 	Succeeded Outcome = iota
-	// Refused: a 4xx that blames the request.
+	// Refused: a 4xx answer; the request is at fault.
 	Refused
-	// Shed: 429 or 503, the runner has no room now.
+	// Shed: 429 or 503; the runner is overloaded.
 	Shed
-	// Failed: a 5xx that may be the request's fault or the runner's.
+	// Failed: a 5xx answer; the request or the runner may be at fault.
 	Failed
-	// Garbled: a 2xx whose body is not what was asked for.
+	// Garbled: a 2xx answer with an invalid body.
 	Garbled
-	// TimedOut: no complete answer within the time a request may take.
+	// TimedOut: no complete answer within the time limit of a request.
 	TimedOut
-	// Unreachable: the connection could not be made; the runner never saw the line.
+	// Unreachable: the connection failed; the runner did not get the request.
 	Unreachable
-	// Died: the connection broke, or a gateway lost its backend, while the line was under way.
+	// Died: the connection broke, or a gateway lost its backend, while the line was in flight.
 	Died
-	// Recalled: we ended it ourselves.
-	Recalled
+	// Evicted: the dispatcher cancelled the request.
+	Evicted
 )
 
 var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
-	"unreachable", "died", "recalled"}
+	"unreachable", "died", "evicted"}
 
-// Outcomes is how many there are.
+// Outcomes is the number of outcomes.
 const Outcomes = len(outcomeNames)
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// judgement is what judge decides: whether the line is tried again, at what price and after which
-// pause.
-type judgement struct {
+// retryDecision says whether a line is tried again, what is charged for it, and the pause before.
+type retryDecision struct {
 	again        bool
 	chargedTry   bool
 	chargedDeath bool
 	pause        time.Duration
 }
 
-// judge is the retry policy as one table. l counts what the line has used up before this answer,
-// sheds what is held against it with this one.
-func judge(
+// decideRetry is the retry policy. l has the attempts of the line before this answer, sheds its
+// sheds with this one.
+func decideRetry(
 	cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome, status int,
 	retryAfter time.Duration,
-) judgement {
+) retryDecision {
 	attempts := cfg.Attempts
 	if b.RetryAttempts > 0 {
 		attempts = b.RetryAttempts
@@ -59,32 +58,32 @@ func judge(
 	tryAgain := int(l.tries)+1 < attempts
 	switch outcome {
 	case Succeeded:
-		return judgement{}
+		return retryDecision{}
 	case Shed:
-		// Retry-After is about the runner, which flow control leaves alone for as long: the line
-		// may go elsewhere before. It waits no longer than it was asked to, though.
+		// Retry-After is about the runner, to which flow control sends nothing for that time. The
+		// line may go to another runner before, and waits no longer than that.
 		pause := cfg.backoff(int(l.waits))
 		if retryAfter > 0 {
 			pause = min(pause, retryAfter)
 		}
-		return judgement{again: !sheds.tooMany(cfg), pause: pause}
+		return retryDecision{again: !sheds.tooMany(cfg), pause: pause}
 	case Unreachable:
-		// The breaker decides when the runner is tried again; the line may go elsewhere at once.
-		return judgement{again: true}
-	case Recalled:
-		// Whatever it was recalled for, input that can't be read for instance, may not be over yet.
-		return judgement{again: true, pause: cfg.backoff(int(l.waits))}
+		// The breaker decides when the runner is tried again. The line may go to another at once.
+		return retryDecision{again: true}
+	case Evicted:
+		// The cause of the eviction, such as input that cannot be read, may persist.
+		return retryDecision{again: true, pause: cfg.backoff(int(l.waits))}
 	case Died:
-		return judgement{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true,
+		return retryDecision{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true,
 			pause: cfg.backoff(int(l.deaths))}
 	case Failed, Refused:
 		on := cfg.On
 		if b.RetryOn != nil {
 			on = b.RetryOn
 		}
-		return judgement{again: tryAgain && slices.Contains(on, status), chargedTry: true,
+		return retryDecision{again: tryAgain && slices.Contains(on, status), chargedTry: true,
 			pause: cfg.backoff(int(l.tries))}
 	default: // Garbled, TimedOut
-		return judgement{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
+		return retryDecision{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
 	}
 }

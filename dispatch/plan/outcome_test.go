@@ -9,10 +9,12 @@ func TestJudge(t *testing.T) {
 	// 3 attempts, 5 deaths, pauses from 500ms to 30s, Retry-After to 5m
 	cfg := DefaultConfig().Retry
 	const s, ms = time.Second, time.Millisecond
-	try := func(pause time.Duration) judgement {
-		return judgement{again: true, chargedTry: true, pause: pause}
+	try := func(pause time.Duration) retryDecision {
+		return retryDecision{again: true, chargedTry: true, pause: pause}
 	}
-	free := func(pause time.Duration) judgement { return judgement{again: true, pause: pause} }
+	free := func(pause time.Duration) retryDecision {
+		return retryDecision{again: true, pause: pause}
+	}
 	for _, test := range []struct {
 		name       string
 		line       line
@@ -21,7 +23,7 @@ func TestJudge(t *testing.T) {
 		outcome    Outcome
 		status     int
 		retryAfter time.Duration
-		want       judgement
+		want       retryDecision
 	}{
 		{name: "success is the end", outcome: Succeeded, status: 200},
 		{name: "success is the end whatever came before", line: line{tries: 2, deaths: 4, waits: 9},
@@ -42,53 +44,53 @@ func TestJudge(t *testing.T) {
 		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed,
 			status: 503, want: free(500 * ms)},
 		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed,
-			status: 503, want: judgement{pause: 500 * ms}},
+			status: 503, want: retryDecision{pause: 500 * ms}},
 
 		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4},
 			outcome: Unreachable, want: free(0)},
-		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Recalled,
+		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Evicted,
 			want: free(500 * ms)},
-		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Recalled,
+		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Evicted,
 			want: free(2 * s)},
 
 		{name: "a death is charged apart", line: line{tries: 2}, outcome: Died,
-			want: judgement{again: true, chargedDeath: true, pause: 500 * ms}},
+			want: retryDecision{again: true, chargedDeath: true, pause: 500 * ms}},
 		{name: "the last death but one", line: line{deaths: 3}, outcome: Died,
-			want: judgement{again: true, chargedDeath: true, pause: 4 * s}},
+			want: retryDecision{again: true, chargedDeath: true, pause: 4 * s}},
 		{name: "the line that kills is given up", line: line{deaths: 4}, outcome: Died,
-			want: judgement{chargedDeath: true, pause: 8 * s}},
+			want: retryDecision{chargedDeath: true, pause: 8 * s}},
 
 		{name: "a 500 is tried again", outcome: Failed, status: 500, want: try(500 * ms)},
 		{name: "a 500 waits twice as long the second time", line: line{tries: 1}, outcome: Failed,
 			status: 500, want: try(s)},
 		{name: "a third 500 is the result", line: line{tries: 2}, outcome: Failed, status: 500,
-			want: judgement{chargedTry: true, pause: 2 * s}},
+			want: retryDecision{chargedTry: true, pause: 2 * s}},
 		{name: "a 501 is the result at once", outcome: Failed, status: 501,
-			want: judgement{chargedTry: true, pause: 500 * ms}},
+			want: retryDecision{chargedTry: true, pause: 500 * ms}},
 		{name: "a 400 is the result at once", outcome: Refused, status: 400,
-			want: judgement{chargedTry: true, pause: 500 * ms}},
+			want: retryDecision{chargedTry: true, pause: 500 * ms}},
 		{name: "a 408 is tried again", outcome: Refused, status: 408, want: try(500 * ms)},
 		{name: "a garbled answer is tried again", outcome: Garbled, status: 200,
 			want: try(500 * ms)},
 		{name: "a garbled answer counts", line: line{tries: 2}, outcome: Garbled, status: 200,
-			want: judgement{chargedTry: true, pause: 2 * s}},
+			want: retryDecision{chargedTry: true, pause: 2 * s}},
 		{name: "a time-out is tried again", outcome: TimedOut, want: try(500 * ms)},
 		{name: "a time-out counts", line: line{tries: 2}, outcome: TimedOut,
-			want: judgement{chargedTry: true, pause: 2 * s}},
+			want: retryDecision{chargedTry: true, pause: 2 * s}},
 
 		{name: "a batch may want one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed,
-			status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
+			status: 500, want: retryDecision{chargedTry: true, pause: 500 * ms}},
 		{name: "a batch may want more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7},
 			outcome: Failed, status: 500, want: try(30 * s)},
 		{name: "a batch may name its statuses", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
 			status: 501, want: try(500 * ms)},
 		{name: "and thereby drop the others", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
-			status: 500, want: judgement{chargedTry: true, pause: 500 * ms}},
+			status: 500, want: retryDecision{chargedTry: true, pause: 500 * ms}},
 		{name: "or want none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408,
-			want: judgement{chargedTry: true, pause: 500 * ms}},
+			want: retryDecision{chargedTry: true, pause: 500 * ms}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := judge(cfg, &test.batch, test.line, test.sheds, test.outcome, test.status,
+			got := decideRetry(cfg, &test.batch, test.line, test.sheds, test.outcome, test.status,
 				test.retryAfter)
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
@@ -99,7 +101,7 @@ func TestJudge(t *testing.T) {
 
 func TestEveryOutcomeHasAName(t *testing.T) {
 	seen := map[string]bool{}
-	for o := Succeeded; o <= Recalled; o++ {
+	for o := Succeeded; o <= Evicted; o++ {
 		if o.String() == "" || seen[o.String()] {
 			t.Errorf("outcome %d is called %q", o, o.String())
 		}

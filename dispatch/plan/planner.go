@@ -17,29 +17,29 @@ type Planner struct {
 	newFlow  func(models []string) (flowcontrol.Controller, error)
 	random   *rand.Rand // jitter of retry pauses
 
-	pools    []*pool // by key
-	runners  map[string]*runner
-	batches  map[string]*batchState
-	byID     map[string]*job
-	outputs  map[string]*outputMean // by model
-	accounts map[string]*account    // by model
-	timers   timers
+	pools   []*pool // by key
+	runners map[string]*runner
+	batches map[string]*batchState
+	byID    map[string]*job
+	outputs map[string]*outputMean // by model
+	tallies map[string]*modelTally // by model
+	timers  timers
 
-	starts   uint64    // so far
-	pressAt  time.Time // when flow control hears of deadlines again
-	hold     Reason
-	draining bool
-	out      Actions
+	starts    uint64    // so far
+	requireAt time.Time // when required lines are reported next
+	hold      Reason
+	draining  bool
+	out       Actions
 }
 
-// Deps is what a planner is built from.
+// Deps are what a Planner is built from.
 type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Random    *rand.Rand
 }
 
-// New builds a planner; it fails on a configuration that names unknown policies.
+// New builds a planner. It returns an error if the configuration names an unknown policy.
 func New(cfg Config, deps Deps) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		newFlow: func(models []string) (flowcontrol.Controller, error) {
 			return flowcontrol.New(deps.Flow.For(models))
 		},
-		random:   deps.Random,
-		runners:  map[string]*runner{},
-		batches:  map[string]*batchState{},
-		byID:     map[string]*job{},
-		outputs:  map[string]*outputMean{},
-		accounts: map[string]*account{},
+		random:  deps.Random,
+		runners: map[string]*runner{},
+		batches: map[string]*batchState{},
+		byID:    map[string]*job{},
+		outputs: map[string]*outputMean{},
+		tallies: map[string]*modelTally{},
 	}
-	// Built once for their errors, so that pools can be built later without any.
+	// Build both once for their errors, so that pools can be added later without any.
 	if _, err := p.newQueue(); err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
@@ -68,10 +68,9 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	return p, nil
 }
 
-// Step feeds one event to the planner and returns what to do about it. It neither blocks nor reads
-// a clock.
+// Step processes an event and returns what to do about it. It neither blocks nor reads a clock.
 func (p *Planner) Step(now time.Time, ev Event) Actions {
-	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Recall: p.out.Recall[:0]}
+	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Evict: p.out.Evict[:0]}
 	switch ev := ev.(type) {
 	case RunnerUp:
 		p.runnerUp(now, ev)
@@ -81,7 +80,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.batchPut(now, ev.Batch)
 	case BatchGone:
 		p.batchGone(ev.Batch)
-	case Judged:
+	case Feasibility:
 		p.judged(ev)
 	case Loaded:
 		p.loaded(now, ev)
@@ -107,7 +106,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		panic(fmt.Sprintf("plan: unknown event %T", ev))
 	}
 	p.fire(now)
-	p.press(now)
+	p.require(now)
 	for _, pool := range p.pools {
 		p.fill(now, pool)
 	}
@@ -115,7 +114,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	return p.out
 }
 
-// job finds a job by its key; nil if its batch is gone. Batches have few models.
+// job returns a job by its key, or nil if its batch is gone. Batches have few models.
 func (p *Planner) job(key JobKey) *job {
 	if b := p.batches[key.Batch]; b != nil {
 		for _, j := range b.jobs {
@@ -127,7 +126,7 @@ func (p *Planner) job(key JobKey) *job {
 	return nil
 }
 
-// fire makes possible what the time has made possible.
+// fire applies the timers whose time has come.
 func (p *Planner) fire(now time.Time) {
 	for {
 		t, ok := p.timers.due(now)
@@ -135,11 +134,11 @@ func (p *Planner) fire(now time.Time) {
 			return
 		}
 		switch {
-		case t.runner != nil: // its room has changed; fill will see
+		case t.runner != nil: // fill starts the trial
 		case t.job.gone:
 		case t.retry:
 			t.job.retrying--
-			p.giveBack(t.job, t.line)
+			p.requeue(t.job, t.line)
 			p.offer(now, t.job)
 		default:
 			p.offer(now, t.job)
@@ -147,21 +146,20 @@ func (p *Planner) fire(now time.Time) {
 	}
 }
 
-// fill starts lines while there is room, and asks for chunks so that there will be lines for the
-// room to come.
+// fill starts lines while there are free slots, and claims chunks for later ones.
 func (p *Planner) fill(now time.Time, pool *pool) {
 	if p.draining {
-		pool.why = Draining
+		pool.waitReason = Draining
 		return
 	}
-	// while starts are held, too: what hurts interactive requests is recalled
+	// even while starts are held, so that lines that harm interactive requests are evicted
 	pool.refresh(now, &p.out)
 	if p.hold != Flowing {
-		pool.why = p.hold
+		pool.waitReason = p.hold
 		return
 	}
 	slots := 0
-	r := pool.roomiest(now)
+	r := pool.mostFree(now)
 	for r != nil {
 		slots++
 		id, ok := pool.starts.Next(now)
@@ -169,16 +167,16 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 			break
 		}
 		p.start(now, pool, r, p.byID[id])
-		r = pool.roomiest(now)
+		r = pool.mostFree(now)
 	}
-	p.stock(now, pool, slots)
+	p.claimAhead(now, pool, slots)
 	switch {
 	case r == nil:
-		pool.why = pool.noRoom(now)
+		pool.waitReason = pool.limitReason(now)
 	case pool.expected > 0 || pool.loads.Offered() > 0:
-		pool.why = Loading
+		pool.waitReason = Loading
 	default:
-		pool.why = NothingReady
+		pool.waitReason = NothingReady
 	}
 }
 
@@ -200,14 +198,14 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	p.starts++
 	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
-		Stream: r.underWay.streamed < pool.streams, number: p.starts,
-		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), near: j.near.neighbours,
+		Stream: r.lines.streamed < pool.streams, number: p.starts,
+		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), near: j.near.tally,
 	}
-	r.underWay.add(&s)
+	r.lines.add(&s)
 	p.out.Start = append(p.out.Start, s)
 	o := r.observation(flowcontrol.Started)
 	o.PromptTokens = int(l.prompt)
-	if j.shown() {
+	if j.measured() {
 		o.OutputTokens = int(output)
 	}
 	pool.observe(now, o)
@@ -223,8 +221,8 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	}
 }
 
-// begin notes that the first line of a batch is under way: the promise of when to start is kept and
-// makes it urgent no more.
+// begin records that the first line of a batch has started, so StartBy is met and makes it urgent
+// no more.
 func (p *Planner) begin(b *batchState) {
 	b.begun = true
 	if b.StartBy.IsZero() {
@@ -235,8 +233,8 @@ func (p *Planner) begin(b *batchState) {
 	}
 }
 
-// offer puts the job into the orders of its pools, or out of them, as it has something to do there
-// or not.
+// offer adds the job to the queues of its pools, or removes it, by whether it has a line to start
+// or a chunk to claim.
 func (p *Planner) offer(now time.Time, j *job) {
 	starts := !j.gone && j.startable()
 	loads := starts || !j.gone && j.claimable(now) &&
@@ -276,7 +274,7 @@ func (p *Planner) rank(j *job) {
 func (p *Planner) batchPut(now time.Time, b Batch) {
 	state := p.batches[b.ID]
 	if state == nil && len(b.Models) == 0 {
-		return // stale news of a batch that is gone
+		return // a late change of a batch that is gone
 	}
 	if state == nil {
 		state = &batchState{Batch: b}
@@ -286,7 +284,7 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
 				more: m.Lines > 0}
 			j.describe(m)
-			p.openAccount(j)
+			p.openTally(j)
 			j.work = p.workLeft(j)
 			j.ranked = j.work
 			state.jobs = append(state.jobs, j)
@@ -311,7 +309,7 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 	}
 }
 
-func (p *Planner) judged(ev Judged) {
+func (p *Planner) judged(ev Feasibility) {
 	if b := p.batches[ev.Batch]; b != nil && b.infeasible != ev.Infeasible {
 		b.infeasible = ev.Infeasible
 		for _, j := range b.jobs {
@@ -320,7 +318,7 @@ func (p *Planner) judged(ev Judged) {
 	}
 }
 
-// describe says what the lines are like that are left.
+// describe sets the means of the lines left.
 func (j *job) describe(m ModelLines) {
 	if m.Lines > 0 {
 		j.promptMean = float64(m.PromptTokens) / float64(m.Lines)
@@ -328,7 +326,7 @@ func (j *job) describe(m ModelLines) {
 	}
 }
 
-// workLeft is what the lines left are expected to take, by what is known by now of lines like them.
+// workLeft returns the expected work of the lines left.
 func (p *Planner) workLeft(j *job) float64 {
 	return float64(max(0, j.lines)) * p.cfg.Cost.Work(j.promptMean, p.expectOutput(j, j.limitMean))
 }
@@ -347,15 +345,15 @@ func (p *Planner) batchGone(id string) {
 			pool.starts.Remove(j.id)
 			pool.loads.Remove(j.id)
 		}
-		j.forgetClaims()
-		p.closeAccount(j)
+		j.dropClaims()
+		p.closeTally(j)
 		delete(p.byID, j.id)
-		p.forgetOutputs(j.key.Model)
+		p.dropOutputs(j.key.Model)
 	}
 }
 
-// wake is when time alone makes something possible. What moves in the order by itself (a job
-// becomes urgent) needs no waking: while there is room, all that could start has started.
+// wake returns when the next step is due if nothing happens. A job that becomes urgent needs no
+// step: while there are free slots, every line that can start has started.
 func (p *Planner) wake() time.Time {
 	var next time.Time
 	sooner := func(t time.Time) {

@@ -239,7 +239,7 @@ func (w *world) drawFinish(t *rapid.T) {
 	}
 	f := rapid.SampledFrom(w.flights).Draw(t, "flight")
 	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut,
-		Unreachable, Unreachable, Died, Died, Recalled}).Draw(t, "outcome")
+		Unreachable, Unreachable, Died, Died, Evicted}).Draw(t, "outcome")
 	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500}[outcome]
 	var retryAfter time.Duration
 	if outcome == Shed {
@@ -257,7 +257,7 @@ func (w *world) drawFinishWell(t *rapid.T) {
 }
 
 func (w *world) drawJudged(t *rapid.T) {
-	w.step(Judged{Batch: w.drawLiving(t), Infeasible: rapid.Bool().Draw(t, "infeasible")})
+	w.step(Feasibility{Batch: w.drawLiving(t), Infeasible: rapid.Bool().Draw(t, "infeasible")})
 }
 
 func (w *world) drawHold(t *rapid.T) {

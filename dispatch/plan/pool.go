@@ -9,32 +9,32 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// pool is the runners that serve the same models, with the jobs they could run in order: once those
-// with a line to start, and once those with a line to start or a chunk to claim. Whose lines are
-// read next follows from the second, while a job whose lines are still to come never holds up one
-// whose lines are here.
+// pool is the set of runners that serve the same models, and the jobs that they can run. starts
+// orders the jobs with a line to start. loads orders the jobs with a line to start or a chunk to
+// claim, and decides whose lines are read next. So a job whose lines are not loaded does not delay
+// one whose lines are.
 type pool struct {
-	key     string    // the models, joined
-	models  []string  // in order
-	runners []*runner // by id
-	emptied time.Time // when the last of them left
-	starts  *scheduler.Queue
-	loads   *scheduler.Queue
-	flow    flowcontrol.Controller
+	key        string    // its models, joined
+	models     []string  // sorted
+	runners    []*runner // by ID
+	emptySince time.Time // when the last runner was removed
+	starts     *scheduler.Queue
+	loads      *scheduler.Queue
+	flow       flowcontrol.Controller
 
 	inFlight int // of its runners
-	limit    int // of its runners together, as granted
-	ceiling  int // of the pool, as granted
-	streams  int // of each runner's lines, as wished
+	limit    int // sum of the lines granted to its runners
+	ceiling  int // lines granted to the pool
+	streams  int // lines to stream per runner, as requested by flow control
 	reason   flowcontrol.Reason
-	until    time.Time // when to ask the controller again
-	stale    bool      // the allowance must be asked for again
+	until    time.Time // when to get the allowance again
+	stale    bool      // the allowance may have changed
 
 	promptTokens   int // of the ready lines of its jobs
-	expected       int // lines that claims under way will bring, as far as one can guess
+	expected       int // estimated lines of claims without an answer
 	expectedTokens int // of their prompts
 	rate           rate
-	why            Reason // why no more was started, as of the last fill
+	waitReason     Reason // what limited the last fill
 }
 
 func (p *pool) serves(model string) bool {
@@ -42,21 +42,22 @@ func (p *pool) serves(model string) bool {
 	return found
 }
 
-// put makes a job known, or ranks it again.
+// put adds a job, or ranks it again.
 func (p *pool) put(j *job) {
 	queued := j.queued(p.rate.perSecond())
 	p.starts.Put(queued)
 	p.loads.Put(queued)
 }
 
-// observe feeds the controller.
+// observe passes an observation to the controller.
 func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
 	if p.flow.Observe(now, o) {
 		p.stale = true
 	}
 }
 
-// refresh takes over the controller's allowance if it may have changed.
+// refresh gets the controller's allowance if it may have changed. It appends the lines to evict to
+// out.
 func (p *pool) refresh(now time.Time, out *Actions) {
 	if !p.stale && (p.until.IsZero() || p.until.After(now)) {
 		return
@@ -64,7 +65,7 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 	a := p.flow.Allowance(now)
 	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams,
 		a.Reason, a.Until
-	granted := a.Runners // by id, like ours
+	granted := a.Runners // by ID, as p.runners
 	for _, r := range p.runners {
 		for len(granted) > 0 && granted[0].Runner < r.id {
 			granted = granted[1:]
@@ -75,31 +76,30 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 		}
 		p.limit += r.granted.Lines
 		if r.granted.Recall {
-			out.Recall = r.underWay.recall(r.id, r.granted.Lines, out.Recall)
+			out.Evict = r.lines.evict(r.id, r.granted.Lines, out.Evict)
 		}
 	}
 }
 
-// roomiest is the runner that a line should go to: the one with the most room left, the first by id
-// among equals. A scan: pools have tens of runners, and a heap would have to follow every change of
-// allowance. What one runner carries beyond its limit, since that has shrunk, takes nothing from
-// the others.
-func (p *pool) roomiest(now time.Time) *runner {
+// mostFree returns the runner with the most free slots, the first by ID among equals; nil if none
+// has any. It scans, because pools have tens of runners and every change of an allowance would
+// change a heap. A runner with more lines than its limit takes no slots from the others.
+func (p *pool) mostFree(now time.Time) *runner {
 	if p.inFlight >= p.ceiling {
 		return nil
 	}
 	var best *runner
-	room := 0
+	most := 0
 	for _, r := range p.runners {
-		if have := r.room(now); have > room {
-			best, room = r, have
+		if free := r.free(now); free > most {
+			best, most = r, free
 		}
 	}
 	return best
 }
 
-// noRoom names why roomiest found nobody.
-func (p *pool) noRoom(now time.Time) Reason {
+// limitReason returns why mostFree returns nil.
+func (p *pool) limitReason(now time.Time) Reason {
 	if len(p.runners) == 0 {
 		return NoRunner
 	}
@@ -128,7 +128,7 @@ func (p *pool) add(now time.Time, r *runner) {
 func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
-	p.emptied = now
+	p.emptySince = now
 	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
 	p.inFlight -= r.inFlight
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})

@@ -6,27 +6,27 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// runner is one model server: what it carries, what it may carry and whether it answers. It is
-// known while it is part of the deployment, and after that until its last line has ended: should it
-// come back, it still carries those.
+// runner is one model server: its lines in flight, its allowance, and whether it answers. It exists
+// while it is part of the deployment, and afterwards until its last line has ended. If it returns
+// before, these lines still count.
 type runner struct {
 	id       string
 	models   []string
 	pool     *pool // nil: gone
 	life     uint32
-	inFlight int // lines of earlier lives included
-	underWay underWay
+	inFlight int // lines, those of earlier lives included
+	lines    inFlightLines
 	granted  flowcontrol.RunnerAllowance
 	breaker  breaker
 }
 
-// room is how many more lines may start on the runner now.
-func (r *runner) room(now time.Time) int {
-	return min(r.underWay.room(r.granted, r.inFlight), r.breaker.admits(now))
+// free returns how many more lines may start on the runner now.
+func (r *runner) free(now time.Time) int {
+	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))
 }
 
-// observation is one about the runner as it stands now.
+// observation returns an observation of the runner with its present numbers of lines and tokens.
 func (r *runner) observation(kind flowcontrol.Kind) flowcontrol.Observation {
 	return flowcontrol.Observation{Kind: kind, Runner: r.id, InFlight: r.inFlight,
-		Prefilling: r.underWay.prefilling}
+		Prefilling: r.lines.prefilling}
 }

@@ -2,40 +2,40 @@ package plan
 
 import "time"
 
-// neighbours counts how lines of one model ended, for judging a line that is shed again and again:
-// is it the line, or has the pool no room for anybody?
-type neighbours struct {
+// tally counts how the lines of a model ended. It shows whether a line that is shed again and again
+// is the cause, or whether the pool has no free slot for any line.
+type tally struct {
 	answered uint32 // with a result, good or bad
-	shed     uint32 // of lines that nothing is held against
+	shed     uint32 // sheds of lines without a counted shed
 }
 
-// account is the neighbours of one model, for as long as there are jobs of it.
-type account struct {
-	neighbours
+// modelTally is the tally of a model. It exists while there are jobs of the model.
+type modelTally struct {
+	tally
 	jobs int
 }
 
-// shedRecord is what is held against a line that was shed. Few lines have one.
+// shedRecord counts the sheds of a line. Few lines have one.
 type shedRecord struct {
-	before neighbours // as of its last shed; of its start, while nothing is held against it
-	// half counts sheds twice: a shed while most of its neighbours were answered by two, one while
-	// it was alone by one.
+	before tally // of the model: at the last shed, or at the start until a shed was counted
+	// half counts half sheds: two for a shed while most other lines were answered, one for a shed
+	// while no other line was in flight.
 	half uint16
-	at   int64 // when the last one that counted was, in Unix nanoseconds
+	at   int64 // time of the last counted shed, in Unix nanoseconds
 }
 
-// note counts a shed of the line. An outage counts for nothing: then its neighbours are shed, too.
-// A line that is the last of its model has no neighbours to compare with. What was seen of them
-// before decides then, and time must have passed, whatever the runner says of when to come back: an
-// outage that catches a last line is given some minutes.
-func (s *shedRecord) note(now time.Time, n *neighbours, cfg RetryConfig) {
+// count counts a shed of the line. It does not count in an outage, when other lines are shed too.
+// The last line of a model has no others to compare with. It counts then if others were answered
+// before, and only after the usual pause, whatever Retry-After says, so that an outage at the end
+// of a batch may last some minutes.
+func (s *shedRecord) count(now time.Time, n *tally, cfg RetryConfig) {
 	answered, shed := n.answered-s.before.answered, n.shed-s.before.shed
 	switch {
 	case answered > shed:
 		s.half += 2
 		s.at = now.UnixNano()
 	case s.half == 0:
-		n.shed++ // nothing is held against this line: for others it is a sign that there is no room
+		n.shed++ // for other lines this shows that there is no free slot
 	case answered+shed > 0:
 	case now.UnixNano()-s.at >= int64(cfg.backoff(int(s.half))):
 		s.half++
@@ -47,14 +47,14 @@ func (s *shedRecord) note(now time.Time, n *neighbours, cfg RetryConfig) {
 // tooMany reports whether the line has been shed as often as it may be.
 func (s *shedRecord) tooMany(cfg RetryConfig) bool { return int(s.half) >= 2*cfg.Sheds }
 
-// shed notes that a line was shed, and returns what is held against it now.
+// shed counts a shed of a line and returns its record.
 func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 	j, at := s.job, lineAt{s.line.chunk, s.line.slot}
 	record := j.sheds[at]
 	if record.half == 0 {
 		record.before = s.near
 	}
-	record.note(now, &j.near.neighbours, p.cfg.Retry)
+	record.count(now, &j.near.tally, p.cfg.Retry)
 	if j.sheds == nil {
 		j.sheds = map[lineAt]shedRecord{}
 	}
@@ -62,19 +62,19 @@ func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 	return record
 }
 
-// openAccount gives a new job the account of its model.
-func (p *Planner) openAccount(j *job) {
-	j.near = p.accounts[j.key.Model]
+// openTally gives a new job the tally of its model.
+func (p *Planner) openTally(j *job) {
+	j.near = p.tallies[j.key.Model]
 	if j.near == nil {
-		j.near = &account{}
-		p.accounts[j.key.Model] = j.near
+		j.near = &modelTally{}
+		p.tallies[j.key.Model] = j.near
 	}
 	j.near.jobs++
 }
 
-// closeAccount lets go of it.
-func (p *Planner) closeAccount(j *job) {
+// closeTally releases the tally of a job that is gone.
+func (p *Planner) closeTally(j *job) {
 	if j.near.jobs--; j.near.jobs == 0 {
-		delete(p.accounts, j.key.Model)
+		delete(p.tallies, j.key.Model)
 	}
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// BatchStatus is how a batch stands with the planner.
+// BatchStatus is the state of a batch.
 type BatchStatus struct {
 	InFlight, Retrying, Ready int
-	// Waiting names why nothing more of the batch is started now; Flowing while lines start as
-	// slots free up.
+	// Waiting is why no more lines of the batch start. Flowing: lines start as slots become free.
 	Waiting Reason
 }
 
-// Status tells how a batch stands; false if the planner doesn't know it.
+// Status returns the state of a batch, and false if the planner does not know it.
 func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 	b := p.batches[batch]
 	if b == nil {
@@ -41,7 +40,7 @@ func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) Reason {
 	case !b.mayStart():
 		return BatchLimit
 	}
-	why := Flowing
+	first := Flowing
 	for _, j := range b.jobs {
 		if j.lines == 0 {
 			continue
@@ -50,11 +49,11 @@ func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) Reason {
 		if reason == Flowing {
 			return Flowing
 		}
-		if why == Flowing {
-			why = reason
+		if first == Flowing {
+			first = reason
 		}
 	}
-	return why
+	return first
 }
 
 func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
@@ -73,52 +72,52 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 		}
 	}
 	for _, pool := range j.pools {
-		if pool.roomiest(now) != nil {
+		if pool.mostFree(now) != nil {
 			return Flowing
 		}
 	}
 	if s.InFlight > 0 {
-		return Flowing // it has its share of the slots
+		return Flowing // the batch has its share of the slots
 	}
-	return j.pools[0].noRoom(now)
+	return j.pools[0].limitReason(now)
 }
 
-// PoolStatus is how a pool stands.
+// PoolStatus is the state of a pool.
 type PoolStatus struct {
 	Models   []string
 	Runners  []RunnerStatus
 	InFlight int
 	Limit    int
 	Jobs     int
-	Why      Reason
-	// Granted is why flow control allows no more.
+	Reason   Reason
+	// Granted is why flow control allows no more lines.
 	Granted flowcontrol.Reason
 }
 
-// RunnerStatus is how a runner stands.
+// RunnerStatus is the state of a runner.
 type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
-	Open            bool // its breaker: nothing is sent but trials
-	// Prefilling is how many prompt tokens of lines wait there to be computed, as far as is known;
-	// Prompt how many may when another line starts.
+	Open            bool // the breaker is open; only trials are sent
+	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
+	// is how many may wait when another line starts.
 	Prefilling, Prompt int
-	// Granted is why flow control allows no more.
+	// Granted is why flow control allows no more lines.
 	Granted flowcontrol.Reason
 }
 
-// Pools tells how all pools stand.
+// Pools returns the state of all pools.
 func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
 		s := PoolStatus{
 			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
-			Jobs: pool.starts.Len(), Why: pool.why, Granted: pool.reason,
+			Jobs: pool.starts.Len(), Reason: pool.waitReason, Granted: pool.reason,
 		}
 		for _, r := range pool.runners {
 			s.Runners = append(s.Runners, RunnerStatus{
 				ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
-				Prefilling: r.underWay.prefilling, Prompt: r.granted.Prompt,
+				Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
 				Granted: r.granted.Reason,
 			})
 		}
@@ -127,8 +126,8 @@ func (p *Planner) Pools() []PoolStatus {
 	return all
 }
 
-// Terms are what the pools' controllers explain their allowances by, in the order of Pools; nil for
-// one that doesn't explain.
+// Terms returns how the controllers of the pools explain their allowances, in the order of Pools.
+// Nil: the controller does not explain.
 func (p *Planner) Terms(now time.Time) [][]flowcontrol.Term {
 	all := make([][]flowcontrol.Term, len(p.pools))
 	for i, pool := range p.pools {
@@ -139,8 +138,8 @@ func (p *Planner) Terms(now time.Time) [][]flowcontrol.Term {
 	return all
 }
 
-// Learned returns the mean output tokens of a model's answers so far; 0: none seen.
-func (p *Planner) Learned(model string) float64 {
+// MeanOutput returns the mean output tokens of a model's answers so far. 0: no answer.
+func (p *Planner) MeanOutput(model string) float64 {
 	if o := p.outputs[model]; o != nil {
 		return o.mean
 	}

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// timer is something that becomes possible by itself: a line's next attempt, a job's next claim, a
-// runner's trial.
+// timer is an action that becomes possible at a time: the next attempt of a line, the next claim of
+// a job, or a trial of a runner.
 type timer struct {
 	at     time.Time
-	seq    uint64 // keeps equal times in order of their setting
+	seq    uint64 // orders timers of the same time
 	job    *job
 	line   line
-	retry  bool // job and line: the line is ready again; otherwise the job may claim again
+	retry  bool // the line of the job is ready again; otherwise the job may claim again
 	runner *runner
 }
 
-// timers is a heap of what becomes possible next.
+// timers is a heap of timers.
 type timers struct {
 	heap timerHeap
 	seq  uint64
@@ -28,7 +28,7 @@ func (t *timers) set(x timer) {
 	heap.Push(&t.heap, x)
 }
 
-// next is when the first timer fires; zero: never.
+// next returns the time of the first timer. Zero: there is none.
 func (t *timers) next() time.Time {
 	if len(t.heap) == 0 {
 		return time.Time{}
@@ -36,7 +36,7 @@ func (t *timers) next() time.Time {
 	return t.heap[0].at
 }
 
-// due takes a timer that has come, if there is one.
+// due removes and returns a timer whose time has come, if there is one.
 func (t *timers) due(now time.Time) (timer, bool) {
 	if len(t.heap) == 0 || t.heap[0].at.After(now) {
 		return timer{}, false

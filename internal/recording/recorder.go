@@ -170,13 +170,22 @@ func keyOf(s *plan.Start) lineKey { return lineKey{s.Key, s.Chunk, s.Slot} }
 func (r *Recorder) finished(now time.Time, f *plan.Finished) {
 	key := keyOf(&f.Start)
 	l := Line{
-		Job: r.job(f.Start.Key).ID, Runner: r.runners.of(f.Start.Runner), End: f.Outcome.String(),
+		Job: r.job(f.Start.Key).ID, Runner: r.runners.of(f.Start.Runner), End: endOf(f.Outcome),
 		Took: seconds(f.Latency), First: seconds(r.first[key]),
 		Prompt: f.InputTokens, Cached: f.CachedTokens, Output: f.OutputTokens,
 	}
 	delete(r.first, key)
 	r.lines[l.Runner] = max(0, r.lines[l.Runner]-1)
 	r.put(now, Entry{Line: &l})
+}
+
+// endOf returns the name of an outcome in a recording. Evicted lines have the name that the format
+// had for them first.
+func endOf(o plan.Outcome) string {
+	if o == plan.Evicted {
+		return "recalled"
+	}
+	return o.String()
 }
 
 // Open is what a file needs to stand alone that begins in the middle of a recording: who serves

@@ -13,7 +13,7 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 	if s.life != r.life || r.pool == nil {
 		return
 	}
-	r.underWay.answered(s.number)
+	r.lines.answered(s.number)
 	o := r.observation(flowcontrol.FirstToken)
 	o.Latency, o.PromptTokens = ev.Latency, int(s.line.prompt)
 	r.pool.observe(now, o)
@@ -21,14 +21,14 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 
 func (p *Planner) tokenGaps(now time.Time, ev TokenGaps) {
 	if r := p.runners[ev.Runner]; r != nil && r.pool != nil && ev.Gaps > 0 {
-		r.underWay.tick(now, ev.Gaps, ev.Time)
+		r.lines.tick(now, ev.Gaps, ev.Time)
 		o := r.observation(flowcontrol.TokenGaps)
 		o.Gaps, o.GapTime = ev.Gaps, ev.Time
 		r.pool.observe(now, o)
 	}
 }
 
-// reading goes to the pool of its runner, or to all pools of its model.
+// reading passes a reading to the pool of its runner, or to all pools of its model.
 func (p *Planner) reading(now time.Time, ev Reading) {
 	if ev.Runner != "" {
 		if r := p.runners[ev.Runner]; r != nil && r.pool != nil {

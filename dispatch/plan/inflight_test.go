@@ -19,14 +19,14 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 			begun   bool
 		}
 		var (
-			u       underWay
+			u       inFlightLines
 			now     = noon
 			jobs    = []*job{{id: "a"}, {id: "b"}, {id: "c"}}
 			lines   []*line
 			number  uint64
 			streams = rapid.SampledFrom([]int{1, 2, 200}).Draw(t, "streams")
 			pace    = time.Duration(rapid.IntRange(10, 600).Draw(t, "pace")) * time.Millisecond
-			disown  = false
+			detach  = false
 		)
 		check := func() {
 			for _, j := range jobs {
@@ -54,7 +54,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 			"iterate": func(t *rapid.T) {
 				for range rapid.IntRange(1, 5).Draw(t, "reports") {
 					gaps, took := 0, time.Duration(0)
-					for since := now; now.Sub(since) < GapsEvery; {
+					for since := now; now.Sub(since) < GapsInterval; {
 						now = now.Add(pace)
 						seen := 0
 						for _, l := range lines {
@@ -70,7 +70,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 						gaps += seen
 						took += time.Duration(seen) * pace
 					}
-					if gaps > 0 && !disown {
+					if gaps > 0 && !detach {
 						u.tick(now, gaps, took)
 					}
 					check()
@@ -85,9 +85,9 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 				lines = append(lines[:i], lines[i+1:]...)
 			},
 			"leave": func(t *rapid.T) {
-				disown = rapid.IntRange(0, 9).Draw(t, "leaves") == 0
-				if disown {
-					u.disown()
+				detach = rapid.IntRange(0, 9).Draw(t, "leaves") == 0
+				if detach {
+					u.detach()
 					for _, j := range jobs {
 						if j.ages != (ages{}) {
 							t.Fatalf("a runner that is gone still tells %+v", j.ages)
@@ -112,14 +112,14 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 // Several streams show the same iterations: their gaps are counted once.
 func TestAgesCountIterationsOnce(t *testing.T) {
 	for _, streams := range []int{1, 3, 100} {
-		var u underWay
+		var u inFlightLines
 		j := &job{id: "j"}
 		now := noon
 		u.add(&Start{number: 1, job: j, Stream: true})
 		u.answered(1)
 		u.tick(now, 1, 50*time.Millisecond)
 		for range 400 {
-			now = now.Add(GapsEvery)
+			now = now.Add(GapsInterval)
 			u.tick(now, 5*streams, time.Duration(5*streams)*50*time.Millisecond)
 		}
 		if want := int64(2000); j.ages.tokens != want {

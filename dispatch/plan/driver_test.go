@@ -43,11 +43,11 @@ type world struct {
 	// is told the same and must answer the same, though its maps are iterated in another order
 	twin *Planner
 
-	batches  map[string]*worldBatch
-	runners  map[string]*worldRunner
+	batches  map[string]*fakeBatch
+	runners  map[string]*fakeRunner
 	claims   []JobKey // not answered
 	flights  []*flight
-	lines    map[lineID]*worldLine // of living batches
+	lines    map[lineID]*fakeLine // of living batches
 	wake     time.Time
 	hold     Reason
 	draining bool
@@ -65,14 +65,14 @@ func (id lineID) String() string {
 	return fmt.Sprintf("%s/%s:%d.%d", id.key.Batch, id.key.Model, id.chunk, id.slot)
 }
 
-type worldBatch struct {
+type fakeBatch struct {
 	Batch
 	unclaimed map[string][]int // by model, the sizes of the chunks
 	chunks    int
 	gone      bool
 }
 
-type worldRunner struct {
+type fakeRunner struct {
 	models []string // nil: gone
 	life   int
 	// What a breaker should know.
@@ -84,7 +84,7 @@ type worldRunner struct {
 	sheds              int       // since an answer
 }
 
-type worldLine struct {
+type fakeLine struct {
 	flying    bool
 	recorded  bool
 	tries     int
@@ -98,7 +98,7 @@ type flight struct {
 	life     int
 	prompt   int
 	computed bool // a token of it, or of one started there later, has been seen
-	recalled bool
+	evicted  bool
 }
 
 func (f *flight) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
@@ -110,8 +110,8 @@ func newWorld(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Con
 	return &world{
 		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()),
 		twin:    newPlanner(t, cfg, deps()),
-		batches: map[string]*worldBatch{}, runners: map[string]*worldRunner{},
-		lines: map[lineID]*worldLine{},
+		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
+		lines: map[lineID]*fakeLine{},
 	}
 }
 
@@ -147,7 +147,7 @@ func (w *world) step(ev Event) Verdict {
 			w.recorded++
 		}
 	}
-	w.recalled(got.Recall)
+	w.evicted(got.Evict)
 	w.started(got.Start, twin.Start)
 	for _, c := range got.Claim {
 		w.claims = append(w.claims, c.Key)
@@ -167,7 +167,7 @@ func plain(a Actions) []string {
 		all = append(all, fmt.Sprintf("start %v on %s, attempt %d, stream %v",
 			lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt, s.Stream))
 	}
-	for _, s := range a.Recall {
+	for _, s := range a.Evict {
 		all = append(all, fmt.Sprintf("recall %v from %s", lineID{s.Key, s.Chunk, s.Slot},
 			s.Runner))
 	}
@@ -197,7 +197,7 @@ func (w *world) computed(f *flight) {
 
 // recalled checks that lines under way are recalled once each, the youngest first, as many as are
 // too many and no more.
-func (w *world) recalled(starts []Start) {
+func (w *world) evicted(starts []Start) {
 	w.t.Helper()
 	for _, s := range starts {
 		i := slices.IndexFunc(w.flights, func(f *flight) bool {
@@ -206,15 +206,15 @@ func (w *world) recalled(starts []Start) {
 		switch {
 		case i < 0:
 			w.t.Fatalf("%s %d.%d was recalled and is not under way", s.Key, s.Chunk, s.Slot)
-		case w.flights[i].recalled:
+		case w.flights[i].evicted:
 			w.t.Fatalf("%v was recalled twice", w.flights[i].id())
 		case w.flights[i].Runner != s.Runner:
 			w.t.Fatalf("%v was recalled from %s, it is on %s", w.flights[i].id(), s.Runner,
 				w.flights[i].Runner)
 		}
-		w.flights[i].recalled = true
+		w.flights[i].evicted = true
 		for _, f := range w.flights {
-			if f.Runner == s.Runner && f.number > s.number && !f.recalled {
+			if f.Runner == s.Runner && f.number > s.number && !f.evicted {
 				w.t.Fatalf("%v was recalled before %v, which is younger", w.flights[i].id(), f.id())
 			}
 		}
@@ -228,7 +228,7 @@ func (w *world) recalled(starts []Start) {
 		}
 		left := 0
 		for _, f := range w.flights {
-			if f.Runner == id && !f.recalled {
+			if f.Runner == id && !f.evicted {
 				left++
 			}
 		}
@@ -449,7 +449,7 @@ func (w *world) checkAccounts() {
 				"%v: %d ready, %d retrying, %d in flight; loaded and not done are %d, under way %d",
 				key, j.ready.len(), j.retrying, j.inFlight, waiting, flying)
 		}
-		if len(j.claims) != claimed || claimed > mostClaims {
+		if len(j.claims) != claimed || claimed > maxClaims {
 			w.t.Fatalf("%v: %d claims, %d of them not answered", key, len(j.claims), claimed)
 		}
 		expecting := 0
@@ -486,9 +486,9 @@ func (w *world) checkAccounts() {
 			if r.inFlight != w.carries(r.id) {
 				w.t.Fatalf("runner %s: %d in flight, counted %d", r.id, w.carries(r.id), r.inFlight)
 			}
-			if r.underWay.prefilling != w.prefilling(r.id) {
+			if r.lines.prefilling != w.prefilling(r.id) {
 				w.t.Fatalf("runner %s: %d prompt tokens wait, counted %d", r.id, w.prefilling(r.id),
-					r.underWay.prefilling)
+					r.lines.prefilling)
 			}
 		}
 		w.checkOrder(pool, pool.starts, func(j *job) bool { return j.inStarts })
@@ -549,7 +549,7 @@ func (w *world) runnerUp(id string, models ...string) {
 	slices.Sort(models)
 	r := w.runners[id]
 	if r == nil {
-		r = &worldRunner{}
+		r = &fakeRunner{}
 		w.runners[id] = r
 	}
 	if !slices.Equal(r.models, models) {
@@ -561,13 +561,13 @@ func (w *world) runnerUp(id string, models ...string) {
 }
 
 func (w *world) runnerGone(id string) {
-	w.runners[id] = &worldRunner{life: w.runners[id].life + 1}
+	w.runners[id] = &fakeRunner{life: w.runners[id].life + 1}
 	w.step(RunnerGone{Runner: id})
 }
 
 // put announces a new batch, whose chunks have the given sizes.
 func (w *world) put(b Batch, chunks map[string][]int) {
-	wb := &worldBatch{Batch: b, unclaimed: chunks}
+	wb := &fakeBatch{Batch: b, unclaimed: chunks}
 	w.batches[b.ID] = wb
 	for _, model := range sortedKeys(chunks) {
 		m := ModelLines{Model: model}
@@ -628,7 +628,7 @@ func (w *world) load(i, prompt int) {
 	for slot := range left[0] {
 		ev.Lines = append(ev.Lines, Line{Slot: slot, PromptTokens: prompt})
 		if !b.gone {
-			w.lines[lineID{key, ev.Chunk, slot}] = &worldLine{prompt: prompt}
+			w.lines[lineID{key, ev.Chunk, slot}] = &fakeLine{prompt: prompt}
 		}
 	}
 	w.step(ev)
@@ -637,13 +637,13 @@ func (w *world) load(i, prompt int) {
 func (w *world) loadNone(i int, more bool, again time.Duration) {
 	key := w.claims[i]
 	w.claims = slices.Delete(w.claims, i, i+1)
-	w.step(Loaded{Key: key, More: more, Again: again})
+	w.step(Loaded{Key: key, More: more, Wait: again})
 }
 
 func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.Duration) {
 	line, r := w.lines[f.id()], w.runners[f.Runner]
 	if r.models != nil && r.life == f.life {
-		w.heed(r, f, outcome, retryAfter)
+		w.report(r, f, outcome, retryAfter)
 	}
 	if line != nil {
 		line.flying = false
@@ -666,7 +666,7 @@ func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.D
 		w.t.Fatalf("%v of a living batch was returned", f.id())
 	case verdict == Record:
 		switch outcome {
-		case Shed, Unreachable, Recalled:
+		case Shed, Unreachable, Evicted:
 			w.t.Fatalf("%v was given up because of %v", f.id(), outcome)
 		}
 	case outcome == Succeeded:
@@ -683,7 +683,7 @@ func (w *world) pauseOf(
 			return w.now.Add(min(retryAfter, w.cfg.Retry.Base)), tries
 		}
 		return w.now.Add(w.cfg.Retry.Base), tries
-	case Died, Recalled:
+	case Died, Evicted:
 		return w.now.Add(w.cfg.Retry.Base), tries
 	case Failed, Refused, Garbled, TimedOut:
 		return w.now.Add(w.cfg.Retry.Base), tries + 1
@@ -692,7 +692,7 @@ func (w *world) pauseOf(
 }
 
 // heed is the breaker and the Retry-After of a runner, as the documents have them.
-func (w *world) heed(r *worldRunner, f *flight, outcome Outcome, retryAfter time.Duration) {
+func (w *world) report(r *fakeRunner, f *flight, outcome Outcome, retryAfter time.Duration) {
 	wasTrial := r.trial == f
 	if wasTrial {
 		r.trial = nil
@@ -705,7 +705,7 @@ func (w *world) heed(r *worldRunner, f *flight, outcome Outcome, retryAfter time
 		}
 		r.open, r.until = true, w.now.Add(min(w.cfg.Breaker.Base<<r.openings, w.cfg.Breaker.Max))
 		r.openings++
-	case TimedOut, Recalled:
+	case TimedOut, Evicted:
 	default:
 		r.failures, r.openings, r.open, r.trial = 0, 0, false, nil
 	}

@@ -14,9 +14,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.batch.inFlight--
 	r.inFlight--
 	if f.Outcome == Succeeded {
-		r.underWay.answered(s.number)
+		r.lines.answered(s.number)
 	}
-	r.underWay.remove(s.number)
+	r.lines.remove(s.number)
 	switch {
 	case r.pool != nil:
 		r.pool.inFlight--
@@ -24,7 +24,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		delete(p.runners, r.id)
 	}
 	if s.life == r.life && r.pool != nil {
-		p.heed(now, f, r)
+		p.report(now, f, r)
 	}
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
@@ -39,38 +39,38 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	if j.gone {
 		return Return
 	}
-	judged := judge(p.cfg.Retry, &j.batch.Batch, l, sheds, f.Outcome, f.Status, f.RetryAfter)
-	if !judged.again {
-		p.settle(now, j, l, f)
+	d := decideRetry(p.cfg.Retry, &j.batch.Batch, l, sheds, f.Outcome, f.Status, f.RetryAfter)
+	if !d.again {
+		p.complete(now, j, l, f)
 		p.offer(now, j)
 		return Record
 	}
 	switch {
-	case judged.chargedTry:
+	case d.chargedTry:
 		l.tries++
-	case judged.chargedDeath:
+	case d.chargedDeath:
 		l.deaths++
-	case judged.pause > 0:
+	case d.pause > 0:
 		l.waits++
 	}
-	if judged.pause == 0 {
-		p.giveBack(j, l)
+	if d.pause == 0 {
+		p.requeue(j, l)
 		p.offer(now, j)
-		return Again
+		return Retry
 	}
 	j.retrying++
-	p.timers.set(timer{at: now.Add(p.jitter(judged.pause)), job: j, line: l, retry: true})
-	return Again
+	p.timers.set(timer{at: now.Add(p.jitter(d.pause)), job: j, line: l, retry: true})
+	return Retry
 }
 
-// heed tells breaker and flow control how a line ended.
-func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
+// report reports the end of a line to the breaker and to flow control.
+func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 	o := r.observation(flowcontrol.Answered)
 	o.Latency, o.RetryAfter = f.Latency, f.RetryAfter
 	o.PromptTokens, o.OutputTokens, o.CachedTokens = f.InputTokens, f.OutputTokens, f.CachedTokens
 	trial := f.Start.trial
 	switch f.Outcome {
-	case Recalled:
+	case Evicted:
 		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Recalled
 	case TimedOut:
@@ -90,30 +90,31 @@ func (p *Planner) heed(now time.Time, f *Finished, r *runner) {
 	r.pool.observe(now, o)
 }
 
-// settle takes a line that has its result out of what is left.
-func (p *Planner) settle(now time.Time, j *job, l line, f *Finished) {
+// complete counts a line that has its result.
+func (p *Planner) complete(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
 	delete(j.sheds, lineAt{l.chunk, l.slot})
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
-		j.output.learn(f.OutputTokens)
-		j.lifetimes.learn(f.OutputTokens)
+		j.output.add(f.OutputTokens)
+		j.lengths.add(f.OutputTokens)
 		j.longest = max(j.longest, f.OutputTokens)
 		o := p.outputs[j.key.Model]
 		if o == nil {
 			o = &outputMean{}
 			p.outputs[j.key.Model] = o
 		}
-		o.learn(f.OutputTokens)
+		o.add(f.OutputTokens)
 	}
 	j.work = p.workLeft(j)
 	if r := f.Start.runner; r.pool != nil {
 		r.pool.rate.add(now, float64(l.work))
 	}
-	p.rankIfMoved(j)
+	p.rankIfChanged(j)
 }
 
-// rankIfMoved lets a rank follow the work that is left; a twentieth of it is soon enough.
-func (p *Planner) rankIfMoved(j *job) {
+// rankIfChanged ranks a job again when the work left has changed by a twentieth since the last
+// time.
+func (p *Planner) rankIfChanged(j *job) {
 	if math.Abs(j.ranked-j.work) > 0.05*j.ranked {
 		p.rank(j)
 	}
@@ -123,8 +124,8 @@ func (p *Planner) jitter(pause time.Duration) time.Duration {
 	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
 }
 
-// giveBack puts a line where it is started next.
-func (p *Planner) giveBack(j *job, l line) {
+// requeue makes a line the next to start.
+func (p *Planner) requeue(j *job, l line) {
 	j.ready.pushFront(l)
 	p.countReady(j, int(l.prompt))
 }

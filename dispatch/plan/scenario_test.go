@@ -152,7 +152,7 @@ func (s *story) do(fields []string) {
 	case "end": // end BATCH: no more lines of it
 		s.step(BatchGone{Batch: words[1]})
 	case "load": // load BATCH/MODEL [lines=] [again=] [last]
-		ev := Loaded{Key: s.key(words[1]), Chunk: s.chunks, Again: span("again"),
+		ev := Loaded{Key: s.key(words[1]), Chunk: s.chunks, Wait: span("again"),
 			More: !slices.Contains(words, "last")}
 		for slot := range number("lines") {
 			ev.Lines = append(ev.Lines, Line{Slot: slot, PromptTokens: 100})
@@ -163,8 +163,8 @@ func (s *story) do(fields []string) {
 		s.step(ev)
 	case "more": // more BATCH/MODEL
 		s.step(MoreChunks{Key: s.key(words[1])})
-	case "judge": // judge BATCH [infeasible]
-		s.step(Judged{Batch: words[1], Infeasible: len(words) > 2})
+	case "feasibility": // feasibility BATCH [infeasible]
+		s.step(Feasibility{Batch: words[1], Infeasible: len(words) > 2})
 	case "hold": // hold [REASON]
 		s.step(Hold{Reason: Reason(strings.Join(words[1:], ""))})
 	case "drain":
@@ -186,7 +186,7 @@ func (s *story) do(fields []string) {
 	case "pools":
 		for _, pool := range s.planner.Pools() {
 			s.say("%v: %d in flight of %d; why: %q", pool.Models, pool.InFlight, pool.Limit,
-				pool.Why)
+				pool.Reason)
 			for _, r := range pool.Runners {
 				s.say("  %s: %d in flight of %d, breaker open: %v", r.ID, r.InFlight, r.Limit,
 					r.Open)
@@ -220,7 +220,7 @@ func (s *story) key(text string) JobKey {
 func (s *story) step(ev Event) {
 	actions := s.planner.Step(s.now, ev)
 	if f, ok := ev.(*Finished); ok {
-		verdict := [...]string{Record: "record", Again: "again", Return: "return"}[actions.Verdict]
+		verdict := [...]string{Record: "record", Retry: "again", Return: "return"}[actions.Verdict]
 		s.say("%s %s", verdict, name(f.Start))
 	}
 	for _, start := range actions.Start {

@@ -12,7 +12,7 @@ func TestDeadlinesAskForLines(t *testing.T) {
 			batch: &batchState{Batch: Batch{Deadline: noon.Add(due)}}}
 	}
 	p := &pool{inFlight: 4}
-	if got := p.pressed(noon, []*job{of("a", 1e6, time.Hour)}); got != 0 {
+	if got := p.requiredLines(noon, []*job{of("a", 1e6, time.Hour)}); got != 0 {
 		t.Errorf("%v lines while nobody knows what a line brings, want 0", got)
 	}
 	p.rate = rate{work: 400 * 30, seconds: 30, last: noon} // 400 a second, 100 a line
@@ -30,7 +30,7 @@ func TestDeadlinesAskForLines(t *testing.T) {
 			3.3},
 		{"too late already", []*job{of("a", 1000, -time.Hour)}, 11},
 	} {
-		if got := p.pressed(noon, test.due); math.Abs(got-test.want) > 1e-9 {
+		if got := p.requiredLines(noon, test.due); math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%s: %v lines, want %v", test.name, got, test.want)
 		}
 	}

@@ -55,7 +55,7 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 			for story := range stories {
 				r := rand.New(rand.NewPCG(2, uint64(story)))
 				ramp := r.IntN(600)
-				var life lifetimes
+				var life lengths
 				type line struct{ from, tokens int64 }
 				running := make([]line, slots)
 				for i := range running {
@@ -65,15 +65,15 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 				until := int64(3 * truth)
 				for look := range int64(looks) {
 					now := until * (look + 1) / looks
-					life.alive = life.alive[:0]
+					life.running = life.running[:0]
 					for i := range running {
 						l := &running[i]
 						for l.from+l.tokens <= now {
-							life.learn(int(l.tokens))
+							life.add(int(l.tokens))
 							*l = line{l.from + l.tokens, int64(max(1, math.Round(kind.draw(r))))}
 						}
 						if l.from < now {
-							life.alive = add(life.alive, now-l.from)
+							life.running = count(life.running, now-l.from)
 						}
 					}
 					least := life.least(kind.limit) / truth
@@ -100,18 +100,18 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 // looked at.
 func TestLeastGrowsWithAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l lifetimes
+		var l lengths
 		for range rapid.IntRange(0, enoughEnded-1).Draw(t, "ended") {
-			l.learn(rapid.IntRange(1, 500).Draw(t, "answer"))
+			l.add(rapid.IntRange(1, 500).Draw(t, "answer"))
 		}
 		ages := rapid.SliceOfN(rapid.Int64Range(0, 3000), 1, 200).Draw(t, "ages")
 		before := 0.0
 		for range 10 {
-			l.alive = l.alive[:0]
+			l.running = l.running[:0]
 			sum := 0.0
 			for i := range ages {
 				ages[i] += rapid.Int64Range(0, 300).Draw(t, "grown")
-				l.alive = add(l.alive, ages[i])
+				l.running = count(l.running, ages[i])
 				sum += float64(ages[i])
 			}
 			got := l.least(0)

@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// inFlightLines holds the lines in flight on a runner, in the order of their starts, and estimates
+// which prompts were computed. An engine takes requests of the same priority in order, so a first
+// token or an answer shows that all earlier prompts were computed too, also those of lines that are
+// not streamed.
+type inFlightLines struct {
+	lines      []inFlightLine
+	prefilling int // tokens of prompts that are not known to be computed
+	streamed   int
+	evicted    int // cancelled, without Finished yet
+
+	// clock counts the tokens of a line that decodes all the time. It only grows.
+	clock    int64
+	ticked   time.Time // last update of clock
+	decoding []decoding
+}
+
+// decoding counts the lines of a job whose age is known. All of them get one token per iteration.
+type decoding struct {
+	job   *job
+	lines int64
+}
+
+type inFlightLine struct {
+	number      uint64 // of its Start
+	job         *job
+	chunk, slot int32
+	prompt      int32
+	streamed    bool
+	computed    bool // its prompt was
+	evicted     bool
+	decoding    bool  // its age is known
+	detached    bool  // its runner was removed meanwhile
+	since       int64 // clock at age 0
+}
+
+func (u *inFlightLines) add(s *Start) {
+	u.lines = append(u.lines, inFlightLine{
+		number: s.number, job: s.job, chunk: s.line.chunk, slot: s.line.slot, prompt: s.line.prompt,
+		streamed: s.Stream,
+	})
+	u.prefilling += int(s.line.prompt)
+	if s.Stream {
+		u.streamed++
+	}
+}
+
+func (u *inFlightLines) find(number uint64) (int, bool) {
+	return slices.BinarySearchFunc(u.lines, number, func(l inFlightLine, number uint64) int {
+		return cmp.Compare(l.number, number)
+	})
+}
+
+// answered marks the prompt of a line that got a token as computed, and those of the lines before
+// it.
+func (u *inFlightLines) answered(number uint64) {
+	i, found := u.find(number)
+	if !found {
+		return
+	}
+	for ; i >= 0 && !u.lines[i].computed; i-- {
+		u.compute(&u.lines[i])
+	}
+}
+
+func (u *inFlightLines) compute(l *inFlightLine) {
+	l.computed = true
+	u.prefilling -= int(l.prompt)
+}
+
+// of returns the entry of a job. Runners have lines of few jobs at a time.
+func (u *inFlightLines) of(j *job) *decoding {
+	for i := range u.decoding {
+		if u.decoding[i].job == j {
+			return &u.decoding[i]
+		}
+	}
+	u.decoding = append(u.decoding, decoding{job: j})
+	return &u.decoding[len(u.decoding)-1]
+}
+
+// tick adds the iterations of an engine to the ages of all lines that decode, one token each. Their
+// number is that of the gaps, limited by the time since the last report, because the gaps of
+// several streams are the same iterations. Lines that began to decode in that time are counted from
+// the next report on, so that no age is too high.
+func (u *inFlightLines) tick(now time.Time, gaps int, took time.Duration) {
+	passed := min(now.Sub(u.ticked), max(2*GapsInterval, took/time.Duration(gaps)))
+	u.ticked = now
+	tokens := int64(gaps)
+	if took > passed {
+		tokens = int64(portable.Rounded(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
+	}
+	u.clock += tokens
+	for _, d := range u.decoding {
+		d.job.ages.tokens += tokens * d.lines
+	}
+	// Prompts are computed in the order of the lines, so the lines that have just begun to decode
+	// are the last of those computed.
+	for i := len(u.lines) - 1; i >= 0 && !u.lines[i].decoding && !u.lines[i].detached; i-- {
+		if l := &u.lines[i]; l.computed {
+			l.decoding, l.since = true, u.clock
+			l.job.ages.lines++
+			u.of(l.job).lines++
+		}
+	}
+}
+
+// forget removes the age of a line from those of its job.
+func (u *inFlightLines) forget(l *inFlightLine) {
+	if !l.decoding {
+		return
+	}
+	l.decoding = false
+	l.job.ages.lines--
+	l.job.ages.tokens -= u.clock - l.since
+	of := u.of(l.job)
+	if of.lines--; of.lines == 0 {
+		u.decoding = slices.DeleteFunc(u.decoding, func(d decoding) bool { return d.job == l.job })
+	}
+}
+
+// detach removes all ages, because tokens of a runner that was removed are not reported.
+func (u *inFlightLines) detach() {
+	for i := range u.lines {
+		u.forget(&u.lines[i])
+		u.lines[i].detached = true
+	}
+}
+
+// remove removes a line that has ended.
+func (u *inFlightLines) remove(number uint64) {
+	i, found := u.find(number)
+	if !found {
+		return
+	}
+	l := &u.lines[i]
+	u.forget(l)
+	if !l.computed {
+		u.compute(l)
+	}
+	if l.streamed {
+		u.streamed--
+	}
+	if l.evicted {
+		u.evicted--
+	}
+	u.lines = slices.Delete(u.lines, i, i+1)
+}
+
+// evict appends lines to evict, the youngest first, until no more than keep are left. The youngest
+// lose the least work, and may free the time that their prompts would still take.
+func (u *inFlightLines) evict(runner string, keep int, evicted []Start) []Start {
+	for i := len(u.lines) - 1; i >= 0 && len(u.lines)-u.evicted > keep; i-- {
+		if l := &u.lines[i]; !l.evicted {
+			l.evicted = true
+			u.evicted++
+			evicted = append(evicted, Start{Key: l.job.key, Chunk: int(l.chunk), Slot: int(
+				l.slot), Runner: runner, number: l.number})
+		}
+	}
+	return evicted
+}
+
+// free returns how many more lines an allowance lets start: none while too many prompt tokens wait
+// to be computed.
+func (u *inFlightLines) free(granted flowcontrol.RunnerAllowance, inFlight int) int {
+	if u.prefilling >= granted.Prompt {
+		return 0
+	}
+	return granted.Lines - inFlight
+}
