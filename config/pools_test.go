@@ -10,12 +10,13 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 )
 
 const withPools = `
 flowcontrol:
   pools:
-    night: {shared: false, headroom: {pace: {gain: 0.2}}}
+    night: {shared: false, headroom: {tuning: {pace: {gain: 0.2}}}}
     small: {policy: fixed, fixed: {per_runner: 3}}
   policy: aimd
   slo: {tpot: 80ms}
@@ -25,7 +26,7 @@ flowcontrol:
 // behind it or beside it.
 func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	settings := []config.Setting{
-		{Origin: "--set", Path: "flowcontrol.pools.night.headroom.pace.gain", Value: "0.3"},
+		{Origin: "--set", Path: "flowcontrol.pools.night.headroom.tuning.pace.gain", Value: "0.3"},
 		{Origin: "--set", Path: "flowcontrol.policy", Value: "headroom"},
 	}
 	cfg, err := config.Parse("f.yaml", []byte(withPools), settings...)
@@ -34,18 +35,18 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	}
 	all, night, small := cfg.FlowControl, cfg.FlowControl.For([]string{"night"}),
 		cfg.FlowControl.For([]string{"small"})
-	own := func(c flowcontrol.Config) flowcontrol.ProbeConfig {
-		return flowcontrol.OwnConfig[flowcontrol.ProbeConfig](c, "headroom")
+	own := func(c flowcontrol.Config) headroom.Config {
+		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name)
 	}
 	if night.Policy != "headroom" || night.SLO != all.SLO || night.Shared ||
-		own(night).Pace.Gain != 0.3 || own(night).Pace.Slew != own(all).Pace.Slew {
+		own(night).Tuning.Pace.Gain != 0.3 || own(night).Tuning.Pace.MaxGrowth != own(all).Tuning.Pace.MaxGrowth {
 		t.Errorf("night: %q, %+v, %+v", night.Policy, night.SLO, own(night))
 	}
 	if limit := flowcontrol.OwnConfig[fixed.Config](small, fixed.Name); small.Policy != fixed.Name ||
 		limit.PerRunner != 3 || !small.Shared {
 		t.Errorf("small: %q, %+v", small.Policy, limit)
 	}
-	if !all.Shared || all.Policy != "headroom" || own(all).Pace.Gain == 0.3 {
+	if !all.Shared || all.Policy != "headroom" || own(all).Tuning.Pace.Gain == 0.3 {
 		t.Errorf("the entry of a pool has changed the others: %+v", all)
 	}
 	written, err := cfg.YAML()
@@ -53,7 +54,7 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(written),
-		"    night:\n      shared: false\n      headroom:\n        pace:\n          gain: 0.3\n    small:") {
+		"    night:\n      shared: false\n      headroom:\n        tuning:\n          pace:\n            gain: 0.3\n    small:") {
 		t.Errorf("written is more than what pools have of their own:\n%s", written)
 	}
 	again, err := config.Parse("written.yaml", written)

@@ -2,18 +2,26 @@ package flowcontrol
 
 import "time"
 
-// Explainer is a Controller that can tell how it came to its allowance, for people who ask why.
+// Explainer is a Controller that can explain its allowance.
 type Explainer interface {
-	// Explain lists the terms that the allowance of this moment follows from, the pool's before the
-	// runners', always in the same order. It changes nothing: asking leaves every later decision as
-	// it would have been.
+	// Explain returns the figures that the allowance of this moment follows from, the pool's before
+	// the runners', always in the same order. It changes no later decision.
 	Explain(now time.Time) []Term
 }
 
 // Term is one figure that a decision follows from.
 type Term struct {
-	Runner string // empty: of the pool as a whole
-	Name   string // as the policy's documentation calls it
+	Runner string // empty: of the pool
+	Name   string // as in the policy's documentation
 	Value  float64
 	Unit   string // empty: a share or a number
 }
+
+// Names of terms of the pool that programs look for. A policy that controls the iteration time or
+// the waiting prompt tokens explains them under these names.
+const (
+	// TermTargetShare is the share of the TPOT objective that iterations may take.
+	TermTargetShare = "target share"
+	// TermPromptTokens is how many prompt tokens of batch lines may wait on a runner.
+	TermPromptTokens = "prompt token limit"
+)

@@ -102,8 +102,8 @@ func (t *Timeline) steering(pools [][]flowcontrol.Term) {
 		}
 		return math.NaN()
 	}
-	t.TargetShare = append(t.TargetShare, of("theta"))
-	t.PromptAllowance = append(t.PromptAllowance, of("prompt level"))
+	t.TargetShare = append(t.TargetShare, of(flowcontrol.TermTargetShare))
+	t.PromptAllowance = append(t.PromptAllowance, of(flowcontrol.TermPromptTokens))
 }
 
 // Mean returns the mean of a series' known values from one time to another; NaN if there are none.

@@ -13,7 +13,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 	"github.com/tidefill/tidefill/flowcontrol/gradient"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 	"github.com/tidefill/tidefill/flowcontrol/saturation"
+	"github.com/tidefill/tidefill/flowcontrol/schedule"
 )
 
 // limited returns a policy's own configuration with limits that the suite checks. Without metrics
@@ -26,7 +28,7 @@ func limited(policy string, limits flowcontroltest.Limits) flowcontrol.PolicyCon
 	case aimd.Config:
 		own.PerRunner, own.PerPool, own.Start = limits.PerRunner, limits.PerPool, 4
 		return own
-	case flowcontrol.ProbeConfig:
+	case headroom.Config:
 		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
 		return own
 	case budget.Config:
@@ -39,8 +41,8 @@ func limited(policy string, limits flowcontroltest.Limits) flowcontrol.PolicyCon
 		own.Min, own.Initial, own.Max = 1, min(4, limits.PerRunner), limits.PerRunner
 		own.PerPool = limits.PerPool
 		return own
-	case flowcontrol.ScheduleConfig:
-		own.Rows = []flowcontrol.ScheduleRow{{Lines: limits.PerRunner},
+	case schedule.Config:
+		own.Rows = []schedule.Row{{Lines: limits.PerRunner},
 			{At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
 		return own
 	default:
@@ -64,7 +66,7 @@ func TestPoliciesKeepTheContract(t *testing.T) {
 				cfg.Engine.CostModel = costmodel.Model{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
 				// model and schedule go by the limits of headroom too.
 				if limits.PerRunner > 0 {
-					cfg = cfg.With("headroom", limited("headroom", limits))
+					cfg = cfg.With(headroom.Name, limited(headroom.Name, limits))
 				}
 				cfg.Policy = policy
 				if own := limited(policy, limits); own != nil {

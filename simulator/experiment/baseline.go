@@ -26,7 +26,7 @@ var publishedPolicies = []struct {
 	{"saturation", append(eachValue("threshold", 0.8, 0.5),
 		withSettings(eachValue("threshold", 0.8, 0.5), "per_pool=0")...)},
 	{"gradient", eachValue("tolerance", 1.5, 2)},
-	{"model", append([][]string{{}}, eachValue("theta", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
+	{"model", append([][]string{{}}, eachValue("target_share", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
 }
 
 // publishedScaling lists the scaling policies that slack is compared with.

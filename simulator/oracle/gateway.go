@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
@@ -159,7 +160,7 @@ func (g *gatewaySearch) run(seen []PriorRun) error {
 // adopt takes what was seen of the policy probe for told: it is a point to go on from, at no run.
 func (g *gatewaySearch) adopt(seen []PriorRun) {
 	for _, run := range seen {
-		if _, is := run.Policy.Flow.Selected().(flowcontrol.ProbeConfig); is {
+		if _, is := run.Policy.Flow.Selected().(headroom.Config); is {
 			t := g.constant(byLate, run.Policy.Flow.SLO.Late, maxPrompt)
 			t.base, t.from = run.Policy, "headroom as it was seen"
 			g.record(&t, run.Result)
@@ -261,9 +262,10 @@ func (g *gatewaySearch) unreserved() error {
 		if t, some := g.bestOf(of...); some {
 			t = t.clone()
 			t.from += ", no KV kept free"
-			own := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](t.base.Flow, "headroom")
-			own.Reserve.KV, own.Reserve.Growth, own.Reserve.Tail = 0.95, 1, 0
-			t.base.Flow = t.base.Flow.With("headroom", own)
+			own := flowcontrol.OwnConfig[headroom.Config](t.base.Flow, headroom.Name)
+			reserve := &own.Tuning.Reserve
+			reserve.KVUsed, reserve.KVGrowth, reserve.KVDeviations = 0.95, 1, 0
+			t.base.Flow = t.base.Flow.With(headroom.Name, own)
 			before := t.useful
 			if err := g.try(&t); err != nil {
 				return err

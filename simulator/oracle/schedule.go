@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
+	timetable "github.com/tidefill/tidefill/flowcontrol/schedule"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -75,21 +76,21 @@ func (t schedule) clamp(w int) {
 func (t schedule) policy(window time.Duration) simulator.Policy {
 	p := t.base
 	if t.family == byLate {
-		p.Flow.Policy, p.Flow.SLO.Late = "headroom", t.level[0]
+		p.Flow.Policy, p.Flow.SLO.Late = headroom.Name, t.level[0]
 		return p
 	}
-	p.Flow = p.Flow.Select("schedule", flowcontrol.ScheduleConfig{Begin: simulator.Epoch(),
+	p.Flow = p.Flow.Select(timetable.Name, timetable.Config{Begin: simulator.Epoch(),
 		Rows: t.rows(window)})
 	return p
 }
 
-func (t schedule) rows(window time.Duration) []flowcontrol.ScheduleRow {
-	rows := make([]flowcontrol.ScheduleRow, len(t.level))
+func (t schedule) rows(window time.Duration) []timetable.Row {
+	rows := make([]timetable.Row, len(t.level))
 	for i, level := range t.level {
-		rows[i] = flowcontrol.ScheduleRow{At: time.Duration(i) * window,
-			Prompt: int(math.Round(t.prompt[i]))}
+		rows[i] = timetable.Row{At: time.Duration(i) * window,
+			PromptTokens: int(math.Round(t.prompt[i]))}
 		if t.family == byTime {
-			rows[i].Theta, rows[i].Lines = math.Round(level*1e4)/1e4, maxLines
+			rows[i].TargetShare, rows[i].Lines = math.Round(level*1e4)/1e4, maxLines
 		} else {
 			rows[i].Lines = int(math.Round(level))
 		}

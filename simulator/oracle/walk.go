@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
@@ -113,14 +114,18 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 // configuration. Those of its loops over late requests do nothing under a timetable.
 func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor float64) {
 	for range 10 {
-		p := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](*flow, "headroom")
-		times := []*time.Duration{&p.Pace.Memory, &p.Pace.Save, &p.Pace.Debt, &p.Brake.Hold}
-		shares := []*float64{&p.Pace.Gain, &p.Pace.Slew, &p.Pace.Apart, &p.Reserve.KV,
-			&p.Reserve.Growth, &p.Reserve.Tail, &p.Brake.Above, &p.Brake.Pool}
+		own := flowcontrol.OwnConfig[headroom.Config](*flow, headroom.Name)
+		t := &own.Tuning
+		times := []*time.Duration{&t.Pace.Window, &t.Pace.MaxCredit, &t.Pace.MaxDebt,
+			&t.Brake.Hold}
+		shares := []*float64{&t.Pace.Gain, &t.Pace.MaxGrowth, &t.Pace.MaxLineRatio,
+			&t.Reserve.KVUsed, &t.Reserve.KVGrowth, &t.Reserve.KVDeviations, &t.Brake.Above,
+			&t.Brake.PoolAbove}
 		if loops {
-			times = append(times, &p.Theta.Memory, &p.Prompt.Memory)
-			shares = append(shares, &p.Theta.Gain, &p.Theta.Ease, &p.Theta.Eased, &p.Theta.Fall,
-				&p.Theta.Most, &p.Theta.Part, &p.Prompt.Gain)
+			target, prompt := &t.TargetShare, &t.PromptTokens
+			times = append(times, &target.Window, &prompt.Window)
+			shares = append(shares, &target.Gain, &target.Ease, &target.MaxEase, &target.MaxFall,
+				&target.Max, &target.BudgetShare, &prompt.Gain)
 		}
 		if i := g.rng.IntN(len(times) + len(shares)); i < len(times) {
 			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(
@@ -128,7 +133,7 @@ func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor flo
 		} else {
 			*shares[i-len(times)] *= factor
 		}
-		if turned := flow.With("headroom", p); turned.Validate() == nil {
+		if turned := flow.With(headroom.Name, own); turned.Validate() == nil {
 			*flow = turned
 			return
 		}

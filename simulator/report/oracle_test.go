@@ -9,6 +9,9 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
+	"github.com/tidefill/tidefill/flowcontrol/model"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/report"
@@ -40,9 +43,8 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	return s
 }
 
-// judged runs the policy without and with a mistake, beside a fixed cap, and returns the report on
-// all three.
-func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report.Scenario {
+// judged runs the policy and a mistaken one, beside a fixed cap, and returns the report on all three.
+func judged(t *testing.T, s simulator.Setup, mistaken string) report.Scenario {
 	t.Helper()
 	silent := func(float64) error { return nil }
 	quiet, err := simulator.RunNoBatch(s, silent)
@@ -63,11 +65,7 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 			Baseline: baseline, Runs: []simulator.Result{result}})
 	}
 	run("sound", false, func(*flowcontrol.Config) {})
-	run("mistaken", false, func(c *flowcontrol.Config) {
-		own := flowcontrol.OwnConfig[flowcontrol.ProbeConfig](*c, "headroom")
-		own.Planted = mistake
-		*c = c.With("headroom", own)
-	})
+	run("mistaken", false, func(c *flowcontrol.Config) { c.Policy = mistaken })
 	run("fixed", true, func(c *flowcontrol.Config) {
 		*c = c.Select(fixed.Name, fixed.Config{PerRunner: 8})
 	})
@@ -76,21 +74,44 @@ func judged(t *testing.T, s simulator.Setup, mistake flowcontrol.Mistake) report
 	return all.Scenarios[0]
 }
 
-// A report that can't show a policy's mistake is worth nothing: each of those planted here must
-// cost a goal that the sound policy meets.
-func TestPlantedMistakesMissGoals(t *testing.T) {
+// register registers a policy with a mistake under a name, and returns the name.
+func register(name, policy string, mistake flowcontroltest.Mistake) string {
+	flowcontrol.Register(name, flowcontrol.Factory{
+		Needs: flowcontrol.NeedsOf(policy),
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			cfg.Policy = policy
+			c, err := flowcontrol.New(cfg)
+			if err != nil {
+				return nil, err
+			}
+			return mistake(c), nil
+		},
+	})
+	return name
+}
+
+var (
+	signFlipped = register("sign flipped", headroom.Name,
+		flowcontroltest.SignFlipped(75*time.Millisecond))
+	stalenessIgnored = register("staleness ignored", model.Name,
+		flowcontroltest.StalenessIgnored)
+	deadlinesAboveSafety = register("deadlines above safety", headroom.Name,
+		flowcontroltest.DeadlinesAboveSafety)
+)
+
+// TestReportShowsMistakes checks that each mistake misses a goal that the sound policy meets: a
+// report that cannot show a policy's mistake is of no use.
+func TestReportShowsMistakes(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		mistake flowcontrol.Mistake
-		edit    func(*simulator.Setup)
+		mistaken string
+		edit     func(*simulator.Setup)
 	}{
-		{"sign flipped", flowcontrol.SignFlipped, func(*simulator.Setup) {}},
-		// Token gaps would tell a policy that listens to them of the crowd; this one goes by
-		// metrics alone.
-		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *simulator.Setup) {
-			own := flowcontrol.DefaultModel()
-			own.Theta = 0.7
-			s.Policy.Flow = s.Policy.Flow.Select("model", own)
+		{signFlipped, func(*simulator.Setup) {}},
+		// Token gaps would show the load to headroom; model uses metrics alone.
+		{stalenessIgnored, func(s *simulator.Setup) {
+			own := model.DefaultConfig()
+			own.TargetShare = 0.7
+			s.Policy.Flow = s.Policy.Flow.Select(model.Name, own)
 			s.Scenario.Goals.HarvestOfCap = 0
 			s.Scenario.Pool.Replicas = 12
 			s.Scenario.Interactive.Surges = []scenario.Surge{
@@ -98,23 +119,23 @@ func TestPlantedMistakesMissGoals(t *testing.T) {
 			s.Scenario.Metrics.Faults = []scenario.MetricsFault{
 				{Kind: scenario.Restamped, From: 4 * time.Minute, To: 20 * time.Minute}}
 		}},
-		// A job that is hard to finish in time asks for more and more lines; one that nobody could
-		// would not be pressed for. Long answers that all begin at once cost even the sound policy
-		// about a point in so short a run.
-		{"floor above safety", flowcontrol.FloorAboveSafety, func(s *simulator.Setup) {
+		// A job that is hard to finish in time asks for more and more lines. One that is impossible
+		// would ask for none. Long answers that all start at once cost even the sound policy about
+		// a point in so short a run.
+		{deadlinesAboveSafety, func(s *simulator.Setup) {
 			s.Scenario.Goals = scenario.Goals{Loss: 3}
 			s.Scenario.Pool.Replicas = 12
 			s.Scenario.Jobs = []scenario.Job{
 				{Name: "pressing", Kind: "gen", Lines: 8_000, Window: 20 * time.Minute}}
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.mistaken, func(t *testing.T) {
 			t.Parallel()
 			s := bundled(t, "s1-steady.yaml")
 			s.Scenario.Horizon = 20 * time.Minute
 			s.Scenario.Goals = scenario.Goals{Loss: 1, Worst5Minutes: 5, HarvestOfCap: 1}
 			test.edit(&s)
-			told := judged(t, s, test.mistake)
+			told := judged(t, s, test.mistaken)
 			t.Logf("loss: sound %.2f, mistaken %.2f points", told.Policies[0].Loss.Worst,
 				told.Policies[1].Loss.Worst)
 			for _, g := range told.Policies[0].Goals {

@@ -1,4 +1,4 @@
-package flowcontrol_test
+package headroom_test
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 )
 
 // A law near that of a 70B model on four A100.
@@ -19,22 +20,22 @@ var testLaw = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 
 func probeConfig() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
-	cfg.Policy = "headroom"
+	cfg.Policy = headroom.Name
 	cfg.Engine = flowcontrol.Engine{CostModel: testLaw, KVTokens: 400_000, MaxSeqs: 256,
 		MaxBatchedTokens: 512}
 	return cfg
 }
 
 // own is the policy's part of a configuration.
-func own(cfg flowcontrol.Config) flowcontrol.ProbeConfig {
-	return flowcontrol.OwnConfig[flowcontrol.ProbeConfig](cfg, "headroom")
+func own(cfg flowcontrol.Config) headroom.Config {
+	return flowcontrol.OwnConfig[headroom.Config](cfg, headroom.Name)
 }
 
 // set changes the policy's part of a configuration.
-func set(cfg *flowcontrol.Config, change func(*flowcontrol.ProbeConfig)) {
+func set(cfg *flowcontrol.Config, change func(*headroom.Config)) {
 	own := own(*cfg)
 	change(&own)
-	*cfg = cfg.With("headroom", own)
+	*cfg = cfg.With(headroom.Name, own)
 }
 
 func newController(t testing.TB, cfg flowcontrol.Config) flowcontrol.Controller {
@@ -189,7 +190,7 @@ func (s *stream) average(t *testing.T, d time.Duration) (got, want float64) {
 	for end := s.now.Add(d); s.now.Before(end); n++ {
 		s.step()
 		iterations += float64(moment/time.Millisecond) / s.mean
-		target += s.term(t, "target")
+		target += s.term(t, "target iteration")
 	}
 	return n * float64(moment/time.Millisecond) / iterations, target / n
 }
@@ -290,7 +291,7 @@ func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
 		cfg := probeConfig()
 		cfg.Engine.MaxSeqs = rapid.IntRange(20, 120).Draw(rt, "sequences")
 		// the law stays as it is: what it learns is not the question
-		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 1 })
+		set(&cfg, func(c *headroom.Config) { c.Tuning.Fit.MaxCorrection = 1 })
 		one, other := newController(t, cfg), newController(t, cfg)
 		now := noon
 		more := rapid.Float64Range(0, 40).Draw(rt, "more")
@@ -361,15 +362,16 @@ func TestProbeIgnoresWhatDoesNotMove(t *testing.T) {
 func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
 	s := newStream(t, probeConfig())
 	s.run(5 * time.Minute)
-	theta, running := s.term(t, "theta"), s.term(t, "interactive running")
-	for i, a := range []flowcontrol.Attainment{{math.NaN(), math.NaN()}, {3, 3}, {math.NaN(), 3},
-		{2, 2}} {
+	theta, running := s.term(t, flowcontrol.TermTargetShare), s.term(t, "interactive running")
+	nan := math.NaN()
+	for i, counted := range [][2]float64{{nan, nan}, {3, 3}, {nan, 3}, {2, 2}} {
+		a := flowcontrol.Attainment{Requests: counted[0], Late: counted[1]}
 		g := flowcontrol.NoReading(flowcontrol.Gateway,
 			s.now.Add(time.Duration(i+1)*time.Millisecond))
 		g.TPOT, g.TTFT = a, a
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
-	if got := s.term(t, "theta"); got != theta {
+	if got := s.term(t, flowcontrol.TermTargetShare); got != theta {
 		t.Errorf("theta went from %v to %v", theta, got)
 	}
 	empty := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
@@ -397,15 +399,15 @@ func TestProbeInTheDark(t *testing.T) {
 	s.run(10 * time.Minute)
 	good := s.granted().Lines
 	s.blind = true
-	s.run(own(cfg).Doubt.Soft + 2*time.Second)
+	s.run(own(cfg).Tuning.Staleness.AgingAfter + 2*time.Second)
 	aging := s.granted()
-	if aging.Reason != flowcontrol.ReasonAging && aging.Lines > good {
+	if aging.Reason != headroom.ReasonAging && aging.Lines > good {
 		t.Errorf("%+v, was %d: nothing rises while nothing is seen", aging, good)
 	}
 	s.run(10 * time.Minute)
-	blind := max(1, int(own(cfg).Doubt.Blind*float64(good)+1))
+	blind := max(1, int(own(cfg).Tuning.Staleness.MinShare*float64(good)+1))
 	if got := s.granted(); got.Lines > blind || got.Lines < 1 ||
-		got.Reason != flowcontrol.ReasonBlind {
+		got.Reason != headroom.ReasonStale {
 		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got,
 			blind, good)
 	}
@@ -414,14 +416,14 @@ func TestProbeInTheDark(t *testing.T) {
 	if got := s.granted().Lines; got < good*3/4 {
 		t.Errorf("%d lines ten minutes after, were %d", got, good)
 	}
-	for range own(cfg).Doubt.Dark {
+	for range own(cfg).Tuning.Staleness.BrokenLines {
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Broken, Runner: "r"})
 	}
 	s.now = s.now.Add(2 * time.Second)
-	if got := s.granted(); got.Lines != 0 || got.Reason != flowcontrol.ReasonDark {
-		t.Errorf("%+v after %d broken lines, want dark", got, own(cfg).Doubt.Dark)
+	if got := s.granted(); got.Lines != 0 || got.Reason != headroom.ReasonUnreachable {
+		t.Errorf("%+v after %d broken lines, want dark", got, own(cfg).Tuning.Staleness.BrokenLines)
 	}
-	s.now = s.now.Add(own(cfg).Doubt.Retry)
+	s.now = s.now.Add(own(cfg).Tuning.Staleness.Retry)
 	if got := s.granted(); got.Lines != 1 {
 		t.Errorf("%+v, want one line to try", got)
 	}
@@ -438,7 +440,7 @@ func TestProbeDoesNotPayForOthers(t *testing.T) {
 		g.TTFT = g.TPOT
 		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
-	if got, start := s.term(t, "theta"), own(probeConfig()).Theta.Start; got != start {
+	if got, start := s.term(t, flowcontrol.TermTargetShare), own(probeConfig()).Tuning.TargetShare.Start; got != start {
 		t.Errorf("theta is %v, was %v", got, start)
 	}
 }
@@ -478,7 +480,7 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 			s.Observe(s.now, flowcontrol.Observation{
 				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
 			if g := s.granted(); g.Lines >= before || !g.Recall ||
-				g.Reason != flowcontrol.ReasonKV {
+				g.Reason != headroom.ReasonKV {
 				t.Errorf("%+v beside %d lines, want fewer, the youngest recalled", g, before)
 			}
 			s.run(10 * time.Second)
@@ -501,7 +503,7 @@ func TestProbeFillsWhatIsNotShared(t *testing.T) {
 		s.run(20 * time.Minute)
 		return len(s.lines)
 	}
-	most := probeConfig().Engine.MaxSeqs - own(probeConfig()).Reserve.Slots
+	most := probeConfig().Engine.MaxSeqs - own(probeConfig()).Tuning.Reserve.Sequences
 	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most ||
 		shared > most/2 {
 		t.Errorf("%d lines where users may come, %d where none do, of %d", shared, alone, most)
@@ -528,10 +530,10 @@ func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
 	s := newStream(t, probeConfig())
 	s.prompt, s.output = 700, 5
 	s.run(20 * time.Minute)
-	prompts := s.term(t, "target")
+	prompts := s.term(t, "target iteration")
 	s.prompt, s.output = 50, 1500
 	s.run(20 * time.Second) // hardly a line has ended
-	if lines := s.term(t, "target"); lines > 0.8*prompts {
+	if lines := s.term(t, "target iteration"); lines > 0.8*prompts {
 		t.Errorf("the target is %.1f ms with long lines, was %.1f ms with prompts", lines, prompts)
 	}
 	longest := 0.0
@@ -589,7 +591,7 @@ func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
 func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 	room := func(held float64) int {
 		cfg := probeConfig()
-		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Pace.Held = held })
+		set(&cfg, func(c *headroom.Config) { c.Tuning.Pace.MaxContextRatio = held })
 		c := newController(t, cfg)
 		carried := map[string]int{}
 		now := noon
@@ -640,61 +642,65 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 // Where nothing is late, theta does not take an hour to find out.
 func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
 	cfg := probeConfig()
-	set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Theta.Leap = 1 })
+	set(&cfg, func(c *headroom.Config) { c.Tuning.TargetShare.FastRise = 1 })
 	slow, fast := newStream(t, cfg), newStream(t, probeConfig())
 	slow.run(4 * time.Minute)
 	fast.run(4 * time.Minute)
-	start := own(probeConfig()).Theta.Start
-	if a, b := slow.term(t, "theta of prompts")/start-1,
-		fast.term(t, "theta of prompts")/start-1; b < 2*a {
+	start := own(probeConfig()).Tuning.TargetShare.Start
+	if a, b := slow.term(t, "target share of prefill")/start-1,
+		fast.term(t, "target share of prefill")/start-1; b < 2*a {
 		t.Errorf("theta rose by %.3f, by %.3f without leaps", b, a)
 	}
 }
 
-// Every mistake must show.
-func TestPlantedMistakesShow(t *testing.T) {
-	grown := func(m flowcontrol.Mistake, change func(*stream)) *stream {
-		cfg := probeConfig()
-		set(&cfg, func(c *flowcontrol.ProbeConfig) { c.Planted = m })
-		s := newStream(t, cfg)
+// The checks of the other tests detect each mistake.
+func TestMistakesShow(t *testing.T) {
+	grown := func(mistake flowcontroltest.Mistake, change func(*stream)) *stream {
+		s := newStream(t, probeConfig())
+		if mistake != nil {
+			c := mistake(newController(t, probeConfig()))
+			c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+			s.Controller = c
+		}
 		s.run(10 * time.Minute)
 		change(s)
 		return s
 	}
 	for _, test := range []struct {
 		name    string
-		mistake flowcontrol.Mistake
+		mistake flowcontroltest.Mistake
 		change  func(*stream)
 		measure func(*stream) float64 // more is worse
 	}{
-		{"sign flipped", flowcontrol.SignFlipped, func(*stream) {}, func(s *stream) float64 {
-			got, want := s.average(t, 5*time.Minute)
-			return math.Abs(got/want-1) / 0.15
-		}},
-		{"staleness ignored", flowcontrol.StalenessIgnored, func(s *stream) {
+		{"sign flipped", flowcontroltest.SignFlipped(75 * time.Millisecond), func(*stream) {},
+			func(s *stream) float64 {
+				got, want := s.average(t, 5*time.Minute)
+				return math.Abs(got/want-1) / 0.15
+			}},
+		{"staleness ignored", flowcontroltest.StalenessIgnored, func(s *stream) {
 			s.blind = true
 			s.run(10 * time.Minute)
 		},
 			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
-		{"floor above safety", flowcontrol.FloorAboveSafety, func(s *stream) {
+		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *stream) {
 			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1000})
 		}, func(s *stream) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
-		{"own load not owned", flowcontrol.OwnLoadNotOwned, func(*stream) {},
+		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*stream) {},
 			func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
-		{"lateness forgotten", flowcontrol.LatenessForgotten, func(s *stream) {
+		{"lateness hidden", flowcontroltest.LatenessHidden, func(s *stream) {
 			for range 10 {
 				s.late.Late += 10
 				s.late.Requests += 10
 				s.run(5 * time.Second)
 			}
-		}, func(s *stream) float64 { return s.term(t, "theta") / 0.6 }},
+		}, func(s *stream) float64 { return s.term(t, flowcontrol.TermTargetShare) / 0.6 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			sound, faulty := test.measure(grown(flowcontrol.NoMistake, test.change)),
-				test.measure(grown(test.mistake, test.change))
+			sound := test.measure(grown(nil, test.change))
+			faulty := test.measure(grown(test.mistake, test.change))
 			if sound > 1 || faulty <= 1 {
-				t.Errorf(
-					"the measure is %.2f without the mistake and %.2f with it, want at most 1 and more", sound, faulty)
+				t.Errorf("the measure is %.2f without the mistake and %.2f with it, want at most 1 "+
+					"and more", sound, faulty)
 			}
 		})
 	}
@@ -713,7 +719,7 @@ func TestDeadlinesPress(t *testing.T) {
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1e9})
 	if got, most := s.granted().Lines,
-		int(own(cfg).Floor.Share*s.term(t, "safe lines")); got != max(before, most) {
+		int(own(cfg).Tuning.Deadlines.SafeShare*s.term(t, "safe lines")); got != max(before, most) {
 		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed})
@@ -722,20 +728,38 @@ func TestDeadlinesPress(t *testing.T) {
 	}
 }
 
-func TestProbeConfigFaultsNameTheirField(t *testing.T) {
-	flowcontroltest.TestFaults(t, flowcontrol.DefaultProbe(), map[string]func(*flowcontrol.ProbeConfig){
-		"start: ":           func(c *flowcontrol.ProbeConfig) { c.Start = 0 },
-		"per_runner: ":      func(c *flowcontrol.ProbeConfig) { c.PerRunner = 0 },
-		"pace.gain: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Gain = math.NaN() },
-		"pace.save: ":       func(c *flowcontrol.ProbeConfig) { c.Pace.Save = 0 },
-		"theta.start: ":     func(c *flowcontrol.ProbeConfig) { c.Theta.Start = 3 },
-		"prompt.least: ":    func(c *flowcontrol.ProbeConfig) { c.Prompt.Least = 0 },
-		"fit.trust: ":       func(c *flowcontrol.ProbeConfig) { c.Fit.Trust = 0.5 },
-		"reserve.kv: ":      func(c *flowcontrol.ProbeConfig) { c.Reserve.KV = 1.5 },
-		"brake.share: ":     func(c *flowcontrol.ProbeConfig) { c.Brake.Share = -1 },
-		"doubt.hard: ":      func(c *flowcontrol.ProbeConfig) { c.Doubt.Hard = time.Second },
-		"floor.overdrive: ": func(c *flowcontrol.ProbeConfig) { c.Floor.Overdrive = 0.5 },
-		"decrease: ":        func(c *flowcontrol.ProbeConfig) { c.Decrease = 1 },
+func TestConfigFaultsNameTheirField(t *testing.T) {
+	tuning := func(change func(*headroom.Tuning)) func(*headroom.Config) {
+		return func(c *headroom.Config) { change(&c.Tuning) }
+	}
+	flowcontroltest.TestFaults(t, headroom.DefaultConfig(), map[string]func(*headroom.Config){
+		"start: ":      func(c *headroom.Config) { c.Start = 0 },
+		"per_runner: ": func(c *headroom.Config) { c.PerRunner = 0 },
+		"streams: ":    func(c *headroom.Config) { c.Streams = 0 },
+		"tuning.pace.gain: ": tuning(func(t *headroom.Tuning) {
+			t.Pace.Gain = math.NaN()
+		}),
+		"tuning.pace.max_credit: ": tuning(func(t *headroom.Tuning) { t.Pace.MaxCredit = 0 }),
+		"tuning.target_share.start: ": tuning(func(t *headroom.Tuning) {
+			t.TargetShare.Start = 3
+		}),
+		"tuning.prompt_tokens.min: ": tuning(func(t *headroom.Tuning) {
+			t.PromptTokens.Min = 0
+		}),
+		"tuning.fit.max_correction: ": tuning(func(t *headroom.Tuning) {
+			t.Fit.MaxCorrection = 0.5
+		}),
+		"tuning.reserve.kv_used: ": tuning(func(t *headroom.Tuning) { t.Reserve.KVUsed = 1.5 }),
+		"tuning.brake.evict_share: ": tuning(func(t *headroom.Tuning) {
+			t.Brake.EvictShare = -1
+		}),
+		"tuning.staleness.stale_after: ": tuning(func(t *headroom.Tuning) {
+			t.Staleness.StaleAfter = time.Second
+		}),
+		"tuning.deadlines.target_factor: ": tuning(func(t *headroom.Tuning) {
+			t.Deadlines.TargetFactor = 0.5
+		}),
+		"tuning.decrease: ": tuning(func(t *headroom.Tuning) { t.Decrease = 1 }),
 	})
 }
 

@@ -1,0 +1,74 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Explain implements flowcontrol.Explainer.
+func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
+	model, mix := c.fit.fitted(), c.LineMix()
+	terms := []flowcontrol.Term{
+		{Name: flowcontrol.TermTargetShare, Value: c.target.value()},
+		{Name: "target share at rest", Value: c.target.rest()},
+		{Name: "target share of prefill", Value: c.target.prefill.value()},
+		{Name: "target share of decode", Value: c.target.decode.value()},
+		{Name: "prefill part of cost", Value: c.target.part.mean},
+		{Name: "late TPOT", Value: c.target.prefill.lateShare()},
+		{Name: "target iteration", Value: c.targetTime(), Unit: "ms"},
+		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value(), Unit: "tokens"},
+		{Name: "lines by feedback", Value: c.lines, Unit: "lines"},
+		{Name: "lines by cost model", Value: c.predictedLines(), Unit: "lines"},
+		{Name: "lines by deadlines", Value: c.pressed, Unit: "lines"},
+		{Name: "own share", Value: c.ownShare.mean},
+		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
+		{Name: "line expected output", Value: c.sizes.expected, Unit: "tokens"},
+		{Name: "line output", Value: mix.Output, Unit: "tokens"},
+		{Name: "line context", Value: mix.Context, Unit: "tokens"},
+		{Name: "fitted c0", Value: model.C0, Unit: "ms"},
+		{Name: "fitted sequence", Value: c.fit.perSequence(), Unit: "ms"},
+		{Name: "fitted prompt token", Value: c.fit.perToken(), Unit: "ms"},
+		{Name: "wasted by evictions", Value: c.waste.share()},
+	}
+	for _, m := range c.roster.Members {
+		r := m.State
+		add := func(name string, value float64, unit string) {
+			terms = append(terms, flowcontrol.Term{Runner: m.ID, Name: name, Value: value,
+				Unit: unit})
+		}
+		safe, _ := r.safe(now, c.lineKV(mix), c.engine, c.cfg)
+		tokens, _ := c.prompts(now, r)
+		add("iteration", r.iterations.all.mean(), "ms")
+		add("iteration without batch prompts", r.iterations.base.mean(), "ms")
+		add("token gaps age", age(now, r.iterations.seenAt), "s")
+		add("prompt credit", r.iterations.credit, "ms")
+		add("prompt tokens allowed", tokens, "tokens")
+		add("lines by feedback", c.part(r), "lines")
+		add("safe lines", float64(safe), "lines")
+		add("lines by staleness", r.staleness.ceiling, "lines")
+		add("knowledge", float64(r.staleness.state), "state")
+		add("own context", r.own.context, "tokens")
+		add("metrics age", age(now, r.interactive.seenAt), "s")
+		add("interactive running", r.interactive.running.mean, "requests")
+		add("interactive context", r.interactive.context.mean, "tokens")
+		add("interactive prompts", r.interactive.promptRate.mean, "tokens/s")
+		add("interactive waiting", r.interactive.waiting, "requests")
+	}
+	return terms
+}
+
+// predictedLines returns how many lines the cost model alone would let run.
+func (c *Controller) predictedLines() float64 {
+	l, _ := c.load()
+	return c.fit.fitted().Lines(l, c.LineMix(), c.targetTime())
+}
+
+// age is in seconds; infinite for what was never seen.
+func age(now, at time.Time) float64 {
+	if at.IsZero() {
+		return math.Inf(1)
+	}
+	return now.Sub(at).Seconds()
+}

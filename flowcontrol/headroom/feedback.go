@@ -1,0 +1,176 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
+
+// unsharedTarget is the share of the TPOT objective that iterations may take in a pool without
+// interactive requests: more than an engine ever needs.
+const unsharedTarget = 100
+
+// targetTime returns how long iterations may take on average, in milliseconds.
+func (c *Controller) targetTime() float64 {
+	if !c.shared {
+		return float64(unsharedTarget * milliseconds(c.slo.TPOT))
+	}
+	target := float64(c.target.value() * milliseconds(c.slo.TPOT))
+	if c.pressed > c.lines {
+		target *= c.tuning.Deadlines.TargetFactor
+	}
+	return target
+}
+
+// follow moves the pool's lines towards the target, by what was measured on one of its runners over
+// a period.
+func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
+	mix, model := c.LineMix(), c.fit.fitted()
+	// Lines that have just started will hold more context and lengthen iterations by that.
+	growth := float64(model.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
+	// And the iterations meant are those of the lines that may run: lines that are still to start,
+	// or to end, will change them. If lines live shorter than it takes to show, they have.
+	life := lifeOf(mix, r.iterations.all.mean())
+	growth += float64(float64(c.lagOf(life)*model.PerLine(mix)) * (c.lines - float64(r.own.lines)))
+	off := c.targetTime() - (r.iterations.all.mean() + growth)
+	// Lines that live long cannot be taken back for long: what is short beside their lives is left
+	// to the prompts.
+	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
+	seconds := min(period.Seconds(), 5)
+	move := float64(float64(gain*seconds)*off) / model.PerLine(mix)
+	c.lines += min(move, float64(seconds*(1+float64(c.tuning.Pace.MaxGrowth*c.lines)))) /
+		float64(len(c.roster.Members))
+	c.bound()
+}
+
+// bound keeps the lines near those that run: lines that are allowed but not carried prove nothing.
+func (c *Controller) bound() {
+	carried := 0.0
+	for _, m := range c.roster.Members {
+		carried += float64(m.State.own.lines)
+	}
+	carried /= max(1, float64(len(c.roster.Members)))
+	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
+	c.lines = max(c.lines, carried/ratio-start, 1)
+	c.lines = min(c.lines, float64(ratio*carried)+start, float64(c.cfg.PerRunner))
+}
+
+// resized moves the lines to the load that each runner will have once there are more runners, or
+// fewer, to share it: by as much as the cost model predicts, since feedback would take its time.
+// Other changes of load are slow enough for feedback.
+func (c *Controller) resized(from, to int) {
+	c.invalidate()
+	l, seen := c.load()
+	if !seen || from == 0 || to == 0 {
+		return
+	}
+	model, mix, target := c.fit.fitted(), c.LineMix(),
+		float64(c.target.rest()*milliseconds(c.slo.TPOT))
+	scale := float64(from) / float64(to)
+	after := costmodel.Load{Running: l.Running * scale, Context: l.Context * scale,
+		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
+	c.lines *= max(1, model.Lines(after, mix, target)) / max(1, model.Lines(l, mix, target))
+	c.bound()
+}
+
+// load returns the mean interactive load of a runner, each figure some deviations above its mean;
+// false if no metrics show it.
+func (c *Controller) load() (l costmodel.Load, seen bool) {
+	n := 0.0
+	for _, m := range c.roster.Members {
+		in := &m.State.interactive
+		if in.seenAt.IsZero() {
+			continue
+		}
+		n++
+		of := in.load(c.tuning.Reserve.LoadDeviations)
+		l.Running += of.Running
+		l.Context += of.Context
+		l.PromptRate += of.PromptRate
+	}
+	n = max(n, 1)
+	return costmodel.Load{Running: l.Running / n, Context: l.Context / n,
+		PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
+}
+
+// part returns a runner's part of the lines. A runner whose iterations are longer than the others'
+// starts fewer prompts and so carries fewer lines. It is granted as many all the same, since a
+// router that looks at load sends interactive requests to runners with few lines.
+func (c *Controller) part(r *runner) float64 {
+	return min(max(float64(c.lines*r.yield), 1), float64(c.cfg.PerRunner))
+}
+
+// fewest is what the runner with the fewest lines carries, and the one whose lines hold the least
+// context.
+type fewest struct{ lines, context float64 }
+
+func (c *Controller) fewest(now time.Time) fewest {
+	f := fewest{lines: math.Inf(1), context: math.Inf(1)}
+	for _, m := range c.roster.Members {
+		if r := m.State; r.comparable(m.Held(now)) {
+			f.lines = min(f.lines, float64(r.own.lines))
+			f.context = min(f.context, r.own.context)
+		}
+	}
+	return f
+}
+
+// anyDifference is by how many lines' context runners may differ in any case, and by half as many
+// lines: a few lines are never alike.
+const anyDifference = 8
+
+// bound returns how many lines a runner may carry for the pool's runners to stay alike. A router
+// that looks at load counts what lines hold, and old lines hold more than young ones: while a
+// runner holds much more than another, no more lines start there.
+func (f fewest) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
+	most := float64(cfg.MaxLineRatio*f.lines) + anyDifference/2
+	if r.own.context > float64(cfg.MaxContextRatio*f.context)+float64(anyDifference*mix.Context) {
+		most = min(most, float64(r.own.lines))
+	}
+	return most
+}
+
+// LineMix returns the sizes of batch lines, as far as they are known.
+func (c *Controller) LineMix() costmodel.Mix {
+	lines, context := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		lines += float64(m.State.own.lines)
+		context += m.State.own.context
+	}
+	return c.sizes.mix(lines, context)
+}
+
+// lineKV returns how many KV tokens a line of a mix holds; 0 while no line has started.
+func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
+	if c.sizes.prompt <= 0 {
+		return lineKV{}
+	}
+	lines, ages := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		own := &m.State.own
+		lines += float64(own.lines)
+		ages += max(0, own.context-float64(float64(own.lines)*mix.Prompt))
+	}
+	return c.sizes.kv(mix, lines, ages)
+}
+
+// prefillPart returns the part that prompts have in what the lines that start now cost an engine.
+func (c *Controller) prefillPart() float64 {
+	model, mix := c.fit.fitted(), c.sizes.latest()
+	if mix.Prompt <= 0 || mix.Output <= 0 {
+		return 1
+	}
+	return float64(model.PromptToken(mix.Prompt)*mix.Prompt) / mix.Output / model.PerLine(mix)
+}
+
+// lifeOf returns how many seconds a line runs if an iteration takes ms.
+func lifeOf(mix costmodel.Mix, ms float64) float64 { return float64(mix.Output*ms) / 1000 }
+
+// lagOf returns the share of what a line of that life does that shows only after a while, 0 to 1.
+func (c *Controller) lagOf(life float64) float64 {
+	return life / (life + c.tuning.Pace.Lag.Seconds())
+}
+
+// lag is that of lines as they are, at iterations as long as they may be.
+func (c *Controller) lag() float64 { return c.lagOf(lifeOf(c.LineMix(), c.targetTime())) }

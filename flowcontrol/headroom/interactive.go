@@ -1,0 +1,117 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// interactive is what interactive requests do on a runner: what its metrics show, less the batch
+// lines there.
+type interactive struct {
+	seenAt     time.Time           // Sampled of the last metrics that changed; zero: none
+	counters   flowcontrol.Reading // the last one
+	ownOutput  float64             // ownLoad.output at that time
+	running    spread              // requests
+	context    spread              // KV tokens
+	promptRate spread              // tokens per second
+	waiting    float64             // requests, at seenAt
+	slotsPeak  peak                // requests that run or wait
+	kvPeak     peak                // KV tokens
+	kvTokens   float64             // what the KV cache holds; 0: metrics do not say
+}
+
+func newInteractive(window time.Duration) interactive {
+	return interactive{slotsPeak: peak{window: window}, kvPeak: peak{window: window}}
+}
+
+// busyTokens is how many output tokens of batch lines an engine's counters must show.
+const busyTokens = 32
+
+// shown is what metrics show besides the load of interactive requests.
+type shown struct {
+	preempted bool // the engine preempted a request since the metrics before
+	// iteration is the time of an iteration by the engine's counters, in milliseconds over a
+	// period; 0: the counters do not show it.
+	iteration float64
+	period    time.Duration
+}
+
+// read takes over metrics of the engine, whose KV cache holds configured tokens if they do not say
+// otherwise. It returns false for metrics that do not change: their source hangs, whatever time it
+// gives.
+func (in *interactive) read(
+	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int,
+) (s shown, ok bool) {
+	if !m.Sampled.After(in.seenAt) {
+		return s, false
+	}
+	then := own.at(m.Sampled)
+	busy := then.output-in.ownOutput >= busyTokens
+	if !in.seenAt.IsZero() && busy && m.OutputTokens == in.counters.OutputTokens {
+		return s, false
+	}
+	before, at := in.counters, in.seenAt
+	past := own.at(at)
+	in.counters, in.seenAt, in.ownOutput = *m, m.Sampled, then.output
+	window := 6 * m.Sampled.Sub(at)
+	if at.IsZero() || window > time.Minute {
+		window = time.Minute
+	}
+	in.waiting = 0
+	if m.Waiting >= 0 {
+		in.waiting = max(0, m.Waiting-then.waiting)
+	}
+	if m.Running >= 0 {
+		ours := max(0, then.lines-min(then.waiting, max(m.Waiting, 0)))
+		running := max(0, m.Running-ours)
+		in.running.add(m.Sampled, window, running)
+		in.slotsPeak.add(now, running+in.waiting)
+	}
+	if m.KVTokens > 0 {
+		in.kvTokens = m.KVTokens
+	}
+	if capacity := in.capacity(configured); m.KVUsed >= 0 && capacity > 0 {
+		held := float64(m.KVUsed * capacity)
+		in.context.add(m.Sampled, window, max(0, held-then.context))
+		in.kvPeak.add(now, max(0, held-then.context))
+	}
+	cached := max(0, m.CachedTokens-before.CachedTokens)
+	if !(cached >= 0) {
+		cached = 0
+	}
+	if computed := m.PromptTokens - before.PromptTokens - cached; !at.IsZero() && computed >= 0 {
+		seconds := m.Sampled.Sub(at).Seconds()
+		in.promptRate.add(m.Sampled, window, max(0, computed-(then.computed-past.computed))/seconds)
+	}
+	if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 &&
+		m.Running > 0 {
+		// Each running request gets one token of an iteration.
+		s.period = m.Sampled.Sub(at)
+		s.iteration = milliseconds(s.period) * m.Running / produced
+	}
+	s.preempted = !at.IsZero() && m.Preemptions > before.Preemptions
+	return s, true
+}
+
+// capacity returns how many tokens the KV cache holds: what metrics say, or else configured; 0:
+// unknown.
+func (in *interactive) capacity(configured int) float64 {
+	if in.kvTokens > 0 {
+		return in.kvTokens
+	}
+	return float64(configured)
+}
+
+// load returns the load, each figure some standard deviations above its mean.
+func (in *interactive) load(deviations float64) costmodel.Load {
+	return costmodel.Load{
+		Running: in.running.above(deviations), Context: in.context.above(deviations),
+		// The mean over the window is meant, which varies less than single samples.
+		PromptRate: in.promptRate.mean +
+			float64(deviations*math.Sqrt(in.promptRate.variance))/3,
+		PromptMean: typicalContext,
+	}
+}

@@ -1,0 +1,153 @@
+package headroom
+
+import "time"
+
+// iterations measures the iterations of a runner and accounts for the time that they take. Times
+// are in milliseconds.
+type iterations struct {
+	seenAt time.Time // of the last token gaps; zero: none
+	// all is the mean over Pace.Window, base the same without the prompts of batch lines.
+	all, base meanTime
+	quietAt   time.Time // of the last gaps without such a prompt
+
+	// Measurements with and without prompts of batch lines that the fit has not used yet.
+	quiet, busy measurement
+
+	credit    float64 // time saved for prompts at seenAt
+	accounted float64 // ownLoad.computed up to which prompts are accounted for
+	trickle   float64 // time that prompts may take in any case
+}
+
+// measurement is some iterations, the time that they took together, and the prompt tokens of batch
+// lines that were computed in them.
+type measurement struct{ iterations, time, prompted float64 }
+
+const (
+	// maxSilence is how long the time since the last token gaps counts as if it went on as before.
+	// After that nothing decodes there, or the runner hangs.
+	maxSilence = 2 * time.Second
+	// fitAfter is how much time a measurement of the fit covers. A prompt is known to be computed a
+	// moment after its iterations were reported, so short times mistake what belongs together.
+	fitAfter = 5 * time.Second
+)
+
+// gaps adds n iterations that took ms milliseconds, as seen in token gaps, and returns the time
+// that they account for; false if no time has passed. target is the iteration time to keep to. If
+// several streams were counted, they saw the same iterations, which shows in more time than has
+// passed.
+func (it *iterations) gaps(
+	now time.Time, n, ms, target float64, own *ownLoad, fit *costFit, cfg Pace,
+) (period time.Duration, ok bool) {
+	since := milliseconds(maxSilence)
+	if !it.seenAt.IsZero() {
+		since = min(since, milliseconds(now.Sub(it.seenAt)))
+	}
+	if since <= 0 {
+		return 0, false
+	}
+	elapsed := ms
+	if ms > 1.5*since { // a report may include a gap or two from before the last
+		n, ms, elapsed = n*since/ms, since, since
+	} else if !it.seenAt.IsZero() && now.Sub(it.seenAt) <= maxSilence {
+		elapsed = max(ms, since)
+	}
+	computed := own.computed - it.accounted
+	if now.Sub(it.seenAt) > maxSilence {
+		computed = 0 // in a time without gaps
+	}
+	covered := ms / elapsed
+	if covered > 0.9 { // reports do not start where gaps do
+		covered, elapsed = 1, ms
+	}
+	token := fit.perToken()
+	quiet := computed == 0 && own.prefilling == 0
+	if quiet {
+		it.quietAt = now
+	}
+	// The cost model subtracts what prompts took only while it cannot be measured for long: a wrong
+	// model would confirm itself. A prompt is known to be computed after its time was reported, so
+	// the rest may be negative once.
+	if quiet || now.Sub(it.quietAt) > cfg.Window {
+		it.base.add(cfg.Window, fromMilliseconds(ms), n, ms-float64(covered*token*computed))
+	}
+	// No batch line decoded in the rest of the time, so nothing shows what our prompts cost there.
+	count := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/it.atBase(fit)
+	it.all.add(cfg.Window, fromMilliseconds(elapsed), count, elapsed)
+
+	// What was estimated since the last report is replaced by what is known now.
+	it.credit += float64(count*target) - elapsed
+	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), milliseconds(cfg.MaxCredit))
+	it.seenAt, it.accounted = now, own.computed
+
+	m := &it.busy
+	if quiet {
+		m = &it.quiet
+	}
+	m.iterations += count
+	m.time += elapsed
+	m.prompted += computed
+	return fromMilliseconds(elapsed), true
+}
+
+// measured returns a measurement for the fit once enough time has come together. Times with prompts
+// of batch lines and times without are apart: pacing keeps their mean where it should be, whatever
+// a prompt costs, so the mean of both shows nothing about that.
+func (it *iterations) measured() (m measurement, ok bool) {
+	for _, of := range []*measurement{&it.quiet, &it.busy} {
+		if fromMilliseconds(of.time) >= fitAfter {
+			m, *of = *of, measurement{}
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// unstreamed adds an iteration time that was not seen token by token. It counts half, because it is
+// late and no more than an estimate.
+func (it *iterations) unstreamed(ms float64, period time.Duration, cfg Pace) {
+	count := float64(milliseconds(period) / ms / 2)
+	it.all.add(cfg.Window, period/2, count, float64(count*ms))
+	it.base.add(cfg.Window, period/2, count, float64(count*ms))
+}
+
+// atBase returns how long an iteration without prompts of batch lines takes.
+func (it *iterations) atBase(fit *costFit) float64 {
+	if base := it.base.mean(); base > 0 {
+		return max(base, fit.perIteration()/2)
+	}
+	return max(1, fit.perIteration())
+}
+
+// prompts returns how many prompt tokens may wait on the runner when another line starts, limit at
+// most, so that iterations keep to the target, and when that will be more. A prompt spends credit,
+// iterations below the target earn it. So prompts follow each other as evenly as interactive ones
+// allow, and none starts while those that did take their time.
+func (it *iterations) prompts(
+	now time.Time, limit, target float64, own *ownLoad, fit *costFit, cfg Pace,
+) (tokens float64, more time.Time) {
+	base, token := it.atBase(fit), fit.perToken()
+	silence := now.Sub(it.seenAt)
+	if it.seenAt.IsZero() || silence > maxSilence {
+		return limit, time.Time{} // nothing is known: one after the other
+	}
+	// The price of a token is its time, in which no iteration earns anything.
+	price := float64(token * target / base)
+	earn := target/base - 1 // per millisecond
+	credit := it.credit + float64(milliseconds(silence)*earn) -
+		float64((own.computed-it.accounted)*price)
+	credit = min(credit, milliseconds(cfg.MaxCredit))
+	owed := float64(float64(own.prefilling) * price)
+	if credit > owed {
+		return min(credit/price, limit), time.Time{}
+	}
+	if it.trickle > 0 && own.prefilling == 0 {
+		return 1, time.Time{}
+	}
+	end := it.seenAt.Add(maxSilence + 1)
+	if earn > 0 {
+		if wait := fromMilliseconds((owed - credit) / earn); wait < end.Sub(now) {
+			end = now.Add(max(wait, 5*time.Millisecond))
+		}
+	}
+	return max(0, credit/price), end
+}

@@ -1,0 +1,40 @@
+package headroom
+
+import (
+	"math"
+	"time"
+)
+
+// kvPressure limits a runner's lines while its KV cache holds more than it should: none start, and
+// if the engine preempts or soon will, the youngest are evicted, which have the least to lose. A
+// preemption by the engine loses more.
+type kvPressure struct {
+	keep  int // lines
+	evict bool
+	until time.Time
+}
+
+// update takes over metrics: used is the share of a cache of capacity tokens that is in use,
+// preempted whether the engine preempted a request. mayEvict is false while evictions have wasted
+// too much.
+func (p *kvPressure) update(
+	now time.Time, own *ownLoad, used, capacity float64, preempted, mayEvict bool, cfg Tuning,
+) {
+	limit := cfg.Reserve.KVUsed
+	if own.lines == 0 || !(used > limit) && !preempted {
+		if now.After(p.until) {
+			*p = kvPressure{}
+		}
+		p.evict = false
+		return
+	}
+	next := kvPressure{keep: own.lines, until: now.Add(cfg.Brake.Hold)}
+	if (preempted || used > (1+limit)/2) &&
+		own.context > float64(cfg.Brake.MinOwnShare*capacity) {
+		each := max(own.context/float64(own.lines), 1)
+		over := max(float64((used-limit)*capacity), each)
+		next.evict = mayEvict
+		next.keep = max(0, own.lines-int(math.Ceil(over/each)))
+	}
+	*p = next
+}

@@ -1,0 +1,136 @@
+package headroom
+
+import (
+	"math"
+
+	"github.com/tidefill/tidefill/costmodel"
+)
+
+// lineSizes estimates the sizes of batch lines: means over the last hundred answers.
+type lineSizes struct {
+	prompt, output float64 // tokens
+	// expected is the output of lines that started, as the planner predicts it from their jobs.
+	expected float64
+	// Of the last few starts.
+	latestPrompt, latestOutput float64
+	// context is how many tokens a line holds, over those that run at one time, of which long ones
+	// are more likely met. square is the mean of its square.
+	context, square float64
+
+	started, seen int // within the means
+	answers       int // in total
+}
+
+const (
+	// sizesWindow is the number of lines that the means look back over.
+	sizesWindow = 100
+	// latestWindow is the number of starts that show what starts now, few enough for a pool of one
+	// runner to notice another kind of job at once.
+	latestWindow = 20
+	// sizesKnown is the number of answers from which the means are believed.
+	sizesKnown = 30
+	// otherKind is how many times longer than the answered ones lines must be expected to be to
+	// count as another kind: means of a hundred answers differ by less.
+	otherKind = 1.5
+	// assumedOutput is the output assumed of a line before any was seen, as in plan.CostConfig.
+	assumedOutput = 256
+	// assumedTail is the output assumed of lines while few have ended: those that end first are the
+	// short ones.
+	assumedTail = 1024
+)
+
+// started adds a line that starts, with its prompt and the expected output; 0: nothing is known of
+// its job yet, and the line may be long.
+func (s *lineSizes) start(prompt, output int) {
+	if prompt <= 0 {
+		return
+	}
+	if output <= 0 {
+		output = assumedTail
+	}
+	s.started = min(s.started+1, sizesWindow)
+	s.prompt += (float64(prompt) - s.prompt) / float64(s.started)
+	s.expected += (float64(output) - s.expected) / float64(s.started)
+	few := float64(min(s.started, latestWindow))
+	s.latestPrompt += (float64(prompt) - s.latestPrompt) / few
+	s.latestOutput += (float64(output) - s.latestOutput) / few
+}
+
+// answer adds an answered line.
+func (s *lineSizes) answer(prompt, output int) {
+	if output <= 0 {
+		return
+	}
+	out, held := float64(output), float64(prompt)+float64(float64(output)/2)
+	s.answers++
+	s.seen = min(s.seen+1, sizesWindow)
+	w := 1 / float64(s.seen)
+	// Each answer counts in the context by how long it ran.
+	total := s.output + float64(w*(out-s.output))
+	long := float64(w*out) / total
+	s.context += float64(long * (held - s.context))
+	in := float64(prompt)
+	s.square += float64(long * (float64(in*in) + float64(in*out) + float64(out*out)/3 - s.square))
+	s.output = total
+}
+
+// latest returns the sizes of the lines that start now.
+func (s *lineSizes) latest() costmodel.Mix {
+	return costmodel.Mix{Prompt: s.latestPrompt, Output: s.latestOutput}
+}
+
+// mix returns the sizes of lines, given how many are under way and how many context tokens they
+// hold together. Long lines under way show that lines are longer than the means say, until enough
+// have ended and when a job of another kind has started. The planner's predictions show that too.
+func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
+	mix := costmodel.Mix{Prompt: s.prompt, Output: s.output, Context: s.context}
+	if s.seen == 0 {
+		mix.Output, mix.Context = assumedOutput, s.prompt+assumedOutput/2
+	}
+	usual := mix.Output / 2 // age of lines under way if all are alike
+	if s.seen >= sizesKnown {
+		usual = 1.5 * mix.Output // long ones are more likely met
+	}
+	if age := context/max(lines, 1) - mix.Prompt; age > usual {
+		mix.Output, mix.Context = 2*age, mix.Prompt+age
+	}
+	// Lines of another kind become as old on average, while they run.
+	if s.expected > otherKind*mix.Output {
+		mix.Output, mix.Context = s.expected, max(mix.Context, mix.Prompt+s.expected)
+	}
+	return mix
+}
+
+// lineKV is how many KV tokens a line holds, over the lines that will run at one time.
+type lineKV struct{ mean, deviation float64 }
+
+// kv returns how many KV tokens lines hold. Lines under way hold less than they will, and those that
+// have ended were the short ones. So while few have ended, the age of those under way counts too,
+// and as if one had ended with assumedTail. ages is the sum of the output tokens of lines under way.
+func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
+	kv := lineKV{mix.MeanContext(), math.Sqrt(max(0, s.square-float64(s.context*s.context)))}
+	ended := float64(s.answers)
+	// The share of the uncertainty that is left: two generations of lines are enough.
+	young := 1 - ended/(2*lines+1)
+	if young <= 0 {
+		return kv
+	}
+	tail := (float64(ended*s.output) + ages + assumedTail) / (ended + 1)
+	tail = min(tail, assumedTail+float64(4*ages/max(lines, 1)))
+	// Of answers that end at any time, those under way are as old as the mean answer is long, and
+	// differ as much.
+	kv.mean += float64(young * max(0, mix.Prompt+tail-kv.mean))
+	kv.deviation += float64(young * max(0, tail-kv.deviation))
+	return kv
+}
+
+// fitting returns how many lines fit into some KV tokens, each as large as it will be: n lines take
+// n·mean + deviations·√n·deviation.
+func (kv lineKV) fitting(tokens, deviations float64) float64 {
+	if !(tokens > 0) {
+		return 0
+	}
+	half := float64(deviations*kv.deviation) / (2 * kv.mean)
+	root := math.Sqrt(float64(half*half)+tokens/kv.mean) - half
+	return float64(root * root)
+}

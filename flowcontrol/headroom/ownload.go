@@ -1,0 +1,90 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// ownLoad is what a runner carries of batch work, as far as its observations show it.
+type ownLoad struct {
+	lines      int
+	prefilling int     // prompt tokens not known to be computed
+	context    float64 // KV tokens that the lines hold
+	computed   float64 // prompt tokens known to be computed so far; only grows
+	output     float64 // tokens produced so far; only grows
+
+	past [128]ownSample // a ring, of samples at least sampleEvery apart
+	last int
+}
+
+// sampleEvery is how finely the past is known: metrics are those of a moment, and lines start and
+// end several times a second.
+const sampleEvery = 500 * time.Millisecond
+
+// ownSample is the own load at a time. waiting is the number of lines whose prompts wait.
+type ownSample struct {
+	at                        time.Time
+	lines, context            float64
+	computed, output, waiting float64
+}
+
+// decoding estimates how many lines have their prompts computed, for prompts of that mean length.
+func (l *ownLoad) decoding(prompt float64) float64 {
+	return max(0, float64(l.lines)-float64(l.prefilling)/max(prompt, 1))
+}
+
+// observe updates the load by an observation of the runner.
+func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineSizes) {
+	before := l.prefilling
+	switch o.Kind {
+	case flowcontrol.Started:
+		before += o.PromptTokens
+		l.context += float64(o.PromptTokens)
+		fallthrough
+	case flowcontrol.FirstToken, flowcontrol.Answered:
+		l.computed += float64(max(0, before-o.Prefilling))
+	}
+	switch o.Kind {
+	case flowcontrol.TokenGaps:
+		decoded := float64(float64(o.Gaps) * l.decoding(sizes.prompt))
+		l.context += decoded
+		l.output += decoded
+	case flowcontrol.Answered:
+		l.context -= float64(o.PromptTokens + o.OutputTokens)
+	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Recalled:
+		l.context -= sizes.prompt
+	}
+	l.lines, l.prefilling = o.InFlight, o.Prefilling
+	l.context = max(l.context, float64(float64(l.lines)*min(sizes.prompt, 1)))
+	// Tokens that were never observed to leave must not count for ever.
+	if most := sizes.prompt + float64(3*max(sizes.output, assumedOutput)); l.context > float64(
+		float64(l.lines)*most) {
+		l.context = float64(l.lines) * most
+	}
+	if now.Sub(l.past[l.last].at) >= sampleEvery {
+		l.last = (l.last + 1) % len(l.past)
+		l.past[l.last] = ownSample{
+			at: now, lines: float64(l.lines), context: l.context, computed: l.computed,
+			output:  l.output,
+			waiting: float64(l.prefilling) / max(sizes.prompt, 1),
+		}
+	}
+}
+
+// at returns the load at an instant, to be subtracted from what metrics showed then; the oldest
+// known one if the instant is too long ago.
+func (l *ownLoad) at(t time.Time) ownSample {
+	oldest := ownSample{}
+	for i := range l.past {
+		entry := &l.past[(l.last+len(l.past)-i)%len(l.past)]
+		if entry.at.IsZero() {
+			break
+		}
+		oldest = *entry
+		if !entry.at.After(t) {
+			break
+		}
+	}
+	return oldest
+}

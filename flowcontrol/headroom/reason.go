@@ -1,0 +1,14 @@
+package headroom
+
+import "github.com/tidefill/tidefill/flowcontrol"
+
+// Reasons of the policy headroom.
+const (
+	ReasonTokenTime   flowcontrol.Reason = "token_time"  // iterations take as long as they may
+	ReasonSlots       flowcontrol.Reason = "slots"       // the engine's other sequences stay free
+	ReasonKV          flowcontrol.Reason = "kv"          // the rest of the KV cache stays free
+	ReasonBrake       flowcontrol.Reason = "brake"       // interactive requests suffer
+	ReasonAging       flowcontrol.Reason = "aging"       // nothing was heard of the runner lately
+	ReasonStale       flowcontrol.Reason = "stale"       // nothing was heard of it for longer
+	ReasonUnreachable flowcontrol.Reason = "unreachable" // lines break there
+)

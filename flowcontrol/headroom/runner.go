@@ -1,0 +1,87 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// runner is what the controller knows of a runner.
+type runner struct {
+	own         ownLoad
+	iterations  iterations
+	interactive interactive
+	staleness   staleness
+	brake       brake
+	kvPressure  kvPressure
+
+	// yield is the share of its lines that the runner keeps after sheds; 1: all.
+	yield   float64
+	lastCut time.Time // for a shed; zero: never
+
+	computed float64 // own.computed at the last second
+
+	granted flowcontrol.RunnerAllowance
+	due     time.Time // when time alone changes granted; zero: never
+	changed bool      // granted must be computed again
+}
+
+func newRunner(now time.Time, lines, prefilling int, cfg Tuning) *runner {
+	return &runner{
+		own:         ownLoad{lines: lines, prefilling: prefilling},
+		interactive: newInteractive(cfg.Reserve.Window),
+		staleness:   newStaleness(now), yield: 1, changed: true,
+	}
+}
+
+// cut lowers the runner's part of lines after a shed, once per DecreaseEvery: lines that are shed
+// together are one sign.
+func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
+	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < cfg.DecreaseEvery {
+		return
+	}
+	r.lastCut = now
+	carried := min(1, float64(r.own.lines)/max(lines, 1))
+	r.yield = max(float64(min(r.yield, carried)*cfg.Decrease), 1/max(lines, 1))
+}
+
+// comparable reports whether only its iterations keep the runner from carrying more lines. One that
+// sheds, is not heard of, or is full of interactive requests carries few for reasons of its own,
+// and the others need not wait for it.
+func (r *runner) comparable(held bool) bool {
+	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
+	return r.yield == 1 && !held && r.staleness.state == fresh && !full
+}
+
+// safe returns how many lines the runner may carry whatever asks for more, and the reason. kv is
+// the size of lines; its mean is 0 while that is unknown.
+func (r *runner) safe(
+	now time.Time, kv lineKV, engine flowcontrol.Engine, cfg Config,
+) (lines int, reason flowcontrol.Reason) {
+	lines, reason = cfg.PerRunner, flowcontrol.ReasonRunnerLimit
+	reserve := cfg.Tuning.Reserve
+	// The load may have grown since it was seen: by a deviation for each AgingAfter.
+	unseen := 0.0
+	if in := &r.interactive; !in.seenAt.IsZero() {
+		unseen = float64(now.Sub(in.seenAt)) / float64(cfg.Tuning.Staleness.AgingAfter)
+	}
+	if seqs := engine.MaxSeqs; seqs > 0 {
+		requests := r.interactive.slotsPeak.most(now) +
+			float64(unseen*math.Sqrt(r.interactive.running.variance))
+		// An engine of few sequences keeps at most half of them free.
+		kept := min(float64(reserve.Sequences), float64(seqs)/2)
+		if slots := max(1, int(float64(seqs)-requests-kept)); slots < lines {
+			lines, reason = slots, ReasonSlots
+		}
+	}
+	if capacity := r.interactive.capacity(engine.KVTokens); capacity > 0 && kv.mean > 0 {
+		held := float64(reserve.KVGrowth*r.interactive.kvPeak.most(now)) +
+			float64(unseen*math.Sqrt(r.interactive.context.variance))
+		free := float64(reserve.KVUsed*capacity) - held
+		if fitting := max(1, int(kv.fitting(free, reserve.KVDeviations))); fitting < lines {
+			lines, reason = fitting, ReasonKV
+		}
+	}
+	return lines, reason
+}

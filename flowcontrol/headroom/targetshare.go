@@ -1,0 +1,56 @@
+package headroom
+
+import "time"
+
+// targetShare is the share of the TPOT objective that iterations may take on average.
+//
+// It consists of two levels: one for iterations that prompts of batch lines lengthen, which stop at
+// once when interactive prompts come, and a lower one for iterations that only decoding lines
+// lengthen, which cannot be shortened at once. The value lies between them, by the part that
+// prompts have in the cost of the batch work, so that a job of another kind starts with what is
+// known of its kind.
+type targetShare struct {
+	prefill, decode level
+	part            spread // of the cost of batch work, that prompts have
+}
+
+// kindWindow is how far back the part of prompts is averaged: the time that a report or two need to
+// show it.
+const kindWindow = 5 * time.Second
+
+func newTargetShare(cfg Tuning, late float64) targetShare {
+	decode := cfg.TargetShare
+	decode.Start = min(max(cfg.DecodeShareStart, decode.Min), decode.Max)
+	return targetShare{prefill: newLevel(cfg.TargetShare, late), decode: newLevel(decode, late)}
+}
+
+// seePart notes the part that prompts have in the cost of the batch work.
+func (t *targetShare) seePart(now time.Time, part float64) { t.part.add(now, kindWindow, part) }
+
+// between returns the value that lies as far between the two as the part of prompts says.
+func (t *targetShare) between(decode, prefill float64) float64 {
+	return decode + float64(t.part.mean*(prefill-decode))
+}
+
+// value returns the target share as it is now.
+func (t *targetShare) value() float64 { return t.between(t.decode.value(), t.prefill.value()) }
+
+// rest returns the value that the target share returns to when late requests are forgotten.
+func (t *targetShare) rest() float64 { return t.between(t.decode.rest, t.prefill.rest) }
+
+// update moves both levels by requests that were answered and those of them that were late. Each
+// level counts by the square of its part: a level with a small part is hardly tested, and a long
+// time of prompts would let that of decoding lines rise without proof. lag is the share of the
+// effect of decoding lines that shows late; these lines may not rise fast, since too many show only
+// later.
+func (t *targetShare) update(now time.Time, requests, late, lag float64) {
+	prefill, decode := t.part.mean, 1-t.part.mean
+	t.prefill.update(now, requests, late, float64(prefill*prefill), 1)
+	t.decode.update(now, requests, late, float64(decode*decode), 1-lag)
+}
+
+// fix sets both levels for good.
+func (t *targetShare) fix(value float64) {
+	t.prefill.fix(value)
+	t.decode.fix(value)
+}

@@ -1,0 +1,338 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+)
+
+// Tuning holds the constants of the policy. docs/designs records how they were found.
+type Tuning struct {
+	// Pace decides how fast a runner's lines and prompts follow the measured iteration time.
+	Pace Pace `yaml:"pace"`
+	// TargetShare is the share of slo.tpot that iterations may take on average while prompts of
+	// batch lines lengthen them. A higher share harvests more and makes more interactive requests
+	// late. Requests that miss slo.tpot lower it.
+	TargetShare Level `yaml:"target_share"`
+	// DecodeShareStart is where the target share starts for iterations that only decoding lines
+	// lengthen. These cannot be shortened at once when interactive requests come. It then moves as
+	// TargetShare does; jobs whose work is half prompts get the middle of both. Default: 0.6.
+	DecodeShareStart float64 `yaml:"decode_share_start"`
+	// PromptTokens is how many prompt tokens of batch lines may wait on a runner to be computed. A
+	// higher limit harvests more and makes first tokens of interactive requests later. Requests
+	// that miss slo.ttft lower it.
+	PromptTokens Level `yaml:"prompt_tokens"`
+	// Fit decides how the engine's cost model is corrected by measurements.
+	Fit Fit `yaml:"fit"`
+	// Reserve is what stays free for interactive requests to come.
+	Reserve Reserve `yaml:"reserve"`
+	// Brake evicts lines while interactive requests suffer.
+	Brake Brake `yaml:"brake"`
+	// Staleness decides what happens to the allowance while nothing is heard of a runner: no token,
+	// no answer, no metrics that change.
+	Staleness Staleness `yaml:"staleness"`
+	// Deadlines bounds what deadlines may ask for.
+	Deadlines Deadlines `yaml:"deadlines"`
+	// Decrease is what a runner's lines are multiplied by when it sheds, above 0 and below 1.
+	// Default: 0.7, as for aimd.
+	Decrease float64 `yaml:"decrease"`
+	// DecreaseEvery is the least time between two such decreases. Default: 2s, longer than a burst
+	// of refusals takes to arrive.
+	DecreaseEvery time.Duration `yaml:"decrease_every"`
+}
+
+// Pace decides how fast a runner's lines and prompts follow the measured iteration time.
+type Pace struct {
+	// Gain is the share of the distance to the target that a runner's lines make up for in a
+	// second, above 0 and at most 1. Default: 0.1, since the effect of a line shows within a few
+	// seconds and the mean of one second is noisy.
+	Gain float64 `yaml:"gain"`
+	// GainUnstreamed replaces Gain where iterations are known only from answers and metrics, which
+	// are late. Default: 0.03.
+	GainUnstreamed float64 `yaml:"gain_unstreamed"`
+	// GainPerLife limits Gain to this share of the distance within the life of a line. Default:
+	// 0.5, because lines that run for minutes cannot be taken back when interactive requests come,
+	// and their number would oscillate if it moved faster.
+	GainPerLife float64 `yaml:"gain_per_life"`
+	// Window is how far the mean iteration time looks back that decides about lines. Default: 3s.
+	Window time.Duration `yaml:"window"`
+	// MaxCredit is how much iteration time below the target a runner may save and spend on prompts
+	// later. Default: 150ms, about one prompt: more would be spent at once, and requests that
+	// decode then would wait for all of it.
+	MaxCredit time.Duration `yaml:"max_credit"`
+	// MaxDebt is how much iteration time above the target is remembered, for which prompts wait.
+	// Default: 1s. After an interactive burst that took more, waiting longer helps nobody.
+	MaxDebt time.Duration `yaml:"max_debt"`
+	// MaxPrompts is how many lines' prompts may wait on a runner at once, at least 1. Default: 4,
+	// so that short prompts are spread evenly too.
+	MaxPrompts int `yaml:"max_prompts"`
+	// MinPromptShare is the share of the time that prompts may take even where iterations are too
+	// long, 0 to 1. Default: 0.02. Without it, a runner that has many interactive requests for a
+	// while would lose all lines that cost little to start and much to run, and a router that looks
+	// at load would send it even more requests.
+	MinPromptShare float64 `yaml:"min_prompt_share"`
+	// MaxGrowth is the most by which a runner's lines grow in a second, as a share of themselves,
+	// besides one line. Default: 0.03, because lines cost more once they hold their context, which
+	// shows when they cannot be taken back any more.
+	MaxGrowth float64 `yaml:"max_growth"`
+	// Lag is the life of a line at which lines that are yet to start, or to end, count half.
+	// Default: 30s.
+	Lag time.Duration `yaml:"lag"`
+	// MaxLineRatio is how many times the lines of the runner with the fewest a runner may carry, 1
+	// or more. Default: 1.25. A router that looks at load sends interactive requests to runners
+	// with few lines, which makes a difference grow.
+	MaxLineRatio float64 `yaml:"max_line_ratio"`
+	// MaxContextRatio is how many times the context tokens of the runner whose lines hold the least
+	// a runner's lines may hold when another one starts, 1 or more. Default: 1.5.
+	MaxContextRatio float64 `yaml:"max_context_ratio"`
+	// CarriedRatio limits a runner's lines to this multiple, and to this part, of those that
+	// runners carry on average, above 1: lines that are allowed but not carried prove nothing.
+	// Default: 1.5.
+	CarriedRatio float64 `yaml:"carried_ratio"`
+}
+
+// Level bounds a value that late interactive requests control. It rises by Gain times the allowed
+// share for each request that was answered and falls by Gain for each that was late, as shares of
+// itself, so that it settles where the share of late requests is the allowed one.
+type Level struct {
+	// Start is the value before any request was answered.
+	Start float64 `yaml:"start"`
+	// Min is the lowest value.
+	Min float64 `yaml:"min"`
+	// Max is the highest value.
+	Max float64 `yaml:"max"`
+	// Gain is the share by which a late request lowers the value. A small gain follows the traffic
+	// slowly, a large one every surge.
+	Gain float64 `yaml:"gain"`
+	// FastRise is how many times faster the value rises while hundreds of requests with hardly a
+	// late one prove it far too low, 1 or more.
+	FastRise float64 `yaml:"fast_rise"`
+	// MaxFall is the most that one reading may take from the value, as a share: a single surge says
+	// little about the next hour.
+	MaxFall float64 `yaml:"max_fall"`
+	// Ease is the share by which the value is lowered in addition, for a time, for each multiple of
+	// the allowed share that was late within Window.
+	Ease float64 `yaml:"ease"`
+	// MaxEase is the most by which Ease lowers the value, as a share.
+	MaxEase float64 `yaml:"max_ease"`
+	// Window is how long Ease counts a late request.
+	Window time.Duration `yaml:"window"`
+	// BudgetShare is the part of slo.late that this value may use up, above 0 and at most 1.
+	BudgetShare float64 `yaml:"budget_share"`
+}
+
+// Fit decides how the engine's cost model is corrected by measurements.
+type Fit struct {
+	// HalfLife is the number of measurements after which the evidence of older ones counts half, at
+	// least 1. Default: 3000, some minutes of a few runners.
+	HalfLife int `yaml:"half_life"`
+	// MaxCorrection is the factor by which a coefficient may be corrected in either direction, at
+	// least 1. Default: 2. More is likely noise, and the feedback works without it.
+	MaxCorrection float64 `yaml:"max_correction"`
+	// MaxCorrectionUnknown is the same for an engine without a cost model, for which one is guessed
+	// from the SLO. Default: 8.
+	MaxCorrectionUnknown float64 `yaml:"max_correction_unknown"`
+}
+
+// Reserve is what stays free for interactive requests to come.
+type Reserve struct {
+	// KVUsed is the share of the KV cache that may be in use. Default: 0.85; above it, engines
+	// begin to preempt.
+	KVUsed float64 `yaml:"kv_used"`
+	// KVGrowth multiplies the most KV tokens that interactive requests held within Window. Default:
+	// 1.3.
+	KVGrowth float64 `yaml:"kv_growth"`
+	// KVDeviations is how many standard deviations above the mean the KV tokens of lines under way
+	// are assumed. Default: 2, because a few lines of very different lengths may all be long.
+	KVDeviations float64 `yaml:"kv_deviations"`
+	// Sequences is how many of the engine's sequences stay free beyond the most that interactive
+	// requests had within Window. Default: 16.
+	Sequences int `yaml:"sequences"`
+	// Window is how far back the most is looked for. Default: 1m, the time of an answer or two;
+	// other constants cover growth beyond it.
+	Window time.Duration `yaml:"window"`
+	// LoadDeviations is how many standard deviations above the mean the interactive load is
+	// assumed in the cost model. Default: 1.
+	LoadDeviations float64 `yaml:"load_deviations"`
+}
+
+// Brake evicts lines when two signs agree: iterations are too long, and interactive requests wait
+// or are late.
+type Brake struct {
+	// Above is the share of slo.tpot above which a runner's iterations are too long. Default: 1.15.
+	Above float64 `yaml:"above"`
+	// MaxOfLongest limits Above to this share of the longest possible iteration. Default: 0.92,
+	// because on an engine with small chunks no iteration is much longer than the SLO.
+	MaxOfLongest float64 `yaml:"max_of_longest"`
+	// PoolAbove is the share of slo.tpot above which the mean of all runners' iterations is too
+	// long. Default: 0.85.
+	PoolAbove float64 `yaml:"pool_above"`
+	// MinOwnShare is the share of slo.tpot that the batch lines running on a runner must cost for
+	// an eviction. Default: 0.02; if they cost less, ending them helps nobody.
+	MinOwnShare float64 `yaml:"min_own_share"`
+	// After is how long both signs must last. Default: 3s.
+	After time.Duration `yaml:"after"`
+	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
+	EvictShare float64 `yaml:"evict_share"`
+	// MaxWaste is the share of the tokens answered within the last hour that evictions may waste,
+	// those for a full KV cache included. Default: 0.015.
+	MaxWaste float64 `yaml:"max_waste"`
+	// Hold is how long the lines stay down afterwards. Default: 30s.
+	Hold time.Duration `yaml:"hold"`
+}
+
+// Staleness decides what happens to the allowance while nothing is heard of a runner.
+type Staleness struct {
+	// AgingAfter is the silence after which a runner's lines no longer grow. Default: 15s.
+	AgingAfter time.Duration `yaml:"aging_after"`
+	// StaleAfter is the silence after which they shrink. Default: 60s.
+	StaleAfter time.Duration `yaml:"stale_after"`
+	// HalfLife is how long they then take to halve. Default: 30s.
+	HalfLife time.Duration `yaml:"half_life"`
+	// MinShare is the share of the last good number of lines that remains; 1 line always does.
+	// Default: 0.1.
+	MinShare float64 `yaml:"min_share"`
+	// BrokenLines is how many lines in a row must break for a runner to count as unreachable. It
+	// then carries 1 line every Retry. Default: 5.
+	BrokenLines int `yaml:"broken_lines"`
+	// Retry is how often an unreachable runner is tried. Default: 15s.
+	Retry time.Duration `yaml:"retry"`
+	// Recovery is by how much the lines grow in a second afterwards, as a share. Default: 0.1.
+	Recovery float64 `yaml:"recovery"`
+}
+
+// Deadlines bounds what deadlines may ask for.
+type Deadlines struct {
+	// SafeShare is the share of a runner's safe lines up to which deadlines raise its lines above
+	// what the feedback grants. Prompts keep to the target all the same. Default: 0.1.
+	SafeShare float64 `yaml:"safe_share"`
+	// TargetFactor multiplies the target share while deadlines ask for more lines, 1 or more.
+	// Default: 1, because interactive requests go first, whatever the deadline.
+	TargetFactor float64 `yaml:"target_factor"`
+}
+
+func defaultTuning() Tuning {
+	return Tuning{
+		Pace: Pace{
+			Gain: 0.1, GainUnstreamed: 0.03, GainPerLife: 0.5, Window: 3 * time.Second,
+			MaxCredit: 150 * time.Millisecond, MaxDebt: time.Second, MaxPrompts: 4,
+			MinPromptShare: 0.02, MaxGrowth: 0.03, Lag: 30 * time.Second, MaxLineRatio: 1.25,
+			MaxContextRatio: 1.5, CarriedRatio: 1.5,
+		},
+		TargetShare: Level{Start: 0.75, Min: 0.4, Max: 1, Gain: 0.007, FastRise: 8, MaxFall: 0.03,
+			Ease: 0.1, MaxEase: 0.4, Window: time.Minute, BudgetShare: 0.75},
+		DecodeShareStart: 0.6,
+		PromptTokens: Level{Start: 1024, Min: 256, Max: 4096, Gain: 0.05, FastRise: 1,
+			MaxFall: 0.1, Ease: 0.1, MaxEase: 0.7, Window: time.Minute, BudgetShare: 0.25},
+		Fit: Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
+		Reserve: Reserve{KVUsed: 0.85, KVGrowth: 1.3, KVDeviations: 2, Sequences: 16,
+			Window: time.Minute, LoadDeviations: 1},
+		Brake: Brake{
+			Above: 1.15, MaxOfLongest: 0.92, PoolAbove: 0.85, MinOwnShare: 0.02,
+			After: 3 * time.Second, EvictShare: 0.3, MaxWaste: 0.015, Hold: 30 * time.Second,
+		},
+		Staleness: Staleness{
+			AgingAfter: 15 * time.Second, StaleAfter: time.Minute, HalfLife: 30 * time.Second,
+			MinShare: 0.1, BrokenLines: 5, Retry: 15 * time.Second, Recovery: 0.1,
+		},
+		Deadlines: Deadlines{SafeShare: 0.1, TargetFactor: 1},
+		Decrease:  0.7, DecreaseEvery: 2 * time.Second,
+	}
+}
+
+func (t Tuning) validate() error {
+	var all faults.List
+	all.AddAll("pace", t.Pace.validate())
+	all.AddAll("target_share", t.TargetShare.validate(0.01, 2))
+	all.Within("decode_share_start", t.DecodeShareStart, 0.01, 2)
+	all.AddAll("prompt_tokens", t.PromptTokens.validate(1, 1<<20))
+	all.AddAll("fit", t.Fit.validate())
+	all.AddAll("reserve", t.Reserve.validate())
+	all.AddAll("brake", t.Brake.validate())
+	all.AddAll("staleness", t.Staleness.validate())
+	all.Within("deadlines.safe_share", t.Deadlines.SafeShare, 0, 1)
+	all.Within("deadlines.target_factor", t.Deadlines.TargetFactor, 1, 2)
+	all.Within("decrease", t.Decrease, 0.01, 0.99)
+	all.NotNegative("decrease_every", t.DecreaseEvery)
+	return all.Err()
+}
+
+func (p Pace) validate() error {
+	var all faults.List
+	all.Within("gain", p.Gain, 1e-4, 1)
+	all.Within("gain_unstreamed", p.GainUnstreamed, 1e-4, 1)
+	all.Within("gain_per_life", p.GainPerLife, 0.01, 1000)
+	all.Positive("window", p.Window)
+	all.Positive("max_credit", p.MaxCredit)
+	all.Positive("max_debt", p.MaxDebt)
+	all.AtLeast("max_prompts", p.MaxPrompts, 1)
+	all.Within("min_prompt_share", p.MinPromptShare, 0, 1)
+	all.Within("max_growth", p.MaxGrowth, 0, 100)
+	all.Positive("lag", p.Lag)
+	all.Within("max_line_ratio", p.MaxLineRatio, 1, 1000)
+	all.Within("max_context_ratio", p.MaxContextRatio, 1, 1000)
+	all.Within("carried_ratio", p.CarriedRatio, 1.01, 100)
+	return all.Err()
+}
+
+func (l Level) validate(least, most float64) error {
+	var all faults.List
+	all.Within("min", l.Min, least, most)
+	all.Within("max", l.Max, l.Min, most)
+	all.Within("start", l.Start, l.Min, l.Max)
+	all.Within("gain", l.Gain, 0, 1)
+	all.Within("fast_rise", l.FastRise, 1, 100)
+	all.Within("max_fall", l.MaxFall, 0, 0.9)
+	all.Within("ease", l.Ease, 0, 10)
+	all.Within("max_ease", l.MaxEase, 0, 0.9)
+	all.Positive("window", l.Window)
+	all.Within("budget_share", l.BudgetShare, 0.01, 1)
+	return all.Err()
+}
+
+func (f Fit) validate() error {
+	var all faults.List
+	all.AtLeast("half_life", f.HalfLife, 1)
+	all.Within("max_correction", f.MaxCorrection, 1, 100)
+	all.Within("max_correction_unknown", f.MaxCorrectionUnknown, 1, 100)
+	return all.Err()
+}
+
+func (r Reserve) validate() error {
+	var all faults.List
+	all.Within("kv_used", r.KVUsed, 0.01, 1)
+	all.Within("kv_growth", r.KVGrowth, 1, 100)
+	all.Within("kv_deviations", r.KVDeviations, 0, 10)
+	all.AtLeast("sequences", r.Sequences, 0)
+	all.Positive("window", r.Window)
+	all.Within("load_deviations", r.LoadDeviations, 0, 10)
+	return all.Err()
+}
+
+func (b Brake) validate() error {
+	var all faults.List
+	all.Within("above", b.Above, 0.1, 100)
+	all.Within("max_of_longest", b.MaxOfLongest, 0.1, 1)
+	all.Within("pool_above", b.PoolAbove, 0.1, 100)
+	all.Within("min_own_share", b.MinOwnShare, 0, 1)
+	all.Positive("after", b.After)
+	all.Within("evict_share", b.EvictShare, 0, 1)
+	all.Within("max_waste", b.MaxWaste, 0, 1)
+	all.Positive("hold", b.Hold)
+	return all.Err()
+}
+
+func (s Staleness) validate() error {
+	var all faults.List
+	all.Positive("aging_after", s.AgingAfter)
+	if s.StaleAfter < s.AgingAfter {
+		all.Add("stale_after", "is %v, must not be less than aging_after, %v", s.StaleAfter,
+			s.AgingAfter)
+	}
+	all.Positive("half_life", s.HalfLife)
+	all.Within("min_share", s.MinShare, 0, 1)
+	all.AtLeast("broken_lines", s.BrokenLines, 1)
+	all.Positive("retry", s.Retry)
+	all.Within("recovery", s.Recovery, 0.001, 100)
+	return all.Err()
+}

@@ -1,0 +1,74 @@
+package model_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
+	"github.com/tidefill/tidefill/flowcontrol/model"
+)
+
+// chat is an engine and its interactive load, shown as metrics.
+func chat(running, kv, prompts float64) func(*flowcontrol.Reading) {
+	return func(r *flowcontrol.Reading) {
+		r.Running, r.Waiting, r.KVUsed, r.KVTokens, r.PromptTokens, r.CachedTokens,
+			r.OutputTokens = running, 0, kv, 440_000, prompts, 0, prompts
+	}
+}
+
+func a100() flowcontrol.Engine {
+	return flowcontrol.Engine{
+		CostModel: costmodel.Model{C0: 33, C1: 0.112, C2: 0.0714, N0: 112, KV: 5.25e-5, P1: 0.0052,
+			P2: 5.14e-6},
+		KVTokens: 440_000, MaxSeqs: 256, MaxBatchedTokens: 512,
+	}
+}
+
+func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy, cfg.Engine = model.Name, a100()
+	p := flowcontroltest.NewPool(t, cfg)
+	p.Join("a")
+	if got := p.Of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonLearning {
+		t.Errorf("before any metric: %+v, want 2, learning", got)
+	}
+	settle := func(running, kv, rate float64) int {
+		for range 60 {
+			p.Now = p.Now.Add(time.Second)
+			p.Read("a", chat(running, kv, rate*p.Now.Sub(flowcontroltest.Noon).Seconds()))
+		}
+		return p.Of("a").Lines
+	}
+	idle := settle(0, 0, 0)
+	chatting := settle(10, 0.03, 300)
+	busy := settle(40, 0.1, 2000)
+	if !(idle > chatting && chatting > busy && busy >= 0) || idle < 50 {
+		t.Errorf("%d lines beside nobody, %d beside a few, %d beside many: want fewer and fewer",
+			idle, chatting, busy)
+	}
+	p.Now = p.Now.Add(10 * time.Minute)
+	if got := p.Of("a"); got.Lines > 2 {
+		t.Errorf("long after the last metric: %+v, want no more than at first", got)
+	}
+}
+
+func TestNeedsACostModel(t *testing.T) {
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy = model.Name
+	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
+		"engine.cost_model: is unknown") {
+		t.Errorf("got %v, want a fault about the cost model", err)
+	}
+}
+
+func TestConfigFaultsNameTheirField(t *testing.T) {
+	flowcontroltest.TestFaults(t, model.DefaultConfig(),
+		map[string]func(*model.Config){
+			"target_share: ":  func(c *model.Config) { c.TargetShare = 0 },
+			"prompt_tokens: ": func(c *model.Config) { c.PromptTokens = 0 },
+		})
+}
