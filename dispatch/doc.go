@@ -1,27 +1,42 @@
-// Package dispatch runs batches: it claims their chunks, sends their lines, keeps the answers and
-// writes the result files.
+// Package dispatch runs batches: it claims their chunks, sends their lines, records the answers and
+// writes the result files. Package dispatch/plan decides which line starts where and when; this
+// package does what it decides.
 //
-// It is the driver around the decisions of dispatch/plan, and decides nothing about order or pace
-// itself.
+// # Parts
 //
-// # Who owns what
+// A [Dispatcher] registers with the store and works until it loses the registration: a session
+// (session.go). A session connects these parts, each of which owns its state:
 //
-// A [Dispatcher] registers with the store and works under that registration until it loses it: a
-// session. Within a session
+//   - lease renews the registration, and acquires the leadership of runners and models, so that
+//     processes that share a store never fill the same runner twice;
+//   - reconciler brings batches from state to state. It reads the stored batch and does the next
+//     thing that its state requires, so it can stop anywhere and do it again;
+//   - claimer claims chunks, reads their lines, and finishes chunks or gives them back;
+//   - loop is the one goroutine that owns the planner. All others send it messages through its inbox;
+//   - transport sends lines to runners, with a pool of goroutines;
+//   - recorder writes results to the chunks' journals, and counts them once they are durable;
+//   - progress publishes the state of pools and batches.
 //
-//   - the lead (lead.go) asks the store which runners and models this dispatcher may use, so that dispatchers that share a
-//     store don't fill the same runner twice. The planner knows no other runners;
-//   - the loop (loop.go) is the one goroutine that owns the planner. Everything reaches it through the inbox;
-//   - keepers (keeper.go) bring batches from state to state. Each looks at the stored batch and does the next thing that
-//     its state calls for, so it can stop anywhere and be done again: by a retry, by a restart, by another dispatcher;
-//   - loaders (chunk_load.go) claim chunks and read their lines;
-//   - senders (sender.go) post lines and append good answers to the chunk's journal;
-//   - the journals' committer tells when results are durable. Only those are counted.
+// # The path of a line
+//
+// From the input file to the output file:
+//
+//	reconciler.admit           orders the batch's lines and cuts them into chunks   admit.go
+//	claimer.load               claims a chunk and reads its lines                   claimer.go
+//	loop.start                 gives a line that the planner starts to a sender     loop.go
+//	transport.send             calls request, which posts it, as a stream or not    transport.go
+//	openai.Client.Send         posts it and parses the answer once                  openai/
+//	recorder.recordAnswer      appends the answer to the chunk's journal            recorder.go
+//	loop.finished              reports to the planner; records a failure            loop.go
+//	recorder.committed         counts the result when it is durable                 recorder.go
+//	claimer.finish             marks the chunk done after its last result           finish.go
+//	reconciler.finalize        calls gather, which finds all results, and           finalize.go
+//	resultFiles.write          writes them to the output file in input order        resultfiles.go
 //
 // # What a crash leaves
 //
-// Claims end with the registration, so a restart takes them over at once; opening a chunk's journal
-// again tells which lines are done. The rest is sent again: those that were under way, and those
-// answered within the last group commit. Result files appear in one step, under ids allotted when
-// the batch was made, so that finalizing twice makes the same files.
+// Claims end with the registration, so a restart takes them over at once. The journal of a chunk
+// contains the lines that are done. All others are sent again: those in flight, and those whose
+// answers were not durable yet. Result files appear in one step, with ids that were chosen when the
+// batch was created, so writing them twice makes the same files.
 package dispatch

@@ -7,48 +7,48 @@ import (
 	"io"
 )
 
-// events reads server-sent events. Fields other than data say nothing that the data doesn't.
+// events reads server-sent events. It ignores all fields but data, which contains everything.
 type events struct {
 	in     *bufio.Reader
 	memory *streamMemory
-	held   int // of it, by the buffers
+	held   int // of memory, by the buffers
 	data   []byte
-	// the last line ended with a carriage return; a line feed that follows belongs to it
-	afterR bool
-	begun  bool
+	// afterCR: a carriage return ended the last row; a line feed that follows belongs to it
+	afterCR bool
+	begun   bool
 }
 
 func newEvents(from io.Reader, memory *streamMemory) *events {
 	return &events{in: bufio.NewReaderSize(from, 4<<10), memory: memory}
 }
 
-// next returns the data of the next event, which is good until the next call. The last one counts
-// though no blank line follows it.
+// next returns the data of the next event, which is valid until the next call. The last event needs
+// no blank row after it.
 func (e *events) next() ([]byte, error) {
 	e.data = e.data[:0]
-	some := false
+	begun := false
 	for {
-		line, err := e.line()
-		if err != nil && (err != io.EOF || len(line) == 0) {
-			if err == io.EOF && some {
+		row, err := e.row()
+		if err != nil && (err != io.EOF || len(row) == 0) {
+			if err == io.EOF && begun {
 				return e.data, nil
 			}
 			return nil, err
 		}
-		if len(line) == 0 {
-			if some {
+		if len(row) == 0 {
+			if begun {
 				return e.data, nil
 			}
 			continue
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
+		name, value, _ := bytes.Cut(row, []byte(":"))
 		if string(name) != "data" {
 			continue
 		}
-		if some {
+		if begun {
 			e.data = append(e.data, '\n')
 		}
-		some = true
+		begun = true
 		e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
 		if int64(len(e.data)) > e.memory.limit {
 			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.memory.limit)
@@ -59,61 +59,73 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// line reads up to the next line feed, carriage return or both, without waiting for what follows a
+// row reads up to the next line feed, carriage return or both. It does not wait for what follows a
 // carriage return.
-func (e *events) line() ([]byte, error) {
-	var line []byte // empty while the line lies in the reader's buffer as a whole
+func (e *events) row() ([]byte, error) {
+	var row []byte // nil while all of it is in the reader's buffer
 	for {
 		if _, err := e.in.Peek(1); err != nil {
-			return line, err
+			return row, err
 		}
 		here, _ := e.in.Peek(e.in.Buffered())
-		if e.afterR {
-			e.afterR = false
+		if e.afterCR {
+			e.afterCR = false
 			if here[0] == '\n' {
 				e.in.Discard(1)
 				continue
 			}
 		}
-		end := bytes.IndexAny(here, "\r\n")
+		end := rowEnd(here)
 		if end < 0 {
-			line = append(line, here...)
+			row = append(row, here...)
 			e.in.Discard(len(here))
-			if err := e.checkLine(line); err != nil {
+			if err := e.checkRow(row); err != nil {
 				return nil, err
 			}
-			if err := e.hold(cap(line) + cap(e.data)); err != nil {
+			if err := e.hold(cap(row) + cap(e.data)); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		e.afterR = here[end] == '\r'
-		if line == nil {
-			line = here[:end]
+		e.afterCR = here[end] == '\r'
+		if row == nil {
+			row = here[:end]
 		} else {
-			line = append(line, here[:end]...)
+			row = append(row, here[:end]...)
 		}
-		e.in.Discard(end + 1) // the bytes stay until the next read
-		if err := e.checkLine(line); err != nil {
+		e.in.Discard(end + 1) // the bytes stay in the buffer until the next read
+		if err := e.checkRow(row); err != nil {
 			return nil, err
 		}
 		if !e.begun {
 			e.begun = true
-			line = bytes.TrimPrefix(line, []byte("\uFEFF"))
+			row = bytes.TrimPrefix(row, []byte("\uFEFF"))
 		}
-		return line, nil
+		return row, nil
 	}
 }
 
-// checkLine refuses a line that is too long. The limit leaves room for the field's name.
-func (e *events) checkLine(line []byte) error {
-	if int64(len(line)) > e.memory.limit+64 {
-		return fmt.Errorf("%w: a line of an event over %d bytes", ErrTooLarge, e.memory.limit)
+// rowEnd returns the position of the first line feed or carriage return; -1: there is none.
+func rowEnd(b []byte) int {
+	end := bytes.IndexByte(b, '\n')
+	if end >= 0 {
+		b = b[:end]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return end
+}
+
+// checkRow refuses a row that is too long. The limit includes space for the field's name.
+func (e *events) checkRow(row []byte) error {
+	if int64(len(row)) > e.memory.limit+64 {
+		return fmt.Errorf("%w: a row of an event over %d bytes", ErrTooLarge, e.memory.limit)
 	}
 	return nil
 }
 
-// hold takes room for buffers of that size, together.
+// hold takes memory for buffers of that size together.
 func (e *events) hold(bytes int) error {
 	if bytes <= e.held {
 		return nil

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// mostModelBytes bounds what is read of a list of models.
+	// mostModelBytes limits the bytes that are read of a list of models.
 	mostModelBytes = 4 << 20
-	// MostModelName bounds a model's name, in bytes.
+	// MostModelName limits a model's name, in bytes.
 	MostModelName = 256
 )
 
-// ModelList is what a server says it serves.
+// ModelList lists the models that a server serves.
 type ModelList struct {
 	Names []string // each once, in the server's order
-	Cut   bool     // there were more, or longer ones
+	Cut   bool     // more models, or models with longer names, were left out
 }
 
-// Models asks the server which models it serves, and takes so many names at most.
+// Models asks the server which models it serves, and returns at most so many names.
 func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 	target := *c.base
 	target.Path += "/v1/models"
@@ -49,7 +49,7 @@ func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 		return ModelList{}, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}
 	if !list.Cut {
-		// so that the connection can be used again
+		// to its end, so that the connection can be used again
 		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes))
 	}
 	return list, nil
@@ -125,7 +125,7 @@ func expect(in *json.Decoder, want json.Delim) error {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil && token != want {
-		err = fmt.Errorf("%v stands where %v is expected", token, want)
+		err = fmt.Errorf("%v instead of %v", token, want)
 	}
 	return err
 }

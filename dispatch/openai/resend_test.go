@@ -107,7 +107,7 @@ func awaitDead(t *testing.T, c *Client) {
 	w := c.transport.(*wire)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
-		dead := len(w.idle) == 1 && !w.idle[0].quiet()
+		dead := len(w.idle) == 1 && !w.idle[0].usable()
 		w.mu.Unlock()
 		if dead {
 			return

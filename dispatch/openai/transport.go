@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// transport carries one request over one connection. It never repeats a request by itself: whether
-// a line that a server may have received is sent again is for the planner to decide.
+// transport sends requests over connections that it keeps. It never repeats a request: the planner
+// decides whether a line that a server may have received is sent again.
 type transport interface {
-	// roundTrip sends the request and reads the head of its answer. passage is filled in whatever
-	// the outcome.
+	// roundTrip sends the request and reads the head of its answer. It sets p even if it fails.
 	roundTrip(req *http.Request, p *passage) (*http.Response, error)
 	CloseIdleConnections()
 }
 
-// passage is how far a request got.
+// passage reports how far a request got.
 type passage struct {
-	sent   bool // a part of it was accepted by the connection, so the server may have received it
-	reused bool // the connection had carried others before
+	sent   bool // the connection accepted a part of it, so the server may have received it
+	reused bool // the connection had carried other requests before
 }
 
 const (
 	idleLife    = 90 * time.Second // as http.DefaultTransport's
-	longestHead = 32 << 10         // bytes of status line and header
-	// lines of it: a parsed one takes far more memory than its bytes
+	longestHead = 32 << 10         // bytes of an answer's status line and header
+	// text lines of it, since a parsed one takes far more memory than its bytes
 	mostHeaders  = 256
 	tlsKeepAlive = 30 * time.Second
 )
 
-// newTransport takes the short way for plain HTTP to the server itself. TLS (with HTTP/2, should
-// the server offer it) and proxies are for net/http.
+// newTransport returns a wire for plain HTTP to the server itself, and net/http's transport for TLS
+// (with HTTP/2 if the server offers it) and proxies.
 func newTransport(cfg Config, base *url.URL) transport {
 	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: tlsKeepAlive}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
@@ -49,8 +48,8 @@ func newTransport(cfg Config, base *url.URL) transport {
 	return newNetTransport(cfg, dialer)
 }
 
-// netTransport is net/http's transport. It repeats a request by itself only if that has no body, or
-// one that can be had again (Request.GetBody): requests that come here have neither.
+// netTransport is net/http's transport. That repeats requests without a body and those with GetBody.
+// The requests here have a body and no GetBody.
 type netTransport struct{ http.Transport }
 
 func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {
@@ -64,19 +63,19 @@ func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {
 		return &countedConn{Conn: conn}, nil
 	}
 	t.ForceAttemptHTTP2 = true
-	// as many as there are lines under way; flow control bounds those
+	// as many as lines are in flight, which flow control limits
 	t.MaxIdleConnsPerHost = 1 << 16
 	t.IdleConnTimeout = idleLife
 	t.TLSHandshakeTimeout = cfg.DialTimeout
 	t.MaxResponseHeaderBytes = longestHead
-	t.DisableCompression = true // answers are kept as they were sent
+	t.DisableCompression = true // answers stay as they were sent
 	return t
 }
 
 func (t *netTransport) roundTrip(req *http.Request, p *passage) (*http.Response, error) {
 	var conn *countedConn
 	var before int64
-	var shared, begun atomic.Bool // shared: other requests' bytes pass on the connection, too
+	var shared, begun atomic.Bool // shared: the connection carries other requests at the same time
 	trace := httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			p.reused = got.Reused

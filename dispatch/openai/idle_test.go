@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-func BenchmarkPeek(b *testing.B) {
+func BenchmarkIdleCheck(b *testing.B) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(rawServerFor(b), "http://"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	p := newPeeker(conn)
+	p := newIdleCheck(conn)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !p.peek() {
-			b.Fatal("the connection is not quiet")
+		if !p.isIdle() {
+			b.Fatal("the connection is not idle")
 		}
 	}
 }
