@@ -69,7 +69,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			file: "listn: x\nshutdown:\n  drain: 30\n  delay: soon\nauth: yes\n", want: []string{
 				"tidefill.yaml:1: unknown key listn; did you mean listen?",
 				"tidefill.yaml:3: shutdown.drain: 30 has no unit; write 30s or 30ms",
-				`tidefill.yaml:4: shutdown.delay: "soon" is no duration; write one such as 500ms, 30s, 1h30m or 7d`,
+				`tidefill.yaml:4: shutdown.delay: "soon" is not a duration; write one such as 500ms, 30s, 1h30m or 7d`,
 				`tidefill.yaml:5: auth is "yes", not a section with keys of its own`,
 			}},
 		{name: "several bad values",
@@ -87,7 +87,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			}},
 		{name: "key given twice", file: "node: a\nlisten: :1\nnode: b\n",
 			want: []string{
-				"tidefill.yaml:3: node is given twice, first at tidefill.yaml:1; keep one"}},
+				"tidefill.yaml:3: node is set twice, first at tidefill.yaml:1; remove one"}},
 		{name: "one address for two listeners", file: "admin_listen: 127.0.0.1:8080\n",
 			want: []string{
 				"tidefill.yaml:1: admin_listen is 127.0.0.1:8080, the address of the API; give it one of its own"}},
@@ -97,7 +97,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{
 				"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
 		{name: "two documents", file: "node: a\n---\nnode: b\n",
-			want: []string{"tidefill.yaml holds a second YAML document; keep one"}},
+			want: []string{"tidefill.yaml contains a second YAML document; remove one"}},
 		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n",
 			want: []string{
 				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" can't be a header's name: use letters, digits and '-'`,

@@ -8,14 +8,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder lays what was written over a value, collecting faults and where each value came from.
+// decoder decodes YAML into a configuration. It collects all faults, and the origin of each value.
 type decoder struct {
-	origin string            // file name, or the flag
-	root   reflect.Value     // of the whole
-	places map[string]string // by path: where it was given, as file:line
-	faults []error
-	later  []func() // overlays, for when what they are laid over is known
-	laying bool
+	origin   string            // name of the file or flag that is being decoded
+	root     reflect.Value     // the complete configuration
+	places   map[string]string // origin of each path, as file:line
+	faults   []error
+	overlays []func() // decode overlays, after all that they are based on
+	final    bool     // overlays are being decoded
 }
 
 func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
@@ -29,7 +29,7 @@ func (d *decoder) place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d", d.origin, n.Line)
 }
 
-// decode sets v from n. An empty value leaves what v has.
+// decode sets v from n. An empty value leaves v unchanged.
 func (d *decoder) decode(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -85,7 +85,7 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, "%s is %s, not a list; write [a, b] or one element a line after a dash", path,
+		d.fault(n, "%s is %s, not a list; write [a, b], or each element in a row of its own after a dash", path,
 			shown(n))
 		return
 	}
@@ -96,7 +96,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	v.Set(list)
 }
 
-// table lays the given entries over those that are there.
+// table sets entries of a map. Other entries stay.
 func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.fault(n, "%s is %s, not a table of names and values", path, shown(n))
@@ -118,16 +118,17 @@ func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
 	v.Set(table)
 }
 
-// overlay lays each entry of a table over what it has or else over the section that the table is
-// in, once all that is known.
+// overlay decodes a map of sections in which each entry inherits what it leaves out from an earlier
+// value of the entry, or else from the section that contains the map. It does so after all else is
+// decoded.
 func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
-	if d.laying {
-		d.fault(n, "%s can't stand here; write it beside the other entries of the table around it",
+	if d.final {
+		d.fault(n, "%s cannot be nested; write it beside the other entries of the table that contains it",
 			path)
 		return
 	}
 	origin := d.origin
-	d.later = append(d.later, func() {
+	d.overlays = append(d.overlays, func() {
 		d.origin = origin
 		table := reflect.MakeMap(v.Type())
 		for entry := v.MapRange(); entry.Next(); {
@@ -155,7 +156,7 @@ func (d *decoder) eachPair(n *yaml.Node, path string, do func(key, value *yaml.N
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if first, twice := seen[key.Value]; twice {
-			d.fault(key, "%s is given twice, first at %s; keep one", join(path, key.Value),
+			d.fault(key, "%s is set twice, first at %s; remove one", join(path, key.Value),
 				d.place(first))
 			continue
 		}
@@ -193,7 +194,7 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 	d.fault(n, "%s: %w", path, err)
 }
 
-// typeName names a type for people.
+// typeName returns a type in words.
 func typeName(t reflect.Type) string {
 	if t == durationType {
 		return "a duration"

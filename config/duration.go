@@ -10,7 +10,8 @@ import (
 
 var days = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)d`)
 
-// ParseDuration reads Go's durations with days added: 90s, 1h30m, 7d, 1d12h. A day is 24 hours.
+// ParseDuration reads a duration in Go's syntax, to which it adds days of 24 hours: 90s, 1h30m, 7d,
+// 1d12h.
 func ParseDuration(s string) (time.Duration, error) {
 	hours := days.ReplaceAllStringFunc(s, func(d string) string {
 		n, _ := strconv.ParseFloat(d[:len(d)-1], 64)
@@ -18,12 +19,12 @@ func ParseDuration(s string) (time.Duration, error) {
 	})
 	d, err := time.ParseDuration(hours)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; write one such as 500ms, 30s, 1h30m or 7d", s)
+		return 0, fmt.Errorf("%q is not a duration; write one such as 500ms, 30s, 1h30m or 7d", s)
 	}
 	return d, nil
 }
 
-// FormatDuration writes a duration as ParseDuration reads it, without the zero parts that Go
+// FormatDuration returns a duration in ParseDuration's syntax, without the zero parts that Go
 // prints.
 func FormatDuration(d time.Duration) string {
 	if d != 0 && d%(24*time.Hour) == 0 {

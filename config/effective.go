@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML writes the configuration with every key in it, as a file that Load reads back to the same.
+// YAML returns the configuration with all keys, as a file that Load reads back to the same value.
 func (c Config) YAML() ([]byte, error) { return writeYAML(c) }
 
 func writeYAML(c any) ([]byte, error) {
@@ -28,7 +28,7 @@ func writeYAML(c any) ([]byte, error) {
 	return out.Bytes(), e.Close()
 }
 
-// FormatValue writes one value in YAML's syntax, on one line.
+// FormatValue returns one value in YAML's syntax, in one row.
 func FormatValue(v reflect.Value) string {
 	n, err := encode(v)
 	if err != nil {
@@ -80,8 +80,8 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	return n, n.Encode(v.Interface())
 }
 
-// encodeOverlays writes of each entry of a table what differs from the section that the table is
-// in.
+// encodeOverlays returns the entries of a map, each with what differs from the section that
+// contains the map.
 func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	if table.Len() == 0 {
@@ -103,7 +103,7 @@ func encodeOverlays(section, table reflect.Value) (*yaml.Node, error) {
 	return n, nil
 }
 
-// encodeBase writes a section without its overlays.
+// encodeBase returns a section without its overlays.
 func encodeBase(section reflect.Value) (*yaml.Node, error) {
 	base := reflect.New(section.Type()).Elem()
 	base.Set(section)
@@ -115,7 +115,7 @@ func encodeBase(section reflect.Value) (*yaml.Node, error) {
 	return encode(base)
 }
 
-// difference is what of a section is not the same as in another of its kind.
+// difference returns the keys of a section whose values differ from those in base.
 func difference(own, base *yaml.Node) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for i := 0; i < len(own.Content); i += 2 {

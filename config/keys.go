@@ -11,13 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Key is one thing that can be configured.
+// Key is one key of the configuration.
 type Key struct {
-	// such as flowcontrol.fixed.per_runner; list elements show as [], map values as <name>
+	// Path is such as flowcontrol.fixed.per_runner, with [] for the elements of a list and <name>
+	// for the names of a map.
 	Path    string
 	Type    reflect.Type
-	Default reflect.Value // invalid within lists and maps, whose elements have none
-	// Struct and Field are where the key is defined, for its doc comment.
+	Default reflect.Value // not valid within lists and maps, whose elements have no defaults
+	// Struct and Field identify the struct field of the key, for its doc comment.
 	Struct reflect.Type
 	Field  string
 }
@@ -29,10 +30,10 @@ func (k Key) Tuning() bool {
 		strings.HasSuffix(k.Path, ".tuning") || strings.Contains(k.Path, ".tuning.")
 }
 
-// Keys lists every key with its default, sections before what they hold.
+// Keys returns all keys with their defaults; a section is followed by its keys.
 func Keys() []Key { return keysOf(reflect.ValueOf(Default())) }
 
-// SimulationKeys lists the keys of Simulation that the daemon does not have.
+// SimulationKeys returns the keys of Simulation that Config does not have.
 func SimulationKeys() []Key {
 	var own []Key
 	for _, k := range keysOf(reflect.ValueOf(DefaultSimulation())) {
@@ -44,7 +45,7 @@ func SimulationKeys() []Key {
 	return own
 }
 
-// hasKey reports whether a section has a key of its own of that name.
+// hasKey reports whether a section has a key of that name at its top.
 func hasKey[Section any](key string) bool {
 	for f := range fields(reflect.Zero(reflect.TypeFor[Section]())) {
 		if f.key == key {
@@ -56,7 +57,7 @@ func hasKey[Section any](key string) bool {
 
 func keysOf(defaults reflect.Value) []Key {
 	var keys []Key
-	// Within lists and maps there are no defaults: their elements' keys come from a zero value.
+	// Elements of lists and maps have no defaults; a zero value has their keys.
 	var walk func(prefix string, v reflect.Value, defaults bool)
 	walk = func(prefix string, v reflect.Value, defaults bool) {
 		for f := range fields(v) {
@@ -81,16 +82,17 @@ func keysOf(defaults reflect.Value) []Key {
 	return keys
 }
 
-// field is what one key of a section stands for: a field of the section's struct, or an entry of a
-// map of sections that the struct inlines.
+// field is one key of a section: a field of the section's struct, or an entry of a map of sections
+// that the struct inlines.
 type field struct {
-	reflect.StructField // Index counts from the struct that was asked about, through inlined ones
+	reflect.StructField // Index starts at the section's struct and passes through inlined structs
 	key                 string
 	owner               reflect.Type // the struct that declares the field; nil for a map's entry
-	// tagged config:"overlay": a table of sections like the one that it is in, each laid over that
+	// overlay is set for a field tagged config:"overlay": a map of sections of the same type as the
+	// section that contains it, from which they inherit
 	overlay bool
-	// entry says that the field is an entry of the map at Index. The map's values are interfaces
-	// that hold structs.
+	// entry is set for an entry of the map at Index. The map's values are interfaces that hold
+	// structs.
 	entry bool
 }
 
@@ -103,8 +105,8 @@ func (f field) of(section reflect.Value) reflect.Value {
 	return v
 }
 
-// change calls do with the field's value in an addressable section and takes over what do makes of
-// it. It replaces a map of sections as a whole, since copies of the section share it.
+// change calls do to change the field's value in an addressable section. A map of sections is
+// replaced by a copy, since copies of the section share it.
 func (f field) change(section reflect.Value, do func(reflect.Value)) {
 	v := section.FieldByIndex(f.Index)
 	if !f.entry {
@@ -122,9 +124,9 @@ func (f field) change(section reflect.Value, do func(reflect.Value)) {
 	v.Set(all)
 }
 
-// fields yields what a section holds: the fields of its struct, and in place of inlined structs and
-// maps what these hold. A map of sections can be configured as far as its entries are there
-// already: they are the defaults of implementations that register themselves.
+// fields yields the keys of a section: the fields of its struct, with the fields of inlined structs
+// and the entries of inlined maps in place. Only entries that an inlined map has already can be
+// configured: they are the defaults of registered implementations.
 func fields(section reflect.Value) iter.Seq[field] {
 	return func(yield func(field) bool) {
 		for f := range structFields(section, nil) {
@@ -190,16 +192,16 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// readsItself tells types that have their own way of being written.
+// readsItself reports whether a type decodes itself.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(yamlUnmarshalerType) || p.Implements(textUnmarshalerType)
 }
 
-// IsSection tells a struct of keys from a value.
+// IsSection reports whether a type is a section with keys, rather than a value.
 func IsSection(t reflect.Type) bool { return t.Kind() == reflect.Struct && !readsItself(t) }
 
-// IsText tells types that are written as one word, whatever they are in Go.
+// IsText reports whether a type is written as text, whatever it is in Go.
 func IsText(t reflect.Type) bool { return readsItself(t) }
 
 func join(prefix, key string) string {

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Setting is one value given beside the file.
+// Setting is one value that is set outside the file.
 type Setting struct {
-	Origin string // how messages call it, such as --listen
+	Origin string // its name in messages, such as --listen
 	Path   string
 	Value  string // in YAML's syntax
 }
@@ -28,13 +28,13 @@ func ParseSetting(s string) (Setting, error) {
 	return Setting{Origin: "--set " + path, Path: path, Value: value}, nil
 }
 
-// Load reads the file, if path isn't empty, over the defaults, then the settings in order, and
-// checks the whole. The error joins all faults.
+// Load returns the defaults, changed by the file, if path is not empty, and then by the settings in
+// their order. It validates the result. The error joins all faults.
 func Load(path string, settings ...Setting) (Config, error) {
 	return load(path, Default(), settings)
 }
 
-func load[T interface{ Validate() error }](path string, over T, settings []Setting) (T, error) {
+func load[T interface{ Validate() error }](path string, defaults T, settings []Setting) (T, error) {
 	var none T
 	var file []byte
 	if path != "" {
@@ -43,13 +43,13 @@ func load[T interface{ Validate() error }](path string, over T, settings []Setti
 			return none, fmt.Errorf("read configuration: %w", err)
 		}
 	}
-	if err := Read(path, file, &over, settings...); err != nil {
+	if err := Read(path, file, &defaults, settings...); err != nil {
 		return none, err
 	}
-	return over, nil
+	return defaults, nil
 }
 
-// Parse is Load of a file that has been read; name stands for it in messages.
+// Parse is Load for the content of a file; name is its name in messages.
 func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 	cfg := Default()
 	if err := Read(name, file, &cfg, settings...); err != nil {
@@ -58,9 +58,9 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 	return cfg, nil
 }
 
-// Read lays a file over what v holds, then the settings in order, and checks the whole, by the same
-// rules for every file of ours: keys are yaml tags, unknown ones are refused, and each fault says
-// where it stands. Validate's faults begin with a path.
+// Read changes v by the content of a file and then by the settings in their order, and validates
+// the result. Keys are the yaml tags of struct fields, and an unknown key is a fault. Each fault
+// starts with its place in the file. Those of Validate must start with the path of a key.
 func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	settings ...Setting) error {
 	root := reflect.ValueOf(v).Elem()
@@ -69,11 +69,12 @@ func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	for _, s := range settings {
 		d.setting(s, root)
 	}
-	d.laying = true
-	for _, lay := range d.later {
-		lay()
+	d.final = true
+	for _, decode := range d.overlays {
+		decode()
 	}
-	// What couldn't be read has its default, so whatever is wrong beyond that was read.
+	// A value that could not be read keeps its default, so Validate reports it only if that is
+	// wrong.
 	return errors.Join(append(d.faults, d.locate((*v).Validate()))...)
 }
 
@@ -89,12 +90,12 @@ func (d *decoder) file(file []byte, root reflect.Value) {
 	}
 	d.decode(document.Content[0], "", root)
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		d.faults = append(d.faults, fmt.Errorf("%s holds a second YAML document; keep one",
+		d.faults = append(d.faults, fmt.Errorf("%s contains a second YAML document; remove one",
 			d.origin))
 	}
 }
 
-// setting turns a.b=v into the file {a: {b: v}}, so that both are read by the same rules.
+// setting decodes a.b=v as the file {a: {b: v}}, so that the same rules apply.
 func (d *decoder) setting(s Setting, root reflect.Value) {
 	d.origin = s.Origin
 	var document yaml.Node
@@ -103,7 +104,7 @@ func (d *decoder) setting(s Setting, root reflect.Value) {
 			syntaxFault(err)))
 		return
 	}
-	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"} // an empty value is an empty text
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"} // an empty value is an empty string
 	if len(document.Content) > 0 {
 		value = document.Content[0]
 	}
@@ -116,7 +117,7 @@ func (d *decoder) setting(s Setting, root reflect.Value) {
 	d.decode(value, "", root)
 }
 
-// syntaxFault turns "yaml: line 3: what" into "3: what", to stand behind a file's name and a colon.
+// syntaxFault turns "yaml: line 3: what" into "3: what", to follow the file's name and a colon.
 func syntaxFault(err error) string {
 	what := strings.TrimPrefix(err.Error(), "yaml:")
 	return strings.TrimPrefix(what, " line ")
@@ -129,8 +130,8 @@ func withoutLines(n *yaml.Node) {
 	}
 }
 
-// locate puts in front of each fault where its value was given, found by the path that the fault
-// begins with.
+// locate puts the origin of the value in front of each fault, found by the path with which the
+// fault starts.
 func (d *decoder) locate(err error) error {
 	var located []error
 	for _, fault := range Faults(err) {
@@ -143,14 +144,14 @@ func (d *decoder) locate(err error) error {
 	return errors.Join(located...)
 }
 
-// Faults takes a joined error, such as Load's, apart. One that was wrapped after joining lends its
-// prefix to each.
+// Faults returns the errors of a joined error, such as Load's. If the joined error was wrapped, the
+// prefix is added to each.
 func Faults(err error) []error {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		// an error that wraps several says more than they do
+		// not joined, but wrapping several errors with a text of its own
 		if errors.Join(joined.Unwrap()...).Error() != err.Error() {
 			return []error{err}
 		}

@@ -70,7 +70,7 @@ func TestPoolsFaults(t *testing.T) {
 		{"flowcontrol:\n  pools:\n    night: {headroom: {streams: 0}}",
 			"f.yaml:3: flowcontrol.pools.night.headroom.streams: is 0, must be at least 1"},
 		{"flowcontrol:\n  pools:\n    night: {pools: {other: {}}}",
-			"f.yaml:3: flowcontrol.pools.night.pools can't stand here; write it beside the other entries of the table around it"},
+			"f.yaml:3: flowcontrol.pools.night.pools cannot be nested; write it beside the other entries of the table that contains it"},
 		{"flowcontrol: {pools: [night]}",
 			"f.yaml:1: flowcontrol.pools is a list, not a table of names and values"},
 		{

@@ -25,17 +25,25 @@ type Store struct {
 	// programs have used all the rest. A sixteenth of the file system at most. 0: none. Default:
 	// 64 MiB.
 	ReserveBytes int64 `yaml:"reserve_bytes"`
+
+	StoreTuning `yaml:"tuning"`
+}
+
+// StoreTuning holds the constants of the store.
+type StoreTuning struct {
 	// LockWait limits how long a write waits for another process that holds the lock of the
-	// database, for example a suspended one. After it, requests are answered 503. Default: 5s.
+	// database, for example a suspended one. After it, requests are answered 503. At least 100ms.
+	// Default: 5s.
 	LockWait time.Duration `yaml:"lock_wait"`
 }
 
 // DefaultStore returns the settings for a disk that other programs may fill.
 func DefaultStore() Store {
-	return Store{Backend: EmbeddedStore, ReserveBytes: 64 << 20, LockWait: 5 * time.Second}
+	return Store{Backend: EmbeddedStore, ReserveBytes: 64 << 20,
+		StoreTuning: StoreTuning{LockWait: 5 * time.Second}}
 }
 
-// Validate reports every field that can't be used.
+// Validate reports every value that is out of range.
 func (s Store) Validate() error {
 	var faults []error
 	if !slices.Contains(stores, s.Backend) {
@@ -47,7 +55,7 @@ func (s Store) Validate() error {
 			s.ReserveBytes))
 	}
 	if s.LockWait < 100*time.Millisecond {
-		faults = append(faults, fmt.Errorf("lock_wait: is %v, must be 100ms or more", s.LockWait))
+		faults = append(faults, fmt.Errorf("tuning.lock_wait: is %v, must be 100ms or more", s.LockWait))
 	}
 	return errors.Join(faults...)
 }

@@ -1,5 +1,5 @@
-// Package reference writes the page about every configuration key: its type and default from the
-// types themselves, its meaning from the doc comments in the source.
+// Package reference renders the pages about the configuration keys, with types and defaults from
+// the Go types and meanings from the doc comments in the source.
 package reference
 
 import (
@@ -124,7 +124,7 @@ func render(
 	return nil
 }
 
-// section is a table of keys with what all of them are about.
+// section is a table of keys with a description.
 type section struct {
 	heading, doc string
 	rows         []string
@@ -144,7 +144,7 @@ func (s *section) write(page *bytes.Buffer) {
 
 func isTable(t reflect.Type) bool { return config.IsSection(element(t)) }
 
-// element is the type that lists and maps hold, through pointers.
+// element returns the type of the elements of a list or map, through pointers.
 func element(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -162,7 +162,7 @@ func heading(key config.Key) string {
 	return key.Path
 }
 
-// suffix is what the paths of keys inside a table have between its own path and theirs.
+// suffix returns the text between the path of a table and those of its keys.
 func suffix(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:
@@ -213,8 +213,8 @@ type source struct {
 	names    *strings.Replacer
 }
 
-// namesOf turns the names that fields have in Go, in doc comments, into their keys. A name of one
-// word could be that word.
+// namesOf returns a replacer of Go field names by keys in doc comments. It leaves out names of one
+// word, which could be that word.
 func namesOf(keys []config.Key) *strings.Replacer {
 	var pairs []string
 	for _, key := range keys {
@@ -231,8 +231,7 @@ func namesOf(keys []config.Key) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// link is a reference to a Go name in a doc comment, which means nothing to readers of the page but
-// its last word.
+// link matches a reference to a Go name in a doc comment. The page shows its last word.
 var link = regexp.MustCompile(`\[(?:\w+\.)*(\w+)\]`)
 
 func prose(groups ...*ast.CommentGroup) string {
@@ -244,7 +243,7 @@ func prose(groups ...*ast.CommentGroup) string {
 	return ""
 }
 
-// field returns what the source says about a struct's field.
+// field returns the doc comment of a struct's field.
 func (s *source) field(t reflect.Type, name string) (string, error) {
 	spec, err := s.typeSpec(t)
 	if err != nil {
@@ -252,7 +251,7 @@ func (s *source) field(t reflect.Type, name string) (string, error) {
 	}
 	fields, ok := spec.Type.(*ast.StructType)
 	if !ok {
-		return "", fmt.Errorf("%s is no struct in the source", t)
+		return "", fmt.Errorf("%s is not a struct in the source", t)
 	}
 	for _, f := range fields.Fields.List {
 		if slices.Contains(namesOfField(f), name) {
@@ -288,7 +287,7 @@ func (s *source) structDoc(t reflect.Type) (string, error) {
 	return withoutName(prose(spec.Doc, spec.Comment), t.Name()), nil
 }
 
-// withoutName turns "Drain is the time …" into "The time …": the key stands beside it already.
+// withoutName turns "Drain is the time …" into "The time …": the key is in the column before.
 func withoutName(doc, name string) string {
 	for _, verb := range []string{" is ", " are ", " holds "} {
 		if rest, ok := strings.CutPrefix(doc, name+verb); ok && rest != "" {
