@@ -15,16 +15,26 @@ var (
 	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	code     = regexp.MustCompile("`[^`\n]*`")
 	namedDoc = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md\b`)
+
+	namedTest = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z]\w+`)
+	test      = regexp.MustCompile(`(?m)^func ((Test|Benchmark|Fuzz)[A-Z]\w+)`)
 )
 
-// links finds relative links of Markdown pages to files and headings that don't exist, and pages
-// below docs that a Go file names and that don't exist.
+// links finds relative links of Markdown pages to files and headings that don't exist, tests that a
+// page names and that don't exist, and the same for pages below docs that a Go file names.
 func links(r *repository) (findings []string) {
+	tests := r.tests()
 	for page, text := range r.files(".md") {
 		text = fence.ReplaceAllStringFunc(text, blank)
 		number := 0
 		for row := range strings.Lines(text) {
 			number++
+			for _, name := range namedTest.FindAllString(row, -1) {
+				if !tests[name] && strings.HasPrefix(page, "docs/") {
+					findings = append(findings, fmt.Sprintf("%s:%d: no test %s", page, number,
+						name))
+				}
+			}
 			for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(row, ""), -1) {
 				if fault := r.follow(page, match[1]); fault != "" {
 					findings = append(findings, fmt.Sprintf("%s:%d: %s", page, number, fault))
@@ -45,6 +55,17 @@ func links(r *repository) (findings []string) {
 		}
 	}
 	return findings
+}
+
+// tests returns the names of all tests, benchmarks and fuzz targets, and of the suites.
+func (r *repository) tests() map[string]bool {
+	names := map[string]bool{}
+	for _, text := range r.files(".go") {
+		for _, match := range test.FindAllStringSubmatch(text, -1) {
+			names[match[1]] = true
+		}
+	}
+	return names
 }
 
 // blank removes a block of code, but keeps its rows, so that numbers of rows stay right.
