@@ -28,7 +28,7 @@ func profileFitCommand() *cobra.Command {
 		Use:   "fit FILE...",
 		Short: "Fit a profile to measured engine iterations",
 		Long: `Fit a profile to the scheduler steps of a real engine. The files are CSV files, plain or gzipped, with the columns that
-docs/simulator.md lists, or recordings of serve --record under a policy that streams lines, the oldest first. The fit is robust
+docs/profiles.md lists, or recordings of serve --record under a policy that streams lines, the oldest first. The fit is robust
 against outliers and is judged on iterations that it did not use. Coefficients that the measurements do not show are reported;
 they are taken from --prior, or are 0.`,
 		Example: `  tidefill profile fit steps.csv.gz --prior llama-70b-h100 --out profile.yaml --plot profile.svg

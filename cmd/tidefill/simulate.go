@@ -44,7 +44,7 @@ func simulateCommand() *cobra.Command {
 		Short: "Try policies on a simulated pool, faster than real time",
 		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report the effect on interactive users
 and on batches. Each scenario runs without batch work and with each policy, with the same arrivals; the difference is the cost of
-batch work. docs/simulator.md describes the keys of a scenario, the figures of the report and the limits of the model.
+batch work. docs/scenarios.md describes the keys of a scenario, docs/simulate.md the report, docs/simulation-model.md the limits of the model.
 
 With --compare, simulate what serve --record has recorded, with the recorded policy, and compare each measure of the simulation
 with the recorded one. The pool is that of the scenario, if one is given; otherwise the cost model of its engines is --profile, or

@@ -4,7 +4,7 @@
 // models and runners are numbers.
 //
 // A recording is a file of JSON objects, one a line. The first is the Header, each further one an
-// Entry (docs/simulator.md has the keys). A Recorder makes entries of the planner's events and of
+// Entry (docs/recordings.md has the keys). A Recorder makes entries of the planner's events and of
 // readings; it belongs to nobody's decisions and slows nobody down: what the medium can't take in
 // time is left out, and the file says so. A File bounds what is kept.
 package recording

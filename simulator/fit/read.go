@@ -56,7 +56,7 @@ const (
 	clockRounding = 2
 )
 
-// ReadSteps reads a csv of scheduler steps, plain or gzipped, whose columns docs/simulator.md
+// ReadSteps reads a csv of scheduler steps, plain or gzipped, whose columns docs/profiles.md
 // lists. The rows may come in any order. All faults are reported together, each with file and line.
 func ReadSteps(name string, in io.Reader) ([]Step, error) {
 	content, err := plain(in)
