@@ -42,7 +42,7 @@ func (s *Server) batchResults(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if b.State.Terminal() && b.Counts.Total > 0 &&
-		s.deps.Expiry().Sub(b.EndedAt()) > store.JournalLife {
+		s.deps.Expiry().Sub(b.EndedAt()) > store.JournalRetention {
 		return resultsGone(b)
 	}
 	chunks, err := s.meta.Chunks(r.Context(), b.ID)

@@ -197,7 +197,7 @@ func TestResultsOfEndedBatches(t *testing.T) {
 		b.State, b.CancelledAt = store.Cancelled, s.clock.now()
 		b.Outputs[0].HasOutput = true
 	})
-	s.clock.advance(store.JournalLife)
+	s.clock.advance(store.JournalRetention)
 	if ids, a := w.follow("", 10); len(ids) != 3 ||
 		a.header.Get("Tidefill-Batch-Status") != "cancelled" {
 		t.Errorf("got %v, %v", ids, a.header)

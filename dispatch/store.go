@@ -55,14 +55,14 @@ type Owners interface {
 type Claims interface {
 	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
 	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
-		inHand []int) ([]store.Chunk, error)
+		held []int) ([]store.Chunk, error)
 	FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error
 	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
 	ReopenChunk(ctx context.Context, c store.Chunk) error
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
 	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
 	CountChunks(ctx context.Context, o store.Owner, batch string,
-		inHand []int) (store.ChunkCounts, error)
+		held []int) (store.ChunkCounts, error)
 }
 
 // Locks gives each name to one owner at a time.

@@ -12,7 +12,7 @@ import (
 // sweepEvery is how often the sweeper runs.
 const sweepEvery = 5 * time.Minute
 
-// sweeper removes the journals of batches that ended more than store.JournalLife ago, or are gone.
+// sweeper removes the journals of batches that ended more than store.JournalRetention ago, or are gone.
 type sweeper struct {
 	metadata Metadata
 	journals Journals
@@ -44,7 +44,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		case errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return err
-		case !b.State.Terminal() || s.expiry().Sub(b.EndedAt()) < store.JournalLife:
+		case !b.State.Terminal() || s.expiry().Sub(b.EndedAt()) < store.JournalRetention:
 			continue
 		}
 		if err := s.journals.Remove(ctx, id); err != nil {

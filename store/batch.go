@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// Batch is a batch as its users know it, plus what dispatchers need to run it.
+// Batch is a batch with all that users see of it and that dispatchers need to run it.
 type Batch struct {
 	ID     string
 	Tenant string
@@ -16,48 +16,47 @@ type Batch struct {
 
 	State  State
 	Paused bool
-	// Ending is the terminal state that a finalizing or cancelling batch is on its way to; empty
-	// before.
+	// Ending is the terminal state that follows, of a finalizing or cancelling batch; empty before.
 	Ending State
-	// Reason says in words why a batch was stopped early; empty otherwise.
+	// Reason is a sentence that explains why the batch was stopped early; empty: it was not.
 	Reason string
 
 	Endpoint string
 	Window   string // completion_window as given
 	Metadata map[string]string
 	Options  Options
-	// OptionsJSON is the `tidefill` object as the user sent it, to be shown again, without the
-	// members named in Apart; nil when there was none.
+	// OptionsJSON is the `tidefill` object as the user sent it, without the members named in Apart;
+	// nil: there was none.
 	OptionsJSON json.RawMessage `json:",omitempty"`
 	// Apart names the members of the `tidefill` object that only Parameters holds, since they may
-	// be large. Empty: none.
+	// be large.
 	Apart []string `json:",omitempty"`
-	// Parameters is for CreateBatch alone. What else returns a batch leaves it nil; see
+	// Parameters is read by CreateBatch. Methods that return a batch leave it nil; see
 	// Batches.Parameters.
 	Parameters *Parameters `json:"-"`
 
 	Inputs  []Input
 	Models  []ModelLines // in order of first appearance over all inputs
-	Outputs []Output     // ids allotted at creation, shown once written
+	Outputs []Output     // ids are assigned at creation and shown once the files are written
 	Errors  []batchfile.Fault
 
 	CreatedAt, InProgressAt, FinalizingAt, CompletedAt, FailedAt, ExpiredAt, CancellingAt,
 	CancelledAt time.Time
-	// Deadline is when the batch must be done; zero: best effort.
+	// Deadline is the time by which the batch must be done; zero: best effort.
 	Deadline time.Time
-	// StartBy is when the first line must be under way; zero: whenever.
+	// StartBy is the time by which the first line must be sent; zero: none.
 	StartBy time.Time
 
 	Counts Counts
 	Usage  *batchfile.Usage // sums over all answers, set at the end
 	// Attempts counts the requests sent over all lines, set at the end; until then see Progress.
 	Attempts int64
-	// Work is the estimated work of all lines, in prompt bytes and output tokens, for ordering
-	// before any is measured.
+	// PromptBytes and MaxTokens estimate the work of all lines, in prompt bytes and output tokens,
+	// for ordering before any is measured.
 	PromptBytes, MaxTokens int64
 }
 
-// EndedAt is when a terminal batch became so; zero before.
+// EndedAt returns the time at which the batch became terminal; zero: it is not.
 func (b *Batch) EndedAt() time.Time {
 	switch b.State {
 	case Completed:
@@ -73,8 +72,8 @@ func (b *Batch) EndedAt() time.Time {
 	}
 }
 
-// Input is one input file of a batch. Lines are numbered through all inputs; First is the number of
-// its first.
+// Input is one input file of a batch. Lines are numbered across all inputs; First is the number of
+// the file's first line.
 type Input struct {
 	FileID            string
 	BlobKey, IndexKey string
@@ -87,16 +86,16 @@ type ModelLines struct {
 	Lines int
 }
 
-// Output is a pair of result files: of one input, or of the batch as a whole (Input < 0).
+// Output is a pair of result files: of one input, or of all inputs together (Input < 0).
 type Output struct {
 	Input             int
 	OutputID, ErrorID string
-	// Written once the files stand; only then do the ids mean something to users. Empty files
-	// aren't kept.
+	// HasOutput and HasErrors report which files exist. They are set when the files are written,
+	// and the ids are shown to users from then on. Empty files are not stored.
 	HasOutput, HasErrors bool
 }
 
-// Counts are lines, derived from the journals.
+// Counts counts the lines of a batch, from its journals.
 type Counts struct {
 	Total, Completed, Failed int
 }

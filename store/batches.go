@@ -2,7 +2,7 @@ package store
 
 import "context"
 
-// Batches keeps batches.
+// Batches holds batches.
 type Batches interface {
 	// CreateBatch stores b with Version 1, its Parameters if it has any, and the files that were
 	// made for it, all in one step. ErrExists: an id is taken. ErrNotFound: b is not terminal, and

@@ -6,55 +6,55 @@ import (
 	"time"
 )
 
-// Blobs keeps the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and
-// '.'; a key and "/" don't start another key.
+// Blobs holds the bytes of files. Keys are slash-separated paths of letters, digits, '-', '_' and
+// '.'. No key starts with another key and "/".
 type Blobs interface {
-	// Create starts a blob. Nobody sees it before Commit, and nothing is left of it after Abort or
+	// Create starts a blob. It is visible from Commit on, and nothing is left of it after Abort or
 	// a crash. The context must last until Commit or Abort: a Write may wait for the medium, and
-	// fails once the context has ended.
+	// may fail once the context has ended.
 	Create(ctx context.Context, key string) (BlobWriter, error)
-	// Open returns the committed blob; ErrNotFound if there is none. The context must last until
-	// Close: a ReadAt may wait for the medium, and fails once the context has ended.
+	// Open opens a committed blob. The context must last until Close: a ReadAt may wait for the
+	// medium, and may fail once the context has ended. ErrNotFound: there is no such blob.
 	Open(ctx context.Context, key string) (Blob, error)
-	// Delete removes a blob; no error when there is none. Those who have it open can go on reading.
+	// Delete removes a blob, if there is one. Readers that have opened it can go on.
 	Delete(ctx context.Context, key string) error
 	// DeletePrefix removes all blobs whose key starts with prefix + "/".
 	DeletePrefix(ctx context.Context, prefix string) error
 	// List returns up to limit (0: all) committed blobs whose key starts with prefix + "/" and
-	// sorts after the given key, in order of their keys, byte by byte. An empty after lists from
-	// the start. A blob that comes or goes meanwhile is listed or not.
+	// sorts after the given one, in the byte order of their keys. An empty after lists from the
+	// start. A blob that is committed or deleted meanwhile may be listed or not.
 	List(ctx context.Context, prefix, after string, limit int) ([]BlobInfo, error)
 }
 
-// BlobInfo is what a listing tells of a blob.
+// BlobInfo is an entry of a listing.
 type BlobInfo struct {
 	Key         string
 	Bytes       int64
 	CommittedAt time.Time // by the clock of the process that committed it
 }
 
-// BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium; the writer is then good
-// for Abort only.
+// BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium, and then only Abort may
+// follow.
 type BlobWriter interface {
 	io.Writer
-	// Commit makes the bytes durable and the blob visible, replacing an earlier one of the key in
-	// one step.
+	// Commit makes the bytes durable and the blob visible. It replaces an earlier blob of the key
+	// in one step.
 	Commit(ctx context.Context) error
-	// Abort drops what was written. It does not wait: a backend on a network removes the rest in
-	// the background. After Commit it does nothing, so it can be deferred.
+	// Abort drops the bytes. It does not wait: a backend on a network removes them in the
+	// background. After Commit it does nothing, so it can be deferred.
 	Abort() error
 }
 
-// Blob is a committed blob; ReadAt may be called concurrently.
+// Blob is an open blob. ReadAt may be called concurrently.
 type Blob interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
 }
 
-// Spool keeps what is too large for memory and not wanted for long.
+// Spool makes temporary files for data that is too large for memory.
 type Spool interface {
-	// Temporary makes an empty file on a local medium. It is gone when it is closed, or when the
+	// Temporary makes an empty file on a local medium. It is deleted when it is closed or when the
 	// process ends.
 	Temporary(ctx context.Context) (Temporary, error)
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// ChunkID names a chunk: a run of positions in its batch's order that are claimed together.
+// ChunkID identifies a chunk: consecutive positions in its batch's order that are claimed together.
 type ChunkID struct {
 	Batch string
 	Index int
 }
 
-// Chunk is a run of lines of one model.
+// Chunk is a group of lines of one model.
 type Chunk struct {
 	ChunkID
 	Model        string
 	First, Count int // positions in the batch's order, not line numbers
 	Epoch        int64
 	Done         bool
-	Tally        Tally // sum of the records in its journal, kept by FinishChunk; zero before
+	Tally        Tally // sum of the records in its journal, set by FinishChunk; zero before
 }
 
-// Tally sums up the results in a chunk's journal, so that nobody has to read the journals of done
-// chunks to count.
+// Tally sums up the results in a chunk's journal, so that counting does not read the journals of
+// done chunks.
 type Tally struct {
 	Completed, Failed int
 	Usage             batchfile.Usage
@@ -43,38 +43,40 @@ type Tallies interface {
 	SumDone(ctx context.Context, chunks map[string][]int) (map[string]DoneChunks, error)
 }
 
-// ChunkCounts holds how many chunks of a batch are free, claimed (under a living lease) and done.
+// ChunkCounts counts the chunks of a batch that are free, claimed (under a lease that lasts) and
+// done.
 type ChunkCounts struct {
 	Free, Claimed, Done int
 }
 
 // Claims hands out chunks to dispatchers.
 type Claims interface {
-	// AddChunks lays out a batch, once: a second call for the same batch changes nothing.
-	// ErrNotFound if the batch is gone.
+	// AddChunks stores the chunks of a batch, once: a second call for the same batch changes
+	// nothing. ErrNotFound: there is no such batch.
 	AddChunks(ctx context.Context, batch string, chunks []Chunk) error
 	// ClaimChunks gives the owner up to n free chunks of one model of a batch, lowest index first,
-	// each with an epoch above all earlier ones. A chunk is free when nobody has claimed it, when
-	// its owner's lease has run out, or when the owner itself holds it but does not list it in
-	// inHand, the indexes of the chunks that it works on: an earlier answer of the store got lost,
-	// say. An owner whose own lease has run out gets none until it renews; one that is superseded
-	// or unregistered gets ErrFenced. ErrNoSpace while there is no room for results.
-	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, inHand []int) ([]Chunk,
+	// each with an epoch above all earlier ones. A chunk is free if it is not done and nobody has
+	// claimed it, if the lease of its owner has ended, or if the owner itself has claimed it and
+	// its index is not in held: the owner did not get an earlier answer of the store. An owner
+	// whose own lease has ended gets none until it renews. ErrFenced: the owner is superseded or
+	// has unregistered. ErrNoSpace: there is no space for results.
+	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, held []int) ([]Chunk,
 		error)
-	// FinishChunk marks the claimed chunk done and keeps its Tally, in one step. ErrFenced when the
-	// claim is not the newest. The claimant may repeat it when it got no answer.
+	// FinishChunk marks the claimed chunk done and stores its Tally, in one step. The owner may
+	// repeat it when it got no answer. ErrFenced: the claim is not the newest.
 	FinishChunk(ctx context.Context, o Owner, c Chunk) error
-	// ReleaseChunk puts a claimed chunk back. ErrFenced when the claim is not the newest.
+	// ReleaseChunk frees a claimed chunk. ErrFenced: the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
-	// ReopenChunk takes back that a chunk is done, because its journal has lost results since: it
-	// is free again and has no Tally. The epoch is that of the chunk as it was listed; a chunk that
-	// isn't done at that epoch stays as it is, and so do all chunks of a terminal batch.
+	// ReopenChunk frees a done chunk and clears its Tally, because its journal has lost results
+	// since. It changes nothing if the chunk is not done at the epoch of c, or if its batch is
+	// terminal.
 	ReopenChunk(ctx context.Context, c Chunk) error
 	// Chunks lists all chunks of a batch by index.
 	Chunks(ctx context.Context, batch string) ([]Chunk, error)
-	// LinesLeft counts, for each batch that has not ended and is laid out, the lines of its chunks
+	// LinesLeft counts, for each batch that has chunks and has not ended, the lines of its chunks
 	// that are not done, by model.
 	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
-	// CountChunks counts as o sees them: what it could claim with the same inHand is free.
-	CountChunks(ctx context.Context, o Owner, batch string, inHand []int) (ChunkCounts, error)
+	// CountChunks counts the chunks of a batch. Those that o could claim with the same held are
+	// free.
+	CountChunks(ctx context.Context, o Owner, batch string, held []int) (ChunkCounts, error)
 }

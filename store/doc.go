@@ -1,28 +1,42 @@
-// Package store holds the contracts between Tidefill and whatever keeps its state.
+// Package store documents the contract between Tidefill and a store, and holds its types and
+// errors. The backends are in the packages below: sqlite and disk are the embedded ones.
 //
-// Three kinds of state, three contracts, each with an embedded backend and room for a clustered
-// one:
+// The contract has one interface for each kind of state. Packages api and dispatch declare the
+// methods that they call in interfaces of their own, and a backend implements any of these groups:
 //
-//   - [Metadata]: batches, files, uploads, chunk claims and leases. Small rows, compare-and-set, listings by cursor.
-//     No row per line: a batch of 50,000 lines is one row and some dozens of chunks.
-//   - [Blobs]: the bytes of files and indexes. Written once as a stream, visible only when committed.
-//   - [Journals]: the results of a chunk, appended and checksummed. The only truth about progress: every
-//     counter is derived from them, and a restart needs nothing else to know which lines are done.
+//   - Records: [Files], [Uploads], [UploadParts], [Batches], [BatchLists], [Changes], [References],
+//     [Keys], [Status]. Small rows, compare-and-set, listings by cursor. There is no row for each
+//     line: a batch of 50,000 lines is one row and some dozens of chunks.
+//   - Claims: [Owners], [Claims], [Tallies], [Locks], [Leads]. They decide who works on what.
+//   - Progress: [ProgressBoard], for users.
+//   - Bytes: [Blobs], written once as a stream and visible when committed, and [Spool].
+//   - Results: [Journals], appended and checksummed.
+//
+// # Truth and lag
+//
+// The committed records of the journals are the only truth about results. A restart needs nothing
+// else to know which lines are done. Everything else is derived from them and may lag: the tally of
+// a chunk until it is finished, and the progress of a batch by the interval at which dispatchers
+// post it. A journal declares by [Durability] how long a record may wait for its commit.
 //
 // # Fencing
 //
-// A dispatcher registers as an owner and keeps its lease alive. What it claims carries an epoch,
-// which grows with every claim of the same thing. Opening a journal at an epoch fences every lower
-// one: an append by a writer that lost its claim is refused with [ErrFenced], and records that such
-// a writer may still have squeezed onto the disk are void for readers. So a line is never told
-// twice, whatever a paused, partitioned or forgotten process does.
+// A dispatcher registers as an owner and renews its lease. Each claim has an epoch, which grows
+// with every claim of the same chunk, lock or name. Opening a journal at an epoch fences the
+// writers of lower epochs: they are refused with [ErrFenced], and readers ignore the records that
+// they may still have written. So a line has one result, whatever a suspended or partitioned
+// process does.
 //
 // # Time
 //
-// Contracts take no clock. A backend is opened with its own Now (or uses its server's clock),
-// stores whole microseconds in UTC and never compares the times of two machines for anything but
-// lease expiry, which fencing makes safe.
+// The contract takes no clock. A backend is opened with a function Now, or uses the clock of its
+// server. It stores times in UTC with microseconds, and compares the times of two machines only for
+// the end of leases, which fencing makes safe.
 //
-// The conformance suite for all of this is package storetest; a backend is done when it passes
-// unchanged.
+// # Contexts
+//
+// Every method that may wait takes a context and returns when it ends. Nothing is left locked or
+// half written then, but a write may have happened.
+//
+// Package storetest is the conformance suite.
 package store

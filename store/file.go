@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// File is what the Files API knows of one file. Its bytes stand in [Blobs] under BlobKey.
+// File describes one file. Its bytes are in [Blobs] under BlobKey.
 type File struct {
 	ID        string
 	Tenant    string
@@ -18,7 +18,8 @@ type File struct {
 	ExpiresAt time.Time // zero: until deleted
 	BlobKey   string
 	IndexKey  string // line index of a batch input; empty: none
-	// what the upload's validation found; nil unless a batch input, and in listings
+	// Summary is the result of the upload's validation; nil in listings, and if the file is no
+	// batch input.
 	Summary *batchfile.Summary
 }
 
@@ -26,30 +27,31 @@ type File struct {
 // reverse.
 type FileQuery struct {
 	Purpose string // empty: any
-	After   string // id of the last file of the page before; empty: from the start
-	// in place of After: Next of the page before, which holds even if its last file is gone by now
+	After   string // id of the last file of the previous page; empty: from the start
+	// Next is that of the previous page. It replaces After, and is valid even if the last file of
+	// that page has been deleted.
 	Next      string
 	Limit     int // 0: all
 	Ascending bool
 }
 
-// Files keeps file metadata. A file that has expired is gone for every method but ExpiredFiles.
+// Files holds the metadata of files. Only ExpiredFiles and PurgeFile see a file that has expired.
 type Files interface {
-	// CreateFile stores f. ErrExists when the id is taken, ErrConflict when its bytes have been
-	// dropped.
+	// CreateFile stores f. ErrExists: the id is taken. ErrConflict: its bytes have been dropped.
 	CreateFile(ctx context.Context, f File) error
-	// File reads one. An empty tenant reads across tenants; so does the sweeper.
+	// File reads one file. An empty tenant reads across tenants.
 	File(ctx context.Context, tenant, id string) (File, error)
-	// ListFiles leaves out summaries, which hold up to a thousand faults each.
+	// ListFiles returns a page of a tenant's files, without summaries, which hold up to a thousand
+	// faults each.
 	ListFiles(ctx context.Context, tenant string, q FileQuery) (Page[File], error)
-	// DeleteFile removes the row and returns it, so that the caller can remove the bytes by
-	// RemoveBlobs. ErrNotFound the second time.
+	// DeleteFile removes the row and returns it. The caller removes the bytes by RemoveBlobs.
 	DeleteFile(ctx context.Context, tenant, id string) (File, error)
-	// ExpiredFiles returns up to limit files of any tenant whose life is over, without summaries,
-	// for the sweeper to remove the bytes and then to call PurgeFile.
+	// ExpiredFiles returns up to limit expired files of any tenant, without summaries. The sweeper
+	// removes the bytes and then calls PurgeFile.
 	ExpiredFiles(ctx context.Context, limit int) ([]File, error)
+	// PurgeFile removes the row of an expired file.
 	PurgeFile(ctx context.Context, id string) error
-	// UsedBytes sums the tenant's files, those that have expired but aren't purged too, and the
-	// parts of its uploads.
+	// UsedBytes returns the total size of the tenant's files, those that have expired and are not
+	// purged included, and of the parts of its uploads.
 	UsedBytes(ctx context.Context, tenant string) (int64, error)
 }

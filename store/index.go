@@ -10,9 +10,9 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// OpenIndex opens the line index of a batch file, which holds so many lines. An index that was
-// damaged on its medium is made anew from the file, which stays as it is. The error wraps
-// batchfile.ErrDamaged if the file has other lines by now.
+// OpenIndex opens the line index of a batch file of the given number of lines. It rebuilds a
+// damaged index from the file. The error wraps batchfile.ErrDamaged if the file has other lines
+// now.
 func OpenIndex(
 	ctx context.Context, blobs blobFiles, fileKey, indexKey string, lines int,
 ) (*batchfile.Index, Blob, error) {
@@ -41,8 +41,8 @@ func openIndex(ctx context.Context, blobs blobFiles, key string) (*batchfile.Ind
 	return index, blob, nil
 }
 
-// rebuildIndex scans a file as its upload did. Its lines were within the limits of that day,
-// whatever they are now.
+// rebuildIndex scans a file as its upload did, without limits: the lines were within those that
+// were configured then.
 func rebuildIndex(ctx context.Context, blobs blobFiles, fileKey, indexKey string, lines int) error {
 	file, err := blobs.Open(ctx, fileKey)
 	if err != nil {
@@ -66,12 +66,12 @@ func rebuildIndex(ctx context.Context, blobs blobFiles, fileKey, indexKey string
 	if err != nil {
 		return err
 	}
-	sound := 0
+	valid := 0
 	for _, m := range summary.Models {
-		sound += m.Lines
+		valid += m.Lines
 	}
-	if sound != lines {
-		return fmt.Errorf("the file had %d sound lines and has %d now: %w", lines, sound,
+	if valid != lines {
+		return fmt.Errorf("the file had %d valid lines and has %d now: %w", lines, valid,
 			batchfile.ErrDamaged)
 	}
 	return index.Commit(ctx)

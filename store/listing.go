@@ -9,9 +9,9 @@ import (
 type BatchOrder string
 
 const (
-	// ties, here and below: in order of CreateBatch, or its reverse
+	// Batches of the same time are in the order of CreateBatch, or its reverse.
 	ByCreation BatchOrder = "created_at"
-	ByDeadline BatchOrder = "deadline" // batches without a deadline come last in either direction
+	ByDeadline BatchOrder = "deadline" // batches without a deadline are last in either direction
 )
 
 // BatchQuery selects a page of a tenant's batches. Zero fields don't filter, no Limit means all.

@@ -4,24 +4,25 @@ import "context"
 
 // Locks gives each name to one owner at a time.
 type Locks interface {
-	// Lock gives the owner the named lock if it is free or its own, with an epoch above all earlier
-	// holders'; ok is false when another living owner has it, or its own lease has run out. The
-	// holder may ask again and gets the epoch it has. ErrFenced for a superseded owner. Locks end
-	// with Unlock or with their owner.
+	// Lock gives the owner the named lock if it is free, with an epoch above those of all earlier
+	// holders. ok is false if an owner whose lease lasts holds it, or if the lease of o has ended.
+	// The holder gets the epoch that it has. ErrFenced: o is superseded. A lock ends with Unlock or
+	// with its owner.
 	Lock(ctx context.Context, o Owner, name string) (epoch int64, ok bool, err error)
+	// Unlock frees a lock that the owner holds.
 	Unlock(ctx context.Context, o Owner, name string) error
 }
 
 // Leads makes owners the leaders of runners and models.
 type Leads interface {
-	// Lead makes the owner the leader of all the named runners and models, or of none of them.
-	// Names that another living owner leads are returned with its node; there are none when the
-	// call succeeds. The epoch is above that of all earlier leaders of any of the names; a leader
-	// that asks again gets its own leadership confirmed. ErrFenced for an owner that is superseded
-	// or whose lease has run out: it leads nothing until it renews, and what others have taken by
-	// then is lost to it. Leadership ends with Resign or with its owner.
+	// Lead makes the owner the leader of all the named runners and models, or of none of them. It
+	// returns the names that other owners lead whose lease lasts, with their nodes; there are none
+	// if it succeeds. The epoch is above those of all earlier leaders of any of the names. Lead
+	// confirms the leadership of an owner that leads all of them. ErrFenced: o is superseded, or
+	// its lease has ended; it leads nothing until it renews, and loses what others lead by then.
+	// Leadership ends with Resign or with its owner.
 	Lead(ctx context.Context, o Owner, names []string) (epoch int64, others map[string]string,
 		err error)
-	// Resign gives up names that the owner leads.
+	// Resign ends the leadership of those of the names that the owner leads.
 	Resign(ctx context.Context, o Owner, names []string) error
 }

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Owner is a registered dispatcher. A node that registers again (after a crash, say) is a new
-// owner, and all that its earlier self held is free at that moment.
+// Owner is a registered dispatcher. A node that registers again, for example after a crash, is a
+// new owner, and all that its earlier incarnation held is free from then on.
 type Owner struct {
 	Node        string
 	Incarnation int64
 }
 
-// Owners registers dispatchers and keeps their leases.
+// Owners registers dispatchers and holds their leases.
 type Owners interface {
-	// Register makes a new owner of the node and frees what its earlier incarnations held. The
-	// lease lives for ttl from now.
+	// Register makes a new owner of the node and frees what its earlier incarnations held. Its
+	// lease lasts for ttl from now.
 	Register(ctx context.Context, node string, ttl time.Duration) (Owner, error)
-	// Renew prolongs the lease; ErrFenced when the owner is superseded or was let expire and
-	// reaped.
+	// Renew extends the lease to ttl from now. ErrFenced: the owner is superseded, or was removed
+	// after its lease had ended.
 	Renew(ctx context.Context, o Owner, ttl time.Duration) error
 	// Unregister frees all that the owner holds.
 	Unregister(ctx context.Context, o Owner) error

@@ -72,9 +72,9 @@ type ProgressBoard interface {
 }
 
 // ReadProgress returns the progress of each of these batches: the tallies of its done chunks, and
-// what dispatchers whose lease lasts posted about the others. Batches without either are absent. The
-// two are read one after the other, from systems that need not agree: a chunk counts by its tally if
-// it is done, and else by the post of its newest claimant.
+// what dispatchers whose lease lasts posted about the others. Batches without either are absent.
+// The two are read one after the other, from systems that need not agree: a chunk counts by its
+// tally if it is done, and else by the post of its newest claimant.
 func ReadProgress(
 	ctx context.Context, board progressReader, claims claimReader, batches []string,
 ) (map[string]Progress, error) {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// DroppedLife is how long a backend remembers a dropped blob. Afterwards a process that stood still
-// for so long could make a row that refers to bytes which are gone.
-const DroppedLife = 7 * 24 * time.Hour
+// DroppedRetention is the time for which a backend remembers a dropped blob. A process that is
+// suspended for longer could create a row that refers to missing bytes.
+const DroppedRetention = 7 * 24 * time.Hour
 
-// References records which files and living batches refer to which blobs. A file refers to its
-// BlobKey and IndexKey from CreateFile or FinishBatch until its row is deleted; a batch refers to
-// those of its inputs from CreateBatch until it is terminal.
+// References records which files and batches refer to which blobs. A file refers to its BlobKey and
+// IndexKey from CreateFile or FinishBatch until its row is deleted. A batch refers to those of its
+// inputs from CreateBatch until it is terminal.
 type References interface {
 	// DropBlobs marks as dropped, in one step, those of the blobs that nothing refers to, and
-	// returns them; blobs that were dropped before are among them. The file named by expired, which
-	// may be empty, doesn't count: its row is about to be purged. From then on CreateFile,
-	// CreateBatch and FinishBatch refuse what would refer to a dropped blob, so its bytes can be
-	// removed at any time, even by a process that stood still meanwhile.
+	// returns them together with those that were dropped before. The references of the file named
+	// by expired are ignored, since its row is about to be purged; empty: no file. From then on
+	// CreateFile, CreateBatch and FinishBatch refuse references to a dropped blob, so its bytes can
+	// be removed at any time, even by a process that was suspended meanwhile.
 	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
 }
 
-// RemoveBlobs removes the bytes of those of the blobs that nothing refers to. No other way leads to
-// the removal of a file's bytes. Empty keys are ignored; expired is as in DropBlobs.
+// RemoveBlobs removes the bytes of those of the blobs that nothing refers to. The bytes of files
+// are removed in no other way. Empty keys are ignored; expired is as in DropBlobs.
 func RemoveBlobs(
 	ctx context.Context, references References, blobs blobDeleter, expired string, keys ...string,
 ) error {

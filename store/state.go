@@ -1,6 +1,6 @@
 package store
 
-// State is the status of a batch as the OpenAI API names it. Pause is a flag beside it.
+// State is the status of a batch, named as in the OpenAI API. Pause is a flag beside it.
 //
 //	validating ──► in_progress ──► finalizing ──► completed | expired | failed
 //	     │              │               │

@@ -15,7 +15,7 @@ const (
 	UploadExpired   UploadState = "expired"
 )
 
-// Upload is a file that arrives in parts.
+// Upload is a file that is uploaded in parts.
 type Upload struct {
 	ID        string
 	Tenant    string
@@ -26,7 +26,7 @@ type Upload struct {
 	Bytes     int64 // announced size of the complete file
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	FileLife  time.Duration // life of the completed file; zero: the purpose's default
+	FileLife  time.Duration // time until the completed file expires; 0: the purpose's default
 	FileID    string        // set when completed
 }
 
@@ -39,9 +39,10 @@ type Part struct {
 	BlobKey   string
 }
 
-// Uploads keeps uploads in parts. A pending upload whose ExpiresAt has passed reads as
+// Uploads holds uploads in parts. A pending upload whose ExpiresAt has passed reads as
 // UploadExpired.
 type Uploads interface {
+	// CreateUpload stores u. ErrExists: the id is taken.
 	CreateUpload(ctx context.Context, u Upload) error
 	// Upload reads one upload. An empty tenant reads across tenants.
 	Upload(ctx context.Context, tenant, id string) (Upload, error)
@@ -61,7 +62,7 @@ type Uploads interface {
 	PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (int, error)
 }
 
-// UploadParts keeps the parts of uploads.
+// UploadParts holds the parts of uploads.
 type UploadParts interface {
 	// AddPart adds a part. ErrConflict: the upload is not pending.
 	AddPart(ctx context.Context, p Part) error

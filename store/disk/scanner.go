@@ -60,7 +60,7 @@ func (s *scanner) next() bool {
 // loaded is how much of a frame of that size is decoded from the window: all of it, unless its
 // result is too large.
 func (s *scanner) loaded(size int64) int64 {
-	if size > fenceSize+store.MostRead {
+	if size > fenceSize+store.MaxReadResult {
 		return fenceSize
 	}
 	return size

@@ -32,7 +32,7 @@ func (db *DB) DropBlobs(
 		}
 		return s.exec(ctx, `DELETE FROM dropped_blobs WHERE blob IN
 			(SELECT blob FROM dropped_blobs WHERE dropped <= ? ORDER BY dropped LIMIT ?)`,
-			micros(now.Add(-store.DroppedLife)), sweptDrops)
+			micros(now.Add(-store.DroppedRetention)), sweptDrops)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop blobs: %w", err)

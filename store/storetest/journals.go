@@ -151,7 +151,7 @@ func readResults(t testing.TB, js store.Journals, records []store.Record, places
 			var again bytes.Buffer
 			must(t, results.Copy(t.Context(), &again, places[k]))
 			want := records[k].Result
-			if large := places[k].Length > store.MostRead; again.Len() != int(places[k].Length) ||
+			if large := places[k].Length > store.MaxReadResult; again.Len() != int(places[k].Length) ||
 				!large && again.String() != string(want) {
 				t.Errorf("line %d: read %.100q at its location, want %.100q", records[k].Line,
 					again.String(), want)

@@ -26,7 +26,7 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 	ctx := t.Context()
 	c := newCommits()
 	j, _ := openJournal(t, here, 1, c)
-	sizes := []int{store.MostRead - 1, store.MostRead, store.MostRead + 1, 3 << 20, 1}
+	sizes := []int{store.MaxReadResult - 1, store.MaxReadResult, store.MaxReadResult + 1, 3 << 20, 1}
 	want := map[uint32][]byte{}
 	for i, size := range sizes {
 		small, large := newRecord(2*i), newRecord(2*i+1)
@@ -58,8 +58,8 @@ func journalsLarge(t *testing.T, here, there store.Journals) {
 				t.Errorf("%s: line %d: copied %d bytes, want the %d of its result", name, r.Line,
 					copied.Len(), len(whole))
 			}
-			if len(whole) <= store.MostRead && !bytes.Equal(r.Result, whole) || len(
-				whole) > store.MostRead && len(r.Result) > 0 {
+			if len(whole) <= store.MaxReadResult && !bytes.Equal(r.Result, whole) || len(
+				whole) > store.MaxReadResult && len(r.Result) > 0 {
 				t.Errorf("%s: line %d: read %d bytes of a result of %d", name, r.Line, len(
 					r.Result), len(whole))
 			}

@@ -114,7 +114,7 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	wantErr(t, "create a batch of an expired file", m.CreateBatch(ctx, late2), store.ErrNotFound)
 
 	// Drops are forgotten in the end.
-	c.advance(store.DroppedLife)
+	c.advance(store.DroppedRetention)
 	for i := range 3 {
 		got(m.DropBlobs(ctx, "", fmt.Sprintf("files/later-%d", i)))(t)
 	}
