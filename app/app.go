@@ -35,9 +35,10 @@ type App struct {
 	keyless    bool // the API asks for no key
 	keysFile   *filewatch.Files
 
-	server, admin           *httpserver.Server
-	certificates            *httpserver.Certificates // nil: without TLS
-	listener, adminListener net.Listener             // adminListener nil: administration is not served
+	server, admin *httpserver.Server
+	certificates  *httpserver.Certificates // nil: without TLS
+	// adminListener nil: administration is not served
+	listener, adminListener net.Listener
 	draining                atomic.Bool
 
 	closers []func() error // the last one closes what was opened first

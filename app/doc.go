@@ -10,6 +10,6 @@
 //	}
 //	return daemon.Run(ctx)
 //
-// The package handles no signals and reads no environment variables. Options.Reload and Options.Keys
-// take what a program derives from them.
+// The package handles no signals and reads no environment variables. Options.Reload and
+// Options.Keys take what a program derives from them.
 package app

@@ -2,8 +2,8 @@ package app
 
 import "github.com/tidefill/tidefill/telemetry"
 
-// newReader builds the reader of runners' metrics for flow control and the recording. It returns nil
-// if neither uses readings.
+// newReader builds the reader of runners' metrics for flow control and the recording. It returns
+// nil if neither uses readings.
 func (a *App) newReader() (*telemetry.Reader, error) {
 	if !a.cfg.FlowControl.UsesReadings() && a.recording == nil {
 		return nil, nil

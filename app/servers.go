@@ -22,15 +22,15 @@ func (a *App) newServers() (err error) {
 			"open_files", files,
 			"remedy", "raise the limit of open files (ulimit -n, LimitNOFILE)")
 	}
-	var demanding, asking *tls.Config // nil: without TLS
+	var required, optional *tls.Config // nil: without TLS
 	if a.cfg.TLS.Enabled() {
 		if a.certificates, err = httpserver.LoadCertificates(a.cfg.TLS); err != nil {
 			return err
 		}
-		demanding, asking = a.certificates.Demanding(), a.certificates.Asking()
+		required, optional = a.certificates.Required(), a.certificates.Optional()
 	}
 	a.server, err = httpserver.New(bounds, a.api.Handler(), httpserver.Options{
-		HalfClose: true, CheckHost: a.keyless, TLS: demanding,
+		HalfClose: true, CheckHost: a.keyless, TLS: required,
 		Logger: a.log.With("component", "api server"), Registerer: a.options.Registry,
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *App) newServers() (err error) {
 	a.admin, err = httpserver.New(bounds,
 		a.certificates.RequireCertificate(a.adminHandler(), "/healthz", "/readyz"),
 		httpserver.Options{
-			CheckHost: true, TLS: asking, RefuseCrossSite: true,
+			CheckHost: true, TLS: optional, RefuseCrossSite: true,
 			Logger: a.log.With("component", "admin server"),
 		})
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package filewatch notices that files have changed, by asking for their state. That also works for
-// files that are replaced by a rename and for the links by which Kubernetes replaces mounted
+// Package filewatch detects changed files by polling their metadata. This also works for files that
+// are replaced by a rename, and for the symbolic links by which Kubernetes replaces mounted
 // secrets.
 package filewatch
 
 import "os"
 
-// Files are watched together.
+// Files is a set of files to watch.
 type Files struct {
 	paths []string
-	seen  []os.FileInfo // nil: not there
+	seen  []os.FileInfo // by path; nil: the file does not exist
 }
 
-// New watches the files of these paths; empty ones are left out.
+// New returns the set of files with these paths. Empty paths are ignored.
 func New(paths ...string) *Files {
 	f := &Files{}
 	for _, path := range paths {
@@ -22,9 +22,9 @@ func New(paths ...string) *Files {
 	return f
 }
 
-// Changed reports whether a file is another one, or has another size or time of modification, than
-// when it was asked last; the first time it does. Read the files after asking: a change in between
-// is then reported next time.
+// Changed reports whether a file was replaced, or has another size or modification time, since the
+// last call. The first call returns true. Read the files after the call: a change in between is
+// then reported by the next one.
 func (f *Files) Changed() bool {
 	now := make([]os.FileInfo, len(f.paths))
 	changed := f.seen == nil

@@ -21,7 +21,7 @@ func TestChanges(t *testing.T) {
 	do(os.Symlink(path, link))
 	f := New("", link, other)
 	if !f.Changed() {
-		t.Error("the first look finds nothing new")
+		t.Error("the first call reports no change")
 	}
 	for _, step := range []struct {
 		what string
@@ -34,10 +34,10 @@ func TestChanges(t *testing.T) {
 			return os.Chtimes(path, time.Time{}, time.Unix(1, 0))
 		}, true},
 		{"nothing again", func() error { return nil }, false},
-		{"a file comes", func() error { return os.WriteFile(other, nil, 0o600) }, true},
-		{"a file goes", func() error { return os.Remove(other) }, true},
-		{"it stays away", func() error { return nil }, false},
-		{"the link leads elsewhere", func() error {
+		{"a file appears", func() error { return os.WriteFile(other, nil, 0o600) }, true},
+		{"a file disappears", func() error { return os.Remove(other) }, true},
+		{"it remains absent", func() error { return nil }, false},
+		{"the link has another target", func() error {
 			same := filepath.Join(dir, "c")
 			do(os.WriteFile(same, []byte("three"), 0o600))
 			do(os.Chtimes(same, time.Time{}, time.Unix(1, 0)))

@@ -2,8 +2,8 @@ package httpserver
 
 import "time"
 
-// budget is the time that a transfer may still wait for its client. Waiting spends it, bytes refill
-// it up to full.
+// budget is the time that a transfer may still wait for its client. Waiting spends it; transferred
+// bytes refill it, up to full.
 type budget struct {
 	rate int64 // bytes per second; 0: any byte refills it
 	full time.Duration
@@ -12,7 +12,7 @@ type budget struct {
 
 func newBudget(rate int64, full time.Duration) budget { return budget{rate, full, full} }
 
-// worth is the time that n bytes may take.
+// worth returns the time that n bytes may take.
 func (b *budget) worth(n int) time.Duration {
 	if b.rate == 0 {
 		return b.full
@@ -20,7 +20,7 @@ func (b *budget) worth(n int) time.Duration {
 	return time.Duration(float64(n) / float64(b.rate) * float64(time.Second))
 }
 
-// spend accounts for n bytes that took so long.
+// spend accounts for n bytes that were transferred in the given time.
 func (b *budget) spend(took time.Duration, n int) {
 	b.left -= took
 	if n > 0 {

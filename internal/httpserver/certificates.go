@@ -13,22 +13,23 @@ import (
 	"github.com/tidefill/tidefill/internal/filewatch"
 )
 
-// TLSConfig names the files that secure a server. They are read again when they change.
+// TLSConfig names the files of a server's TLS configuration. They are read again when they change.
 type TLSConfig struct {
-	// CertFile is the certificate in PEM, followed by those that lead to its authority. Empty: the
-	// API and the admin address are served in clear.
+	// CertFile sets the file with the certificate in PEM, followed by the intermediate
+	// certificates. Empty: the API and the admin address are served without TLS.
 	CertFile string `yaml:"cert_file"`
-	// KeyFile is the private key of the certificate in PEM.
+	// KeyFile sets the file with the private key of the certificate in PEM.
 	KeyFile string `yaml:"key_file"`
-	// ClientCAFile holds the authorities of clients in PEM. Clients must then show a certificate of
-	// one of them, besides a key; /healthz and /readyz ask for none. Empty: clients show none.
+	// ClientCAFile sets the file with the authorities of clients in PEM. Clients must then present
+	// a certificate of one of them, in addition to a key; /healthz and /readyz require none. Empty:
+	// clients present none.
 	ClientCAFile string `yaml:"client_ca_file"`
 }
 
-// Enabled reports whether a server is to be secured.
+// Enabled reports whether the server uses TLS.
 func (c TLSConfig) Enabled() bool { return c.CertFile != "" }
 
-// Validate reports files that are missing beside others.
+// Validate reports files that require another one.
 func (c TLSConfig) Validate() error {
 	var faults []error
 	if (c.CertFile == "") != (c.KeyFile == "") {
@@ -37,13 +38,14 @@ func (c TLSConfig) Validate() error {
 	}
 	if c.ClientCAFile != "" && c.CertFile == "" {
 		faults = append(faults, fmt.Errorf(
-			"client_ca_file is %q without a cert_file; clients show certificates over TLS only",
+			"client_ca_file is %q without a cert_file; clients present certificates over TLS only",
 			c.ClientCAFile))
 	}
 	return errors.Join(faults...)
 }
 
-// Certificates are what a server shows and asks for. It may be used by several servers at once.
+// Certificates holds the certificate of a server and the authorities of its clients. Several
+// servers may use it concurrently.
 type Certificates struct {
 	config TLSConfig
 
@@ -52,9 +54,10 @@ type Certificates struct {
 	current atomic.Pointer[loadedCertificates]
 }
 
-// loadedCertificates are one version of the files.
+// loadedCertificates is one version of the files.
 type loadedCertificates struct {
-	demanding, asking *tls.Config // of clients' certificates
+	required *tls.Config // every client presents a certificate
+	optional *tls.Config // a client may present one
 }
 
 // LoadCertificates reads the files.
@@ -90,14 +93,14 @@ func (c TLSConfig) load() (*loadedCertificates, error) {
 	if !config.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, fmt.Errorf("client authorities %s: no certificate in PEM in it", c.ClientCAFile)
 	}
-	demanding := config.Clone()
-	demanding.ClientAuth = tls.RequireAndVerifyClientCert
+	required := config.Clone()
+	required.ClientAuth = tls.RequireAndVerifyClientCert
 	config.ClientAuth = tls.VerifyClientCertIfGiven
-	return &loadedCertificates{demanding, config}, nil
+	return &loadedCertificates{required, config}, nil
 }
 
-// Reload reads the files again if they have changed, or in any case if forced. After an error the
-// last version stays in use.
+// Reload reads the files again if they have changed or if forced. After an error the last version
+// remains in use.
 func (c *Certificates) Reload(forced bool) (reloaded bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,33 +115,33 @@ func (c *Certificates) Reload(forced bool) (reloaded bool, err error) {
 	return true, nil
 }
 
-// Demanding secures a server whose clients must all show a certificate, where authorities are
-// configured.
-func (c *Certificates) Demanding() *tls.Config {
-	return follow(func() *tls.Config { return c.current.Load().demanding })
+// Required returns the configuration of a server whose clients must all present a certificate, if
+// authorities are configured.
+func (c *Certificates) Required() *tls.Config {
+	return follow(func() *tls.Config { return c.current.Load().required })
 }
 
-// Asking secures a server that decides by request, with RequireCertificate.
-func (c *Certificates) Asking() *tls.Config {
-	return follow(func() *tls.Config { return c.current.Load().asking })
+// Optional returns the configuration of a server that decides per request, with RequireCertificate.
+func (c *Certificates) Optional() *tls.Config {
+	return follow(func() *tls.Config { return c.current.Load().optional })
 }
 
-// follow returns a configuration that is always the current one.
+// follow returns a configuration that uses the current one for every connection.
 func follow(current func() *tls.Config) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return current(), nil
 		},
-		// net/http asks for a certificate, or a way to get one, before it serves.
+		// net/http requires a certificate, or a function that returns one, before it serves.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &current().Certificates[0], nil
 		},
 	}
 }
 
-// RequireCertificate refuses requests without a client's certificate, except for those to the open
-// paths. It changes nothing where no authorities are configured.
+// RequireCertificate refuses requests without a client certificate, except for those to the open
+// paths. Without authorities, or on nil Certificates, it returns next.
 func (c *Certificates) RequireCertificate(next http.Handler, open ...string) http.Handler {
 	if c == nil || c.config.ClientCAFile == "" {
 		return next
@@ -150,7 +153,7 @@ func (c *Certificates) RequireCertificate(next http.Handler, open ...string) htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !free[r.URL.Path] && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 			refuse(w, http.StatusForbidden, "invalid_request_error", "certificate_required",
-				"This address asks for a client certificate of the configured authorities.")
+				"This address requires a client certificate of the configured authorities.")
 			return
 		}
 		next.ServeHTTP(w, r)

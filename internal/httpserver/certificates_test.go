@@ -14,18 +14,18 @@ import (
 	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 )
 
-// secured is a directory with the files of a server.
-type secured struct {
+// tlsFiles is a directory with the TLS files of a server.
+type tlsFiles struct {
 	TLSConfig
 	authority *tlstest.Authority
 	dir       string
 	roots     *x509.CertPool
 }
 
-func newSecured(t *testing.T, clients bool) *secured {
+func newTLSFiles(t *testing.T, clients bool) *tlsFiles {
 	t.Helper()
 	dir := t.TempDir()
-	s := &secured{authority: tlstest.NewAuthority(t), dir: dir, roots: x509.NewCertPool()}
+	s := &tlsFiles{authority: tlstest.NewAuthority(t), dir: dir, roots: x509.NewCertPool()}
 	s.CertFile, s.KeyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	s.authority.WriteCA(filepath.Join(dir, "ca.pem"))
 	if clients {
@@ -39,8 +39,8 @@ func newSecured(t *testing.T, clients bool) *secured {
 	return s
 }
 
-// client trusts the authority; with own it shows a certificate.
-func (s *secured) client(t *testing.T, own bool) *http.Client {
+// client returns a client that trusts the authority. With own it presents a certificate.
+func (s *tlsFiles) client(t *testing.T, own bool) *http.Client {
 	t.Helper()
 	c := &tls.Config{RootCAs: s.roots}
 	if own {
@@ -60,13 +60,13 @@ func (s *secured) client(t *testing.T, own bool) *http.Client {
 func hello(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }
 
 func TestCertificatesAreReloaded(t *testing.T) {
-	s := newSecured(t, false)
+	s := newTLSFiles(t, false)
 	first := s.authority.WritePair(s.CertFile, s.KeyFile)
 	certificates, err := LoadCertificates(s.TLSConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, address := serve(t, DefaultConfig(), Options{TLS: certificates.Demanding()}, hello)
+	_, address := serve(t, DefaultConfig(), Options{TLS: certificates.Required()}, hello)
 	shown := func() string {
 		t.Helper()
 		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: s.roots})
@@ -75,17 +75,17 @@ func TestCertificatesAreReloaded(t *testing.T) {
 		}
 		defer c.Close()
 		if version := c.ConnectionState().Version; version < tls.VersionTLS12 {
-			t.Errorf("spoke version %x", version)
+			t.Errorf("uses TLS version %x", version)
 		}
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	if got := shown(); got != first {
-		t.Errorf("shows certificate %s, want %s", got, first)
+		t.Errorf("presents certificate %s, want %s", got, first)
 	}
 	if reloaded, err := certificates.Reload(false); reloaded || err != nil {
-		t.Errorf("nothing changed, yet: %v, %v", reloaded, err)
+		t.Errorf("nothing changed and Reload returned %v, %v", reloaded, err)
 	}
-	if err := os.WriteFile(s.CertFile, []byte("half a"), 0o600); err != nil {
+	if err := os.WriteFile(s.CertFile, []byte("incomplete"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if reloaded, err := certificates.Reload(false); reloaded || err == nil ||
@@ -93,30 +93,30 @@ func TestCertificatesAreReloaded(t *testing.T) {
 		t.Errorf("a broken file: %v, %v", reloaded, err)
 	}
 	if got := shown(); got != first {
-		t.Errorf("after a broken file it shows %s, want %s", got, first)
+		t.Errorf("after a broken file it presents %s, want %s", got, first)
 	}
 	second := s.authority.WritePair(s.CertFile, s.KeyFile)
 	if reloaded, err := certificates.Reload(false); !reloaded || err != nil {
 		t.Errorf("a new pair: %v, %v", reloaded, err)
 	}
 	if got := shown(); got != second {
-		t.Errorf("shows certificate %s, want %s", got, second)
+		t.Errorf("presents certificate %s, want %s", got, second)
 	}
 	if _, err := tls.Dial("tcp", address,
 		&tls.Config{RootCAs: s.roots, MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 is spoken")
+		t.Error("TLS 1.1 is accepted")
 	}
 }
 
 func TestClientCertificates(t *testing.T) {
-	s := newSecured(t, true)
+	s := newTLSFiles(t, true)
 	s.authority.WritePair(s.CertFile, s.KeyFile)
 	certificates, err := LoadCertificates(s.TLSConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, api := serve(t, DefaultConfig(), Options{TLS: certificates.Demanding()}, hello)
-	_, admin := serve(t, DefaultConfig(), Options{TLS: certificates.Asking()},
+	_, api := serve(t, DefaultConfig(), Options{TLS: certificates.Required()}, hello)
+	_, admin := serve(t, DefaultConfig(), Options{TLS: certificates.Optional()},
 		certificates.RequireCertificate(http.HandlerFunc(hello), "/readyz").ServeHTTP)
 	status := func(c *http.Client, url string) int {
 		answer, err := c.Get(url)
@@ -143,16 +143,16 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// The bound on connections holds for requests that share one.
-func TestHTTP2RequestsAreBounded(t *testing.T) {
-	s := newSecured(t, false)
+// The limit on connections also limits requests that share one.
+func TestHTTP2RequestsAreLimited(t *testing.T) {
+	s := newTLSFiles(t, false)
 	s.authority.WritePair(s.CertFile, s.KeyFile)
 	certificates, err := LoadCertificates(s.TLSConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler, entered, release := holding()
-	_, address := serve(t, bounded(4, 0), Options{TLS: certificates.Demanding()}, handler)
+	_, address := serve(t, limited(4, 0), Options{TLS: certificates.Required()}, handler)
 	client := s.client(t, false)
 	get := func(path string) (int, string) {
 		answer, err := client.Get("https://" + address + path)
@@ -167,12 +167,12 @@ func TestHTTP2RequestsAreBounded(t *testing.T) {
 		t.Fatalf("got %d over %s", status, proto)
 	}
 	var held sync.WaitGroup
-	for range 3 { // beside the connection itself
+	for range 3 { // in addition to the connection
 		held.Go(func() { get("/hold") })
 		await(t, entered, "the request")
 	}
 	if status, _ := get("/"); status != http.StatusServiceUnavailable {
-		t.Errorf("the fourth request at once got %d", status)
+		t.Errorf("the fourth concurrent request got %d", status)
 	}
 	release()
 	held.Wait()
@@ -184,13 +184,13 @@ func TestHTTP2RequestsAreBounded(t *testing.T) {
 func TestTLSConfig(t *testing.T) {
 	for _, c := range []TLSConfig{{CertFile: "a"}, {KeyFile: "a"}, {ClientCAFile: "a"}} {
 		if c.Validate() == nil {
-			t.Errorf("%+v passes", c)
+			t.Errorf("%+v is accepted", c)
 		}
 	}
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	os.WriteFile(empty, nil, 0o600)
-	s := newSecured(t, true)
+	s := newTLSFiles(t, true)
 	s.authority.WritePair(s.CertFile, s.KeyFile)
 	s.ClientCAFile = empty
 	if _, err := LoadCertificates(s.TLSConfig); err == nil || !strings.Contains(err.Error(),

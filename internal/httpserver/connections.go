@@ -9,57 +9,58 @@ import (
 	"time"
 )
 
-// freshTime is how long a new connection may take to its first request before it has to make room
-// for another.
+// freshTime is how long a new connection has for its first request before it may be closed in favor
+// of another connection.
 const freshTime = 2 * time.Second
 
-// connections counts the open connections of a server, in all and by address, and closes some to
-// make room for others.
+// connections counts the open connections of a server, in total and by address, and closes idle
+// ones in favor of new ones.
 type connections struct {
-	most, perAddress int // 0: no bound
-	proxies          []netip.Prefix
+	max, maxPerAddress int // 0: no limit
+	proxies            []netip.Prefix
 
 	mu     sync.Mutex
 	open   int
 	counts map[netip.Addr]int
-	idle   list.List // of *conn that wait for another request, the longest waiting first
-	fresh  list.List // of *conn that have not sent a request, the oldest first
+	idle   list.List // *conn between two requests, the longest idle first
+	fresh  list.List // *conn without a request so far, the oldest first
 }
 
 // conn is a connection that is counted until it is closed.
 type conn struct {
 	net.Conn
 	of      *connections
-	address netip.Addr // by which it is counted; invalid: in all only
+	address netip.Addr // that it counts for; invalid: it counts in total only
 
 	// Guarded by of.mu.
 	closed bool
-	queue  *list.List // that it stands in; nil: it serves a request
+	queue  *list.List // idle or fresh; nil: the connection serves a request
 	place  *list.Element
-	since  time.Time
+	since  time.Time // when it was put into the queue
 }
 
-// verdict is the reason not to serve a connection or request.
-type verdict string
+// exceededLimit is the reason for refusing a connection or request.
+type exceededLimit string
 
 const (
-	admitted  verdict = ""
-	tooMany   verdict = "total"
-	tooManyOf verdict = "address"
+	noLimit      exceededLimit = "" // admitted
+	totalLimit   exceededLimit = "total"
+	addressLimit exceededLimit = "address"
 )
 
-// admit counts a connection and returns it, after having made room for it if need be.
-func (c *connections) admit(inner net.Conn) (*conn, verdict) {
+// admit counts a connection and returns it. At a limit it closes an idle connection first; if there
+// is none, it returns the limit.
+func (c *connections) admit(inner net.Conn) (*conn, exceededLimit) {
 	added := &conn{Conn: inner, of: c, address: c.counted(inner.RemoteAddr())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if full := c.full(added.address); full != admitted {
+	if full := c.full(added.address); full != noLimit {
 		victim := c.victim(full, added.address)
 		if victim == nil {
 			return nil, full
 		}
 		c.closeLocked(victim)
-		if full := c.full(added.address); full != admitted { // in the other respect
+		if full := c.full(added.address); full != noLimit { // the other limit
 			return nil, full
 		}
 	}
@@ -68,30 +69,30 @@ func (c *connections) admit(inner net.Conn) (*conn, verdict) {
 		c.counts[added.address]++
 	}
 	c.enqueue(added, &c.fresh)
-	return added, admitted
+	return added, noLimit
 }
 
-// full reports which bound leaves no room for one more of an address. The address comes first: its
-// own connections make room then.
-func (c *connections) full(address netip.Addr) verdict {
+// full returns the limit that one more connection of an address would exceed. The address has
+// precedence, so that its own connections are closed.
+func (c *connections) full(address netip.Addr) exceededLimit {
 	switch {
-	case c.perAddress > 0 && address.IsValid() && c.counts[address] >= c.perAddress:
-		return tooManyOf
-	case c.most > 0 && c.open >= c.most:
-		return tooMany
+	case c.maxPerAddress > 0 && address.IsValid() && c.counts[address] >= c.maxPerAddress:
+		return addressLimit
+	case c.max > 0 && c.open >= c.max:
+		return totalLimit
 	}
-	return admitted
+	return noLimit
 }
 
-// victim returns the connection to close for another one, nil if all are at work.
-func (c *connections) victim(full verdict, address netip.Addr) *conn {
+// victim returns the connection to close in favor of another one; nil: all serve requests.
+func (c *connections) victim(full exceededLimit, address netip.Addr) *conn {
 	for _, queue := range []*list.List{&c.idle, &c.fresh} {
 		for place := queue.Front(); place != nil; place = place.Next() {
 			candidate := place.Value.(*conn)
 			if queue == &c.fresh && time.Since(candidate.since) < freshTime {
 				break
 			}
-			if full == tooMany || candidate.address == address {
+			if full == totalLimit || candidate.address == address {
 				return candidate
 			}
 		}
@@ -99,16 +100,16 @@ func (c *connections) victim(full verdict, address netip.Addr) *conn {
 	return nil
 }
 
-// begin counts a request that shares its connection with others; end must be called if it is
-// admitted.
-func (c *connections) begin(remote string) (end func(), full verdict) {
+// begin counts a request that shares its connection with others. The caller calls end if the
+// request is admitted.
+func (c *connections) begin(remote string) (end func(), full exceededLimit) {
 	var address netip.Addr
 	if parsed, err := netip.ParseAddrPort(remote); err == nil {
 		address = c.countedAddress(parsed.Addr())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if full := c.full(address); full != admitted {
+	if full := c.full(address); full != noLimit {
 		return nil, full
 	}
 	c.add(address, 1)
@@ -116,7 +117,7 @@ func (c *connections) begin(remote string) (end func(), full verdict) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.add(address, -1)
-	}, admitted
+	}, noLimit
 }
 
 func (c *connections) add(address netip.Addr, n int) {
@@ -129,7 +130,7 @@ func (c *connections) add(address netip.Addr, n int) {
 	}
 }
 
-// counted returns the address by which a client is counted, invalid for one that isn't.
+// counted returns the address that a client counts for. Invalid: the client is not limited.
 func (c *connections) counted(remote net.Addr) netip.Addr {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -148,7 +149,7 @@ func (c *connections) countedAddress(address netip.Addr) netip.Addr {
 			return netip.Addr{}
 		}
 	}
-	if address.Is6() { // a site usually has all of it
+	if address.Is6() { // a site usually has the complete /64
 		prefix, _ := address.Prefix(64)
 		return prefix.Addr()
 	}
@@ -166,8 +167,8 @@ func (c *connections) enqueue(added *conn, queue *list.List) {
 	}
 }
 
-// changed is an http.Server's ConnState.
-func (c *connections) changed(served net.Conn, state http.ConnState) {
+// stateChanged implements http.Server.ConnState.
+func (c *connections) stateChanged(served net.Conn, state http.ConnState) {
 	if secured, ok := served.(interface{ NetConn() net.Conn }); ok {
 		served = secured.NetConn()
 	}
@@ -209,8 +210,8 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// CloseWrite lets the server close the sending side first, so that a client can read an answer to a
-// request that was not read whole.
+// CloseWrite closes the sending side, so that a client can read the answer to a request whose body
+// was not read completely.
 func (c *conn) CloseWrite() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()

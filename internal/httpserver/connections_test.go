@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-func bounded(most, perAddress int) Config {
+func limited(total, perAddress int) Config {
 	c := DefaultConfig()
-	c.MaxConnections, c.MaxConnectionsPerAddress = most, perAddress
+	c.MaxConnections, c.MaxConnectionsPerAddress = total, perAddress
 	return c
 }
 
-// holding answers /hold when it is let go and everything else at once.
+// holding returns a handler that answers /hold after release and everything else at once.
 func holding() (handler http.HandlerFunc, entered chan struct{}, release func()) {
-	entered, let := make(chan struct{}, 100), make(chan struct{})
+	entered, released := make(chan struct{}, 100), make(chan struct{})
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
 			entered <- struct{}{}
-			<-let
+			<-released
 		}
 		io.WriteString(w, "ok")
-	}, entered, func() { close(let) }
+	}, entered, func() { close(released) }
 }
 
-func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
+func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	var logs bytes.Buffer
 	handler, entered, release := holding()
-	s, address := serve(t, bounded(3, 0),
+	s, address := serve(t, limited(3, 0),
 		Options{Logger: slog.New(slog.NewTextHandler(&logs, nil))}, handler)
 	busy := make([]*client, 3)
 	for i := range busy {
@@ -67,7 +67,7 @@ func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 	release()
 	for _, c := range busy {
 		if status, _ := c.answer(); status != http.StatusOK {
-			t.Errorf("a connection within the bound got %d", status)
+			t.Errorf("a connection within the limit got %d", status)
 		}
 	}
 	s.Close()
@@ -77,10 +77,10 @@ func TestConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 	}
 }
 
-// Clients that keep their connections for later don't lock others out.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
+// Idle connections do not keep other clients out.
+func TestIdleConnectionsAreClosedForOthers(t *testing.T) {
 	handler, entered, release := holding()
-	s, address := serve(t, bounded(3, 0), Options{}, handler)
+	s, address := serve(t, limited(3, 0), Options{}, handler)
 	busy := dial(t, address)
 	busy.send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n")
 	await(t, entered, "the request")
@@ -110,7 +110,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// awaitIdle waits until the server has noticed that so many connections are idle.
+// awaitIdle waits until the server counts a number of connections as idle.
 func awaitIdle(t *testing.T, s *Server, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -126,10 +126,10 @@ func awaitIdle(t *testing.T, s *Server, want int) {
 	}
 }
 
-// Connections that never send a request make room, too, when they have had their time.
-func TestSilentConnectionsMakeRoom(t *testing.T) {
+// Connections without a request are closed in favor of others after freshTime.
+func TestSilentConnectionsAreClosedForOthers(t *testing.T) {
 	handler, _, _ := holding()
-	_, address := serve(t, bounded(3, 0), Options{}, handler)
+	_, address := serve(t, limited(3, 0), Options{}, handler)
 	silent := []*client{dial(t, address), dial(t, address), dial(t, address)}
 	silent[0].send("GET / HTTP/1.1\r\nHost: a\r\nX-")
 	for deadline := time.Now().Add(freshTime + 8*time.Second); ; time.Sleep(
@@ -140,13 +140,13 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("silent connections lock others out")
+			t.Fatal("silent connections keep others out")
 		}
 	}
 	silent[0].closed()
 }
 
-// otherAddress is an address of this machine besides the loopback ones; empty: it has none.
+// otherAddress returns an address of this machine that is not a loopback one; empty: it has none.
 func otherAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -162,7 +162,7 @@ func otherAddress(t *testing.T) string {
 	return ""
 }
 
-func TestWhatAddressesCount(t *testing.T) {
+func TestCountedAddress(t *testing.T) {
 	c := connections{proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for address, want := range map[string]string{
 		"192.0.2.7":          "192.0.2.7",
@@ -182,10 +182,10 @@ func TestWhatAddressesCount(t *testing.T) {
 	}
 }
 
-// An address at its bound makes room by its own idle connections, and takes none from others.
+// At its limit, an address loses its own idle connections and no connections of others.
 func TestConnectionsPerAddress(t *testing.T) {
-	c := &connections{most: 10, perAddress: 2, counts: map[netip.Addr]int{}}
-	open := func(address string) (*conn, verdict) {
+	c := &connections{max: 10, maxPerAddress: 2, counts: map[netip.Addr]int{}}
+	open := func(address string) (*conn, exceededLimit) {
 		return c.admit(remoteConn{address: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(
 			address))})
 	}
@@ -193,25 +193,25 @@ func TestConnectionsPerAddress(t *testing.T) {
 	second, _ := open("192.0.2.1:2")
 	other, _ := open("192.0.2.2:1")
 	for _, serving := range []*conn{first, second, other} {
-		c.changed(serving, http.StateActive)
+		c.stateChanged(serving, http.StateActive)
 	}
-	if _, full := open("192.0.2.1:3"); full != tooManyOf {
+	if _, full := open("192.0.2.1:3"); full != addressLimit {
 		t.Errorf("a third connection of the address: %q", full)
 	}
-	c.changed(other, http.StateIdle)
-	if _, full := open("192.0.2.1:3"); full != tooManyOf {
-		t.Errorf("an idle connection of another address made room: %q", full)
+	c.stateChanged(other, http.StateIdle)
+	if _, full := open("192.0.2.1:3"); full != addressLimit {
+		t.Errorf("an idle connection of another address was closed: %q", full)
 	}
-	c.changed(second, http.StateIdle)
-	if third, full := open("192.0.2.1:3"); full != admitted || !second.closed || first.closed ||
+	c.stateChanged(second, http.StateIdle)
+	if third, full := open("192.0.2.1:3"); full != noLimit || !second.closed || first.closed ||
 		other.closed {
 		t.Errorf("got %v, %q", third, full)
 	}
 	if c.count() != 3 || len(c.counts) != 2 {
 		t.Errorf("%d open, counts %v", c.count(), c.counts)
 	}
-	if end, full := c.begin("192.0.2.1:9"); full != tooManyOf {
-		t.Errorf("a request of HTTP/2 passed the bound: %q", full)
+	if end, full := c.begin("192.0.2.1:9"); full != addressLimit {
+		t.Errorf("a request of HTTP/2 exceeded the limit: %q", full)
 		end()
 	}
 	other.Close()
@@ -221,7 +221,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// remoteConn only knows where it comes from.
+// remoteConn is a connection that has only a remote address.
 type remoteConn struct {
 	net.Conn
 	address net.Addr
@@ -230,16 +230,16 @@ type remoteConn struct {
 func (c remoteConn) RemoteAddr() net.Addr { return c.address }
 func (c remoteConn) Close() error         { return nil }
 
-func TestPerAddressBoundOverTheNetwork(t *testing.T) {
+func TestPerAddressLimitOverTheNetwork(t *testing.T) {
 	host := otherAddress(t)
 	if host == "" {
 		t.Log(
-			"this machine has only loopback addresses; TestConnectionsPerAddress covers the bound")
+			"this machine has only loopback addresses; TestConnectionsPerAddress covers the limit")
 		return
 	}
 	handler, entered, release := holding()
 	defer release()
-	_, address := serveOn(t, net.JoinHostPort(host, "0"), bounded(10, 1), Options{}, handler)
+	_, address := serveOn(t, net.JoinHostPort(host, "0"), limited(10, 1), Options{}, handler)
 	dial(t, address).send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n")
 	await(t, entered, "the request")
 	second := dial(t, address)
@@ -249,7 +249,7 @@ func TestPerAddressBoundOverTheNetwork(t *testing.T) {
 	}
 }
 
-func TestDescriptorsBoundConnections(t *testing.T) {
+func TestDescriptorsLimitConnections(t *testing.T) {
 	for _, test := range []struct {
 		configured int
 		files      uint64
@@ -283,10 +283,10 @@ func TestConfig(t *testing.T) {
 	for _, want := range []string{"max_connections is", "max_connections_per_address is",
 		"min_rate", "grace", "body_timeout", "proxies[2]", "hosts[1]", "origins[1]", "origins[2]"} {
 		if !strings.Contains(err, want) {
-			t.Errorf("the faults lack %s: %s", want, err)
+			t.Errorf("the errors lack %s: %s", want, err)
 		}
 	}
 	if strings.Count(err, "\n") != 8 {
-		t.Errorf("too many faults: %s", err)
+		t.Errorf("too many errors: %s", err)
 	}
 }

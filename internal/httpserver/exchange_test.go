@@ -15,7 +15,7 @@ import (
 
 const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-func TestReaderThatStandsStillIsCutOff(t *testing.T) {
+func TestStalledReaderIsDisconnected(t *testing.T) {
 	failed := make(chan error, 1)
 	_, address := serve(t, testConfig(), Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -32,8 +32,8 @@ func TestReaderThatStandsStillIsCutOff(t *testing.T) {
 	}
 }
 
-// A client below the minimum rate makes progress in every read, and is cut off all the same.
-func TestSlowReaderIsCutOff(t *testing.T) {
+// A client below the minimum rate is disconnected although every read makes progress.
+func TestSlowReaderIsDisconnected(t *testing.T) {
 	failed := make(chan error, 1)
 	_, address := serve(t, testConfig(), Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		_, err := w.Write(make([]byte, 64<<20))
@@ -53,7 +53,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 }
 
-func TestHonestReaderGetsAll(t *testing.T) {
+func TestReaderAboveTheRateGetsAll(t *testing.T) {
 	const size = 8 << 20
 	c := testConfig()
 	c.MinRate = 256 << 10
@@ -68,13 +68,13 @@ func TestHonestReaderGetsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got int64
-	for begun := time.Now(); ; { // 4 MiB/s, for ten times the grace
+	for start := time.Now(); ; { // 4 MiB/s, for ten times the grace
 		n, err := io.CopyN(io.Discard, answer.Body, 64<<10)
 		got += n
 		if err != nil {
 			break
 		}
-		time.Sleep(time.Until(begun.Add(time.Duration(got) * time.Second / (4 << 20))))
+		time.Sleep(time.Until(start.Add(time.Duration(got) * time.Second / (4 << 20))))
 	}
 	if got != size {
 		t.Errorf("got %d bytes of %d", got, size)
@@ -86,21 +86,21 @@ func TestBodies(t *testing.T) {
 		http.NewResponseController(w).SetReadDeadline(time.Time{})
 	}
 	for name, test := range map[string]struct {
-		long  bool
-		every time.Duration // between two parts
-		size  int           // of a part
-		parts int
-		whole bool // it arrives
+		long     bool
+		every    time.Duration // between two parts
+		size     int           // of a part
+		parts    int
+		complete bool // it arrives
 	}{
-		"that stands still": {long: true, parts: 0, size: 1},
+		"that stalls": {long: true, parts: 0, size: 1},
 		"below the rate, a byte at a time": {long: true, every: 20 * time.Millisecond, size: 1,
 			parts: 500},
 		"long, where that is allowed": {long: true, every: 20 * time.Millisecond,
-			size: 64 << 10, parts: 40, whole: true},
+			size: 64 << 10, parts: 40, complete: true},
 		"long, where that is not allowed": {every: 20 * time.Millisecond, size: 64 << 10,
 			parts: 40},
-		"short, where a long one isn't one": {every: 20 * time.Millisecond, size: 64 << 10,
-			parts: 3, whole: true},
+		"short, where a long one is not allowed": {every: 20 * time.Millisecond, size: 64 << 10,
+			parts: 3, complete: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,10 +123,10 @@ func TestBodies(t *testing.T) {
 				time.Sleep(test.every)
 			}
 			err := await(t, read, "the end of the body")
-			if test.whole && err != nil || !test.whole && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if test.complete && err != nil || !test.complete && !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the body was read with %v", err)
 			}
-			if !test.whole {
+			if !test.complete {
 				c.closed()
 			}
 			_ = s
@@ -134,8 +134,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A body that no handler reads, as before authentication, holds nothing.
-func TestUnreadBodiesHoldNothing(t *testing.T) {
+// A body that no handler reads, as before authentication, does not hold its connection.
+func TestUnreadBodiesAreDiscarded(t *testing.T) {
 	_, address := serve(t, DefaultConfig(), Options{},
 		func(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusUnauthorized, "invalid_request_error", "", "No.")
@@ -149,7 +149,7 @@ func TestUnreadBodiesHoldNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := dial(t, address)
-			begun := time.Now()
+			start := time.Now()
 			c.send(
 				"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n%s",
 				head)
@@ -157,15 +157,15 @@ func TestUnreadBodiesHoldNothing(t *testing.T) {
 				t.Errorf("got status %d", status)
 			}
 			c.closed()
-			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("the connection stood for %v", took)
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("the connection was open for %v", took)
 			}
 		})
 	}
 }
 
-// An answer that takes its time, between request and answer or between two parts of it, is no
-// stalled one, and the connection serves further requests.
+// Time that the handler takes, before the answer or between two parts of it, does not count, and
+// the connection serves further requests.
 func TestSlowAnswersArrive(t *testing.T) {
 	_, address := serve(t, testConfig(), Options{HalfClose: true},
 		func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +173,7 @@ func TestSlowAnswersArrive(t *testing.T) {
 			for range 2 {
 				select {
 				case <-r.Context().Done():
-					t.Error("the request was given up")
+					t.Error("the request was cancelled")
 				case <-time.After(500 * time.Millisecond):
 				}
 				io.WriteString(w, "part\n")
@@ -189,7 +189,7 @@ func TestSlowAnswersArrive(t *testing.T) {
 	}
 }
 
-func TestHandlersEndTransfersThemselves(t *testing.T) {
+func TestHandlersMayEndTransfers(t *testing.T) {
 	read := make(chan error, 1)
 	_, address := serve(t, DefaultConfig(), Options{},
 		func(w http.ResponseWriter, r *http.Request) {
@@ -199,14 +199,14 @@ func TestHandlersEndTransfersThemselves(t *testing.T) {
 			read <- err
 		})
 	dial(t, address).send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx")
-	if err := await(t, read, "the end of a body that the handler gave up"); !errors.Is(err,
+	if err := await(t, read, "the end of a body that the handler aborted"); !errors.Is(err,
 		os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A client that closes its sending side after the request is answered, one that left a stream is
-// noticed.
+// A client that closes its sending side after a request is answered. A stream ends when its client
+// closes the sending side.
 func TestHalfClosedConnections(t *testing.T) {
 	entered, left := make(chan struct{}, 1), make(chan error, 1)
 	_, address := serve(t, DefaultConfig(), Options{HalfClose: true},
@@ -280,7 +280,7 @@ func TestBudget(t *testing.T) {
 	}
 	b.spend(0, 1<<30)
 	if b.left != 10*time.Second {
-		t.Errorf("left %v, more than the whole", b.left)
+		t.Errorf("left %v, more than the full budget", b.left)
 	}
 	any := newBudget(0, time.Second)
 	any.spend(900*time.Millisecond, 1)

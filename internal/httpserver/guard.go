@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// guard refuses requests that a web page of somebody else makes a browser send. Without keys, being
-// able to reach the daemon is all that the sender of a request needs, and every page in a browser
-// next to the daemon can reach it.
+// guard refuses requests that a foreign web page makes a browser send. Without keys, whoever
+// reaches the daemon may use it, and every page in a browser on the same network reaches it.
 type guard struct {
-	hosts     []string // answered besides addresses and localhost
+	hosts     []string // served in addition to addresses and localhost
 	checkHost bool
-	crossSite bool // refuse reads from other sites, too
+	crossSite bool // also refuse reads from other sites
 	origins   *http.CrossOriginProtection
 }
 
@@ -33,20 +32,21 @@ func newGuard(c Config, o Options) (*guard, error) {
 	return g, nil
 }
 
-// guarding lets next handle what is not refused.
-func (g *guard) guarding(next http.Handler) http.Handler {
+// protect calls next for requests that are not refused.
+func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.checkHost && !g.knows(r.Host) {
 			refuse(w, http.StatusMisdirectedRequest, "invalid_request_error", "unknown_host",
-				fmt.Sprintf(
-					"The host %.100q is not one of this server's. Use its IP address or localhost, or list the name in http.hosts of its configuration.", r.Host))
+				fmt.Sprintf("The host %.100q is not one of this server's. Use its IP address or "+
+					"localhost, or list the name in http.hosts of its configuration.", r.Host))
 			return
 		}
 		foreign := g.crossSite && slices.Contains([]string{"cross-site", "same-site"},
 			r.Header.Get("Sec-Fetch-Site"))
 		if foreign || g.origins.Check(r) != nil {
 			refuse(w, http.StatusForbidden, "invalid_request_error", "cross_origin", fmt.Sprintf(
-				"A web page of the origin %.100q made this request, which only the server's own pages may. List the origin in http.origins of its configuration to allow it.",
+				"A web page of the origin %.100q made this request, which only the server's own "+
+					"pages may. List the origin in http.origins of its configuration to allow it.",
 				r.Header.Get("Origin")))
 			return
 		}
@@ -54,8 +54,8 @@ func (g *guard) guarding(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host header can't be a name that somebody else points to this server.
-// HTTP/1.0 has none, and no browser speaks it.
+// knows reports whether a Host header cannot be a foreign name pointed at this server. HTTP/1.0,
+// which browsers do not use, has no Host.
 func (g *guard) knows(host string) bool {
 	if host == "" {
 		return true

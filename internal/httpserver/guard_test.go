@@ -75,7 +75,7 @@ func TestGuard(t *testing.T) {
 				r.Header.Set(test.header[i], test.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			g.guarding(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+			g.protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
 				r)
 			want := test.api
 			if admin {
@@ -88,7 +88,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Where a key is asked for, any name will do.
+// A server that requires a key accepts every host name.
 func TestHostsAreUncheckedWithKeys(t *testing.T) {
 	_, address := serve(t, DefaultConfig(), Options{}, func(http.ResponseWriter, *http.Request) {})
 	c := dial(t, address)

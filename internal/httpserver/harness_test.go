@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// testConfig bounds transfers so that tests see them cut soon: nothing may wait for longer than
-// grace.
+// testConfig returns limits that end slow transfers soon.
 func testConfig() Config {
 	return Config{Tuning: Tuning{MinRate: 1 << 20, Grace: 200 * time.Millisecond,
 		BodyTimeout: 400 * time.Millisecond}}
@@ -70,7 +69,7 @@ func (c *client) send(format string, args ...any) {
 	}
 }
 
-// answer reads one answer whole.
+// answer reads one answer completely.
 func (c *client) answer() (status int, body string) {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -92,19 +91,19 @@ func (c *client) closed() {
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.Copy(io.Discard, c.answers); err != nil {
 		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-			c.t.Fatal("the connection stays open")
+			c.t.Fatal("the connection remains open")
 		}
 	}
 }
 
-// await fails the test unless the value comes.
+// await returns the next value and fails the test if none arrives.
 func await[T any](t testing.TB, values <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-values:
 		return v
 	case <-time.After(10 * time.Second):
-		t.Fatalf("waited for %s in vain", what)
+		t.Fatalf("timeout: no %s", what)
 		panic("unreachable")
 	}
 }

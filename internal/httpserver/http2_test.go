@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// HTTP/2 lets a client fill the memory of a server, as far as the server allows for.
-func TestBuffersOfHTTP2AreBounded(t *testing.T) {
-	files := newSecured(t, false)
+// An HTTP/2 client can fill the memory of a server up to the limits that the server announces.
+func TestHTTP2BuffersAreLimited(t *testing.T) {
+	files := newTLSFiles(t, false)
 	files.authority.WritePair(files.CertFile, files.KeyFile)
 	certificates, err := LoadCertificates(files.TLSConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, address := serve(t, DefaultConfig(), Options{TLS: certificates.Demanding()}, hello)
+	_, address := serve(t, DefaultConfig(), Options{TLS: certificates.Required()}, hello)
 	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.roots,
 		ServerName: "localhost", NextProtos: []string{"h2"}})
 	if err != nil {
@@ -27,7 +27,7 @@ func TestBuffersOfHTTP2AreBounded(t *testing.T) {
 	if _, err := c.Write(preface); err != nil {
 		t.Fatal(err)
 	}
-	// unless the server says otherwise
+	// the defaults of the protocol
 	got := map[string]uint32{"frame": 16 << 10, "stream": 65535, "connection": 65535}
 	names := map[uint16]string{4: "stream", 5: "frame"}
 	for kind := byte(0); kind != windowUpdate; {
@@ -48,10 +48,10 @@ func TestBuffersOfHTTP2AreBounded(t *testing.T) {
 			got["connection"] += binary.BigEndian.Uint32(payload)
 		}
 	}
-	for name, most := range map[string]uint32{"frame": 16 << 10, "stream": 64 << 10,
+	for name, limit := range map[string]uint32{"frame": 16 << 10, "stream": 64 << 10,
 		"connection": 256 << 10} {
-		if got[name] > most {
-			t.Errorf("a %s may take %d bytes, want %d at most", name, got[name], most)
+		if got[name] > limit {
+			t.Errorf("a %s may take %d bytes, want %d at limit", name, got[name], limit)
 		}
 	}
 }

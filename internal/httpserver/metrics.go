@@ -6,21 +6,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts what a server refuses. A nil Registerer shows it nowhere.
+// metrics counts what a server refuses.
 type metrics struct {
 	refused *prometheus.CounterVec
 	cut     *prometheus.CounterVec
 }
 
+// newMetrics registers the metrics; a nil registerer registers nothing.
 func newMetrics(registerer prometheus.Registerer, connections *connections) (*metrics, error) {
 	m := &metrics{
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_refused_connections_total",
-			Help: "Connections and HTTP/2 requests refused, by the bound that they met: total or address.",
+			Help: "Refused connections and HTTP/2 requests, by the limit exceeded: total or address.",
 		}, []string{"bound"}),
 		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_slow_transfers_total",
-			Help: "Bodies and answers given up because the client stayed below the minimum rate.",
+			Help: "Bodies and answers aborted because the client was below the minimum rate.",
 		}, []string{"transfer"}),
 	}
 	if registerer == nil {
@@ -28,12 +29,12 @@ func newMetrics(registerer prometheus.Registerer, connections *connections) (*me
 	}
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidefill_http_connections",
-		Help: "Open connections of the API, and its HTTP/2 requests under way.",
+		Help: "Open connections of the API, and its HTTP/2 requests in progress.",
 	}, func() float64 { return float64(connections.count()) })
 	return m, errors.Join(registerer.Register(m.refused), registerer.Register(m.cut),
 		registerer.Register(open))
 }
 
-func (m *metrics) refuse(full verdict) { m.refused.WithLabelValues(string(full)).Inc() }
+func (m *metrics) refuse(full exceededLimit) { m.refused.WithLabelValues(string(full)).Inc() }
 
 func (m *metrics) slow(transfer string) { m.cut.WithLabelValues(transfer).Inc() }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// refuse answers a request that does not come to its handler, in the shape of the OpenAI API's
+// refuse answers a request that does not reach its handler, in the shape of the OpenAI API's
 // errors.
 func refuse(w http.ResponseWriter, status int, kind, code, message string) {
 	body, err := json.Marshal(map[string]any{

@@ -18,35 +18,35 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
-	// maxStreams bounds the requests at once on an HTTP/2 connection.
+	// maxStreams limits the concurrent requests of an HTTP/2 connection.
 	maxStreams = 32
-	// frameBytes bounds an HTTP/2 frame, the least that a client may be held to. One is read whole
-	// into memory, before any key is asked for.
+	// frameBytes limits an HTTP/2 frame, to the smallest limit that the protocol allows. A frame is
+	// read into memory before the key is checked.
 	frameBytes = 16 << 10
-	// streamBytes is what is held of the body of an HTTP/2 request while its handler does not read,
-	// for its turn to come say. Over HTTP/1.1 the system holds that.
+	// streamBytes limits the buffered body of an HTTP/2 request whose handler does not read, for
+	// example while it waits for its turn. Over HTTP/1.1 the operating system buffers it.
 	streamBytes = 64 << 10
 )
 
-// Options are the traits of one server, apart from what the operator configures.
+// Options are the properties of a server that the operator does not configure.
 type Options struct {
-	// HalfClose answers clients that close their sending side after a request. Otherwise that ends
-	// the request, as when a client is gone.
+	// HalfClose answers clients that close their sending side after a request. Otherwise closing it
+	// ends the request, as if the client were gone.
 	HalfClose bool
-	// CheckHost answers only hosts that can't be a name which somebody else points here: for
-	// servers that ask for no key.
+	// CheckHost serves only hosts that cannot be a foreign name pointed at this server. It is for
+	// servers that require no key.
 	CheckHost bool
 	// RefuseCrossSite refuses all requests from web pages of other sites, not only those that
 	// change something.
 	RefuseCrossSite bool
-	// TLS secures the server; nil: it serves in clear.
+	// TLS is the server's TLS configuration. Nil: it serves without TLS.
 	TLS *tls.Config
 
-	Logger     *slog.Logger          // nil: none
-	Registerer prometheus.Registerer // nil: metrics are counted and shown nowhere
+	Logger     *slog.Logger          // nil: nothing is logged
+	Registerer prometheus.Registerer // nil: metrics are not registered
 }
 
-// Server serves one handler under the bounds of a Config.
+// Server serves one handler under the limits of a Config.
 type Server struct {
 	config      Config
 	options     Options
@@ -55,11 +55,11 @@ type Server struct {
 	metrics     *metrics
 	log         *slog.Logger
 
-	base context.Context // of requests that outlive their connection's; ends at Close
+	base context.Context // of requests that outlive their connection; ends at Close
 	end  context.CancelFunc
 }
 
-// New returns a server of handler. Config must be valid; its zero value bounds no connections.
+// New returns a server of handler. Config must be valid; its zero value does not limit connections.
 func New(config Config, handler http.Handler, options Options) (*Server, error) {
 	s := &Server{config: config, options: options, log: options.Logger}
 	if s.log == nil {
@@ -67,7 +67,7 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 	}
 	s.base, s.end = context.WithCancel(context.Background())
 	s.connections = &connections{
-		most: config.MaxConnections, perAddress: config.MaxConnectionsPerAddress,
+		max: config.MaxConnections, maxPerAddress: config.MaxConnectionsPerAddress,
 		counts: make(map[netip.Addr]int),
 	}
 	for _, proxy := range config.Proxies {
@@ -86,12 +86,12 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 		return nil, err
 	}
 	s.http = &http.Server{
-		Handler:           s.counting(s.exchanging(guard.guarding(handler))),
+		Handler:           s.countRequests(s.limitTransfers(guard.protect(handler))),
 		TLSConfig:         options.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         s.connections.changed,
+		ConnState:         s.connections.stateChanged,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
 			MaxReadFrameSize:              frameBytes,
@@ -100,25 +100,25 @@ func New(config Config, handler http.Handler, options Options) (*Server, error) 
 			SendPingTimeout:               idleTimeout,
 			WriteByteTimeout:              config.Grace,
 		},
-		// clients that break off, mostly
+		// mostly about clients that disconnect
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
 
-// counting counts requests that share a connection.
-func (s *Server) counting(next http.Handler) http.Handler {
+// countRequests counts requests that share a connection.
+func (s *Server) countRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 {
 			next.ServeHTTP(w, r)
 			return
 		}
 		end, full := s.connections.begin(r.RemoteAddr)
-		if full != admitted {
+		if full != noLimit {
 			s.metrics.refuse(full)
 			w.Header().Set("Retry-After", "1")
 			refuse(w, http.StatusServiceUnavailable, "server_error", "busy",
-				"The server has too many requests under way; try again.")
+				"The server has too many requests in progress; try again.")
 			return
 		}
 		defer end()
@@ -126,12 +126,12 @@ func (s *Server) counting(next http.Handler) http.Handler {
 	})
 }
 
-// Serve serves the connections of a listener until Shutdown or Close, which is no error.
+// Serve serves the connections of a listener until Shutdown or Close, and then returns nil.
 func (s *Server) Serve(inner net.Listener) error {
 	l := &listener{
 		Listener: inner, connections: s.connections, metrics: s.metrics, log: s.log,
 		plain: s.options.TLS == nil, lingering: make(chan struct{},
-			refusals(s.connections.most, OpenFiles())),
+			maxRefusals(s.connections.max, OpenFiles())),
 	}
 	defer l.running.Wait()
 	var err error
@@ -146,11 +146,11 @@ func (s *Server) Serve(inner net.Listener) error {
 	return err
 }
 
-// OnShutdown registers what ends the answers that have no end of their own.
+// OnShutdown registers a function that ends answers without an end of their own.
 func (s *Server) OnShutdown(f func()) { s.http.RegisterOnShutdown(f) }
 
-// Shutdown lets requests under way finish within drain and cuts off the rest. That some were cut
-// off is no error.
+// Shutdown waits up to drain for requests in progress and aborts the rest. It returns nil also if
+// it aborted some.
 func (s *Server) Shutdown(ctx context.Context, drain time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
@@ -161,7 +161,7 @@ func (s *Server) Shutdown(ctx context.Context, drain time.Duration) error {
 	return s.Close()
 }
 
-// Close ends all connections and requests at once.
+// Close aborts all connections and requests.
 func (s *Server) Close() error {
 	s.end()
 	return s.http.Close()

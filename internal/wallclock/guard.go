@@ -1,10 +1,11 @@
-// Package wallclock decides by which time files, uploads and batches expire, so that a wall clock
-// that jumps deletes nothing.
+// Package wallclock decides by which time files, uploads and batches expire, so that a jump of the
+// wall clock deletes nothing.
 //
-// A wall clock is set wrong now and then: a battery is empty, a virtual machine wakes up, somebody
-// mistypes a date. What was removed by such a time stays removed. So a jump ahead counts only once
-// it has held for a while, by the monotonic clock; until then things expire as if there had been
-// none. A jump back counts at once, as less has expired then.
+// A wall clock can be wrong: a battery is empty, a virtual machine resumes, an operator mistypes a
+// date. Data that expired by a wrong time is lost. Therefore a jump ahead takes effect only after
+// the clock has kept its new time for a while, measured by the monotonic clock; until then expiry
+// continues as if there had been no jump. A jump back takes effect at once, because less data has
+// expired then.
 package wallclock
 
 import (
@@ -46,28 +47,27 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Guard holds back the time by which things expire while a jump of the wall clock isn't confirmed.
-// It may be used concurrently.
+// Guard delays the time of expiry while a jump of the wall clock is not confirmed. It may be used
+// concurrently.
 type Guard struct {
 	cfg  Config
 	log  *slog.Logger
 	read func() (wall time.Time, elapsed time.Duration)
 
 	mu sync.Mutex
-	// origin is what the trusted wall clock showed when elapsed was zero.
+	// origin is the trusted wall clock at elapsed zero.
 	origin time.Time
-	// While a jump isn't confirmed, doubted is the origin of the time after it, and since is when
-	// it was first seen.
-	doubted time.Time // zero: the clock is trusted
-	since   time.Duration
+	// unconfirmed is the origin after a jump that is not confirmed. Zero: there is none.
+	unconfirmed time.Time
+	since       time.Duration // when unconfirmed was first read
 }
 
-// NewGuard returns a guard that trusts the wall clock as it is now.
+// NewGuard returns a guard that trusts the current wall clock.
 func NewGuard(cfg Config, log *slog.Logger) *Guard {
 	start := time.Now()
 	return newGuard(cfg, log, func() (time.Time, time.Duration) {
 		now := time.Now()
-		// Round takes off the monotonic reading, by which Sub measures
+		// Round removes the monotonic reading, which Sub would use.
 		return now.Round(0), now.Sub(start)
 	})
 }
@@ -78,8 +78,8 @@ func newGuard(cfg Config, log *slog.Logger, read func() (time.Time, time.Duratio
 		origin: wall.Add(-elapsed)}
 }
 
-// Resume compares the wall clock with the newest time that an earlier process stored; zero: there
-// is none. It is called once, at the start.
+// Resume compares the wall clock with the newest time in the store, which an earlier process wrote.
+// Zero: there is none. Call it once, at the start.
 func (g *Guard) Resume(newest time.Time) {
 	if newest.IsZero() {
 		return
@@ -92,12 +92,13 @@ func (g *Guard) Resume(newest time.Time) {
 		g.origin = newest.Add(-elapsed)
 	case ahead < -g.cfg.MaxJump:
 		g.log.Warn(
-			"the clock is behind the newest time in the store; nothing expires before the clock says so: check it",
+			"the clock is behind the newest time in the store; check the clock: until it is right, "+
+				"data expires late",
 			"now", wall, "newest", newest)
 	}
 }
 
-// Expiry returns the time by which files, uploads and batches expire now.
+// Expiry returns the time by which files, uploads and batches expire.
 func (g *Guard) Expiry() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,38 +106,40 @@ func (g *Guard) Expiry() time.Time {
 	if g.cfg.ConfirmAfter == 0 {
 		return wall
 	}
-	return g.judge(wall, elapsed)
+	return g.update(wall, elapsed)
 }
 
-// Lag is by how much Expiry is behind the wall clock; above zero while a jump isn't confirmed.
+// Lag returns how far Expiry is behind the wall clock. It is above zero while a jump is not
+// confirmed.
 func (g *Guard) Lag() time.Duration {
 	wall, _ := g.read()
 	return max(0, wall.Sub(g.Expiry()))
 }
 
-// judge returns the time to expire by, given both clocks.
-func (g *Guard) judge(wall time.Time, elapsed time.Duration) time.Time {
+// update applies new readings of both clocks and returns the time of expiry.
+func (g *Guard) update(wall time.Time, elapsed time.Duration) time.Time {
 	origin := wall.Add(-elapsed)
 	ahead := origin.Sub(g.origin)
 	if ahead <= g.cfg.MaxJump {
-		if !g.doubted.IsZero() || ahead < -g.cfg.MaxJump {
-			g.log.Warn("the clock moved back", "now", wall, "by", max(-ahead, g.doubted.Sub(
+		if !g.unconfirmed.IsZero() || ahead < -g.cfg.MaxJump {
+			g.log.Warn("the clock moved back", "now", wall, "by", max(-ahead, g.unconfirmed.Sub(
 				origin)))
 		}
-		g.origin, g.doubted = origin, time.Time{}
+		g.origin, g.unconfirmed = origin, time.Time{}
 		return wall
 	}
-	if moved := origin.Sub(g.doubted); g.doubted.IsZero() || moved.Abs() > g.cfg.MaxJump {
-		g.doubted, g.since = origin, elapsed
+	if moved := origin.Sub(g.unconfirmed); g.unconfirmed.IsZero() || moved.Abs() > g.cfg.MaxJump {
+		g.unconfirmed, g.since = origin, elapsed
 		g.log.Warn(
-			"the clock is ahead of what was seen last: it moved, or nothing ran; files, uploads and batches expire by the earlier time until that has held",
+			"the clock jumped ahead, or the process did not run; files, uploads and batches expire "+
+				"by the earlier time until the new one is confirmed",
 			"now", wall, "by", ahead.Round(time.Second), "confirm_after", g.cfg.ConfirmAfter)
 	}
 	if elapsed-g.since < g.cfg.ConfirmAfter {
 		return g.origin.Add(elapsed)
 	}
-	g.log.Info("the clock has held since it moved ahead; things expire by it again", "now", wall,
+	g.log.Info("the new time of the clock is confirmed; data expires by it", "now", wall,
 		"by", ahead.Round(time.Second))
-	g.origin, g.doubted = origin, time.Time{}
+	g.origin, g.unconfirmed = origin, time.Time{}
 	return wall
 }

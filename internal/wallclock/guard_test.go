@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clocks are the two clocks of a machine.
+// clocks simulates the wall clock and the monotonic clock of a machine.
 type clocks struct {
 	wall    time.Time
 	elapsed time.Duration
@@ -21,7 +21,7 @@ func (c *clocks) jump(d time.Duration) { c.wall = c.wall.Add(d) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func guarded(cfg Config) (*clocks, *Guard) {
+func newTestGuard(cfg Config) (*clocks, *Guard) {
 	c := &clocks{wall: noon}
 	return c, newGuard(cfg, slog.New(slog.DiscardHandler), c.read)
 }
@@ -35,8 +35,8 @@ func wantLag(t *testing.T, what string, g *Guard, want time.Duration) {
 
 const year = 365 * 24 * time.Hour
 
-func TestAJumpAheadCountsOnceItHasHeld(t *testing.T) {
-	c, g := guarded(DefaultConfig())
+func TestJumpAheadIsConfirmed(t *testing.T) {
+	c, g := newTestGuard(DefaultConfig())
 	c.pass(time.Hour)
 	wantLag(t, "an hour later", g, 0)
 	c.jump(5 * time.Minute)
@@ -46,27 +46,27 @@ func TestAJumpAheadCountsOnceItHasHeld(t *testing.T) {
 	c.pass(9 * time.Minute)
 	wantLag(t, "9 minutes later", g, year)
 	if want := noon.Add(time.Hour + 14*time.Minute); !g.Expiry().Equal(want) {
-		t.Errorf("things expire by %v, want %v: it goes on meanwhile", g.Expiry(), want)
+		t.Errorf("data expires by %v, want %v: time continues meanwhile", g.Expiry(), want)
 	}
 	c.jump(year)
 	wantLag(t, "after another jump", g, 2*year)
 	c.pass(9 * time.Minute)
 	wantLag(t, "9 minutes after the other", g, 2*year)
 	c.pass(time.Minute)
-	wantLag(t, "once it has held", g, 0)
+	wantLag(t, "confirmed", g, 0)
 	c.pass(time.Hour)
 	wantLag(t, "an hour later", g, 0)
 }
 
-func TestAJumpThatIsTakenBackExpiresNothing(t *testing.T) {
-	c, g := guarded(DefaultConfig())
+func TestRevertedJumpExpiresNothing(t *testing.T) {
+	c, g := newTestGuard(DefaultConfig())
 	c.jump(year)
 	wantLag(t, "after a large jump", g, year)
 	c.pass(5 * time.Minute)
 	c.jump(-year)
-	wantLag(t, "set right again", g, 0)
+	wantLag(t, "after the jump is reverted", g, 0)
 	if want := noon.Add(5 * time.Minute); !g.Expiry().Equal(want) {
-		t.Errorf("things expire by %v, want %v", g.Expiry(), want)
+		t.Errorf("data expires by %v, want %v", g.Expiry(), want)
 	}
 	c.jump(-year)
 	wantLag(t, "after a jump back", g, 0)
@@ -74,7 +74,7 @@ func TestAJumpThatIsTakenBackExpiresNothing(t *testing.T) {
 	wantLag(t, "after a jump ahead from there", g, year)
 }
 
-func TestAStartIsComparedWithTheStore(t *testing.T) {
+func TestResumeComparesWithTheStore(t *testing.T) {
 	for _, test := range []struct {
 		newest time.Time
 		lag    time.Duration
@@ -82,7 +82,7 @@ func TestAStartIsComparedWithTheStore(t *testing.T) {
 		{time.Time{}, 0}, {noon.Add(-9 * time.Minute), 0}, {noon.Add(-year), year},
 		{noon.Add(time.Minute), 0}, {noon.Add(year), 0},
 	} {
-		c, g := guarded(DefaultConfig())
+		c, g := newTestGuard(DefaultConfig())
 		c.pass(time.Second)
 		g.Resume(test.newest)
 		if test.lag > 0 {
@@ -94,8 +94,8 @@ func TestAStartIsComparedWithTheStore(t *testing.T) {
 	}
 }
 
-func TestNoConfirmationIsAskedFor(t *testing.T) {
-	c, g := guarded(Config{Tuning{MaxJump: time.Minute}})
+func TestWithoutConfirmation(t *testing.T) {
+	c, g := newTestGuard(Config{Tuning{MaxJump: time.Minute}})
 	c.jump(year)
 	wantLag(t, "after a large jump", g, 0)
 	g.Resume(noon.Add(-year))
@@ -106,8 +106,8 @@ func TestExpiryNeverRunsAheadUnconfirmed(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		cfg := DefaultConfig()
-		c, g := guarded(cfg)
-		held := c.elapsed // since when the wall clock has made no jump
+		c, g := newTestGuard(cfg)
+		held := c.elapsed // the last jump of the wall clock
 		last := g.Expiry()
 		for range 300 {
 			step := time.Duration(random.Int64N(int64(5 * time.Minute)))
@@ -118,7 +118,7 @@ func TestExpiryNeverRunsAheadUnconfirmed(t *testing.T) {
 			}
 			now := g.Expiry()
 			if now.After(c.wall) {
-				t.Fatalf("seed %d: things expire by %v, ahead of the clock's %v", seed, now, c.wall)
+				t.Fatalf("seed %d: data expires by %v, ahead of the clock's %v", seed, now, c.wall)
 			}
 			if c.elapsed-held < cfg.ConfirmAfter && now.Sub(last) > step+cfg.MaxJump {
 				t.Fatalf("seed %d: expiry moved by %v within %v, %v after a jump", seed, now.Sub(
@@ -129,19 +129,19 @@ func TestExpiryNeverRunsAheadUnconfirmed(t *testing.T) {
 		c.pass(cfg.ConfirmAfter)
 		g.Expiry()
 		c.pass(cfg.ConfirmAfter)
-		wantLag(t, "in the end", g, 0)
+		wantLag(t, "at the end", g, 0)
 	}
 }
 
-func TestTheRealClockIsTrusted(t *testing.T) {
+func TestRealClockIsTrusted(t *testing.T) {
 	g := NewGuard(DefaultConfig(), slog.New(slog.DiscardHandler))
 	if before, now := time.Now(), g.Expiry(); now.Before(before.Round(0)) ||
 		now.Sub(before) > time.Minute {
-		t.Errorf("things expire by %v, want about %v", now, before)
+		t.Errorf("data expires by %v, want about %v", now, before)
 	}
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestConfigValidate(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}

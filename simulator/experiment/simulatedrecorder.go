@@ -10,7 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// histogramInterval is the simulated time between two records of latency histograms, as in a daemon.
+// histogramInterval is the simulated time between two records of latency histograms, as in a
+// daemon.
 const histogramInterval = 10 * time.Second
 
 // latencyPair is the histograms of TTFT and TPOT.

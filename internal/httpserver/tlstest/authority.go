@@ -1,4 +1,4 @@
-// Package tlstest makes certificates for tests.
+// Package tlstest creates certificates for tests.
 package tlstest
 
 import (
@@ -23,7 +23,7 @@ type Authority struct {
 	serial      int64
 }
 
-// NewAuthority makes an authority of its own.
+// NewAuthority returns a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
@@ -37,7 +37,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// sign makes a key and its certificate; without a parent it is its own.
+// sign creates a key and its certificate. Without a parent the certificate signs itself.
 func (a *Authority) sign(
 	template, parent *x509.Certificate, by *ecdsa.PrivateKey,
 ) (*ecdsa.PrivateKey, *x509.Certificate) {
@@ -67,7 +67,7 @@ func (a *Authority) WriteCA(path string) {
 }
 
 // WritePair writes a certificate for 127.0.0.1, localhost and clients, and its key. It returns the
-// serial number, which no other one has.
+// serial number, which is unique.
 func (a *Authority) WritePair(certFile, keyFile string) (serial string) {
 	a.t.Helper()
 	a.serial++
