@@ -101,6 +101,6 @@ func (r *runner) cut(now time.Time, cfg Config) (changed bool) {
 		return false
 	}
 	r.lastCut = now
-	r.limit = max(min(cfg.Least, r.limit), int(float64(r.limit)*cfg.Decrease))
+	r.limit = max(min(cfg.Min, r.limit), int(float64(r.limit)*cfg.Decrease))
 	return true
 }

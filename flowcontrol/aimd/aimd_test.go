@@ -90,7 +90,7 @@ func TestCutsOncePerBurst(t *testing.T) {
 // The setting that others publish: from 5, never below, half after a shed, one more for a round of
 // answers.
 func TestAsPublished(t *testing.T) {
-	p := pool(t, func(c *aimd.Config) { c.Start, c.Least, c.Decrease = 5, 5, 0.5 })
+	p := pool(t, func(c *aimd.Config) { c.Start, c.Min, c.Decrease = 5, 5, 0.5 })
 	p.Join("a")
 	p.Answer("a", 5+6+7+8+9+10+11)
 	if got := p.Of("a").Lines; got != 12 {
@@ -148,7 +148,7 @@ func TestFindsTheCapacity(t *testing.T) {
 func TestConfigFaultsNameTheirField(t *testing.T) {
 	flowcontroltest.TestFaults(t, aimd.DefaultConfig(), map[string]func(*aimd.Config){
 		"start: ":          func(c *aimd.Config) { c.Start = 0 },
-		"least: ":          func(c *aimd.Config) { c.Least = 0 },
+		"min: ":            func(c *aimd.Config) { c.Min = 0 },
 		"per_runner: ":     func(c *aimd.Config) { c.PerRunner = 0 },
 		"per_pool: ":       func(c *aimd.Config) { c.PerPool = -1 },
 		"increase: ":       func(c *aimd.Config) { c.Increase = 0 },

@@ -12,9 +12,9 @@ type Config struct {
 	// Default: 16, few enough for any engine that serves more than one user, many enough that a
 	// large one is well used within its first minutes.
 	Start int `yaml:"start"`
-	// Least is how few lines sheds leave a runner, at least 1. Default: 1, so that it is never
-	// forgotten and never more than asked.
-	Least int `yaml:"least"`
+	// Min is how few lines sheds leave a runner, at least 1. Default: 1, so that every runner is
+	// still tried and none gets more than it takes.
+	Min int `yaml:"min"`
 	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues
 	// instead of shedding gets that many in the end. Default: 128, half of the 256 sequences that
 	// vLLM runs at once by default.
@@ -25,8 +25,8 @@ type Config struct {
 	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
 	// them shed. At least 1. Default: 1.
 	Increase int `yaml:"increase"`
-	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Least
-	// always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a good
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Min
+	// lines always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a good
 	// level than 0.5 and still frees a third at once.
 	Decrease float64 `yaml:"decrease"`
 	// DecreaseEvery is the least time between two decreases of a runner, because lines that are
@@ -39,7 +39,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Start:         16,
-		Least:         1,
+		Min:           1,
 		PerRunner:     128,
 		Increase:      1,
 		Decrease:      0.7,
@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 	all.AtLeast("per_pool", c.PerPool, 0)
 	all.AtLeast("increase", c.Increase, 1)
 	all.AtLeast("start", c.Start, 1)
-	all.AtLeast("least", c.Least, 1)
+	all.AtLeast("min", c.Min, 1)
 	if !(c.Decrease > 0 && c.Decrease < 1) {
 		all.Add("decrease", "is %v, must be above 0 and below 1", c.Decrease)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config is the configuration of Gradient2, with Netflix's names and defaults.
+// Config is the configuration of Gradient2, with Netflix's defaults.
 type Config struct {
 	// Initial is a runner's limit at first, at least Min and at most Max. Default: 20.
 	Initial int `yaml:"initial"`
@@ -20,6 +20,12 @@ type Config struct {
 	// Tolerance is by how much latency may exceed its long-term mean before the limit falls, at
 	// least 1. Default: 1.5.
 	Tolerance float64 `yaml:"tolerance"`
+	// Tuning holds the other constants of the algorithm.
+	Tuning Tuning `yaml:"tuning"`
+}
+
+// Tuning holds constants of Gradient2, with Netflix's names.
+type Tuning struct {
 	// Queue is by how many the limit grows, before smoothing, while latency stays. Default: 4.
 	Queue int `yaml:"queue"`
 	// Smoothing is the share of a new limit that is taken over at once, above 0 and at most 1.
@@ -36,8 +42,9 @@ type Config struct {
 // DefaultConfig returns the defaults of Netflix's library.
 func DefaultConfig() Config {
 	return Config{
-		Initial: 20, Min: 20, Max: 200, Tolerance: 1.5, Queue: 4, Smoothing: 0.2, LongWindow: 600,
-		Window: time.Second, Samples: 10,
+		Initial: 20, Min: 20, Max: 200, Tolerance: 1.5,
+		Tuning: Tuning{Queue: 4, Smoothing: 0.2, LongWindow: 600, Window: time.Second,
+			Samples: 10},
 	}
 }
 
@@ -53,12 +60,12 @@ func (c Config) Validate() error {
 	if !(c.Tolerance >= 1 && c.Tolerance <= 100) {
 		all.Add("tolerance", "is %v, must be from 1 to 100", c.Tolerance)
 	}
-	all.AtLeast("queue", c.Queue, 0)
-	if !(c.Smoothing > 0 && c.Smoothing <= 1) {
-		all.Add("smoothing", "is %v, must be above 0 and at most 1", c.Smoothing)
+	all.AtLeast("tuning.queue", c.Tuning.Queue, 0)
+	if !(c.Tuning.Smoothing > 0 && c.Tuning.Smoothing <= 1) {
+		all.Add("tuning.smoothing", "is %v, must be above 0 and at most 1", c.Tuning.Smoothing)
 	}
-	all.AtLeast("long_window", c.LongWindow, 1)
-	all.Positive("window", c.Window)
-	all.AtLeast("samples", c.Samples, 1)
+	all.AtLeast("tuning.long_window", c.Tuning.LongWindow, 1)
+	all.Positive("tuning.window", c.Tuning.Window)
+	all.AtLeast("tuning.samples", c.Tuning.Samples, 1)
 	return all.Err()
 }

@@ -39,7 +39,7 @@ func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 	switch o.Kind {
 	case flowcontrol.RunnerJoined:
 		return c.roster.Join(o.Runner, slope{limit: float64(c.cfg.Initial),
-			due: now.Add(c.cfg.Window)})
+			due: now.Add(c.cfg.Tuning.Window)})
 	case flowcontrol.RunnerLeft:
 		return c.roster.Leave(o.Runner)
 	}

@@ -88,15 +88,15 @@ func TestLearnsNothingFromAnIdleRunner(t *testing.T) {
 
 func TestConfigFaultsNameTheirField(t *testing.T) {
 	flowcontroltest.TestFaults(t, gradient.DefaultConfig(), map[string]func(*gradient.Config){
-		"min: ":         func(c *gradient.Config) { c.Min = 0 },
-		"initial: ":     func(c *gradient.Config) { c.Initial = 19 },
-		"max: ":         func(c *gradient.Config) { c.Max = 19 },
-		"per_pool: ":    func(c *gradient.Config) { c.PerPool = -1 },
-		"tolerance: ":   func(c *gradient.Config) { c.Tolerance = 0.9 },
-		"queue: ":       func(c *gradient.Config) { c.Queue = -1 },
-		"smoothing: ":   func(c *gradient.Config) { c.Smoothing = 0 },
-		"long_window: ": func(c *gradient.Config) { c.LongWindow = 0 },
-		"window: ":      func(c *gradient.Config) { c.Window = 0 },
-		"samples: ":     func(c *gradient.Config) { c.Samples = 0 },
+		"min: ":                func(c *gradient.Config) { c.Min = 0 },
+		"initial: ":            func(c *gradient.Config) { c.Initial = 19 },
+		"max: ":                func(c *gradient.Config) { c.Max = 19 },
+		"per_pool: ":           func(c *gradient.Config) { c.PerPool = -1 },
+		"tolerance: ":          func(c *gradient.Config) { c.Tolerance = 0.9 },
+		"tuning.queue: ":       func(c *gradient.Config) { c.Tuning.Queue = -1 },
+		"tuning.smoothing: ":   func(c *gradient.Config) { c.Tuning.Smoothing = 0 },
+		"tuning.long_window: ": func(c *gradient.Config) { c.Tuning.LongWindow = 0 },
+		"tuning.window: ":      func(c *gradient.Config) { c.Tuning.Window = 0 },
+		"tuning.samples: ":     func(c *gradient.Config) { c.Tuning.Samples = 0 },
 	})
 }

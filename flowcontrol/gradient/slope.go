@@ -38,23 +38,23 @@ func (s *slope) answered(now time.Time, o flowcontrol.Observation, cfg Config) i
 	s.sum += o.Latency
 	s.answers++
 	s.carried = max(s.carried, o.InFlight+1)
-	if now.Before(s.due) || s.answers < cfg.Samples {
+	if now.Before(s.due) || s.answers < cfg.Tuning.Samples {
 		return int(s.limit)
 	}
 	short, carried := s.sum.Seconds()/float64(s.answers), float64(s.carried)
-	s.due, s.sum, s.answers, s.carried = now.Add(cfg.Window), 0, 0, 0
+	s.due, s.sum, s.answers, s.carried = now.Add(cfg.Tuning.Window), 0, 0, 0
 	if short <= 0 {
 		return int(s.limit)
 	}
-	s.long.add(short, cfg.LongWindow)
+	s.long.add(short, cfg.Tuning.LongWindow)
 	// after a long time of overload the mean is brought down faster than it would fall by itself
 	if s.long.mean > 2*short {
 		s.long.mean *= 0.9
 	}
 	if carried >= s.limit/2 { // a limit that is not in use proves nothing
 		ratio := max(0.5, min(1, cfg.Tolerance*s.long.mean/short))
-		next := float64(s.limit*ratio) + float64(cfg.Queue)
-		s.limit += float64((next - s.limit) * cfg.Smoothing)
+		next := float64(s.limit*ratio) + float64(cfg.Tuning.Queue)
+		s.limit += float64((next - s.limit) * cfg.Tuning.Smoothing)
 		s.limit = max(float64(cfg.Min), min(s.limit, float64(cfg.Max)))
 	}
 	return int(s.limit)

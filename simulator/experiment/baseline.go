@@ -15,7 +15,7 @@ var publishedPolicies = []struct {
 }{
 	{"none", [][]string{{}}},
 	{"fixed", eachValue("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
-	{"aimd", withSettings(eachValue("decrease", 0.5, 0.7, 0.9), "start=5", "least=5")},
+	{"aimd", withSettings(eachValue("decrease", 0.5, 0.7, 0.9), "start=5", "min=5")},
 	// The settings after the published one leave out its 64 workers, which would bound the pool
 	// before the policy does.
 	{"budget", slices.Concat([][]string{{}},
