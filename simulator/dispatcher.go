@@ -63,7 +63,7 @@ func (d *dispatcher) runnerUp(r *replica) {
 	switch known := d.replicas[r.name]; {
 	case known == r:
 		return
-	case known != nil: // lost, and back before anybody has noticed
+	case known != nil: // lost, and restarted before its loss was discovered
 		d.runnerGone(known)
 	}
 	d.replicas[r.name] = r

@@ -20,12 +20,12 @@ import (
 // A line of a job is named by its number, from 0. Observations without a consequence are left out,
 // and so is the number of prompt tokens that may wait, which changes with every token.
 type eventLog struct {
-	out     io.Writer
-	planner *plan.Planner
-	chunk   int // lines
-	granted string
-	scale   string
-	err     error
+	out            io.Writer
+	planner        *plan.Planner
+	chunk          int // lines
+	lastAllowances string
+	lastScale      string
+	err            error
 }
 
 func (l *eventLog) step(now time.Time, ev plan.Event, actions plan.Actions) {
@@ -33,19 +33,19 @@ func (l *eventLog) step(now time.Time, ev plan.Event, actions plan.Actions) {
 		return
 	}
 	done := l.consequences(ev, actions)
-	if told := l.event(ev); done != "" || !isObservation(ev) {
-		l.line(now, told+done)
+	if text := l.event(ev); done != "" || !isObservation(ev) {
+		l.write(now, text+done)
 	}
 	granted := allowances(l.planner.Pools())
-	if granted != l.granted {
-		l.granted = granted
-		for told := range strings.Lines(granted) {
-			l.line(now, "allowance "+strings.TrimSuffix(told, "\n"))
+	if granted != l.lastAllowances {
+		l.lastAllowances = granted
+		for text := range strings.Lines(granted) {
+			l.write(now, "allowance "+strings.TrimSuffix(text, "\n"))
 		}
 	}
 }
 
-func (l *eventLog) line(now time.Time, text string) {
+func (l *eventLog) write(now time.Time, text string) {
 	if l.err == nil {
 		_, l.err = fmt.Fprintf(l.out, "%10.3f  %s\n", now.Sub(epoch).Seconds(), text)
 	}
@@ -67,42 +67,42 @@ func (l *eventLog) event(ev plan.Event) string {
 	case plan.RunnerGone:
 		return "runner " + ev.Runner + " is gone"
 	case plan.BatchPut:
-		told := "batch " + ev.Batch.ID
+		text := "batch " + ev.Batch.ID
 		for _, m := range ev.Batch.Models {
-			told += fmt.Sprintf(": %d lines of %s", m.Lines, m.Model)
+			text += fmt.Sprintf(": %d lines of %s", m.Lines, m.Model)
 		}
 		if !ev.Batch.Deadline.IsZero() {
-			told += fmt.Sprintf(", due at %.0f s", ev.Batch.Deadline.Sub(epoch).Seconds())
+			text += fmt.Sprintf(", due at %.0f s", ev.Batch.Deadline.Sub(epoch).Seconds())
 		}
-		return told
+		return text
 	case plan.Feasibility:
 		if ev.Infeasible {
-			return "batch " + ev.Batch + " can't be done in time"
+			return "batch " + ev.Batch + " is infeasible"
 		}
-		return "batch " + ev.Batch + " can be done in time again"
+		return "batch " + ev.Batch + " is feasible again"
 	case plan.BatchGone:
-		return "batch " + ev.Batch + " is over"
+		return "batch " + ev.Batch + " has ended"
 	case plan.Loaded:
 		return fmt.Sprintf("loaded %d lines of %s", len(ev.Lines), ev.Key.Batch)
 	case *plan.Finished:
-		told := fmt.Sprintf("finished %s on %s: %s", l.name(ev.Start), ev.Start.Runner, ev.Outcome)
+		text := fmt.Sprintf("finished %s on %s: %s", l.name(ev.Start), ev.Start.Runner, ev.Outcome)
 		if ev.Status != 0 {
-			told += fmt.Sprintf(" %d", ev.Status)
+			text += fmt.Sprintf(" %d", ev.Status)
 		}
 		if ev.OutputTokens > 0 {
-			told += fmt.Sprintf(", %d in, %d out", ev.InputTokens, ev.OutputTokens)
+			text += fmt.Sprintf(", %d in, %d out", ev.InputTokens, ev.OutputTokens)
 		}
-		return told
+		return text
 	case *plan.FirstToken:
 		return fmt.Sprintf("first token of %s on %s after %d ms", l.name(ev.Start), ev.Start.Runner,
 			ev.Latency.Milliseconds())
 	case plan.TokenGaps:
-		return fmt.Sprintf("tokens of %s come every %.1f ms", ev.Runner,
+		return fmt.Sprintf("tokens of %s every %.1f ms", ev.Runner,
 			float64(ev.Time)/float64(max(1, ev.Gaps))/float64(time.Millisecond))
 	case plan.Reading:
 		return "reading of " + cmp.Or(ev.Runner, "the gateway")
 	case plan.Tick:
-		return "time has come"
+		return "timer"
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "plan.")
 }
@@ -111,21 +111,21 @@ var verdicts = map[plan.Verdict]string{plan.Record: "record", plan.Retry: "again
 	plan.Return: "return"}
 
 func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
-	told := ""
+	text := ""
 	if _, ended := ev.(*plan.Finished); ended {
-		told = " → " + verdicts[actions.Verdict]
+		text = " → " + verdicts[actions.Verdict]
 	}
-	list := func(verb string, lines []plan.Start) {
+	add := func(verb string, lines []plan.Start) {
 		for _, s := range lines {
-			told += fmt.Sprintf("; %s %s on %s", verb, l.name(s), s.Runner)
+			text += fmt.Sprintf("; %s %s on %s", verb, l.name(s), s.Runner)
 		}
 	}
-	list("start", actions.Start)
-	list("recall", actions.Evict)
+	add("start", actions.Start)
+	add("evict", actions.Evict)
 	for _, c := range actions.Claim {
-		told += "; claim of " + c.Key.Batch
+		text += "; claim of " + c.Key.Batch
 	}
-	return told
+	return text
 }
 
 func (l *eventLog) name(s plan.Start) string {
@@ -134,20 +134,20 @@ func (l *eventLog) name(s plan.Start) string {
 
 // allowances writes each pool's allowance in a row.
 func allowances(pools []plan.PoolStatus) string {
-	var told strings.Builder
+	var text strings.Builder
 	for _, p := range pools {
-		fmt.Fprintf(&told, "%d%s", p.Limit, parenthesized(p.Granted))
+		fmt.Fprintf(&text, "%d%s", p.Limit, parenthesized(p.Granted))
 		for i, r := range p.Runners {
 			if i == 0 {
-				told.WriteByte(':')
+				text.WriteByte(':')
 			} else {
-				told.WriteByte(',')
+				text.WriteByte(',')
 			}
-			fmt.Fprintf(&told, " %s %d%s", r.ID, r.Limit, parenthesized(r.Granted))
+			fmt.Fprintf(&text, " %s %d%s", r.ID, r.Limit, parenthesized(r.Granted))
 		}
-		told.WriteByte('\n')
+		text.WriteByte('\n')
 	}
-	return told.String()
+	return text.String()
 }
 
 func parenthesized(reason flowcontrol.Reason) string {

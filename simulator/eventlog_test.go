@@ -16,14 +16,14 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // shortStory is one replica, little traffic and a job of a few lines.
 func shortStory() Setup {
 	profile, _ := engine.ProfileNamed("llama-70b-a100")
 	s := Setup{Scenario: scenario.Default(), Profile: profile, Seed: 1, Policy: daemon()}
 	fixed(3)(&s)
-	s.Scenario.Name, s.Scenario.Horizon = "short story", 3*time.Minute
+	s.Scenario.Name, s.Scenario.Horizon = "short", 3*time.Minute
 	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = profile.Name, 1
 	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Rate = "conversation", 0.2
 	s.Scenario.Jobs = []scenario.Job{{Name: "night", Kind: "bal", At: 30 * time.Second, Lines: 12,
@@ -41,7 +41,7 @@ func told(t *testing.T, r Result) string {
 }
 
 func TestEventLog(t *testing.T) {
-	const golden = "testdata/short_story.log"
+	const golden = "testdata/short.log"
 	s := shortStory()
 	var got bytes.Buffer
 	s.Outputs.Events = &got
@@ -56,7 +56,7 @@ func TestEventLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
+		t.Errorf("event log (-want +got), -update rewrites it:\n%s", diff)
 	}
 	s.Outputs = Outputs{}
 	if diff := cmp.Diff(told(t, result(t, s)), told(t, watched)); diff != "" {
@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 	s.Outputs.Explain, s.Outputs.Moment = &got, 40*time.Second
 	result(t, s)
 	for _, want := range []string{
-		"--- how it stands at 40.000 s\npool model: 3 lines under way, 3 allowed (runner_limit); no more start because: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
+		"--- state at 40.000 s\npool model: 3 lines in flight, 3 allowed (runner_limit); limited by: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
 		"job night: ", "due at 90 s", "finished night/",
 	} {
 		if !strings.Contains(got.String(), want) {

@@ -17,7 +17,7 @@ type explainer struct {
 	eventLog
 	at           time.Time
 	stateWritten bool
-	last         autoscale.Decision // the autoscaler's decision in force at the moment
+	decision     autoscale.Decision // the autoscaler's decision in force at the moment
 }
 
 // explainWindow is how far from the moment events are written.
@@ -40,17 +40,17 @@ func (e *explainer) step(now time.Time, ev plan.Event, actions plan.Actions) {
 
 // writeState writes the state of the planner's pools, runners and jobs.
 func (e *explainer) writeState(now time.Time) {
-	say := func(format string, args ...any) {
+	write := func(format string, args ...any) {
 		if e.err == nil {
 			_, e.err = fmt.Fprintf(e.out, format+"\n", args...)
 		}
 	}
 	terms := e.planner.Terms(now)
-	say("--- how it stands at %.3f s", now.Sub(epoch).Seconds())
+	write("--- state at %.3f s", now.Sub(epoch).Seconds())
 	for i, p := range e.planner.Pools() {
-		say("pool %s: %d lines under way, %d allowed%s; no more start because: %s",
+		write("pool %s: %d lines in flight, %d allowed%s; limited by: %s",
 			strings.Join(p.Models, ", "), p.InFlight, p.Limit,
-			parenthesized(p.Granted), cmp.Or(string(p.Reason), "nothing; they do"))
+			parenthesized(p.Granted), cmp.Or(string(p.Reason), "nothing"))
 		for _, r := range p.Runners {
 			prompt := "no limit"
 			if r.Prompt < flowcontrol.NoLimit {
@@ -60,31 +60,31 @@ func (e *explainer) writeState(now time.Time) {
 			if r.Open {
 				open = ", its breaker is open"
 			}
-			say("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight,
+			write("  %s: %d lines of %d%s; %d prompt tokens to compute of %s%s", r.ID, r.InFlight,
 				r.Limit, parenthesized(r.Granted), r.Prefilling, prompt, open)
 		}
 		if terms[i] == nil {
-			say("  its policy does not say how it came to this")
+			write("  its policy does not explain itself")
 		}
 		for _, t := range terms[i] {
-			say("  %s %s = %.6g %s", cmp.Or(t.Runner, "pool"), t.Name, t.Value, t.Unit)
+			write("  %s %s = %.6g %s", cmp.Or(t.Runner, "pool"), t.Name, t.Value, t.Unit)
 		}
 	}
 	demand := e.planner.Demand()
 	for i, d := range demand {
 		if i == maxExplainedJobs {
-			say("and %d jobs more", len(demand)-i)
+			write("and %d jobs more", len(demand)-i)
 			break
 		}
 		due := "no deadline"
 		if !d.Deadline.IsZero() {
 			due = fmt.Sprintf("due at %.0f s", d.Deadline.Sub(epoch).Seconds())
 		}
-		say("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000,
+		write("job %s: %d lines left, %.0f s of an engine; %s", d.Key.Batch, d.Lines, d.Work/1000,
 			due)
 	}
-	e.writeScaling(say)
-	say("--- what happens next")
+	e.writeScaling(write)
+	write("--- events")
 }
 
 // maxExplainedJobs is how many jobs are written.

@@ -34,12 +34,12 @@ type latencyMeter struct {
 }
 
 // newGateway returns nil where the scenario has no gateway.
-func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
+func newGateway(m scenario.Metrics, objectives []scenario.SLO) *gateway {
 	if m.Gateway == scenario.GatewayOff {
 		return nil
 	}
 	g := &gateway{}
-	for _, slo := range promises {
+	for _, slo := range objectives {
 		ttft, tpot := latencyMeter{objective: slo.TTFT}, latencyMeter{objective: slo.TPOT}
 		if m.Gateway == scenario.GatewayHistogram {
 			ttft.bounds, tpot.bounds = boundsOr(m.TTFTBuckets, ttftBounds, slo.TTFT),
@@ -55,15 +55,15 @@ func newGateway(m scenario.Metrics, promises []scenario.SLO) *gateway {
 
 // boundsOr returns the given bounds, or else the usual ones with the objective among them: who has
 // an SLO has a bucket bound there.
-func boundsOr(given, usual []time.Duration, promise time.Duration) []time.Duration {
+func boundsOr(given, usual []time.Duration, objective time.Duration) []time.Duration {
 	if len(given) > 0 {
 		return given
 	}
-	at, found := slices.BinarySearch(usual, promise)
+	at, found := slices.BinarySearch(usual, objective)
 	if found {
 		return usual
 	}
-	return slices.Insert(slices.Clone(usual), at, promise)
+	return slices.Insert(slices.Clone(usual), at, objective)
 }
 
 var (

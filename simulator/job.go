@@ -102,26 +102,26 @@ func (d *dispatcher) report() (Batch, []Job) {
 	jobs := make([]Job, 0, len(d.jobs))
 	horizon := d.sim.setup.Scenario.Horizon
 	for _, j := range d.jobs {
-		told := Job{Name: j.Name, Submitted: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
+		result := Job{Name: j.Name, Submitted: j.At.Seconds(), Kind: j.Kind.Name, Lines: j.Lines,
 			Done: j.done, Failed: j.failed, InFlight: j.inFlight, Finished: j.finished.Seconds()}
 		if j.Lines == workload.Backlog {
-			told.Lines = 0
+			result.Lines = 0
 		}
 		deadline, due := j.Deadline()
-		told.Flagged = d.sim.scaling.flagged(j.Name).Seconds()
+		result.Flagged = d.sim.scaling.flagged(j.Name).Seconds()
 		if due {
-			told.Deadline = deadline.Seconds()
+			result.Deadline = deadline.Seconds()
 		}
 		inTime := j.finished > 0 && (!due || j.finished <= deadline)
 		switch {
 		case inTime:
-			told.Outcome = Finished
+			result.Outcome = Finished
 		case due && deadline <= horizon:
-			told.Outcome = Expired
+			result.Outcome = Expired
 		case j.At > horizon:
-			told.Outcome = NotSubmitted
+			result.Outcome = NotSubmitted
 		default:
-			told.Outcome = Unfinished
+			result.Outcome = Unfinished
 		}
 		if due && deadline <= horizon {
 			sum.Deadlines++
@@ -133,7 +133,7 @@ func (d *dispatcher) report() (Batch, []Job) {
 		sum.Failed += j.failed
 		sum.Input += j.input
 		sum.Output += j.output
-		jobs = append(jobs, told)
+		jobs = append(jobs, result)
 	}
 	sum.Useful = sum.Input + sum.Output
 	return sum, jobs

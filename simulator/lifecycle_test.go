@@ -13,7 +13,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// drained tells a tiny story in which the replica is drained at a time, and gives
+// drained runs a tiny scenario in which the replica is drained at a time, and returns
 // the plant back at its end.
 func drained(t *testing.T, s Setup, at time.Duration) *simulation {
 	t.Helper()
@@ -286,9 +286,9 @@ func TestReclaim(t *testing.T) {
 
 // One of two replicas dies under its lines and comes back.
 func TestStoryOfADeath(t *testing.T) {
-	const golden = "testdata/death.log"
+	const golden = "testdata/crash.log"
 	s := shortStory()
-	s.Scenario.Name, s.Scenario.Pool.Replicas = "death", 2
+	s.Scenario.Name, s.Scenario.Pool.Replicas = "crash", 2
 	s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 24, 0
 	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Crash,
 		Replicas: []int{1}, For: 20 * time.Second}}
@@ -305,7 +305,7 @@ func TestStoryOfADeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("event log (-want +got), -update writes it anew:\n%s", diff)
+		t.Errorf("event log (-want +got), -update rewrites it:\n%s", diff)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestLivesRepeat(t *testing.T) {
 		}
 		first, again := told(t, result(t, s)), told(t, result(t, s))
 		if diff := cmp.Diff(first, again); diff != "" {
-			t.Errorf("%s tells another story the second time:\n%s", file, diff)
+			t.Errorf("%s gives another result the second time:\n%s", file, diff)
 		}
 	}
 }

@@ -54,13 +54,13 @@ func (o *overload) waited(r *replica, sent, until time.Time, slo scenario.SLO) {
 }
 
 func (o *overload) report() []Overload {
-	var told []Overload
+	var all []Overload
 	for _, s := range o.spans {
-		told = append(told, Overload{Replica: s.replica.name, From: s.from.Sub(epoch).Seconds(),
+		all = append(all, Overload{Replica: s.replica.name, From: s.from.Sub(epoch).Seconds(),
 			To: s.to.Sub(epoch).Seconds()})
 	}
-	slices.SortFunc(told, func(a, b Overload) int {
+	slices.SortFunc(all, func(a, b Overload) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Replica, b.Replica))
 	})
-	return told
+	return all
 }

@@ -110,7 +110,7 @@ func (x *pool) restart(number int) *replica {
 	i, _ := slices.BinarySearchFunc(x.replicas, number, func(r *replica, number int) int {
 		return r.number - number
 	})
-	// somebody may be looking through the old list
+	// a loop over the old list may be in progress
 	x.replicas = slices.Insert(slices.Clone(x.replicas), i, r)
 	x.sim.refreshReplicas()
 	return r

@@ -133,7 +133,7 @@ func (r *sampler) engines() {
 		if i < 0 && len(t.Iteration) < maxIterationSeries {
 			i = len(t.Iteration)
 			t.Iteration = append(t.Iteration, ReplicaSeries{Replica: replica.name})
-			for range t.At { // it did not stand here before
+			for range t.At { // it did not exist before
 				t.Iteration[i].Values = append(t.Iteration[i].Values, missing)
 			}
 		}

@@ -92,7 +92,7 @@ func (s *scaling) rate() float64 {
 		s.counts = s.counts[1:]
 	}
 	first := s.counts[0]
-	if over := now.Sub(first.at); over >= 10*time.Second { // less tells nothing
+	if over := now.Sub(first.at); over >= 10*time.Second { // less is too noisy
 		return float64(s.arrived-first.requests) / over.Seconds()
 	}
 	return math.NaN()

@@ -93,11 +93,11 @@ func (s *scrapeTarget) scrape() {
 	if r == nil {
 		return
 	}
-	told := plan.Reading{Model: sim.pools[0].models[0], Reading: r} // what no other pool serves
+	reading := plan.Reading{Model: sim.pools[0].models[0], Reading: r} // what no other pool serves
 	if s.replica != nil {
-		told = plan.Reading{Runner: s.replica.name, Reading: r}
+		reading = plan.Reading{Runner: s.replica.name, Reading: r}
 	}
-	sim.queue.add(sim.now.Add(sim.setup.Scenario.Metrics.Delay), func() { d.step(told) })
+	sim.queue.add(sim.now.Add(sim.setup.Scenario.Metrics.Delay), func() { d.step(reading) })
 }
 
 // sample returns what a scrape reads, with the faults of its time; nil: nothing.

@@ -21,7 +21,7 @@ import (
 // says. The registry is of the whole program, so there is one for all tests.
 type spy struct {
 	granted flowcontrol.Allowance
-	recalls []time.Duration // of the youngest line of each runner, in order
+	evictions []time.Duration // of the youngest line of each runner, in order
 	carried map[string]int  // lines by runner
 	see     func(now time.Time, o flowcontrol.Observation)
 }
@@ -54,11 +54,11 @@ func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
 	a := s.granted
 	a.Runners = slices.Clone(a.Runners)
 	a.Until = time.Time{}
-	if len(s.recalls) > 0 {
-		if at := epoch.Add(s.recalls[0]); at.After(now) {
+	if len(s.evictions) > 0 {
+		if at := epoch.Add(s.evictions[0]); at.After(now) {
 			a.Until = at
 		} else {
-			s.recalls = s.recalls[1:]
+			s.evictions = s.evictions[1:]
 			for i := range a.Runners {
 				r := &a.Runners[i]
 				r.Recall, r.Lines = true, max(0, s.carried[r.Runner]-1)
@@ -72,28 +72,28 @@ func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
 // spied sets the policy of a setup to a spy that grants lines and streams, and
 // that sees with see.
 func spied(
-	s *Setup, lines, streams int, recalls []time.Duration,
+	s *Setup, lines, streams int, evictions []time.Duration,
 	see func(time.Time, flowcontrol.Observation),
 ) {
 	s.Policy.Flow.Policy = "spy"
 	newSpy = func() *spy {
-		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, recalls: recalls,
+		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, evictions: evictions,
 			carried: map[string]int{}, see: see}
 	}
 }
 
-// story is what a controller is told in a run, a line for each thing.
-func story(t *testing.T, s Setup, lines, streams int, recalls ...time.Duration) string {
+// record returns what a controller gets in a run, a row for each event.
+func record(t *testing.T, s Setup, lines, streams int, evictions ...time.Duration) string {
 	t.Helper()
 	var told strings.Builder
-	spied(&s, lines, streams, recalls, func(now time.Time, o flowcontrol.Observation) {
+	spied(&s, lines, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
 		told.WriteString(observed(now, o))
 	})
 	sim, _, err := simulate(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&told, "wasted %d, recalls %d, preemptions %d\n", sim.dispatcher.wasted,
+	fmt.Fprintf(&told, "wasted %d, evictions %d, preemptions %d\n", sim.dispatcher.wasted,
 		sim.dispatcher.evictions, sim.dispatcher.preemptions)
 	return told.String()
 }
@@ -101,7 +101,7 @@ func story(t *testing.T, s Setup, lines, streams int, recalls ...time.Duration) 
 var kinds = map[flowcontrol.Kind]string{
 	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left",
 	flowcontrol.Started: "started", flowcontrol.Answered: "answered",
-	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "recalled",
+	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "evicted",
 	flowcontrol.FirstToken: "first token",
 	flowcontrol.TokenGaps:  "gaps", flowcontrol.Read: "read",
 }
@@ -169,7 +169,7 @@ func TestSignalStories(t *testing.T) {
 		name           string
 		jobs           []scenario.Job
 		lines, streams int
-		recalls        []time.Duration
+		evictions        []time.Duration
 		edit           func(*Setup)
 	}{
 		// Gaps come every plan.GapsInterval while the one streamed line decodes.
@@ -178,14 +178,14 @@ func TestSignalStories(t *testing.T) {
 		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1,
 			At: 5 * time.Second}}, lines: 1, streams: 1, edit: quick},
 		// Recalled on its way, and then twice as it decodes: that is waste.
-		{name: "recall", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
+		{name: "eviction", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
 			At: 5 * time.Second}}, lines: 2, streams: 2,
-			recalls: []time.Duration{5*time.Second + 20*time.Millisecond, 6 * time.Second,
+			evictions: []time.Duration{5*time.Second + 20*time.Millisecond, 6 * time.Second,
 				8 * time.Second}, edit: slow},
 		// Recalled as it waits for the engine's only place: nothing is lost.
-		{name: "recall-waiting", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
+		{name: "eviction-waiting", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 2,
 			At: 5 * time.Second}}, lines: 2, streams: 2,
-			recalls: []time.Duration{6 * time.Second}, edit: func(s *Setup) {
+			evictions: []time.Duration{6 * time.Second}, edit: func(s *Setup) {
 				slow(s)
 				s.Scenario.Pool.MaxSeqs = 1
 			}},
@@ -221,7 +221,7 @@ func TestSignalStories(t *testing.T) {
 			s := tiny(t, trace, test.jobs...)
 			s.Scenario.Horizon = 150 * time.Second
 			test.edit(&s)
-			got := story(t, s, test.lines, test.streams, test.recalls...)
+			got := record(t, s, test.lines, test.streams, test.evictions...)
 			path := filepath.Join("testdata", "signals", test.name+".txt")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -289,14 +289,14 @@ func TestSignalsAreHonest(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		var recalls []time.Duration
-		for at := range rapid.IntRange(0, 20).Draw(t, "recalls") {
-			recalls = append(recalls, time.Duration(at)*7*time.Second)
+		var evictions []time.Duration
+		for at := range rapid.IntRange(0, 20).Draw(t, "evictions") {
+			evictions = append(evictions, time.Duration(at)*7*time.Second)
 		}
 		streams := rapid.IntRange(0, 4).Draw(t, "streams")
 		told := func(check func(time.Time, flowcontrol.Observation)) string {
 			var all strings.Builder
-			spied(&s, 6, streams, recalls, func(now time.Time, o flowcontrol.Observation) {
+			spied(&s, 6, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
 				all.WriteString(observed(now, o))
 				check(now, o)
 			})

@@ -36,7 +36,7 @@ func (s Setup) trafficBase() (trafficBase, error) {
 		return trafficBase{arrivals: none}, nil
 	case in.Verbatim():
 		rate := s.Trace.Rate()
-		// A crowd is like the trace, and not the trace again.
+		// A surge is like the trace, but does not repeat it.
 		day, err := s.resample(shape, rate)
 		if err != nil {
 			return trafficBase{}, err
@@ -206,20 +206,20 @@ func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 	if err != nil {
 		return TrafficSummary{}, err
 	}
-	told := TrafficSummary{Rate: s.meanRate(base), Result: workload.Measure(stream, s.Scenario.Horizon,
+	summary := TrafficSummary{Rate: s.meanRate(base), Result: workload.Measure(stream, s.Scenario.Horizon,
 		s.requestedRate(base))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()
-		told.Source = &statistics
+		summary.Source = &statistics
 	}
 	if base.resampled != nil {
-		told.Copies, told.Notes = base.resampled.Copies(), workload.ResampleNotes
+		summary.Copies, summary.Notes = base.resampled.Copies(), workload.ResampleNotes
 	}
 	if s.Scenario.Interactive.Growth.Factor > 0 {
-		told.Notes = append(told.Notes[:len(told.Notes):len(told.Notes)],
+		summary.Notes = append(summary.Notes[:len(summary.Notes):len(summary.Notes)],
 			"prompts grow on the way, so their lengths are not the source's")
 	}
-	return told, nil
+	return summary, nil
 }
 
 // meanRate returns the mean of the requested rate over the horizon.

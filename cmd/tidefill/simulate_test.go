@@ -224,7 +224,7 @@ func TestSimulateWritesAReport(t *testing.T) {
 		"report.html": {"<!DOCTYPE html>", "<svg", "night"},
 		"result.json": {`"version":1`, `"timeline":{`, `"predictions":[{`},
 		"events.log": {"runner replica-0 is up", "start night/0 on replica-0",
-			"batch night is over"},
+			"batch night has ended"},
 	} {
 		content, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
@@ -241,7 +241,7 @@ func TestSimulateWritesAReport(t *testing.T) {
 func TestSimulateExplains(t *testing.T) {
 	got := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy",
 		"fixed,per_runner=3", "--explain", "2m").out
-	for _, want := range []string{"small\n", "--- how it stands at 120.000 s\n",
+	for _, want := range []string{"small\n", "--- state at 120.000 s\n",
 		"replica-0: 3 lines of 3 (runner_limit)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, got)
