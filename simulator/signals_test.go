@@ -20,10 +20,10 @@ import (
 // spy is a controller that notes all that it is told and grants what the test
 // says. The registry is of the whole program, so there is one for all tests.
 type spy struct {
-	granted flowcontrol.Allowance
+	granted   flowcontrol.Allowance
 	evictions []time.Duration // of the youngest line of each runner, in order
-	carried map[string]int  // lines by runner
-	see     func(now time.Time, o flowcontrol.Observation)
+	carried   map[string]int  // lines by runner
+	see       func(now time.Time, o flowcontrol.Observation)
 }
 
 // newSpy is asked anew for each test.
@@ -169,7 +169,7 @@ func TestSignalStories(t *testing.T) {
 		name           string
 		jobs           []scenario.Job
 		lines, streams int
-		evictions        []time.Duration
+		evictions      []time.Duration
 		edit           func(*Setup)
 	}{
 		// Gaps come every plan.GapsInterval while the one streamed line decodes.
