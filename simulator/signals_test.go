@@ -151,7 +151,7 @@ func shown(r *flowcontrol.Reading) string {
 }
 
 // What a policy is told, told as small stories that can be checked by hand.
-func TestSignalStories(t *testing.T) {
+func TestSignals(t *testing.T) {
 	// An engine of 10 ms an iteration and 1 ms a token, one of whose users comes
 	// every ten seconds for a prompt of 20 and an answer of 11 tokens.
 	trace := ""

@@ -20,25 +20,25 @@ const (
 	chartBottom = 24
 )
 
-// curve is one line of a chart.
+// curve is one curve of a chart.
 type curve struct {
 	name   string
 	values simulator.Series
 }
 
-// chart draws curves over the time of a tape.
+// chart draws curves over the time of a timeline.
 type chart struct {
 	id, title, unit string
 	at              simulator.Series
 	curves          []curve
-	// limit is drawn across, such as a promise; 0: none.
+	// limit is drawn as a horizontal line, such as an objective; 0: none.
 	limit     float64
 	limitName string
-	// most is the least that the axis reaches to.
+	// most is the least value that the axis reaches.
 	most float64
 }
 
-// figure is a drawing with its values in words, for those who can't see it.
+// figure is a drawing with its values as a table, for readers who can't see it.
 type figure struct {
 	ID, Caption string
 	Drawing     template.HTML
@@ -48,16 +48,16 @@ type figure struct {
 
 func (c chart) figure() figure {
 	most := max(c.most, c.limit*1.1)
-	var told []string
+	var values []string
 	for _, line := range c.curves {
 		low, high, mean := span(line.values)
 		if !math.IsNaN(high) {
 			most = max(most, high)
-			told = append(told, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)),
+			values = append(values, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)),
 				short(round3(high)), short(round3(mean))))
 		}
 	}
-	about := strings.Join(told, "; ")
+	about := strings.Join(values, "; ")
 	if c.limit > 0 {
 		about += fmt.Sprintf("; %s is %s", c.limitName, short(c.limit))
 	}
@@ -115,15 +115,16 @@ func (c chart) figure() figure {
 	return f
 }
 
-// colours that the page's style tells apart, by stroke as well.
+// colours is how many curves the page's style distinguishes, by stroke as well as colour.
 const colours = 8
 
-// tableRows is how many of a chart's values stand in its table.
+// tableRows is how many of a chart's values its table has.
 const tableRows = 24
 
 func stride(n int) int { return max(1, n/tableRows) }
 
-// axis draws minutes, or hours of a long run, from left on, and returns where a second stands.
+// axis draws minutes, or hours of a long run, from left on. It returns the position of a time in
+// seconds.
 func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
 	unit, name := 60.0, "min"
 	if end > 4*3600 {
@@ -144,7 +145,7 @@ func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
 	return x
 }
 
-// span is the least, the most and the mean of what is known.
+// span returns the least, the greatest and the mean of the known values.
 func span(values simulator.Series) (low, high, mean float64) {
 	low, high, mean = math.NaN(), math.NaN(), math.NaN()
 	sum, n := 0.0, 0

@@ -16,8 +16,8 @@ const (
 	barNames = 120
 )
 
-// deadlines draws jobs as bars from when they came to their deadline, with when they were thought
-// to finish and when they did.
+// deadlines draws jobs as bars from their submission to their deadline, with the predicted and the
+// real finish.
 func deadlines(id string, run *simulator.Result) (figure, bool) {
 	var jobs []simulator.Job
 	for _, j := range run.Jobs {
@@ -30,8 +30,8 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	}
 	id += "-deadlines"
 	f := figure{ID: id, Caption: "Jobs with a deadline: predicted and real finish",
-		Head: []string{"job", "came", "due", "first predicted", "last predicted", "finished",
-			"fate"}}
+		Head: []string{"job", "submitted", "due", "first predicted", "last predicted", "finished",
+			"outcome"}}
 	if len(jobs) > barJobs {
 		f.Caption += fmt.Sprintf("; the first %d of %d", barJobs, len(jobs))
 		jobs = jobs[:barJobs]
@@ -50,17 +50,17 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late),
 		chartWidth, height)
 	d.label(chartLeft, 16, "legend", "start",
-		"bar: from coming to deadline · filled: to the real finish · dots: predicted finish, as time went on · line: end of the run")
+		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: end of the run")
 	x := axis(d, end, barNames, height-chartBottom)
 	for i, j := range jobs {
 		y := float64(chartTop + barRow*i)
-		fate := fmt.Sprintf("%s: came %s, due %s, %s", j.Name, minutes(j.Submitted), minutes(j.Deadline),
+		outcome := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted), minutes(j.Deadline),
 			j.Outcome)
 		if j.Finished > 0 {
-			fate += " at " + minutes(j.Finished)
+			outcome += " at " + minutes(j.Finished)
 		}
 		d.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
-		d.rect(x(j.Submitted), y+4, x(j.Deadline)-x(j.Submitted), barRow-9, "bar", fate)
+		d.rect(x(j.Submitted), y+4, x(j.Deadline)-x(j.Submitted), barRow-9, "bar", outcome)
 		class := "done"
 		if j.Outcome == simulator.Expired {
 			class = "late"
@@ -74,7 +74,7 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 			class = "open"
 		}
 		if until > j.Submitted {
-			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class, fate)
+			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class, outcome)
 		}
 		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
 		row := []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), "–", "–", minutes(j.Finished),
@@ -96,7 +96,7 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 					row[4] = minutes(finish)
 					if finish <= end {
 						d.add(
-							`<circle cx="%s" cy="%s" r="2" class="guess"><title>at %s thought to finish at %s</title></circle>`,
+							`<circle cx="%s" cy="%s" r="2" class="prediction"><title>predicted at %s to finish at %s</title></circle>`,
 							num(x(finish)), num(y+barRow-4), minutes(p.At[n]), minutes(finish))
 					}
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/oracle"
 )
 
-// judge holds a policy to the scenario's goals. What a goal is about decides over the seeds: where
-// users or deadlines are hurt, the worst seed counts, and for shares of the best possible the mean.
+// judge compares a policy with the scenario's goals. Where users or deadlines are affected, the
+// worst seed counts; for shares of the best possible, the mean.
 func (r *Report) judge(s *Scenario, p *Policy) {
 	p.Goals = nil
 	atMost := func(name string, asked, figure float64, note string) {
@@ -62,7 +62,7 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	atMost("GPU hours for batch work, times the LP's", g.BatchGPUHours, share, note)
 }
 
-// slack keeps a figure that equals its bound but for rounding from missing it.
+// rounding is the tolerance for a figure that equals its bound.
 const rounding = 1e-9
 
 func (p *Policy) goal(g Goal) {
@@ -86,21 +86,21 @@ func (p *Policy) shareOf(name string) (float64, string) {
 			return float64(share.Mean), note
 		}
 	}
-	return math.NaN(), fmt.Sprintf("oracle %s was not asked; --oracles does", name)
+	return math.NaN(), fmt.Sprintf("oracle %s was not run; use --oracles", name)
 }
 
 func (s *Scenario) ofCap(p *Policy) (float64, string) {
 	best := s.bestOf(fixedCap)
 	switch {
 	case best == nil:
-		return math.NaN(), "no fixed cap was run; --baselines does"
+		return math.NaN(), "no fixed cap was run; use --baselines"
 	case float64(best.Loss.Mean) > oracle.MaxLoss:
 		return math.NaN(), "no fixed cap keeps the loss below a point here"
 	}
 	return harvestOver(p, best), "mean; the best is " + best.Name
 }
 
-// beside compares with the same policy's harvest in another scenario.
+// comparedHarvest returns the harvest relative to the same policy's in another scenario.
 func (r *Report) comparedHarvest(s *Scenario, p *Policy) (float64, string) {
 	for i := range r.Scenarios {
 		other := &r.Scenarios[i]
@@ -114,7 +114,7 @@ func (r *Report) comparedHarvest(s *Scenario, p *Policy) (float64, string) {
 	return math.NaN(), "that scenario was not run, or not with this policy"
 }
 
-// flagged is how long it took at most until a job that nobody could finish in time was called so.
+// flagged returns the longest time until an infeasible job was reported as such.
 func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 	seconds, n := math.NaN(), 0
 	for i, run := range p.Runs {
@@ -140,7 +140,7 @@ func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
 	case n == 0 && asked:
 		return 0, "every job could be done in time"
 	case n == 0:
-		return math.NaN(), "no oracle knows of an infeasible job; --oracles asks"
+		return math.NaN(), "no oracle reported an infeasible job; use --oracles"
 	}
 	return seconds, fmt.Sprintf("worst of %d", n)
 }
@@ -153,7 +153,7 @@ func (p *Policy) ofLP(
 		return ratio(used(&p.Runs[i]), least(b))
 	})
 	if !figure.Worst.Known() {
-		return math.NaN(), "oracle LP was not asked, or has no figure; --oracles asks"
+		return math.NaN(), "oracle LP was not run, or has no figure; use --oracles"
 	}
 	return float64(figure.Mean), fmt.Sprintf("mean; worst seed %s", fixed(float64(figure.Worst), 3))
 }

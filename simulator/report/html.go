@@ -21,8 +21,7 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 func escape(text string) string { return html.EscapeString(text) }
 
-// HTML writes the report as one page that needs nothing else: no script, no font, no picture from
-// elsewhere.
+// HTML writes the report as one page without scripts, fonts or pictures from elsewhere.
 func (r *Report) HTML(out io.Writer) error {
 	view := pageView{Style: template.CSS(pageStyle), Overall: r.Overall,
 		Several: len(r.Scenarios) > 1}
@@ -32,7 +31,7 @@ func (r *Report) HTML(out io.Writer) error {
 	return page.Execute(out, view)
 }
 
-// pageView is what the template shows.
+// pageView is the data of the template.
 type pageView struct {
 	Style     template.CSS
 	Several   bool
@@ -40,7 +39,7 @@ type pageView struct {
 	Scenarios []scenarioView
 }
 
-// Number formats one with three digits, for the template.
+// Number formats a number with three digits, for the template.
 func (pageView) Number(n Number) string { return fixed(float64(n), 3) }
 
 type scenarioView struct {
@@ -58,7 +57,7 @@ type scenarioView struct {
 	Runs        []runView
 }
 
-// runView is a run's charts.
+// runView holds a run's charts.
 type runView struct {
 	ID, Name  string
 	Seed      uint64
@@ -96,7 +95,7 @@ func (s *Scenario) view(id string) scenarioView {
 		Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
 		Spread:  spreadTable(asked),
 		Traffic: s.Traffic.Lines(),
-		Summary: fmt.Sprintf("%s hours, %s of %s, whose law is %s; %s.",
+		Summary: fmt.Sprintf("%s hours, %s of %s, cost model %s; %s.",
 			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
 	}
@@ -123,7 +122,7 @@ func (s *Scenario) view(id string) scenarioView {
 	return v
 }
 
-// summaryTable is the terminal's, from the same rows.
+// summaryTable has the same rows as the terminal's table.
 func (s *Scenario) summaryTable(asked []*Policy) table {
 	t := table{Caption: "Figures, " + seedsText(s.Seeds), Head: []string{"", "no batch"}}
 	for _, p := range asked {
@@ -189,7 +188,7 @@ func jobsTable(p *Policy) table {
 	}
 	t := table{
 		Caption: fmt.Sprintf("Jobs with %s, seed %d", p.Name, p.Runs[0].Seed),
-		Head: []string{"job", "kind", "lines", "answered", "refused", "under way", "fate",
+		Head: []string{"job", "kind", "lines", "answered", "refused", "in flight", "outcome",
 			"finished", "deadline"},
 	}
 	for _, j := range p.Runs[0].Jobs {
@@ -200,8 +199,8 @@ func jobsTable(p *Policy) table {
 
 func spreadTable(asked []*Policy) table {
 	t := table{
-		Caption: "With the engine's law at the edges of what was measured: all coefficients at their 5 % or 95 % bounds",
-		Head:    []string{"policy", "law", "loss, points", "harvest of that with the profile"},
+		Caption: "With the engine's cost model at the edges of what was measured: all coefficients at their 5 % or 95 % bounds",
+		Head:    []string{"policy", "cost model", "loss, points", "harvest relative to the profile"},
 	}
 	for _, p := range asked {
 		for _, e := range p.Spread {
@@ -226,18 +225,18 @@ func (e SpreadRun) harvestText(p *Policy) string {
 	return percent(ratio(float64(e.Useful), float64(p.Runs[0].Batch.Useful)))
 }
 
-// jobRow tells of a job in the words of a table.
+// jobRow describes a job in the cells of a table.
 func jobRow(j simulator.Job) []string {
-	lines := "endless"
+	lines := "unlimited"
 	if j.Lines > 0 {
 		lines = grouped(int64(j.Lines))
 	}
-	fate := string(j.Outcome)
+	outcome := string(j.Outcome)
 	if j.Flagged > 0 {
-		fate += ", flagged at " + minutes(j.Flagged)
+		outcome += ", flagged at " + minutes(j.Flagged)
 	}
 	return []string{
 		j.Name, j.Kind, lines, grouped(int64(j.Done)), grouped(int64(j.Failed)),
-		strconv.Itoa(j.InFlight), fate, minutes(j.Finished), minutes(j.Deadline),
+		strconv.Itoa(j.InFlight), outcome, minutes(j.Finished), minutes(j.Deadline),
 	}
 }

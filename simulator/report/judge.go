@@ -10,13 +10,13 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// SetGoals says what the scenario's policies are judged by.
+// SetGoals sets the scenario's goals.
 func (s *Scenario) SetGoals(g scenario.Goals) { s.goals = g }
 
-// cap is the law whose settings are the fixed caps.
+// fixedCap is the flow-control policy whose settings are the fixed caps.
 const fixedCap = "fixed"
 
-// Judge works out all figures that follow from the runs.
+// Judge computes all figures that follow from the runs.
 func (r *Report) Judge() {
 	r.Version = Version
 	for i := range r.Scenarios {
@@ -33,7 +33,7 @@ func (r *Report) Judge() {
 	r.overall()
 }
 
-// figures works out what needs no other scenario.
+// figures computes what needs no other scenario.
 func (s *Scenario) figures() {
 	best := s.best()
 	for k := range s.Policies {
@@ -66,7 +66,7 @@ func (s *Scenario) figures() {
 	}
 }
 
-// over makes a figure of a value of each seed.
+// over returns a figure of a value over the seeds.
 func (p *Policy) over(worse func(a, b float64) float64, value func(seed int) float64) Figure {
 	if len(p.Runs) == 0 {
 		return Figure{Number(math.NaN()), Number(math.NaN())}
@@ -91,8 +91,8 @@ func gpuHours(r *simulator.Result) float64 { return r.GPUHours }
 
 func batchGPUHours(r *simulator.Result) float64 { return r.GPUHours - r.NoBatchGPUHours }
 
-// best is the harvest that scores are shares of, by seed: that of the strictest oracle there is on
-// all seeds, else of the best run seen that cost no more than a point.
+// best returns the harvest that scores are shares of, by seed: that of the strictest oracle that is
+// known on all seeds, or else of the best run that cost at most one point.
 func (s *Scenario) best() []float64 {
 	best := make([]float64, len(s.Seeds))
 	for _, name := range []string{"E", "G", "F"} {
@@ -162,42 +162,42 @@ func (p *Policy) deadlines(seeds []Seed) {
 	}
 }
 
-// due reports whether a job's deadline falls within the run.
+// due reports whether a job's deadline is within the run.
 func due(j simulator.Job, run simulator.Result) bool {
 	return j.Deadline > 0 && j.Deadline <= run.Hours*3600
 }
 
-// impossible reports whether an oracle knows that nobody could have met a job's deadline.
+// impossible reports whether an oracle found that no policy could meet a job's deadline.
 func impossible(s Seed, job string) bool {
 	return slices.ContainsFunc(s.Oracles, func(b oracle.Bound) bool {
 		return slices.Contains(b.Infeasible, job)
 	})
 }
 
-// laws lists the laws of the baselines, in order.
+// baselineFlows lists the flow-control policies of the baselines, in order.
 func (s *Scenario) baselineFlows() []string {
-	var laws []string
+	var flows []string
 	for _, p := range s.Policies {
-		if p.Baseline && !slices.Contains(laws, p.Flow) {
-			laws = append(laws, p.Flow)
+		if p.Baseline && !slices.Contains(flows, p.Flow) {
+			flows = append(flows, p.Flow)
 		}
 	}
-	return laws
+	return flows
 }
 
-// markBest finds each baseline law's best setting of each scenario, and its best single one.
+// markBest marks the best settings of each baseline policy, in each scenario and over all.
 func (r *Report) markBest() {
 	type tally struct{ score, loss []float64 }
 	single := map[string]*tally{} // by name
 	var names []string
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		for _, law := range s.baselineFlows() {
+		for _, flow := range s.baselineFlows() {
 			var best *Policy
 			for k := range s.Policies {
 				p := &s.Policies[k]
-				if p.Flow != law {
-					continue // of the same law, those asked for by name take part
+				if p.Flow != flow {
+					continue // policies asked for by name take part
 				}
 				if best == nil || better(p, best) {
 					best = p
@@ -214,32 +214,32 @@ func (r *Report) markBest() {
 			best.BestHere = true
 		}
 	}
-	champion := map[string]string{} // law: name
-	standing := func(name string) (score, loss float64) {
+	best := map[string]string{} // name, by flow-control policy
+	result := func(name string) (score, loss float64) {
 		return simulator.GeometricMean(single[name].score), slices.Max(single[name].loss)
 	}
 	for _, name := range names {
-		law, _, _ := strings.Cut(name, " ")
-		rival, any := champion[law]
+		flow, _, _ := strings.Cut(name, " ")
+		previous, any := best[flow]
 		if !any {
-			champion[law] = name
+			best[flow] = name
 			continue
 		}
-		score, loss := standing(name)
-		other, otherLoss := standing(rival)
+		score, loss := result(name)
+		other, otherLoss := result(previous)
 		if score > other || score == other && loss < otherLoss {
-			champion[law] = name
+			best[flow] = name
 		}
 	}
 	for i := range r.Scenarios {
 		for k := range r.Scenarios[i].Policies {
 			p := &r.Scenarios[i].Policies[k]
-			p.BestOverall = champion[p.Flow] == p.Name
+			p.BestOverall = best[p.Flow] == p.Name
 		}
 	}
 }
 
-// better orders settings of a law: by score, then by how little they cost interactive users.
+// better orders settings of a policy: by score, then by how little they cost interactive users.
 func better(a, b *Policy) bool {
 	if a.Score.Mean != b.Score.Mean && a.Score.Mean.Known() {
 		return !b.Score.Mean.Known() || a.Score.Mean > b.Score.Mean

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// fixed writes a number with so many digits after the point; a dash if there is none.
+// fixed formats a number with a number of digits after the point; a dash if it is not known.
 func fixed(v float64, digits int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -26,7 +26,7 @@ func isZero(text string) bool {
 	return true
 }
 
-// text is mean (worst), or the mean alone of a single seed.
+// text is the mean and, in parentheses, the worst; for a single seed, the mean alone.
 func (f Figure) text(digits, seeds int) string {
 	mean := fixed(float64(f.Mean), digits)
 	if seeds == 1 {
@@ -43,7 +43,7 @@ func percent(share float64) string { return fixed(100*share, 1) + " %" }
 
 func millions(tokens float64) string { return fixed(tokens/1e6, 2) + " M" }
 
-// minutes of seconds; a dash for none.
+// minutes formats seconds as minutes; a dash for 0.
 func minutes(seconds float64) string {
 	if seconds == 0 {
 		return "–"
@@ -58,7 +58,7 @@ func counted(n int, noun string) string {
 	return grouped(int64(n)) + " " + noun + "s"
 }
 
-// grouped parts the thousands.
+// grouped separates thousands.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
@@ -67,16 +67,16 @@ func grouped(n int64) string {
 	return digits
 }
 
-// Figure is over seeds.
+// Figure is the mean and the worst value over seeds.
 type Figure struct {
 	Mean  Number `json:"mean"`
 	Worst Number `json:"worst"`
 }
 
-// Number is one that may not be known: NaN, which is null in JSON.
+// Number may be unknown: NaN, which is null in JSON.
 type Number float64
 
-// Known reports whether there is one.
+// Known reports whether the number is known.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // MarshalJSON implements json.Marshaler.

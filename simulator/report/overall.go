@@ -21,21 +21,21 @@ func (r *Report) overall() {
 			}
 		}
 	}
-	laws := map[string]bool{}
+	seenFlows := map[string]bool{}
 	for _, s := range r.Scenarios {
-		for _, law := range s.baselineFlows() {
-			if !laws[law] {
-				laws[law] = true
-				r.Overall = append(r.Overall, r.over(law+", best of each scenario", func(
+		for _, flow := range s.baselineFlows() {
+			if !seenFlows[flow] {
+				seenFlows[flow] = true
+				r.Overall = append(r.Overall, r.over(flow+", best of each scenario", func(
 					s *Scenario) *Policy {
-					return s.bestOf(law)
+					return s.bestOf(flow)
 				}))
 			}
 		}
 	}
 }
 
-// over sums a policy up, that may be another in each scenario.
+// over sums up a policy, which may be another in each scenario.
 func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 	o := Overall{Name: name, WorstLoss: Number(math.NaN())}
 	var scores, caps, single []float64
@@ -66,8 +66,8 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 	return o
 }
 
-// harvestOver is how many times another's harvest a policy has; NaN if that is nothing, or was
-// taken at interactive users' cost.
+// harvestOver returns a policy's harvest relative to another's; NaN if the other's is 0 or costs
+// too much attainment.
 func harvestOver(p, other *Policy) float64 {
 	if other == nil || float64(other.Loss.Mean) > oracle.MaxLoss {
 		return math.NaN()
@@ -83,16 +83,16 @@ func (s *Scenario) policy(name string) *Policy {
 	return &s.Policies[i]
 }
 
-func (s *Scenario) bestOf(law string) *Policy {
-	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestHere })
+func (s *Scenario) bestOf(flow string) *Policy {
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == flow && p.BestHere })
 	if i < 0 {
 		return nil
 	}
 	return &s.Policies[i]
 }
 
-func (s *Scenario) singleBest(law string) *Policy {
-	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == law && p.BestOverall })
+func (s *Scenario) singleBest(flow string) *Policy {
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == flow && p.BestOverall })
 	if i < 0 {
 		return nil
 	}

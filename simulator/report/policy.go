@@ -2,24 +2,25 @@ package report
 
 import "github.com/tidefill/tidefill/simulator"
 
-// Policy is one that ran, on all seeds.
+// Policy is the result of one policy on all seeds.
 type Policy struct {
-	// Name is unique in a scenario, the same in all: headroom, or fixed per_runner=18.
+	// Name is unique in a scenario and the same in all: headroom, or fixed per_runner=18.
 	Name string `json:"name"`
-	// Law is the flow control policy, Settings what of its configuration makes it this one.
+	// Flow is the flow-control policy, Settings the settings that distinguish it from others with
+	// the same policy.
 	Flow     string   `json:"flowcontrol_policy"`
 	Settings []string `json:"settings,omitempty"`
-	// Baseline says that nobody asked for it by name: it is there to compare with.
+	// Baseline reports that nobody asked for it by name: it is there to compare with.
 	Baseline bool `json:"baseline"`
 	// Runs by seed, in the order of Scenario.Seeds.
 	Runs []simulator.Result `json:"runs"`
-	// Spread is what it does if the engine's law is at an edge of what the measurements allow.
+	// Spread is its result if the engine's cost model is at an edge of what the measurements allow.
 	Spread []SpreadRun `json:"spread,omitempty"`
 
 	// What follows is judged.
 
-	// BestHere: of the settings of its law the best in this scenario; BestOverall: the best single
-	// one over all.
+	// BestHere marks the best settings of a flow-control policy in this scenario, BestOverall the
+	// best single ones over all scenarios. These fields and those below are filled in by Judge.
 	BestHere    bool   `json:"best_here,omitempty"`
 	BestOverall bool   `json:"best_overall,omitempty"`
 	Loss        Figure `json:"loss_points"`
@@ -30,21 +31,21 @@ type Policy struct {
 	Work        Figure `json:"work_s"`
 	Wasted      Figure `json:"wasted_share"` // of all batch tokens computed
 	GPUHours    Figure `json:"gpu_hours"`
-	// Feasible deadlines within the run over all seeds, those of them that were met, and how many
-	// could not be.
+	// Feasible counts the feasible deadlines within the run over all seeds, Met those of them that
+	// were met, and Infeasible the others.
 	Feasible   int `json:"feasible_deadlines"`
 	Met        int `json:"feasible_deadlines_met"`
 	Infeasible int `json:"infeasible_deadlines"`
-	// Score as simulator.Score defines it.
+	// Score is defined by simulator.Score.
 	Score  Figure  `json:"score"`
 	Shares []Share `json:"shares_of_oracles,omitempty"`
 	Goals  []Goal  `json:"goals"`
 }
 
-// Edge is a result under another law of the engine.
+// SpreadRun is a result with another cost model of the engine.
 type SpreadRun struct {
 	CostModel string `json:"cost_model"` // low or high: all coefficients at their 5 or 95 % bounds
-	// Fault is why there is none.
+	// Fault is why there is no result.
 	Fault  string  `json:"fault,omitempty"`
 	Loss   float64 `json:"loss_points"`
 	Useful int64   `json:"useful_tokens"`
@@ -56,15 +57,15 @@ type Share struct {
 	Figure
 }
 
-// Goal is one of the scenario's, judged.
+// Goal is the verdict on one of the scenario's goals.
 type Goal struct {
 	Name string `json:"name"`
-	// Figure is what is judged, Bound what it must keep to: at most, or at least if AtLeast. Figure
-	// is not known if it is NaN.
+	// Figure is what is judged; NaN: not known. Bound is its limit: an upper one, or a lower one if
+	// AtLeast.
 	Figure  Number `json:"figure"`
 	Bound   Number `json:"bound"`
 	AtLeast bool   `json:"at_least"`
 	Met     bool   `json:"met"`
-	// Note says how the figure was made, or why there is none.
+	// Note describes how the figure was made, or why there is none.
 	Note string `json:"note,omitempty"`
 }

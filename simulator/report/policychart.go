@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// rivals draws all policies of a scenario by what they cost and what they harvest. Those that cost
-// far more than anyone may stand at the right edge.
+// policyChart draws all policies of a scenario by loss and harvest. Losses above four points are
+// drawn at the right edge.
 func (s *Scenario) policyChart(id string) (figure, bool) {
 	if len(s.Policies) < 2 {
 		return figure{}, false
@@ -73,7 +73,7 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	for _, p := range s.Policies {
 		harvest := float64(p.Useful.Mean) / 1e6 / s.Hours
 		loss, worst := float64(p.Loss.Mean), float64(p.Loss.Worst)
-		told := fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name,
+		title := fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name,
 			fixed(harvest, 2), fixed(loss, 2), fixed(worst, 2))
 		d.line(x(loss), y(harvest), x(worst), y(harvest), "whisker")
 		class, r := "dot other", "4"
@@ -81,7 +81,7 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 			class, r = "dot ours", "6"
 		}
 		d.add(`<circle cx="%s" cy="%s" r="%s" class="%s"><title>%s</title></circle>`, num(x(loss)),
-			num(y(harvest)), r, class, escape(told))
+			num(y(harvest)), r, class, escape(title))
 		if !p.Baseline || p.BestHere {
 			anchor, at := "start", x(loss)+9
 			if x(loss) > chartWidth*0.7 {

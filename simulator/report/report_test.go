@@ -260,7 +260,7 @@ func TestPageStandsAlone(t *testing.T) {
 		"prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`,
 		"default-src 'none'",
 		"&lt;script&gt;", "ORACLE E IS WRONG", "0.700 met", "NOT met",
-		"Interactive time to first token, ms", "Batch lines under way and allowed",
+		"Interactive time to first token, ms", "Batch lines in flight and allowed",
 		"What limits batch work", "Jobs with a deadline", "harvest against loss",
 		"Over all scenarios",
 	} {

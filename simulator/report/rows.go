@@ -11,7 +11,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/oracle"
 )
 
-// rows are the figures of a scenario for people: a name, the quiet day's, and each policy's.
+// rows returns the figures of a scenario as text: a name, the value without batch work, and each
+// policy's.
 func (s *Scenario) rows(asked []*Policy) [][]string {
 	return append(s.interactiveRows(asked), s.batchRows(asked)...)
 }
@@ -83,7 +84,7 @@ func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
 	return rows
 }
 
-// classes of interactive traffic, where there are several.
+// classes lists the classes of interactive traffic, if there are several.
 func (s *Scenario) classes() []string {
 	var names []string
 	if len(s.Seeds) > 0 {
@@ -177,7 +178,7 @@ func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {
 	return []string{b.Name, strconv.FormatUint(seed, 10), harvest, fixed(b.Loss, 2), hours, b.Note}
 }
 
-// BestText says among which settings of its law this one is the best.
+// BestText describes among which settings of its policy this one is the best.
 func (p Policy) BestText() string {
 	switch {
 	case p.BestHere && p.BestOverall:

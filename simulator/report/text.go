@@ -51,7 +51,7 @@ func (s *Scenario) text(w io.Writer) {
 	}
 }
 
-// asked are the policies that somebody named.
+// asked returns the policies that were asked for by name.
 func (s *Scenario) asked() []*Policy {
 	var asked []*Policy
 	for i := range s.Policies {
@@ -73,7 +73,7 @@ func seedsText(seeds []Seed) string {
 	return "seeds " + strings.Join(names, ", ") + ": mean (worst)"
 }
 
-// figuresText has a column for the quiet day and one for each policy.
+// figuresText has a column for the run without batch work and one for each policy.
 func (s *Scenario) figuresText(w io.Writer, asked []*Policy) {
 	head := "\tNO BATCH"
 	for _, p := range asked {
@@ -120,7 +120,7 @@ func (g Goal) Verdict() string {
 	return "NOT met"
 }
 
-// FigureText has as many digits as the bound needs to be told from it.
+// FigureText is the figure, or that there is none.
 func (g Goal) FigureText() string {
 	if !g.Figure.Known() {
 		return "no figure"
@@ -162,16 +162,16 @@ func (s *Scenario) oraclesText(w io.Writer) {
 	}
 }
 
-// mostJobs is how many jobs a terminal is given.
+// maxJobs is how many jobs are printed.
 const maxJobs = 30
 
-// jobsText tells of the jobs of a policy's first seed.
+// jobsText lists the jobs of a policy's first seed.
 func jobsText(w io.Writer, p *Policy) {
 	if len(p.Runs) == 0 || len(p.Runs[0].Jobs) == 0 {
 		return
 	}
 	fmt.Fprintf(
-		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tUNDER WAY\tFATE\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
+		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tIN FLIGHT\tOUTCOME\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
 	for i, j := range p.Runs[0].Jobs {
 		if i == maxJobs {
 			fmt.Fprintf(w, "and %d more, in result.json\n", len(p.Runs[0].Jobs)-i)
@@ -185,7 +185,7 @@ func (p *Policy) spreadText(w io.Writer) {
 	for i, e := range p.Spread {
 		if i == 0 {
 			fmt.Fprintf(
-				w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST OF THAT WITH THE PROFILE\n", p.Name, p.Runs[0].Seed)
+				w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST RELATIVE TO THE PROFILE\n", p.Name, p.Runs[0].Seed)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", e.CostModel, e.lossText(), e.harvestText(p))
 	}
@@ -201,5 +201,5 @@ func (r *Report) overallText(w io.Writer) {
 	}
 }
 
-// GoalsText is how many of how many.
+// GoalsText is how many of the goals were met.
 func (o Overall) GoalsText() string { return fmt.Sprintf("%d of %d", o.GoalsMet, o.Goals) }

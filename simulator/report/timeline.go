@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// timeline is the charts of one run, on one axis of time.
+// timeline draws the charts of one run, with the same axis of time.
 func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	t := run.Timeline
 	of := func(name, title, unit string, curves ...curve) chart {
@@ -18,12 +18,12 @@ func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	}
 	ttft := of("ttft", "Interactive time to first token", "ms", curve{"p99", t.TTFT.P99},
 		curve{"p50", t.TTFT.P50})
-	ttft.limit, ttft.limitName = slo.TTFT, "promise for short prompts"
+	ttft.limit, ttft.limitName = slo.TTFT, "objective for short prompts"
 	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99},
 		curve{"p50", t.TPOT.P50})
-	tpot.limit, tpot.limitName = slo.TPOT, "promise"
+	tpot.limit, tpot.limitName = slo.TPOT, "objective"
 	misses := of(
-		"missed", "Interactive requests that missed a promise, by the time of their answer",
+		"missed", "Interactive requests that missed an objective, by the time of their answer",
 		"% of those answered", curve{"missed", missed(t.Attainment)})
 	all := []figure{
 		ttft.figure(), tpot.figure(), misses.figure(),
@@ -53,7 +53,7 @@ func timeline(id string, slo SLO, run *simulator.Result) []figure {
 	return all
 }
 
-// missed is what attainment leaves, in percent.
+// missed is the complement of attainment, in percent.
 func missed(attained simulator.Series) simulator.Series {
 	out := make(simulator.Series, len(attained))
 	for i, v := range attained {
@@ -62,13 +62,13 @@ func missed(attained simulator.Series) simulator.Series {
 	return out
 }
 
-// allowance is lines under way and allowed, above a band of why there are no more.
+// allowance draws lines in flight and allowed, above a band of what limits them.
 func allowance(id string, t *simulator.Timeline) figure {
 	id += "-allowance"
 	const band = 22
-	c := chart{id: id, title: "Batch lines under way and allowed, and what limits them",
+	c := chart{id: id, title: "Batch lines in flight and allowed, and what limits them",
 		unit: "lines", at: t.At,
-		curves: []curve{{"under way", t.InFlight}, {"allowed", t.Allowance}}}
+		curves: []curve{{"in flight", t.InFlight}, {"allowed", t.Allowance}}}
 	f := c.figure()
 	reasons := reasonsOf(t)
 	about := "In order of the time they limited: "
@@ -118,13 +118,13 @@ func allowance(id string, t *simulator.Timeline) figure {
 	return f
 }
 
-// reason is one, with how many samples it limited.
+// reason is a limiting reason and how many samples it limited.
 type reason struct {
 	name    string
 	samples int
 }
 
-// reasonsOf lists them, the commonest first.
+// reasonsOf lists the reasons, the most frequent first.
 func reasonsOf(t *simulator.Timeline) []reason {
 	var all []reason
 	for _, why := range t.Reason {

@@ -8,31 +8,28 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Traffic is how far interactive traffic that was made from a trace is like the trace. It is of the
-// first seed.
+// Traffic compares interactive traffic with the trace that it was made from, for the first seed.
 type Traffic struct {
 	Requests int     `json:"requests"`
 	Rate     float64 `json:"rate"` // requests a second
 	Asked    float64 `json:"rate_asked"`
-	// Copies of the trace that lie side by side; 0: it was told once, as it was.
+	// Copies is how many copies of the trace are overlaid; 0: it is played back once, unchanged.
 	Copies     int          `json:"copies"`
 	Dispersion []Dispersion `json:"dispersion"`
 	Notes      []string     `json:"notes,omitempty"`
 }
 
-// Dispersion is how uneven arrivals are over windows of a length: variance of their counts over the
-// mean.
+// Dispersion is how uneven arrivals are over windows of a length: the variance of their counts over
+// the mean.
 type Dispersion struct {
 	Window float64 `json:"window_s"`
 	Source float64 `json:"trace"`
 	Result float64 `json:"simulated"`
-	// AroundRate is what is left of the result's when the movement of the rate asked for is taken
-	// out.
+	// AroundRate is the result's dispersion without the movement of the requested rate.
 	AroundRate float64 `json:"simulated_around_rate"`
 }
 
-// TrafficOf says what there is to say; nil: the traffic is a generator's, and like nothing but
-// itself.
+// TrafficOf returns nil if the traffic comes from a generator, which has no trace to compare with.
 func TrafficOf(h simulator.TrafficSummary) *Traffic {
 	if h.Source == nil {
 		return nil
@@ -48,18 +45,18 @@ func TrafficOf(h simulator.TrafficSummary) *Traffic {
 	return t
 }
 
-// Lines tell it to people.
+// Lines describes the traffic in sentences.
 func (t *Traffic) Lines() []string {
 	if t == nil {
 		return nil
 	}
-	how := "told once, as the trace was"
+	how := "the trace, played back once"
 	switch {
 	case t.Copies == 1:
-		how = "made of the trace, rotated, repeated and thinned"
+		how = "the trace, rotated, repeated and thinned"
 	case t.Copies > 1:
 		how = fmt.Sprintf(
-			"made of the trace laid side by side %d times, rotated, repeated and thinned", t.Copies)
+			"%d overlaid copies of the trace, rotated, repeated and thinned", t.Copies)
 	}
 	var windows, source, result, around []string
 	for _, d := range t.Dispersion {
@@ -68,10 +65,10 @@ func (t *Traffic) Lines() []string {
 		around = append(around, fixed(d.AroundRate, 1))
 	}
 	lines := []string{
-		fmt.Sprintf("Interactive traffic: %d requests, %s a second (asked for: %s), %s.",
+		fmt.Sprintf("Interactive traffic: %d requests, %s a second (requested: %s), %s.",
 			t.Requests, fixed(t.Rate, 2), fixed(t.Asked, 2), how),
 		fmt.Sprintf(
-			"Variance of arrivals over their mean at %s s: %s in the trace, %s here, %s of it around the rate asked for.",
+			"Variance of arrivals over their mean at %s s: %s in the trace, %s simulated, %s of it around the requested rate.",
 			strings.Join(windows, ", "), strings.Join(source, ", "), strings.Join(result, ", "),
 			strings.Join(around, ", ")),
 	}

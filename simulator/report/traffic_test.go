@@ -24,8 +24,8 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 	}
 	got := strings.Join(TrafficOf(h).Lines(), "\n")
 	for _, want := range []string{
-		"345 requests, 4.10 a second (asked for: 4.00), made of the trace laid side by side 3 times",
-		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 here, 0.6, 1.0, 3.0 of it around the rate asked for",
+		"345 requests, 4.10 a second (requested: 4.00), 3 overlaid copies of the trace",
+		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 simulated, 0.6, 1.0, 3.0 of it around the requested rate",
 		"Note: " + workload.ResampleNotes[0],
 	} {
 		if !strings.Contains(got, want) {
@@ -33,7 +33,7 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 		}
 	}
 	h.Copies = 0
-	if got := TrafficOf(h).Lines()[0]; !strings.Contains(got, "told once, as the trace was") {
+	if got := TrafficOf(h).Lines()[0]; !strings.Contains(got, "played back once") {
 		t.Error(got)
 	}
 	h.Source = nil

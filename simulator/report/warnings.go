@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// speak gathers what must not be missed.
+// collectWarnings collects what a reader must not miss.
 func (s *Scenario) collectWarnings() {
 	s.Warnings = nil
 	say := func(format string, args ...any) {
@@ -24,7 +24,7 @@ func (s *Scenario) collectWarnings() {
 				for _, j := range run.Jobs {
 					if j.Flagged > 0 && j.Outcome == simulator.Finished {
 						say(
-							"FALSE ALARM: %s called %s infeasible at %s, and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+							"FALSE ALARM: %s reported %s infeasible at %s and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
 					}
 				}
 			}
@@ -45,8 +45,8 @@ func (s *Scenario) collectWarnings() {
 	}
 }
 
-// rank says which oracles are beaten by one that can do less: G attains what it says from outside
-// the engines, E from inside, and F bounds them both.
+// compareOracles warns of oracles that are beaten by one with fewer means: G controls the engines
+// from outside, E from inside, and F bounds both.
 func (s *Scenario) compareOracles(seed Seed) {
 	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
 		lesser, _ := bound(seed.Oracles, pair[0])
@@ -61,12 +61,12 @@ func (s *Scenario) compareOracles(seed Seed) {
 	}
 }
 
-// mostOverloads are told of in a run; the others are in result.json.
+// maxOverloads is how many spans of overload of a run are listed; all are in result.json.
 const maxOverloads = 4
 
-// overloaded says where requests waited ever longer, so that nobody takes the means of such a run
-// for more than they are.
-func (s *Scenario) overloaded(who string, in simulator.Interactive) {
+// overloaded warns of spans in which requests waited ever longer, because means over them depend on
+// the length of the run.
+func (s *Scenario) overloaded(name string, in simulator.Interactive) {
 	if len(in.Overload) == 0 {
 		return
 	}
@@ -80,6 +80,6 @@ func (s *Scenario) overloaded(who string, in simulator.Interactive) {
 			fixed(o.To/60, 1)))
 	}
 	s.Warnings = append(s.Warnings, fmt.Sprintf(
-		"OVERLOAD, %s: %s; means over such times grow as long as one looks and mean nothing", who,
+		"OVERLOAD, %s: %s; means over such times depend on the length of the run", name,
 		strings.Join(spans, ", ")))
 }

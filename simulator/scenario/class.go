@@ -9,42 +9,42 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Class is interactive traffic beside the first, with a promise of its own.
+// Class is further interactive traffic with an SLO of its own.
 type Class struct {
-	// Name of the class. Requests that a trace names so are of it.
+	// Name of the class. Requests of a trace with this class belong to it.
 	Name string `yaml:"name"`
-	// Generator of its requests, as Interactive.Generator. Empty: the trace names them.
+	// Generator of its requests, as in Interactive.Generator. Empty: the trace's requests.
 	Generator string `yaml:"generator"`
-	// Rate is the generator's mean, in requests a second. 0: that of the traffic it was fitted to.
+	// Rate is the generator's mean, in requests a second. 0: that of the traffic that it was fitted
+	// to.
 	Rate float64 `yaml:"rate"`
-	// Input and Output are the tokens of the generator's requests. Left out: those of the traffic
-	// it was fitted to.
+	// Input and Output are the tokens of the generator's requests. Default: those of the traffic
+	// that it was fitted to.
 	Input  Length `yaml:"input"`
 	Output Length `yaml:"output"`
-	// Users make a closed loop of it.
+	// Users make it a closed loop.
 	Users Users `yaml:"users"`
-	// SLO is what its users are promised. What is 0 is as in Interactive.SLO.
+	// SLO of its users. Fields that are 0 are as in Interactive.SLO.
 	SLO SLO `yaml:"slo"`
 }
 
-// Users are a number of people who ask, wait for the answer, think and ask again. They ask less
-// when the service is slow.
+// Users are a number of users who send a request, wait for the answer, think, and send the next.
+// They send less when the service is slow.
 type Users struct {
-	// Count of them. 0: requests come whether or not others are answered.
+	// Count of users. 0: requests arrive whether or not others are answered.
 	Count int `yaml:"count"`
-	// Think is the mean of the time from an answer to the next request, which has no memory.
+	// Think is the mean time from an answer to the next request, exponentially distributed.
 	Think time.Duration `yaml:"think"`
-	// Timeout is how long they wait for the first token before they hang up and try again. 0:
-	// without end.
+	// Timeout is how long they wait for the first token before they abort and retry. 0: no limit.
 	Timeout time.Duration `yaml:"timeout"`
-	// Retries is how often they try again before they give a request up.
+	// Retries is how often they retry before they give a request up.
 	Retries int `yaml:"retries"`
-	// Backoff is the time from hanging up to trying again.
+	// Backoff is the time from a timeout to the retry.
 	Backoff time.Duration `yaml:"backoff"`
 }
 
-// All are the classes of traffic: the first, which has no name, and the others, with their promises
-// in full.
+// All returns the classes of traffic: the first, which has no name, and the others, each with its
+// complete SLO.
 func (i Interactive) All() []Class {
 	all := []Class{{Generator: i.Generator, Rate: i.Rate, Input: i.Input, Output: i.Output,
 		Users: i.Users, SLO: i.SLO}}
@@ -55,7 +55,7 @@ func (i Interactive) All() []Class {
 	return all
 }
 
-// or fills what is 0.
+// or fills in fields that are 0.
 func (s SLO) or(o SLO) SLO {
 	return SLO{
 		TTFT: cmp.Or(s.TTFT, o.TTFT), TTFTPrompt: cmp.Or(s.TTFTPrompt, o.TTFTPrompt),
@@ -105,7 +105,7 @@ func (u Users) validate() error {
 	all.check(u.Count >= 0 && u.Count <= maxUsers, "count is %d, want 0 for none or up to %d",
 		u.Count, maxUsers)
 	if u.Count == 0 {
-		all.check(u == Users{}, "count is 0, so there is nobody to describe; remove the other keys")
+		all.check(u == Users{}, "count is 0, so there are no users; remove the other keys")
 		return errors.Join(all...)
 	}
 	all.check(u.Think > 0 && u.Think <= 24*time.Hour, "think is %s, want above 0 and at most 24h",
@@ -114,7 +114,7 @@ func (u Users) validate() error {
 		"timeout is %s, want 0 for none or up to 24h", u.Timeout)
 	all.check(u.Retries >= 0 && u.Retries <= 1000, "retries is %d, want 0 to 1000", u.Retries)
 	all.check(u.Timeout > 0 || u.Retries == 0,
-		"retries is %d, but nobody hangs up without a timeout", u.Retries)
+		"retries is %d, but without a timeout nobody retries", u.Retries)
 	all.check(u.Backoff >= 0 && u.Backoff <= 24*time.Hour, "backoff is %s, want 0 to 24h",
 		u.Backoff)
 	return errors.Join(all...)

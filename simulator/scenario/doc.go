@@ -1,6 +1,6 @@
-// Package scenario is the file that says what a simulation is about: the pool,
-// its interactive traffic and what users are promised of it, and the batch jobs.
+// Package scenario defines the file that describes a simulation: the pool, its interactive traffic
+// and its SLO, the batch jobs, faults and goals.
 //
-// The package holds values and checks them. Files are read by the caller, since
-// nothing in the simulator touches a disk; the field tags are the file's keys.
+// The package holds values and checks them. The caller reads files, since nothing in the simulator
+// touches a disk. The field tags are the file's keys.
 package scenario

@@ -13,16 +13,16 @@ type Fault struct {
 	Kind FaultKind     `yaml:"kind"`
 	// Pool is the name of one of BatchPools. Empty: the pool that serves the interactive traffic.
 	Pool string `yaml:"pool"`
-	// Replicas by number, from 0, in the order in which they were first asked for. None given: all
-	// that there are at the time. A replica that is not there at the time is spared.
+	// Replicas by number, from 0, in the order in which they were first asked for. Empty: all that
+	// exist at the time. A replica that does not exist at the time is skipped.
 	Replicas []int `yaml:"replicas"`
-	// For is how long it lasts. Of a death: after how long the replica serves again; 0: never. Of a
-	// stall: how much longer the next iteration takes.
+	// For is how long the fault lasts. For a crash: when the replica is ready again; 0: never. For
+	// a stall: how much longer the next iteration takes.
 	For time.Duration `yaml:"for"`
-	// Factor is what an iteration of a slow replica takes longer.
+	// Factor multiplies the time of an iteration of a slow replica.
 	Factor float64 `yaml:"factor"`
-	// Lost is what becomes of a dead replica's interactive requests: retried (the router sends them
-	// to another replica, and the user waits that much longer) or missed.
+	// Lost is what happens to a crashed replica's interactive requests: retried (the router sends
+	// them to another replica, and the user waits longer) or missed.
 	Lost Lost `yaml:"lost"`
 }
 
@@ -34,15 +34,14 @@ const (
 	Crash FaultKind = "crash"
 	Slow  FaultKind = "slow"
 	Stall FaultKind = "stall"
-	Flush FaultKind = "flush" // the prefix cache forgets what is not in use
+	Flush FaultKind = "flush" // the prefix cache drops what is not in use
 )
 
 var faultKinds = []FaultKind{Crash, Slow, Stall, Flush}
 
-// Lost is the fate of interactive requests whose replica is lost.
+// Lost is what happens to interactive requests whose replica is lost.
 type Lost string
 
-// The fates.
 const (
 	Retried Lost = "retried"
 	Missed  Lost = "missed"

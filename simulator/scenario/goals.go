@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// Goals are what a policy is judged by. 0: not judged.
+// Goals are the limits that a policy must keep. 0: no limit.
 type Goals struct {
 	// Loss is how many points of attainment batch work may cost.
 	Loss float64 `yaml:"loss"`
 	// Worst5Minutes is how many points it may cost over any five minutes.
 	Worst5Minutes float64 `yaml:"worst_5_minutes"`
-	// TTFT is how many times that of the run without batch work the 99th percentile of TTFT may be.
+	// TTFT bounds the 99th percentile of TTFT relative to the run without batch work.
 	TTFT float64 `yaml:"ttft"`
-	// HarvestOfGateway and HarvestOfEngine are the least shares of the harvest of the oracles G and
-	// E; HarvestOfCap, how many times that of the best fixed cap the harvest must be.
+	// HarvestOfGateway and HarvestOfEngine are the least harvest relative to the oracles G and E;
+	// HarvestOfCap, relative to the best fixed cap.
 	HarvestOfGateway float64 `yaml:"harvest_of_gateway"`
 	HarvestOfEngine  float64 `yaml:"harvest_of_engine"`
 	HarvestOfCap     float64 `yaml:"harvest_of_cap"`
-	// Beside compares the harvest with that of another scenario.
+	// ComparedWith compares the harvest with that of another scenario.
 	ComparedWith Comparison `yaml:"compared_with"`
-	// Deadlines is the share of feasible ones that must be met.
+	// Deadlines is the least share of feasible deadlines that are met.
 	Deadlines float64 `yaml:"deadlines"`
-	// Flagged is how soon a job must be called infeasible after it has become so.
+	// FlaggedWithin is how soon a job must be reported infeasible after it has become so.
 	FlaggedWithin time.Duration `yaml:"flagged_within"`
-	// Wasted is the largest share of batch tokens that may be computed in vain.
+	// Wasted is the largest share of batch tokens that may be computed for nothing.
 	Wasted float64 `yaml:"wasted"`
-	// GPUHours and BatchGPUHours are how many times the least possible (the LP's) all GPU hours,
-	// and those due to batch work, may be.
+	// GPUHours and BatchGPUHours bound all GPU hours, and those due to batch work, relative to the
+	// least possible (the LP's).
 	GPUHours      float64 `yaml:"gpu_hours"`
 	BatchGPUHours float64 `yaml:"batch_gpu_hours"`
 }
 
-// Comparison is with another scenario, that this one differs from in one thing.
+// Comparison is with another scenario, which should differ in one thing.
 type Comparison struct {
-	// Scenario is its file, from this one's folder.
+	// Scenario is its file, relative to this one's folder.
 	Scenario string `yaml:"scenario"`
 	// Harvest is the least share of its harvest.
 	Harvest float64 `yaml:"harvest"`

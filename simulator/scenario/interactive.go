@@ -7,31 +7,31 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Interactive is the traffic that comes first.
+// Interactive is the interactive traffic.
 type Interactive struct {
 	// Generator names bundled traffic: conversation or long-conversation; none for a pool that has
 	// batch work alone. Empty where Trace is given.
 	Generator string `yaml:"generator"`
-	// Rate is the mean, in requests a second. 0: a generator's is that of the traffic it was fitted
-	// to; a trace is told once, as it was, or at its own rate where there is a shape. With a rate
-	// or a shape a trace is rotated, repeated, laid over itself and thinned to as many requests.
+	// Rate is the mean, in requests a second. 0: a generator's is that of the traffic that it was
+	// fitted to; a trace is played back once, or with its own rate if there is a shape. With a rate
+	// or a shape a trace is rotated, repeated, overlaid and thinned to that rate.
 	Rate float64 `yaml:"rate"`
-	// Trace is a recorded file, from the scenario's folder.
+	// Trace is a recorded file, relative to the scenario's folder.
 	Trace string `yaml:"trace"`
 	// Format is the trace's: azure, mooncake or csv.
 	Format  workload.Format `yaml:"format"`
 	Traffic `yaml:",inline"`
-	// Users make a closed loop of the generator's requests.
+	// Users make the generator's requests a closed loop.
 	Users Users `yaml:"users"`
 	SLO   SLO   `yaml:"slo"`
-	// Classes are further traffic, each with a promise of its own.
+	// Classes are further traffic, each with an SLO of its own.
 	Classes []Class `yaml:"classes"`
 }
 
 // None is the Generator of a pool without interactive traffic.
 const None = "none"
 
-// AsItWas says that the trace is told once and unchanged in time.
+// Verbatim reports whether the trace is played back once, unchanged in time.
 func (i Interactive) Verbatim() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }
 
 func (i Interactive) validate() error {
@@ -64,7 +64,7 @@ func (i Interactive) validate() error {
 	return errors.Join(append(all, i.validateClasses())...)
 }
 
-// timeless says that nothing about the traffic depends on when requests come.
+// timeIndependent reports whether nothing about the traffic depends on the time of requests.
 func (i Interactive) timeIndependent() bool {
 	return i.Shape == "" && i.Dispersion == Dispersion{} && len(i.Surges) == 0 &&
 		i.Growth == Growth{} && i.ColdCache == ColdCache{}

@@ -9,27 +9,27 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Job is a batch that a user hands in.
+// Job is a batch that a user submits.
 type Job struct {
 	Name string `yaml:"name"`
 	// Kind of its lines: gen, score, score-shared, bal or mix.
 	Kind string `yaml:"kind"`
-	// At is when it comes.
+	// At is when it is submitted.
 	At time.Duration `yaml:"at"`
-	// Window is the time from then to its deadline, at which it expires. 0: no deadline.
+	// Window is the time from then to its deadline, when it expires. 0: no deadline.
 	Window time.Duration `yaml:"window"`
-	// Lines is how many it has. 0: more than anyone can do.
+	// Lines is how many it has. 0: without end.
 	Lines int `yaml:"lines"`
 }
 
-// JobStream is jobs that come by themselves, of all kinds, as users hand them in: a quarter gen, a
-// quarter score, half bal; six in ten due in a day, the others in 4 hours or in one.
+// JobStream generates jobs of all kinds: a quarter gen, a quarter score, half bal; six in ten due
+// in a day, the others in 4 hours or in one.
 type JobStream struct {
-	// PerHour is the mean number of jobs. 0: none come.
+	// PerHour is the mean number of jobs. 0: none.
 	PerHour float64 `yaml:"per_hour"`
 	// Lines of a job.
 	Lines Length `yaml:"lines"`
-	// Until is when the last may come. 0: the horizon.
+	// Until is when the last may be submitted. 0: the horizon.
 	Until time.Duration `yaml:"until"`
 }
 
@@ -38,7 +38,7 @@ func (s JobStream) validate(horizon time.Duration) error {
 	all.check(s.PerHour >= 0 && s.PerHour <= 1000,
 		"job_stream.per_hour is %v, want 0 for none or up to 1000", s.PerHour)
 	all.check(s.PerHour > 0 || s.Until == 0,
-		"job_stream.until is %s, but no job comes; give job_stream.per_hour", s.Until)
+		"job_stream.until is %s, but there are no jobs; set job_stream.per_hour", s.Until)
 	all.check(s.Until >= 0 && s.Until <= horizon,
 		"job_stream.until is %s, want 0 to the horizon, %s", s.Until, horizon)
 	all.check(s.Lines.Median >= 1 && s.Lines.Median <= maxLines,
@@ -50,7 +50,7 @@ func (s JobStream) validate(horizon time.Duration) error {
 	return errors.Join(all...)
 }
 
-// streamed is how jobs of the stream are called: this, and their number.
+// streamPrefix begins the names of the stream's jobs; their number follows.
 const streamPrefix = "job-"
 
 func validateJobs(jobs []Job, stream JobStream) error {

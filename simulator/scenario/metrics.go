@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// Metrics is what a policy can see of the pool beside its own lines, and how late.
+// Metrics configures what a policy can observe of the pool beside its own lines, and how late.
 type Metrics struct {
-	// Period is the time from one look at the engines' metrics, and at the gateway's, to the next.
+	// Period is the scrape interval of the engines' and the gateway's metrics.
 	Period time.Duration `yaml:"period"`
-	// Jitter is how much later than that a look may come, at random.
+	// Jitter is how much later a scrape may be, at random.
 	Jitter time.Duration `yaml:"jitter"`
-	// Delay is how long what was seen takes to reach the policy.
+	// Delay is the time until a sample reaches the policy.
 	Delay time.Duration `yaml:"delay"`
-	// Gateway says what the gateway before the pool shows of interactive requests: histogram (its
-	// own, read by a linear share of the bucket), counters (it knows each request's promise and
-	// counts those that were late) or off.
+	// Gateway is what the gateway before the pool shows of interactive requests: histogram
+	// (interpolated within buckets), counters (of requests later than their own objective) or off.
 	Gateway Gateway `yaml:"gateway"`
-	// TTFTEdges and TPOTEdges are the histograms' buckets. None given: those of the endpoint picker
-	// of the Gateway API's inference extension, and the SLO's times.
+	// TTFTBuckets and TPOTBuckets are the upper bounds of the histograms' buckets. Empty: those of
+	// the endpoint picker of the Gateway API inference extension, and the SLO.
 	TTFTBuckets []time.Duration `yaml:"ttft_buckets"`
 	TPOTBuckets []time.Duration `yaml:"tpot_buckets"`
-	// Capabilities is how long runners keep an answer of GET /v1/capabilities, which the policy
-	// then sees too. 0: they have none.
+	// Capabilities is how long runners cache an answer of GET /v1/capabilities, which the policy
+	// then observes too. 0: they have none.
 	Capabilities time.Duration `yaml:"capabilities"`
-	// Faults are spans of time in which what is seen is not to be trusted.
+	// Faults are periods in which samples are wrong.
 	Faults []MetricsFault `yaml:"faults"`
 }
 
-// Gateway is what shows interactive latencies.
+// Gateway is how the gateway shows interactive latencies.
 type Gateway string
 
 // The kinds of gateways.
@@ -43,11 +42,11 @@ const (
 // MetricsFault is a source that fails for a while.
 type MetricsFault struct {
 	Kind MetricsFaultKind `yaml:"kind"`
-	// Source is what fails. Empty: all of them.
+	// Source is what fails. Empty: all sources.
 	Source MetricsSource `yaml:"source"`
-	// Replicas whose engines or capabilities fail, by number, from 0. None given: all.
+	// Replicas whose engine or capabilities source fails, by number, from 0. Empty: all.
 	Replicas []int `yaml:"replicas"`
-	// From and To bound it; To is not given for a reset, which takes no time.
+	// From and To bound the fault; To is not given for a reset, which takes no time.
 	From time.Duration `yaml:"from"`
 	To   time.Duration `yaml:"to"`
 }
@@ -57,13 +56,13 @@ type MetricsFaultKind string
 
 // The kinds of faults.
 const (
-	Absent    MetricsFaultKind = "absent"    // there is nothing to be seen
-	Frozen    MetricsFaultKind = "frozen"    // the last look is repeated, with its time
-	Restamped MetricsFaultKind = "restamped" // the last look is repeated as if it were new
-	Reset     MetricsFaultKind = "reset"     // counters begin anew
+	Absent    MetricsFaultKind = "absent"    // no sample
+	Frozen    MetricsFaultKind = "frozen"    // the last sample is repeated, with its time
+	Restamped MetricsFaultKind = "restamped" // the last sample is repeated, with the present time
+	Reset     MetricsFaultKind = "reset"     // counters start again from 0
 )
 
-// MetricsSource is what can be looked at.
+// MetricsSource is what the daemon reads.
 type MetricsSource string
 
 // The sources.
@@ -73,8 +72,7 @@ const (
 	CapabilitiesSource MetricsSource = "capabilities"
 )
 
-// Strikes tells whether a fault is about a source; the replica's number is -1 for
-// the gateway.
+// Affects reports whether a fault applies to a source; the replica's number is -1 for the gateway.
 func (f MetricsFault) Affects(source MetricsSource, replica int) bool {
 	return (f.Source == "" || f.Source == source) && (len(f.Replicas) == 0 ||
 		slices.Contains(f.Replicas, replica))

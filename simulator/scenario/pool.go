@@ -8,17 +8,17 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Pool is the replicas that share the traffic.
+// Pool is the replicas that serve the interactive traffic.
 type Pool struct {
-	// Profile is a bundled profile's name, or a file that profile fit has written, from the
-	// scenario's folder.
+	// Profile is the name of a bundled profile, or a file that profile fit has written, relative to
+	// the scenario's folder.
 	Profile string `yaml:"profile"`
-	// Replicas is how many engines there are at the beginning, all of them serving.
+	// Replicas is how many engines there are at the beginning, all of them ready.
 	Replicas int `yaml:"replicas"`
 	Scaled   `yaml:",inline"`
-	// Scheduling is the engine's waiting queue: priority (interactive first) or fcfs.
+	// Scheduling is the engine's queue order: priority (interactive first) or fcfs.
 	Scheduling engine.Scheduling `yaml:"scheduling"`
-	// PrefixCaching keeps the KV blocks of prompts that begin alike.
+	// PrefixCaching reuses the KV blocks of prompts with the same beginning.
 	PrefixCaching bool `yaml:"prefix_caching"`
 	// Noise is the standard deviation of the logarithm of an iteration's time.
 	Noise float64 `yaml:"noise"`
@@ -29,68 +29,68 @@ type Pool struct {
 	// ShedAbove is the number of waiting requests from which an engine answers batch lines with
 	// 503. 0: it queues without end.
 	ShedAbove int `yaml:"shed_above"`
-	// Network is what a batch line's way to the engine takes, and its answer's way back.
+	// Network is the latency of a batch line to the engine, and of its answer back.
 	Network time.Duration `yaml:"network"`
-	// RouterView is how old the router's view of the replicas' work may be. 0: it sees the present.
+	// RouterView is how old the router's view of the replicas' load may be. 0: it sees the present.
 	RouterView time.Duration `yaml:"router_view"`
-	// Discovery is how long it takes until the daemon hears that a replica has come, or is lost.
+	// Discovery is how long it takes until the daemon knows that a replica has started or is lost.
 	Discovery time.Duration `yaml:"discovery"`
-	// Start is how replicas come up.
+	// Start is the time of cold starts.
 	Start Start `yaml:"start"`
-	// Drain is how they go.
+	// Drain bounds the time of draining.
 	Drain Drain `yaml:"drain"`
-	// Told is how far off the engine's law is what a policy is told of it.
+	// CostModelError is the error of the cost model that policies are configured with.
 	CostModelError CostModelError `yaml:"cost_model_error"`
 }
 
-// Scaled is how many replicas there may be, and what they cost.
+// Scaled bounds the number of replicas and states their price.
 type Scaled struct {
 	// Min and Max bound the number of replicas that the autoscale policy may ask for. Max 0: the
-	// number stands still.
+	// number is fixed.
 	Min int `yaml:"min"`
 	Max int `yaml:"max"`
 	// Price of a replica for an hour, in any currency.
 	Price float64 `yaml:"price"`
-	// Reclaim is the share of replicas that the provider takes back in an hour, without a word. 0:
+	// Reclaim is the share of replicas that the provider takes back in an hour, without notice. 0:
 	// none.
 	Reclaim float64 `yaml:"reclaim"`
 }
 
-// Start is a cold start: log-normal, cut to bounds.
+// Start is the time of a cold start: log-normal, bounded by Min and Max.
 type Start struct {
 	Median time.Duration `yaml:"median"`
 	Sigma  float64       `yaml:"sigma"`
 	Min    time.Duration `yaml:"min"`
 	Max    time.Duration `yaml:"max"`
-	// NewNode is the share of starts for which a node must be found first, and NodeTime what that
-	// takes in addition.
+	// NewNode is the share of starts that wait for a new node, and NodeTime how much longer those
+	// take.
 	NewNode  float64       `yaml:"new_node"`
 	NodeTime time.Duration `yaml:"node_time"`
 	// Fail is the share of starts that fail once, and are tried again from the beginning.
 	Fail float64 `yaml:"fail"`
 }
 
-// Drain is how long a replica that is to go lets requests end.
+// Drain is how long a draining replica waits for requests to end.
 type Drain struct {
-	// Batch lines that take longer are given back, interactive requests cut off.
+	// Batch lines that take longer are evicted, interactive requests cut off.
 	Batch       time.Duration `yaml:"batch"`
 	Interactive time.Duration `yaml:"interactive"`
 }
 
-// Told multiplies coefficients of the engine's law, for a policy that is told a wrong one. 0: told
-// as it is.
+// CostModelError multiplies coefficients of the engine's cost model, for a policy that is
+// configured with a wrong one. 0: no error.
 type CostModelError struct {
 	C0 float64 `yaml:"c0"`
 	KV float64 `yaml:"kv"`
-	// Prefill is for all that makes a prompt token dear: the slopes and attention.
+	// Prefill multiplies all coefficients of the cost of a prompt token.
 	Prefill float64 `yaml:"prefill"`
 }
 
-// BatchPool is a further pool, that serves batch lines alone. Its engines are those of the first
-// pool but for what it says.
+// BatchPool is a further pool, which serves batch lines alone. Its engines are those of the first
+// pool except for the keys given here.
 type BatchPool struct {
 	Name string `yaml:"name"`
-	// Profile is another than the first pool's. Empty: the same.
+	// Profile; empty: the first pool's.
 	Profile  string `yaml:"profile"`
 	Replicas int    `yaml:"replicas"`
 	Scaled   `yaml:",inline"`
@@ -100,7 +100,7 @@ type BatchPool struct {
 	MaxSeqs          int `yaml:"max_seqs"`
 }
 
-// mostReplicas is how many a pool may ever have, by the pool's name; false: there is no such pool.
+// maxReplicas returns the largest number of replicas of a pool; false: there is no such pool.
 func (s Scenario) maxReplicas(pool string) (most int, ok bool) {
 	if pool == "" {
 		return max(s.Pool.Replicas, s.Pool.Max), true
@@ -137,13 +137,13 @@ func (p Pool) validate() error {
 		"pool.drain.batch is %s, want 0 to %s", p.Drain.Batch, time.Hour)
 	all.check(p.Drain.Interactive >= 0 && p.Drain.Interactive <= time.Hour,
 		"pool.drain.interactive is %s, want 0 to %s", p.Drain.Interactive, time.Hour)
-	for _, told := range []struct {
+	for _, factor := range []struct {
 		key    string
 		factor float64
 	}{{"c0", p.CostModelError.C0}, {"kv", p.CostModelError.KV}, {"prefill", p.CostModelError.Prefill}} {
-		all.check(told.factor >= 0 && told.factor <= 100,
-			"pool.cost_model_error.%s is %v, want 0 for the engine's own or a factor up to 100", told.key,
-			told.factor)
+		all.check(factor.factor >= 0 && factor.factor <= 100,
+			"pool.cost_model_error.%s is %v, want 0 for the engine's own or a factor up to 100", factor.key,
+			factor.factor)
 	}
 	return errors.Join(all...)
 }
@@ -155,11 +155,11 @@ func (s Scaled) validate(replicas int) error {
 	all.check(replicas != 0 || s.Max > 0,
 		"replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
 	all.check(s.Max >= 0 && s.Max <= maxReplicas,
-		"max is %d, want 0 for a number that stands still or up to %d", s.Max, maxReplicas)
+		"max is %d, want 0 for a fixed number or up to %d", s.Max, maxReplicas)
 	all.check(s.Min >= 0, "min is %d, want 0 or more", s.Min)
 	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, above max, which is %d", s.Min, s.Max)
 	all.check(s.Max > 0 || s.Min == 0,
-		"min is %d, but without a max the number of replicas stands still; give both", s.Min)
+		"min is %d, but without max the number of replicas is fixed; set both", s.Min)
 	all.check(s.Max == 0 || replicas >= s.Min && replicas <= s.Max,
 		"replicas is %d, want min to max, %d to %d", replicas, s.Min, s.Max)
 	all.check(s.Price >= 0 && s.Price <= 1e6, "price is %v, want 0 to 1000000", s.Price)

@@ -8,18 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Files is how scenarios are read, since nothing in the simulator touches a disk.
+// Files reads scenarios for the package, since nothing in the simulator touches a disk.
 type Files struct {
-	// Read brings the content of a file.
+	// Read returns the content of a file.
 	Read func(file string) ([]byte, error)
-	// Lay lays it over a scenario and checks the whole, by the rules of all files of ours.
+	// Merge decodes the content over a scenario and validates the result.
 	Merge func(file string, content []byte, s *Scenario) error
 }
 
-// mostBases is how many scenarios one may be based on, one behind the other; more are a circle.
+// maxBases is how many scenarios one may be based on in a chain; more are a cycle.
 const maxBases = 8
 
-// Read reads a scenario, laid over those it is based on.
+// Read reads a scenario and those it is based on.
 func Read(file string, files Files) (Scenario, error) { return read(file, files, maxBases) }
 
 func read(file string, files Files, bases int) (Scenario, error) {
@@ -43,7 +43,7 @@ func read(file string, files Files, bases int) (Scenario, error) {
 	return s, files.Merge(file, content, &s)
 }
 
-// baseOf reads one key; whatever is wrong with the file is told by who reads the whole.
+// baseOf reads one key. Errors in the file are reported when all of it is read.
 func baseOf(content []byte) string {
 	var head struct {
 		Base string `yaml:"base"`
@@ -54,7 +54,7 @@ func baseOf(content []byte) string {
 	return head.Base
 }
 
-// Beside is a path as a scenario means it, from its own folder.
+// ResolvePath returns a path that a scenario names, relative to the scenario's folder.
 func ResolvePath(file, path string) string {
 	if filepath.IsAbs(path) {
 		return path

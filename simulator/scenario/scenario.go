@@ -9,40 +9,40 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Scenario is one story, told the same for every policy. Start from Default.
+// Scenario is what is simulated, the same for every policy. Start from Default.
 type Scenario struct {
-	// Name is what the results are called by.
+	// Name identifies the scenario in results.
 	Name string `yaml:"name"`
-	// Base is another scenario, from this one's folder, that this one is like but for what it says.
-	// A list replaces the base's.
+	// Base is another scenario, relative to this one's folder. Keys of this one override the
+	// base's. A list replaces the base's.
 	Base string `yaml:"base"`
-	// About says in a sentence what the scenario is for.
+	// About describes the purpose of the scenario in a sentence.
 	About string `yaml:"about"`
-	// Horizon is how long the story lasts. Requests that arrive in its first and last minute are
-	// not judged.
+	// Horizon is the length of the simulated time. Requests that arrive in its first and last
+	// minute are not counted.
 	Horizon time.Duration `yaml:"horizon"`
 
 	Pool        Pool        `yaml:"pool"`
 	Interactive Interactive `yaml:"interactive"`
-	// Metrics is what a policy can see of them.
+	// Metrics configures what a policy can observe.
 	Metrics Metrics `yaml:"metrics"`
-	// BatchPools are further pools, that serve batch lines alone.
+	// BatchPools are further pools, which serve batch lines alone.
 	BatchPools []BatchPool `yaml:"batch_pools"`
 	// Jobs are the batches, in any order.
 	Jobs []Job `yaml:"jobs"`
-	// JobStream brings more of them.
+	// JobStream generates more jobs.
 	JobStream JobStream `yaml:"job_stream"`
 	// Faults happen to replicas.
 	Faults []Fault `yaml:"faults"`
-	// Goals are what a policy is judged by.
+	// Goals are the limits that a policy must keep.
 	Goals Goals `yaml:"goals"`
 }
 
-// Edge is how much of a run's beginning and end is not judged: a pool that fills
-// up and requests whose end is not seen say nothing of a policy.
+// Edge is the time at the beginning and the end of a run that is not counted: while the pool fills
+// up, and while the end of requests is not seen.
 const Edge = time.Minute
 
-// Default is what a file need not say.
+// Default returns the defaults of a scenario file.
 func Default() Scenario {
 	return Scenario{
 		Horizon: time.Hour,
@@ -63,21 +63,21 @@ func Default() Scenario {
 	}
 }
 
-// What a file may ask for at most, so that a slip of the finger is told at once
-// and not after a day of computing.
+// These bound what a file may ask for, so that a typing error is reported at once and not after a
+// day of computing.
 const (
 	maxReplicas = 1000
 	maxHorizon  = 31 * 24 * time.Hour
-	maxLines    = 50_000 // of a batch of the OpenAI API
+	maxLines    = 50_000 // of a batch in the OpenAI API
 	maxRate     = 10_000
 )
 
-// Validate reports every fault, each beginning with the path of its key.
+// Validate reports every error, each beginning with the path of its key.
 func (s Scenario) Validate() error {
 	var all problems
 	all.check(s.Name != "", "name is empty; results are called by it")
 	all.check(s.Horizon > 2*Edge && s.Horizon <= maxHorizon,
-		"horizon is %s, want more than %s, since the first and last minute are not judged, and at most %s", s.Horizon, 2*Edge, maxHorizon)
+		"horizon is %s, want more than %s, since the first and last minute are not counted, and at most %s", s.Horizon, 2*Edge, maxHorizon)
 	return errors.Join(append(all,
 		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(
 			s.Interactive.Generator != "", s.Horizon),
@@ -86,7 +86,7 @@ func (s Scenario) Validate() error {
 		s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
 }
 
-// Until is the scenario's beginning: a shorter horizon, without what lies beyond it.
+// Until returns the scenario with a shorter horizon, without what lies beyond it.
 func (s Scenario) Until(horizon time.Duration) Scenario {
 	s.Horizon = horizon
 	s.Interactive.Traffic = s.Interactive.Traffic.until(horizon)
@@ -98,7 +98,7 @@ func (s Scenario) Until(horizon time.Duration) Scenario {
 	return s
 }
 
-// faults collects what is wrong, each beginning with the path of its key.
+// problems collects errors, each beginning with the path of its key.
 type problems []error
 
 func (f *problems) check(ok bool, format string, args ...any) {
@@ -107,7 +107,7 @@ func (f *problems) check(ok bool, format string, args ...any) {
 	}
 }
 
-// add puts a path before each of the faults of what it leads to.
+// add puts a path before each of the errors below it.
 func (f *problems) add(path string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -116,7 +116,7 @@ func (f *problems) add(path string, err error) {
 	}
 }
 
-// span checks a stretch of time.
+// checkSpan checks a period of time.
 func (f *problems) checkSpan(path string, at, length, horizon time.Duration) {
 	f.check(at >= 0 && at < horizon, "%s.at is %s, want 0 to below the horizon, %s", path, at,
 		horizon)
@@ -124,7 +124,7 @@ func (f *problems) checkSpan(path string, at, length, horizon time.Duration) {
 		"%s.for is %s, want above 0 and no longer than to the horizon, %s", path, length, horizon)
 }
 
-// ramp checks the time from one value to another.
+// checkRamp checks the time in which a value changes.
 func (f *problems) checkRamp(path string, from, to, horizon time.Duration) {
 	f.check(from >= 0 && from < to, "%s.from is %s, want 0 to below %s.to, %s", path, from, path,
 		to)

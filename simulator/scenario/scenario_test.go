@@ -85,7 +85,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{
 			"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
 				"interactive.users ask when they will", "interactive.users.think is 0s",
-				"x.yaml:8: interactive.users.retries is 2, but nobody hangs up",
+				"x.yaml:8: interactive.users.retries is 2, but without a timeout nobody retries",
 			}},
 		{
 			"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: 1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: {ttft: 2h}}\n", []string{
@@ -107,7 +107,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
 			}},
 		{
-			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without a max the number of replicas stands still"}},
+			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without max the number of replicas is fixed"}},
 		{
 			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  cost_model_error: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
 				"x.yaml:6: pool.start.median is 10m0s, want min to max, 1m0s to 5m0s",
@@ -155,7 +155,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{
 			"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: 60000}}\n", []string{
 				"x.yaml:4: job_stream.per_hour is -1",
-				"x.yaml:4: job_stream.until is 2h0m0s, but no job comes",
+				"x.yaml:4: job_stream.until is 2h0m0s, but there are no jobs",
 				"x.yaml:4: job_stream.until is 2h0m0s, want 0 to the horizon",
 				"x.yaml:4: job_stream.lines.median is 0", "x.yaml:4: job_stream.lines.max is 60000",
 			}},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SLO is what an interactive user is promised. A request attains it if both times hold.
+// SLO is the objective of an interactive user. A request attains it if it meets both times.
 type SLO struct {
 	// TTFT is the longest time to the first token for a prompt of at most TTFTPrompt tokens.
 	TTFT time.Duration `yaml:"ttft"`
@@ -15,13 +15,13 @@ type SLO struct {
 	TTFTPer1K time.Duration `yaml:"ttft_per_1k"`
 	// TPOT is the longest mean time between the tokens of a request after its first.
 	TPOT time.Duration `yaml:"tpot"`
-	// Attainment is the share of requests that must attain the SLO without any batch work for the
-	// scenario to be valid. A pool that misses its promise by itself tells nothing of a policy.
-	// 0.99; 0.97 for flash crowds, and no less.
+	// Attainment is the share of requests that must attain the SLO without batch work for the
+	// scenario to be valid: a pool that misses its SLO by itself can't measure a policy. Usual
+	// values are 0.99, and 0.97 for flash crowds.
 	Attainment float64 `yaml:"attainment"`
 }
 
-// FirstToken is the longest time to first token for a prompt.
+// FirstToken returns the TTFT objective for a prompt.
 func (s SLO) FirstToken(prompt int) time.Duration {
 	beyond := time.Duration(max(0, prompt-s.TTFTPrompt))
 	return s.TTFT + beyond/1000*s.TTFTPer1K + beyond%1000*s.TTFTPer1K/1000

@@ -8,90 +8,90 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Traffic is what is made of a generator's or a trace's requests, in the order of its fields.
+// Traffic transforms the requests of a generator or a trace, in the order of its fields.
 type Traffic struct {
-	// Shape makes the rate move over the day: diurnal (a clean day and night), wandering (yesterday
-	// is no guide), or a CSV file of rates from the scenario's folder. Empty: flat.
+	// Shape varies the rate over time: diurnal (day and night), wandering (irregular from day to
+	// day), or a CSV file of rates, relative to the scenario's folder. Empty: constant.
 	Shape string `yaml:"shape"`
 	// ShapeColumn is the file's column.
 	ShapeColumn string `yaml:"shape_column"`
-	// Surges are spans of time with several times the traffic.
+	// Surges are periods with a multiple of the traffic.
 	Surges []Surge `yaml:"surges"`
-	// Dispersion gives the requests the times of another process, of the same rate.
+	// Dispersion replaces the times of the requests by those of another process with the same rate.
 	Dispersion Dispersion `yaml:"dispersion"`
-	// Input and Output are the tokens of a generator's requests. Left out: those of the traffic it
-	// was fitted to.
+	// Input and Output are the tokens of a generator's requests. Default: those of the traffic that
+	// it was fitted to.
 	Input  Length `yaml:"input"`
 	Output Length `yaml:"output"`
 	// Growth makes prompts longer from one time to another.
 	Growth Growth `yaml:"growth"`
-	// Prefix makes prompts begin alike.
+	// Prefix gives prompts a common beginning.
 	Prefix Prefix `yaml:"prefix"`
-	// Chill takes their prefixes from prompts, so that none is found in a cache.
+	// ColdCache removes prefixes from prompts, so that none is found in a cache.
 	ColdCache ColdCache `yaml:"cold_cache"`
 }
 
 // Length is a log-normal number of tokens.
 type Length struct {
-	// Median of it. 0: the length is left as it is.
+	// Median of the number. 0: the length is unchanged.
 	Median float64 `yaml:"median"`
-	// Sigma is the standard deviation of its logarithm. 0: all are alike.
+	// Sigma is the standard deviation of its logarithm. 0: all are equal.
 	Sigma float64 `yaml:"sigma"`
-	// Max is what longer ones are cut to. 0: no bound.
+	// Max bounds longer ones. 0: no bound.
 	Max int `yaml:"max"`
 }
 
 // Dispersion is how uneven arrivals are.
 type Dispersion struct {
-	// VarMean is the variance of the counts of arrivals over Window, over their mean. 0: the times
-	// are left as they are; 1: a Poisson process.
+	// VarMean is the variance of the counts of arrivals over Window, divided by their mean. 0: the
+	// times are unchanged; 1: a Poisson process.
 	VarMean float64       `yaml:"var_mean"`
 	Window  time.Duration `yaml:"window"`
 }
 
-// Surge is a span of time with more traffic.
+// Surge is a period with more traffic.
 type Surge struct {
 	At     time.Duration `yaml:"at"`
 	For    time.Duration `yaml:"for"`
 	Factor float64       `yaml:"factor"`
 }
 
-// Growth multiplies the lengths of prompts by a factor that goes from 1 to Factor.
+// Growth multiplies the lengths of prompts by a factor that increases from 1 to Factor.
 type Growth struct {
 	From time.Duration `yaml:"from"`
 	To   time.Duration `yaml:"to"`
-	// Factor from To on. 0: prompts are left as they are.
+	// Factor from To on. 0: prompts are unchanged.
 	Factor float64 `yaml:"factor"`
 }
 
-// Prefix is what prompts have in common.
+// Prefix is the part that prompts have in common.
 type Prefix struct {
-	// Share of each prompt that is the same for all of its group. 0: prefixes are left as they are.
+	// Share of each prompt that is the same in its group. 0: prefixes are unchanged.
 	Share float64 `yaml:"share"`
-	// Groups of prompts, of equal odds. At least 1.
+	// Groups of prompts, with equal probability. At least 1.
 	Groups int `yaml:"groups"`
 }
 
-// Chill is a cache that goes cold: a share of prompts begin like none before, from 0 at From to
-// Share at To, and from then on.
+// ColdCache gives a share of prompts a new beginning: from 0 at From to Share at To, and Share
+// after that.
 type ColdCache struct {
 	From  time.Duration `yaml:"from"`
 	To    time.Duration `yaml:"to"`
 	Share float64       `yaml:"share"`
 }
 
-// The shapes that come with the simulator.
+// The bundled shapes.
 const (
 	Diurnal   = "diurnal"
 	Wandering = "wandering"
 )
 
-// ShapeFile is the file that Shape names, if it does.
+// ShapeFile returns the file that Shape names, if it names one.
 func (t Traffic) ShapeFile() (name string, ok bool) {
 	return t.Shape, t.Shape != "" && t.Shape != Diurnal && t.Shape != Wandering
 }
 
-// plain says that requests are left as they come.
+// unmodified reports whether requests stay as they are.
 func (t Traffic) unmodified() bool {
 	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} &&
 		len(t.Surges) == 0 &&
@@ -158,7 +158,7 @@ func (l Length) validate() error {
 	return errors.Join(all...)
 }
 
-// Workload is the length as package workload draws it.
+// Workload converts the length for package workload.
 func (l Length) Workload() workload.Length {
 	return workload.Length{Median: l.Median, Sigma: l.Sigma, Max: l.Max}
 }
