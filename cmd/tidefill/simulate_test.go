@@ -169,7 +169,7 @@ interactive: {trace: day.csv, format: csv}
 		t.Errorf("--trace takes the place of the scenario's: %+v", f)
 	}
 	if got := must(t, exitOK, "simulate", file, "--trace", other, "--format",
-		"csv").out; !strings.Contains(got, "told once, as the trace was") {
+		"csv").out; !strings.Contains(got, "played back once") {
 		t.Errorf("the report does not say how the traffic was made:\n%s", got)
 	}
 	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
