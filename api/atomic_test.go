@@ -14,42 +14,42 @@ import (
 
 var errKilled = errors.New("killed")
 
-// mortal is a store whose process is killed: it takes a number of writes and then none, the
-// cleanup's either.
-type mortal struct {
+// crashingStore is a store that fails after a number of writes, as if the process was killed:
+// cleaning up fails too.
+type crashingStore struct {
 	Metadata
 	writes int
 }
 
-func (m *mortal) write() error {
+func (m *crashingStore) write() error {
 	if m.writes--; m.writes < 0 {
 		return errKilled
 	}
 	return nil
 }
 
-func (m *mortal) CreateFile(ctx context.Context, f store.File) error {
+func (m *crashingStore) CreateFile(ctx context.Context, f store.File) error {
 	if err := m.write(); err != nil {
 		return err
 	}
 	return m.Metadata.CreateFile(ctx, f)
 }
 
-func (m *mortal) PurgeFile(ctx context.Context, id string) error {
+func (m *crashingStore) PurgeFile(ctx context.Context, id string) error {
 	if err := m.write(); err != nil {
 		return err
 	}
 	return m.Metadata.PurgeFile(ctx, id)
 }
 
-func (m *mortal) CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error {
+func (m *crashingStore) CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error {
 	if err := m.write(); err != nil {
 		return err
 	}
 	return m.Metadata.CreateBatch(ctx, b, files...)
 }
 
-func (m *mortal) CompleteUpload(
+func (m *crashingStore) CompleteUpload(
 	ctx context.Context, tenant, id string, f store.File,
 ) (store.Upload, error) {
 	if err := m.write(); err != nil {
@@ -58,14 +58,14 @@ func (m *mortal) CompleteUpload(
 	return m.Metadata.CompleteUpload(ctx, tenant, id, f)
 }
 
-func (m *mortal) DropParts(ctx context.Context, id string) error {
+func (m *crashingStore) DropParts(ctx context.Context, id string) error {
 	if err := m.write(); err != nil {
 		return err
 	}
 	return m.Metadata.DropParts(ctx, id)
 }
 
-func (m *mortal) Remember(
+func (m *crashingStore) Remember(
 	ctx context.Context, tenant, key, value string, ttl time.Duration,
 ) (string, bool, error) {
 	if err := m.write(); err != nil {
@@ -74,23 +74,23 @@ func (m *mortal) Remember(
 	return m.Metadata.Remember(ctx, tenant, key, value, ttl)
 }
 
-func (m *mortal) Forget(ctx context.Context, tenant, key string) error {
+func (m *crashingStore) Forget(ctx context.Context, tenant, key string) error {
 	if err := m.write(); err != nil {
 		return err
 	}
 	return m.Metadata.Forget(ctx, tenant, key)
 }
 
-// killed runs a request against a store that dies at each of its writes in turn, then the same
-// request with the store alive, and calls check with the service after both.
+// killed sends a request to a store that fails at each of its writes in turn, then the same request
+// to the working store, and calls check with the service after both.
 func killed(
 	t *testing.T, prepare func(s *service) (path, body string),
 	check func(s *service, answer answer),
 ) {
 	for writes := 0; ; writes++ {
-		var m *mortal
+		var m *crashingStore
 		s := newService(t, diskJournals(t), func(_ *Config, deps *Deps) {
-			m = &mortal{Metadata: deps.Metadata, writes: 1 << 30}
+			m = &crashingStore{Metadata: deps.Metadata, writes: 1 << 30}
 			deps.Metadata = m
 		})
 		path, body := prepare(s)
@@ -106,7 +106,7 @@ func killed(
 	}
 }
 
-func TestRetryIsWholeOrNothing(t *testing.T) {
+func TestRetryIsAtomic(t *testing.T) {
 	killed(t, func(s *service) (path, body string) {
 		id := s.createWith(s.upload(line("a")+line("b")), `{}`).ok()["id"].(string)
 		s.end(id, []string{`"a"`})
@@ -114,12 +114,12 @@ func TestRetryIsWholeOrNothing(t *testing.T) {
 	}, func(s *service, answer answer) {
 		input := answer.ok()["input_file_id"].(string)
 		if got := s.filesNamed("retry-of-"); !slices.Equal(got, []string{input}) {
-			t.Errorf("got the files %v, want %s alone", got, input)
+			t.Errorf("got the files %v, want only %s", got, input)
 		}
 	})
 }
 
-func TestCompletionIsWholeOrNothing(t *testing.T) {
+func TestCompletionIsAtomic(t *testing.T) {
 	killed(t, func(s *service) (path, body string) {
 		content := line("a")
 		id := s.post("/v1/uploads", fmt.Sprintf(
@@ -131,12 +131,12 @@ func TestCompletionIsWholeOrNothing(t *testing.T) {
 	}, func(s *service, answer answer) {
 		file := answer.ok()["file"].(map[string]any)["id"].(string)
 		if got := s.filesNamed("whole.jsonl"); !slices.Equal(got, []string{file}) {
-			t.Errorf("got the files %v, want %s alone", got, file)
+			t.Errorf("got the files %v, want only %s", got, file)
 		}
 	})
 }
 
-// filesNamed lists the ids of files whose names begin with a text.
+// filesNamed returns the ids of files whose names start with a text.
 func (s *service) filesNamed(begin string) (ids []string) {
 	s.t.Helper()
 	for _, f := range s.get("/v1/files").ok()["data"].([]any) {
@@ -147,7 +147,7 @@ func (s *service) filesNamed(begin string) (ids []string) {
 	return ids
 }
 
-func TestMIMETypeIsBounded(t *testing.T) {
+func TestMIMETypeIsLimited(t *testing.T) {
 	s := newService(t)
 	create := func(mime string) answer {
 		return s.post("/v1/uploads",

@@ -31,7 +31,7 @@ func TestKeys(t *testing.T) {
 			a := s.get(path, "Authorization", header)
 			a.refused(401, "", code)
 			if strings.Contains(a.body, "wrong") {
-				t.Errorf("the answer %s repeats the key", a.body)
+				t.Errorf("the answer %s contains the key", a.body)
 			}
 		}
 	}
@@ -62,10 +62,10 @@ func TestKeysRefused(t *testing.T) {
 	for _, list := range []string{"a=", "=key", "a b=key", "bad key", "abc==",
 		"a=k,b=k", strings.Repeat("t", 65) + "=k"} {
 		if _, err := ParseKeys(list); err == nil {
-			t.Errorf("%q was taken", list)
+			t.Errorf("%q was accepted", list)
 		} else if strings.Contains(err.Error(), "key,") || strings.Contains(err.Error(),
 			"bad key") {
-			t.Errorf("%q: the error %q shows a key", list, err)
+			t.Errorf("%q: the error %q contains a key", list, err)
 		}
 	}
 	hash := HashKey("k")
@@ -105,17 +105,17 @@ func TestLoadKeys(t *testing.T) {
 	if owner, ok := ring.find("k"); !ok || owner.owner != (principal{"t", RoleAdmin}) {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
-	// What the documentation tells operators to run: printf %s k | sha256sum
+	// as documented: printf %s k | sha256sum
 	if got, want := HashKey(
 		"k"), "sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"; got != want {
 		t.Errorf("got hash %s, want %s", got, want)
 	}
 }
 
-func TestNoKeysLetEverybodyIn(t *testing.T) {
+func TestWithoutKeysAnyoneIsAdmitted(t *testing.T) {
 	var none *Keyring
 	if !none.Empty() {
-		t.Error("no keyring isn't empty")
+		t.Error("a nil keyring is not empty")
 	}
 	s := newService(t)
 	s.get("/v1/files", "Authorization", "Bearer whatever").ok()

@@ -16,7 +16,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// change does to a batch what a dispatcher would.
+// change updates a batch as a dispatcher does.
 func (s *service) change(id string, change func(*store.Batch)) {
 	s.t.Helper()
 	_, err := store.Modify(s.t.Context(), s.meta, "", id, func(b *store.Batch) error {
@@ -28,7 +28,7 @@ func (s *service) change(id string, change func(*store.Batch)) {
 	}
 }
 
-// in makes a batch of one line that is in a state.
+// in creates a batch of one line and sets its state.
 func (s *service) in(state store.State) (id string) {
 	s.t.Helper()
 	id = s.create(line("a"))["id"].(string)
@@ -41,7 +41,7 @@ func (s *service) in(state store.State) (id string) {
 	return id
 }
 
-func TestSteering(t *testing.T) {
+func TestBatchActions(t *testing.T) {
 	s := newService(t)
 	const refused = "refused"
 	for _, test := range []struct {
@@ -79,7 +79,7 @@ func TestSteering(t *testing.T) {
 				answer.refused(http.StatusConflict, "", "invalid_batch_status",
 					fmt.Sprintf("Cannot %s a batch with status '%s'.", test.deed, test.in))
 				if answer.header.Get("X-Should-Retry") != "false" {
-					t.Error("SDKs would send this again")
+					t.Error("SDKs would retry this request")
 				}
 				return
 			}
@@ -93,7 +93,7 @@ func TestSteering(t *testing.T) {
 			s.clock.advance(time.Minute)
 			if diff := cmp.Diff(b, s.do("POST", path, strings.NewReader(
 				"no JSON")).ok()); diff != "" {
-				t.Errorf("the second time something changed (-first +second): %s", diff)
+				t.Errorf("the second request changed something (-first +second): %s", diff)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestCancelEndsPause(t *testing.T) {
 	id := s.in(store.InProgress)
 	paused := s.do("POST", "/v1/batches/"+id+"/pause", nil).ok()["tidefill"].(map[string]any)
 	if paused["paused"] != true || paused["waiting"] != "paused" {
-		t.Errorf("got %v, want it to be paused and to say so", paused)
+		t.Errorf("got %v, want it paused, with the waiting reason", paused)
 	}
 	s.do("POST", "/v1/batches/"+id+"/cancel", nil).ok()
 	b, err := s.meta.Batch(t.Context(), "", id)
@@ -120,7 +120,7 @@ func TestCancelEndsPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.Paused || b.State != store.Cancelling || b.Ending != store.Cancelled {
-		t.Errorf("got paused %v, state %s on its way to %s", b.Paused, b.State, b.Ending)
+		t.Errorf("got paused %v, state %s, ending %s", b.Paused, b.State, b.Ending)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestDeleteBatch(t *testing.T) {
 	live.refused(http.StatusConflict, "", "invalid_batch_status",
 		"Cannot delete a batch with status 'validating'.")
 	if live.header.Get("X-Should-Retry") != "false" {
-		t.Error("SDKs would send this again")
+		t.Error("SDKs would retry this request")
 	}
 	s.change(id, func(b *store.Batch) { b.State = store.Completed })
 	want := map[string]any{"id": id, "object": "batch", "deleted": true}
@@ -143,7 +143,7 @@ func TestDeleteBatch(t *testing.T) {
 	s.get(path).refused(http.StatusNotFound, "id", "")
 }
 
-func TestBatchesOfOthersAreNotThere(t *testing.T) {
+func TestBatchesOfOtherTenantsAreNotFound(t *testing.T) {
 	keys, err := ParseKeys("red=key-of-red-12345678,blue=key-of-blue-12345678")
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestBatchesOfOthersAreNotThere(t *testing.T) {
 	}
 	s.do("DELETE", "/v1/batches/"+id, nil, blue...).refused(http.StatusNotFound, "id", "")
 	if data := s.get("/v1/batches", blue...).ok()["data"].([]any); len(data) != 0 {
-		t.Errorf("another tenant lists %v", data)
+		t.Errorf("the list of another tenant has %v", data)
 	}
 	s.get("/v1/batches/"+id, red...).ok()
 }
@@ -292,7 +292,7 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// countingBoard counts how often progress is asked for.
+// countingBoard counts the reads of progress.
 type countingBoard struct {
 	board Progress
 	asked int
@@ -348,13 +348,13 @@ func TestProgressIsLive(t *testing.T) {
 	post(store.Progress{Completed: 1}) // a new dispatcher has not replayed yet
 	if diff := cmp.Diff(b["request_counts"],
 		s.get("/v1/batches/" + id).ok()["request_counts"]); diff != "" {
-		t.Errorf("counts stepped back (-before +after): %s", diff)
+		t.Errorf("counts have decreased (-before +after): %s", diff)
 	}
 
 	s.create(content)
 	board.asked = 0
 	if n := len(s.get("/v1/batches").ok()["data"].([]any)); n != 2 || board.asked != 1 {
-		t.Errorf("a page of %d batches asked for progress %d times, want once for 2", n,
+		t.Errorf("a page of %d batches read progress %d times, want once for 2", n,
 			board.asked)
 	}
 

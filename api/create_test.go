@@ -17,13 +17,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// lineFor is a batch line without faults for an endpoint and a model.
+// lineFor returns a valid batch line for an endpoint and a model.
 func lineFor(id, url, model string) string {
 	return fmt.Sprintf(
 		`{"custom_id":%q,"method":"POST","url":%q,"body":{"model":%q,"prompt":"hi","max_tokens":7}}`+"\n", id, url, model)
 }
 
-// create makes a batch of a file of these lines, with more members of the body.
+// create creates a batch of a file with these lines, and more members in the body.
 func (s *service) create(content string, more ...string) map[string]any {
 	s.t.Helper()
 	return s.createOf(s.upload(content), more...).ok()
@@ -38,7 +38,7 @@ func (s *service) createOf(fileID string, more ...string) answer {
 	return s.post("/v1/batches", "{"+strings.Join(members, ",")+"}")
 }
 
-// batchKeys are the members of a batch object: those of OpenAI and ours.
+// batchKeys are the members of a batch object.
 var batchKeys = []string{
 	"cancelled_at", "cancelling_at", "completed_at", "completion_window", "created_at", "endpoint",
 	"error_file_id", "errors",
@@ -290,7 +290,7 @@ func TestCreateRefusals(t *testing.T) {
 		})
 	}
 	if list := s.get("/v1/batches").ok(); len(list["data"].([]any)) != 0 {
-		t.Errorf("refused requests left batches: %v", list)
+		t.Errorf("refused requests have created batches: %v", list)
 	}
 }
 
@@ -557,7 +557,7 @@ func TestCreateWithSeveralModels(t *testing.T) {
 func TestCreateFromSeveralFiles(t *testing.T) {
 	s := newService(t)
 	first, second := s.upload(line("a")+line("b")), s.upload("\n"+line("c")+line(`b`))
-	// b again, written otherwise
+	// b again, with another JSON notation
 	third := s.upload(strings.Replace(line("x"), `"x"`, `"\u0062"`, 1))
 	inputs := func(ids ...string) string {
 		return fmt.Sprintf(
@@ -568,7 +568,7 @@ func TestCreateFromSeveralFiles(t *testing.T) {
 		b := s.post("/v1/batches", strings.Replace(inputs(first, second, third), "OUTPUTS",
 			"joined", 1)).ok()
 		if b["status"] != "failed" {
-			t.Fatalf("got status %v, want failed: custom_ids repeat", b["status"])
+			t.Fatalf("got status %v, want failed for duplicate custom_ids", b["status"])
 		}
 		var got []string
 		for _, e := range b["errors"].(map[string]any)["data"].([]any) {
@@ -642,7 +642,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 	s.post("/v1/batches", strings.Replace(body, "24h", "25h", 1), "Idempotency-Key",
 		"k").refused(400, "", "idempotency_key_reuse")
 	if other := s.post("/v1/batches", body).ok(); other["id"] == first["id"] {
-		t.Error("without a key the same batch came back")
+		t.Error("without a key the same batch was returned")
 	}
 }
 
@@ -662,7 +662,7 @@ func FuzzReadDraft(f *testing.F) {
 			var known *Error
 			if !errors.As(err, &known) || known.Status != http.StatusBadRequest ||
 				known.Message == "" {
-				t.Fatalf("got %#v, want a 400 that says why", err)
+				t.Fatalf("got %#v, want a 400 with a reason", err)
 			}
 			return
 		}
@@ -684,7 +684,7 @@ func FuzzReadDraft(f *testing.F) {
 		}
 		if _, err := json.Marshal(showBatch(newBatch("t", "batch_1", d, files, now),
 			store.Progress{}, now)); err != nil {
-			t.Fatalf("can't be shown: %v", err)
+			t.Fatalf("cannot be encoded: %v", err)
 		}
 	})
 }

@@ -13,66 +13,66 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// asked counts the reads that event streams make.
-type asked struct {
+// countingStore counts the reads of event streams.
+type countingStore struct {
 	Metadata
 	board Progress
 	times atomic.Int64
 }
 
-func (a *asked) Batch(ctx context.Context, tenant, id string) (store.Batch, error) {
+func (a *countingStore) Batch(ctx context.Context, tenant, id string) (store.Batch, error) {
 	a.times.Add(1)
 	return a.Metadata.Batch(ctx, tenant, id)
 }
 
-func (a *asked) ProgressPosts(
+func (a *countingStore) ProgressPosts(
 	ctx context.Context, batches []string,
 ) (map[string][]store.ProgressPost, error) {
 	a.times.Add(1)
 	return a.board.ProgressPosts(ctx, batches)
 }
 
-func (a *asked) SumDone(
+func (a *countingStore) SumDone(
 	ctx context.Context, chunks map[string][]int,
 ) (map[string]store.DoneChunks, error) {
 	a.times.Add(1)
 	return a.Metadata.SumDone(ctx, chunks)
 }
 
-func (a *asked) ChangedBatches(
+func (a *countingStore) ChangedBatches(
 	ctx context.Context, after store.Cursor, limit int,
 ) ([]string, store.Cursor, error) {
 	a.times.Add(1)
 	return a.Metadata.ChangedBatches(ctx, after, limit)
 }
 
-// nobody reads a stream.
-type nobody struct{ header http.Header }
+// discardResponse discards a stream.
+type discardResponse struct{ header http.Header }
 
-func (n nobody) Header() http.Header         { return n.header }
-func (n nobody) Write(p []byte) (int, error) { return len(p), nil }
-func (n nobody) WriteHeader(int)             {}
-func (n nobody) Flush()                      {}
+func (n discardResponse) Header() http.Header         { return n.header }
+func (n discardResponse) Write(p []byte) (int, error) { return len(p), nil }
+func (n discardResponse) WriteHeader(int)             {}
+func (n discardResponse) Flush()                      {}
 
-// openStreams opens streams, in turn to each of the batches; stop ends them.
+// openStreams opens streams, spread over the batches; stop ends them.
 func (s *service) openStreams(streams int, ids []string) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var running sync.WaitGroup
 	for i := range streams {
 		r := httptest.NewRequestWithContext(ctx, "GET", "/v1/batches/"+ids[i%len(ids)]+"/events",
 			nil)
-		running.Go(func() { s.server.Handler().ServeHTTP(nobody{http.Header{}}, r) })
+		running.Go(func() { s.server.Handler().ServeHTTP(discardResponse{http.Header{}}, r) })
 	}
 	return func() { cancel(); running.Wait() }
 }
 
-// BenchmarkEventStreams keeps a thousand streams open; an operation is a second of that.
+// BenchmarkEventStreams holds a thousand streams open; an operation is one second.
 func BenchmarkEventStreams(b *testing.B) {
 	for _, batches := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("batches=%d", batches), func(b *testing.B) {
-			var meta *asked
+			var meta *countingStore
 			s := newService(b, func(_ *Config, d *Deps) {
-				meta = &asked{Metadata: d.Metadata, board: d.Progress}
+				meta = &countingStore{Metadata: d.Metadata, board: d.Progress}
 				d.Metadata, d.Progress = meta, meta
 			})
 			input := s.upload(line("a"))
@@ -82,7 +82,7 @@ func BenchmarkEventStreams(b *testing.B) {
 			}
 			stop := s.openStreams(1000, ids)
 			defer stop()
-			time.Sleep(time.Second) // until all of them have begun
+			time.Sleep(time.Second) // until all have started
 			meta.times.Store(0)
 			for b.Loop() {
 				time.Sleep(time.Second)

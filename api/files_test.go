@@ -13,7 +13,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func TestFileComesAndGoes(t *testing.T) {
+func TestFileLifecycle(t *testing.T) {
 	s := newService(t)
 	id := s.upload(line("a"))
 	if got := s.get("/v1/files/" + id).ok(); got["id"] != id {
@@ -99,7 +99,7 @@ func TestListFiles(t *testing.T) {
 	}
 }
 
-// walk pages through a listing as the SDKs do and returns the ids.
+// walk reads all pages of a listing as the SDKs do and returns the ids.
 func (s *service) walk(path string, limit int) (ids []string) {
 	s.t.Helper()
 	for after := ""; ; after = "&after=" + ids[len(ids)-1] {
@@ -199,7 +199,7 @@ func TestEmptyFileHasContent(t *testing.T) {
 	}
 }
 
-// reading stores a batch that reads the file.
+// reading creates a batch of the file in a state.
 func (s *service) reading(fileID string, state store.State) store.Batch {
 	s.t.Helper()
 	f, err := s.meta.File(s.t.Context(), DefaultTenant, fileID)
@@ -238,7 +238,7 @@ func TestBytesStayWhileABatchReadsThem(t *testing.T) {
 	}
 }
 
-// deletingFirst deletes a file right before each batch is created, as another process may.
+// deletingFirst deletes a file just before each batch is created, as another process can.
 type deletingFirst struct {
 	Metadata
 	delete func()
@@ -249,7 +249,7 @@ func (m *deletingFirst) CreateBatch(ctx context.Context, b store.Batch, made ...
 	return m.Metadata.CreateBatch(ctx, b, made...)
 }
 
-func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
+func TestBatchOfAFileDeletedDuringCreation(t *testing.T) {
 	meta := &deletingFirst{}
 	s := newService(t, func(_ *Config, d *Deps) {
 		meta.Metadata = d.Metadata
@@ -261,21 +261,20 @@ func TestABatchIsNotMadeOfAFileThatIsDeletedMeanwhile(t *testing.T) {
 		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, id)
 	s.post("/v1/batches", body).refused(400, "input_file_id", "")
 	if listed := s.get("/v1/batches").ok()["data"].([]any); len(listed) != 0 {
-		t.Errorf("a batch without its input was made: %v", listed)
+		t.Errorf("a batch without its input was created: %v", listed)
 	}
 	s.nothingStored()
 }
 
-// silent reports an error for a file that it has created all the same, as a store may whose answer
-// gets lost.
-type silent struct{ Metadata }
+// errorAfterCreate creates a file and reports an error, as a store does whose answer is lost.
+type errorAfterCreate struct{ Metadata }
 
-func (m silent) CreateFile(ctx context.Context, f store.File) error {
+func (m errorAfterCreate) CreateFile(ctx context.Context, f store.File) error {
 	return errors.Join(m.Metadata.CreateFile(ctx, f), errors.New("the answer is lost"))
 }
 
-func TestAFileWhoseCreationIsInDoubtKeepsItsBytes(t *testing.T) {
-	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = silent{d.Metadata} })
+func TestFileCreatedDespiteAnErrorKeepsItsBytes(t *testing.T) {
+	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = errorAfterCreate{d.Metadata} })
 	s.postForm("/v1/files", field{name: "purpose", value: "evals"},
 		field{name: "file", filename: "a", value: "x"}).refused(500, "", "")
 	page := s.get("/v1/files").ok()["data"].([]any)

@@ -72,12 +72,12 @@ func TestUploadKeepsBytesInEveryOrderOfParts(t *testing.T) {
 	}
 }
 
-func TestUploadDefaultLife(t *testing.T) {
+func TestUploadDefaultRetention(t *testing.T) {
 	s := newService(t)
 	batch := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "a.jsonl", value: line("a")}).ok()
 	if life := batch["expires_at"].(float64) - batch["created_at"].(float64); life != 30*24*3600 {
-		t.Errorf("got a life of %v s for a batch file, want 30 days", life)
+		t.Errorf("got a retention of %v s for a batch file, want 30 days", life)
 	}
 	other := s.postForm("/v1/files", field{name: "purpose", value: "user_data"},
 		field{name: "file", filename: "a.pdf", value: "%PDF"}).ok()
@@ -86,7 +86,7 @@ func TestUploadDefaultLife(t *testing.T) {
 	}
 }
 
-func TestUploadOfOtherPurposeIsKeptUnread(t *testing.T) {
+func TestUploadOfOtherPurposeIsNotScanned(t *testing.T) {
 	for _, purpose := range []string{"assistants", "fine-tune", "vision", "user_data", "evals"} {
 		for _, purposeLast := range []bool{false, true} {
 			s := newService(t)
@@ -103,7 +103,7 @@ func TestUploadOfOtherPurposeIsKeptUnread(t *testing.T) {
 	}
 }
 
-func TestUploadWithFaultyLinesIsKept(t *testing.T) {
+func TestUploadWithInvalidLinesIsStored(t *testing.T) {
 	s := newService(t)
 	id := s.upload(line("a") + "garbage\n" + line("a"))
 	f, err := s.meta.File(t.Context(), DefaultTenant, id)
@@ -239,7 +239,7 @@ func TestUploadOfBrokenForm(t *testing.T) {
 	}
 }
 
-// raw sends a request's bytes as they are and returns the connection.
+// raw sends the bytes of a request and returns the connection.
 func (s *service) raw(head string, body []byte) net.Conn {
 	s.t.Helper()
 	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url,
@@ -254,7 +254,7 @@ func (s *service) raw(head string, body []byte) net.Conn {
 	return conn
 }
 
-func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
+func TestUploadOfDisconnectedClientLeavesNothing(t *testing.T) {
 	body, contentType := encodeForm(t, field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 20_000)})
 	half := body.Bytes()[:body.Len()/2]
@@ -283,7 +283,7 @@ func TestUploadOfVanishedClientLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestUploadThatStandsStillIsGivenUp(t *testing.T) {
+func TestStalledUploadIsAborted(t *testing.T) {
 	s := newService(t)
 	s.bound(httpserver.Config{Tuning: httpserver.Tuning{MinRate: 1000,
 		Grace: 50 * time.Millisecond, BodyTimeout: time.Minute}})
@@ -317,7 +317,7 @@ func TestUploadOnFullDisk(t *testing.T) {
 	s.nothingStored()
 }
 
-// fullDisk takes so many bytes of each blob.
+// fullDisk fails after a number of bytes of each blob.
 type fullDisk struct {
 	Blobs
 	room int
@@ -390,14 +390,14 @@ func TestUploadIdempotency(t *testing.T) {
 	}
 	first := send("k", line("a")).ok()["id"].(string)
 	if again := send("k", line("a")).ok()["id"]; again != first {
-		t.Errorf("the same request made %v and then %v", first, again)
+		t.Errorf("the same request created %v and then %v", first, again)
 	}
 	if stored := s.stored(); len(stored) != 2 {
 		t.Errorf("got %v stored, want one file and its index", stored)
 	}
 	send("k", line("b")).refused(400, "", "idempotency_key_reuse", "another request body")
 	if other := send("k2", line("a")).ok()["id"]; other == first {
-		t.Error("another key gave the same file")
+		t.Error("another key returned the same file")
 	}
 	send(strings.Repeat("k", 256), line("a")).refused(400, "", "invalid_value", "255")
 
@@ -406,11 +406,11 @@ func TestUploadIdempotency(t *testing.T) {
 	s.clock.advance(time.Minute)
 	second := send("k", line("a")).ok()["id"]
 	if second == first {
-		t.Error("a deleted file was given again")
+		t.Error("a deleted file was returned again")
 	}
 	s.clock.advance(25 * time.Hour)
 	if third := send("k", line("a")).ok()["id"]; third == second {
-		t.Error("a key stands for its first answer after a day")
+		t.Error("a key is still in use after a day")
 	}
 }
 

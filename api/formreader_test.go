@@ -15,7 +15,7 @@ import (
 
 type readPart struct{ name, filename, content string }
 
-// readAllParts reads a form through a buffer of a size.
+// readAllParts reads a form with a buffer of the given size.
 func readAllParts(src io.Reader, boundary string, buffer int) (parts []readPart, err error) {
 	f := newFormReader(src, boundary, make([]byte, buffer))
 	for {
@@ -34,10 +34,10 @@ func readAllParts(src io.Reader, boundary string, buffer int) (parts []readPart,
 	}
 }
 
-func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
+func TestFormReaderReturnsWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		boundary := rapid.StringMatching(`-{0,4}[a-z0-9]{1,66}`).Draw(t, "boundary")
-		// Contents are made of what looks like the beginning of a delimiter.
+		// Contents consist of texts that look like the start of a delimiter.
 		piece := rapid.SampledFrom([]string{"\r", "\n", "\r\n", "-", "--", "\r\n--",
 			"\r\n--" + boundary[:len(boundary)-1], "\r\n-" + boundary,
 			"--" + boundary, "x", "\r\n--" + boundary + "x", strings.Repeat("long ", 2000)})
@@ -79,7 +79,7 @@ func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
 				t.Fatalf("part %d: got %q, want %q", i, got[i], want[i])
 			}
 		}
-		// Cut anywhere before the closing boundary's last byte, it is an error.
+		// A form that is cut before the last byte of the closing boundary is an error.
 		closing := strings.LastIndex(text, "--"+boundary+"--") + len(boundary) + 4
 		cut := rapid.IntRange(0, closing-1).Draw(t, "cut")
 		if _, err := readAllParts(strings.NewReader(text[:cut]), boundary, 17<<10); !errors.Is(err,
@@ -89,7 +89,7 @@ func TestFormReaderGivesBackWhatWasWritten(t *testing.T) {
 	})
 }
 
-// holdsDelimiter reports whether a form can't hold the text as a part.
+// holdsDelimiter reports whether the text contains a delimiter and so cannot be a part.
 func holdsDelimiter(text, boundary string) bool {
 	for _, follows := range []string{"\r", "\n", " ", "\t", "--"} {
 		if strings.Contains(text, "\r\n--"+boundary+follows) {

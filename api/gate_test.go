@@ -19,7 +19,7 @@ func testGate(most int, wait time.Duration, share float64) *gate {
 		share: func() float64 { return share }}
 }
 
-func TestGateBoundsAndWaits(t *testing.T) {
+func TestGateLimitsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate(3, 10*time.Second, 1)
 		var busy, peak, refused atomic.Int32
@@ -38,8 +38,7 @@ func TestGateBoundsAndWaits(t *testing.T) {
 			})
 		}
 		all.Wait()
-		// Three at once for two seconds each, of which five rounds begin within the ten seconds of
-		// waiting.
+		// Three at once for two seconds each; five rounds start within the ten seconds of waiting.
 		if peak.Load() != 3 || refused.Load() > 5 {
 			t.Errorf("%d at once, %d refused", peak.Load(), refused.Load())
 		}
@@ -50,8 +49,8 @@ func TestGateBoundsAndWaits(t *testing.T) {
 	})
 }
 
-// One tenant leaves the rest to others, even if it came first.
-func TestGateLeavesRoomForOtherTenants(t *testing.T) {
+// A tenant that came first does not use up the gate.
+func TestGateLeavesAShareToOtherTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate(4, time.Minute, 0.5)
 		var leaves []func()
@@ -91,8 +90,8 @@ func TestGateLeavesRoomForOtherTenants(t *testing.T) {
 	})
 }
 
-// The waiters of one tenant leave connections to others.
-func TestGateBoundsTheWaitersOfATenant(t *testing.T) {
+// Waiting requests of one tenant do not use up the connections.
+func TestGateLimitsTheWaitingRequestsOfATenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate(2, time.Minute, 0.5)
 		leave, err := g.enter(t.Context(), "greedy")
@@ -107,7 +106,7 @@ func TestGateBoundsTheWaitersOfATenant(t *testing.T) {
 		begun := time.Now()
 		if _, err := g.enter(t.Context(), "greedy"); err == nil ||
 			answerTo(err).Status != http.StatusTooManyRequests || time.Since(begun) > 0 {
-			t.Errorf("one waiter more got %v after %v", err, time.Since(begun))
+			t.Errorf("a further request got %v after %v", err, time.Since(begun))
 		}
 		if _, err := g.enter(t.Context(), "modest"); err != nil {
 			t.Errorf("another tenant got %v", err)
@@ -136,7 +135,7 @@ func TestGateRefuses(t *testing.T) {
 			_, err := g.enter(t.Context(), test.tenant)
 			if err == nil {
 				if test.status != http.StatusOK {
-					t.Errorf("%s was let in", test.tenant)
+					t.Errorf("%s was admitted", test.tenant)
 				}
 				continue
 			}
@@ -150,12 +149,12 @@ func TestGateRefuses(t *testing.T) {
 		cause := errors.New("gone")
 		cancel(cause)
 		if _, err := g.enter(gone, "c"); !errors.Is(err, cause) {
-			t.Errorf("a client that is gone got %v", err)
+			t.Errorf("a disconnected client got %v", err)
 		}
 	})
 }
 
-// heldUpload begins an upload that doesn't go on; the returned function ends it.
+// heldUpload starts an upload that pauses; the returned function completes it.
 func (s *service) heldUpload(header ...string) (answered <-chan int, finish func()) {
 	s.t.Helper()
 	form, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"},
@@ -180,7 +179,7 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 	}
 }
 
-func TestUploadsWaitForTheirTurn(t *testing.T) {
+func TestUploadsWait(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads = 1 })
 	first, finish := s.heldUpload()
 	const begun = 2 // blobs: the file and its index
@@ -193,9 +192,9 @@ func TestUploadsWaitForTheirTurn(t *testing.T) {
 	}
 	s.eventually("the second upload to wait", waiting)
 	if now := len(s.stored()); now != begun {
-		t.Errorf("a waiting upload holds %d files", now-begun)
+		t.Errorf("a waiting upload has created %d blobs", now-begun)
 	}
-	s.get("/v1/files").ok() // which waits for nothing
+	s.get("/v1/files").ok() // which does not wait
 	finish()
 	finishSecond()
 	if a, b := <-first, <-second; a != http.StatusOK || b != http.StatusOK {
@@ -221,13 +220,13 @@ func TestUploadsThatWaitTooLongAreRefused(t *testing.T) {
 	}
 }
 
-func TestStreamsAreBounded(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	keys, err := ParseKeys("a=key-a,b=key-b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newService(t, func(c *Config, d *Deps) { c.MaxStreams, d.Keys = 4, keys })
-	// What a stream follows doesn't matter here.
+	// Any stream serves.
 	s.server.route("/hold", methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.server.moveToGate(w, r, &s.server.gates.streams); err != nil {
 			return err
@@ -269,7 +268,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
-func TestEventStreamsTakePlaces(t *testing.T) {
+func TestEventStreamsPassTheGate(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxStreams, c.MaxRequests = 1, 1 })
 	id := s.create(line("a"))["id"].(string)
 	s.listen(id)
@@ -277,7 +276,7 @@ func TestEventStreamsTakePlaces(t *testing.T) {
 	s.get("/v1/batches/" + id).ok() // a stream takes no place of other requests
 }
 
-func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
+func TestLargeBodiesWait(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
 	var leaves []func()
 	for range maxLargeBodies {
@@ -296,9 +295,9 @@ func TestLargeBodiesWaitForTheirTurn(t *testing.T) {
 	s.post("/v1/uploads", large).ok()
 }
 
-// Uploads are completions of uploads, and failed lines copied, with the memory of an upload each, however
-// many ask for it at once.
-func TestCopiesWaitForTheirTurn(t *testing.T) {
+// Completions of uploads and retries of batches take the memory of an upload each, so they are
+// limited.
+func TestCopiesWait(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.QueueWait = 20 * time.Millisecond })
 	content := line("a")
 	upload := s.createUpload(len(content), "")

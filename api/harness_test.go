@@ -25,7 +25,7 @@ import (
 	"github.com/tidefill/tidefill/store/sqlite"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests advance.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -43,7 +43,7 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// service is the API over the embedded backends, on loopback.
+// service is the API with the embedded store, on loopback.
 type service struct {
 	t      testing.TB
 	server *Server
@@ -55,7 +55,7 @@ type service struct {
 	logs   *bytes.Buffer // what was logged at Warn and above; read it after the requests
 }
 
-// newService starts the API; edit changes what it is made of.
+// newService starts the API; edit changes its configuration and dependencies.
 func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 	t.Helper()
 	clock := &clock{at: time.Unix(1_790_000_000, 0)}
@@ -91,7 +91,7 @@ func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 	return s
 }
 
-// bound serves the API from now on under the bounds of the daemon's server.
+// bound serves the API with the limits of package httpserver from now on.
 func (s *service) bound(config httpserver.Config) {
 	s.t.Helper()
 	web, err := httpserver.New(config, s.server.Handler(), httpserver.Options{HalfClose: true})
@@ -113,14 +113,14 @@ func (s *service) bound(config httpserver.Config) {
 	s.url = "http://" + listener.Addr().String()
 }
 
-// of is the service for another test.
+// of returns the service for another test.
 func (s *service) of(t testing.TB) *service {
 	other := *s
 	other.t = t
 	return &other
 }
 
-// answer is what came back, whole.
+// answer is a complete answer.
 type answer struct {
 	t      testing.TB
 	status int
@@ -179,8 +179,8 @@ func (a answer) object() map[string]any {
 	return o
 }
 
-// refused fails the test unless the answer is an error of this status in OpenAI's envelope, with a
-// message that holds each of words.
+// refused fails the test unless the answer is an error in OpenAI's format with this status, and a
+// message that contains each of words.
 func (a answer) refused(status int, param, code string, words ...string) {
 	a.t.Helper()
 	if a.status != status {
@@ -251,20 +251,20 @@ func (s *service) postForm(path string, fields ...field) answer {
 	return s.do("POST", path, body, "Content-Type", contentType)
 }
 
-// upload makes a batch input file and returns its id.
+// upload uploads a batch input file and returns its id.
 func (s *service) upload(content string) string {
 	s.t.Helper()
 	return s.postForm("/v1/files", field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: content}).ok()["id"].(string)
 }
 
-// line is a batch line without faults.
+// line returns a valid batch line.
 func line(id string) string {
 	return fmt.Sprintf(
 		`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`+"\n", id)
 }
 
-// stored lists the blobs that stand on the disk, half-written ones too.
+// stored returns the blobs on the disk, including unfinished ones.
 func (s *service) stored() []string {
 	s.t.Helper()
 	var names []string
@@ -284,14 +284,13 @@ func (s *service) stored() []string {
 	return names
 }
 
-// nothingStored fails the test if anything is left on the disk; what an unfinished request cleans
-// up it waits for.
+// nothingStored waits until nothing is left on the disk.
 func (s *service) nothingStored() {
 	s.t.Helper()
 	s.eventually("nothing to be stored", func() bool { return len(s.stored()) == 0 })
 }
 
-// eventually waits for what another goroutine does.
+// eventually waits until is returns true because of another goroutine.
 func (s *service) eventually(what string, is func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
@@ -299,7 +298,7 @@ func (s *service) eventually(what string, is func() bool) {
 	for !is() {
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("waited for %s in vain; stored: %v", what, s.stored())
+			s.t.Fatalf("timed out waiting for %s; stored: %v", what, s.stored())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

@@ -17,7 +17,7 @@ func TestIDs(t *testing.T) {
 	}
 	for c, n := range digits { // 3,871 expected, with a standard deviation of 62
 		if n < 3_400 || n > 4_350 {
-			t.Errorf("the digit %c came %d times of 240,000", c, n)
+			t.Errorf("the digit %c occurs %d times in 240,000", c, n)
 		}
 	}
 	if len(digits) != 62 {

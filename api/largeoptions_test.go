@@ -91,7 +91,7 @@ func TestListingsShortenFaults(t *testing.T) {
 			last := listed[len(listed)-1].(map[string]any)
 			if last["code"] != codeMoreFaults || !strings.Contains(last["message"].(string),
 				fmt.Sprint(faults-listedFaults)) {
-				t.Errorf("got %v last, want a word about %d more", last, faults-listedFaults)
+				t.Errorf("got %v last, want an entry for %d more", last, faults-listedFaults)
 			}
 		}
 		if len(listed) != want {
@@ -100,8 +100,8 @@ func TestListingsShortenFaults(t *testing.T) {
 	}
 }
 
-// TestSlowReadersOfListings lists large batches and files for clients that stop reading at the
-// first byte.
+// TestSlowReadersOfListings sends listings of large batches and files to clients that stop reading
+// at the first byte.
 func TestSlowReadersOfListings(t *testing.T) {
 	const readers, most = 10, 8 << 20
 	s := newService(t)
@@ -143,7 +143,7 @@ func TestSlowReadersOfListings(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&during)
 		if held := int64(during.HeapAlloc) - int64(before.HeapAlloc); held > most {
-			t.Errorf("%s: %d clients that don't read hold %d MiB, want less than %d", path, readers,
+			t.Errorf("%s: %d clients that do not read take %d MiB, want less than %d", path, readers,
 				held>>20, most>>20)
 		}
 		close(release)

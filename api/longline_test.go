@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// longLine is a good line of some size; n distinguishes it from others.
+// longLine returns a valid line of a size; n makes it unique.
 func longLine(n, size int) string {
 	l := strings.TrimSuffix(line(fmt.Sprint(n)), "\n")
 	return strings.Replace(l, "hi", strings.Repeat("x", size-len(l)+2), 1) + "\n"
@@ -35,7 +35,7 @@ func TestLineOverTheLimit(t *testing.T) {
 	}
 }
 
-// TestRetryOfLongLines checks that lines longer than what is read at a time are copied whole.
+// TestRetryOfLongLines copies lines that are longer than the buffer.
 func TestRetryOfLongLines(t *testing.T) {
 	s := newService(t, diskJournals(t))
 	input := ""
@@ -49,7 +49,7 @@ func TestRetryOfLongLines(t *testing.T) {
 	retried := s.retry(id, "").ok()
 	if got := s.get("/v1/files/" + retried["input_file_id"].(string) +
 		"/content").body; got != input {
-		t.Errorf("the retry's input has %d bytes that are not the %d of the lines", len(got),
+		t.Errorf("the retry's input has %d bytes that differ from the %d of the lines", len(got),
 			len(input))
 	}
 }
@@ -74,8 +74,7 @@ func TestRetryOfDamagedLines(t *testing.T) {
 		b.Inputs[0].FileID)
 }
 
-// TestUploadMemory sends files of one line without an end side by side, and samples the heap
-// meanwhile.
+// TestUploadMemory sends files of one line without an end concurrently and samples the heap.
 func TestUploadMemory(t *testing.T) {
 	const uploads, size, most = 8, 24 << 20, 48 << 20
 	s := newService(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// putBlob commits a blob as a process does that is killed right after.
+// putBlob commits a blob as a process that is killed right after.
 func (s *service) putBlob(key string) {
 	s.t.Helper()
 	w, err := s.blobs.Create(s.t.Context(), key)
@@ -27,7 +27,7 @@ func (s *service) putBlob(key string) {
 	}
 }
 
-// asOfNow sets the clock to that of the file system, which stamps blobs.
+// asOfNow sets the clock to that of the file system, by which blobs are dated.
 func (s *service) asOfNow() { s.clock.advance(time.Since(s.clock.now())) }
 
 func (s *service) sweepOrphans() {
@@ -54,13 +54,13 @@ func (s *service) wantStored(want ...string) {
 	}
 }
 
-// endLost ends a batch that says nothing of its results.
+// endLost ends a batch without recording its results.
 func (s *service) endLost(id string) {
 	s.t.Helper()
 	s.change(id, func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, s.clock.now() })
 }
 
-// withResults makes a batch that has been told where to put its results.
+// withResults creates a batch that has keys for its results.
 func (s *service) withResults(inputID, outputID, errorID string) store.Batch {
 	s.t.Helper()
 	b := s.reading(inputID, store.Finalizing)
@@ -87,7 +87,7 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	var kept []string
 	keep := func(keys ...string) { kept = append(kept, keys...) }
 
-	// Inputs: with a row, of another tenant, and without a row but read by a batch that lives.
+	// Inputs: with a record, of another tenant, and without a record but read by a running batch.
 	input := s.upload(line("a"))
 	keep("files/"+input, "files/"+input+".index")
 	s.putBlob("files/file-other")
@@ -115,7 +115,7 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	s.endLost(done.ID)
 	keep("files/file-output", "files/file-error", "files/file-kept")
 
-	// Parts, with and without rows.
+	// Parts, with and without records.
 	pending, cancelled := s.createUpload(9, ""), s.createUpload(9, "")
 	part := s.addPart(pending, "xyz")
 	s.post("/v1/uploads/"+cancelled+"/cancel", "").ok()
@@ -135,14 +135,14 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	s.clock.advance(time.Hour - time.Minute)
 	s.sweepOrphans()
 	if got := s.stored(); len(got) != len(before) {
-		t.Errorf("got %q before the hour is over, want all of %q", got, before)
+		t.Errorf("got %q before the hour has passed, want all of %q", got, before)
 	}
 	s.clock.advance(2 * time.Minute)
 	s.sweepOrphans()
 	s.wantStored(kept...)
 }
 
-// meanwhile does deeds around the look at the living batches.
+// meanwhile calls functions before and after the running batches are listed.
 type meanwhile struct {
 	Metadata
 	before, after func()
@@ -165,7 +165,7 @@ func TestSweepRacesWithBatches(t *testing.T) {
 	s.asOfNow()
 	input := s.upload(line("a"))
 	ending := s.withResults(s.upload(line("b")), "file-output", "file-error")
-	s.putBlob("files/file-output") // no row yet, so that somebody looks at the batches
+	s.putBlob("files/file-output") // without a record, so that batches are listed
 	kept := s.stored()
 	var created store.Batch
 	meta.before = func() { // the end of a batch
@@ -181,7 +181,7 @@ func TestSweepRacesWithBatches(t *testing.T) {
 	s.clock.advance(25 * time.Hour)
 	s.sweepOrphans()
 	if created.ID == "" {
-		t.Fatal("nobody looked at the batches")
+		t.Fatal("the batches were not listed")
 	}
 	if got := s.stored(); !slices.Equal(got, kept) {
 		t.Errorf("got %q, want all of %q", got, kept)
@@ -190,7 +190,7 @@ func TestSweepRacesWithBatches(t *testing.T) {
 
 func TestSweepOfOrphansGoesOn(t *testing.T) {
 	broken := errors.New("the disk sulks")
-	blobs := &sulking{err: broken}
+	blobs := &failingDeletes{err: broken}
 	s := newService(t, func(_ *Config, d *Deps) {
 		blobs.Blobs = d.Blobs
 		d.Blobs = blobs

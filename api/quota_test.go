@@ -12,7 +12,7 @@ func quota(bytes int64) func(*Config, *Deps) {
 	return func(c *Config, _ *Deps) { c.TenantQuotaBytes = bytes }
 }
 
-// padded is a good line of a size.
+// padded returns a valid line of a size.
 func padded(size int) string { return longLine(1, size-1) }
 
 func (s *service) used(tenant string, want int64) {
@@ -36,7 +36,7 @@ func TestQuotaOfFiles(t *testing.T) {
 	over := s.sendFile(padded(401))
 	over.refused(413, "", "storage_quota_exceeded", "600", "1000", "default")
 	if over.header.Get("X-Should-Retry") != "false" {
-		t.Error("SDKs would send it again at once")
+		t.Error("SDKs would retry at once")
 	}
 	s.used(DefaultTenant, 600)
 	if stored := s.stored(); len(stored) != 2 {
@@ -48,9 +48,9 @@ func TestQuotaOfFiles(t *testing.T) {
 	s.upload(padded(600))
 }
 
-// TestQuotaIsCheckedBeforeBytesCome announces a file that can't fit; none of it must be needed to
-// refuse it.
-func TestQuotaIsCheckedBeforeBytesCome(t *testing.T) {
+// TestQuotaIsCheckedBeforeTheUpload announces a file that cannot fit. It must be refused before any
+// of it is sent.
+func TestQuotaIsCheckedBeforeTheUpload(t *testing.T) {
 	s := newService(t, quota(1000))
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/files", neverRead{t})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestQuotaIsCheckedBeforeBytesCome(t *testing.T) {
 	}
 	r.ContentLength = formOverhead + 1001
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-	r.Header.Set("Expect", "100-continue") // the client holds the body back until it is asked for
+	r.Header.Set("Expect", "100-continue") // the client sends the body when the server asks for it
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 1 << 40}}
 	resp, err := client.Do(r)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestQuotaOfTenants(t *testing.T) {
 	})
 	for tenant, fits := range map[string]int{"a": 500, "b": 1000, "c": 5000} {
 		s.sendFile(padded(fits), "Authorization", "Bearer key-"+tenant).ok()
-		if tenant == "c" { // it has no bound
+		if tenant == "c" { // it has no limit
 			continue
 		}
 		s.sendFile(padded(300), "Authorization", "Bearer key-"+tenant).refused(413, "",
@@ -95,8 +95,8 @@ func TestQuotaOfTenants(t *testing.T) {
 	}
 }
 
-// TestQuotaOfUploadsSideBySide sends files that would fit one by one, all at once.
-func TestQuotaOfUploadsSideBySide(t *testing.T) {
+// TestQuotaOfConcurrentUploads sends files at once of which each fits alone.
+func TestQuotaOfConcurrentUploads(t *testing.T) {
 	const uploads, size, fit = 12, 40_000, 5
 	s := newService(t, quota(fit*size+size/2))
 	answers := make(chan answer)
@@ -113,14 +113,14 @@ func TestQuotaOfUploadsSideBySide(t *testing.T) {
 		}
 	}
 	if kept == 0 || kept > fit {
-		t.Errorf("%d files were kept where %d fit", kept, fit)
+		t.Errorf("%d files were stored where %d fit", kept, fit)
 	}
 	s.used(DefaultTenant, int64(kept*size))
-	for ; kept < fit; kept++ { // what was under way holds no room any more
+	for ; kept < fit; kept++ { // ended uploads have released their bytes
 		s.upload(padded(size))
 	}
 	if n := len(s.server.quotas.accounts); n != 0 {
-		t.Errorf("%d accounts are left without a request", n)
+		t.Errorf("%d accounts remain without a request", n)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestQuotaOfParts(t *testing.T) {
 	s.postForm("/v1/uploads/"+id+"/parts",
 		field{name: "data", filename: "x", value: content[:200]}).refused(413, "",
 		"storage_quota_exceeded", "900")
-	s.complete(id, "", parts...).ok() // its bytes are counted already
+	s.complete(id, "", parts...).ok() // its bytes were counted before
 	s.used(DefaultTenant, 900)
 }
 
@@ -144,12 +144,12 @@ func TestQuotaOfRetries(t *testing.T) {
 	s.upload(padded(300))
 	s.retry(id, "").refused(413, "", "storage_quota_exceeded", "1000")
 	if got := s.filesNamed("retry-of-"); len(got) > 0 {
-		t.Errorf("the refused retry left the files %v", got)
+		t.Errorf("the refused retry has left the files %v", got)
 	}
 }
 
-// TestPartsAreBoundedByTheAnnouncedSize sends parts that the upload can't be made of.
-func TestPartsAreBoundedByTheAnnouncedSize(t *testing.T) {
+// TestPartsAreLimitedByTheSizeOfTheUpload sends more parts than the upload can use.
+func TestPartsAreLimitedByTheSizeOfTheUpload(t *testing.T) {
 	s := newService(t)
 	id := s.createUpload(1000, "")
 	send := func(size int) answer {
@@ -158,7 +158,7 @@ func TestPartsAreBoundedByTheAnnouncedSize(t *testing.T) {
 	}
 	send(1001).refused(413, "", "", "1000")
 	send(600).ok()
-	send(600).ok() // sent again after a lost answer, for all we know
+	send(600).ok() // may be a repetition after a lost answer
 	send(600).ok()
 	send(201).refused(413, "", "", "1800", "1000")
 	send(200).ok()
@@ -182,6 +182,6 @@ func TestPartsAreBoundedByTheAnnouncedSize(t *testing.T) {
 			kept)
 	}
 	if n := len(s.server.parts.accounts); n != 0 {
-		t.Errorf("%d accounts are left without a request", n)
+		t.Errorf("%d accounts remain without a request", n)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tidefill/tidefill/store/disk"
 )
 
-// work is a dispatcher of a batch's lines, by hand: the chunks of a batch with their journals open.
+// work stands in for a dispatcher: it has the chunks of a batch with open journals.
 type work struct {
 	*service
 	id       string
@@ -29,7 +29,7 @@ type work struct {
 	journals []store.Journal
 }
 
-// run makes a batch of so many lines in progress, laid out in so many chunks, all claimed.
+// run creates a batch in progress with numbers of lines and chunks, all claimed.
 func (s *service) run(lines, chunks int) *work {
 	s.t.Helper()
 	content := ""
@@ -74,7 +74,7 @@ func (s *service) run(lines, chunks int) *work {
 	return w
 }
 
-// result is the finished line of a line, which fails if its number ends in 7.
+// result returns the result of a line, which fails if its number ends in 7.
 func result(line int) (r store.Record) {
 	r = store.Record{Line: uint32(line), Attempts: 1, Failed: line%10 == 7}
 	answer := batchfile.Result{ID: "batch_req_1", CustomID: []byte(fmt.Sprintf(`"line-%d"`, line)),
@@ -111,7 +111,7 @@ func (w *work) finishChunk(i int) {
 	}
 }
 
-// follow reads one page of results: the custom_ids, and the answer for its headers.
+// follow reads one page of results and returns the custom_ids and the answer.
 func (w *work) follow(after string, limit int) (ids []string, a answer) {
 	w.t.Helper()
 	a = w.get(fmt.Sprintf("/v1/batches/%s/results?limit=%d&after=%s", w.id, limit, after))
@@ -134,7 +134,7 @@ func TestResultsTellEachLineOnce(t *testing.T) {
 	w := s.run(lines, 7)
 	random := rand.New(rand.NewPCG(1, 2))
 	todo := random.Perm(lines)
-	told := map[string]int{}
+	returned := map[string]int{}
 	after, done := "", 0
 	page := func(limit int) (more bool) {
 		ids, a := w.follow(after, limit)
@@ -142,14 +142,14 @@ func TestResultsTellEachLineOnce(t *testing.T) {
 			t.Errorf("got %d lines, asked for at most %d", len(ids), limit)
 		}
 		for _, id := range ids {
-			told[id]++
+			returned[id]++
 		}
 		after = a.header.Get("Tidefill-Next")
 		return a.header.Get("Tidefill-More") == "true"
 	}
 	if ids, a := w.follow("", 10); len(ids) != 0 || a.header.Get("Tidefill-More") != "false" ||
 		a.header.Get("Tidefill-Batch-Status") != "in_progress" {
-		t.Errorf("got %v and headers %v before anything was done", ids, a.header)
+		t.Errorf("got %v and headers %v before any line has ended", ids, a.header)
 	}
 	for len(todo) > 0 {
 		n := min(1+random.IntN(20), len(todo))
@@ -158,19 +158,19 @@ func TestResultsTellEachLineOnce(t *testing.T) {
 		todo = todo[n:]
 		for page(1 + random.IntN(8)) {
 		}
-		if len(told) != done {
-			t.Fatalf("told of %d lines, want all %d that are done", len(told), done)
+		if len(returned) != done {
+			t.Fatalf("got %d lines, want all %d that have ended", len(returned), done)
 		}
 	}
 	for i := range w.chunks {
 		w.finishChunk(i)
 	}
-	if page(10) || len(told) != lines {
-		t.Errorf("told of %d lines, want %d", len(told), lines)
+	if page(10) || len(returned) != lines {
+		t.Errorf("got %d lines, want %d", len(returned), lines)
 	}
-	for id, times := range told {
+	for id, times := range returned {
 		if times != 1 {
-			t.Errorf("%s was told %d times", id, times)
+			t.Errorf("%s was returned %d times", id, times)
 		}
 	}
 	if end, err := decodeCursor(after, w.id, 7); err != nil ||
@@ -253,7 +253,7 @@ func TestCursorStaysShort(t *testing.T) {
 		c[i] = 1 << 20
 	}
 	if n := len(c.encode("batch_1")); n > 80 {
-		t.Errorf("got %d bytes for 5,000 chunks of which 10 are under way", n)
+		t.Errorf("got %d bytes for 5,000 chunks of which 10 are active", n)
 	}
 }
 
@@ -271,7 +271,7 @@ func FuzzCursor(f *testing.F) {
 // event is one server-sent event.
 type event struct{ name, data string }
 
-// readEvents reads a stream until it ends or stop says so.
+// readEvents reads a stream until it ends or stop returns true.
 func readEvents(t *testing.T, r *http.Response, stop func(event) bool) {
 	t.Helper()
 	var e event
@@ -333,7 +333,7 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 		case "reason":
 			got = append(got, fmt.Sprint("reason ", o["waiting"], " ", o["reason"]))
 		}
-		switch len(got) { // each step shows before the next is taken
+		switch len(got) { // each step is visible before the next
 		case 2:
 			if err := s.meta.PostProgress(t.Context(), owner, map[string]store.ProgressPost{
 				id: {Progress: store.Progress{Completed: 1, Waiting: "yielding",
@@ -355,7 +355,7 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got): %s", diff)
 	}
-	// Who comes back late is told the end.
+	// A client that reconnects late receives the end.
 	var again []string
 	readEvents(t, s.listen(id), func(e event) bool { again = append(again, e.name); return false })
 	if want := []string{"state", "progress", "reason", "done"}; !slices.Equal(again, want) {
@@ -369,15 +369,15 @@ func TestEventsEndWithTheServer(t *testing.T) {
 	closed := false
 	readEvents(t, s.listen(id), func(e event) bool {
 		if e.name == "done" {
-			t.Error("the stream says that the batch is done")
+			t.Error("the stream reports the end of the batch")
 		}
 		if !closed {
 			closed = true
 			s.server.CloseStreams()
-			s.server.CloseStreams() // as often as one likes
+			s.server.CloseStreams() // may be called again
 		}
 		return false
-	}) // returns as the stream ends
+	}) // returns when the stream ends
 	if a := s.do("HEAD", "/v1/batches/"+id+"/events", nil); a.status != 200 {
 		t.Errorf("got %d for HEAD", a.status)
 	}

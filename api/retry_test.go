@@ -17,7 +17,7 @@ import (
 	"github.com/tidefill/tidefill/store/disk"
 )
 
-// diskJournals gives the server real journals.
+// diskJournals gives the server journals on disk.
 func diskJournals(t testing.TB) func(*Config, *Deps) {
 	t.Helper()
 	d, err := disk.Open(t.TempDir(), disk.Options{CommitAfter: time.Millisecond})
@@ -28,7 +28,7 @@ func diskJournals(t testing.TB) func(*Config, *Deps) {
 	return func(_ *Config, deps *Deps) { deps.Journals = d.Journals() }
 }
 
-// end completes a batch whose lines with these literals of custom_ids have failed, by output.
+// end completes a batch. The lines with these custom_id literals have failed, by output.
 func (s *service) end(id string, failed ...[]string) {
 	s.t.Helper()
 	b, err := s.meta.Batch(s.t.Context(), "", id)
@@ -204,10 +204,10 @@ func TestRetryRefusals(t *testing.T) {
 		s.retry(id, body).refused(http.StatusBadRequest, want[0], want[1])
 	}
 	before := len(s.stored())
-	astray := ended(`"b"`, `"a"`) // no order that a finalizer would write
+	astray := ended(`"b"`, `"a"`) // not the order that a finalizer writes
 	s.retry(astray, "").refused(http.StatusInternalServerError, "", "")
 	if after := len(s.stored()); after != before+1 { // the error file of astray
-		t.Errorf("%d blobs before a retry that failed, %d after: %v", before, after, s.stored())
+		t.Errorf("%d blobs before a failed retry, %d after: %v", before, after, s.stored())
 	}
 	b, err := s.meta.Batch(t.Context(), "", id)
 	if err != nil {
@@ -219,12 +219,12 @@ func TestRetryRefusals(t *testing.T) {
 	s.retry(id, "").refused(http.StatusBadRequest, "", "error_file_gone", b.Outputs[0].ErrorID)
 }
 
-// slowBlobs hold up the first blob that is created once they are armed.
+// slowBlobs delays the first blob that is created after it was armed.
 type slowBlobs struct {
 	Blobs
-	held    chan struct{} // closed when it is held up; nil: not armed
+	held    chan struct{} // closed when a blob is delayed; nil: not armed
 	release chan struct{}
-	passed  atomic.Bool // the one that is held up has come
+	passed  atomic.Bool // a blob was delayed
 }
 
 func (b *slowBlobs) Create(ctx context.Context, key string) (store.BlobWriter, error) {
@@ -235,7 +235,7 @@ func (b *slowBlobs) Create(ctx context.Context, key string) (store.BlobWriter, e
 	return b.Blobs.Create(ctx, key)
 }
 
-// A retry that takes long is made once, however often it is asked for by the same key.
+// A slow retry is created once, however often it is requested with the same key.
 func TestSlowRetryIsMadeOnce(t *testing.T) {
 	slow := &slowBlobs{release: make(chan struct{})}
 	s := newService(t, func(_ *Config, d *Deps) { slow.Blobs = d.Blobs; d.Blobs = slow })
@@ -254,6 +254,6 @@ func TestSlowRetryIsMadeOnce(t *testing.T) {
 	made := (<-first).ok()
 	if again := s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key",
 		"k").ok(); again["id"] != made["id"] {
-		t.Errorf("one key made %v and %v", made["id"], again["id"])
+		t.Errorf("one key created %v and %v", made["id"], again["id"])
 	}
 }

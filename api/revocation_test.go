@@ -85,7 +85,7 @@ func TestRevokedKeysEndRequests(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("the answer to the revoked key goes on")
+		t.Error("the answer to the revoked key continues")
 	}
 	s.eventually("one upload to go on", func() bool { return len(s.stored()) == 1 })
 }
@@ -116,11 +116,11 @@ func TestRevokedKeysEndStreams(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("the stream of the revoked key goes on")
+		t.Error("the stream of the revoked key continues")
 	}
 }
 
-// postFormAs returns the id of what a form makes.
+// postFormAs returns the id of the object that a form creates.
 func (s *service) postFormAs(key, path string, fields ...field) string {
 	s.t.Helper()
 	body, contentType := encodeForm(s.t, fields...)

@@ -83,7 +83,7 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 			false},
 		"full disk": {fmt.Errorf("write /secret/path: %w", store.ErrNoSpace), 507,
 			"insufficient_storage", "no space", true},
-		"deep trouble": {fmt.Errorf("open /secret/path: broken"), 500, "", "internal", true},
+		"unknown error": {fmt.Errorf("open /secret/path: broken"), 500, "", "internal", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
@@ -138,7 +138,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 	defer resp.Body.Close()
 	if _, err := resp.Body.Read(make([]byte, 100)); err == nil {
 		if _, err = resp.Body.Read(make([]byte, 100)); err == nil {
-			t.Error("an answer that broke off reads as a whole one")
+			t.Error("an incomplete answer reads as complete")
 		}
 	}
 }
@@ -166,11 +166,11 @@ func TestMetrics(t *testing.T) {
 	}
 	if _, err := New(DefaultConfig(), Deps{Store: s.server.deps.Store,
 		Registerer: registry}); err == nil {
-		t.Error("a second server took the same metrics")
+		t.Error("a second server has registered the same metrics")
 	}
 }
 
-// counted shows a counter.
+// counted returns the value of a counter.
 func counted(t *testing.T, registry *prometheus.Registry, name string) (lines []string) {
 	families, err := registry.Gather()
 	if err != nil {

@@ -68,9 +68,9 @@ func TestSweepForgetsOldBatches(t *testing.T) {
 
 func TestSweepTriesAgain(t *testing.T) {
 	broken := errors.New("the disk sulks")
-	var blobs *sulking
+	var blobs *failingDeletes
 	s := newService(t, func(_ *Config, d *Deps) {
-		blobs = &sulking{d.Blobs, broken}
+		blobs = &failingDeletes{d.Blobs, broken}
 		d.Blobs = blobs
 	})
 	s.upload(line("a"))
@@ -83,13 +83,13 @@ func TestSweepTriesAgain(t *testing.T) {
 	s.nothingStored()
 }
 
-// sulking deletes nothing while it has an error.
-type sulking struct {
+// failingDeletes fails to delete while it has an error.
+type failingDeletes struct {
 	Blobs
 	err error
 }
 
-func (b *sulking) Delete(ctx context.Context, key string) error {
+func (b *failingDeletes) Delete(ctx context.Context, key string) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -117,7 +117,7 @@ func TestSweepForgetsUploads(t *testing.T) {
 	s.sweep()
 	if u, err := s.meta.Upload(t.Context(), DefaultTenant, keyed); err != nil ||
 		u.State != store.UploadExpired {
-		t.Errorf("got upload %v, %v while its key may come again", u, err)
+		t.Errorf("got upload %v, %v while its key may be used again", u, err)
 	}
 	s.clock.advance(time.Hour + time.Second)
 	s.sweep()
@@ -137,7 +137,7 @@ func TestNothingExpiresByATimeThatIsNotConfirmed(t *testing.T) {
 	expiry.at = s.clock.now()
 	over := s.reading(s.upload(line("a")), store.Completed)
 	s.putBlob("files/file-lost")
-	s.clock.advance(365 * 24 * time.Hour) // a jump
+	s.clock.advance(365 * 24 * time.Hour) // the clock jumps
 	s.sweepOrphans()
 	before := s.stored()
 	if err := s.server.sweepBatches(t.Context()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// unreachable is a store that takes no writes.
+// unreachable is a store that fails all writes.
 type unreachable struct{ Metadata }
 
 func (unreachable) fault(what string) error {
@@ -52,11 +52,11 @@ func TestAStoreThatIsUnavailableIsA503(t *testing.T) {
 		}
 	}
 	if !strings.Contains(s.logs.String(), "secret.db") {
-		t.Errorf("the log doesn't say why: %s", s.logs)
+		t.Errorf("the log lacks the reason: %s", s.logs)
 	}
 	meta.Metadata = real
 	s.get("/v1/files/" + id + "/content").ok()
 }
 
-// switchable is a store that a test exchanges.
+// switchable is a store that a test can replace.
 type switchable struct{ Metadata }

@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// The pair tells what validation and the line index add to an upload: BenchmarkUpload is to take at
-// most 1.5 times as long as BenchmarkUploadWriteOnly, whose handler copies the same body into a
-// file and syncs it. Compare them in one run:
+// The two benchmarks measure what validation and the line index add to an upload. BenchmarkUpload
+// may take at most 1.5 times as long as BenchmarkUploadWriteOnly, whose handler copies the same
+// body into a file and syncs it. Compare them in one run:
 //
 //	go test ./api -run '^$' -bench 'Upload' -count 5
 
-// benchmarkFile is 200 MB in 50,000 lines.
+// benchmarkFile returns 200 MB in 50,000 lines.
 var benchmarkFile = sync.OnceValue(func() []byte {
 	const lines, size = 50_000, 4_000
 	text := strings.Repeat("The quick brown fox said \\\"hello\\\" to the lazy dog, again. ", 100)
@@ -70,7 +70,7 @@ func benchmarkUpload(b *testing.B, url string, done func(answer string)) {
 	}
 }
 
-// benchmarkForm is what stands before the file in a form.
+// benchmarkForm returns the part of a form before the file.
 func benchmarkForm(b *testing.B) (before, contentType string) {
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)

@@ -59,7 +59,7 @@ func TestUploadInParts(t *testing.T) {
 		}
 	}
 	id := created["id"].(string)
-	// In parallel, and cut in the middle of lines.
+	// In parallel, and divided in the middle of lines.
 	pieces := []string{content[:50], content[50:200], content[200:]}
 	ids := make([]string, len(pieces))
 	var senders sync.WaitGroup
@@ -263,24 +263,24 @@ func TestUploadCreationIdempotency(t *testing.T) {
 		"", "idempotency_key_reuse")
 }
 
-// crowded makes it look as if so many uploads and parts were there besides.
-type crowded struct {
+// extraCounts adds numbers of uploads and parts to those that are counted.
+type extraCounts struct {
 	Metadata
 	uploads, parts int
 }
 
-func (c *crowded) CountPending(ctx context.Context, tenant string) (int, error) {
+func (c *extraCounts) CountPending(ctx context.Context, tenant string) (int, error) {
 	n, err := c.Metadata.CountPending(ctx, tenant)
 	return c.uploads + n, err
 }
 
-func (c *crowded) SumParts(ctx context.Context, uploadID string) (int, int64, error) {
+func (c *extraCounts) SumParts(ctx context.Context, uploadID string) (int, int64, error) {
 	n, bytes, err := c.Metadata.SumParts(ctx, uploadID)
 	return c.parts + n, bytes, err
 }
 
 func TestUploadsAreBounded(t *testing.T) {
-	meta := &crowded{uploads: maxPendingUploads - 1, parts: maxParts - 1}
+	meta := &extraCounts{uploads: maxPendingUploads - 1, parts: maxParts - 1}
 	s := newService(t, func(_ *Config, d *Deps) {
 		meta.Metadata = d.Metadata
 		d.Metadata = meta
@@ -290,7 +290,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	refused := s.post("/v1/uploads", body, "Idempotency-Key", "k2")
 	refused.refused(429, "", "too_many_uploads", "1000 pending uploads")
 	if refused.header.Get("X-Should-Retry") != "false" {
-		t.Error("SDKs would send it again at once")
+		t.Error("SDKs would retry at once")
 	}
 	if again := s.post("/v1/uploads", body, "Idempotency-Key", "k").ok()["id"]; again != last {
 		t.Errorf("got %v for a repeated request, want %s", again, last)
@@ -304,5 +304,5 @@ func TestUploadsAreBounded(t *testing.T) {
 		t.Errorf("got %d blobs after the refusal, want %d", got, stored)
 	}
 	s.post("/v1/uploads/"+last+"/cancel", "").ok()
-	s.post("/v1/uploads", body, "Idempotency-Key", "k2").ok() // a refusal isn't remembered
+	s.post("/v1/uploads", body, "Idempotency-Key", "k2").ok() // a refusal is not stored
 }

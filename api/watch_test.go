@@ -11,7 +11,7 @@ import (
 )
 
 func TestWatchAsksOnceForAll(t *testing.T) {
-	meta := &asked{}
+	meta := &countingStore{}
 	s := newService(t, func(_ *Config, d *Deps) {
 		meta.Metadata, meta.board = d.Metadata, d.Progress
 		d.Metadata, d.Progress = meta, meta
@@ -22,12 +22,12 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 		ids = append(ids, s.reading(input, store.InProgress).ID)
 	}
 	known := knownBatches{byID: map[string]store.Batch{}}
-	look := func(reads int64, ids ...string) map[string]*snapshot {
+	refresh := func(reads int64, ids ...string) map[string]*snapshot {
 		t.Helper()
 		meta.times.Store(0)
 		seen, err := s.server.watch.refresh(t.Context(), &known, ids)
 		if err != nil || len(seen) != len(ids) {
-			t.Fatalf("got %d sightings, %v; want %d", len(seen), err, len(ids))
+			t.Fatalf("got %d snapshots, %v; want %d", len(seen), err, len(ids))
 		}
 		if got := meta.times.Load(); got != reads {
 			t.Errorf("got %d reads, want %d", got, reads)
@@ -35,25 +35,25 @@ func TestWatchAsksOnceForAll(t *testing.T) {
 		return seen
 	}
 	const changes, progress = 1, 2 // posts and done chunks
-	look(changes+len64(ids)+progress, ids...)
-	look(changes+progress, ids...)
+	refresh(changes+len64(ids)+progress, ids...)
+	refresh(changes+progress, ids...)
 	s.change(ids[2], func(b *store.Batch) { b.Paused = true })
-	s.reading(input, store.InProgress) // which nobody follows
-	if seen := look(changes+1+progress, ids...)[ids[2]]; !seen.batch.Paused ||
+	s.reading(input, store.InProgress) // without a stream
+	if seen := refresh(changes+1+progress, ids...)[ids[2]]; !seen.batch.Paused ||
 		!seen.shown.Tidefill.Paused {
-		t.Error("the change isn't seen")
+		t.Error("the change is not in the snapshot")
 	}
-	look(changes+progress, ids[:3]...)
-	look(changes+2+progress, ids...) // as nobody listened to changes of the others meanwhile
+	refresh(changes+progress, ids[:3]...)
+	refresh(changes+2+progress, ids...) // changes of the others were not tracked in the meantime
 	s.change(ids[0], func(b *store.Batch) {
 		b.State, b.CompletedAt = store.Completed, s.clock.now()
 	})
-	if seen := look(changes+1+progress, ids...)[ids[0]]; seen.shown.Status != store.Completed {
+	if seen := refresh(changes+1+progress, ids...)[ids[0]]; seen.shown.Status != store.Completed {
 		t.Errorf("got status %s", seen.shown.Status)
 	}
 	s.do("DELETE", "/v1/batches/"+ids[0], nil).ok()
-	look(changes+progress, ids[1:]...)
-	if seen := look(changes+1+progress,
+	refresh(changes+progress, ids[1:]...)
+	if seen := refresh(changes+1+progress,
 		ids...)[ids[0]]; answerTo(seen.err).Status != http.StatusNotFound {
 		t.Errorf("got %v for a deleted batch", seen.err)
 	}
@@ -89,12 +89,12 @@ func TestStreamsShareAWatch(t *testing.T) {
 	}
 	reading.Wait()
 	close(ends)
-	told := map[string]int{}
+	ended := map[string]int{}
 	for id := range ends {
-		told[id]++
+		ended[id]++
 	}
-	if told[ids[0]] != 4 || told[ids[1]] != 4 {
-		t.Errorf("got ends %v, want four of each", told)
+	if ended[ids[0]] != 4 || ended[ids[1]] != 4 {
+		t.Errorf("got ends %v, want four of each", ended)
 	}
 	w := &s.server.watch
 	s.eventually("the watch to end", func() bool {
@@ -104,19 +104,19 @@ func TestStreamsShareAWatch(t *testing.T) {
 	})
 }
 
-// deaf can't tell changes.
-type deaf struct{ Metadata }
+// failingChanges is a store that fails to list changes.
+type failingChanges struct{ Metadata }
 
-func (deaf) ChangedBatches(context.Context, store.Cursor, int) ([]string, store.Cursor, error) {
-	return nil, "", errors.New("the disk sulks")
+func (failingChanges) ChangedBatches(context.Context, store.Cursor, int) ([]string, store.Cursor, error) {
+	return nil, "", errors.New("disk failure")
 }
 
 func TestStreamsEndWhenTheStoreFails(t *testing.T) {
-	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = deaf{d.Metadata} })
+	s := newService(t, func(_ *Config, d *Deps) { d.Metadata = failingChanges{d.Metadata} })
 	id := s.create(line("a"))["id"].(string)
 	var got []string
 	readEvents(t, s.listen(id), func(e event) bool { got = append(got, e.name); return false })
 	if len(got) != 2 || got[0] != "state" || got[1] != "progress" {
-		t.Errorf("got %v, want what was known and no more", got)
+		t.Errorf("got %v, want the events of the first read and no more", got)
 	}
 }

@@ -60,8 +60,8 @@ type Config struct {
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl sets how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	// Telemetry sets how the metrics of runners, and of a gateway in front of them, are read for the
-	// policies of flow control that use them (all but fixed, aimd and gradient).
+	// Telemetry sets how the metrics of runners, and of a gateway in front of them, are read for
+	// the policies of flow control that use them (all but fixed, aimd and gradient).
 	Telemetry telemetry.Config `yaml:"telemetry"`
 	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`
@@ -149,7 +149,8 @@ func (c Config) Validate() error {
 	for i, u := range c.Upstreams {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
 			(err != nil || parsed.Host == "") {
-			refuse("upstreams[%d].metrics is %q, not a URL; write http://host:port/metrics, or none",
+			refuse(
+				"upstreams[%d].metrics is %q, not a URL; write http://host:port/metrics, or none",
 				i, u.Metrics)
 		}
 		if err := u.CheckHeaders(); err != nil {

@@ -85,8 +85,8 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, "%s is %s, not a list; write [a, b], or each element in a row of its own after a dash", path,
-			shown(n))
+		d.fault(n, "%s is %s, not a list; write [a, b], or a row with a dash for each element",
+			path, shown(n))
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -123,8 +123,8 @@ func (d *decoder) table(n *yaml.Node, path string, v reflect.Value) {
 // decoded.
 func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
 	if d.final {
-		d.fault(n, "%s cannot be nested; write it beside the other entries of the table that contains it",
-			path)
+		d.fault(n, "%s cannot be nested; "+
+			"write it beside the other entries of the table that contains it", path)
 		return
 	}
 	origin := d.origin

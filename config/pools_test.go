@@ -22,8 +22,7 @@ flowcontrol:
   slo: {tpot: 80ms}
 `
 
-// What a pool has of its own is laid over all that is said of flow control, before it in the file,
-// behind it or beside it.
+// A pool inherits all keys of flowcontrol, wherever they are in the file or among the settings.
 func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	settings := []config.Setting{
 		{Origin: "--set", Path: "flowcontrol.pools.night.headroom.tuning.pace.gain", Value: "0.3"},
@@ -47,7 +46,7 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 		t.Errorf("small: %q, %+v", small.Policy, limit)
 	}
 	if !all.Shared || all.Policy != "headroom" || own(all).Tuning.Pace.Gain == 0.3 {
-		t.Errorf("the entry of a pool has changed the others: %+v", all)
+		t.Errorf("the entry of a pool has changed the section: %+v", all)
 	}
 	written, err := cfg.YAML()
 	if err != nil {
@@ -55,7 +54,7 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	}
 	if !strings.Contains(string(written),
 		"    night:\n      shared: false\n      headroom:\n        tuning:\n          pace:\n            gain: 0.3\n    small:") {
-		t.Errorf("written is more than what pools have of their own:\n%s", written)
+		t.Errorf("more is written than the keys of the pools:\n%s", written)
 	}
 	again, err := config.Parse("written.yaml", written)
 	if diff := cmp.Diff(cfg, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
@@ -83,7 +82,7 @@ func TestPoolsFaults(t *testing.T) {
 			t.Errorf("%s\n got %v\nwant %s", test.file, err, test.want)
 		}
 	}
-	// Upstreams that are asked what they serve may say so later.
+	// Upstreams without a list of models may serve any.
 	if _, err := config.Parse("f.yaml",
 		[]byte(
 			"upstreams: [{url: http://a:1, models: [day]}, {url: http://b:1}]\nflowcontrol: {pools: {night: {policy: fixed}}}")); err != nil {

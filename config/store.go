@@ -55,7 +55,8 @@ func (s Store) Validate() error {
 			s.ReserveBytes))
 	}
 	if s.LockWait < 100*time.Millisecond {
-		faults = append(faults, fmt.Errorf("tuning.lock_wait: is %v, must be 100ms or more", s.LockWait))
+		faults = append(faults, fmt.Errorf("tuning.lock_wait: is %v, must be 100ms or more",
+			s.LockWait))
 	}
 	return errors.Join(faults...)
 }
