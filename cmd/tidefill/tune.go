@@ -35,7 +35,7 @@ configuration on seeds that the search did not use too, write them as a configur
 share of the configuration's, reduced for interactive loss beyond the scenario's goal, missed deadlines and additional GPU hours;
 the geometric mean over scenarios counts. docs/tune-a-policy.md describes the search.`,
 		Example: `  tidefill tune simulator/scenarios/s1-steady.yaml simulator/scenarios/s5-burst.yaml --set flowcontrol.policy=headroom \
-    --param flowcontrol.headroom.tuning.target_share.max=0.7:1.1 \
+    --param flowcontrol.headroom.tuning.target_share.max=0.8:1.1 \
     --param flowcontrol.headroom.tuning.pace.gain=0.02:0.4:log --out tuned`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
