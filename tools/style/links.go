@@ -21,7 +21,8 @@ var (
 )
 
 // links finds relative links of Markdown pages to files and headings that don't exist, tests that a
-// page names and that don't exist, and the same for pages below docs that a Go file names.
+// page names and that don't exist, packages without a row in the map of packages, and pages below
+// docs that a Go file names and that don't exist.
 func links(r *repository) (findings []string) {
 	tests := r.tests()
 	for page, text := range r.files(".md") {
@@ -42,6 +43,7 @@ func links(r *repository) (findings []string) {
 			}
 		}
 	}
+	findings = append(findings, r.unmapped()...)
 	for file, text := range r.files(".go") {
 		number := 0
 		for row := range strings.Lines(text) {
@@ -52,6 +54,29 @@ func links(r *repository) (findings []string) {
 						page))
 				}
 			}
+		}
+	}
+	return findings
+}
+
+// packageMap is the page that lists all packages of the module.
+const packageMap = "docs/architecture.md"
+
+// unmapped finds packages of the module that packageMap does not list. Packages below the internal
+// directory of another package are details of that package.
+func (r *repository) unmapped() (findings []string) {
+	seen := map[string]bool{}
+	for file := range r.files(".go") {
+		dir := path.Dir(file)
+		if seen[dir] || dir == "." || strings.HasSuffix(file, "_test.go") ||
+			strings.Contains(dir, "/internal/") || strings.HasPrefix(dir, "internal/") &&
+			strings.Count(dir, "/") > 1 {
+			continue
+		}
+		seen[dir] = true
+		top, _, _ := strings.Cut(dir, "/")
+		if top != "e2e" && top != "tools" && !strings.Contains(r.text[packageMap], "`"+dir+"`") {
+			findings = append(findings, fmt.Sprintf("%s: no row for package %s", packageMap, dir))
 		}
 	}
 	return findings
