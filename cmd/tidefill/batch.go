@@ -179,7 +179,7 @@ func describe(w io.Writer, b client.Batch) {
 	for _, key := range sortedKeys(b.Metadata) {
 		row("metadata", "%s=%s", key, b.Metadata[key])
 	}
-	for _, fault := range b.Errors.Data {
-		row("fault", "%s", fault)
+	for _, e := range b.Errors.Data {
+		row("error", "%s", e)
 	}
 }

@@ -22,27 +22,27 @@ func checkCommand() *cobra.Command {
 	var c check
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Find the faults of batch files and configurations",
-		Long: `Find every fault of batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon.
-Of a configuration without faults, the result is printed: all keys with the values in effect.
+		Short: "Find the errors in batch files and configurations",
+		Long: `Find every error in batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon. For a
+valid configuration, print all keys with their effective values.
 
-"-" is a batch file on standard input. Exit status 1 says that there are faults.`,
+"-" is a batch file on standard input. Exit status 1 means that there are errors.`,
 		Example: `  tidefill check requests.jsonl
   tidefill check tidefill.yaml --set scheduler.policy=edf`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.in, c.out = cmd.InOrStdin(), cmd.OutOrStdout()
-			faulty := 0
+			invalid := 0
 			for _, name := range args {
-				sound, err := c.file(name)
+				valid, err := c.file(name)
 				if err != nil {
 					return err
 				}
-				if !sound {
-					faulty++
+				if !valid {
+					invalid++
 				}
 			}
-			if faulty > 0 {
+			if invalid > 0 {
 				return exit{status: exitError}
 			}
 			return nil
@@ -50,7 +50,7 @@ Of a configuration without faults, the result is printed: all keys with the valu
 	}
 	cmd.Flags().StringVar(&c.endpoint, "endpoint", "",
 		"the `url` that every line must have (default: that of the first line)")
-	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object a batch file")
+	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object per batch file")
 	c.set.register(cmd)
 	return cmd
 }
@@ -63,7 +63,7 @@ type check struct {
 	out      io.Writer
 }
 
-func (c *check) file(name string) (sound bool, err error) {
+func (c *check) file(name string) (valid bool, err error) {
 	switch extension := strings.ToLower(filepath.Ext(name)); {
 	case name == "-":
 		return c.batch("standard input", c.in)
@@ -78,15 +78,15 @@ func (c *check) file(name string) (sound bool, err error) {
 	return c.batch(name, f)
 }
 
-func (c *check) configuration(name string) (sound bool, err error) {
+func (c *check) configuration(name string) (valid bool, err error) {
 	settings, err := c.set.parse()
 	if err != nil {
 		return false, err
 	}
 	cfg, err := config.Load(name, settings...)
 	if err != nil {
-		for _, fault := range config.Faults(err) {
-			fmt.Fprintln(c.out, fault)
+		for _, err := range config.Faults(err) {
+			fmt.Fprintln(c.out, err)
 		}
 		return false, nil
 	}
@@ -94,12 +94,12 @@ func (c *check) configuration(name string) (sound bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = fmt.Fprintf(c.out, "# %s is sound. In effect:\n%s", name, effective)
+	_, err = fmt.Fprintf(c.out, "# %s is valid. Effective values:\n%s", name, effective)
 	return true, err
 }
 
-// batch scans as the daemon does on upload and on creating a batch.
-func (c *check) batch(name string, in io.Reader) (sound bool, err error) {
+// batch runs the checks that the daemon runs on upload and on creating a batch.
+func (c *check) batch(name string, in io.Reader) (valid bool, err error) {
 	var index bytes.Buffer
 	scanner := batchfile.NewScanner(&index, batchfile.Limits{})
 	if _, err := io.Copy(scanner, bufio.NewReaderSize(in, 1<<20)); err != nil {
@@ -141,10 +141,10 @@ func (c *check) print(name string, s batchfile.Summary) error {
 		}
 	}
 	if more := s.FaultCount - len(s.Faults); more > 0 {
-		fmt.Fprintf(w, "%s: %d more faults\n", name, more)
+		fmt.Fprintf(w, "%s: %d more errors\n", name, more)
 	}
 	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"), humanize.Bytes(s.Bytes),
-		humanize.Count(s.FaultCount, "fault"))
+		humanize.Count(s.FaultCount, "error"))
 	for _, m := range s.Models {
 		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),
 			humanize.Count(m.Lines, "line"))

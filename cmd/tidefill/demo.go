@@ -15,7 +15,7 @@ func demoCommand() *cobra.Command {
 	var sets settings
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it work, without a GPU",
+		Short: "Try it without a GPU",
 		Long: `Start the daemon in front of two emulated model servers that have interactive traffic of their own, run a sample batch through
 the API, and print its progress and results. Then serve until Ctrl-C, so that you can try the API.`,
 		Args: cobra.NoArgs,

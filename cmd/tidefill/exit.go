@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/experiment"
 )
 
-// The exit statuses, in words for scripts: see rootCommand's help.
+// The exit statuses. The help of rootCommand documents them.
 const (
 	exitOK          = 0
 	exitError       = 1
@@ -20,7 +20,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exit ends a command with a status of its own. A nil error has nothing more to say.
+// exit is an error with an exit status. If err is nil, nothing is printed.
 type exit struct {
 	status int
 	err    error
@@ -39,8 +39,8 @@ func usageErrorf(format string, args ...any) error {
 	return exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// complain writes what went wrong for people and returns the status for scripts.
-func complain(ctx context.Context, stderr io.Writer, err error) int {
+// report prints an error and returns the exit status.
+func report(ctx context.Context, stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -55,10 +55,10 @@ func complain(ctx context.Context, stderr io.Writer, err error) int {
 	} else if r := (*experiment.RequestError)(nil); errors.As(err, &r) {
 		status = exitUsage
 	}
-	if faults := config.Faults(err); len(faults) > 1 {
-		fmt.Fprintf(stderr, "tidefill: %d faults:\n", len(faults))
-		for _, fault := range faults {
-			fmt.Fprintf(stderr, "  %v\n", fault)
+	if errs := config.Faults(err); len(errs) > 1 {
+		fmt.Fprintf(stderr, "tidefill: %d errors:\n", len(errs))
+		for _, err := range errs {
+			fmt.Fprintf(stderr, "  %v\n", err)
 		}
 		return status
 	}

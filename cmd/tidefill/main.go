@@ -1,5 +1,5 @@
-// Command tidefill fills the ebb of an LLM inference pool with batch work: the daemon, its clients
-// on the command line, and the tools around them.
+// Command tidefill runs batch work on the idle capacity of an LLM inference pool. Its commands are
+// the daemon, clients of its API, and tools for simulation.
 package main
 
 import (

@@ -16,13 +16,13 @@ import (
 func profileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile",
-		Short: "Fit and show the laws of engines",
-		Long: `A profile is the law of an engine's iterations, in milliseconds, with the engine's limits:
+		Short: "Fit and show the cost models of engines",
+		Long: `A profile is the cost model of an engine's iterations, in milliseconds, with the engine's limits:
 
   T = c0 + c1*n + c2*max(0, n-n0) + kv*S + sum over prefill chunks [ p1*c + p2*c*(k + c/2) ]
 
-n counts the tokens in an iteration, S the tokens of context that decoding requests attend to, c the tokens of a chunk and k those
-of its prompt computed before.`,
+n is the number of tokens in an iteration, S the number of context tokens that decoding requests attend to, c the number of tokens
+of a chunk and k the number of tokens of its prompt computed before.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -59,7 +59,7 @@ func profileListCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a profile")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per profile")
 	return cmd
 }
 

@@ -63,7 +63,7 @@ func TestProfileFit(t *testing.T) {
 	}
 	if slope := p.CostModel.C1 + 100*p.CostModel.KV; math.Abs(p.CostModel.C0-10) > 0.1 ||
 		math.Abs(slope-0.1) > 0.003 || p.CostModel.KV != 8.4e-5 {
-		t.Errorf("law %+v, want 10 ms and 0.1 ms a request, kv of the prior", p.CostModel)
+		t.Errorf("cost model %+v, want 10 ms and 0.1 ms a request, kv of the prior", p.CostModel)
 	}
 	if f.Fit.Sources[0].File != "steps.csv" || len(f.Fit.Sources[0].SHA256) != 64 ||
 		f.Noise < 0.005 || f.Noise > 0.015 {

@@ -24,13 +24,13 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
-		Long: `Run the daemon. With --upstream alone no configuration file is needed; the models are those that the upstreams list.
+		Long: `Run the daemon. With --upstream, no configuration file is needed; the models are those that the upstreams list.
 
-API keys come from TIDEFILL_API_KEYS, a comma list of key or tenant=key, and from auth.keys_file. Without keys only a
-loopback address is served.
+API keys are read from TIDEFILL_API_KEYS, a comma-separated list of key or tenant=key, and from auth.keys_file. Without keys only
+a loopback address is served.
 
-SIGTERM and Ctrl-C drain: lines under way may finish within shutdown.drain, the rest goes on after the next start. A second
-signal ends at once, and loses nothing either.`,
+SIGTERM and Ctrl-C drain: lines in flight may finish within shutdown.drain, the others continue after the next start. A second
+signal ends the process at once and loses nothing either. SIGHUP reads the files of keys and certificates again.`,
 		Example: `  tidefill serve --upstream http://gpu-1:8000 --upstream http://gpu-2:8000
   tidefill serve --config tidefill.yaml --set flowcontrol.policy=fixed --set flowcontrol.fixed.per_runner=100`,
 		Args: cobra.NoArgs,
@@ -51,14 +51,14 @@ signal ends at once, and loses nothing either.`,
 	}
 	flags.String("listen", defaults.Listen, "`address` of the API")
 	flags.String("admin-listen", defaults.AdminListen,
-		"`address` of probes, metrics and profiles; empty: none")
+		"`address` of health, metrics and profiles; empty: none")
 	flags.String("data", defaults.Data, "`directory` of files and results")
 	flags.String(
 		"node", "", "`name` of this daemon among those that share a store (default: the host's name)")
 	flags.String("log-level", "info", "`level`: debug, info, warn or error")
 	flags.Bool("insecure-no-auth", false, "serve anyone on a non-loopback address without keys")
 	flags.String(
-		"record", "", "write what a simulation needs to know of the days to come to this `FILE`; no prompts, no names")
+		"record", "", "record to this `FILE` what a simulation of this pool needs; no prompts, no names")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()
@@ -88,11 +88,11 @@ signal ends at once, and loses nothing either.`,
 	return cmd
 }
 
-// setting is what a flag says, in JSON, which YAML includes.
+// setting returns the setting of a flag. Its value is JSON, which is valid YAML.
 func setting(flag, path string, value any) config.Setting {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // texts and lists of texts
+		panic(err) // strings and lists of maps of strings can be encoded
 	}
 	return config.Setting{Origin: "--" + flag, Path: path, Value: string(encoded)}
 }

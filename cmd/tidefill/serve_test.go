@@ -21,8 +21,8 @@ import (
 	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 )
 
-// startHanging serves a runner that takes every line and answers none. It says so on received, if
-// anyone listens.
+// startHanging serves a runner that accepts every line and answers none. It sends to received for
+// every line, if the channel has space.
 func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 			w.Write([]byte(`{"object":"list","data":[{"id":"m","object":"model"}]}`))
 			return
 		}
-		io.Copy(io.Discard, r.Body) // a server sees its client leave only when it has read the body
+		io.Copy(io.Discard, r.Body) // the server notices a disconnect only after the body
 		select {
 		case received <- struct{}{}:
 		default:
@@ -41,12 +41,12 @@ func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 	return server.URL
 }
 
-func TestRestartGoesOn(t *testing.T) {
+func TestRestartContinuesBatches(t *testing.T) {
 	data, input := t.TempDir(), writeFile(t, "in.jsonl", apptest.BatchFile(40))
 
 	_, stop := startDaemon(t, data, startHanging(t, nil))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
-	stop() // lines under way are put back after the drain time
+	stop() // lines in flight return to the queue after the drain time
 
 	startDaemon(t, data, apptest.StartRunner(t, nil))
 	must(t, exitOK, "batch", "watch", id)
@@ -73,22 +73,22 @@ func TestKeysAreRequired(t *testing.T) {
 	must(t, exitError, "batch", "get", id, "--api-key", "secret-b")
 }
 
-func TestWatchOutlastsARestart(t *testing.T) {
+func TestWatchContinuesAfterARestart(t *testing.T) {
 	data := t.TempDir()
 	d, stop := startDaemon(t, data, startHanging(t, nil))
 	id := idOf(t, must(t, exitOK, "batch", "submit", writeFile(t, "in.jsonl", apptest.BatchFile(5)),
 		"--json").out)
-	said, out := io.Pipe()
+	printed, out := io.Pipe()
 	watched := make(chan int, 1)
 	go func() {
 		watched <- run(t.Context(), []string{"batch", "watch", id}, nil, out, t.Output())
 		out.Close()
 	}()
-	lines := bufio.NewReader(said)
-	if _, err := lines.ReadString('\n'); err != nil { // it has begun
+	rows := bufio.NewReader(printed)
+	if _, err := rows.ReadString('\n'); err != nil { // it has begun
 		t.Fatal(err)
 	}
-	go io.Copy(io.Discard, lines)
+	go io.Copy(io.Discard, rows)
 	stop()
 	cfg := apptest.Config(data, apptest.StartRunner(t, nil))
 	cfg.Listen = strings.TrimPrefix(d.URL(), "http://")
@@ -123,7 +123,7 @@ func TestTLSDaemon(t *testing.T) {
 		"--cert-file", own, "--key-file", ownKey)
 }
 
-// startProcess runs the program itself and returns it with the URL that it says it serves.
+// startProcess runs the program in a process and returns the process with the URL that it serves.
 func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	p := exec.Command(os.Args[0], args...)
@@ -141,9 +141,9 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 	})
 	url := make(chan string, 1)
 	go func() {
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		for rows := bufio.NewScanner(stderr); rows.Scan(); {
 			if m := regexp.MustCompile(`msg=serving url=(\S+)`).FindStringSubmatch(
-				lines.Text()); m != nil {
+				rows.Text()); m != nil {
 				url <- m[1]
 			}
 		}
@@ -156,7 +156,7 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 		}
 		return p, u
 	case <-time.After(20 * time.Second):
-		t.Fatal("the process doesn't serve")
+		t.Fatal("the process does not serve")
 	}
 	return nil, ""
 }
@@ -180,17 +180,17 @@ func TestSignals(t *testing.T) {
 			t.Errorf("after SIGTERM: %v", err)
 		}
 	})
-	t.Run("two end at once", func(t *testing.T) {
+	t.Run("two end the process at once", func(t *testing.T) {
 		p := working(t, "1h")
 		p.Process.Signal(syscall.SIGTERM)
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
-		// the first must have been taken before the second is sent
+		// the first must have been handled before the second is sent
 		for again := time.NewTicker(50 * time.Millisecond); ; {
 			select {
 			case <-ended:
 				if p.ProcessState.Success() {
-					t.Error("a second signal ended the process as if it had drained")
+					t.Error("after a second signal the process ended with status 0")
 				}
 				return
 			case <-again.C:

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// searchedStory is one on which oracles are soon done. Its folder stays the same whatever is
-// written into it.
-func searchedStory(t *testing.T) (file string, write func(rate string)) {
+// searchableScenario returns a scenario file for which oracles finish soon, and a function that
+// writes it with a rate of interactive traffic.
+func searchableScenario(t *testing.T) (file string, write func(rate string)) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "small.yaml")
 	return file, func(rate string) {
@@ -26,8 +26,8 @@ func searchedStory(t *testing.T) (file string, write func(rate string)) {
 
 var simulatedHours = regexp.MustCompile(`([0-9.]+) simulated hours in`)
 
-// runsOf is how often a story of three minutes was told, but for what was told again to be sure of
-// it.
+// runsOf returns the number of runs of a scenario of three minutes, without those that check cached
+// results.
 func runsOf(t *testing.T, got outcome) int {
 	t.Helper()
 	hours, err := strconv.ParseFloat(simulatedHours.FindStringSubmatch(got.errors)[1], 64)
@@ -37,43 +37,44 @@ func runsOf(t *testing.T, got outcome) int {
 	return int(hours*20 + 0.5)
 }
 
-// What oracles found is found again, and nothing that is stale is.
-func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
-	file, write := searchedStory(t)
+// Cached results of oracles are used, and stale ones are not.
+func TestSimulateCachesOracles(t *testing.T) {
+	file, write := searchableScenario(t)
 	write("1")
-	shelf := filepath.Join(t.TempDir(), "found")
-	ask := func(more ...string) outcome {
+	cache := filepath.Join(t.TempDir(), "cache")
+	simulate := func(more ...string) outcome {
 		return must(t, exitOK, append([]string{"simulate", file, "--policy", "headroom", "--oracles",
-			"--oracle-runs", "3", "--oracle-results", shelf}, more...)...)
+			"--oracle-runs", "3", "--oracle-results", cache}, more...)...)
 	}
 	const quietAndPolicy, each = 2, 3
-	first := ask()
+	first := simulate()
 	if runs := runsOf(t, first); runs != quietAndPolicy+2*each {
 		t.Fatalf("%d runs, want all", runs)
 	}
-	if again := ask(); runsOf(t, again) != quietAndPolicy || again.out != first.out {
-		t.Errorf("asked again after %d runs:\n%s\nand at first\n%s", runsOf(t, again), again.out,
+	if again := simulate(); runsOf(t, again) != quietAndPolicy || again.out != first.out {
+		t.Errorf("the second time, after %d runs:\n%s\nand the first time\n%s", runsOf(t, again), again.out,
 			first.out)
 	}
-	if other := ask("--set", "flowcontrol.slo.late=0.007"); runsOf(t,
+	if other := simulate("--set", "flowcontrol.slo.late=0.007"); runsOf(t,
 		other) != quietAndPolicy+each {
-		t.Errorf("another policy: %d runs, want those of G anew", runsOf(t, other))
+		t.Errorf("another policy: %d runs, want those of G again", runsOf(t, other))
 	}
-	if other := ask("--seed", "2"); runsOf(t, other) != quietAndPolicy+2*each {
+	if other := simulate("--seed", "2"); runsOf(t, other) != quietAndPolicy+2*each {
 		t.Errorf("another seed: %d runs, want all", runsOf(t, other))
 	}
 	write("2")
-	if other := ask(); runsOf(t, other) != quietAndPolicy+2*each || other.out == first.out {
-		t.Errorf("another story: %d runs, want all", runsOf(t, other))
+	if other := simulate(); runsOf(t, other) != quietAndPolicy+2*each || other.out == first.out {
+		t.Errorf("another scenario: %d runs, want all", runsOf(t, other))
 	}
 	write("1")
-	if runs := runsOf(t, ask()); runs != quietAndPolicy+2*each {
-		t.Errorf("the first story, after another took its place: %d runs, want all", runs)
+	if runs := runsOf(t, simulate()); runs != quietAndPolicy+2*each {
+		t.Errorf("the first scenario, after another replaced it: %d runs, want all", runs)
 	}
 
-	// Engines that have changed give other figures to what is kept; here the figures do.
-	kept := filepath.Join(shelf, "small-seed1-e.json")
-	content, err := os.ReadFile(kept)
+	// After a change of the engines, a run gives other figures than the cached ones. The test
+	// changes the cached figures instead.
+	entryFile := filepath.Join(cache, "small-seed1-e.json")
+	content, err := os.ReadFile(entryFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,19 +89,19 @@ func TestSimulateKeepsWhatOraclesFound(t *testing.T) {
 	}
 	for name, stale := range map[string][]byte{"of another engine": content,
 		"cut off": content[:len(content)/2]} {
-		if err := os.WriteFile(kept, stale, 0o600); err != nil {
+		if err := os.WriteFile(entryFile, stale, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := ask(); runsOf(t, got) != quietAndPolicy+each || got.out != first.out {
-			t.Errorf("what is kept is %s: %d runs, want those of E anew, and\n%s\ngot\n%s", name,
+		if got := simulate(); runsOf(t, got) != quietAndPolicy+each || got.out != first.out {
+			t.Errorf("a cached result %s: %d runs, want those of E again, and\n%s\ngot\n%s", name,
 				runsOf(t, got), first.out, got.out)
 		}
 	}
 }
 
-// What attains G's bound can be told by anyone.
-func TestSimulateWritesWhatAttainsTheGatewaysBound(t *testing.T) {
-	file, write := searchedStory(t)
+// The configuration that reaches G's bound reproduces it.
+func TestSimulateWritesReplays(t *testing.T) {
+	file, write := searchableScenario(t)
 	write("2")
 	out := filepath.Join(t.TempDir(), "report")
 	must(t, exitOK, "simulate", file, "--policy", "headroom", "--set", "flowcontrol.headroom.start=3",
@@ -114,6 +115,6 @@ func TestSimulateWritesWhatAttainsTheGatewaysBound(t *testing.T) {
 	if head := fmt.Sprintf("# Oracle G of small, seed 1: %d useful tokens",
 		again.Policies[0].Runs[0].Batch.Useful); !strings.HasPrefix(string(content), head) ||
 		!strings.Contains(string(content), "start: 3") {
-		t.Errorf("told again, it begins %q, and stands in\n%s", head, content)
+		t.Errorf("the replay starts with %q, want\n%s", head, content)
 	}
 }

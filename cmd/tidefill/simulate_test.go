@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// smallScenario writes a scenario of a few minutes into a folder of its own; extra keys of its pool
-// and what follows come after.
+// smallScenario writes a scenario of a few minutes into a directory of its own, with additional
+// keys of its pool and additional sections.
 func smallScenario(t *testing.T, pool, rest string) string {
 	t.Helper()
 	return writeFile(t, "small.yaml", fmt.Sprintf(`name: small
@@ -44,20 +44,20 @@ func TestSimulate(t *testing.T) {
 		t.Errorf("speed belongs on standard error:\n%s", first.errors)
 	}
 	if again := must(t, exitOK, "simulate", file, "--policy", "aimd"); again.out != first.out {
-		t.Errorf("the same seed told\n%s\nand\n%s", first.out, again.out)
+		t.Errorf("the same seed gives\n%s\nand\n%s", first.out, again.out)
 	}
 	if other := must(t, exitOK, "simulate", file, "--policy", "aimd", "--seed",
 		"2"); other.out == first.out {
-		t.Error("another seed told the same")
+		t.Error("another seed gives the same")
 	}
 	if twice := must(t, exitOK, "simulate", file, file, "--policy",
 		"aimd"); twice.out != first.out {
-		t.Errorf("a scenario given twice is run once; told\n%s", twice.out)
+		t.Errorf("a scenario given twice runs once; got\n%s", twice.out)
 	}
 }
 
-// However runs are shared out among processors, what comes of them stands in the same place.
-func TestSimulateTellsTheSameInParallel(t *testing.T) {
+// The result does not depend on the number of processors.
+func TestSimulateInParallel(t *testing.T) {
 	args := []string{
 		"simulate", "--json", "--seeds", "3", "--policy", "fixed,per_runner=1", "--policy",
 		"fixed,per_runner=4", "--policy", "fixed,per_runner=9",
@@ -66,9 +66,9 @@ func TestSimulateTellsTheSameInParallel(t *testing.T) {
 	many := must(t, exitOK, args...).out
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if one := must(t, exitOK, args...).out; one != many {
-		t.Errorf("one processor told\n%s\nseveral\n%s", one, many)
+		t.Errorf("one processor gives\n%s\nseveral\n%s", one, many)
 	}
-	var told struct {
+	var result struct {
 		Scenarios []struct {
 			Policies []struct {
 				Name string
@@ -76,10 +76,10 @@ func TestSimulateTellsTheSameInParallel(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(many), &told); err != nil {
+	if err := json.Unmarshal([]byte(many), &result); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range told.Scenarios {
+	for _, s := range result.Scenarios {
 		for i, want := range []string{"fixed per_runner=1", "fixed per_runner=4",
 			"fixed per_runner=9"} {
 			if p := s.Policies[i]; p.Name != want || len(p.Runs) != 3 || p.Runs[2].Seed != 3 {
@@ -89,7 +89,7 @@ func TestSimulateTellsTheSameInParallel(t *testing.T) {
 	}
 }
 
-// figures is what a script reads.
+// figures is the part of result.json that the tests read.
 type figures struct {
 	Profile struct {
 		Name       string
@@ -113,22 +113,22 @@ type figures struct {
 
 func simulated(t *testing.T, args ...string) figures {
 	t.Helper()
-	var told struct {
+	var result struct {
 		Version   int
 		Scenarios []figures
 	}
 	if err := json.Unmarshal([]byte(must(t, exitOK, append([]string{"simulate", "--json"},
-		args...)...).out), &told); err != nil {
+		args...)...).out), &result); err != nil {
 		t.Fatal(err)
 	}
-	if told.Version != 1 || len(told.Scenarios) != 1 || len(told.Scenarios[0].Policies) == 0 ||
-		len(told.Scenarios[0].Seeds) == 0 {
-		t.Fatalf("%+v", told)
+	if result.Version != 1 || len(result.Scenarios) != 1 || len(result.Scenarios[0].Policies) == 0 ||
+		len(result.Scenarios[0].Seeds) == 0 {
+		t.Fatalf("%+v", result)
 	}
-	return told.Scenarios[0]
+	return result.Scenarios[0]
 }
 
-func TestSimulateTakesTheDaemonsPolicies(t *testing.T) {
+func TestSimulateReadsTheDaemonsConfiguration(t *testing.T) {
 	file := smallScenario(t, "", backlog)
 	daemon := writeFile(t, "tidefill.yaml",
 		"flowcontrol: {policy: fixed, fixed: {per_runner: 2}}\n")
@@ -147,7 +147,7 @@ func TestSimulateReadsFilesBesideTheScenario(t *testing.T) {
 	file := writeFile(t, "own.yaml", `name: own
 horizon: 3m
 pool: {profile: mine.yaml, replicas: 1}
-interactive: {trace: day.csv, format: csv}
+interactive: {trace: trace.csv, format: csv}
 `)
 	place := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(content),
@@ -156,7 +156,7 @@ interactive: {trace: day.csv, format: csv}
 		}
 	}
 	place("mine.yaml", must(t, exitOK, "profile", "show", "llama-70b-h100").out)
-	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n90,200,20\n300,10,10\n")
+	place("trace.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n90,200,20\n300,10,10\n")
 	if f := simulated(t, file); f.Seeds[0].NoBatch.Requests != 2 ||
 		f.Profile.Name != "llama-70b-h100" || !f.Profile.Calibrated ||
 		f.Policies[0].Loss.Worst != 0 {
@@ -170,12 +170,12 @@ interactive: {trace: day.csv, format: csv}
 	}
 	if got := must(t, exitOK, "simulate", file, "--trace", other, "--format",
 		"csv").out; !strings.Contains(got, "played back once") {
-		t.Errorf("the report does not say how the traffic was made:\n%s", got)
+		t.Errorf("the report does not describe the traffic:\n%s", got)
 	}
-	place("day.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
+	place("trace.csv", "t_s,input_tokens,output_tokens\n0,10,10\n70,100,20\n60,200,20\n300,10,10\n")
 	if got := must(t, exitError, "simulate", file).errors; !strings.Contains(got,
-		"own.yaml: interactive.trace: day.csv:4:") {
-		t.Errorf("time goes back: %s", got)
+		"own.yaml: interactive.trace: trace.csv:4:") {
+		t.Errorf("decreasing time: %s", got)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestSimulateComparesWithBaselines(t *testing.T) {
 	}
 }
 
-// Laws of scaling are compared where there is something to scale, and nowhere else.
+// Scaling policies are compared only in scenarios with a pool that scales.
 func TestSimulateComparesScaling(t *testing.T) {
 	scaled := writeFile(t, "scaled.yaml", `name: scaled
 horizon: 20m
@@ -209,7 +209,7 @@ jobs: [{name: night, kind: bal, lines: 200, window: 15m}]
 	_, second, _ := strings.Cut(got, "\nsmall: ")
 	if second, _, _ = strings.Cut(second, "OVER ALL SCENARIOS"); second == "" ||
 		strings.Contains(second, "scaling:") {
-		t.Errorf("a pool that stands still has nothing to scale:\n%s", second)
+		t.Errorf("a pool of fixed size is compared:\n%s", second)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestSimulateExplains(t *testing.T) {
 	}
 }
 
-// A fitted profile comes with bounds, and a report with what a policy does at them.
+// A fitted profile has confidence intervals, and the report has the results at their bounds.
 func TestSimulateShowsAProfilesSpread(t *testing.T) {
 	file := smallScenario(t, "", backlog)
 	text := strings.Replace(must(t, exitOK, "profile", "show", "llama-8b-a100").out,
@@ -273,7 +273,7 @@ func TestSimulateShowsAProfilesSpread(t *testing.T) {
 	got := must(t, exitOK, "simulate", file, "--policy", "aimd").out
 	if !strings.Contains(got, "WITH THE PROFILE'S SPREAD (aimd, seed 1)") ||
 		!strings.Contains(got, "\nlow   ") {
-		t.Errorf("the spread is not told:\n%s\nwith\n%s", got, text)
+		t.Errorf("the report lacks the spread:\n%s\nwith\n%s", got, text)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestSimulateMistakes(t *testing.T) {
 		{"unknown key", []string{strange}, exitError,
 			[]string{"small.yaml:6: unknown key pool.replica; did you mean pool.replicas?"}},
 		{"faults of all files", []string{good, strange, "/nowhere.yaml"}, exitError,
-			[]string{"2 faults", "pool.replica", "/nowhere.yaml"}},
+			[]string{"2 errors", "pool.replica", "/nowhere.yaml"}},
 		{"unknown setting", []string{good, "--set", "flowcontrol.polcy=fixed"}, exitError,
 			[]string{"unknown key flowcontrol.polcy; did you mean flowcontrol.policy?"}},
 		{"unknown policy", []string{good, "--set", "flowcontrol.policy=fixd"}, exitError,
@@ -309,7 +309,7 @@ func TestSimulateMistakes(t *testing.T) {
 			[]string{"--trace and --format go together"}},
 		{"unknown format", []string{good, "--trace", "x.csv", "--format", "xls"}, exitUsage,
 			[]string{"--format is \"xls\""}},
-		{"events without a folder", []string{good, "--events"}, exitUsage,
+		{"events without a directory", []string{good, "--events"}, exitUsage,
 			[]string{"--events needs --out DIR"}},
 		{"no setting", []string{good, "--set", "x"}, exitUsage,
 			[]string{"write --set key.path=value"}},
@@ -328,7 +328,7 @@ func TestSimulateMistakes(t *testing.T) {
 				}
 			}
 			if got.out != "" {
-				t.Errorf("standard output is not for faults: %s", got.out)
+				t.Errorf("an error is printed on standard output: %s", got.out)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A cap of 64 ruins this pool's users; the search must come back with less, say so with evidence,
-// and leave a file that the daemon reads.
+// A cap of 64 harms this pool's users. The search must find a lower one, give evidence, and write a
+// file that the daemon reads.
 func TestTune(t *testing.T) {
 	file := writeFile(t, "tight.yaml", `name: tight
 horizon: 4m
@@ -34,18 +34,18 @@ jobs: [{name: night, kind: bal}]
 		t.Errorf("with the patch: loss %v, %d tokens", tuned.Loss.Worst, tuned.Runs[0].Batch.Useful)
 	}
 	if again := must(t, exitOK, args...); again.out != got.out {
-		t.Errorf("the same search told\n%s\nand\n%s", got.out, again.out)
+		t.Errorf("the same search gives\n%s\nand\n%s", got.out, again.out)
 	}
 }
 
-func TestTuneSaysWhenNothingIsBetter(t *testing.T) {
+func TestTuneWithoutImprovement(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "tuned")
 	got := must(t, exitOK, "tune", smallScenario(t, "", backlog), "--set",
 		"flowcontrol.policy=fixed", "--param", "flowcontrol.aimd.start=1:20", "--seeds", "2",
 		"--budget", "8", "--out", out)
 	if !strings.Contains(got.out, "Keep the configuration as it is") || strings.Contains(got.out,
 		"\nflowcontrol:") {
-		t.Errorf("a key that means nothing here is tuned:\n%s", got.out)
+		t.Errorf("a key without effect is tuned:\n%s", got.out)
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a patch is written")
@@ -65,7 +65,7 @@ func TestTuneMistakes(t *testing.T) {
 			"write KEY=LOW:HIGH"},
 		{"range down", []string{"--param", "flowcontrol.fixed.per_runner=9:3"}, exitUsage,
 			"the range must go up"},
-		{"logarithm of nothing", []string{"--param", "flowcontrol.fixed.per_pool=0:3:log"},
+		{"logarithm of zero", []string{"--param", "flowcontrol.fixed.per_pool=0:3:log"},
 			exitUsage, "from above 0"},
 		{"mixed units", []string{"--param", "flowcontrol.aimd.decrease_every=1:3s"}, exitUsage,
 			"one bound is a duration"},

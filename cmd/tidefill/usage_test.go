@@ -37,7 +37,7 @@ func TestMistakesAndErrors(t *testing.T) {
 			[]string{"/nowhere.jsonl: no such file"}},
 		{"no upstream", []string{"serve"}, exitError, []string{"no upstream", "--upstream URL"}},
 		{"faulty configuration", []string{"serve", "--config", bad}, exitError, []string{
-			"2 faults", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean flowcontrol.policy?",
+			"2 errors", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean flowcontrol.policy?",
 			`bad.yaml:3: listen: "1" is not an address`,
 		}},
 		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError,
@@ -83,7 +83,7 @@ func TestCheckFiles(t *testing.T) {
 		`{"custom_id":"e","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}`+"\n")
 	got := must(t, exitError, "check", sound, faulty)
 	for _, want := range []string{"faulty.jsonl:3: ", "faulty.jsonl:4: ", "(duplicate_custom_id)",
-		"faulty.jsonl:5: ", "(url_mismatch)", "3 faults"} {
+		"faulty.jsonl:5: ", "(url_mismatch)", "3 errors"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("check lacks %q:\n%s", want, got.out)
 		}
