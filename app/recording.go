@@ -31,7 +31,7 @@ func newRecording(cfg config.Config, log *slog.Logger) (*recording, error) {
 		return nil, err
 	}
 	r := &recording{Recorder: format.NewRecorder(began, file), file: file}
-	file.Opening(r.Open)
+	file.SetPreamble(r.Preamble)
 	return r, nil
 }
 

@@ -102,7 +102,7 @@ func TestImpatientUsers(t *testing.T) {
 		}
 		waiting := map[*user]int{}
 		for _, req := range sim.requests {
-			if sim.replicas[0].engine.Knows(req.id) && req.user.current == req {
+			if sim.replicas[0].engine.Has(req.id) && req.user.current == req {
 				waiting[req.user]++
 			}
 		}

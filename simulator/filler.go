@@ -36,7 +36,7 @@ func (sim *simulation) installFiller(name string, cfg engine.Config, e *engine.E
 	if sim.setup.newFiller == nil {
 		return
 	}
-	e.FillWith(sim.setup.newFiller(Host{Replica: name, Engine: cfg,
+	e.SetFiller(sim.setup.newFiller(Host{Replica: name, Engine: cfg,
 		Objective: func(id engine.ID) scenario.SLO {
 			return sim.interactive.classes[sim.requests[id].class].slo
 		}}))

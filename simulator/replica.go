@@ -90,7 +90,7 @@ func (r *replica) abort(id engine.ID) {
 	if !r.engine.Abort(r.sim.now, id) {
 		return // it has left already
 	}
-	if !r.engine.Knows(id) { // it waited, so no iteration will report it
+	if !r.engine.Has(id) { // it waited, so no iteration will report it
 		req := r.remove(id)
 		if r.abortedWaiting == nil {
 			r.abortedWaiting = map[engine.ID]*request{}

@@ -1,10 +1,10 @@
-// Package recording keeps what a simulation needs to know of a day at a live pool: what batch work
-// came and how large its lines were, how the engines took them, and what readings showed. It never
-// holds a prompt or an answer, a custom_id, a tenant's or a model's name, or an address: batches,
-// models and runners are numbers.
+// Package recording stores what a simulation needs of the traffic of a live pool: the batch jobs
+// and the sizes of their lines, how the engines served them, and the readings. It stores no prompt,
+// no answer, no custom_id, no name of a tenant or model and no address. Batches, models and runners
+// are numbers.
 //
-// A recording is a file of JSON objects, one a line. The first is the Header, each further one an
-// Entry (docs/recordings.md has the keys). A Recorder makes entries of the planner's events and of
-// readings; it belongs to nobody's decisions and slows nobody down: what the medium can't take in
-// time is left out, and the file says so. A File bounds what is kept.
+// A recording is a file of JSON objects, one per row. The first is the Header, each further one an
+// Entry; docs/recordings.md describes the keys. A Recorder converts the planner's events and
+// readings to entries. It takes part in no decision and delays none: entries that the disk does not
+// take in time are dropped, and the file counts them. A File limits the size of a recording.
 package recording

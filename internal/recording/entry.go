@@ -7,21 +7,21 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Version is of the format.
+// Version is the version of the format.
 const Version = 1
 
-// Header is the first line of each file.
+// Header is the first row of each file.
 type Header struct {
 	Version int       `json:"tidefill_recording"`
-	Began   time.Time `json:"began"` // all times of entries are seconds since then
-	// Policy is the flow control in force, TTFT and TPOT what interactive users were promised, in
-	// seconds.
+	Began   time.Time `json:"began"` // times of entries are seconds since then
+	// Policy is the flow-control policy. TTFT and TPOT are the objectives of interactive requests,
+	// in seconds.
 	Policy string  `json:"policy"`
 	TTFT   float64 `json:"slo_ttft_s"`
 	TPOT   float64 `json:"slo_tpot_s"`
 }
 
-// Entry is something that happened. One of its pointers is set.
+// Entry is an event. Exactly one of its pointers is set.
 type Entry struct {
 	At        float64    `json:"t"` // seconds since Header.Began
 	Runner    *Runner    `json:"runner,omitempty"`
@@ -30,70 +30,71 @@ type Entry struct {
 	Gaps      *Gaps      `json:"gaps,omitempty"`
 	Reading   *Reading   `json:"reading,omitempty"`
 	Latencies *Latencies `json:"latencies,omitempty"`
-	// Lost counts entries before this one that could not be written in time.
+	// Lost counts the entries before this one that were dropped.
 	Lost int `json:"lost,omitempty"`
 }
 
-// Runner came, with the models it serves, or went: then it serves none.
+// Runner is a runner that was added, with its models, or removed: then it has none.
 type Runner struct {
 	ID     int   `json:"id"`
 	Models []int `json:"models,omitempty"`
 }
 
-// Job is a batch's lines of one model, as it came.
+// Job is the lines of a batch for one model, when the batch was added.
 type Job struct {
 	ID    int `json:"id"`
 	Model int `json:"model"`
 	Lines int `json:"lines"` // left
-	// mean tokens of a line, as estimated from its bytes
+	// mean prompt tokens of a line, as estimated from its bytes
 	Prompt float64 `json:"prompt"`
-	// mean of the lines' own limits on output; 0: they have none
+	// mean limit of output tokens of the lines; 0: they have none
 	Most     float64 `json:"most,omitempty"`
 	Priority int     `json:"priority,omitempty"`   // the batch's
-	Deadline float64 `json:"deadline_s,omitempty"` // seconds from now; 0: none
-	// seconds since it was created; some when the recording began later
+	Deadline float64 `json:"deadline_s,omitempty"` // seconds from the entry; 0: none
+	// seconds since it was created, if that was before the recording began
 	Age float64 `json:"age_s,omitempty"`
 }
 
-// Line is a request that ended.
+// Line is a request that has ended.
 type Line struct {
 	Job    int    `json:"job"`
 	Runner int    `json:"runner"`
-	End    string `json:"end"` // as plan.Outcome calls it
-	// Took is seconds from sending it to its end, First to its first token; 0: it was not streamed.
+	End    string `json:"end"` // the outcome, as endOf names it
+	// Took is the seconds from sending the request to its end, First to its first token. 0: it was
+	// not streamed.
 	Took  float64 `json:"took_s"`
 	First float64 `json:"first_s,omitempty"`
-	// Prompt, Cached (of those) and Output tokens, as the answer tells; 0: it doesn't.
+	// Prompt, Cached (of these) and Output are the tokens as in the usage of the answer. 0:
+	// unknown.
 	Prompt int `json:"prompt,omitempty"`
 	Cached int `json:"cached,omitempty"`
 	Output int `json:"output,omitempty"`
 }
 
-// Gaps are iterations of a runner seen through streamed lines.
+// Gaps are iterations of a runner, observed between the tokens of streamed lines.
 type Gaps struct {
 	Runner int     `json:"runner"`
 	Count  int     `json:"count"`
 	Took   float64 `json:"took_s"` // together
-	// Lines are those of ours on the runner meanwhile.
+	// Lines is the number of batch lines on the runner then.
 	Lines int `json:"lines"`
 }
 
-// Number is a figure that may be unknown: NaN, and then left out.
+// Number is a value that may be unknown: NaN, which is left out of the JSON.
 type Number float64
 
-// IsZero says that the number is to be left out.
+// IsZero reports whether the number is unknown, for the JSON option omitzero.
 func (n Number) IsZero() bool { return math.IsNaN(float64(n)) }
 
-// Known says that it isn't.
+// Known reports whether the number is known.
 func (n Number) Known() bool { return !n.IsZero() }
 
-// Reading is what a look at a runner, or at the gateway, showed. Fields are those of
-// flowcontrol.Reading.
+// Reading is a flowcontrol.Reading of a runner or of the gateway.
 type Reading struct {
 	Source string `json:"source"` // metrics, capabilities or gateway
 	Runner int    `json:"runner,omitempty"`
 	Model  int    `json:"model,omitempty"` // of a gateway's; 0: all
-	Age    Number `json:"age_s,omitzero"`  // how long before it was told it was true
+	Age    Number `json:"age_s,omitzero"`  // time from the sample to the entry
 
 	Running      Number `json:"running,omitzero"`
 	Waiting      Number `json:"waiting,omitzero"`
@@ -109,7 +110,7 @@ type Reading struct {
 	TPOTLate     Number `json:"tpot_late,omitzero"`
 }
 
-// UnmarshalJSON makes what is not there unknown.
+// UnmarshalJSON sets missing values to unknown.
 func (r *Reading) UnmarshalJSON(text []byte) error {
 	type plain Reading
 	nan := Number(math.NaN())
@@ -118,14 +119,14 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 		CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
 		TTFTRequests: nan, TTFTLate: nan, TPOTRequests: nan, TPOTLate: nan,
 	}
-	if err := strictly(text, &read); err != nil {
+	if err := decodeStrict(text, &read); err != nil {
 		return err
 	}
 	*r = Reading(read)
 	return nil
 }
 
-// sourceNames are flowcontrol.Source's in a recording.
+// sourceNames maps the sources of readings to their names in a recording.
 var sourceNames = map[flowcontrol.Source]string{flowcontrol.Metrics: "metrics",
 	flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}
 
@@ -147,8 +148,8 @@ func newReading(r *flowcontrol.Reading, now time.Time) *Reading {
 	}
 }
 
-// Latencies are histograms: of an engine's requests, ours among them, or of the gateway's
-// interactive ones. They only grow.
+// Latencies are histograms: of all requests of an engine, or of the interactive requests of the
+// gateway. They only grow.
 type Latencies struct {
 	Runner int       `json:"runner,omitempty"` // 0: the gateway's
 	Model  int       `json:"model,omitempty"`  // of the gateway's; 0: all
@@ -156,8 +157,8 @@ type Latencies struct {
 	TPOT   Histogram `json:"tpot,omitempty"`
 }
 
-// Histogram is pairs of an edge in seconds and how many requests took that long at most. The last
-// edge is infinite, written as -1.
+// Histogram holds pairs of a bound in seconds and the number of requests that took no longer. The
+// last bound is infinite, written as -1.
 type Histogram [][2]float64
 
 func newHistogram(buckets []flowcontrol.Bucket) (h Histogram) {
@@ -174,7 +175,7 @@ func newHistogram(buckets []flowcontrol.Bucket) (h Histogram) {
 	return h
 }
 
-// Buckets are the histogram's in the form that flowcontrol reads.
+// Buckets returns the histogram as flowcontrol uses it.
 func (h Histogram) Buckets() []flowcontrol.Bucket {
 	buckets := make([]flowcontrol.Bucket, len(h))
 	for i, pair := range h {
@@ -186,5 +187,5 @@ func (h Histogram) Buckets() []flowcontrol.Bucket {
 	return buckets
 }
 
-// seconds are rounded to a tenth of a millisecond, below which nothing here is exact.
+// seconds returns a duration in seconds, rounded to 0.1 ms.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e4) / 1e4 }

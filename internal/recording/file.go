@@ -12,51 +12,52 @@ import (
 	"time"
 )
 
-// What a recording may take of the medium: one file up to fileBytes, and keptFiles of older ones
-// beside it, FILE.1 the youngest.
+// The size of a recording is limited to one file of fileBytes and maxOldFiles older ones, FILE.1
+// the youngest.
 const (
-	fileBytes  = 64 << 20
-	keptFiles  = 15
-	flushEvery = time.Second
-	// bufferBytes are written at once.
+	fileBytes   = 64 << 20
+	maxOldFiles = 15
+	flushEvery  = time.Second
+	// bufferBytes is the size at which the buffer is written.
 	bufferBytes = 64 << 10
-	// queued entries wait for the medium; more are lost, and counted.
+	// queued is how many entries may wait for the disk. Further ones are dropped and counted.
 	queued = 8192
 )
 
-// File writes entries to a file that is put aside when it is full.
+// File writes entries to a file, and rotates it when it is full.
 type File struct {
-	path   string
-	header Header
-	limit  int64
-	log    *slog.Logger
-	queue  chan Entry
-	lost   atomic.Int64
-	open   func() []Entry
+	path     string
+	header   Header
+	limit    int64
+	log      *slog.Logger
+	queue    chan Entry
+	lost     atomic.Int64
+	preamble func() []Entry
 
 	file    *os.File
-	size    int64  // of the file, in whole entries
-	buffer  []byte // whole entries
+	size    int64  // of the file, in complete entries
+	buffer  []byte // complete entries
 	entries int    // in the buffer
 	failing bool
 }
 
-// OpenFile begins a file. One that is there already is put aside, as a full one is.
+// OpenFile creates a file. An existing one is rotated first.
 func OpenFile(path string, header Header, log *slog.Logger) (*File, error) {
 	header.Version = Version
 	f := &File{
 		path: path, header: header, limit: fileBytes, log: log.With("component", "recording"),
-		queue: make(chan Entry, queued),
-		open:  func() []Entry { return nil },
+		queue:    make(chan Entry, queued),
+		preamble: func() []Entry { return nil },
 	}
 	if err := f.begin(); err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("open recording %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// Opening says what further files begin with. Call it before Run.
-func (f *File) Opening(open func() []Entry) { f.open = open }
+// SetPreamble sets the function that returns the first entries of further files. Call it before
+// Run.
+func (f *File) SetPreamble(preamble func() []Entry) { f.preamble = preamble }
 
 // Put implements [Sink].
 func (f *File) Put(e Entry) {
@@ -67,7 +68,7 @@ func (f *File) Put(e Entry) {
 	}
 }
 
-// Run writes until ctx is done, and what has come by then.
+// Run writes entries until ctx is done, and those that wait then.
 func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -105,40 +106,40 @@ func (f *File) write(e Entry) {
 func (f *File) encode(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("recording: %v", err)) // numbers that JSON lacks are left out before
+		panic(fmt.Sprintf("recording: %v", err)) // values that JSON cannot represent were left out
 	}
 	f.buffer = append(append(f.buffer, text...), '\n')
 	f.entries++
 }
 
-// flush writes what has gathered, whole or not at all.
+// flush writes the buffer, completely or not at all.
 func (f *File) flush() {
 	n, err := f.file.WriteAt(f.buffer, f.size)
 	if err != nil {
-		f.file.Truncate(f.size) // if that fails too, the next write goes over it
+		f.file.Truncate(f.size) // if this fails too, the next write overwrites it
 		f.lost.Add(int64(f.entries))
 		f.fail(err)
 	} else if f.size += int64(n); n > 0 && f.failing {
 		f.failing = false
-		f.log.Info("writing the recording again", "file", f.path)
+		f.log.Info("recording file can be written again", "file", f.path)
 	}
 	f.buffer, f.entries = f.buffer[:0], 0
 }
 
-// fail tells the log when writing begins to fail.
+// fail logs that writing has begun to fail.
 func (f *File) fail(err error) {
 	if !f.failing {
-		f.log.Error("could not write the recording, leaving out what comes", "file", f.path,
+		f.log.Error("write recording failed, dropping entries until it works", "file", f.path,
 			"error", err)
 	}
 	f.failing = true
 }
 
-// begin puts the file aside, if it is there, and begins a new one.
+// begin rotates the file, if it exists, and creates a new one.
 func (f *File) begin() error {
 	if info, err := os.Stat(f.path); err == nil && info.Size() > 0 {
-		for n := keptFiles; n > 0; n-- {
-			if err := os.Rename(aside(f.path, n-1), aside(f.path, n)); err != nil && !errors.Is(err,
+		for n := maxOldFiles; n > 0; n-- {
+			if err := os.Rename(rotated(f.path, n-1), rotated(f.path, n)); err != nil && !errors.Is(err,
 				fs.ErrNotExist) {
 				return err
 			}
@@ -149,18 +150,18 @@ func (f *File) begin() error {
 		return err
 	}
 	if f.file != nil {
-		f.file.Close() // what it should hold is written, or counted as lost
+		f.file.Close() // its entries are written or counted as lost
 	}
 	f.file, f.size = file, 0
 	f.encode(f.header)
-	for _, e := range f.open() {
+	for _, e := range f.preamble() {
 		f.encode(e)
 	}
 	return nil
 }
 
-// aside is where the n-th youngest file goes; 0: where it is written.
-func aside(path string, n int) string {
+// rotated returns the path of the n-th youngest old file; 0: the current one.
+func rotated(path string, n int) string {
 	if n == 0 {
 		return path
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Sink takes entries. It must not block.
+// Sink receives entries. It must not block.
 type Sink interface{ Put(Entry) }
 
-// Recorder makes entries of what it is told.
+// Recorder converts events to entries.
 type Recorder struct {
 	began time.Time
 	sink  Sink
@@ -23,31 +23,31 @@ type Recorder struct {
 	models  numbers
 	jobs    map[plan.JobKey]int
 	serving map[int][]int // by runner
-	lines   map[int]int   // under way, by runner
+	lines   map[int]int   // in flight, by runner
 	first   map[lineKey]time.Duration
-	told    map[[2]int]time.Time // when latencies of a runner or model were last written
+	written map[[2]int]time.Time // last latencies, by runner and model
 }
 
-// lineKey finds a line under way.
+// lineKey identifies a line in flight.
 type lineKey struct {
 	job         plan.JobKey
 	chunk, slot int
 }
 
-// latenciesEvery is how often histograms are written. They are long, and only differences over
-// minutes tell something.
+// latenciesEvery is the interval at which histograms are written. They are long, and only
+// differences over minutes are used.
 const latenciesEvery = 10 * time.Second
 
-// NewRecorder records into a sink from now on.
+// NewRecorder returns a Recorder that writes to a sink.
 func NewRecorder(began time.Time, sink Sink) *Recorder {
 	return &Recorder{
 		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{},
 		lines: map[int]int{},
-		first: map[lineKey]time.Duration{}, told: map[[2]int]time.Time{},
+		first: map[lineKey]time.Duration{}, written: map[[2]int]time.Time{},
 	}
 }
 
-// numbers stand for names, from 1 on in the order in which they came.
+// numbers assigns numbers to names, from 1 on in the order of their first use.
 type numbers map[string]int
 
 func (n *numbers) of(name string) int {
@@ -62,7 +62,7 @@ func (n *numbers) of(name string) int {
 	return number
 }
 
-// Step hears of an event of the planner and what it led to.
+// Step records an event of the planner and its actions.
 func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,8 +95,8 @@ func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
 	}
 }
 
-// Latencies hears of histograms of a runner or, where runner is empty, of the gateway before a
-// model's pools.
+// Latencies records the latency histograms of a runner or, if runner is empty, of the gateway in
+// front of a model's pools.
 func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []flowcontrol.Bucket) {
 	if len(ttft)+len(tpot) == 0 {
 		return
@@ -110,15 +110,15 @@ func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []f
 		l.Model = r.models.of(model)
 	}
 	of := [2]int{l.Runner, l.Model}
-	if last, known := r.told[of]; known && now.Sub(last) < latenciesEvery {
+	if last, known := r.written[of]; known && now.Sub(last) < latenciesEvery {
 		return
 	}
-	r.told[of] = now
+	r.written[of] = now
 	r.put(now, Entry{Latencies: &l})
 }
 
 func (r *Recorder) put(now time.Time, e Entry) {
-	// events overtake each other by a little on their way here
+	// concurrent events may arrive slightly out of order
 	r.last = max(r.last, seconds(now.Sub(r.began)))
 	e.At = r.last
 	r.sink.Put(e)
@@ -138,7 +138,7 @@ func (r *Recorder) runner(now time.Time, name string, models []string) {
 	r.put(now, Entry{Runner: &Runner{ID: id, Models: serves}})
 }
 
-// batch notes the jobs of a batch once, when it comes.
+// batch records the jobs of a batch once, when it is added.
 func (r *Recorder) batch(now time.Time, b plan.Batch) {
 	for _, m := range b.Models {
 		key := plan.JobKey{Batch: b.ID, Model: m.Model}
@@ -179,8 +179,7 @@ func (r *Recorder) finished(now time.Time, f *plan.Finished) {
 	r.put(now, Entry{Line: &l})
 }
 
-// endOf returns the name of an outcome in a recording. Evicted lines have the name that the format
-// had for them first.
+// endOf returns the name of an outcome in a recording. The format names evicted lines recalled.
 func endOf(o plan.Outcome) string {
 	if o == plan.Evicted {
 		return "recalled"
@@ -188,9 +187,9 @@ func endOf(o plan.Outcome) string {
 	return o.String()
 }
 
-// Open is what a file needs to stand alone that begins in the middle of a recording: who serves
-// what.
-func (r *Recorder) Open() (all []Entry) {
+// Preamble returns the entries that a file in the middle of a recording begins with, so that it can
+// be read alone: the models of each runner.
+func (r *Recorder) Preamble() (all []Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id := range len(r.runners) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,18 +23,18 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// kept is a sink that keeps entries.
-type kept []Entry
+// collected is a sink that stores entries.
+type collected []Entry
 
-func (k *kept) Put(e Entry) { *k = append(*k, e) }
+func (k *collected) Put(e Entry) { *k = append(*k, e) }
 
-// sameNumbers lets unknown ones be equal.
+// sameNumbers compares numbers; unknown ones are equal.
 var sameNumbers = cmp.Comparer(func(a, b Number) bool { return a == b || !a.Known() && !b.Known() })
 
 var began = time.Unix(1_700_000_000, 0)
 
-// A small day, told by a real planner.
-func day(t *testing.T, sink Sink) *Recorder {
+// record records some events of a planner.
+func record(t *testing.T, sink Sink) *Recorder {
 	t.Helper()
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 2})
 	p, err := plan.New(plan.DefaultConfig(), plan.Deps{Scheduler: scheduler.DefaultConfig(),
@@ -51,7 +52,7 @@ func day(t *testing.T, sink Sink) *Recorder {
 		r.Step(now, ev, did)
 	}
 	step(0, plan.RunnerUp{Runner: "gpu-7.internal:8000", Models: []string{"secret-model"}})
-	// no news
+	// no change
 	step(time.Second, plan.RunnerUp{Runner: "gpu-7.internal:8000", Models: []string{
 		"secret-model"}})
 	step(0, plan.BatchPut{Batch: plan.Batch{
@@ -78,14 +79,16 @@ func day(t *testing.T, sink Sink) *Recorder {
 		Latency: 2 * time.Millisecond})
 	histogram := []flowcontrol.Bucket{{Upper: 0.5, Count: 3}, {Upper: math.Inf(1), Count: 4}}
 	r.Latencies(now, "gpu-7.internal:8000", "", histogram, nil)
-	r.Latencies(now.Add(time.Second), "gpu-7.internal:8000", "", histogram, histogram) // too soon
-	r.Latencies(now.Add(-time.Second), "", "secret-model", nil, histogram)             // overtaken
+	// within latenciesEvery
+	r.Latencies(now.Add(time.Second), "gpu-7.internal:8000", "", histogram, histogram)
+	// out of order
+	r.Latencies(now.Add(-time.Second), "", "secret-model", nil, histogram)
 	return r
 }
 
-func TestADayIsRecordedWithoutNames(t *testing.T) {
-	var got kept
-	day(t, &got)
+func TestRecordingHasNoNames(t *testing.T) {
+	var got collected
+	record(t, &got)
 	nan := Number(math.NaN())
 	unknown := Reading{
 		Age: nan, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan, PromptTokens: nan,
@@ -97,7 +100,7 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 		0.5
 	gateway.Source, gateway.Model, gateway.Age, gateway.TTFTRequests, gateway.TTFTLate = "gateway",
 		1, 0, 9, 1
-	want := kept{
+	want := collected{
 		{At: 0, Runner: &Runner{ID: 1, Models: []int{1}}},
 		{At: 1, Job: &Job{ID: 1, Model: 1, Lines: 2, Prompt: 100, Most: 50, Deadline: 3600,
 			Age: 60}},
@@ -119,7 +122,7 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 	}
 	for _, secret := range []string{"secret", "gpu-7", "batch_"} {
 		if strings.Contains(string(text), secret) {
-			t.Errorf("the recording holds %q: %s", secret, text)
+			t.Errorf("the recording contains %q: %s", secret, text)
 		}
 	}
 	if again := got[7].Latencies.TTFT.Buckets(); again[0].Upper != 0.5 ||
@@ -128,7 +131,7 @@ func TestADayIsRecordedWithoutNames(t *testing.T) {
 	}
 }
 
-// write records into a file, with what change does to it before.
+// write records entries into a file, after change has modified it.
 func write(t *testing.T, path string, change func(*File), entries func(*File)) {
 	t.Helper()
 	f, err := OpenFile(path, Header{Began: began, Policy: "fixed", TTFT: 2, TPOT: 0.1},
@@ -149,7 +152,7 @@ func write(t *testing.T, path string, change func(*File), entries func(*File)) {
 	}
 }
 
-func readAll(t *testing.T, path string) (h Header, all kept) {
+func readAll(t *testing.T, path string) (h Header, all collected) {
 	t.Helper()
 	in, err := os.Open(path)
 	if err != nil {
@@ -162,11 +165,11 @@ func readAll(t *testing.T, path string) (h Header, all kept) {
 	return h, all
 }
 
-func TestWhatWasWrittenIsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "day.jsonl")
-	var want kept
-	day(t, &want)
-	write(t, path, nil, func(f *File) { day(t, f) })
+func TestEntriesAreReadAsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	var want collected
+	record(t, &want)
+	write(t, path, nil, func(f *File) { record(t, f) })
 	h, got := readAll(t, path)
 	if diff := cmp.Diff(want, got, sameNumbers); diff != "" {
 		t.Error(diff)
@@ -175,55 +178,55 @@ func TestWhatWasWrittenIsRead(t *testing.T) {
 		t.Errorf("the header is %+v", h)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is for others to read: %v, %v", info.Mode(), err)
+		t.Errorf("the file has mode %v, want 0600: %v", info.Mode(), err)
 	}
 }
 
-func TestFilesAreBoundedAndStandAlone(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "day.jsonl")
-	line := Entry{Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1}}
-	for range 3 { // starts again, and goes on where it was
-		write(t, path, func(f *File) {
-			f.limit = 2000
-			f.Opening(func() []Entry { return []Entry{{Runner: &Runner{ID: 1, Models: []int{1}}}} })
-		}, func(f *File) {
-			for range 250 {
-				f.Put(line)
-			}
-			for len(f.queue) > 0 {
-				time.Sleep(time.Millisecond)
-			}
-		})
-	}
-	files, err := filepath.Glob(path + "*")
-	if err != nil || len(files) != keptFiles+1 {
-		t.Fatalf("%d files, want %d: %v, %v", len(files), keptFiles+1, files, err)
-	}
-	beginnings := 0
-	for _, file := range files {
-		if info, _ := os.Stat(file); info.Size() > 2200 {
-			t.Errorf("%s has %d bytes", file, info.Size())
+func TestFilesAreLimitedAndReadableAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "recording.jsonl")
+		line := Entry{Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1}}
+		for range 3 { // restarts
+			write(t, path, func(f *File) {
+				f.limit = 2000
+				f.SetPreamble(func() []Entry { return []Entry{{Runner: &Runner{ID: 1, Models: []int{1}}}} })
+			}, func(f *File) {
+				for range 250 {
+					f.Put(line)
+				}
+				synctest.Wait() // until the queue is empty
+			})
 		}
-		if _, entries := readAll(t, file); entries[0].Runner == nil {
-			beginnings++ // of a daemon that knew of no runner yet
+		files, err := filepath.Glob(path + "*")
+		if err != nil || len(files) != maxOldFiles+1 {
+			t.Fatalf("%d files, want %d: %v, %v", len(files), maxOldFiles+1, files, err)
 		}
-	}
-	if beginnings > 1 {
-		t.Errorf("%d files do not say who serves what, want that of the last start at most",
-			beginnings)
-	}
+		beginnings := 0
+		for _, file := range files {
+			if info, _ := os.Stat(file); info.Size() > 2200 {
+				t.Errorf("%s has %d bytes", file, info.Size())
+			}
+			if _, entries := readAll(t, file); entries[0].Runner == nil {
+				beginnings++ // of a daemon without runners yet
+			}
+		}
+		if beginnings > 1 {
+			t.Errorf("%d files do not begin with the runners, want at most the first of a start",
+				beginnings)
+		}
+	})
 }
 
-// fullSink has no reader, as a medium that hangs.
-func TestWhatTheMediumCantTakeIsCounted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "day.jsonl")
+// Entries beyond the queue are counted while nothing is written.
+func TestDroppedEntriesAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	f, err := OpenFile(path, Header{Began: began}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := Entry{Line: &Line{Job: 1, Runner: 1, End: "succeeded"}}
-	for range queued + 7 { // nobody writes yet
+	for range queued + 7 { // Run has not started
 		f.Put(line)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -238,16 +241,16 @@ func TestWhatTheMediumCantTakeIsCounted(t *testing.T) {
 	}
 }
 
-func TestAMediumThatRefusesLeavesNoTornLine(t *testing.T) {
+func TestFailedWritesLeaveNoPartialRow(t *testing.T) {
 	var log strings.Builder
-	path := filepath.Join(t.TempDir(), "day.jsonl")
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	f, err := OpenFile(path, Header{Began: began}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.flush()
 	good := f.file
-	if f.file, err = os.Open(path); err != nil { // refuses to be written
+	if f.file, err = os.Open(path); err != nil { // read-only
 		t.Fatal(err)
 	}
 	f.write(Entry{Line: &Line{Job: 1, Runner: 1}})
@@ -262,53 +265,53 @@ func TestAMediumThatRefusesLeavesNoTornLine(t *testing.T) {
 		entries[0].Lost != 2 {
 		t.Errorf("got %+v, want the third with 2 lost before it", entries)
 	}
-	if strings.Count(log.String(), "could not write") != 1 || strings.Count(log.String(),
-		"writing the recording again") != 1 {
-		t.Errorf("the log tells:\n%s", log.String())
+	if strings.Count(log.String(), "write recording failed") != 1 || strings.Count(log.String(),
+		"can be written again") != 1 {
+		t.Errorf("log:\n%s", log.String())
 	}
 }
 
-func TestFaultsAreToldWithTheirLine(t *testing.T) {
+func TestReadErrorsNameTheRow(t *testing.T) {
 	header := `{"tidefill_recording":1,"began":"2026-01-01T00:00:00Z","policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":        {"", "day:1: this is no recording"},
-		"another file": {`{"a":1}` + "\n", "day:1: this is no recording"},
+		"empty":        {"", "file:1: this is no recording"},
+		"another file": {`{"a":1}` + "\n", "file:1: this is no recording"},
 		"a later format": {
-			`{"tidefill_recording":9,"began":"2026-01-01T00:00:00Z","policy":"","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n", "day:1: the recording has format 9"},
-		"no JSON": {header + "x\n", "day:2: invalid"},
+			`{"tidefill_recording":9,"began":"2026-01-01T00:00:00Z","policy":"","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n", "file:1: the recording has format 9"},
+		"no JSON": {header + "x\n", "file:2: invalid"},
 		"two entries a line": {header +
 			`{"t":1,"gaps":{"runner":1,"count":1,"took_s":1,"lines":1}} {}` + "\n",
-			"day:2: more follows"},
+			"file:2: text follows"},
 		"an unknown key": {header + `{"t":1,"prompt":"x"}` + "\n",
-			`day:2: json: unknown field "prompt"`},
+			`file:2: json: unknown field "prompt"`},
 		"an unknown key deep": {header + `{"t":1,"reading":{"source":"metrics","runing":1}}` + "\n",
-			`day:2: json: unknown field "runing"`},
-		"nothing": {header + `{"t":1}` + "\n", "day:2: an entry has one of"},
+			`file:2: json: unknown field "runing"`},
+		"nothing": {header + `{"t":1}` + "\n", "file:2: an entry has one of"},
 		"two things": {header +
 			`{"t":1,"runner":{"id":1},"job":{"id":1,"model":1,"lines":1,"prompt":1}}` + "\n",
-			"day:2: an entry has one of"},
-		"time goes back": {header + `{"t":2,"runner":{"id":1}}` + "\n" +
-			`{"t":1,"runner":{"id":1}}` + "\n", "day:3: t is 1, before"},
+			"file:2: an entry has one of"},
+		"t decreases": {header + `{"t":2,"runner":{"id":1}}` + "\n" +
+			`{"t":1,"runner":{"id":1}}` + "\n", "file:3: t is 1, which is before"},
 		"a negative figure": {header +
 			`{"t":2,"line":{"job":1,"runner":1,"end":"","took_s":-1}}` + "\n",
-			"day:2: a line's figures"},
+			"file:2: the values of a line"},
 		"too long": {header + strings.Repeat("x", longestLine+1) + "\n",
-			"day:2: the line is longer"},
+			"file:2: the row is longer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read("day", strings.NewReader(c.text), func(Entry) error { return nil })
+			_, err := Read("file", strings.NewReader(c.text), func(Entry) error { return nil })
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
 	n := 0
-	if _, err := Read("day", strings.NewReader(
+	if _, err := Read("file", strings.NewReader(
 		header+`{"t":1,"runner":{"id":1}}`+"\n"+`{"t":2,"run`), func(Entry) error {
 		n++
 		return nil
 	}); err != nil || n != 1 {
-		t.Errorf("a torn end: %d entries, %v; want 1", n, err)
+		t.Errorf("an incomplete last row: %d entries, %v; want 1", n, err)
 	}
 }
 
@@ -319,9 +322,9 @@ func FuzzRead(f *testing.F) {
 	f.Add(header + `{"t":1,"line":{"job":1,"runner":1,"end":"x","took_s":1}}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		last := 0.0
-		Read("day", strings.NewReader(text), func(e Entry) error {
+		Read("file", strings.NewReader(text), func(e Entry) error {
 			if e.At < last {
-				t.Error("time goes back")
+				t.Error("t decreases")
 			}
 			last = e.At
 			again, err := json.Marshal(e)
@@ -329,7 +332,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatal(err)
 			}
 			var same Entry
-			if err := strictly(again, &same); err != nil {
+			if err := decodeStrict(again, &same); err != nil {
 				t.Fatalf("%s: %v", again, err)
 			}
 			return nil
@@ -338,7 +341,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	f := &File{limit: 1 << 62, log: slog.New(slog.DiscardHandler), open: func() []Entry {
+	f := &File{limit: 1 << 62, log: slog.New(slog.DiscardHandler), preamble: func() []Entry {
 		return nil
 	}}
 	out, err := os.Create(filepath.Join(b.TempDir(), "x"))

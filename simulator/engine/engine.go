@@ -142,8 +142,8 @@ func (e *Engine) Abort(now time.Time, id ID) bool {
 	return true
 }
 
-// Knows tells whether a request is waiting or running.
-func (e *Engine) Knows(id ID) bool { return e.byID[id] != nil }
+// Has tells whether a request is waiting or running.
+func (e *Engine) Has(id ID) bool { return e.byID[id] != nil }
 
 // SetPace makes iterations that begin after now take factor times as long.
 func (e *Engine) SetPace(now time.Time, factor float64) {

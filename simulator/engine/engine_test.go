@@ -288,7 +288,7 @@ func TestAbort(t *testing.T) {
 	if len(it.Aborted) != 1 || it.Aborted[0].Tokens != 4 {
 		t.Errorf("lost %+v, want the 4 tokens of the prompt", it.Aborted)
 	}
-	if e.Knows(1) || !e.Knows(2) || e.Knows(3) {
+	if e.Has(1) || !e.Has(2) || e.Has(3) {
 		t.Error("want the running request known, and neither that left")
 	}
 	if s := e.Snapshot(end); s.Running != 1 || s.KVBlocksUsed != 1 || s.Aborted != 2 {

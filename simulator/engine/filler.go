@@ -46,8 +46,8 @@ type Filling struct {
 	Chunks            []costmodel.Chunk
 }
 
-// FillWith lets a filler add to the iterations that begin from now on; nil: none.
-func (e *Engine) FillWith(f Filler) { e.filler = f }
+// SetFiller lets a filler add to the iterations that begin from now on; nil: none.
+func (e *Engine) SetFiller(f Filler) { e.filler = f }
 
 // fill asks the filler about an iteration of the given requests, tokens, context and prefill, and
 // returns what these come to.

@@ -51,7 +51,7 @@ func TestFillerLengthensIterationsAndNothingElse(t *testing.T) {
 	tell := func(f *glutton) (steps []time.Duration, done []engine.Completion) {
 		e, _ := fillable(t)
 		if f != nil {
-			e.FillWith(f)
+			e.SetFiller(f)
 		}
 		if err := e.Submit(begin, engine.Request{ID: 1, Prompt: 300, Output: 5}); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestFillerKeepsAnIdleEngineGoing(t *testing.T) {
 	begin := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	e, model := fillable(t)
 	f := &glutton{left: 3, adds: engine.Filling{Decoding: 10, Context: 5000}}
-	e.FillWith(f)
+	e.SetFiller(f)
 	iterations := 0
 	e.Advance(begin.Add(time.Minute), func(*engine.Iteration) { iterations++ })
 	// Left to itself it has gone on from the instant it was looked at until nothing was added any

@@ -96,7 +96,7 @@ func (m *measurements) readAll(files []string) error {
 }
 
 func (m *measurements) read(name string, content []byte) error {
-	if recording.Is(content) {
+	if recording.Detect(content) {
 		m.recordings++
 		_, err := recording.Read(name, bytes.NewReader(content), func(e recording.Entry) error {
 			m.recorded.Add(e)

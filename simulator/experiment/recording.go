@@ -79,7 +79,7 @@ func (c *RecordingComparison) Run(ctx context.Context) (RecordingReport, error) 
 		return RecordingReport{}, fmt.Errorf("%s: %w", files, err)
 	}
 	setup := s.with(c.Seed, candidate.Policy)
-	ttft, tpot := recorded.Summary.Edges()
+	ttft, tpot := recorded.Summary.Bounds()
 	simulated := newSimulatedRecorder(ttft, tpot)
 	setup.Outputs.Recorder = simulated
 	progress := newProgress(c.Log, setup.Scenario.Horizon)

@@ -35,7 +35,7 @@ type RecordingFigure struct {
 	Error *float64 `json:"error"`
 }
 
-func (r *RecordingReport) addFigures(recorded, simulated *recording.Day) {
+func (r *RecordingReport) addFigures(recorded, simulated *recording.Summary) {
 	known := func(v float64) *float64 {
 		if math.IsNaN(v) {
 			return nil

@@ -20,7 +20,7 @@ type latencyPair [2]*recording.Latency
 // simulatedRecorder records a simulation as the daemon records a real pool.
 type simulatedRecorder struct {
 	*recording.Recorder
-	summary    recording.Day
+	summary    recording.Summary
 	ttft, tpot []float64 // edges of the histograms
 	runners    map[string]*latencyPair
 	users      latencyPair

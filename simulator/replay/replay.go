@@ -13,7 +13,7 @@ import (
 // Builder reads a recording. Its zero value has read nothing.
 type Builder struct {
 	// Measured is what the recorded day amounts to.
-	Summary recording.Day
+	Summary recording.Summary
 
 	serving    map[int]bool
 	maxServing int // runners that served at once

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func figure(t *testing.T, d *Day, name string) float64 {
+func figure(t *testing.T, d *Summary, name string) float64 {
 	t.Helper()
 	for _, f := range d.Figures() {
 		if f.Name == name {
@@ -16,18 +16,18 @@ func figure(t *testing.T, d *Day, name string) float64 {
 	return 0
 }
 
-func TestADayIsMeasured(t *testing.T) {
-	var d Day
+func TestSummary(t *testing.T) {
+	var d Summary
 	nan := Number(math.NaN())
-	look := func(at float64, runner int, running Number) {
+	sample := func(at float64, runner int, running Number) {
 		d.Add(Entry{At: at, Reading: &Reading{Source: "metrics", Runner: runner, Running: running,
 			Waiting: nan}})
 	}
-	look(0, 1, 10)
-	look(0, 2, 4)
-	look(30, 1, 30) // 10 for 30 s, then 30
-	look(60, 2, nan)
-	look(60, 1, 30)
+	sample(0, 1, 10)
+	sample(0, 2, 4)
+	sample(30, 1, 30) // 10 for 30 s, then 30
+	sample(60, 2, nan)
+	sample(60, 1, 30)
 	for i := range 100 {
 		d.Add(Entry{At: 60, Line: &Line{Job: 1, Runner: 1, End: "succeeded", Took: 1,
 			First: float64(i+1) / 100, Prompt: 50, Output: 10}})
@@ -35,7 +35,7 @@ func TestADayIsMeasured(t *testing.T) {
 	d.Add(Entry{At: 60, Line: &Line{Job: 1, Runner: 1, End: "recalled", Prompt: 50}})
 	d.Add(Entry{At: 60, Gaps: &Gaps{Runner: 1, Count: 90, Took: 0.9}})
 	d.Add(Entry{At: 60, Gaps: &Gaps{Runner: 1, Count: 10, Took: 0.5}})
-	// before the day
+	// the first histogram, which does not count
 	d.Add(Entry{At: 60, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 100}, {2, 100}, {
 		-1, 100}}}})
 	d.Add(Entry{At: 90, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{1, 150}, {2, 200}, {
@@ -61,10 +61,10 @@ func TestADayIsMeasured(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if ttft, tpot := d.Edges(); len(ttft) != 3 || ttft[1] != 2 || len(tpot) != 0 {
-		t.Errorf("edges %v, %v", ttft, tpot)
+	if ttft, tpot := d.Bounds(); len(ttft) != 3 || ttft[1] != 2 || len(tpot) != 0 {
+		t.Errorf("bounds %v, %v", ttft, tpot)
 	}
-	var empty Day
+	var empty Summary
 	for _, f := range empty.Figures() {
 		if !math.IsNaN(f.Value) {
 			t.Errorf("%s of nothing is %v", f.Name, f.Value)
@@ -72,7 +72,7 @@ func TestADayIsMeasured(t *testing.T) {
 	}
 }
 
-func TestLatenciesAreCountedByEdges(t *testing.T) {
+func TestLatenciesAreCountedByBounds(t *testing.T) {
 	l := NewLatency([]float64{1, 2, math.Inf(1)})
 	for _, s := range []float64{0.5, 1, 1.5, 9} {
 		l.Observe(s)
