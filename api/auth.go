@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Role is the set of permissions of a key.
-type Role string
+// role is the set of permissions of a key.
+type role string
 
 const (
-	RoleViewer Role = "viewer" // may only read
-	RoleUser   Role = "user"   // may read and change the tenant's own objects
-	RoleAdmin  Role = "admin"  // a user who may also control the daemon
+	roleViewer role = "viewer" // may only read
+	roleUser   role = "user"   // may read and change the tenant's own objects
+	roleAdmin  role = "admin"  // a user who may also control the daemon
 )
 
 // principal identifies the sender of a request.
 type principal struct {
 	Tenant string
-	Role   Role
+	Role   role
 }
 
 // DefaultTenant owns all objects while no keys are configured, and the objects created with a key
@@ -43,7 +43,7 @@ func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) {
 	keys := s.keys.Load()
 	if keys.Empty() {
-		return principal{Tenant: DefaultTenant, Role: RoleAdmin}, nil, nil
+		return principal{Tenant: DefaultTenant, Role: roleAdmin}, nil, nil
 	}
 	key, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
@@ -54,9 +54,9 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 	if !ok {
 		return principal{}, nil, errWrongKey
 	}
-	if p := found.owner; p.Role == RoleViewer && r.Method != http.MethodGet &&
+	if p := found.owner; p.Role == roleViewer && r.Method != http.MethodGet &&
 		r.Method != http.MethodHead {
-		return principal{}, nil, &Error{
+		return principal{}, nil, &httpError{
 			Status: http.StatusForbidden, Type: invalidRequest, Code: "insufficient_permissions",
 			Message: "This API key may only read; use one with the role user.",
 		}
@@ -66,8 +66,8 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 
 var errWrongKey = unauthorized("invalid_api_key", "Incorrect API key provided.")
 
-func unauthorized(code, message string) *Error {
-	return &Error{Status: http.StatusUnauthorized, Type: invalidRequest, Code: code,
+func unauthorized(code, message string) *httpError {
+	return &httpError{Status: http.StatusUnauthorized, Type: invalidRequest, Code: code,
 		Message: message}
 }
 

@@ -102,7 +102,7 @@ func TestLoadKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owner, ok := ring.find("k"); !ok || owner.owner != (principal{"t", RoleAdmin}) {
+	if owner, ok := ring.find("k"); !ok || owner.owner != (principal{"t", roleAdmin}) {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
 	// as documented: printf %s k | sha256sum

@@ -109,7 +109,7 @@ func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 var errUnchanged = errors.New("nothing to change")
 
 // changeBatch calls change for the batch that the path names, stores the result and answers with
-// it. change returns an *Error to refuse, and errUnchanged if the batch needs no change.
+// it. change returns an *httpError to refuse, and errUnchanged if the batch needs no change.
 func (s *Server) changeBatch(
 	w http.ResponseWriter, r *http.Request, change func(*store.Batch) error,
 ) error {
@@ -127,8 +127,8 @@ func (s *Server) changeBatch(
 
 // wrongStatus returns the answer to an action that the status of the batch does not allow. SDKs
 // retry a 409, which would not help here.
-func wrongStatus(action string, b *store.Batch) *Error {
-	return &Error{
+func wrongStatus(action string, b *store.Batch) *httpError {
+	return &httpError{
 		Status:  http.StatusConflict,
 		Type:    invalidRequest,
 		Code:    "invalid_batch_status",

@@ -35,7 +35,7 @@ func (s *Server) serveContent(w http.ResponseWriter, r *http.Request, f store.Fi
 	out := &rangeResponse{ResponseWriter: w}
 	http.ServeContent(out, r, "", time.Time{}, io.NewSectionReader(blob, 0, blob.Size()))
 	if out.refused {
-		return &Error{
+		return &httpError{
 			Status: http.StatusRequestedRangeNotSatisfiable, Type: invalidRequest,
 			Code: "invalid_range",
 			Message: fmt.Sprintf("The Range %s is outside the file's %d bytes.",

@@ -659,7 +659,7 @@ func FuzzReadDraft(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		d, err := readDraft([]byte(body), now)
 		if err != nil {
-			var known *Error
+			var known *httpError
 			if !errors.As(err, &known) || known.Status != http.StatusBadRequest ||
 				known.Message == "" {
 				t.Fatalf("got %#v, want a 400 with a reason", err)

@@ -10,9 +10,9 @@
 //	     every answer has one    │         401 before any look-up     │
 //	                             └──────────── errors ◄───────────────┘
 //
-// Handlers return errors, and one function converts them into OpenAI's error format. An error of
-// the user is an [*Error] with a message that says how to correct it. Any other error is answered
-// as an internal error, and the log has its text.
+// Handlers return errors, and one function converts them into OpenAI's error format. A mistake of
+// the user is answered with a message that says how to correct it. Any other error is answered as
+// an internal error, and the log has its text.
 //
 // # Uploads
 //

@@ -18,8 +18,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Error is the answer to a request that failed: a status and an error in OpenAI's format.
-type Error struct {
+// httpError is the answer to a request that failed: a status and an error in OpenAI's format.
+type httpError struct {
 	Status                     int
 	Type, Code, Param, Message string // an empty Code or Param is null on the wire
 	// RetryAfter, above 0, is sent as the header Retry-After, in seconds.
@@ -28,7 +28,7 @@ type Error struct {
 	NoRetry bool
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e *httpError) Error() string { return e.Message }
 
 const (
 	invalidRequest = "invalid_request_error"
@@ -39,8 +39,8 @@ const (
 const statusClientGone = 499
 
 // invalid returns the answer 400 to a request that its sender must correct.
-func invalid(param, code, format string, args ...any) *Error {
-	return &Error{
+func invalid(param, code, format string, args ...any) *httpError {
+	return &httpError{
 		Status:  http.StatusBadRequest,
 		Type:    invalidRequest,
 		Code:    code,
@@ -50,14 +50,14 @@ func invalid(param, code, format string, args ...any) *Error {
 }
 
 // missing returns the answer to a request without a required parameter.
-func missing(param string) *Error {
+func missing(param string) *httpError {
 	return invalid(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 }
 
 // notFound returns the answer to an id of which the tenant has no object. kind is File, Batch,
 // Upload and so on.
-func notFound(kind, id string) *Error {
-	return &Error{
+func notFound(kind, id string) *httpError {
+	return &httpError{
 		Status:  http.StatusNotFound,
 		Type:    invalidRequest,
 		Param:   "id",
@@ -74,16 +74,16 @@ func named(err error, kind, id string) error {
 	return err
 }
 
-func tooLarge(format string, args ...any) *Error {
+func tooLarge(format string, args ...any) *httpError {
 	e := invalid("", "", format, args...)
 	e.Status = http.StatusRequestEntityTooLarge
 	return e
 }
 
 // answerTo returns the answer to an error. All errors become answers here.
-func answerTo(err error) *Error {
+func answerTo(err error) *httpError {
 	var (
-		known *Error
+		known *httpError
 		large *http.MaxBytesError
 	)
 	switch {
@@ -94,38 +94,38 @@ func answerTo(err error) *Error {
 	case errors.Is(err, errRevoked):
 		return errWrongKey
 	case errors.Is(err, store.ErrNotFound):
-		return &Error{Status: http.StatusNotFound, Type: invalidRequest,
+		return &httpError{Status: http.StatusNotFound, Type: invalidRequest,
 			Param: "id", Message: "No such object."}
 	case errors.Is(err, store.ErrBadCursor):
 		return invalid("after", "invalid_value",
 			"No object has the id given as 'after'; take the id from the previous page.")
 	case errors.Is(err, store.ErrConflict):
-		return &Error{
+		return &httpError{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
 			Message: "The object changed while the request was handled; send the request again.",
 		}
 	case errors.Is(err, store.ErrNoSpace):
-		return &Error{
+		return &httpError{
 			Status: http.StatusInsufficientStorage, Type: serverError, Code: "insufficient_storage",
 			Message:    "The server has no space left to store this. Nothing was stored; delete files or try again later.",
 			RetryAfter: 30 * time.Second,
 		}
 	case errors.Is(err, store.ErrUnavailable):
-		return &Error{
+		return &httpError{
 			Status: http.StatusServiceUnavailable, Type: serverError, Code: "store_unavailable",
 			Message:    "The server's storage is unavailable; send the request again later.",
 			RetryAfter: 2 * time.Second,
 		}
 	case errors.Is(err, context.Canceled):
-		return &Error{Status: statusClientGone, Type: invalidRequest,
+		return &httpError{Status: statusClientGone, Type: invalidRequest,
 			Message: "The client closed the request."}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{
+		return &httpError{
 			Status: http.StatusServiceUnavailable, Type: serverError, Code: "timeout",
 			Message: "The server took too long; send the request again.", RetryAfter: time.Second,
 		}
 	}
-	return &Error{Status: http.StatusInternalServerError, Type: serverError,
+	return &httpError{Status: http.StatusInternalServerError, Type: serverError,
 		Message: "The server had an internal error."}
 }
 
@@ -141,7 +141,7 @@ type envelopeError struct {
 }
 
 // writeError sends e. No part of an answer may have been sent before.
-func writeError(w http.ResponseWriter, e *Error) {
+func writeError(w http.ResponseWriter, e *httpError) {
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition",
 		"Etag", "Last-Modified"} {
@@ -242,7 +242,7 @@ func isJSON(r *http.Request) bool {
 		"application/") && strings.HasSuffix(mediaType, "+json"))
 }
 
-func notJSON(r *http.Request) *Error {
+func notJSON(r *http.Request) *httpError {
 	e := invalid("", "unsupported_media_type",
 		"The body's Content-Type is %s; this URL accepts JSON. Send the header 'Content-Type: application/json' (with curl: -H 'Content-Type: application/json').",
 		quoted(r.Header.Get("Content-Type")))
@@ -258,7 +258,7 @@ func enterBody(w http.ResponseWriter, r *http.Request) error {
 // bodyFailure returns the answer to a body that could not be read to its end.
 func bodyFailure(r *http.Request, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &Error{
+		return &httpError{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "body_timeout",
 			Message: "The request's body was not received in time; send the request again.",
 		}

@@ -97,7 +97,7 @@ func (f *form) failure(err error) error {
 		return tooLarge("The request is over the limit of %d bytes.", large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// before the context, which the server ends with the connection
-		return &Error{
+		return &httpError{
 			Status: http.StatusRequestTimeout, Type: invalidRequest, Code: "upload_stalled",
 			Message: "The upload made no progress, or was too slow, for too long; send it again.",
 		}

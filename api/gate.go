@@ -123,16 +123,16 @@ func (g *gate) leave(tenant string) {
 }
 
 // refusal returns the answer to a request beyond a limit: 429 if it is the limit of its tenant.
-func (g *gate) refusal(tenant string) *Error {
+func (g *gate) refusal(tenant string) *httpError {
 	if n := g.tenants[tenant]; n >= g.perTenant() && g.busy < g.most {
-		return &Error{
+		return &httpError{
 			Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded",
 			RetryAfter: retryBusy,
 			Message: fmt.Sprintf(
 				"You have %d %s in progress, which is your share of what the server handles at once; try again when one has ended.", n, g.what),
 		}
 	}
-	return &Error{
+	return &httpError{
 		Status: http.StatusServiceUnavailable, Type: serverError,
 		Code: "busy", RetryAfter: retryBusy,
 		Message: fmt.Sprintf(

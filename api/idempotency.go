@@ -91,7 +91,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		}
 		if _, busy := s.creating.Load(tenant + " " + c.Key); busy ||
 			s.now().Sub(at) < maxCreationTime {
-			return made, false, &Error{
+			return made, false, &httpError{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
 				Message:    "The first request with this Idempotency-Key is still being handled; send the request again in a moment.",
 				RetryAfter: time.Second,

@@ -116,7 +116,7 @@ func ParseKeys(list string) (*Keyring, error) {
 				"the key is empty, contains a space, or ends in '=' without a tenant; write key or tenant=key")
 		default:
 			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
-				tenant, RoleUser}})
+				tenant, roleUser}})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)
@@ -160,7 +160,7 @@ func parseKeysFile(text []byte) (*Keyring, error) {
 		Keys []struct {
 			Hash   string `yaml:"hash"`
 			Tenant string `yaml:"tenant"`
-			Role   Role   `yaml:"role"`
+			Role   role   `yaml:"role"`
 		} `yaml:"keys"`
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -176,13 +176,13 @@ func parseKeysFile(text []byte) (*Keyring, error) {
 			owner.Tenant = DefaultTenant
 		}
 		if owner.Role == "" {
-			owner.Role = RoleUser
+			owner.Role = roleUser
 		}
 		hash, err := parseHash(entry.Hash)
 		if err == nil {
 			err = checkTenant(owner.Tenant)
 		}
-		if err == nil && !slices.Contains([]Role{RoleViewer, RoleUser, RoleAdmin}, owner.Role) {
+		if err == nil && !slices.Contains([]role{roleViewer, roleUser, roleAdmin}, owner.Role) {
 			err = fmt.Errorf("role %q is unknown; use viewer, user or admin", owner.Role)
 		}
 		if err == nil {

@@ -44,7 +44,7 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	models := s.deps.Models()
 	i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == id })
 	if i < 0 {
-		return &Error{
+		return &httpError{
 			Status: http.StatusNotFound, Type: invalidRequest,
 			Code: "model_not_found", Param: "model",
 			Message: "No upstream serves a model named '" + id + "' at present.",

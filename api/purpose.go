@@ -50,7 +50,7 @@ func (s *Server) fileLimit(purpose string) int64 {
 	return s.config.MaxFileBytes
 }
 
-func fileTooLarge(purpose string, limit int64) *Error {
+func fileTooLarge(purpose string, limit int64) *httpError {
 	if purpose == purposeBatch {
 		return tooLarge(
 			"The file is over the limit of %d bytes for batch input; split it into several files.",

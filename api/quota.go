@@ -118,7 +118,7 @@ func (q *quotaReservation) release() {
 	}
 }
 
-// reserve reserves n bytes, or returns an *Error.
+// reserve reserves n bytes, or returns an *httpError.
 func (q *quotaReservation) reserve(ctx context.Context, n int64) error {
 	if q == nil {
 		return nil

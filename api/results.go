@@ -142,7 +142,7 @@ func (s *Server) writeResults(
 }
 
 // resultsGone returns the answer for a batch whose journals were removed. Its result files remain.
-func resultsGone(b store.Batch) *Error {
+func resultsGone(b store.Batch) *httpError {
 	var files []string
 	for _, output := range b.Outputs {
 		if output.HasOutput {
@@ -152,7 +152,7 @@ func resultsGone(b store.Batch) *Error {
 			files = append(files, output.ErrorID)
 		}
 	}
-	return &Error{
+	return &httpError{
 		Status: http.StatusGone,
 		Type:   invalidRequest,
 		Code:   "results_gone",

@@ -110,7 +110,7 @@ func (s *Server) routes() {
 	s.uploadRoutes()
 	s.batchRoutes()
 	s.mux.Handle("/", s.serve(func(_ http.ResponseWriter, r *http.Request) error {
-		return &Error{
+		return &httpError{
 			Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
 			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
 		}
@@ -133,7 +133,7 @@ func (s *Server) route(path string, m methods) {
 		h, ok := m[r.Method]
 		if !ok {
 			w.Header().Set("Allow", allowed)
-			return &Error{
+			return &httpError{
 				Status: http.StatusMethodNotAllowed, Type: invalidRequest,
 				Code: "method_not_allowed",
 				Message: fmt.Sprintf("Not allowed to %s on %s; use %s.", r.Method, r.URL.Path,

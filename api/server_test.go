@@ -110,7 +110,7 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 func TestErrorHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Etag", "x")
-	writeError(w, &Error{Status: 409, RetryAfter: 1500 * time.Millisecond, NoRetry: true})
+	writeError(w, &httpError{Status: 409, RetryAfter: 1500 * time.Millisecond, NoRetry: true})
 	if h := w.Header(); h.Get("Retry-After") != "2" || h.Get("X-Should-Retry") != "false" ||
 		h.Get("Etag") != "" {
 		t.Errorf("got headers %v, want Retry-After 2, X-Should-Retry false and no ETag", h)

@@ -151,7 +151,7 @@ func (s *Server) join(
 		err = errors.Join(err, in.remove(ctx))
 	}
 	if errors.Is(err, store.ErrConflict) { // by a cancel, its expiry or another completion
-		return u, &Error{
+		return u, &httpError{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
 			Message: "The upload ended while it was being completed; send the request again to see its status.",
 		}

@@ -223,7 +223,7 @@ func (s *Server) pendingUpload(r *http.Request) (store.Upload, error) {
 	return u, nil
 }
 
-func uploadEnded(u store.Upload) *Error {
+func uploadEnded(u store.Upload) *httpError {
 	return invalid("id", "invalid_value",
 		"The upload '%s' is %s; only a pending one can be changed. Create a new one.", u.ID,
 		u.State)

@@ -103,7 +103,7 @@ func Default() Config {
 		Listen:      "127.0.0.1:8080",
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
-		Store:       DefaultStore(),
+		Store:       defaultStore(),
 		Clock:       wallclock.DefaultConfig(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		HTTP:        httpserver.DefaultConfig(),

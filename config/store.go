@@ -37,8 +37,8 @@ type StoreTuning struct {
 	LockWait time.Duration `yaml:"lock_wait"`
 }
 
-// DefaultStore returns the settings for a disk that other programs may fill.
-func DefaultStore() Store {
+// defaultStore returns the settings for a disk that other programs may fill.
+func defaultStore() Store {
 	return Store{Backend: EmbeddedStore, ReserveBytes: 64 << 20,
 		StoreTuning: StoreTuning{LockWait: 5 * time.Second}}
 }
