@@ -50,8 +50,8 @@ func (w *watching) Observe(now time.Time, o flowcontrol.Observation) bool {
 	seen.Lock()
 	defer seen.Unlock()
 	seen.observations = append(seen.observations, o)
-	seen.recall = seen.recall && o.Kind != flowcontrol.Recalled
-	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Recalled ||
+	seen.recall = seen.recall && o.Kind != flowcontrol.Evicted
+	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Evicted ||
 		o.Kind == flowcontrol.Read
 }
 
@@ -63,7 +63,7 @@ func (w *watching) Allowance(now time.Time) flowcontrol.Allowance {
 	defer seen.Unlock()
 	for i := range a.Runners {
 		if seen.recall {
-			a.Runners[i].Lines, a.Runners[i].Recall = 0, true
+			a.Runners[i].Lines, a.Runners[i].Evict = 0, true
 		}
 	}
 	return a
@@ -328,7 +328,7 @@ func TestRecalledLinesGoBackUncharged(t *testing.T) {
 	if b.State != store.Completed || b.Counts.Completed != 16 {
 		t.Errorf("got state %s, counts %+v", b.State, b.Counts)
 	}
-	if n := len(observed(flowcontrol.Recalled)); n != 16 {
+	if n := len(observed(flowcontrol.Evicted)); n != 16 {
 		t.Errorf("%d lines were recalled, want 16", n)
 	}
 }

@@ -33,15 +33,16 @@ type Config struct {
 	Pools map[string]Config `yaml:"pools" config:"overlay"`
 }
 
-// SLO is what interactive users are promised.
+// SLO holds the service level objectives of interactive requests.
 type SLO struct {
 	// TTFT is the longest time to the first token. Default: 2s.
 	TTFT time.Duration `yaml:"ttft"`
 	// TPOT is the longest mean time between a request's further tokens. Default: 100ms, which a
 	// reader does not notice.
 	TPOT time.Duration `yaml:"tpot"`
-	// Late is the share of interactive requests for which batch work may break either promise,
-	// above 0 and at most 0.1. Default: 0.006, which keeps a steady day's loss within half a point.
+	// Late is the share of interactive requests that batch work may make miss TTFT or TPOT, above 0
+	// and at most 0.1. Default: 0.006, which keeps the share of missed requests within half a
+	// percentage point of that without batch work under steady traffic.
 	Late float64 `yaml:"late"`
 }
 

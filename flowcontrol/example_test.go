@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
-// cautious carries one line per pool, whatever happens: the least a controller can be.
+// cautious carries one line per pool, whatever happens.
 type cautious struct{ runners []flowcontrol.RunnerAllowance }
 
 func (*cautious) Name() string { return "cautious" }
@@ -26,8 +26,8 @@ func (c *cautious) Allowance(time.Time) flowcontrol.Allowance {
 	return flowcontrol.Allowance{Pool: 1, Runners: c.runners, Reason: flowcontrol.ReasonRunnerLimit}
 }
 
-// A controller of one's own. A real one also honours Retry-After and forgets runners that leave:
-// flowcontroltest.TestController says what is missing.
+// The smallest controller. A real one also respects Retry-After and forgets runners that leave:
+// flowcontroltest.TestController shows what is missing.
 func ExampleController() {
 	var c flowcontrol.Controller = new(cautious)
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)

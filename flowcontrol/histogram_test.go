@@ -58,8 +58,8 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 	}
 }
 
-// What is late lies between what surely is and what may be, and neither it nor the number of
-// requests shrinks as more are observed.
+// The late requests lie between those that surely are and those that may be late, and neither they
+// nor all requests get fewer as more are observed.
 func TestAttainedIsBoundedAndGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edges := rapid.SliceOfNDistinct(rapid.Float64Range(0, 10), 1, 8, rapid.ID).Draw(t, "edges")

@@ -61,7 +61,7 @@ func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
 			s.evictions = s.evictions[1:]
 			for i := range a.Runners {
 				r := &a.Runners[i]
-				r.Recall, r.Lines = true, max(0, s.carried[r.Runner]-1)
+				r.Evict, r.Lines = true, max(0, s.carried[r.Runner]-1)
 			}
 			a.Until = now.Add(time.Nanosecond)
 		}
@@ -101,13 +101,13 @@ func record(t *testing.T, s Setup, lines, streams int, evictions ...time.Duratio
 var kinds = map[flowcontrol.Kind]string{
 	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left",
 	flowcontrol.Started: "started", flowcontrol.Answered: "answered",
-	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Recalled: "evicted",
+	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Evicted: "evicted",
 	flowcontrol.FirstToken: "first token",
 	flowcontrol.TokenGaps:  "gaps", flowcontrol.Read: "read",
 }
 
 func observed(now time.Time, o flowcontrol.Observation) string {
-	if o.Kind == flowcontrol.Pressed {
+	if o.Kind == flowcontrol.DeadlineDemand {
 		return "" // the planner's own, no signal of the plant
 	}
 	text := fmt.Sprintf("%9.4f  %-11s", now.Sub(epoch).Seconds(), kinds[o.Kind])
@@ -121,7 +121,7 @@ func observed(now time.Time, o flowcontrol.Observation) string {
 	case flowcontrol.Answered:
 		text += fmt.Sprintf(" after %v, %d in, %d cached, %d out, %d in flight", o.Latency,
 			o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
-	case flowcontrol.Recalled:
+	case flowcontrol.Evicted:
 		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency,
 			o.InFlight, o.Prefilling)
 	case flowcontrol.Read:

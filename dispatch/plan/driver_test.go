@@ -234,7 +234,7 @@ func (w *world) evicted(starts []Start) {
 		}
 		granted := w.grantedTo(id)
 		recalledHere := slices.ContainsFunc(starts, func(s Start) bool { return s.Runner == id })
-		if granted.Recall && left > granted.Lines || recalledHere && left != granted.Lines {
+		if granted.Evict && left > granted.Lines || recalledHere && left != granted.Lines {
 			w.t.Fatalf("%s is left with %d lines, granted %+v", id, left, granted)
 		}
 	}

@@ -72,7 +72,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 	switch f.Outcome {
 	case Evicted:
 		r.breaker.pass(trial)
-		o.Kind = flowcontrol.Recalled
+		o.Kind = flowcontrol.Evicted
 	case TimedOut:
 		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Broken

@@ -54,7 +54,7 @@ func (m *moody) Allowance(now time.Time) flowcontrol.Allowance {
 		if !own {
 			mood = m.all
 		}
-		r.Lines, r.Prompt, r.Recall = min(r.Lines, mood), m.prompt, mood%4 != 1
+		r.Lines, r.Prompt, r.Evict = min(r.Lines, mood), m.prompt, mood%4 != 1
 	}
 	a.Streams = 2
 	return a

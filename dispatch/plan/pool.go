@@ -75,7 +75,7 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 			r.granted = granted[0]
 		}
 		p.limit += r.granted.Lines
-		if r.granted.Recall {
+		if r.granted.Evict {
 			out.Evict = r.lines.evict(r.id, r.granted.Lines, out.Evict)
 		}
 	}

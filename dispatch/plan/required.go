@@ -30,7 +30,7 @@ func (p *Planner) require(now time.Time) {
 	p.requireAt = now.Add(max(requireInterval, time.Duration(len(p.byID))*time.Second/requireJobs))
 	p.recount()
 	for _, pool := range p.pools {
-		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Pressed,
+		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand,
 			Lines: pool.requiredLines(
 				now, p.due(pool))})
 	}

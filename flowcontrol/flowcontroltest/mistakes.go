@@ -109,7 +109,7 @@ type deadlinesAboveSafety struct {
 
 func (c *deadlinesAboveSafety) Observe(now time.Time, o flowcontrol.Observation) bool {
 	changed := c.Controller.Observe(now, o)
-	if o.Kind == flowcontrol.Pressed && o.Lines != c.pressed {
+	if o.Kind == flowcontrol.DeadlineDemand && o.Lines != c.pressed {
 		c.pressed, changed = o.Lines, true
 	}
 	return changed

@@ -228,7 +228,7 @@ func (d *day) step() {
 		case dice < 93:
 			o.Kind = flowcontrol.Broken
 		case dice < 96:
-			o.Kind = flowcontrol.Recalled
+			o.Kind = flowcontrol.Evicted
 		default:
 			o.Kind, o.RetryAfter = flowcontrol.Shed, time.Duration(d.random.IntN(4))*time.Second
 			if until := d.now.Add(o.RetryAfter); until.After(d.heldUntil[id]) {

@@ -83,7 +83,7 @@ func (c *Controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 		return c.leave(o.Runner) || changed
 	case o.Kind == flowcontrol.Read && o.Runner == "":
 		return c.readGateway(now, o.Reading) || changed
-	case o.Kind == flowcontrol.Pressed:
+	case o.Kind == flowcontrol.DeadlineDemand:
 		return c.press(o.Lines) || changed
 	}
 	m := c.roster.Find(o.Runner)
@@ -157,7 +157,7 @@ func (c *Controller) observe(
 		r.cut(now, c.lines, c.tuning)
 	case flowcontrol.Broken:
 		r.staleness.lineBroke(now, c.tuning.Staleness)
-	case flowcontrol.Recalled:
+	case flowcontrol.Evicted:
 		produced := milliseconds(o.Latency) / max(r.iterations.all.mean(), 1)
 		c.waste.wasted += float64(c.sizes.prompt*min(1, o.Latency.Seconds())) + produced
 		r.own.context -= produced
@@ -385,17 +385,17 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 	if now.Before(r.brake.until) {
 		lower(r.brake.keep, ReasonBrake)
 		if r.brake.evicts() {
-			g.Recall = g.Lines >= r.brake.keep
+			g.Evict = g.Lines >= r.brake.keep
 			g.Prompt = 0
 			g.Reason = ReasonBrake
 		}
 	}
 	if now.Before(r.kvPressure.until) {
 		lower(r.kvPressure.keep, ReasonKV)
-		g.Recall = g.Recall || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
+		g.Evict = g.Evict || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
 	}
 	if m.Held(now) {
-		g.Lines, g.Recall = 0, false
+		g.Lines, g.Evict = 0, false
 		r.due, g.Reason = m.HeldUntil()
 	}
 	r.granted = g

@@ -149,9 +149,9 @@ func (s *stream) step() {
 		s.look()
 	}
 	g := s.granted()
-	for g.Recall && len(s.lines) > g.Lines {
+	for g.Evict && len(s.lines) > g.Lines {
 		s.lines = s.lines[:len(s.lines)-1]
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Recalled, Latency: time.Second})
+		s.tell(flowcontrol.Observation{Kind: flowcontrol.Evicted, Latency: time.Second})
 	}
 	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
 		s.queue += float64(s.prompt)
@@ -479,7 +479,7 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 			fill(&r)
 			s.Observe(s.now, flowcontrol.Observation{
 				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
-			if g := s.granted(); g.Lines >= before || !g.Recall ||
+			if g := s.granted(); g.Lines >= before || !g.Evict ||
 				g.Reason != headroom.ReasonKV {
 				t.Errorf("%+v beside %d lines, want fewer, the youngest recalled", g, before)
 			}
@@ -683,7 +683,7 @@ func TestMistakesShow(t *testing.T) {
 		},
 			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
 		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *stream) {
-			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1000})
+			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1000})
 		}, func(s *stream) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
 		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*stream) {},
 			func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
@@ -713,16 +713,16 @@ func TestDeadlinesPress(t *testing.T) {
 	s.interactive, s.promptRate = 60, 3400 // no room for us
 	s.run(5 * time.Minute)
 	before := s.granted().Lines
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 5})
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 5})
 	if got := s.granted().Lines; got != max(before, 5) {
 		t.Errorf("%d lines, want the 5 that deadlines ask for, or the %d before", got, before)
 	}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed, Lines: 1e9})
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1e9})
 	if got, most := s.granted().Lines,
 		int(own(cfg).Tuning.Deadlines.SafeShare*s.term(t, "safe lines")); got != max(before, most) {
 		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
 	}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Pressed})
+	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand})
 	if got := s.granted().Lines; got != before {
 		t.Errorf("%d lines when nothing presses, were %d", got, before)
 	}

@@ -52,7 +52,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 		l.output += decoded
 	case flowcontrol.Answered:
 		l.context -= float64(o.PromptTokens + o.OutputTokens)
-	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Recalled:
+	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Evicted:
 		l.context -= sizes.prompt
 	}
 	l.lines, l.prefilling = o.InFlight, o.Prefilling
