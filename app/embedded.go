@@ -39,7 +39,7 @@ func (a *App) openEmbedded(ctx context.Context) (openedStore, error) {
 		dispatch: dispatch.Store{Metadata: db, Progress: db, Blobs: files.Blobs(),
 			Journals: files.Journals(), Spool: files},
 		status:    db,
-		available: files.Present,
+		available: files.Available,
 		freeBytes: files.FreeBytes,
 	}, nil
 }

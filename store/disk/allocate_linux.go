@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// allocate gives the file real room up to size, where the file system can do that without writing.
+// allocate reserves blocks of the file system for the file up to size. Where the file system can't
+// do that, it writes the bytes.
 func allocate(f *os.File, size int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), 0, 0, size)

@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// allocate gives the file real room up to size.
+// allocate writes the file up to size, so that its blocks are in use.
 func allocate(f *os.File, size int64) error { return fill(f, size) }

@@ -13,12 +13,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// commitTries bounds how often a commit makes its directory again after a neighbour's deletion took
-// it away.
+// commitTries limits how often a commit creates its directory again after a concurrent deletion has
+// removed it.
 const commitTries = 10
 
-// Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the beginning of
-// another one's path.
+// Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the directory of
+// another one.
 type Blobs struct{ store *Store }
 
 var _ store.Blobs = (*Blobs)(nil)
@@ -47,12 +47,12 @@ func (b *Blobs) create(ctx context.Context, key string) (*blobWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.store.presence.check(), b.store.reserve.room(1)); err != nil {
+	if err := errors.Join(b.store.presence.check(), b.store.reserve.check(1)); err != nil {
 		return nil, err
 	}
 	reserved, err := os.CreateTemp(b.store.tmp.path, "blob-")
 	if err != nil {
-		return nil, b.store.presence.missing(translate(err))
+		return nil, b.store.presence.explain(translate(err))
 	}
 	if err := reserved.Close(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ type blobWriter struct {
 	key, path, tmp string
 	presence       *presence
 	file           file
-	// keeps its first error, so that a blob with a hole can't be committed
+	// returns its first error again, so that a blob with a gap can't be committed
 	buf  *bufio.Writer
 	done bool
 }
@@ -106,9 +106,9 @@ func (w *blobWriter) commit(ctx context.Context) error {
 		return err
 	}
 	if err := w.presence.checkNow(); err != nil {
-		return err // or the directory would be made again where it was
+		return err // or rename would create the directory again
 	}
-	// The last write may be long ago; listings tell when the blob appeared.
+	// Listings return the time of the commit, and the last write may be long ago.
 	if err := os.Chtimes(w.tmp, time.Time{}, time.Now()); err != nil {
 		return translate(err)
 	}
@@ -127,7 +127,7 @@ func (w *blobWriter) rename() (err error) {
 			break
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // no object of a user's is missing
+	if errors.Is(err, fs.ErrNotExist) { // no object of a user is missing
 		return fmt.Errorf("%w: %v", store.ErrUnavailable, err)
 	}
 	return translate(err)
@@ -138,7 +138,7 @@ func (w *blobWriter) Abort() error {
 		return nil
 	}
 	w.done = true
-	_ = w.file.Close() // closed already when Commit failed late; its bytes are dropped anyway
+	_ = w.file.Close() // already closed if Commit failed late; the bytes are dropped anyway
 	if err := os.Remove(w.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("abort blob %s: %w", w.key, err)
 	}
@@ -164,7 +164,7 @@ func (b *Blobs) open(ctx context.Context, key string) (*blob, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, b.store.presence.missing(translate(err))
+		return nil, b.store.presence.explain(translate(err))
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -205,7 +205,7 @@ func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
 	path, err := b.path(prefix)
 	if err == nil {
 		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
-			return nil // a blob of just this name, which doesn't start with prefix + "/"
+			return nil // a blob with this key, which is not below prefix + "/"
 		}
 		err = b.remove(ctx, path, os.RemoveAll)
 	}
@@ -215,7 +215,7 @@ func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// remove also removes the directories that become empty.
+// remove removes a path, and the directories that become empty.
 func (b *Blobs) remove(ctx context.Context, path string, remove func(string) error) error {
 	if err := errors.Join(ctx.Err(), b.store.presence.check()); err != nil {
 		return err

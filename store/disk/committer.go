@@ -7,34 +7,34 @@ import (
 )
 
 const (
-	// parallelCommits bounds how many files are made durable at the same time. File systems join
-	// their syncs into fewer writes of their own journal.
+	// parallelCommits limits the files that are synced at the same time. File systems join such
+	// syncs into fewer writes of their own journal.
 	parallelCommits = 8
-	// parallelLarge bounds how many large records are written at the same time.
+	// parallelLarge limits the large records that are written at the same time.
 	parallelLarge = 2
-	// Buffers up to keptBufferSize are used again, at most keptBytes of them together.
-	keptBytes      = 2 << 20
-	keptBufferSize = 1 << 20
+	// Buffers of up to pooledBufferSize are reused, pooledBytes of them in all.
+	pooledBytes      = 2 << 20
+	pooledBufferSize = 1 << 20
 )
 
 // committer runs the group commits of a Store. Lock order: a journal's mutex before the
 // committer's.
 type committer struct {
 	opts     Options
-	appended atomic.Int64 // bytes since the last round
+	appended atomic.Int64 // bytes since the last commit round
 
 	mu         sync.Mutex
-	fresh      []*journal // have records that nobody tried to write yet
+	fresh      []*journal // have records that no round has tried to write
 	freshSince time.Time
-	stalled    []*journal // were refused by the medium
+	stalled    []*journal // refused by the medium
 	retryAt    time.Time
-	forced     bool // somebody flushes: the next round takes the stalled ones too
+	forced     bool // a caller flushes: the next round includes the stalled journals
 	buffers    [][]byte
-	kept       int // bytes of buffers
+	pooled     int // bytes of buffers
 
 	large   chan struct{} // a token for each large record that is being written
-	changed chan struct{} // the time of the next round may have come nearer
-	hurry   chan struct{} // the next round is now
+	changed chan struct{} // the next round may be due earlier
+	now     chan struct{} // starts a round
 	stop    chan struct{}
 	stopped chan struct{}
 }
@@ -44,12 +44,13 @@ func newCommitter(opts Options) *committer {
 		opts:    opts,
 		large:   make(chan struct{}, parallelLarge),
 		changed: make(chan struct{}, 1),
-		hurry:   make(chan struct{}, 1),
+		now:     make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
 }
 
+// run starts rounds until close.
 func (c *committer) run() {
 	defer close(c.stopped)
 	timer := time.NewTimer(0)
@@ -62,7 +63,7 @@ func (c *committer) run() {
 		}
 		select {
 		case <-c.changed:
-		case <-c.hurry:
+		case <-c.now:
 			c.round()
 		case <-due:
 			c.round()
@@ -72,13 +73,13 @@ func (c *committer) run() {
 	}
 }
 
-// close stops the rounds; the journals are closed by then.
+// close stops the rounds. The journals must be closed before.
 func (c *committer) close() {
 	close(c.stop)
 	<-c.stopped
 }
 
-// nextRound is when the next round is due; zero while there is nothing to write.
+// nextRound returns the time at which the next round is due; zero: there is nothing to write.
 func (c *committer) nextRound() (at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,22 +106,23 @@ func (c *committer) add(j *journal) {
 	}
 }
 
-// count starts a round when much is waiting.
+// count adds appended bytes, and starts a round when CommitBytes are waiting.
 func (c *committer) count(appended int) {
 	limit := int64(c.opts.CommitBytes)
 	if sum := c.appended.Add(int64(appended)); sum >= limit && sum-int64(appended) < limit {
-		signal(c.hurry)
+		signal(c.now)
 	}
 }
 
-// force starts a round now that leaves nothing out.
+// force starts a round that includes the stalled journals.
 func (c *committer) force() {
 	c.mu.Lock()
 	c.forced = true
 	c.mu.Unlock()
-	signal(c.hurry)
+	signal(c.now)
 }
 
+// round commits all journals that are due.
 func (c *committer) round() {
 	due := c.take(time.Now())
 	refused := make([]bool, len(due))
@@ -145,7 +147,7 @@ func (c *committer) round() {
 	}
 }
 
-// take empties the lists into one round.
+// take returns the journals of a round and removes them from the lists.
 func (c *committer) take(now time.Time) []*journal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +162,8 @@ func (c *committer) take(now time.Time) []*journal {
 	return due
 }
 
-func (c *committer) borrow() []byte {
+// takeBuffer returns a buffer that was returned before; nil: there is none.
+func (c *committer) takeBuffer() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.buffers)
@@ -170,20 +173,21 @@ func (c *committer) borrow() []byte {
 	b := c.buffers[n-1]
 	c.buffers[n-1] = nil
 	c.buffers = c.buffers[:n-1]
-	c.kept -= cap(b)
+	c.pooled -= cap(b)
 	return b
 }
 
-func (c *committer) giveBack(b []byte) {
+// returnBuffer makes a buffer available to takeBuffer.
+func (c *committer) returnBuffer(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cap(b) <= keptBufferSize && c.kept+cap(b) <= keptBytes {
-		c.kept += cap(b)
+	if cap(b) <= pooledBufferSize && c.pooled+cap(b) <= pooledBytes {
+		c.pooled += cap(b)
 		c.buffers = append(c.buffers, b[:0])
 	}
 }
 
-// signal wakes whoever waits on c, now or at its next look.
+// signal wakes the receiver of c, at once or when it receives next.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

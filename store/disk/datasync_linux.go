@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// datasync leaves out what nobody needs after a crash (times), and so the file system's journal in
-// most cases.
+// datasync makes the bytes and the size of a file durable, without its times. So it needs no write
+// of the file system's journal in most cases.
 func datasync(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

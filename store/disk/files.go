@@ -12,18 +12,17 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// file is what journals and blobs need of an open file. It is the seam at which tests make the
-// medium fail.
+// file is an open file as journals and blobs use it. Tests replace it to make the medium fail.
 type file interface {
 	io.ReaderAt
 	io.Writer
 	io.Closer
-	// Sync makes the bytes durable, and the size.
+	// Sync makes the bytes and the size durable.
 	Sync() error
 	Size() (int64, error)
 }
 
-// openFile opens a real file.
+// openFile opens a file of the system.
 func openFile(path string, flag int) (file, error) {
 	f, err := os.OpenFile(path, flag, 0o640)
 	if err != nil {
@@ -54,16 +53,16 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// unavailable are the system's errors for a medium that doesn't work now, or that the process can't
-// use as it is.
+// unavailable holds the system's errors for a medium that does not work now, or that the process
+// can't use as it is configured.
 var unavailable = []error{
 	syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV,
 	syscall.ESTALE,
 	syscall.ETIMEDOUT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOTDIR,
 }
 
-// translate turns the system's errors for a full medium, a missing file and a medium out of order
-// into the contracts'.
+// translate wraps the system's errors for a full medium, a missing file and a failing medium in
+// those of package store.
 func translate(err error) error {
 	switch {
 	case err == nil || err == io.EOF:
@@ -81,7 +80,7 @@ func translate(err error) error {
 	return err
 }
 
-// makeDir creates the directory and what is missing above it, durably.
+// makeDir creates the directory and its missing parents durably.
 func makeDir(path string) error {
 	err := os.Mkdir(path, 0o750)
 	switch {
@@ -98,7 +97,7 @@ func makeDir(path string) error {
 	return translate(err)
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the entries of a directory durable.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

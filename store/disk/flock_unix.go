@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// flock takes the advisory lock of an open file; it goes with the last descriptor, so a dead
-// process holds none. Without wait it returns false when another process has it.
+// flock locks an open file. The lock ends with the last descriptor, so with the process at the
+// latest. Without wait it returns false if another process holds the lock.
 func flock(f *os.File, wait bool) (bool, error) {
 	how := syscall.LOCK_EX
 	if !wait {

@@ -27,13 +27,13 @@ const (
 	headerSize = 60
 	fenceSize  = prefixSize + headerSize
 
-	// maxResult keeps a flipped bit in a length from making a reader swallow a whole disk.
+	// maxResult limits what a reader reads because of a flipped bit in a length.
 	maxResult = 256 << 20
 
 	frameVersion = 1
 )
 
-// magic starts every frame. 0xF5 occurs in no UTF-8 text, so results don't contain it.
+// magic starts every frame. UTF-8 text never has the byte 0xF5, so results do not contain it.
 var magic = [4]byte{0xF5, 'T', 'j', '\n'}
 
 type kind byte
@@ -47,7 +47,7 @@ const failedFlag uint32 = 1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// frame is a decoded frame; its record's Result lies in the reader's buffer.
+// frame is a decoded frame. The Result of its record is part of the reader's buffer.
 type frame struct {
 	kind   kind
 	epoch  int64
@@ -68,7 +68,7 @@ func appendFrame(b []byte, k kind, epoch int64, r *store.Record) []byte {
 	return b
 }
 
-// resultSize is how long a record's result is.
+// resultSize returns the length of a record's result.
 func resultSize(r *store.Record) int64 {
 	n := int64(len(r.Result))
 	for _, more := range r.More {
@@ -77,8 +77,8 @@ func resultSize(r *store.Record) int64 {
 	return n
 }
 
-// appendHeader appends a frame up to its result, which has that many bytes; the checksum is
-// missing.
+// appendHeader appends the header of a frame whose result has the given length. The checksum is
+// left zero.
 func appendHeader(b []byte, k kind, epoch int64, r *store.Record, result int64) []byte {
 	le := binary.LittleEndian
 	b = append(b, magic[:]...)
@@ -101,12 +101,12 @@ func appendHeader(b []byte, k kind, epoch int64, r *store.Record, result int64) 
 	return b
 }
 
-// checksum is that of a frame, or of its beginning; the rest is added by crc32.Update.
+// checksum returns the checksum of a frame, or of its beginning. crc32.Update adds the rest.
 func checksum(frame []byte) uint32 {
 	return crc32.Update(crc32.Checksum(frame[4:8], castagnoli), castagnoli, frame[prefixSize:])
 }
 
-// frameSize reads the size of the frame that starts with prefix; ok is false when none can start
+// frameSize returns the size of the frame that starts with prefix; ok is false if no frame starts
 // so.
 func frameSize(prefix []byte) (size int64, ok bool) {
 	length := binary.LittleEndian.Uint32(prefix[4:])
@@ -116,8 +116,8 @@ func frameSize(prefix []byte) (size int64, ok bool) {
 	return prefixSize + int64(length), true
 }
 
-// wantedChecksum is what a frame says its checksum is.
-func wantedChecksum(frame []byte) uint32 { return binary.LittleEndian.Uint32(frame[8:]) }
+// storedChecksum returns the checksum that a frame contains.
+func storedChecksum(frame []byte) uint32 { return binary.LittleEndian.Uint32(frame[8:]) }
 
 var errUnknownFrame = errors.New("written by a later release: run that release, or a later one")
 

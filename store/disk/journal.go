@@ -12,7 +12,7 @@ import (
 
 var errJournalClosed = errors.New("journal is closed")
 
-// errTorn says that another process wrote into the middle of our frames; they are written again.
+// errTorn means that another process wrote between the written frames. They are written again.
 var errTorn = errors.New("append was torn by another writer")
 
 // journal implements [store.Journal].
@@ -23,29 +23,29 @@ type journal struct {
 	reserve   *reserve
 	presence  *presence
 	committed func(store.Commit)
-	forget    func() // takes the journal out of the list of open ones
+	forget    func() // removes the journal from the open ones
 
 	mu       sync.Mutex
 	active   pending
-	final    error // why there will be no more commits; nil while there are
-	queued   bool  // the committer has the journal on a list, or at work
+	final    error // reason why nothing can be appended any more; nil: it can
+	queued   bool  // the committer has the journal in a list, or commits it
 	appended int64 // records since Open
 	durable  int64
 	waiting  []flush
 
-	// What follows belongs to the holder of io, which is taken before mu.
-	io       sync.Mutex
-	file     file
-	size     int64 // of the file, as far as this journal knows
-	writing  pending
-	reported string // the refusal that was told last; empty after a success
-	told     bool   // that the journal was fenced
-	closed   bool
+	// io guards the fields below. It is locked before mu.
+	io             sync.Mutex
+	file           file
+	size           int64 // of the file, as last checked
+	writing        pending
+	lastRefusal    string // as reported last; empty after a success
+	fencedReported bool
+	closed         bool
 }
 
 var _ store.Journal = (*journal)(nil)
 
-// pending are encoded frames and what they amount to.
+// pending holds encoded frames and their sum.
 type pending struct {
 	frames []byte
 	sum    store.Commit
@@ -67,7 +67,7 @@ func (p *pending) count(r *store.Record, result int64) {
 	p.sum.Usage.Add(r.Usage)
 }
 
-// flush waits for the first target records.
+// flush is a caller that waits for the first target records.
 type flush struct {
 	target int64
 	done   chan error
@@ -84,7 +84,7 @@ func (j *journal) Append(_ context.Context, r store.Record) error {
 		return j.wrap("append to", j.final)
 	}
 	if j.active.frames == nil {
-		j.active.frames = j.commits.borrow()
+		j.active.frames = j.commits.takeBuffer()
 	}
 	before := len(j.active.frames)
 	j.active.add(j.epoch, &r)
@@ -96,7 +96,7 @@ func (j *journal) Append(_ context.Context, r store.Record) error {
 	return nil
 }
 
-// enqueue asks for a commit; the caller holds mu.
+// enqueue requests a commit. mu is held.
 func (j *journal) enqueue() {
 	if !j.queued {
 		j.queued = true
@@ -150,8 +150,8 @@ func (j *journal) Close(ctx context.Context) error {
 	return nil
 }
 
-// fence ends the journal because a newer claim opened the chunk; its owner is told by the next
-// round.
+// fence ends the journal because a newer claim has opened the chunk. The next round notifies its
+// owner.
 func (j *journal) fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -161,11 +161,11 @@ func (j *journal) fence() {
 	}
 }
 
-// commit writes what was appended and makes it durable. It reports whether the medium refused, so
-// that it has to be tried again.
+// commit makes the appended records durable. It reports whether the medium refused them, so that
+// the committer tries again.
 func (j *journal) commit() (refused bool) {
 	if !j.io.TryLock() {
-		// A large record is being written. The others of this round must not wait for it.
+		// A large record is being written. The other journals of the round must not wait for it.
 		j.again()
 		return false
 	}
@@ -179,20 +179,20 @@ func (j *journal) commit() (refused bool) {
 	}
 	switch {
 	case err == nil:
-		j.reported = ""
+		j.lastRefusal = ""
 		if sum := j.writing.sum; sum.Records > 0 {
-			j.drop()
+			j.recycle()
 			j.succeed(target)
 			j.committed(sum)
 		}
 		return j.proceed()
 	case errors.Is(err, store.ErrFenced):
 		j.end(store.ErrFenced)
-		j.tellFenced()
+		j.reportFenced()
 		return false
 	default:
-		if reason := err.Error(); reason != j.reported {
-			j.reported = reason
+		if reason := err.Error(); reason != j.lastRefusal {
+			j.lastRefusal = reason
 			j.committed(store.Commit{Err: err})
 		}
 		j.refuse(err)
@@ -200,7 +200,7 @@ func (j *journal) commit() (refused bool) {
 	}
 }
 
-// again queues the journal for the next round.
+// again adds the journal to the next round.
 func (j *journal) again() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -212,8 +212,8 @@ func (j *journal) enqueueAgain() {
 	j.enqueue()
 }
 
-// collect adds what was appended to what still has to be written, and returns the count of records
-// up to there.
+// collect adds the appended frames to those that must still be written, and returns the number of
+// records up to there.
 func (j *journal) collect() (target int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -231,34 +231,35 @@ func (j *journal) collect() (target int64, err error) {
 	return j.appended, j.final
 }
 
-// write brings j.writing onto the medium. On an error it has cut off what is durable nevertheless.
+// write makes the frames of j.writing durable. After an error j.writing has the frames that are
+// not.
 func (j *journal) write() error {
 	if err := errors.Join(j.presence.check(),
-		j.reserve.room(int64(len(j.writing.frames)))); err != nil {
+		j.reserve.check(int64(len(j.writing.frames)))); err != nil {
 		return err
 	}
 	n, err := j.file.Write(j.writing.frames)
 	if n > 0 {
-		// Also after a short write: its whole frames count if they are durable, and needn't be
+		// Also after a short write: its complete frames count if they are durable, and are not
 		// written again.
 		if syncErr := j.file.Sync(); syncErr != nil {
 			j.size += int64(n)
 			return errors.Join(err, syncErr)
 		}
 	}
-	whole, frames := wholeFrames(j.writing.frames[:n])
+	size, frames := completeFrames(j.writing.frames[:n])
 	if checkErr := j.check(int64(n), frames); checkErr != nil {
 		return errors.Join(err, checkErr)
 	}
-	j.writing.frames = j.writing.frames[:copy(j.writing.frames, j.writing.frames[whole:])]
+	j.writing.frames = j.writing.frames[:copy(j.writing.frames, j.writing.frames[size:])]
 	if err == nil && len(j.writing.frames) > 0 {
 		err = io.ErrShortWrite
 	}
 	return err
 }
 
-// check makes sure that the n bytes just written, which hold that many whole frames, stand where no
-// newer claim has fenced them off. Only when the file has grown by more than that it has to look.
+// check verifies that the n bytes just written, which hold the given number of complete frames, are
+// not behind the fence of a newer claim. It reads the file only if that has grown by more.
 func (j *journal) check(n int64, frames int) error {
 	size, err := j.file.Size()
 	if err != nil {
@@ -282,10 +283,10 @@ func (j *journal) check(n int64, frames int) error {
 	if s.err != nil {
 		return s.err
 	}
-	j.size = s.frameEnd // a frame that another process is still writing is looked at again
+	j.size = s.frameEnd // a frame that another process is still writing is read again
 	switch {
 	case ours >= frames && fenced:
-		j.fence() // but what was written came first
+		j.fence() // after the frames that were written
 		return nil
 	case fenced:
 		return store.ErrFenced
@@ -295,9 +296,9 @@ func (j *journal) check(n int64, frames int) error {
 	return nil
 }
 
-// wholeFrames returns the size and number of the whole frames at the start of b, which the journal
-// encoded itself.
-func wholeFrames(b []byte) (size, frames int) {
+// completeFrames returns the size and number of the complete frames at the start of b, which the
+// journal has encoded.
+func completeFrames(b []byte) (size, frames int) {
 	for len(b)-size >= prefixSize {
 		n, ok := frameSize(b[size:])
 		if !ok || n > int64(len(b)-size) {
@@ -309,28 +310,28 @@ func wholeFrames(b []byte) (size, frames int) {
 	return size, frames
 }
 
-// drop gives the written frames' buffer back.
-func (j *journal) drop() {
-	j.commits.giveBack(j.writing.frames)
+// recycle returns the buffer of the written frames.
+func (j *journal) recycle() {
+	j.commits.returnBuffer(j.writing.frames)
 	j.writing = pending{}
 }
 
-// succeed answers those who wait for records that are durable now.
+// succeed ends the waits for records that are durable now.
 func (j *journal) succeed(target int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.durable = target
-	j.answer(func(f flush) (error, bool) { return nil, f.target <= target })
+	j.resolve(func(f flush) (error, bool) { return nil, f.target <= target })
 }
 
-// refuse answers all who wait.
+// refuse ends all waits with an error.
 func (j *journal) refuse(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answer(func(flush) (error, bool) { return err, true })
+	j.resolve(func(flush) (error, bool) { return err, true })
 }
 
-// proceed queues the journal again if it has got more records meanwhile.
+// proceed requests another commit if more records were appended meanwhile.
 func (j *journal) proceed() (refused bool) {
 	j.mu.Lock()
 	fenced := j.final != nil
@@ -344,34 +345,34 @@ func (j *journal) proceed() (refused bool) {
 	j.mu.Unlock()
 	if fenced {
 		j.end(store.ErrFenced)
-		j.tellFenced()
+		j.reportFenced()
 	}
 	return false
 }
 
-// end drops what isn't durable and lets nothing more in.
+// end drops the records that are not durable, and accepts no more.
 func (j *journal) end(reason error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.final = reason
 	j.queued = false
 	j.active, j.writing = pending{}, pending{}
-	j.answer(func(flush) (error, bool) { return reason, true })
+	j.resolve(func(flush) (error, bool) { return reason, true })
 }
 
-func (j *journal) tellFenced() {
-	if !j.told {
-		j.told = true
+// reportFenced notifies the owner, once, that the journal was fenced.
+func (j *journal) reportFenced() {
+	if !j.fencedReported {
+		j.fencedReported = true
 		j.committed(store.Commit{Err: j.wrap("commit", store.ErrFenced)})
 	}
 }
 
-// answer sends the verdict to those who have got one, and keeps the others waiting. The caller
-// holds mu.
-func (j *journal) answer(verdict func(flush) (error, bool)) {
+// resolve ends the waits for which result returns true, with its error. mu is held.
+func (j *journal) resolve(result func(flush) (error, bool)) {
 	kept := j.waiting[:0]
 	for _, f := range j.waiting {
-		if err, ok := verdict(f); ok {
+		if err, ok := result(f); ok {
 			f.done <- err
 		} else {
 			kept = append(kept, f)

@@ -73,7 +73,7 @@ func (js *Journals) openAt(
 	return j, nil
 }
 
-// openFile opens the journal for appending; a new one gets a durable name.
+// openFile opens the journal for appending. The name of a new one is made durable.
 func (js *Journals) openFile(path string) (file, error) {
 	const flag = os.O_RDWR | os.O_APPEND
 	f, err := js.store.openFile(path, flag)
@@ -92,8 +92,7 @@ func (js *Journals) openFile(path string) (file, error) {
 	return f, js.name(f, path)
 }
 
-// name makes the name of a new journal durable, also of one whose creator failed to. It closes the
-// file if it can't.
+// name makes the name of an empty journal durable. It closes the file on an error.
 func (js *Journals) name(f file, path string) error {
 	size, err := f.Size()
 	if err == nil && size == 0 {
@@ -105,18 +104,17 @@ func (js *Journals) name(f file, path string) error {
 	return nil
 }
 
-// start fences lower epochs, replays, and makes j the chunk's writer in this process.
+// start fences lower epochs, makes j the chunk's writer in this process, and replays.
 func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Record)) error {
-	// Look first: neither may a record be replayed nor a fence be left by somebody who comes too
-	// late.
-	if err := js.look(ctx, j); err != nil {
+	// Check first: a writer with too low an epoch must neither replay a record nor append a fence.
+	if err := js.checkEpoch(ctx, j); err != nil {
 		return err
 	}
 	if _, err := j.file.Write(appendFrame(nil, fenceFrame, j.epoch, &store.Record{})); err != nil {
 		return fmt.Errorf("append fence: %w", err)
 	}
-	// Not for the fence alone: records of a process that was killed may stand in the file without
-	// being durable, and whoever has them replayed takes them for done.
+	// Not only for the fence: the file may have records of a killed process that are not durable,
+	// and they count as done once they are replayed.
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
@@ -130,8 +128,8 @@ func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Rec
 	return nil
 }
 
-// look returns ErrFenced when the file knows a higher epoch.
-func (js *Journals) look(ctx context.Context, j *journal) error {
+// checkEpoch returns ErrFenced if the file has a higher epoch.
+func (js *Journals) checkEpoch(ctx context.Context, j *journal) error {
 	size, err := j.file.Size()
 	if err != nil {
 		return err
@@ -148,7 +146,7 @@ func (js *Journals) look(ctx context.Context, j *journal) error {
 	return s.err
 }
 
-// replay reads the whole file as it stands now.
+// replay calls each for every valid record of the file.
 func (js *Journals) replay(ctx context.Context, j *journal, each func(store.Record)) error {
 	j.io.Lock()
 	defer j.io.Unlock()
@@ -165,26 +163,26 @@ func (js *Journals) replay(ctx context.Context, j *journal, each func(store.Reco
 		if s.frame.epoch > j.epoch {
 			return store.ErrFenced
 		}
-		if v.holds(s.frame) {
+		if v.accept(s.frame) {
 			each(s.frame.record)
 		}
 	}
 	j.size = s.frameEnd
-	js.tellDamage(j.id, s.damaged)
+	js.reportDamage(j.id, s.damaged)
 	return s.err
 }
 
-func (js *Journals) tellDamage(id store.ChunkID, bytes int64) {
+func (js *Journals) reportDamage(id store.ChunkID, bytes int64) {
 	if bytes == 0 {
 		return
 	}
 	js.store.damaged.Add(bytes)
 	js.store.opts.Logger.Warn(
-		"skipped damaged stretches of a journal; the lines they held run again",
+		"skipped damaged parts of a journal; their lines are sent again",
 		"batch_id", id.Batch, "chunk", id.Index, "bytes", bytes)
 }
 
-// register fences the chunk's writer in this process, if there is one.
+// register makes j the chunk's writer in this process, and fences the earlier one.
 func (js *Journals) register(j *journal) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -209,7 +207,7 @@ func (js *Journals) forget(j *journal) {
 	}
 }
 
-// closeAll closes the journals that are open and lets no more be opened.
+// closeAll closes the open journals, and prevents that others are opened.
 func (js *Journals) closeAll() (err error) {
 	js.mu.Lock()
 	open := js.open
@@ -217,7 +215,7 @@ func (js *Journals) closeAll() (err error) {
 	js.mu.Unlock()
 	for _, j := range open {
 		if closeErr := j.Close(context.Background()); !errors.Is(closeErr, store.ErrFenced) {
-			// its owner was told
+			// its owner was notified
 			err = errors.Join(err, closeErr)
 		}
 	}
@@ -258,7 +256,7 @@ func (js *Journals) read(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !v.holds(s.frame) {
+		if !v.accept(s.frame) {
 			continue
 		}
 		at := store.Location{Offset: s.frameAt + fenceSize, Length: uint32(s.result)}
@@ -266,7 +264,8 @@ func (js *Journals) read(
 			return err
 		}
 	}
-	js.tellDamage(id, s.damaged-(size-s.frameEnd)) // what ends the file may be a frame under way
+	// the end of the file may be a frame that is being written
+	js.reportDamage(id, s.damaged-(size-s.frameEnd))
 	return s.err
 }
 
@@ -285,8 +284,7 @@ func (js *Journals) Batches(ctx context.Context) ([]string, error) {
 	return batches, nil
 }
 
-// Remove implements [store.Journals]. Writers that still have a journal open append to a file
-// without a name.
+// Remove implements [store.Journals]. Writers that have a journal open append to a deleted file.
 func (js *Journals) Remove(ctx context.Context, batch string) error {
 	dir, err := js.dir(batch)
 	if err == nil {
@@ -301,16 +299,17 @@ func (js *Journals) Remove(ctx context.Context, batch string) error {
 	return nil
 }
 
-// validity decides, frame by frame from the start of a file, which records hold: those that no
-// higher epoch came before, and of several for one line the first. Records count like fences, for a
-// fence may have been damaged.
+// validity selects the valid records of a file, frame by frame from its start: those that no frame
+// of a higher epoch precedes, and of several for one line the first. The epoch of a record counts
+// like that of a fence, since a fence may have been damaged.
 type validity struct {
 	begun   bool
 	highest int64
 	lines   map[uint32]struct{}
 }
 
-func (v *validity) holds(f frame) bool {
+// accept reports whether the next frame is a valid record.
+func (v *validity) accept(f frame) bool {
 	if v.begun && f.epoch < v.highest {
 		return false
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxNameLength is what common file systems allow for one name, less room for a suffix.
+// maxNameLength limits one name: what common file systems allow, less a suffix.
 const maxNameLength = 240
 
-// pathOf turns a key into a relative path that stays below its root.
+// pathOf returns the relative path of a key, which does not leave its root.
 func pathOf(key string) (string, error) {
 	for name := range strings.SplitSeq(key, "/") {
 		if err := checkName(name); err != nil {
@@ -19,7 +19,7 @@ func pathOf(key string) (string, error) {
 	return filepath.FromSlash(key), nil
 }
 
-// checkName accepts the names that mean the same on every file system and lead nowhere else.
+// checkName accepts the names that are valid on every file system and name a file of the directory.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > maxNameLength {
 		return fmt.Errorf("%q can't be a file's name", name)

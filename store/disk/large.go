@@ -11,10 +11,10 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// largePiece is how much of a large record is in memory at a time.
+// largePiece is the number of bytes of a large record that are in memory at a time.
 const largePiece = 64 << 10
 
-// AppendFrom implements [store.Journal]. The record is written by the caller's goroutine, past the
+// AppendFrom implements [store.Journal]. The caller's goroutine writes the record, outside of the
 // group commit.
 func (j *journal) AppendFrom(
 	ctx context.Context, r store.Record, size int64, result func() io.Reader,
@@ -37,7 +37,7 @@ func (j *journal) appendFrom(
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := j.reserve.room(size); err != nil { // or what fits would be written in vain
+	if err := j.reserve.check(size); err != nil { // before a part of it is written
 		return err
 	}
 	buf := make([]byte, largePiece)
@@ -56,17 +56,17 @@ func (j *journal) appendFrom(
 	if err := j.writeLarge(head, io.LimitReader(result(), size), buf); err != nil {
 		if errors.Is(err, store.ErrFenced) {
 			j.end(store.ErrFenced)
-			j.tellFenced()
+			j.reportFenced()
 		}
 		return err
 	}
 	var one pending
-	one.count(r, 0) // Append was not given it
+	one.count(r, 0) // the result was not passed to Append
 	j.committed(one.sum)
 	return nil
 }
 
-// usable says why nothing can be appended any more, if so. The caller holds io.
+// usable returns the reason why nothing can be appended any more, if there is one. io is held.
 func (j *journal) usable() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,6 +76,7 @@ func (j *journal) usable() error {
 	return j.final
 }
 
+// sumFrom adds the bytes of a reader to a checksum.
 func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
 	for {
 		n, err := from.Read(buf)
@@ -92,11 +93,11 @@ func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
 // writeLarge writes a frame and makes it durable.
 func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
 	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size,
-		begun: j.size}, head, result, buf)
+		started: j.size}, head, result, buf)
 	if err == nil {
 		err = j.file.Sync()
 	}
-	if size, _ := frameSize(head); err == nil && (written != size || sum != wantedChecksum(head)) {
+	if size, _ := frameSize(head); err == nil && (written != size || sum != storedChecksum(head)) {
 		err = errChanged
 	}
 	if err != nil {
@@ -106,9 +107,9 @@ func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
 	return j.check(written, 1)
 }
 
-// errChanged says that the result was not the same when it was read again; what was written is
-// damaged.
-var errChanged = errors.New("the result has changed between two readings")
+// errChanged means that the second reader of a result had other bytes. The frame that was written
+// is damaged.
+var errChanged = errors.New("the result was different when it was read again")
 
 // copyLarge writes a frame and returns how much of it was written, and the checksum of that.
 func copyLarge(

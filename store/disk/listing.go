@@ -13,8 +13,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// List implements [store.Blobs]. It reads each directory whole that it passes, so pages should be
-// large.
+// List implements [store.Blobs]. It reads all entries of each directory that it visits, so pages
+// should be large.
 func (b *Blobs) List(
 	ctx context.Context, prefix, after string, limit int,
 ) ([]store.BlobInfo, error) {
@@ -24,7 +24,7 @@ func (b *Blobs) List(
 	}
 	if err == nil {
 		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
-			return nil, nil // a blob of just this name, which doesn't start with prefix + "/"
+			return nil, nil // a blob with this key, which is not below prefix + "/"
 		}
 		l := listing{after: after, limit: limit}
 		if err = l.walk(ctx, path, prefix+"/"); err == nil {
@@ -34,7 +34,7 @@ func (b *Blobs) List(
 	return nil, fmt.Errorf("list blobs below %s: %w", prefix, err)
 }
 
-// listing is a page in the making.
+// listing collects one page.
 type listing struct {
 	after string
 	limit int // 0: none
@@ -43,14 +43,14 @@ type listing struct {
 
 func (l *listing) full() bool { return l.limit > 0 && len(l.found) >= l.limit }
 
-// walk goes through a directory, whose blobs' keys start with prefix.
+// walk adds the blobs of a directory, whose keys start with prefix.
 func (l *listing) walk(ctx context.Context, path, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // its last blob has just been deleted
+		return nil // its last blob was deleted meanwhile
 	}
 	if err != nil {
 		return err
@@ -63,7 +63,8 @@ func (l *listing) walk(ctx context.Context, path, prefix string) error {
 		switch {
 		case l.full():
 			return nil
-		case strings.HasPrefix(l.after, key) && entry.IsDir(): // its blobs lie on both sides
+		case strings.HasPrefix(l.after, key) && entry.IsDir():
+			// it has blobs before and after l.after
 		case key <= l.after:
 			continue
 		}
@@ -79,8 +80,8 @@ func (l *listing) walk(ctx context.Context, path, prefix string) error {
 	return nil
 }
 
-// sortKey is how an entry goes into the keys below it: a directory's name is followed by a slash in
-// all of them.
+// sortKey returns the entry's part of the keys of its blobs. In those of a directory a slash
+// follows the name.
 func sortKey(entry fs.DirEntry) string {
 	if entry.IsDir() {
 		return entry.Name() + "/"
@@ -91,7 +92,7 @@ func sortKey(entry fs.DirEntry) string {
 func (l *listing) add(key string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // deleted since
+		return nil // deleted meanwhile
 	}
 	if err != nil {
 		return err

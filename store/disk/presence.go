@@ -10,19 +10,18 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// presenceLife is how long a look at the directories counts.
-const presenceLife = 100 * time.Millisecond
+// presenceTTL is the time for which the result of an inspection is used.
+const presenceTTL = 100 * time.Millisecond
 
-// presence notices when the directories that were opened no longer stand under their names: they
-// were deleted, replaced or unmounted under the process. What is written then is lost, or stands in
-// another place than what was written before. The directories are kept open, so that their inodes
-// aren't given to others.
+// presence detects that the opened directories are no longer at their paths: they were deleted,
+// replaced or unmounted while the process runs. Later writes would be lost, or be separated from
+// earlier ones. It holds the directories open, so that their inodes are not reused.
 type presence struct {
 	dirs []*os.File
 
-	mu     sync.Mutex
-	looked time.Time
-	fault  error // at the last look
+	mu        sync.Mutex
+	checkedAt time.Time
+	err       error // of the last inspection
 }
 
 func openPresence(paths ...string) (*presence, error) {
@@ -44,49 +43,48 @@ func (p *presence) close() (err error) {
 	return err
 }
 
-// check returns ErrUnavailable while a directory is gone. It comes back by itself if just that
-// directory does.
+// check returns ErrUnavailable while a directory is missing. The directory may be moved back.
 func (p *presence) check() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.looked) > presenceLife {
-		p.fault, p.looked = p.look(), time.Now()
+	if time.Since(p.checkedAt) > presenceTTL {
+		p.err, p.checkedAt = p.inspect(), time.Now()
 	}
-	return p.fault
+	return p.err
 }
 
-// checkNow is check without regard to an earlier look.
+// checkNow is check with a new inspection.
 func (p *presence) checkNow() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.looked = p.look(), time.Now()
-	return p.fault
+	p.err, p.checkedAt = p.inspect(), time.Now()
+	return p.err
 }
 
-func (p *presence) look() error {
+func (p *presence) inspect() error {
 	for _, d := range p.dirs {
 		opened, err := d.Stat()
 		if err != nil {
-			return fmt.Errorf("%w: look at directory %s: %w", store.ErrUnavailable, d.Name(), err)
+			return fmt.Errorf("%w: inspect directory %s: %w", store.ErrUnavailable, d.Name(), err)
 		}
 		now, err := os.Stat(d.Name())
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("%w: directory %s is gone: put it back, or restart with another",
+			return fmt.Errorf("%w: directory %s is missing: move it back, or restart with another one",
 				store.ErrUnavailable, d.Name())
 		case err != nil:
-			return fmt.Errorf("%w: look at directory %s: %w", store.ErrUnavailable, d.Name(), err)
+			return fmt.Errorf("%w: inspect directory %s: %w", store.ErrUnavailable, d.Name(), err)
 		case !os.SameFile(opened, now):
 			return fmt.Errorf(
-				"%w: directory %s is another than the one that was opened: was it deleted or unmounted? Put it back, or restart",
+				"%w: directory %s is not the one that was opened; was it deleted or unmounted? Move it back, or restart",
 				store.ErrUnavailable, d.Name())
 		}
 	}
 	return nil
 }
 
-// missing explains that a file was not found: ErrUnavailable if its directory is gone as well.
-func (p *presence) missing(err error) error {
+// explain replaces ErrNotFound by ErrUnavailable if the directories are missing as well.
+func (p *presence) explain(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		if gone := p.checkNow(); gone != nil {
 			return gone

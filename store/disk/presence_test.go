@@ -40,14 +40,14 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			if err := takeAway(dir); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(presenceLife) // a look counts for so long
+			time.Sleep(presenceTTL) // a look counts for so long
 			wantGone := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%s: got %v, want %v alone", what, err, store.ErrUnavailable)
 				}
 			}
-			wantGone("present", s.Present())
+			wantGone("present", s.Available())
 			wantGone("commit a blob", w.Commit(t.Context()))
 			_, err = s.Blobs().Create(ctx, "files/g")
 			wantGone("create a blob", err)
@@ -67,7 +67,7 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantGone("commit a record", (<-told).Err)
-			s.look()
+			s.inspect()
 			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 &&
 				what != "its blobs moved" {
 				t.Errorf("made in the place of the directory: %v", entries)

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// reserveShare is the share of its file system that a reserve takes at most: a sixteenth.
+	// reserveShare limits a reserve to a sixteenth of its file system.
 	reserveShare = 16
 	ballastName  = "reserve"
 )
 
-// space is what a file system has.
+// space is the free and total number of bytes of a file system.
 type space struct{ free, total int64 }
 
-// reserve keeps room on the medium that files and results don't get, so that what frees room always
-// can be written down: deletions, changes of states, claims and leases, all of them small writes of
-// the database.
+// reserve is space on the medium that files and results do not use, so that the writes that free
+// space always succeed: deletions, changes of states, claims and leases, all of them small writes
+// of the database.
 //
-// One half of it is free space that blobs and journals leave alone. The other half is the ballast,
-// a file that other programs can't take the room of either. It is given up when a small write finds
-// no room, and made again once there is enough: blobs and journals wait until then. Several
+// One half of it is free space that blobs and journals do not use. The other half is the ballast, a
+// file whose space other programs can't use either. It is truncated when a small write finds no
+// space, and written again once there is enough; blobs and journals wait until then. Several
 // processes may share the ballast.
 type reserve struct {
 	dir    string
@@ -37,10 +37,10 @@ type reserve struct {
 	log    *slog.Logger
 
 	mu   sync.Mutex // held while the ballast changes
-	full bool       // the log knows that blobs and journals wait
+	full bool       // as logged last: blobs and journals wait
 }
 
-// newReserve makes a reserve of at most so many bytes. It doesn't touch the medium.
+// newReserve returns a reserve of at most o.ReserveBytes. It writes nothing.
 func newReserve(dir string, o Options) *reserve {
 	r := &reserve{dir: dir, size: o.ReserveBytes, statfs: o.statfs, log: o.Logger}
 	if s, err := r.statfs(dir); err == nil {
@@ -54,8 +54,8 @@ func (r *reserve) path() string { return filepath.Join(r.dir, ballastName) }
 
 func (r *reserve) ballast() int64 { return r.size / 2 }
 
-// held is the size of the ballast now.
-func (r *reserve) held() int64 {
+// ballastSize returns the present size of the ballast.
+func (r *reserve) ballastSize() int64 {
 	info, err := os.Stat(r.path())
 	if err != nil {
 		return 0
@@ -63,9 +63,9 @@ func (r *reserve) held() int64 {
 	return info.Size()
 }
 
-// room returns ErrNoSpace if n more bytes of blobs or journals would touch the reserve. Systems
-// that don't say how much is left have room until a write fails.
-func (r *reserve) room(n int64) error {
+// check returns ErrNoSpace if n more bytes of blobs or journals would use the reserve. On systems
+// that do not report free space there is space until a write fails.
+func (r *reserve) check(n int64) error {
 	if r.size == 0 {
 		return nil
 	}
@@ -73,37 +73,37 @@ func (r *reserve) room(n int64) error {
 	if err != nil {
 		return nil
 	}
-	if s.free-n >= r.size { // without a look at the ballast
+	if s.free-n >= r.size { // whatever the ballast
 		return nil
 	}
-	if left := s.free + r.held() - r.size; left < n {
+	if left := s.free + r.ballastSize() - r.size; left < n {
 		return fmt.Errorf("%w: %d bytes are free, and the last %d are reserved", store.ErrNoSpace,
 			s.free, r.size)
 	}
 	return nil
 }
 
-// giveUp frees the ballast. It reports whether there was any.
-func (r *reserve) giveUp() bool {
+// release truncates the ballast. It reports whether there was any.
+func (r *reserve) release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held() == 0 {
+	if r.ballastSize() == 0 {
 		return false
 	}
 	if err := os.Truncate(r.path(), 0); err != nil {
-		r.log.Error("could not give up the reserve of the data directory", "path", r.path(),
+		r.log.Error("could not release the reserve of the data directory", "path", r.path(),
 			"error", err)
 		return false
 	}
 	r.log.Warn(
-		"a small write found no room: gave up the reserve, so that files can be deleted and batches be changed",
+		"the disk is full: released the reserve, so that files can be deleted and batches be changed",
 		"path", r.path(), "bytes", r.ballast())
 	return true
 }
 
-// look makes the ballast whole again if there is room for it, and notes in the log when room ends
-// and comes back.
-func (r *reserve) look() {
+// restore writes the ballast again if there is space for it, and logs when the space for files ends
+// and when there is some again.
+func (r *reserve) restore() {
 	if r.size == 0 {
 		return
 	}
@@ -113,27 +113,27 @@ func (r *reserve) look() {
 	if err != nil {
 		return
 	}
-	held := r.held()
+	held := r.ballastSize()
 	full := s.free+held < r.size
 	if full != r.full {
 		r.full = full
 		if full {
 			r.log.Warn(
-				"the disk is full but for the reserve: no new lines and no uploads until there is room",
+				"the disk is full except for the reserve: no new lines and no uploads until there is free space",
 				"free_bytes", s.free, "reserve_bytes", r.size)
 		} else {
-			r.log.Info("there is room again", "free_bytes", s.free)
+			r.log.Info("there is free space again", "free_bytes", s.free)
 		}
 	}
 	if full || held >= r.ballast() {
 		return
 	}
 	if err := r.refill(); err != nil {
-		r.log.Debug("could not make the reserve whole", "error", err)
+		r.log.Debug("could not restore the reserve", "error", err)
 	}
 }
 
-// refill makes the ballast whole.
+// refill writes the ballast to its full size.
 func (r *reserve) refill() error {
 	f, err := os.OpenFile(r.path(), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -142,16 +142,16 @@ func (r *reserve) refill() error {
 	return errors.Join(translate(allocate(f, r.ballast())), f.Close())
 }
 
-// prepare frees the ballast at a start that would find no room for its first small files, and makes
-// it otherwise.
+// prepare truncates the ballast if there is no space for the first small files of a start, and else
+// writes it.
 func (r *reserve) prepare() {
 	if s, err := r.statfs(r.dir); err == nil && r.size > 0 && s.free < r.ballast() {
-		r.giveUp()
+		r.release()
 	}
-	r.look()
+	r.restore()
 }
 
-// fill writes bytes that no file system can compress.
+// fill writes random bytes, which no file system can compress, up to size.
 func fill(f *os.File, size int64) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -47,7 +47,7 @@ func openOn(t *testing.T, v *volume, reserve int64) *Store {
 func TestTheReserveIsLeftAlone(t *testing.T) {
 	v := &volume{dir: t.TempDir(), total: 1000 * mb}
 	s := openOn(t, v, 8*mb)
-	if held := s.reserve.held(); held != 4*mb {
+	if held := s.reserve.ballastSize(); held != 4*mb {
 		t.Errorf("the ballast has %d bytes, want %d", held, 4*mb)
 	}
 	told := make(chan store.Commit, 1000)
@@ -63,7 +63,7 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 	}
 
 	v.take(1000*mb - 8*mb) // the ballast and as much again are left
-	if err := s.Room(); !errors.Is(err, store.ErrNoSpace) {
+	if err := s.CheckSpace(); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("room: got %v, want %v", err, store.ErrNoSpace)
 	}
 	if _, err := s.Blobs().Create(t.Context(), "another"); !errors.Is(err, store.ErrNoSpace) {
@@ -81,26 +81,26 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 
 	// Others take all; the ballast goes, and is no room for blobs.
 	v.take(1000*mb - 4*mb)
-	if !s.MakeRoom() || s.MakeRoom() {
+	if !s.FreeReserve() || s.FreeReserve() {
 		t.Error("the reserve was not given up, or twice")
 	}
 	if free, err := s.FreeBytes(); err != nil || free != 4*mb {
 		t.Errorf("%d bytes are free, %v, want %d", free, err, 4*mb)
 	}
-	if err := s.Room(); !errors.Is(err, store.ErrNoSpace) {
+	if err := s.CheckSpace(); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("room in the ballast's place: got %v, want %v", err, store.ErrNoSpace)
 	}
-	s.reserve.look()
-	if held := s.reserve.held(); held != 0 {
+	s.reserve.restore()
+	if held := s.reserve.ballastSize(); held != 0 {
 		t.Errorf("the ballast has taken %d bytes although there is no room", held)
 	}
 
 	v.take(1000*mb - 9*mb)
-	s.reserve.look()
-	if held := s.reserve.held(); held != 4*mb {
+	s.reserve.restore()
+	if held := s.reserve.ballastSize(); held != 4*mb {
 		t.Errorf("with room again, the ballast has %d bytes, want %d", held, 4*mb)
 	}
-	if err := s.Room(); err != nil {
+	if err := s.CheckSpace(); err != nil {
 		t.Errorf("room again: %v", err)
 	}
 	for c := range told {
@@ -116,7 +116,7 @@ func TestTheReserveIsScaledAndCanBeNone(t *testing.T) {
 		{1000 * mb, -1, 0},
 	} {
 		v := &volume{dir: t.TempDir(), total: test.total}
-		if held := openOn(t, v, test.asked).reserve.held(); held != test.want {
+		if held := openOn(t, v, test.asked).reserve.ballastSize(); held != test.want {
 			t.Errorf("%+v: the ballast has %d bytes", test, held)
 		}
 	}
@@ -133,7 +133,7 @@ func TestAStartOnAFullDiskGivesUpTheReserve(t *testing.T) {
 		t.Errorf("%d bytes are free, %v, want the ballast's %d", free, err, 4*mb)
 	}
 	v.take(0)
-	for s.reserve.held() == 0 { // it looks every second by itself
+	for s.reserve.ballastSize() == 0 { // it looks every second by itself
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// resultsWindow is how much of a journal is read at once. Results stand nearly in the order of the
-// input, so that a reader in input order finds most of them in the window that it has.
+// resultsWindow is the number of bytes of a journal that are read at once. Results are nearly in
+// the order of the input, so a reader in input order finds most of them in the present window.
 const resultsWindow = 128 << 10
 
 // results reads a journal through a window.
 type results struct {
 	id     store.ChunkID
 	file   file
-	window []byte // what was read at from
+	window []byte // the bytes of the file at from
 	from   int64
 }
 
@@ -70,15 +70,15 @@ func (r *results) copy(ctx context.Context, w io.Writer, at store.Location) erro
 	return nil
 }
 
-// around returns n bytes from an offset on, half a window at most, reading a window that begins a
-// little before them if the present one has not all of them.
+// around returns n bytes from an offset on, half a window at most. If the present window does not
+// have all of them, it reads one that starts a little earlier.
 func (r *results) around(offset, n int64) ([]byte, error) {
 	end := offset + n
 	if offset < r.from || end > r.from+int64(len(r.window)) {
 		if cap(r.window) == 0 {
 			r.window = make([]byte, 0, resultsWindow)
 		}
-		r.from = max(0, offset-resultsWindow/4) // lines that were answered a little early
+		r.from = max(0, offset-resultsWindow/4) // for lines that were answered a little earlier
 		n, err := r.file.ReadAt(r.window[:resultsWindow], r.from)
 		r.window = r.window[:n]
 		if err != nil && !errors.Is(err, io.EOF) {

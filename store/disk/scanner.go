@@ -8,24 +8,24 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// window is how much a scanner reads at a time.
+// window is the number of bytes that a scanner reads at a time.
 const window = 256 << 10
 
-// scanner walks through the intact frames of a journal and skips what is damaged. It holds one
-// window in memory. Of frames that are too large for that it yields everything but the result.
+// scanner reads the intact frames of a journal and skips damaged bytes. It holds one window in
+// memory. Of a larger frame it returns everything except the result.
 type scanner struct {
 	file io.ReaderAt
-	at   int64 // where the next frame is looked for
+	at   int64 // where the search for the next frame starts
 	end  int64 // where the file ended when the scan began
 
 	buf      []byte // file[bufAt : bufAt+len(buf)]
 	bufAt    int64
 	frame    frame // valid until the next call of next
-	result   int64 // how long the frame's result is
+	result   int64 // length of the frame's result
 	frameAt  int64
 	frameEnd int64
 
-	damaged int64 // bytes skipped so far, those of a torn tail included
+	damaged int64 // bytes skipped so far, those at the end of the file included
 	torn    bool  // the scan ended in damage
 	err     error
 }
@@ -38,8 +38,8 @@ func newScanner(file io.ReaderAt, from, end int64) *scanner {
 func (s *scanner) next() bool {
 	s.torn = false
 	for s.err == nil && s.end-s.at >= fenceSize {
-		if size, ok := s.whole(); ok {
-			s.frame, s.err = decodeFrame(s.bytes(s.loaded(size)))
+		if size, ok := s.intact(); ok {
+			s.frame, s.err = decodeFrame(s.bytes(s.loadSize(size)))
 			s.result = size - fenceSize
 			s.frameAt, s.frameEnd = s.at, s.at+size
 			s.at += size
@@ -57,18 +57,18 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// loaded is how much of a frame of that size is decoded from the window: all of it, unless its
+// loadSize returns how many bytes of a frame of the given size are decoded: all of them, unless the
 // result is too large.
-func (s *scanner) loaded(size int64) int64 {
+func (s *scanner) loadSize(size int64) int64 {
 	if size > fenceSize+store.MaxReadResult {
 		return fenceSize
 	}
 	return size
 }
 
-// whole reports the size of the frame at s.at, and whether it stands there undamaged. Its beginning
-// is loaded then.
-func (s *scanner) whole() (int64, bool) {
+// intact returns the size of the frame at s.at, and whether it is undamaged. Its beginning is
+// loaded then.
+func (s *scanner) intact() (int64, bool) {
 	if !s.load(prefixSize) {
 		return 0, false
 	}
@@ -76,14 +76,14 @@ func (s *scanner) whole() (int64, bool) {
 	if !ok || size > s.end-s.at {
 		return 0, false
 	}
-	part := s.loaded(size)
+	part := s.loadSize(size)
 	if !s.load(part) {
 		return 0, false
 	}
 	begin := s.bytes(part)
-	sum, wanted := checksum(begin), wantedChecksum(begin)
+	sum, wanted := checksum(begin), storedChecksum(begin)
 	if part < size {
-		sum, ok = s.sumOf(sum, s.at+part, s.at+size)
+		sum, ok = s.checksumRange(sum, s.at+part, s.at+size)
 		if !ok || !s.load(part) {
 			return 0, false
 		}
@@ -91,8 +91,8 @@ func (s *scanner) whole() (int64, bool) {
 	return size, sum == wanted
 }
 
-// sumOf adds the bytes of a stretch to a checksum, a window at a time.
-func (s *scanner) sumOf(sum uint32, from, to int64) (uint32, bool) {
+// checksumRange adds a range of bytes to a checksum, one window at a time.
+func (s *scanner) checksumRange(sum uint32, from, to int64) (uint32, bool) {
 	at := s.at
 	defer func() { s.at = at }()
 	for s.at = from; s.at < to; {
@@ -106,7 +106,7 @@ func (s *scanner) sumOf(sum uint32, from, to int64) (uint32, bool) {
 	return sum, true
 }
 
-// skip goes on to where the next frame may start.
+// skip moves s.at to where the next frame may start.
 func (s *scanner) skip() {
 	from := s.at
 	s.at++
@@ -121,8 +121,7 @@ func (s *scanner) skip() {
 	s.damaged += s.at - from
 }
 
-// load makes n bytes from s.at on, a window at most, available in the buffer; the caller knows that
-// they exist.
+// load reads n bytes from s.at on into the buffer, one window at most. The bytes must exist.
 func (s *scanner) load(n int64) bool {
 	if s.err != nil {
 		return false

@@ -4,5 +4,5 @@ package disk
 
 import "errors"
 
-// spaceOf returns errors.ErrUnsupported: this system doesn't say how much is left.
+// spaceOf returns errors.ErrUnsupported, since this system does not report free space.
 func spaceOf(string) (space, error) { return space{}, errors.ErrUnsupported }

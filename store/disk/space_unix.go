@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// spaceOf returns the size of the directory's file system and what of it is left for unprivileged
+// spaceOf returns the size of the directory's file system, and its free bytes for unprivileged
 // writers.
 func spaceOf(dir string) (space, error) {
 	var st syscall.Statfs_t

@@ -12,8 +12,8 @@ import (
 
 var _ store.Spool = (*Store)(nil)
 
-// Temporary implements [store.Spool]. The file is in the directory of this process, which others
-// sweep once the process is dead.
+// Temporary implements [store.Spool]. The file is in the directory of this process, which other
+// processes remove after its end.
 func (s *Store) Temporary(ctx context.Context) (store.Temporary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", err)
@@ -30,9 +30,9 @@ type temporary struct {
 	reserve *reserve
 }
 
-// Write leaves the reserve of the medium alone.
+// Write does not use the reserve.
 func (t temporary) Write(b []byte) (int, error) {
-	if err := t.reserve.room(int64(len(b))); err != nil {
+	if err := t.reserve.check(int64(len(b))); err != nil {
 		return 0, err
 	}
 	return t.osFile.Write(b)

@@ -15,20 +15,20 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Options are what Open takes besides the directory. The zero value is good.
+// Options configures Open. The zero value uses the defaults.
 type Options struct {
-	// CommitAfter is how long an appended record waits for others to become durable with; 20 ms by
-	// default.
+	// CommitAfter is the time for which an appended record waits for others, to be committed
+	// together. Default: 20 ms.
 	CommitAfter time.Duration
-	// CommitBytes is how much may wait, over all journals, before a commit starts at once; 1 MiB by
-	// default.
+	// CommitBytes is the amount of appended records, over all journals, that starts a commit at
+	// once. Default: 1 MiB.
 	CommitBytes int
-	// RetryAfter is the pause before a refused commit is tried again; 1 s by default.
+	// RetryAfter is the time until a failed commit is tried again. Default: 1 s.
 	RetryAfter time.Duration
-	// ReserveBytes is how much room blobs and journals leave on the medium, so that a full one can
-	// be emptied; a sixteenth of the file system at most; none by default.
+	// ReserveBytes is the space that blobs and journals leave free on the medium, so that a full
+	// one can be emptied. A sixteenth of the file system at most. Default: none.
 	ReserveBytes int64
-	// Logger hears of damage; it is dropped by default.
+	// Logger receives reports of damage and of a full or missing medium. Default: none.
 	Logger *slog.Logger
 
 	openFile func(path string, flag int) (file, error)
@@ -72,14 +72,14 @@ type Store struct {
 	journals *Journals
 	damaged  atomic.Int64
 	watching sync.WaitGroup
-	gone     bool // the directory, as the log knows; owned by watch
+	missing  bool // the directory, as logged last; owned by watch
 	stop     chan struct{}
 	closing  sync.Once
 	closed   error // what Close returns
 }
 
-// Open opens the data directory, creates what is missing of it and removes what dead processes have
-// left half written.
+// Open opens the data directory, creates what is missing of it, and removes the temporary files of
+// processes that have ended.
 func Open(dir string, opts Options) (*Store, error) {
 	s, err := open(dir, opts.withDefaults())
 	if err != nil {
@@ -119,10 +119,10 @@ func open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// watchEvery is how often the medium is looked at.
+// watchEvery is the interval of the inspections of the medium.
 const watchEvery = time.Second
 
-// watch looks at the medium until Close.
+// watch inspects the medium until Close.
 func (s *Store) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -131,66 +131,66 @@ func (s *Store) watch() {
 		case <-s.stop:
 			return
 		case <-tick.C:
-			s.look()
+			s.inspect()
 		}
 	}
 }
 
-// look notes in the log when the directory goes and comes back, and keeps the reserve.
-func (s *Store) look() {
-	was := s.gone
-	s.gone = s.presence.check() != nil
+// inspect logs when the directory is missing and when it is back, and restores the reserve.
+func (s *Store) inspect() {
+	was := s.missing
+	s.missing = s.presence.check() != nil
 	switch {
-	case s.gone && !was:
+	case s.missing && !was:
 		s.opts.Logger.Error(
-			"the data directory is not the one that was opened; nothing is written until it is back", "error", s.presence.check())
-	case was && !s.gone:
+			"the data directory is not the one that was opened; nothing is written until it is moved back", "error", s.presence.check())
+	case was && !s.missing:
 		s.opts.Logger.Info("the data directory is back", "data", s.dir)
 	}
-	if !s.gone {
-		s.reserve.look()
+	if !s.missing {
+		s.reserve.restore()
 	}
 }
 
-// Present returns store.ErrUnavailable while the directory isn't the one that was opened: it was
+// Available returns store.ErrUnavailable while the directory is not the one that was opened: it was
 // deleted or unmounted.
-func (s *Store) Present() error { return s.presence.check() }
+func (s *Store) Available() error { return s.presence.check() }
 
-// openFile opens a file of the directory, as Options say.
+// openFile opens a file of the directory with Options.openFile.
 func (s *Store) openFile(path string, flag int) (file, error) {
 	f, err := s.opts.openFile(path, flag)
 	if err != nil {
-		return nil, s.presence.missing(err)
+		return nil, s.presence.explain(err)
 	}
 	return f, nil
 }
 
-// Room returns store.ErrNoSpace while nothing but the reserve is left on the medium.
-func (s *Store) Room() error { return s.reserve.room(1) }
+// CheckSpace returns store.ErrNoSpace while the medium has no free space except the reserve.
+func (s *Store) CheckSpace() error { return s.reserve.check(1) }
 
-// MakeRoom gives up the reserve for a small write that found no room, and reports whether there was
-// one.
-func (s *Store) MakeRoom() bool { return s.reserve.giveUp() }
+// FreeReserve releases the reserve for a small write that found no space, and reports whether there
+// was one.
+func (s *Store) FreeReserve() bool { return s.reserve.release() }
 
-// FreeBytes is the room that is left on the medium for unprivileged writers.
+// FreeBytes returns the free space of the medium for unprivileged writers.
 func (s *Store) FreeBytes() (uint64, error) {
-	if err := s.Present(); err != nil {
+	if err := s.Available(); err != nil {
 		return 0, err
 	}
 	space, err := s.reserve.statfs(s.dir)
 	return uint64(max(0, space.free)), err
 }
 
-// Blobs are the blobs of the directory.
+// Blobs returns the blobs of the directory.
 func (s *Store) Blobs() *Blobs { return &Blobs{s} }
 
-// Journals are the journals of the directory.
+// Journals returns the journals of the directory.
 func (s *Store) Journals() *Journals { return s.journals }
 
-// DamagedBytes counts what journals' readers had to skip since Open.
+// DamagedBytes returns how many bytes of journals were damaged and skipped since Open.
 func (s *Store) DamagedBytes() int64 { return s.damaged.Load() }
 
-// Close flushes and closes all journals. Blobs that aren't committed yet are dropped.
+// Close flushes and closes all journals, and drops blobs that are not committed.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)
@@ -216,7 +216,7 @@ func (s *Store) Lock(node string) (release func() error, err error) {
 	if err == nil && !free {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		err = fmt.Errorf(
-			"process %s runs under this name already: give every process a node name of its own",
+			"process %s runs under this name already; give every process a node name of its own",
 			strings.TrimSpace(string(holder)))
 	}
 	if err == nil {
@@ -228,7 +228,7 @@ func (s *Store) Lock(node string) (release func() error, err error) {
 	return f.Close, nil
 }
 
-// writePID tells who holds the lock, for the message that the next one gets.
+// writePID writes the process that holds the lock, for the error that another process gets.
 func writePID(f *os.File) error {
 	_, err := fmt.Fprintln(f, os.Getpid())
 	return err

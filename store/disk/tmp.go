@@ -7,16 +7,17 @@ import (
 	"path/filepath"
 )
 
-// tmpDir is where one process keeps blobs that aren't committed yet. Its lock tells others that the
-// process lives.
+// tmpDir is the directory of one process for blobs that are not committed yet. Its lock shows to
+// other processes that this one runs.
 type tmpDir struct {
 	path string
 	lock *os.File
 }
 
-// openTmp makes a directory for this process below root and removes those of dead ones.
+// openTmp creates a directory for this process below root and removes those of processes that have
+// ended.
 func openTmp(root string) (t tmpDir, err error) {
-	// One process at a time, or a directory could be swept between its creation and its lock.
+	// One process at a time, or a directory could be removed between its creation and its lock.
 	gate, err := os.OpenFile(filepath.Join(root, "gate"), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return t, translate(err)
@@ -26,7 +27,7 @@ func openTmp(root string) (t tmpDir, err error) {
 		return t, err
 	}
 	if err := sweep(root); err != nil {
-		return t, fmt.Errorf("remove what was left half written: %w", err)
+		return t, fmt.Errorf("remove directories of ended processes: %w", err)
 	}
 	if t.path, err = os.MkdirTemp(root, "process-"); err != nil {
 		return t, translate(err)
@@ -40,6 +41,7 @@ func openTmp(root string) (t tmpDir, err error) {
 
 func lockOf(dir string) string { return filepath.Join(dir, "lock") }
 
+// sweep removes the directories of processes that have ended.
 func sweep(root string) error {
 	dirs, err := filepath.Glob(filepath.Join(root, "process-*"))
 	if err != nil {
@@ -48,12 +50,12 @@ func sweep(root string) error {
 	for _, dir := range dirs {
 		lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o640)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // its process has just closed
+			continue // its process has just ended
 		} else if err != nil {
 			return err
 		}
-		dead, err := flock(lock, false)
-		if err == nil && dead {
+		ended, err := flock(lock, false)
+		if err == nil && ended {
 			err = os.RemoveAll(dir)
 		}
 		if err := errors.Join(err, lock.Close()); err != nil {

@@ -7,8 +7,8 @@ import (
 
 const syncFileRangeWrite = 2 // SYNC_FILE_RANGE_WRITE of sync_file_range(2)
 
-// startWriteback asks the system to begin writing a stretch of f to the medium, and doesn't wait
-// for it. It promises nothing: only Sync does.
+// startWriteback has the system start to write a range of f to the medium, and does not wait for
+// it. Only Sync makes it durable.
 func startWriteback(f *os.File, offset, n int64) {
 	raw, err := f.SyscallConn()
 	if err != nil {

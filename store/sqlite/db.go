@@ -41,10 +41,10 @@ type Options struct {
 type Space interface {
 	// Room returns store.ErrNoSpace while nothing but the reserve is left. What adds to the
 	// database is refused then.
-	Room() error
-	// MakeRoom gives up the reserve for a write that found no room, and reports whether there was
+	CheckSpace() error
+	// FreeReserve gives up the reserve for a write that found no room, and reports whether there was
 	// one.
-	MakeRoom() bool
+	FreeReserve() bool
 }
 
 // DB is an open database.
@@ -94,7 +94,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		opts.LockWait = defaultLockWait
 	}
 	db, err := open(ctx, path, opts)
-	if short(err) && opts.Space != nil && opts.Space.MakeRoom() {
+	if short(err) && opts.Space != nil && opts.Space.FreeReserve() {
 		db, err = open(ctx, path, opts)
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ type session struct {
 // reserve is given up and f is run once more.
 func (db *DB) write(ctx context.Context, f func(*session) error) error {
 	err := db.attempt(ctx, f)
-	if !short(err) || !db.makeRoom(ctx) {
+	if !short(err) || !db.freeSpace(ctx) {
 		return err
 	}
 	return db.attempt(ctx, f)
@@ -33,7 +33,7 @@ func (db *DB) write(ctx context.Context, f func(*session) error) error {
 // add is write for what adds to the database. It is refused while nothing but the reserve is left.
 func (db *DB) add(ctx context.Context, f func(*session) error) error {
 	if db.space != nil {
-		if err := db.space.Room(); err != nil {
+		if err := db.space.CheckSpace(); err != nil {
 			return err
 		}
 	}

@@ -20,14 +20,14 @@ type medium struct {
 	reserve int // pages to be had once
 }
 
-func (m *medium) Room() error {
+func (m *medium) CheckSpace() error {
 	if m.full {
 		return fmt.Errorf("%w: none", store.ErrNoSpace)
 	}
 	return nil
 }
 
-func (m *medium) MakeRoom() bool {
+func (m *medium) FreeReserve() bool {
 	if m.reserve == 0 {
 		return false
 	}

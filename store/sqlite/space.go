@@ -2,10 +2,10 @@ package sqlite
 
 import "context"
 
-// makeRoom gives up the reserve, and brings the WAL into the database so that the next write begins
+// freeSpace gives up the reserve, and brings the WAL into the database so that the next write begins
 // it anew, in room that the file has already. It reports whether another try is worth while.
-func (db *DB) makeRoom(ctx context.Context) bool {
-	given := db.space != nil && db.space.MakeRoom()
+func (db *DB) freeSpace(ctx context.Context) bool {
+	given := db.space != nil && db.space.FreeReserve()
 	emptied, err := db.checkpoint(ctx)
 	return given || err == nil && emptied
 }
