@@ -17,5 +17,5 @@
 //   - Deadlines may raise the allowance to a share of what is safe.
 //
 // In a pool that is not shared with interactive requests, lines fill the engines instead. See
-// docs/policies.md.
+// docs/headroom.md.
 package headroom
