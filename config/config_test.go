@@ -120,6 +120,10 @@ func TestFaultsAreNamed(t *testing.T) {
 				"--set dispatch: dispatch.retry.tuning.deaths: is 0, must be at least 1",
 				"--set dispatch: dispatch.tuning.breaker.failures: is 0, must be at least 1",
 			}},
+		{name: "mistyped key of a block called tuning",
+			sets: []string{"dispatch.chunk_line=3"},
+			want: []string{"--set dispatch.chunk_line: unknown key dispatch.chunk_line; " +
+				"did you mean dispatch.tuning.chunk_lines?"}},
 		{name: "keys that are in a block called tuning",
 			file: "dispatch:\n  lease_ttl: 3s\n  retry: {max: 1s}\nclock: {max_jump: 1m}\n",
 			sets: []string{"dispatch.plan.retry.max=1s", "dispatch.plan.look_ahead=5"},

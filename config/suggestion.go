@@ -12,8 +12,8 @@ import (
 )
 
 // suggestion proposes a key in place of one that the section at path does not have: the same key in
-// a block called tuning, a key of the section that is spelled alike, the same key in another
-// section, or any key of the section. value is what was written for the unknown key.
+// a block called tuning, a key of the section or of its block that is spelled alike, the same key in
+// another section, or any key of the section. value is what was written for the unknown key.
 func (d *decoder) suggestion(key string, value *yaml.Node, path string,
 	section reflect.Value) string {
 	var siblings []string
@@ -27,6 +27,10 @@ func (d *decoder) suggestion(key string, value *yaml.Node, path string,
 	if near := suggest.Nearest(key, siblings); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(path, near))
 	}
+	tuning := join(path, "tuning")
+	if near := suggest.Nearest(key, namesIn(known, tuning)); near != "" {
+		return fmt.Sprintf("did you mean %s?", join(tuning, near))
+	}
 	if path == "" && d.root.Type() == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
 		return simulationOnly
 	}
@@ -35,6 +39,17 @@ func (d *decoder) suggestion(key string, value *yaml.Node, path string,
 	}
 	slices.Sort(siblings)
 	return fmt.Sprintf("%s has the keys %s", shownPath(path), strings.Join(siblings, ", "))
+}
+
+// namesIn returns the names of the keys of the section at path; none if there is no such section.
+func namesIn(known []Key, path string) []string {
+	var names []string
+	for _, k := range known {
+		if name, in := strings.CutPrefix(k.Path, path+"."); in && !strings.Contains(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // withPath returns the key that has a path but for blocks called tuning, or "".
