@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// admit lays a new batch out in chunks and lets it run. Every step can be done twice with the same
-// outcome.
+// admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with the
+// same result.
 func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
 	if err := rc.cutIntoChunks(ctx, &b); err != nil {
 		switch {
@@ -38,10 +38,10 @@ func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
 	return nil
 }
 
-// damagedInput says what became of an input whose lines can't be found any more.
+// damagedInput is the user's message for an input whose lines can't be found any more.
 const damagedInput = "an input file was damaged on the server's disk; upload it again"
 
-// failInput fails a batch whose input can't be read, before any line of it has run.
+// failInput fails a batch whose input can't be read, before any line has run.
 func (rc *reconciler) failInput(
 	ctx context.Context, b store.Batch, code, message string, cause error,
 ) error {
@@ -57,7 +57,7 @@ func (rc *reconciler) failInput(
 		return nil
 	}
 	if err == nil {
-		rc.log.WarnContext(ctx, "the input of a batch can't be read", "batch_id", b.ID,
+		rc.log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
 			"error", cause)
 	}
 	return err
@@ -71,7 +71,7 @@ func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
 	}
 	defer src.close()
 	src.order.close()
-	src.order = order{} // what a layout that was cut short may have left is made anew
+	src.order = order{} // one that was interrupted may have left an order; make it again
 	numbers, err := rc.orderLines(src, b)
 	if err != nil {
 		return err
@@ -95,15 +95,16 @@ func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
-// manyBatches is how many batches may have a whole chunk in memory each; with more of them, new
-// ones get shorter chunks. leastLines bounds that: each chunk costs the store some writes.
 const (
+	// manyBatches is how many batches may have a chunk of full length in memory. Of more batches, new
+	// ones get shorter chunks.
 	manyBatches = 64
-	leastLines  = 64
+	// leastLines is the length of the shortest chunks, since each chunk takes the store some writes.
+	leastLines = 64
 )
 
-// chunkLines returns how many lines a chunk of a new batch has at most. Batches that take turns
-// hold a chunk each, so what they hold together stays about the same however many there are.
+// chunkLines returns the limit of lines of a new batch's chunks. Batches that take turns hold a chunk
+// each, so the limit keeps their sum about constant.
 func chunkLines(most, batches int) int {
 	if batches <= manyBatches {
 		return most
@@ -111,7 +112,7 @@ func chunkLines(most, batches int) int {
 	return min(most, max(leastLines, most*manyBatches/batches))
 }
 
-// orderLines returns the line number of every position; nil if lines are taken as they come.
+// orderLines returns the line number of every position; nil if the lines stay in input order.
 func (rc *reconciler) orderLines(src *source, b *store.Batch) ([]uint32, error) {
 	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
 		return nil, nil
@@ -129,7 +130,7 @@ func (rc *reconciler) orderLines(src *source, b *store.Batch) ([]uint32, error) 
 		return nil, err
 	}
 	numbers := scheduler.OrderLines(keys, b.Options.Canary, scheduler.GroupBy(b.Options.GroupBy))
-	if asTheyCome(numbers) {
+	if inputOrder(numbers) {
 		return nil, nil
 	}
 	return numbers, nil
@@ -156,8 +157,8 @@ func (src *source) each(fn func(l *sourceLine) error) error {
 	return nil
 }
 
-// cut makes chunks of lines of one model that stand together, no larger than allowed, with canaries
-// in chunks of their own.
+// cut makes chunks of successive lines of one model, within the limits. Canaries get chunks of their
+// own.
 func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
 	var chunks []store.Chunk
 	var current store.Chunk

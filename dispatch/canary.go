@@ -8,10 +8,10 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// canaryGate keeps all but a batch's first lines back until those are done. Chunks never hold both:
-// the layout sees to it.
+// canaryGate holds all but a batch's first lines back until those are done. No chunk has lines of both
+// kinds, see cut.
 type canaryGate struct {
-	until  int // positions below this are canaries'
+	until  int // lines at positions below this are canaries
 	passed bool
 }
 
@@ -19,7 +19,7 @@ func newCanaryGate(b *store.Batch) canaryGate {
 	return canaryGate{until: b.Options.Canary, passed: b.Options.Canary == 0}
 }
 
-// pending reports whether canary chunks are not done.
+// pending reports whether a chunk of canaries is not done.
 func (g canaryGate) pending(chunks []store.Chunk) bool {
 	for _, c := range chunks {
 		if c.First < g.until && !c.Done {
@@ -29,7 +29,7 @@ func (g canaryGate) pending(chunks []store.Chunk) bool {
 	return false
 }
 
-// verdict says whether the rest may run, and if not, why.
+// verdict returns why the other lines may not run; empty: they may.
 func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) {
 	lines, failed := 0, 0
 	for _, c := range chunks {
@@ -46,8 +46,8 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 		failed, lines, b.Options.CanaryMaxFailedRatio)
 }
 
-// canaryAllows says which chunks of a model may be claimed now, those that begin below the answer:
-// canaries' only, or all once the canaries are done well. Zero: none.
+// canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or all
+// once enough canaries have succeeded. Zero: none.
 func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
 	r.mu.Lock()
 	gate, b := r.canary, r.batch
@@ -74,8 +74,7 @@ func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (belo
 	return math.MaxInt, nil
 }
 
-// free reports whether there is a canary chunk of the model that this dispatcher doesn't have in
-// hand.
+// free reports whether there is a chunk of canaries of the model that this process does not hold.
 func (g canaryGate) free(chunks []store.Chunk, model string, r *run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Deps is what a dispatcher works with.
+// Deps holds what a dispatcher works with.
 type Deps struct {
 	Store
 	Node      string // name of this process among those that share the store
@@ -25,16 +25,16 @@ type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Logger    *slog.Logger
-	// Expiry is the time by which batches expire and journals are removed; nil: time.Now.
+	// Expiry returns the time by which batches expire and journals are removed; nil: time.Now.
 	Expiry func() time.Time
-	// Registerer takes the metrics; nil: none are kept.
+	// Registerer registers the metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
-	// Watcher hears of all that the planner is told; nil: nobody does.
+	// Watcher receives the planner's events and actions; nil: nobody does.
 	Watcher Watcher
 }
 
-// Watcher hears of each event of a planner and what it led to. The loop calls it: it must not
-// block, nor keep the actions.
+// Watcher receives each event of a planner and the actions that it led to. The loop calls it, so it
+// must not block. It must not keep the actions.
 type Watcher interface {
 	Step(now time.Time, ev plan.Event, did plan.Actions)
 }
@@ -50,7 +50,7 @@ type Dispatcher struct {
 	ready     atomic.Bool
 }
 
-// New builds a dispatcher; Run starts it.
+// New returns a dispatcher. Run starts it.
 func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
@@ -89,8 +89,8 @@ func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 	})
 }
 
-// Run works until ctx is done and then drains: lines under way may finish within Config.Drain, the
-// rest is put back.
+// Run works until ctx is done and then drains: lines in flight may finish within Config.Drain, and
+// are sent again after the next start otherwise.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.ready.Store(false)
 	for {
@@ -99,8 +99,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 			return nil
 		case errors.Is(err, store.ErrFenced):
-			// Another process took this node's name, or this one slept longer than its lease. What
-			// it held is others' now.
+			// Another process took this node's name, or this one was suspended for longer than its
+			// lease. Its claims are lost.
 			d.log.WarnContext(ctx, "lost the lease, registering again", "node", d.deps.Node,
 				"error", err)
 		case err != nil && ctx.Err() != nil:
@@ -117,36 +117,36 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 }
 
-// Ready reports whether the dispatcher has taken over what the store holds and works.
+// Ready reports whether the dispatcher works and knows all batches of the store.
 func (d *Dispatcher) Ready() bool { return d.ready.Load() }
 
-// Nudge says that a batch is new or changed, so that nobody has to wait for the next poll.
+// Nudge reports that a batch is new or has changed, so that it need not wait for the next poll.
 func (d *Dispatcher) Nudge(batch string) {
 	if s := d.current.Load(); s != nil {
 		s.reconciler.queue.addFirst(batch)
 	}
 }
 
-// Read passes on what a look at a runner's metrics showed or, where runner is empty, at those of
-// the gateway before the pools of a model; of all pools, where model is empty too. Nobody may write
-// to the reading any more.
+// Read passes a reading of a runner's metrics to the planner. If runner is empty, it is a reading of
+// the gateway in front of the pools of a model, or of all pools if model is empty too. The reading
+// must not be changed any more.
 func (d *Dispatcher) Read(runner, model string, r *flowcontrol.Reading) {
 	if s := d.current.Load(); s != nil {
 		s.loop.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }
 
-// ModelInfo says who serves a model.
+// ModelInfo lists the runners that serve a model.
 type ModelInfo struct {
 	ID      string
 	Runners []string
 	Since   time.Time // first seen
 }
 
-// Models lists what the upstreams serve, by name.
+// Models lists the models that the upstreams serve, by name.
 func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.upstreams) }
 
-// Pools tells how the pools stand; empty before the first session.
+// Pools returns the state of the pools; nil before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {
 	if s := d.current.Load(); s != nil {
 		if pools := s.progress.pools.Load(); pools != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// dropInputs removes the bytes of inputs that were deleted while the ended batch still needed them.
+// dropInputs removes the bytes of inputs that were deleted while the batch needed them.
 func (rc *reconciler) dropInputs(ctx context.Context, b *store.Batch) {
 	for _, in := range b.Inputs {
 		if err := store.RemoveBlobs(ctx, rc.metadata, rc.blobs, "", in.BlobKey,

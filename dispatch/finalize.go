@@ -10,10 +10,10 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// finalize writes the result files of a batch that nobody works on any more, and ends it. Whoever
-// comes here after a crash writes the same files again, under the same ids. The blobs' names hold
-// the epoch of the lock, and rows are made only together with the end, so a dispatcher that stood
-// still meanwhile replaces nothing and brings nothing back.
+// finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
+// the same files are written again, with the same ids. The names of blobs contain the epoch of the
+// lock, and the files' rows are created together with the end, so a process that was suspended
+// meanwhile replaces nothing and restores nothing.
 func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error {
 	if err := rc.tryResult(ctx, b.ID); err != nil {
 		return err
@@ -32,11 +32,16 @@ func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error
 	if b, err = rc.metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
 	}
-	// another dispatcher was faster, or a user cancelled
+	// another process came first, or a user canceled the batch
 	if b.State != read.State || b.Ending != read.Ending {
 		rc.queue.add(b.ID)
 		return nil
 	}
+	return rc.finalizeLocked(ctx, &ending{rc: rc, batch: b, lock: lock, epoch: epoch}, r)
+}
+
+func (rc *reconciler) finalizeLocked(ctx context.Context, e *ending, r *run) error {
+	b := e.batch
 	found, err := rc.gather(ctx, &b)
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
@@ -45,8 +50,7 @@ func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error
 		return rc.runAgain(ctx, b.ID, found.lost)
 	}
 	found.attempts += r.fruitless.Load()
-	e := ending{rc: rc, batch: b, lock: lock, epoch: epoch, found: found,
-		counts: store.Counts{Total: b.Counts.Total}}
+	e.found, e.counts.Total = found, b.Counts.Total
 	err = e.write(ctx)
 	ended := false
 	if err == nil {
@@ -60,8 +64,8 @@ func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error
 	return rc.blobs.Delete(ctx, orderKey(b.ID))
 }
 
-// tryResult returns why no result file can be written now, on a full disk say: before anything is
-// locked, claimed or fenced for it.
+// tryResult returns why no result file can be written now, on a full disk for example, before
+// anything is locked, claimed or fenced for it.
 func (rc *reconciler) tryResult(ctx context.Context, batch string) error {
 	w, err := rc.blobs.Create(ctx, orderKey(batch))
 	if err != nil {
@@ -70,7 +74,7 @@ func (rc *reconciler) tryResult(ctx context.Context, batch string) error {
 	return w.Abort()
 }
 
-// ending is the end of a batch in the making.
+// ending writes the result files of one batch and ends it.
 type ending struct {
 	rc      *reconciler
 	batch   store.Batch // as read under the lock
@@ -110,29 +114,23 @@ func (e *ending) write(ctx context.Context) error {
 	return nil
 }
 
-// conclude makes the end of the batch and its files known, in one step. It returns false if the
-// batch has ended already, or is to end in another way since.
+// conclude ends the batch and creates its files, in one step. It returns false if the batch has ended
+// already, or is to end in another state now.
 func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
-	b := e.batch
 	for {
-		switch b.State = b.Ending; b.State {
-		case store.Completed:
-			b.CompletedAt = time.Now()
-		case store.Expired:
-			b.ExpiredAt = time.Now()
-		case store.Failed:
-			b.FailedAt = time.Now()
-		default:
-			b.State, b.CancelledAt = store.Cancelled, time.Now()
-		}
-		b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
-		b.Usage = &e.found.usage
-		b.Paused = false
+		b := e.ended()
 		_, err = e.rc.metadata.FinishBatch(ctx, e.rc.owner, e.lock, e.epoch, b, e.files)
-		if !errors.Is(err, store.ErrConflict) {
-			break
+		if err == nil {
+			e.rc.metrics.ended(b.State)
+			e.rc.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
+				"completed", e.counts.Completed, "failed", e.counts.Failed)
+			e.rc.queue.add(b.ID)
+			return true, nil
 		}
-		// Somebody was faster: with other metadata, say, or with a cancellation.
+		if !errors.Is(err, store.ErrConflict) {
+			return false, fmt.Errorf("end batch %s: %w", b.ID, err)
+		}
+		// Another change came first: of the metadata, for example, or a cancellation.
 		if b, err = e.rc.metadata.Batch(ctx, "", b.ID); err != nil {
 			return false, err
 		}
@@ -141,23 +139,33 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files
-			return false, fmt.Errorf("end batch %s: its result files were taken for leftovers: %w",
+			return false, fmt.Errorf("end batch %s: its result files were removed as orphans: %w",
 				b.ID, store.ErrConflict)
 		}
-		e.batch.Version = b.Version
+		e.batch = b
 	}
-	if err != nil {
-		return false, fmt.Errorf("end batch %s: %w", b.ID, err)
-	}
-	e.rc.metrics.ended(b.State)
-	e.rc.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
-		"completed", e.counts.Completed, "failed", e.counts.Failed)
-	e.rc.queue.add(b.ID)
-	return true, nil
 }
 
-// discard removes the result files that came to nothing. What it can't remove now the sweep of
-// orphans will.
+// ended returns the batch in the state that it is to end in.
+func (e *ending) ended() store.Batch {
+	b := e.batch
+	switch b.State = b.Ending; b.State {
+	case store.Completed:
+		b.CompletedAt = time.Now()
+	case store.Expired:
+		b.ExpiredAt = time.Now()
+	case store.Failed:
+		b.FailedAt = time.Now()
+	default:
+		b.State, b.CancelledAt = store.Cancelled, time.Now()
+	}
+	b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
+	b.Usage = &e.found.usage
+	b.Paused = false
+	return b
+}
+
+// discard removes result files that are not used. The sweep of orphans removes those that it can't.
 func (e *ending) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -166,7 +174,7 @@ func (e *ending) discard(ctx context.Context) {
 		keys[i] = f.BlobKey
 	}
 	if err := store.RemoveBlobs(ctx, e.rc.metadata, e.rc.blobs, "", keys...); err != nil {
-		e.rc.log.WarnContext(ctx, "could not remove result files that came to nothing",
+		e.rc.log.WarnContext(ctx, "could not remove unused result files",
 			"batch_id", e.batch.ID, "error", err)
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// results says where the result of every line stands.
+// results holds the places of all results of a batch.
 type results struct {
 	at       []place       // by line number
-	lost     []store.Chunk // those that have no result of some line
+	lost     []store.Chunk // chunks without a result of some line
 	usage    batchfile.Usage
 	attempts int64
 }
 
-// place is a result's place in its chunk's journal; Length 0: there is none.
+// place is where a result is in its chunk's journal. Length 0: there is none.
 type place struct {
 	store.Location
 	chunk  int32
 	failed bool
 }
 
-// gather reads the journals of all chunks. Those that aren't done are fenced first, so that nothing
-// is added behind our back.
+// gather reads the journals of all chunks. It fences those that are not done first, so that no other
+// process adds to them.
 func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, error) {
 	chunks, err := rc.metadata.Chunks(ctx, b.ID)
 	if err != nil {
@@ -40,7 +40,7 @@ func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, err
 		err := rc.journals.Read(ctx, c.ChunkID,
 			func(rec store.Record, at store.Location) error {
 				if int(rec.Line) >= len(found.at) {
-					return fmt.Errorf("journal of chunk %d speaks of line %d of %d", c.Index,
+					return fmt.Errorf("journal of chunk %d has a result of line %d of %d", c.Index,
 						rec.Line,
 						len(found.at))
 				}
@@ -63,11 +63,11 @@ func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, err
 	return found, nil
 }
 
-// fence claims what is left of a batch that ends early and opens its journals, which shuts out
-// writers that still believe in an older claim.
+// fence claims the chunks left of a batch that ends early and opens their journals, which then refuse
+// writers with an older claim.
 func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
-		return nil // all chunks are done: no claim is left to believe in
+		return nil // all chunks are done: there is no older claim
 	}
 	for _, m := range b.Models {
 		claimed, err := rc.metadata.ClaimChunks(ctx, rc.owner, b.ID, m.Model, 1<<30, nil)
@@ -83,7 +83,7 @@ func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
-// release puts back what fence has claimed, so that the next try finds it free.
+// release releases what fence has claimed, so that the next try can claim it.
 func (rc *reconciler) release(ctx context.Context, claimed []store.Chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()

@@ -11,26 +11,26 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// leadership holds which runners and models this dispatcher leads. Only the leader of a model
-// claims its chunks, and only the leader of a runner sends it lines, so limits of batches and
-// runners hold over all dispatchers that share a store.
+// leadership holds which runners and models this process leads. Only the leader of a model claims its
+// chunks, and only the leader of a runner sends it lines, so the limits of batches and runners hold
+// over all processes that share a store.
 //
-// A dispatcher asks for all that its upstreams serve at once, or takes none of it: dispatchers with
-// the same upstreams have one leader, the others stand by. What nobody has wanted for a while is
-// taken alone, for dispatchers whose upstreams overlap in part.
+// A process leads all that its upstreams serve, or nothing: of processes with the same upstreams one
+// leads, and the others stand by. Processes whose upstreams overlap in part lead what no other has
+// led for a while.
 type leadership struct {
-	// claims is held for reading while a chunk is claimed, so that no model is given up meanwhile.
+	// claims is locked for reading while a chunk is claimed, so that no model is resigned meanwhile.
 	claims sync.RWMutex
 
 	mu      sync.Mutex
-	seen    map[*upstream][]string // models by upstream, as they said last
-	silent  map[*upstream]bool     // upstreams that were asked and did not answer yet
+	seen    map[*upstream][]string // models by upstream, as last listed
+	silent  map[*upstream]bool     // upstreams that were asked and have not answered yet
 	led     map[string]bool        // names of runners and models
-	up      map[string][]string    // what the planner knows: models by runner
-	others  map[string]string      // who leads what we want, as of the last try; empty: nobody
-	free    map[string]time.Time   // since when names are wanted by us and led by nobody
+	up      map[string][]string    // models by runner, as announced to the planner
+	others  map[string]string      // other leaders of wanted names, as of the last try
+	free    map[string]time.Time   // since when wanted names have no leader
 	started time.Time
-	changed chan struct{} // capacity 1: an upstream has other models
+	changed chan struct{} // capacity 1: the models of an upstream have changed
 }
 
 func newLeadership(now time.Time) *leadership {
@@ -41,12 +41,11 @@ func newLeadership(now time.Time) *leadership {
 	}
 }
 
-// firstLook bounds how long a dispatcher that starts waits for its upstreams to say what they serve
-// before it asks to lead any.
-const firstLook = time.Second
+// firstAnswers limits how long a process that starts waits for its upstreams to list their models
+// before it acquires leadership.
+const firstAnswers = time.Second
 
-// runnerName names a runner for all dispatchers alike, by where it is. Passwords stay out of the
-// store.
+// runnerName returns the name of a runner for all processes: its address, without passwords.
 func runnerName(u *upstream) string {
 	base, err := url.Parse(u.Base())
 	if err != nil {
@@ -77,11 +76,11 @@ func (l *leadership) served(u *upstream, models []string) {
 	}
 }
 
-// wanted lists the names of all that the upstreams serve, sorted; none until all have been asked.
+// wanted lists the names of the upstreams and their models, sorted; none until all have been asked.
 func (l *leadership) wanted(now time.Time, upstreams int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.seen)+len(l.silent) < upstreams && now.Sub(l.started) < firstLook {
+	if len(l.seen)+len(l.silent) < upstreams && now.Sub(l.started) < firstAnswers {
 		return nil
 	}
 	names := map[string]bool{}
@@ -94,14 +93,14 @@ func (l *leadership) wanted(now time.Time, upstreams int) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// names lists what is led.
+// names lists the names that are led.
 func (l *leadership) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Sorted(maps.Keys(l.led))
 }
 
-// leadsModel reports whether this dispatcher may claim chunks of the model.
+// leadsModel reports whether this process may claim chunks of the model.
 func (l *leadership) leadsModel(model string) bool { return !l.lacks(modelName(model)) }
 
 // leadsAny reports whether this process leads a model of the run's batch.
@@ -114,14 +113,14 @@ func (l *leadership) leadsAny(r *run) bool {
 	})
 }
 
-// standsBy reports whether others lead all that this dispatcher could.
+// standsBy reports whether other processes lead all that this one could.
 func (l *leadership) standsBy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.led) == 0 && len(l.others) > 0
 }
 
-// gain notes what is led from now on, and reports whether any of it is new.
+// gain adds names to those that are led, and reports whether any is new.
 func (l *leadership) gain(names []string) (isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,9 +132,9 @@ func (l *leadership) gain(names []string) (isNew bool) {
 	return isNew
 }
 
-// refused notes who leads what is wanted, and returns the names that can be taken alone by now:
-// those that we lead or that nobody has led for the given time, if there is a runner among them
-// that serves one of the models.
+// refused notes the other leaders of wanted names, and returns the names that can be led without
+// those: the ones that this process leads or that had no leader for the given time. It returns none
+// if no runner among them serves one of the models.
 func (l *leadership) refused(
 	now time.Time, wanted []string, others map[string]string, patience time.Duration,
 ) (alone []string) {
@@ -168,14 +167,14 @@ func (l *leadership) refused(
 	return nil
 }
 
-// granted notes that nobody else leads what is wanted.
+// granted notes that no other process leads a wanted name.
 func (l *leadership) granted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.others = nil
 }
 
-// announce returns the events that bring the planner up to date with what is led.
+// announce returns the events that inform the planner of changes in what is led.
 func (l *leadership) announce() (events []plan.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,14 +200,14 @@ func (l *leadership) announce() (events []plan.Event) {
 	return events
 }
 
-// lacks reports whether a name is not led by this dispatcher.
+// lacks reports whether this process does not lead a name.
 func (l *leadership) lacks(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.led[name]
 }
 
-// lose notes that names are led no more.
+// lose removes names from those that are led.
 func (l *leadership) lose(names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// memory bounds what dispatching holds. It is divided into shares that never wait for each other,
-// so that no user of one can hold up those of another: lines that were read ahead fall back to
-// their file, answers to a temporary one, and results wait for the medium.
+// memory limits the bytes that dispatching holds. Its shares never wait for each other, so no use of
+// one can block another: lines that were read ahead are read again from their file, answers go to a
+// temporary file, and results wait for the disk.
 type memory struct {
-	inputs  share // lines that were read ahead or are under way
+	inputs  share // lines that were read ahead or are in flight
 	answers share // answers while they are read
 	results share // results that are not durable yet
 }
@@ -22,7 +22,7 @@ func newMemory(bytes int64) *memory {
 	return m
 }
 
-// share is a number of bytes that may be held together.
+// share limits the bytes that its users hold together.
 type share struct {
 	limit   int64
 	used    atomic.Int64
@@ -30,7 +30,7 @@ type share struct {
 	freed   chan struct{} // capacity 1: something may have been given back
 }
 
-// Take reports whether so many bytes may be held from now on.
+// Take takes bytes; false: there are not that many.
 func (s *share) Take(bytes int64) bool {
 	for {
 		used := s.used.Load()
@@ -43,10 +43,10 @@ func (s *share) Take(bytes int64) bool {
 	}
 }
 
-// force takes bytes whether or not there are any left.
+// force takes bytes even if there are not that many.
 func (s *share) force(bytes int64) { s.used.Add(bytes) }
 
-// wait takes bytes once there are that many; more than there ever are, once nobody else holds any.
+// wait takes bytes once there are that many. More than the limit it takes once no others are taken.
 func (s *share) wait(ctx context.Context, bytes int64) error {
 	if s.Take(bytes) {
 		return nil
@@ -64,7 +64,7 @@ func (s *share) wait(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Give returns bytes that were taken.
+// Give gives back bytes that were taken.
 func (s *share) Give(bytes int64) {
 	if bytes != 0 {
 		s.used.Add(-bytes)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// metrics are what the dispatcher tells Prometheus.
+// metrics holds the dispatcher's Prometheus metrics.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -30,11 +30,11 @@ type metrics struct {
 	reason   *prometheus.GaugeVec
 	leads    prometheus.Gauge
 
-	runners sync.Map        // name -> *runnerMetrics
+	runners sync.Map        // *runnerMetrics by name
 	seen    map[string]bool // runners with gauges; owned by the loop
 }
 
-// runnerMetrics are a runner's, found once: looking them up by labels costs more than counting.
+// runnerMetrics holds the metrics of one runner, since a lookup by labels takes longer than counting.
 type runnerMetrics struct {
 	ends     [plan.Outcomes]prometheus.Counter
 	duration prometheus.Observer
@@ -43,7 +43,7 @@ type runnerMetrics struct {
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_requests_total", Help: "Requests sent to runners, by how they ended.",
+			Name: "tidefill_requests_total", Help: "Requests sent to runners, by outcome.",
 		}, []string{"runner", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "tidefill_request_duration_seconds",
@@ -57,27 +57,28 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"runner"}),
 		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_streams_total",
-			Help: "Lines asked to be streamed: joined again; whole, answered at once all the same; failed; refused or unclear, sent again without.",
+			Help: "Lines for whose answer a stream was requested: streamed; not_streamed, answered " +
+				"at once; failed; refused or not_understood, sent again without streaming.",
 		}, []string{"runner", "result"}),
 		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_lines_total", Help: "Lines whose result is durable.",
 		}, []string{"result"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_tokens_total",
-			Help: "Tokens of durable results, as the answers' usage tells them.",
+			Help: "Tokens of durable results, as reported in the usage of the answers.",
 		}, []string{"kind"}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_batches_ended_total", Help: "Batches that ended, by final state.",
 		}, []string{"state"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_in_flight_lines", Help: "Batch lines under way.",
+			Name: "tidefill_runner_in_flight_lines", Help: "Batch lines in flight.",
 		}, []string{"runner"}),
 		limit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_allowance_lines", Help: "Batch lines that may be under way.",
+			Name: "tidefill_runner_allowance_lines", Help: "Batch lines that may be in flight.",
 		}, []string{"runner"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_runner_breaker_open",
-			Help: "1 while the runner is left alone because it can't be reached.",
+			Help: "1 while the circuit breaker of the runner is open: no lines are sent to it.",
 		}, []string{"runner"}),
 		living: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_batches",
@@ -85,10 +86,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"state"}),
 		reason: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_pool_limited",
-			Help: "1 for the reason why a pool starts no more lines now; flowing if lines start as slots free up.",
+			Help: "1 for the reason why a pool starts no more lines now; flowing: lines start as " +
+				"others end.",
 		}, []string{"pool", "reason"}),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tidefill_leads", Help: "Runners and models that this process leads; 0 while it stands by.",
+			Name: "tidefill_leads",
+			Help: "Runners and models that this process leads; 0 while it stands by.",
 		}),
 		seen: map[string]bool{},
 	}
@@ -110,8 +113,7 @@ func (m *metrics) firstToken(runner string, latency time.Duration) {
 }
 
 func (m *metrics) streamed(runner, result string) {
-	m.streams.WithLabelValues(runner,
-		result).Inc()
+	m.streams.WithLabelValues(runner, result).Inc()
 }
 
 func (m *metrics) of(runner string) *runnerMetrics {
@@ -135,7 +137,7 @@ func (m *metrics) committed(c store.Commit) {
 
 func (m *metrics) ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }
 
-// batches shows how many batches are in each state.
+// batches sets the number of batches in each state.
 func (m *metrics) batches(states map[string]int) {
 	m.living.Reset()
 	for state, n := range states {
@@ -143,11 +145,11 @@ func (m *metrics) batches(states map[string]int) {
 	}
 }
 
-// longestLabel bounds the label of a pool, in bytes.
+// longestLabel limits the label of a pool, in bytes.
 const longestLabel = 300
 
-// poolLabel names a pool by its models; if they are too many, by the first ones and a digest of
-// all.
+// poolLabel returns the label of a pool: its models or, if they are too many, the first ones and a
+// digest of all.
 func poolLabel(models []string) string {
 	size := 0
 	for i, m := range models {
@@ -163,7 +165,7 @@ func poolLabel(models []string) string {
 	return strings.Join(models, ",")
 }
 
-// pools shows what the runners carry and may carry: a runner that has left shows nothing any more.
+// pools sets the gauges of pools and runners, and deletes those of runners that have left.
 func (m *metrics) pools(pools []plan.PoolStatus) {
 	here := map[string]bool{}
 	m.reason.Reset()

@@ -9,13 +9,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// order says which line stands at which position of a batch. Chunks are runs of positions. Most
-// batches are taken as they come; for the others the order is a blob of line numbers.
-type order struct{ blob store.Blob } // nil: position and line number are the same
+// order maps positions of a batch to line numbers. Chunks are ranges of positions. Most batches stay
+// in input order; the order of others is a blob of line numbers.
+type order struct{ blob store.Blob } // nil: position and line number are equal
 
 func orderKey(batch string) string { return "batches/" + batch + "/order" }
 
-// lines fills into with the line numbers from position first on.
+// lines fills into with the line numbers of the positions from first on.
 func (o order) lines(first int, into []uint32) error {
 	if o.blob == nil {
 		for i := range into {
@@ -66,8 +66,8 @@ func writeOrder(ctx context.Context, blobs Blobs, batch string, numbers []uint32
 	return w.Commit(ctx)
 }
 
-// asTheyCome reports whether the numbers say nothing: every line stands at its own position.
-func asTheyCome(numbers []uint32) bool {
+// inputOrder reports whether every line number equals its position.
+func inputOrder(numbers []uint32) bool {
 	for i, n := range numbers {
 		if n != uint32(i) {
 			return false

@@ -13,12 +13,14 @@ import (
 // resultFiles writes one pair of output and error file.
 type resultFiles struct {
 	end               *ending
-	source            *source
+	source            *source // nil: the input is lost
 	completed, failed int
 	open              map[int]store.Results // by chunk
+	missing           []uint32              // lines without a result that are not listed yet
 	buf               []byte
 }
 
+// write writes the results of lines from first on.
 func (w *resultFiles) write(
 	ctx context.Context, out store.Output, first, lines int,
 ) (store.Output, error) {
@@ -32,34 +34,13 @@ func (w *resultFiles) write(
 		return out, err
 	}
 	defer bad.abort()
-	code, message := leftover(&w.end.batch)
-	missing := make([]uint32, 0, 512)
-	list := func() error {
-		err := w.listMissing(bad, missing, code, message)
-		w.failed += len(missing)
-		missing = missing[:0]
-		return err
-	}
+	w.missing = make([]uint32, 0, 512)
 	for line := first; line < first+lines; line++ {
-		at := w.end.found.at[line]
-		if at.Length == 0 {
-			if missing = append(missing, uint32(line)); len(missing) == cap(missing) {
-				if err := list(); err != nil {
-					return out, err
-				}
-			}
-			continue
-		}
-		if at.failed { // error lines stand in input order, missing ones among them
-			if err := list(); err != nil {
-				return out, err
-			}
-		}
-		if err := w.copyResult(ctx, at, good, bad); err != nil {
+		if err := w.writeLine(ctx, line, good, bad); err != nil {
 			return out, err
 		}
 	}
-	if err := list(); err != nil {
+	if err := w.listMissing(bad); err != nil {
 		return out, err
 	}
 	if out.HasOutput, err = w.commit(ctx, good); err != nil {
@@ -69,11 +50,27 @@ func (w *resultFiles) write(
 	return out, err
 }
 
-// mostOpen is how many journals are read from at once. Lines as they come need one at a time;
-// grouped ones, several.
+func (w *resultFiles) writeLine(ctx context.Context, line int, good, bad *resultFile) error {
+	at := w.end.found.at[line]
+	if at.Length == 0 {
+		if w.missing = append(w.missing, uint32(line)); len(w.missing) < cap(w.missing) {
+			return nil
+		}
+		return w.listMissing(bad)
+	}
+	if at.failed { // failed and missing lines are in input order
+		if err := w.listMissing(bad); err != nil {
+			return err
+		}
+	}
+	return w.copyResult(ctx, at, good, bad)
+}
+
+// mostOpen limits the journals that are open at once. Lines in input order need one at a time, grouped
+// ones several.
 const mostOpen = 32
 
-// journal returns the results of a chunk, open.
+// journal returns the open journal of a chunk.
 func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, error) {
 	if open := w.open[chunk]; open != nil {
 		return open, nil
@@ -112,7 +109,7 @@ func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resul
 	return journal.Copy(ctx, good.out, at.Location)
 }
 
-// leftover is what the error file says of lines that never got an answer.
+// leftover returns the error of lines that got no answer.
 func leftover(b *store.Batch) (code, message string) {
 	switch b.Ending {
 	case store.Expired:
@@ -125,7 +122,11 @@ func leftover(b *store.Batch) (code, message string) {
 	}
 }
 
-func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, message string) error {
+// listMissing lists the missing lines in the error file.
+func (w *resultFiles) listMissing(bad *resultFile) error {
+	numbers := w.missing
+	w.missing = w.missing[:0]
+	w.failed += len(numbers)
 	if len(numbers) == 0 || w.source == nil {
 		return nil
 	}
@@ -133,6 +134,7 @@ func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, messa
 	if err != nil {
 		return err
 	}
+	code, message := leftover(&w.end.batch)
 	for i := range lines {
 		customID, err := lines[i].customID()
 		if err != nil {
@@ -149,7 +151,7 @@ func (w *resultFiles) listMissing(bad *resultFile, numbers []uint32, code, messa
 	return nil
 }
 
-// resultFile is an output or error file on its way.
+// resultFile is an output or error file while it is written.
 type resultFile struct {
 	file store.File
 	blob store.BlobWriter
@@ -157,7 +159,7 @@ type resultFile struct {
 	size *counter
 }
 
-// counter counts what passes.
+// counter counts the bytes that it writes.
 type counter struct {
 	to    store.BlobWriter
 	bytes int64
@@ -187,8 +189,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	return f, nil
 }
 
-// commit makes the bytes durable, for conclude to make a file of, unless there are none: an empty
-// file is no file.
+// commit makes the bytes durable and adds the file to those that conclude creates. It drops an empty
+// file.
 func (w *resultFiles) commit(ctx context.Context, f *resultFile) (written bool, err error) {
 	if err := f.out.Flush(); err != nil {
 		return false, err

@@ -9,9 +9,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// runAgain puts a batch back to work whose journals have lost results since their chunks were told
-// done, by damage to the files. What is left in them stands; the rest runs again. Nothing else
-// leads back from finalizing.
+// runAgain moves a batch back to in_progress whose journals have lost results since their chunks were
+// done, by damage to the files. The lines that lost their results run again. Nothing else leads back
+// from finalizing.
 func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
 	rc.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id,
 		"chunks", len(lost))
@@ -28,7 +28,7 @@ func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chun
 		return nil
 	})
 	if err != nil && !errors.Is(err, errMovedOn) {
-		return fmt.Errorf("put batch %s back to work: %w", id, err)
+		return fmt.Errorf("move batch %s back to in_progress: %w", id, err)
 	}
 	rc.queue.add(id)
 	return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// streams is what is known about streaming a runner's answers.
+// streams holds what is known about the streams of a runner.
 type streams struct {
 	gaps gapMeter
 
 	mu  sync.Mutex
-	off map[editsKey]bool // answers that can't be streamed, or not be put together
+	off map[editsKey]bool // answers that can't be streamed or assembled
 }
 
 func (s *streams) isOff(kind editsKey) bool {
@@ -40,7 +40,7 @@ func (s *streams) turnOff(kind editsKey) (first bool) {
 	return first
 }
 
-// forget drops what is known of models that are not served any more.
+// forget removes models that are not served any more.
 func (s *streams) forget(served map[string]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,19 +50,18 @@ func (s *streams) forget(served map[string]time.Time) {
 	})
 }
 
-// How a line went that was to be streamed; labels of a metric.
+// Results of a request for a stream; labels of a metric.
 const (
-	streamJoined  = "joined"  // it was, and put together
-	streamWhole   = "whole"   // the runner answered all at once, whatever it was asked
-	streamFailed  = "failed"  // it failed as it might have without
-	streamRefused = "refused" // the runner takes no such requests
-	streamUnclear = "unclear" // it could not be put together
+	streamed            = "streamed"       // the answer was assembled from a stream
+	notStreamed         = "not_streamed"   // the runner answered at once
+	streamFailed        = "failed"         // it failed as it might have without streaming
+	streamRefused       = "refused"        // the runner refuses such requests
+	streamNotUnderstood = "not_understood" // the answer could not be assembled
 )
 
-// streamed returns the edits that make an answer a stream besides what they did before; ok is false
-// where a line can't be streamed: its url has no streams, or its body says itself how it wants to
-// be streamed.
-func (e edits) streamed(line *sourceLine) (_ edits, ok bool) {
+// forStream returns the edits with those that make the answer a stream. ok is false if the line can't be
+// streamed: its url has no streams, or its body has stream options of its own.
+func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 	parameters, ok := openai.StreamParameters(line.url())
 	if !ok || e.names("stream_options") {
 		return e, false
@@ -95,56 +94,66 @@ func (t *transport) stream(
 		return a, true, t.unreadable(f, line, err)
 	}
 	u := t.upstreams[f.Start.Runner]
-	kind := editsKey{r.Path, f.Start.Key.Model}
+	events := 0
+	r.Watch = t.watch(u, f.Start, &events)
+	a, err = t.post(ctx, w, f, u, r)
+	result := t.streamResult(ctx, u, editsKey{r.Path, f.Start.Key.Model}, a, events, err)
+	t.metrics.streamed(u.name, result)
+	if result == streamed && a.Texts == 1 {
+		u.streams.gaps.learn(int(a.Usage.OutputTokens), events)
+	}
+	return a, result != streamNotUnderstood && result != streamRefused, err
+}
+
+// watch returns functions that report the tokens of a stream to the loop and count its events.
+func (t *transport) watch(u *upstream, start plan.Start, events *int) *openai.Watch {
 	begun := time.Now()
-	pieces := 0
-	r.Watch = &openai.Watch{
+	return &openai.Watch{
 		First: func() {
-			pieces++
+			*events++
 			latency := time.Since(begun)
 			t.metrics.firstToken(u.name, latency)
-			t.notify(&plan.FirstToken{Start: f.Start, Latency: latency})
+			t.notify(&plan.FirstToken{Start: start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
-			pieces += tokens
-			if news, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
-				t.notify(news)
+			*events += tokens
+			if sum, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
+				t.notify(sum)
 			}
 		},
 	}
-	a, err = t.post(ctx, w, f, u, r)
-	result := streamJoined
-	switch {
-	case err != nil && ctx.Err() != nil:
-		result = streamFailed
-	case errors.Is(err, openai.ErrNotAssembled):
-		result = streamUnclear
-		// streaming as such
-		about := !errors.Is(err, openai.ErrBrokenOff) && !errors.Is(err, openai.ErrTooLong)
-		if about && u.streams.turnOff(kind) {
-			t.log.WarnContext(
-				ctx, "a runner's stream is not understood, asking without from now on",
-				"runner", u.name, "model", kind.model, "url", kind.url, "error", err)
-		}
-	case err != nil:
-		result = streamFailed
-	case refusesStream(a):
-		result = streamRefused
-	case a.Status >= 300:
-		result = streamFailed
-	case pieces == 0:
-		result = streamWhole
-	default:
-		if a.Texts == 1 {
-			u.streams.gaps.learn(int(a.Usage.OutputTokens), pieces)
-		}
-	}
-	t.metrics.streamed(u.name, result)
-	return a, result != streamUnclear && result != streamRefused, err
 }
 
-// refusesStream reports whether a runner seems to take no requests for streams. Whether it does
-// shows when the same line is taken without.
+// streamResult returns how a request for a stream ended. It turns off streams of this kind that are
+// not understood.
+func (t *transport) streamResult(
+	ctx context.Context, u *upstream, kind editsKey, a openai.Answer, events int, err error,
+) string {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return streamFailed
+	case errors.Is(err, openai.ErrNotAssembled):
+		// These two say nothing against the next stream.
+		passing := errors.Is(err, openai.ErrBrokenOff) || errors.Is(err, openai.ErrTooLong)
+		if !passing && u.streams.turnOff(kind) {
+			t.log.WarnContext(ctx, "could not understand the stream of a runner, requesting none "+
+				"from now on", "runner", u.name, "model", kind.model, "url", kind.url, "error", err)
+		}
+		return streamNotUnderstood
+	case err != nil:
+		return streamFailed
+	case refusesStream(a):
+		return streamRefused
+	case a.Status >= 300:
+		return streamFailed
+	case events == 0:
+		return notStreamed
+	}
+	return streamed
+}
+
+// refusesStream reports whether a runner seems to refuse requests for streams. The same request
+// without streaming shows whether it does.
 func refusesStream(a openai.Answer) bool {
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented:

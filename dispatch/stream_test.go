@@ -164,7 +164,7 @@ func TestStreamedAnswersAreTheSame(t *testing.T) {
 	page := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page,
 		httptest.NewRequest("GET", "/metrics", nil))
-	if !strings.Contains(page.Body.String(), `result="joined",`) ||
+	if !strings.Contains(page.Body.String(), `result="streamed",`) ||
 		!strings.Contains(page.Body.String(), "} 36\n") {
 		t.Errorf("tidefill_streams_total does not say 36:\n%s", page.Body)
 	}

@@ -77,8 +77,8 @@ func (t *transport) request(
 	refused := 0
 	kind := editsKey{line.url(), line.model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
-		if streamed, ok := change.streamed(line); ok {
-			a, done, err := t.stream(ctx, w, f, line, streamed, id)
+		if edits, ok := change.forStream(line); ok {
+			a, done, err := t.stream(ctx, w, f, line, edits, id)
 			if done {
 				return a, err
 			}

@@ -71,6 +71,7 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 		"headers":       {URL: "http://h", Headers: map[string]string{"X-Ok": "a\nb"}},
 	} {
 		_, err := dispatch.New(dispatch.DefaultConfig(), dispatch.Deps{
+			Store:     dispatch.Store{Journals: newWorld(t).disk.Journals()},
 			Upstreams: []dispatch.Upstream{u}, Scheduler: scheduler.DefaultConfig(),
 			Flow: flowcontrol.DefaultConfig(), Logger: slog.Default(),
 		})

@@ -73,9 +73,9 @@ func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
 			}
 			d.Verify(t, id)
 		}
-		joined := strings.Contains(metricsOf(t, admin), `tidefill_streams_total{result="joined"`)
-		if joined != (policy == "headroom") {
-			t.Errorf("policy %s: streams were joined: %v", policy, joined)
+		streamed := strings.Contains(metricsOf(t, admin), `tidefill_streams_total{result="streamed"`)
+		if streamed != (policy == "headroom") {
+			t.Errorf("policy %s: answers were streamed: %v", policy, streamed)
 		}
 	}
 	if len(outputs["headroom"]) != 120 {
