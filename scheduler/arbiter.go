@@ -4,19 +4,20 @@ import "github.com/tidefill/tidefill/internal/registry"
 
 // Arbiter chooses between named queues.
 //
-// Pick gets the queues that have something to offer, at least one, in listed order, and returns an
-// index into them. It must depend on its argument alone and not keep it.
+// Pick returns the index of the queue to serve. Its argument lists the queues that have a job to
+// offer, at least one, in configured order. The result must depend on the argument alone, and Pick
+// must not retain the argument.
 type Arbiter interface {
 	Name() string
 	Pick([]Contender) int
 }
 
-// Contender is a named queue that has something to offer.
+// Contender is a named queue that has a job to offer.
 type Contender struct {
 	Name   string
 	Weight float64 // from the configuration, above 0
-	// Served is the work started from this queue. A queue that comes back after having nothing to
-	// offer is lifted to the share that the others have reached, so nobody saves up.
+	// Served is the work started from this queue. A queue that had nothing to offer for a while is
+	// raised to the share that the others have reached, so it cannot save up.
 	Served float64
 }
 
@@ -28,17 +29,16 @@ func init() {
 	RegisterArbiter("weighted", func(Config) (Arbiter, error) { return weighted{}, nil })
 }
 
-// RegisterArbiter makes an arbiter known to configurations by its name. Call it from an init
-// function.
+// RegisterArbiter adds an arbiter that configurations can name. Call it from an init function.
 func RegisterArbiter(name string, build func(Config) (Arbiter, error)) {
 	arbiters.Register(name, build)
 }
 
-// Arbiters are the registered names, sorted.
+// Arbiters returns the registered names, sorted.
 func Arbiters() []string { return arbiters.Names() }
 
-// NewArbiter builds the arbiter of that name. The error of an unknown name lists the known ones and
-// the nearest.
+// NewArbiter builds the arbiter of a name. The error for an unknown name lists the known ones and
+// suggests the nearest.
 func NewArbiter(name string, cfg Config) (Arbiter, error) {
 	build, err := arbiters.Get(name)
 	if err != nil {
@@ -47,13 +47,13 @@ func NewArbiter(name string, cfg Config) (Arbiter, error) {
 	return build(cfg)
 }
 
-// strict serves a queue only while all listed before it have nothing to offer.
+// strict serves a queue only while the ones listed before it have nothing to offer.
 type strict struct{}
 
 func (strict) Name() string         { return "strict" }
 func (strict) Pick([]Contender) int { return 0 }
 
-// weighted serves the queue that has had the least work for its weight.
+// weighted serves the queue with the least work in proportion to its weight.
 type weighted struct{}
 
 func (weighted) Name() string { return "weighted" }

@@ -12,16 +12,16 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 )
 
-// Urgency says whether jobs whose time runs out overtake the others of their queue.
+// Urgency sets whether jobs whose deadline is near overtake the others of their queue.
 type Urgency string
 
 const (
-	UrgencyAuto   Urgency = "auto"   // as the policy has it: edf and slack yes, the others no
+	UrgencyAuto   Urgency = "auto"   // yes under edf and slack, no under the others
 	UrgencyAlways Urgency = "always" // under every policy
-	UrgencyNever  Urgency = "never"  // the policy's rank alone decides
+	UrgencyNever  Urgency = "never"  // only the rank counts
 )
 
-// DefaultQueue is the name of the queue that takes what no rule matches.
+// DefaultQueue is the name of the queue for jobs that match no rule.
 const DefaultQueue = "default"
 
 // Config sets how the jobs of a pool are ordered. Start from DefaultConfig.
@@ -104,15 +104,15 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every fault with the path of its field. It builds each policy, so that an
-// expression is checked too.
+// Validate reports every fault with the path of its field. It builds each policy, so it checks
+// expressions too.
 func (c Config) Validate() error {
 	var all faults
 	if _, err := NewPolicy(c.Policy, c); err != nil {
 		all.add("policy", "%w", err)
 	}
 	if !c.Urgency.known() {
-		all.add("urgency", "%q is none of auto, always, never", c.Urgency)
+		all.add("urgency", "is %q, must be auto, always or never", c.Urgency)
 	}
 	if c.GuardMin < 0 {
 		all.add("tuning.guard_min", "is %v, must not be negative", c.GuardMin)
@@ -138,7 +138,7 @@ func (c Config) Validate() error {
 	for i, queue := range c.Queues {
 		path := fmt.Sprintf("queues[%d].", i)
 		if queue.Name == "" || names[queue.Name] {
-			all.add(path+"name", "%q must be unique and not empty", queue.Name)
+			all.add(path+"name", "is %q, must be unique and not empty", queue.Name)
 		}
 		names[queue.Name] = true
 		queue.validate(c, path, &all)
@@ -154,14 +154,14 @@ func (qc QueueConfig) validate(c Config, path string, all *faults) {
 	for i, m := range qc.Match {
 		rule := fmt.Sprintf("%smatch[%d].", path, i)
 		if m.MinPriority != nil && m.MaxPriority != nil && *m.MinPriority > *m.MaxPriority {
-			all.add(rule+"min_priority", "is %d, above max_priority %d: nothing fits",
+			all.add(rule+"min_priority", "is %d, above max_priority %d: no job matches",
 				*m.MinPriority, *m.MaxPriority)
 		}
 		if m.MinWindow < 0 || m.MaxWindow < 0 {
 			all.add(rule+"min_window", "windows must not be negative")
 		}
 		if m.MaxWindow > 0 && m.MinWindow > m.MaxWindow {
-			all.add(rule+"min_window", "is %v, above max_window %v: nothing fits", m.MinWindow,
+			all.add(rule+"min_window", "is %v, above max_window %v: no job matches", m.MinWindow,
 				m.MaxWindow)
 		}
 	}
@@ -172,14 +172,14 @@ func (qc QueueConfig) validate(c Config, path string, all *faults) {
 		}
 	}
 	if qc.Urgency != "" && !qc.Urgency.known() {
-		all.add(path+"urgency", "%q is none of auto, always, never", qc.Urgency)
+		all.add(path+"urgency", "is %q, must be auto, always or never", qc.Urgency)
 	}
 	if qc.Weight != 0 && !validWeight(qc.Weight) {
 		all.add(path+"weight", "is %v, must be between 0.001 and 1000", qc.Weight)
 	}
 }
 
-// of is the configuration as it holds inside one named queue.
+// of returns the configuration that applies in a named queue.
 func (c Config) of(queue QueueConfig) Config {
 	c.Policy = cmp.Or(queue.Policy, c.Policy)
 	c.Expression = cmp.Or(queue.Expression, c.Expression)
@@ -191,11 +191,10 @@ func (u Urgency) known() bool {
 	return u == UrgencyAuto || u == UrgencyAlways || u == UrgencyNever
 }
 
-// validWeight keeps shares within a factor that the quanta can express without a round of turns
-// taking for ever.
+// validWeight reports whether a weight is in the range that round robin supports in few rounds.
 func validWeight(w float64) bool { return w >= 0.001 && w <= 1000 }
 
-// faults collects what is wrong, each with the path of its field.
+// faults collects errors, each with the path of its field.
 type faults []error
 
 func (f *faults) add(path, format string, args ...any) {

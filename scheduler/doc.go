@@ -1,24 +1,26 @@
-// Package scheduler decides whose line goes next.
+// Package scheduler decides whose line starts next.
 //
-// A Queue orders the jobs of one pool in four steps, from the outside in:
+// A Queue orders the jobs of one pool in four steps:
 //
-//  1. Named queues. Rules on tenant, model, priority and window put each job into one of them; an Arbiter (strict, weighted)
-//     chooses between those that have something to offer.
-//  2. Classes. Inside a queue, urgent jobs go before regular ones and jobs past their deadline, or unable to meet it, go last. A job becomes urgent when
-//     the instant at which its work must start comes within its guard. Time alone moves jobs from class to class: a heap of those
-//     instants says which and when, so nothing is ranked again because the clock went on.
-//  3. Tenants. Regular jobs share by deficit round robin in work units, late ones likewise. Urgent jobs don't share: their
-//     deadlines decide.
-//  4. The Policy. A tenant's jobs, and a queue's urgent jobs, go by rank; then by creation, then by ID.
+//  1. Named queues. Rules on tenant, model, priority and window assign each job to a named queue.
+//     An Arbiter (strict, weighted) chooses between the queues that have a job to offer.
+//  2. Classes. In a queue, urgent jobs go before regular ones. Jobs that are past their deadline,
+//     or cannot meet it, go last. A job becomes urgent a guard before the latest instant at which
+//     its work can start. Only time moves a job from class to class. A heap of these instants says
+//     which job moves next and when, so no job is ranked again because time has passed.
+//  3. Tenants. The tenants of regular jobs share by deficit round robin in work units, and so do
+//     those of late jobs. Urgent jobs do not share; they go in the order of their rank.
+//  4. Policy. The jobs of a tenant, and the urgent jobs of a queue, go by rank, then by creation
+//     time, then by ID.
 //
-// A rank does not depend on the clock: slack is the latest instant at which the work can start, not
-// the time until then. So the heaps stay heaps, and a job is ranked again only when it changes
-// (Put).
+// A rank does not depend on the current time. For instance, slack ranks by the latest instant at
+// which the work can start, not by the time until then. So the heaps stay valid as time passes, and
+// a job is ranked again only when it changes (Put).
 //
-// Work is counted in milliseconds of engine iteration cost, not in lines: a line with a long answer
-// and one that only scores a prompt load an engine very differently.
+// Work is counted in milliseconds of engine iteration, not in lines, because a line with a long
+// answer loads an engine much more than one with a short answer.
 //
-// The package is pure: it reads no clock, starts no goroutine, draws no randomness, and answers the
-// same for the same calls. A Queue belongs to one goroutine. To add a policy, implement Policy and
-// Register it; package schedulertest holds the contract as a test suite.
+// The package is pure: it reads no clock, starts no goroutine, uses no randomness, and returns the
+// same results for the same calls. A Queue belongs to one goroutine. To add a policy, implement
+// Policy and call Register; package schedulertest tests it.
 package scheduler

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Class is what a job's deadlines make of it at a given time.
+// Class is the urgency of a job at a given time.
 type Class uint8
 
 const (
-	Urgent  Class = iota // must start now to keep its promise: goes first, tenants don't share
-	Regular              // has time
-	Late                 // past its deadline, or unable to meet it: goes last, as best effort
+	Urgent  Class = iota // must start now to meet its deadline: goes first, tenants do not share
+	Regular              // has time left
+	Late                 // past its deadline, or cannot meet it: goes last
 )
 
 func (c Class) String() string {
@@ -26,23 +26,23 @@ func (c Class) String() string {
 	return fmt.Sprintf("Class(%d)", c)
 }
 
-// entry is a job that the queue knows, with where it stands.
+// entry is a job of the queue, with its place.
 type entry struct {
 	job    Job
 	parked bool
-	lane   *lane
+	queue  *namedQueue
 	rank   float64
 
 	class   Class
-	changes instant // when time alone moves it to another class
-	tenant  *tenant // whose turns it takes part in; nil while urgent
+	changes instant // when time moves it to another class
+	tenant  *tenant // of round robin; nil while urgent
 
-	line  int // index in the heap of its tenant, or of the urgent jobs; -1 while parked
-	alarm int // index in the heap of changes; -1 while parked or when time changes nothing
+	index       int // in the heap of its tenant or of the urgent jobs; -1 while parked
+	changeIndex int // in the heap of changes; -1 while parked or if its class does not change
 }
 
-// compareEntries is the order inside a tenant and among urgent jobs. It is total, because IDs are
-// unique.
+// compareEntries orders the jobs of a tenant and the urgent jobs. The order is total, because IDs
+// are unique.
 func compareEntries(a, b *entry) int {
 	if a.rank != b.rank {
 		if a.rank < b.rank {
@@ -56,16 +56,16 @@ func compareEntries(a, b *entry) int {
 	return strings.Compare(a.job.ID, b.job.ID)
 }
 
-// newLine is a heap of entries in the order in which they are served.
-func newLine() heap {
+// newRankHeap returns a heap of entries in the order in which they are served.
+func newRankHeap() heap {
 	return heap{
 		before: func(a, b *entry) bool { return compareEntries(a, b) < 0 },
-		place:  func(e *entry) *int { return &e.line },
+		place:  func(e *entry) *int { return &e.index },
 	}
 }
 
-// newAlarms is a heap of entries by the time at which they change class.
-func newAlarms() heap {
+// newChangeHeap returns a heap of entries by the time at which their class changes.
+func newChangeHeap() heap {
 	return heap{
 		before: func(a, b *entry) bool {
 			if a.changes != b.changes {
@@ -73,6 +73,6 @@ func newAlarms() heap {
 			}
 			return a.job.ID < b.job.ID
 		},
-		place: func(e *entry) *int { return &e.alarm },
+		place: func(e *entry) *int { return &e.changeIndex },
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// mostLines puts the job first that has the most lines left.
+// mostLines ranks by the lines left, the most first.
 type mostLines struct{}
 
 func (mostLines) Name() string                 { return "most_lines" }
@@ -19,7 +19,7 @@ func init() {
 	})
 }
 
-// A policy of one's own: two methods and a name. Test it with schedulertest.TestPolicy.
+// A policy has two methods and a name. Test it with schedulertest.TestPolicy.
 func ExampleRegister() {
 	cfg := scheduler.DefaultConfig()
 	cfg.Policy = "most_lines"
@@ -34,7 +34,8 @@ func ExampleRegister() {
 	// Output: many true
 }
 
-// An operator's own order needs no program: here an hour of deadline for each step of priority.
+// The policy expression orders by an expression of the configuration: here a priority of 1 counts as
+// an hour of deadline.
 func ExampleNewPolicy_expression() {
 	cfg := scheduler.DefaultConfig()
 	cfg.Expression = "deadline_s - 3600 * priority"
@@ -50,7 +51,7 @@ func ExampleNewPolicy_expression() {
 	// Output: true
 }
 
-// A line is started in three steps: ask whose it is, start it, account its work.
+// To start a line, ask whose line goes next, start it, and charge its work.
 func ExampleQueue() {
 	cfg := scheduler.DefaultConfig()
 	cfg.Quantum = 1000 // small, to see tenants take turns

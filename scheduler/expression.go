@@ -11,29 +11,30 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Variables are what an expression of the operator's own may use. Instants are Unix seconds; an
-// absent one is +Inf, which ranks last by itself. An expression such as
+// Variables are the names that an expression may use. Instants are Unix seconds. An absent one is
+// +Inf, which ranks last. An expression such as
 //
 //	latest_start_s - 3600 * priority - (tenant startsWith "team-" ? 600 : 0)
 //
-// gives the rank: lower goes first.
+// computes the rank: lower goes first.
 type Variables struct {
-	Tenant      string  `expr:"tenant"`
-	Model       string  `expr:"model"`
-	Priority    int     `expr:"priority"`       // higher is meant to go first: subtract it
-	Lines       int     `expr:"lines"`          // remaining
-	Work        float64 `expr:"work"`           // remaining, milliseconds of engine iteration cost
-	Rate        float64 `expr:"rate"`           // work per second the job may expect; 0: unknown
+	Tenant   string  `expr:"tenant"`
+	Model    string  `expr:"model"`
+	Priority int     `expr:"priority"` // higher should go first: subtract it
+	Lines    int     `expr:"lines"`    // remaining
+	Work     float64 `expr:"work"`     // remaining, milliseconds of engine iteration
+	// work per second that the job can expect; 0: unknown
+	Rate        float64 `expr:"rate"`
 	Window      float64 `expr:"window_s"`       // seconds; 0: best effort
 	Created     float64 `expr:"created_s"`      //
 	Deadline    float64 `expr:"deadline_s"`     // +Inf: none
 	StartBy     float64 `expr:"start_by_s"`     // +Inf: none
-	LatestStart float64 `expr:"latest_start_s"` // what the slack policy ranks by; +Inf: none
+	LatestStart float64 `expr:"latest_start_s"` // the rank of the policy slack; +Inf: none
 	HasDeadline bool    `expr:"has_deadline"`
 	HasStartBy  bool    `expr:"has_start_by"`
 }
 
-// trial is a job that has everything.
+// trial is a job with all properties set.
 var trial = Job{
 	ID: "trial", Tenant: "tenant", Model: "model", Priority: 1, Window: 24 * time.Hour,
 	Created: time.Unix(1_700_000_000, 0), StartBy: time.Unix(1_700_043_200, 0),
@@ -41,13 +42,14 @@ var trial = Job{
 	Lines:    1000, Work: 1e6, Rate: 500,
 }
 
-var errNaN = errors.New("the result is not a number (NaN), as of 0/0 or Inf-Inf")
+var errNaN = errors.New("the result is not a number (NaN), such as 0/0 or Inf-Inf")
 
-// functions are the builtins an expression may call: none of them asks the clock.
+// functions lists the functions that an expression may call. None of them reads the clock.
 var functions = []string{"abs", "ceil", "floor", "round", "int", "float", "min", "max", "len",
 	"lower", "upper", "hasPrefix", "hasSuffix"}
 
-// expression ranks by an expression of the operator's, compiled and type-checked when it is built.
+// expression ranks by an operator's expression. It is compiled and type-checked when the policy is
+// built.
 type expression struct {
 	program     *vm.Program
 	machine     vm.VM
@@ -58,7 +60,7 @@ type expression struct {
 func newExpression(source string, assumedRate float64) (*expression, error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, errors.New(
-			"expression is empty; the expression policy needs one, such as deadline_s - 3600 * priority")
+			"expression is empty; set one, such as deadline_s - 3600 * priority")
 	}
 	options := []expr.Option{expr.Env(Variables{}), expr.AsFloat64(), expr.DisableAllBuiltins()}
 	for _, name := range functions {
@@ -69,7 +71,8 @@ func newExpression(source string, assumedRate float64) (*expression, error) {
 		return nil, fmt.Errorf("compile expression into a number: %w", err)
 	}
 	e := &expression{program: program, assumedRate: assumedRate}
-	for _, j := range []Job{trial, {}} { // what types alone can't tell, such as a list's element
+	// faults that types do not show, such as an index out of range
+	for _, j := range []Job{trial, {}} {
 		if e.Rank(j); e.fault != nil && !errors.Is(e.fault, errNaN) {
 			return nil, fmt.Errorf("try expression: %w", e.fault)
 		}
@@ -93,7 +96,7 @@ func (e *expression) Rank(j Job) float64 {
 	return rank
 }
 
-// Fault says why the last job could not be ranked.
+// Fault returns why the last job could not be ranked.
 func (e *expression) Fault() error { return e.fault }
 
 func (e *expression) variables(j Job) Variables {

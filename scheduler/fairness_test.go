@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// crowd is some tenants with a job each and endless work, served by turns.
-type crowd struct {
+// sharing is a number of tenants with an endless job each.
+type sharing struct {
 	queue   *scheduler.Queue
 	weights []float64
 	served  []float64
@@ -18,8 +18,8 @@ type crowd struct {
 	largest float64 // line so far
 }
 
-func newCrowd(t *rapid.T, tenants int, weights ...float64) *crowd {
-	c := &crowd{quantum: 1000, served: make([]float64, tenants)}
+func newSharing(t *rapid.T, tenants int, weights ...float64) *sharing {
+	c := &sharing{quantum: 1000, served: make([]float64, tenants)}
 	cfg := scheduler.DefaultConfig()
 	cfg.Quantum, cfg.TenantWeights = c.quantum, map[string]float64{}
 	for i := range tenants {
@@ -41,7 +41,7 @@ func newCrowd(t *rapid.T, tenants int, weights ...float64) *crowd {
 func jobOf(tenant int) string { return fmt.Sprintf("job%d", tenant) }
 
 // start starts one line of the job that is next.
-func (c *crowd) start(t *rapid.T, work float64) (tenant int) {
+func (c *sharing) start(t *rapid.T, work float64) (tenant int) {
 	id, ok := c.queue.Next(noon)
 	if !ok {
 		t.Fatal("nothing is offered")
@@ -55,20 +55,20 @@ func (c *crowd) start(t *rapid.T, work float64) (tenant int) {
 	return tenant
 }
 
-// lead is by how much more work, for its weight, a was served than b.
-func (c *crowd) lead(a, b int) float64 {
+// lead returns by how much more work per weight a was served than b.
+func (c *sharing) lead(a, b int) float64 {
 	return c.served[a]/c.weights[a] - c.served[b]/c.weights[b]
 }
 
-// bound is how far two tenants that always offer something come apart: one turn begun, one quantum,
-// and one line overdrawn.
-func (c *crowd) bound(a, b int) float64 {
+// bound returns the largest lead of two tenants that always have a line to start: one turn that has
+// begun, one quantum, and one line overdrawn.
+func (c *sharing) bound(a, b int) float64 {
 	return 2*c.quantum + c.largest/min(c.weights[a], c.weights[b])
 }
 
 func TestTenantsShareByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrowd(t, rapid.IntRange(2, 5).Draw(t, "tenants"), 0.25, 1, 3)
+		c := newSharing(t, rapid.IntRange(2, 5).Draw(t, "tenants"), 0.25, 1, 3)
 		lines := rapid.SliceOfN(rapid.Float64Range(1, 5000), 300, 300).Draw(t, "lines")
 		for _, work := range lines {
 			c.start(t, work)
@@ -84,11 +84,10 @@ func TestTenantsShareByWeight(t *testing.T) {
 	})
 }
 
-// Tenant 0 parks and comes back at random. Whatever it does, it gets no more than one that never
-// parks.
+// Tenant 0 is parked and unparked at random. It gets no more than a tenant that is never parked.
 func TestParkingGainsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrowd(t, 3, 0.25, 1, 3)
+		c := newSharing(t, 3, 0.25, 1, 3)
 		for range 400 {
 			if rapid.Bool().Draw(t, "parks") {
 				c.queue.Park(jobOf(0))
@@ -107,12 +106,11 @@ func TestParkingGainsNothing(t *testing.T) {
 	})
 }
 
-// Tenant 0 is parked after each of its lines, as a job is whose next chunk is still being claimed,
-// and comes back one line of somebody else's later. It could use half of the pool and is due a
-// third, so it loses nothing by it.
+// Tenant 0 is parked after each of its lines, like a job whose next chunk is being claimed, and is
+// offered again one line later. It could use half of the pool and is due a third, so it loses nothing.
 func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrowd(t, 3, 1)
+		c := newSharing(t, 3, 1)
 		work := rapid.Float64Range(1, 1500).Draw(t, "work")
 		for range 1000 {
 			served := c.start(t, work)
@@ -130,8 +128,8 @@ func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 	})
 }
 
-// One who was away is not owed what others had meanwhile: neither a tenant nor a named queue.
-func TestNobodySavesUp(t *testing.T) {
+// A tenant or named queue that had nothing to offer is not owed what others got meanwhile.
+func TestCreditIsNotSavedUp(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
 	cfg.Quantum, cfg.BetweenQueues = 1000, "weighted"
 	cfg.Queues = []scheduler.QueueConfig{{Name: "night", Match: []scheduler.Match{

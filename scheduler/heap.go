@@ -1,11 +1,11 @@
 package scheduler
 
-// heap is a binary heap of entries that remembers where each one is, so that any can be moved or
-// removed in O(log n).
+// heap is a binary heap of entries. It stores the index of each entry in the entry, so any can be
+// moved or removed in O(log n).
 type heap struct {
 	entries []*entry
 	before  func(a, b *entry) bool
-	place   func(*entry) *int // where an entry keeps its index in this heap; -1: not in it
+	place   func(*entry) *int // where an entry stores its index in this heap; -1: not in it
 }
 
 func (h *heap) top() *entry {
@@ -33,7 +33,7 @@ func (h *heap) remove(e *entry) {
 	}
 }
 
-// fix restores the order after e's key has changed.
+// fix restores the order after the key of e has changed.
 func (h *heap) fix(e *entry) {
 	i := *h.place(e)
 	for i > 0 && h.before(e, h.entries[(i-1)/2]) {

@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// Job is a batch's lines of one model, as the queue orders them.
+// Job is the lines of a batch for one model.
 type Job struct {
-	ID       string // unique; opaque here
+	ID       string // unique
 	Tenant   string
 	Model    string
-	Priority int           // higher goes first under the priority policy
-	Window   time.Duration // as promised to the user; 0: best effort
+	Priority int           // higher goes first under the policy priority
+	Window   time.Duration // from creation to deadline; 0: best effort
 	Created  time.Time
-	// when the first line must be under way; zero: no such promise, or kept already
+	// StartBy is when the first line must have started. Zero: not required, or it has.
 	StartBy  time.Time
-	Deadline time.Time // when the last line must be done; zero: none
+	Deadline time.Time // when the last line must be answered; zero: none
 	Lines    int       // remaining
-	Work     float64   // remaining, in work units: milliseconds of engine iteration cost
-	// work units per second this job may expect; 0: unknown, Config.AssumedRate stands in
+	Work     float64   // remaining, in work units: milliseconds of engine iteration
+	// Rate is the work per second that the job can expect, in work units. 0: unknown;
+	// Config.AssumedRate is used.
 	Rate float64
-	// Infeasible says that the deadline can't be met whatever is done. Where jobs whose time runs
-	// out overtake others, this one does not: it would take from those that can be met.
+	// Infeasible says that the deadline cannot be met in any case. Where urgent jobs overtake
+	// others, this one does not, so that it takes nothing from jobs that can meet their deadlines.
 	Infeasible bool
 }
 
-// instant is a Unix time in microseconds: whole ones are exact in a float64 up to the year 2255.
+// instant is a Unix time in microseconds. Integers are exact in a float64 up to the year 2255.
 type instant = float64
 
 var never = math.Inf(1)
 
-// instantOf counts an absent time as never.
+// instantOf converts a time. The zero time is never.
 func instantOf(t time.Time) instant {
 	if t.IsZero() {
 		return never
@@ -38,7 +39,7 @@ func instantOf(t time.Time) instant {
 	return instant(t.UnixMicro())
 }
 
-// timeOf is the first microsecond not before i; the zero time for never.
+// timeOf returns the first microsecond that is not before i, and the zero time for never.
 func timeOf(i instant) time.Time {
 	if i >= math.MaxInt64 {
 		return time.Time{}
@@ -46,13 +47,13 @@ func timeOf(i instant) time.Time {
 	return time.UnixMicro(int64(math.Ceil(i))).UTC()
 }
 
-// due is the first instant at which a promise of the job would be broken.
+// due returns the earlier one of Deadline and StartBy.
 func (j Job) due() instant {
 	return min(instantOf(j.Deadline), instantOf(j.StartBy))
 }
 
-// latestStart is the last instant at which the remaining work can start and still keep every
-// promise.
+// latestStart returns the last instant at which the remaining work can start and still meet
+// Deadline and StartBy.
 func (j Job) latestStart(assumedRate float64) instant {
 	rate := j.Rate
 	if !(rate > 0) {

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// Match is one rule of a named queue: a job fits when every condition that is set holds.
+// Match is a rule of a named queue. A job matches if it meets every condition that is set.
 type Match struct {
-	// Tenants are globs, of which one must match the whole name: * is any run of characters, ? any
-	// one. Empty: every tenant.
+	// Tenants lists patterns of which one must match the tenant's name: * matches any characters, ?
+	// one character. Empty: every tenant.
 	Tenants []string `yaml:"tenants,omitempty"`
-	// Models are globs like Tenants (a * crosses slashes). Empty: every model.
+	// Models lists patterns of the model's name, as Tenants. A * matches slashes too. Empty: every
+	// model.
 	Models []string `yaml:"models,omitempty"`
-	// MinPriority is the lowest priority that fits. Absent: no lower limit.
+	// MinPriority is the lowest priority that matches. Absent: no lower limit.
 	MinPriority *int `yaml:"min_priority,omitempty"`
-	// MaxPriority is the highest priority that fits. Absent: no upper limit.
+	// MaxPriority is the highest priority that matches. Absent: no upper limit.
 	MaxPriority *int `yaml:"max_priority,omitempty"`
-	// MinWindow is the shortest window that fits; best effort counts as longer than any. 0: no
-	// lower limit.
+	// MinWindow is the shortest window that matches. Best effort counts as the longest. 0: no lower
+	// limit.
 	MinWindow time.Duration `yaml:"min_window,omitempty"`
-	// MaxWindow is the longest window that fits; best effort does not fit. 0: no upper limit.
+	// MaxWindow is the longest window that matches. Best effort does not match. 0: no upper limit.
 	MaxWindow time.Duration `yaml:"max_window,omitempty"`
 }
 
@@ -39,8 +40,8 @@ func fitsAny(globs []string, name string) bool {
 	})
 }
 
-// globMatches matches bytes and remembers only the last star, so that no pattern makes it slower
-// than len(glob) * len(name).
+// globMatches matches by bytes. It backtracks to the last star only, so it needs at most len(glob)
+// * len(name) steps.
 func globMatches(glob, name string) bool {
 	g, n := 0, 0
 	star, resume := -1, 0

@@ -5,13 +5,13 @@ import (
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
-// Policy ranks jobs: lower goes first, equal ranks go by Created, then ID.
+// Policy ranks jobs. Lower ranks go first; equal ranks go by Created, then by ID.
 //
-// Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs: a
-// deadline becomes an instant (Unix microseconds are exact in a float64), never a time left. It is
-// called once per Put, so it may cost a microsecond, not a millisecond. A job without what the
-// policy looks at is ranked +Inf; NaN says that the policy could not rank the job, which then goes
-// last and is reported by Queue.Unranked. One goroutine calls a policy.
+// Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs. For
+// deadlines it returns an instant rather than a time left; Unix microseconds are exact in a float64.
+// It is called once per Put, so it may take a microsecond but not a millisecond. A job without the
+// property that the policy ranks by has rank +Inf. NaN says that the policy could not rank the job,
+// which then goes last and is reported by Queue.Unranked. One goroutine calls a policy.
 //
 // schedulertest.TestPolicy checks all this.
 type Policy interface {
@@ -19,17 +19,17 @@ type Policy interface {
 	Rank(Job) float64
 }
 
-// DeadlineAware is implemented by a policy under which jobs whose time runs out overtake the others
-// without the setting urgency: always. Policies that don't implement it leave deadlines alone.
+// DeadlineAware is implemented by a policy under which jobs whose deadline is near overtake the
+// others even without the setting urgency: always.
 type DeadlineAware interface {
 	Policy
 	DeadlineAware()
 }
 
-// Explainer is implemented by a policy that can say why it ranked the last job NaN.
+// Explainer is implemented by a policy that can explain why it returned NaN.
 type Explainer interface {
 	Policy
-	// Fault is about the last Rank; nil if that went well.
+	// Fault returns the error of the last Rank, or nil.
 	Fault() error
 }
 
@@ -47,14 +47,14 @@ func init() {
 	})
 }
 
-// Register makes a policy known to configurations by its name. Call it from an init function.
+// Register adds a policy that configurations can name. Call it from an init function.
 func Register(name string, build func(Config) (Policy, error)) { policies.Register(name, build) }
 
-// Policies are the registered names, sorted.
+// Policies returns the registered names, sorted.
 func Policies() []string { return policies.Names() }
 
-// NewPolicy builds the policy of that name. The error of an unknown name lists the known ones and
-// the nearest.
+// NewPolicy builds the policy of a name. The error for an unknown name lists the known ones and
+// suggests the nearest.
 func NewPolicy(name string, cfg Config) (Policy, error) {
 	build, err := policies.Get(name)
 	if err != nil {
@@ -63,42 +63,40 @@ func NewPolicy(name string, cfg Config) (Policy, error) {
 	return build(cfg)
 }
 
-// edf puts the job first that has the earliest deadline (or time to start by, if that is earlier).
+// edf ranks by the deadline, or by StartBy if that is earlier.
 type edf struct{}
 
 func (edf) Name() string       { return "edf" }
 func (edf) Rank(j Job) float64 { return j.due() }
 func (edf) DeadlineAware()     {}
 
-// slack puts the job first that must start earliest to be done in time: a large job goes before a
-// small one of the same deadline.
+// slack ranks by the latest start. Of two jobs with the same deadline the larger one goes first.
 type slack struct{ assumedRate float64 }
 
 func (slack) Name() string         { return "slack" }
 func (s slack) Rank(j Job) float64 { return j.latestStart(s.assumedRate) }
 func (slack) DeadlineAware()       {}
 
-// fifo puts the oldest job first.
+// fifo ranks by creation time.
 type fifo struct{}
 
 func (fifo) Name() string       { return "fifo" }
 func (fifo) Rank(j Job) float64 { return instantOf(j.Created) }
 
-// sjf puts the job first that has the least work left.
+// sjf ranks by the work left, the least first.
 type sjf struct{}
 
 func (sjf) Name() string       { return "sjf" }
 func (sjf) Rank(j Job) float64 { return j.Work }
 
-// priority puts the job of the highest priority first, and of those the one with the earliest
-// deadline.
+// priority ranks by priority, the highest first, then by deadline.
 type priority struct{}
 
 func (priority) Name() string { return "priority" }
 
-// Rank packs both keys into one number: the priority above 32 bits, the deadline in Unix seconds
-// below. With priorities held to 20 bits and a sign (about a million either way) every such number
-// is exact.
+// Rank combines both keys in one number: the priority above 32 bits, the deadline in Unix seconds
+// below. Priorities are limited to 20 bits and a sign, about a million either way, so every such
+// number is exact.
 func (priority) Rank(j Job) float64 {
 	const (
 		highest = 1 << 20

@@ -58,7 +58,7 @@ func TestPolicyOrder(t *testing.T) {
 		"priority: deadlines a second apart": {"priority", scheduler.Job{Priority: 1 << 20,
 			Deadline: hour(2)}, scheduler.Job{Priority: 1 << 20, Deadline: hour(2).Add(
 			time.Second)}},
-		"priority: extremes are told apart": {"priority", scheduler.Job{Priority: math.MaxInt},
+		"priority: extremes differ": {"priority", scheduler.Job{Priority: math.MaxInt},
 			scheduler.Job{Priority: math.MinInt, Deadline: hour(1)}},
 		"sjf: less work": {"sjf", scheduler.Job{Work: 10, Lines: 9},
 			scheduler.Job{Work: 11, Lines: 1, Deadline: hour(1)}},

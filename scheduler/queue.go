@@ -10,22 +10,22 @@ import (
 // Queue orders the jobs of one pool. It is not safe for concurrent use. Every operation costs O(log
 // n) in the number of jobs, except Snapshot.
 //
-// Time is what Next and Wake were last told, and goes only forward: an earlier time counts as the
-// latest seen.
+// Its time is the latest argument of Next and Wake. An earlier argument has no effect.
 type Queue struct {
 	cfg      Config
 	arbiter  Arbiter
-	lanes    []*lane // in listed order
-	catchAll *lane
+	queues   []*namedQueue // in configured order
+	fallback *namedQueue
 	jobs     map[string]*entry
-	alarms   heap // offered jobs that time will move to another class
+	changing heap // offered jobs whose class will change
 	now      instant
 	offered  int
 
-	// work per weight that the queue last charged had had: where a returning queue joins in
+	// share is the work per weight of the queue charged last, which a queue with new jobs starts
+	// from.
 	share      float64
 	contenders []Contender
-	contending []*lane // beside contenders
+	candidates []*namedQueue // in the order of contenders
 
 	unranked     int
 	lastUnranked error
@@ -40,60 +40,60 @@ func NewQueue(cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{cfg: cfg, arbiter: arbiter, jobs: map[string]*entry{}, alarms: newAlarms(),
+	q := &Queue{cfg: cfg, arbiter: arbiter, jobs: map[string]*entry{}, changing: newChangeHeap(),
 		now: math.Inf(-1)}
-	queues := slices.Clone(cfg.Queues)
-	if !slices.ContainsFunc(queues, func(qc QueueConfig) bool { return qc.Name == DefaultQueue }) {
-		queues = append(queues, QueueConfig{Name: DefaultQueue})
+	listed := slices.Clone(cfg.Queues)
+	if !slices.ContainsFunc(listed, func(qc QueueConfig) bool { return qc.Name == DefaultQueue }) {
+		listed = append(listed, QueueConfig{Name: DefaultQueue})
 	}
-	for _, qc := range queues {
-		lane, err := newLane(qc, &q.cfg)
+	for _, qc := range listed {
+		nq, err := newNamedQueue(qc, &q.cfg)
 		if err != nil {
 			return nil, fmt.Errorf("queue %s: %w", qc.Name, err)
 		}
-		q.lanes = append(q.lanes, lane)
+		q.queues = append(q.queues, nq)
 		if qc.Name == DefaultQueue {
-			q.catchAll = lane
+			q.fallback = nq
 		}
 	}
 	return q, nil
 }
 
-// Put adds a job, or ranks it again after a change. A known job stays parked or offered as it was;
-// a new one is offered.
+// Put adds a job, or ranks it again after a change. A new job is offered. A known one stays parked
+// or offered.
 func (q *Queue) Put(j Job) {
-	lane := q.laneOf(j)
-	class, changes := lane.classify(j, q.now)
+	nq := q.queueOf(j)
+	class, changes := nq.classify(j, q.now)
 	e := q.jobs[j.ID]
 	switch {
 	case e == nil:
-		e = &entry{job: j, rank: q.rank(lane, j), line: -1, alarm: -1}
+		e = &entry{job: j, rank: q.rank(nq, j), index: -1, changeIndex: -1}
 		q.jobs[j.ID] = e
-		lane.enlist(e, class, changes)
+		nq.addJob(e, class, changes)
 		q.offer(e)
-	case e.lane == lane && e.class == class && e.job.Tenant == j.Tenant:
-		e.job, e.rank = j, q.rank(lane, j)
+	case e.queue == nq && e.class == class && e.job.Tenant == j.Tenant:
+		e.job, e.rank = j, q.rank(nq, j)
 		e.changes = changes
 		if !e.parked {
-			lane.fix(e)
-			q.unsetAlarm(e)
-			q.setAlarm(e)
+			nq.fix(e)
+			q.unwatchChange(e)
+			q.watchChange(e)
 		}
 	default:
 		if !e.parked {
 			q.withdraw(e)
 		}
-		e.lane.dismiss(e)
-		e.job, e.rank = j, q.rank(lane, j)
-		lane.enlist(e, class, changes)
+		e.queue.removeJob(e)
+		e.job, e.rank = j, q.rank(nq, j)
+		nq.addJob(e, class, changes)
 		if !e.parked {
 			q.offer(e)
 		}
 	}
 }
 
-// Park keeps a job known but offers it no more: it has nothing to start now. An unknown job is
-// ignored, here and below.
+// Park stops offering a job that has no line to start now. Unknown jobs are ignored, here and
+// below.
 func (q *Queue) Park(id string) {
 	if e := q.jobs[id]; e != nil && !e.parked {
 		q.withdraw(e)
@@ -105,11 +105,11 @@ func (q *Queue) Park(id string) {
 func (q *Queue) Unpark(id string) {
 	if e := q.jobs[id]; e != nil && e.parked {
 		e.parked = false
-		q.offer(e) // if its class has ended meanwhile, the next advance moves it
+		q.offer(e) // the next advance moves it if its class has changed meanwhile
 	}
 }
 
-// Remove forgets a job.
+// Remove removes a job.
 func (q *Queue) Remove(id string) {
 	e := q.jobs[id]
 	if e == nil {
@@ -118,12 +118,12 @@ func (q *Queue) Remove(id string) {
 	if !e.parked {
 		q.withdraw(e)
 	}
-	e.lane.dismiss(e)
+	e.queue.removeJob(e)
 	delete(q.jobs, id)
 }
 
-// Next says whose line goes next; ok is false when no job is offered. It changes nothing a caller
-// can see: until another method is called or time passes, it answers the same.
+// Next returns the job whose line goes next. ok is false if no job is offered. Next has no visible
+// effect: it returns the same until another method is called or time passes.
 func (q *Queue) Next(now time.Time) (id string, ok bool) {
 	q.advance(now)
 	if q.offered == 0 {
@@ -132,48 +132,46 @@ func (q *Queue) Next(now time.Time) (id string, ok bool) {
 	return q.pick().top().job.ID, true
 }
 
-// Charge accounts a started line of that much work: to the job's tenant, which fairness between
-// tenants counts, and to its named queue. Work that is not above 0 is ignored.
+// Charge counts the work of a started line for the job's tenant and for its named queue. Work that
+// is not above 0 is ignored.
 func (q *Queue) Charge(id string, work float64) {
 	e := q.jobs[id]
 	if e == nil || !(work > 0) {
 		return
 	}
-	q.share = max(q.share, e.lane.served/e.lane.weight)
-	e.lane.charge(e, min(work, mostWork))
+	q.share = max(q.share, e.queue.served/e.queue.weight)
+	e.queue.charge(e, min(work, maxWork))
 }
 
-// Wake is when time alone changes the order next, because a job becomes urgent or late; zero:
-// never.
+// Wake returns when time changes the order next, because a job becomes urgent or late. Zero: never.
 func (q *Queue) Wake(now time.Time) time.Time {
 	q.advance(now)
-	if e := q.alarms.top(); e != nil {
+	if e := q.changing.top(); e != nil {
 		return timeOf(e.changes)
 	}
 	return time.Time{}
 }
 
-// Len counts the known jobs.
+// Len returns the number of jobs.
 func (q *Queue) Len() int { return len(q.jobs) }
 
-// Offered counts the known jobs that are not parked.
+// Offered returns the number of jobs that are not parked.
 func (q *Queue) Offered() int { return q.offered }
 
-// Unranked counts how often a policy could not rank a job, and says what was wrong the last time.
-// Such jobs go last.
+// Unranked returns how often a policy could not rank a job, and the last error. Such jobs go last.
 func (q *Queue) Unranked() (times int, last error) { return q.unranked, q.lastUnranked }
 
-func (q *Queue) laneOf(j Job) *lane {
-	for _, lane := range q.lanes {
-		if lane.fits(j) {
-			return lane
+func (q *Queue) queueOf(j Job) *namedQueue {
+	for _, nq := range q.queues {
+		if nq.fits(j) {
+			return nq
 		}
 	}
-	return q.catchAll
+	return q.fallback
 }
 
-// rank asks the policy, and puts last what it can't rank.
-func (q *Queue) rank(l *lane, j Job) float64 {
+// rank returns the rank of a job by the policy, or +Inf if the policy cannot rank it.
+func (q *Queue) rank(l *namedQueue, j Job) float64 {
 	rank := l.policy.Rank(j)
 	if !math.IsNaN(rank) {
 		return rank
@@ -188,58 +186,58 @@ func (q *Queue) rank(l *lane, j Job) float64 {
 	return math.Inf(1)
 }
 
-// pick asks the arbiter which of the named queues that offer something is served.
-func (q *Queue) pick() *lane {
-	q.contenders, q.contending = q.contenders[:0], q.contending[:0]
-	for _, lane := range q.lanes {
-		if lane.offered > 0 {
-			q.contenders = append(q.contenders, Contender{lane.name, lane.weight, lane.served})
-			q.contending = append(q.contending, lane)
+// pick returns the named queue that the arbiter chooses.
+func (q *Queue) pick() *namedQueue {
+	q.contenders, q.candidates = q.contenders[:0], q.candidates[:0]
+	for _, nq := range q.queues {
+		if nq.offered > 0 {
+			q.contenders = append(q.contenders, Contender{nq.name, nq.weight, nq.served})
+			q.candidates = append(q.candidates, nq)
 		}
 	}
-	return q.contending[q.arbiter.Pick(q.contenders)]
+	return q.candidates[q.arbiter.Pick(q.contenders)]
 }
 
-// offer puts an enlisted entry where Next finds it.
+// offer makes an added entry available to Next.
 func (q *Queue) offer(e *entry) {
 	q.offered++
-	e.lane.offered++
-	if e.lane.offered == 1 {
-		e.lane.served = max(e.lane.served, q.share*e.lane.weight)
+	e.queue.offered++
+	if e.queue.offered == 1 {
+		e.queue.served = max(e.queue.served, q.share*e.queue.weight)
 	}
-	e.lane.offer(e)
-	q.setAlarm(e)
+	e.queue.offer(e)
+	q.watchChange(e)
 }
 
 func (q *Queue) withdraw(e *entry) {
 	q.offered--
-	e.lane.offered--
-	e.lane.withdraw(e)
-	q.unsetAlarm(e)
+	e.queue.offered--
+	e.queue.withdraw(e)
+	q.unwatchChange(e)
 }
 
-func (q *Queue) setAlarm(e *entry) {
+func (q *Queue) watchChange(e *entry) {
 	if e.changes != never {
-		q.alarms.push(e)
+		q.changing.push(e)
 	}
 }
 
-func (q *Queue) unsetAlarm(e *entry) {
-	if e.alarm >= 0 {
-		q.alarms.remove(e)
+func (q *Queue) unwatchChange(e *entry) {
+	if e.changeIndex >= 0 {
+		q.changing.remove(e)
 	}
 }
 
-// advance moves the jobs whose time has come to their new class.
+// advance moves jobs to their new classes as of now.
 func (q *Queue) advance(now time.Time) {
 	q.now = max(q.now, instant(now.UnixMicro()))
-	for e := q.alarms.top(); e != nil && e.changes <= q.now; e = q.alarms.top() {
-		q.alarms.remove(e)
-		e.lane.withdraw(e)
-		e.lane.dismiss(e)
-		class, changes := e.lane.classify(e.job, q.now)
-		e.lane.enlist(e, class, changes)
-		e.lane.offer(e)
-		q.setAlarm(e)
+	for e := q.changing.top(); e != nil && e.changes <= q.now; e = q.changing.top() {
+		q.changing.remove(e)
+		e.queue.withdraw(e)
+		e.queue.removeJob(e)
+		class, changes := e.queue.classify(e.job, q.now)
+		e.queue.addJob(e, class, changes)
+		e.queue.offer(e)
+		q.watchChange(e)
 	}
 }

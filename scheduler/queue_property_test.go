@@ -108,31 +108,31 @@ func TestQueueAgreesWithTheSlowOne(t *testing.T) {
 				if got, want := fast.Wake(now), slow.Wake(now); !got.Equal(want) {
 					t.Fatalf("wake: got %v, want %v", got, want)
 				}
-				checkStandings(t, fast, slow, now)
+				checkPositions(t, fast, slow, now)
 			},
 		})
 	})
 }
 
-func checkStandings(t *rapid.T, fast *scheduler.Queue, slow *slowQueue, now time.Time) {
-	standings := fast.Snapshot(now)
-	if len(standings) != len(slow.jobs) || fast.Len() != len(slow.jobs) {
-		t.Fatalf("%d standings of %d jobs, want %d", len(standings), fast.Len(), len(slow.jobs))
+func checkPositions(t *rapid.T, fast *scheduler.Queue, slow *slowQueue, now time.Time) {
+	positions := fast.Snapshot(now)
+	if len(positions) != len(slow.jobs) || fast.Len() != len(slow.jobs) {
+		t.Fatalf("%d standings of %d jobs, want %d", len(positions), fast.Len(), len(slow.jobs))
 	}
 	offered := 0
-	for i, s := range standings {
+	for i, s := range positions {
 		j := slow.find(s.Job.ID)
 		class, changes := slow.classAt(j.queue, j.Job, now)
 		if s.Job != j.Job || s.Queue != slow.queues[j.queue].Name || s.Class != class ||
 			s.Parked != j.parked || !s.Changes.Equal(changes) {
-			t.Fatalf("standing %+v, want %+v %v until %v", s, j, class, changes)
+			t.Fatalf("position %+v, want %+v %v until %v", s, j, class, changes)
 		}
 		if !s.Parked {
 			offered++
 		}
-		if i > 0 && standings[i-1].Queue == s.Queue && standings[i-1].Class == s.Class &&
-			!before(slow.find(standings[i-1].Job.ID), j) {
-			t.Fatalf("%s stands before %s", standings[i-1].Job.ID, s.Job.ID)
+		if i > 0 && positions[i-1].Queue == s.Queue && positions[i-1].Class == s.Class &&
+			!before(slow.find(positions[i-1].Job.ID), j) {
+			t.Fatalf("%s is before %s", positions[i-1].Job.ID, s.Job.ID)
 		}
 	}
 	if got := fast.Offered(); got != offered {

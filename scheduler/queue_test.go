@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// order drains a queue.
+// order removes all jobs in the order of Next.
 func order(q *scheduler.Queue, now time.Time) (ids []string) {
 	for id, ok := q.Next(now); ok; id, ok = q.Next(now) {
 		ids = append(ids, id)
@@ -22,10 +22,10 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	// Must start at 14:00; its guard is a tenth of the window, 24 minutes.
 	q.Put(scheduler.Job{ID: "big", Tenant: "a", Window: 4 * time.Hour,
 		Deadline: noon.Add(4 * time.Hour), Work: 7.2e6, Rate: 1000})
-	// Has no work worth mentioning; its guard is the least, ten minutes.
+	// Has no work; its guard is GuardMin, ten minutes.
 	q.Put(scheduler.Job{ID: "small", Tenant: "b", Window: time.Hour,
 		Deadline: noon.Add(3 * time.Hour)})
-	// Has until the evening to end, but must begin at 12:30.
+	// Is due in the evening, but must start at 12:30.
 	q.Put(scheduler.Job{ID: "prompt", Tenant: "c", StartBy: noon.Add(30 * time.Minute),
 		Deadline: noon.Add(9 * time.Hour)})
 	classes := func(now time.Time) string {
@@ -37,13 +37,13 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	}
 	now := noon
 	for _, want := range []struct{ at, classes, next string }{
-		{"12:00:00", "regular regular regular", "big"}, // its tenant came first
+		{"12:00:00", "regular regular regular", "big"}, // its tenant was added first
 		{"12:20:00", "regular regular urgent", "prompt"},
 		{"13:36:00", "urgent regular urgent", "prompt"},
 		{"14:50:00", "urgent urgent urgent", "prompt"},
 		{"15:00:00", "urgent late urgent", "prompt"},
 		{"16:00:00", "late late urgent", "prompt"},
-		// tenants take turns again, in order of their coming
+		// tenants take turns again, in the order in which they were added
 		{"21:00:00", "late late late", "small"},
 	} {
 		if got := now.Format(time.TimeOnly); got != want.at {
@@ -63,7 +63,7 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	}
 }
 
-func TestUrgentJobsDontShareAndLateOnesGoLast(t *testing.T) {
+func TestUrgentJobsDoNotShareAndLateOnesGoLast(t *testing.T) {
 	cfg := scheduler.DefaultConfig()
 	cfg.Quantum = 1
 	q := newQueue(t, cfg)
@@ -176,10 +176,10 @@ func TestBadChargesAreIgnored(t *testing.T) {
 		q.Charge("nobody", 1)
 	}
 	if id, _ := q.Next(noon); id != "a" {
-		t.Errorf("next is %s, want a still", id)
+		t.Errorf("next is %s, want a", id)
 	}
 	q.Charge("a", 1/nan)
 	if id, _ := q.Next(noon); id != "b" {
-		t.Errorf("next is %s, want b after a's endless line", id)
+		t.Errorf("next is %s, want b after a's infinite work", id)
 	}
 }

@@ -1,5 +1,4 @@
-// Package schedulertest holds the contract of scheduler.Policy as a test suite, and the jobs it is
-// tried with.
+// Package schedulertest tests implementations of scheduler.Policy, with jobs of every kind.
 package schedulertest
 
 import (
@@ -16,12 +15,11 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// Noon is the time at which Jobs are spread.
+// Noon is the time around which the times of Jobs lie.
 var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// Jobs returns n jobs of every kind a queue meets: with and without deadline, start time, measured
-// rate and work; many of them alike in all but their ID. The same seed gives the same jobs. All
-// deadlines lie after Noon.
+// Jobs returns n jobs with and without deadline, start time, measured rate and work. Many of them
+// differ only in their ID. The same seed gives the same jobs. All deadlines are after Noon.
 func Jobs(seed uint64, n int) []scheduler.Job {
 	random := rand.New(rand.NewPCG(seed, 0))
 	jobs := make([]scheduler.Job, n)
@@ -52,17 +50,17 @@ func Jobs(seed uint64, n int) []scheduler.Job {
 	return jobs
 }
 
-// TestPolicy checks the policy that cfg names: alone, and as it orders a queue.
+// TestPolicy tests the policy that cfg names, alone and in a queue.
 func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	t.Helper()
-	cfg.Urgency = scheduler.UrgencyNever // the policy's own order is what is looked at
+	cfg.Urgency = scheduler.UrgencyNever // so that only the policy orders
 	cfg.Queues = nil
 	jobs := Jobs(1, 500)
 	for i := range jobs {
 		jobs[i].Tenant = "one"
 	}
 
-	t.Run("it has the name it is registered by", func(t *testing.T) {
+	t.Run("its name is that of its registration", func(t *testing.T) {
 		if got := build(t, cfg).Name(); got != cfg.Policy {
 			t.Errorf("Name() = %q, want %q", got, cfg.Policy)
 		}
@@ -78,13 +76,13 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 				t.Errorf("rank of %s: %v, later %v", j.ID, ranks[j.ID], got)
 			}
 			if got := build(t, cfg).Rank(j); !same(got, ranks[j.ID]) {
-				t.Errorf("rank of %s: %v, by a policy built afresh %v", j.ID, ranks[j.ID], got)
+				t.Errorf("rank of %s: %v, by a new policy %v", j.ID, ranks[j.ID], got)
 			}
 		}
 	})
 
-	t.Run("a rank does not follow the clock", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { // the clock of the bubble, not a wait
+	t.Run("a rank does not depend on the clock", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // advances the clock of the bubble without waiting
 			policy, ranks := build(t, cfg), map[string]float64{}
 			for _, j := range jobs {
 				ranks[j.ID] = policy.Rank(j)
@@ -129,7 +127,7 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	t.Run("a job is ranked again by Put", func(t *testing.T) {
 		q := fill(t, cfg, jobs)
 		changed := shuffled(7, jobs)
-		for i := range changed { // everyone takes over another's fate
+		for i := range changed { // each job gets the properties of another
 			id := changed[i].ID
 			changed[i] = jobs[i]
 			changed[i].ID = id
@@ -138,7 +136,7 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 		equal(t, drain(t, q), drain(t, fill(t, cfg, changed)))
 	})
 
-	t.Run("parked jobs are not offered and come back to their place", func(t *testing.T) {
+	t.Run("parked jobs are not offered and return to their place", func(t *testing.T) {
 		q := fill(t, cfg, jobs)
 		for _, j := range jobs[:300] {
 			q.Park(j.ID)
@@ -190,14 +188,14 @@ func fill(t *testing.T, cfg scheduler.Config, jobs []scheduler.Job) *scheduler.Q
 	return q
 }
 
-// drain removes one job after the other as Next names them.
+// drain removes all jobs in the order of Next.
 func drain(t *testing.T, q *scheduler.Queue) []string {
 	t.Helper()
 	var ids []string
 	for {
 		id, ok := q.Next(Noon)
 		if again, _ := q.Next(Noon); again != id {
-			t.Fatalf("Next answers %s, asked again %s", id, again)
+			t.Fatalf("Next returns %s, and %s when called again", id, again)
 		}
 		if !ok {
 			return ids

@@ -1,27 +1,27 @@
 package scheduler
 
-// LineKey is what the order of lines inside a batch looks at.
+// LineKey holds the properties of a line by which lines of a batch are ordered.
 type LineKey struct {
 	Model  uint16 // index into the batch's models
-	Prefix uint64 // hash of the prompt's beginning; equal ones share an engine's prefix cache
+	Prefix uint64 // hash of the beginning of the prompt; equal ones share the prefix cache
 }
 
-// GroupBy names what lines are kept together by.
+// GroupBy sets which lines of a batch stay together.
 type GroupBy string
 
-// Whatever the grouping, lines of different models are kept apart, because they are claimed apart.
+// Lines of different models are always separate, because their chunks are claimed separately.
 const (
 	GroupNone  GroupBy = "none"  // input order inside a model
 	GroupModel GroupBy = "model" // the same, by its own name
-	// lines of one prompt prefix together, so that the engine's prefix cache stays warm
+	// lines with the same prompt prefix together, so that the engine's prefix cache is used
 	GroupPrefix GroupBy = "prefix"
 )
 
-// OrderLines returns the indexes of lines in the order in which they are to be started: first the
-// canaries, which are the first lines of the input, then the rest. Each of the two parts holds
-// every model's lines as one contiguous run, models in order of first appearance in the input.
-// Inside a model, canaries stand in input order, the rest in groups in order of first appearance
-// and in input order inside a group.
+// OrderLines returns the indexes of lines in the order in which they start: first the canary lines,
+// which are the first lines of the input, then the others. In both parts the lines of each model
+// are contiguous, models in the order of their first line. Canary lines of a model are in input
+// order. Its other lines are in groups in the order of their first line, and in input order in a
+// group.
 func OrderLines(lines []LineKey, canary int, group GroupBy) []uint32 {
 	canary = max(0, min(canary, len(lines)))
 	order := make([]uint32, len(lines))
@@ -36,12 +36,12 @@ func OrderLines(lines []LineKey, canary int, group GroupBy) []uint32 {
 	return order
 }
 
-// place writes the indexes of lines, counted from first, into order: a counting sort by group,
-// groups sorted by model.
+// place writes the indexes of lines, counted from first, into order. It is a counting sort by
+// group, with the groups sorted by model.
 func place(order []uint32, lines []LineKey, first int, models map[uint16]int, group GroupBy) {
 	type run struct{ model, size, start int }
 	var runs []run                               // in order of first appearance
-	byKey := make(map[LineKey]int, len(lines)/2) // often nearly every line has a prefix of its own
+	byKey := make(map[LineKey]int, len(lines)/2) // often nearly every line has another prefix
 	runOf := make([]int, len(lines))
 	for i, line := range lines {
 		if group != GroupPrefix {

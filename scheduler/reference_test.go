@@ -11,7 +11,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// slowQueue is the queue as one would explain it: everything is a list, every question a scan.
+// slowQueue is a simple implementation of the queue to compare with: everything is a list and every
+// result a scan.
 type slowQueue struct {
 	cfg    scheduler.Config
 	queues []scheduler.QueueConfig
@@ -31,7 +32,7 @@ type slowJob struct {
 	parked bool
 }
 
-// ring is where tenants take turns: the regular or the late jobs of a named queue.
+// ring identifies a round robin: the regular or the late jobs of a named queue.
 type ring struct {
 	queue int
 	class scheduler.Class
@@ -89,16 +90,16 @@ func glob(patterns []string, name string) bool {
 	return len(patterns) == 0
 }
 
-// classAt is the class of j at now and the time of its next change.
+// classAt returns the class of a job at now, and the time of its next change.
 func (q *slowQueue) classAt(
 	queue int, j scheduler.Job, now time.Time,
 ) (scheduler.Class, time.Time) {
 	var urgent time.Time
-	heeded := false
+	urgency := false
 	name := q.ranks[queue].Name()
 	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto &&
 		(name == "edf" || name == "slack") {
-		heeded = true
+		urgency = true
 		if !j.Deadline.IsZero() {
 			rate := j.Rate
 			if rate == 0 {
@@ -115,7 +116,7 @@ func (q *slowQueue) classAt(
 		}
 	}
 	switch {
-	case !j.Deadline.IsZero() && !now.Before(j.Deadline), heeded && j.Infeasible:
+	case !j.Deadline.IsZero() && !now.Before(j.Deadline), urgency && j.Infeasible:
 		return scheduler.Late, time.Time{}
 	case !urgent.IsZero() && !now.Before(urgent):
 		return scheduler.Urgent, j.Deadline
@@ -204,7 +205,7 @@ func (q *slowQueue) Charge(id string, work float64) {
 	q.sync()
 }
 
-// sync makes the turns fit the jobs there are.
+// sync updates the rings after a change of the jobs.
 func (q *slowQueue) sync() {
 	for at, r := range q.rings {
 		offered, known := map[string]bool{}, map[string]bool{}

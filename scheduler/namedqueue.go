@@ -1,0 +1,146 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+)
+
+// namedQueue is one named queue: its rules, its policy, and its jobs in three classes.
+type namedQueue struct {
+	name       string
+	match      []Match
+	policy     Policy
+	weight     float64
+	urgency    bool
+	guardMin   instant
+	guardShare float64
+	assumed    float64
+
+	urgent  heap
+	regular *roundRobin
+	late    *roundRobin
+
+	offered int // jobs not parked
+	// work started; raised when the queue has jobs again, so that it saves nothing up
+	served float64
+}
+
+func newNamedQueue(qc QueueConfig, cfg *Config) (*namedQueue, error) {
+	own := cfg.of(qc)
+	policy, err := NewPolicy(own.Policy, own)
+	if err != nil {
+		return nil, err
+	}
+	_, aware := policy.(DeadlineAware)
+	nq := &namedQueue{
+		name:       qc.Name,
+		match:      qc.Match,
+		policy:     policy,
+		weight:     qc.Weight,
+		urgency:    own.Urgency == UrgencyAlways || own.Urgency == UrgencyAuto && aware,
+		guardMin:   microseconds(cfg.GuardMin),
+		guardShare: cfg.GuardShare,
+		assumed:    cfg.AssumedRate,
+		urgent:     newRankHeap(),
+		regular:    newRoundRobin(cfg),
+		late:       newRoundRobin(cfg),
+	}
+	if nq.weight == 0 {
+		nq.weight = 1
+	}
+	return nq, nil
+}
+
+func microseconds(d time.Duration) instant { return instant(d) / 1e3 }
+
+func (nq *namedQueue) fits(j Job) bool {
+	return slices.ContainsFunc(nq.match, func(m Match) bool { return m.fits(j) })
+}
+
+// classify returns the class of a job at an instant, and when time will change it.
+func (nq *namedQueue) classify(j Job, now instant) (Class, instant) {
+	deadline, urgent := instantOf(j.Deadline), never
+	if nq.urgency {
+		urgent = j.latestStart(nq.assumed) - max(nq.guardMin, nq.guardShare*microseconds(j.Window))
+	}
+	switch {
+	case now >= deadline, j.Infeasible && nq.urgency:
+		return Late, never
+	case now >= urgent:
+		return Urgent, deadline
+	default:
+		return Regular, min(urgent, deadline)
+	}
+}
+
+// sharedBy returns the round robin of a class. Nil: urgent jobs have none.
+func (nq *namedQueue) sharedBy(c Class) *roundRobin {
+	switch c {
+	case Regular:
+		return nq.regular
+	case Late:
+		return nq.late
+	}
+	return nil
+}
+
+// addJob adds e to this queue in a class.
+func (nq *namedQueue) addJob(e *entry, c Class, changes instant) {
+	e.queue, e.class, e.changes = nq, c, changes
+	if roundRobin := nq.sharedBy(c); roundRobin != nil {
+		e.tenant = roundRobin.addJob(e.job.Tenant)
+	}
+}
+
+func (nq *namedQueue) removeJob(e *entry) {
+	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
+		roundRobin.removeJob(e.tenant)
+		e.tenant = nil
+	}
+}
+
+// offer makes an added entry available to top.
+func (nq *namedQueue) offer(e *entry) {
+	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
+		roundRobin.offer(e)
+	} else {
+		nq.urgent.push(e)
+	}
+}
+
+func (nq *namedQueue) withdraw(e *entry) {
+	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
+		roundRobin.withdraw(e)
+	} else {
+		nq.urgent.remove(e)
+	}
+}
+
+// fix restores the order after the rank of e has changed.
+func (nq *namedQueue) fix(e *entry) {
+	if e.tenant != nil {
+		e.tenant.jobs.fix(e)
+	} else {
+		nq.urgent.fix(e)
+	}
+}
+
+// top returns the job whose line goes next. Nil: none is offered.
+func (nq *namedQueue) top() *entry {
+	if e := nq.urgent.top(); e != nil {
+		return e
+	}
+	if e := nq.regular.top(); e != nil {
+		return e
+	}
+	return nq.late.top()
+}
+
+// charge counts started work. The work of an urgent job is not charged to its tenant, because its
+// deadline chose it, not its turn.
+func (nq *namedQueue) charge(e *entry, work float64) {
+	nq.served += work
+	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
+		roundRobin.charge(e.tenant, work)
+	}
+}
