@@ -1,4 +1,4 @@
-// Tools of the build, in a module of their own so that they don't weigh on the product's.
+// Tools of the build, in a module of their own so that their dependencies are not those of the product.
 module github.com/tidefill/tidefill/tools
 
 go 1.26.0
