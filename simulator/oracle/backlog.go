@@ -9,31 +9,31 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// backlog hands out the lines of a scenario's jobs: of those that have come, the job that is due
-// first, its lines in their order.
+// backlog hands out the lines of a scenario's jobs: of the jobs submitted so far, the one with the
+// earliest deadline, its lines in order.
 type backlog struct {
 	model    costmodel.Model
-	jobs     []*jobLines // in order of time
+	jobs     []*jobLines // in order of submission
 	horizon  time.Duration
 	useful   float64
 	work     float64 // milliseconds
 	finished int
 }
 
-// supply is what is left of a job.
+// jobLines are the remaining lines of a job.
 type jobLines struct {
 	*workload.Job
-	due  time.Duration // end of the horizon: never
-	next int           // line
-	// lines before next that were too long to end in time when they were looked at
+	due  time.Duration // the horizon if the job has no deadline
+	next int           // number of the next line
+	// lines before next that were too long to end in time when they were considered
 	skipped []int
 }
 
-// line is one under way. Its length is known: oracles may.
+// line is a line in the engine. Its length is known: oracles may know it.
 type line struct {
 	prompt, output int
 	prefix         []engine.Hash
-	computed       int // of the prompt
+	computed       int // tokens of the prompt
 	produced       int
 }
 
@@ -56,10 +56,10 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 	}
 }
 
-// lookAhead is how many lines of a job are looked at for one that ends in time.
+// maxSkipped is how many lines of a job are considered for one that ends in time.
 const maxSkipped = 64
 
-// take is the next line of which an answer is there in time if each of its tokens takes pace.
+// take returns the next line that ends in time if each of its tokens takes pace.
 func (b *backlog) take(now, pace time.Duration) *line {
 	var first *jobLines
 	for _, j := range b.jobs {
@@ -104,10 +104,10 @@ func newLine(r workload.Request) *line {
 	return l
 }
 
-// context is how many tokens of the line are known.
+// context returns how many tokens of the line are known.
 func (l *line) context() int { return l.prompt + l.produced }
 
-// dry says whether every line that there ever was has been answered.
+// exhausted reports whether every line of every job has been answered.
 func (b *backlog) exhausted() bool {
 	lines := 0
 	for _, j := range b.jobs {
@@ -119,7 +119,7 @@ func (b *backlog) exhausted() bool {
 	return b.finished == lines
 }
 
-// done books a line that has been answered.
+// done counts an answered line.
 func (b *backlog) done(l *line) {
 	b.finished++
 	b.useful += float64(l.prompt + l.output)

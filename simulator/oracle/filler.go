@@ -9,29 +9,30 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Tempo is how much time a stoker gives an iteration: Margin times what the interactive stream in
-// the greatest hurry can spare for each of its tokens, never less than Least and never more than
-// Most milliseconds.
+// Pacing is how much time a filler gives an iteration: Margin times what the most urgent
+// interactive stream can spare for each of its tokens, but at least Min and at most Max
+// milliseconds.
 type Pacing struct{ Margin, Min, Max float64 }
 
-// stoker fits batch lines into one engine's iterations: it knows how long each answer will be and
-// how much time each stream has to spare, decides anew for every iteration which lines go on in it,
-// and keeps what those that rest have computed at no cost.
+// lineFiller fits batch lines into one engine's iterations. It knows how long each answer will be
+// and how much time each stream can spare, decides for every iteration which lines continue in it,
+// and keeps what the others have computed at no cost.
 type lineFiller struct {
 	pacing  Pacing
 	model   costmodel.Model
 	slo     func(engine.ID) scenario.SLO
 	epoch   time.Time // when the scenario begins
 	backlog *backlog
-	pace    time.Duration // of the last iterations, their exponential mean
-	began   time.Time
+	pace    time.Duration // exponential mean of the last iterations
+	// start of the iteration in progress
+	began time.Time
 
-	active []*line // in the order of their beginning; at most one is still being read
+	active []*line // in the order of their start; at most one is still in prefill
 	// blocks of prompts that have been computed here; nothing is ever evicted
 	cached     map[engine.Hash]bool
-	decoding   []*line // those that decode in the iteration under way
+	decoding   []*line // those that decode in the iteration in progress
 	chunks     []costmodel.Chunk
-	chunkLines []*line // whose chunks those are
+	chunkLines []*line // the lines of chunks
 }
 
 func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
@@ -70,7 +71,7 @@ func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 	return filling
 }
 
-// read begins lines, or goes on reading prompts, with what is left of an iteration.
+// read starts lines or continues prefill with what is left of an iteration.
 func (s *lineFiller) read(now time.Time, load *iteration, limit float64, tokens, seqs, kv int) {
 	for seqs > 0 && tokens > 0 {
 		l := s.partlyRead()
@@ -102,7 +103,7 @@ func (s *lineFiller) read(now time.Time, load *iteration, limit float64, tokens,
 	}
 }
 
-// half is the line whose prompt is read in part. It is the youngest.
+// partlyRead returns the line in the middle of its prefill, which is the youngest; nil: none.
 func (s *lineFiller) partlyRead() *line {
 	if n := len(s.active); n > 0 && s.active[n-1].computed < s.active[n-1].prompt {
 		return s.active[n-1]
@@ -110,7 +111,7 @@ func (s *lineFiller) partlyRead() *line {
 	return nil
 }
 
-// hits is how much of a prompt has been computed here before.
+// cachedTokens returns how much of a prompt has been computed here before.
 func (s *lineFiller) cachedTokens(l *line) int {
 	for i, h := range l.prefix {
 		if !s.cached[h] {
@@ -148,7 +149,7 @@ func (s *lineFiller) Filled(end time.Time) {
 	s.active = kept
 }
 
-// limit is how many milliseconds the iteration may take.
+// limit returns how many milliseconds the iteration may take.
 func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	const none = 1e9
 	spare, unread := none, 0
@@ -181,14 +182,14 @@ func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	return min(max(s.pacing.Margin*spare, s.pacing.Min), s.pacing.Max)
 }
 
-// iteration is one that is being put together.
+// iteration is an iteration being put together.
 type iteration struct {
 	model  costmodel.Model
 	tokens int
 	ms     float64
 }
 
-// cost is what further tokens take as tokens.
+// cost returns the time that further tokens add, without attention.
 func (i *iteration) cost(tokens int) float64 {
 	before, after := float64(i.tokens), float64(i.tokens+tokens)
 	beyond := max(0, after-i.model.N0) - max(0, before-i.model.N0)

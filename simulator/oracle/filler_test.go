@@ -185,8 +185,8 @@ func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
 func TestEngineBeatsFixedCaps(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "mix"} {
 		s := small(t, kind, nil)
-		quiet := quietly(t, s)
-		found, err := Engine(s, quiet, Budget{Runs: 8})
+		noBatch := quietly(t, s)
+		found, err := Engine(s, noBatch, Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,13 +196,13 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 			t.Errorf("%s: %+v", kind, bound)
 		}
 		if kind == "bal" {
-			if again, err := Engine(s, quiet, Budget{Runs: 8}); err != nil ||
+			if again, err := Engine(s, noBatch, Budget{Runs: 8}); err != nil ||
 				!cmp.Equal(again, found) {
 				t.Errorf("told again: %+v, %v, want %+v", again, err, found)
 			}
 		}
 		for _, lines := range []int{1, 4, 16, 32, 64} {
-			r := policyRun(t, s, quiet, func(p *simulator.Policy) {
+			r := policyRun(t, s, noBatch, func(p *simulator.Policy) {
 				p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: lines})
 			})
 			if bound.BeatenBy(float64(r.Batch.Useful), r.Loss) {

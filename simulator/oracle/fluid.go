@@ -11,19 +11,19 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// fluidMargin is by how much a fluid bound may be off: requests are no liquid, and clumps of them
-// leave gaps that a mean does not see.
+// fluidMargin is by how much a fluid bound may be wrong: requests arrive in bursts, which leave
+// gaps that a mean does not show.
 const fluidMargin = 0.05
 
-// fluidWindow is the time over which traffic is taken as even: longer than most requests last,
-// shorter than a day's shape.
+// fluidWindow is the time over which traffic is averaged: longer than most requests, shorter than
+// the daily curve.
 const fluidWindow = time.Minute
 
-// Fluid is oracle F: what the law of the engines leaves to batch work if everything flows evenly.
-// In each window the interactive requests of the actual day take their iterations, tokens and
-// memory; batch lines fill each iteration up to the promised time per token, bounded by slots, KV
-// and the token budget. An iteration's time is convex in what it holds, so an even load is the
-// cheapest there is: clumps can only make it worse.
+// Fluid is oracle F: what the engines' cost model leaves for batch work if everything flows at
+// constant rates. In each window the interactive requests take their iterations, tokens and memory;
+// batch lines fill each iteration up to the TPOT objective, bounded by slots, KV cache and token
+// budget. An iteration's time is convex in its content, so a constant load is the cheapest: bursts
+// can only increase it.
 func Fluid(s simulator.Setup) (Bound, error) {
 	mix, supply, err := jobMix(s)
 	if err != nil {
@@ -59,21 +59,21 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	}, nil
 }
 
-// liquid is what batch lines are like on average.
+// meanLine is the mean of batch lines.
 type meanLine struct {
 	input, output float64
 	computed      float64 // of input: what the prefix cache does not have
 	context       float64 // that a line holds, over those that run at one time
 }
 
-// mixedLines is how many lines of an endless job tell what it is like, and endless how many count
-// in a mix with others.
 const (
+	// sampledLines is how many lines of a job without end are averaged, and backlogWeight how many
+	// count in a mean with others.
 	sampledLines  = 2000
 	backlogWeight = 1e6
 )
 
-// jobMix is the mean line of a scenario's jobs, and how many lines there are.
+// jobMix returns the mean line of a scenario's jobs, and how many lines there are.
 func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 	jobs, err := s.Jobs()
 	if err != nil {
@@ -113,7 +113,7 @@ func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 	return m, lines, nil
 }
 
-// uncached is how many tokens of a prompt must be computed if nothing that ever was is evicted.
+// uncached returns how many tokens of a prompt must be computed if the prefix cache never evicts.
 func uncached(r workload.Request, caching bool, known map[uint64]bool) int {
 	if !caching {
 		return r.Input
@@ -129,11 +129,11 @@ func uncached(r workload.Request, caching bool, known map[uint64]bool) int {
 	return max(1, r.Input-hits*engine.BlockSize)
 }
 
-// flow is interactive traffic: sums over a window, or means for each second.
+// load is interactive traffic: sums over a window, or means for each second.
 type load struct {
 	requests, computed float64
 	output             float64 // tokens
-	held               float64 // tokens of context, each for as many iterations as it is held
+	held               float64 // tokens of context, each times the iterations for which it is held
 }
 
 func (f load) dividedBy(by float64) load {
@@ -141,8 +141,8 @@ func (f load) dividedBy(by float64) load {
 		held: f.held / by}
 }
 
-// interactive is the day's traffic by window. Who thinks before asking again is left out: how often
-// they ask is the service's doing.
+// interactive returns the traffic by window. Closed loops are left out, since their rate depends on
+// the service.
 func interactive(s simulator.Setup) ([]load, error) {
 	arrivals, err := s.Traffic()
 	if err != nil {
@@ -171,8 +171,8 @@ type fluid struct {
 	tpot float64 // milliseconds
 }
 
-// lines is how many batch lines a second flow through the engine beside interactive traffic. While
-// no interactive request is there, nobody minds how long an iteration takes.
+// lines returns how many batch lines a second flow through the engine beside interactive traffic.
+// While no interactive request is present, the time of an iteration is not limited.
 func (f fluid) lines(l load) float64 {
 	if f.mix.output == 0 {
 		return 0
@@ -182,26 +182,26 @@ func (f fluid) lines(l load) float64 {
 	if math.IsInf(f.tpot, 1) {
 		present = 0
 	}
-	alone := portable.Exp(-present) // nobody is there that long, if they come as they like
+	alone := portable.Exp(-present) // probability that none is present that long, for Poisson arrivals
 	return portable.Rounded(bound*(1-alone)) +
 		portable.Rounded(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
 }
 
-// best is the most lines a second at an iteration time up to most.
+// maxRate returns the most lines a second at an iteration time up to most.
 func (f fluid) maxRate(l load, most float64) float64 {
-	law := f.cfg.Profile.CostModel
-	longest := min(most, 2*law.Iteration(float64(f.cfg.Profile.MaxBatchedTokens),
+	model := f.cfg.Profile.CostModel
+	longest := min(most, 2*model.Iteration(float64(f.cfg.Profile.MaxBatchedTokens),
 		float64(f.cfg.Profile.KVTokens), 0))
 	rate := 0.0
 	const steps = 100
 	for i := 1; i <= steps; i++ {
-		ms := law.C0 + (longest-law.C0)*float64(i)/steps
+		ms := model.C0 + (longest-model.C0)*float64(i)/steps
 		rate = max(rate, f.running(l, ms)/f.mix.output/ms*1000)
 	}
 	return rate
 }
 
-// running is how many lines may run in iterations of a length.
+// running returns how many lines may run in iterations of ms milliseconds.
 func (f fluid) running(l load, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000
@@ -224,17 +224,17 @@ func (f fluid) running(l load, ms float64) float64 {
 	return low
 }
 
-// fits says whether lines fit into iterations of a length, beside streams that decode, with the
-// context of these, and prompt tokens that are read in each.
+// fits reports whether lines fit into iterations of ms milliseconds, beside decoding streams with
+// some context, and prompt tokens that are read in each iteration.
 func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
-	law := f.cfg.Profile.CostModel
+	model := f.cfg.Profile.CostModel
 	reads := lines * f.mix.computed / f.mix.output // each line's prompt, once in its life
 	tokens := streams + lines + reading + reads
 	if tokens > float64(f.cfg.Profile.MaxBatchedTokens) {
 		return false
 	}
-	took := law.Iteration(tokens, context+portable.Rounded(lines*f.mix.context), 0) +
-		portable.Rounded((law.P1+portable.Rounded(law.P2*f.mix.computed/2))*reads) +
-		portable.Rounded(law.P1*reading)
+	took := model.Iteration(tokens, context+portable.Rounded(lines*f.mix.context), 0) +
+		portable.Rounded((model.P1+portable.Rounded(model.P2*f.mix.computed/2))*reads) +
+		portable.Rounded(model.P1*reading)
 	return took <= ms
 }

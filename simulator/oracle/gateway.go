@@ -13,52 +13,50 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// Gateway is oracle G: the best that is known to be reached from outside the engines, with our own
-// actuators, by someone who may tell the day again and again. It begins with what the policies did
-// that were seen on that day, and searches for the timetable (flowcontrol's policy schedule) that
-// harvests most at an allowed loss: how long iterations may take, or how many lines a runner
-// carries, and how many prompt tokens may wait, from each window of time to the next; and for the
-// constants of the policy probe that do. What it finds counts for no less than the best of the runs
-// that were seen.
+// Gateway is oracle G: the best known harvest that can be reached from outside the engines, with
+// the daemon's own actuators, by repeating the same scenario. It starts from prior runs and
+// searches for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed
+// loss: how long iterations may take, or how many lines a runner carries, and how many prompt
+// tokens may wait, by window of time; and for the best constants of the policy headroom. Its bound
+// is at least the best of the prior runs.
 func Gateway(
-	s simulator.Setup, quiet simulator.NoBatch, seen []PriorRun, budget Budget,
+	s simulator.Setup, noBatch simulator.NoBatch, prior []PriorRun, budget Budget,
 ) (Finding, error) {
-	g := newGatewaySearch(s, quiet, budget)
-	if err := g.run(seen); err != nil {
+	g := newGatewaySearch(s, noBatch, budget)
+	if err := g.run(prior); err != nil {
 		return Finding{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
 	}
 	b := Bound{
 		Name: "G", Useful: g.best.useful, Work: g.best.work, Loss: g.best.loss,
-		Note: fmt.Sprintf("nothing of %d runs keeps the loss below a point", g.runs),
+		Note: fmt.Sprintf("none of %d runs keeps the loss below a point", g.runs),
 	}
 	if b.Useful == 0 {
-		return Finding{Bound: b}.AtLeast(seen), nil
+		return Finding{Bound: b}.AtLeast(prior), nil
 	}
 	what := fmt.Sprintf("%s set over %d windows of %v", g.best.family, len(g.best.level), g.window)
 	if g.best.family == byLate {
-		what = "late share and constants of probe set for the day"
+		what = "late share and constants of headroom, set for the run"
 	}
 	b.Note = fmt.Sprintf("%s, from %s, best of %d runs", what, g.best.from, g.runs)
 	policy := g.best.policy(g.window)
-	return Finding{Bound: b, Policy: &policy}.AtLeast(seen), nil
+	return Finding{Bound: b, Policy: &policy}.AtLeast(prior), nil
 }
 
-// AtLeast is what was found, or the best allowed one of the runs that were seen if that harvested
-// more.
-func (f Finding) AtLeast(seen []PriorRun) Finding {
-	for _, run := range seen {
+// AtLeast returns the finding, or the best allowed one of the prior runs if that harvested more.
+func (f Finding) AtLeast(prior []PriorRun) Finding {
+	for _, run := range prior {
 		r := run.Result
 		if r.Loss <= MaxLoss && float64(r.Batch.Useful) > f.Bound.Useful {
 			f.Bound.Useful, f.Bound.Work, f.Bound.Loss = float64(r.Batch.Useful), r.Batch.Work,
 				r.Loss
-			f.Bound.Note = fmt.Sprintf("the run of policy %s, which no timetable beat", r.Flow)
+			f.Bound.Note = fmt.Sprintf("the run of policy %s, which no schedule beats", r.Flow)
 			f.Policy = &run.Policy
 		}
 	}
 	return f
 }
 
-// gatewaySearch looks for a timetable.
+// gatewaySearch searches for a schedule.
 type gatewaySearch struct {
 	setup   simulator.Setup
 	noBatch simulator.NoBatch
@@ -71,32 +69,33 @@ type gatewaySearch struct {
 	tried   []schedule
 }
 
-// mostWindows is how many windows a timetable has at most: with more of them, each is told too
-// seldom to learn anything of it.
+// maxWindows is how many windows a schedule has at most: with more, each is tried too seldom to
+// learn anything about it.
 const maxWindows = 60
 
-func newGatewaySearch(s simulator.Setup, quiet simulator.NoBatch, budget Budget) *gatewaySearch {
+func newGatewaySearch(s simulator.Setup, noBatch simulator.NoBatch, budget Budget) *gatewaySearch {
 	window := max(20*time.Second, (s.Scenario.Horizon / maxWindows).Round(time.Second))
 	return &gatewaySearch{
-		setup: s, noBatch: quiet, budget: budget, window: window,
+		setup: s, noBatch: noBatch, budget: budget, window: window,
 		windows: int((s.Scenario.Horizon + window - 1) / window),
 		rng:     rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
 	}
 }
 
+// constant returns a schedule with the same settings in all windows.
 func (g *gatewaySearch) constant(f family, level, prompt float64) schedule {
 	times := g.windows
 	if f == byLate {
 		times = 1
 	}
 	return schedule{
-		family: f, base: g.setup.Policy, from: "a level for the day",
+		family: f, base: g.setup.Policy, from: "a constant level",
 		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt},
 			times),
 	}
 }
 
-// tell runs a timetable, unless the budget is spent or nothing is left to be had.
+// try runs a schedule, unless the budget is spent or nothing can be gained.
 func (g *gatewaySearch) try(t *schedule) error {
 	r, err := g.runPolicy(t.policy(g.window), simulator.Outputs{})
 	if err != nil {
@@ -122,7 +121,7 @@ func (g *gatewaySearch) runPolicy(
 	return r, g.budget.spent(g.runs)
 }
 
-// note keeps what became of a timetable.
+// record keeps the result of a schedule.
 func (g *gatewaySearch) record(t *schedule, r simulator.Result) {
 	t.trial, t.late = trialOf(r), r.LateByMinute()
 	g.tried = append(g.tried, *t)
@@ -140,13 +139,13 @@ func trialOf(r simulator.Result) trial {
 	}
 }
 
-// errSpent ends a search, since there is no more to tell or to gain; it is no fault.
+// errSpent ends a search because its budget is spent or nothing can be gained. It is no failure.
 var errSpent = fmt.Errorf("the budget is spent")
 
-func (g *gatewaySearch) run(seen []PriorRun) error {
-	g.adopt(seen)
+func (g *gatewaySearch) run(prior []PriorRun) error {
+	g.adopt(prior)
 	for _, step := range []func() error{func() error {
-		return g.imitate(seen)
+		return g.imitate(prior)
 	}, g.uniform, g.unreserved, g.equalize, g.walk} {
 		if err := step(); err == errSpent {
 			return nil
@@ -157,38 +156,38 @@ func (g *gatewaySearch) run(seen []PriorRun) error {
 	return nil
 }
 
-// adopt takes what was seen of the policy probe for told: it is a point to go on from, at no run.
-func (g *gatewaySearch) adopt(seen []PriorRun) {
-	for _, run := range seen {
+// adopt takes prior runs of the policy headroom as tried: they are starting points at no cost.
+func (g *gatewaySearch) adopt(prior []PriorRun) {
+	for _, run := range prior {
 		if _, is := run.Policy.Flow.Selected().(headroom.Config); is {
 			t := g.constant(byLate, run.Policy.Flow.SLO.Late, maxPrompt)
-			t.base, t.from = run.Policy, "headroom as it was seen"
+			t.base, t.from = run.Policy, "a prior run of headroom"
 			g.record(&t, run.Result)
 		}
 	}
 }
 
-// imitate makes a timetable of what the best policy that was seen did, and scales it to where the
-// loss is just allowed.
-func (g *gatewaySearch) imitate(seen []PriorRun) error {
-	if len(seen) == 0 {
+// imitate makes a schedule of what the best prior run did, and scales it to where the loss is just
+// allowed.
+func (g *gatewaySearch) imitate(prior []PriorRun) error {
+	if len(prior) == 0 {
 		return nil
 	}
-	best := seen[0]
-	for _, run := range seen[1:] {
+	best := prior[0]
+	for _, run := range prior[1:] {
 		if trialOf(run.Result).value() > trialOf(best.Result).value() {
 			best = run
 		}
 	}
-	tape := best.Result.Timeline
-	if tape == nil {
+	timeline := best.Result.Timeline
+	if timeline == nil {
 		r, err := g.runPolicy(best.Policy, simulator.Outputs{Timeline: true})
 		if err != nil {
 			return err
 		}
-		tape = r.Timeline
+		timeline = r.Timeline
 	}
-	t, known := scheduleOf(tape, best.Policy, g.window, g.windows)
+	t, known := scheduleOf(timeline, best.Policy, g.window, g.windows)
 	if !known {
 		return nil
 	}
@@ -196,7 +195,7 @@ func (g *gatewaySearch) imitate(seen []PriorRun) error {
 	return g.scale(t, 0.7, 1.5, 4)
 }
 
-// scale closes in on the factor at which the loss is just allowed.
+// scale searches for the factor at which the loss is just allowed, by bisection.
 func (g *gatewaySearch) scale(t schedule, low, high float64, times int) error {
 	for factor := 1.0; times > 0; times-- {
 		scaled := t.scaled(factor)
@@ -213,8 +212,8 @@ func (g *gatewaySearch) scale(t schedule, low, high float64, times int) error {
 	return nil
 }
 
-// uniform looks for the level at which the loss is just allowed, the same all day, in all families
-// and with several bounds on prompts, on up to three eighths of the budget.
+// uniform searches for the constant level at which the loss is just allowed, in all families and
+// with several bounds on prompts, on up to three eighths of the budget.
 func (g *gatewaySearch) uniform() error {
 	for _, try := range []struct {
 		family    family
@@ -254,9 +253,9 @@ func (g *gatewaySearch) uniform() error {
 	return nil
 }
 
-// unreserved tries the best timetable and the best setting of probe with next to nothing of the KV
-// cache kept free: how many lines fit, only one can know who has seen the day. Where that brings
-// more at too high a loss, it is scaled down to the allowed one.
+// unreserved tries the best schedule and the best settings of headroom with almost no KV cache
+// reserved: an oracle knows how many lines fit. If that harvests more at too high a loss, it is
+// scaled down to the allowed one.
 func (g *gatewaySearch) unreserved() error {
 	for _, of := range [][]family{{byTime}, {byLate}} {
 		if t, some := g.bestOf(of...); some {
@@ -280,26 +279,26 @@ func (g *gatewaySearch) unreserved() error {
 	return nil
 }
 
-// even moves the best timetable towards the same number of late requests at all times, as many as
-// are allowed: where they grow alike with the level, no other spreading of them harvests more. What
-// was late at a time was chance too, so steps are short, and it is the mean of the later ones that
+// equalize changes the best schedule towards the same number of late requests at all times, as many
+// as are allowed: where they increase equally with the level, no other distribution harvests more.
+// Which requests were late was also chance, so steps are short, and the mean of the later schedules
 // is scaled to where the loss is just allowed.
 func (g *gatewaySearch) equalize() error {
 	t, some := g.bestOf(byTime, byLines)
 	if !some {
 		return nil
 	}
-	quiet := schedule{late: g.noBatch.LateByMinute()}
+	without := schedule{late: g.noBatch.LateByMinute()}
 	// by minute
 	allowed := float64(g.noBatch.Interactive.Requests) * MaxLoss / 100 /
-		float64(max(1, len(quiet.late)))
+		float64(max(1, len(without.late)))
 	const (
 		// of the logarithm by which a minute is off: late requests grow with about the tenth power
 		// of the level
 		follow = 0.08
 		chance = 0.5 // of a late request in a minute
 		most   = 0.12
-		// steps are, each time that the loss goes from one side of the allowed one to the other
+		// factor of the steps each time that the loss crosses the allowed one
 		calmer = 0.6
 	)
 	t.from += ", late ones spread evenly"
@@ -308,7 +307,7 @@ func (g *gatewaySearch) equalize() error {
 	for round := range rounds {
 		next := t.clone()
 		for w := range next.level {
-			late := max(0, t.lateIn(w, g.window)-quiet.lateIn(w, g.window))
+			late := max(0, t.lateIn(w, g.window)-without.lateIn(w, g.window))
 			next.level[w] *= 1 + portable.Rounded(
 				size*min(max(follow*portable.Log((allowed+chance)/(late+chance)), -most),
 					most))

@@ -18,20 +18,20 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 	for _, kind := range []string{"bal", "score"} {
 		s := small(t, kind, nil)
 		s.Policy = defaultPolicy()
-		quiet := quietly(t, s)
+		noBatch := quietly(t, s)
 		var seen []PriorRun
 		for _, change := range []func(*simulator.Policy){
 			func(p *simulator.Policy) { p.Flow.Policy = "headroom" },
 			func(p *simulator.Policy) { p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8}) },
 			func(p *simulator.Policy) { p.Flow.Policy = "model" },
 		} {
-			seen = append(seen, watched(t, s, quiet, change))
+			seen = append(seen, watched(t, s, noBatch, change))
 		}
-		gateway, err := Gateway(s, quiet, seen, Budget{Runs: 30})
+		gateway, err := Gateway(s, noBatch, seen, Budget{Runs: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine, err := Engine(s, quiet, Budget{Runs: 8})
+		engine, err := Engine(s, noBatch, Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,13 +50,13 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 			}
 		}
 		for _, found := range []Finding{gateway, engine} {
-			if same, err := found.Reproduces(s, quiet); err != nil || !same {
+			if same, err := found.Reproduces(s, noBatch); err != nil || !same {
 				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind,
 					found.Bound.Name, err)
 			}
 			other := s
 			other.Profile.CostModel.C0 *= 1.001
-			if same, err := found.Reproduces(other, quiet); err != nil || same {
+			if same, err := found.Reproduces(other, noBatch); err != nil || same {
 				t.Errorf(
 					"%s: told again on another engine, oracle %s's best comes out the same: %v",
 					kind, found.Bound.Name, err)
@@ -65,22 +65,22 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 	}
 }
 
-// A run that no timetable beats is the floor, and the note says so.
+// A run that no schedule beats is the floor, and the note says so.
 func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	s.Policy = defaultPolicy()
-	quiet := quietly(t, s)
-	miracle := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "model" })
+	noBatch := quietly(t, s)
+	miracle := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "model" })
 	miracle.Result.Flow, miracle.Result.Batch = "miracle", simulator.Batch{Useful: 1e9, Work: 5}
 	for loss, floor := range map[float64]bool{1: true, 1.01: false} {
 		miracle.Result.Loss = loss
-		found, err := Gateway(s, quiet, []PriorRun{miracle}, Budget{Runs: 3})
+		found, err := Gateway(s, noBatch, []PriorRun{miracle}, Budget{Runs: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
 		bound := found.Bound
 		if got := bound.Useful == 1e9 && bound.Work == 5 &&
-			bound.Note == "the run of policy miracle, which no timetable beat"; got != floor {
+			bound.Note == "the run of policy miracle, which no schedule beats"; got != floor {
 			t.Errorf("a miracle at %v points: %+v, floor should be %v", loss, bound, floor)
 		}
 	}
@@ -94,9 +94,9 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Crash, Replicas: []int{1}}}
 	})
 	s.Policy = defaultPolicy()
-	quiet := quietly(t, s)
-	probe := watched(t, s, quiet, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
-	g := newGatewaySearch(s, quiet, Budget{Runs: 2})
+	noBatch := quietly(t, s)
+	probe := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
+	g := newGatewaySearch(s, noBatch, Budget{Runs: 2})
 	if err := g.run([]PriorRun{probe}); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 		imitation.useful < own.useful/2 {
 		t.Errorf("what probe did harvests %v of its %v", imitation.useful, own.useful)
 	}
-	found, err := Gateway(s, quiet, []PriorRun{probe}, Budget{Runs: 2})
+	found, err := Gateway(s, noBatch, []PriorRun{probe}, Budget{Runs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +121,10 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 	s := small(t, "bal", func(s *scenario.Scenario) { s.Horizon = 4 * time.Minute })
 	s.Policy = defaultPolicy()
-	quiet := quietly(t, s)
+	noBatch := quietly(t, s)
 	search := func() *gatewaySearch {
 		told := 0
-		g := newGatewaySearch(s, quiet, Budget{Runs: 40, Progress: func(float64) error {
+		g := newGatewaySearch(s, noBatch, Budget{Runs: 40, Progress: func(float64) error {
 			told++
 			return nil
 		}})
@@ -150,14 +150,14 @@ func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
 		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20}}
 	})
 	s.Policy = defaultPolicy()
-	quiet := quietly(t, s)
+	noBatch := quietly(t, s)
 	runs := 0
 	budget := Budget{Runs: 100, Progress: func(float64) error { runs++; return nil }}
-	engine, err := Engine(s, quiet, budget)
+	engine, err := Engine(s, noBatch, budget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateway, err := Gateway(s, quiet, nil, budget)
+	gateway, err := Gateway(s, noBatch, nil, budget)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// feasibleShare is the share of the capacity with which a deadline must be met to be called
+// feasibleShare is the share of the capacity with which a deadline must be met to count as
 // feasible.
 const feasibleShare = 0.97
 
-// GPUHours is oracle LP: the least replica-hours that meet every feasible deadline within the run,
-// if the replicas that the interactive scaler pays for on the quiet day are paid for in any case,
-// and the engines give batch work what oracle F says they can. It sees the whole day beforehand,
-// and its replicas come and go at once. Which deadlines are feasible it says of any pool; hours it
-// counts only where a policy decides about them.
-func GPUHours(s simulator.Setup, quiet simulator.NoBatch) (Bound, error) {
+// GPUHours is oracle LP: the fewest replica-hours that meet every feasible deadline within the run,
+// if the replicas that the interactive scaler pays for without batch work are paid for in any case,
+// and the engines do as much batch work as oracle F computes. It knows all of the future, and its
+// replicas start and end at once. It determines which deadlines are feasible for any pool; it
+// counts hours only where a policy decides about them.
+func GPUHours(s simulator.Setup, noBatch simulator.NoBatch) (Bound, error) {
 	b := Bound{Name: "LP", Margin: fluidMargin}
-	p, names, err := newProblem(s, quiet)
+	p, names, err := newProblem(s, noBatch)
 	if err != nil || len(p.Jobs) == 0 {
 		return b, err
 	}
@@ -56,10 +56,10 @@ func GPUHours(s simulator.Setup, quiet simulator.NoBatch) (Bound, error) {
 	return b, nil
 }
 
-// leastProblem puts a day as the LP takes it. Work is counted in seconds of a replica of the first
-// pool without interactive traffic.
+// newProblem states a scenario for the LP. Work is in seconds of a replica of the first pool
+// without interactive traffic.
 func newProblem(
-	s simulator.Setup, quiet simulator.NoBatch,
+	s simulator.Setup, noBatch simulator.NoBatch,
 ) (p gpuhours.Problem, names []string, err error) {
 	fault := func(err error) (gpuhours.Problem, []string, error) {
 		return p, nil, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
@@ -84,7 +84,7 @@ func newProblem(
 		begin := time.Duration(i) * simulator.PaidSlot
 		span := min(simulator.PaidSlot, s.Scenario.Horizon-begin)
 		traffic := mean(loads, begin, span)
-		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(quiet.Paid[i], float64(most)),
+		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(noBatch.Paid[i], float64(most)),
 			Rates: []float64{0}}
 		for n := 1; n <= most; n++ {
 			c.Rates = append(c.Rates, float64(n)*shared.lines(traffic.dividedBy(float64(n)))/alone)
@@ -119,7 +119,7 @@ func newProblem(
 	}
 }
 
-// mean is the load a second over some time.
+// mean returns the load a second over a period.
 func mean(loads []load, begin, span time.Duration) load {
 	var sum load
 	from, to := int(begin/fluidWindow), min(int((begin+span)/fluidWindow), len(loads))
@@ -132,7 +132,7 @@ func mean(loads []load, begin, span time.Duration) load {
 	return sum.dividedBy(span.Seconds())
 }
 
-// kindMix is the mean line of a job.
+// kindMix returns the mean line of a job.
 func kindMix(s simulator.Setup, j *workload.Job) meanLine {
 	var m meanLine
 	n := min(j.Lines, sampledLines)

@@ -24,18 +24,18 @@ func TestGPUHours(t *testing.T) {
 		}
 	})
 	s.Policy.Flow = flowcontrol.DefaultConfig()
-	quiet := quietly(t, s)
-	if got, want := len(quiet.Paid), 12; got != want {
+	noBatch := quietly(t, s)
+	if got, want := len(noBatch.Paid), 12; got != want {
 		t.Fatalf("%d slots are paid for, want %d", got, want)
 	}
 	sum := 0.0
-	for _, n := range quiet.Paid {
+	for _, n := range noBatch.Paid {
 		sum += n / 6
 	}
-	if math.Abs(sum-quiet.GPUHours) > 1e-6 {
-		t.Errorf("%v replica-hours by slot, %v in all", sum, quiet.GPUHours)
+	if math.Abs(sum-noBatch.GPUHours) > 1e-6 {
+		t.Errorf("%v replica-hours by slot, %v in all", sum, noBatch.GPUHours)
 	}
-	b, err := GPUHours(s, quiet)
+	b, err := GPUHours(s, noBatch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,16 +43,16 @@ func TestGPUHours(t *testing.T) {
 		t.Errorf("infeasible are %q", b.Infeasible)
 	}
 	if b.BatchGPUHours < 0.5 || b.BatchGPUHours > 5 ||
-		math.Abs(b.GPUHours-quiet.GPUHours-b.BatchGPUHours) > 1e-6 {
-		t.Errorf("%+v beside %v on the quiet day", b, quiet.GPUHours)
+		math.Abs(b.GPUHours-noBatch.GPUHours-b.BatchGPUHours) > 1e-6 {
+		t.Errorf("%+v beside %v on the quiet day", b, noBatch.GPUHours)
 	}
 	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4},
 		MaxBatchedTokens: 2048}}
-	if beside, err := GPUHours(s, quiet); err != nil || beside.BatchGPUHours > b.BatchGPUHours {
+	if beside, err := GPUHours(s, noBatch); err != nil || beside.BatchGPUHours > b.BatchGPUHours {
 		t.Errorf("with another pool %+v (%v), without %+v", beside, err, b)
 	}
 	s.Scenario.BatchPools, s.Scenario.Pool.Max = nil, 0
-	if fixed, err := GPUHours(s, quiet); err != nil || fixed.GPUHours != 0 ||
+	if fixed, err := GPUHours(s, noBatch); err != nil || fixed.GPUHours != 0 ||
 		len(fixed.Infeasible) == 0 {
 		t.Errorf(
 			"of a pool that stands still %+v (%v), want which deadlines are infeasible and no hours", fixed, err)

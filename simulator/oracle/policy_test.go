@@ -11,12 +11,12 @@ import (
 
 // policyRun tells the scenario with a policy.
 func policyRun(
-	t *testing.T, s simulator.Setup, quiet simulator.NoBatch, change func(*simulator.Policy),
+	t *testing.T, s simulator.Setup, noBatch simulator.NoBatch, change func(*simulator.Policy),
 ) simulator.Result {
 	t.Helper()
 	s.Policy = defaultPolicy()
 	change(&s.Policy)
-	r, err := simulator.RunAgainst(quiet, s, func(float64) error { return nil })
+	r, err := simulator.RunAgainst(noBatch, s, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,10 +30,10 @@ func defaultPolicy() simulator.Policy {
 
 // watched is the run with the policy that it was told with.
 func watched(
-	t *testing.T, s simulator.Setup, quiet simulator.NoBatch, change func(*simulator.Policy),
+	t *testing.T, s simulator.Setup, noBatch simulator.NoBatch, change func(*simulator.Policy),
 ) PriorRun {
 	t.Helper()
 	policy := defaultPolicy()
 	change(&policy)
-	return PriorRun{Policy: policy, Result: policyRun(t, s, quiet, change)}
+	return PriorRun{Policy: policy, Result: policyRun(t, s, noBatch, change)}
 }

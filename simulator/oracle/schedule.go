@@ -11,29 +11,29 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// family is what a timetable sets for each window.
+// family is what a schedule sets for each window.
 type family string
 
 const (
-	// byTime sets how long iterations may take; the lines follow by feedback.
+	// byTime sets how long iterations may take; the number of lines follows by feedback.
 	byTime family = "iteration time"
-	// byLines sets the number of lines, whatever comes of it.
+	// byLines sets the number of lines.
 	byLines family = "lines"
-	// byLate is no timetable but the policy probe, with the share of late requests that it aims at,
-	// and its constants, set for the whole day.
+	// byLate is no schedule but the policy headroom, with its target share of late requests and its
+	// constants, set for all of the run.
 	byLate family = "late share"
 )
 
-// timetable is a candidate and what it brought.
+// schedule is a candidate and its result.
 type schedule struct {
 	family family
 	// base is the policy that it changes.
 	base   simulator.Policy
-	from   string    // where it came from, for people
-	level  []float64 // by window: share of the TPOT, or lines; of byLate the share, once
+	from   string    // its origin, for the note
+	level  []float64 // by window: share of the TPOT objective, or lines; for byLate the share, once
 	prompt []float64 // by window: tokens
 	trial
-	late []int // interactive requests that missed a promise, by minute of their arrival
+	late []int // interactive requests that missed an objective, by minute of their arrival
 }
 
 func (t schedule) clone() schedule {
@@ -41,7 +41,7 @@ func (t schedule) clone() schedule {
 	return t
 }
 
-// scaled has all levels multiplied.
+// scaled returns the schedule with all levels multiplied.
 func (t schedule) scaled(factor float64) schedule {
 	t = t.clone()
 	for w := range t.level {
@@ -51,7 +51,7 @@ func (t schedule) scaled(factor float64) schedule {
 	return t
 }
 
-// Bounds of what a timetable may set.
+// Bounds of what a schedule may set.
 const (
 	minShare, maxShare   = 0.2, 1.5
 	minPrompt, maxPrompt = 1, 1 << 16
@@ -59,7 +59,7 @@ const (
 	minLate, maxLate     = 0.0005, 0.1
 )
 
-// keep brings a window's settings back into their bounds.
+// clamp moves a window's settings into their bounds.
 func (t schedule) clamp(w int) {
 	least, most := minShare, maxShare
 	switch t.family {
@@ -72,7 +72,7 @@ func (t schedule) clamp(w int) {
 	t.prompt[w] = min(max(t.prompt[w], minPrompt), maxPrompt)
 }
 
-// policy is what follows the timetable.
+// policy returns the policy that follows the schedule.
 func (t schedule) policy(window time.Duration) simulator.Policy {
 	p := t.base
 	if t.family == byLate {
@@ -98,29 +98,29 @@ func (t schedule) rows(window time.Duration) []timetable.Row {
 	return rows
 }
 
-// steered is the timetable of what a policy did in a run: how long it let iterations take in each
-// window and how many prompt tokens it let wait; of a policy that steers by neither, how many lines
-// were under way. false: the tape tells nothing of it.
+// scheduleOf returns the schedule of what a policy did in a run: how long it let iterations take in
+// each window and how many prompt tokens it let wait; for a policy that steers by neither, how many
+// lines were in flight. false: the timeline does not have it.
 func scheduleOf(
-	tape *simulator.Timeline, base simulator.Policy, window time.Duration, windows int,
+	timeline *simulator.Timeline, base simulator.Policy, window time.Duration, windows int,
 ) (schedule, bool) {
 	t := schedule{family: byTime, base: base}
 	known := func(v float64) bool { return !math.IsNaN(v) }
-	if !slices.ContainsFunc(tape.TargetShare, known) {
+	if !slices.ContainsFunc(timeline.TargetShare, known) {
 		t.family = byLines
 	}
 	level, prompt := math.NaN(), float64(maxPrompt)
 	for w := range windows {
 		from, to := time.Duration(w)*window, time.Duration(w+1)*window
-		seen := tape.Mean(tape.TargetShare, from, to)
+		mean := timeline.Mean(timeline.TargetShare, from, to)
 		if t.family == byLines {
-			seen = tape.Mean(tape.InFlight, from, to) / max(1, tape.Mean(tape.Ready, from,
+			mean = timeline.Mean(timeline.InFlight, from, to) / max(1, timeline.Mean(timeline.Ready, from,
 				to))
 		}
-		if known(seen) {
-			level = seen
+		if known(mean) {
+			level = mean
 		}
-		if tokens := tape.Mean(tape.PromptAllowance, from, to); known(tokens) {
+		if tokens := timeline.Mean(timeline.PromptAllowance, from, to); known(tokens) {
 			prompt = tokens
 		}
 		if !known(level) {
@@ -132,8 +132,8 @@ func scheduleOf(
 	return t, true
 }
 
-// lateIn is what was late at the time of a window, a minute before and after it counted in, per
-// minute.
+// lateIn returns the late requests per minute at the time of a window, including a minute before
+// and after it.
 func (t schedule) lateIn(w int, window time.Duration) float64 {
 	from := max(0, int((time.Duration(w)*window-scenario.Edge)/time.Minute)-1)
 	to := min(len(t.late), int(

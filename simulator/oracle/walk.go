@@ -9,14 +9,14 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// walker goes from a timetable in random steps of adapting size, and keeps what is better.
+// walker is a random walk over schedules with steps of adapting size, which keeps what is better.
 type walker struct {
 	at   schedule
 	size float64
 }
 
-// walk lets walkers go on in turns, one from the best timetable and one from the best setting of
-// the policy probe. The one that is well behind goes every fourth time.
+// walk continues walkers in turn, one from the best schedule and one from the best settings of the
+// policy headroom. The one that is well behind moves every fourth time.
 func (g *gatewaySearch) walk() error {
 	var walkers []*walker
 	for _, of := range [][]family{{byTime, byLines}, {byLate}} {
@@ -47,7 +47,7 @@ func (g *gatewaySearch) walk() error {
 	}
 }
 
-// bestOf is the timetable of some families that a walk had best start from.
+// bestOf returns the best starting point among schedules of some families.
 func (g *gatewaySearch) bestOf(families ...family) (best schedule, some bool) {
 	for _, t := range g.tried {
 		if slices.Contains(families, t.family) && t.useful > 0 && t.value() > best.value() {
@@ -57,7 +57,7 @@ func (g *gatewaySearch) bestOf(families ...family) (best schedule, some bool) {
 	return best, some
 }
 
-// step is the timetable changed by about a size.
+// step returns a changed schedule; size is the size of the change.
 func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	t := at.clone()
 	up := 1 + portable.Rounded(size*(0.5+portable.Rounded(g.rng.Float64())))
@@ -110,8 +110,8 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	return t
 }
 
-// turn multiplies one of the constants of the policy probe by a factor that leaves a valid
-// configuration. Those of its loops over late requests do nothing under a timetable.
+// perturb multiplies one of the constants of the policy headroom by a factor that leaves a valid
+// configuration. The constants of its loops over late requests have no effect under a schedule.
 func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor float64) {
 	for range 10 {
 		own := flowcontrol.OwnConfig[headroom.Config](*flow, headroom.Name)
@@ -140,15 +140,15 @@ func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor flo
 	}
 }
 
-// stretch is some windows on end.
+// randomSpan returns some consecutive windows.
 func (g *gatewaySearch) randomSpan() (from, to int) {
 	length := 1 + int(portable.Exponential(g.rng)*float64(g.windows)/8)
 	from = g.rng.IntN(g.windows)
 	return from, min(g.windows, from+length)
 }
 
-// value orders the steps of a walk: what is harvested within the loss that is allowed, and less the
-// further it is exceeded, so that the walk finds its way back.
+// value orders the steps of a walk: the harvest if the loss is allowed, and less the further the
+// loss exceeds that, so that the walk finds its way back.
 func (t trial) value() float64 {
 	if over := t.loss - MaxLoss; over > 0 {
 		return t.useful * max(0, 0.98-over)

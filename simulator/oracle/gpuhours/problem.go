@@ -9,23 +9,23 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Problem is a story as the oracle knows it. Times are seconds from its beginning.
+// Problem is the scenario. Times are seconds from its beginning.
 type Problem struct {
 	Cells []Cell
 	Jobs  []Job
 }
 
-// Cell is a stretch of time in which load and harvest stand still.
+// Cell is a period of constant load and harvest.
 type Cell struct {
 	Seconds float64
-	// Need is the replicas that are paid whatever batches ask for.
+	// Need is the replicas that are paid for in any case.
 	Need float64
-	// Rates are the work a second that batches get with 0, 1, 2 … replicas in all, up to the most
-	// there may be; between two numbers they run straight. Need lies among them.
+	// Rates is the batch work a second with 0, 1, 2 … replicas in total, up to the largest number;
+	// it is linear in between. Need is within that range.
 	Rates []float64
 }
 
-// Beside adds replicas of another kind, of which each does as much as it does, and none is needed.
+// WithPool adds replicas of another kind, each with the same rate, none of them needed.
 func (c Cell) WithPool(most int, rate float64) Cell {
 	var gains []float64
 	need := int(math.Ceil(c.Need))
@@ -43,10 +43,10 @@ func (c Cell) WithPool(most int, rate float64) Cell {
 	return c
 }
 
-// Job is released at once and due once. Work is in the unit of Rates times seconds.
+// Job is released and due at once. Work is in the unit of Rates times seconds.
 type Job struct{ Release, Due, Work float64 }
 
-// Validate says what makes no sense.
+// Validate reports what is wrong with the problem.
 func (p Problem) Validate() error {
 	end := 0.0
 	for i, c := range p.Cells {
@@ -60,28 +60,28 @@ func (p Problem) Validate() error {
 	for i, j := range p.Jobs {
 		if !(j.Release >= 0) || !(j.Due > j.Release) || j.Due > end+1e-6 || !(j.Work > 0) {
 			return fmt.Errorf(
-				"job %d: work of %v from %v to %v, want some, within the %v seconds of the story",
+				"job %d: work of %v from %v to %v, want work above 0 within the %v seconds",
 				i, j.Work, j.Release, j.Due, end)
 		}
 	}
 	return nil
 }
 
-// stretch is the time between two instants at which work is released or due.
+// segment is the time between two instants at which work is released or due.
 type segment struct {
 	from, to float64
-	free     float64 // harvest of the replicas needed anyway
+	free     float64 // harvest of the replicas that are needed anyway
 	offers   []offer // the best first
 }
 
-// offer is harvest to be bought: so much for each replica-second, up to so many of them.
+// offer is harvest that can be bought: the gain of each replica-second, up to a number of them.
 type offer struct{ gain, most float64 }
 
-// alike is how much offers of a stretch may differ, as a share of the best, to count as the best of
-// them. It makes the answer too low by no more than that share of what is bought.
+// gainTolerance is how much offers of a segment may differ, relative to the best, to count as equal
+// to it. It makes the result too low by at most that share of what is bought.
 const gainTolerance = 0.001
 
-// stretches cuts the story at every release and deadline.
+// segments divides the time at every release and deadline.
 func (p Problem) segments() []segment {
 	var at []float64
 	for _, j := range p.Jobs {
@@ -110,7 +110,7 @@ func (p Problem) segments() []segment {
 	return list
 }
 
-// add takes in some seconds of a cell.
+// add adds some seconds of a cell.
 func (s *segment) add(c Cell, seconds float64) {
 	if seconds <= 0 {
 		return
@@ -138,7 +138,7 @@ func (s *segment) add(c Cell, seconds float64) {
 	}
 }
 
-// rate is the harvest a second with n replicas.
+// rate returns the harvest a second with n replicas.
 func (c Cell) rate(n float64) float64 {
 	i := min(int(n), len(c.Rates)-1)
 	if i == len(c.Rates)-1 {
@@ -160,13 +160,13 @@ func (s *segment) merge() {
 	s.offers = merged
 }
 
-// condition says that what is released from one instant on and due until another fits.
+// condition states that what is released from one instant on and due until another must fit.
 type condition struct {
 	from, to int // stretches, to not included
 	work     float64
 }
 
-// conditions of the jobs, for every release and every deadline.
+// conditions returns the conditions of the jobs, for every release and every deadline.
 func conditions(list []segment, jobs []Job) []condition {
 	var all []condition
 	for a := range list {

@@ -12,7 +12,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// ErrInfeasible says that not even all replicas meet every deadline. Feasible tells which do.
+// ErrInfeasible reports that not even all replicas meet every deadline. Feasible returns which
+// deadlines can be met.
 var ErrInfeasible = errors.New("not every deadline can be met")
 
 // Solution is the least that meets every deadline.
@@ -21,7 +22,7 @@ type Solution struct {
 	Hours, Bought float64
 }
 
-// Solve finds it.
+// Solve returns the cheapest solution.
 func Solve(p Problem) (Solution, error) {
 	if err := p.Validate(); err != nil {
 		return Solution{}, err
@@ -40,9 +41,9 @@ func Solve(p Problem) (Solution, error) {
 	return s, nil
 }
 
-// Feasible says of each job whether it can be met, if the jobs are taken on in the order of their
-// release, each if those taken on before can still be met, and if replicas do only a share of what
-// they could.
+// Feasible reports for each job whether its deadline can be met. Jobs are accepted in the order of
+// their release, each if all those accepted so far can be met by replicas that do a share of their
+// rates.
 func Feasible(p Problem, share float64) ([]bool, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func Feasible(p Problem, share float64) ([]bool, error) {
 	return can, nil
 }
 
-// fits says whether all replicas, doing a share of what they could, meet every deadline.
+// fits reports whether all replicas, at a share of their rates, meet every deadline.
 func (p Problem) fits(share float64) bool {
 	list := p.segments()
 	for _, c := range conditions(list, p.Jobs) {
@@ -89,7 +90,7 @@ func (p Problem) fits(share float64) bool {
 type program struct {
 	unit       float64
 	conditions []condition
-	short      []float64  // of each condition: the work that free harvest does not do
+	short      []float64  // for each condition: the work beyond the free harvest
 	variables  []variable // what can be bought
 }
 
@@ -127,10 +128,10 @@ func newProgram(list []segment, conditions []condition) *program {
 	return p
 }
 
-// slackness is by how much an answer may break a condition, in replica-hours.
+// tolerance is by how much a solution may violate a condition, in replica-hours.
 const tolerance = 1e-7
 
-// solve adds the conditions that an answer breaks until it breaks none.
+// solve adds the conditions that a solution violates until there are none.
 func (p *program) solve() (float64, error) {
 	inUse, bounded := make([]bool, len(p.conditions)), make([]bool, len(p.variables))
 	for i := range p.conditions {
@@ -161,7 +162,8 @@ func (p *program) solve() (float64, error) {
 	}
 }
 
-// tighten puts in use the conditions most broken, and the bounds that are; false: none is.
+// tighten puts the most violated conditions in use, and the violated bounds; false: none is
+// violated.
 func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 	found := false
 	for i, v := range p.variables {
@@ -195,13 +197,13 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 	return found
 }
 
-// dear is what an hour of harvest from nowhere costs, in hours bought. It only makes a first answer
-// possible.
+// artificialCost is the cost of an hour of artificial harvest, in hours bought. It makes an initial
+// solution possible.
 const artificialCost = 1e4
 
 // simplex solves the program with the conditions and bounds in use. Its columns are the offers that
-// a condition speaks of (what none does stays unbought), a surplus for each condition, and for each
-// row what makes it true when nothing is bought: harvest from nowhere, or what is left of a bound.
+// a condition counts (the others stay unbought), a surplus for each condition, and for each row an
+// initial basis: artificial harvest, or the slack of a bound.
 func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	conditions, bounds := chosen(inUse), chosen(bounded)
 	var offers []int
@@ -251,7 +253,7 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	return x, nil
 }
 
-// speaks says whether an offer counts for a condition.
+// counts reports whether an offer counts for a condition.
 func (p *program) counts(condition, offer int) bool {
 	c, v := p.conditions[condition], p.variables[offer]
 	return v.segment >= c.from && v.segment < c.to
