@@ -10,26 +10,26 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Builder reads a recording. Its zero value has read nothing.
+// Builder reads a recording. Its zero value is ready to use.
 type Builder struct {
-	// Measured is what the recorded day amounts to.
+	// Summary is the summary of the recording.
 	Summary recording.Summary
 
 	serving    map[int]bool
-	maxServing int // runners that served at once
+	maxServing int // most runners that served at once
 	jobs       []recordedJob
 	byID       map[int]int // index of jobs
 	runners    map[int]*runner
 }
 
-// recorded is a job and the lines of it that were answered.
+// recordedJob is a job and the sizes of its answered lines.
 type recordedJob struct {
 	recording.Job
 	at    float64
 	sizes [][2]int // prompt and output tokens
 }
 
-// Add takes the next entry.
+// Add reads the next entry.
 func (b *Builder) Add(e recording.Entry) {
 	b.Summary.Add(e)
 	if b.serving == nil {
@@ -64,21 +64,21 @@ func (b *Builder) runner(id int) *runner {
 	return b.runners[id]
 }
 
-// Runners is how many served at once at most.
+// Runners returns the largest number of runners that served at once.
 func (b *Builder) Runners() int { return max(1, b.maxServing) }
 
-// Length is how long was recorded.
+// Length returns the recorded time.
 func (b *Builder) Length() time.Duration { return b.since(b.Summary.To) }
 
 func (b *Builder) since(at float64) time.Duration {
 	return time.Duration((at - b.Summary.From) * float64(time.Second))
 }
 
-// Shortest is what a recording must span: the simulator does not judge a run's first and last
-// minute.
+// MinLength is the shortest recording that can be simulated: a run's first and last minute are not
+// counted.
 const MinLength = 3 * time.Minute
 
-// Check says why the recording can't be simulated.
+// Check reports why the recording can't be simulated.
 func (b *Builder) Check() error {
 	if length := b.Length(); length < MinLength {
 		return fmt.Errorf("the recording spans %s; a comparison takes at least %s",
@@ -86,13 +86,13 @@ func (b *Builder) Check() error {
 	}
 	if len(b.runners) == 0 {
 		return errors.New(
-			"the recording tells of no runner's metrics and of no line, so there is nothing to compare")
+			"the recording has neither metrics of runners nor lines, so there is nothing to compare")
 	}
 	return nil
 }
 
-// Jobs are those that came, with lines as large as those answered. A job of which none was has
-// those of the others.
+// Jobs returns the recorded jobs, with lines as large as those answered. A job without answered
+// lines gets the sizes of the others.
 func (b *Builder) Jobs() []workload.Job {
 	var all [][2]int
 	for _, j := range b.jobs {
@@ -105,7 +105,7 @@ func (b *Builder) Jobs() []workload.Job {
 			sizes = all
 		}
 		if len(sizes) == 0 {
-			continue // nobody knows how large its lines are, and none was answered
+			continue // its lines have no known size, and none was answered
 		}
 		lines := j.Lines
 		if lines > maxCountedLines {
@@ -120,15 +120,14 @@ func (b *Builder) Jobs() []workload.Job {
 	return jobs
 }
 
-// endless is how many lines nobody gets through in a recording: beyond, none is drawn before its
-// turn.
+// maxCountedLines is more lines than a recording can answer. A larger job is replayed without end.
 const maxCountedLines = 1_000_000
 
-// mostParts is how many lines stand for all of a job's.
+// maxParts is how many lines represent all of a job's.
 const maxParts = 256
 
-// kindOf draws lines from some of those seen, all alike in weight, so that prompts and answers
-// belong together as they did.
+// kindOf draws lines from some of the recorded ones with equal weight, so that prompts and answers
+// stay paired.
 func kindOf(sizes [][2]int) workload.Kind {
 	k := workload.Kind{Name: "recorded"}
 	step := (len(sizes) + maxParts - 1) / maxParts

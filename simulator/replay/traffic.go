@@ -12,20 +12,20 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// runner is what a recording tells of one engine.
+// runner is what a recording has about one engine.
 type runner struct {
-	counted *recording.Reading // as of the last look; nil: none yet
-	samples []counterSample    // where a stretch ends and another begins
+	counted *recording.Reading // the last reading of the counters; nil: none yet
+	samples []counterSample    // the bounds of the intervals
 	lines   []line
 }
 
-// mark is what an engine had counted at a moment, ours among it.
+// counterSample is what an engine had counted at a time, batch lines included.
 type counterSample struct{ at, requests, prompt, output float64 }
 
-// line is one of ours: when it got its first token and when its last.
+// line is a batch line: the times of its first and its last token.
 type line struct{ first, last, prompt, output float64 }
 
-// stretch is a time on one runner, with the interactive requests that began in it.
+// interval is a period on one runner, with the interactive requests that began in it.
 type interval struct{ from, to, requests, prompt, output float64 }
 
 func (r *runner) addReading(m *recording.Reading) {
@@ -46,7 +46,7 @@ func (r *runner) addLine(at float64, l *recording.Line) {
 	r.lines = append(r.lines, line{at - l.Took + l.First, at, float64(l.Prompt), float64(l.Output)})
 }
 
-// interactive is what the engine counted from mark to mark, less our own lines.
+// interactive returns what the engine counted between samples, minus the batch lines.
 func (r *runner) interactive() (all []interval) {
 	slices.SortFunc(r.lines, func(a, b line) int { return cmp.Compare(a.first, b.first) })
 	for i := 1; i < len(r.samples); i++ {
@@ -74,12 +74,12 @@ func (r *runner) interactive() (all []interval) {
 	return all
 }
 
-// spread is the standard deviation of the logarithm of interactive sizes about their mean: what
-// published traffic has.
+// sizeSigma is the standard deviation of the logarithm of interactive sizes, as in published
+// traffic.
 const sizeSigma = 0.8
 
-// Traffic is interactive requests as many as there were in each stretch of time; nil: there were
-// none. The error says why the recording doesn't tell.
+// Traffic returns as many interactive requests as there were in each interval; nil: there were
+// none. It fails if the recording does not have their number.
 func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	var stretches []interval
 	marks := 0
@@ -89,7 +89,7 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	}
 	if marks < 2 {
 		return nil, errors.New(
-			"the recording does not tell how many requests the engines served: it needs a minute or more, and engines that show a histogram of TTFT and counters of tokens")
+			"the recording does not have how many requests the engines served: record for a minute or more, from engines that export a histogram of TTFT and counters of tokens")
 	}
 	var sum interval
 	for _, s := range stretches {

@@ -5,40 +5,39 @@ import (
 	"time"
 )
 
-// Request is what one request asks of an engine.
+// Request is one request to an engine.
 type Request struct {
 	Input int // prompt tokens, at least 1
-	// tokens it will produce, at least 1; the truth about the future, for the engine alone
+	// tokens it will produce, at least 1; only the engine may know it
 	Output int
 
-	// Prefix names the leading segments of the prompt, each Segment tokens long;
-	// the last may reach beyond the prompt's end. Two prompts share as many
-	// leading tokens as their names agree on. A name stands for its segment and
-	// all before it, so it always stands in the same place.
+	// Prefix names the leading segments of the prompt, each Segment tokens long; the last may
+	// extend beyond the prompt's end. Two prompts share as many leading tokens as their names agree
+	// on. A name identifies its segment and all before it, so it is always at the same position.
 	Prefix  []uint64
 	Segment int
 }
 
-// Arrival is a request of interactive traffic and when it comes.
+// Arrival is an interactive request and its time.
 type Arrival struct {
 	At    time.Duration // since the stream's beginning
-	Class string        // of traffic, when there are several; what an SLO is tied to
+	Class string        // of traffic, if there are several; each has an SLO
 	Request
 }
 
-// Stream gives arrivals in order of time, until it says false; after that it
-// says false for ever.
+// Stream yields arrivals in order of time until Next returns false. After that it returns false
+// always.
 type Stream interface {
 	Next() (Arrival, bool)
 }
 
-// Func is a stream made of its Next.
+// Func is a stream made of its Next function.
 type Func func() (Arrival, bool)
 
-// Next pulls one arrival.
+// Next returns the next arrival.
 func (f Func) Next() (Arrival, bool) { return f() }
 
-// All ranges over what is left of a stream.
+// All iterates over the rest of a stream.
 func All(s Stream) iter.Seq[Arrival] {
 	return func(yield func(Arrival) bool) {
 		for {
@@ -50,9 +49,9 @@ func All(s Stream) iter.Seq[Arrival] {
 	}
 }
 
-// Blocks appends to dst the hashes of the prompt's leading full blocks of size
-// tokens, as far as its prefix is named. Requests whose names agree over a block
-// and all before it have the same hash there, whatever their segments are.
+// Blocks appends to dst the hashes of the prompt's leading full blocks of size tokens, as far as
+// its prefix is named. Requests whose names agree over a block and all before it have the same hash
+// there, whatever the length of their segments.
 func (r Request) Blocks(dst []uint64, size int) []uint64 {
 	if len(r.Prefix) == 0 || r.Segment < 1 {
 		return dst

@@ -7,25 +7,25 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// cox is a doubly stochastic Poisson process: its rate is itself a random process,
-// constant over steps.
+// cox is a Cox process: a Poisson process whose rate is itself a random process, constant over
+// steps.
 type cox struct {
-	rate       func(time.Duration) float64 // requests a second; taken at the middle of a step
+	rate       func(time.Duration) float64 // requests a second, at the middle of a step
 	step       time.Duration
-	multiplier func() float64 // multiplies the rate of the next step; mean 1
+	multiplier func() float64 // of the rate, for the next step; mean 1
 	rng        *rand.Rand
 
 	begin, end time.Duration // of the step
 	now        time.Duration
 	current    float64 // rate in the step
-	silent     int     // steps in a row without a rate
+	silent     int     // consecutive steps with rate 0
 }
 
-// silence is how many steps without any rate end a process; a rate that is 0 for
-// ever would otherwise be waited for.
+// maxSilentSteps is how many consecutive steps with rate 0 end the process. Otherwise a rate that
+// stays 0 would never return.
 const maxSilentSteps = 1 << 22
 
-// next is the instant of the next arrival.
+// next returns the time of the next arrival.
 func (c *cox) next() (time.Duration, bool) {
 	need := portable.Exponential(c.rng) // of the integral of the rate
 	for {

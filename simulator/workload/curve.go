@@ -8,16 +8,16 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Curve is the shape of a rate over time: linear between its points, periodic,
-// with mean 1 over its period.
+// Curve is the shape of a rate over time: linear between its points, periodic, with mean 1 over its
+// period.
 type Curve struct {
 	at     []time.Duration // from 0, increasing
 	value  []float64
 	period time.Duration
 }
 
-// NewCurve normalises rates at points of time that begin at 0 and increase. After
-// the last point the curve leads back to the first, which comes again at period.
+// NewCurve normalizes rates at points of time that start at 0 and increase. After the last point
+// the curve leads back to the first, which is repeated at period.
 func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve, error) {
 	if len(at) == 0 || len(at) != len(rate) {
 		return nil, fmt.Errorf(
@@ -49,15 +49,15 @@ func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve,
 	return c, nil
 }
 
-// Flat is the curve that is 1 always.
+// Flat returns the constant curve 1.
 func Flat() *Curve {
 	return &Curve{at: []time.Duration{0}, value: []float64{1}, period: time.Hour}
 }
 
-// Period is the time after which the curve repeats.
+// Period returns the time after which the curve repeats.
 func (c *Curve) Period() time.Duration { return c.period }
 
-// At is the rate at t as a multiple of the mean rate.
+// At returns the rate at t as a multiple of the mean rate.
 func (c *Curve) At(t time.Duration) float64 {
 	t %= c.period
 	if t < 0 {
@@ -72,11 +72,11 @@ func (c *Curve) At(t time.Duration) float64 {
 	return interpolate(c.value[last], c.value[next%len(c.value)], share)
 }
 
-// Max is the highest multiple.
+// Max returns the highest multiple.
 func (c *Curve) Max() float64 { return slices.Max(c.value) }
 
-// Cut is the curve from one instant to a later one as a period of its own, with
-// mean 1 again: a day of a week. Where it repeats it may jump.
+// Cut returns a part of the curve as a curve of its own, with mean 1 again: a day of a week. It may
+// jump where it repeats.
 func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
 	if from < 0 || length <= 0 || from+length > c.period {
 		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from,
@@ -94,7 +94,7 @@ func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
 	return NewCurve(at, value, length)
 }
 
-// MeanUntil is the mean from 0 to the end of a stretch of any length.
+// MeanUntil returns the mean from 0 to a time, which may exceed the period.
 func (c *Curve) MeanUntil(length time.Duration) float64 {
 	whole := length / c.period
 	full := portable.Rounded(float64(whole) * c.period.Seconds()) // the mean over a period is 1
@@ -103,7 +103,7 @@ func (c *Curve) MeanUntil(length time.Duration) float64 {
 
 func (c *Curve) mean() float64 { return c.area(c.period) / c.period.Seconds() }
 
-// area is the integral from 0 to an end within the first period.
+// area returns the integral from 0 to an end within the first period.
 func (c *Curve) area(end time.Duration) float64 {
 	sum := 0.0
 	for i, from := range c.at {
@@ -117,7 +117,7 @@ func (c *Curve) area(end time.Duration) float64 {
 	return sum
 }
 
-// pointAt is the time of a point, the first point of the next period included.
+// pointAt returns the time of a point, including the first point of the next period.
 func (c *Curve) pointAt(i int) time.Duration {
 	if i == len(c.at) {
 		return c.period
@@ -125,5 +125,5 @@ func (c *Curve) pointAt(i int) time.Duration {
 	return c.at[i]
 }
 
-// between is the point that lies the given share of the way from a to b.
+// interpolate returns the point at a share of the way from a to b.
 func interpolate(a, b, share float64) float64 { return a + portable.Rounded((b-a)*share) }

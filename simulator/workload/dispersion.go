@@ -6,23 +6,22 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Windows are those over which counts of arrivals are compared.
+// Windows are the lengths over which counts of arrivals are compared.
 var Windows = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
-// Dispersion is how uneven arrivals are over windows of one length. A Poisson
-// process has 1 in both measures.
+// Dispersion is how uneven arrivals are over windows of one length. Both measures of a Poisson
+// process are 1.
 type Dispersion struct {
 	Window time.Duration
-	// VarMean is the variance of the counts over their mean. The shape of a day
-	// is part of it.
+	// VarMean is the variance of the counts divided by their mean. It includes the daily curve.
 	VarMean float64
-	// AroundRate is the mean square distance of the counts from what the rate
-	// asked for leads to expect, over that expectation: what is left when the
-	// shape is taken out. Without a shape it is nearly VarMean.
+	// AroundRate is the mean square distance of the counts from the counts that the requested rate
+	// predicts, divided by that prediction: the dispersion without the daily curve. With a constant
+	// rate it is nearly VarMean.
 	AroundRate float64
 }
 
-// Tally counts arrivals as they pass. Build it with NewTally.
+// Tally counts arrivals. Use NewTally.
 type Tally struct {
 	expected func(time.Duration) float64
 	windows  []window
@@ -52,8 +51,8 @@ func (t *Tally) Add(a Arrival) {
 	}
 }
 
-// Close tells what was counted from 0 to the end. The last window of each length
-// counts only if it is whole.
+// Close returns what was counted from 0 to the end. The last window of each length counts only if
+// it is complete.
 func (t *Tally) Close(end time.Duration) Statistics {
 	s := Statistics{Requests: t.arrivals, Span: end, Rate: float64(t.arrivals) / end.Seconds()}
 	if t.arrivals > 0 {
@@ -67,7 +66,7 @@ func (t *Tally) Close(end time.Duration) Statistics {
 	return s
 }
 
-// Statistics sum up a stretch of traffic.
+// Statistics summarize traffic.
 type Statistics struct {
 	Requests              int
 	Span                  time.Duration
@@ -76,12 +75,12 @@ type Statistics struct {
 	Dispersion            []Dispersion
 }
 
-// Statistics of the trace, as it is.
+// Statistics returns those of the trace.
 func (t *Trace) Statistics() Statistics {
 	return Measure(t.Arrivals(), t.span, func(time.Duration) float64 { return t.Rate() })
 }
 
-// Measure pulls a stream up to an end and sums it up against an expected rate.
+// Measure reads a stream up to an end and returns its statistics against an expected rate.
 func Measure(s Stream, end time.Duration, expected func(time.Duration) float64) Statistics {
 	t := NewTally(expected)
 	for a := range All(Until(s, end)) {
@@ -90,14 +89,14 @@ func Measure(s Stream, end time.Duration, expected func(time.Duration) float64) 
 	return t.Close(end)
 }
 
-// window sums up the counts of windows that follow each other.
+// window sums up the counts of consecutive windows.
 type window struct {
 	length time.Duration
 	begin  time.Duration
 	count  int
 
-	whole     int     // windows summed up
-	sum       float64 // of counts, whole numbers and so exact
+	whole     int     // complete windows
+	sum       float64 // of counts; they are integers, so it is exact
 	squares   float64
 	expected  float64
 	deviation float64 // squares of count less expectation

@@ -9,29 +9,28 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// GeneratorConfig says what traffic to generate.
+// GeneratorConfig configures a generator.
 type GeneratorConfig struct {
 	Population Population
-	// Shape of the rate over time; nil is flat.
+	// Shape of the rate over time; nil is constant.
 	Shape *Curve
-	// Rate is what the shape multiplies, in requests a second; 0 takes the
-	// population's.
+	// Rate is what the shape multiplies, in requests a second; 0: the population's.
 	Rate float64
 	Seed Seed
-	// Name tells generators of one scenario apart.
+	// Name makes generators of one scenario independent.
 	Name string
 }
 
-// Generator makes traffic of a population without end. Variance over mean of its
-// counts is the population's at any higher mean rate, as with more users of the
-// same kind, and nearer 1 at a lower one, as with a part of them.
+// Generator generates traffic of a population without end. The variance of its counts over the mean
+// is the population's at any higher mean rate, as with more users of the same kind, and nearer 1 at
+// a lower one, as with a part of them.
 type Generator struct {
 	cfg   GeneratorConfig
 	copy  int
-	scale float64 // of the variance of swells
+	scale float64 // of the variance of the rate components
 }
 
-// NewGenerator checks what is asked.
+// NewGenerator validates the configuration.
 func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	if cfg.Shape == nil {
 		cfg.Shape = Flat()
@@ -57,17 +56,17 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	for _, s := range cfg.Population.RateComponents {
 		if !(s.Variance >= 0 && s.Variance <= 1e3) || s.Memory <= 0 {
 			return nil, fmt.Errorf(
-				"generator %q: swell of variance %v and memory %v: want neither negative", cfg.Name,
+				"generator %q: rate component of variance %v and memory %v: want a variance of 0 or more and a memory above 0", cfg.Name,
 				s.Variance, s.Memory)
 		}
 	}
 	return &Generator{cfg: cfg, scale: min(1, cfg.Population.Rate/cfg.Rate)}, nil
 }
 
-// Rate is what was asked for at t, in requests a second.
+// Rate returns the requested rate at t, in requests a second.
 func (g *Generator) Rate(t time.Duration) float64 { return g.cfg.Rate * g.cfg.Shape.At(t) }
 
-// Arrivals tells the traffic; each call tells the same again. It does not end.
+// Arrivals returns the traffic, from the beginning with each call. It does not end.
 func (g *Generator) Arrivals() Stream {
 	name := "generator " + g.cfg.Name + "/"
 	p := g.cfg.Population
@@ -96,24 +95,24 @@ func (g *Generator) Arrivals() Stream {
 	}), uint64(g.copy)<<copyBits)
 }
 
-// Surge tells the like once more, independent of the first and of other crowds,
-// for [Flash].
-func (g *Generator) Independent(crowd int) Stream {
+// Independent returns traffic of the same kind that is independent of Arrivals and of other
+// numbers, for [AddSurges].
+func (g *Generator) Independent(number int) Stream {
 	other := *g
-	other.cfg.Name = fmt.Sprintf("%s/crowd %d", g.cfg.Name, crowd)
-	other.copy = crowd + 1
+	other.cfg.Name = fmt.Sprintf("%s/crowd %d", g.cfg.Name, number)
+	other.copy = number + 1
 	return other.Arrivals()
 }
 
-// swellStep is how long a rate stands still: well below the shortest memory.
+// rateStep is how long a rate is constant: well below the shortest memory.
 const rateStep = 500 * time.Millisecond
 
-// swelling is the product of log-normal processes with mean 1, step by step.
-func rateNoise(swells []RateComponent, scale float64, rng *rand.Rand) func() float64 {
+// rateNoise returns the product of log-normal processes with mean 1, step by step.
+func rateNoise(components []RateComponent, scale float64, rng *rand.Rand) func() float64 {
 	type process struct{ deviation, keep, fresh, state float64 }
-	processes := make([]process, len(swells))
+	processes := make([]process, len(components))
 	middle := 0.0
-	for i, s := range swells {
+	for i, s := range components {
 		variance := portable.Log(1 + portable.Rounded(s.Variance*scale)) // of the logarithm
 		keep := portable.Exp(-rateStep.Seconds() / s.Memory.Seconds())
 		processes[i] = process{math.Sqrt(variance), keep,

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Job is a batch that a user hands in.
+// Job is a batch that a user submits.
 type Job struct {
 	Name   string
 	At     time.Duration // since the beginning
-	Window time.Duration // from then to its deadline; 0 for no deadline
-	Lines  int           // Backlog for more than anyone can do
+	Window time.Duration // from then to its deadline; 0: no deadline
+	Lines  int           // Backlog: without end
 	Kind   Kind
 
 	key    uint64
-	shared [][]uint64 // name of the shared prefix, per part of the kind
+	shared [][]uint64 // name of the shared prefix, by part of the kind
 }
 
-// Backlog is the number of lines of a job that never ends.
+// Backlog is the number of lines of a job without end.
 const Backlog = math.MaxInt
 
-// Line is what line i asks, from 0. It depends on nothing but the job and i.
+// Line returns line i, from 0. It depends only on the job and i.
 func (j *Job) Line(i int) Request {
 	rng := rand.New(rand.NewPCG(mix(j.key+uint64(i)), j.key))
 	number := choose(rng, len(j.Kind.Parts), func(i int) float64 { return j.Kind.Parts[i].Weight })
@@ -36,10 +36,10 @@ func (j *Job) Line(i int) Request {
 	return r
 }
 
-// Deadline is when the job's window ends; false when it has none.
+// Deadline returns when the job's window ends; false: it has none.
 func (j *Job) Deadline() (time.Duration, bool) { return j.At + j.Window, j.Window > 0 }
 
-// prepare gives the job the randomness of its name.
+// prepare derives the job's randomness from its name.
 func (j *Job) prepare(seed Seed) {
 	j.key = seed.derive("job " + j.Name)
 	j.shared = make([][]uint64, len(j.Kind.Parts))
@@ -48,7 +48,7 @@ func (j *Job) prepare(seed Seed) {
 	}
 }
 
-// Jobs gives jobs in order of time, until it says false.
+// Jobs yields jobs in order of time until Next returns false.
 type Jobs interface {
 	Next() (*Job, bool)
 }
@@ -57,8 +57,8 @@ type jobs func() (*Job, bool)
 
 func (f jobs) Next() (*Job, bool) { return f() }
 
-// List checks jobs that are named one by one and gives them in order of time. What
-// a job's lines hold depends on the seed and the job's name, so names differ.
+// List validates jobs and yields them in order of time. The content of a job's lines depends on the
+// seed and the job's name, so names must differ.
 func List(seed Seed, list ...Job) (Jobs, error) {
 	list = slices.Clone(list)
 	names := map[string]bool{}
@@ -68,9 +68,9 @@ func List(seed Seed, list ...Job) (Jobs, error) {
 		case j.Name == "":
 			return nil, fmt.Errorf("job %d has no name", i+1)
 		case names[j.Name]:
-			return nil, fmt.Errorf("job %q stands twice", j.Name)
+			return nil, fmt.Errorf("two jobs are named %q", j.Name)
 		case j.At < 0 || j.Window < 0 || j.At+j.Window < j.At:
-			return nil, fmt.Errorf("job %q: at %v with a window of %v: want neither negative",
+			return nil, fmt.Errorf("job %q: at %v with a window of %v, want 0 or more",
 				j.Name, j.At, j.Window)
 		case j.Lines < 1:
 			return nil, fmt.Errorf("job %q: %d lines, want at least 1", j.Name, j.Lines)

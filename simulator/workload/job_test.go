@@ -147,9 +147,9 @@ func TestListOrdersAndRefuses(t *testing.T) {
 	}
 	for want, jobs := range map[string][]Job{
 		"job 1 has no name": {{Lines: 1, Kind: kind}},
-		`job "a" stands twice`: {{Name: "a", Lines: 1, Kind: kind},
+		`two jobs are named "a"`: {{Name: "a", Lines: 1, Kind: kind},
 			{Name: "a", Lines: 1, Kind: kind}},
-		"want neither negative": {{Name: "a", At: -1, Lines: 1, Kind: kind}},
+		"want 0 or more": {{Name: "a", At: -1, Lines: 1, Kind: kind}},
 		"0 lines":               {{Name: "a", Kind: kind}},
 		"no part has a weight":  {{Name: "a", Lines: 1}},
 		"want a median from 1":  {{Name: "a", Lines: 1, Kind: Kind{"k", []Part{{Weight: 1}}}}},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// JobsUntil ends a stream of jobs with the last before an instant.
+// JobsUntil ends a stream of jobs before the first at or after an instant.
 func JobsUntil(s Jobs, end time.Duration) Jobs {
 	over := false
 	return jobs(func() (*Job, bool) {
@@ -22,8 +22,7 @@ func JobsUntil(s Jobs, end time.Duration) Jobs {
 	})
 }
 
-// MergeJobs joins two streams of jobs in order of time; at the same instant, the
-// first goes first.
+// MergeJobs merges two streams of jobs in order of time; at the same instant, a goes first.
 func MergeJobs(a, b Jobs) Jobs {
 	x, moreX := a.Next()
 	y, moreY := b.Next()
@@ -40,30 +39,30 @@ func MergeJobs(a, b Jobs) Jobs {
 	})
 }
 
-// JobsConfig says what jobs come by themselves.
+// JobsConfig configures a stream of jobs.
 type JobsConfig struct {
-	// PerHour is the mean number of jobs, at times without memory.
+	// PerHour is the mean number of jobs, a Poisson process.
 	PerHour float64
-	// Shape of that rate over time; nil is flat.
+	// Shape of that rate over time; nil is constant.
 	Shape   *Curve
 	Kinds   []Choice[Kind]
 	Windows []Choice[time.Duration]
-	// Lines of a job: log-normal about Median, cut to the bounds.
+	// Lines of a job are log-normal about Median, cut to Min and Max.
 	Median, Sigma float64
 	Min, Max      int
 	Seed          Seed
 	Name          string // begins the names of the jobs
 }
 
-// Choice is one of several, drawn by weight.
+// Choice is one of several values, drawn by weight.
 type Choice[T any] struct {
 	Weight float64
 	Value  T
 }
 
-// DefaultJobs are jobs as services report them: a quarter generation, a quarter
-// scoring, half balanced; a median of 5,000 lines, none above the 50,000 of the
-// OpenAI API; six in ten due in a day, the others in 4 hours or in one.
+// DefaultJobs returns jobs as services report them: a quarter generation, a quarter scoring, half
+// balanced; a median of 5,000 lines, none above the 50,000 of the OpenAI API; six in ten due in a
+// day, the others in 4 hours or in one.
 func DefaultJobs(seed Seed, perHour float64) JobsConfig {
 	return JobsConfig{
 		PerHour: perHour,
@@ -78,7 +77,7 @@ func DefaultJobs(seed Seed, perHour float64) JobsConfig {
 	}
 }
 
-// Generate gives jobs without end.
+// Generate yields jobs without end.
 func Generate(cfg JobsConfig) (Jobs, error) {
 	if cfg.Shape == nil {
 		cfg.Shape = Flat()

@@ -8,26 +8,25 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Kind is a kind of batch job: what its lines look like.
+// Kind is a kind of batch job: the distribution of its lines.
 type Kind struct {
 	Name  string
 	Parts []Part // each line is of one, by weight
 }
 
-// Part is a sort of line.
+// Part is one of a kind's sorts of lines.
 type Part struct {
 	Weight        float64
 	Input, Output Length
-	// Shared is the share of a prompt that is the same for all such lines of a
-	// job.
+	// Shared is the share of a prompt that is the same for all lines of this part of a job.
 	Shared float64
 }
 
 // Length is a log-normal count of tokens, at least 1.
 type Length struct {
 	Median float64
-	Sigma  float64 // of the logarithm; 0 makes all alike
-	Max    int     // what is longer is cut to it; 0 for no bound
+	Sigma  float64 // of the logarithm; 0: all are equal
+	Max    int     // longer ones are cut to it; 0: no bound
 }
 
 func (l Length) draw(rng *rand.Rand) int {
@@ -42,7 +41,7 @@ func (l Length) draw(rng *rand.Rand) int {
 	return max(1, int(math.Round(min(x, float64(most)))))
 }
 
-// Validate says what is wrong with a kind.
+// Validate reports what is wrong with a kind.
 func (k Kind) Validate() error {
 	total := 0.0
 	for i, p := range k.Parts {
@@ -73,10 +72,9 @@ var (
 		Output: Length{Median: 200, Sigma: 0.7, Max: 2000}}
 )
 
-// Kinds are those that come with the package: gen (short prompts, long answers),
-// score (one answer of a few tokens each), score-shared (the same with nearly
-// all of the prompt shared), bal (in between), mix (lines of gen, score and bal,
-// one to one to two).
+// Kinds returns the bundled kinds: gen (short prompts, long answers), score (answers of a few
+// tokens), score-shared (the same with nearly all of the prompt shared), bal (in between), mix
+// (lines of gen, score and bal, one to one to two).
 func Kinds() []Kind {
 	shared := scoring
 	shared.Shared = 0.95
@@ -89,7 +87,7 @@ func Kinds() []Kind {
 	}
 }
 
-// LookupKind finds a kind by its name.
+// LookupKind returns a bundled kind by its name.
 func LookupKind(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds() {
@@ -101,7 +99,7 @@ func LookupKind(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("unknown job kind %q, want one of %q", name, names)
 }
 
-// choose is the index of a weight drawn by its size.
+// choose returns the index of a weight, drawn with a probability proportional to it.
 func choose(rng *rand.Rand, count int, weight func(int) float64) int {
 	total := 0.0
 	for i := range count {

@@ -2,7 +2,7 @@ package workload
 
 import "container/heap"
 
-// Merge joins streams in order of time; at the same instant, in the order given.
+// Merge merges streams in order of time; at the same instant, in the order given.
 func Merge(streams ...Stream) Stream {
 	m := &merged{}
 	for i, s := range streams {
@@ -23,7 +23,7 @@ type head struct {
 	rest  Stream
 }
 
-// Next pulls the earliest.
+// Next returns the earliest arrival.
 func (m *merged) Next() (Arrival, bool) {
 	if len(m.heads) == 0 {
 		return Arrival{}, false

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Population is what is known of a kind of interactive traffic, enough to make
-// more of it.
+// Population describes a kind of interactive traffic well enough to generate more of it.
 type Population struct {
 	Name string
-	// Rate of the traffic that was measured, requests a second.
+	// Rate of the measured traffic, in requests a second.
 	Rate float64
-	// Swells make its rate move; none leaves a Poisson process.
+	// RateComponents vary its rate; without any it is a Poisson process.
 	RateComponents []RateComponent
 	// Input and Output are the tokens of a request, drawn independently: in both
 	// traces their rank correlation is 0.07.
 	Input, Output Quantiles
-	// Reuse of prefixes between the turns of conversations; nil for none known.
+	// Reuse of prefixes between the turns of conversations; nil: not known.
 	Reuse *Reuse
 }
 
-// Swell is a component of the movement of a rate: log-normal about its mean, with
-// an exponential memory.
+// RateComponent is a component of the variation of a rate: log-normal about its mean, with an
+// exponential autocorrelation.
 type RateComponent struct {
-	Variance float64 // of the rate over its mean, at the population's own rate
+	Variance float64 // of the rate relative to its mean, at the population's own rate
 	Memory   time.Duration
 }
 
@@ -86,10 +85,10 @@ func LongConversation() Population {
 	}
 }
 
-// Populations are those that come with the package.
+// Populations lists the bundled populations.
 var Populations = []func() Population{Conversation, LongConversation}
 
-// LookupPopulation finds one by its name.
+// LookupPopulation returns a bundled population by its name.
 func LookupPopulation(name string) (Population, error) {
 	var names []string
 	for _, p := range Populations {

@@ -2,17 +2,16 @@ package workload
 
 import "slices"
 
-// Prefix names of an arrival: the high bits keep traffic apart that does not
-// share prefixes (spaceBits the streams, copyBits the copies within one), the
-// low ones are the trace's own. Names that are hashes already wrap around, and
-// stay as distinct as hashes are.
+// The high bits of prefix names separate traffic that does not share prefixes: spaceBits the
+// streams, copyBits the copies within one. The low bits are the trace's own. Names that are hashes
+// wrap around and stay as distinct as hashes are.
 const (
 	spaceBits = 56
 	copyBits  = 41
 )
 
-// Namespace keeps the prefixes of a stream apart from those of streams with other
-// numbers, from 0 to 255: two services share none.
+// Namespace separates the prefixes of a stream from those of streams with other numbers, from 0 to
+// 255, so that two services share none.
 func Namespace(s Stream, number int) Stream { return offsetPrefixes(s, uint64(number)<<spaceBits) }
 
 func offsetPrefixes(s Stream, offset uint64) Stream {

@@ -9,21 +9,19 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Quantiles are a distribution of lengths by a table of its quantiles, between
-// which it is log-linear.
+// Quantiles is a distribution of lengths given by a table of its quantiles, log-linear in between.
 type Quantiles struct {
 	share []float64 // from 0 to 1, increasing
 	log   []float64 // of the values
 }
 
-// Quantile is a value and the share of lengths that are at or below it.
+// Quantile is a value and the share of lengths that do not exceed it.
 type Quantile struct {
 	Share float64
 	Value float64
 }
 
-// NewQuantiles takes a table from the smallest value (share 0) to the largest
-// (share 1).
+// NewQuantiles takes a table from the smallest value (share 0) to the largest (share 1).
 func NewQuantiles(table ...Quantile) (Quantiles, error) {
 	var q Quantiles
 	for i, row := range table {
@@ -45,7 +43,7 @@ func NewQuantiles(table ...Quantile) (Quantiles, error) {
 	return q, nil
 }
 
-// At is the value at a share.
+// At returns the value at a share.
 func (q Quantiles) At(share float64) float64 {
 	i, _ := slices.BinarySearch(q.share, share)
 	i = min(max(i, 1), len(q.share)-1)
@@ -53,13 +51,13 @@ func (q Quantiles) At(share float64) float64 {
 	return portable.Exp(interpolate(q.log[i-1], q.log[i], part))
 }
 
-// draw is a length.
+// draw draws a length.
 func (q Quantiles) draw(rng *rand.Rand) int {
 	return int(math.Round(q.At(rng.Float64())))
 }
 
-// quantiles is for tables of our own, at the shares that traces/README of a trace
-// usually tells: the smallest, 1, 10, 25, 50, 75, 90, 95 and 99 %, and the largest.
+// quantiles is for tables of our own, at the usual shares: the smallest, 1, 10, 25, 50, 75, 90, 95
+// and 99 %, and the largest.
 func quantiles(values ...float64) Quantiles {
 	at := []float64{0, 0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1}
 	table := make([]Quantile, len(values))

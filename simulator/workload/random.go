@@ -8,10 +8,10 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Seed stands for all the randomness of one run.
+// Seed determines all randomness of one run.
 type Seed uint64
 
-// Cause is the sequence of one cause of randomness, by its name.
+// Rand returns the random sequence of one cause of randomness, by its name.
 func (s Seed) Rand(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(s.derive(name), mix(s.derive(name))))
 }
@@ -22,8 +22,7 @@ func (s Seed) derive(name string) uint64 {
 	return mix(mix(uint64(s)) + h.Sum64())
 }
 
-// mix spreads every bit of x over the result (the finalizer of SplitMix64); it
-// is a bijection.
+// mix spreads every bit of x over the result (the finalizer of SplitMix64). It is a bijection.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -31,13 +30,14 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// normal draws with mean 0 and deviation 1.
+// normal draws a standard normal variable.
 func normal(rng *rand.Rand) float64 {
 	x, _ := portable.Normals(rng)
 	return x
 }
 
-// gamma draws with the given shape and mean 1, by Marsaglia and Tsang's method.
+// gamma draws a gamma variable with the given shape and mean 1, by the method of Marsaglia and
+// Tsang.
 func gamma(rng *rand.Rand, shape float64) float64 {
 	boost := 1.0
 	k := shape

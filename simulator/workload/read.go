@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Format is how a file tells a trace.
+// Format is a file format of traces.
 type Format string
 
 const (
@@ -30,7 +30,7 @@ const (
 	CSV Format = "csv"
 )
 
-// Formats are those that Read knows.
+// Formats lists those that Read knows.
 var Formats = []Format{Azure, Mooncake, CSV}
 
 const (
@@ -39,8 +39,7 @@ const (
 	maxRate    = 1e12    // requests a second
 )
 
-// Read reads a whole trace, plain or gzipped, and refuses it with name and line
-// if anything is amiss, before it is used.
+// Read reads a complete trace, plain or gzipped. An error has the name and the line.
 func Read(name string, format Format, r io.Reader) (*Trace, error) {
 	return Collect(name, Scan(name, format, r))
 }
@@ -68,13 +67,13 @@ func failed(err error) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) { yield(Arrival{}, err) }
 }
 
-// ordered refuses time that goes back.
+// checkOrder reports times that decrease.
 func checkOrder(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		var last time.Duration
 		for a, err := range arrivals {
 			if err == nil && a.At < last {
-				err = src.errorf("time goes back from %v to %v s; sort the file by time",
+				err = src.errorf("the time decreases from %v to %v s; sort the file by time",
 					last.Seconds(), a.At.Seconds())
 			}
 			last = a.At
@@ -85,14 +84,14 @@ func checkOrder(src *source, arrivals iter.Seq2[Arrival, error]) iter.Seq2[Arriv
 	}
 }
 
-// source is a file being read, with where we are in it.
+// source is a file being read and the present line.
 type source struct {
 	io.Reader
 	name string
 	line int
 }
 
-// open looks whether the bytes are gzipped, whatever the name says.
+// open detects gzip by the content, whatever the name.
 func open(name string, r io.Reader) (*source, error) {
 	src := &source{name: name, line: 1}
 	buffered := bufio.NewReader(r)
@@ -107,7 +106,7 @@ func open(name string, r io.Reader) (*source, error) {
 	return src, nil
 }
 
-// fault says what is wrong on the line we are at.
+// errorf returns an error with the present line.
 func (s *source) errorf(format string,
 	args ...any) error {
 	return s.wrap(fmt.Errorf(format, args...))
@@ -115,7 +114,7 @@ func (s *source) errorf(format string,
 
 func (s *source) wrap(err error) error { return fmt.Errorf("%s:%d: %w", s.name, s.line, err) }
 
-// gunzip names its own errors: a bare "unexpected EOF" says too little.
+// gunzip names its own errors: a bare "unexpected EOF" would not be clear.
 type gunzip struct{ r *gzip.Reader }
 
 func (g gunzip) Read(p []byte) (int, error) {
@@ -133,7 +132,7 @@ func (e gzipError) Unwrap() error { return e.error }
 
 var errNotFinite = errors.New("want a finite number")
 
-// duration turns a number of the given unit into time.
+// duration converts a number of a unit to time.
 func duration(x float64, unit time.Duration) (time.Duration, error) {
 	switch limit := maxSeconds * float64(time.Second/unit); {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -146,7 +145,7 @@ func duration(x float64, unit time.Duration) (time.Duration, error) {
 	return time.Duration(math.Round(x * float64(unit))), nil
 }
 
-// tokens turns a number into a count of tokens.
+// tokens converts a number to a count of tokens.
 func tokens(x float64, least int) (int, error) {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):

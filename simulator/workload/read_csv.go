@@ -18,7 +18,7 @@ var (
 		"prefix_tokens"}
 )
 
-// needed are the leading columns of both that a file cannot do without.
+// requiredColumns is how many leading columns of both formats are required.
 const requiredColumns = 3
 
 func scanCSV(src *source, known []string) iter.Seq2[Arrival, error] {
@@ -77,7 +77,7 @@ func openTable(src *source) (*table, error) {
 		}
 		name = strings.TrimSpace(name)
 		if t.has(name) {
-			return nil, src.errorf("column %q stands twice", name)
+			return nil, src.errorf("column %q occurs twice", name)
 		}
 		t.column[name] = i
 		t.header = append(t.header, name)
@@ -85,7 +85,7 @@ func openTable(src *source) (*table, error) {
 	return t, nil
 }
 
-// check sees that all columns needed are there and none that is unknown.
+// check reports missing and unknown columns.
 func (t *table) check(needed, known []string) error {
 	for _, name := range t.header {
 		if !slices.Contains(known, name) {
@@ -105,7 +105,7 @@ func (t *table) has(column string) bool {
 	return ok
 }
 
-// next reads a row, or says io.EOF.
+// next reads a row, or returns io.EOF.
 func (t *table) next() error {
 	row, err := t.csv.Read()
 	if err == io.EOF {

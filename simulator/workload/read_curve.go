@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// ReadCurve reads a rate curve from a CSV file, plain or gzipped: t_s (seconds,
-// from 0, increasing) and any number of rate columns, of which it takes the one
-// named. Each rate holds around its time; after the last, one more step of time
-// leads back to the first.
+// ReadCurve reads a rate curve from a CSV file, plain or gzipped: t_s (seconds, from 0, increasing)
+// and any number of rate columns, of which it takes the one named. Each rate holds around its time;
+// after the last, one more step of time leads back to the first.
 func ReadCurve(name string, r io.Reader, column string) (*Curve, error) {
 	src, err := open(name, r)
 	if err != nil {
@@ -56,7 +55,8 @@ func ReadCurve(name string, r io.Reader, column string) (*Curve, error) {
 			return nil, err
 		}
 		if !(x >= 0 && x <= maxRate) {
-			return nil, rows.fieldError(column, errors.New("want a finite rate that is not negative"))
+			return nil, rows.fieldError(column,
+				errors.New("want a finite rate that is not negative"))
 		}
 		at, rate = append(at, t), append(rate, x)
 	}

@@ -14,8 +14,8 @@ import (
 
 const (
 	mooncakeBlock = 512             // tokens of a hash id
-	mooncakeTick  = 3 * time.Second // over which a shared time is spread
-	// of the spreading: the same file gives the same trace everywhere
+	mooncakeTick  = 3 * time.Second // over which requests of the same time are spread
+	// of the spreading, so that the same file always gives the same trace
 	mooncakeSeed = Seed(0x6d6f6f6e)
 	maxLineBytes = 8 << 20 // bytes
 )
@@ -93,9 +93,9 @@ func mooncakeLine(line []byte) (a Arrival, err error) {
 
 func fieldError(field string, err error) error { return fmt.Errorf("%s: %w", field, err) }
 
-// spread gives requests that share a time distinct ones: uniform over the time to
-// the next stamp, or over a tick where that is shorter, their order kept. Who is
-// alone at its time stays there.
+// spreadTies gives requests with the same time different ones: uniform over the time to the next,
+// or over a tick if that is shorter, in their order. A request that is alone at its time is
+// unchanged.
 func spreadTies(
 	arrivals iter.Seq2[Arrival, error], tick time.Duration, seed Seed,
 ) iter.Seq2[Arrival, error] {

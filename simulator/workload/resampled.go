@@ -8,79 +8,80 @@ import (
 	"time"
 )
 
-// DayConfig says what day to make from a trace.
+// ResampleConfig configures a resampled trace.
 type ResampleConfig struct {
 	Trace *Trace
-	// Shape of the day; nil is flat.
+	// Shape of the rate; nil is constant.
 	Shape *Curve
-	// Rate is what the shape multiplies, in requests a second: the mean rate over
-	// the shape's period.
+	// Rate is what the shape multiplies, in requests a second: the mean rate over the shape's
+	// period.
 	Rate   float64
 	Length time.Duration
 	Seed   Seed
-	// Name tells days of one scenario apart, so that their randomness is too.
+	// Name makes resampled traces of one scenario independent.
 	Name string
 }
 
-// Day is traffic of any length and rate made from a shorter trace, so that what
-// the trace tells of bursts and lengths stays true.
+// ResampledTrace is traffic of any length and rate made from a shorter trace, which keeps the
+// trace's bursts and lengths.
 //
-// Copies of the trace are laid side by side. Each is the trace over and over
-// (tiles), each tile rotated by an offset of its own; so no two copies rise
-// together and no hour repeats the last. Of all copies together each request is
-// kept with a probability of rate asked over rate of the copies, at its time.
-// Time is never stretched and no length is changed. The names of prefixes are kept
-// within a copy and differ between copies, so reuse does not cross them.
+// Copies of the trace are overlaid. Each copy repeats the trace, each time rotated by another
+// offset, so no two copies rise together and no hour repeats the previous one. Each request of all
+// copies is kept with a probability: the requested rate divided by the rate of the copies at its
+// time. Time is never stretched and no length is changed. The names of prefixes are kept within a
+// copy and differ between copies, so reuse does not cross them.
 //
-// A report on such a day should print its [Day.Honesty] and [DayNotes].
+// A report on such traffic should print its [ResampledTrace.Fidelity] and [ResampleNotes].
 type ResampledTrace struct {
 	cfg    ResampleConfig
 	copies int
 	first  int // number of the first copy, for the names of prefixes
 }
 
-// DayNotes are what a reader of results should know of days made this way.
+// ResampleNotes are what a reader of results should know of such traffic.
 var ResampleNotes = []string{
-	"the shape of the day and the mix of token lengths come from different services",
+	"the daily curve and the mix of token lengths come from different services",
 	"thinning moves the variance of counts towards that of a Poisson process; compare it with the source's",
-	"a day has no pattern of the week beyond what its rate curve holds",
+	"there is no weekly pattern beyond what the rate curve holds",
 	"requests that share a tick of the trace are spread over it uniformly, so nothing is known of bursts within a tick",
 }
 
-// mostCopies bounds the memory and, with a name space each, the prefix names.
+// maxCopies bounds the memory and the number of name spaces for prefixes.
 const maxCopies = 1 << 15
 
-// NewDay checks what is asked.
+// NewResampledTrace validates the configuration.
 func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	if cfg.Shape == nil {
 		cfg.Shape = Flat()
 	}
 	switch {
 	case cfg.Trace == nil || cfg.Trace.Len() == 0:
-		return nil, fmt.Errorf("day %q: no trace to make it from", cfg.Name)
+		return nil, fmt.Errorf("resampled trace %q: no source trace", cfg.Name)
 	case !(cfg.Rate > 0 && cfg.Rate <= maxRate):
-		return nil, fmt.Errorf("day %q: rate is %v requests a second, want a finite number above 0",
+		return nil, fmt.Errorf(
+			"resampled trace %q: rate is %v requests a second, want a finite number above 0",
 			cfg.Name, cfg.Rate)
 	case cfg.Length <= 0:
-		return nil, fmt.Errorf("day %q: length is %v, want a time above 0", cfg.Name, cfg.Length)
+		return nil, fmt.Errorf("resampled trace %q: length is %v, want a time above 0", cfg.Name,
+			cfg.Length)
 	}
 	// A rate that is a whole number of copies but for rounding is taken as whole.
 	copies := math.Ceil(cfg.Rate*cfg.Shape.Max()/cfg.Trace.Rate() - 1e-9)
 	if copies > maxCopies {
 		return nil, fmt.Errorf(
-			"day %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
+			"resampled trace %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
 			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), maxCopies)
 	}
 	return &ResampledTrace{cfg: cfg, copies: max(1, int(copies))}, nil
 }
 
-// Copies is how many of the trace lie side by side.
+// Copies returns how many copies of the trace are overlaid.
 func (d *ResampledTrace) Copies() int { return d.copies }
 
-// Rate is what was asked for at t, in requests a second.
+// Rate returns the requested rate at t, in requests a second.
 func (d *ResampledTrace) Rate(t time.Duration) float64 { return d.cfg.Rate * d.cfg.Shape.At(t) }
 
-// Arrivals tells the day; each call tells the same again.
+// Arrivals returns the traffic, from the beginning with each call.
 func (d *ResampledTrace) Arrivals() Stream {
 	copies := make([]Stream, d.copies)
 	for i := range copies {
@@ -89,16 +90,18 @@ func (d *ResampledTrace) Arrivals() Stream {
 	return Merge(copies...)
 }
 
-// Surge tells the like once more, independent of the day and of other crowds, for
-// [Flash].
-func (d *ResampledTrace) Independent(crowd int) Stream {
+// Independent returns traffic of the same kind that is independent of Arrivals and of other
+// numbers, for [AddSurges].
+func (d *ResampledTrace) Independent(number int) Stream {
 	other := *d
-	other.cfg.Name = fmt.Sprintf("%s/crowd %d", d.cfg.Name, crowd)
-	other.first = (crowd + 1) * d.copies
+	other.cfg.Name = fmt.Sprintf("%s/crowd %d", d.cfg.Name, number)
+	other.first = (number + 1) * d.copies
 	return other.Arrivals()
 }
 
 func (d *ResampledTrace) tiledCopy(i int) Stream {
+	// The names of random sequences are part of a seed's meaning: another name gives other
+	// traffic.
 	name := fmt.Sprintf("day %s/copy %d/", d.cfg.Name, i)
 	tiles := &tiles{trace: d.cfg.Trace, rotation: d.cfg.Seed.Rand(name + "rotation")}
 	thinning := d.cfg.Seed.Rand(name + "thinning")
@@ -106,7 +109,7 @@ func (d *ResampledTrace) tiledCopy(i int) Stream {
 	return offsetPrefixes(Until(Func(func() (Arrival, bool) {
 		for {
 			a := tiles.next()
-			// The day's end has to be seen before the thinning, which may keep
+			// The end has to be seen before the thinning, which may keep
 			// nothing any more.
 			if a.At >= d.cfg.Length || thinning.Float64() < keep*d.cfg.Shape.At(a.At) {
 				return a, true
@@ -115,14 +118,14 @@ func (d *ResampledTrace) tiledCopy(i int) Stream {
 	}), d.cfg.Length), uint64(d.first+i)<<copyBits)
 }
 
-// tiles tells a trace over and over, each time rotated by another offset.
+// tiles repeats a trace, each time rotated by another offset.
 type tiles struct {
 	trace    *Trace
 	rotation *rand.Rand
-	begin    time.Duration // of the tile
+	begin    time.Duration // of the present repetition
 	offset   time.Duration
 	first    int // index of the first request at or after the offset
-	emitted  int // of this tile
+	emitted  int // requests of this repetition
 	started  bool
 }
 
@@ -148,14 +151,14 @@ func (t *tiles) next() Arrival {
 	return a
 }
 
-// Honesty sets a day beside the trace it was made from.
+// Fidelity compares a resampled trace with its source.
 type Fidelity struct {
 	Copies              int
 	Requested, Measured float64 // mean rate, requests a second
 	Source, Result      Statistics
 }
 
-// Honesty makes the whole day once more and measures it.
+// Fidelity generates all of the traffic and measures it.
 func (d *ResampledTrace) Fidelity() Fidelity {
 	result := Measure(d.Arrivals(), d.cfg.Length, d.Rate)
 	return Fidelity{

@@ -69,7 +69,8 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour, Seed: 1,
+	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour,
+		Seed: 1,
 		Name: "chat"})
 	h := day.Fidelity()
 	if want := int(math.Ceil(8 * shape.Max() / tr.Rate())); h.Copies != want {
@@ -111,7 +112,8 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 
 func TestReuseStaysWithinACopy(t *testing.T) {
 	tr, _ := mooncakeTrace(t)
-	day := newDay(t, ResampleConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute, Seed: 3})
+	day := newDay(t, ResampleConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute,
+		Seed: 3})
 	crowd := day.Independent(0)
 	seen := map[uint64]map[uint64]bool{}
 	for a := range All(Merge(day.Arrivals(), crowd)) {
@@ -135,13 +137,14 @@ func TestNewDayRefuses(t *testing.T) {
 		cfg  ResampleConfig
 		want string
 	}{
-		{ResampleConfig{Rate: 1, Length: 1}, "no trace"},
+		{ResampleConfig{Rate: 1, Length: 1}, "no source trace"},
 		{ResampleConfig{Trace: tr, Rate: -1, Length: 1}, "rate is -1"},
 		{ResampleConfig{Trace: tr, Rate: math.NaN(), Length: 1}, "rate is NaN"},
 		{ResampleConfig{Trace: tr, Rate: 1}, "length is 0s"},
 		{ResampleConfig{Trace: tr, Rate: 1e6, Length: 1}, "use a busier trace"},
 	} {
-		if _, err := NewResampledTrace(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewResampledTrace(c.cfg); err == nil || !strings.Contains(err.Error(),
+			c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}

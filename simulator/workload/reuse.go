@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// Reuse says how prompts repeat what earlier ones held. A prompt either opens a
-// conversation or is the next turn of one: it then repeats the earlier prompt
-// whole, as its beginning.
+// Reuse describes how prompts repeat earlier ones. A prompt either starts a conversation or is the
+// next turn of one. It then begins with all of the earlier prompt.
 type Reuse struct {
-	Segment int // tokens that one name stands for
+	Segment int // tokens that one name identifies
 	Common  int // leading segments that all prompts share (a system prompt)
-	// Share of prompts that are a next turn; ShortShare of those under Short
-	// tokens.
+	// Share of prompts that are a next turn; ShortShare of those under Short tokens.
 	Share, ShortShare float64
 	Short             int
-	Kept              Shares    // of a next turn's prompt, how much is the earlier one
+	Kept              Shares    // the earlier prompt, as a share of a next turn's prompt
 	Gap               Quantiles // seconds between the turns
 }
 
-// Shares are a distribution of shares by its quantiles.
+// Shares is a distribution of shares by its quantiles.
 type Shares struct{ permille Quantiles }
 
 func (s Shares) draw(rng *rand.Rand) float64 { return s.permille.At(rng.Float64()) / 1000 }
 
-// shares is a table at the same points as that of quantiles.
+// shares takes values at the same quantiles as the function quantiles.
 func shares(values ...float64) Shares {
 	permille := make([]float64, len(values))
 	for i, v := range values {
@@ -36,14 +34,14 @@ func shares(values ...float64) Shares {
 	return Shares{quantiles(permille...)}
 }
 
-// conversation is the last turn of one that may go on.
+// conversation is the last turn of a conversation that may continue.
 type conversation struct {
 	id     uint64
 	at     time.Duration
-	tokens int // of its last prompt; 0 when it has gone on elsewhere
+	tokens int // of its last prompt; 0: it has continued with another
 }
 
-// history holds the conversations that may go on, in order of their last turn.
+// history holds the conversations that may continue, in order of their last turn.
 type history struct {
 	reuse   Reuse
 	rng     *rand.Rand
@@ -53,11 +51,11 @@ type history struct {
 }
 
 const (
-	// conversationBits are the bits of a name for the segment within its
-	// conversation; those above tell the conversation, up to copyBits.
+	// conversationBits are the bits of a name for the segment within its conversation; those above
+	// identify the conversation, up to copyBits.
 	conversationBits = 16
-	// searched are the conversations looked at on each side of the one whose last
-	// turn was the drawn gap ago, for one of fitting length.
+	// searchWidth is how many conversations are searched on each side of the one whose last turn
+	// was the drawn gap ago, for one of fitting length.
 	searchWidth = 128
 )
 
@@ -66,7 +64,7 @@ func newHistory(reuse Reuse, rng *rand.Rand) *history {
 	return &history{reuse: reuse, rng: rng, oldest: oldest}
 }
 
-// turn names the prefix of a prompt and remembers it.
+// assignPrefix names the prefix of a prompt and remembers it.
 func (h *history) assignPrefix(a *Arrival) {
 	for len(h.open) > 0 && h.open[0].at < a.At-h.oldest {
 		h.open = h.open[1:]
@@ -96,8 +94,8 @@ func (h *history) assignPrefix(a *Arrival) {
 	}
 }
 
-// resume takes the conversation that fits a prompt best: about the drawn time ago,
-// about the drawn share of the prompt long, and no longer than it. 0: none does.
+// resume returns the conversation that fits a prompt best: about the drawn time ago, about the
+// drawn share of the prompt long, and no longer than it. 0: none.
 func (h *history) resume(a *Arrival) uint64 {
 	gap := time.Duration(h.reuse.Gap.At(h.rng.Float64()) * float64(time.Second))
 	wanted := int(h.reuse.Kept.draw(h.rng) * float64(a.Input))

@@ -14,16 +14,16 @@ import (
 
 const shapeStep = 10 * time.Minute
 
-// hourFactors are the mean rates of the hours of the day of a small model of the
-// service, over the mean of the week.
+// hourFactors are the mean rates of the hours of the day of a small model of the service, relative
+// to the mean of the week.
 var hourFactors = [24]float64{
 	0.84, 0.67, 0.66, 0.66, 0.62, 0.64, 0.72, 0.81, 0.98, 1.18, 1.15, 1.10,
 	1.04, 1.01, 1.05, 1.04, 1.07, 1.08, 1.07, 1.22, 1.47, 1.47, 1.34, 1.11,
 }
 
-// Diurnal is a rate with a clean day and night, lowest at 4 in the morning and
-// highest at 9 in the evening, with a noise that differs from day to day: the
-// logarithm moves by a deviation of 0.076 from point to point.
+// Diurnal is a rate with a regular daily curve, lowest at 4 in the morning and highest at 9 in the
+// evening, with a noise that differs from day to day: its logarithm changes by a deviation of 0.076
+// from point to point.
 func Diurnal(days int, rng *rand.Rand) *Curve {
 	noise := logNoise(rng, noiseComponent{0.15, 75 * time.Minute})
 	return shape(days, func(t time.Duration) float64 {
@@ -34,8 +34,8 @@ func Diurnal(days int, rng *rand.Rand) *Curve {
 	})
 }
 
-// Wandering is a rate that hardly knows the time of day, after a large model of
-// the same service: yesterday tells nothing of today.
+// Wandering is a rate that hardly depends on the time of day, after a large model of the same
+// service: one day does not predict the next.
 func Wandering(days int, rng *rand.Rand) *Curve {
 	noise := logNoise(rng, noiseComponent{0.165, 30 * time.Minute},
 		noiseComponent{0.21, 6 * time.Hour})
@@ -56,14 +56,13 @@ func shape(days int, rate func(time.Duration) float64) *Curve {
 	return c
 }
 
-// memory is a component of noise: the deviation of the logarithm, and how long it
-// is remembered.
+// noiseComponent is a component of noise: the deviation of the logarithm, and its correlation time.
 type noiseComponent struct {
 	deviation float64
 	memory    time.Duration
 }
 
-// ripple is a log-normal noise, point by point.
+// logNoise returns log-normal noise, point by point.
 func logNoise(rng *rand.Rand, parts ...noiseComponent) func() float64 {
 	states := make([]float64, len(parts))
 	for i := range states {

@@ -130,7 +130,8 @@ func TestFlashMultipliesTrafficInItsSpan(t *testing.T) {
 	if more := got[2] / plain[2]; more < 1.35 || more > 1.65 {
 		t.Errorf("x1.5 gave x%.2f", more)
 	}
-	if _, err := AddSurges(s, base.Independent, dice(1), Surge{Length: 1, Factor: 0.5}); err == nil {
+	if _, err := AddSurges(s, base.Independent, dice(1),
+		Surge{Length: 1, Factor: 0.5}); err == nil {
 		t.Error("a factor below 1 was taken")
 	}
 }
@@ -181,7 +182,8 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 func TestDriftShareAndChill(t *testing.T) {
 	grow := Ramp{From: 10 * time.Second, To: 20 * time.Second, Before: 1, After: 2.5}
 	cold := Ramp{From: 30 * time.Second, To: 30 * time.Second, Before: 0, After: 1}
-	s := DropPrefixes(SharePrefixes(ScalePrompts(steady(time.Second, 40, ""), grow), 0.5, 2, dice(1)), cold, dice(2))
+	s := DropPrefixes(SharePrefixes(ScalePrompts(steady(time.Second, 40, ""), grow), 0.5, 2,
+		dice(1)), cold, dice(2))
 	names := map[uint64]bool{}
 	for a := range All(s) {
 		want := int(math.Round(100 * grow.At(a.At)))
@@ -289,7 +291,8 @@ func TestStreamsAreToldTheSameAgain(t *testing.T) {
 	if first, again := hour(g.Arrivals()), hour(g.Arrivals()); first != again {
 		t.Error("the same generator told two hours")
 	}
-	if hour(g.Arrivals()) == hour(other.Arrivals()) || hour(g.Arrivals()) == hour(g.Independent(0)) ||
+	if hour(g.Arrivals()) == hour(other.Arrivals()) ||
+		hour(g.Arrivals()) == hour(g.Independent(0)) ||
 		hour(g.Independent(0)) == hour(g.Independent(1)) {
 		t.Error("two generators told the same hour")
 	}

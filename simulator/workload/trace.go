@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Trace is a recorded or generated stretch of traffic, held in memory (about 100
-// bytes a request and 8 a prefix name), since a day is made of many looks at it.
-// It doesn't change.
+// Trace is recorded or generated traffic in memory (about 100 bytes a request and 8 a prefix name),
+// since a resampled trace reads it many times. It is immutable.
 type Trace struct {
 	name     string
 	arrivals []Arrival
 	span     time.Duration
 }
 
-// Collect reads a trace to its end. The name goes into errors and reports.
+// Collect reads a trace to its end. The name is for errors and reports.
 func Collect(name string, arrivals iter.Seq2[Arrival, error]) (*Trace, error) {
 	t := &Trace{name: name}
 	for a, err := range arrivals {
@@ -39,19 +38,19 @@ func Collect(name string, arrivals iter.Seq2[Arrival, error]) (*Trace, error) {
 	return t, nil
 }
 
-// Name is what the trace was called when it was read.
+// Name returns the name given to Collect.
 func (t *Trace) Name() string { return t.name }
 
-// Len is the number of requests.
+// Len returns the number of requests.
 func (t *Trace) Len() int { return len(t.arrivals) }
 
-// Span is the time from the first request to where the first would come again.
+// Span returns the time from the first request to the one that would repeat it.
 func (t *Trace) Span() time.Duration { return t.span }
 
-// Rate is the mean, in requests a second.
+// Rate returns the mean, in requests a second.
 func (t *Trace) Rate() float64 { return float64(len(t.arrivals)) / t.span.Seconds() }
 
-// Arrivals tells the trace once, as it was.
+// Arrivals plays the trace back once.
 func (t *Trace) Arrivals() Stream {
 	i := 0
 	return Func(func() (Arrival, bool) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// each changes every arrival as it passes; it leaves its time alone.
+// mapArrivals changes every arrival but its time.
 func mapArrivals(s Stream, change func(*Arrival)) Stream {
 	return Func(func() (Arrival, bool) {
 		a, ok := s.Next()
@@ -18,7 +18,7 @@ func mapArrivals(s Stream, change func(*Arrival)) Stream {
 	})
 }
 
-// Until ends a stream with the last arrival before an instant.
+// Until ends a stream before the first arrival at or after an instant.
 func Until(s Stream, end time.Duration) Stream {
 	over := false
 	return Func(func() (Arrival, bool) {
@@ -33,12 +33,12 @@ func Until(s Stream, end time.Duration) Stream {
 	})
 }
 
-// Label gives all arrivals a class.
+// Label sets the class of all arrivals.
 func Label(s Stream, class string) Stream {
 	return mapArrivals(s, func(a *Arrival) { a.Class = class })
 }
 
-// Surge is a span of time with Factor times the traffic.
+// Surge is a period with Factor times the traffic.
 type Surge struct {
 	From   time.Duration
 	Length time.Duration
@@ -47,15 +47,15 @@ type Surge struct {
 
 func (f Surge) copies() int { return int(math.Ceil(f.Factor - 1)) }
 
-// mostFactor bounds the crowds of a surge.
+// maxFactor bounds the factor of a surge.
 const maxFactor = 64
 
-// Flash adds crowds to a stream. What a surge brings beyond the stream itself
-// comes from streams like it, told by crowd for the numbers 0, 1, 2 ..., so a
-// crowd's second-scale bursts are real and its requests are not the same ones
-// again. A crowd that would be too large is thinned by rng. Surges that overlap add.
+// AddSurges adds traffic to a stream. What a surge adds comes from independent streams of the same
+// kind, which extra returns for the numbers 0, 1, 2 ..., so bursts within seconds are realistic and
+// requests are not repeated. The last of them is thinned by rng to the factor. Overlapping surges
+// add up.
 func AddSurges(
-	s Stream, crowd func(number int) Stream, rng *rand.Rand, surges ...Surge,
+	s Stream, extra func(number int) Stream, rng *rand.Rand, surges ...Surge,
 ) (Stream, error) {
 	streams := []Stream{s}
 	for _, surge := range surges {
@@ -69,7 +69,7 @@ func AddSurges(
 		for range n {
 			keep := (surge.Factor - 1) / float64(n)
 			thinning := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
-			streams = append(streams, within(crowd(len(streams)-1), surge, keep, thinning))
+			streams = append(streams, within(extra(len(streams)-1), surge, keep, thinning))
 		}
 	}
 	return Merge(streams...), nil
@@ -88,14 +88,13 @@ func within(s Stream, surge Surge, keep float64, rng *rand.Rand) Stream {
 	})
 }
 
-// Ramp is a value that goes in a straight line from Before at From to After at To,
-// and stays.
+// Ramp is a value that changes linearly from Before at From to After at To, and stays there.
 type Ramp struct {
 	From, To      time.Duration
 	Before, After float64
 }
 
-// At is the value at t.
+// At returns the value at t.
 func (r Ramp) At(t time.Duration) float64 {
 	switch {
 	case t < r.From:
@@ -107,8 +106,7 @@ func (r Ramp) At(t time.Duration) float64 {
 	}
 }
 
-// Resize draws the lengths of requests anew. A length whose median is 0 is left as
-// it is.
+// RedrawLengths draws new lengths of requests. A length whose median is 0 is unchanged.
 func RedrawLengths(s Stream, input, output Length, rng *rand.Rand) Stream {
 	return mapArrivals(s, func(a *Arrival) {
 		if input.Median > 0 {
@@ -120,21 +118,19 @@ func RedrawLengths(s Stream, input, output Length, rng *rand.Rand) Stream {
 	})
 }
 
-// Drift multiplies prompts by a factor that moves with time, as when
-// conversations grow longer. It is the one transformation that changes a length of
-// the source, and a report should say so. Names of prefixes stay, and so does what
-// they cover; put [Share] behind it where the growth is history that an engine has
-// cached.
+// ScalePrompts multiplies prompts by a factor that changes with time, as when conversations grow
+// longer. It is the only transformation that changes a length of the source; a report should say
+// so. The names of prefixes and what they cover are unchanged; apply [SharePrefixes] afterwards if
+// the growth is history that an engine has cached.
 func ScalePrompts(s Stream, factor Ramp) Stream {
 	return mapArrivals(s, func(a *Arrival) {
 		a.Input = min(max(1, int(math.Round(float64(a.Input)*factor.At(a.At)))), maxTokens)
 	})
 }
 
-// Share gives each prompt a prefix that covers a share of it, the same for all
-// prompts of one of the groups (system prompts, say), which are drawn with equal
-// odds. It takes the place of what prefix there was. With the share from 0 to 1,
-// and an engine that caches, it is the share of prompt tokens found there.
+// SharePrefixes gives each prompt a prefix that covers a share of it, the same for all prompts of
+// one of the groups (such as system prompts), which are drawn with equal probability. It replaces
+// any prefix. With an engine that caches, the share is that of prompt tokens found there.
 func SharePrefixes(s Stream, share float64, groups int, rng *rand.Rand) Stream {
 	names := make([][]uint64, max(1, groups))
 	for i := range names {
@@ -148,9 +144,8 @@ func SharePrefixes(s Stream, share float64, groups int, rng *rand.Rand) Stream {
 	})
 }
 
-// Chill takes the prefix from each prompt with a probability that moves with time:
-// at 1 nothing is found in any cache, as after a restart or a change of the
-// system prompt.
+// DropPrefixes removes the prefix of each prompt with a probability that changes with time: at 1
+// nothing is found in any cache, as after a restart or a change of the system prompt.
 func DropPrefixes(s Stream, cold Ramp, rng *rand.Rand) Stream {
 	return mapArrivals(s, func(a *Arrival) {
 		if rng.Float64() < cold.At(a.At) {
@@ -159,12 +154,11 @@ func DropPrefixes(s Stream, cold Ramp, rng *rand.Rand) Stream {
 	})
 }
 
-// Retime gives the requests of a stream, in their order, the times of another
-// process: a Poisson process whose rate is the given one, in requests a second,
-// multiplied in each window by a gamma variable of its own with mean 1, so that the
-// variance of counts over windows is target times their mean, where the rate is
-// that of reference. The source's own times, and its own unevenness, are gone. A
-// target of 1 is a Poisson process; below 1 there is none.
+// Retime gives the requests of a stream, in their order, the times of another process: a Poisson
+// process whose rate is the given one, in requests a second, multiplied in each window by an
+// independent gamma variable with mean 1, so that the variance of counts over windows is target
+// times their mean where the rate is that of reference. The source's own times and dispersion are
+// lost. A target of 1 is a Poisson process; values below 1 are not possible.
 func Retime(
 	s Stream, rate func(time.Duration) float64, reference float64, window time.Duration,
 	target float64, rng *rand.Rand,
