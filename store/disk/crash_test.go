@@ -96,10 +96,10 @@ func TestJournalIsCutAtEveryByte(t *testing.T) {
 }
 
 func TestJournalGoesOnAfterATornTail(t *testing.T) {
-	whole, ends := journalOf(t, 4)
-	for cut := ends[2]; cut <= len(whole); cut += 7 {
+	complete, ends := journalOf(t, 4)
+	for cut := ends[2]; cut <= len(complete); cut += 7 {
 		s := openStore(t, t.TempDir(), Options{})
-		want := linesIn(t, s, whole[:cut])
+		want := linesIn(t, s, complete[:cut])
 		j, err := s.Journals().Open(t.Context(), chunk, 3, func(store.Record) {},
 			func(store.Commit) {})
 		if err != nil {
@@ -166,7 +166,7 @@ func TestDamageAnywhere(t *testing.T) {
 	}
 }
 
-func TestLateFramesOfLowerEpochsAreVoid(t *testing.T) {
+func TestLateFramesOfLowerEpochsAreIgnored(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	record := func(epoch int64, line int) []byte {
 		return appendFrame(nil, recordFrame, epoch, &store.Record{Line: uint32(line),
@@ -188,13 +188,13 @@ func TestLateFramesOfLowerEpochsAreVoid(t *testing.T) {
 }
 
 func FuzzScanner(f *testing.F) {
-	whole, ends := journalOf(f, 4)
-	f.Add(whole, []byte{})
-	f.Add(whole[:ends[3]+9], whole)
-	f.Add([]byte("\xF5Tj\n\xff\xff\xff\x0f"), whole)
+	complete, ends := journalOf(f, 4)
+	f.Add(complete, []byte{})
+	f.Add(complete[:ends[3]+9], complete)
+	f.Add([]byte("\xF5Tj\n\xff\xff\xff\x0f"), complete)
 	frame := appendFrame(nil, recordFrame, 7, &store.Record{Line: 7, Result: result(7)})
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		// A whole frame is found whatever stands around it, unless it lies inside of another whole
+		// A complete frame is found whatever surrounds it, unless it is inside of another complete
 		// one.
 		b := slices.Concat(before, frame, after)
 		s := newScanner(byteReader(b), 0, int64(len(b)))

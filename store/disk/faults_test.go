@@ -16,16 +16,16 @@ import (
 
 // medium is a file system that refuses on cue.
 type medium struct {
-	mu   sync.Mutex
-	room int   // bytes that may still be written; negative: any number
-	sync error // what Sync says
+	mu    sync.Mutex
+	space int   // bytes that may still be written; negative: any number
+	sync  error // the error of Sync
 	// a refused sync loses what was written since the last one, as the page cache of Linux may
 	drops    bool
 	between  func(f *os.File) // called once in the middle of the next write
 	attempts chan struct{}    // one token per refused write or sync
 }
 
-func newMedium() *medium { return &medium{room: -1, attempts: make(chan struct{}, 1000)} }
+func newMedium() *medium { return &medium{space: -1, attempts: make(chan struct{}, 1000)} }
 
 func (m *medium) open(path string, flag int) (file, error) {
 	f, err := openFile(path, flag)
@@ -58,12 +58,12 @@ func (f *faultyFile) Write(b []byte) (int, error) {
 		rest, restErr := f.osFile.Write(b[len(b)/2:])
 		return n + rest, errors.Join(err, restErr)
 	}
-	if m.room < 0 || len(b) <= m.room {
-		m.room -= min(len(b), max(m.room, 0))
+	if m.space < 0 || len(b) <= m.space {
+		m.space -= min(len(b), max(m.space, 0))
 		return f.osFile.Write(b)
 	}
-	n, _ := f.osFile.Write(b[:m.room])
-	m.room = 0
+	n, _ := f.osFile.Write(b[:m.space])
+	m.space = 0
 	m.attempts <- struct{}{}
 	return n, translate(&os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC})
 }
@@ -98,21 +98,21 @@ func (f *faultyFile) lose(from, to int64) error {
 	return errors.Join(err, blank.Close())
 }
 
-// faulty is a journal on a medium, with what it told.
+// faulty is a journal on a medium, with its commits.
 type faulty struct {
 	t       *testing.T
 	medium  *medium
 	store   *Store
 	journal store.Journal
-	told    chan store.Commit
+	commits chan store.Commit
 }
 
 func newFaulty(t *testing.T) *faulty {
-	f := &faulty{t: t, medium: newMedium(), told: make(chan store.Commit, 1000)}
+	f := &faulty{t: t, medium: newMedium(), commits: make(chan store.Commit, 1000)}
 	f.store = openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond,
 		RetryAfter: 2 * time.Millisecond, openFile: f.medium.open})
 	j, err := f.store.Journals().Open(t.Context(), chunk, 1, func(store.Record) {},
-		func(c store.Commit) { f.told <- c })
+		func(c store.Commit) { f.commits <- c })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func (f *faulty) append(lines ...int) {
 
 func (f *faulty) want(what string, ok func(store.Commit) bool) {
 	f.t.Helper()
-	if c := <-f.told; !ok(c) {
-		f.t.Errorf("%s: was told %+v", what, c)
+	if c := <-f.commits; !ok(c) {
+		f.t.Errorf("%s: got commit %+v", what, c)
 	}
 }
 
@@ -142,12 +142,12 @@ func (f *faulty) want(what string, ok func(store.Commit) bool) {
 func (f *faulty) untilRefused() (durable int) {
 	f.t.Helper()
 	for {
-		c := <-f.told
+		c := <-f.commits
 		if noSpace(c) {
 			return durable
 		}
 		if c.Err != nil {
-			f.t.Fatalf("full disk: was told %+v", c)
+			f.t.Fatalf("full disk: got commit %+v", c)
 		}
 		durable += c.Records
 	}
@@ -172,10 +172,10 @@ func commitOf(records int) func(store.Commit) bool {
 	return func(c store.Commit) bool { return c.Err == nil && c.Records == records }
 }
 
-func TestFullDiskIsToldOnceAndOvercome(t *testing.T) {
-	for room := 0; room < 400; room += 13 {
+func TestFullDiskIsReportedOnce(t *testing.T) {
+	for space := 0; space < 400; space += 13 {
 		f := newFaulty(t)
-		f.medium.set(func() { f.medium.room = room })
+		f.medium.set(func() { f.medium.space = space })
 		f.append(1, 2, 3, 4, 5)
 		durable := f.untilRefused() // a slow machine may commit the first of them by themselves
 		for range 3 {
@@ -185,15 +185,15 @@ func TestFullDiskIsToldOnceAndOvercome(t *testing.T) {
 		if err := f.journal.Flush(t.Context()); !errors.Is(err, store.ErrNoSpace) {
 			t.Errorf("flush on a full disk: got %v, want %v", err, store.ErrNoSpace)
 		}
-		f.medium.set(func() { f.medium.room = 100 }) // still too little
+		f.medium.set(func() { f.medium.space = 100 }) // still too little
 		<-f.medium.attempts
 		<-f.medium.attempts
-		f.medium.set(func() { f.medium.room = -1 })
-		f.want("room again", commitOf(6-durable))
+		f.medium.set(func() { f.medium.space = -1 })
+		f.want("space again", commitOf(6-durable))
 		f.append(7)
 		f.want("next record", commitOf(1))
-		if len(f.told) != 0 {
-			t.Errorf("was told more: %+v", <-f.told)
+		if len(f.commits) != 0 {
+			t.Errorf("got more commits: %+v", <-f.commits)
 		}
 		f.wantLines(1, 2, 3, 4, 5, 6, 7)
 	}
@@ -215,7 +215,7 @@ func TestRefusedSyncIsWrittenAgain(t *testing.T) {
 	f.wantLines(1, 2, 3)
 }
 
-func TestWhatARefusedSyncLosesIsWrittenAgain(t *testing.T) {
+func TestFramesLostByARefusedSyncAreWrittenAgain(t *testing.T) {
 	f := newFaulty(t)
 	f.append(1)
 	f.want("first record", commitOf(1))
@@ -284,7 +284,7 @@ func TestFenceInTheMiddleOfAnAppend(t *testing.T) {
 func TestFullDiskFailsBlobsCleanly(t *testing.T) {
 	m := newMedium()
 	s := openStore(t, t.TempDir(), Options{openFile: m.open})
-	m.room = 10
+	m.space = 10
 	w, err := s.Blobs().Create(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
@@ -312,24 +312,24 @@ func wantTemporary(t *testing.T, s *Store, want int) {
 	}
 }
 
-func TestOpenRemovesWhatDeadProcessesLeft(t *testing.T) {
+func TestOpenRemovesTheFilesOfEndedProcesses(t *testing.T) {
 	dir := t.TempDir()
-	living := openStore(t, dir, Options{})
-	if _, err := living.Blobs().Create(t.Context(), "living"); err != nil {
+	running := openStore(t, dir, Options{})
+	if _, err := running.Blobs().Create(t.Context(), "running"); err != nil {
 		t.Fatal(err)
 	}
-	dead := openStore(t, dir, Options{})
-	w, err := dead.Blobs().Create(t.Context(), "dead")
+	ended := openStore(t, dir, Options{})
+	w, err := ended.Blobs().Create(t.Context(), "ended")
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantTemporary(t, living, 2)
+	wantTemporary(t, running, 2)
 	// as the end of its process does
-	if err := errors.Join(w.(*blobWriter).file.Close(), dead.tmp.lock.Close()); err != nil {
+	if err := errors.Join(w.(*blobWriter).file.Close(), ended.tmp.lock.Close()); err != nil {
 		t.Fatal(err)
 	}
 	openStore(t, dir, Options{})
-	wantTemporary(t, living, 1)
+	wantTemporary(t, running, 1)
 }
 
 func TestNodeNamesAreTakenOnce(t *testing.T) {

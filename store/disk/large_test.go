@@ -23,7 +23,7 @@ func largeOf(size int) func() io.Reader {
 func TestALargeRecordThatTheMediumRefusesCanBeAppendedAgain(t *testing.T) {
 	const size = 300 << 10
 	for name, refuse := range map[string]func(*medium){
-		"write": func(m *medium) { m.room = size / 2 },
+		"write": func(m *medium) { m.space = size / 2 },
 		"sync":  func(m *medium) { m.sync = errors.New("broken") },
 		"torn": func(m *medium) {
 			m.between = func(f *os.File) {
@@ -40,7 +40,7 @@ func TestALargeRecordThatTheMediumRefusesCanBeAppendedAgain(t *testing.T) {
 				size)); err == nil {
 				t.Fatal("the medium refused, AppendFrom did not")
 			}
-			f.medium.set(func() { f.medium.room, f.medium.sync = -1, nil })
+			f.medium.set(func() { f.medium.space, f.medium.sync = -1, nil })
 			f.append(3)
 			f.want("a small record after that", commitOf(1))
 			if err := f.journal.AppendFrom(t.Context(), store.Record{Line: 2}, size, largeOf(
@@ -92,10 +92,10 @@ func (s slowly) Read(p []byte) (int, error) {
 
 func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{CommitAfter: time.Millisecond})
-	told := make(chan store.Commit, 10)
+	commits := make(chan store.Commit, 10)
 	open := func(index int) store.Journal {
 		j, err := s.Journals().Open(t.Context(), store.ChunkID{Batch: "b", Index: index}, 1,
-			func(store.Record) {}, func(c store.Commit) { told <- c })
+			func(store.Record) {}, func(c store.Commit) { commits <- c })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,16 +120,16 @@ func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c := <-told; c.Records != 1 || c.Err != nil { // of the other one
-		t.Errorf("was told %+v", c)
+	if c := <-commits; c.Records != 1 || c.Err != nil { // of the other one
+		t.Errorf("got commit %+v", c)
 	}
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	for range 2 {
-		if c := <-told; c.Records != 1 || c.Err != nil {
-			t.Errorf("was told %+v", c)
+		if c := <-commits; c.Records != 1 || c.Err != nil {
+			t.Errorf("got commit %+v", c)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 			Result: bytes.Repeat([]byte("x"), size)})
 	}
 	before, large, after := record(1, 10), record(2, 3*window+17), record(3, 10)
-	whole := slices.Concat(before, large, after)
+	complete := slices.Concat(before, large, after)
 	path := filepath.Join(s.dir, "journals", "b", "0.journal")
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 			lines = append(lines, int(r.Line))
 			if want := int64(len(before) + fenceSize); r.Line == 2 && (at.Offset != want || int(
 				at.Length) != 3*window+17) {
-				t.Errorf("the large result is said to stand at %+v", at)
+				t.Errorf("the large result has the location %+v", at)
 			}
 			return nil
 		})
@@ -165,12 +165,12 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 		}
 		return lines
 	}
-	if lines := read(whole); !slices.Equal(lines, []int{1, 2, 3}) {
+	if lines := read(complete); !slices.Equal(lines, []int{1, 2, 3}) {
 		t.Fatalf("read lines %v", lines)
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 50 {
-		damaged := slices.Clone(whole)
+		damaged := slices.Clone(complete)
 		damaged[len(before)+random.IntN(len(large))] ^= 1 << random.IntN(8)
 		if lines := read(damaged); !slices.Equal(lines, []int{1, 3}) {
 			t.Fatalf("read lines %v", lines)
@@ -178,7 +178,7 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 	}
 	for _, cut := range []int{len(before) + 5, len(before) + fenceSize, len(before) + window,
 		len(before) + len(large) - 1} {
-		if lines := read(whole[:cut]); !slices.Equal(lines, []int{1}) {
+		if lines := read(complete[:cut]); !slices.Equal(lines, []int{1}) {
 			t.Fatalf("cut at %d: read lines %v", cut, lines)
 		}
 	}

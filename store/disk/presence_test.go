@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
+func TestNothingIsWrittenWhileTheDirectoryIsMissing(t *testing.T) {
 	for what, takeAway := range map[string]func(dir string) error{
 		"moved": func(dir string) error { return os.Rename(dir, dir+"-away") },
 		"another in its place": func(dir string) error {
@@ -25,10 +25,10 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			s := openStore(t, dir, Options{
 				CommitAfter: time.Millisecond, RetryAfter: time.Millisecond, ReserveBytes: 1 << 20})
-			told := make(chan store.Commit, 1000)
+			commits := make(chan store.Commit, 1000)
 			ctx := t.Context()
 			j, err := s.Journals().Open(ctx, chunk, 1, func(store.Record) {}, func(c store.Commit) {
-				told <- c
+				commits <- c
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -40,7 +40,7 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			if err := takeAway(dir); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(presenceTTL) // a look counts for so long
+			s.presence.expire()
 			wantGone := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
@@ -66,7 +66,7 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			if err := j.Append(t.Context(), store.Record{Line: 1, Result: result(1)}); err != nil {
 				t.Fatal(err)
 			}
-			wantGone("commit a record", (<-told).Err)
+			wantGone("commit a record", (<-commits).Err)
 			s.inspect()
 			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 &&
 				what != "its blobs moved" {
@@ -83,8 +83,8 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(back), os.Rename(away, back)); err != nil {
 				t.Fatal(err)
 			}
-			if c := <-told; c.Err != nil || c.Records != 1 {
-				t.Errorf("with the directory back: was told %+v", c)
+			if c := <-commits; c.Err != nil || c.Records != 1 {
+				t.Errorf("with the directory back: got commit %+v", c)
 			}
 			if w, err := s.Blobs().Create(ctx, "files/g"); err != nil || w.Commit(
 				t.Context()) != nil {
@@ -94,7 +94,14 @@ func TestADirectoryThatIsGoneTakesNothing(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAJournalIsMadeDurableByWhoeverOpensItNext(t *testing.T) {
+// expire has the next check inspect the directories.
+func (p *presence) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.checkedAt = time.Time{}
+}
+
+func TestTheNextOpenMakesTheNameOfAJournalDurable(t *testing.T) {
 	broken := errors.New("broken")
 	synced := 0
 	fails := true

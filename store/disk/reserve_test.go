@@ -7,13 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
 
-// volume is a file system of which only the ballast takes room, and what a test says that others
-// take.
+// volume is a file system whose space is used by the ballast and, as the test sets, by others.
 type volume struct {
 	mu            sync.Mutex
 	dir           string
@@ -30,7 +30,7 @@ func (v *volume) statfs(string) (space, error) {
 	return space{free: max(0, v.total-used), total: v.total}, nil
 }
 
-func (v *volume) take(others int64) {
+func (v *volume) use(others int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.others = others
@@ -44,15 +44,15 @@ func openOn(t *testing.T, v *volume, reserve int64) *Store {
 		statfs: v.statfs})
 }
 
-func TestTheReserveIsLeftAlone(t *testing.T) {
+func TestTheReserveIsNotUsed(t *testing.T) {
 	v := &volume{dir: t.TempDir(), total: 1000 * mb}
 	s := openOn(t, v, 8*mb)
 	if held := s.reserve.ballastSize(); held != 4*mb {
 		t.Errorf("the ballast has %d bytes, want %d", held, 4*mb)
 	}
-	told := make(chan store.Commit, 1000)
+	commits := make(chan store.Commit, 1000)
 	j, err := s.Journals().Open(t.Context(), chunk, 1, func(store.Record) {}, func(c store.Commit) {
-		told <- c
+		commits <- c
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	v.take(1000*mb - 8*mb) // the ballast and as much again are left
+	v.use(1000*mb - 8*mb) // the ballast and as much again are left
 	if err := s.CheckSpace(); !errors.Is(err, store.ErrNoSpace) {
-		t.Errorf("room: got %v, want %v", err, store.ErrNoSpace)
+		t.Errorf("check space: got %v, want %v", err, store.ErrNoSpace)
 	}
 	if _, err := s.Blobs().Create(t.Context(), "another"); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("create a blob: got %v, want %v", err, store.ErrNoSpace)
@@ -75,12 +75,12 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 	if err := j.Append(t.Context(), store.Record{Line: 1, Result: result(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if c := <-told; !noSpace(c) {
-		t.Errorf("append: was told %+v", c)
+	if c := <-commits; !noSpace(c) {
+		t.Errorf("append: got commit %+v", c)
 	}
 
-	// Others take all; the ballast goes, and is no room for blobs.
-	v.take(1000*mb - 4*mb)
+	// Others use all; the ballast is released, and its space is not for blobs.
+	v.use(1000*mb - 4*mb)
 	if !s.FreeReserve() || s.FreeReserve() {
 		t.Error("the reserve was not given up, or twice")
 	}
@@ -88,22 +88,22 @@ func TestTheReserveIsLeftAlone(t *testing.T) {
 		t.Errorf("%d bytes are free, %v, want %d", free, err, 4*mb)
 	}
 	if err := s.CheckSpace(); !errors.Is(err, store.ErrNoSpace) {
-		t.Errorf("room in the ballast's place: got %v, want %v", err, store.ErrNoSpace)
+		t.Errorf("check space after the release: got %v, want %v", err, store.ErrNoSpace)
 	}
 	s.reserve.restore()
 	if held := s.reserve.ballastSize(); held != 0 {
-		t.Errorf("the ballast has taken %d bytes although there is no room", held)
+		t.Errorf("the ballast has %d bytes although the disk is full", held)
 	}
 
-	v.take(1000*mb - 9*mb)
+	v.use(1000*mb - 9*mb)
 	s.reserve.restore()
 	if held := s.reserve.ballastSize(); held != 4*mb {
-		t.Errorf("with room again, the ballast has %d bytes, want %d", held, 4*mb)
+		t.Errorf("with free space again, the ballast has %d bytes, want %d", held, 4*mb)
 	}
 	if err := s.CheckSpace(); err != nil {
-		t.Errorf("room again: %v", err)
+		t.Errorf("check space again: %v", err)
 	}
-	for c := range told {
+	for c := range commits {
 		if c.Err == nil && c.Records == 1 {
 			break
 		}
@@ -122,23 +122,27 @@ func TestTheReserveIsScaledAndCanBeNone(t *testing.T) {
 	}
 }
 
-func TestAStartOnAFullDiskGivesUpTheReserve(t *testing.T) {
-	v := &volume{dir: t.TempDir(), total: 1000 * mb}
-	if err := openOn(t, v, 8*mb).Close(); err != nil {
-		t.Fatal(err)
-	}
-	v.take(1000*mb - 4*mb)
-	s := openOn(t, v, 8*mb)
-	if free, err := s.FreeBytes(); err != nil || free != 4*mb {
-		t.Errorf("%d bytes are free, %v, want the ballast's %d", free, err, 4*mb)
-	}
-	v.take(0)
-	for s.reserve.ballastSize() == 0 { // it looks every second by itself
-		time.Sleep(10 * time.Millisecond)
-	}
+func TestAStartOnAFullDiskReleasesTheReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := &volume{dir: t.TempDir(), total: 1000 * mb}
+		if err := openOn(t, v, 8*mb).Close(); err != nil {
+			t.Fatal(err)
+		}
+		v.use(1000*mb - 4*mb)
+		s := openOn(t, v, 8*mb)
+		if free, err := s.FreeBytes(); err != nil || free != 4*mb {
+			t.Errorf("%d bytes are free, %v, want the ballast's %d", free, err, 4*mb)
+		}
+		v.use(0)
+		time.Sleep(watchEvery) // in the time of the test
+		synctest.Wait()
+		if size := s.reserve.ballastSize(); size != 4*mb {
+			t.Errorf("the ballast has %d bytes, want %d", size, 4*mb)
+		}
+	})
 }
 
-func TestFillTakesRoomWithoutHelpOfTheFileSystem(t *testing.T) {
+func TestFillUsesSpaceWithoutHelpOfTheFileSystem(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	if err != nil {
 		t.Fatal(err)
