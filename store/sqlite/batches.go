@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// batchRow is the columns of a batch that decide about an update.
+// batchRow holds the columns of a batch that an update compares or writes.
 type batchRow struct {
 	seq, version        int64
 	state               store.State
@@ -67,7 +67,7 @@ func (s *session) createBatch(
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
 		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended,
 			doc}, &row.seq)
-	if taken(err) {
+	if isDuplicate(err) {
 		return store.ErrExists
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 	return b, nil
 }
 
-// updateBatch writes b, whose stored version must be read.
+// updateBatch writes b if its stored version is read.
 func (s *session) updateBatch(
 	ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte,
 ) error {
@@ -185,7 +185,7 @@ func (db *DB) finishBatch(
 	ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch, files []store.File,
 ) (store.Batch, error) {
 	if !b.State.Terminal() {
-		return b, fmt.Errorf("state %s is none to end in", b.State)
+		return b, fmt.Errorf("%s is not a terminal state", b.State)
 	}
 	read := b.Version
 	b.Version++
@@ -200,14 +200,14 @@ func (db *DB) finishBatch(
 		}
 	}
 	return b, db.write(ctx, func(s *session) error {
-		if err := s.holds(ctx, o, lock, epoch); err != nil {
+		if err := s.holdsLock(ctx, o, lock, epoch); err != nil {
 			return err
 		}
 		if err := s.updateBatch(ctx, b, read, row, doc); err != nil {
 			return err
 		}
 		for _, f := range rows {
-			// Earlier releases made the rows of result files before their batch ended.
+			// Earlier releases created the rows of result files before their batch ended.
 			if err := s.exec(ctx, "DELETE FROM files WHERE id = ? AND tenant = ?", f.ID,
 				f.Tenant); err != nil {
 				return err
@@ -220,8 +220,7 @@ func (db *DB) finishBatch(
 	})
 }
 
-// DeleteBatch implements [store.Batches]. Chunks, tags and progress go with their batch by foreign
-// key.
+// DeleteBatch implements [store.Batches]. Chunks, tags and progress are deleted by foreign key.
 func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch, err error) {
 	err = db.write(ctx, func(s *session) error {
 		var doc []byte
@@ -243,7 +242,7 @@ func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch
 	return b, nil
 }
 
-// StaleBatches implements [store.Batches].
+// StaleBatches implements [store.BatchLists].
 func (db *DB) StaleBatches(
 	ctx context.Context, endedBefore time.Time, limit int,
 ) (batches []store.Batch, err error) {
@@ -264,9 +263,9 @@ func (db *DB) StaleBatches(
 	return batches, nil
 }
 
-// encodeBatch rounds b's times and derives its columns and document.
+// encodeBatch truncates b's times and returns its columns and document.
 func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
-	whole(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt, &b.ExpiredAt,
+	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt, &b.ExpiredAt,
 		&b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
 	row := batchRow{
 		version: b.Version,
@@ -279,7 +278,7 @@ func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
 	return row, doc, err
 }
 
-// ended is when b reached its terminal state; 0 while it lives.
+// ended returns the time at which b became terminal; 0: it is not.
 func (db *DB) ended(b *store.Batch) int64 {
 	if !b.State.Terminal() {
 		return 0
@@ -288,7 +287,7 @@ func (db *DB) ended(b *store.Batch) int64 {
 	if at.IsZero() {
 		at = db.now()
 	}
-	return max(micros(at), 1) // 0 and less would read as living
+	return max(micros(at), 1) // 0 means that it is not terminal
 }
 
 func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {

@@ -52,7 +52,7 @@ func crowd(b *testing.B, path string, n int) {
 func BenchmarkWithManyBatches(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "tidefill.db")
 	crowd(b, path, 110_000)
-	b.Run("open and load living", func(b *testing.B) {
+	b.Run("open and load live batches", func(b *testing.B) {
 		for b.Loop() {
 			db, err := sqlite.Open(b.Context(), path, sqlite.Options{})
 			if err != nil {
@@ -60,7 +60,7 @@ func BenchmarkWithManyBatches(b *testing.B) {
 			}
 			ids, _, err := db.ChangedBatches(b.Context(), "", 100)
 			if err != nil || len(ids) != 10_000 {
-				b.Fatalf("got %d living batches, %v", len(ids), err)
+				b.Fatalf("got %d live batches, %v", len(ids), err)
 			}
 			for _, id := range ids {
 				if _, err := db.Batch(b.Context(), "", id); err != nil {
@@ -127,7 +127,7 @@ func BenchmarkClaimOneChunk(b *testing.B) {
 		b.Fatal(err)
 	}
 	const size = 100
-	var inHand []int
+	var held []int
 	for n := 0; b.Loop(); n++ {
 		batch := fmt.Sprint("b", n/size)
 		if n%size == 0 {
@@ -144,14 +144,14 @@ func BenchmarkClaimOneChunk(b *testing.B) {
 			if err := db.AddChunks(ctx, batch, chunks); err != nil {
 				b.Fatal(err)
 			}
-			inHand = inHand[:0]
+			held = held[:0]
 			b.StartTimer()
 		}
-		claimed, err := db.ClaimChunks(ctx, o, batch, "m", 1, inHand)
+		claimed, err := db.ClaimChunks(ctx, o, batch, "m", 1, held)
 		if err != nil || len(claimed) != 1 {
 			b.Fatalf("claimed %v, %v", claimed, err)
 		}
-		inHand = append(inHand, claimed[0].Index)
+		held = append(held, claimed[0].Index)
 	}
 }
 

@@ -52,7 +52,7 @@ func (db *DB) ChangedBatches(
 	return ids, cursorOf(revision), nil
 }
 
-// liveBatches returns all batches that aren't terminal, and the revision at which that was so.
+// liveBatches returns all batches that are not terminal, and the newest revision.
 func (s *session) liveBatches(ctx context.Context) (ids []string, newest int64, err error) {
 	if err := s.row(ctx, "SELECT newest FROM revisions", nil, &newest); err != nil {
 		return nil, 0, err

@@ -5,128 +5,42 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
 
-// A claim is never taken back in its row. It counts as long as owners has its node at its
-// incarnation with a lease that lasts, so registering, unregistering and expiry free everything at
-// once without touching a chunk.
-const holderLives = `EXISTS (SELECT 1 FROM owners AS o
+// holderLeased is the condition that the holder of c has a lease that lasts. Rows are not changed
+// when a claim ends with its owner: registering, unregistering and the end of a lease free
+// everything at once.
+const holderLeased = `EXISTS (SELECT 1 FROM owners AS o
 	WHERE o.node = c.node AND o.incarnation = c.incarnation AND o.lease_until > ?)`
 
-// holds is holderLives, but for what the owner holds and doesn't have in hand. Its arguments are
-// those of holdsArgs.
-const holds = holderLives + ` AND NOT (c.node IS ? AND c.incarnation IS ? AND c.idx NOT IN (SELECT value FROM json_each(?)))`
+// heldFor is the condition that chunk c is not free for an owner: its holder has a lease, and is
+// not that owner with a chunk that it does not list as held. Its arguments are those of
+// heldForArgs.
+const heldFor = holderLeased + ` AND NOT (c.node IS ? AND c.incarnation IS ? AND c.idx NOT IN (SELECT value FROM json_each(?)))`
 
-func (db *DB) holdsArgs(o store.Owner, inHand []int) ([]any, error) {
-	if inHand == nil {
-		inHand = []int{}
+func (db *DB) heldForArgs(o store.Owner, held []int) ([]any, error) {
+	if held == nil {
+		held = []int{}
 	}
-	list, err := idList(inHand)
+	list, err := jsonList(held)
 	return []any{micros(db.now()), o.Node, o.Incarnation, list}, err
-}
-
-// Register implements [store.Claims].
-func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error) {
-	o := store.Owner{Node: node}
-	err := db.write(ctx, func(s *session) error {
-		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
-			ON CONFLICT (node) DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
-			RETURNING incarnation`, []any{node, micros(db.now().Add(ttl))}, &o.Incarnation)
-	})
-	if err != nil {
-		return store.Owner{}, fmt.Errorf("register node %s: %w", node, err)
-	}
-	return o, nil
-}
-
-// Renew implements [store.Claims].
-func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
-	err := db.write(ctx, func(s *session) error {
-		return fencedUnlessOne(
-			s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
-				micros(db.now().Add(ttl)), o.Node, o.Incarnation))
-	})
-	if err != nil {
-		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
-	}
-	return nil
-}
-
-// Unregister implements [store.Claims]. The next incarnation is the owner that nobody is.
-func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
-	err := db.write(ctx, func(s *session) error {
-		return s.exec(
-			ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
-			micros(db.now()), o.Node, o.Incarnation) // a time, for Newest
-	})
-	if err != nil {
-		return fmt.Errorf("unregister node %s: %w", o.Node, err)
-	}
-	return nil
-}
-
-// LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
-// among them: its lease may end, as the disk takes no renewal either, and users ask why nothing
-// moves.
-func (db *DB) LiveOwners(
-	ctx context.Context, owners []store.Owner,
-) (live []store.Owner, err error) {
-	now := micros(db.now())
-	err = db.read(ctx, func(s *session) error {
-		return s.rows(ctx, "SELECT node, incarnation FROM owners WHERE lease_until > ?", []any{now},
-			func(rows *sql.Rows) error {
-				var o store.Owner
-				err := rows.Scan(&o.Node, &o.Incarnation)
-				if slices.Contains(owners, o) {
-					live = append(live, o)
-				}
-				return err
-			})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list live owners: %w", err)
-	}
-	for _, o := range owners {
-		if db.unposted.has(o) && !slices.Contains(live, o) {
-			live = append(live, o)
-		}
-	}
-	return live, nil
-}
-
-// leased reports whether the owner's lease lasts; ErrFenced when it isn't the node's owner any
-// more.
-func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, error) {
-	var until int64
-	found := false
-	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?",
-		[]any{o.Node, o.Incarnation},
-		func(rows *sql.Rows) error {
-			found = true
-			return rows.Scan(&until)
-		})
-	if err == nil && !found {
-		err = store.ErrFenced
-	}
-	return until > micros(db.now()), err
 }
 
 // AddChunks implements [store.Claims].
 func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error {
 	err := db.add(ctx, func(s *session) error {
-		var laidOut bool
+		var exist bool
 		if err := s.row(ctx, "SELECT EXISTS (SELECT 1 FROM chunks WHERE batch = ?)", []any{batch},
-			&laidOut); err != nil || laidOut {
+			&exist); err != nil || exist {
 			return err
 		}
 		for _, c := range chunks {
 			err := s.exec(ctx, `INSERT INTO chunks (batch, idx, model, first, count, epoch, done, completed, failed, usage)
 				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB))`, batch, c.Index, c.Model, c.First, c.Count)
-			if orphan(err) {
+			if isOrphan(err) {
 				return store.ErrNotFound
 			}
 			if err != nil {
@@ -136,35 +50,35 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("lay out chunks of batch %s: %w", batch, err)
+		return fmt.Errorf("add chunks of batch %s: %w", batch, err)
 	}
 	return nil
 }
 
-// ClaimChunks implements [store.Claims]. It adds nothing to the database, but what is claimed adds
-// results to the medium.
+// ClaimChunks implements [store.Claims]. It needs free space like an insert, since the claimed
+// chunks add results to the medium.
 func (db *DB) ClaimChunks(
-	ctx context.Context, o store.Owner, batch, model string, n int, inHand []int,
+	ctx context.Context, o store.Owner, batch, model string, n int, held []int,
 ) (claimed []store.Chunk, err error) {
 	err = db.add(ctx, func(s *session) error {
-		if living, err := db.leased(ctx, s, o); err != nil || !living {
+		if leased, err := db.leased(ctx, s, o); err != nil || !leased {
 			return err
 		}
-		held, err := db.holdsArgs(o, inHand)
+		held, err := db.heldForArgs(o, held)
 		if err != nil {
 			return err
 		}
 		args := append([]any{o.Node, o.Incarnation, batch, batch, model}, held...)
 		claimed, err = s.chunks(ctx, `UPDATE chunks SET node = ?, incarnation = ?, epoch = epoch + 1
 			WHERE batch = ? AND idx IN (SELECT idx FROM chunks AS c
-				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT (`+holds+`) ORDER BY c.idx LIMIT ?)
+				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT (`+heldFor+`) ORDER BY c.idx LIMIT ?)
 			RETURNING `+chunkColumns, append(args, max(n, 0))...)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim chunks of batch %s: %w", batch, err)
 	}
-	// RETURNING promises no order
+	// RETURNING has no order
 	slices.SortFunc(claimed, func(a, b store.Chunk) int { return a.Index - b.Index })
 	return claimed, nil
 }
@@ -176,7 +90,7 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		return s.settle(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
+		return s.endClaim(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
 			c.Tally.Completed, c.Tally.Failed, usage)
 	})
 	if err != nil {
@@ -188,7 +102,7 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 // ReleaseChunk implements [store.Claims].
 func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.settle(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done")
+		return s.endClaim(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done")
 	})
 	if err != nil {
 		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
@@ -208,9 +122,8 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 	return nil
 }
 
-// settle ends a claim if it is the newest of its chunk. A lapsed lease doesn't matter as long as
-// nobody made use of it.
-func (s *session) settle(
+// endClaim ends a claim if it is the newest of its chunk, also after the end of its owner's lease.
+func (s *session) endClaim(
 	ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any,
 ) error {
 	return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
@@ -233,16 +146,16 @@ func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, e
 
 // CountChunks implements [store.Claims].
 func (db *DB) CountChunks(
-	ctx context.Context, o store.Owner, batch string, inHand []int,
+	ctx context.Context, o store.Owner, batch string, held []int,
 ) (n store.ChunkCounts, err error) {
 	err = db.read(ctx, func(s *session) error {
-		args, err := db.holdsArgs(o, inHand)
+		args, err := db.heldForArgs(o, held)
 		if err != nil {
 			return err
 		}
 		return s.row(ctx, `SELECT
 				count(*) FILTER (WHERE NOT done AND NOT held), count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
-			FROM (SELECT c.done AS done, (`+holds+`) AS held FROM chunks AS c WHERE c.batch = ?)`,
+			FROM (SELECT c.done AS done, (`+heldFor+`) AS held FROM chunks AS c WHERE c.batch = ?)`,
 			append(args, batch), &n.Free, &n.Claimed, &n.Done)
 	})
 	if err != nil {
@@ -293,7 +206,7 @@ func (s *session) chunks(
 	return chunks, err
 }
 
-// fencedUnlessOne turns the count of changed rows into the fate of a compare-and-set.
+// fencedUnlessOne returns ErrFenced unless a compare-and-set has changed one row.
 func fencedUnlessOne(changed int64, err error) error {
 	if err == nil && changed != 1 {
 		return store.ErrFenced

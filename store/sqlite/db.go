@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// readers is the number of reading sessions. Queries are short and run on the CPU, so a few
+	// readers is the number of reading sessions. Queries are short and use the CPU, so a few
 	// suffice.
 	readers = 4
-	// defaultLockWait is what Options.LockWait says if it says nothing.
+	// defaultLockWait is the default of Options.LockWait.
 	defaultLockWait = 5 * time.Second
 )
 
-// Options are what Open takes besides the path.
+// Options configures Open.
 type Options struct {
-	// Now stamps and judges leases, expiry and the like; time.Now by default.
+	// Now is the clock of leases, creation times and keys. Default: time.Now.
 	Now func() time.Time
-	// Expiry is the time by which files and uploads expire; Now by default.
+	// Expiry is the clock by which files and uploads expire. Default: Now.
 	Expiry func() time.Time
-	// LockWait is how long a write waits for another process that holds the lock of the file; 5 s
-	// by default.
+	// LockWait limits how long a write waits for another process that holds the lock of the file.
+	// Default: 5 s.
 	LockWait time.Duration
-	// Space watches over the room on the file's medium; nil: nobody does.
+	// Space checks the free space of the file's medium; nil: it is not checked.
 	Space Space
 }
 
-// Space is the room on a medium, of which a reserve is kept for small writes that let room be made.
+// Space checks the free space of a medium and has a reserve of it for small writes.
 type Space interface {
-	// Room returns store.ErrNoSpace while nothing but the reserve is left. What adds to the
-	// database is refused then.
+	// CheckSpace returns store.ErrNoSpace while there is no free space except the reserve. Writes
+	// that let the database grow are refused then.
 	CheckSpace() error
-	// FreeReserve gives up the reserve for a write that found no room, and reports whether there was
-	// one.
+	// FreeReserve releases the reserve for a write that found no space, and reports whether there
+	// was one.
 	FreeReserve() bool
 }
 
@@ -58,7 +58,7 @@ type DB struct {
 	writer   *sessions
 	readers  *sessions
 
-	locked atomic.Bool // the last write that asked for the lock waited for it in vain
+	locked atomic.Bool // the last write that requested the lock did not get it
 
 	unposted unposted
 }
@@ -81,8 +81,8 @@ var _ interface {
 	store.Status
 } = (*DB)(nil)
 
-// Open opens the database file at path and brings its schema up to date; it creates the file and
-// its directory if need be.
+// Open opens the database file at path and migrates its schema. It creates the file and its
+// directory if they do not exist.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -94,7 +94,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 		opts.LockWait = defaultLockWait
 	}
 	db, err := open(ctx, path, opts)
-	if short(err) && opts.Space != nil && opts.Space.FreeReserve() {
+	if maybeFull(err) && opts.Space != nil && opts.Space.FreeReserve() {
 		db, err = open(ctx, path, opts)
 	}
 	if err != nil {
@@ -140,36 +140,21 @@ func (db *DB) start(ctx context.Context, path string) error {
 
 func dsn(path string) string {
 	pragmas := url.Values{"_pragma": {
-		"busy_timeout(250)", // between looks at the context, not in all: see session.retryBusy
+		"busy_timeout(250)", // of one try; see begin
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
 		"foreign_keys(ON)",
 		// KiB per session, outside of the heap: the kernel caches the file anyway
 		"cache_size(-4000)",
 		"temp_store(MEMORY)",
-		"journal_size_limit(16777216)", // what a large transaction adds to the WAL is given back
+		"journal_size_limit(16777216)", // the WAL shrinks after a large transaction
 	}}
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path),
 		RawQuery: pragmas.Encode()}).String()
 }
 
-// Ping reports whether the database answers a query and stands where it was opened.
-func (db *DB) Ping(ctx context.Context) error {
-	err := db.files.check()
-	if err != nil {
-		return fmt.Errorf("ping database: %w", err)
-	}
-	err = db.read(ctx, func(s *session) error {
-		var newest int64
-		return s.row(ctx, "SELECT newest FROM revisions", nil, &newest)
-	})
-	if err != nil {
-		return fmt.Errorf("ping database: %w", err)
-	}
-	return nil
-}
-
-// Close waits for the methods under way and closes the file. Methods called later return an error.
+// Close waits for running methods and closes the file. Methods that are called later return an
+// error.
 func (db *DB) Close() error {
 	return errors.Join(db.readers.close(), db.writer.close(), db.pool.Close())
 }

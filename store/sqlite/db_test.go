@@ -136,7 +136,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	sqlite.LimitPages(t, db, 1<<20)
 	if err := db.CreateBatch(t.Context(), large); err != nil {
-		t.Errorf("create after room was made: %v", err)
+		t.Errorf("create after space was freed: %v", err)
 	}
 	page, err := db.ListBatches(t.Context(), "t", store.BatchQuery{})
 	if err != nil || len(page.Items) != stored {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// translate turns the driver's errors into those the contracts name.
+// translate wraps the driver's errors in those of package store.
 func translate(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -42,10 +42,10 @@ func primaryCode(err error) int {
 	return coded.Code() & 0xff
 }
 
-// short reports whether a write may have failed for want of room. SQLite reports that as FULL in
-// most cases, but as an I/O error or as one of opening a file when it concerns its shared memory, a
-// new file or a quota.
-func short(err error) bool {
+// maybeFull reports whether a write may have failed because the disk is full. SQLite reports that
+// as FULL in most cases. It reports an I/O error, or that it can't open a file, if its shared
+// memory, a new file or a quota is concerned.
+func maybeFull(err error) bool {
 	switch primaryCode(err) {
 	case codes.SQLITE_FULL, codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:
 		return true
@@ -53,15 +53,15 @@ func short(err error) bool {
 	return false
 }
 
-// taken reports whether an insert met a row that has the id already.
-func taken(err error) bool {
+// isDuplicate reports whether an insert failed because a row has the id already.
+func isDuplicate(err error) bool {
 	var coded *driver.Error
 	return errors.As(err, &coded) && (coded.Code() == codes.SQLITE_CONSTRAINT_UNIQUE ||
 		coded.Code() == codes.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// orphan reports whether an insert named an object that doesn't exist.
-func orphan(err error) bool {
+// isOrphan reports whether an insert failed because it refers to an object that does not exist.
+func isOrphan(err error) bool {
 	var coded *driver.Error
 	return errors.As(err, &coded) && coded.Code() == codes.SQLITE_CONSTRAINT_FOREIGNKEY
 }

@@ -11,20 +11,20 @@ import (
 // FirstSchema is the schema of version 1.
 var FirstSchema = schema1
 
-// LimitPages makes the file look as if the disk had room for so many pages.
+// LimitPages makes the file look as if the disk had space for so many pages.
 func LimitPages(t testing.TB, db *DB, pages int) {
 	t.Helper()
-	s, err := db.writer.take(t.Context())
+	s, err := db.writer.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.writer.give(s)
+	defer db.writer.release(s)
 	if err := s.script(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Plans returns what SQLite says about how it runs the listing of a query, by step.
+// Plans returns the steps of SQLite's query plan.
 func Plans(t testing.TB, db *DB, query string, args ...any) (plan []string) {
 	t.Helper()
 	rows, err := db.pool.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
@@ -43,11 +43,11 @@ func Plans(t testing.TB, db *DB, query string, args ...any) (plan []string) {
 	return plan
 }
 
-// ListingQuery is the statement that walks through a listing.
-func ListingQuery(sort, other string, ascending, tied bool, tags int) (string, []any) {
+// ListingQuery returns the statement of one scan of a listing.
+func ListingQuery(sort, other string, ascending, sameTime bool, tags int) (string, []any) {
 	l := listing{sort: sort, other: other, ascending: ascending, tags: make([]int64, tags)}
-	var within stretch
-	if !tied {
+	var within span
+	if !sameTime {
 		within.to.at = never
 	}
 	return l.query(within), l.args("completed", within)

@@ -23,15 +23,15 @@ func (db *DB) CreateFile(ctx context.Context, f store.File) error {
 	return nil
 }
 
-// fileRow is a file with what its columns hold.
+// fileRow is a file with its encoded columns.
 type fileRow struct {
 	store.File
 	doc, summary []byte
 }
 
-// encodeFile rounds the file's times and takes its summary out of its document.
+// encodeFile truncates the file's times and encodes its summary apart from its document.
 func encodeFile(f store.File) (row fileRow, err error) {
-	whole(&f.CreatedAt, &f.ExpiresAt)
+	truncate(&f.CreatedAt, &f.ExpiresAt)
 	if f.Summary != nil {
 		if row.summary, err = encode(f.Summary); err != nil {
 			return row, err
@@ -48,7 +48,7 @@ func (s *session) createFile(ctx context.Context, f fileRow) error {
 		ctx, "INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc,
 		f.summary)
-	if taken(err) {
+	if isDuplicate(err) {
 		return store.ErrExists
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *session) listFiles(
 	return page, err
 }
 
-// fileCursor is the position that a page of files begins behind.
+// fileCursor returns the position after which a page of files starts.
 func (s *session) fileCursor(
 	ctx context.Context, tenant string, q store.FileQuery, now int64,
 ) (after position, err error) {
@@ -184,7 +184,7 @@ func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, 
 		if f, err = s.file(ctx, tenant, id, micros(db.expiry())); err != nil {
 			return err
 		}
-		if f.Tenant != tenant { // none was given; that is for reading
+		if f.Tenant != tenant { // an empty tenant is for reading only
 			return store.ErrNotFound
 		}
 		return s.exec(ctx, "DELETE FROM files WHERE id = ?", id)

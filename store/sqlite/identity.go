@@ -8,10 +8,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// identity notices when the files that were opened no longer stand under their names: they were
-// deleted, replaced or unmounted under the process. What is committed then is lost. SQLite keeps
-// the files open, so their inodes aren't given to others, and it removes its WAL only with the last
-// connection of all.
+// identity detects that the opened files are no longer at their paths: they were deleted, replaced
+// or unmounted while the process runs. Later commits would be lost. SQLite holds the files open, so
+// their inodes are not reused, and it removes its WAL only with the last connection.
 type identity []identified
 
 type identified struct {
@@ -19,8 +18,8 @@ type identified struct {
 	opened os.FileInfo
 }
 
-// identify remembers the files as they are now. They must not be opened for that: closing them
-// would end SQLite's locks.
+// identify returns the identity of the files at the paths. It does not open them, since closing
+// them would end SQLite's locks.
 func identify(paths ...string) (identity, error) {
 	files := make(identity, len(paths))
 	for i, path := range paths {
@@ -33,19 +32,19 @@ func identify(paths ...string) (identity, error) {
 	return files, nil
 }
 
-// check returns ErrUnavailable while a file is gone.
+// check returns ErrUnavailable while a file is missing or replaced.
 func (files identity) check() error {
 	for _, f := range files {
 		now, err := os.Stat(f.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("%w: %s is gone: put it back, or restart with another",
+			return fmt.Errorf("%w: %s is missing: move it back, or restart with another one",
 				store.ErrUnavailable, f.path)
 		case err != nil:
-			return fmt.Errorf("%w: look at %s: %w", store.ErrUnavailable, f.path, err)
+			return fmt.Errorf("%w: inspect %s: %w", store.ErrUnavailable, f.path, err)
 		case !os.SameFile(f.opened, now):
 			return fmt.Errorf(
-				"%w: %s is another file than the one that was opened: was its directory replaced or unmounted? Put it back, or restart",
+				"%w: %s is not the file that was opened; was its directory replaced or unmounted? Move it back, or restart",
 				store.ErrUnavailable, f.path)
 		}
 	}

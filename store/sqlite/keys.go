@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweptKeys is how many expired keys a new one takes along. More than one, so that they get fewer,
-// not just no more.
+// sweptKeys is the number of expired keys that a new one removes. It is above one, so that their
+// number falls.
 const sweptKeys = 8
 
 // Remember implements [store.Keys].

@@ -8,19 +8,19 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Lead implements [store.Claims]. A leader that asks again writes nothing.
+// Lead implements [store.Leads]. To confirm a leadership it writes nothing.
 func (db *DB) Lead(
 	ctx context.Context, o store.Owner, names []string,
 ) (epoch int64, others map[string]string, err error) {
 	err = db.write(ctx, func(s *session) error {
-		living, err := db.leased(ctx, s, o)
+		leased, err := db.leased(ctx, s, o)
 		if err != nil {
 			return err
 		}
-		if !living {
+		if !leased {
 			return store.ErrFenced
 		}
-		list, err := idList(names)
+		list, err := jsonList(names)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (db *DB) Lead(
 			case holder.Owner == o:
 				own++
 				epoch = max(epoch, holder.epoch)
-			case holder.lives:
+			case holder.leased:
 				if others == nil {
 					others = map[string]string{}
 				}
@@ -58,9 +58,9 @@ func (db *DB) Lead(
 	return epoch, others, nil
 }
 
-// Resign implements [store.Claims].
+// Resign implements [store.Leads].
 func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
-	list, err := idList(names)
+	list, err := jsonList(names)
 	if err == nil {
 		err = db.write(ctx, func(s *session) error {
 			return s.exec(
@@ -74,20 +74,21 @@ func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	return nil
 }
 
-// leader is who leads a name, and whether its lease lasts.
+// leader is the owner that leads a name.
 type leader struct {
 	store.Owner
-	epoch int64
-	lives bool
+	epoch  int64
+	leased bool // its lease lasts
 }
 
+// leads returns the leaders of the names.
 func (s *session) leads(ctx context.Context, names string, now int64) (map[string]leader, error) {
 	led := map[string]leader{}
-	err := s.rows(ctx, `SELECT c.name, c.epoch, c.node, c.incarnation, `+holderLives+`
+	err := s.rows(ctx, `SELECT c.name, c.epoch, c.node, c.incarnation, `+holderLeased+`
 		FROM leads AS c WHERE c.name IN (SELECT value FROM json_each(?))`, []any{now, names}, func(rows *sql.Rows) error {
 		var name string
 		var l leader
-		err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.lives)
+		err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.leased)
 		led[name] = l
 		return err
 	})

@@ -13,27 +13,26 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// position is a place in a listing's order.
+// position is a position in the order of a listing.
 type position struct{ at, seq int64 }
 
 func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
 }
 
-// stretch is the positions between from and to, both excluded.
-type stretch struct{ from, to position }
+// span is a range of positions, without its bounds.
+type span struct{ from, to position }
 
-// listing is a BatchQuery in the terms of the index it walks: one walk per state and stretch,
-// joined in order.
+// listing is a BatchQuery as index scans: one scan for each state and span, joined in order.
 type listing struct {
 	tenant      string
 	states      []store.State
-	tags        []int64 // the first one leads, the others are looked up
-	sort, other string  // columns: created and due, or the other way round
+	tags        []int64 // the first one selects the index entries, the others are filters
+	sort, other string  // columns: created and due, or due and created
 	ascending   bool
-	stretches   []stretch // in the order of the listing
-	low, high   int64     // bounds of the other column, both included
-	limit       int       // of one walk; negative: none
+	spans       []span // in the order of the listing
+	low, high   int64  // bounds of the other column, both included
+	limit       int    // of one scan; negative: none
 }
 
 var allStates = []store.State{
@@ -81,7 +80,7 @@ func (db *DB) ListBatchIDs(
 	return page, nil
 }
 
-// positions returns the positions of a page's batches in order, and whether more follow.
+// positions returns the positions of the batches of a page in order, and whether there are more.
 func (s *session) positions(
 	ctx context.Context, tenant string, q store.BatchQuery,
 ) (found []position, more bool, err error) {
@@ -89,7 +88,7 @@ func (s *session) positions(
 	if err != nil {
 		return nil, false, err
 	}
-	if found, err = s.walk(ctx, l); err != nil {
+	if found, err = s.scan(ctx, l); err != nil {
 		return nil, false, err
 	}
 	if q.Limit > 0 && len(found) > q.Limit {
@@ -112,7 +111,7 @@ func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery
 		l.states = slices.Compact(slices.Sorted(slices.Values(q.States)))
 	}
 	low, high := between(q.CreatedAfter, q.CreatedBefore, math.MaxInt64)
-	// No deadline lies within no bounds.
+	// A batch without a deadline is within no bounds.
 	l.low, l.high = between(q.DeadlineAfter, q.DeadlineBefore, never-1)
 	if q.DeadlineAfter.IsZero() && q.DeadlineBefore.IsZero() {
 		l.high = never
@@ -121,9 +120,9 @@ func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery
 		l.sort, l.other = l.other, l.sort
 		low, high, l.low, l.high = l.low, l.high, low, high
 	}
-	l.stretches = []stretch{{position{low, math.MinInt64}, position{high, math.MaxInt64}}}
+	l.spans = []span{{position{low, math.MinInt64}, position{high, math.MaxInt64}}}
 	if q.Order == store.ByDeadline && !q.Ascending {
-		l.stretches = undatedLast(l.stretches[0])
+		l.spans = undatedLast(l.spans[0])
 	}
 	if q.After != "" {
 		if err := s.skipTo(ctx, &l, q.After); err != nil {
@@ -136,18 +135,18 @@ func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery
 	return l, nil
 }
 
-// undatedLast cuts a descending stretch of deadlines in two: those without one come last although
+// undatedLast divides a descending span of deadlines, so that batches without one are last although
 // their column sorts first.
-func undatedLast(all stretch) []stretch {
+func undatedLast(all span) []span {
 	dated, undated := all, all
 	undated.from = position{never, math.MinInt64}
 	if dated.to.compare(undated.from) > 0 {
 		dated.to = undated.from
 	}
-	return []stretch{dated, undated}
+	return []span{dated, undated}
 }
 
-// between turns two excluded bounds into included ones; zero times don't bound.
+// between returns the included bounds of two excluded ones. A zero time is no bound.
 func between(after, before time.Time, highest int64) (low, high int64) {
 	low, high = math.MinInt64, highest
 	if !after.IsZero() {
@@ -159,7 +158,7 @@ func between(after, before time.Time, highest int64) (low, high int64) {
 	return low, high
 }
 
-// skipTo cuts off what comes up to and including the batch that the page before ended with.
+// skipTo removes the positions up to the last batch of the previous page.
 func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
 	var after position
 	err := s.row(ctx, "SELECT "+l.sort+", seq FROM batches WHERE id = ? AND tenant = ?",
@@ -169,10 +168,10 @@ func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
 	} else if err != nil {
 		return err
 	}
-	if len(l.stretches) > 1 && after.at == never {
-		l.stretches = l.stretches[1:]
+	if len(l.spans) > 1 && after.at == never {
+		l.spans = l.spans[1:]
 	}
-	first := &l.stretches[0]
+	first := &l.spans[0]
 	if l.ascending && after.compare(first.from) > 0 {
 		first.from = after
 	}
@@ -182,8 +181,8 @@ func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
 	return nil
 }
 
-// rarestFirst puts the tag with the fewest batches first, so that the walk is as short as one tag
-// can make it. Beyond a thousand batches any tag will do.
+// rarestFirst moves the tag with the fewest batches to the front, for the shortest scan. It counts
+// up to a thousand batches.
 func (s *session) rarestFirst(ctx context.Context, l listing) error {
 	if len(l.tags) < 2 {
 		return nil
@@ -203,13 +202,13 @@ func (s *session) rarestFirst(ctx context.Context, l listing) error {
 	return nil
 }
 
-// walk returns the positions of the matching batches in order, one more than a page holds if there
-// are.
-func (s *session) walk(ctx context.Context, l listing) (found []position, err error) {
-	for _, stretch := range l.stretches {
-		query, start := l.query(stretch), len(found)
+// scan returns the positions of the matching batches in order. If there are more than a page, it
+// returns one more.
+func (s *session) scan(ctx context.Context, l listing) (found []position, err error) {
+	for _, span := range l.spans {
+		query, start := l.query(span), len(found)
 		for _, state := range l.states {
-			err := s.rows(ctx, query, l.args(state, stretch), func(rows *sql.Rows) error {
+			err := s.rows(ctx, query, l.args(state, span), func(rows *sql.Rows) error {
 				var p position
 				err := rows.Scan(&p.at, &p.seq)
 				found = append(found, p)
@@ -232,18 +231,18 @@ func (s *session) walk(ctx context.Context, l listing) (found []position, err er
 	return found, nil
 }
 
-// tied reports whether the stretch lies between two batches of one time, as pages without deadlines
-// do. SQLite reaches into the ties of an index only when told so.
-func (s stretch) tied() bool { return s.from.at == s.to.at }
+// sameTime reports whether both bounds have the same time, as in pages of batches without
+// deadlines. SQLite uses the second column of an index only if the first one is compared with =.
+func (s span) sameTime() bool { return s.from.at == s.to.at }
 
-// query is the statement of one walk. It comes in few shapes, so that all of them stay prepared.
-func (l listing) query(within stretch) string {
+// query returns the statement of one scan. There are few different ones, so that all stay prepared.
+func (l listing) query(within span) string {
 	from, where := "batches AS b", "b.tenant = ?"
 	if len(l.tags) > 0 {
 		from, where = "batch_tags AS b", "b.tag = ?"
 	}
 	query := "SELECT b." + l.sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?"
-	if within.tied() {
+	if within.sameTime() {
 		query += " AND b." + l.sort + " = ? AND b.seq > ? AND b.seq < ?"
 	} else {
 		query += " AND (b." + l.sort + ", b.seq) > (?, ?) AND (b." + l.sort + ", b.seq) < (?, ?)"
@@ -258,9 +257,9 @@ func (l listing) query(within stretch) string {
 	return query + " ORDER BY b." + l.sort + " DESC, b.seq DESC LIMIT ?"
 }
 
-func (l listing) args(state store.State, within stretch) []any {
+func (l listing) args(state store.State, within span) []any {
 	args := []any{l.tenant, state, within.from.at, within.from.seq}
-	if !within.tied() {
+	if !within.sameTime() {
 		args = append(args, within.to.at)
 	}
 	args = append(args, within.to.seq, l.low, l.high)
@@ -273,7 +272,7 @@ func (l listing) args(state store.State, within stretch) []any {
 	return append(args, l.limit)
 }
 
-// columnAt reads a column of the batches at the positions, in their order.
+// columnAt reads a column of the batches at the positions, in the order of these.
 func columnAt[T any](
 	ctx context.Context, s *session, column string, positions []position,
 	read func([]byte) (T, error),
@@ -283,7 +282,7 @@ func columnAt[T any](
 	for i, p := range positions {
 		place[p.seq], seqs[i] = i, p.seq
 	}
-	list, err := idList(seqs)
+	list, err := jsonList(seqs)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (db *DB) PostProgress(
 	}
 	docs := make(map[string][]byte, len(posts))
 	for batch, p := range posts {
-		whole(&p.UpdatedAt)
+		truncate(&p.UpdatedAt)
 		doc, err := encode(p)
 		if err != nil {
 			return fmt.Errorf("post progress of batch %s: %w", batch, err)
@@ -52,7 +52,7 @@ func (db *DB) ProgressPosts(
 	ctx context.Context, batches []string,
 ) (map[string][]store.ProgressPost, error) {
 	posts := map[string]map[string]store.ProgressPost{} // by batch and node
-	list, err := idList(batches)
+	list, err := jsonList(batches)
 	if err == nil {
 		err = db.read(ctx, func(s *session) error {
 			return s.posts(ctx, list, posts)

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweptDrops is how many forgotten drops a new one takes along. More than one, so that they get
-// fewer, not just no more.
+// sweptDrops is the number of old drops that a new one removes. It is above one, so that their
+// number falls.
 const sweptDrops = 8
 
 // DropBlobs implements [store.References].
@@ -40,6 +40,7 @@ func (db *DB) DropBlobs(
 	return dropped, nil
 }
 
+// drop marks a blob as dropped if nothing refers to it, and reports whether it did.
 func (s *session) drop(ctx context.Context, expired, key string, now int64) (bool, error) {
 	var referred bool
 	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM file_blobs WHERE blob = ? AND file <> ?)
@@ -51,7 +52,7 @@ func (s *session) drop(ctx context.Context, expired, key string, now int64) (boo
 		ctx, "INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?) ON CONFLICT (blob) DO NOTHING", key, now)
 }
 
-// refer notes with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict if
+// refer records with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict:
 // one of them was dropped.
 func (s *session) refer(ctx context.Context, insert, holder string, keys ...string) error {
 	for _, key := range keys {
@@ -78,13 +79,13 @@ func (s *session) dropped(ctx context.Context, key string) (dropped bool, err er
 	return dropped, err
 }
 
-// referToInputs notes that the batch refers to its inputs. ErrNotFound if the file of one is gone,
-// or its bytes are.
+// referToInputs records that the batch refers to its inputs. ErrNotFound: the file of one, or its
+// bytes, are missing.
 func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) error {
 	for _, in := range b.Inputs {
-		var there bool
+		var found bool
 		err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM files AS f JOIN file_blobs AS r ON r.file = f.id
-			WHERE f.id = ? AND f.tenant = ? AND f.expires > ? AND r.blob = ?)`, []any{in.FileID, b.Tenant, now, in.BlobKey}, &there)
+			WHERE f.id = ? AND f.tenant = ? AND f.expires > ? AND r.blob = ?)`, []any{in.FileID, b.Tenant, now, in.BlobKey}, &found)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 			if err != nil {
 				return err
 			}
-			if !there || dropped {
+			if !found || dropped {
 				return fmt.Errorf("input file %s: %w", in.FileID, store.ErrNotFound)
 			}
 			if key == "" {

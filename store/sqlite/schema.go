@@ -19,11 +19,11 @@ var (
 	schema5 string
 )
 
-// migrations lead from one schema version to the next; the file's user_version counts those it has
-// been through.
+// migrations lead from one schema version to the next. The file's user_version is the number of
+// those that were applied.
 var migrations = []string{schema1, schema2, schema3, schema4, schema5}
 
-// migrate brings the schema up to date. Processes that open a new file together take turns here.
+// migrate applies the missing migrations. Processes that open a new file together do so in turn.
 func (db *DB) migrate(ctx context.Context) error {
 	return db.write(ctx, func(s *session) error {
 		var version int
@@ -31,7 +31,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		}
 		if version > len(migrations) {
-			return fmt.Errorf("schema version %d is newer than %d, the newest this release knows: "+
+			return fmt.Errorf("schema version %d is newer than %d, the newest that this release knows; "+
 				"run the release that wrote the file, or a later one", version, len(migrations))
 		}
 		for ; version < len(migrations); version++ {

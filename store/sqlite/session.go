@@ -12,25 +12,26 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// session is a connection with the statements it has prepared. All of them are constants of this
+// session is a connection with its prepared statements. All statements are constants of this
 // package, so their number is bounded.
 type session struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 }
 
-// write runs f in a transaction that is committed if f returns nil, and undone in any other case.
-// It is for writes that don't let the database grow for good: when there is no room for one, the
-// reserve is given up and f is run once more.
+// write runs f in a transaction, which is committed if f returns nil and else rolled back. It is
+// for writes that do not let the database grow for good: if the disk is full, it frees space and
+// runs f once more.
 func (db *DB) write(ctx context.Context, f func(*session) error) error {
 	err := db.attempt(ctx, f)
-	if !short(err) || !db.freeSpace(ctx) {
+	if !maybeFull(err) || !db.freeSpace(ctx) {
 		return err
 	}
 	return db.attempt(ctx, f)
 }
 
-// add is write for what adds to the database. It is refused while nothing but the reserve is left.
+// add is write for writes that let the database grow. It is refused while there is no free space
+// except the reserve.
 func (db *DB) add(ctx context.Context, f func(*session) error) error {
 	if db.space != nil {
 		if err := db.space.CheckSpace(); err != nil {
@@ -40,8 +41,7 @@ func (db *DB) add(ctx context.Context, f func(*session) error) error {
 	return db.attempt(ctx, f)
 }
 
-// attempt is write without the reserve. What was committed counts only if the file still stands
-// under its name.
+// attempt is write without the reserve. A commit counts only if the file is still at its path.
 func (db *DB) attempt(ctx context.Context, f func(*session) error) error {
 	if err := db.files.check(); err != nil {
 		return err
@@ -59,54 +59,53 @@ func (db *DB) snapshot(ctx context.Context, f func(*session) error) error {
 
 // read runs f, which reads with a single statement.
 func (db *DB) read(ctx context.Context, f func(*session) error) error {
-	s, err := db.readers.take(ctx)
+	s, err := db.readers.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.readers.give(s)
+	defer db.readers.release(s)
 	return translate(ctx, f(s))
 }
 
 func (db *DB) transact(ctx context.Context, from *sessions, f func(*session) error) error {
-	arrived := time.Now()
-	s, err := from.take(ctx)
+	start := time.Now()
+	s, err := from.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer from.give(s)
+	defer from.release(s)
 
-	// Neither COMMIT nor ROLLBACK may be interrupted: the session goes to the next caller outside
-	// of any transaction.
-	steady := context.WithoutCancel(ctx)
+	// Neither COMMIT nor ROLLBACK may be interrupted: the next caller must get the session outside
+	// of a transaction.
+	uncancelled := context.WithoutCancel(ctx)
 	done := false
 	defer func() {
 		if !done {
-			// Says "no transaction is active" where SQLite has rolled back already; nothing is left
-			// to do then.
-			_ = s.exec(steady, "ROLLBACK")
+			// The error is "no transaction is active" if SQLite has rolled back already.
+			_ = s.exec(uncancelled, "ROLLBACK")
 		}
 	}()
-	if err := db.begin(ctx, s, from == db.writer, arrived.Add(db.lockWait)); err != nil {
+	if err := db.begin(ctx, s, from == db.writer, start.Add(db.lockWait)); err != nil {
 		return translate(ctx, err)
 	}
 	if err := f(s); err != nil {
 		return translate(ctx, err)
 	}
-	if err := s.exec(steady, "COMMIT"); err != nil {
-		return translate(steady, err)
+	if err := s.exec(uncancelled, "COMMIT"); err != nil {
+		return translate(uncancelled, err)
 	}
 	done = true
 	return nil
 }
 
-// errLocked is for writes that waited in vain for another process that writes, or that stands still
-// while it does.
+// errLocked means that a write waited too long for another process that writes, or that was
+// suspended while it did.
 var errLocked = fmt.Errorf("%w: another process holds the lock of the database",
 	store.ErrUnavailable)
 
-// begin waits with a write for those of other processes until the given time, in slices of
-// busy_timeout, so that it notices when the context ends. Writes that have queued up behind one
-// that waited in vain don't wait in their turn.
+// begin starts a transaction. A write waits for other processes until the given time, in steps of
+// busy_timeout, so that it returns when the context ends. Writes that were queued behind one that
+// waited too long do not wait again.
 func (db *DB) begin(ctx context.Context, s *session, write bool, until time.Time) error {
 	if !write {
 		return s.exec(ctx, "BEGIN")
@@ -150,7 +149,7 @@ func (s *session) exec(ctx context.Context, query string, args ...any) error {
 	return err
 }
 
-// affect is exec for statements whose count of changed rows is the answer.
+// affect is exec that returns the number of changed rows.
 func (s *session) affect(ctx context.Context, query string, args ...any) (int64, error) {
 	stmt, err := s.prepare(ctx, query)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *session) affect(ctx context.Context, query string, args ...any) (int64,
 	return result.RowsAffected()
 }
 
-// row reads the one row of a query; [store.ErrNotFound] when it has none.
+// row reads the one row of a query. [store.ErrNotFound]: it has none.
 func (s *session) row(ctx context.Context, query string, args []any, dest ...any) error {
 	stmt, err := s.prepare(ctx, query)
 	if err != nil {
@@ -197,7 +196,7 @@ func (s *session) rows(
 	return rows.Err()
 }
 
-// script runs several statements without keeping them.
+// script runs several statements without preparing them.
 func (s *session) script(ctx context.Context, statements string) error {
 	_, err := s.conn.ExecContext(ctx, statements)
 	return err

@@ -13,9 +13,9 @@ import (
 
 var errClosed = errors.New("database is closed")
 
-// sessions lends sessions to one caller at a time each.
+// sessions is a pool. Each session belongs to one caller at a time.
 type sessions struct {
-	idle   chan *session // capacity: all of them
+	idle   chan *session // its capacity is that of all sessions
 	opened int
 	once   sync.Once
 	closed chan struct{}
@@ -37,11 +37,11 @@ func (p *sessions) open(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// connectWait is how long Open waits for another process that holds the lock of the file.
+// connectWait limits how long Open waits for another process that holds the lock of the file.
 const connectWait = 15 * time.Second
 
 // connect opens a connection. The pragmas of a new one wait for their lock no longer than
-// busy_timeout, which another process that is bringing the schema up to date may outlast.
+// busy_timeout, and another process may need longer to migrate the schema.
 func connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	for start := time.Now(); ; {
 		conn, err := pool.Conn(ctx)
@@ -52,7 +52,7 @@ func connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	}
 }
 
-func (p *sessions) take(ctx context.Context) (*session, error) {
+func (p *sessions) acquire(ctx context.Context) (*session, error) {
 	select {
 	case <-p.closed:
 		return nil, errClosed
@@ -70,7 +70,7 @@ func (p *sessions) take(ctx context.Context) (*session, error) {
 	}
 }
 
-func (p *sessions) give(s *session) { p.idle <- s }
+func (p *sessions) release(s *session) { p.idle <- s }
 
 func (p *sessions) close() (err error) {
 	p.once.Do(func() {

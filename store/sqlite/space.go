@@ -2,21 +2,21 @@ package sqlite
 
 import "context"
 
-// freeSpace gives up the reserve, and brings the WAL into the database so that the next write begins
-// it anew, in room that the file has already. It reports whether another try is worth while.
+// freeSpace releases the reserve, and checkpoints the WAL so that the next write overwrites it from
+// its start. It reports whether another try may succeed.
 func (db *DB) freeSpace(ctx context.Context) bool {
-	given := db.space != nil && db.space.FreeReserve()
+	released := db.space != nil && db.space.FreeReserve()
 	emptied, err := db.checkpoint(ctx)
-	return given || err == nil && emptied
+	return released || err == nil && emptied
 }
 
-// checkpoint reports whether all of the WAL is in the database now.
-func (db *DB) checkpoint(ctx context.Context) (whole bool, err error) {
-	s, err := db.writer.take(ctx)
+// checkpoint moves the WAL into the database and reports whether all of it was moved.
+func (db *DB) checkpoint(ctx context.Context) (complete bool, err error) {
+	s, err := db.writer.acquire(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer db.writer.give(s)
+	defer db.writer.release(s)
 	var busy, frames, moved int
 	err = s.row(ctx, "PRAGMA wal_checkpoint(RESTART)", nil, &busy, &frames, &moved)
 	return busy == 0 && frames == moved, err

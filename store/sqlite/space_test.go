@@ -68,7 +68,7 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 		"create a file":    db.CreateFile(ctx, store.File{ID: "f", Tenant: "t"}),
 		"create an upload": db.CreateUpload(ctx, store.Upload{ID: "u", Tenant: "t"}),
 		"add a part":       db.AddPart(ctx, store.Part{ID: "p", UploadID: "u"}),
-		"lay out chunks":   db.AddChunks(ctx, "0", []store.Chunk{{Model: "m", Count: 1}}),
+		"add chunks":       db.AddChunks(ctx, "0", []store.Chunk{{Model: "m", Count: 1}}),
 		"claim chunks": func() error {
 			_, err := db.ClaimChunks(ctx, owner, "0", "m", 1, nil)
 			return err
@@ -86,7 +86,7 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 				store.ErrNoSpace, m.reserve)
 		}
 	}
-	// What leads out of that goes on.
+	// Writes that free space succeed.
 	_, err = store.Modify(ctx, db, "t", "1", func(b *store.Batch) error {
 		b.Paused, b.Reason = true, strings.Repeat("x", 30_000)
 		return nil

@@ -15,8 +15,8 @@ const (
 	metadataValue = "value"
 )
 
-// hashTag folds words into an integer that stands for them. Two tags of one tenant would have to
-// share 64 bits of SHA-256 to be taken for each other.
+// hashTag returns the tag of the words: the first 64 bits of a SHA-256, so that two tags of one
+// tenant do not collide in practice.
 func hashTag(words ...string) int64 {
 	var b []byte
 	for _, w := range words {

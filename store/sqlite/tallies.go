@@ -30,7 +30,7 @@ func (db *DB) SumDone(
 func (s *session) sumDone(
 	ctx context.Context, batches []string, sums map[string]store.DoneChunks,
 ) error {
-	list, err := idList(batches)
+	list, err := jsonList(batches)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *session) whichDone(
 	if len(asked) == 0 {
 		return nil
 	}
-	list, err := idList(asked)
+	list, err := jsonList(asked)
 	if err != nil {
 		return err
 	}

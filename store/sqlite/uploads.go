@@ -10,7 +10,7 @@ import (
 
 // CreateUpload implements [store.Uploads].
 func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
-	whole(&u.CreatedAt, &u.ExpiresAt)
+	truncate(&u.CreatedAt, &u.ExpiresAt)
 	doc, err := encode(u)
 	if err != nil {
 		return fmt.Errorf("create upload %s: %w", u.ID, err)
@@ -19,7 +19,7 @@ func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
 		err := s.exec(
 			ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
 			u.ID, u.Tenant, u.State, microsOrNever(u.ExpiresAt), doc)
-		if taken(err) {
+		if isDuplicate(err) {
 			return store.ErrExists
 		}
 		return err
@@ -52,11 +52,11 @@ func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.
 		return store.Upload{}, err
 	}
 	u, err := decode[store.Upload](doc)
-	return db.judged(u), err
+	return db.withExpiry(u), err
 }
 
-// judged shows a pending upload whose time is over as expired; nothing else marks it so.
-func (db *DB) judged(u store.Upload) store.Upload {
+// withExpiry returns u as expired if it is pending and its time has passed. The row stays pending.
+func (db *DB) withExpiry(u store.Upload) store.Upload {
 	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.expiry()) {
 		u.State = store.UploadExpired
 	}
@@ -107,6 +107,7 @@ func (db *DB) CancelUpload(ctx context.Context, tenant, id string) (u store.Uplo
 	return u, nil
 }
 
+// endUpload writes the final state of a pending upload.
 func (db *DB) endUpload(
 	ctx context.Context, s *session, tenant, id string, to store.UploadState, fileID string,
 ) (store.Upload, error) {
@@ -114,7 +115,7 @@ func (db *DB) endUpload(
 	if err != nil {
 		return u, err
 	}
-	if u.Tenant != tenant { // none was given; that is for reading
+	if u.Tenant != tenant { // an empty tenant is for reading only
 		return u, store.ErrNotFound
 	}
 	if u.State != store.UploadPending {
@@ -126,60 +127,6 @@ func (db *DB) endUpload(
 		return u, err
 	}
 	return u, s.exec(ctx, "UPDATE uploads SET state = ?, doc = ? WHERE id = ?", u.State, doc, id)
-}
-
-// AddPart implements [store.Uploads].
-func (db *DB) AddPart(ctx context.Context, p store.Part) error {
-	whole(&p.CreatedAt)
-	doc, err := encode(p)
-	if err != nil {
-		return fmt.Errorf("add part %s: %w", p.ID, err)
-	}
-	err = db.add(ctx, func(s *session) error {
-		u, err := db.upload(ctx, s, "", p.UploadID)
-		if err != nil {
-			return err
-		}
-		if u.State != store.UploadPending {
-			return fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
-		}
-		err = s.exec(
-			ctx, "INSERT INTO parts (id, upload, tenant, bytes, doc) VALUES (?, ?, ?, ?, ?)", p.ID,
-			p.UploadID, u.Tenant, p.Bytes, doc)
-		if taken(err) {
-			return store.ErrExists
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("add part %s to upload %s: %w", p.ID, p.UploadID, err)
-	}
-	return nil
-}
-
-// Parts implements [store.Uploads].
-func (db *DB) Parts(ctx context.Context, uploadID string) (parts []store.Part, err error) {
-	err = db.read(ctx, func(s *session) error {
-		parts, err = documents[store.Part](ctx, s,
-			"SELECT doc FROM parts WHERE upload = ? ORDER BY seq", uploadID)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list parts of upload %s: %w", uploadID, err)
-	}
-	return parts, nil
-}
-
-// SumParts implements [store.Uploads].
-func (db *DB) SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error) {
-	err = db.read(ctx, func(s *session) error {
-		return s.row(ctx, "SELECT count(*), coalesce(sum(bytes), 0) FROM parts WHERE upload = ?",
-			[]any{uploadID}, &parts, &bytes)
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("sum parts of upload %s: %w", uploadID, err)
-	}
-	return parts, bytes, nil
 }
 
 // StaleUploads implements [store.Uploads].
@@ -194,20 +141,9 @@ func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Uplo
 		return nil, fmt.Errorf("list stale uploads: %w", err)
 	}
 	for i := range uploads {
-		uploads[i] = db.judged(uploads[i])
+		uploads[i] = db.withExpiry(uploads[i])
 	}
 	return uploads, nil
-}
-
-// DropParts implements [store.Uploads].
-func (db *DB) DropParts(ctx context.Context, uploadID string) error {
-	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, "DELETE FROM parts WHERE upload = ?", uploadID)
-	})
-	if err != nil {
-		return fmt.Errorf("drop parts of upload %s: %w", uploadID, err)
-	}
-	return nil
 }
 
 // PurgeUploads implements [store.Uploads].

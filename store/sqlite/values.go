@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// never is the time column of what doesn't expire or isn't due; it sorts after all times.
+// never is the value of a time column for objects that do not expire or have no deadline. It sorts
+// after all times.
 const never = math.MaxInt64
 
-// micros is how a time stands in a column.
+// micros returns the value of a time column.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
-// microsOrNever is micros for times whose zero value means never.
+// microsOrNever is micros for times whose zero value is never.
 func microsOrNever(t time.Time) int64 {
 	if t.IsZero() {
 		return never
@@ -22,8 +23,8 @@ func microsOrNever(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// whole rounds the times down to what the contracts keep: microseconds in UTC.
-func whole(times ...*time.Time) {
+// truncate rounds the times down to microseconds in UTC, as the contract requires.
+func truncate(times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {
 			*t = t.UTC().Truncate(time.Microsecond)
@@ -31,7 +32,7 @@ func whole(times ...*time.Time) {
 	}
 }
 
-// encode makes a document. It leaves <, > and & as they are, unlike json.Marshal.
+// encode encodes a document. It does not escape <, > and &, unlike json.Marshal.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -50,13 +51,14 @@ func decode[T any](doc []byte) (T, error) {
 	return v, nil
 }
 
-// idList is how a list of keys goes into a statement, for json_each to unfold.
-func idList[T any](ids []T) (string, error) {
+// jsonList encodes a list for a statement with json_each.
+func jsonList[T any](ids []T) (string, error) {
 	b, err := json.Marshal(ids)
 	return string(b), err
 }
 
-// limitOrAll is a LIMIT that leaves room for the row that tells whether there is more; 0 means all.
+// limitOrAll returns a LIMIT of one row more than asked for, which shows whether there are more; 0:
+// all rows.
 func limitOrAll(limit int) int {
 	if limit <= 0 {
 		return -1

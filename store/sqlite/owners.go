@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Register implements [store.Owners].
+func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error) {
+	o := store.Owner{Node: node}
+	err := db.write(ctx, func(s *session) error {
+		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
+			ON CONFLICT (node) DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
+			RETURNING incarnation`, []any{node, micros(db.now().Add(ttl))}, &o.Incarnation)
+	})
+	if err != nil {
+		return store.Owner{}, fmt.Errorf("register node %s: %w", node, err)
+	}
+	return o, nil
+}
+
+// Renew implements [store.Owners].
+func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+	err := db.write(ctx, func(s *session) error {
+		return fencedUnlessOne(
+			s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
+				micros(db.now().Add(ttl)), o.Node, o.Incarnation))
+	})
+	if err != nil {
+		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
+	}
+	return nil
+}
+
+// Unregister implements [store.Owners]. It gives the node a next incarnation, which no process has.
+func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
+	err := db.write(ctx, func(s *session) error {
+		return s.exec(
+			ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
+			micros(db.now()), o.Node, o.Incarnation) // Newest reads this time
+	})
+	if err != nil {
+		return fmt.Errorf("unregister node %s: %w", o.Node, err)
+	}
+	return nil
+}
+
+// LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
+// among them: its lease may end, as the disk takes no renewal either, and users ask why nothing
+// moves.
+func (db *DB) LiveOwners(
+	ctx context.Context, owners []store.Owner,
+) (live []store.Owner, err error) {
+	now := micros(db.now())
+	err = db.read(ctx, func(s *session) error {
+		return s.rows(ctx, "SELECT node, incarnation FROM owners WHERE lease_until > ?", []any{now},
+			func(rows *sql.Rows) error {
+				var o store.Owner
+				err := rows.Scan(&o.Node, &o.Incarnation)
+				if slices.Contains(owners, o) {
+					live = append(live, o)
+				}
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list live owners: %w", err)
+	}
+	for _, o := range owners {
+		if db.unposted.has(o) && !slices.Contains(live, o) {
+			live = append(live, o)
+		}
+	}
+	return live, nil
+}
+
+// leased reports whether the owner's lease lasts. ErrFenced: it is superseded.
+func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, error) {
+	var until int64
+	found := false
+	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?",
+		[]any{o.Node, o.Incarnation},
+		func(rows *sql.Rows) error {
+			found = true
+			return rows.Scan(&until)
+		})
+	if err == nil && !found {
+		err = store.ErrFenced
+	}
+	return until > micros(db.now()), err
+}
