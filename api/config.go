@@ -14,7 +14,7 @@ type Config struct {
 	// MaxBatchFileBytes limits the size of a batch input file; a larger upload is refused. At most
 	// 4 GiB. Default: 200 MiB, as OpenAI's.
 	MaxBatchFileBytes int64 `yaml:"max_batch_file_bytes"`
-	// MaxBatchLines limits the lines of one batch; a batch of a longer file is refused. Default:
+	// MaxBatchLines limits the lines of one batch; a batch of a longer file fails. Default:
 	// 50,000, as OpenAI's.
 	MaxBatchLines int `yaml:"max_batch_lines"`
 	// MaxLineBytes limits one line of a batch input file, without its newline. The rest of a

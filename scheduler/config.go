@@ -26,15 +26,15 @@ const DefaultQueue = "default"
 
 // Config sets how the jobs of a pool are ordered. Start from DefaultConfig.
 type Config struct {
-	// Policy ranks the jobs of a tenant: slack (least time to spare first), edf (earliest deadline
+	// Policy ranks jobs: slack (least time to spare first), edf (earliest deadline
 	// first), fifo, priority, sjf (least work first), expression, or a registered one. Default:
 	// slack.
 	Policy string `yaml:"policy"`
 	// Expression computes a job's rank, lower first, for the policy expression, which requires it.
-	// docs/operations.md lists the names that it may use. Default: empty.
+	// docs/scheduling.md lists the names that it may use. Default: empty.
 	Expression string `yaml:"expression,omitempty"`
-	// Urgency sets whether jobs whose deadline is near overtake the jobs of all tenants: always,
-	// never, or auto (under the policies slack and edf only). Default: auto.
+	// Urgency sets whether jobs whose deadline is near overtake the other jobs of their queue:
+	// always, never, or auto (under the policies slack and edf only). Default: auto.
 	Urgency Urgency `yaml:"urgency"`
 	// TenantWeights sets how much work a tenant gets compared with the others, by name, between
 	// 0.001 and 1000. Default: 1 for each.
