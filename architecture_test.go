@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"internal/wallclock":  {},
 	"costmodel":           {},
 	"scheduler":           {"scheduler", "costmodel"},
-	"flowcontrol":         {"flowcontrol", "costmodel"},
+	"flowcontrol":         {"flowcontrol", "costmodel", "internal/portable"},
 	"telemetry":           {"flowcontrol", "runner"},
 	"autoscale":           {"scheduler", "flowcontrol", "costmodel"},
 	"store":               {"store", "internal/batchfile"},

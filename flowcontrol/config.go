@@ -9,9 +9,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config says which policy decides how much batch work the runners of a pool carry, what is known of
-// the pool, and how the policies are configured. Start from DefaultConfig, which has the policies
-// that are linked into the program: package flowcontrol/builtin links all of this project.
+// Config says which policy decides how much batch work the runners of a pool carry, what is known
+// of the pool, and how the policies are configured. Start from DefaultConfig, which has the
+// policies that are linked into the program: package flowcontrol/builtin links all of this project.
 type Config struct {
 	// Policy is the name of the policy. Default: aimd, because it needs no knowledge of the
 	// engines.

@@ -6,8 +6,8 @@
 // randomness, and returns the same for the same calls. One goroutine owns it.
 //
 // This package holds the contract, the registry of policies, and what policies share: the Roster of
-// a pool's runners with their pauses after sheds, and the division of a pool's limit. Each policy is
-// a package below this one, with its own Config, and registers itself:
+// a pool's runners with their pauses after sheds, and the division of a pool's limit. Each policy
+// is a package below this one, with its own Config, and registers itself:
 //
 //   - headroom keeps iterations as long as interactive requests can bear.
 //   - aimd finds each runner's number of lines by what the runner sheds. It is the default.

@@ -1,6 +1,10 @@
 package flowcontrol
 
-import "math"
+import (
+	"math"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // Bucket is one bucket of a Prometheus histogram: Count observations were Upper at most. The Upper
 // of the last bucket is infinite.
@@ -33,7 +37,7 @@ func Attained(buckets []Bucket, limit float64) Attainment {
 		case b.Upper <= limit && !math.IsInf(b.Upper, 1):
 			within = count
 		case edge < limit && !math.IsInf(b.Upper, 1):
-			within = below + float64((count-below)*((limit-edge)/(b.Upper-edge)))
+			within = below + portable.Rounded((count-below)*((limit-edge)/(b.Upper-edge)))
 		}
 		below, edge = count, b.Upper
 	}

@@ -26,8 +26,8 @@ type Config struct {
 	// them shed. At least 1. Default: 1.
 	Increase int `yaml:"increase"`
 	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Min
-	// lines always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a good
-	// level than 0.5 and still frees a third at once.
+	// lines always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a
+	// good level than 0.5 and still frees a third at once.
 	Decrease float64 `yaml:"decrease"`
 	// DecreaseEvery is the least time between two decreases of a runner, because lines that are
 	// shed together are one sign. 0: every shed counts. Default: 2s, longer than a burst of

@@ -112,7 +112,8 @@ func TestController(
 		if a := c.Allowance(Noon); a.Runners[0].Lines != 0 || !a.Until.After(Noon) {
 			t.Errorf("got %+v, want a pause with an end", a)
 		}
-		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); limits.PerRunner > 0 && a.Runners[0].Lines < 1 {
+		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); limits.PerRunner > 0 &&
+			a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v, want lines again after the pause", a)
 		}
 	})
@@ -122,7 +123,8 @@ func TestController(
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
 			Runner: "r", RetryAfter: 1<<63 - 1})
-		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); limits.PerRunner > 0 && a.Runners[0].Lines < 1 {
+		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); limits.PerRunner > 0 &&
+			a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v after the longest hold, want lines again", a)
 		}
 	})
@@ -192,7 +194,8 @@ type day struct {
 func newDay(
 	t *testing.T, limits Limits, needs flowcontrol.Needs, c flowcontrol.Controller, seed uint64,
 ) *day {
-	d := &day{t: t, limits: limits, needs: needs, controller: c, random: rand.New(rand.NewPCG(seed, 0)),
+	d := &day{t: t, limits: limits, needs: needs, controller: c,
+		random:   rand.New(rand.NewPCG(seed, 0)),
 		now:      Noon,
 		inFlight: map[string]int{}, heldUntil: map[string]time.Time{}}
 	d.check(true)

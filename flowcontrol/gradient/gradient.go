@@ -1,9 +1,9 @@
-// Package gradient holds the flow-control policy gradient, Netflix's Gradient2 (concurrency-limits),
-// as published and with the published defaults.
+// Package gradient holds the flow-control policy gradient, Netflix's Gradient2
+// (concurrency-limits), as published and with the published defaults.
 //
-// A runner's limit follows the ratio of its long-term mean latency to that of the last window, which
-// falls below one when requests begin to queue. The policy takes every answer's latency as it is,
-// so lines of different lengths look to it like a load that varies.
+// A runner's limit follows the ratio of its long-term mean latency to that of the last window,
+// which falls below one when requests begin to queue. The policy takes every answer's latency as it
+// is, so lines of different lengths look to it like a load that varies.
 package gradient
 
 import (

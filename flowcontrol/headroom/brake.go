@@ -27,7 +27,7 @@ func (b *brake) update(now time.Time, signs bool, lines int, mayEvict bool, cfg 
 	}
 	keep := lines
 	if mayEvict {
-		keep -= int(math.Ceil(float64(cfg.EvictShare * float64(lines))))
+		keep -= int(math.Ceil(cfg.EvictShare * float64(lines)))
 	}
 	b.keep, b.until = keep, now.Add(cfg.Hold)
 }

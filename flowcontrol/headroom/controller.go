@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Name is the policy's name in configurations.
@@ -138,7 +139,7 @@ func (c *Controller) observe(
 	switch o.Kind {
 	case flowcontrol.Started:
 		c.sizes.start(o.PromptTokens, o.OutputTokens)
-		r.iterations.trickle -= float64(c.fit.perToken() * float64(o.PromptTokens))
+		r.iterations.trickle -= portable.Rounded(c.fit.perToken() * float64(o.PromptTokens))
 	case flowcontrol.Answered:
 		m.Answered()
 		r.staleness.hear(now)
@@ -159,7 +160,7 @@ func (c *Controller) observe(
 		r.staleness.lineBroke(now, c.tuning.Staleness)
 	case flowcontrol.Evicted:
 		produced := milliseconds(o.Latency) / max(r.iterations.all.mean(), 1)
-		c.waste.wasted += float64(c.sizes.prompt*min(1, o.Latency.Seconds())) + produced
+		c.waste.wasted += portable.Rounded(c.sizes.prompt*min(1, o.Latency.Seconds())) + produced
 		r.own.context -= produced
 	case flowcontrol.Read:
 		if o.Reading.Source != flowcontrol.Metrics || !c.readMetrics(now, r, o.Reading) {
@@ -224,7 +225,7 @@ func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 	decoding := r.own.decoding(c.sizes.prompt)
 	if in := &r.interactive; c.recent(now, in.seenAt) {
 		decoding += in.running.mean
-		tokens += float64(in.promptRate.mean*mean) / 1000
+		tokens += in.promptRate.mean * mean / 1000
 	}
 	c.fit.add(decoding, tokens, mean)
 }
@@ -265,13 +266,13 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r := m.State
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.interactive.running.mean
-		spent += float64(c.fit.perToken() * (r.own.computed - r.computed))
+		spent += portable.Rounded(c.fit.perToken() * (r.own.computed - r.computed))
 		r.computed = r.own.computed
 		r.staleness.pass(now, min(dt, 10*time.Second), c.part(r), c.tuning.Staleness)
 		r.yield = min(1,
-			float64(r.yield*(1+float64(c.tuning.Staleness.Recovery*dt.Seconds()))))
+			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
 		r.iterations.trickle = min(
-			r.iterations.trickle+float64(c.tuning.Pace.MinPromptShare*milliseconds(dt)), 1)
+			r.iterations.trickle+portable.Rounded(c.tuning.Pace.MinPromptShare*milliseconds(dt)), 1)
 		c.updateBrake(now, r)
 		r.changed = true
 	}
@@ -290,8 +291,8 @@ func (c *Controller) strain(now time.Time) {
 			n++
 		}
 	}
-	limit := float64(c.tuning.Brake.PoolAbove * milliseconds(c.slo.TPOT))
-	if sum <= float64(n*max(limit, c.targetTime())) {
+	limit := c.tuning.Brake.PoolAbove * milliseconds(c.slo.TPOT)
+	if sum <= n*max(limit, c.targetTime()) {
 		c.strained = time.Time{}
 	} else if c.strained.IsZero() {
 		c.strained = now
@@ -306,17 +307,17 @@ func (c *Controller) updateBrake(now time.Time, r *runner) {
 		return
 	}
 	cfg, objective := c.tuning.Brake, milliseconds(c.slo.TPOT)
-	above := float64(cfg.Above * objective)
+	above := cfg.Above * objective
 	if budget := c.engine.MaxBatchedTokens; budget > 0 {
-		longest := c.fit.perIteration() + float64(c.fit.perToken()*float64(budget))
-		above = min(above, float64(cfg.MaxOfLongest*longest))
+		longest := c.fit.perIteration() + portable.Rounded(c.fit.perToken()*float64(budget))
+		above = min(above, cfg.MaxOfLongest*longest)
 	}
 	it, in := &r.iterations, &r.interactive
 	here := it.all.mean() > above && c.recent(now, it.seenAt) &&
 		(in.waiting >= 1 && c.recent(now, in.seenAt) || c.recent(now, c.outcomes.lateFirst))
 	all := !c.strained.IsZero() && it.base.mean() > c.targetTime()
-	ours := float64(float64(r.own.lines) * c.fit.perSequence())
-	signs := (here || all) && ours > float64(cfg.MinOwnShare*objective)
+	ours := float64(r.own.lines) * c.fit.perSequence()
+	signs := (here || all) && ours > cfg.MinOwnShare*objective
 	r.brake.update(now, signs, r.own.lines, c.waste.allows(cfg), cfg)
 }
 
@@ -363,7 +364,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 	safe, reason := r.safe(now, c.lineKV(mix), c.engine, c.cfg)
 	lower(safe, reason)
 	g.Lines = max(g.Lines,
-		int(min(c.pressed, float64(c.tuning.Deadlines.SafeShare*float64(safe)))))
+		int(min(c.pressed, c.tuning.Deadlines.SafeShare*float64(safe))))
 	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {
 		lower(int(ceiling), reason)
 		if r.staleness.state == unreachable && now.Before(r.staleness.retry) {
@@ -404,7 +405,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 // prompts returns how many prompt tokens may wait on a runner when another line starts, and when
 // that will be more.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
-	waiting := float64(float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.prompt, 1))
+	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.prompt, 1)
 	if !c.shared { // enough for two chunks, of fewer requests than engines shed at
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting/2), time.Time{}

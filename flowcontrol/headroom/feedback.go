@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // unsharedTarget is the share of the TPOT objective that iterations may take in a pool without
@@ -14,9 +15,9 @@ const unsharedTarget = 100
 // targetTime returns how long iterations may take on average, in milliseconds.
 func (c *Controller) targetTime() float64 {
 	if !c.shared {
-		return float64(unsharedTarget * milliseconds(c.slo.TPOT))
+		return unsharedTarget * milliseconds(c.slo.TPOT)
 	}
-	target := float64(c.target.value() * milliseconds(c.slo.TPOT))
+	target := c.target.value() * milliseconds(c.slo.TPOT)
 	if c.pressed > c.lines {
 		target *= c.tuning.Deadlines.TargetFactor
 	}
@@ -28,18 +29,20 @@ func (c *Controller) targetTime() float64 {
 func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	mix, model := c.LineMix(), c.fit.fitted()
 	// Lines that have just started will hold more context and lengthen iterations by that.
-	growth := float64(model.KV * max(0, float64(float64(r.own.lines)*mix.Context)-r.own.context))
+	held := portable.Rounded(float64(r.own.lines) * mix.Context)
+	growth := portable.Rounded(model.KV * max(0, held-r.own.context))
 	// And the iterations meant are those of the lines that may run: lines that are still to start,
 	// or to end, will change them. If lines live shorter than it takes to show, they have.
 	life := lifeOf(mix, r.iterations.all.mean())
-	growth += float64(float64(c.lagOf(life)*model.PerLine(mix)) * (c.lines - float64(r.own.lines)))
+	growth += portable.Rounded(c.lagOf(life) * model.PerLine(mix) *
+		(c.lines - float64(r.own.lines)))
 	off := c.targetTime() - (r.iterations.all.mean() + growth)
 	// Lines that live long cannot be taken back for long: what is short beside their lives is left
 	// to the prompts.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
-	move := float64(float64(gain*seconds)*off) / model.PerLine(mix)
-	c.lines += min(move, float64(seconds*(1+float64(c.tuning.Pace.MaxGrowth*c.lines)))) /
+	move := gain * seconds * off / model.PerLine(mix)
+	c.lines += min(move, seconds*(1+portable.Rounded(c.tuning.Pace.MaxGrowth*c.lines))) /
 		float64(len(c.roster.Members))
 	c.bound()
 }
@@ -53,7 +56,7 @@ func (c *Controller) bound() {
 	carried /= max(1, float64(len(c.roster.Members)))
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 1)
-	c.lines = min(c.lines, float64(ratio*carried)+start, float64(c.cfg.PerRunner))
+	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner))
 }
 
 // resized moves the lines to the load that each runner will have once there are more runners, or
@@ -66,7 +69,7 @@ func (c *Controller) resized(from, to int) {
 		return
 	}
 	model, mix, target := c.fit.fitted(), c.LineMix(),
-		float64(c.target.rest()*milliseconds(c.slo.TPOT))
+		c.target.rest()*milliseconds(c.slo.TPOT)
 	scale := float64(from) / float64(to)
 	after := costmodel.Load{Running: l.Running * scale, Context: l.Context * scale,
 		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
@@ -98,7 +101,7 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 // starts fewer prompts and so carries fewer lines. It is granted as many all the same, since a
 // router that looks at load sends interactive requests to runners with few lines.
 func (c *Controller) part(r *runner) float64 {
-	return min(max(float64(c.lines*r.yield), 1), float64(c.cfg.PerRunner))
+	return min(max(c.lines*r.yield, 1), float64(c.cfg.PerRunner))
 }
 
 // fewest is what the runner with the fewest lines carries, and the one whose lines hold the least
@@ -124,8 +127,9 @@ const anyDifference = 8
 // that looks at load counts what lines hold, and old lines hold more than young ones: while a
 // runner holds much more than another, no more lines start there.
 func (f fewest) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
-	most := float64(cfg.MaxLineRatio*f.lines) + anyDifference/2
-	if r.own.context > float64(cfg.MaxContextRatio*f.context)+float64(anyDifference*mix.Context) {
+	most := portable.Rounded(cfg.MaxLineRatio*f.lines) + anyDifference/2
+	if r.own.context > portable.Rounded(cfg.MaxContextRatio*f.context)+portable.Rounded(
+		anyDifference*mix.Context) {
 		most = min(most, float64(r.own.lines))
 	}
 	return most
@@ -150,7 +154,7 @@ func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
 	for _, m := range c.roster.Members {
 		own := &m.State.own
 		lines += float64(own.lines)
-		ages += max(0, own.context-float64(float64(own.lines)*mix.Prompt))
+		ages += max(0, own.context-portable.Rounded(float64(own.lines)*mix.Prompt))
 	}
 	return c.sizes.kv(mix, lines, ages)
 }
@@ -161,11 +165,11 @@ func (c *Controller) prefillPart() float64 {
 	if mix.Prompt <= 0 || mix.Output <= 0 {
 		return 1
 	}
-	return float64(model.PromptToken(mix.Prompt)*mix.Prompt) / mix.Output / model.PerLine(mix)
+	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output / model.PerLine(mix)
 }
 
 // lifeOf returns how many seconds a line runs if an iteration takes ms.
-func lifeOf(mix costmodel.Mix, ms float64) float64 { return float64(mix.Output*ms) / 1000 }
+func lifeOf(mix costmodel.Mix, ms float64) float64 { return mix.Output * ms / 1000 }
 
 // lagOf returns the share of what a line of that life does that shows only after a while, 0 to 1.
 func (c *Controller) lagOf(life float64) float64 {

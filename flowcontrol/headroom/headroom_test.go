@@ -440,7 +440,8 @@ func TestProbeDoesNotPayForOthers(t *testing.T) {
 		g.TTFT = g.TPOT
 		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
-	if got, start := s.term(t, flowcontrol.TermTargetShare), own(probeConfig()).Tuning.TargetShare.Start; got != start {
+	if got, start := s.term(t, flowcontrol.TermTargetShare),
+		own(probeConfig()).Tuning.TargetShare.Start; got != start {
 		t.Errorf("theta is %v, was %v", got, start)
 	}
 }
@@ -699,8 +700,9 @@ func TestMistakesShow(t *testing.T) {
 			sound := test.measure(grown(nil, test.change))
 			faulty := test.measure(grown(test.mistake, test.change))
 			if sound > 1 || faulty <= 1 {
-				t.Errorf("the measure is %.2f without the mistake and %.2f with it, want at most 1 "+
-					"and more", sound, faulty)
+				t.Errorf(
+					"the measure is %.2f without the mistake and %.2f with it, want at most 1 "+
+						"and more", sound, faulty)
 			}
 		})
 	}

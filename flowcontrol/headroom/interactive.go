@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // interactive is what interactive requests do on a runner: what its metrics show, less the batch
@@ -74,7 +75,7 @@ func (in *interactive) read(
 		in.kvTokens = m.KVTokens
 	}
 	if capacity := in.capacity(configured); m.KVUsed >= 0 && capacity > 0 {
-		held := float64(m.KVUsed * capacity)
+		held := portable.Rounded(m.KVUsed * capacity)
 		in.context.add(m.Sampled, window, max(0, held-then.context))
 		in.kvPeak.add(now, max(0, held-then.context))
 	}
@@ -111,7 +112,7 @@ func (in *interactive) load(deviations float64) costmodel.Load {
 		Running: in.running.above(deviations), Context: in.context.above(deviations),
 		// The mean over the window is meant, which varies less than single samples.
 		PromptRate: in.promptRate.mean +
-			float64(deviations*math.Sqrt(in.promptRate.variance))/3,
+			deviations*math.Sqrt(in.promptRate.variance)/3,
 		PromptMean: typicalContext,
 	}
 }

@@ -1,6 +1,10 @@
 package headroom
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // iterations measures the iterations of a runner and accounts for the time that they take. Times
 // are in milliseconds.
@@ -68,14 +72,15 @@ func (it *iterations) gaps(
 	// model would confirm itself. A prompt is known to be computed after its time was reported, so
 	// the rest may be negative once.
 	if quiet || now.Sub(it.quietAt) > cfg.Window {
-		it.base.add(cfg.Window, fromMilliseconds(ms), n, ms-float64(covered*token*computed))
+		it.base.add(cfg.Window, fromMilliseconds(ms), n,
+			ms-portable.Rounded(covered*token*computed))
 	}
 	// No batch line decoded in the rest of the time, so nothing shows what our prompts cost there.
-	count := n + max(0, elapsed-ms-float64((1-covered)*token*computed))/it.atBase(fit)
+	count := n + max(0, elapsed-ms-portable.Rounded((1-covered)*token*computed))/it.atBase(fit)
 	it.all.add(cfg.Window, fromMilliseconds(elapsed), count, elapsed)
 
 	// What was estimated since the last report is replaced by what is known now.
-	it.credit += float64(count*target) - elapsed
+	it.credit += portable.Rounded(count*target) - elapsed
 	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), milliseconds(cfg.MaxCredit))
 	it.seenAt, it.accounted = now, own.computed
 
@@ -105,9 +110,10 @@ func (it *iterations) measured() (m measurement, ok bool) {
 // unstreamed adds an iteration time that was not seen token by token. It counts half, because it is
 // late and no more than an estimate.
 func (it *iterations) unstreamed(ms float64, period time.Duration, cfg Pace) {
-	count := float64(milliseconds(period) / ms / 2)
-	it.all.add(cfg.Window, period/2, count, float64(count*ms))
-	it.base.add(cfg.Window, period/2, count, float64(count*ms))
+	count := portable.Rounded(milliseconds(period) / ms / 2)
+	time := portable.Rounded(count * ms)
+	it.all.add(cfg.Window, period/2, count, time)
+	it.base.add(cfg.Window, period/2, count, time)
 }
 
 // atBase returns how long an iteration without prompts of batch lines takes.
@@ -131,12 +137,12 @@ func (it *iterations) prompts(
 		return limit, time.Time{} // nothing is known: one after the other
 	}
 	// The price of a token is its time, in which no iteration earns anything.
-	price := float64(token * target / base)
+	price := token * target / base
 	earn := target/base - 1 // per millisecond
-	credit := it.credit + float64(milliseconds(silence)*earn) -
-		float64((own.computed-it.accounted)*price)
+	credit := it.credit + portable.Rounded(milliseconds(silence)*earn) -
+		portable.Rounded((own.computed-it.accounted)*price)
 	credit = min(credit, milliseconds(cfg.MaxCredit))
-	owed := float64(float64(own.prefilling) * price)
+	owed := portable.Rounded(float64(own.prefilling) * price)
 	if credit > owed {
 		return min(credit/price, limit), time.Time{}
 	}

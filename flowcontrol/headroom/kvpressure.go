@@ -30,9 +30,9 @@ func (p *kvPressure) update(
 	}
 	next := kvPressure{keep: own.lines, until: now.Add(cfg.Brake.Hold)}
 	if (preempted || used > (1+limit)/2) &&
-		own.context > float64(cfg.Brake.MinOwnShare*capacity) {
+		own.context > cfg.Brake.MinOwnShare*capacity {
 		each := max(own.context/float64(own.lines), 1)
-		over := max(float64((used-limit)*capacity), each)
+		over := max((used-limit)*capacity, each)
 		next.evict = mayEvict
 		next.keep = max(0, own.lines-int(math.Ceil(over/each)))
 	}

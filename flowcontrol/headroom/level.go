@@ -1,6 +1,10 @@
 package headroom
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // level is a value that late requests control: the highest at which no more than the allowed share
 // of requests is late. Its rest value moves slowly. While more requests than allowed are late, the
@@ -28,7 +32,7 @@ const (
 )
 
 func newLevel(cfg Level, late float64) level {
-	return level{cfg: cfg, allowed: float64(cfg.BudgetShare * late), rest: cfg.Start}
+	return level{cfg: cfg, allowed: cfg.BudgetShare * late, rest: cfg.Start}
 }
 
 // update moves the level by requests that were answered and those of them that were late. part is
@@ -51,11 +55,11 @@ func (l *level) update(now time.Time, requests, late, part, haste float64) {
 	l.late += late
 	l.longRequests += requests
 	l.longLate += late
-	move := max(float64(l.cfg.Gain*(float64(l.allowed*requests)-late)), -l.cfg.MaxFall)
-	if late == 0 && l.longLate+1 < float64(riseBelow*float64(l.allowed*l.longRequests)) {
-		move *= 1 + float64((l.cfg.FastRise-1)*haste)
+	move := max(l.cfg.Gain*(portable.Rounded(l.allowed*requests)-late), -l.cfg.MaxFall)
+	if late == 0 && l.longLate+1 < riseBelow*(l.allowed*l.longRequests) {
+		move *= 1 + portable.Rounded((l.cfg.FastRise-1)*haste)
 	}
-	l.rest = min(max(l.rest*(1+float64(part*move)), l.cfg.Min), l.cfg.Max)
+	l.rest = min(max(l.rest*(1+portable.Rounded(part*move)), l.cfg.Min), l.cfg.Max)
 }
 
 // lateShare returns the share of the recent requests that were late. It counts in as many requests
@@ -71,5 +75,5 @@ func (l *level) value() float64 {
 		return l.rest
 	}
 	beyond := max(0, l.lateShare()/l.allowed-1)
-	return max(l.rest*(1-min(float64(l.cfg.Ease*beyond), l.cfg.MaxEase)), l.cfg.Min)
+	return max(l.rest*(1-min(l.cfg.Ease*beyond, l.cfg.MaxEase)), l.cfg.Min)
 }

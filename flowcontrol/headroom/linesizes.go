@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lineSizes estimates the sizes of batch lines: means over the last hundred answers.
@@ -61,16 +62,17 @@ func (s *lineSizes) answer(prompt, output int) {
 	if output <= 0 {
 		return
 	}
-	out, held := float64(output), float64(prompt)+float64(float64(output)/2)
+	out, held := float64(output), float64(prompt)+portable.Rounded(float64(output)/2)
 	s.answers++
 	s.seen = min(s.seen+1, sizesWindow)
 	w := 1 / float64(s.seen)
 	// Each answer counts in the context by how long it ran.
-	total := s.output + float64(w*(out-s.output))
-	long := float64(w*out) / total
-	s.context += float64(long * (held - s.context))
+	total := s.output + portable.Rounded(w*(out-s.output))
+	long := w * out / total
+	s.context += portable.Rounded(long * (held - s.context))
 	in := float64(prompt)
-	s.square += float64(long * (float64(in*in) + float64(in*out) + float64(out*out)/3 - s.square))
+	s.square += portable.Rounded(long * (portable.Rounded(in*in) + portable.Rounded(in*out) +
+		out*out/3 - s.square))
 	s.output = total
 }
 
@@ -104,23 +106,25 @@ func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
 // lineKV is how many KV tokens a line holds, over the lines that will run at one time.
 type lineKV struct{ mean, deviation float64 }
 
-// kv returns how many KV tokens lines hold. Lines under way hold less than they will, and those that
-// have ended were the short ones. So while few have ended, the age of those under way counts too,
-// and as if one had ended with assumedTail. ages is the sum of the output tokens of lines under way.
+// kv returns how many KV tokens lines hold. Lines under way hold less than they will, and those
+// that have ended were the short ones. So while few have ended, the age of those under way counts
+// too, and as if one had ended with assumedTail. ages is the sum of the output tokens of lines
+// under way.
 func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
-	kv := lineKV{mix.MeanContext(), math.Sqrt(max(0, s.square-float64(s.context*s.context)))}
+	kv := lineKV{mix.MeanContext(), math.Sqrt(max(0, s.square-portable.Rounded(
+		s.context*s.context)))}
 	ended := float64(s.answers)
 	// The share of the uncertainty that is left: two generations of lines are enough.
 	young := 1 - ended/(2*lines+1)
 	if young <= 0 {
 		return kv
 	}
-	tail := (float64(ended*s.output) + ages + assumedTail) / (ended + 1)
-	tail = min(tail, assumedTail+float64(4*ages/max(lines, 1)))
+	tail := (portable.Rounded(ended*s.output) + ages + assumedTail) / (ended + 1)
+	tail = min(tail, assumedTail+portable.Rounded(4*ages/max(lines, 1)))
 	// Of answers that end at any time, those under way are as old as the mean answer is long, and
 	// differ as much.
-	kv.mean += float64(young * max(0, mix.Prompt+tail-kv.mean))
-	kv.deviation += float64(young * max(0, tail-kv.deviation))
+	kv.mean += portable.Rounded(young * max(0, mix.Prompt+tail-kv.mean))
+	kv.deviation += portable.Rounded(young * max(0, tail-kv.deviation))
 	return kv
 }
 
@@ -130,7 +134,7 @@ func (kv lineKV) fitting(tokens, deviations float64) float64 {
 	if !(tokens > 0) {
 		return 0
 	}
-	half := float64(deviations*kv.deviation) / (2 * kv.mean)
-	root := math.Sqrt(float64(half*half)+tokens/kv.mean) - half
-	return float64(root * root)
+	half := deviations * kv.deviation / (2 * kv.mean)
+	root := math.Sqrt(portable.Rounded(half*half)+tokens/kv.mean) - half
+	return root * root
 }

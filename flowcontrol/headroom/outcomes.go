@@ -40,7 +40,7 @@ func (o *outcomes) skip(g *flowcontrol.Reading) {
 
 // sign notes whether many first tokens were late.
 func (o *outcomes) sign(now time.Time, requests, late float64) {
-	if late > max(float64(lateSign*requests), 1) {
+	if late > max(lateSign*requests, 1) {
 		o.lateFirst = now
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // ownLoad is what a runner carries of batch work, as far as its observations show it.
@@ -47,7 +48,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	}
 	switch o.Kind {
 	case flowcontrol.TokenGaps:
-		decoded := float64(float64(o.Gaps) * l.decoding(sizes.prompt))
+		decoded := portable.Rounded(float64(o.Gaps) * l.decoding(sizes.prompt))
 		l.context += decoded
 		l.output += decoded
 	case flowcontrol.Answered:
@@ -56,10 +57,10 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 		l.context -= sizes.prompt
 	}
 	l.lines, l.prefilling = o.InFlight, o.Prefilling
-	l.context = max(l.context, float64(float64(l.lines)*min(sizes.prompt, 1)))
+	l.context = max(l.context, float64(l.lines)*min(sizes.prompt, 1))
 	// Tokens that were never observed to leave must not count for ever.
-	if most := sizes.prompt + float64(3*max(sizes.output, assumedOutput)); l.context > float64(
-		float64(l.lines)*most) {
+	if most := sizes.prompt + portable.Rounded(3*max(sizes.output, assumedOutput)); l.context >
+		float64(l.lines)*most {
 		l.context = float64(l.lines) * most
 	}
 	if now.Sub(l.past[l.last].at) >= sampleEvery {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // runner is what the controller knows of a runner.
@@ -43,7 +44,7 @@ func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 	}
 	r.lastCut = now
 	carried := min(1, float64(r.own.lines)/max(lines, 1))
-	r.yield = max(float64(min(r.yield, carried)*cfg.Decrease), 1/max(lines, 1))
+	r.yield = max(min(r.yield, carried)*cfg.Decrease, 1/max(lines, 1))
 }
 
 // comparable reports whether only its iterations keep the runner from carrying more lines. One that
@@ -68,7 +69,7 @@ func (r *runner) safe(
 	}
 	if seqs := engine.MaxSeqs; seqs > 0 {
 		requests := r.interactive.slotsPeak.most(now) +
-			float64(unseen*math.Sqrt(r.interactive.running.variance))
+			portable.Rounded(unseen*math.Sqrt(r.interactive.running.variance))
 		// An engine of few sequences keeps at most half of them free.
 		kept := min(float64(reserve.Sequences), float64(seqs)/2)
 		if slots := max(1, int(float64(seqs)-requests-kept)); slots < lines {
@@ -76,9 +77,9 @@ func (r *runner) safe(
 		}
 	}
 	if capacity := r.interactive.capacity(engine.KVTokens); capacity > 0 && kv.mean > 0 {
-		held := float64(reserve.KVGrowth*r.interactive.kvPeak.most(now)) +
-			float64(unseen*math.Sqrt(r.interactive.context.variance))
-		free := float64(reserve.KVUsed*capacity) - held
+		held := portable.Rounded(reserve.KVGrowth*r.interactive.kvPeak.most(now)) +
+			portable.Rounded(unseen*math.Sqrt(r.interactive.context.variance))
+		free := portable.Rounded(reserve.KVUsed*capacity) - held
 		if fitting := max(1, int(kv.fitting(free, reserve.KVDeviations))); fitting < lines {
 			lines, reason = fitting, ReasonKV
 		}

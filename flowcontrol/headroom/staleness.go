@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // knowledge says how well a runner is known.
@@ -77,10 +78,10 @@ func (s *staleness) pass(now time.Time, dt time.Duration, lines float64, cfg Sta
 	}
 	switch {
 	case s.state == stale:
-		s.ceiling = max(1, float64(cfg.MinShare*s.good),
-			float64(s.ceiling*max(0, 1-float64(0.7*float64(dt)/float64(cfg.HalfLife)))))
+		s.ceiling = max(1, cfg.MinShare*s.good,
+			s.ceiling*max(0, 1-0.7*float64(dt)/float64(cfg.HalfLife)))
 	case s.state == fresh && s.samples >= recovered:
-		s.ceiling = max(1, s.ceiling) * (1 + float64(cfg.Recovery*dt.Seconds()))
+		s.ceiling = max(1, s.ceiling) * (1 + portable.Rounded(cfg.Recovery*dt.Seconds()))
 		if s.ceiling >= lines {
 			s.ceiling = math.Inf(1)
 		}

@@ -1,6 +1,10 @@
 package headroom
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // targetShare is the share of the TPOT objective that iterations may take on average.
 //
@@ -29,7 +33,7 @@ func (t *targetShare) seePart(now time.Time, part float64) { t.part.add(now, kin
 
 // between returns the value that lies as far between the two as the part of prompts says.
 func (t *targetShare) between(decode, prefill float64) float64 {
-	return decode + float64(t.part.mean*(prefill-decode))
+	return decode + portable.Rounded(t.part.mean*(prefill-decode))
 }
 
 // value returns the target share as it is now.
@@ -45,8 +49,8 @@ func (t *targetShare) rest() float64 { return t.between(t.decode.rest, t.prefill
 // later.
 func (t *targetShare) update(now time.Time, requests, late, lag float64) {
 	prefill, decode := t.part.mean, 1-t.part.mean
-	t.prefill.update(now, requests, late, float64(prefill*prefill), 1)
-	t.decode.update(now, requests, late, float64(decode*decode), 1-lag)
+	t.prefill.update(now, requests, late, prefill*prefill, 1)
+	t.decode.update(now, requests, late, decode*decode, 1-lag)
 }
 
 // fix sets both levels for good.

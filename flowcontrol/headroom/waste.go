@@ -1,6 +1,10 @@
 package headroom
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // waste counts tokens over about an hour.
 type waste struct {
@@ -10,13 +14,13 @@ type waste struct {
 
 func (w *waste) fade(dt time.Duration) {
 	fade := weight(dt, time.Hour)
-	w.answered -= float64(fade * w.answered)
-	w.wasted -= float64(fade * w.wasted)
+	w.answered -= portable.Rounded(fade * w.answered)
+	w.wasted -= portable.Rounded(fade * w.wasted)
 }
 
 // allows reports whether evictions may waste more.
 func (w *waste) allows(cfg Brake) bool {
-	return w.wasted < float64(cfg.MaxWaste*w.answered)
+	return w.wasted < cfg.MaxWaste*w.answered
 }
 
 // share returns the wasted tokens as a share of the answered ones.

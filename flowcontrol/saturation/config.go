@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
 )
 
-// Config is the configuration of a threshold on the pool's load, with the names and defaults of llm-d.
+// Config is the configuration of a threshold on the pool's load, with the names and defaults of
+// llm-d.
 type Config struct {
 	// Threshold is the load from which nothing starts, above 0 and at most 1. Default: 0.8, as in
 	// llm-d-async; 0.5 is the cautious setting.

@@ -1,5 +1,5 @@
-// Package saturation holds the flow-control policy saturation, a threshold on the load of the pool, as
-// llm-d's router sheds and llm-d-async's gate prometheus-saturation closes by it.
+// Package saturation holds the flow-control policy saturation, a threshold on the load of the pool,
+// as llm-d's router sheds and llm-d-async's gate prometheus-saturation closes by it.
 //
 // A runner's load is the larger of its waiting requests over QueueDepth and its KV use over KVUsed;
 // the pool's is their mean. Below Threshold any number of lines may start, from there on none.

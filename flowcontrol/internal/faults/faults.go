@@ -1,4 +1,5 @@
-// Package faults collects what is wrong with a configuration, so that all of it is reported at once.
+// Package faults collects what is wrong with a configuration, so that all of it is reported at
+// once.
 package faults
 
 import (
