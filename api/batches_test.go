@@ -45,9 +45,9 @@ func TestBatchActions(t *testing.T) {
 	s := newService(t)
 	const refused = "refused"
 	for _, test := range []struct {
-		deed string
-		in   store.State
-		want string // the status afterwards
+		action string
+		in     store.State
+		want   string // the status afterwards
 	}{
 		{"cancel", store.Validating, "cancelling"},
 		{"cancel", store.InProgress, "cancelling"},
@@ -69,22 +69,22 @@ func TestBatchActions(t *testing.T) {
 		{"resume", store.Expired, refused},
 		{"retry", store.InProgress, refused},
 	} {
-		t.Run(test.deed+" "+string(test.in), func(t *testing.T) {
+		t.Run(test.action+" "+string(test.in), func(t *testing.T) {
 			s := *s
 			s.t = t
 			id := s.in(test.in)
-			path := "/v1/batches/" + id + "/" + test.deed
+			path := "/v1/batches/" + id + "/" + test.action
 			answer := s.do("POST", path, nil) // as SDKs do: no body, no content type
 			if test.want == refused {
 				answer.refused(http.StatusConflict, "", "invalid_batch_status",
-					fmt.Sprintf("Cannot %s a batch with status '%s'.", test.deed, test.in))
+					fmt.Sprintf("Cannot %s a batch with status '%s'.", test.action, test.in))
 				if answer.header.Get("X-Should-Retry") != "false" {
 					t.Error("SDKs would retry this request")
 				}
 				return
 			}
 			b := answer.ok()
-			if b["status"] != test.want || b["tidefill"].(map[string]any)["paused"] != (test.deed == "pause") {
+			if b["status"] != test.want || b["tidefill"].(map[string]any)["paused"] != (test.action == "pause") {
 				t.Errorf("got status %v, %v", b["status"], b["tidefill"])
 			}
 			if (b["cancelling_at"] != nil) != (test.want == "cancelling") {
@@ -97,10 +97,10 @@ func TestBatchActions(t *testing.T) {
 			}
 		})
 	}
-	for _, deed := range []string{"cancel", "pause", "resume", "retry"} {
-		s.do("POST", "/v1/batches/batch_x/"+deed, nil).refused(http.StatusNotFound, "id", "",
+	for _, action := range []string{"cancel", "pause", "resume", "retry"} {
+		s.do("POST", "/v1/batches/batch_x/"+action, nil).refused(http.StatusNotFound, "id", "",
 			"No such Batch object: batch_x")
-		s.get("/v1/batches/batch_x/"+deed).refused(http.StatusMethodNotAllowed, "",
+		s.get("/v1/batches/batch_x/"+action).refused(http.StatusMethodNotAllowed, "",
 			"method_not_allowed", "POST")
 	}
 	s.get("/v1/batches/batch_x").refused(http.StatusNotFound, "id", "",
@@ -165,8 +165,8 @@ func TestBatchesOfOtherTenantsAreNotFound(t *testing.T) {
 	s.get("/v1/batches/"+id, blue...).refused(http.StatusNotFound, "id", "")
 	s.get("/v1/batches/"+id+"/results", blue...).refused(http.StatusNotFound, "id", "")
 	s.get("/v1/batches/"+id+"/events", blue...).refused(http.StatusNotFound, "id", "")
-	for _, deed := range []string{"cancel", "pause", "resume", "retry"} {
-		s.do("POST", "/v1/batches/"+id+"/"+deed, nil, blue...).refused(http.StatusNotFound, "id",
+	for _, action := range []string{"cancel", "pause", "resume", "retry"} {
+		s.do("POST", "/v1/batches/"+id+"/"+action, nil, blue...).refused(http.StatusNotFound, "id",
 			"")
 	}
 	s.do("DELETE", "/v1/batches/"+id, nil, blue...).refused(http.StatusNotFound, "id", "")

@@ -153,8 +153,8 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 			}
 			b, err := s.submit(ctx, newBatch(tenant, id, d, files, now), files)
 			if errors.Is(err, store.ErrNotFound) { // an input was deleted in the meantime
-				if _, gone := s.inputFiles(ctx, tenant, d); gone != nil {
-					err = gone
+				if _, missing := s.inputFiles(ctx, tenant, d); missing != nil {
+					err = missing
 				}
 			}
 			return b, err

@@ -369,9 +369,9 @@ func TestCreateResolvesOptions(t *testing.T) {
 func TestParametersAreKeptApart(t *testing.T) {
 	now := time.Now()
 	for options, want := range map[string]struct {
-		shown string
-		apart []string
-		rules store.Parameters
+		shown   string
+		omitted []string
+		rules   store.Parameters
 	}{
 		`{"priority":3}`: {`{"priority":3}`, nil, store.Parameters{}},
 		`{"priority":3,"defaults":{"temperature":0,"seed":12345678901234567890},"overrides":{"by_model":{"b":{"n":1},"a":{"top_k":null}},"all":{"x":{"y":[1]}},"by_url":{"/v1/rerank":{"top_n":3}}}}`: {
@@ -399,12 +399,12 @@ func TestParametersAreKeptApart(t *testing.T) {
 		}
 		b := newBatch("t", "batch_1", d, []store.File{{ID: "f", Summary: &batchfile.Summary{}}},
 			now)
-		if diff := cmp.Diff(want.apart, b.Apart); string(b.OptionsJSON) != want.shown ||
+		if diff := cmp.Diff(want.omitted, b.Apart); string(b.OptionsJSON) != want.shown ||
 			diff != "" {
-			t.Errorf("%.60s: shown as %s, want %s; kept apart (-want +got): %s", options,
+			t.Errorf("%.60s: shown as %s, want %s; omitted (-want +got): %s", options,
 				b.OptionsJSON, want.shown, diff)
 		}
-		if want.apart == nil {
+		if want.omitted == nil {
 			continue
 		}
 		want.rules.OptionsJSON = json.RawMessage(options)
@@ -500,7 +500,7 @@ func TestCreateShowsAThousandFaults(t *testing.T) {
 	last := data[len(data)-1].(map[string]any)
 	if len(data) != maxFaults+1 || last["code"] != codeMoreFaults ||
 		!strings.HasPrefix(last["message"].(string), "101 more") {
-		t.Errorf("got %d errors, the last %v; want 1001, the last telling of 101 more", len(data),
+		t.Errorf("got %d errors, the last %v; want 1001, the last counting 101 more", len(data),
 			last)
 	}
 }
@@ -510,7 +510,7 @@ func TestCreateOfEmptyFileFails(t *testing.T) {
 	b := s.create("\n\n")
 	if data := b["errors"].(map[string]any)["data"].([]any); len(data) != 1 ||
 		data[0].(map[string]any)["code"] != "empty_file" {
-		t.Errorf("got %v, want empty_file alone", data)
+		t.Errorf("got %v, want only empty_file", data)
 	}
 }
 

@@ -101,10 +101,10 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 			if err := stream.write(heartbeatText); err != nil {
 				return err
 			}
-			var gone error
+			var deleted error
 			// a watch does not report deletions
-			if onOwnStack(func() { _, gone = s.batch(r) }); gone != nil {
-				return gone
+			if onOwnStack(func() { _, deleted = s.batch(r) }); deleted != nil {
+				return deleted
 			}
 		case <-next:
 		}
@@ -136,7 +136,7 @@ func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	}
 	progressChanged := e.progress != progress
 	e.progress = progress
-	progress.ETA = details.ETA // changes with the clock alone; no event for that
+	progress.ETA = details.ETA // changes with every second; not a reason for an event
 	reason := reasonEvent{orEmpty(details.Waiting), orEmpty(details.Reason)}
 	reasonChanged := e.reason != reason
 	e.reason = reason

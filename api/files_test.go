@@ -146,14 +146,14 @@ func TestContentRanges(t *testing.T) {
 	content := line("a")
 	id := s.upload(content)
 	path := "/v1/files/" + id + "/content"
-	whole := s.get(path)
-	etag := whole.header.Get("Etag")
-	if whole.body != content || whole.header.Get("Content-Length") != fmt.Sprint(len(content)) ||
+	complete := s.get(path)
+	etag := complete.header.Get("Etag")
+	if complete.body != content || complete.header.Get("Content-Length") != fmt.Sprint(len(content)) ||
 		etag == "" {
-		t.Errorf("got %q with header %v, want %q with its length and an ETag", whole.body,
-			whole.header, content)
+		t.Errorf("got %q with header %v, want %q with its length and an ETag", complete.body,
+			complete.header, content)
 	}
-	if got := whole.header.Get("Content-Disposition"); got != "attachment; filename=in.jsonl" {
+	if got := complete.header.Get("Content-Disposition"); got != "attachment; filename=in.jsonl" {
 		t.Errorf("got Content-Disposition %q", got)
 	}
 	for name, test := range map[string]struct {

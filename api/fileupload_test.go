@@ -22,12 +22,12 @@ func TestUploadKeepsBytesInEveryOrderOfParts(t *testing.T) {
 	file := field{name: "file", filename: "in.jsonl", value: line("a") + line("b")}
 	anchor := field{name: "expires_after[anchor]", value: "created_at"}
 	seconds := field{name: "expires_after[seconds]", value: "3600"}
-	whole := field{name: "expires_after", value: `{"anchor":"created_at","seconds":3600}`}
+	complete := field{name: "expires_after", value: `{"anchor":"created_at","seconds":3600}`}
 	other := field{name: "purpose2", value: strings.Repeat("x", 100_000)}
 	for name, fields := range map[string][]field{
 		"purpose first":        {purpose, file, anchor, seconds},
 		"alphabetical":         {anchor, seconds, file, purpose},
-		"file first":           {file, purpose, whole},
+		"file first":           {file, purpose, complete},
 		"unknown fields, late": {other, file, other, seconds, purpose, anchor},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,26 +199,26 @@ func TestUploadOfBrokenForm(t *testing.T) {
 	body, contentType := encodeForm(t,
 		field{name: "file", filename: "in.jsonl", value: strings.Repeat(line("a"), 5000)},
 		field{name: "purpose", value: "batch"})
-	whole := body.String()
+	complete := body.String()
 	for name, c := range map[string]struct{ contentType, body string }{
-		"no content type":     {"", whole},
+		"no content type":     {"", complete},
 		"JSON":                {"application/json", `{"purpose":"batch"}`},
-		"no boundary":         {"multipart/form-data", whole},
-		"endless boundary":    {"multipart/form-data; boundary=" + strings.Repeat("b", 71), whole},
-		"wrong boundary":      {"multipart/form-data; boundary=other", whole},
+		"no boundary":         {"multipart/form-data", complete},
+		"endless boundary":    {"multipart/form-data; boundary=" + strings.Repeat("b", 71), complete},
+		"wrong boundary":      {"multipart/form-data; boundary=other", complete},
 		"empty":               {contentType, ""},
 		"garbage":             {contentType, strings.Repeat("garbage\r\n", 10_000)},
-		"no closing boundary": {contentType, strings.TrimRight(whole, "-\r\n")},
-		"cut in the file":     {contentType, whole[:len(whole)/2]},
-		"cut in a header":     {contentType, whole[:80]},
-		"huge header": {contentType, strings.Replace(whole, "Content-Disposition",
+		"no closing boundary": {contentType, strings.TrimRight(complete, "-\r\n")},
+		"cut in the file":     {contentType, complete[:len(complete)/2]},
+		"cut in a header":     {contentType, complete[:80]},
+		"huge header": {contentType, strings.Replace(complete, "Content-Disposition",
 			"X-A: "+strings.Repeat("a", 20<<20)+"\r\nContent-Disposition", 1)},
 		"many headers": {contentType,
-			strings.Replace(whole, "Content-Disposition", strings.Repeat(
+			strings.Replace(complete, "Content-Disposition", strings.Repeat(
 				"X-A: a\r\n", 20_000)+"Content-Disposition", 1)},
-		"broken header": {contentType, strings.Replace(whole, "Content-Disposition:",
+		"broken header": {contentType, strings.Replace(complete, "Content-Disposition:",
 			"Content-Disposition", 1)},
-		"another multipart": {strings.Replace(contentType, "form-data", "mixed", 1), whole},
+		"another multipart": {strings.Replace(contentType, "form-data", "mixed", 1), complete},
 	} {
 		for _, chunked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, chunked %v", name, chunked), func(t *testing.T) {
@@ -320,21 +320,21 @@ func TestUploadOnFullDisk(t *testing.T) {
 // fullDisk fails after a number of bytes of each blob.
 type fullDisk struct {
 	Blobs
-	room int
+	space int
 }
 
 type fullWriter struct {
 	store.BlobWriter
-	room int
+	space int
 }
 
 func (d fullDisk) Create(ctx context.Context, key string) (store.BlobWriter, error) {
 	w, err := d.Blobs.Create(ctx, key)
-	return &fullWriter{w, d.room}, err
+	return &fullWriter{w, d.space}, err
 }
 
 func (w *fullWriter) Write(p []byte) (int, error) {
-	if w.room -= len(p); w.room < 0 {
+	if w.space -= len(p); w.space < 0 {
 		return 0, fmt.Errorf("write: %w", store.ErrNoSpace)
 	}
 	return w.BlobWriter.Write(p)

@@ -112,7 +112,7 @@ func (f *form) failure(err error) error {
 // filenameOf returns the base name of a part's file, from a path of any operating system; empty:
 // the part has no filename.
 func filenameOf(part partHeader) (string, error) {
-	// Browsers and the SDKs escape quotes in this way. Nothing else can be unescaped without doubt.
+	// Browsers and the SDKs escape quotes in this way. Nothing else can be unescaped reliably.
 	return cleanFilename(strings.ReplaceAll(part.filename, "%22", `"`))
 }
 

@@ -113,7 +113,7 @@ func TestFormReaderForms(t *testing.T) {
 		"no part":                    {"--b--\r\n", nil, ""},
 		"padded boundary": {"--b \t\r\n" + head + "x\r\n--b  \r\n" + head +
 			"y\r\n--b--  ", []readPart{{"n", "", "x"}, {"n", "", "y"}}, ""},
-		"boundary that goes on": {"--b\r\n" + head + "x\r\n--bc\r\n--b--", []readPart{
+		"longer boundary": {"--b\r\n" + head + "x\r\n--bc\r\n--b--", []readPart{
 			{"n", "", "x\r\n--bc"}}, ""},
 		"not a form's part": {
 			"--b\r\nContent-Disposition: attachment; name=n\r\n\r\nx\r\n--b--",

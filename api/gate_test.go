@@ -70,10 +70,10 @@ func TestGateLeavesAShareToOtherTenants(t *testing.T) {
 			third <- err
 		}()
 		synctest.Wait()
-		begun := time.Now()
+		start := time.Now()
 		leave, err := g.enter(t.Context(), "modest")
-		if err != nil || time.Since(begun) > 0 {
-			t.Errorf("another tenant waited for %v: %v", time.Since(begun), err)
+		if err != nil || time.Since(start) > 0 {
+			t.Errorf("another tenant waited for %v: %v", time.Since(start), err)
 		}
 		leave()
 		synctest.Wait()
@@ -103,10 +103,10 @@ func TestGateLimitsTheWaitingRequestsOfATenant(t *testing.T) {
 			go g.enter(ctx, "greedy")
 		}
 		synctest.Wait()
-		begun := time.Now()
+		start := time.Now()
 		if _, err := g.enter(t.Context(), "greedy"); err == nil ||
-			answerTo(err).Status != http.StatusTooManyRequests || time.Since(begun) > 0 {
-			t.Errorf("a further request got %v after %v", err, time.Since(begun))
+			answerTo(err).Status != http.StatusTooManyRequests || time.Since(start) > 0 {
+			t.Errorf("a further request got %v after %v", err, time.Since(start))
 		}
 		if _, err := g.enter(t.Context(), "modest"); err != nil {
 			t.Errorf("another tenant got %v", err)
@@ -131,7 +131,7 @@ func TestGateRefuses(t *testing.T) {
 			status int
 		}{{"a", http.StatusTooManyRequests}, {"b", http.StatusOK},
 			{"c", http.StatusServiceUnavailable}} {
-			begun := time.Now()
+			start := time.Now()
 			_, err := g.enter(t.Context(), test.tenant)
 			if err == nil {
 				if test.status != http.StatusOK {
@@ -140,15 +140,15 @@ func TestGateRefuses(t *testing.T) {
 				continue
 			}
 			if e := answerTo(err); e.Status != test.status || e.RetryAfter == 0 || time.Since(
-				begun) != time.Second {
+				start) != time.Second {
 				t.Errorf("%s got %+v after %v, want %d", test.tenant, e, time.Since(
-					begun), test.status)
+					start), test.status)
 			}
 		}
-		gone, cancel := context.WithCancelCause(t.Context())
-		cause := errors.New("gone")
+		left, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("left")
 		cancel(cause)
-		if _, err := g.enter(gone, "c"); !errors.Is(err, cause) {
+		if _, err := g.enter(left, "c"); !errors.Is(err, cause) {
 			t.Errorf("a disconnected client got %v", err)
 		}
 	})
@@ -159,8 +159,8 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 	s.t.Helper()
 	form, contentType := encodeForm(s.t, field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: line("a")})
-	whole := form.String()
-	begun := len(whole) - 50
+	complete := form.String()
+	first := len(complete) - 50
 	reader, writer := io.Pipe()
 	status := make(chan int, 1)
 	go func() {
@@ -170,11 +170,11 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		io.WriteString(writer, whole[:begun])
+		io.WriteString(writer, complete[:first])
 	}()
 	return status, func() {
 		<-sent
-		io.WriteString(writer, whole[begun:])
+		io.WriteString(writer, complete[first:])
 		writer.Close()
 	}
 }
@@ -182,8 +182,8 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 func TestUploadsWait(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads = 1 })
 	first, finish := s.heldUpload()
-	const begun = 2 // blobs: the file and its index
-	s.eventually("the first upload to begin", func() bool { return len(s.stored()) == begun })
+	const created = 2 // blobs: the file and its index
+	s.eventually("the first upload to start", func() bool { return len(s.stored()) == created })
 	second, finishSecond := s.heldUpload()
 	waiting := func() bool {
 		s.server.gates.uploads.mu.Lock()
@@ -191,8 +191,8 @@ func TestUploadsWait(t *testing.T) {
 		return s.server.gates.uploads.waiting.Len() == 1
 	}
 	s.eventually("the second upload to wait", waiting)
-	if now := len(s.stored()); now != begun {
-		t.Errorf("a waiting upload has created %d blobs", now-begun)
+	if now := len(s.stored()); now != created {
+		t.Errorf("a waiting upload has created %d blobs", now-created)
 	}
 	s.get("/v1/files").ok() // which does not wait
 	finish()
@@ -207,7 +207,7 @@ func TestUploadsThatWaitTooLongAreRefused(t *testing.T) {
 		c.MaxConcurrentUploads, c.QueueWait = 1, 50*time.Millisecond
 	})
 	first, finish := s.heldUpload()
-	s.eventually("the first upload to begin", func() bool { return len(s.stored()) > 0 })
+	s.eventually("the first upload to start", func() bool { return len(s.stored()) > 0 })
 	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: line("a")})
 	a.refused(503, "", "busy", "1 uploads", "api.max_concurrent_uploads")

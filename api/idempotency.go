@@ -63,7 +63,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim,
 			s.config.IdempotencyRetention)
 		if err != nil {
-			return made, false, fmt.Errorf("remember idempotency key: %w", err)
+			return made, false, fmt.Errorf("store idempotency key: %w", err)
 		}
 		if fresh {
 			creating := tenant + " " + c.Key
@@ -98,7 +98,7 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 			}
 		}
 		if err := s.meta.Forget(ctx, tenant, c.Key); err != nil {
-			return made, false, fmt.Errorf("forget idempotency key: %w", err)
+			return made, false, fmt.Errorf("remove idempotency key: %w", err)
 		}
 	}
 }

@@ -168,8 +168,8 @@ func (in *intake) copyFrom(ctx context.Context, src io.Reader, limit int64) erro
 
 // reserveAll counts n bytes against all limits.
 func (in *intake) reserveAll(ctx context.Context, n int64) error {
-	for _, room := range in.limits {
-		if err := room.reserve(ctx, n); err != nil {
+	for _, limit := range in.limits {
+		if err := limit.reserve(ctx, n); err != nil {
 			return err
 		}
 	}

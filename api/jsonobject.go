@@ -16,14 +16,17 @@ import (
 	"github.com/tidefill/tidefill/internal/suggest"
 )
 
-// jsonObject reads a JSON jsonObject strictly: each member is asked for by its name and type, a
-// member that nobody asked for is unknown, and every fault names its path. null reads as absent,
-// since typed SDKs send it for what was left out.
+// jsonObject reads the members of a JSON object by name and type, and reports unknown members,
+// duplicates and wrong types with their path. null is the same as absent, since typed SDKs send it
+// for fields that are not set.
 //
-// The first fault sticks, for the jsonObject and all objects inside it, and finish returns it;
-// until then the readers may go on with zero values.
+// encoding/json does not replace it: its errors lack the indices of array elements and the paths of
+// unknown members, and it accepts duplicate members. Values are decoded by encoding/json.
+//
+// The object keeps the first error of itself and of all objects inside it, and finish returns it.
+// After an error the methods return zero values.
 type jsonObject struct {
-	path    string // with the dot that goes before a member's name; empty at the top
+	path    string // with a final dot; empty for the outermost object
 	members map[string]json.RawMessage
 	known   []string
 	fault   *error

@@ -42,14 +42,14 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 		file, `{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}}`)
 	id := made.ok()["id"].(string)
 	plain := s.createWith(file, `{"priority":8}`).ok()["id"].(string)
-	whole := `"options":{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}},"options_omitted":null`
+	complete := `"options":{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}},"options_omitted":null`
 	for what, got := range map[string]answer{
 		"create": made,
 		"get":    s.get("/v1/batches/" + id),
 		"pause":  s.post("/v1/batches/"+id+"/pause", ""),
 	} {
-		if !strings.Contains(got.body, whole) {
-			t.Errorf("%s: got %s, want %s", what, got.body, whole)
+		if !strings.Contains(got.body, complete) {
+			t.Errorf("%s: got %s, want %s", what, got.body, complete)
 		}
 	}
 	list := s.get("/v1/batches")

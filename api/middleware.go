@@ -21,16 +21,16 @@ const (
 // its time, counts it, recovers from panics and authenticates the sender.
 func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun := time.Now()
+		start := time.Now()
 		requestID := requestIDOf(r)
 		h := w.Header()
 		h.Set(requestIDHeader, requestID)
 		h.Set("Openai-Version", apiVersion)
-		out := &response{ResponseWriter: w, server: s, begun: begun}
+		out := &response{ResponseWriter: w, server: s, start: start}
 		defer out.release()
 
 		defer func() {
-			elapsed := time.Since(begun)
+			elapsed := time.Since(start)
 			route := routeOf(r)
 			s.metrics.observe(route, r.Method, out.status(), elapsed)
 			s.log.DebugContext(r.Context(), "request served", "request_id", requestID,
@@ -117,7 +117,7 @@ func requestIDOf(r *http.Request) string {
 type response struct {
 	http.ResponseWriter
 	server *Server
-	begun  time.Time
+	start  time.Time
 	code   int          // 0: not started
 	life   *keyLifetime // of the sender's key; nil: there are no keys
 	places []func()     // leave the gates that the request has entered
@@ -134,7 +134,7 @@ func (w *response) release() {
 func (w *response) WriteHeader(code int) {
 	if w.code == 0 && code >= 200 {
 		w.code = code
-		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(time.Since(w.begun).Milliseconds(),
+		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(time.Since(w.start).Milliseconds(),
 			10))
 	}
 	w.ResponseWriter.WriteHeader(code)

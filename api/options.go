@@ -71,16 +71,16 @@ const maxShownOptions = 4 << 10
 // members that they do not: parameters, and all members if the rest is still too long.
 func shownOptions(
 	given json.RawMessage, members map[string]json.RawMessage,
-) (shown json.RawMessage, apart []string) {
+) (shown json.RawMessage, omitted []string) {
 	rest := make(map[string]json.RawMessage, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name == "defaults" || name == "overrides" {
-			apart = append(apart, name)
+			omitted = append(omitted, name)
 		} else {
 			rest[name] = members[name]
 		}
 	}
-	if apart == nil && len(given) <= maxShownOptions {
+	if omitted == nil && len(given) <= maxShownOptions {
 		return given, nil
 	}
 	shown, err := json.Marshal(rest)
@@ -90,7 +90,7 @@ func shownOptions(
 	if len(shown) > maxShownOptions {
 		return json.RawMessage("{}"), slices.Sorted(maps.Keys(members))
 	}
-	return shown, apart
+	return shown, omitted
 }
 
 // checkOptions returns an error for a `tidefill` object that is too large.

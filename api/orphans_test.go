@@ -142,13 +142,13 @@ func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
 	s.wantStored(kept...)
 }
 
-// meanwhile calls functions before and after the running batches are listed.
-type meanwhile struct {
+// aroundListing calls functions before and after the running batches are listed.
+type aroundListing struct {
 	Metadata
 	before, after func()
 }
 
-func (m *meanwhile) ChangedBatches(
+func (m *aroundListing) ChangedBatches(
 	ctx context.Context, after store.Cursor, limit int,
 ) ([]string, store.Cursor, error) {
 	m.before()
@@ -157,7 +157,7 @@ func (m *meanwhile) ChangedBatches(
 }
 
 func TestSweepRacesWithBatches(t *testing.T) {
-	meta := &meanwhile{}
+	meta := &aroundListing{}
 	s := newService(t, func(_ *Config, d *Deps) {
 		meta.Metadata = d.Metadata
 		d.Metadata = meta
@@ -189,7 +189,7 @@ func TestSweepRacesWithBatches(t *testing.T) {
 }
 
 func TestSweepOfOrphansGoesOn(t *testing.T) {
-	broken := errors.New("the disk sulks")
+	broken := errors.New("disk failure")
 	blobs := &failingDeletes{err: broken}
 	s := newService(t, func(_ *Config, d *Deps) {
 		blobs.Blobs = d.Blobs

@@ -20,7 +20,7 @@ import (
 	"github.com/tidefill/tidefill/store/disk"
 )
 
-// work stands in for a dispatcher: it has the chunks of a batch with open journals.
+// work holds the chunks of a batch with open journals, as a dispatcher does.
 type work struct {
 	*service
 	id       string

@@ -55,7 +55,7 @@ func TestRevokedKeysEndRequests(t *testing.T) {
 	half("kept")
 	s.eventually("both uploads to begin", func() bool { return len(s.stored()) == 2 })
 
-	begun, ended, revoked := make(chan struct{}, 1), make(chan error, 1), make(chan struct{})
+	started, ended, revoked := make(chan struct{}, 1), make(chan error, 1), make(chan struct{})
 	s.server.route("/endless", methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		for {
 			if _, err := w.Write(make([]byte, 1000)); err != nil {
@@ -64,14 +64,14 @@ func TestRevokedKeysEndRequests(t *testing.T) {
 			}
 			http.NewResponseController(w).Flush()
 			select {
-			case begun <- struct{}{}:
+			case started <- struct{}{}:
 			default:
 			}
 			<-revoked
 		}
 	}})
 	s.raw("GET /endless HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer leaked\r\n\r\n", nil)
-	<-begun
+	<-started
 
 	s.server.SetKeys(ringOf(t, "default=kept"))
 	close(revoked)

@@ -67,7 +67,7 @@ func TestSweepForgetsOldBatches(t *testing.T) {
 }
 
 func TestSweepTriesAgain(t *testing.T) {
-	broken := errors.New("the disk sulks")
+	broken := errors.New("disk failure")
 	var blobs *failingDeletes
 	s := newService(t, func(_ *Config, d *Deps) {
 		blobs = &failingDeletes{d.Blobs, broken}

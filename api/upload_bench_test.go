@@ -28,13 +28,13 @@ var benchmarkFile = sync.OnceValue(func() []byte {
 	var file bytes.Buffer
 	file.Grow(lines * size)
 	for i := range lines {
-		begun := file.Len()
+		start := file.Len()
 		fmt.Fprintf(
 			&file, `{"custom_id":"request-%d","method":"POST","url":"/v1/chat/completions","body":{"model":"llama-70b","max_tokens":512,`+
 				`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"%d: `, i, i)
 		const tail = `"}]}}` + "\n"
-		room := size - (file.Len() - begun) - len(tail)
-		file.WriteString(strings.TrimRight(text[:room], `\`))
+		space := size - (file.Len() - start) - len(tail)
+		file.WriteString(strings.TrimRight(text[:space], `\`))
 		file.WriteString(tail)
 	}
 	return file.Bytes()

@@ -246,8 +246,8 @@ func TestUploadIsTheTenants(t *testing.T) {
 	id := s.post(
 		"/v1/uploads", `{"filename":"a.jsonl","purpose":"batch","bytes":1,"mime_type":"x"}`,
 		"Authorization", "Bearer key-a").ok()["id"].(string)
-	for _, deed := range []string{"parts", "complete", "cancel"} {
-		s.post("/v1/uploads/"+id+"/"+deed, `{"part_ids":["x"]}`, "Authorization",
+	for _, action := range []string{"parts", "complete", "cancel"} {
+		s.post("/v1/uploads/"+id+"/"+action, `{"part_ids":["x"]}`, "Authorization",
 			"Bearer key-b").refused(404, "id", "", id)
 	}
 }

@@ -71,9 +71,9 @@ func TestStreamsShareAWatch(t *testing.T) {
 		r := s.listen(ids[i%2])
 		listening.Add(1)
 		reading.Go(func() {
-			begun := sync.OnceFunc(listening.Done)
+			started := sync.OnceFunc(listening.Done)
 			readEvents(t, r, func(e event) bool {
-				begun()
+				started()
 				if e.name == "done" {
 					ends <- answer{t: t, body: e.data}.object()["id"].(string)
 				}

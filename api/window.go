@@ -49,16 +49,16 @@ func parseDuration(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("duration %s: %w", quoted(text), err)
 	}
-	whole := time.Duration(n) * day // at most 65,535 days: no overflow
+	fullDays := time.Duration(n) * day // at most 65,535 days: no overflow
 	if rest == "" {
-		return whole, nil
+		return fullDays, nil
 	}
 	part, err := time.ParseDuration(rest)
 	if err != nil || part < 0 || part >= day {
 		return 0, fmt.Errorf("duration %s: what follows the days must be a duration below one day",
 			quoted(text))
 	}
-	return whole + part, nil
+	return fullDays + part, nil
 }
 
 // latestInstant is the last time that RFC 3339 can express, in Unix seconds.
