@@ -38,7 +38,7 @@ func TestProfileFit(t *testing.T) {
 	for _, want := range []string{
 		"mine: 400 iterations with a known time, 1 run, 1 to 90 decoding requests",
 		"second half of each run, fitted on the first: mean error 0.",
-		"warning: c1 and kv can't be told apart", "warning: p1 can't be told: no interval shows it",
+		"warning: c1 and kv can't be distinguished", "warning: p1 can't be determined: no interval shows it",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// spread fits resamples of the data and books how the coefficients vary. Runs are kept whole and
-// drawn from in blocks, so that what lasts some seconds counts once.
+// bootstrap fits resamples of the data and records how the coefficients vary. Runs stay complete
+// and are drawn from in blocks, so that what lasts some seconds counts once.
 func (r *Result) bootstrap(all []Observation, opt Options) {
 	rng := rand.New(rand.NewPCG(opt.Seed, 0x7469646566696c6c))
 	blocks := blocksByRun(all)
@@ -24,7 +24,8 @@ func (r *Result) bootstrap(all []Observation, opt Options) {
 			st.knee, _ = st.scan(sample, near, max(r.Noise, minScale))
 		}
 		m := newModel(sample, st.knee, st.held, st.active)
-		for i, c := range coefficients(m.costModel(m.robust().coefficients), st, opt.Prior.CostModel) {
+		for i, c := range coefficients(m.costModel(m.robust().coefficients), st,
+			opt.Prior.CostModel) {
 			values[i] = append(values[i], c.Value)
 		}
 	}
@@ -37,13 +38,13 @@ func (r *Result) bootstrap(all []Observation, opt Options) {
 		c.Error = standardDeviation(values[i])
 		if c.Name != "n0" && c.Name != "c2" && c.Value > 0 && c.Error > c.Value/2 {
 			r.Warnings = append(r.Warnings,
-				fmt.Sprintf("%s is hardly known: %.2g, give or take %.2g", c.Name, c.Value,
+				fmt.Sprintf("%s is uncertain: %.2g with a standard error of %.2g", c.Name, c.Value,
 					c.Error))
 		}
 	}
 }
 
-// blockLength is the number of neighbouring intervals drawn together.
+// blockLength is the number of neighboring intervals drawn together.
 const blockLength = 10
 
 func blocksByRun(all []Observation) [][][]Observation {

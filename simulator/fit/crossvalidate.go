@@ -2,14 +2,14 @@ package fit
 
 import "github.com/tidefill/tidefill/costmodel"
 
-// Split is a way to part observations into those fitted and those judged.
+// Split divides observations into those that are fitted and those that are predicted.
 type Split struct {
 	Name  string
 	Train func(Observation) bool
 }
 
-// Splits: the second half asks whether a law holds where its data end, the twentieths whether it
-// holds between them.
+// Splits: the second half checks whether a cost model extrapolates, the twentieths whether it
+// interpolates.
 var Splits = []Split{
 	{"second half of each run, fitted on the first", func(o Observation) bool {
 		return 2*o.At < o.Length
@@ -19,7 +19,7 @@ var Splits = []Split{
 	}},
 }
 
-// Held is the error of a split's law on what it was not fitted on.
+// HeldOut is the error of a split's cost model on what it was not fitted to.
 type HeldOut struct {
 	Split     string          `json:"split"`
 	Fitted    int             `json:"fitted"` // exact iterations
@@ -29,7 +29,8 @@ type HeldOut struct {
 	Fault     string          `json:"fault,omitempty"` // why there is no figure
 }
 
-// CrossValidate judges the method: each split's law on the exact iterations it has not seen.
+// CrossValidate evaluates the method: each split's cost model on the exact iterations it has not
+// seen.
 func CrossValidate(obs Observations, opt Options) []HeldOut {
 	opt.Resamples = -1
 	var held []HeldOut
@@ -55,7 +56,8 @@ func CrossValidate(obs Observations, opt Options) []HeldOut {
 		case len(test) == 0:
 			h.Fault = "no iterations to judge on"
 		default:
-			h.CostModel, h.Error, h.Ranges = r.CostModel, Evaluate(r.CostModel, test), EvaluateRanges(r.CostModel, test)
+			h.CostModel, h.Error, h.Ranges = r.CostModel, Evaluate(r.CostModel, test),
+				EvaluateRanges(r.CostModel, test)
 		}
 		held = append(held, h)
 	}

@@ -1,18 +1,17 @@
-// Package fit turns measured steps of an inference engine into the law of
-// package engine.
+// Package fit derives the cost model of an engine (package costmodel) from measured steps of it.
 //
-// The way from a file to a law:
+// The steps from a file to a cost model:
 //
-//	ReadSteps   a csv of scheduler steps, checked line by line
-//	Recorded    the same from a daemon's recording, some seconds at a time
-//	Observe     the iterations in it whose time is known, with what was computed in them
-//	Fit         coefficients by non-negative least squares on the relative error,
-//	            robust against outliers; the knee by scan; what the data can't tell
-//	            apart is found, named and held at the prior's value or at zero
-//	Judge       the error of a law on observations
-//	CrossValidate  the error of the method on iterations it has not seen
-//	Plot        law against points, as SVG
+//	ReadSteps        a CSV of scheduler steps, checked row by row
+//	RecordingReader  the same from a daemon's recording, some seconds at a time
+//	Observe          the intervals whose time is known, with what was computed in them
+//	Fit              coefficients by non-negative least squares on the relative error,
+//	                 robust against outliers; the knee by scan; terms that the data
+//	                 can't distinguish are held at the prior's value or at zero
+//	Evaluate         the error of a cost model on observations
+//	CrossValidate    the error of the method on iterations it has not seen
+//	Plot             cost model against measurements, as SVG
 //
-// The package is pure and uses the standard library alone: the same steps, prior
-// and seed give the same bytes, in whatever order the rows come.
+// The package is pure and uses the standard library alone: the same steps, prior and seed give the
+// same bytes, whatever the order of the rows.
 package fit

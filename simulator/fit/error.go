@@ -9,27 +9,27 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 )
 
-// Error is how far a law is from measured iterations: (law - measured) / measured.
+// Error is the error of a cost model on measured iterations: (predicted - measured) / measured.
 type Error struct {
 	Points int     `json:"points"`
 	Mean   float64 `json:"mean"` // of the absolute error
 	P90    float64 `json:"p90"`  // of the absolute error
-	Bias   float64 `json:"bias"` // mean with sign; above 0: the law is too slow
+	Bias   float64 `json:"bias"` // mean with sign; above 0: the predictions are too slow
 }
 
-// Range is the error over iterations with From to To decoding requests.
+// Range is the error on iterations with From to To decoding requests.
 type Range struct {
 	From      int     `json:"from"`
 	To        int     `json:"to"`
 	Measured  float64 `json:"median_ms"`           // measured
-	Predicted float64 `json:"predicted_median_ms"` // of the same iterations
+	Predicted float64 `json:"predicted_median_ms"` // for the same iterations
 	Error     Error   `json:"error"`
 }
 
-// rangeEnds are the last numbers of requests of the ranges.
+// rangeEnds are the largest numbers of requests of the ranges.
 var rangeEnds = []int{8, 16, 24, 32, 40, 48, 56, 72, 96, 112, 128, 192, 256, 384, 512, math.MaxInt}
 
-// Judge is the error of a law over observations.
+// Evaluate returns the error of a cost model on observations.
 func Evaluate(l costmodel.Model, obs []Observation) Error {
 	e := Error{Points: len(obs)}
 	sizes := make([]float64, len(obs))
@@ -43,21 +43,22 @@ func Evaluate(l costmodel.Model, obs []Observation) Error {
 	return e
 }
 
-// JudgeRanges is Judge by number of decoding requests; ranges without iterations are left out.
+// EvaluateRanges is Evaluate by number of decoding requests; ranges without iterations are left
+// out.
 func EvaluateRanges(l costmodel.Model, obs []Observation) []Range {
 	var ranges []Range
 	from := 0
 	for _, to := range rangeEnds {
 		var within []Observation
-		var times, laws []float64
+		var times, predicted []float64
 		for _, o := range obs {
 			if n := o.Work.Decoding; n >= from && n <= to {
-				within, times, laws = append(within, o), append(times, o.mean()),
-					append(laws, o.Predict(l)/float64(o.Steps))
+				within, times, predicted = append(within, o), append(times, o.mean()),
+					append(predicted, o.Predict(l)/float64(o.Steps))
 			}
 		}
 		if len(within) > 0 {
-			ranges = append(ranges, Range{from, to, quantile(times, 0.5), quantile(laws, 0.5),
+			ranges = append(ranges, Range{from, to, quantile(times, 0.5), quantile(predicted, 0.5),
 				Evaluate(l, within)})
 		}
 		from = to + 1
@@ -65,7 +66,7 @@ func EvaluateRanges(l costmodel.Model, obs []Observation) []Range {
 	return ranges
 }
 
-// Text is the range for people.
+// Text formats the range.
 func (r Range) Text() string {
 	if r.To == math.MaxInt {
 		return fmt.Sprintf("%d and more", r.From)

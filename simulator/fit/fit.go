@@ -9,49 +9,49 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Options of a fit.
+// Options configure a fit.
 type Options struct {
-	// Prior gives the value of terms that the data can't tell. Its zero value: they are 0.
+	// Prior gives the value of terms that the data can't determine. Its zero value: they are 0.
 	Prior engine.Profile
-	// Resamples is the number of bootstrap fits behind the coefficients' errors. Default 200.
+	// Resamples is the number of bootstrap fits for the coefficients' errors. Default 200.
 	Resamples int
 	// Seed makes the bootstrap repeatable.
 	Seed uint64
 }
 
-// Origin tells where a coefficient comes from.
+// Origin is where the value of a coefficient is from.
 type Origin string
 
 const (
 	FromData  Origin = "data"
 	FromPrior Origin = "prior"
-	FromZero  Origin = "zero" // neither the data nor a prior tell
+	FromZero  Origin = "zero" // neither the data nor a prior determine it
 )
 
-// Coefficient is one of the law's, with its uncertainty.
+// Coefficient is a coefficient of the cost model with its uncertainty.
 type Coefficient struct {
 	Name   string
 	Value  float64
 	Origin Origin
 	// Error is the standard error, Low and High the 5 and 95 % quantiles of the bootstrap. 0 unless
-	// from data.
+	// the value is from data.
 	Error, Low, High float64
-	// Inflation is the factor by which the other terms' likeness inflates the variance. 1: none is
-	// like it.
+	// Inflation is the factor by which collinearity with the other terms inflates the variance. 1:
+	// none.
 	Inflation float64
 }
 
-// Result is a fitted law.
+// Result is a fitted cost model.
 type Result struct {
 	CostModel    costmodel.Model
 	Coefficients []Coefficient // c0, c1, c2, n0, kv, p1, p2
-	// robust standard deviation of log(measured / law) over exact iterations
+	// robust standard deviation of log(measured / predicted) over exact iterations
 	Noise    float64
-	Outliers int // exact iterations given no weight
-	Wide     int // gaps of several steps used for the sake of their chunk
-	// least and most decoding in the exact iterations: beyond them the law extrapolates
+	Outliers int // exact iterations without weight
+	Wide     int // gaps of several steps that were used because of their prefill chunk
+	// fewest and most decoding requests in the exact iterations; beyond them the model extrapolates
 	Requests [2]int
-	Error    Error   // over all exact iterations, outliers included
+	Error    Error   // over all exact iterations, including outliers
 	Ranges   []Range // the same by number of decoding requests
 	Warnings []string
 
@@ -59,13 +59,13 @@ type Result struct {
 }
 
 const (
-	// leastPoints is the fewest exact iterations that bear a fit, leastCounts the fewest
-	// different numbers of requests in them.
+	// minPoints is the fewest exact iterations for a fit, minCounts the fewest different numbers of
+	// requests in them.
 	minPoints = 30
 	minCounts = 3
 )
 
-// Fit finds the law behind observations. Their order doesn't matter.
+// Fit fits a cost model to observations. Their order doesn't matter.
 func Fit(obs Observations, opt Options) (Result, error) {
 	all := sorted(obs.All)
 	if err := checkSufficient(all); err != nil {
@@ -126,10 +126,11 @@ func checkSufficient(all []Observation) error {
 	return nil
 }
 
-// tie keeps what a prefill token costs in all where the data can't tell it but have bent the slope
-// of which it is a part.
+// tiePrefill keeps the prior's total cost of a prefill token if the data can't determine it but
+// have changed the slope that is a part of it.
 func (r *Result) tiePrefill(prior costmodel.Model) {
-	if slices.Contains(r.structure.active, perPrompt) || !slices.Contains(r.structure.active, perTokenBeyond) {
+	if slices.Contains(r.structure.active, perPrompt) || !slices.Contains(r.structure.active,
+		perTokenBeyond) {
 		return
 	}
 	if prior.C0 == 0 {
@@ -139,10 +140,10 @@ func (r *Result) tiePrefill(prior costmodel.Model) {
 		}
 		return
 	}
-	whole := prior.C1 + prior.C2 + prior.P1
-	r.CostModel.P1 = max(0, whole-r.CostModel.C1-r.CostModel.C2)
+	total := prior.C1 + prior.C2 + prior.P1
+	r.CostModel.P1 = max(0, total-r.CostModel.C1-r.CostModel.C2)
 	r.Warnings = append(r.Warnings, fmt.Sprintf(
-		"since the slope beyond the knee is new, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.CostModel.P1, whole))
+		"since the slope beyond the knee is fitted, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.CostModel.P1, total))
 }
 
 func coefficients(l costmodel.Model, st structure, prior costmodel.Model) []Coefficient {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// kneeGain is the share of the loss that a knee must take away, kneeEvidence what n·log of the
-	// ratio of the losses must exceed in units of log n (the Bayesian criterion asks 2 for two
-	// parameters; neighbouring iterations are alike, so it is twice that), and kneeSide the share
+	// kneeGain is the share of the loss that a knee must remove, kneeEvidence what n·log of the
+	// ratio of the losses must exceed in units of log n (the Bayesian criterion requires 2 for two
+	// parameters; neighboring iterations are similar, so it is twice that), and kneeSide the share
 	// of intervals on either side.
 	kneeGain     = 0.02
 	kneeEvidence = 4
 	kneeSide     = 0.05
-	// knees is the number of candidates scanned first.
+	// knees is the number of candidates in the first scan.
 	knees = 40
 )
 
-// bend looks for a knee and takes it if it explains enough.
+// fitKnee searches for a knee and adds it if it explains enough.
 func (st *structure) fitKnee(all []Observation, prior costmodel.Model) bool {
 	straight := newModel(all, noKnee, st.held, st.active)
 	s := straight.robust()
@@ -59,7 +59,7 @@ func (st *structure) scan(all []Observation, knees []float64, scale float64) (be
 	return best, loss
 }
 
-// candidates are knees with enough intervals on either side.
+// kneeCandidates returns knees with enough intervals on either side.
 func kneeCandidates(all []Observation) []float64 {
 	tokens := make([]float64, len(all))
 	for i, o := range all {
@@ -77,7 +77,7 @@ func kneeCandidates(all []Observation) []float64 {
 	return found
 }
 
-// around are up to nine knees about one, between its neighbours among the candidates.
+// refinedKnees returns up to nine knees around one, between its neighbors among the candidates.
 func refinedKnees(knee float64, candidates []float64) []float64 {
 	i := slices.Index(candidates, knee)
 	low, high := candidates[max(0, i-1)], candidates[min(len(candidates)-1, i+1)]
@@ -107,7 +107,7 @@ func mostTokens(all []Observation) float64 {
 	return most
 }
 
-// kneesNear widens the choice to two candidates on either side.
+// kneesNear adds two candidates on either side.
 func kneesNear(knee float64, candidates []float64) []float64 {
 	at, _ := slices.BinarySearch(candidates, knee)
 	low, high := candidates[max(0, at-2)], candidates[min(len(candidates)-1, at+2)]

@@ -7,10 +7,10 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 )
 
-// term is a summand of the law that is linear in its coefficient. The law's C1 and C2 stand here as
-// the slopes below and beyond the knee, C1 and C1+C2, so that non-negative coefficients are just
-// what makes the time grow with the tokens. C2 itself may be negative: kernels chosen by batch size
-// can make the first tokens dearer than the next.
+// term is a summand of the cost model that is linear in its coefficient. The model's C1 and C2 are
+// represented as the slopes below and beyond the knee, C1 and C1+C2: then the time increases with
+// the tokens exactly if the coefficients are not negative. C2 itself may be negative, since kernels
+// chosen by batch size can make the first tokens more expensive than the next.
 type term int
 
 const (
@@ -30,7 +30,7 @@ func (t term) String() string { return termNames[t] }
 // noKnee is a knee that no iteration reaches.
 var noKnee = math.Inf(1)
 
-// features are the factors of the terms, summed over the iterations of the interval.
+// features returns the factors of the terms, summed over the iterations of the interval.
 func (o Observation) features(knee float64) [terms]float64 {
 	w := o.Work
 	with := 1 // iterations with chunks
@@ -50,17 +50,18 @@ func (o Observation) features(knee float64) [terms]float64 {
 }
 
 func slopesOf(l costmodel.Model) [terms]float64 {
-	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C1 + l.C2, perContext: l.KV, perPrompt: l.P1,
+	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C1 + l.C2,
+		perContext: l.KV, perPrompt: l.P1,
 		perPromptSquared: l.P2}
 }
 
 // model is a linear least squares problem in the relative error: rows are divided by the observed
-// time. What held explains is taken off first.
+// time. What the held terms explain is subtracted first.
 type model struct {
 	terms []term
 	held  costmodel.Model
 	knee  float64
-	rows  [][]float64 // a column per term, then what is to be explained
+	rows  [][]float64 // a column for each term, then what is to be explained
 }
 
 func newModel(obs []Observation, knee float64, held costmodel.Model, active []term) *model {
@@ -91,14 +92,14 @@ const (
 	// huberAt and tukeyAt are the usual constants for 95 % efficiency on normal residuals.
 	huberAt = 1.345
 	tukeyAt = 4.685
-	// leastScale keeps weights finite on data without noise.
+	// minScale keeps weights finite on data without noise.
 	minScale  = 1e-7
 	maxRounds = 40
-	// exactly and roughly are by how much coefficients may still move, relative to themselves, when
-	// reweighing ends. Roughly is for comparing knees, whose losses differ by more.
+	// fineTolerance and coarseTolerance are the relative changes of coefficients at which
+	// reweighting ends. The coarse one is for comparing knees, whose losses differ by more.
 	fineTolerance   = 1e-7
 	coarseTolerance = 1e-3
-	// madToDeviation makes a median absolute deviation a standard deviation.
+	// madToDeviation converts a median absolute deviation to a standard deviation.
 	madToDeviation = 1.4826
 )
 
@@ -121,8 +122,8 @@ func huberLoss(u float64) float64 {
 	return u * u / 2
 }
 
-// robust is an MM-like fit: Huber's convex loss, whose optimum is the only one, gives start and
-// scale for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight at all.
+// robust is an MM-like fit: Huber's convex loss, which has a single optimum, gives start and scale
+// for Tukey's, which gives gross outliers (an unseen prefill, a stall) no weight.
 func (m *model) robust() solution {
 	s := m.reweigh(huber, m.start(), 0, fineTolerance)
 	return m.reweigh(tukey, s, s.scale, fineTolerance)
@@ -136,7 +137,7 @@ func (m *model) start() solution {
 	return solution{weights: weights, coefficients: make([]float64, len(m.terms))}
 }
 
-// reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated anew each
+// reweigh is iteratively reweighted non-negative least squares. A scale of 0 is estimated in each
 // round.
 func (m *model) reweigh(
 	weight func(float64) float64, s solution, scale, precision float64,
@@ -176,7 +177,7 @@ func (m *model) residuals(coefficients, into []float64) {
 	}
 }
 
-// loss is Huber's, at a given scale: what knees are compared by.
+// loss returns Huber's loss at a given scale, by which knees are compared.
 func (m *model) loss(s solution, scale float64) float64 {
 	residuals := make([]float64, len(m.rows))
 	m.residuals(s.coefficients, residuals)
@@ -196,7 +197,7 @@ func relativeChange(before, after []float64) float64 {
 	return most
 }
 
-// deviation is the robust standard deviation around zero.
+// deviation returns the robust standard deviation around zero.
 func deviation(residuals []float64) float64 {
 	sizes := make([]float64, len(residuals))
 	for i, r := range residuals {
@@ -219,7 +220,7 @@ func quantile(values []float64, q float64) float64 {
 	return values[i] + (at-float64(i))*(values[i+1]-values[i])
 }
 
-// law joins what was fitted and what was held.
+// costModel combines the fitted and the held terms.
 func (m *model) costModel(coefficients []float64) costmodel.Model {
 	l := m.held
 	for j, t := range m.terms {
@@ -243,6 +244,7 @@ func (m *model) costModel(coefficients []float64) costmodel.Model {
 }
 
 func valueOf(l costmodel.Model, t term) float64 {
-	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C2, perContext: l.KV, perPrompt: l.P1,
+	return [terms]float64{perIteration: l.C0, perToken: l.C1, perTokenBeyond: l.C2,
+		perContext: l.KV, perPrompt: l.P1,
 		perPromptSquared: l.P2}[t]
 }

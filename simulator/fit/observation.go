@@ -8,9 +8,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Observation is an interval whose time is known, with what the engine computed in
-// it. Exact ones hold one iteration; the others a few, one of them with a prefill chunk large
-// enough to outweigh what isn't known of the rest.
+// Observation is an interval whose time is known, with what the engine computed in it. Exact ones
+// hold one iteration; the others hold a few, one of them with a prefill chunk that outweighs what
+// isn't known about the rest.
 type Observation struct {
 	Run    string
 	Number int64   // of the step at whose start the interval begins
@@ -18,27 +18,27 @@ type Observation struct {
 	Length int64   // microseconds from the run's first step to its last
 	Time   float64 // milliseconds
 	Steps  int     // iterations in the interval
-	Work   Work    // of one of them: what it decodes, the mean; what it prefills, all
-	// Counted says that Time is that of all the iterations, as many seconds of a recording are.
+	Work   Work    // of one iteration: decoding, the mean; prefill, the total
+	// Counted reports that Time is that of all iterations, as for some seconds of a recording.
 	Counted bool
 }
 
 // Work is what one iteration computes.
 type Work struct {
 	Decoding int     // requests, each one token
-	Context  float64 // tokens they attend to
+	Context  float64 // tokens that they attend to
 	Chunks   int     // prefill chunks
-	Prefill  int     // tokens of them together
+	Prefill  int     // tokens of the chunks together
 	Before   float64 // tokens of context computed before each chunk
 }
 
-// Exact tells whether the interval holds one iteration, or a known number of them.
+// Exact reports whether the interval holds one iteration, or a known number of them.
 func (o Observation) Exact() bool { return o.Steps == 1 || o.Counted }
 
-// mean is the time of one of its iterations.
+// mean returns the time of one of its iterations.
 func (o Observation) mean() float64 { return o.Time / float64(o.Steps) }
 
-// Predict is the law's time for the interval, in milliseconds.
+// Predict returns the cost model's time for the interval, in milliseconds.
 func (o Observation) Predict(l costmodel.Model) float64 {
 	sum, slopes := 0.0, slopesOf(l)
 	for i, x := range o.features(l.N0) {
@@ -47,49 +47,51 @@ func (o Observation) Predict(l costmodel.Model) float64 {
 	return sum
 }
 
-// Ahead is how far an engine's scheduler runs ahead of its GPU: with 1, as in vLLM's asynchronous
-// scheduling, the tokens of step i are computed between the starts of steps i+1 and i+2.
+// Ahead is how many steps an engine's scheduler runs ahead of its GPU: with 1, as in vLLM's
+// asynchronous scheduling, the tokens of step i are computed between the starts of steps i+1 and
+// i+2.
 type Ahead int
 
 const (
-	AheadUnknown Ahead = -1 // found from the data
+	AheadUnknown Ahead = -1 // determined from the data
 	AheadNone    Ahead = 0
 	AheadOne     Ahead = 1
 )
 
-// Observations is what Observe made of steps.
+// Observations are the usable intervals of a recording of steps.
 type Observations struct {
 	All      []Observation // ordered by run and step
 	Exact    int
 	Ahead    Ahead
 	Context  ContextSource
 	KVTokens int // capacity of the KV cache; 0: not recorded
-	MaxSeqs  int // most requests seen running at once
-	MaxBatch int // most tokens seen in a step
+	MaxSeqs  int // most requests running at once
+	MaxBatch int // most tokens in a step
 	Runs     int
 	Dropped  int // exact iterations left out because there were more than enough
 }
 
-// ContextSource tells where the context tokens of an observation come from.
+// ContextSource is where the context tokens of an observation are from.
 type ContextSource string
 
 const (
 	ContextRecorded ContextSource = "recorded"       // column context_tokens
 	ContextMean     ContextSource = "mean"           // a given mean per decoding request
-	ContextBlocks   ContextSource = "kv blocks used" // too low where requests share prefixes
+	ContextBlocks   ContextSource = "kv blocks used" // too low if requests share prefixes
 	ContextNone     ContextSource = "unknown"
 )
 
 const (
-	// chunkInWideGap is the fewest prefill tokens per step not seen for which a gap of several
-	// steps tells more of the chunk than of those, and wideGap the most steps of such a gap.
+	// chunkInWideGap is the fewest prefill tokens per unseen step for which a gap of several steps
+	// is used, and wideGap the most steps of such a gap.
 	chunkInWideGap = 64
 	wideGap        = 6
-	// enough exact iterations for a fit; of more, every k-th of a run is taken.
+	// maxExact is how many exact iterations are enough for a fit; of more, every k-th of a run is
+	// taken.
 	maxExact = 20_000
 )
 
-// Observe picks the intervals that a fit can use. meanContext, above 0, is the mean context of a
+// Observe returns the intervals that a fit can use. meanContext, above 0, is the mean context of a
 // decoding request, for recordings without context_tokens whose requests share prefixes.
 func Observe(steps []Step, meanContext float64, ahead Ahead) (Observations, error) {
 	steps = slices.Clone(steps)
@@ -177,7 +179,7 @@ func (o *Observations) addRun(steps []Step, meanContext float64) {
 	}
 }
 
-// runKey names a run among several files.
+// runKey identifies a run among several files.
 func runKey(s Step) string { return s.File + "\x00" + s.Run }
 
 func (w Work) decodingOnly() Work { return Work{Decoding: w.Decoding, Context: w.Context} }
@@ -221,9 +223,9 @@ func (o *Observations) thin() {
 	o.All = kept
 }
 
-// findAhead fits the iterations whose own tokens and whose predecessor's are both known under
-// either assumption and takes the better. Where prefill is too rare to tell, it is one ahead: what
-// vLLM does, and what costs least if wrong.
+// findAhead fits the iterations whose own tokens and whose predecessor's are known under both
+// assumptions and returns the better one. If prefill is too rare to decide, it returns AheadOne:
+// vLLM's default, and the smaller error if wrong.
 func findAhead(steps []Step, meanContext float64) Ahead {
 	type key struct {
 		run    string

@@ -20,9 +20,10 @@ const (
 	inkPoint, inkLaw, inkText, inkGo = "#3f78b5", "#c0392b", "#333", "#ddd"
 )
 
-// Plot draws the law against exact iterations of little or no prefill, over the number of decoding
-// requests, as an SVG without scripts or fonts of its own. The law's line has the median context
-// per request of the points. Iterations above the frame are drawn as triangles at its edge.
+// Plot draws the cost model against exact iterations of little or no prefill, over the number of
+// decoding requests, as an SVG without scripts or fonts of its own. The model's line has the median
+// context per request of the measurements. Iterations above the frame are drawn as triangles at its
+// edge.
 func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) error {
 	var points []Observation
 	var times, contexts []float64
@@ -62,7 +63,7 @@ func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) err
 	fmt.Fprintf(
 		w, "<circle cx=\"%d\" cy=\"36\" r=\"2.5\" fill=\"%s\"/><text x=\"%d\" y=\"40\">%d measured iterations</text>\n", plotLeft+4, inkPoint, plotLeft+12, len(points))
 	fmt.Fprintf(
-		w, "<path d=\"M%d 36h18\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%d\" y=\"40\">law at %.0f tokens of context a request</text>\n",
+		w, "<path d=\"M%d 36h18\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%d\" y=\"40\">cost model at %.0f tokens of context a request</text>\n",
 		plotLeft+190, inkLaw, plotLeft+214, quantile(contexts, 0.5))
 	for _, v := range xs {
 		fmt.Fprintf(
@@ -98,7 +99,7 @@ func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) err
 	return w.Flush()
 }
 
-// ticks are four to nine round numbers from 0 to the first at or above most.
+// ticks returns four to nine round numbers, from 0 to the first at or above most.
 func ticks(most float64) []float64 {
 	most = max(most, 1e-9)
 	unit := math.Pow(10, math.Floor(math.Log10(most)))

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// column is one documented column of a steps file.
+// column is a documented column of a steps file.
 type column struct {
 	name     string
 	required bool
@@ -45,19 +45,19 @@ var columns = []column{
 }
 
 const (
-	// maxFaults bounds how many faults of a file are told.
+	// maxFaults bounds how many errors of a file are reported.
 	maxFaults = 20
-	// maxCount bounds a count of tokens, requests or blocks, and maxNumber anything else,
-	// so that sums of them stay exact.
+	// maxCount bounds a count of tokens, requests or blocks, and maxNumber anything else, so that
+	// sums of them are exact.
 	maxCount  = 1e9
 	maxNumber = 1e15
-	// clockRounding is how far, in microseconds, a gap may be from the difference of two
-	// starts that were rounded by themselves.
+	// clockRounding is how far, in microseconds, a gap may be from the difference of two starts
+	// that are rounded independently.
 	clockRounding = 2
 )
 
-// ReadSteps reads a csv of scheduler steps, plain or gzipped, whose columns docs/profiles.md
-// lists. The rows may come in any order. All faults are reported together, each with file and line.
+// ReadSteps reads a CSV of scheduler steps, plain or gzipped. docs/profiles.md lists the columns.
+// The rows may be in any order. All errors are reported together, each with file and row.
 func ReadSteps(name string, in io.Reader) ([]Step, error) {
 	content, err := plain(in)
 	if err != nil {
@@ -82,7 +82,7 @@ func ReadSteps(name string, in io.Reader) ([]Step, error) {
 	return steps, nil
 }
 
-// plain unpacks gzip, which it knows by its first bytes, and drops a byte order mark.
+// plain detects and unpacks gzip, and drops a byte order mark.
 func plain(in io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReader(in)
 	if magic, _ := buffered.Peek(2); string(magic) == "\x1f\x8b" {
@@ -129,7 +129,7 @@ func (r *stepReader) header() error {
 				return true
 			}))
 		case seen[name]:
-			r.errorf(1, "column %s stands twice", name)
+			r.errorf(1, "column %s occurs twice", name)
 		default:
 			r.order = append(r.order, columns[i])
 		}
@@ -186,7 +186,7 @@ func (r *stepReader) row(record []string) Step {
 		if text == "" && c.empty {
 			continue
 		}
-		v, err := whole(text)
+		v, err := parseCount(text)
 		if err == nil && v > maxCount && !slices.Contains([]string{"step", "start_us", "gap_us",
 			"gap_steps"}, c.name) {
 			err = errors.New("is too large")
@@ -208,18 +208,18 @@ func (r *stepReader) row(record []string) Step {
 	return s
 }
 
-// whole reads a count. Tools that know missing values write them as floats, so 5.0 is 5.
-func whole(text string) (int64, error) {
+// whole parses a count. Tools with missing values write counts as floats, so 5.0 is 5.
+func parseCount(text string) (int64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.IsNaN(f):
-		return 0, errors.New("is no number")
+		return 0, errors.New("is not a number")
 	case f < 0:
 		return 0, errors.New("is negative")
 	case f > maxNumber:
 		return 0, errors.New("is too large")
 	case f != math.Trunc(f):
-		return 0, errors.New("is no whole number")
+		return 0, errors.New("is not a whole number")
 	}
 	return int64(f), nil
 }
@@ -234,9 +234,9 @@ func (r *stepReader) checkOrder(steps []Step) {
 		elapsed := b.Start - a.Start
 		switch {
 		case a.Number == b.Number:
-			r.errorf(b.Line, "step %d of %s stands on line %d already", b.Number, b.Run, a.Line)
+			r.errorf(b.Line, "step %d of %s is already on line %d", b.Number, b.Run, a.Line)
 		case elapsed < 0:
-			r.errorf(b.Line, "time goes backwards: step %d starts at %d, step %d (line %d) at %d",
+			r.errorf(b.Line, "the time decreases: step %d starts at %d, step %d (line %d) at %d",
 				b.Number, b.Start, a.Number, a.Line, a.Start)
 		case a.GapSteps > b.Number-a.Number:
 			r.errorf(a.Line, "gap_steps is %d, yet step %d follows step %d (line %d)", a.GapSteps,

@@ -12,7 +12,7 @@ import (
 
 const head = "experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\n"
 
-func TestReadingTellsFaults(t *testing.T) {
+func TestReadStepsReportsErrors(t *testing.T) {
 	tests := []struct {
 		name, in string
 		want     []string
@@ -23,22 +23,22 @@ func TestReadingTellsFaults(t *testing.T) {
 			"f.csv:1: missing column decode_tokens, gap_steps, gap_us"}},
 		{"an unknown column", "speed," + head,
 			[]string{`f.csv:1: unknown column "speed"; known are experiment, step,`}},
-		{"a column twice", "step," + head, []string{"f.csv:1: column step stands twice"}},
+		{"a column twice", "step," + head, []string{"f.csv:1: column step occurs twice"}},
 		{"a negative number", head + "a,1,0,0,-3,1,5\n", []string{
 			`f.csv:2: decode_tokens "-3" is negative`}},
 		{"no number", head + "a,1,0,0,many,1,5\na,2,,0,1,1,5\n", []string{
-			`f.csv:2: decode_tokens "many" is no number`, `f.csv:3: start_us "" is no number`}},
+			`f.csv:2: decode_tokens "many" is not a number`, `f.csv:3: start_us "" is not a number`}},
 		{"no whole number", head + "a,1,0,0.5,3,1,5\n", []string{
-			`f.csv:2: prefill_tokens "0.5" is no whole number`}},
+			`f.csv:2: prefill_tokens "0.5" is not a whole number`}},
 		{"not a number at all", head + "a,1,NaN,0,3,1,5\na,2,0,Inf,3,1,5\n", []string{
-			`"NaN" is no number`, `f.csv:3: prefill_tokens "Inf" is too large`}},
+			`"NaN" is not a number`, `f.csv:3: prefill_tokens "Inf" is too large`}},
 		{"too large", head + "a,1,0,2000000000,3,1,5\n", []string{
 			`f.csv:2: prefill_tokens "2000000000" is too large`}},
 		{"a short row", head + "a,1,0\na,2,0,0,1,,\n", []string{"f.csv:2: wrong number of fields"}},
 		{"time going backwards", head + "a,1,50,0,3,1,5\na,2,40,0,3,,\n", []string{
-			"f.csv:3: time goes backwards: step 2 starts at 40, step 1 (line 2) at 50"}},
+			"f.csv:3: the time decreases: step 2 starts at 40, step 1 (line 2) at 50"}},
 		{"a step twice", head + "a,1,50,0,3,,\na,1,60,0,3,,\n", []string{
-			"f.csv:3: step 1 of a stands on line 2 already"}},
+			"f.csv:3: step 1 of a is already on line 2"}},
 		{"a gap that isn't", head + "a,1,50,0,3,1,30\na,2,90,0,3,,\n", []string{
 			"f.csv:2: gap_us is 30, yet the next step (line 3) starts 40 later"}},
 		{"a step within a gap", head + "a,1,50,0,3,4,30\na,2,90,0,3,,\n", []string{
@@ -119,7 +119,8 @@ func FuzzReadSteps(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if l := r.CostModel; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 && l.P1 >= 0 &&
+		if l := r.CostModel; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 &&
+			l.P1 >= 0 &&
 			l.P2 >= 0) {
 			t.Fatalf("law %+v", l)
 		}

@@ -10,40 +10,40 @@ import (
 	"github.com/tidefill/tidefill/internal/recording"
 )
 
-// Recorded makes observations of a daemon's recording. Streamed lines tell how long a runner's
-// iterations took, readings how many requests ran, how much they held and how many prompt tokens
-// were computed meanwhile. So an observation is not of one iteration but of some seconds' worth:
-// their time is as good as one's, what they computed is a mean.
+// RecordingReader makes observations of a daemon's recording. Streamed lines show how long a
+// runner's iterations took; readings show how many requests ran, how many tokens they held and how
+// many prompt tokens were computed meanwhile. So an observation is some seconds of iterations:
+// their time is as accurate as that of one, what they computed is a mean.
 type RecordingReader struct {
 	runners map[int]*recordedRunner
 	end     float64
-	prompts float64 // tokens of our lines' prompts that were computed
-	lines   int     // that had any
+	prompts float64 // computed tokens of our lines' prompts
+	lines   int     // lines with computed prompt tokens
 }
 
-// recordedRunner is what a recording tells of one runner, in the order of time.
+// recordedRunner is what a recording has about one runner, in order of time.
 type recordedRunner struct {
 	gaps     []recording.Gaps
 	gapsAt   []float64
 	readings []recordedReading
 }
 
-// recordedReading is one that tells all that an observation needs.
+// recordedReading is a reading with all that an observation needs.
 type recordedReading struct{ at, running, context, prefilled, kvTokens float64 }
 
 const (
-	// recordedWindow is how many seconds an observation spans. Readings a second apart place a
+	// windowSeconds is how many seconds an observation spans. Readings a second apart locate a
 	// prompt to half a second, which is an eighth of it.
 	windowSeconds = 4.0
-	// recordedSilence is how long before it a report of token gaps may reach at most, in seconds:
-	// the daemon makes one a second.
+	// maxReportGap is the longest time that a report of token gaps may cover, in seconds: the
+	// daemon makes one a second.
 	maxReportGap = 2.0
-	// recordedApart is how far apart readings may lie for what is between them to be known, in
+	// maxReadingGap is how far apart readings may be for the time between them to be known, in
 	// seconds.
 	maxReadingGap = 3.0
 )
 
-// Add takes the next entry.
+// Add reads the next entry.
 func (r *RecordingReader) Add(e recording.Entry) {
 	if r.runners == nil {
 		r.runners = map[int]*recordedRunner{}
@@ -81,7 +81,7 @@ func (r *RecordingReader) Add(e recording.Entry) {
 	}
 }
 
-// Observations are what was recorded, or why it can't bear a fit.
+// Observations returns the observations, or an error if they are not sufficient for a fit.
 func (r *RecordingReader) Observations() (Observations, error) {
 	obs := Observations{Ahead: AheadNone, Context: ContextRecorded}
 	gaps := 0
@@ -92,16 +92,16 @@ func (r *RecordingReader) Observations() (Observations, error) {
 	switch {
 	case gaps == 0:
 		return obs, errors.New(
-			"the recording tells of no token gaps, so nobody knows how long iterations took: record under a policy that streams lines, such as probe")
+			"the recording has no token gaps, so the time of iterations is not known: record with a policy that streams lines, such as headroom")
 	case len(obs.All) == 0:
 		return obs, errors.New(
-			"no reading of the recording tells of running requests, KV cache and prompt tokens while lines were streamed; see what the daemon's log says it reads from the runners")
+			"no reading of the recording has running requests, KV cache and prompt tokens while lines were streamed; check the daemon's log for what it reads from the runners")
 	}
 	obs.thin()
 	return obs, nil
 }
 
-// observe adds up reports of gaps until they span a window.
+// observe sums up reports of gaps until they span a window.
 func (r *RecordingReader) observe(obs *Observations, id int, x *recordedRunner) {
 	from, before, count, took := 0.0, -maxReportGap, 0, 0.0
 	number := int64(0)
@@ -135,8 +135,8 @@ func (r *RecordingReader) observe(obs *Observations, id int, x *recordedRunner) 
 	}
 }
 
-// meanPrompt is how many tokens a chunk of prefill has, as far as our own lines tell. Interactive
-// prompts are not seen one by one.
+// meanPrompt estimates the tokens of a prefill chunk from our own lines. Interactive prompts are
+// not recorded one by one.
 func (r *RecordingReader) meanPrompt() float64 {
 	if r.lines == 0 {
 		return 1000
@@ -144,7 +144,7 @@ func (r *RecordingReader) meanPrompt() float64 {
 	return max(1, r.prompts/float64(r.lines))
 }
 
-// window is the observation of a time in which iterations took mean seconds each.
+// window returns the observation of a period in which iterations took mean seconds each.
 func (x *recordedRunner) window(
 	from, to, mean float64,
 ) (o Observation, kvTokens, running float64, ok bool) {
@@ -171,7 +171,7 @@ func (x *recordedRunner) window(
 	return o, last.kvTokens, running, steps > 0 && o.Work.Decoding > 0
 }
 
-// at is what readings say of a moment between two of them; nil: they don't.
+// at interpolates the readings at a time; nil: they are too far apart.
 func (x *recordedRunner) at(at float64) *recordedReading {
 	i := sort.Search(len(x.readings), func(i int) bool { return x.readings[i].at >= at })
 	if i == 0 || i == len(x.readings) || x.readings[i].at-x.readings[i-1].at > maxReadingGap {

@@ -82,7 +82,8 @@ func TestARecordingGivesBackTheLaw(t *testing.T) {
 				limit = 0.15 // when within its second a prompt was computed isn't seen
 			}
 			if off := o.Predict(got.CostModel)/o.Predict(law) - 1; math.Abs(off) > limit {
-				t.Errorf("seed %d: %+v is off by %.1f %%: fitted %+v", seed, w, 100*off, got.CostModel)
+				t.Errorf("seed %d: %+v is off by %.1f %%: fitted %+v", seed, w, 100*off,
+					got.CostModel)
 			}
 		}
 	}

@@ -108,7 +108,8 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 			d.law.C1, d.law.C2, d.law.N0 = 0.1, -0.06, 60
 		})},
 		{"another engine", rich(func(d *day) {
-			d.law = costmodel.Model{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02, P2: 5e-6}
+			d.law = costmodel.Model{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02,
+				P2: 5e-6}
 		})},
 	}
 	for _, test := range tests {
@@ -156,8 +157,10 @@ func TestOutliersDoNotMove(t *testing.T) {
 		}
 	}
 	r, _ := fitted(t, steps, Options{Resamples: -1})
-	for i, tolerance := range map[term]float64{perIteration: 0.02, perToken: 0.1, perContext: 0.03} {
-		if got, want := valueOf(r.CostModel, i), valueOf(known, i); math.Abs(got-want) > tolerance*want {
+	for i, tolerance := range map[term]float64{perIteration: 0.02, perToken: 0.1,
+		perContext: 0.03} {
+		if got, want := valueOf(r.CostModel, i),
+			valueOf(known, i); math.Abs(got-want) > tolerance*want {
 			t.Errorf("%s is %g, want %g", i, got, want)
 		}
 	}
@@ -167,7 +170,8 @@ func TestOutliersDoNotMove(t *testing.T) {
 }
 
 func TestTermsThatDataCannotTell(t *testing.T) {
-	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 1, C1: 0.001, C2: 0.002, N0: 500,
+	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 1, C1: 0.001, C2: 0.002,
+		N0: 500,
 		KV: 5e-5, P1: 0.01, P2: 2e-6}}
 	tests := []struct {
 		name string
@@ -177,20 +181,20 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 	}{
 		{"one context", rich(func(d *day) {
 			d.context, d.prefill = 700, 0
-		}), []string{"kv", "p1", "p2"}, "c1 and kv can't be told apart"},
+		}), []string{"kv", "p1", "p2"}, "c1 and kv can't be distinguished"},
 		{"no prefill", rich(func(d *day) {
 			d.prefill = 0
-		}), []string{"p1", "p2"}, "p1 can't be told: no interval shows it"},
+		}), []string{"p1", "p2"}, "p1 can't be determined: no interval shows it"},
 		{"hardly any prefill", rich(func(d *day) {
 			d.prefill = 0.003
-		}), []string{"p1", "p2"}, "p1 can't be told: only"},
+		}), []string{"p1", "p2"}, "p1 can't be determined: only"},
 		{"below the knee", rich(func(d *day) {
 			d.most, d.prefill = 90, 0
 		}), []string{"c2", "n0", "p1", "p2"}, "no bend shows between 1 and 90 tokens"},
 		{"decoding below the knee", rich(func(d *day) {
 			d.most, d.law.N0, d.law.C2 = 16, 16, 0.1
 			d.prefill = 0.5
-		}), []string{"p1"}, "p1 can't be told apart"},
+		}), []string{"p1"}, "p1 can't be distinguished"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -228,7 +232,8 @@ func TestTermsThatDataCannotTell(t *testing.T) {
 }
 
 func TestPrefillKeepsItsPrice(t *testing.T) {
-	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 15, C1: 0.02, C2: 0.035, N0: 120,
+	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 15, C1: 0.02, C2: 0.035,
+		N0: 120,
 		P1: 0.005}}
 	d := rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0, d.prefill = 0.1, -0.06, 60, 0 })
 	r, _ := fitted(t, d.record(), Options{Resamples: -1, Prior: prior})

@@ -2,9 +2,9 @@ package fit
 
 import "math"
 
-// triangle is the R of a QR factorization, to which rows are added one by one by Givens rotations:
-// as sound as Householder's, in the memory of R alone. Its last column is the right-hand side, so
-// the normal equations, whose condition is the square, are never formed.
+// rFactor is the R of a QR factorization, to which rows are added one by one by Givens rotations:
+// as stable as Householder's, in the memory of R alone. Its last column is the right-hand side, so
+// the normal equations, whose condition number is the square, are never formed.
 type rFactor struct {
 	r       [][]float64
 	scratch []float64
@@ -18,7 +18,7 @@ func newRFactor(width int) *rFactor {
 	return t
 }
 
-// add folds weight times a row in.
+// add adds a weighted row.
 func (t *rFactor) add(row []float64, weight float64) {
 	if weight == 0 {
 		return
@@ -40,7 +40,7 @@ func (t *rFactor) add(row []float64, weight float64) {
 	}
 }
 
-// pick is the triangle of some of the columns, in the given order.
+// pick returns the factor of some of the columns, in the given order.
 func (t *rFactor) pick(columns ...int) *rFactor {
 	picked := newRFactor(len(columns))
 	row := make([]float64, len(columns))
@@ -53,7 +53,7 @@ func (t *rFactor) pick(columns ...int) *rFactor {
 	return picked
 }
 
-// norm is the length of a column.
+// norm returns the length of a column.
 func (t *rFactor) norm(column int) float64 {
 	sum := 0.0
 	for _, r := range t.r {
@@ -62,7 +62,7 @@ func (t *rFactor) norm(column int) float64 {
 	return sum
 }
 
-// left is the length of a column that the others don't explain.
+// unexplained returns the length of the part of a column that the others don't explain.
 func (t *rFactor) unexplained(column int) float64 {
 	order := make([]int, 0, len(t.r)-1)
 	for j := range len(t.r) - 1 {
@@ -74,8 +74,8 @@ func (t *rFactor) unexplained(column int) float64 {
 	return math.Abs(t.pick(append(order, column)...).r[last][last])
 }
 
-// inflation is the variance inflation of a column: how much of what the first, the constant, leaves
-// of it the others explain.
+// inflation returns the variance inflation of a column: how much of it, beyond the constant, the
+// others explain.
 func (t *rFactor) inflation(column int) float64 {
 	if column == 0 {
 		return 1
@@ -87,7 +87,7 @@ func (t *rFactor) inflation(column int) float64 {
 	return (around / left) * (around / left)
 }
 
-// twin is the column without which another is told best.
+// mostCollinear returns the column whose removal reduces the inflation of another most.
 func (t *rFactor) mostCollinear(column int) int {
 	best, least := 0, math.Inf(1)
 	for drop := 1; drop < len(t.r)-1; drop++ {
@@ -110,11 +110,11 @@ func (t *rFactor) mostCollinear(column int) int {
 	return best
 }
 
-// dependent is the share of a column's length, below which what the other columns leave of it is
-// rounding.
+// dependenceTolerance is the share of a column's length below which the part that the others don't
+// explain is rounding.
 const dependenceTolerance = 1e-10
 
-// solve is the least squares solution for the chosen columns; false when they are dependent.
+// solve returns the least squares solution for the chosen columns; false if they are dependent.
 func (t *rFactor) solve(chosen []int) ([]float64, bool) {
 	rhs := len(t.r) - 1
 	p := t.pick(append(append([]int{}, chosen...), rhs)...)
@@ -132,8 +132,8 @@ func (t *rFactor) solve(chosen []int) ([]float64, bool) {
 	return x, true
 }
 
-// nonNegative is the least squares solution without negative coefficients, by the active set method
-// of Lawson and Hanson (Solving Least Squares Problems, 1974, chapter 23).
+// nonNegative returns the least squares solution without negative coefficients, by the active set
+// method of Lawson and Hanson (Solving Least Squares Problems, 1974, chapter 23).
 func (t *rFactor) nonNegative() []float64 {
 	n := len(t.r) - 1
 	x := make([]float64, n)
@@ -186,7 +186,8 @@ func (t *rFactor) nonNegative() []float64 {
 	return x
 }
 
-// steepest is the column at its bound whose growth lowers the error most; -1: there is none.
+// steepest returns the column at its bound whose increase reduces the error most; -1: there is
+// none.
 func (t *rFactor) steepest(x []float64, free, useless []bool) int {
 	n := len(x)
 	residual := make([]float64, n) // of the rows above the last, which no coefficient reaches

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// leastExcited is the fewest intervals in which a term must take part.
+	// minActive is the fewest intervals in which a term must be active.
 	minActive = 8
-	// leastPart is the share of its greatest value from which a term takes part.
+	// activeShare is the share of its largest value from which a term is active.
 	activeShare = 0.1
-	// likeness is the variance inflation from which a term is suspected to be another's twin;
-	// textbooks say 10. It is cleared if what it alone explains is at least ownPart of the
-	// residual: the law's own misfit is about as large, and would pass for the term otherwise.
-	// hopeless is never cleared.
+	// suspectInflation is the variance inflation from which a term may be collinear with another
+	// (textbooks say 10). The term is kept if its own effect is at least minOwnEffect of the
+	// residual, since the model's misfit is about as large and would otherwise be attributed to it.
+	// A term with maxInflation is never kept.
 	suspectInflation = 10
 	minOwnEffect     = 0.5
 	maxInflation     = 1e4
 )
 
-// structure is what is decided before coefficients are: which terms are fitted, and where the knee
+// structure is what is decided before the coefficients: which terms are fitted, and where the knee
 // is.
 type structure struct {
 	active    []term
@@ -32,20 +32,24 @@ type structure struct {
 	inflation [terms]float64
 }
 
-// choose decides which terms the data can tell, whether there is a knee, and which intervals are
-// fitted: where prefill can't be told, those with a chunk would only tell c1 from kv, and wrongly.
-func choose(all []Observation, source ContextSource, prior costmodel.Model) (structure, []Observation) {
+// choose decides which terms the data can determine, whether there is a knee, and which intervals
+// are fitted. If prefill can't be determined, those with a prefill chunk are left out, since they
+// would separate c1 and kv wrongly.
+func choose(
+	all []Observation, source ContextSource, prior costmodel.Model,
+) (structure, []Observation) {
 	st := structure{active: []term{perIteration, perToken}, knee: noKnee}
 	for _, t := range []term{perContext, perPrompt, perPromptSquared} {
 		switch n := activeIntervals(all, t, noKnee); {
 		case t == perContext && source == ContextMean: // each request counts the same
 			st.note(
-				"c1 and kv can't be told apart, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
+				"c1 and kv can't be distinguished, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
 				heldText(t, prior))
 		case n >= minActive:
 			st.active = append(st.active, t)
 		default:
-			st.note("%s can't be told: %s; %s. %s", t, counted(n, "interval"), heldText(t, prior),
+			st.note("%s can't be determined: %s; %s. %s", t, counted(n, "interval"),
+				heldText(t, prior),
 				howToMeasure[t])
 		}
 	}
@@ -70,13 +74,14 @@ func choose(all []Observation, source ContextSource, prior costmodel.Model) (str
 	}
 	if mayBend && math.IsInf(st.knee, 1) {
 		st.note(
-			"c2 and n0 can't be told: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
-			fewestTokens(all), mostTokens(all), heldText(perTokenBeyond, prior), howToMeasure[perTokenBeyond])
+			"c2 and n0 can't be determined: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
+			fewestTokens(all), mostTokens(all), heldText(perTokenBeyond, prior),
+			howToMeasure[perTokenBeyond])
 	}
 	return st, all
 }
 
-// toTell says which measurement would tell a term.
+// howToMeasure says which measurement determines a term.
 var howToMeasure = [terms]string{
 	perToken:         "Measure few and many requests at the same total of context",
 	perTokenBeyond:   "Measure iterations of more tokens, with the same prefill",
@@ -106,7 +111,7 @@ func (st *structure) note(format string, args ...any) {
 	st.notes = append(st.notes, fmt.Sprintf(format, args...))
 }
 
-// hold takes the inactive terms from the prior.
+// setHeld takes the inactive terms from the prior.
 func (st *structure) setHeld(prior costmodel.Model) {
 	st.held = prior
 	for _, t := range st.active {
@@ -127,7 +132,7 @@ func (st *structure) setHeld(prior costmodel.Model) {
 	}
 }
 
-// excited counts the intervals in which a term takes part.
+// activeIntervals counts the intervals in which a term is active.
 func activeIntervals(all []Observation, t term, knee float64) int {
 	most, n := 0.0, 0
 	for _, o := range all {
@@ -141,14 +146,16 @@ func activeIntervals(all []Observation, t term, knee float64) int {
 	return n
 }
 
-// separate holds one term that can't be told apart from the others. False: there is none.
-func (st *structure) holdCollinear(all []Observation, prior costmodel.Model) (held term, found bool) {
+// holdCollinear holds one term that can't be distinguished from the others. False: there is none.
+func (st *structure) holdCollinear(
+	all []Observation, prior costmodel.Model,
+) (held term, found bool) {
 	s := newModel(all, st.knee, st.held, st.active).robust()
 	st.inflation = [terms]float64{}
 	for i, a := range st.active {
 		st.inflation[a] = s.factor.inflation(i)
 	}
-	// what is best known beforehand goes first
+	// terms with the best known priors first
 	for _, a := range []term{perPromptSquared, perPrompt, perContext, perTokenBeyond} {
 		i := slices.Index(st.active, a)
 		if i < 0 || st.inflation[a] < suspectInflation {
@@ -160,7 +167,7 @@ func (st *structure) holdCollinear(all []Observation, prior costmodel.Model) (he
 		}
 		twin := st.active[s.factor.mostCollinear(i)]
 		st.note(
-			"%s and %s can't be told apart (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
+			"%s and %s can't be distinguished (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
 			twin, a, times(st.inflation[a]), heldText(a, prior), twin, howToMeasure[a])
 		st.active = slices.Delete(slices.Clone(st.active), i, i+1)
 		return a, true

@@ -60,8 +60,8 @@ func TestMeasuredEngine(t *testing.T) {
 				t.Errorf("error %+v, noise %.4f", r.Error, r.Noise)
 			}
 			warnings := strings.Join(r.Warnings, "\n")
-			for _, want := range []string{"p1 can't be told", "p2 can't be told",
-				"and kv can't be told apart"} {
+			for _, want := range []string{"p1 can't be determined", "p2 can't be determined",
+				"and kv can't be distinguished"} {
 				if !strings.Contains(warnings, want) {
 					t.Errorf("warnings lack %q:\n%s", want, warnings)
 				}

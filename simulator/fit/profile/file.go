@@ -1,5 +1,5 @@
-// Package profile is the file that a fit writes and a simulation reads: a law with the error of
-// each coefficient, the engine's limits, and what it was all learned from.
+// Package profile defines the file that a fit writes and a simulation reads: a cost model with the
+// error of each coefficient, the engine's limits, and the data it was fitted to.
 package profile
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/tidefill/tidefill/simulator/fit"
 )
 
-// version is of the format; a reader refuses others.
+// version is that of the format; a reader refuses others.
 const version = 1
 
-// File is a profile with its provenance. Times are milliseconds, shares are parts of one.
+// File is a profile with its origin. Times are milliseconds, shares from 0 to 1.
 type File struct {
 	Version int    `yaml:"version" json:"version"`
 	Name    string `yaml:"name" json:"name"`
-	// Measured says that the law was fitted to iterations of a real server.
+	// Measured reports that the cost model was fitted to iterations of a real server.
 	Measured         bool          `yaml:"measured" json:"measured"`
 	CostModel        []Coefficient `yaml:"cost_model" json:"cost_model"`
 	KVTokens         int           `yaml:"kv_tokens" json:"kv_tokens"` // 0: not known
 	MaxBatchedTokens int           `yaml:"max_batched_tokens" json:"max_batched_tokens"`
 	MaxSeqs          int           `yaml:"max_seqs" json:"max_seqs"`
-	// Noise is the robust standard deviation of log(measured / law).
+	// Noise is the robust standard deviation of log(measured / predicted).
 	Noise float64 `yaml:"noise,omitempty" json:"noise,omitempty"`
 	Fit   *Fit    `yaml:"fit,omitempty" json:"fit,omitempty"`
 }
 
-// Coefficient is one of the law's.
+// Coefficient is a coefficient of the cost model.
 type Coefficient struct {
 	Name  string  `yaml:"name" json:"name"` // c0, c1, c2, n0, kv, p1, p2
 	Value float64 `yaml:"value" json:"value"`
@@ -46,13 +46,13 @@ type Coefficient struct {
 	From fit.Origin `yaml:"from,omitempty" json:"from,omitempty"`
 }
 
-// Fit tells what a profile was fitted to, and how well.
+// Fit describes what a profile was fitted to, and how well.
 type Fit struct {
 	Sources  []Source `yaml:"sources" json:"sources"`
 	Runs     int      `yaml:"runs" json:"runs"`
 	Points   int      `yaml:"points" json:"points"` // iterations with a known time
 	Outliers int      `yaml:"outliers" json:"outliers"`
-	// least and most decoding; beyond, the law extrapolates
+	// fewest and most decoding; beyond them the model extrapolates
 	Requests [2]int            `yaml:"requests,flow" json:"requests"`
 	Prior    string            `yaml:"prior,omitempty" json:"prior,omitempty"`
 	Context  fit.ContextSource `yaml:"context" json:"context"`
@@ -69,8 +69,8 @@ type Source struct {
 	SHA256 string `yaml:"sha256" json:"sha256"`
 }
 
-// Error is of the law against measured iterations: means and quantile of (law - measured) /
-// measured.
+// Error is that of the cost model on measured iterations: means and quantile of (predicted -
+// measured) / measured.
 type Error struct {
 	Mean float64 `yaml:"mean" json:"mean"`
 	P90  float64 `yaml:"p90" json:"p90"`
@@ -85,8 +85,8 @@ type HeldOut struct {
 	Fault  string `yaml:"fault,omitempty" json:"fault,omitempty"` // why there is no figure
 }
 
-// Of is the file of a fitted law. Limits that the steps don't tell are the prior's, or the largest
-// seen.
+// Of returns the file of a fitted cost model. Limits that the steps don't show are the prior's, or
+// the largest seen.
 func Of(
 	name string, r fit.Result, obs fit.Observations, held []fit.HeldOut, prior engine.Profile,
 	seed uint64, sources []Source,
@@ -109,7 +109,8 @@ func Of(
 		}
 	}
 	for _, c := range r.Coefficients {
-		f.CostModel = append(f.CostModel, Coefficient{c.Name, round(c.Value), round(c.Error), round(c.Low),
+		f.CostModel = append(f.CostModel, Coefficient{c.Name, round(c.Value), round(c.Error),
+			round(c.Low),
 			round(c.High), c.Origin})
 	}
 	for _, h := range held {
@@ -125,7 +126,7 @@ func Of(
 
 func errorOf(e fit.Error) Error { return Error{round(e.Mean), round(e.P90), round(e.Bias)} }
 
-// Bundled is the file of a built-in profile.
+// Bundled returns the file of a bundled profile.
 func Bundled(p engine.Profile) File {
 	l := p.CostModel
 	return File{
@@ -139,7 +140,7 @@ func Bundled(p engine.Profile) File {
 	}
 }
 
-// round keeps six digits, more than any fit knows, so that files don't show the last bits of a
+// round keeps six digits, more than any fit determines, so that files don't show the last bits of a
 // machine's arithmetic.
 func round(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
@@ -149,7 +150,7 @@ func round(v float64) float64 {
 	return rounded
 }
 
-// Read reads a profile and checks it.
+// Read reads a profile and validates it.
 func Read(name string, in io.Reader) (File, error) {
 	var f File
 	decoder := yaml.NewDecoder(in)
@@ -166,7 +167,7 @@ func Read(name string, in io.Reader) (File, error) {
 	return f, nil
 }
 
-// YAML is what Read reads.
+// YAML encodes the file for Read.
 func (f File) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -177,8 +178,8 @@ func (f File) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Profile is what an engine takes. A KV capacity of 0, not known, must be filled in before one
-// does.
+// Profile returns the profile for an engine. A KV capacity of 0, not known, must be filled in
+// before it is used.
 func (f File) Profile() (engine.Profile, error) {
 	if f.Version != version {
 		return engine.Profile{}, fmt.Errorf("version is %d, want %d", f.Version, version)
@@ -189,7 +190,7 @@ func (f File) Profile() (engine.Profile, error) {
 	values := map[string]float64{}
 	for _, c := range f.CostModel {
 		if _, twice := values[c.Name]; twice {
-			return engine.Profile{}, fmt.Errorf("cost_model: %s stands twice", c.Name)
+			return engine.Profile{}, fmt.Errorf("cost_model: %s occurs twice", c.Name)
 		}
 		values[c.Name] = c.Value
 	}

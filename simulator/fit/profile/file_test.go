@@ -24,7 +24,7 @@ func fitted() File {
 			{Name: "p1", Origin: fit.FromZero}, {Name: "p2", Origin: fit.FromZero},
 		},
 		Noise: 0.0123, Requests: [2]int{1, 128}, Error: fit.Error{Points: 1000, Mean: 0.02},
-		Warnings: []string{"p1 can't be told: more data"},
+		Warnings: []string{"p1 can't be determined: more data"},
 	}
 	held := []fit.HeldOut{{Split: "halves", Error: fit.Error{Points: 500, Mean: 0.03}},
 		{Split: "minutes", Fault: "too short"}}
@@ -82,11 +82,12 @@ func TestReadingTellsFaults(t *testing.T) {
 		{"unknown key", "measured:", "mesured:", "field mesured not found"},
 		{"another version", "version: 1", "version: 2", "version is 2, want 1"},
 		{"no name", "name: pool", "name: ''", "name is missing"},
-		{"a coefficient twice", "name: c1", "name: c0", "cost_model: c0 stands twice"},
+		{"a coefficient twice", "name: c1", "name: c0", "cost_model: c0 occurs twice"},
 		{"a coefficient missing", "name: kv", "name: kw", "cost_model: kv is missing"},
 		{"half a knee", "value: 36", "value: 36.5", "n0 must be a whole number"},
 		{"negative", "value: 15.1235", "value: -3", "profile.cost_model.c0: is -3"},
-		{"falling", "value: -0.0588606", "value: -0.06", "profile.cost_model.c2: is -0.06, must be"},
+		{"falling", "value: -0.0588606", "value: -0.06",
+			"profile.cost_model.c2: is -0.06, must be"},
 		{"no slots", "max_seqs: 128", "max_seqs: 0", "profile.max_seqs is 0"},
 		{"a negative cache", "kv_tokens: 501696", "kv_tokens: -1", "kv_tokens is -1"},
 		{"noise", "noise: 0.0123", "noise: -1", "noise is -1"},
