@@ -11,8 +11,8 @@ import (
 // BlockSize is the number of tokens in a KV block.
 const BlockSize = 16
 
-// watermark is the share of KV blocks kept free when a request is admitted, so
-// that those already running can grow before anyone is preempted.
+// watermark is the share of KV blocks that stays free when a request is admitted, so that running
+// requests can grow before one is preempted.
 const watermark = 0.02
 
 // Scheduling is the order of the waiting queue and of preemption.
@@ -25,14 +25,14 @@ const (
 	FirstCome Scheduling = "fcfs"
 )
 
-// Host is the software around the GPU, whose time is part of an iteration.
+// Host is the software around the GPU. Its time is part of an iteration.
 type Host string
 
 const (
-	// HostV1 is vLLM V1 with CUDA graphs: 2 ms, contained in Law.C0.
+	// HostV1 is vLLM V1 with CUDA graphs: 2 ms, included in the cost model's C0.
 	HostV1 Host = "v1"
-	// HostLegacy is the Ray-based V0: 6.7 ms, and 3 to 8 ms more as the number of
-	// requests in the iteration goes to 128.
+	// HostLegacy is the Ray-based V0: 6.7 ms, and 3 to 8 ms more as the number of requests in the
+	// iteration grows to 128.
 	HostLegacy Host = "legacy"
 )
 
@@ -43,29 +43,29 @@ func (h Host) extra(requests int) float64 {
 	return 6.7 + 3 + portable.Rounded(5*float64(min(requests, 128))/128) - 2
 }
 
-// Config describes one engine. Start from DefaultConfig.
+// Config describes an engine. Start from DefaultConfig.
 type Config struct {
 	Profile    Profile
 	Scheduling Scheduling
 	Host       Host
 
-	// MaxModelLen bounds prompt plus output of a request, in tokens; it is also
-	// bounded by the KV capacity. 0: as much as the KV cache holds.
+	// MaxModelLen limits prompt plus output of a request, in tokens. The KV capacity limits it too.
+	// 0: the KV capacity.
 	MaxModelLen int
 
-	// PrefixCaching reuses KV blocks whose hashes are known.
+	// PrefixCaching reuses KV blocks with known hashes.
 	PrefixCaching bool
 
-	// Noise is the standard deviation of the logarithm of an iteration's time.
-	// Default 0.01, measured on a real server. 0: none.
+	// Noise is the standard deviation of the logarithm of an iteration's time. Default 0.01, as
+	// measured on a real server. 0: none.
 	Noise float64
 
-	// MaxRun bounds how many iterations of pure decoding are planned and
-	// reported as one. 1, the default, reports each by itself.
+	// MaxRun limits how many iterations with decoding only are planned and reported as one. Default
+	// 1: each is reported.
 	MaxRun int
 }
 
-// DefaultConfig is vLLM V1 with priority scheduling and prefix caching.
+// DefaultConfig returns vLLM V1 with priority scheduling and prefix caching.
 func DefaultConfig(p Profile) Config {
 	return Config{
 		Profile:       p,
@@ -77,7 +77,7 @@ func DefaultConfig(p Profile) Config {
 	}
 }
 
-// Validate reports every fault of the configuration at once.
+// Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {
@@ -107,15 +107,14 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// What a server spends on a request outside the engine's iterations (HTTP,
-// tokenization, streaming), measured on vLLM 0.15.
+// Time of the server outside the iterations (HTTP, tokenization, streaming), measured on vLLM 0.15.
 const (
 	serverPerRequest = 16 * time.Millisecond
 	serverPerToken   = 50 * time.Microsecond
 )
 
-// ServerDelay is how long after the engine has produced a request's n-th token
-// a client sees it. It delays what clients see and slows no iteration.
+// ServerDelay returns how long after the engine has produced the n-th token of a request a client
+// receives it. It does not slow the iterations.
 func ServerDelay(n int) time.Duration {
 	return serverPerRequest + time.Duration(n)*serverPerToken
 }

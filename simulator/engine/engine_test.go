@@ -16,10 +16,11 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// small is an engine whose iterations take 10 ms plus 1 ms per token.
+// small returns the configuration of an engine whose iterations take 10 ms plus 1 ms per token.
 func small(edit ...func(*Config)) Config {
 	c := DefaultConfig(Profile{
-		Name: "small", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64, MaxSeqs: 8,
+		Name: "small", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000,
+		MaxBatchedTokens: 64, MaxSeqs: 8,
 	})
 	c.Noise = 0
 	for _, f := range edit {
@@ -37,7 +38,7 @@ func build(t testing.TB, c Config, seed uint64) *Engine {
 	return e
 }
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the common part of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
@@ -52,8 +53,8 @@ func submit(t failer, e *Engine, now time.Time, requests ...Request) {
 	}
 }
 
-// story runs an engine to its end and tells each iteration in a line.
-func story(e *Engine) string {
+// iterations runs an engine until it is idle and describes each iteration in a row of text.
+func iterations(e *Engine) string {
 	var b strings.Builder
 	now := epoch
 	for {
@@ -62,11 +63,11 @@ func story(e *Engine) string {
 			return b.String()
 		}
 		now = end
-		b.WriteString(line(e.End()))
+		b.WriteString(describe(e.End()))
 	}
 }
 
-func line(it *Iteration) string {
+func describe(it *Iteration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v n=%d", it.End.Sub(it.Start), it.Tokens)
 	var admitted []ID
@@ -211,8 +212,8 @@ func TestScheduler(t *testing.T) {
 			e := build(t, test.config, 1)
 			submit(t, e, epoch, test.requests...)
 			want := strings.ReplaceAll(strings.TrimPrefix(test.want, "\n"), "\t", "") + "\n"
-			if diff := cmp.Diff(want, story(e)); diff != "" {
-				t.Errorf("story (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, iterations(e)); diff != "" {
+				t.Errorf("iterations (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -223,19 +224,20 @@ func TestPrefixCache(t *testing.T) {
 	e := build(t, small(), 1)
 
 	submit(t, e, epoch, Request{ID: 1, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(
+	if got, want := iterations(
 		e), "60ms n=50 admitted[1] first[1] produced[1] finished[1]\n"; got != want {
 		t.Errorf("cold: got %s want %s", got, want)
 	}
 	submit(t, e, epoch, Request{ID: 2, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(
+	if got, want := iterations(
 		e), "12ms n=2 admitted[2] first[2] produced[2] finished[2]\n"; got != want {
 		t.Errorf("warm: got %s want %s", got, want)
 	}
 	submit(t, e, epoch, Request{ID: 3, Prompt: 48, Output: 1, Prefix: prompt})
-	if got, want := story(
+	if got, want := iterations(
 		e), "26ms n=16 admitted[3] first[3] produced[3] finished[3]\n"; got != want {
-		t.Errorf("a prompt wholly cached computes its last block: got %s want %s", got, want)
+		t.Errorf("a prompt that is cached completely computes its last block: got %s want %s", got,
+			want)
 	}
 	s := e.Snapshot(epoch)
 	if s.PrefixQueries != 148 || s.PrefixHits != 48+32 || s.KVBlocksUsed != 0 {
@@ -246,7 +248,7 @@ func TestPrefixCache(t *testing.T) {
 		t.Errorf("flush removed %d blocks, want 3", got)
 	}
 	submit(t, e, epoch, Request{ID: 4, Prompt: 50, Output: 1, Prefix: prompt})
-	if got, want := story(
+	if got, want := iterations(
 		e), "60ms n=50 admitted[4] first[4] produced[4] finished[4]\n"; got != want {
 		t.Errorf("flushed: got %s want %s", got, want)
 	}
@@ -255,12 +257,12 @@ func TestPrefixCache(t *testing.T) {
 func TestPrefixCacheEvictsTheLeastRecentlyUsedFromItsEnd(t *testing.T) {
 	e := build(t, small(func(c *Config) { c.Profile.KVTokens = 6 * BlockSize }), 1)
 	submit(t, e, epoch, Request{ID: 1, Prompt: 49, Output: 1, Prefix: []Hash{1, 2, 3}})
-	story(e)
+	iterations(e)
 	submit(t, e, epoch, Request{ID: 2, Prompt: 33, Output: 1, Prefix: []Hash{21, 22}})
-	story(e)
+	iterations(e)
 	// Five blocks are cached; four more tokens' worth of blocks evict 3, 2 and 1.
 	submit(t, e, epoch, Request{ID: 3, Prompt: 33, Output: 1})
-	story(e)
+	iterations(e)
 	for h, want := range map[Hash]bool{1: true, 2: false, 3: false, 21: true, 22: true} {
 		if _, got := e.kv.cache[h]; got != want {
 			t.Errorf("block %d cached: %t, want %t", h, got, want)
@@ -274,14 +276,14 @@ func TestAbort(t *testing.T) {
 	end, _ := e.Begin(epoch)
 	submit(t, e, epoch, Request{ID: 3, Prompt: 4, Output: 2})
 	if !e.Abort(epoch, 1) || !e.Abort(epoch, 3) || e.Abort(epoch, 1) || e.Abort(epoch, 7) {
-		t.Error("abort did not tell known from unknown")
+		t.Error("Abort must return true only for known requests that are not aborted yet")
 	}
 	if s := e.Snapshot(epoch); s.Running != 2 || s.Waiting != 0 {
 		t.Errorf("running %d, waiting %d: a running request must stay to the end of its iteration",
 			s.Running, s.Waiting)
 	}
 	it := e.End()
-	if got, want := line(
+	if got, want := describe(
 		it), "18ms n=8 admitted[1 2] first[1 2] produced[1 2] aborted[1]\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
@@ -289,7 +291,7 @@ func TestAbort(t *testing.T) {
 		t.Errorf("lost %+v, want the 4 tokens of the prompt", it.Aborted)
 	}
 	if e.Has(1) || !e.Has(2) || e.Has(3) {
-		t.Error("want the running request known, and neither that left")
+		t.Error("want the running request known, and the removed ones not")
 	}
 	if s := e.Snapshot(end); s.Running != 1 || s.KVBlocksUsed != 1 || s.Aborted != 2 {
 		t.Errorf("after the iteration: %+v", s)
@@ -313,12 +315,12 @@ func TestPaceAndStall(t *testing.T) {
 	e.Stall(epoch, 200*time.Millisecond)
 	submit(t, e, epoch, Request{ID: 1, Prompt: 5, Output: 2})
 	want := "230ms n=5 admitted[1] first[1] produced[1]\n22ms n=1 produced[1] finished[1]\n"
-	if got := story(e); got != want {
+	if got := iterations(e); got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
 }
 
-// event is something that befalls an engine at an instant.
+// event is a request, an abort or a change of pace at an instant.
 type event struct {
 	at      time.Duration
 	request Request
@@ -367,14 +369,14 @@ func tight(t *rapid.T) Config {
 	return c
 }
 
-// replay feeds events to an engine and looks at it after each and after every
-// report.
-func replay(t failer, e *Engine, all []event, see func(*Iteration), look func(time.Time)) {
+// feed passes events to an engine, each report to onIteration, and calls check at each event and at
+// the end.
+func feed(t failer, e *Engine, all []event, onIteration func(*Iteration), check func(time.Time)) {
 	far := epoch.Add(1000 * time.Hour)
 	for _, ev := range all {
 		now := epoch.Add(ev.at)
-		e.Advance(now, see)
-		look(now)
+		e.Advance(now, onIteration)
+		check(now)
 		switch {
 		case ev.abort != 0:
 			e.Abort(now, ev.abort)
@@ -383,14 +385,14 @@ func replay(t failer, e *Engine, all []event, see func(*Iteration), look func(ti
 		default:
 			submit(t, e, now, ev.request)
 		}
-		e.Advance(now, see)
+		e.Advance(now, onIteration)
 	}
-	e.Advance(far, see)
-	look(far)
+	e.Advance(far, onIteration)
+	check(far)
 }
 
-// account is what a request got, as told by the reports.
-type account struct {
+// received counts the tokens and ends of a request in the reports.
+type received struct {
 	tokens, ended int
 }
 
@@ -403,12 +405,12 @@ func TestInvariants(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := events(t, e.MaxModelLen())
-		accounts := map[ID]*account{}
-		get := func(id ID) *account {
-			if accounts[id] == nil {
-				accounts[id] = &account{}
+		receivedBy := map[ID]*received{}
+		get := func(id ID) *received {
+			if receivedBy[id] == nil {
+				receivedBy[id] = &received{}
 			}
-			return accounts[id]
+			return receivedBy[id]
 		}
 		wanted := map[ID]Request{}
 		for _, ev := range all {
@@ -417,7 +419,7 @@ func TestInvariants(t *testing.T) {
 			}
 		}
 		produced, computed, useful, lost := uint64(0), 0, 0, 0
-		see := func(it *Iteration) {
+		onIteration := func(it *Iteration) {
 			if it.Tokens < 1 || it.Tokens > c.Profile.MaxBatchedTokens || !it.End.After(it.Start) {
 				t.Fatalf("iteration of %d tokens in %v", it.Tokens, it.End.Sub(it.Start))
 			}
@@ -449,7 +451,7 @@ func TestInvariants(t *testing.T) {
 				}
 			}
 		}
-		look := func(now time.Time) {
+		check := func(now time.Time) {
 			checkMemory(t, e)
 			s := e.Snapshot(now)
 			if s.KVBlocksUsed < 0 || s.KVBlocksUsed > s.KVBlocks || s.Running > c.Profile.MaxSeqs ||
@@ -457,7 +459,7 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("snapshot out of bounds: %+v", s)
 			}
 		}
-		replay(t, e, all, see, look)
+		feed(t, e, all, onIteration, check)
 
 		s := e.Snapshot(epoch)
 		if s.Running+s.Waiting+s.PendingTokens+s.KVBlocksUsed != 0 {
@@ -466,14 +468,14 @@ func TestInvariants(t *testing.T) {
 		if s.GeneratedTokens != produced {
 			t.Fatalf("counted %d tokens, reported %d", s.GeneratedTokens, produced)
 		}
-		// What is computed is of use or lost, where no cache keeps it for others.
+		// Without a prefix cache, computed tokens are useful or lost.
 		if !c.PrefixCaching && computed != useful+lost {
-			t.Fatalf("computed %d tokens, %d of use and %d lost", computed, useful, lost)
+			t.Fatalf("computed %d tokens, %d useful and %d lost", computed, useful, lost)
 		}
 		if int(s.Finished+s.Aborted) != len(wanted) {
 			t.Fatalf("%d finished and %d aborted of %d", s.Finished, s.Aborted, len(wanted))
 		}
-		for id, a := range accounts {
+		for id, a := range receivedBy {
 			if a.ended > 1 {
 				t.Fatalf("request %d ended %d times", id, a.ended)
 			}
@@ -515,8 +517,8 @@ func checkMemory(t *rapid.T, e *Engine) {
 	}
 }
 
-// A run of many iterations must be indistinguishable from single steps, and the
-// same seed must give the same log.
+// A run of many iterations must give the same results as single steps, and the same seed the same
+// log.
 func TestRunsEqualSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := tight(t)
@@ -530,7 +532,7 @@ func TestRunsEqualSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			var lines []string
-			see := func(it *Iteration) {
+			onIteration := func(it *Iteration) {
 				for _, f := range it.Finished {
 					lines = append(lines, fmt.Sprintf("%+v", f))
 				}
@@ -544,14 +546,14 @@ func TestRunsEqualSteps(t *testing.T) {
 					lines = append(lines, fmt.Sprintf("%v %+v", it.Start, a))
 				}
 			}
-			replay(t, e, all, see, func(now time.Time) {
+			feed(t, e, all, onIteration, func(now time.Time) {
 				lines = append(lines, fmt.Sprintf("%+v", e.Snapshot(now)))
 			})
 			return lines
 		}
 		steps := log(1)
 		if diff := cmp.Diff(steps, log(1)); diff != "" {
-			t.Fatalf("same seed, another log:\n%s", diff)
+			t.Fatalf("the same seed gave another log:\n%s", diff)
 		}
 		for _, maxRun := range []int{2, 13, 1000} {
 			if diff := cmp.Diff(steps, log(maxRun)); diff != "" {
@@ -572,7 +574,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// An hour of a replica with 64 requests always decoding.
+// BenchmarkHour runs an engine for an hour with 64 requests that decode all the time.
 func BenchmarkHour(b *testing.B) {
 	for _, maxRun := range []int{1, 64} {
 		b.Run(fmt.Sprintf("run=%d", maxRun), func(b *testing.B) {

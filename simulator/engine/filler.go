@@ -6,51 +6,49 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 )
 
-// Filler adds work to iterations from inside the engine, where no gateway
-// reaches: what runs there is chosen anew for each iteration and dropped from
-// the next at no loss. It takes no slot and no KV block from the requests. That
-// is no engine anyone can buy; it is the measure for what is done from outside.
+// Filler adds work to iterations from inside the engine. It chooses the work for each iteration,
+// and the work is dropped from the next at no cost. It uses no slot and no KV block of the
+// requests. No real engine offers that; it is a bound for what a gateway outside can do.
 type Filler interface {
-	// Fill is asked when an iteration has been scheduled and says what to add to
-	// it. Without requests the iteration is the filler's alone; it begins only if
-	// something is added. What it is given, and what it returns, holds until the
-	// next call.
+	// Fill returns what to add to an iteration that has been scheduled. Without requests the
+	// iteration consists of that alone, and begins only if there is any. The argument and the
+	// result are valid until the next call.
 	Fill(now time.Time, s *Scheduled) Filling
-	// Filled says when the iteration that was filled last has ended.
+	// Filled reports the end of the iteration that was filled last.
 	Filled(end time.Time)
 }
 
-// Scheduled is an iteration before it is filled, with all that the engine knows.
+// Scheduled is an iteration before it is filled, with the complete state of the engine.
 type Scheduled struct {
-	Tokens, Context int     // as in Law
-	Prefill         float64 // milliseconds that prefill chunks take beyond their tokens
-	Pace            float64 // the iteration takes this many times what the law says
-	// What is left: tokens of the budget, slots and tokens of KV.
+	Tokens, Context int     // as in costmodel.Model.Iteration
+	Prefill         float64 // milliseconds, as in costmodel.Model.Iteration
+	Pace            float64 // factor of the time by the cost model
+	// Free capacity: tokens of the budget, slots, and tokens of KV.
 	FreeTokens, FreeSeqs, FreeKV int
-	// Streams are the requests inside, those that wait too.
+	// Streams lists the requests inside, waiting ones included.
 	Streams []Stream
 }
 
-// Stream is a request and its future.
+// Stream is a request, with its future output.
 type Stream struct {
 	ID                    ID
-	Submitted, FirstToken time.Time // zero: no token yet
+	Submitted, FirstToken time.Time // FirstToken zero: no token yet
 	Prompt, Output        int
 	Produced              int
 	Uncomputed            int // known tokens that must be computed before the next token
 }
 
-// Filling is what is added to an iteration.
+// Filling is the work added to an iteration.
 type Filling struct {
 	Decoding, Context int // requests that decode, and the sum of their contexts
 	Chunks            []costmodel.Chunk
 }
 
-// SetFiller lets a filler add to the iterations that begin from now on; nil: none.
+// SetFiller sets the filler of the iterations that begin from now on. Nil: none.
 func (e *Engine) SetFiller(f Filler) { e.filler = f }
 
-// fill asks the filler about an iteration of the given requests, tokens, context and prefill, and
-// returns what these come to.
+// fill adds the filler's work to an iteration of the given requests, tokens, context and prefill,
+// and returns the sums.
 func (e *Engine) fill(
 	now time.Time, requests, tokens, context int, prefill float64,
 ) (int, int, int, float64) {

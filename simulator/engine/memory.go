@@ -1,8 +1,8 @@
 package engine
 
-// memory counts the KV blocks of an engine. A block is free, private to one
-// sequence, or in the prefix cache; a cached block that no sequence refers to
-// is idle and is evicted, least recently used first, when room is needed.
+// memory counts the KV blocks of an engine. A block is free, private to one sequence, or in the
+// prefix cache. A cached block that no sequence uses is idle. Idle blocks are evicted when blocks
+// are needed, least recently used first.
 type memory struct {
 	total   int
 	private int
@@ -23,13 +23,13 @@ func newMemory(blocks int) *memory {
 	return &memory{total: blocks, cache: map[Hash]int32{}, nodes: make([]cacheNode, 1)}
 }
 
-// available counts the blocks that can be taken.
+// available returns the number of blocks that can be taken.
 func (m *memory) available() int { return m.total - m.private - len(m.cache) + m.idle }
 
-// used counts the blocks held by sequences.
+// used returns the number of blocks that sequences use.
 func (m *memory) used() int { return m.total - m.available() }
 
-// take makes n blocks private; the caller has checked that they are available.
+// take makes n blocks private. The caller has checked that they are available.
 func (m *memory) take(n int) {
 	m.private += n
 	for m.private+len(m.cache) > m.total {
@@ -37,8 +37,7 @@ func (m *memory) take(n int) {
 	}
 }
 
-// cachedPrefix counts how many leading hashes are cached, and how many of those are
-// idle now.
+// cachedPrefix returns how many leading hashes are cached, and how many of these blocks are idle.
 func (m *memory) cachedPrefix(prefix []Hash) (hits, idle int) {
 	for _, h := range prefix {
 		i, ok := m.cache[h]
@@ -53,8 +52,8 @@ func (m *memory) cachedPrefix(prefix []Hash) (hits, idle int) {
 	return hits, idle
 }
 
-// share turns one private block into the cached block of h. If another sequence
-// has computed the same block meanwhile, that one is used and ours becomes free.
+// share turns one private block into the cached block of h. If another sequence has cached the same
+// block meanwhile, that one is used and the private block becomes free.
 func (m *memory) share(h Hash) {
 	m.private--
 	if _, ok := m.cache[h]; ok {
@@ -81,7 +80,7 @@ func (m *memory) refer(h Hash) {
 	m.nodes[i].refs++
 }
 
-// unrefer drops a reference; the block stays cached as the most recently used.
+// unrefer removes a reference. The block stays cached, as the most recently used.
 func (m *memory) unrefer(h Hash) {
 	i := m.cache[h]
 	node := &m.nodes[i]
@@ -110,7 +109,7 @@ func (m *memory) evict() {
 	m.spare = append(m.spare, oldest)
 }
 
-// flush forgets every idle block and tells how many there were.
+// flush evicts every idle block and returns their number.
 func (m *memory) flush() int {
 	n := m.idle
 	for m.idle > 0 {
@@ -119,8 +118,8 @@ func (m *memory) flush() int {
 	return n
 }
 
-// release frees the blocks of s. Of its cached blocks the last becomes idle
-// first, since a prefix is useless without its beginning.
+// release frees the blocks of s. Its last cached block becomes idle first, because a prefix is
+// useless without its beginning.
 func (m *memory) release(s *sequence) {
 	for i := s.shared - 1; i >= 0; i-- {
 		m.unrefer(s.Prefix[i])

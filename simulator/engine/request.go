@@ -2,14 +2,14 @@ package engine
 
 import "time"
 
-// ID names a request within an engine; the driver chooses it.
+// ID identifies a request in an engine. The driver chooses it.
 type ID uint64
 
-// Hash identifies a KV block by its tokens and by all tokens before them.
+// Hash identifies a KV block by its tokens and all tokens before them.
 type Hash uint64
 
-// Request is what a driver submits. Output is the truth about the future and is
-// for the engine alone.
+// Request is a request that a driver submits. Output is its future length, which only the engine
+// uses.
 type Request struct {
 	ID       ID
 	Prompt   int    // tokens, at least 1
@@ -18,12 +18,12 @@ type Request struct {
 	Prefix   []Hash // of the prompt's leading full blocks; may be empty or shorter than the prompt
 }
 
-// Completion tells how a finished request fared.
+// Completion describes a finished request.
 type Completion struct {
 	ID          ID
 	Output      int // tokens produced
 	Cached      int // prompt tokens found in the prefix cache when it was first admitted
-	Preemptions int // times it lost its KV blocks and was computed again
+	Preemptions int // times it released its KV blocks and was computed again
 	Submitted   time.Time
 	Admitted    time.Time // start of its first iteration
 	FirstToken  time.Time
@@ -32,21 +32,21 @@ type Completion struct {
 
 // sequence is a request inside the engine.
 //
-// Its known tokens are the prompt and what it has produced; those computed have
-// their KV in memory. A decoding sequence lacks exactly one: the last produced.
+// Its known tokens are the prompt and the output so far. Computed tokens have their KV in memory. A
+// decoding sequence lacks exactly one: the last output token.
 type sequence struct {
 	Request
-	order      uint64 // of submission; breaks ties and names the latest arrival
+	order      uint64 // of submission
 	known      int
 	computed   int
 	produced   int
-	scheduled  int  // tokens in the iteration under way
+	scheduled  int  // tokens in the present iteration
 	prefilling bool // until computed first reaches known
-	aborted    bool // leaves at the end of the iteration
-	shared     int  // leading blocks held in the prefix cache
-	private    int  // blocks held alone
+	aborted    bool // is removed at the end of the iteration
+	shared     int  // number of leading blocks in the prefix cache
+	private    int  // number of private blocks
 	found      int  // of computed, in the prefix cache when it was last admitted
-	slot       int  // index in the waiting heap, -1 when running
+	slot       int  // index in the waiting heap; -1 while running
 
 	cached      int
 	preemptions int
@@ -64,12 +64,12 @@ func (s *sequence) completion(now time.Time) Completion {
 	}
 }
 
-// loss is what goes with the blocks that s holds; what it shares stays cached.
+// loss returns the tokens that are lost with the blocks of s. Blocks in the prefix cache stay.
 func (s *sequence) loss() Loss {
 	return Loss{ID: s.ID, Tokens: s.computed - max(s.found, s.shared*BlockSize)}
 }
 
-// before is the order of admission; the last in it is the first to be preempted.
+// before is the order of admission. The last sequence in it is preempted first.
 func (s *sequence) before(o *sequence) bool {
 	if s.Priority != o.Priority {
 		return s.Priority < o.Priority

@@ -2,10 +2,10 @@ package engine
 
 import "time"
 
-// Counters only grow.
+// Counters are totals since the start of the engine.
 type Counters struct {
 	PromptTokens    uint64 // of requests that have produced their first token
-	PrefilledTokens uint64 // computed in prefill, those computed again included
+	PrefilledTokens uint64 // computed in prefill, repeated ones included
 	GeneratedTokens uint64
 	Preemptions     uint64
 	PrefixQueries   uint64 // tokens looked up in the prefix cache
@@ -16,21 +16,21 @@ type Counters struct {
 	Busy            time.Duration // time spent in iterations
 }
 
-// Snapshot is the state an operator could read from the engine's metrics.
+// Snapshot is the state that the engine's metrics show.
 type Snapshot struct {
 	Running       int
 	Waiting       int
-	PendingTokens int // known tokens still to be computed, of waiting and running requests
+	PendingTokens int // known tokens that are not computed, of waiting and running requests
 	KVBlocks      int
-	KVBlocksUsed  int // held by running requests; idle cached blocks count as free
+	KVBlocksUsed  int // by running requests; idle cached blocks count as free
 	Counters
 }
 
-// KVUtilization is the share of KV blocks in use, 0 to 1.
+// KVUtilization returns the share of KV blocks in use, 0 to 1.
 func (s Snapshot) KVUtilization() float64 { return float64(s.KVBlocksUsed) / float64(s.KVBlocks) }
 
-// Snapshot reads the engine at now, with the iterations of a run that have
-// ended by then counted and those that have not left out.
+// Snapshot returns the state at now. It includes the iterations of the present run that have ended
+// by then.
 func (e *Engine) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Running: len(e.running), Waiting: len(e.waiting), PendingTokens: e.pending,

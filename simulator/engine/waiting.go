@@ -2,8 +2,8 @@ package engine
 
 import "container/heap"
 
-// waiting is a heap of sequences in order of admission. A preempted sequence
-// keeps its order of submission, so it comes back ahead of its equals.
+// waiting is a heap of sequences in the order of admission. A preempted sequence keeps its order of
+// submission, so it goes before later ones of the same priority.
 type waiting []*sequence
 
 func (w waiting) Len() int           { return len(w) }

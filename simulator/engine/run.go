@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// plan computes the time of the scheduled iteration, and of those that can follow without any other
+// change.
+func (e *Engine) plan() {
+	model := e.cfg.Profile.CostModel
+	requests, prefilling, tokens, context, prefill := 0, 0, 0, 0, 0.0
+	for _, s := range e.running {
+		if s.prefilling {
+			prefilling++
+		}
+		if s.scheduled == 0 {
+			continue
+		}
+		requests++
+		tokens += s.scheduled
+		if s.prefilling {
+			prefill += model.Prefill(costmodel.Chunk{Tokens: s.scheduled, Context: s.computed})
+		} else {
+			context += s.known
+		}
+	}
+	steps := 1
+	switch {
+	case e.filler != nil: // which decides for each iteration
+		requests, tokens, context, prefill = e.fill(e.report.Start, requests, tokens, context,
+			prefill)
+	case prefilling == 0 && len(e.report.Preempted) == 0 && e.stall == 0:
+		steps = e.runLength()
+	}
+
+	e.report.Tokens = tokens
+	e.ends = e.ends[:0]
+	host, end := e.cfg.Host.extra(requests), time.Duration(0)
+	for i := range steps {
+		ms := model.Iteration(float64(tokens), float64(context+i*tokens), prefill) + host
+		step := milliseconds(ms*e.pace*e.noiseAt(i)) + e.stall
+		e.stall = 0
+		end += step
+		e.report.Steps = append(e.report.Steps, step)
+		e.ends = append(e.ends, end)
+	}
+	e.report.End = e.report.Start.Add(end)
+}
+
+func milliseconds(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// runLength returns how many iterations with decoding only can follow each other before a request
+// ends or no block is free. No waiting request can be admitted meanwhile, because the free memory
+// only shrinks.
+func (e *Engine) runLength() int {
+	steps := e.cfg.MaxRun
+	for _, s := range e.running {
+		steps = min(steps, s.Output-s.produced)
+	}
+	for steps > 1 && e.growth(steps) > e.kv.available() {
+		steps /= 2
+	}
+	return max(steps, 1)
+}
+
+// growth returns how many blocks the running requests need in addition to decode for a number of
+// iterations.
+func (e *Engine) growth(steps int) int {
+	blocks := 0
+	for _, s := range e.running {
+		blocks += max(0, blocksFor(s.computed+steps)-s.blocks())
+	}
+	return blocks
+}
+
+func (e *Engine) noiseAt(i int) float64 {
+	if e.cfg.Noise == 0 {
+		return 1
+	}
+	if i == len(e.noise) {
+		a, b := portable.Normals(e.rng)
+		e.noise = append(e.noise, portable.Exp(e.cfg.Noise*a), portable.Exp(e.cfg.Noise*b))
+	}
+	return e.noise[i]
+}
+
+// done returns how many iterations of the present run have ended by now.
+func (e *Engine) done(now time.Time) int {
+	elapsed := now.Sub(e.report.Start)
+	n, found := slices.BinarySearch(e.ends, elapsed)
+	if found {
+		n++
+	}
+	return min(n, len(e.ends))
+}
+
+// cut ends the present run with the iteration in progress at now.
+func (e *Engine) cut(now time.Time) {
+	if !e.busy || len(e.ends) == 1 {
+		return
+	}
+	steps := min(e.done(now)+1, len(e.ends))
+	e.ends = e.ends[:steps]
+	e.report.Steps = e.report.Steps[:steps]
+	e.report.End = e.report.Start.Add(e.ends[steps-1])
+}
