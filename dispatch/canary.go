@@ -42,7 +42,7 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 		return ""
 	}
 	return fmt.Sprintf(
-		"%d of the %d canary lines failed, more than the share of %.3g that may (tidefill.canary.max_failed_ratio)",
+		"%d of the %d canary lines failed, the limit is a share of %.3g (tidefill.canary.max_failed_ratio)",
 		failed, lines, b.Options.CanaryMaxFailedRatio)
 }
 

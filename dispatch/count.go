@@ -53,7 +53,7 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 		switch {
 		case c.Done:
 			r.done = plus(r.done, c.Tally)
-		case r.chunks[c.Index] != nil: // counted as its results come
+		case r.chunks[c.Index] != nil: // its results are counted as they come
 			delete(behind, c.Index)
 			left[c.Model] += c.Count
 		default:

@@ -41,13 +41,13 @@ type Watcher interface {
 
 // Dispatcher runs the batches of a store against a set of upstreams.
 type Dispatcher struct {
-	cfg       Config
-	deps      Deps
-	log       *slog.Logger
-	metrics   *metrics
-	upstreams map[string]*upstream
-	current   atomic.Pointer[session]
-	ready     atomic.Bool
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	metrics *metrics
+	runners map[string]*runner
+	current atomic.Pointer[session]
+	ready   atomic.Bool
 }
 
 // New returns a dispatcher. Run starts it.
@@ -63,18 +63,18 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{
 		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),
-		metrics: newMetrics(deps.Registerer), upstreams: map[string]*upstream{},
+		metrics: newMetrics(deps.Registerer), runners: map[string]*runner{},
 	}
 	for _, u := range deps.Upstreams {
-		up, err := newUpstream(cfg, u, deps.Spool)
+		up, err := newRunner(cfg, u, deps.Spool)
 		if err != nil {
 			return nil, err
 		}
-		if _, taken := d.upstreams[up.name]; taken {
+		if _, taken := d.runners[up.name]; taken {
 			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own",
 				up.name)
 		}
-		d.upstreams[up.name] = up
+		d.runners[up.name] = up
 	}
 	if _, err := d.newPlanner(); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ type ModelInfo struct {
 }
 
 // Models lists the models that the upstreams serve, by name.
-func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.upstreams) }
+func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.runners) }
 
 // Pools returns the state of the pools; nil before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {

@@ -49,7 +49,7 @@ func (rc *reconciler) finalizeLocked(ctx context.Context, e *ending, r *run) err
 	if b.Ending == store.Completed && len(found.lost) > 0 {
 		return rc.runAgain(ctx, b.ID, found.lost)
 	}
-	found.attempts += r.fruitless.Load()
+	found.attempts += r.unrecorded.Load()
 	e.found, e.counts.Total = found, b.Counts.Total
 	err = e.write(ctx)
 	ended := false

@@ -104,7 +104,7 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	if leaving {
 		return // it is being finished
 	}
-	r.fruitless.Add(c.requestsWithoutResult())
+	r.unrecorded.Add(c.requestsWithoutResult())
 	defer c.free(cl.memory)
 	err := c.journal.Flush(ctx)
 	err = errors.Join(err, c.journal.Close(context.WithoutCancel(ctx)))

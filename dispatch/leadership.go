@@ -23,19 +23,19 @@ type leadership struct {
 	claims sync.RWMutex
 
 	mu      sync.Mutex
-	seen    map[*upstream][]string // models by upstream, as last listed
-	silent  map[*upstream]bool     // upstreams that were asked and have not answered yet
-	led     map[string]bool        // names of runners and models
-	up      map[string][]string    // models by runner, as announced to the planner
-	others  map[string]string      // other leaders of wanted names, as of the last try
-	free    map[string]time.Time   // since when wanted names have no leader
+	seen    map[*runner][]string // models by upstream, as last listed
+	silent  map[*runner]bool     // upstreams that were asked and have not answered yet
+	led     map[string]bool      // names of runners and models
+	up      map[string][]string  // models by runner, as announced to the planner
+	others  map[string]string    // other leaders of wanted names, as of the last try
+	free    map[string]time.Time // since when wanted names have no leader
 	started time.Time
 	changed chan struct{} // capacity 1: the models of an upstream have changed
 }
 
 func newLeadership(now time.Time) *leadership {
 	return &leadership{
-		seen: map[*upstream][]string{}, silent: map[*upstream]bool{}, led: map[string]bool{},
+		seen: map[*runner][]string{}, silent: map[*runner]bool{}, led: map[string]bool{},
 		up:   map[string][]string{},
 		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
@@ -46,7 +46,7 @@ func newLeadership(now time.Time) *leadership {
 const firstAnswers = time.Second
 
 // runnerName returns the name of a runner for all processes: its address, without passwords.
-func runnerName(u *upstream) string {
+func runnerName(u *runner) string {
 	base, err := url.Parse(u.Base())
 	if err != nil {
 		return "runner/" + u.name
@@ -58,7 +58,7 @@ func runnerName(u *upstream) string {
 func modelName(model string) string { return "model/" + model }
 
 // served notes which models an upstream serves. None: it did not answer, and may never have.
-func (l *leadership) served(u *upstream, models []string) {
+func (l *leadership) served(u *runner, models []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, ok := l.seen[u]

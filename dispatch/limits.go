@@ -17,17 +17,17 @@ func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	switch {
 	case o.StopAtFailed > 0 && t.Failed >= o.StopAtFailed:
 		return "max_failed_lines_exceeded",
-			fmt.Sprintf("%d lines failed, more than the %d that may (tidefill.max_failed_lines)",
+			fmt.Sprintf("%d lines failed, the limit is %d (tidefill.max_failed_lines)",
 				t.Failed, o.StopAtFailed-1)
 	case o.MaxFailedRatio > 0 && float64(t.Failed) > o.MaxFailedRatio*float64(
 		max(finished, min(total, ratioSample))):
 		return "max_failed_ratio_exceeded",
-			fmt.Sprintf(
-				"%d of %d finished lines failed, more than the share of %.3g that may (tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
+			fmt.Sprintf("%d of %d finished lines failed, the limit is a share of %.3g "+
+				"(tidefill.max_failed_ratio)", t.Failed, finished, o.MaxFailedRatio)
 	case o.MaxTotalTokens > 0 && t.Usage.TotalTokens > o.MaxTotalTokens:
 		return "max_total_tokens_exceeded",
-			fmt.Sprintf(
-				"the answers used %d tokens, more than the %d that may be (tidefill.max_total_tokens)", t.Usage.TotalTokens, o.MaxTotalTokens)
+			fmt.Sprintf("the answers used %d tokens, the limit is %d (tidefill.max_total_tokens)",
+				t.Usage.TotalTokens, o.MaxTotalTokens)
 	default:
 		return "", ""
 	}

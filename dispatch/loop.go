@@ -184,7 +184,7 @@ func (l *loop) start(start *plan.Start) {
 	l.send(f)
 }
 
-// evict cancels a line in flight. It comes back as evicted, unless its answer came first.
+// evict cancels a line in flight. Its sender returns it as evicted, unless the answer came first.
 func (l *loop) evict(start *plan.Start) {
 	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
 	if f := l.flights[flightKey{c, start.Slot}]; f != nil {
@@ -192,7 +192,7 @@ func (l *loop) evict(start *plan.Start) {
 	}
 }
 
-// finished takes a line back from its sender and records its failure if the planner says so. A good
+// finished takes a line back from its sender and records its failure if the planner decides so. A good
 // answer is in the journal already.
 func (l *loop) finished(f *flight) {
 	delete(l.flights, flightKey{f.chunk, f.Start.Slot})

@@ -24,7 +24,7 @@ type progress struct {
 	log     *slog.Logger
 
 	pools   atomic.Pointer[[]plan.PoolStatus] // as last published
-	posting atomic.Bool                       // a post is under way
+	posting atomic.Bool                       // a post is being written
 	failing atomic.Bool                       // the last post failed
 }
 

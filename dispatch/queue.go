@@ -34,7 +34,7 @@ func (q *queue[K]) add(key K) {
 	q.addLocked(key)
 }
 
-// addFirst adds the key, or moves it, in front of all others: somebody is waiting for it.
+// addFirst adds the key, or moves it, in front of all others, since a client waits for it.
 func (q *queue[K]) addFirst(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -34,7 +34,7 @@ type recorder struct {
 }
 
 // recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before the
-// line is canceled, the line goes back.
+// line is canceled, the line is sent again later.
 func (rec *recorder) recordAnswer(
 	w *sender, f *flight, line *sourceLine, id string, got openai.Answer,
 ) {
@@ -65,8 +65,8 @@ func (rec *recorder) recordAnswer(
 	rec.recorded(line)
 }
 
-// customID reads the custom_id for the line's result. If the input can't be read now, the line goes
-// back to be sent again.
+// customID reads the custom_id for the line's result. If the input can't be read now, the line is
+// sent again.
 func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) {
 	id, err := line.customID()
 	if err != nil {
@@ -140,8 +140,8 @@ func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) 
 }
 
 // appended counts a result that was appended to a journal. A batch with limits is stopped by its
-// results as they come, not only when they are durable, so that no more than the requests in flight
-// come on top.
+// results as they come, not only when they are durable, so that no requests but those in flight exceed
+// the limit.
 func (rec *recorder) appended(r *run, result store.Record) {
 	if !r.limited {
 		return

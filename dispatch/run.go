@@ -24,7 +24,7 @@ type run struct {
 	edits    map[editsKey]edits // by url and model; written when the source is opened
 	attempts atomic.Int64       // requests sent in this session
 	// of them, those of lines that were put back without a result, which no record counts
-	fruitless atomic.Int64
+	unrecorded atomic.Int64
 
 	claiming sync.Mutex // held until a claimed chunk is among the held ones, for the next claim
 	// held while a chunk is marked done or the results are counted, so that the two agree

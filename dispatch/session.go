@@ -68,11 +68,11 @@ func (d *Dispatcher) newSession(
 		notify: inbox.put, runs: runs, tasks: tasks, memory: memory, loads: newQueue[*plan.JobKey](),
 		recorder: recorder, reconciler: rc}
 	recorder.finishChunk, recorder.stopIfOver = cl.finishLater, rc.stopIfOver
-	tr := newTransport(d.cfg.RequestTimeout, d.upstreams, recorder, &memory.answers, inbox.put)
+	tr := newTransport(d.cfg.RequestTimeout, d.runners, recorder, &memory.answers, inbox.put)
 	tr.log, tr.metrics = log, d.metrics
 	board := &progress{store: d.deps.Progress, owner: lease.owner, timeout: d.cfg.LeaseTTL,
 		leading: lease.leading, runs: runs, tasks: tasks, metrics: d.metrics, log: log}
-	lease.runners, lease.lose = len(d.upstreams), lose
+	lease.runners, lease.lose = len(d.runners), lose
 	lease.recount, lease.held = rc.recount, runs.heldModels
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
 	s := &session{
@@ -86,7 +86,7 @@ func (d *Dispatcher) newSession(
 			postEvery: d.cfg.ProgressEvery,
 			chunks:    map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}, done: make(chan struct{})},
 	}
-	for _, u := range d.upstreams {
+	for _, u := range d.runners {
 		s.discover = append(s.discover, func(ctx context.Context) {
 			u.watchModels(ctx, d.cfg, log, lease.leading.served)
 		})
@@ -117,7 +117,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	return lost
 }
 
-// run takes work until taking is done. The loop goes on after that.
+// run takes work until taking is done. The loop continues after that.
 func (s *session) run(taking context.Context) {
 	go s.loop.run()
 	var takers sync.WaitGroup

@@ -93,7 +93,7 @@ func (t *transport) stream(
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)
 	}
-	u := t.upstreams[f.Start.Runner]
+	u := t.runners[f.Start.Runner]
 	events := 0
 	r.Watch = t.watch(u, f.Start, &events)
 	a, err = t.post(ctx, w, f, u, r)
@@ -106,7 +106,7 @@ func (t *transport) stream(
 }
 
 // watch returns functions that report the tokens of a stream to the loop and count its events.
-func (t *transport) watch(u *upstream, start plan.Start, events *int) *openai.Watch {
+func (t *transport) watch(u *runner, start plan.Start, events *int) *openai.Watch {
 	begun := time.Now()
 	return &openai.Watch{
 		First: func() {
@@ -127,7 +127,7 @@ func (t *transport) watch(u *upstream, start plan.Start, events *int) *openai.Wa
 // streamResult returns how a request for a stream ended. It turns off streams of this kind that are
 // not understood.
 func (t *transport) streamResult(
-	ctx context.Context, u *upstream, kind editsKey, a openai.Answer, events int, err error,
+	ctx context.Context, u *runner, kind editsKey, a openai.Answer, events int, err error,
 ) string {
 	switch {
 	case err != nil && ctx.Err() != nil:

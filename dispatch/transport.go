@@ -12,24 +12,24 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// transport sends lines to runners and reports to the loop how each ended. A good answer goes to the
-// recorder on the way.
+// transport sends lines to runners and reports to the loop how each ended. It gives good answers
+// to the recorder.
 type transport struct {
-	senders   *senders
-	upstreams map[string]*upstream
-	timeout   time.Duration // of one request
-	recorder  *recorder
-	answers   *share // of memory
-	notify    func(message any)
-	log       *slog.Logger
-	metrics   *metrics
+	senders  *senders
+	runners  map[string]*runner
+	timeout  time.Duration // of one request
+	recorder *recorder
+	answers  *share // of memory
+	notify   func(message any)
+	log      *slog.Logger
+	metrics  *metrics
 }
 
 func newTransport(
-	timeout time.Duration, upstreams map[string]*upstream, to *recorder, answers *share,
+	timeout time.Duration, runners map[string]*runner, to *recorder, answers *share,
 	notify func(message any),
 ) *transport {
-	t := &transport{upstreams: upstreams, timeout: timeout, recorder: to, answers: answers,
+	t := &transport{runners: runners, timeout: timeout, recorder: to, answers: answers,
 		notify: notify}
 	t.senders = newSenders(answers, t.send)
 	return t
@@ -69,7 +69,7 @@ func (t *transport) request(
 ) (openai.Answer, error) {
 	r := f.chunk.run
 	change := r.editsOf(line)
-	u := t.upstreams[f.Start.Runner]
+	u := t.runners[f.Start.Runner]
 	ctx := w.request.begin(r, t.timeout)
 	defer w.request.end()
 	f.cancel.attach(w.request.cancel)
@@ -106,7 +106,7 @@ func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Requ
 // post sends a request, sets the line's outcome, and counts the request if the runner may have
 // received it.
 func (t *transport) post(
-	ctx context.Context, w *sender, f *flight, u *upstream, r openai.Request,
+	ctx context.Context, w *sender, f *flight, u *runner, r openai.Request,
 ) (openai.Answer, error) {
 	f.chunk.run.attempts.Add(1)
 	a, err := u.client.Send(ctx, r, &w.scratch)
@@ -120,7 +120,7 @@ func (t *transport) post(
 }
 
 // unreadable sets the outcome of a line whose input can't be read, for which no runner is to blame.
-// A line that was damaged on the disk fails; any other comes back to be sent again.
+// A line that was damaged on the disk fails; any other is sent again.
 func (t *transport) unreadable(f *flight, line *sourceLine, err error) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		f.Outcome = plan.Refused

@@ -1,62 +1,14 @@
 package dispatch
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
-	"sync"
-	"time"
-
-	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
-// upstream is one model server with its client and what it was last known to serve.
-type upstream struct {
-	Upstream
-	name    string
-	client  *openai.Client
-	streams streams
-
-	mu     sync.Mutex
-	models []string
-	since  map[string]time.Time // when each model was first seen
-	silent bool                 // the last question went unanswered
-	cut    bool                 // it lists more models than are taken, which was logged
-}
-
-func newUpstream(cfg Config, u Upstream, spool Spool) (*upstream, error) {
-	name, err := u.Runner()
-	if err != nil {
-		return nil, err
-	}
-	key, err := u.key()
-	if err != nil {
-		return nil, err
-	}
-	if err := u.CheckHeaders(); err != nil {
-		return nil, fmt.Errorf("upstream %s: %w", name, err)
-	}
-	client, err := openai.New(openai.Config{
-		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}),
-		TenantHeader: u.TenantHeader,
-		MaxAnswer:    cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
-		DialTimeout: cfg.DialTimeout,
-		Spool:       func(ctx context.Context) (openai.File, error) { return spool.Temporary(ctx) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &upstream{Upstream: u, name: name, client: client, models: slices.Clone(u.Models),
-		since: map[string]time.Time{}}, nil
-}
-
-// Runner is what the upstream is called everywhere: its name, or else where it is.
+// Runner returns the name of the upstream in metrics, logs and the API.
 func (u Upstream) Runner() (string, error) {
 	if u.Name != "" {
 		return u.Name, nil
@@ -68,7 +20,7 @@ func (u Upstream) Runner() (string, error) {
 	return parsed.Host + parsed.EscapedPath(), nil
 }
 
-// MetricsURL is where the upstream shows its metrics; empty: nowhere.
+// MetricsURL returns the URL of the metrics; empty: there are none.
 func (u Upstream) MetricsURL() string {
 	switch u.Metrics {
 	case "":
@@ -79,14 +31,14 @@ func (u Upstream) MetricsURL() string {
 	return u.Metrics
 }
 
-// Base is the URL without /v1.
+// Base returns the URL without /v1.
 func (u Upstream) Base() string {
 	base, _, _ := strings.Cut(u.URL, "?")
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
 }
 
-// AskHeader is what goes along when the upstream is asked about itself: its key, and the headers
-// that were configured.
+// AskHeader returns the header of requests for metrics and models: the key, and the configured
+// headers.
 func (u Upstream) AskHeader() (http.Header, error) {
 	key, err := u.key()
 	if err != nil {
@@ -99,7 +51,7 @@ func (u Upstream) AskHeader() (http.Header, error) {
 	return header, nil
 }
 
-// header changes the defaults as configured.
+// header applies the configured headers to the defaults.
 func (u Upstream) header(header http.Header) http.Header {
 	for key, value := range u.Headers {
 		if value == "" {
@@ -111,28 +63,28 @@ func (u Upstream) header(header http.Header) http.Header {
 	return header
 }
 
-// CheckHeaders reports what of the headers can't be sent.
+// CheckHeaders reports the first header that can't be sent.
 func (u Upstream) CheckHeaders() error {
 	if u.TenantHeader != "" && !isToken(u.TenantHeader) {
-		return fmt.Errorf("tenant_header %q can't be a header's name: use letters, digits and '-'",
+		return fmt.Errorf("tenant_header %q is no valid header name: use letters, digits and '-'",
 			u.TenantHeader)
 	}
 	for key, value := range u.Headers {
 		if !isToken(key) {
-			return fmt.Errorf("headers: %q can't be a header's name: use letters, digits and '-'",
+			return fmt.Errorf("headers: %q is no valid header name: use letters, digits and '-'",
 				key)
 		}
 		if strings.ContainsFunc(value, func(r rune) bool {
 			return r < ' ' && r != '\t' || r == 0x7F
 		}) {
 			return fmt.Errorf(
-				"headers: the value of %s holds a control character, such as a line break", key)
+				"headers: the value of %s contains a control character, such as a newline", key)
 		}
 	}
 	return nil
 }
 
-// isToken reports whether a name can be a header's, see RFC 9110, section 5.6.2.
+// isToken reports whether a name is a token, as header names are: RFC 9110, section 5.6.2.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -151,98 +103,4 @@ func (u Upstream) key() (string, error) {
 			u.APIKeyEnv)
 	}
 	return key, nil
-}
-
-// setModels sets the models that the upstream serves.
-func (u *upstream) setModels(models []string, now time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	since := make(map[string]time.Time, len(models))
-	for _, m := range models {
-		since[m] = now
-		if before, known := u.since[m]; known {
-			since[m] = before
-		}
-	}
-	u.models, u.since = models, since
-	u.streams.forget(since)
-}
-
-// watchModels asks the upstream again and again which models it serves, and reports each answer.
-// After a failure it keeps the models that it had: the breaker decides whether it is used.
-func (u *upstream) watchModels(
-	ctx context.Context, cfg Config, log *slog.Logger, report func(u *upstream, models []string),
-) {
-	if len(u.Models) > 0 {
-		u.setModels(u.Models, time.Now())
-		report(u, u.Models)
-		return
-	}
-	for {
-		wait := cfg.ModelsEvery
-		models, ok := u.askModels(ctx, cfg, log)
-		if report(u, models); !ok {
-			wait = min(wait, time.Second)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-	}
-}
-
-func (u *upstream) askModels(
-	ctx context.Context, cfg Config, log *slog.Logger,
-) (models []string, ok bool) {
-	asking, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
-	defer cancel()
-	list, err := u.client.Models(asking, cfg.MaxModels)
-	u.mu.Lock()
-	was, wasCut := u.silent, u.cut
-	u.silent, u.cut = err != nil, u.cut || list.Cut
-	u.mu.Unlock()
-	if err != nil {
-		if !was && ctx.Err() == nil {
-			log.WarnContext(ctx, "could not list the models of an upstream, trying again",
-				"runner", u.name, "error", err)
-		}
-		return nil, false
-	}
-	if was {
-		log.InfoContext(ctx, "an upstream lists its models again", "runner", u.name)
-	}
-	if list.Cut && !wasCut {
-		log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name "+
-			"those to use in upstreams[].models, or raise dispatch.tuning.max_models",
-			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
-	}
-	u.setModels(list.Names, time.Now())
-	return list.Names, true
-}
-
-func modelsOf(upstreams map[string]*upstream) []ModelInfo {
-	byID := map[string]*ModelInfo{}
-	for _, u := range upstreams {
-		u.mu.Lock()
-		for _, m := range u.models {
-			info := byID[m]
-			if info == nil {
-				info = &ModelInfo{ID: m, Since: u.since[m]}
-				byID[m] = info
-			}
-			info.Runners = append(info.Runners, u.name)
-			if since := u.since[m]; since.Before(info.Since) {
-				info.Since = since
-			}
-		}
-		u.mu.Unlock()
-	}
-	all := make([]ModelInfo, 0, len(byID))
-	for _, info := range byID {
-		slices.Sort(info.Runners)
-		all = append(all, *info)
-	}
-	slices.SortFunc(all, func(a, b ModelInfo) int { return cmp.Compare(a.ID, b.ID) })
-	return all
 }

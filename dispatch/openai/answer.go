@@ -35,10 +35,10 @@ type Answer struct {
 }
 
 var (
-	// ErrTooLarge reports that an answer is longer than Config.MaxAnswer.
-	ErrTooLarge = errors.New("answer too large")
-	// ErrNotKept reports that there is no space for an answer, which is no fault of the server.
-	ErrNotKept = errors.New("the answer can't be kept")
+	// errTooLarge reports that an answer is longer than Config.MaxAnswer.
+	errTooLarge = errors.New("answer too large")
+	// errNotKept reports that there is no space for an answer, which is no fault of the server.
+	errNotKept = errors.New("the answer can't be kept")
 
 	errNoObject = errors.New("the upstream's answer is not a JSON object")
 )
@@ -68,7 +68,7 @@ func (c *Client) readAnswer(
 	ctx context.Context, response *http.Response, scratch *Scratch, limit int64, a *Answer,
 ) error {
 	if response.ContentLength > limit {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, response.ContentLength, limit)
+		return fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, response.ContentLength, limit)
 	}
 	body, complete, err := readInto(response, scratch, limit)
 	switch {
@@ -83,7 +83,7 @@ func (c *Client) readAnswer(
 	}
 	file, err := c.cfg.Spool(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotKept, err)
+		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	large := &Large{File: file}
 	if a.Usage, err = large.fill(response, scratch, limit); err != nil {
@@ -93,7 +93,7 @@ func (c *Client) readAnswer(
 	return nil
 }
 
-func tooLarge(limit int64) error { return fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit) }
+func tooLarge(limit int64) error { return fmt.Errorf("%w: over %d bytes", errTooLarge, limit) }
 
 // readInto reads a body into the scratch as far as limit and memory allow. complete reports that
 // this was all. Of a body that is longer than the limit it reads one byte more than that.

@@ -168,7 +168,7 @@ func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
 	c := newClient(t, Config{URL: s.URL, MaxAnswer: 8 << 20,
 		Spool: (&memoryFiles{room: 1 << 20}).create})
 	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newPurse(0)})
-	if got := Classify(t.Context(), a, err); got != plan.Evicted || !errors.Is(err, ErrNotKept) {
+	if got := Classify(t.Context(), a, err); got != plan.Evicted || !errors.Is(err, errNotKept) {
 		t.Errorf("got %v (%v), want a line that comes back", got, err)
 	}
 }

@@ -100,8 +100,8 @@ type Request struct {
 	Watch *Watch
 }
 
-// ErrUnreachable reports that no connection took a byte of the request, so the server never saw it.
-var ErrUnreachable = errors.New("unreachable")
+// errUnreachable reports that no connection took a byte of the request, so the server never saw it.
+var errUnreachable = errors.New("unreachable")
 
 // headerFor returns the client's header with what differs from request to request.
 func (s *Scratch) headerFor(c *Client, r Request) http.Header {
@@ -186,7 +186,7 @@ func (c *Client) post(
 		case err == nil || p.sent || ctx.Err() != nil:
 			return response, *p, err
 		case !p.reused:
-			return nil, *p, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return nil, *p, fmt.Errorf("%w: %w", errUnreachable, err)
 		}
 		scratch.of = nil // net/http may still be reading the header
 	}

@@ -51,7 +51,7 @@ func (e *events) next() ([]byte, error) {
 		begun = true
 		e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
 		if int64(len(e.data)) > e.memory.limit {
-			return nil, fmt.Errorf("%w: an event over %d bytes", ErrTooLarge, e.memory.limit)
+			return nil, fmt.Errorf("%w: an event over %d bytes", errTooLarge, e.memory.limit)
 		}
 		if err := e.hold(cap(e.data)); err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func rowEnd(b []byte) int {
 // checkRow refuses a row that is too long. The limit includes space for the field's name.
 func (e *events) checkRow(row []byte) error {
 	if int64(len(row)) > e.memory.limit+64 {
-		return fmt.Errorf("%w: a row of an event over %d bytes", ErrTooLarge, e.memory.limit)
+		return fmt.Errorf("%w: a row of an event over %d bytes", errTooLarge, e.memory.limit)
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 func TestAnEndlessEventIsCutOff(t *testing.T) {
 	for _, line := range []string{"data: x\n", "data: x", "x"} {
 		_, err := readEvents(&repeating{s: line}, 10_000)
-		if !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%q without end: got %v, want %v", line, err, ErrTooLarge)
+		if !errors.Is(err, errTooLarge) {
+			t.Errorf("%q without end: got %v, want %v", line, err, errTooLarge)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		whole, first := readEvents(strings.NewReader(stream), 1000)
 		pieces, second := readEvents(iotest.OneByteReader(strings.NewReader(stream)), 1000)
-		if !slices.Equal(whole, pieces) || errors.Is(first, ErrTooLarge) != errors.Is(second,
-			ErrTooLarge) {
+		if !slices.Equal(whole, pieces) || errors.Is(first, errTooLarge) != errors.Is(second,
+			errTooLarge) {
 			t.Errorf("%q: at once %q, %v; byte by byte %q, %v", stream, whole, first, pieces,
 				second)
 		}

@@ -57,7 +57,7 @@ func (l *Large) fill(
 		return batchfile.Usage{}, c.noObject()
 	}
 	if err := c.kept.Close(); err != nil {
-		return batchfile.Usage{}, fmt.Errorf("%w: %w", ErrNotKept, err)
+		return batchfile.Usage{}, fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	l.Size = c.kept.Bytes()
 	usage, _ := batchfile.ParseUsage(c.checked.Value())
@@ -82,7 +82,7 @@ func (c *largeCopy) add(piece []byte) error {
 		return c.noObject()
 	}
 	if _, err := c.kept.Write(piece); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotKept, err)
+		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	return nil
 }

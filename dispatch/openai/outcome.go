@@ -21,11 +21,11 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 		return plan.Evicted
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return plan.TimedOut
-	case errors.Is(err, ErrUnreachable):
+	case errors.Is(err, errUnreachable):
 		return plan.Unreachable
-	case errors.Is(err, ErrTooLarge) || errors.Is(err, errNoObject):
+	case errors.Is(err, errTooLarge) || errors.Is(err, errNoObject):
 		return plan.Garbled
-	case errors.Is(err, ErrNotKept):
+	case errors.Is(err, errNotKept):
 		return plan.Evicted
 	default:
 		return plan.Died

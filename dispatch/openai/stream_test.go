@@ -147,7 +147,7 @@ func TestWhatIsNotUnderstoodIsNotGuessed(t *testing.T) {
 		"larger than an answer may be": {
 			sse(strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1), finish,
 				strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1)),
-			ErrTooLarge},
+			errTooLarge},
 		"more members than anyone keeps": {sse(manyMembers(mostUnnamed+1), finish, usageChunk),
 			ErrNotAssembled},
 		"more choices than anyone asked for": {sse(manyChoices(mostItems + 1)), ErrNotAssembled},

@@ -1,0 +1,148 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
+)
+
+// runner is an upstream with its client and the models that it serves.
+type runner struct {
+	Upstream
+	name    string
+	client  *openai.Client
+	streams streams
+
+	mu     sync.Mutex
+	models []string
+	since  map[string]time.Time // when each model was first seen
+	silent bool                 // it did not answer the last request for its models
+	cut    bool                 // it lists more models than are used, which was logged
+}
+
+func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
+	name, err := u.Runner()
+	if err != nil {
+		return nil, err
+	}
+	key, err := u.key()
+	if err != nil {
+		return nil, err
+	}
+	if err := u.CheckHeaders(); err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", name, err)
+	}
+	client, err := openai.New(openai.Config{
+		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}),
+		TenantHeader: u.TenantHeader,
+		MaxAnswer:    cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
+		DialTimeout: cfg.DialTimeout,
+		Spool:       func(ctx context.Context) (openai.File, error) { return spool.Temporary(ctx) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &runner{Upstream: u, name: name, client: client, models: slices.Clone(u.Models),
+		since: map[string]time.Time{}}, nil
+}
+
+// setModels sets the models that the upstream serves.
+func (u *runner) setModels(models []string, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	since := make(map[string]time.Time, len(models))
+	for _, m := range models {
+		since[m] = now
+		if before, known := u.since[m]; known {
+			since[m] = before
+		}
+	}
+	u.models, u.since = models, since
+	u.streams.forget(since)
+}
+
+// watchModels asks the upstream again and again which models it serves, and reports each answer.
+// After a failure it keeps the models that it had: the breaker decides whether it is used.
+func (u *runner) watchModels(
+	ctx context.Context, cfg Config, log *slog.Logger, report func(u *runner, models []string),
+) {
+	if len(u.Models) > 0 {
+		u.setModels(u.Models, time.Now())
+		report(u, u.Models)
+		return
+	}
+	for {
+		wait := cfg.ModelsEvery
+		models, ok := u.askModels(ctx, cfg, log)
+		if report(u, models); !ok {
+			wait = min(wait, time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (u *runner) askModels(
+	ctx context.Context, cfg Config, log *slog.Logger,
+) (models []string, ok bool) {
+	asking, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+	defer cancel()
+	list, err := u.client.Models(asking, cfg.MaxModels)
+	u.mu.Lock()
+	was, wasCut := u.silent, u.cut
+	u.silent, u.cut = err != nil, u.cut || list.Cut
+	u.mu.Unlock()
+	if err != nil {
+		if !was && ctx.Err() == nil {
+			log.WarnContext(ctx, "could not list the models of an upstream, trying again",
+				"runner", u.name, "error", err)
+		}
+		return nil, false
+	}
+	if was {
+		log.InfoContext(ctx, "an upstream lists its models again", "runner", u.name)
+	}
+	if list.Cut && !wasCut {
+		log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name "+
+			"those to use in upstreams[].models, or raise dispatch.tuning.max_models",
+			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
+	}
+	u.setModels(list.Names, time.Now())
+	return list.Names, true
+}
+
+func modelsOf(runners map[string]*runner) []ModelInfo {
+	byID := map[string]*ModelInfo{}
+	for _, u := range runners {
+		u.mu.Lock()
+		for _, m := range u.models {
+			info := byID[m]
+			if info == nil {
+				info = &ModelInfo{ID: m, Since: u.since[m]}
+				byID[m] = info
+			}
+			info.Runners = append(info.Runners, u.name)
+			if since := u.since[m]; since.Before(info.Since) {
+				info.Since = since
+			}
+		}
+		u.mu.Unlock()
+	}
+	all := make([]ModelInfo, 0, len(byID))
+	for _, info := range byID {
+		slices.Sort(info.Runners)
+		all = append(all, *info)
+	}
+	slices.SortFunc(all, func(a, b ModelInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
