@@ -88,7 +88,7 @@ func TestDamagedLinesFail(t *testing.T) {
 	}
 }
 
-func TestDamagedIndexIsMadeAnew(t *testing.T) {
+func TestDamagedIndexIsRebuilt(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	id := w.submit([]string{chatLine("a", "m"), chatLine("b", "m")}, nil)
@@ -115,24 +115,24 @@ func TestBatchOfLostLinesFails(t *testing.T) {
 	}
 }
 
-// deaf are blobs of which custom_ids of one length can't be read a number of times.
-type deaf struct {
+// failingBlobs fails a number of reads of custom_ids of one length.
+type failingBlobs struct {
 	dispatch.Blobs
 	length int
 	fails  *atomic.Int32
 }
 
-type deafBlob struct {
+type failingBlob struct {
 	store.Blob
-	of *deaf
+	of *failingBlobs
 }
 
-func (d *deaf) Open(ctx context.Context, key string) (store.Blob, error) {
+func (d *failingBlobs) Open(ctx context.Context, key string) (store.Blob, error) {
 	b, err := d.Blobs.Open(ctx, key)
-	return deafBlob{b, d}, err
+	return failingBlob{b, d}, err
 }
 
-func (b deafBlob) ReadAt(p []byte, at int64) (int, error) {
+func (b failingBlob) ReadAt(p []byte, at int64) (int, error) {
 	if len(p) == b.of.length && b.of.fails.Add(-1) >= 0 {
 		return 0, syscall.EIO
 	}
@@ -141,7 +141,7 @@ func (b deafBlob) ReadAt(p []byte, at int64) (int, error) {
 
 // A line that failed is sent again, rather than forgotten, if its custom_id can't be read for the
 // result.
-func TestFailedLinesWhoseNameCannotBeReadComeBack(t *testing.T) {
+func TestFailedLinesWithUnreadableIDAreSentAgain(t *testing.T) {
 	name := strings.Repeat("n", 39)
 	line := strings.Replace(chatLine(name, "m"), "say "+name, strings.Repeat("x", 300<<10), 1)
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -151,7 +151,7 @@ func TestFailedLinesWhoseNameCannotBeReadComeBack(t *testing.T) {
 	var fails atomic.Int32
 	fails.Store(2)
 	w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
-		deps.Blobs = &deaf{Blobs: deps.Blobs, length: len(name) + 2, fails: &fails}
+		deps.Blobs = &failingBlobs{Blobs: deps.Blobs, length: len(name) + 2, fails: &fails}
 	}, up.URL)
 	id := w.submit([]string{line, chatLine("b", "m")}, nil)
 	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Failed != 2 ||

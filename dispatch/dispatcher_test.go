@@ -45,7 +45,7 @@ func TestBatchRunsToItsEnd(t *testing.T) {
 	}
 }
 
-func TestBodiesAreSacred(t *testing.T) {
+func TestBodiesStayUnchanged(t *testing.T) {
 	bodies := []string{
 		`{"model":"m", "seed":9223372036854775807,"messages":[ {"content":[{"type":"text","text":"\u00e9\ud83d\ude00 é"}],"role":"user"}],"temperature":1.0000}`,
 		`{"messages":[],"z":1e400,"a":-0.0,"model":"m","x":"\/<>&` + "\u2028" + `"}`,
@@ -79,7 +79,7 @@ func TestBodiesAreSacred(t *testing.T) {
 	}
 }
 
-func TestOverridesTouchOnlyWhatTheyName(t *testing.T) {
+func TestOverridesChangeOnlyTheirMembers(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	w.dispatcher("a", nil, up.URL)
@@ -99,7 +99,7 @@ func TestOverridesTouchOnlyWhatTheyName(t *testing.T) {
 	}
 }
 
-func TestFailuresAreJudged(t *testing.T) {
+func TestFailuresAreClassified(t *testing.T) {
 	var tries atomic.Int64
 	sheds := map[string]int{}
 	w := newWorld(t)
@@ -162,7 +162,7 @@ func TestFailuresAreJudged(t *testing.T) {
 	}
 }
 
-func TestOutageBurnsNoAttempts(t *testing.T) {
+func TestOutageCountsNoAttempts(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	addr := up.Listener.Addr().String()
@@ -182,7 +182,7 @@ func TestOutageBurnsNoAttempts(t *testing.T) {
 	}
 }
 
-func TestRestartGoesOnWhereItWas(t *testing.T) {
+func TestRestartResumesBatch(t *testing.T) {
 	w := newWorld(t)
 	gate := make(chan struct{})
 	var let atomic.Int64
@@ -213,7 +213,7 @@ func TestRestartGoesOnWhereItWas(t *testing.T) {
 	}
 	if n := up.requests(); n > 1000+16 {
 		t.Errorf(
-			"%d requests for 1000 lines: more than the 16 under way at the stop were sent again", n)
+			"%d requests for 1000 lines: more than the 16 in flight at the stop were sent again", n)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestTwoDispatchersShareABatch(t *testing.T) {
 	}
 }
 
-func TestCancelKeepsWhatIsDoneAndListsTheRest(t *testing.T) {
+func TestCancelKeepsResultsAndListsOtherLines(t *testing.T) {
 	w := newWorld(t)
 	var let atomic.Int64
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -321,7 +321,7 @@ func TestDeadlineExpiresABatch(t *testing.T) {
 	}
 }
 
-func TestPauseHoldsAndResumeLetsGo(t *testing.T) {
+func TestPauseAndResume(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	w.dispatcher("a", nil, up.URL)
@@ -380,7 +380,7 @@ func TestLimitsStopABatchCleanly(t *testing.T) {
 	}
 }
 
-func TestCanariesLetTheRestGo(t *testing.T) {
+func TestCanariesReleaseOtherLines(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m", "n")
 	w.dispatcher("a", nil, up.URL)
@@ -392,7 +392,7 @@ func TestCanariesLetTheRestGo(t *testing.T) {
 	w.results(id)
 }
 
-func TestSlowModelHoldsUpNobody(t *testing.T) {
+func TestSlowModelDelaysNoOther(t *testing.T) {
 	w := newWorld(t)
 	stuck := make(chan struct{})
 	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -421,7 +421,7 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestClockStepsHarmNothing(t *testing.T) {
+func TestClockSteps(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(2 * time.Millisecond)
@@ -444,7 +444,7 @@ func TestClockStepsHarmNothing(t *testing.T) {
 	if b.State != store.Completed || b.Counts.Completed != 2000 {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
-	// A step forward ends the leases, for either to take over: lines under way are sent again, not
+	// A step forward ends the leases, for either to take over: lines in flight are sent again, not
 	// more.
 	if n := up.requests(); n > 2000+3*2*16+3*2*20*2 {
 		t.Errorf("%d requests for 2000 lines", n)

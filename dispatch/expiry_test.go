@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func TestADeadlineWaitsForTheTimeThatThingsExpireBy(t *testing.T) {
+func TestDeadlineFollowsExpiryTime(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil) // no model: the lines wait
 	var lag atomic.Int64
@@ -17,23 +17,23 @@ func TestADeadlineWaitsForTheTimeThatThingsExpireBy(t *testing.T) {
 	id := w.submit(chatLines(5, "m"), func(b *store.Batch) {
 		b.Deadline = time.Now().Add(-time.Minute)
 	})
-	var looks atomic.Int64
+	var checks events
 	w.dispatcher("n", func(_ *dispatch.Config, d *dispatch.Deps) {
 		d.Expiry = func() time.Time {
-			looks.Add(1)
+			checks.add()
 			return time.Now().Add(-time.Duration(lag.Load()))
 		}
 	}, up.URL)
 	w.await(id, "running", func(b store.Batch) bool { return b.State == store.InProgress })
-	eventually(t, "the batch is looked at", func() bool { return looks.Load() > 0 })
-	seen := looks.Load()
+	checks.await(t, 1)
+	seen := checks.count()
 	w.modify(id, func(b *store.Batch) { b.Metadata = map[string]string{"touched": "yes"} })
-	eventually(t, "it is looked at again", func() bool { return looks.Load() > seen })
+	checks.await(t, seen+1)
 	if b := w.batch(id); b.State != store.InProgress {
-		t.Errorf("the batch is %s by a clock that isn't confirmed", b.State)
+		t.Errorf("the batch is %s by an unconfirmed clock", b.State)
 	}
-	if n := looks.Load(); n > 20 {
-		t.Errorf("it was looked at %d times", n)
+	if n := checks.count(); n > 20 {
+		t.Errorf("the deadline was checked %d times", n)
 	}
 	lag.Store(0)
 	w.modify(id, func(b *store.Batch) { b.Metadata = nil })

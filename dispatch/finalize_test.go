@@ -15,8 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// freezer is a store whose caller stands still from the call that a test chooses until it thaws, as
-// a process does on SIGSTOP.
+// freezer is a store that blocks its caller from the call that a test chooses until it thaws, as
+// SIGSTOP does a process.
 type freezer struct {
 	dispatch.Metadata
 	mu     sync.Mutex
@@ -119,7 +119,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestADeletedResultStaysDeleted(t *testing.T) {
+func TestDeletedResultStaysDeleted(t *testing.T) {
 	for _, at := range []string{"Lock", "Chunks", "FinishBatch", "DropBlobs"} {
 		t.Run("frozen at "+at, func(t *testing.T) {
 			w := newWorld(t)
@@ -134,7 +134,7 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 			}, up.URL)
 			id := w.submit(chatLines(5, "m"), nil)
 			w.await(id, "laid out", func(b store.Batch) bool { return b.State == store.InProgress })
-			eventually(t, "all lines under way", func() bool {
+			eventually(t, "all lines in flight", func() bool {
 				return w.progress(id).InFlight == 5
 			})
 			slowStore.mu.Lock()
@@ -171,14 +171,13 @@ func TestADeletedResultStaysDeleted(t *testing.T) {
 	}
 }
 
-// blind is a store that hides a batch from a dispatcher, as if it had not looked since the batch
-// was made.
-type blind struct {
+// hidingStore hides a batch from a dispatcher, as if that had not polled since the batch was created.
+type hidingStore struct {
 	dispatch.Metadata
 	hidden atomic.Pointer[string]
 }
 
-func (m *blind) ChangedBatches(
+func (m *hidingStore) ChangedBatches(
 	ctx context.Context, after store.Cursor, limit int,
 ) ([]string, store.Cursor, error) {
 	ids, next, err := m.Metadata.ChangedBatches(ctx, after, limit)
@@ -191,7 +190,7 @@ func (m *blind) ChangedBatches(
 	return shown, next, err
 }
 
-func TestAnInputIsKeptForABatchThatOthersRun(t *testing.T) {
+func TestInputIsKeptForABatchOfAnotherProcess(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	first := w.submit(chatLines(5, "m"), nil)
@@ -203,7 +202,7 @@ func TestAnInputIsKeptForABatchThatOthersRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.deleteFile(input.FileID)
-	hiding := &blind{Metadata: w.meta}
+	hiding := &hidingStore{Metadata: w.meta}
 	hiding.hidden.Store(&second.ID)
 	_, stop := w.dispatcher("one", func(_ *dispatch.Config, d *dispatch.Deps) {
 		d.Metadata = hiding

@@ -7,29 +7,29 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-func TestGapsAreToldAgainAndAgainWhileTheyCome(t *testing.T) {
+func TestGapsAreReportedPeriodically(t *testing.T) {
 	var m gapMeter
 	now := time.Unix(0, 0)
-	var told []plan.TokenGaps
+	var got []plan.TokenGaps
 	come := func(n, tokens int, after time.Duration) {
 		for range n {
 			now = now.Add(after)
-			if news, due := m.add("r", now, tokens, after); due {
-				told = append(told, news)
+			if sum, due := m.add("r", now, tokens, after); due {
+				got = append(got, sum)
 			}
 		}
 	}
 	expect := func(what string, want ...plan.TokenGaps) {
 		t.Helper()
-		if len(told) != len(want) {
-			t.Fatalf("%s: told %+v, want %+v", what, told, want)
+		if len(got) != len(want) {
+			t.Fatalf("%s: got %+v, want %+v", what, got, want)
 		}
 		for i := range want {
-			if told[i] != want[i] {
-				t.Errorf("%s: told %+v, want %+v", what, told[i], want[i])
+			if got[i] != want[i] {
+				t.Errorf("%s: got %+v, want %+v", what, got[i], want[i])
 			}
 		}
-		told = nil
+		got = nil
 	}
 	come(25, 1, 20*time.Millisecond)
 	expect("half a second of tokens", plan.TokenGaps{Runner: "r", Gaps: 14,
@@ -39,7 +39,7 @@ func TestGapsAreToldAgainAndAgainWhileTheyCome(t *testing.T) {
 	expect("what was left is old by now")
 	come(9, 1, 30*time.Millisecond)
 	expect("and again", plan.TokenGaps{Runner: "r", Gaps: 10, Time: 300 * time.Millisecond})
-	// Ten tokens at once: only the usage at the end tells.
+	// Ten tokens at once: only the usage at the end shows that.
 	m.learn(1000, 100)
 	come(2, 1, 200*time.Millisecond)
 	expect("in tens", plan.TokenGaps{Runner: "r", Gaps: 20, Time: 400 * time.Millisecond})

@@ -20,7 +20,7 @@ import (
 // short gives a dispatcher little memory.
 func short(c *dispatch.Config, _ *dispatch.Deps) { c.Memory = 3 << 20 }
 
-func TestLargeAnswersStandInTheOutputAsTheyCame(t *testing.T) {
+func TestLargeAnswersAreUnchangedInTheOutput(t *testing.T) {
 	answers := map[string]string{}
 	for i, size := range []int{100, 20_000, 200_000, 2_000_000, 5_000_000} {
 		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"text\": \"" + strings.Repeat("é",
@@ -54,7 +54,7 @@ func TestLargeAnswersStandInTheOutputAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestAnswersBeyondTheirBoundFail(t *testing.T) {
+func TestAnswersOverTheLimitFail(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if raw, _ := io.ReadAll(r.Body); strings.Contains(string(raw), "say error") {
 			w.WriteHeader(400)
@@ -87,7 +87,7 @@ func TestAnswersBeyondTheirBoundFail(t *testing.T) {
 	}
 }
 
-func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
+func TestLargeLinesAreSentLikeSmallOnes(t *testing.T) {
 	for name, change := range map[string]func(*dispatch.Config,
 		*dispatch.Deps){"plain": short, "streamed": watch()} {
 		t.Run(name, func(t *testing.T) {
@@ -131,15 +131,15 @@ func TestLargeLinesAreSentAsSmallOnes(t *testing.T) {
 	}
 }
 
-// dam is journals whose commits nobody hears of until it is opened.
-type dam struct {
+// heldJournals reports no commits until release is called.
+type heldJournals struct {
 	dispatch.Journals
 	mu   sync.Mutex
 	open bool
 	held []func()
 }
 
-func (d *dam) Open(
+func (d *heldJournals) Open(
 	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
 	committed func(store.Commit),
 ) (store.Journal, error) {
@@ -154,7 +154,7 @@ func (d *dam) Open(
 	})
 }
 
-func (d *dam) release() {
+func (d *heldJournals) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = true
@@ -164,7 +164,7 @@ func (d *dam) release() {
 }
 
 func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
-	// what 1 MiB holds, and what was under way when it was full
+	// what 1 MiB holds, and what was in flight when it was full
 	for status, most := range map[int]int{200: 10 + 16, 400: 16 + 16 + 16} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			up := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +172,7 @@ func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
 				fmt.Fprintf(w, `{"text":%q}`, bytes.Repeat([]byte("x"), 100_000))
 			}, "m")
 			w := newWorld(t)
-			held := &dam{Journals: w.disk.Journals()}
+			held := &heldJournals{Journals: w.disk.Journals()}
 			w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) {
 				short(c, d)
 				d.Journals = held

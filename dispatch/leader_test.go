@@ -110,7 +110,7 @@ func TestTokenLimitHoldsOverAllDispatchers(t *testing.T) {
 	}
 }
 
-// The results of a leader that is gone count, though nobody has claimed their chunks again.
+// The results of a leader that has ended count before their chunks are claimed again.
 func TestTokenLimitCountsWhatAnotherLeftBehind(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, slowly(20*time.Millisecond), "m")
@@ -172,7 +172,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	w.awaitEnd(first)
 	w.dispatcher("b", small, up.URL)
 	id := w.submit(chatLines(3000, "m"), nil)
-	w.await(id, "under way", func(store.Batch) bool { return w.progress(id).Completed > 300 })
+	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).Completed > 300 })
 	stop()
 	if b := w.awaitEnd(id); b.Counts.Completed != 3000 {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
@@ -185,7 +185,7 @@ func TestStandbyTakesOver(t *testing.T) {
 
 // A leader that is cut off from the store for longer than its lease sends nothing more, and does
 // not lead again when it is back.
-func TestFrozenLeaderIsSuperseded(t *testing.T) {
+func TestSuspendedLeaderIsSuperseded(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, slowly(2*time.Millisecond), "m")
 	cut := &frozen{Metadata: w.meta}
@@ -199,7 +199,7 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	w.awaitEnd(w.submit(chatLines(10, "m"), nil))
 	w.dispatcher("b", short, up.URL)
 	id := w.submit(chatLines(4000, "m"), func(b *store.Batch) { b.Options.MaxConcurrency = 4 })
-	w.await(id, "under way", func(store.Batch) bool { return w.progress(id).Completed > 100 })
+	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).Completed > 100 })
 	cut.freeze()
 	w.await(id, "taken over", func(b store.Batch) bool {
 		return b.State.Terminal() || w.progress(id).Completed > 2000
@@ -220,13 +220,13 @@ func TestFrozenLeaderIsSuperseded(t *testing.T) {
 	}
 }
 
-// unresigning is a store that fails the first attempts to give up leadership.
-type unresigning struct {
+// failingResign is a store that fails the first attempts to give up leadership.
+type failingResign struct {
 	dispatch.Metadata
 	fails atomic.Int32
 }
 
-func (u *unresigning) Resign(ctx context.Context, o store.Owner, names []string) error {
+func (u *failingResign) Resign(ctx context.Context, o store.Owner, names []string) error {
 	if u.fails.Add(-1) >= 0 {
 		return store.ErrUnavailable
 	}
@@ -235,7 +235,7 @@ func (u *unresigning) Resign(ctx context.Context, o store.Owner, names []string)
 
 // A model that moves to another dispatcher's upstream is given up, though the store does not listen
 // at first.
-func TestLeadershipIsGivenUpOnceTheStoreListens(t *testing.T) {
+func TestLeadershipIsResignedOnceTheStoreWorks(t *testing.T) {
 	w := newWorld(t)
 	var other atomic.Bool
 	from := serve(t, nil, "m")
@@ -247,14 +247,14 @@ func TestLeadershipIsGivenUpOnceTheStoreListens(t *testing.T) {
 		}
 		serving.ServeHTTP(w, r)
 	})
-	deaf := &unresigning{Metadata: w.meta}
-	deaf.fails.Store(2)
+	failing := &failingResign{Metadata: w.meta}
+	failing.fails.Store(2)
 	quick := func(cfg *dispatch.Config, _ *dispatch.Deps) {
 		cfg.ModelsEvery, cfg.LeaseTTL = 50*time.Millisecond, 3*time.Second
 	}
 	w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		quick(cfg, deps)
-		deps.Metadata = deaf
+		deps.Metadata = failing
 	}, from.URL)
 	w.awaitEnd(w.submit(chatLines(1, "m"), nil))
 	other.Store(true)

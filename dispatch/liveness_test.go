@@ -80,7 +80,7 @@ func (w *world) on(f *faulty) func(*dispatch.Config, *dispatch.Deps) {
 
 // A crash, or a stop, may come between a chunk's last result and the mark that it is done. Whoever
 // claims the chunk next finds nothing to send, and the store may be busy just then.
-func TestWholeChunkIsFinishedThoughTheStoreIsBusy(t *testing.T) {
+func TestCompleteChunkIsFinishedThoughTheStoreIsBusy(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	_, stop := w.dispatcher("a", w.on(&faulty{finish: func() error { return errBusy }}), up.URL)
@@ -100,7 +100,7 @@ func TestWholeChunkIsFinishedThoughTheStoreIsBusy(t *testing.T) {
 	}
 }
 
-func TestClaimsWhoseAnswerWasLostAreMadeAgain(t *testing.T) {
+func TestClaimsWithLostAnswersAreRepeated(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
 	w.dispatcher("a", w.on(&faulty{claimAfter: times(3)}), up.URL)
@@ -119,7 +119,7 @@ func TestCancelEndsThoughNoChunkCanBePutBack(t *testing.T) {
 		cfg.CancelGrace = 10 * time.Millisecond
 	}, up.URL)
 	id := w.submit(chatLines(100, "m"), nil)
-	w.await(id, "under way", func(store.Batch) bool { return w.progress(id).InFlight > 0 })
+	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).InFlight > 0 })
 	w.modify(id, func(b *store.Batch) {
 		b.State, b.Ending, b.CancellingAt = store.Cancelling, store.Cancelled, time.Now()
 	})
@@ -162,7 +162,7 @@ func (g *gated) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, er
 	return g.Metadata.UpdateBatch(ctx, b)
 }
 
-func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
+func TestLinesThatAreAlwaysShedFail(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -190,7 +190,7 @@ func TestLinesThatAreAlwaysShedAreGivenUp(t *testing.T) {
 	}
 }
 
-func TestOutageOfShedsCostsNothing(t *testing.T) {
+func TestOutageOfShedsCountsNoAttempts(t *testing.T) {
 	w := newWorld(t)
 	var up atomic.Bool
 	var shed atomic.Int64

@@ -32,7 +32,7 @@ func TestShareIsNeverExceeded(t *testing.T) {
 	}
 	all.Wait()
 	if s.used.Load() != 0 {
-		t.Errorf("%d bytes are used by nobody", s.used.Load())
+		t.Errorf("%d bytes are left in use", s.used.Load())
 	}
 }
 

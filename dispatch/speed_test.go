@@ -20,7 +20,7 @@ import (
 )
 
 // instantStub is set in the environment of the child process that serves instant answers: a process
-// of its own, so that the client's CPU time can be told from the server's.
+// of its own, so that the client's CPU time is separate from the server's.
 const instantStub = "TIDEFILL_TEST_INSTANT_STUB"
 
 func TestMain(m *testing.M) {

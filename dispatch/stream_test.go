@@ -35,22 +35,22 @@ func init() {
 	})
 }
 
-// watching is the policy fixed, which streams all lines and tells the test what it observes.
+// watching is the policy fixed, which streams all lines and records what it observes.
 type watching struct{ flowcontrol.Controller }
 
-// seen is what controllers of the policy watching observed, and whether they are to recall all
+// seen is what controllers of the policy watching observed, and whether they are to evict all
 // lines until one has come back.
 var seen struct {
 	sync.Mutex
 	observations []flowcontrol.Observation
-	recall       bool
+	evict        bool
 }
 
 func (w *watching) Observe(now time.Time, o flowcontrol.Observation) bool {
 	seen.Lock()
 	defer seen.Unlock()
 	seen.observations = append(seen.observations, o)
-	seen.recall = seen.recall && o.Kind != flowcontrol.Evicted
+	seen.evict = seen.evict && o.Kind != flowcontrol.Evicted
 	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Evicted ||
 		o.Kind == flowcontrol.Read
 }
@@ -62,7 +62,7 @@ func (w *watching) Allowance(now time.Time) flowcontrol.Allowance {
 	seen.Lock()
 	defer seen.Unlock()
 	for i := range a.Runners {
-		if seen.recall {
+		if seen.evict {
 			a.Runners[i].Lines, a.Runners[i].Evict = 0, true
 		}
 	}
@@ -72,7 +72,7 @@ func (w *watching) Allowance(now time.Time) flowcontrol.Allowance {
 // watch forgets what was observed so far and makes a dispatcher use the policy.
 func watch() func(*dispatch.Config, *dispatch.Deps) {
 	seen.Lock()
-	seen.observations, seen.recall = nil, false
+	seen.observations, seen.evict = nil, false
 	seen.Unlock()
 	return func(_ *dispatch.Config, d *dispatch.Deps) { d.Flow.Policy = "watching" }
 }
@@ -170,7 +170,7 @@ func TestStreamedAnswersAreTheSame(t *testing.T) {
 	}
 }
 
-func TestStreamsTellHowFastTokensCome(t *testing.T) {
+func TestStreamsReportTokenGaps(t *testing.T) {
 	w := newWorld(t)
 	runner := emulate(t, func(c *emulator.Config) {
 		c.Profile, c.Output.Max = "llama-7b-h100", 4000
@@ -201,7 +201,7 @@ func TestStreamsTellHowFastTokensCome(t *testing.T) {
 
 // What can't be streamed or put together is asked for again without, at once and for nothing, and
 // not tried again.
-func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
+func TestFailedStreamsAreRequestedWithoutStreaming(t *testing.T) {
 	event := func(w http.ResponseWriter, chunks ...string) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		for _, c := range append(chunks, "[DONE]") {
@@ -247,7 +247,7 @@ func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
 				t.Errorf("counts %+v, %d attempts; want 40 lines, and all requests counted",
 					b.Counts, b.Attempts)
 			}
-			// Those under way when the first came back had been sent already.
+			// Those in flight at that time had been sent already.
 			if n := int(streams.Load()); plain.Load() != 40 || n > c.streams || n == 0 || c.exact &&
 				n != c.streams {
 				t.Errorf("%d requests for streams, %d without; want at most %d, and 40", n,
@@ -257,7 +257,7 @@ func TestStreamsThatFailAreAskedForAgainWithout(t *testing.T) {
 	}
 }
 
-func TestAFailureIsOneWithAndWithoutStream(t *testing.T) {
+func TestFailuresWithAndWithoutStream(t *testing.T) {
 	w := newWorld(t)
 	body := `{"error":{"message":"the prompt is too long","code":400}}`
 	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -279,7 +279,7 @@ func TestAFailureIsOneWithAndWithoutStream(t *testing.T) {
 	}
 }
 
-// A body says itself how it wants to be streamed, should somebody stream it: that is the user's,
+// A body has stream options of its own: those are the user's,
 // and stays.
 func TestBodiesWithStreamOptionsAreNotStreamed(t *testing.T) {
 	w := newWorld(t)
@@ -306,7 +306,7 @@ func TestBodiesWithStreamOptionsAreNotStreamed(t *testing.T) {
 	}
 }
 
-func TestRecalledLinesGoBackUncharged(t *testing.T) {
+func TestEvictedLinesCountNoAttempt(t *testing.T) {
 	w := newWorld(t)
 	var hanging atomic.Int64
 	up := serve(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -320,7 +320,7 @@ func TestRecalledLinesGoBackUncharged(t *testing.T) {
 	id := w.submit(chatLines(16, "m"), nil)
 	w.await(id, "hanging", func(store.Batch) bool { return hanging.Load() == 16 })
 	seen.Lock()
-	seen.recall = true
+	seen.evict = true
 	seen.Unlock()
 	d.Read("", "m", &flowcontrol.Reading{}) // makes the controller answer anew
 	b := w.awaitEnd(id)
@@ -329,6 +329,6 @@ func TestRecalledLinesGoBackUncharged(t *testing.T) {
 		t.Errorf("got state %s, counts %+v", b.State, b.Counts)
 	}
 	if n := len(observed(flowcontrol.Evicted)); n != 16 {
-		t.Errorf("%d lines were recalled, want 16", n)
+		t.Errorf("%d lines were evicted, want 16", n)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func TestHeadersThatUpstreamsGet(t *testing.T) {
+func TestHeadersSentToUpstreams(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstream dispatch.Upstream
 		want     map[string]string
@@ -65,7 +64,7 @@ func TestHeadersThatUpstreamsGet(t *testing.T) {
 	}
 }
 
-func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
+func TestInvalidHeadersAreRefused(t *testing.T) {
 	for name, u := range map[string]dispatch.Upstream{
 		"tenant_header": {URL: "http://h", TenantHeader: "X Tenant"},
 		"headers":       {URL: "http://h", Headers: map[string]string{"X-Ok": "a\nb"}},
@@ -81,19 +80,19 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 	}
 }
 
-// An upstream that invents other names at every look costs a bounded amount of memory, here and on
+// An upstream that invents other names in every answer costs a bounded amount of memory, here and on
 // the page of metrics.
-func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
-	var looks atomic.Int64
+func TestModelsOfAnUpstreamAreLimited(t *testing.T) {
+	var requests events
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" {
 			w.Write([]byte(okBody))
 			return
 		}
-		look := looks.Add(1)
+		request := requests.add()
 		io.WriteString(w, `{"data":[{"id":"m"}`)
 		for i := range 1200 {
-			fmt.Fprintf(w, `,{"id":"%s-%d-%d"}`, strings.Repeat("invented", 20), look, i)
+			fmt.Fprintf(w, `,{"id":"%s-%d-%d"}`, strings.Repeat("invented", 20), request, i)
 		}
 		io.WriteString(w, `]}`)
 	}))
@@ -103,14 +102,9 @@ func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
 	d, _ := w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) {
 		c.ModelsEvery, d.Registerer = time.Millisecond, registry
 	}, up.URL)
-	heapAfter := func(n int64) uint64 {
+	heapAfter := func(n int) uint64 {
 		t.Helper()
-		for deadline := time.Now().Add(60 * time.Second); looks.Load() < n; time.Sleep(
-			time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the upstream was asked %d times only", looks.Load())
-			}
-		}
+		requests.await(t, n)
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
@@ -133,9 +127,9 @@ func TestModelsThatAnUpstreamInventsAreBounded(t *testing.T) {
 		page += len(f.String())
 	}
 	if page > 100_000 {
-		t.Errorf("the page of metrics has some %d bytes", page)
+		t.Errorf("the page of metrics has about %d bytes", page)
 	}
 	if b := w.awaitEnd(w.submit(chatLines(50, "m"), nil)); b.Counts.Completed != 50 {
-		t.Errorf("of a model that stays, %+v", b.Counts)
+		t.Errorf("got %+v, want 50 lines completed", b.Counts)
 	}
 }

@@ -295,7 +295,7 @@ func (w *world) results(id string) (output, errs []result) {
 				w.t.Fatalf("result line %q: %v", scanner.Text(), err)
 			}
 			if seen[r.CustomID] {
-				w.t.Errorf("custom_id %q stands twice", r.CustomID)
+				w.t.Errorf("custom_id %q is there twice", r.CustomID)
 			}
 			seen[r.CustomID] = true
 			all = append(all, r)
@@ -407,4 +407,52 @@ func serveAt(t *testing.T, addr string, models ...string) *upstream {
 	go again.Serve(listener)
 	t.Cleanup(func() { again.Close() })
 	return u
+}
+
+// events counts events. Tests wait for a number of them.
+type events struct {
+	mu    sync.Mutex
+	n     int
+	added chan struct{} // closed by the next event; nil: nobody waits
+}
+
+// add counts an event and returns their number.
+func (e *events) add() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n++
+	if e.added != nil {
+		close(e.added)
+		e.added = nil
+	}
+	return e.n
+}
+
+func (e *events) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.n
+}
+
+// await waits until there were n events.
+func (e *events) await(t testing.TB, n int) {
+	t.Helper()
+	limit := time.After(60 * time.Second)
+	for {
+		e.mu.Lock()
+		got := e.n
+		if e.added == nil {
+			e.added = make(chan struct{})
+		}
+		added := e.added
+		e.mu.Unlock()
+		if got >= n {
+			return
+		}
+		select {
+		case <-added:
+		case <-limit:
+			t.Fatalf("there were %d events, want %d", got, n)
+		}
+	}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// purse is a Memory of a certain size.
-type purse struct{ left atomic.Int64 }
+// limitedMemory is a Memory of a fixed size.
+type limitedMemory struct{ left atomic.Int64 }
 
-func newPurse(bytes int64) *purse {
-	p := &purse{}
+func newLimitedMemory(bytes int64) *limitedMemory {
+	p := &limitedMemory{}
 	p.left.Store(bytes)
 	return p
 }
 
-func (p *purse) Take(bytes int64) bool {
+func (p *limitedMemory) Take(bytes int64) bool {
 	if p.left.Add(-bytes) < 0 {
 		p.left.Add(bytes)
 		return false
@@ -32,7 +32,7 @@ func (p *purse) Take(bytes int64) bool {
 	return true
 }
 
-func (p *purse) Give(bytes int64) { p.left.Add(bytes) }
+func (p *limitedMemory) Give(bytes int64) { p.left.Add(bytes) }
 
 // memoryFiles holds temporary files in memory.
 type memoryFiles struct {
@@ -103,7 +103,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 			for name, want := range bodies {
 				t.Run(fmt.Sprintf("%s, memory %s, chunked %v", name, memory, chunked), func(
 					t *testing.T) {
-					files, lent := &memoryFiles{}, newPurse(bytes)
+					files, lent := &memoryFiles{}, newLimitedMemory(bytes)
 					c := newClient(t, Config{URL: s.URL, MaxAnswer: 5 << 19, Spool: files.create})
 					scratch := Scratch{Memory: lent}
 					a, err := c.Send(t.Context(), lineOf(name), &scratch)
@@ -161,13 +161,13 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatFindsNoRoomIsNobodysFault(t *testing.T) {
+func TestAnswerWithoutMemoryIsNoFaultOfTheRunner(t *testing.T) {
 	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, embedding(3<<20))
 	})
 	c := newClient(t, Config{URL: s.URL, MaxAnswer: 8 << 20,
 		Spool: (&memoryFiles{room: 1 << 20}).create})
-	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newPurse(0)})
+	a, err := c.Send(t.Context(), lineOf("x"), &Scratch{Memory: newLimitedMemory(0)})
 	if got := Classify(t.Context(), a, err); got != plan.Evicted || !errors.Is(err, errNotKept) {
 		t.Errorf("got %v (%v), want a line that comes back", got, err)
 	}
@@ -190,7 +190,7 @@ func TestMaxAnswerOfAnEndpoint(t *testing.T) {
 	}
 }
 
-func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
+func TestStreamsThatTakeTooMuchMemoryFail(t *testing.T) {
 	choices := func(n int) string { // of a chunk in which every choice calls every tool
 		var calls, all []string
 		for i := range n {
@@ -223,7 +223,7 @@ func TestStreamsThatTakeTooMuchMemoryAreGivenUp(t *testing.T) {
 			sse(chatChunk(`{"index":0,"delta":{},"finish_reason":"stop"}`)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lent := newPurse(c.memory)
+			lent := newLimitedMemory(c.memory)
 			cl := &Client{cfg: Config{MaxAnswer: 64 << 20}}
 			response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(
 				c.stream))}

@@ -20,7 +20,7 @@ func readEvents(from io.Reader, limit int64) (all []string, err error) {
 	}
 }
 
-func TestEventsAreReadAsTheStandardSays(t *testing.T) {
+func TestEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream string
 		want   []string
@@ -54,7 +54,7 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 	}
 }
 
-func TestAnEndlessEventIsCutOff(t *testing.T) {
+func TestEndlessEvent(t *testing.T) {
 	for _, line := range []string{"data: x\n", "data: x", "x"} {
 		_, err := readEvents(&repeating{s: line}, 10_000)
 		if !errors.Is(err, errTooLarge) {

@@ -56,7 +56,7 @@ func rawTLSServer(t *testing.T, serve func(conn net.Conn, in *bufio.Reader)) str
 	return strings.Replace(plain, "http:", "https:", 1)
 }
 
-func TestARequestThatWasWrittenIsNotSentAgain(t *testing.T) {
+func TestWrittenRequestIsNotSentAgain(t *testing.T) {
 	for scheme, listen := range map[string]func(*testing.T,
 		func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
 		for name, before := range map[string]int{"on a new connection": 0,
@@ -113,12 +113,12 @@ func awaitDead(t *testing.T, c *Client) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the idle connection looks well")
+			t.Fatal("the idle connection seems usable")
 		}
 	}
 }
 
-func TestAConnectionThatTheServerClosedIsNotUsed(t *testing.T) {
+func TestClosedConnectionIsNotUsed(t *testing.T) {
 	var conns atomic.Int64
 	url := rawServer(t, func(c net.Conn, in *bufio.Reader) {
 		conns.Add(1)
@@ -137,7 +137,7 @@ func TestAConnectionThatTheServerClosedIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAnUnsolicitedAnswerIsNoLinesAnswer(t *testing.T) {
+func TestUnsolicitedAnswerIsNotUsed(t *testing.T) {
 	url := rawServer(t, func(c net.Conn, in *bufio.Reader) {
 		for answerOK(c, in, "") {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"of\":\"?\"}")
@@ -156,7 +156,7 @@ func TestAnUnsolicitedAnswerIsNoLinesAnswer(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
+func TestAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
 	for scheme, listen := range map[string]func(*testing.T,
 		func(net.Conn, *bufio.Reader)) string{"http": rawServer, "https": rawTLSServer} {
 		t.Run(scheme, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestAnAnswerWithAnotherLinesIDIsRefused(t *testing.T) {
 	}
 }
 
-func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
+func TestServersWithIDsOfTheirOwnAreAccepted(t *testing.T) {
 	for name, first := range map[string]string{"all of them": "theirs", "some of them": "ID"} {
 		t.Run(name, func(t *testing.T) {
 			var conns atomic.Int64
@@ -218,7 +218,7 @@ func TestServersWithIDsOfTheirOwnAreBelieved(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotReachedByTLSIsUnreachable(t *testing.T) {
+func TestServerWithoutTLSIsUnreachable(t *testing.T) {
 	url := strings.Replace(rawServer(t, func(c net.Conn, in *bufio.Reader) {}), "http:",
 		"https:", 1)
 	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20})
@@ -229,12 +229,12 @@ func TestAServerThatIsNotReachedByTLSIsUnreachable(t *testing.T) {
 	}
 }
 
-// deaf is a connection that takes nothing any more.
-type deaf struct{ net.Conn }
+// closedConn is a connection that accepts no bytes.
+type closedConn struct{ net.Conn }
 
-func (deaf) Write([]byte) (int, error) { return 0, net.ErrClosed }
+func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
-func TestARequestOfWhichNothingWasWrittenGoesElsewhere(t *testing.T) {
+func TestUnwrittenRequestIsSentOnAnotherConnection(t *testing.T) {
 	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 	c := clientOf(t, s.URL)
 	for i := range 3 {
@@ -243,7 +243,7 @@ func TestARequestOfWhichNothingWasWrittenGoesElsewhere(t *testing.T) {
 			t.Fatalf("request %d: %+v, %v", i, a, err)
 		}
 		w := c.transport.(*wire)
-		w.idle[0].Conn = deaf{w.idle[0].Conn}
+		w.idle[0].Conn = closedConn{w.idle[0].Conn}
 	}
 	if conns.Load() != 3 {
 		t.Errorf("%d connections, want 3", conns.Load())

@@ -42,7 +42,7 @@ func chatChunk(choice string) string {
 		choice + `]}`
 }
 
-func TestStreamsBecomeTheAnswerThatWouldHaveBeen(t *testing.T) {
+func TestStreamsAreAssembled(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, stream, want string
 	}{
@@ -104,13 +104,13 @@ func TestStreamsBecomeTheAnswerThatWouldHaveBeen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodIsNotGuessed(t *testing.T) {
+func TestUnknownStreamsAreNotAssembled(t *testing.T) {
 	finish := chatChunk(`{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}`)
 	for name, c := range map[string]struct {
 		stream string
 		want   error
 	}{
-		"a member nobody knows changes": {sse(chatChunk(`{"index":0,"delta":{"audio":"a"}}`),
+		"an unknown member changes": {sse(chatChunk(`{"index":0,"delta":{"audio":"a"}}`),
 			chatChunk(`{"index":0,"delta":{"audio":"b"},"finish_reason":"stop"}`), usageChunk),
 			ErrNotAssembled},
 		"two answers in one": {sse(strings.Replace(finish, `"id":"c"`, `"id":"d"`,
@@ -177,7 +177,7 @@ func manyChoices(n int) string {
 	return chatChunk(b.String()[1:])
 }
 
-func TestAnErrorWithinTheStreamHasTheStatusItNames(t *testing.T) {
+func TestErrorWithinAStreamHasItsStatus(t *testing.T) {
 	for _, event := range []string{
 		`{"error":{"message":"too long","type":"BadRequestError","code":400}}`,
 		`{"object":"error","message":"too long","type":"BadRequestError","code":400}`,
@@ -205,7 +205,7 @@ func TestTokensAreCounted(t *testing.T) {
 			chatChunk(`{"index":0,"delta":{},"finish_reason":"stop"}`),
 			usageChunk,
 		}, 1, []int{1, 1}},
-		"one choice tells of all": {[]string{
+		"tokens of the first choice count": {[]string{
 			chatChunk(`{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"a"}}`),
 			chatChunk(`{"index":1,"delta":{"content":"a"}}`),
 			chatChunk(`{"index":0,"delta":{"content":"a"}}`),
@@ -233,7 +233,7 @@ func TestTokensAreCounted(t *testing.T) {
 }
 
 // However an answer is cut into chunks, it comes together again.
-func TestAnswersCutAnywhereComeTogether(t *testing.T) {
+func TestAnswersCutAnywhereAreAssembled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type call struct{ ID, Name, Arguments string }
 		var events []string

@@ -143,7 +143,7 @@ func TestWireServesManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestWireOutlivesConnectionsThatTheServerClosed(t *testing.T) {
+func TestWireReplacesClosedConnections(t *testing.T) {
 	var served atomic.Int64
 	s, conns := start(t, func(w http.ResponseWriter, r *http.Request) {
 		served.Add(1)
@@ -164,7 +164,7 @@ func TestWireOutlivesConnectionsThatTheServerClosed(t *testing.T) {
 	}
 }
 
-// rawServer answers each connection as told.
+// rawServer serves each connection with a function.
 func rawServer(t *testing.T, serve func(conn net.Conn, in *bufio.Reader)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -187,7 +187,7 @@ func rawServer(t *testing.T, serve func(conn net.Conn, in *bufio.Reader)) string
 	return "http://" + listener.Addr().String()
 }
 
-func TestWireTellsHowARequestEnded(t *testing.T) {
+func TestWireReportsOutcomes(t *testing.T) {
 	readRequest := func(in *bufio.Reader) {
 		if r, err := http.ReadRequest(in); err == nil {
 			io.Copy(io.Discard, r.Body)
@@ -290,7 +290,7 @@ func TestWireEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWireCannotReachNobody(t *testing.T) {
+func TestWireReportsUnreachableServers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestWireCannotReachNobody(t *testing.T) {
 	}
 }
 
-func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
+func TestWireDoesNotReuseUnreadConnections(t *testing.T) {
 	// A server that says more than its header promises must not have the rest taken for the next
 	// answer.
 	url := rawServer(t, func(c net.Conn, in *bufio.Reader) {
@@ -327,7 +327,7 @@ func TestWireAnswersThatWentOnAreNotMixedUp(t *testing.T) {
 	}
 }
 
-func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
+func TestTLSAndProxiesUseNetHTTP(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(w, r.Body)
 	}))
@@ -344,7 +344,7 @@ func TestTLSAndProxiesAreForNetHTTP(t *testing.T) {
 	}
 }
 
-func TestABodyThatWasReadLeavesItsConnectionAlone(t *testing.T) {
+func TestClosingAReadBodyKeepsItsConnection(t *testing.T) {
 	s, conns := start(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
 	c := clientOf(t, s.URL)
 	read := func() io.Reader {
