@@ -87,7 +87,7 @@ func TestCutsOncePerBurst(t *testing.T) {
 	}
 }
 
-// The setting that others publish: from 5, never below, half after a shed, one more for a round of
+// The published setting: start at 5, never below, half after a shed, one more after a round of
 // answers.
 func TestAsPublished(t *testing.T) {
 	p := pool(t, func(c *aimd.Config) { c.Start, c.Min, c.Decrease = 5, 5, 0.5 })
@@ -120,7 +120,7 @@ func TestShedStartsTheCountAgain(t *testing.T) {
 	}
 }
 
-// Against a runner that sheds above a number it never tells, aimd stays near that number.
+// On a runner that sheds above some number of lines, aimd stays near that number.
 func TestFindsTheCapacity(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		capacity := rapid.IntRange(2, 40).Draw(rt, "capacity")

@@ -33,7 +33,7 @@ type controller struct {
 }
 
 func newController(cfg Config) *controller {
-	return &controller{cfg: cfg, gate: gate.New(cfg.Stale)}
+	return &controller{cfg: cfg, gate: gate.New(cfg.MaxAge)}
 }
 
 func (*controller) Name() string { return Name }

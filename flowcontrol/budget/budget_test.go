@@ -78,7 +78,7 @@ func TestRefusalCountsAsAFullPoolUntilItIsSeenAgain(t *testing.T) {
 }
 
 func TestOldReadingsAreNotUsed(t *testing.T) {
-	p := pool(t, func(c *budget.Config) { c.Stale = time.Minute })
+	p := pool(t, func(c *budget.Config) { c.MaxAge = time.Minute })
 	p.Join("a")
 	p.Read("a", waiting(0))
 	fresh := p.Allowance(p.Now)
@@ -99,6 +99,6 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"load: ":            func(c *budget.Config) { c.Load = "gpu" },
 		"fallback: ":        func(c *budget.Config) { c.Fallback = 2 },
 		"per_pool: ":        func(c *budget.Config) { c.PerPool = -1 },
-		"stale: ":           func(c *budget.Config) { c.Stale = 0 },
+		"max_age: ":         func(c *budget.Config) { c.MaxAge = 0 },
 	})
 }

@@ -9,28 +9,29 @@ import (
 
 // Config is the configuration of a dispatch budget, with llm-d-async's names and defaults.
 type Config struct {
-	// MaxConcurrency is how many requests a runner is taken to hold, at least 1. Default: 100, as
-	// llm-d's scheduler assumes.
+	// MaxConcurrency is how many requests a runner is assumed to hold, at least 1. Default: 100, as
+	// in llm-d's scheduler.
 	MaxConcurrency int `yaml:"max_concurrency"`
-	// Baseline is the share that is kept back, 0 or more and below 1. Default: 0.05.
+	// Baseline is the share that stays free, 0 or more and below 1. Default: 0.05.
 	Baseline float64 `yaml:"baseline"`
-	// Load is what counts as in use: queue, the requests that wait in the engines, which every pool
-	// shows, or running, those that run there. Default: queue, the first that llm-d-async finds
-	// where the router's own flow control is off, as it is by default.
+	// Load is what counts as in use: queue, the requests that wait in the engines, or running,
+	// those that run there. Default: queue, which every engine exports, and which llm-d-async uses
+	// unless the router's own flow control is on.
 	Load Load `yaml:"load"`
-	// Fallback is D while no load is known, 0 to 1. Default: 0, which starts nothing.
+	// Fallback is the free share while no load is known, 0 to 1. Default: 0, which starts nothing.
 	Fallback float64 `yaml:"fallback"`
 	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of
 	// llm-d-async.
 	PerPool int `yaml:"per_pool"`
-	// Stale is the age from which a reading is no longer used. Default: 5m, how far back Prometheus
-	// looks.
-	Stale time.Duration `yaml:"stale"`
+	// MaxAge is the age from which a reading is no longer used. Default: 5m, how far back a query
+	// of Prometheus searches for a sample.
+	MaxAge time.Duration `yaml:"max_age"`
 }
 
 // Load is what the policy counts as the load of a runner.
 type Load string
 
+// The loads.
 const (
 	QueueLoad   Load = "queue"
 	RunningLoad Load = "running"
@@ -39,7 +40,7 @@ const (
 // DefaultConfig returns the defaults of llm-d-async.
 func DefaultConfig() Config {
 	return Config{MaxConcurrency: 100, Baseline: 0.05, Load: QueueLoad, PerPool: gate.AsyncWorkers,
-		Stale: gate.PromLookback}
+		MaxAge: gate.PromLookback}
 }
 
 // Validate reports every fault with the path of its field.
@@ -56,6 +57,6 @@ func (c Config) Validate() error {
 		all.Add("fallback", "is %v, must be from 0 to 1", c.Fallback)
 	}
 	all.AtLeast("per_pool", c.PerPool, 0)
-	all.Positive("stale", c.Stale)
+	all.Positive("max_age", c.MaxAge)
 	return all.Err()
 }

@@ -21,8 +21,8 @@ func (w wrapped) Explain(now time.Time) []flowcontrol.Term {
 	return nil
 }
 
-// SignFlipped returns the mistake that long iterations bring more lines: the controller sees an
-// iteration as much too short as it is longer than target, and the other way round.
+// SignFlipped returns the mistake that long iterations bring more lines: an iteration that is
+// longer than target is reported as that much shorter, and the other way round.
 func SignFlipped(target time.Duration) Mistake {
 	return func(c flowcontrol.Controller) flowcontrol.Controller {
 		return signFlipped{wrapped{c}, target}
@@ -42,9 +42,9 @@ func (c signFlipped) Observe(now time.Time, o flowcontrol.Observation) bool {
 	return c.Controller.Observe(now, o)
 }
 
-// StalenessIgnored is the mistake that what is not seen is believed to be as it was last seen. It
-// makes readings that do not change look alive, and repeats token gaps and readings that no longer
-// come.
+// StalenessIgnored is the mistake to assume that a runner is as it was when last observed. It
+// changes a counter in readings that repeat each other, and repeats token gaps and readings when
+// there are no new ones.
 func StalenessIgnored(c flowcontrol.Controller) flowcontrol.Controller {
 	return &stalenessIgnored{wrapped: wrapped{c}, gaps: map[string]flowcontrol.Observation{},
 		readings: map[string]flowcontrol.Observation{}, seen: map[string]time.Time{}}
@@ -53,7 +53,7 @@ func StalenessIgnored(c flowcontrol.Controller) flowcontrol.Controller {
 type stalenessIgnored struct {
 	wrapped
 	gaps, readings map[string]flowcontrol.Observation // the last ones, by runner
-	seen           map[string]time.Time               // when something came, by runner
+	seen           map[string]time.Time               // last observation, by runner
 	extra          float64                            // output tokens that make readings change
 }
 
@@ -74,7 +74,8 @@ func (c *stalenessIgnored) Observe(now time.Time, o flowcontrol.Observation) boo
 	return c.Controller.Observe(now, o)
 }
 
-// alive returns a reading of now that no controller takes for one that hangs.
+// alive returns the reading with the time now and a counter that has grown, so that its source
+// seems to be alive.
 func (c *stalenessIgnored) alive(r flowcontrol.Reading, now time.Time) *flowcontrol.Reading {
 	c.extra++
 	r.Sampled = now

@@ -1,4 +1,6 @@
-// Package flowcontroltest holds the contract of flowcontrol.Controller as a test suite.
+// Package flowcontroltest checks that a flow-control policy keeps the contract of
+// flowcontrol.Controller. It also has what tests of policies share: a Pool that feeds a controller,
+// and Mistakes that make a controller wrong on purpose.
 package flowcontroltest
 
 import (
@@ -15,7 +17,7 @@ import (
 // Noon is when the suite's time begins.
 var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// Limits are what a controller was configured with: bounds that nothing may exceed.
+// Limits are bounds that a controller was configured with. Nothing it grants may exceed them.
 type Limits struct {
 	PerRunner int // 0: the policy never starts anything
 	PerPool   int // 0: no limit
@@ -28,27 +30,27 @@ func TestController(
 ) {
 	t.Helper()
 
-	t.Run("random days keep the contract", func(t *testing.T) {
+	t.Run("random runs keep the contract", func(t *testing.T) {
 		for seed := range uint64(20) {
-			day := newDay(t, limits, needs, build(), seed)
+			r := newRun(t, limits, needs, build(), seed)
 			for range 500 {
-				day.step()
+				r.step()
 			}
 		}
 	})
 
-	t.Run("the same day gives the same allowances", func(t *testing.T) {
-		one, other := newDay(t, limits, needs, build(), 1), newDay(t, limits, needs, build(), 1)
+	t.Run("the same run gives the same allowances", func(t *testing.T) {
+		one, other := newRun(t, limits, needs, build(), 1), newRun(t, limits, needs, build(), 1)
 		for range 500 {
 			one.step()
 			other.step()
 			if !reflect.DeepEqual(one.last, other.last) {
-				t.Fatalf("got %+v, the other day %+v", other.last, one.last)
+				t.Fatalf("got %+v, in the other run %+v", other.last, one.last)
 			}
 		}
 	})
 
-	t.Run("a pool without runners says so", func(t *testing.T) {
+	t.Run("a pool without runners has that reason", func(t *testing.T) {
 		a := build().Allowance(Noon)
 		if len(a.Runners) != 0 || a.Reason != flowcontrol.ReasonNoRunner {
 			t.Errorf("got %+v, want no runner and that reason", a)
@@ -69,7 +71,7 @@ func TestController(
 		}
 	})
 
-	t.Run("retry-after is honoured to the end and then over", func(t *testing.T) {
+	t.Run("retry-after holds to its end and no longer", func(t *testing.T) {
 		if limits.PerRunner == 0 {
 			t.Skip("nothing starts in any case")
 		}
@@ -118,7 +120,7 @@ func TestController(
 		}
 	})
 
-	t.Run("an absurd retry-after ends", func(t *testing.T) {
+	t.Run("a retry-after that is too long is cut", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
@@ -177,9 +179,9 @@ func TestController(
 	})
 }
 
-// day is a pool that does as it is allowed, with runners that come, go, shed, break and answer as
-// chance will have it.
-type day struct {
+// run is a pool that starts what it is allowed to, with runners that join, leave, shed, break and
+// answer at random.
+type run struct {
 	t          *testing.T
 	limits     Limits
 	needs      flowcontrol.Needs
@@ -191,122 +193,122 @@ type day struct {
 	last       flowcontrol.Allowance
 }
 
-func newDay(
+func newRun(
 	t *testing.T, limits Limits, needs flowcontrol.Needs, c flowcontrol.Controller, seed uint64,
-) *day {
-	d := &day{t: t, limits: limits, needs: needs, controller: c,
+) *run {
+	r := &run{t: t, limits: limits, needs: needs, controller: c,
 		random:   rand.New(rand.NewPCG(seed, 0)),
 		now:      Noon,
 		inFlight: map[string]int{}, heldUntil: map[string]time.Time{}}
-	d.check(true)
-	return d
+	r.check(true)
+	return r
 }
 
-// step lets one thing happen.
-func (d *day) step() {
-	d.now = d.now.Add(time.Duration(d.random.ExpFloat64() * float64(300*time.Millisecond)))
-	id := fmt.Sprintf("runner-%d", d.random.IntN(5))
+// step makes one random thing happen.
+func (r *run) step() {
+	r.now = r.now.Add(time.Duration(r.random.ExpFloat64() * float64(300*time.Millisecond)))
+	id := fmt.Sprintf("runner-%d", r.random.IntN(5))
 	o := flowcontrol.Observation{Runner: id}
-	busy, joined := d.inFlight[id]
-	switch dice := d.random.IntN(100); {
+	busy, joined := r.inFlight[id]
+	switch dice := r.random.IntN(100); {
 	case !joined:
-		o.Kind, d.inFlight[id] = flowcontrol.RunnerJoined, 0
+		o.Kind, r.inFlight[id] = flowcontrol.RunnerJoined, 0
 	case dice < 2:
 		o.Kind = flowcontrol.RunnerLeft
-		delete(d.inFlight, id)
-		delete(d.heldUntil, id)
+		delete(r.inFlight, id)
+		delete(r.heldUntil, id)
 	case dice < 60 || busy == 0:
-		if !d.mayStart(id) {
+		if !r.mayStart(id) {
 			return
 		}
 		o.Kind, o.InFlight = flowcontrol.Started, busy+1
-		d.inFlight[id]++
+		r.inFlight[id]++
 	default:
 		o.InFlight = busy - 1
-		d.inFlight[id]--
+		r.inFlight[id]--
 		switch {
 		case dice < 90:
 			o.Kind, o.Latency = flowcontrol.Answered,
-				time.Duration(d.random.IntN(30_000))*time.Millisecond
+				time.Duration(r.random.IntN(30_000))*time.Millisecond
 		case dice < 93:
 			o.Kind = flowcontrol.Broken
 		case dice < 96:
 			o.Kind = flowcontrol.Evicted
 		default:
-			o.Kind, o.RetryAfter = flowcontrol.Shed, time.Duration(d.random.IntN(4))*time.Second
-			if until := d.now.Add(o.RetryAfter); until.After(d.heldUntil[id]) {
-				d.heldUntil[id] = until
+			o.Kind, o.RetryAfter = flowcontrol.Shed, time.Duration(r.random.IntN(4))*time.Second
+			if until := r.now.Add(o.RetryAfter); until.After(r.heldUntil[id]) {
+				r.heldUntil[id] = until
 			}
 		}
 	}
-	d.check(d.controller.Observe(d.now, o))
+	r.check(r.controller.Observe(r.now, o))
 }
 
-func (d *day) total() (sum int) {
-	for _, n := range d.inFlight {
+func (r *run) total() (sum int) {
+	for _, n := range r.inFlight {
 		sum += n
 	}
 	return sum
 }
 
-func (d *day) mayStart(id string) bool {
-	a := d.controller.Allowance(d.now)
-	i := slices.IndexFunc(a.Runners, func(r flowcontrol.RunnerAllowance) bool {
-		return r.Runner == id
+func (r *run) mayStart(id string) bool {
+	a := r.controller.Allowance(r.now)
+	i := slices.IndexFunc(a.Runners, func(g flowcontrol.RunnerAllowance) bool {
+		return g.Runner == id
 	})
-	return i >= 0 && d.inFlight[id] < a.Runners[i].Lines && d.total() < a.Pool
+	return i >= 0 && r.inFlight[id] < a.Runners[i].Lines && r.total() < a.Pool
 }
 
-// check looks at the allowance after something happened.
-func (d *day) check(changed bool) {
-	d.t.Helper()
-	a := d.controller.Allowance(d.now)
+// check checks the allowance after something happened. changed is what Observe returned.
+func (r *run) check(changed bool) {
+	r.t.Helper()
+	a := r.controller.Allowance(r.now)
 	a.Runners = slices.Clone(a.Runners)
-	if again := d.controller.Allowance(d.now); !reflect.DeepEqual(a, again) {
-		d.t.Fatalf("allowance %+v, asked again %+v", a, again)
+	if again := r.controller.Allowance(r.now); !reflect.DeepEqual(a, again) {
+		r.t.Fatalf("allowance %+v, asked again %+v", a, again)
 	}
-	valid := d.last.Until.IsZero() || d.now.Before(d.last.Until)
-	if !changed && valid && !reflect.DeepEqual(a, d.last) {
-		d.t.Fatalf(
+	valid := r.last.Until.IsZero() || r.now.Before(r.last.Until)
+	if !changed && valid && !reflect.DeepEqual(a, r.last) {
+		r.t.Fatalf(
 			"no change was reported and time was not up, but the allowance went from %+v to %+v",
-			d.last, a)
+			r.last, a)
 	}
-	d.last = a
-	if !a.Until.IsZero() && !a.Until.After(d.now) {
-		d.t.Fatalf("ask again at %v, which is not after %v", a.Until, d.now)
+	r.last = a
+	if !a.Until.IsZero() && !a.Until.After(r.now) {
+		r.t.Fatalf("ask again at %v, which is not after %v", a.Until, r.now)
 	}
-	if a.Streams > 0 && !d.needs.Streams {
-		d.t.Fatalf("%d lines are to be streamed, but the policy declares no streams", a.Streams)
+	if a.Streams > 0 && !r.needs.Streams {
+		r.t.Fatalf("%d lines are to be streamed, but the policy declares no streams", a.Streams)
 	}
-	if len(a.Runners) != len(d.inFlight) {
-		d.t.Fatalf("%d runners, want %d: %+v", len(a.Runners), len(d.inFlight), a)
+	if len(a.Runners) != len(r.inFlight) {
+		r.t.Fatalf("%d runners, want %d: %+v", len(a.Runners), len(r.inFlight), a)
 	}
-	if d.limits.PerPool > 0 && (a.Pool > d.limits.PerPool || d.total() > d.limits.PerPool) {
-		d.t.Fatalf("pool allowance %d, in flight %d, want no more than %d", a.Pool, d.total(),
-			d.limits.PerPool)
+	if r.limits.PerPool > 0 && (a.Pool > r.limits.PerPool || r.total() > r.limits.PerPool) {
+		r.t.Fatalf("pool allowance %d, in flight %d, want no more than %d", a.Pool, r.total(),
+			r.limits.PerPool)
 	}
 	sum := 0
-	for i, r := range a.Runners {
-		_, joined := d.inFlight[r.Runner]
+	for i, g := range a.Runners {
+		_, joined := r.inFlight[g.Runner]
 		switch {
-		case i > 0 && a.Runners[i-1].Runner >= r.Runner:
-			d.t.Fatalf("runners are not sorted: %+v", a)
+		case i > 0 && a.Runners[i-1].Runner >= g.Runner:
+			r.t.Fatalf("runners are not sorted: %+v", a)
 		case !joined:
-			d.t.Fatalf("%s has left, but is granted %+v", r.Runner, r)
-		case r.Lines < 0 || r.Lines > d.limits.PerRunner:
-			d.t.Fatalf("%+v, want between 0 and %d", r, d.limits.PerRunner)
-		case d.now.Before(d.heldUntil[r.Runner]) && r.Lines != 0:
-			d.t.Fatalf("%+v, but it asked for nothing until %v, now is %v", r,
-				d.heldUntil[r.Runner], d.now)
-		case r.Reason == flowcontrol.ReasonNone:
-			d.t.Fatalf("%+v has no reason", r)
+			r.t.Fatalf("%s has left, but is granted %+v", g.Runner, g)
+		case g.Lines < 0 || g.Lines > r.limits.PerRunner:
+			r.t.Fatalf("%+v, want between 0 and %d", g, r.limits.PerRunner)
+		case r.now.Before(r.heldUntil[g.Runner]) && g.Lines != 0:
+			r.t.Fatalf("%+v, but it asked for nothing until %v, now is %v", g,
+				r.heldUntil[g.Runner], r.now)
+		case g.Reason == flowcontrol.ReasonNone:
+			r.t.Fatalf("%+v has no reason", g)
 		}
-		sum += r.Lines
+		sum += g.Lines
 	}
 	if sum > a.Pool {
-		d.t.Fatalf("runners are granted %d lines, the pool %d", sum, a.Pool)
+		r.t.Fatalf("runners are granted %d lines, the pool %d", sum, a.Pool)
 	}
 	if a.Reason == flowcontrol.ReasonNone {
-		d.t.Fatalf("%+v has no reason", a)
+		r.t.Fatalf("%+v has no reason", a)
 	}
 }

@@ -54,7 +54,7 @@ func TestFallsByHalfASmoothedStepAtMost(t *testing.T) {
 		latencies(p, "a", time.Second)
 	}
 	before := p.Of("a").Lines // 116
-	// Tolerance 1.5 covers half as much again; ten times as much is taken for twice: 0.8 * 116 +
+	// Tolerance 1.5 covers half as much again; ten times as much counts as twice: 0.8 * 116 +
 	// 0.2 * (58 + 4).
 	if got := latencies(p, "a", 1400*time.Millisecond); got < before {
 		t.Errorf("within the tolerance it falls from %d to %d", before, got)

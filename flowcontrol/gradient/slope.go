@@ -7,22 +7,23 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// slope is what is known of a runner's latency.
+// slope is a runner's limit and what is known of its latency.
 type slope struct {
 	limit   float64
 	long    longMean
-	due     time.Time     // when the window under way may end
+	due     time.Time     // when the current window may end
 	sum     time.Duration // latencies within it
 	answers int
 	carried int // most lines within it
 }
 
-// longMean is exponential once it has seen warmUp samples; until then it is their plain mean.
+// longMean is the plain mean of the first warmUp samples and an exponential mean from then on.
 type longMean struct {
 	mean float64
 	seen int
 }
 
+// warmUp is a number of samples.
 const warmUp = 10
 
 func (l *longMean) add(x float64, window int) {
@@ -48,7 +49,7 @@ func (s *slope) answered(now time.Time, o flowcontrol.Observation, cfg Config) i
 		return int(s.limit)
 	}
 	s.long.add(short, cfg.Tuning.LongWindow)
-	// after a long time of overload the mean is brought down faster than it would fall by itself
+	// After a long overload, lower the mean faster than the window would.
 	if s.long.mean > 2*short {
 		s.long.mean *= 0.9
 	}

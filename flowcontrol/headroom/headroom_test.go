@@ -15,13 +15,13 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/headroom"
 )
 
-// A law near that of a 70B model on four A100.
-var testLaw = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
+// testModel is near the cost model of a 70B model on four A100.
+var testModel = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 
-func probeConfig() flowcontrol.Config {
+func config() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = headroom.Name
-	cfg.Engine = flowcontrol.Engine{CostModel: testLaw, KVTokens: 400_000, MaxSeqs: 256,
+	cfg.Engine = flowcontrol.Engine{CostModel: testModel, KVTokens: 400_000, MaxSeqs: 256,
 		MaxBatchedTokens: 512}
 	return cfg
 }
@@ -49,30 +49,31 @@ func newController(t testing.TB, cfg flowcontrol.Config) flowcontrol.Controller 
 
 var noon = flowcontroltest.Noon
 
-// stream is a runner in slow motion: it knows how long an iteration takes from what it runs, and
-// tells what a driver would see of it. Lines have all the same size and are always to be had.
-type stream struct {
+// engine simulates a runner in steps of a moment: it computes how long an iteration takes from what
+// it runs, and reports what a driver would observe. All lines have the same size, and there are
+// always more of them.
+type engine struct {
 	flowcontrol.Controller
 	now                     time.Time
 	prompt, output          int
 	interactive, promptRate float64 // requests that run, prompt tokens a second
-	deaf, blind             bool    // no metrics; nothing at all is seen
+	noMetrics, silent       bool    // no metrics; nothing at all is observed
 
 	lines    []line
 	queue    float64 // prompt tokens to compute
 	produced float64
 	computed float64
 	late     flowcontrol.Attainment
-	looked   time.Time
+	readAt   time.Time
 	mean     float64 // iteration of the last moment, milliseconds
 	felt     float64 // the same over the last seconds, as a request feels it
-	gaps     float64 // not told
+	gaps     float64 // not yet reported
 }
 
 type line struct{ waits, left float64 } // prompt tokens before its first token, output tokens
 
-func newStream(t *testing.T, cfg flowcontrol.Config) *stream {
-	s := &stream{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
+func newEngine(t *testing.T, cfg flowcontrol.Config) *engine {
+	s := &engine{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
 		interactive: 15, promptRate: 900}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 	return s
@@ -80,33 +81,33 @@ func newStream(t *testing.T, cfg flowcontrol.Config) *stream {
 
 const moment = 250 * time.Millisecond
 
-// run lets time pass.
-func (s *stream) run(d time.Duration) {
+// run simulates a period.
+func (s *engine) run(d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.step()
 	}
 }
 
-func (s *stream) tell(o flowcontrol.Observation) {
+func (s *engine) report(o flowcontrol.Observation) {
 	o.Runner, o.InFlight, o.Prefilling = "r", len(s.lines), 0
 	for _, l := range s.lines {
 		if l.waits > 0 {
 			o.Prefilling += s.prompt
 		}
 	}
-	if !s.blind || o.Kind == flowcontrol.Started {
+	if !s.silent || o.Kind == flowcontrol.Started {
 		s.Observe(s.now, o)
 	}
 }
 
-func (s *stream) granted() flowcontrol.RunnerAllowance { return s.Allowance(s.now).Runners[0] }
+func (s *engine) granted() flowcontrol.RunnerAllowance { return s.Allowance(s.now).Runners[0] }
 
-func (s *stream) step() {
+func (s *engine) step() {
 	s.now = s.now.Add(moment)
 	ms := float64(moment / time.Millisecond)
-	token := testLaw.PromptToken(0)
-	decoding := testLaw.C0 + testLaw.C1*(s.interactive+float64(len(s.lines))) +
-		testLaw.KV*float64(len(s.lines)*600)
+	token := testModel.PromptToken(0)
+	decoding := testModel.C0 + testModel.C1*(s.interactive+float64(len(s.lines))) +
+		testModel.KV*float64(len(s.lines)*600)
 	// Prompts of ours are computed in chunks, one an iteration; interactive ones all the time.
 	const chunk = 512
 	own := ms * (1 - s.promptRate/1000*token)
@@ -120,7 +121,7 @@ func (s *stream) step() {
 	for i := range s.lines {
 		if l := &s.lines[i]; l.waits > 0 {
 			if l.waits -= prefill; l.waits <= 0 {
-				s.tell(flowcontrol.Observation{
+				s.report(flowcontrol.Observation{
 					Kind: flowcontrol.FirstToken, PromptTokens: s.prompt})
 			}
 		} else {
@@ -130,53 +131,53 @@ func (s *stream) step() {
 	before := len(s.lines)
 	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.left <= 0 })
 	for range before - len(s.lines) {
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt,
+		s.report(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt,
 			OutputTokens: s.output, Latency: 20 * time.Second})
 	}
 	if s.gaps += iterations; len(s.lines) > 0 && s.gaps >= 1 {
-		whole := math.Floor(s.gaps)
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(whole),
-			GapTime: time.Duration(float64(moment) * whole / iterations)})
-		s.gaps -= whole
+		complete := math.Floor(s.gaps)
+		s.report(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(complete),
+			GapTime: time.Duration(float64(moment) * complete / iterations)})
+		s.gaps -= complete
 	}
 	s.felt += (s.mean - s.felt) / 20
 	s.late.Requests += 5 * moment.Seconds()
 	if s.felt > 100 {
 		s.late.Late += 5 * moment.Seconds()
 	}
-	if s.now.Sub(s.looked) >= 5*time.Second {
-		s.looked = s.now
-		s.look()
+	if s.now.Sub(s.readAt) >= 5*time.Second {
+		s.readAt = s.now
+		s.read()
 	}
 	g := s.granted()
 	for g.Evict && len(s.lines) > g.Lines {
 		s.lines = s.lines[:len(s.lines)-1]
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Evicted, Latency: time.Second})
+		s.report(flowcontrol.Observation{Kind: flowcontrol.Evicted, Latency: time.Second})
 	}
 	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
 		s.queue += float64(s.prompt)
 		s.lines = append(s.lines, line{waits: s.queue, left: float64(s.output)})
-		s.tell(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt,
+		s.report(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt,
 			OutputTokens: s.output})
 		g = s.granted()
 	}
 }
 
-// look tells what metrics and gateway show.
-func (s *stream) look() {
-	if s.blind {
+// read reports what metrics and gateway show.
+func (s *engine) read() {
+	if s.silent {
 		return
 	}
 	g := flowcontrol.NoReading(flowcontrol.Gateway, s.now)
 	g.TPOT, g.TTFT = s.late, flowcontrol.Attainment{Requests: s.late.Requests}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
-	if !s.deaf {
+	if !s.noMetrics {
 		r := s.reading()
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
 	}
 }
 
-func (s *stream) reading() flowcontrol.Reading {
+func (s *engine) reading() flowcontrol.Reading {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
 	r.Running, r.Waiting = s.interactive+float64(len(s.lines)), 0
 	r.KVTokens, r.KVUsed = 400_000, (s.interactive*1000+float64(len(s.lines)*600))/400_000
@@ -184,8 +185,8 @@ func (s *stream) reading() flowcontrol.Reading {
 	return r
 }
 
-// average is the mean iteration over a time, and what it should have been.
-func (s *stream) average(t *testing.T, d time.Duration) (got, want float64) {
+// average returns the mean iteration time over a period, and what it should have been.
+func (s *engine) average(t *testing.T, d time.Duration) (got, want float64) {
 	iterations, target, n := 0.0, 0.0, 0.0
 	for end := s.now.Add(d); s.now.Before(end); n++ {
 		s.step()
@@ -195,8 +196,8 @@ func (s *stream) average(t *testing.T, d time.Duration) (got, want float64) {
 	return n * float64(moment/time.Millisecond) / iterations, target / n
 }
 
-// term is what the controller explains by a name.
-func (s *stream) term(t *testing.T, name string) float64 {
+// term returns the value that the controller explains by a name.
+func (s *engine) term(t *testing.T, name string) float64 {
 	t.Helper()
 	for _, term := range s.Controller.(flowcontrol.Explainer).Explain(s.now) {
 		if term.Name == name {
@@ -207,31 +208,31 @@ func (s *stream) term(t *testing.T, name string) float64 {
 	return 0
 }
 
-// Whatever is known of the engine, what runs on it is as much as the target lets run.
-func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
-	wrong := testLaw
+// Iterations keep to the target, whatever is known of the engine.
+func TestIterationsKeepToTheTarget(t *testing.T) {
+	wrong := testModel
 	wrong.C0, wrong.P1, wrong.KV = 0.6*wrong.C0, 2*wrong.P1, 2*wrong.KV
-	for name, change := range map[string]func(*flowcontrol.Config, *stream){
-		"all known":   func(*flowcontrol.Config, *stream) {},
-		"a wrong law": func(c *flowcontrol.Config, _ *stream) { c.Engine.CostModel = wrong },
-		"no law": func(c *flowcontrol.Config, _ *stream) {
+	for name, change := range map[string]func(*flowcontrol.Config, *engine){
+		"all known":          func(*flowcontrol.Config, *engine) {},
+		"a wrong cost model": func(c *flowcontrol.Config, _ *engine) { c.Engine.CostModel = wrong },
+		"no cost model": func(c *flowcontrol.Config, _ *engine) {
 			c.Engine = flowcontrol.Engine{}
 		},
-		"no metrics": func(_ *flowcontrol.Config, s *stream) { s.deaf = true },
-		"long prompts": func(_ *flowcontrol.Config, s *stream) {
+		"no metrics": func(_ *flowcontrol.Config, s *engine) { s.noMetrics = true },
+		"long prompts": func(_ *flowcontrol.Config, s *engine) {
 			s.prompt, s.output = 1000, 30
 		},
-		"long answers": func(_ *flowcontrol.Config, s *stream) {
+		"long answers": func(_ *flowcontrol.Config, s *engine) {
 			s.prompt, s.output = 20, 1000
 		},
-		"no law, no metrics": func(c *flowcontrol.Config, s *stream) {
-			c.Engine, s.deaf = flowcontrol.Engine{}, true
+		"no cost model, no metrics": func(c *flowcontrol.Config, s *engine) {
+			c.Engine, s.noMetrics = flowcontrol.Engine{}, true
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, trial := probeConfig(), &stream{}
+			cfg, trial := config(), &engine{}
 			change(&cfg, trial)
-			s := newStream(t, cfg)
+			s := newEngine(t, cfg)
 			change(&cfg, s)
 			s.run(10 * time.Minute)
 			if got, want := s.average(t, 5*time.Minute); math.Abs(got/want-1) > 0.1 {
@@ -242,9 +243,9 @@ func TestProbeKeepsIterationsNearTheTarget(t *testing.T) {
 	}
 }
 
-// When interactive requests come, lines make room; when they leave, lines come back.
-func TestProbeYieldsToInteractiveRequests(t *testing.T) {
-	s := newStream(t, probeConfig())
+// More interactive requests leave fewer lines, and the lines recover when the requests end.
+func TestLinesYieldToInteractiveRequests(t *testing.T) {
+	s := newEngine(t, config())
 	s.run(10 * time.Minute)
 	before := len(s.lines)
 	s.interactive, s.promptRate = 45, 2400
@@ -259,12 +260,12 @@ func TestProbeYieldsToInteractiveRequests(t *testing.T) {
 	}
 }
 
-func TestProbeStaysWithinItsCaps(t *testing.T) {
+func TestAllowanceStaysSafe(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := probeConfig()
+		cfg := config()
 		cfg.Engine.MaxSeqs = rapid.IntRange(8, 200).Draw(rt, "sequences")
 		cfg.Engine.KVTokens = rapid.IntRange(5_000, 400_000).Draw(rt, "kv")
-		s := newStream(t, cfg)
+		s := newEngine(t, cfg)
 		s.prompt, s.output = rapid.IntRange(10, 3000).Draw(rt, "prompt"),
 			rapid.IntRange(2, 500).Draw(rt, "output")
 		s.interactive = float64(rapid.IntRange(0, 6).Draw(rt, "interactive"))
@@ -284,13 +285,12 @@ func TestProbeStaysWithinItsCaps(t *testing.T) {
 	})
 }
 
-// The same day seen twice, the second time with more interactive requests in every reading, never
-// grants more.
-func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
+// The same run with more interactive requests in every reading never grants more lines.
+func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := probeConfig()
+		cfg := config()
 		cfg.Engine.MaxSeqs = rapid.IntRange(20, 120).Draw(rt, "sequences")
-		// the law stays as it is: what it learns is not the question
+		// The cost model stays as it is: this is not about what it learns.
 		set(&cfg, func(c *headroom.Config) { c.Tuning.Fit.MaxCorrection = 1 })
 		one, other := newController(t, cfg), newController(t, cfg)
 		now := noon
@@ -333,36 +333,37 @@ func TestProbeNeverGrantsMoreBesideMoreRequests(t *testing.T) {
 	})
 }
 
-// A source that is stuck says nothing, whether it repeats its time or only its values.
-func TestProbeIgnoresWhatDoesNotMove(t *testing.T) {
-	s := newStream(t, probeConfig())
+// A source that hangs shows nothing, whether it repeats its time or only its values.
+func TestReadingsThatDoNotChangeAreIgnored(t *testing.T) {
+	s := newEngine(t, config())
 	s.run(5 * time.Minute)
-	s.deaf = true
+	s.noMetrics = true
 	r := s.reading()
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
-	for _, lie := range []bool{false, true} {
+	for _, restamped := range []bool{false, true} {
 		s.run(3 * time.Second)
-		stuck := r
-		if lie {
-			stuck.Sampled = s.now
+		repeated := r
+		if restamped {
+			repeated.Sampled = s.now
 		}
 		before := s.Allowance(s.now)
 		before.Runners = slices.Clone(before.Runners)
 		if s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read,
-			Runner: "r", Reading: &stuck}) {
-			t.Errorf("lying %v: a stuck reading changes something", lie)
+			Runner: "r", Reading: &repeated}) {
+			t.Errorf("restamped %v: a reading that repeats another one changes something",
+				restamped)
 		}
 		if after := s.Allowance(s.now); !reflect.DeepEqual(before, after) {
-			t.Errorf("lying %v: %+v, after a stuck reading %+v", lie, before, after)
+			t.Errorf("restamped %v: %+v, after the repeated reading %+v", restamped, before, after)
 		}
 	}
 }
 
-// What restarts or is absent is neither charged nor taken for zero.
-func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
-	s := newStream(t, probeConfig())
+// Counters that restart or are absent count neither as late requests nor as zero.
+func TestGapsInCountersAreSkipped(t *testing.T) {
+	s := newEngine(t, config())
 	s.run(5 * time.Minute)
-	theta, running := s.term(t, flowcontrol.TermTargetShare), s.term(t, "interactive running")
+	share, running := s.term(t, flowcontrol.TermTargetShare), s.term(t, "interactive running")
 	nan := math.NaN()
 	for i, counted := range [][2]float64{{nan, nan}, {3, 3}, {nan, 3}, {2, 2}} {
 		a := flowcontrol.Attainment{Requests: counted[0], Late: counted[1]}
@@ -371,8 +372,8 @@ func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
 		g.TPOT, g.TTFT = a, a
 		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
-	if got := s.term(t, flowcontrol.TermTargetShare); got != theta {
-		t.Errorf("theta went from %v to %v", theta, got)
+	if got := s.term(t, flowcontrol.TermTargetShare); got != share {
+		t.Errorf("the target share went from %v to %v", share, got)
 	}
 	empty := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &empty})
@@ -381,37 +382,37 @@ func TestProbeMakesNothingOfGapsInCounters(t *testing.T) {
 	}
 }
 
-func TestProbeSubtractsItself(t *testing.T) {
-	s := newStream(t, probeConfig())
+func TestOwnLoadIsSubtracted(t *testing.T) {
+	s := newEngine(t, config())
 	s.run(10 * time.Minute)
 	if got := s.term(t, "interactive running"); math.Abs(got-15) > 2 {
-		t.Errorf("%.1f interactive requests are seen beside %d lines, there are 15", got,
+		t.Errorf("got %.1f interactive requests beside %d lines, want 15", got,
 			len(s.lines))
 	}
 	if got := s.term(t, "interactive prompts"); math.Abs(got-900) > 200 {
-		t.Errorf("%.0f interactive prompt tokens a second are seen, there are 900", got)
+		t.Errorf("got %.0f interactive prompt tokens a second, want 900", got)
 	}
 }
 
-func TestProbeInTheDark(t *testing.T) {
-	cfg := probeConfig()
-	s := newStream(t, cfg)
+func TestSilenceShrinksTheAllowance(t *testing.T) {
+	cfg := config()
+	s := newEngine(t, cfg)
 	s.run(10 * time.Minute)
 	good := s.granted().Lines
-	s.blind = true
+	s.silent = true
 	s.run(own(cfg).Tuning.Staleness.AgingAfter + 2*time.Second)
 	aging := s.granted()
 	if aging.Reason != headroom.ReasonAging && aging.Lines > good {
-		t.Errorf("%+v, was %d: nothing rises while nothing is seen", aging, good)
+		t.Errorf("%+v, was %d: nothing may grow during silence", aging, good)
 	}
 	s.run(10 * time.Minute)
-	blind := max(1, int(own(cfg).Tuning.Staleness.MinShare*float64(good)+1))
-	if got := s.granted(); got.Lines > blind || got.Lines < 1 ||
+	least := max(1, int(own(cfg).Tuning.Staleness.MinShare*float64(good)+1))
+	if got := s.granted(); got.Lines > least || got.Lines < 1 ||
 		got.Reason != headroom.ReasonStale {
-		t.Errorf("%+v after ten minutes of silence, want blind with 1 to %d lines of %d", got,
-			blind, good)
+		t.Errorf("%+v after ten minutes of silence, want stale with 1 to %d lines of %d", got,
+			least, good)
 	}
-	s.blind = false
+	s.silent = false
 	s.run(10 * time.Minute)
 	if got := s.granted().Lines; got < good*3/4 {
 		t.Errorf("%d lines ten minutes after, were %d", got, good)
@@ -421,7 +422,8 @@ func TestProbeInTheDark(t *testing.T) {
 	}
 	s.now = s.now.Add(2 * time.Second)
 	if got := s.granted(); got.Lines != 0 || got.Reason != headroom.ReasonUnreachable {
-		t.Errorf("%+v after %d broken lines, want dark", got, own(cfg).Tuning.Staleness.BrokenLines)
+		t.Errorf("%+v after %d broken lines, want unreachable", got,
+			own(cfg).Tuning.Staleness.BrokenLines)
 	}
 	s.now = s.now.Add(own(cfg).Tuning.Staleness.Retry)
 	if got := s.granted(); got.Lines != 1 {
@@ -429,9 +431,9 @@ func TestProbeInTheDark(t *testing.T) {
 	}
 }
 
-func TestProbeDoesNotPayForOthers(t *testing.T) {
-	c := newController(t, probeConfig())
-	s := &stream{Controller: c, now: noon}
+func TestOthersLateRequestsDoNotCount(t *testing.T) {
+	c := newController(t, config())
+	s := &engine{Controller: c, now: noon}
 	c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 	for i := range 60 { // nothing of ours runs, and every request is late
 		s.now = s.now.Add(5 * time.Second)
@@ -441,13 +443,13 @@ func TestProbeDoesNotPayForOthers(t *testing.T) {
 		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	}
 	if got, start := s.term(t, flowcontrol.TermTargetShare),
-		own(probeConfig()).Tuning.TargetShare.Start; got != start {
-		t.Errorf("theta is %v, was %v", got, start)
+		own(config()).Tuning.TargetShare.Start; got != start {
+		t.Errorf("the target share is %v, was %v", got, start)
 	}
 }
 
-func TestProbeBrakes(t *testing.T) {
-	s := newStream(t, probeConfig())
+func TestBrakeEvictsLines(t *testing.T) {
+	s := newEngine(t, config())
 	s.prompt, s.output = 20, 1000
 	s.run(10 * time.Minute)
 	before := len(s.lines)
@@ -455,20 +457,20 @@ func TestProbeBrakes(t *testing.T) {
 	s.run(15 * time.Second)
 	if got := len(s.lines); got > before/2 {
 		t.Errorf(
-			"%d lines before the swell, %d after 15 s of it: they live for a minute and are not recalled", before, got)
+			"%d lines before the surge, %d after 15 s of it: they live for a minute and are not evicted", before, got)
 	}
 }
 
-// An engine that preempts, or soon will, carries too much, whatever was thought to fit.
-func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
+// An engine that preempts, or soon will, carries too much, whatever was expected to fit.
+func TestLinesAreEvictedFromAFullKVCache(t *testing.T) {
 	for name, fill := range map[string]func(*flowcontrol.Reading){
 		"full":     func(r *flowcontrol.Reading) { r.KVUsed = 0.97 },
 		"preempts": func(r *flowcontrol.Reading) { r.KVUsed, r.Preemptions = 0.5, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStream(t, probeConfig())
+			s := newEngine(t, config())
 			s.run(10 * time.Minute)
-			s.deaf = true
+			s.noMetrics = true
 			r := s.reading()
 			r.Preemptions = 0
 			s.Observe(s.now, flowcontrol.Observation{
@@ -482,7 +484,7 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
 			if g := s.granted(); g.Lines >= before || !g.Evict ||
 				g.Reason != headroom.ReasonKV {
-				t.Errorf("%+v beside %d lines, want fewer, the youngest recalled", g, before)
+				t.Errorf("%+v beside %d lines, want fewer, the youngest evicted", g, before)
 			}
 			s.run(10 * time.Second)
 			if got := len(s.lines); got >= before {
@@ -492,48 +494,48 @@ func TestProbeMakesRoomWhereKVIsFull(t *testing.T) {
 	}
 }
 
-// Where nobody waits for tokens, what the engine holds is what runs.
-func TestProbeFillsWhatIsNotShared(t *testing.T) {
+// In a pool without interactive requests, as many lines run as the engine holds.
+func TestLinesFillAPoolThatIsNotShared(t *testing.T) {
 	lines := func(shared bool) int {
-		cfg := probeConfig()
+		cfg := config()
 		cfg.SLO.TPOT = 50 * time.Millisecond // which some lines alone take
 		cfg.Shared = shared
-		s := newStream(t, cfg)
+		s := newEngine(t, cfg)
 		s.interactive, s.promptRate = 0, 0
 		s.prompt, s.output = 50, 1000
 		s.run(20 * time.Minute)
 		return len(s.lines)
 	}
-	most := probeConfig().Engine.MaxSeqs - own(probeConfig()).Tuning.Reserve.Sequences
+	most := config().Engine.MaxSeqs - own(config()).Tuning.Reserve.Sequences
 	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most ||
 		shared > most/2 {
-		t.Errorf("%d lines where users may come, %d where none do, of %d", shared, alone, most)
+		t.Errorf("%d lines in a shared pool, %d in one that is not, of %d", shared, alone, most)
 	}
 }
 
-func TestProbeExplainsWithoutConsequence(t *testing.T) {
-	cfg := probeConfig()
-	one, other := newStream(t, cfg), newStream(t, cfg)
+func TestExplainChangesNothing(t *testing.T) {
+	cfg := config()
+	one, other := newEngine(t, cfg), newEngine(t, cfg)
 	for range 400 {
 		one.step()
 		other.step()
 		one.Controller.(flowcontrol.Explainer).Explain(one.now)
 		a, b := one.Allowance(one.now), other.Allowance(other.now)
 		if !reflect.DeepEqual(a, b) {
-			t.Fatalf("asked why: %+v, not asked: %+v", a, b)
+			t.Fatalf("explained: %+v, not explained: %+v", a, b)
 		}
 	}
 }
 
-// A job of long lines after one of prompts begins with what is known of long lines, though
-// iterations of prompts were never late.
-func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
-	s := newStream(t, probeConfig())
+// A job of long lines after one of prompts starts with what is known of long lines, though
+// iterations with prompts made nothing late.
+func TestAnotherKindOfJobStartsLow(t *testing.T) {
+	s := newEngine(t, config())
 	s.prompt, s.output = 700, 5
 	s.run(20 * time.Minute)
 	prompts := s.term(t, "target iteration")
 	s.prompt, s.output = 50, 1500
-	s.run(20 * time.Second) // hardly a line has ended
+	s.run(20 * time.Second) // few lines have ended
 	if lines := s.term(t, "target iteration"); lines > 0.8*prompts {
 		t.Errorf("the target is %.1f ms with long lines, was %.1f ms with prompts", lines, prompts)
 	}
@@ -547,68 +549,69 @@ func TestProbeBeginsAnotherKindWithCare(t *testing.T) {
 	}
 }
 
-// One runner that may carry nothing for an hour is no reason for the others to carry little.
-func TestProbeDoesNotWaitForWhoMayNotCarry(t *testing.T) {
-	c := newController(t, probeConfig())
-	runners := []string{"a", "b", "shut"}
+// A runner that may carry nothing for an hour does not keep the others from carrying more.
+func TestHeldRunnersDoNotLimitOthers(t *testing.T) {
+	c := newController(t, config())
+	runners := []string{"a", "b", "held"}
 	carried := map[string]int{}
-	tell := func(now time.Time, o flowcontrol.Observation) {
+	observe := func(now time.Time, o flowcontrol.Observation) {
 		o.InFlight = carried[o.Runner]
 		c.Observe(now, o)
 	}
 	for _, r := range runners {
-		tell(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
 	}
-	tell(noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
-		Runner: "shut", RetryAfter: time.Hour})
+	observe(noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
+		Runner: "held", RetryAfter: time.Hour})
 	for second := range 120 {
 		now := noon.Add(time.Duration(second) * time.Second)
-		if second%5 == 0 { // its metrics go on, so it is known well
+		if second%5 == 0 { // its metrics continue, so it is not stale
 			m := flowcontrol.NoReading(flowcontrol.Metrics, now)
 			m.Running, m.OutputTokens = 0, float64(second)
-			tell(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "shut", Reading: &m})
+			observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
+				Runner: "held", Reading: &m})
 		}
 		for _, g := range slices.Clone(c.Allowance(now).Runners) {
 			for carried[g.Runner] < g.Lines {
 				carried[g.Runner]++
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner,
+				observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner,
 					PromptTokens: 20, OutputTokens: 2000})
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner,
+				observe(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner,
 					PromptTokens: 20})
 			}
 			if carried[g.Runner] > 0 {
-				tell(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
+				observe(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
 					Gaps: 25, GapTime: time.Second})
 			}
 		}
 	}
-	if carried["shut"] > 0 || carried["a"] < 20 || carried["b"] < 20 {
-		t.Errorf("lines: %v; only one was shut", carried)
+	if carried["held"] > 0 || carried["a"] < 20 || carried["b"] < 20 {
+		t.Errorf("lines: %v; only one runner is held", carried)
 	}
 }
 
-// While old lines of a runner hold much more than young ones elsewhere, no more start there: a
-// router that looks at load would send interactive requests to the others.
-func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
-	room := func(held float64) int {
-		cfg := probeConfig()
-		set(&cfg, func(c *headroom.Config) { c.Tuning.Pace.MaxContextRatio = held })
+// While the lines of a runner hold much more context than those of another, no more start there: a
+// router that looks at load would send interactive requests to the other.
+func TestRunnersStayAlikeInContext(t *testing.T) {
+	more := func(ratio float64) int {
+		cfg := config()
+		set(&cfg, func(c *headroom.Config) { c.Tuning.Pace.MaxContextRatio = ratio })
 		c := newController(t, cfg)
 		carried := map[string]int{}
 		now := noon
-		tell := func(o flowcontrol.Observation) {
+		observe := func(o flowcontrol.Observation) {
 			o.InFlight = carried[o.Runner]
 			c.Observe(now, o)
 		}
 		start := func(runner string) {
 			carried[runner]++
-			tell(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner,
+			observe(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner,
 				PromptTokens: 20, OutputTokens: 2000})
-			tell(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner,
+			observe(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner,
 				PromptTokens: 20})
 		}
 		for _, r := range []string{"old", "young"} {
-			tell(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+			observe(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
 		}
 		for range 240 {
 			now = now.Add(time.Second)
@@ -616,50 +619,50 @@ func TestProbeKeepsRunnersAlikeInWhatTheyHold(t *testing.T) {
 				for carried[g.Runner] < g.Lines {
 					start(g.Runner)
 				}
-				tell(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
+				observe(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
 					Gaps: 25, GapTime: time.Second})
 			}
 		}
 		before := carried["young"]
 		for range before {
 			carried["young"]--
-			tell(flowcontrol.Observation{Kind: flowcontrol.Answered,
+			observe(flowcontrol.Observation{Kind: flowcontrol.Answered,
 				Runner: "young", PromptTokens: 20, OutputTokens: 2000})
 		}
 		for range before {
 			start("young")
 		}
 		now = now.Add(time.Second)
-		c.Allowance(now) // those that were full are not, since lines were answered
+		c.Allowance(now) // runners that were full are not any more, since lines were answered
 		now = now.Add(time.Second)
 		return c.Allowance(now).Runners[0].Lines - carried["old"]
 	}
-	if alike, apart := room(1.5), room(1000); alike > 0 || apart <= 0 {
-		t.Errorf("%d more lines beside young ones, %d if what they hold did not matter", alike,
+	if alike, apart := more(1.5), more(1000); alike > 0 || apart <= 0 {
+		t.Errorf("%d more lines beside young ones, %d if context did not count", alike,
 			apart)
 	}
 }
 
-// Where nothing is late, theta does not take an hour to find out.
-func TestThetaLeapsWhileNothingIsLate(t *testing.T) {
-	cfg := probeConfig()
+// While nothing is late, the target share does not take an hour to rise.
+func TestTargetShareRisesFastWhileNothingIsLate(t *testing.T) {
+	cfg := config()
 	set(&cfg, func(c *headroom.Config) { c.Tuning.TargetShare.FastRise = 1 })
-	slow, fast := newStream(t, cfg), newStream(t, probeConfig())
+	slow, fast := newEngine(t, cfg), newEngine(t, config())
 	slow.run(4 * time.Minute)
 	fast.run(4 * time.Minute)
-	start := own(probeConfig()).Tuning.TargetShare.Start
+	start := own(config()).Tuning.TargetShare.Start
 	if a, b := slow.term(t, "target share of prefill")/start-1,
 		fast.term(t, "target share of prefill")/start-1; b < 2*a {
-		t.Errorf("theta rose by %.3f, by %.3f without leaps", b, a)
+		t.Errorf("the target share rose by %.3f, by %.3f without fast rises", b, a)
 	}
 }
 
 // The checks of the other tests detect each mistake.
 func TestMistakesShow(t *testing.T) {
-	grown := func(mistake flowcontroltest.Mistake, change func(*stream)) *stream {
-		s := newStream(t, probeConfig())
+	grown := func(mistake flowcontroltest.Mistake, change func(*engine)) *engine {
+		s := newEngine(t, config())
 		if mistake != nil {
-			c := mistake(newController(t, probeConfig()))
+			c := mistake(newController(t, config()))
 			c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 			s.Controller = c
 		}
@@ -670,31 +673,31 @@ func TestMistakesShow(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		mistake flowcontroltest.Mistake
-		change  func(*stream)
-		measure func(*stream) float64 // more is worse
+		change  func(*engine)
+		measure func(*engine) float64 // more is worse
 	}{
-		{"sign flipped", flowcontroltest.SignFlipped(75 * time.Millisecond), func(*stream) {},
-			func(s *stream) float64 {
+		{"sign flipped", flowcontroltest.SignFlipped(75 * time.Millisecond), func(*engine) {},
+			func(s *engine) float64 {
 				got, want := s.average(t, 5*time.Minute)
 				return math.Abs(got/want-1) / 0.15
 			}},
-		{"staleness ignored", flowcontroltest.StalenessIgnored, func(s *stream) {
-			s.blind = true
+		{"staleness ignored", flowcontroltest.StalenessIgnored, func(s *engine) {
+			s.silent = true
 			s.run(10 * time.Minute)
 		},
-			func(s *stream) float64 { return float64(s.granted().Lines) / 10 }},
-		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *stream) {
+			func(s *engine) float64 { return float64(s.granted().Lines) / 10 }},
+		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *engine) {
 			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1000})
-		}, func(s *stream) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
-		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*stream) {},
-			func(s *stream) float64 { return s.term(t, "interactive running") / 20 }},
-		{"lateness hidden", flowcontroltest.LatenessHidden, func(s *stream) {
+		}, func(s *engine) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
+		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*engine) {},
+			func(s *engine) float64 { return s.term(t, "interactive running") / 20 }},
+		{"lateness hidden", flowcontroltest.LatenessHidden, func(s *engine) {
 			for range 10 {
 				s.late.Late += 10
 				s.late.Requests += 10
 				s.run(5 * time.Second)
 			}
-		}, func(s *stream) float64 { return s.term(t, flowcontrol.TermTargetShare) / 0.6 }},
+		}, func(s *engine) float64 { return s.term(t, flowcontrol.TermTargetShare) / 0.6 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sound := test.measure(grown(nil, test.change))
@@ -708,11 +711,11 @@ func TestMistakesShow(t *testing.T) {
 	}
 }
 
-// Deadlines raise the lines of a runner that feedback keeps low, to a share of what is safe.
-func TestDeadlinesPress(t *testing.T) {
-	cfg := probeConfig()
-	s := newStream(t, cfg)
-	s.interactive, s.promptRate = 60, 3400 // no room for us
+// Deadlines raise the lines of a runner that feedback keeps low, up to a share of the safe lines.
+func TestDeadlinesRaiseLines(t *testing.T) {
+	cfg := config()
+	s := newEngine(t, cfg)
+	s.interactive, s.promptRate = 60, 3400 // nothing left for batch lines
 	s.run(5 * time.Minute)
 	before := s.granted().Lines
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 5})
@@ -726,7 +729,7 @@ func TestDeadlinesPress(t *testing.T) {
 	}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand})
 	if got := s.granted().Lines; got != before {
-		t.Errorf("%d lines when nothing presses, were %d", got, before)
+		t.Errorf("%d lines without demand of deadlines, were %d", got, before)
 	}
 }
 
@@ -765,9 +768,9 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 	})
 }
 
-// A pool of a hundred runners, each with its tokens, first tokens, starts and answers.
-func BenchmarkProbe(b *testing.B) {
-	cfg := probeConfig()
+// BenchmarkController observes token gaps in a pool of a hundred runners.
+func BenchmarkController(b *testing.B) {
+	cfg := config()
 	c, err := flowcontrol.New(cfg)
 	if err != nil {
 		b.Fatal(err)

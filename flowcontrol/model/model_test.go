@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/model"
 )
 
-// chat is an engine and its interactive load, shown as metrics.
-func chat(running, kv, prompts float64) func(*flowcontrol.Reading) {
+// metrics sets a reading to an engine with an interactive load.
+func metrics(running, kv, prompts float64) func(*flowcontrol.Reading) {
 	return func(r *flowcontrol.Reading) {
 		r.Running, r.Waiting, r.KVUsed, r.KVTokens, r.PromptTokens, r.CachedTokens,
 			r.OutputTokens = running, 0, kv, 440_000, prompts, 0, prompts
@@ -39,7 +39,7 @@ func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
 	settle := func(running, kv, rate float64) int {
 		for range 60 {
 			p.Now = p.Now.Add(time.Second)
-			p.Read("a", chat(running, kv, rate*p.Now.Sub(flowcontroltest.Noon).Seconds()))
+			p.Read("a", metrics(running, kv, rate*p.Now.Sub(flowcontroltest.Noon).Seconds()))
 		}
 		return p.Of("a").Lines
 	}

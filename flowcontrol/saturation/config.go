@@ -17,27 +17,27 @@ type Config struct {
 	// QueueDepth is the number of waiting requests at which a runner counts as full, above 0.
 	// Default: 5.
 	QueueDepth float64 `yaml:"queue_depth"`
-	// KVUsed is the share of the KV cache in use at which it does, above 0 and at most 1. Default:
-	// 0.8.
+	// KVUsed is the share of the KV cache in use at which a runner counts as full, above 0 and at
+	// most 1. Default: 0.8.
 	KVUsed float64 `yaml:"kv_used"`
-	// Fallback is the load while none is known, 0 or more. Default: 0, which starts as much as can
-	// be: so do the gates of llm-d-async.
+	// Fallback is the load while none is known, 0 or more. Default: 0, which starts as many lines
+	// as the limits allow, as llm-d-async does.
 	Fallback float64 `yaml:"fallback"`
 	// PerRunner is how many lines a runner carries at most, at least 1. Default: 256, what vLLM
-	// runs at once by default; more would wait there.
+	// runs at once by default; more would only wait there.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many the pool carries at most; 0: no limit. Default: 64, the workers of
+	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of
 	// llm-d-async.
 	PerPool int `yaml:"per_pool"`
-	// Stale is the age from which a reading is no longer used. Default: 5m, how far back Prometheus
-	// looks.
-	Stale time.Duration `yaml:"stale"`
+	// MaxAge is the age from which a reading is no longer used. Default: 5m, how far back a query
+	// of Prometheus searches for a sample.
+	MaxAge time.Duration `yaml:"max_age"`
 }
 
 // DefaultConfig returns the defaults of llm-d.
 func DefaultConfig() Config {
 	return Config{Threshold: 0.8, QueueDepth: 5, KVUsed: 0.8, PerRunner: 256,
-		PerPool: gate.AsyncWorkers, Stale: gate.PromLookback}
+		PerPool: gate.AsyncWorkers, MaxAge: gate.PromLookback}
 }
 
 // Validate reports every fault with the path of its field.
@@ -57,6 +57,6 @@ func (c Config) Validate() error {
 	}
 	all.AtLeast("per_runner", c.PerRunner, 1)
 	all.AtLeast("per_pool", c.PerPool, 0)
-	all.Positive("stale", c.Stale)
+	all.Positive("max_age", c.MaxAge)
 	return all.Err()
 }

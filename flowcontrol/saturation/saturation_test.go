@@ -26,7 +26,7 @@ func waiting(requests float64) func(*flowcontrol.Reading) {
 }
 
 func TestOldReadingsAreNotUsed(t *testing.T) {
-	p := pool(t, func(c *saturation.Config) { c.Stale, c.Fallback = time.Minute, 1 })
+	p := pool(t, func(c *saturation.Config) { c.MaxAge, c.Fallback = time.Minute, 1 })
 	p.Join("a")
 	p.Read("a", waiting(0))
 	fresh := p.Allowance(p.Now)
@@ -79,6 +79,6 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"fallback: ":    func(c *saturation.Config) { c.Fallback = math.NaN() },
 		"per_runner: ":  func(c *saturation.Config) { c.PerRunner = 0 },
 		"per_pool: ":    func(c *saturation.Config) { c.PerPool = -1 },
-		"stale: ":       func(c *saturation.Config) { c.Stale = -1 },
+		"max_age: ":     func(c *saturation.Config) { c.MaxAge = -1 },
 	})
 }
