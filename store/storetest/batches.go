@@ -117,7 +117,7 @@ func batchesFreeze(t *testing.T, m Store, c *clock) {
 		must(t, m.CreateBatch(ctx, newBatch(id, "t")))
 		must(t, m.AddChunks(ctx, id, newChunks(id, "m", 2)))
 		_, err := m.DeleteBatch(ctx, "t", id)
-		wantErr(t, "delete a living batch", err, store.ErrConflict)
+		wantErr(t, "delete a batch that is not terminal", err, store.ErrConflict)
 
 		b := got(m.Batch(ctx, "t", id))(t)
 		b.State = state // without the time that belongs to it

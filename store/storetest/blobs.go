@@ -27,7 +27,7 @@ func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
 		{"blobs are deleted by key and prefix", blobsDelete},
 		{"blobs have harmless keys", blobsKeys},
 		{"blobs are listed page by page", blobsList},
-		{"blobs' listings tell when they were committed", blobsCommittedAt},
+		{"listings of blobs have the times of their commits", blobsCommittedAt},
 		{"blobs are written and deleted side by side", blobsRace},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -212,11 +212,11 @@ func blobsList(t *testing.T, b store.Blobs) {
 }
 
 func blobsCommittedAt(t *testing.T, b store.Blobs) {
-	const grain = 10 * time.Millisecond // how finely some file systems keep time
+	const grain = 10 * time.Millisecond // resolution of the times of some file systems
 	w := got(b.Create(t.Context(), "d/a"))(t)
 	defer w.Abort()
 	got(w.Write(make([]byte, 1<<20)))(t)
-	<-time.After(3 * grain) // what counts is the commit, not the last write
+	<-time.After(3 * grain) // between the last write and the commit
 	before := time.Now().Add(-grain)
 	must(t, w.Commit(t.Context()))
 	after := time.Now().Add(grain)

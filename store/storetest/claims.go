@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,16 +22,16 @@ func newChunks(batch, model string, n int) []store.Chunk {
 	return chunks
 }
 
-// layOut creates a batch with n chunks of the model "m".
-func layOut(t testing.TB, m Store, batch string, n int) {
+// addBatch creates a batch with n chunks of the model "m".
+func addBatch(t testing.TB, m Store, batch string, n int) {
 	t.Helper()
 	must(t, m.CreateBatch(t.Context(), newBatch(batch, "t")))
 	must(t, m.AddChunks(t.Context(), batch, newChunks(batch, "m", n)))
 }
 
-// allInHand is the indexes of all chunks of any batch here: what an owner passes that has lost
-// track of nothing.
-var allInHand = func() (all []int) {
+// allHeld holds the indexes of all chunks of any batch here. An owner passes it that knows of all
+// its claims.
+var allHeld = func() (all []int) {
 	for i := range 100 {
 		all = append(all, i)
 	}
@@ -45,7 +47,7 @@ func indexes(chunks []store.Chunk) (list []int) {
 
 func chunksLayout(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b", 3)
+	addBatch(t, m, "b", 3)
 	must(t, m.AddChunks(ctx, "b", newChunks("b", "other", 9)))
 	wantEqual(t, "chunks", got(m.Chunks(ctx, "b"))(t), newChunks("b", "m", 3))
 	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
@@ -53,7 +55,7 @@ func chunksLayout(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "counts of no batch", got(m.CountChunks(ctx, store.Owner{}, "nothing", nil))(t),
 		store.ChunkCounts{})
 
-	// Dispatchers that lay out the same batch at the same time agree on one layout.
+	// Of several calls at the same time one takes effect.
 	must(t, m.CreateBatch(ctx, newBatch("raced", "t")))
 	var running sync.WaitGroup
 	for n := 1; n <= 4; n++ {
@@ -68,7 +70,7 @@ func chunksLayout(t *testing.T, m Store, _ *clock) {
 	chunks := got(m.Chunks(ctx, "raced"))(t)
 	for _, c := range chunks {
 		if c.Model != fmt.Sprint("m", len(chunks)/5) {
-			t.Errorf("chunk %d of %d is of another's layout, %s", c.Index, len(chunks), c.Model)
+			t.Errorf("chunk %d of %d is of another call, %s", c.Index, len(chunks), c.Model)
 		}
 	}
 }
@@ -86,7 +88,7 @@ func chunksOrder(t *testing.T, m Store, _ *clock) {
 	o := got(m.Register(ctx, "n", time.Minute))(t)
 	claim := func(model string, n int) []store.Chunk {
 		t.Helper()
-		return got(m.ClaimChunks(ctx, o, "b", model, n, allInHand))(t)
+		return got(m.ClaimChunks(ctx, o, "b", model, n, allHeld))(t)
 	}
 	wantEqual(t, "none asked for", indexes(claim("odd", 0)), nil)
 	wantEqual(t, "first claim", indexes(claim("odd", 2)), []int{1, 3})
@@ -95,7 +97,7 @@ func chunksOrder(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "other model", indexes(claim("even", 1)), []int{0})
 	wantEqual(t, "unknown model", indexes(claim("none", 1)), nil)
 	wantEqual(t, "unknown batch", indexes(got(m.ClaimChunks(ctx, o, "nothing", "odd", 1,
-		allInHand))(t)), nil)
+		allHeld))(t)), nil)
 
 	must(t, m.ReleaseChunk(ctx, o, second[0]))
 	wantErr(t, "release twice", m.ReleaseChunk(ctx, o, second[0]), store.ErrFenced)
@@ -121,9 +123,9 @@ func chunksOrder(t *testing.T, m Store, _ *clock) {
 
 func chunksReopened(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b", 2)
+	addBatch(t, m, "b", 2)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
-	c := got(m.ClaimChunks(ctx, o, "b", "m", 1, allInHand))(t)[0]
+	c := got(m.ClaimChunks(ctx, o, "b", "m", 1, allHeld))(t)[0]
 	must(t, m.ReopenChunk(ctx, c))
 	wantEqual(t, "a claimed chunk stays claimed", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(
 		t), store.ChunkCounts{Free: 1, Claimed: 1})
@@ -137,9 +139,10 @@ func chunksReopened(t *testing.T, m Store, _ *clock) {
 	must(t, m.ReopenChunk(ctx, c))
 	wantEqual(t, "reopened", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
 		store.ChunkCounts{Free: 2})
-	wantEqual(t, "progress", readProgress(t, m, "b"), map[string]store.Progress{})
+	wantEqual(t, "done chunks", got(m.SumDone(ctx, map[string][]int{"b": {c.Index}}))(t),
+		map[string]store.DoneChunks{})
 	wantErr(t, "finish by the old claim", m.FinishChunk(ctx, o, c), store.ErrFenced)
-	again := got(m.ClaimChunks(ctx, o, "b", "m", 1, allInHand))(t)[0]
+	again := got(m.ClaimChunks(ctx, o, "b", "m", 1, allHeld))(t)[0]
 	if again.Index != c.Index || again.Epoch <= c.Epoch || again.Tally != (store.Tally{}) {
 		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done",
 			again, c)
@@ -155,10 +158,50 @@ func chunksReopened(t *testing.T, m Store, _ *clock) {
 		store.ChunkCounts{Free: 1, Done: 1})
 }
 
+func chunksSummed(t *testing.T, m Store, _ *clock) {
+	ctx := t.Context()
+	addBatch(t, m, "b", 3)
+	addBatch(t, m, "none", 2)
+	o := got(m.Register(ctx, "n", time.Minute))(t)
+	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allHeld))(t)
+	chunks[0].Tally = store.Tally{Completed: 9, Failed: 1}
+	chunks[2].Tally = store.Tally{Completed: 5, Failed: 2}
+	must(t, m.FinishChunk(ctx, o, chunks[0]))
+	must(t, m.FinishChunk(ctx, o, chunks[2]))
+	sums := got(m.SumDone(ctx, map[string][]int{"b": {2, 1, 77}, "none": {0}, "unknown": {0}}))(t)
+	wantEqual(t, "some chunks", sums,
+		map[string]store.DoneChunks{"b": {Completed: 14, Failed: 3, Done: []int{2}}})
+	sums = got(m.SumDone(ctx, map[string][]int{"b": nil}))(t)
+	wantEqual(t, "no chunks", sums, map[string]store.DoneChunks{"b": {Completed: 14, Failed: 3}})
+	sums = got(m.SumDone(ctx, nil))(t)
+	wantEqual(t, "no batches", sums, map[string]store.DoneChunks{})
+}
+
+func ownersLive(t *testing.T, m Store, c *clock) {
+	ctx := t.Context()
+	first := got(m.Register(ctx, "a", time.Minute))(t)
+	second := got(m.Register(ctx, "b", time.Hour))(t)
+	unknown := store.Owner{Node: "c", Incarnation: 1}
+	live := func(what string, want ...store.Owner) {
+		t.Helper()
+		owners := got(m.LiveOwners(ctx, []store.Owner{first, second, unknown}))(t)
+		slices.SortFunc(owners, func(a, b store.Owner) int {
+			return strings.Compare(a.Node, b.Node)
+		})
+		wantEqual(t, what, owners, want)
+	}
+	live("both", first, second)
+	c.advance(time.Minute)
+	live("after the end of a lease", second)
+	got(m.Register(ctx, "b", time.Hour))(t)
+	live("after the node registered again")
+	wantEqual(t, "none asked for", len(got(m.LiveOwners(ctx, nil))(t)), 0)
+}
+
 func chunksRace(t *testing.T, m Store, _ *clock) {
 	const chunks, owners = 60, 4
 	ctx := t.Context()
-	layOut(t, m, "b", chunks)
+	addBatch(t, m, "b", chunks)
 	var claims [chunks]atomic.Int32
 	var running sync.WaitGroup
 	for i := range owners {
@@ -166,7 +209,7 @@ func chunksRace(t *testing.T, m Store, _ *clock) {
 			o, err := m.Register(ctx, fmt.Sprint("n", i), time.Minute)
 			for n := 1; err == nil; n = n%3 + 1 {
 				var claimed []store.Chunk
-				if claimed, err = m.ClaimChunks(ctx, o, "b", "m", n, allInHand); len(claimed) == 0 {
+				if claimed, err = m.ClaimChunks(ctx, o, "b", "m", n, allHeld); len(claimed) == 0 {
 					break
 				}
 				for _, c := range claimed {
@@ -203,12 +246,12 @@ func chunksFree(t *testing.T, m Store, c *clock) {
 		{"unregistered", func(o store.Owner) { must(t, m.Unregister(ctx, o)) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			layOut(t, m, test.name, 1)
+			addBatch(t, m, test.name, 1)
 			o := got(m.Register(ctx, "node", time.Minute))(t)
-			held := got(m.ClaimChunks(ctx, o, test.name, "m", 1, allInHand))(t)[0]
-			if stolen := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allInHand))(t); len(
+			held := got(m.ClaimChunks(ctx, o, test.name, "m", 1, allHeld))(t)[0]
+			if stolen := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allHeld))(t); len(
 				stolen) != 0 {
-				t.Fatalf("claimed %v while its owner lives", stolen)
+				t.Fatalf("claimed %v while the lease of its owner lasts", stolen)
 			}
 			c.advance(time.Minute - time.Millisecond)
 			must(t, m.Renew(ctx, o, time.Minute))
@@ -220,7 +263,7 @@ func chunksFree(t *testing.T, m Store, c *clock) {
 			test.free(o)
 			wantEqual(t, "counts when free", got(m.CountChunks(ctx, store.Owner{}, test.name, nil))(
 				t), store.ChunkCounts{Free: 1})
-			taken := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allInHand))(t)
+			taken := got(m.ClaimChunks(ctx, other, test.name, "m", 1, allHeld))(t)
 			if len(taken) != 1 || taken[0].Epoch <= held.Epoch {
 				t.Fatalf("got %v, want the chunk with an epoch above %d", taken, held.Epoch)
 			}
@@ -232,16 +275,16 @@ func chunksFree(t *testing.T, m Store, c *clock) {
 	}
 
 	t.Run("superseded", func(t *testing.T) {
-		layOut(t, m, "last", 1)
+		addBatch(t, m, "last", 1)
 		o := got(m.Register(ctx, "node", time.Minute))(t)
-		held := got(m.ClaimChunks(ctx, o, "last", "m", 1, allInHand))(t)[0]
+		held := got(m.ClaimChunks(ctx, o, "last", "m", 1, allHeld))(t)[0]
 		successor := got(m.Register(ctx, "node", time.Minute))(t)
 		if successor.Incarnation <= o.Incarnation {
 			t.Errorf("got incarnation %d after %d", successor.Incarnation, o.Incarnation)
 		}
 		wantErr(t, "finish", m.FinishChunk(ctx, o, held), store.ErrFenced)
 		wantErr(t, "renew", m.Renew(ctx, o, time.Minute), store.ErrFenced)
-		_, err := m.ClaimChunks(ctx, o, "last", "m", 1, allInHand)
+		_, err := m.ClaimChunks(ctx, o, "last", "m", 1, allHeld)
 		wantErr(t, "claim", err, store.ErrFenced)
 		_, _, err = m.Lock(ctx, o, "l")
 		wantErr(t, "lock", err, store.ErrFenced)
@@ -309,7 +352,7 @@ func locksRace(t *testing.T, m Store, c *clock) {
 }
 
 func chunksOfNoBatch(t *testing.T, m Store, _ *clock) {
-	wantErr(t, "lay out a batch that is gone",
+	wantErr(t, "add chunks to a missing batch",
 		m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
 }
 
@@ -317,7 +360,7 @@ func chunksOfNoBatch(t *testing.T, m Store, _ *clock) {
 // back.
 func chunksLostTrackOf(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b", 4)
+	addBatch(t, m, "b", 4)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
 	other := got(m.Register(ctx, "other", time.Minute))(t)
 	first := got(m.ClaimChunks(ctx, o, "b", "m", 3, nil))(t)

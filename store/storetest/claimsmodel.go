@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,27 +13,27 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// claimsModel drives the backend and a slow, obvious model of it through the same random life and
-// compares them.
+// claimsModel runs the same random operations on the backend and on a slow, obvious model of it,
+// and compares them.
 func claimsModel(t *testing.T, m Store, c *clock) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		life := &claimsLife{t: t, rt: rt, m: m, clock: c, batch: fmt.Sprintf("b%d", run), run: run,
+		ops := &claimsRun{t: t, rt: rt, m: m, clock: c, batch: fmt.Sprintf("b%d", run), run: run,
 			owners: make(map[string]*modelOwner), chunks: make([]modelClaim, rapid.IntRange(
 				1, 6).Draw(rt, "chunks"))}
-		layOut(t, m, life.batch, len(life.chunks))
+		addBatch(t, m, ops.batch, len(ops.chunks))
 		rt.Repeat(map[string]func(*rapid.T){
-			"":           life.compare,
-			"register":   life.register,
-			"renew":      life.renew,
-			"unregister": life.unregister,
-			"wait":       life.wait,
-			"claim":      life.claim,
-			"finish":     life.finish,
-			"release":    life.release,
-			"lock":       life.lock,
-			"unlock":     life.unlock,
+			"":           ops.compare,
+			"register":   ops.register,
+			"renew":      ops.renew,
+			"unregister": ops.unregister,
+			"wait":       ops.wait,
+			"claim":      ops.claim,
+			"finish":     ops.finish,
+			"release":    ops.release,
+			"lock":       ops.lock,
+			"unlock":     ops.unlock,
 		})
 	})
 }
@@ -42,17 +43,17 @@ const modelTTL = 10 * time.Second
 type modelOwner struct {
 	store.Owner
 	until time.Time
-	gone  bool // superseded or unregistered
+	ended bool // superseded or unregistered
 }
 
-// modelClaim is a chunk or a lock: what one owner holds at an epoch.
+// modelClaim is a chunk or a lock, which one owner holds at an epoch.
 type modelClaim struct {
 	epoch  int64
 	holder *modelOwner
 	done   bool
 }
 
-type claimsLife struct {
+type claimsRun struct {
 	t      *testing.T
 	rt     *rapid.T
 	m      Store
@@ -60,9 +61,9 @@ type claimsLife struct {
 	run    int
 	batch  string
 	owners map[string]*modelOwner // newest by node
-	known  []*modelOwner          // all that ever were
+	known  []*modelOwner          // all that have registered
 	chunks []modelClaim
-	theOne modelClaim // the lock
+	mutex  modelClaim // the lock
 	claims []pastClaim
 }
 
@@ -71,63 +72,63 @@ type pastClaim struct {
 	chunk store.Chunk
 }
 
-func (l *claimsLife) holds(c modelClaim) bool {
-	return c.holder != nil && !c.holder.gone && c.holder.until.After(l.clock.Now())
+func (l *claimsRun) holds(c modelClaim) bool {
+	return c.holder != nil && !c.holder.ended && c.holder.until.After(l.clock.Now())
 }
 
-func (l *claimsLife) lapsed(o *modelOwner) bool { return !o.until.After(l.clock.Now()) }
+func (l *claimsRun) expired(o *modelOwner) bool { return !o.until.After(l.clock.Now()) }
 
-func (l *claimsLife) anOwner(rt *rapid.T) *modelOwner {
+func (l *claimsRun) anOwner(rt *rapid.T) *modelOwner {
 	if len(l.known) == 0 {
 		rt.Skip("no owner yet")
 	}
 	return l.known[rapid.IntRange(0, len(l.known)-1).Draw(rt, "owner")]
 }
 
-func (l *claimsLife) register(rt *rapid.T) {
+func (l *claimsRun) register(rt *rapid.T) {
 	node := fmt.Sprintf("%d-%s", l.run, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "node"))
 	if earlier := l.owners[node]; earlier != nil {
-		earlier.gone = true
+		earlier.ended = true
 	}
 	o := got(l.m.Register(l.t.Context(), node, modelTTL))(l.t)
 	l.owners[node] = &modelOwner{Owner: o, until: l.clock.Now().Add(modelTTL)}
 	l.known = append(l.known, l.owners[node])
 }
 
-// renew may or may not bring a lapsed owner back; the contract lets backends forget those.
-func (l *claimsLife) renew(rt *rapid.T) {
+// renew may succeed or fail for an owner whose lease has ended: backends may remove those.
+func (l *claimsRun) renew(rt *rapid.T) {
 	o := l.anOwner(rt)
 	err := l.m.Renew(l.t.Context(), o.Owner, modelTTL)
 	switch {
-	case err == nil && !o.gone:
+	case err == nil && !o.ended:
 		o.until = l.clock.Now().Add(modelTTL)
-	case errors.Is(err, store.ErrFenced) && (o.gone || l.lapsed(o)):
-		o.gone = true
+	case errors.Is(err, store.ErrFenced) && (o.ended || l.expired(o)):
+		o.ended = true
 	default:
-		rt.Fatalf("renew %v (gone %t): %v", o.Owner, o.gone, err)
+		rt.Fatalf("renew %v (ended %t): %v", o.Owner, o.ended, err)
 	}
 }
 
-func (l *claimsLife) unregister(rt *rapid.T) {
+func (l *claimsRun) unregister(rt *rapid.T) {
 	o := l.anOwner(rt)
 	must(l.t, l.m.Unregister(l.t.Context(), o.Owner))
-	o.gone = true
+	o.ended = true
 }
 
-func (l *claimsLife) wait(rt *rapid.T) {
+func (l *claimsRun) wait(rt *rapid.T) {
 	l.clock.advance(time.Duration(rapid.IntRange(1, 6).Draw(rt, "seconds")) * time.Second)
 }
 
-func (l *claimsLife) claim(rt *rapid.T) {
+func (l *claimsRun) claim(rt *rapid.T) {
 	o, n := l.anOwner(rt), rapid.IntRange(0, 3).Draw(rt, "n")
-	inHand := l.someIndexes(rt)
-	claimed, err := l.m.ClaimChunks(l.t.Context(), o.Owner, l.batch, "m", n, inHand)
-	if l.barred(rt, o, err) {
+	held := l.someIndexes(rt)
+	claimed, err := l.m.ClaimChunks(l.t.Context(), o.Owner, l.batch, "m", n, held)
+	if l.fenced(rt, o, err) {
 		return
 	}
 	var want []int
 	for i := range l.chunks {
-		if c := &l.chunks[i]; len(want) < n && !l.lapsed(o) && !c.done && !l.heldFor(o, i, inHand) {
+		if c := &l.chunks[i]; len(want) < n && !l.expired(o) && !c.done && !l.heldFor(o, i, held) {
 			want = append(want, i)
 			c.holder = o
 		}
@@ -144,103 +145,106 @@ func (l *claimsLife) claim(rt *rapid.T) {
 	}
 }
 
-// barred tells of an owner that the backend refuses, as it must when it is gone and may when its
-// lease has run out.
-func (l *claimsLife) barred(rt *rapid.T, o *modelOwner, err error) bool {
+// fenced reports whether the backend refuses an owner. It must if the owner is superseded, and may
+// if its lease has ended.
+func (l *claimsRun) fenced(rt *rapid.T, o *modelOwner, err error) bool {
 	switch {
-	case errors.Is(err, store.ErrFenced) && (o.gone || l.lapsed(o)):
-		o.gone = true
+	case errors.Is(err, store.ErrFenced) && (o.ended || l.expired(o)):
+		o.ended = true
 		return true
-	case err != nil || o.gone:
-		rt.Fatalf("owner %v (gone %t): %v", o.Owner, o.gone, err)
+	case err != nil || o.ended:
+		rt.Fatalf("owner %v (ended %t): %v", o.Owner, o.ended, err)
 	}
 	return false
 }
 
-func (l *claimsLife) finish(rt *rapid.T) {
-	l.settle(rt, l.m.FinishChunk, true, func(c *modelClaim) { c.done = true })
+func (l *claimsRun) finish(rt *rapid.T) {
+	l.endClaim(rt, l.m.FinishChunk, true, func(c *modelClaim) { c.done = true })
 }
 
-func (l *claimsLife) release(rt *rapid.T) {
-	l.settle(rt, l.m.ReleaseChunk, false, func(c *modelClaim) { c.holder = nil })
+func (l *claimsRun) release(rt *rapid.T) {
+	l.endClaim(rt, l.m.ReleaseChunk, false, func(c *modelClaim) { c.holder = nil })
 }
 
-func (l *claimsLife) settle(rt *rapid.T, call settler, evenDone bool, apply func(*modelClaim)) {
+// claimEnder is FinishChunk or ReleaseChunk.
+type claimEnder = func(ctx context.Context, o store.Owner, c store.Chunk) error
+
+func (l *claimsRun) endClaim(rt *rapid.T, call claimEnder, evenDone bool, apply func(*modelClaim)) {
 	if len(l.claims) == 0 {
 		rt.Skip("nothing claimed yet")
 	}
 	past := l.claims[rapid.IntRange(0, len(l.claims)-1).Draw(rt, "claim")]
 	c := &l.chunks[past.chunk.Index]
-	newest := c.epoch == past.chunk.Epoch && c.holder == past.by && !past.by.gone &&
+	newest := c.epoch == past.chunk.Epoch && c.holder == past.by && !past.by.ended &&
 		(evenDone || !c.done)
 	err := call(l.t.Context(), past.by.Owner, past.chunk)
 	switch {
 	case err == nil && newest:
 		apply(c)
 	case errors.Is(err, store.ErrFenced) && !newest:
-	case errors.Is(err, store.ErrFenced) && l.lapsed(past.by):
-		past.by.gone = true
+	case errors.Is(err, store.ErrFenced) && l.expired(past.by):
+		past.by.ended = true
 	default:
-		rt.Fatalf("settle %+v (newest %t): %v", past.chunk, newest, err)
+		rt.Fatalf("end claim %+v (newest %t): %v", past.chunk, newest, err)
 	}
 }
 
-func (l *claimsLife) lock(rt *rapid.T) {
+func (l *claimsRun) lock(rt *rapid.T) {
 	o := l.anOwner(rt)
 	epoch, ok, err := l.m.Lock(l.t.Context(), o.Owner, l.batch)
-	if l.barred(rt, o, err) {
+	if l.fenced(rt, o, err) {
 		return
 	}
-	want := !l.lapsed(o) && (l.theOne.holder == o || !l.holds(l.theOne))
+	want := !l.expired(o) && (l.mutex.holder == o || !l.holds(l.mutex))
 	if ok != want {
 		rt.Fatalf("lock: got %t, want %t", ok, want)
 	}
 	if !ok {
 		return
 	}
-	if again := l.theOne.holder == o; epoch < l.theOne.epoch || !again && epoch == l.theOne.epoch {
-		rt.Fatalf("lock: epoch %d after %d", epoch, l.theOne.epoch)
+	if again := l.mutex.holder == o; epoch < l.mutex.epoch || !again && epoch == l.mutex.epoch {
+		rt.Fatalf("lock: epoch %d after %d", epoch, l.mutex.epoch)
 	}
-	l.theOne.epoch, l.theOne.holder = epoch, o
+	l.mutex.epoch, l.mutex.holder = epoch, o
 }
 
-func (l *claimsLife) unlock(rt *rapid.T) {
+func (l *claimsRun) unlock(rt *rapid.T) {
 	o := l.anOwner(rt)
 	must(l.t, l.m.Unlock(l.t.Context(), o.Owner, l.batch))
-	if l.theOne.holder == o {
-		l.theOne.holder = nil
+	if l.mutex.holder == o {
+		l.mutex.holder = nil
 	}
 }
 
-// someIndexes draws which chunks an owner says that it works on.
-func (l *claimsLife) someIndexes(rt *rapid.T) []int {
-	return rapid.SliceOfDistinct(rapid.IntRange(0, len(l.chunks)-1), rapid.ID).Draw(rt, "in hand")
+// someIndexes draws the chunks that an owner lists as held.
+func (l *claimsRun) someIndexes(rt *rapid.T) []int {
+	return rapid.SliceOfDistinct(rapid.IntRange(0, len(l.chunks)-1), rapid.ID).Draw(rt, "held")
 }
 
-// heldFor reports whether o can't claim chunk i because somebody, perhaps o itself, works on it.
-func (l *claimsLife) heldFor(o *modelOwner, i int, inHand []int) bool {
+// heldFor reports whether o can't claim chunk i because an owner, perhaps o itself, holds it.
+func (l *claimsRun) heldFor(o *modelOwner, i int, held []int) bool {
 	c := l.chunks[i]
-	return l.holds(c) && (c.holder != o || slices.Contains(inHand, i))
+	return l.holds(c) && (c.holder != o || slices.Contains(held, i))
 }
 
 // compare checks the counts after every step.
-func (l *claimsLife) compare(rt *rapid.T) {
-	viewer, inHand := &modelOwner{}, []int(nil)
+func (l *claimsRun) compare(rt *rapid.T) {
+	viewer, held := &modelOwner{}, []int(nil)
 	if len(l.known) > 0 {
-		viewer, inHand = l.anOwner(rt), l.someIndexes(rt)
+		viewer, held = l.anOwner(rt), l.someIndexes(rt)
 	}
 	var want store.ChunkCounts
 	for i, c := range l.chunks {
 		switch {
 		case c.done:
 			want.Done++
-		case l.heldFor(viewer, i, inHand):
+		case l.heldFor(viewer, i, held):
 			want.Claimed++
 		default:
 			want.Free++
 		}
 	}
-	if n := got(l.m.CountChunks(l.t.Context(), viewer.Owner, l.batch, inHand))(l.t); n != want {
+	if n := got(l.m.CountChunks(l.t.Context(), viewer.Owner, l.batch, held))(l.t); n != want {
 		rt.Fatalf("got counts %+v, want %+v", n, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock is a clock that stands still until it is moved.
+// clock is a clock that tests advance.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

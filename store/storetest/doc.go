@@ -1,10 +1,11 @@
-// Package storetest is the conformance suite of package store. A backend is done when it passes
-// unchanged:
+// Package storetest holds the conformance suites of package store, one for each interface of the
+// contract. A backend of all records runs them together:
 //
 //	func TestMetadata(t *testing.T) {
 //		storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) storetest.Store { … })
 //	}
 //
-// The suites hold what the contracts promise to everybody. What is special to a backend (its files,
-// its server going away) is tested beside the backend.
+// A backend of a part runs the suite of that part, with the other fields of the [Store] from
+// another backend. What is special to a backend, such as its files or a lost connection to its
+// server, is tested beside the backend.
 package storetest

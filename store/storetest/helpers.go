@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// must fails the test at once when a step that only prepares it goes wrong.
+// must ends the test if a step that prepares it fails.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -15,7 +15,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// got is must for steps with a result.
+// got is must for steps that return a value.
 func got[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

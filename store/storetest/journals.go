@@ -15,8 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// patience bounds waiting for what comes by itself within milliseconds.
-const patience = 20 * time.Second
+// waitLimit limits the wait for what happens by itself within milliseconds.
+const waitLimit = 20 * time.Second
 
 // TestJournals runs the suite for [store.Journals]. open returns two views of one new, empty
 // medium, as two processes have them, and closes them when the test ends.
@@ -25,20 +25,20 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 		name string
 		run  func(t *testing.T, here, there store.Journals)
 	}{
-		{"journals keep what is appended", journalsKeep},
+		{"journals store appended records", journalsKeep},
 		{"journals declare their durability", journalsDurability},
 		{"journals commit by themselves", journalsCommit},
 		{"journals replay", journalsReplay},
-		{"journals keep the first record of a line", journalsDuplicates},
+		{"journals return the first record of a line", journalsDuplicates},
 		{"journals fence lower epochs", func(t *testing.T, here, _ store.Journals) {
 			journalsFence(t, here, here)
 		}},
 		{"journals fence other processes", journalsFence},
-		{"journals take appends from many", journalsRace},
-		{"journals change hands under load", journalsHandover},
+		{"journals accept concurrent appends", journalsRace},
+		{"journals are claimed by others under load", journalsHandover},
 		{"journals are listed and removed by batch", journalsRemove},
 		{"ended contexts end waits for journals", journalsEndedContext},
-		{"journals keep results that are larger than memory", journalsLarge},
+		{"journals store results that are larger than memory", journalsLarge},
 		{"journals fence large results", func(t *testing.T, here, there store.Journals) {
 			journalsLargeFenced(t, here, there)
 		}},
@@ -59,7 +59,7 @@ func newRecord(line int) store.Record {
 		Result: fmt.Appendf(nil, "{\"custom_id\":\"line %d\"}\n", line)}
 }
 
-// commits collects what a journal tells about its commits.
+// commits collects the commits that a journal reports.
 type commits struct {
 	mu   sync.Mutex
 	sum  store.Commit
@@ -86,10 +86,10 @@ func (c *commits) committed(n store.Commit) {
 	}
 }
 
-// await waits until the commits told so far fulfil a condition.
+// await waits until the commits meet a condition.
 func (c *commits) await(t testing.TB, what string, done func(sum store.Commit, errs []error) bool) {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(waitLimit)
 	for {
 		c.mu.Lock()
 		ok := done(c.sum, c.errs)
@@ -100,7 +100,7 @@ func (c *commits) await(t testing.TB, what string, done func(sum store.Commit, e
 		select {
 		case <-c.news:
 		case <-timeout:
-			t.Fatalf("waited for %s in vain; told so far: %+v, %v", what, c.sum, c.errs)
+			t.Fatalf("waited for %s for too long; commits: %+v, errors: %v", what, c.sum, c.errs)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func readJournal(t testing.TB, js store.Journals) (records []store.Record) {
 	return records
 }
 
-// readResults reads the results again where they stand, in an order that jumps back and forth.
+// readResults reads the results again at their locations, in an order that moves back and forth.
 func readResults(t testing.TB, js store.Journals, records []store.Record, places []store.Location) {
 	t.Helper()
 	results := got(js.Results(t.Context(), theChunk))(t)
@@ -151,7 +151,8 @@ func readResults(t testing.TB, js store.Journals, records []store.Record, places
 			var again bytes.Buffer
 			must(t, results.Copy(t.Context(), &again, places[k]))
 			want := records[k].Result
-			if large := places[k].Length > store.MaxReadResult; again.Len() != int(places[k].Length) ||
+			if large := places[k].Length > store.MaxReadResult; again.Len() != int(
+				places[k].Length) ||
 				!large && again.String() != string(want) {
 				t.Errorf("line %d: read %.100q at its location, want %.100q", records[k].Line,
 					again.String(), want)
@@ -213,8 +214,8 @@ func journalsKeep(t *testing.T, here, there store.Journals) {
 
 func journalsDurability(t *testing.T, here, there store.Journals) {
 	d := here.Durability()
-	if d.Delay < 0 || d.Delay > patience/2 || d.Bytes <= 0 {
-		t.Errorf("got %+v, want a delay below %v and a positive number of bytes", d, patience/2)
+	if d.Delay < 0 || d.Delay > waitLimit/2 || d.Bytes <= 0 {
+		t.Errorf("got %+v, want a delay below %v and a positive number of bytes", d, waitLimit/2)
 	}
 	wantEqual(t, "durability in another process", there.Durability(), d)
 }
@@ -289,20 +290,20 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 
 	young, replayed := openJournal(t, there, 2, newCommits())
 	wantEqual(t, "replayed", replayed, []store.Record{newRecord(1)})
-	// accepted: nobody has looked at the medium yet
+	// may be accepted: the medium was not read yet
 	if err := old.Append(t.Context(), newRecord(2)); err == nil {
 		wantErr(t, "flush of the fenced", old.Flush(ctx), store.ErrFenced)
 	} else {
 		wantErr(t, "append of the fenced", err, store.ErrFenced)
 	}
-	c.await(t, "word of the fence", func(_ store.Commit, errs []error) bool {
+	c.await(t, "the report of the fence", func(_ store.Commit, errs []error) bool {
 		return len(errs) > 0 && errors.Is(errs[len(errs)-1], store.ErrFenced)
 	})
-	wantErr(t, "append after the word", old.Append(t.Context(), newRecord(3)), store.ErrFenced)
-	wantErr(t, "flush after the word", old.Flush(ctx), store.ErrFenced)
+	wantErr(t, "append after the report", old.Append(t.Context(), newRecord(3)), store.ErrFenced)
+	wantErr(t, "flush after the report", old.Flush(ctx), store.ErrFenced)
 	_ = old.Close(t.Context())
 	if n := c.records(); n != 1 {
-		t.Errorf("the fenced writer was told of %d durable records, want 1", n)
+		t.Errorf("the fenced writer has %d durable records, want 1", n)
 	}
 
 	must(t, young.Append(t.Context(), newRecord(4)))
@@ -314,7 +315,7 @@ func journalsFence(t *testing.T, here, there store.Journals) {
 		}, newCommits().committed)
 		wantErr(t, "open at a lower epoch", err, store.ErrFenced)
 	}
-	must(t, young.Append(t.Context(), newRecord(5))) // is not harmed by it
+	must(t, young.Append(t.Context(), newRecord(5))) // still works
 	must(t, young.Close(t.Context()))
 	wantEqual(t, "read at the end", readJournal(t, there),
 		[]store.Record{newRecord(1), newRecord(4), newRecord(5)})
@@ -377,14 +378,13 @@ func journalsRace(t *testing.T, here, there store.Journals) {
 	}
 }
 
-// journalsHandover lets a chunk change hands while both write: what an owner was told is durable is
-// there, for its successor too, and nothing that it wasn't told of appears after the successor's
-// replay.
+// journalsHandover has a chunk claimed by a next owner while both write: the successor replays all
+// records that the journal reported as durable to its predecessor, and no others appear later.
 func journalsHandover(t *testing.T, here, there store.Journals) {
 	const handovers = 12
 	ctx := t.Context()
 	line := 0
-	told := 0
+	durable := 0
 	var replayedLast int
 	var last store.Journal
 	views := []store.Journals{here, there}
@@ -392,14 +392,14 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 	for epoch := int64(1); epoch <= handovers; epoch++ {
 		c := newCommits()
 		j, replayed := openJournal(t, views[epoch%2], epoch, c)
-		if len(replayed) < told {
-			t.Fatalf("epoch %d: %d records replayed, but %d were told to be durable", epoch,
-				len(replayed), told)
+		if len(replayed) < durable {
+			t.Fatalf("epoch %d: %d records replayed, but %d were durable", epoch,
+				len(replayed), durable)
 		}
 		replayedLast, last = len(replayed), j
 		start := line
 		line += 50
-		running.Go(func() { // goes on until it is fenced, as a process that doesn't know it yet
+		running.Go(func() { // writes until it is fenced, as a process that does not know of it yet
 			for i := start; i < start+50; i++ {
 				if j.Append(t.Context(), newRecord(i)) != nil {
 					return
@@ -412,7 +412,7 @@ func journalsHandover(t *testing.T, here, there store.Journals) {
 		c.await(t, "some records of this epoch", func(s store.Commit, _ []error) bool {
 			return s.Records > 0
 		})
-		told = replayedLast + c.records()
+		durable = replayedLast + c.records()
 	}
 	running.Wait()
 	must(t, last.Flush(ctx))
@@ -444,7 +444,7 @@ func journalsRemove(t *testing.T, here, there store.Journals) {
 	if records := readJournal(t, here); len(records) != 0 {
 		t.Errorf("read %v from a removed journal", records)
 	}
-	_ = open.Append(t.Context(), newRecord(2)) // tolerated, whatever becomes of it
+	_ = open.Append(t.Context(), newRecord(2)) // allowed, with any effect
 	_ = open.Close(t.Context())
 
 	for _, batch := range []string{"", "..", "a/b", "../blobs"} {

@@ -23,11 +23,11 @@ func leadsExclusive(t *testing.T, m Store, c *clock) {
 	first, others := lead(a, "r1", "m1")
 	wantEqual(t, "free names", len(others), 0)
 	again, others := lead(a, "m1", "r1")
-	wantEqual(t, "asked again", len(others), 0)
-	wantEqual(t, "epoch when asked again", again, first)
+	wantEqual(t, "confirmed", len(others), 0)
+	wantEqual(t, "epoch when confirmed", again, first)
 
 	_, others = lead(b, "r2", "m1")
-	wantEqual(t, "taken in part", others, map[string]string{"m1": "a"})
+	wantEqual(t, "a set that another owner leads in part", others, map[string]string{"m1": "a"})
 	_, others = lead(a, "r2")
 	wantEqual(t, "b got none of them", len(others), 0)
 
@@ -43,7 +43,7 @@ func leadsExclusive(t *testing.T, m Store, c *clock) {
 
 	c.advance(time.Minute)
 	_, _, err := m.Lead(ctx, a, []string{"r1"})
-	wantErr(t, "lead with a lease that has run out", err, store.ErrFenced)
+	wantErr(t, "lead with a lease that has ended", err, store.ErrFenced)
 	_, others = lead(b, "r1", "r2", "m1")
 	wantEqual(t, "after the lease of a", len(others), 0)
 	if err := m.Renew(ctx, a, time.Minute); err == nil {
@@ -63,8 +63,8 @@ func leadsExclusive(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "no names", len(others), 0)
 }
 
-// leadsRace has owners ask for overlapping sets at once: each name ends with one leader, whose sets
-// are whole.
+// leadsRace has owners request overlapping sets of names at once: each name ends with one leader,
+// and an owner leads a complete set or nothing.
 func leadsRace(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	sets := [][]string{{"x", "y"}, {"y", "z"}, {"z", "x"}, {"x", "y", "z"}}

@@ -24,7 +24,7 @@ func population(t *testing.T, m Store, n int) []store.Batch {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	all := make([]store.Batch, 0, n)
 	for i := range n {
-		// ids say nothing about the order
+		// ids do not show the order
 		b := newBatch(fmt.Sprintf("b%03d", random.IntN(1000)*1000+i), "t1")
 		b.State = states[random.IntN(len(states))]
 		b.CreatedAt = start.Add(time.Duration(i/4) * time.Minute)
@@ -133,7 +133,7 @@ func drawQuery(rt *rapid.T, start time.Time) store.BatchQuery {
 	return q
 }
 
-// obviousList is the whole listing, from all batches in order of their creation.
+// obviousList returns the complete listing, from all batches in order of their creation.
 func obviousList(all []store.Batch, q store.BatchQuery) (list []store.Batch) {
 	list = slices.Clone(all)
 	if !q.Ascending {

@@ -68,10 +68,11 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
 }
 
-// TestFiles runs the suite for Files. It uses Files and, for UsedBytes, Uploads and UploadParts.
+// TestFiles runs the suite for Files. It uses it and, for UsedBytes, Uploads, UploadParts and
+// Batches.
 func TestFiles(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"files keep what they are given", filesKeep},
+		{"files are stored", filesKeep},
 		{"files are listed page by page", filesList},
 		{"files are listed without summaries", filesListWithoutSummaries},
 		{"files expire", filesExpire},
@@ -79,7 +80,7 @@ func TestFiles(t *testing.T, open Open) {
 	})
 }
 
-// TestUploads runs the suite for Uploads. It uses Files, Uploads and UploadParts.
+// TestUploads runs the suite for Uploads and UploadParts. It uses these and Files.
 func TestUploads(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"uploads end once", uploadsEnd},
@@ -89,17 +90,17 @@ func TestUploads(t *testing.T, open Open) {
 	})
 }
 
-// TestBatches runs the suite for Batches. It uses Files, Batches, BatchLists, Owners,
-// Claims and Locks.
+// TestBatches runs the suite for Batches and BatchLists. It uses these and Files, References,
+// Owners, Claims and Locks.
 func TestBatches(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"batches keep what they are given", batchesKeep},
-		{"batches come with files in one step", batchesComeWithFiles},
+		{"batches are stored", batchesKeep},
+		{"batches are created with files in one step", batchesComeWithFiles},
 		{"batches are changed by compare and set", batchesUpdate},
-		{"batches freeze at their end", batchesFreeze},
-		{"batches race for updates", batchesRace},
+		{"terminal batches do not change", batchesFreeze},
+		{"concurrent updates of batches conflict", batchesRace},
 		{"batches are finished by the holder of their lock", batchesFinish},
-		{"batches go stale", batchesStale},
+		{"batches are stale after their retention", batchesStale},
 		{"batches are listed in any order under any filter", batchesList},
 		{"batches' cursors survive changes", batchesCursors},
 		{"ended contexts end methods", contextsEnd},
@@ -116,41 +117,42 @@ func TestChanges(t *testing.T, open Open) {
 	})
 }
 
-// TestReferences runs the suite for References. It uses Files, Uploads, UploadParts, Batches,
-// References, Owners and Locks.
+// TestReferences runs the suite for References. It uses it and Files and Batches.
 func TestReferences(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"references hold blobs", referencesHold},
 		{"references to dropped blobs are refused", referencesRefuse},
-		{"references race with drops", referencesRace},
+		{"references exclude drops", referencesRace},
 	})
 }
 
-// TestClaims runs the suite for Claims. It uses Batches, Owners and Claims.
+// TestClaims runs the suite for Owners, Claims and Tallies. It uses these, Batches and Locks.
 func TestClaims(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"chunks are laid out once", chunksLayout},
+		{"chunks are added once", chunksLayout},
 		{"chunks need a batch", chunksOfNoBatch},
 		{"chunks are claimed lowest first", chunksOrder},
 		{"chunks can be reopened", chunksReopened},
+		{"done chunks are summed up", chunksSummed},
+		{"owners are live while their lease lasts", ownersLive},
 		{"chunks are claimed by one owner each", chunksRace},
-		{"chunks come free with their owner", chunksFree},
-		{"chunks can be claimed again by an owner that lost track of them", chunksLostTrackOf},
+		{"chunks are free after the end of their owner", chunksFree},
+		{"chunks can be claimed again by an owner that did not get the answer", chunksLostTrackOf},
 		{"claims agree with the obvious model", claimsModel},
 	})
 }
 
-// TestLocks runs the suite for Locks. It uses Owners, Locks and Leads.
+// TestLocks runs the suite for Locks and Leads. It uses these and Owners.
 func TestLocks(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"locks have one holder", locksRace},
 		{"names have one leader", leadsExclusive},
-		{"leaders race", leadsRace},
+		{"concurrent leaders exclude each other", leadsRace},
 	})
 }
 
-// TestProgress runs the suite for Progress. It uses Batches, Owners, Claims, Tallies
-// and ProgressBoard.
+// TestProgress runs the suite for ProgressBoard. It uses it and Batches, Owners, Claims and
+// Tallies.
 func TestProgress(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"progress adds up", progressAdds},
@@ -166,7 +168,7 @@ func TestKeys(t *testing.T, open Open) {
 	})
 }
 
-// TestStatus runs the suite for Status. It uses Files, Batches, Owners and Status.
+// TestStatus runs the suite for Status. It uses it and Files, Batches and Owners.
 func TestStatus(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"a store answers", storeAnswers},

@@ -1,21 +1,17 @@
 package storetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
 
-// settler is FinishChunk or ReleaseChunk.
-type settler = func(ctx context.Context, o store.Owner, c store.Chunk) error
-
 func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b", 3)
+	addBatch(t, m, "b", 3)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
-	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allInHand))(t)
+	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allHeld))(t)
 	count := func(what string, completed, failed int) {
 		t.Helper()
 		p := readProgress(t, m, "b")["b"]
@@ -47,7 +43,7 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	other := got(m.Register(ctx, "n2", time.Minute))(t)
 	must(t, m.ReleaseChunk(ctx, o, chunks[2]))
 	count("after a chunk is given back", 24, 3)
-	again := got(m.ClaimChunks(ctx, other, "b", "m", 1, allInHand))(t)[0]
+	again := got(m.ClaimChunks(ctx, other, "b", "m", 1, allHeld))(t)[0]
 	must(t, m.PostProgress(ctx, other, map[string]store.ProgressPost{"b": {
 		Progress: store.Progress{Completed: 6, Failed: 2},
 		Chunks: []store.ChunkProgress{
@@ -58,9 +54,9 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 
 func progressAdds(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b1", 2)
-	layOut(t, m, "b2", 1)
-	layOut(t, m, "silent", 1)
+	addBatch(t, m, "b1", 2)
+	addBatch(t, m, "b2", 1)
+	addBatch(t, m, "silent", 1)
 	now := c.Now().Truncate(time.Microsecond)
 	first, second := got(m.Register(ctx, "n1", time.Minute))(t),
 		got(m.Register(ctx, "n2", time.Hour))(t)
@@ -88,11 +84,11 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 	})
 
 	// What a done chunk holds stays, whatever becomes of the owners' words.
-	chunk := got(m.ClaimChunks(ctx, second, "b1", "m", 1, allInHand))(t)[0]
+	chunk := got(m.ClaimChunks(ctx, second, "b1", "m", 1, allHeld))(t)[0]
 	chunk.Tally = store.Tally{Completed: 7, Failed: 2}
 	must(t, m.FinishChunk(ctx, second, chunk))
 	c.advance(time.Minute) // the first owner's lease is over
-	wantEqual(t, "progress of the living", read(), map[string]store.Progress{
+	wantEqual(t, "progress after the end of a lease", read(), map[string]store.Progress{
 		"b1": {Completed: 27, Failed: 5, LinesPerSecond: 1.5, Waiting: "at limit",
 			UpdatedAt: now.Add(time.Second)},
 	})
@@ -110,7 +106,7 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 
 func progressOfNewest(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
-	layOut(t, m, "b", 1)
+	addBatch(t, m, "b", 1)
 	old := got(m.Register(ctx, "n", time.Minute))(t)
 	must(t, m.PostProgress(ctx, old, map[string]store.ProgressPost{
 		"b": post(store.Progress{Completed: 1})}))

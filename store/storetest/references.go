@@ -47,12 +47,12 @@ func referencesHold(t *testing.T, m Store, c *clock) {
 	must(t, m.CreateBatch(ctx, first))
 	must(t, m.CreateBatch(ctx, second))
 	got(m.DeleteFile(ctx, "t", "in"))(t)
-	wantDropped(t, m, "of two living batches", "", keys)
-	wantDropped(t, m, "of two living batches, for the file", "in", keys)
+	wantDropped(t, m, "of two batches", "", keys)
+	wantDropped(t, m, "of two batches, for the file", "in", keys)
 
 	first.Version, first.State = 1, store.Failed
 	got(m.UpdateBatch(ctx, first))(t)
-	wantDropped(t, m, "of a living batch", "", keys)
+	wantDropped(t, m, "of one batch", "", keys)
 	second.Version, second.State = 1, store.InProgress
 	second = got(m.UpdateBatch(ctx, second))(t)
 	wantDropped(t, m, "of a batch that was changed", "", keys)
@@ -62,7 +62,7 @@ func referencesHold(t *testing.T, m Store, c *clock) {
 	wantDropped(t, m, "of none, again", "", keys, f.BlobKey, f.IndexKey)
 	wantDropped(t, m, "unknown", "", []string{"files/unknown"}, "files/unknown")
 
-	// An expired file holds its bytes until the sweeper says that it is about to be purged.
+	// An expired file refers to its bytes until the sweeper names it as about to be purged.
 	old := newFile("old", "t")
 	old.ExpiresAt = c.Now().Add(time.Minute)
 	must(t, m.CreateFile(ctx, old))
@@ -88,12 +88,12 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	refused := b
 	refused.ID, refused.State = "refused", store.Failed
 	refused.Inputs = []store.Input{{FileID: "gone", BlobKey: "files/gone"}}
-	must(t, m.CreateBatch(ctx, refused)) // it reads nothing
+	must(t, m.CreateBatch(ctx, refused)) // it has no input to read
 
 	got(m.DeleteFile(ctx, "t", "in"))(t)
 	wantErr(t, "create a batch of a deleted file", m.CreateBatch(ctx, b), store.ErrNotFound)
 	if _, err := m.Batch(ctx, "t", b.ID); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the refused batch is there: %v", err)
+		t.Errorf("the refused batch exists: %v", err)
 	}
 	wantDropped(t, m, "of a deleted file", "", []string{f.BlobKey, f.IndexKey}, f.BlobKey,
 		f.IndexKey)
@@ -101,7 +101,7 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	late.IndexKey = f.IndexKey
 	wantErr(t, "create a file of dropped bytes", m.CreateFile(ctx, late), store.ErrConflict)
 	if _, err := m.File(ctx, "t", "late"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the refused file is there: %v", err)
+		t.Errorf("the refused file exists: %v", err)
 	}
 
 	old, late2 := newFile("old", "t"), newBatch("late", "t")
@@ -113,7 +113,7 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	c.advance(time.Hour)
 	wantErr(t, "create a batch of an expired file", m.CreateBatch(ctx, late2), store.ErrNotFound)
 
-	// Drops are forgotten in the end.
+	// Drops are forgotten after their retention.
 	c.advance(store.DroppedRetention)
 	for i := range 3 {
 		got(m.DropBlobs(ctx, "", fmt.Sprintf("files/later-%d", i)))(t)
@@ -121,8 +121,8 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	must(t, m.CreateFile(ctx, late))
 }
 
-// referencesRace lets creations race with deletions: an input is either read by a living batch, or
-// its bytes are dropped.
+// referencesRace runs creations and deletions concurrently: either the batch is created and its
+// input stays, or the bytes are dropped.
 func referencesRace(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	for round := range 40 {
@@ -174,7 +174,7 @@ func batchesFinish(t *testing.T, m Store, c *clock) {
 	}
 	earlier := lockBy(slow)
 	if _, err := m.FinishBatch(ctx, slow, lock, earlier, b, nil); err == nil {
-		t.Error("finished a batch in a state that is no end")
+		t.Error("finished a batch in a state that is not terminal")
 	}
 	for what, try := range map[string]func() error{
 		"at another epoch": func() error {
@@ -197,7 +197,7 @@ func batchesFinish(t *testing.T, m Store, c *clock) {
 	_, err := m.FinishBatch(ctx, slow, lock, earlier, stale, results("files/out.1"))
 	wantErr(t, "finish by an old version", err, store.ErrConflict)
 
-	// Slow stands still for longer than its lease, and quick takes the lock.
+	// Slow is suspended for longer than its lease, and quick gets the lock.
 	c.advance(2 * time.Minute)
 	must(t, m.Renew(ctx, quick, time.Minute))
 	later := lockBy(quick)
@@ -212,14 +212,14 @@ func batchesFinish(t *testing.T, m Store, c *clock) {
 	if kept := got(m.Batch(ctx, "t", b.ID))(t); kept.State.Terminal() {
 		t.Errorf("a refused end left the batch %s", kept.State)
 	}
-	c.advance(2 * time.Minute) // nobody makes use of it
+	c.advance(2 * time.Minute) // no other owner gets the lock
 	ended := got(m.FinishBatch(ctx, quick, lock, later, finished(b), results("files/out.2")))(t)
 	wantEqual(t, "finished batch", got(m.Batch(ctx, "t", b.ID))(t), ended)
 	wantEqual(t, "result file", got(m.File(ctx, "t", "out"))(t).BlobKey, "files/out.2")
 	wantDropped(t, m, "of the input's file and the results", "", []string{f.BlobKey, "files/out.1",
 		"files/out.2"}, "files/out.1")
 
-	// What the user deletes stays deleted, whoever comes late.
+	// A late owner does not restore what the user has deleted.
 	got(m.DeleteFile(ctx, "t", "out"))(t)
 	must(t, m.Renew(ctx, slow, time.Minute))
 	for _, o := range []struct {
@@ -232,7 +232,7 @@ func batchesFinish(t *testing.T, m Store, c *clock) {
 		}
 	}
 	if _, err := m.File(ctx, "t", "out"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the deleted result came back: %v", err)
+		t.Errorf("the deleted result exists again: %v", err)
 	}
 	got(m.DeleteFile(ctx, "t", f.ID))(t)
 	wantDropped(t, m, "of the input", "", []string{f.BlobKey}, f.BlobKey)
