@@ -33,7 +33,7 @@ func TestSimulate(t *testing.T) {
 	first := must(t, exitOK, "simulate", file, "--policy", "aimd")
 	for _, want := range []string{
 		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %",
-		"useful batch tokens", "NO BATCH  aimd\n", "night", "endless",
+		"useful batch tokens", "NO BATCH  aimd\n", "night", "unlimited",
 	} {
 		if !strings.Contains(first.out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, first.out)
