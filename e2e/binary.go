@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// binaries are built on first use and live for the run.
+// binaries holds the binaries, which are built on first use.
 var binaries struct {
 	dir       string
 	fast      func() (string, error)
 	checked   func() (string, error)
-	buildLock sync.Mutex // the two share packages, and the machine
+	buildLock sync.Mutex // the builds share packages and the machine
 }
 
 func init() {
@@ -24,7 +24,7 @@ func init() {
 	})
 }
 
-// Main runs the tests and removes what was built.
+// Main runs the tests and removes the binaries.
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "tidefill-e2e-")
 	if err != nil {
@@ -36,10 +36,10 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Binary is the program as users get it.
+// Binary returns the path of the program as users get it.
 func Binary(t testing.TB) string { return built(t, binaries.fast) }
 
-// RaceBinary is the program with the race detector, slower and larger.
+// RaceBinary returns the path of the program with the race detector.
 func RaceBinary(t testing.TB) string { return built(t, binaries.checked) }
 
 func built(t testing.TB, binary func() (string, error)) string {

@@ -172,7 +172,7 @@ func TestChaosOneLongLine(t *testing.T) {
 		all.Go(func() {
 			c := d.Client()
 			var f File
-			err := insist(ctx, func() error { return uploadLongLine(c, size, &f) })
+			err := retry(ctx, func() error { return uploadLongLine(c, size, &f) })
 			if refused := (statusError{}); errors.As(err, &refused) && refused.answer.Status < 500 {
 				if !strings.Contains(string(refused.answer.Body), "line 1") {
 					t.Errorf("the refusal does not name the line: %v", err)
@@ -244,7 +244,7 @@ func TestChaosManyUploads(t *testing.T) {
 			c := d.Client()
 			var f File
 			first := true
-			err := insist(ctx, func() error {
+			err := retry(ctx, func() error {
 				body := io.Reader(bytes.NewReader(form))
 				if first { // all stand in the middle of their first upload at once
 					first = false
@@ -316,7 +316,7 @@ func TestChaosManyListeners(t *testing.T) {
 			}
 		})
 	}
-	err := insist(whileAlive(t, d), func() error { _, err := c.Batch(b.ID); return err })
+	err := retry(whileAlive(t, d), func() error { _, err := c.Batch(b.ID); return err })
 	if err != nil {
 		t.Errorf("beside the listeners: %v", err)
 	}
@@ -371,7 +371,7 @@ func TestChaosLargeOptions(t *testing.T) {
 			time.Minute)
 	}
 	for range 10 {
-		if err := insist(whileAlive(t, d), func() error {
+		if err := retry(whileAlive(t, d), func() error {
 			_, err := c.Do("GET", "/v1/batches?limit=100", "", nil)
 			return err
 		}); err != nil {

@@ -19,7 +19,7 @@ func TestChaosFullDisk(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
 	much := strings.Repeat("0123456789abcdef", 64)
-	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(
 			w, `{"choices":[{"message":{"content":%q}}],"usage":{"total_tokens":5},"ballast":%q}`,
@@ -32,7 +32,7 @@ func TestChaosFullDisk(t *testing.T) {
 	c := d.Client()
 
 	large := bytes.Repeat([]byte(line("large")+"\n"), 24<<20/len(line("large")))
-	var lost []moment // answers that came then may have found no room before the kill
+	var lost []kill // answers that came then may have found no room before the kill
 	for range sized(2, 20) {
 		tr.Tried++
 		room, err := c.Upload(large)
@@ -61,7 +61,7 @@ func TestChaosFullDisk(t *testing.T) {
 		restarted := tr.Tried%2 == 0
 		if restarted {
 			d.Restart()
-			lost = append(lost, moment{began, time.Now()})
+			lost = append(lost, kill{began, time.Now()})
 		}
 		await(t, 10*time.Second, "that the daemon is ready on the full disk", func() bool {
 			return readyz(admin) == nil
@@ -115,9 +115,9 @@ func TestChaosFullDisk(t *testing.T) {
 	}
 	tr.Resent = stub.Repeats()
 	without := 0
-	for _, sendings := range stub.Ledger() {
-		for _, before := range sendings[:len(sendings)-1] {
-			if !slices.ContainsFunc(lost, func(m moment) bool {
+	for _, attempts := range stub.Ledger() {
+		for _, before := range attempts[:len(attempts)-1] {
+			if !slices.ContainsFunc(lost, func(m kill) bool {
 				return before.End.After(m.begin) && before.Begin.Before(m.end)
 			}) {
 				without++

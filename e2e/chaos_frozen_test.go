@@ -20,7 +20,7 @@ func TestChaosFrozenAlone(t *testing.T) {
 	random := seeded(t)
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond
-	stub.Answering(refuseMarked)
+	stub.Intercept(refuseMarked)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
 		Set: with("dispatch.tuning.lease_ttl=3s")}))
 	working, stopWorking := context.WithCancel(t.Context())
@@ -55,8 +55,8 @@ func TestChaosFrozenAlone(t *testing.T) {
 		t.FailNow()
 	}
 	_, bodies := checkPromises(t, tr, d, users)
-	for digest, sendings := range stub.Ledger() {
-		tr.Resent += max(0, len(sendings)-bodies[digest])
+	for digest, attempts := range stub.Ledger() {
+		tr.Resent += max(0, len(attempts)-bodies[digest])
 	}
 	if most := tr.Tried * 3 * 12; tr.Resent > most {
 		t.Errorf("%d lines were sent again, want at most %d", tr.Resent, most)
@@ -70,7 +70,7 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 	n := startNodes(t, tr, 2)
 	n.stub.MinDelay, n.stub.MaxDelay = 0, time.Millisecond
 	much := strings.Repeat("0123456789abcdef", 1024)
-	n.stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	n.stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), much)
 		return true
@@ -81,9 +81,9 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		lines := NewLines(fmt.Sprint("finalized-", try), "m", 2000)
 		b := n.any(0).Client().Submit(t, lines.Content, "")
 		await(t, 10*time.Second, "that a daemon sends", func() bool {
-			return len(n.stub.Flights(Lines{}).After(before)) > 100
+			return len(n.stub.AttemptList(Lines{}).After(before)) > 100
 		})
-		sender := n.stub.Flights(Lines{}).After(before).Sender()
+		sender := n.stub.AttemptList(Lines{}).After(before).Sender()
 		other := n.any(slices.Index(n.names, sender) + 1)
 		c := other.Client()
 		for b.Status != "finalizing" && !b.Ended() && time.Since(before) < 30*time.Second {

@@ -21,7 +21,7 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 		lines := NewLines(fmt.Sprint("input-", round), "m", 100)
 		released := make(chan struct{})
 		last := []byte(fmt.Sprintf("input-%d-99 ", round))
-		n.stub.Answering(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+		n.stub.Intercept(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
 			if bytes.Contains(body, last) {
 				select {
 				case <-released:
@@ -34,7 +34,7 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 		n.any(round).Client().Await(t, first.ID, 20*time.Second, func(b Batch) bool {
 			return b.RequestCounts.Completed == 99
 		})
-		sender := n.stub.Flights(Lines{Bodies: map[string]string{
+		sender := n.stub.AttemptList(Lines{Bodies: map[string]string{
 			"": lines.Bodies[fmt.Sprintf("input-%d-99", round)]}}).Sender()
 
 		heal := freezeNode(t, n, sender)

@@ -19,10 +19,10 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 	random := seeded(t)
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond
-	stub.Answering(refuseMarked)
+	stub.Intercept(refuseMarked)
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
 		Set: with("flowcontrol.fixed.per_runner=32", "dispatch.tuning.look_ahead=128")}))
-	medium := WatchMedium(t, t.TempDir())
+	disk := WatchDisk(t, t.TempDir())
 
 	k := newKiller(d, random)
 	working, stopWorking := context.WithCancel(t.Context())
@@ -49,7 +49,7 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 		})
 	}
 	for range *kills {
-		k.strike()
+		k.killOnce()
 	}
 	stopWorking()
 	d.AwaitReady()
@@ -61,8 +61,8 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 
 	files, bodies := checkPromises(t, tr, d, users)
 	checkSwept(t, d, files)
-	tr.Resent = checkRepeats(t, stub.Ledger(), k.killed, medium, bodies)
-	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.aims(), ", "),
+	tr.Resent = checkRepeats(t, stub.Ledger(), k.killed, disk, bodies)
+	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.hits(), ", "),
 		stub.Requests(), len(bodies))
 }
 

@@ -50,7 +50,7 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 		t.Run(fmt.Sprintf("%d daemons", count), func(t *testing.T) {
 			tr := begin(t, fmt.Sprintf("%d daemons, every limit", count))
 			n := startNodes(t, tr, count)
-			n.stub.Answering(refuseMarked)
+			n.stub.Intercept(refuseMarked)
 			c := n.any(0).Client()
 			type limited struct {
 				batch Batch
@@ -76,11 +76,11 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 				tr.Tried++
 			}
 			narrow, narrower, tokens, failing, wide = all[0], all[1], all[2], all[3], all[4]
-			if most := n.stub.Flights(narrow.lines).Most(nil); most > 5 {
+			if most := n.stub.AttemptList(narrow.lines).Most(nil); most > 5 {
 				t.Errorf("%d lines of the batch with max_concurrency 5 were under way at once",
 					most)
 			}
-			if most := n.stub.Flights(narrower.lines).Most(nil); most > 1 {
+			if most := n.stub.AttemptList(narrower.lines).Most(nil); most > 1 {
 				t.Errorf("%d lines of the batch with max_concurrency 1 were under way at once",
 					most)
 			}
@@ -101,7 +101,7 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 			for _, l := range []limited{narrow, narrower, wide} {
 				c.CheckComplete(t, l.batch, l.lines)
 			}
-			if most := n.stub.Flights(Lines{}).Most(nil); most > nodePerRunner {
+			if most := n.stub.AttemptList(Lines{}).Most(nil); most > nodePerRunner {
 				t.Errorf("%d lines were under way at the runner with per_runner %d", most,
 					nodePerRunner)
 			}
@@ -159,14 +159,14 @@ func testTakeOver(
 		before := time.Now()
 		sender := ""
 		await(t, 20*time.Second, "that a daemon sends", func() bool {
-			sent := n.stub.Flights(Lines{}).After(before)
+			sent := n.stub.AttemptList(Lines{}).After(before)
 			sender = sent.Sender()
 			return len(sent) > 100
 		})
 		begin := time.Now()
 		heal := hit(t, n, sender)
 		await(t, takeoverLimit, fmt.Sprintf("that another than %s sends", sender), func() bool {
-			others := slices.DeleteFunc(n.stub.Flights(Lines{}).After(begin), func(s Sending) bool {
+			others := slices.DeleteFunc(n.stub.AttemptList(Lines{}).After(begin), func(s Attempt) bool {
 				return s.Node == sender
 			})
 			return len(others) > 20
@@ -193,7 +193,7 @@ func testTakeOver(
 	}
 	// A daemon that thaws may still write the requests that it had begun to; at no other time is
 	// the limit passed.
-	flights := n.stub.Flights(Lines{})
+	flights := n.stub.AttemptList(Lines{})
 	thawing := func(at time.Time) bool {
 		return slices.ContainsFunc(thawed, func(from time.Time) bool {
 			return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second))

@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// Client speaks HTTP to a daemon, without any SDK between.
+// Client calls a daemon over HTTP, without an SDK.
 type Client struct {
 	URL, Key string
 	HTTP     *http.Client
 }
 
-// Client is one of its own connections, for the first key.
+// Client returns a client with connections of its own and the first key.
 func (d *Daemon) Client() *Client {
 	first, _, _ := strings.Cut(d.Keys, ",")
 	return &Client{URL: d.URL, Key: first[strings.LastIndexByte(first, '=')+1:],
 		HTTP: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 }
 
-// Answer is a whole answer.
+// Answer is a complete answer.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Fault is OpenAI's error envelope.
-type Fault struct {
+// APIError is an error in OpenAI's envelope.
+type APIError struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
 }
 
-// Fault reads the envelope, and fails the test if it isn't one with all its keys.
-func (a Answer) Fault(t testing.TB) Fault {
+// APIError decodes the envelope. It fails the test if a key is missing.
+func (a Answer) APIError(t testing.TB) APIError {
 	t.Helper()
 	var envelope map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(a.Body, &envelope); err != nil {
-		t.Fatalf("status %d with a body that is no envelope: %.300s", a.Status, a.Body)
+		t.Fatalf("status %d with a body that is not an error envelope: %.300s", a.Status, a.Body)
 	}
 	for _, key := range []string{"message", "type", "param", "code"} {
 		if _, ok := envelope["error"][key]; !ok {
@@ -58,14 +58,14 @@ func (a Answer) Fault(t testing.TB) Fault {
 	if a.Header.Get("X-Request-Id") == "" {
 		t.Error("the error has no request id")
 	}
-	var decoded struct{ Error Fault }
+	var decoded struct{ Error APIError }
 	if err := json.Unmarshal(a.Body, &decoded); err != nil {
 		t.Fatalf("envelope: %v: %.300s", err, a.Body)
 	}
 	return decoded.Error
 }
 
-// Do sends a request and reads the whole answer.
+// Do sends a request and reads the complete answer.
 func (c *Client) Do(
 	method, path, contentType string, body io.Reader, header ...string,
 ) (Answer, error) {
@@ -91,7 +91,7 @@ func (c *Client) Do(
 	return Answer{response.StatusCode, response.Header, read}, err
 }
 
-// statusError is an answer that wasn't a success.
+// statusError is an answer without success.
 type statusError struct {
 	what   string
 	answer Answer
@@ -114,7 +114,7 @@ func (c *Client) json(
 	return json.Unmarshal(answer.Body, into)
 }
 
-// Form is a multipart body with fields and one file.
+// Form returns a multipart body with fields and one file.
 func Form(fields [][2]string, name string, content []byte) (contentType string, body []byte) {
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
@@ -146,7 +146,7 @@ func (c *Client) Upload(content []byte, header ...string) (f File, err error) {
 	return f, c.json("POST", "/v1/files", contentType, bytes.NewReader(body), &f, header...)
 }
 
-// Batch is what tests look at of a batch object.
+// Batch has the fields of a batch object that tests use.
 type Batch struct {
 	ID            string
 	Status        string
@@ -167,14 +167,14 @@ type Batch struct {
 	}
 }
 
-// BatchError is a fault of the input file.
+// BatchError is an error in the input file.
 type BatchError struct {
 	Code, Message string
 	Param         *string
 	Line          *int
 }
 
-// Ended says whether the batch is in a terminal state.
+// Ended reports whether the batch is in a final state.
 func (b Batch) Ended() bool {
 	switch b.Status {
 	case "completed", "failed", "expired", "cancelled":
@@ -194,12 +194,12 @@ func (c *Client) CreateBatch(input, extensions string, header ...string) (b Batc
 		header...)
 }
 
-// Batch looks at a batch.
+// Batch returns a batch.
 func (c *Client) Batch(id string) (b Batch, err error) {
 	return b, c.json("GET", "/v1/batches/"+id, "", nil, &b)
 }
 
-// Content is the whole of a file.
+// Content returns the content of a file.
 func (c *Client) Content(id string) ([]byte, error) {
 	answer, err := c.Do("GET", "/v1/files/"+id+"/content", "", nil)
 	if err == nil && answer.Status != http.StatusOK {
@@ -222,7 +222,7 @@ func (c *Client) Submit(t testing.TB, content []byte, extensions string) Batch {
 	return b
 }
 
-// Await polls a batch until done says so.
+// Await polls a batch until done returns true.
 func (c *Client) Await(t testing.TB, id string, limit time.Duration, done func(Batch) bool) Batch {
 	t.Helper()
 	var b Batch

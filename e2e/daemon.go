@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// Options say how to run a daemon. What is empty gets a value of its own.
+// Options configure a daemon.
 type Options struct {
 	Binary    string // default: Binary
 	Listen    string // default: a free port
-	Admin     string // the address of probes and metrics; default: none
+	Admin     string // the address of health and metrics; default: none
 	Data      string // default: a temporary directory
 	Upstreams []string
 	Keys      string   // as in TIDEFILL_API_KEYS
 	Set       []string // key=value
 	Args      []string
 	Files     int   // how many descriptors the process may open; default: as many as the test
-	MaxMemory int64 // bytes beyond which the process is killed and the test fails; 0: no bound
+	MaxMemory int64 // bytes above which the process is killed and the test fails; 0: no limit
 }
 
 // Daemon is a `tidefill serve` that can be killed and started again on the same address and data.
@@ -38,7 +38,7 @@ type Daemon struct {
 	t       testing.TB
 	mu      sync.Mutex
 	process *process
-	peak    int64 // the most memory of any process so far
+	peak    int64 // the highest peak of memory of its processes, in bytes
 	log     logBuffer
 }
 
@@ -67,7 +67,7 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 		log := d.log.String()
 		for _, word := range []string{"DATA RACE", "panic:", "panicked", "fatal error:"} {
 			if strings.Contains(log, word) {
-				t.Errorf("the daemon's log tells of a %q", word)
+				t.Errorf("the daemon's log has %q", word)
 			}
 		}
 		if t.Failed() {
@@ -147,7 +147,7 @@ func (d *Daemon) Signal(sig syscall.Signal) {
 	}
 }
 
-// Kill ends the process as kill -9 does, and returns when it is gone.
+// Kill ends the process with SIGKILL and returns when it has ended.
 func (d *Daemon) Kill() {
 	p := d.current()
 	d.readPeak(p)
@@ -155,7 +155,7 @@ func (d *Daemon) Kill() {
 	<-p.ended
 }
 
-// Alive says whether the process runs.
+// Alive reports whether the process runs.
 func (d *Daemon) Alive() bool {
 	select {
 	case <-d.current().ended:
@@ -165,8 +165,8 @@ func (d *Daemon) Alive() bool {
 	}
 }
 
-// Wait returns the exit status, -1 for an end by signal. The test fails when the process lives
-// longer than limit.
+// Wait returns the exit status, -1 after a signal. The test fails if the process runs longer than
+// limit.
 func (d *Daemon) Wait(limit time.Duration) int {
 	d.t.Helper()
 	p := d.current()
@@ -174,7 +174,7 @@ func (d *Daemon) Wait(limit time.Duration) int {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(limit):
-		d.t.Fatalf("the process lives on after %v\n%s", limit, d.log.tail())
+		d.t.Fatalf("the process still runs after %v\n%s", limit, d.log.tail())
 		return 0
 	}
 }
@@ -187,8 +187,7 @@ func (d *Daemon) Restart() {
 	d.AwaitReady()
 }
 
-// Run runs another command of the program against the daemon, and returns what it wrote and its
-// exit status.
+// Run runs another command of the program against the daemon and returns its output and exit status.
 func (d *Daemon) Run(args ...string) (output string, status int) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.Binary, args...)
@@ -202,11 +201,11 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// Log is what the processes have written so far.
+// Log returns the output of the processes so far.
 func (d *Daemon) Log() string { return d.log.String() }
 
-// freeAddress finds a port below those that the system gives to clients, one of which could take it
-// between a kill and the next start.
+// freeAddress returns an address with a port below the ephemeral ports: a client of the machine could
+// otherwise take it between a kill and the next start.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -220,7 +219,7 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// logBuffer keeps what processes write.
+// logBuffer holds the output of processes.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -238,7 +237,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// tail is the last part, enough to see what went wrong.
+// tail returns the last part, for the messages of failing tests.
 func (b *logBuffer) tail() string {
 	const lines = 60
 	all := strings.SplitAfter(b.String(), "\n")

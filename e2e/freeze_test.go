@@ -16,7 +16,7 @@ import (
 func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 	stub := NewStub(t, "m")
 	large := strings.Repeat("0123456789abcdef", 4096)
-	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body), large)
 		return true

@@ -27,7 +27,7 @@ func awaitStatus(t *testing.T, url string, status int) string {
 }
 
 // wantRoomRefused fails the test unless the request was refused for want of room.
-func wantRoomRefused(t *testing.T, what string, err error) {
+func wantDiskFull(t *testing.T, what string, err error) {
 	t.Helper()
 	refused := statusError{}
 	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage ||
@@ -91,9 +91,9 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 	for round := range 2 {
 		awaitStatus(t, ready, http.StatusOK)
 		_, err := c.Upload(NewLines("late", "m", 1).Content)
-		wantRoomRefused(t, "an upload", err)
+		wantDiskFull(t, "an upload", err)
 		_, err = c.CreateBatch(done.InputFileID, "")
-		wantRoomRefused(t, "a batch", err)
+		wantDiskFull(t, "a batch", err)
 		for range 20 { // more than the room that happens to be left
 			change("POST", "/v1/batches/"+runs+"/pause")
 			change("POST", "/v1/batches/"+runs+"/resume")

@@ -24,7 +24,7 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 
 	// Some lines never end by themselves: they are cut off at the limit.
 	var hanging atomic.Int64
-	stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+	stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		if rand.IntN(4) > 0 {
 			return false
 		}
@@ -42,21 +42,21 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	if took < 900*time.Millisecond {
 		t.Errorf("it ended after %v, with lines under way that had 1s to finish", took)
 	}
-	if n := stub.UnderWay(); n != 0 {
+	if n := stub.InFlight(); n != 0 {
 		t.Errorf("%d lines are still under way", n)
 	}
-	stub.Answering(nil)
+	stub.Intercept(nil)
 	answered := map[string]bool{}
-	for digest, sendings := range stub.Ledger() {
-		answered[digest] = sendings[0].End.Sub(sendings[0].Begin) < 300*time.Millisecond
+	for digest, attempts := range stub.Ledger() {
+		answered[digest] = attempts[0].End.Sub(attempts[0].Begin) < 300*time.Millisecond
 	}
 	d.Start()
 	d.AwaitReady()
 	ended := c.AwaitEnd(t, b.ID, 20*time.Second)
 	c.CheckComplete(t, ended, lines)
 	d.Verify(t, b.ID)
-	for digest, sendings := range stub.Ledger() {
-		if answered[digest] && len(sendings) > 1 {
+	for digest, attempts := range stub.Ledger() {
+		if answered[digest] && len(attempts) > 1 {
 			t.Errorf("line %.8s was answered before the end, and sent again", digest)
 		}
 	}
@@ -64,7 +64,7 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	stub := NewStub(t, "m")
-	stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+	stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		<-r.Context().Done()
 		return true
 	})

@@ -7,55 +7,53 @@ import (
 	"time"
 )
 
-// killer kills a daemon again and again, at any moment or within an operation that a user has
-// begun.
+// killer kills a daemon repeatedly, at random times or within an operation of a user.
 type killer struct {
 	d      *Daemon
 	random *rand.Rand
-	begun  chan string    // operations, as they begin
-	killed []moment       // by time
-	within map[string]int // kills by the operation that was under way
+	began  chan string    // operations, when they begin
+	killed []kill         // by time
+	within map[string]int // kills by the operation in progress
 }
 
-// anyMoment is what a kill hits that aims at nothing: lines under way most of the time, or a start.
-const anyMoment = "any moment"
+// anyTime is the label of kills at random times: mostly while lines are in flight, or at a start.
+const anyTime = "any moment"
 
-// aimed are the operations that kills aim at.
+// aimed lists the operations within which daemons are killed.
 var aimed = []string{"upload", "part", "assemble", "create", "pause", "resume", "cancel", "retry",
 	"finalize", "delete batch", "delete file"}
 
 func newKiller(d *Daemon, random *rand.Rand) *killer {
-	return &killer{d: d, random: random, begun: make(chan string), within: map[string]int{}}
+	return &killer{d: d, random: random, began: make(chan string), within: map[string]int{}}
 }
 
-// announce says that an operation begins. It waits for nobody.
+// announce reports the beginning of an operation. It does not block.
 func (k *killer) announce(operation string) {
 	select {
-	case k.begun <- operation:
+	case k.began <- operation:
 	default:
 	}
 }
 
-// strike kills the daemon once and starts it again.
-func (k *killer) strike() {
+// killOnce kills the daemon and starts it again.
+func (k *killer) killOnce() {
 	within := k.await()
 	time.Sleep(time.Duration(k.random.ExpFloat64() * float64(10*time.Millisecond)))
 	begin := time.Now()
 	k.d.Kill()
-	k.killed = append(k.killed, moment{begin, time.Now()})
+	k.killed = append(k.killed, kill{begin, time.Now()})
 	k.within[within]++
 	k.d.Start()
-	if k.random.IntN(4) > 0 { // else the next kill may hit the start
+	if k.random.IntN(4) > 0 { // otherwise the next kill may hit the start
 		k.d.AwaitReady()
 	}
 }
 
-// await waits for a random time, or in most cases for an operation to begin, the rarely hit ones
-// first.
+// await waits for a random time or, mostly, for the beginning of an operation, rarely hit ones first.
 func (k *killer) await() (within string) {
 	if k.random.IntN(4) == 0 {
 		time.Sleep(time.Duration(k.random.ExpFloat64() * float64(250*time.Millisecond)))
-		return anyMoment
+		return anyTime
 	}
 	least := k.within[aimed[0]]
 	for _, operation := range aimed {
@@ -64,22 +62,22 @@ func (k *killer) await() (within string) {
 	limit := time.After(time.Second)
 	for {
 		select {
-		case operation := <-k.begun:
+		case operation := <-k.began:
 			if k.random.IntN(1+k.within[operation]-least) == 0 {
 				return operation
 			}
 		case <-limit:
-			return anyMoment
+			return anyTime
 		}
 	}
 }
 
-// aims lists how often each operation was hit, for the log.
-func (k *killer) aims() []string {
-	var aims []string
+// hits lists how often each operation was hit, for the log.
+func (k *killer) hits() []string {
+	var hits []string
 	for operation, n := range k.within {
-		aims = append(aims, fmt.Sprintf("%d x %s", n, operation))
+		hits = append(hits, fmt.Sprintf("%d x %s", n, operation))
 	}
-	slices.Sort(aims)
-	return aims
+	slices.Sort(hits)
+	return hits
 }

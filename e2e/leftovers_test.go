@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// checkSwept fails the test unless the next start removes what kills left half written, and, once
-// it is old, what they left whole and without a name.
+// checkSwept fails the test unless the next start removes incomplete files that kills left, and
+// complete files without a name once they are old.
 func checkSwept(t *testing.T, d *Daemon, files map[string]bool) {
 	t.Helper()
 	d.Kill()
 	old := time.Now().Add(-25 * time.Hour)
-	for _, stray := range strays(t, d.Data, files) {
+	for _, stray := range orphans(t, d.Data, files) {
 		if err := os.Chtimes(stray, old, old); err != nil {
 			t.Fatal(err)
 		}
@@ -25,16 +25,16 @@ func checkSwept(t *testing.T, d *Daemon, files map[string]bool) {
 	var left []string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(
 		50 * time.Millisecond) {
-		if left = strays(t, d.Data, files); len(left) == 0 {
+		if left = orphans(t, d.Data, files); len(left) == 0 {
 			return
 		}
 	}
 	for _, stray := range left {
-		t.Errorf("%s was left behind", stray)
+		t.Errorf("%s was not removed", stray)
 	}
 }
 
-// listAll walks all pages of a list and returns the ids, each of which must come once.
+// listAll reads all pages of a list and returns the ids. The test fails if an id is in it twice.
 func listAll(t *testing.T, c *Client, path string) []string {
 	t.Helper()
 	var ids []string
@@ -49,7 +49,7 @@ func listAll(t *testing.T, c *Client, path string) []string {
 		}
 		for _, entry := range page.Data {
 			if slices.Contains(ids, entry.ID) {
-				t.Fatalf("%s: %s comes twice", path, entry.ID)
+				t.Fatalf("%s: %s is in the list twice", path, entry.ID)
 			}
 			ids = append(ids, entry.ID)
 		}
@@ -60,10 +60,10 @@ func listAll(t *testing.T, c *Client, path string) []string {
 	}
 }
 
-// strays lists what the data directory keeps below blobs and tmp that belongs to none of files.
-func strays(t *testing.T, data string, files map[string]bool) []string {
+// orphans lists the files below blobs and tmp of the data directory that belong to none of files.
+func orphans(t *testing.T, data string, files map[string]bool) []string {
 	t.Helper()
-	var strays []string
+	var orphans []string
 	for _, dir := range []string{"blobs", "tmp"} {
 		err := filepath.WalkDir(filepath.Join(data, dir), func(path string, entry os.DirEntry,
 			err error) error {
@@ -72,7 +72,7 @@ func strays(t *testing.T, data string, files map[string]bool) []string {
 			}
 			name, _, _ := strings.Cut(entry.Name(), ".")
 			if !files[name] && name != "lock" && name != "gate" {
-				strays = append(strays, path)
+				orphans = append(orphans, path)
 			}
 			return nil
 		})
@@ -80,5 +80,5 @@ func strays(t *testing.T, data string, files map[string]bool) []string {
 			t.Fatal(err)
 		}
 	}
-	return strays
+	return orphans
 }

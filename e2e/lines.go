@@ -13,8 +13,8 @@ type Lines struct {
 	Bodies  map[string]string // by custom_id
 }
 
-// NewLines makes n lines. Their bodies differ from line to line and between names, and hold what
-// re-encoding would spoil: large integers, escapes, spaces, key order, unknown keys.
+// NewLines returns n lines. Their bodies differ from line to line and between names, and have content
+// that re-encoding would change: large integers, escapes, spaces, key order, unknown keys.
 func NewLines(name, model string, n int) Lines {
 	var content bytes.Buffer
 	bodies := make(map[string]string, n)
@@ -43,7 +43,7 @@ type Result struct {
 	}
 }
 
-// ParseResults reads a result file, which must end with a newline and hold whole lines.
+// ParseResults reads a result file. The test fails unless all its lines are complete.
 func ParseResults(t testing.TB, content []byte) []Result {
 	t.Helper()
 	if len(content) == 0 || content[len(content)-1] != '\n' {
@@ -76,17 +76,17 @@ func (c *Client) Results(t testing.TB, b Batch) (output, failed []Result) {
 	return read(b.OutputFileID), read(b.ErrorFileID)
 }
 
-// faultsShown is how many faults of a batch's files are reported one by one.
+// faultsShown is the number of faults in a batch's files that are reported one by one.
 const faultsShown = 5
 
-// Tally is what the result files of a batch hold.
+// Tally counts the lines in the result files of a batch.
 type Tally struct {
 	Output, Failed int // lines of the files
-	Lost, Doubled  int // lines of the input that stand nowhere, or more than once
+	Lost, Doubled  int // lines of the input without a result, and with several
 }
 
-// CheckOnce fails the test unless every line of an ended batch stands once in its output or error
-// file, and in the output with the stub's answer to exactly that line's body.
+// CheckOnce fails the test unless every line of an ended batch is in its output or error file once,
+// and in the output with the stub's answer to exactly the body of that line.
 func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 	t.Helper()
 	output, failed := c.Results(t, b)
@@ -118,7 +118,7 @@ func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 		t.Errorf("batch %s: %s", b.ID, fault)
 	}
 	if more := len(faults) - faultsShown; more > 0 {
-		t.Errorf("batch %s: %d more of the kind", b.ID, more)
+		t.Errorf("batch %s: %d more such faults", b.ID, more)
 	}
 	for id := range lines.Bodies {
 		switch n := seen[id]; {
@@ -129,7 +129,7 @@ func (c *Client) CheckOnce(t testing.TB, b Batch, lines Lines) (sum Tally) {
 		}
 	}
 	if sum.Lost+sum.Doubled > 0 {
-		t.Errorf("batch %s, %s, %d lines: %d stand in no result file, %d more than once", b.ID,
+		t.Errorf("batch %s, %s, %d lines: %d are in no result file, %d more than once", b.ID,
 			b.Status, len(lines.Bodies), sum.Lost, sum.Doubled)
 	}
 	return sum

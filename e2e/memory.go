@@ -11,11 +11,11 @@ import (
 // MiB is a mebibyte.
 const MiB = 1 << 20
 
-// Peak is the most memory, in bytes, that a process of the daemon had resident so far.
+// Peak returns the highest resident memory of the daemon's processes so far, in bytes.
 func (d *Daemon) Peak() int64 { return d.readPeak(d.current()) }
 
-// readPeak takes the kernel's figure, VmHWM, of a process into the daemon's. It changes nothing if
-// the process has ended.
+// readPeak updates the daemon's peak with VmHWM of a process, and returns it. It changes nothing if the
+// process has ended.
 func (d *Daemon) readPeak(p *process) int64 {
 	peak := memoryOf(p.cmd.Process.Pid, "VmHWM")
 	d.mu.Lock()
@@ -24,8 +24,7 @@ func (d *Daemon) readPeak(p *process) int64 {
 	return d.peak
 }
 
-// watchMemory kills a process that uses more than MaxMemory, before it takes the machine down with
-// it.
+// watchMemory kills a process that uses more than MaxMemory, to protect the machine.
 func (d *Daemon) watchMemory(p *process) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -45,8 +44,8 @@ func (d *Daemon) watchMemory(p *process) {
 	}
 }
 
-// memoryOf reads a figure of /proc/PID/status in bytes, see proc_pid_status(5); 0 when the process
-// has ended.
+// memoryOf reads a figure of /proc/PID/status in bytes, see proc_pid_status(5). 0: the process has
+// ended.
 func memoryOf(pid int, figure string) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -61,7 +60,7 @@ func memoryOf(pid int, figure string) int64 {
 	return 0
 }
 
-// Descriptors is how many files and connections the process has open.
+// Descriptors returns the number of open files and connections of the process.
 func (d *Daemon) Descriptors() int {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.current().cmd.Process.Pid))
 	if err != nil {

@@ -10,29 +10,29 @@ import (
 	"testing"
 )
 
-// RawStub is an upstream that answers lines by raw bytes, and may break every rule of HTTP.
+// RawStub is a runner that answers lines with raw bytes and may violate HTTP.
 type RawStub struct {
 	URL string
 
 	listener net.Listener
 	mu       sync.Mutex
-	treat    Treatment
+	handler  RawHandler
 	models   func() string  // the body of GET /v1/models
-	wire     map[string]int // requests of lines that came in full, by digest of the body
+	wire     map[string]int // completely received requests of lines, by digest of the body
 	open     map[net.Conn]bool
 }
 
-// Treatment answers one request of a line; it says whether the connection may serve another.
-type Treatment func(conn net.Conn, request *http.Request, body []byte) (keep bool)
+// RawHandler answers one request of a line. It reports whether the connection may serve another one.
+type RawHandler func(conn net.Conn, request *http.Request, body []byte) (keep bool)
 
 // NewRawStub serves a model until the test ends.
-func NewRawStub(t testing.TB, model string, treat Treatment) *RawStub {
+func NewRawStub(t testing.TB, model string, handler RawHandler) *RawStub {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &RawStub{URL: "http://" + listener.Addr().String(), listener: listener, treat: treat,
+	s := &RawStub{URL: "http://" + listener.Addr().String(), listener: listener, handler: handler,
 		wire: map[string]int{}, open: map[net.Conn]bool{}}
 	s.models = func() string { return fmt.Sprintf(`{"object":"list","data":[{"id":%q,"object":"model"}]}`, model) }
 	go s.accept()
@@ -40,21 +40,21 @@ func NewRawStub(t testing.TB, model string, treat Treatment) *RawStub {
 	return s
 }
 
-// Treat changes the treatment of requests to come.
-func (s *RawStub) Treat(treat Treatment) {
+// SetHandler changes the handler of later requests.
+func (s *RawStub) SetHandler(handler RawHandler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.treat = treat
+	s.handler = handler
 }
 
-// List changes what GET /v1/models answers.
+// List changes the answer of GET /v1/models.
 func (s *RawStub) List(models func() string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.models = models
 }
 
-// Wire is how often each body came, by digest.
+// Wire returns how often each body was received, by digest.
 func (s *RawStub) Wire() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,9 +111,9 @@ func (s *RawStub) serve(conn net.Conn) {
 		}
 		s.mu.Lock()
 		s.wire[Digest(body)]++
-		treat := s.treat
+		handler := s.handler
 		s.mu.Unlock()
-		if !treat(conn, request, body) {
+		if !handler(conn, request, body) {
 			return
 		}
 	}
@@ -133,13 +133,13 @@ func (s *RawStub) serveModels(conn net.Conn, request *http.Request) (keep bool) 
 	return err == nil
 }
 
-// Politely answers as the Stub does, and repeats the request's id.
-func Politely(conn net.Conn, request *http.Request, body []byte) (keep bool) {
+// AnswerCorrectly answers as the Stub does, with the request's id.
+func AnswerCorrectly(conn net.Conn, request *http.Request, body []byte) (keep bool) {
 	_, err := io.WriteString(conn, rawAnswer(request, completion("m", Digest(body))))
 	return err == nil
 }
 
-// rawAnswer is a correct answer to a request.
+// rawAnswer returns a correct answer to a request.
 func rawAnswer(request *http.Request, body string) string {
 	return fmt.Sprintf(
 		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s",

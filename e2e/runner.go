@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// startRunner runs an emulated model server until the test ends and returns its URL.
+// startRunner runs an emulated runner until the test ends and returns its URL.
 func startRunner(t testing.TB, address string, args ...string) string {
 	t.Helper()
 	var log logBuffer

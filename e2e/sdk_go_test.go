@@ -365,7 +365,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 	})
 	t.Run("cancel", func(t *testing.T) {
 		release := make(chan struct{})
-		stub.Answering(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 			select {
 			case <-release:
 			case <-r.Context().Done():
@@ -373,14 +373,14 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			}
 			return false
 		})
-		defer stub.Answering(nil)
+		defer stub.Intercept(nil)
 		defer close(release)
 		lines := NewLines("cancelled", "m", 40)
 		b, err := c.Batches.New(ctx, newBatch(uploadSDK(t, c, lines.Content).ID))
 		if err != nil {
 			t.Fatal(err, reason(err))
 		}
-		for n := stub.UnderWay(); n == 0; n = stub.UnderWay() {
+		for n := stub.InFlight(); n == 0; n = stub.InFlight() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		cancelling, err := c.Batches.Cancel(ctx, b.ID)

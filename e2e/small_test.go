@@ -1,6 +1,6 @@
 package e2e
 
-// small makes every stage short, so that faults hit them all.
+// small makes every stage short, so that faults hit all of them.
 var small = []string{
 	"dispatch.tuning.chunk_lines=16", "dispatch.tuning.look_ahead=48",
 	"dispatch.tuning.poll_every=100ms",
@@ -10,5 +10,5 @@ var small = []string{
 	"dispatch.tuning.breaker.max=500ms",
 }
 
-// with is small and more; a later setting of a key wins.
+// with returns small and further settings. The last setting of a key takes effect.
 func with(more ...string) []string { return append(append([]string{}, small...), more...) }

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Stub is an upstream that keeps a ledger. It answers each request with a digest of its body, so
-// that an answer can be told to belong to its line.
+// Stub is a runner that records all attempts. It answers each request with a digest of its body, so
+// that a test can check that an answer belongs to its line.
 type Stub struct {
 	URL string
-	// MinDelay and MaxDelay bound the random time that an answer takes.
+	// MinDelay and MaxDelay limit the random delay of an answer.
 	MinDelay, MaxDelay time.Duration
 
 	model   string
@@ -28,22 +28,22 @@ type Stub struct {
 	server  *http.Server
 	handle  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
 	mu      sync.Mutex
-	ledger  map[string][]*Sending // by digest of the body
+	ledger  map[string][]*Attempt // by digest of the body
 }
 
-// Sending is one request of a line as the stub saw it.
-type Sending struct {
-	Begin, End time.Time // End is zero while it is under way
+// Attempt is one request of a line.
+type Attempt struct {
+	Begin, End time.Time // End is zero while the request is in flight
 	Node       string    // the daemon that sent it, by NodeHeader
 }
 
-// NodeHeader is the header that upstreams[].headers has daemons send, so that the stub can
+// NodeHeader is a header that daemons send, as configured by upstreams[].headers, so that the stub can
 // distinguish them.
 const NodeHeader = "X-Node"
 
 // NewStub serves a model until the test ends.
 func NewStub(t testing.TB, model string) *Stub {
-	s := &Stub{model: model, address: freeAddress(t), ledger: map[string][]*Sending{}}
+	s := &Stub{model: model, address: freeAddress(t), ledger: map[string][]*Attempt{}}
 	s.URL = "http://" + s.address
 	s.Up(t)
 	t.Cleanup(s.Down)
@@ -62,12 +62,12 @@ func (s *Stub) Up(t testing.TB) {
 	go s.server.Serve(listener)
 }
 
-// Down breaks off all that is under way and refuses connections.
+// Down aborts all requests in flight and refuses connections.
 func (s *Stub) Down() { s.server.Close() }
 
-// Answering puts handle before the stub's own answers; it says whether it answered. nil takes it
-// away.
-func (s *Stub) Answering(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
+// Intercept calls handle before the stub answers; handle reports whether it has answered. nil removes
+// it.
+func (s *Stub) Intercept(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
 	if handle == nil {
 		s.handle.Store(nil)
 		return
@@ -87,13 +87,13 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	digest := Digest(body)
-	sending := &Sending{Begin: time.Now(), Node: r.Header.Get(NodeHeader)}
+	attempt := &Attempt{Begin: time.Now(), Node: r.Header.Get(NodeHeader)}
 	s.mu.Lock()
-	s.ledger[digest] = append(s.ledger[digest], sending)
+	s.ledger[digest] = append(s.ledger[digest], attempt)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		sending.End = time.Now()
+		attempt.End = time.Now()
 		s.mu.Unlock()
 	}()
 	if handle := s.handle.Load(); handle != nil && (*handle)(w, r, body) {
@@ -117,7 +117,7 @@ func answer(w http.ResponseWriter, model, digest string) {
 	io.WriteString(w, completion(model, digest))
 }
 
-// completion is an answer's body with a digest for its text.
+// completion returns the body of an answer whose text is a digest.
 func completion(model, digest string) string {
 	return fmt.Sprintf(
 		`{"id":"chatcmpl-%s","object":"chat.completion","created":1700000000,"model":%q,`+
@@ -127,13 +127,13 @@ func completion(model, digest string) string {
 		digest)
 }
 
-// Digest names a body.
+// Digest identifies a body.
 func Digest(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// answerDigest is the digest that an answer of the stub carries.
+// answerDigest returns the digest in an answer of the stub.
 func answerDigest(body json.RawMessage) string {
 	var completion struct {
 		Choices []struct {
@@ -146,25 +146,25 @@ func answerDigest(body json.RawMessage) string {
 	return completion.Choices[0].Message.Content
 }
 
-// Requests is how many requests for lines have come.
+// Requests returns the number of received requests of lines.
 func (s *Stub) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, sendings := range s.ledger {
-		n += len(sendings)
+	for _, attempts := range s.ledger {
+		n += len(attempts)
 	}
 	return n
 }
 
-// UnderWay is how many requests have no answer yet.
-func (s *Stub) UnderWay() int {
+// InFlight returns the number of requests without an answer.
+func (s *Stub) InFlight() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, sendings := range s.ledger {
-		for _, sending := range sendings {
-			if sending.End.IsZero() {
+	for _, attempts := range s.ledger {
+		for _, attempt := range attempts {
+			if attempt.End.IsZero() {
 				n++
 			}
 		}
@@ -172,14 +172,14 @@ func (s *Stub) UnderWay() int {
 	return n
 }
 
-// Ledger is a copy of the sendings by digest.
-func (s *Stub) Ledger() map[string][]Sending {
+// Ledger returns all attempts by digest.
+func (s *Stub) Ledger() map[string][]Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ledger := make(map[string][]Sending, len(s.ledger))
-	for digest, sendings := range s.ledger {
-		for _, sending := range sendings {
-			ledger[digest] = append(ledger[digest], *sending)
+	ledger := make(map[string][]Attempt, len(s.ledger))
+	for digest, attempts := range s.ledger {
+		for _, attempt := range attempts {
+			ledger[digest] = append(ledger[digest], *attempt)
 		}
 	}
 	return ledger

@@ -9,28 +9,28 @@ import (
 	"testing"
 )
 
-// Trial counts what a scenario of the fault suite tried and what became of it. It enters the table
-// "reliability" when its test ends.
+// Trial counts the faults and their effects in one scenario of the fault suite. It is added to the
+// table "reliability" when its test ends.
 type Trial struct {
 	Scenario string
 	Tried    int   // faults: kills, freezes, answers, connections
-	Survived int   // those after which everything held
-	Lost     int   // lines and objects that clients were promised and that are gone
-	Doubled  int   // lines and files that are there twice
-	Resent   int   // lines that the upstream was sent again because of a fault
+	Survived int   // faults without a failure of the test
+	Lost     int   // acknowledged lines and objects that no longer exist
+	Doubled  int   // lines and files that exist twice
+	Resent   int   // lines that were sent again because of a fault
 	Peak     int64 // bytes
 
 	daemons []*Daemon
 }
 
-// Trials are all that have ended, one for each scenario.
+// Trials holds the trials that have ended, one for each scenario.
 type Trials struct {
 	mu     sync.Mutex
 	trials []*Trial
 }
 
-// Begin makes the trial of a scenario. The test must make its daemons afterwards. maxPeak bounds
-// the memory that any of them used, in bytes; 0: the peak is reported and not judged.
+// Begin starts the trial of a scenario. The test must create its daemons afterwards. maxPeak limits
+// the memory of each daemon, in bytes; 0: the peak is reported and not limited.
 func (ts *Trials) Begin(t testing.TB, scenario string, maxPeak int64) *Trial {
 	tr := &Trial{Scenario: scenario}
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func (ts *Trials) Begin(t testing.TB, scenario string, maxPeak int64) *Trial {
 	return tr
 }
 
-// Watch counts the daemon's memory.
+// Watch includes the daemon's memory in the trial.
 func (tr *Trial) Watch(d *Daemon) *Daemon {
 	tr.daemons = append(tr.daemons, d)
 	return d
@@ -72,7 +72,7 @@ func (ts *Trials) add(tr *Trial) {
 	ts.trials = append(ts.trials, tr)
 }
 
-// Write prints the table in Markdown, aligned for those who read it as text.
+// Write prints the table in Markdown, aligned for reading as text.
 func (ts *Trials) Write(w io.Writer) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -67,7 +67,7 @@ func (u *user) act(ctx context.Context) error {
 func (u *user) do(ctx context.Context, operation string, send func(tried int) error) error {
 	u.announce(operation)
 	tried := 0
-	err := insist(ctx, func() error { tried++; return send(tried) })
+	err := retry(ctx, func() error { tried++; return send(tried) })
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", operation, u.name, err)
 	}
@@ -76,7 +76,7 @@ func (u *user) do(ctx context.Context, operation string, send func(tried int) er
 
 // insist repeats what no daemon answered, or one asked to have sent again. Any other answer that is
 // no success ends it: a kill must not show as an error.
-func insist(ctx context.Context, do func() error) error {
+func retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if refused := (statusError{}); err == nil || errors.As(err, &refused) &&
@@ -147,7 +147,7 @@ func (u *user) submit(
 func (u *user) await(ctx context.Context, id string, holds func(Batch) bool) (b Batch, err error) {
 	finalizing := false
 	for {
-		if err := insist(ctx, func() (err error) {
+		if err := retry(ctx, func() (err error) {
 			b, err = u.c.Batch(id)
 			return err
 		}); err != nil {

@@ -98,20 +98,20 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 			answer.Body.Close()
 		}
 	}
-	begun := time.Now()
+	began := time.Now()
 	for {
 		answer, err := d.Client().Do("GET", "/v1/models", "", nil)
 		if err == nil && answer.Status == http.StatusOK {
 			break
 		}
 		if err == nil && answer.Status != http.StatusServiceUnavailable ||
-			time.Since(begun) > 10*time.Second {
+			time.Since(began) > 10*time.Second {
 			t.Fatalf("a client with a key gets %d, %v after %v", answer.Status, err,
-				time.Since(begun))
+				time.Since(began))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("a client with a key was answered %v after the crowd had come", time.Since(begun))
+	t.Logf("a client with a key was answered %v after the crowd had come", time.Since(began))
 	for _, c := range held {
 		if err := awaitClosed(c, 10*time.Second); err != nil {
 			t.Fatal(err)
@@ -191,8 +191,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		var got int64
-		for begun := time.Now(); got < 5<<20; time.Sleep(
-			time.Until(begun.Add(time.Duration(got) * time.Microsecond))) {
+		for began := time.Now(); got < 5<<20; time.Sleep(
+			time.Until(began.Add(time.Duration(got) * time.Microsecond))) {
 			n, err := io.CopyN(io.Discard, answer.Body, 64<<10)
 			if got += n; err != nil {
 				t.Errorf("an honest reader was cut off after %d bytes: %v", got, err)
@@ -250,8 +250,8 @@ func TestHalfClosedClientsAreAnswered(t *testing.T) {
 		c := dialDaemon(t, d)
 		fmt.Fprintf(c, "GET /v1/batches/%s/events HTTP/1.1\r\nHost: localhost\r\n\r\n", b.ID)
 		lines := bufio.NewReader(c)
-		for begun := ""; !strings.HasPrefix(begun, "event: state"); {
-			if begun, err = lines.ReadString('\n'); err != nil {
+		for began := ""; !strings.HasPrefix(began, "event: state"); {
+			if began, err = lines.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
 		}

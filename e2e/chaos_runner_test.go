@@ -26,37 +26,37 @@ func TestChaosHostileUpstreams(t *testing.T) {
 	for _, h := range []struct {
 		name      string
 		lines     int
-		treat     Treatment
+		handler   RawHandler
 		completes bool // all lines must
 		most      int  // how often a line may be sent; default: with two attempts and two deaths, 3
 		set       string
 	}{
-		{name: "endless bodies", lines: sized(8, 24), treat: endlessBody,
+		{name: "endless bodies", lines: sized(8, 24), handler: endlessBody,
 			set: "dispatch.request_timeout=8s"},
-		{name: "endless header field", lines: 24, treat: endlessHeader},
-		{name: "endless header fields", lines: 24, treat: endlessHeaders},
-		{name: "endless early hints", lines: 24, treat: endlessHints},
-		{name: "endless 100 Continue", lines: 24, treat: endlessContinue},
-		{name: "endless chunk extension", lines: 24, treat: endlessChunkExtension},
-		{name: "endless trailer", lines: 24, treat: endlessTrailer},
-		{name: "answers of 60 MB", lines: sized(6, 24), treat: large(60_000_000)},
-		{name: "answers of 60 MB, allowed", lines: sized(6, 24), treat: large(60_000_000),
+		{name: "endless header field", lines: 24, handler: endlessHeader},
+		{name: "endless header fields", lines: 24, handler: endlessHeaders},
+		{name: "endless early hints", lines: 24, handler: endlessHints},
+		{name: "endless 100 Continue", lines: 24, handler: endlessContinue},
+		{name: "endless chunk extension", lines: 24, handler: endlessChunkExtension},
+		{name: "endless trailer", lines: 24, handler: endlessTrailer},
+		{name: "answers of 60 MB", lines: sized(6, 24), handler: large(60_000_000)},
+		{name: "answers of 60 MB, allowed", lines: sized(6, 24), handler: large(60_000_000),
 			set: "dispatch.max_answer_bytes=67108864"},
-		{name: "a byte now and then", lines: 24, treat: drip, set: "dispatch.request_timeout=2s"},
-		{name: "garbage", lines: 60, treat: garbage},
-		{name: "closed after each request", lines: 100, treat: nothing, most: 2},
+		{name: "a byte now and then", lines: 24, handler: drip, set: "dispatch.request_timeout=2s"},
+		{name: "garbage", lines: 60, handler: garbage},
+		{name: "closed after each request", lines: 100, handler: nothing, most: 2},
 		{name: "closed after some requests", lines: sized(300, 3000),
-			treat: some(`7 \u00e9`, nothing), most: 2},
-		{name: "Content-Length too long", lines: 60, treat: announced(+100)},
-		{name: "Content-Length too short", lines: 60, treat: announced(-100)},
-		{name: "unsolicited answers", lines: sized(500, 5000), treat: stray},
-		{name: "gzip bombs", lines: 24, treat: gzipBomb},
-		{name: "invented models in answers", lines: sized(2000, 20_000), treat: inventedModel,
+			handler: some(`7 \u00e9`, nothing), most: 2},
+		{name: "Content-Length too long", lines: 60, handler: announced(+100)},
+		{name: "Content-Length too short", lines: 60, handler: announced(-100)},
+		{name: "unsolicited answers", lines: sized(500, 5000), handler: stray},
+		{name: "gzip bombs", lines: 24, handler: gzipBomb},
+		{name: "invented models in answers", lines: sized(2000, 20_000), handler: inventedModel,
 			completes: true},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			tr := begin(t, "upstream: "+h.name)
-			bad, good := NewRawStub(t, "bad", h.treat), NewStub(t, "good")
+			bad, good := NewRawStub(t, "bad", h.handler), NewStub(t, "good")
 			good.MaxDelay = 5 * time.Millisecond
 			set := hostile()
 			if h.set != "" {
@@ -77,7 +77,7 @@ func TestChaosHostileUpstreams(t *testing.T) {
 				c.CheckComplete(t, b, lines)
 			}
 
-			bad.Treat(Politely)
+			bad.SetHandler(AnswerCorrectly)
 			after := NewLines("after", "bad", 50)
 			c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, after.Content, "").ID, 20*time.Second),
 				after)
@@ -114,7 +114,7 @@ func checkHostile(
 	}
 	if tr.Lost+tr.Doubled+wrong > 0 {
 		t.Errorf(
-			"of %d lines %d stand in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
+			"of %d lines %d are in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
 	}
 	d.Verify(t, b.ID)
 	sent, oftenest := 0, 0
@@ -135,10 +135,10 @@ func checkHostile(
 // Names that an upstream invents cost no more than a few.
 func TestChaosUpstreamInventsModels(t *testing.T) {
 	tr := begin(t, "upstream: invented models in listings")
-	bad := NewRawStub(t, "m", Politely)
-	var asked atomic.Int64
+	bad := NewRawStub(t, "m", AnswerCorrectly)
+	var requested atomic.Int64
 	bad.List(func() string {
-		n := asked.Add(1)
+		n := requested.Add(1)
 		var list strings.Builder
 		list.WriteString(`{"object":"list","data":[{"id":"m","object":"model"}`)
 		for i := range 5000 {
@@ -152,11 +152,11 @@ func TestChaosUpstreamInventsModels(t *testing.T) {
 		Set: with("dispatch.tuning.models_every=1s"), MaxMemory: maxMemory}))
 	c := d.Client()
 	listings := sized[int64](8, 60)
-	for n := 0; asked.Load() < listings; n++ {
+	for n := 0; requested.Load() < listings; n++ {
 		lines := NewLines(fmt.Sprint("invented-", n), "m", 100)
 		c.CheckComplete(t, c.AwaitEnd(t, c.Submit(t, lines.Content, "").ID, 20*time.Second), lines)
 	}
-	tr.Tried = int(asked.Load())
+	tr.Tried = int(requested.Load())
 	if page := metricsOf(t, admin); len(page) > MiB {
 		t.Errorf("/metrics has %d bytes", len(page))
 	}
@@ -178,7 +178,7 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 			stub := NewStub(t, "m")
 			stub.MaxDelay = 5 * time.Millisecond
 			var sheds atomic.Int64
-			stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 				if !strings.Contains(string(body), "shed-7 ") {
 					return false
 				}
@@ -225,7 +225,7 @@ func TestChaosEverythingIsShedForAWhile(t *testing.T) {
 	stub.MaxDelay = 5 * time.Millisecond
 	var out atomic.Bool
 	out.Store(true)
-	stub.Answering(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
 		if out.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Medium watches how long the file system takes to make a few bytes durable. What the daemon has
-// under way then, waits as long: its group commit ends when the medium says so.
-type Medium struct {
+// Disk measures how long the file system takes to sync a few bytes. A group commit of the daemon
+// takes as long.
+type Disk struct {
 	mu     sync.Mutex
 	stalls []stall
 }
@@ -18,18 +18,18 @@ type Medium struct {
 type stall struct{ begin, end time.Time }
 
 const (
-	mediumEvery = 20 * time.Millisecond
-	mediumSlow  = 30 * time.Millisecond // a sync that takes longer is a stall
+	syncInterval = 20 * time.Millisecond
+	slowSync     = 30 * time.Millisecond // a sync that takes longer is a stall
 )
 
-// WatchMedium watches a directory's medium until the test ends.
-func WatchMedium(t testing.TB, dir string) *Medium {
+// WatchDisk measures the disk of a directory until the test ends.
+func WatchDisk(t testing.TB, dir string) *Disk {
 	t.Helper()
 	file, err := os.Create(filepath.Join(dir, "medium"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Medium{}
+	m := &Disk{}
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -37,11 +37,11 @@ func WatchMedium(t testing.TB, dir string) *Medium {
 			select {
 			case <-stop:
 				return
-			case <-time.After(mediumEvery):
+			case <-time.After(syncInterval):
 			}
 			begin := time.Now()
 			file.WriteAt([]byte{0}, 0)
-			if file.Sync(); time.Since(begin) > mediumSlow {
+			if file.Sync(); time.Since(begin) > slowSync {
 				m.mu.Lock()
 				m.stalls = append(m.stalls, stall{begin, time.Now()})
 				m.mu.Unlock()
@@ -56,8 +56,8 @@ func WatchMedium(t testing.TB, dir string) *Medium {
 	return m
 }
 
-// Stalled is how much of a time the medium took nothing.
-func (m *Medium) Stalled(from, to time.Time) (sum time.Duration) {
+// Stalled returns for how much of a time the disk stalled.
+func (m *Disk) Stalled(from, to time.Time) (sum time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.stalls {

@@ -105,15 +105,15 @@ func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 	}
 	type patient struct {
 		treatment
-		asked atomic.Int64
+		requested atomic.Int64
 	}
 	byDigest := map[string]*patient{}
 	for id, how := range treatments {
 		byDigest[Digest([]byte(lines.Bodies[id]))] = &patient{treatment: how}
 	}
-	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		entry := byDigest[Digest(body)]
-		if entry == nil || entry.asked.Add(1) > 1 && entry.once {
+		if entry == nil || entry.requested.Add(1) > 1 && entry.once {
 			return false
 		}
 		entry.answer(w)
@@ -166,7 +166,7 @@ func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
 	}
 	t.Run("of another model", func(t *testing.T) {
 		slow, quick := NewStub(t, "slow"), NewStub(t, "quick")
-		slow.Answering(hang)
+		slow.Intercept(hang)
 		d := NewDaemon(t, Options{Upstreams: []string{slow.URL, quick.URL}, Set: append(
 			[]string{"dispatch.cancel_grace=0s"}, small...)})
 		c := d.Client()
@@ -263,7 +263,7 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	var ballast atomic.Pointer[string]
 	none, much := "", strings.Repeat("0123456789abcdef", 512)
 	ballast.Store(&none)
-	stub.Answering(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"ballast":%q}`, Digest(body),
 			*ballast.Load())
@@ -311,7 +311,7 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	if n := stub.Requests(); n > 1000+12 {
 		t.Errorf("%d requests for 1000 lines: what was answered was asked again", n)
 	}
-	if left := strays(t, d.Data, map[string]bool{ended.InputFileID: true,
+	if left := orphans(t, d.Data, map[string]bool{ended.InputFileID: true,
 		*ended.OutputFileID: true}); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

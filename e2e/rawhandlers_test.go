@@ -68,7 +68,7 @@ func endlessTrailer(conn net.Conn, _ *http.Request, _ []byte) bool {
 }
 
 // large is a correct answer of many bytes.
-func large(size int) Treatment {
+func large(size int) RawHandler {
 	return func(conn net.Conn, _ *http.Request, _ []byte) bool {
 		const before, after = `{"a":"`, `"}`
 		fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", okHead, size, before)
@@ -110,7 +110,7 @@ func garbage(conn net.Conn, _ *http.Request, body []byte) bool {
 func nothing(net.Conn, *http.Request, []byte) bool { return false }
 
 // announced is an answer whose Content-Length is off by so much.
-func announced(off int) Treatment {
+func announced(off int) RawHandler {
 	return func(conn net.Conn, request *http.Request, body []byte) bool {
 		answer := completion("m", Digest(body))
 		fmt.Fprintf(conn, "%sX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", okHead,
@@ -121,7 +121,7 @@ func announced(off int) Treatment {
 
 // stray answers correctly and then once more, unasked, as if to the next request.
 func stray(conn net.Conn, request *http.Request, body []byte) bool {
-	if !Politely(conn, request, body) {
+	if !AnswerCorrectly(conn, request, body) {
 		return false
 	}
 	time.Sleep(rand.N(3 * time.Millisecond))
@@ -158,11 +158,11 @@ func inventedModel(conn net.Conn, request *http.Request, body []byte) bool {
 }
 
 // some treats lines that have a word in their bodies, and the others politely.
-func some(word string, treat Treatment) Treatment {
+func some(word string, handler RawHandler) RawHandler {
 	return func(conn net.Conn, request *http.Request, body []byte) bool {
 		if bytes.Contains(body, []byte(word)) {
-			return treat(conn, request, body)
+			return handler(conn, request, body)
 		}
-		return Politely(conn, request, body)
+		return AnswerCorrectly(conn, request, body)
 	}
 }

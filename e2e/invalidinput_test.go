@@ -216,7 +216,7 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 
 func wantRefusal(t *testing.T, answer Answer, parameter string) {
 	t.Helper()
-	fault := answer.Fault(t)
+	fault := answer.APIError(t)
 	if answer.Status < 400 || answer.Status >= 500 || fault.Type != "invalid_request_error" ||
 		len(fault.Message) < 10 {
 		t.Errorf("got status %d: %s", answer.Status, answer.Body)
@@ -237,7 +237,7 @@ func wantNothingLeft(t *testing.T, d *Daemon) {
 	var left []string
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(
 		50 * time.Millisecond) {
-		if left = strays(t, d.Data, nil); len(left) == 0 {
+		if left = orphans(t, d.Data, nil); len(left) == 0 {
 			return
 		}
 	}
