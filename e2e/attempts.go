@@ -25,8 +25,8 @@ func (s *Stub) AttemptList(lines Lines) AttemptList {
 	return flights
 }
 
-// Most returns the highest number of requests in flight at once, at the times for which during returns
-// true; nil: at all times.
+// Most returns the highest number of requests in flight at once, at the times for which during
+// returns true; nil: at all times.
 func (f AttemptList) Most(during func(time.Time) bool) (most int) {
 	type change struct {
 		at time.Time

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// slowLimit is how long a client that stands still, or nearly, may hold a connection.
+// slowLimit bounds how long a stalled or very slow client may hold a connection.
 const slowLimit = 75 * time.Second
 
-// openFiles is fewer descriptors than the slow clients would take.
+// openFiles is a limit of descriptors below the number of slow clients.
 const openFiles = 512
 
-// Clients that send or read next to nothing are ended, and meanwhile keep neither other clients nor
-// the upstream nor probes out.
+// Very slow clients are disconnected. Meanwhile other clients, the runner and health checks are
+// served.
 func TestChaosSlowClients(t *testing.T) {
 	tr := begin(t, "clients: half-open and a byte a second")
 	stub := NewStub(t, "m")
@@ -59,12 +59,12 @@ func TestChaosSlowClients(t *testing.T) {
 		for range each {
 			slow.join(d.Listen, k.sent, time.Second)
 		}
-		t.Logf("%d connections stand in %s", each, k.name)
+		t.Logf("%d connections are open in %s", each, k.name)
 	}
 	tr.Tried = 6 * each
 	began := time.Now()
 
-	// What serves others has its own descriptors.
+	// Connections to runners and of the admin address have descriptors of their own.
 	await(t, 20*time.Second, "that the daemon is ready", func() bool {
 		return readyz(admin) == nil
 	})
@@ -91,7 +91,7 @@ func TestChaosSlowClients(t *testing.T) {
 	c.CheckComplete(t, b, lines)
 }
 
-// readyz is why the daemon isn't ready; nil: it is.
+// readyz returns why the daemon is not ready; nil: it is.
 func readyz(admin string) error {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get("http://" + admin + "/readyz")
@@ -106,7 +106,7 @@ func readyz(admin string) error {
 	return err
 }
 
-// idlers are connections that send a byte now and then and read nothing.
+// idlers are connections that send single bytes at intervals and do not read.
 type idlers struct {
 	connections []net.Conn
 	left        chan struct{}
@@ -128,7 +128,7 @@ func newIdlers(t *testing.T) *idlers {
 func (s *idlers) join(address, sent string, every time.Duration) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {
-		return // refused, as it may be
+		return // refused, which is allowed
 	}
 	conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	s.connections = append(s.connections, conn)
@@ -145,7 +145,7 @@ func (s *idlers) join(address, sent string, every time.Duration) {
 	})
 }
 
-// whileAlive is the test's context for as long as the daemon's process lives.
+// whileAlive returns a context that ends with the test or the daemon's process.
 func whileAlive(t *testing.T, d *Daemon) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := d.current()
@@ -159,7 +159,7 @@ func whileAlive(t *testing.T, d *Daemon) context.Context {
 	return ctx
 }
 
-// A line as long as a file costs no more memory than a short one, and is named as the fault.
+// A line as long as a file takes no more memory than a short one, and the error names it.
 func TestChaosOneLongLine(t *testing.T) {
 	tr := begin(t, "clients: a line of 199 MB")
 	stub := NewStub(t, "m")
@@ -209,7 +209,7 @@ func uploadLongLine(c *Client, size int64, f *File) error {
 	return c.json("POST", "/v1/files", kind, body, f)
 }
 
-// xs is the letter x without end.
+// xs is an endless reader of the letter x.
 type xs struct{}
 
 func (xs) Read(p []byte) (int, error) {
@@ -219,7 +219,7 @@ func (xs) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Many uploads at once are taken, or asked to come again, and all get through.
+// Many concurrent uploads are accepted, or refused with Retry-After, and all succeed in the end.
 func TestChaosManyUploads(t *testing.T) {
 	tr := begin(t, "clients: concurrent uploads")
 	stub := NewStub(t, "m")
@@ -229,7 +229,7 @@ func TestChaosManyUploads(t *testing.T) {
 	lines := NewLines("many", "m", 500)
 	kind, form := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", lines.Content)
 	ctx := whileAlive(t, d)
-	halfway, stop := context.WithTimeout(ctx, 3*time.Second) // those who aren't taken in don't come
+	halfway, stop := context.WithTimeout(ctx, 3*time.Second) // refused uploads do not arrive
 	defer stop()
 	var standing, refusals atomic.Int64
 	arrive := func() {
@@ -246,7 +246,7 @@ func TestChaosManyUploads(t *testing.T) {
 			first := true
 			err := retry(ctx, func() error {
 				body := io.Reader(bytes.NewReader(form))
-				if first { // all stand in the middle of their first upload at once
+				if first { // all are in the middle of their first upload at once
 					first = false
 					body = io.MultiReader(bytes.NewReader(form[:len(form)/2]), &meeting{
 						arrive}, bytes.NewReader(form[len(form)/2:]))
@@ -269,12 +269,12 @@ func TestChaosManyUploads(t *testing.T) {
 		t.Errorf("%d files are listed, %d were uploaded", len(files), n)
 	}
 	if peak := d.Peak(); peak > 256*MiB {
-		t.Errorf("%d uploads at once took %d MiB", n, peak/MiB)
+		t.Errorf("%d concurrent uploads took %d MiB", n, peak/MiB)
 	}
-	t.Logf("%d uploads were asked to come again", refusals.Load())
+	t.Logf("%d uploads were refused with Retry-After", refusals.Load())
 }
 
-// meeting is empty; to read it is to arrive.
+// meeting is an empty reader. Reading it reports the arrival.
 type meeting struct{ arrive func() }
 
 func (m *meeting) Read([]byte) (int, error) {
@@ -282,7 +282,8 @@ func (m *meeting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Listeners are served or asked to come again, and each that is served hears of the end.
+// Listeners are served or refused with Retry-After, and each served one receives the end of the
+// batch.
 func TestChaosManyListeners(t *testing.T) {
 	tr := begin(t, "clients: event streams")
 	stub := NewStub(t, "m")
@@ -318,20 +319,20 @@ func TestChaosManyListeners(t *testing.T) {
 	}
 	err := retry(whileAlive(t, d), func() error { _, err := c.Batch(b.ID); return err })
 	if err != nil {
-		t.Errorf("beside the listeners: %v", err)
+		t.Errorf("a request beside the listeners: %v", err)
 	}
 	c.CheckComplete(t, c.AwaitEnd(t, b.ID, time.Minute), lines)
 	all.Wait()
 	if done.Load() != served.Load() || served.Load() < 100 {
-		t.Errorf("%d listeners were served, %d heard of the end, %d were refused", served.Load(),
+		t.Errorf("%d listeners were served, %d received the end, %d were refused", served.Load(),
 			done.Load(), refused.Load())
 	}
-	t.Logf("%d listeners were served, %d asked to come again, %d dropped", served.Load(),
+	t.Logf("%d listeners were served, %d refused with Retry-After, %d dropped", served.Load(),
 		refused.Load(), dropped.Load())
 }
 
-// Options are bounded, and listings of batches with many don't grow with what slow readers leave
-// unread.
+// The size of options is limited, and slow readers of listings of batches with large options do not
+// increase the memory.
 func TestChaosLargeOptions(t *testing.T) {
 	tr := begin(t, "clients: large options, slow readers of listings")
 	stub := NewStub(t, "m")
@@ -383,7 +384,7 @@ func TestChaosLargeOptions(t *testing.T) {
 	}
 }
 
-// A web page can't drive a daemon without keys through its visitor's browser.
+// A web page cannot use a daemon without keys through its visitor's browser.
 func TestChaosWebPages(t *testing.T) {
 	tr := begin(t, "clients: web pages of others")
 	stub := NewStub(t, "m")
@@ -397,13 +398,13 @@ func TestChaosWebPages(t *testing.T) {
 	for _, page := range []struct {
 		name, url, method, path, kind, body, host string
 		header                                    []string
-		ours                                      bool // must be answered as any request
+		ours                                      bool // is answered as any request
 	}{
 		{name: "a form of another origin", method: "POST", path: "/v1/files", kind: kind,
 			body: string(form), header: []string{"Origin", evil}},
 		{name: "a form of a hidden origin", method: "POST", path: "/v1/files", kind: kind,
 			body: string(form), header: []string{"Origin", "null"}},
-		{name: "a form, as the browser says", method: "POST", path: "/v1/files", kind: kind,
+		{name: "a form, as the browser reports it", method: "POST", path: "/v1/files", kind: kind,
 			body: string(form), header: []string{"Sec-Fetch-Site", "cross-site"}},
 		{name: "JSON as text", method: "POST", path: "/v1/batches", kind: "text/plain",
 			body: create},
@@ -415,9 +416,9 @@ func TestChaosWebPages(t *testing.T) {
 			port},
 		{name: "a name that leads here, uploading", method: "POST", path: "/v1/files", kind: kind,
 			body: string(form), host: "evil.example:" + port},
-		{name: "a name that leads to the profiles", url: "http://" + admin,
+		{name: "a foreign name of the profiles", url: "http://" + admin,
 			method: "GET", path: "/debug/pprof/", host: "evil.example"},
-		{name: "a name that leads to the metrics", url: "http://" + admin,
+		{name: "a foreign name of the metrics", url: "http://" + admin,
 			method: "GET", path: "/metrics", host: "evil.example"},
 		{name: "curl", method: "GET", path: "/v1/files", ours: true},
 		{name: "localhost", method: "GET", path: "/v1/files", host: "localhost:" + port,
@@ -454,7 +455,7 @@ func TestChaosWebPages(t *testing.T) {
 			t.Errorf("%s: status %d: %.200s", page.name, response.StatusCode, body)
 		}
 		if !page.ours && strings.Contains(string(body), "file-x") {
-			t.Errorf("%s: the request was looked into: %.200s", page.name, body)
+			t.Errorf("%s: the request was processed: %.200s", page.name, body)
 		}
 	}
 	wantNothingLeft(t, d)

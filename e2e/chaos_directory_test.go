@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A daemon whose data directory is gone is not ready, says why, and takes nothing; once the
-// directory is back it goes on.
-func TestChaosDataDirectoryGone(t *testing.T) {
+// A daemon whose data directory is missing is not ready, reports why, and accepts nothing. It
+// continues when the directory is back.
+func TestChaosDataDirectoryMissing(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T) (data string, remove, restore func()){
 		"moved away": movable,
 		"unmounted":  mountable,
@@ -42,16 +42,16 @@ func TestChaosDataDirectoryGone(t *testing.T) {
 				})
 				t.Logf("not ready: %.300s", refused.answer.Body)
 				if _, err := c.Upload([]byte(line("lost"))); err == nil {
-					t.Error("a file was taken that nobody will find")
+					t.Error("a file was accepted without a store")
 				}
 				if _, err := c.CreateBatch(b.InputFileID, ""); err == nil {
-					t.Error("a batch was taken that nobody will find")
+					t.Error("a batch was accepted without a store")
 				}
 				before := stub.Requests()
 				time.Sleep(2 * time.Second)
-				// those in hand, whose journals are open
+				// claimed lines, whose journals are open
 				if n := stub.Requests() - before; n > 12+48+16 {
-					t.Errorf("%d lines were sent with nowhere to put their results", n)
+					t.Errorf("%d lines were sent although their results cannot be stored", n)
 				}
 				restore()
 				await(t, 15*time.Second, "that the daemon is ready again", func() bool {
@@ -83,8 +83,8 @@ func movable(t *testing.T) (data string, remove, restore func()) {
 	return data, func() { rename(data, data+"-away") }, func() { rename(data+"-away", data) }
 }
 
-// mountable is a directory on a file system that can be unmounted under the daemon, as a volume
-// that is detached.
+// mountable is a directory on a file system that can be unmounted while the daemon runs, as a
+// volume that is detached.
 func mountable(t *testing.T) (data string, remove, restore func()) {
 	disk, place := smallDisk(t, 256<<20), t.TempDir()
 	mounted := false

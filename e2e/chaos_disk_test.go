@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A full disk can be emptied through the API: what makes no room needed is done, and what makes
-// room lets everything go on.
+// A full disk can be emptied through the API: requests that need no space succeed, and after the
+// deletion of a file everything continues.
 func TestChaosFullDisk(t *testing.T) {
 	tr := begin(t, "full disk, emptied through the API")
 	disk := smallDisk(t, 128<<20)
@@ -32,10 +32,10 @@ func TestChaosFullDisk(t *testing.T) {
 	c := d.Client()
 
 	large := bytes.Repeat([]byte(line("large")+"\n"), 24<<20/len(line("large")))
-	var lost []kill // answers that came then may have found no room before the kill
+	var lost []kill // answers at these times may not have been stored before the kill
 	for range sized(2, 20) {
 		tr.Tried++
-		room, err := c.Upload(large)
+		largeFile, err := c.Upload(large)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,14 +85,14 @@ func TestChaosFullDisk(t *testing.T) {
 		if _, err := c.Upload(large); err == nil {
 			t.Error("24 MiB were stored on a full disk")
 		}
-		for id := range running { // while there is any room left, some go on
+		for id := range running { // some continue while there is space
 			c.Await(t, id, 20*time.Second, func(b Batch) bool {
 				return b.Ended() || b.Tidefill.Waiting != nil
 			})
 		}
 
-		// Deleting one large file is enough for all that waits.
-		if answer, err := c.Do("DELETE", "/v1/files/"+room.ID, "", nil); err != nil ||
+		// The deletion of one large file is enough for all batches to continue.
+		if answer, err := c.Do("DELETE", "/v1/files/"+largeFile.ID, "", nil); err != nil ||
 			answer.Status != http.StatusOK {
 			t.Errorf("deleting 24 MiB from the full disk: status %d, %v: %.200s", answer.Status,
 				err, answer.Body)

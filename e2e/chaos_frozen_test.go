@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A daemon alone stands still for longer than its lease while users work, and goes on where it was.
+// A single daemon is frozen for longer than its lease while users work, and continues afterwards.
 func TestChaosFrozenAlone(t *testing.T) {
 	tr := begin(t, "frozen beyond the lease, alone")
 	random := seeded(t)
@@ -63,8 +63,8 @@ func TestChaosFrozenAlone(t *testing.T) {
 	}
 }
 
-// A daemon is frozen while it writes result files; another one writes them, a user deletes them,
-// and they stay deleted when the first thaws.
+// A daemon is frozen while it writes result files. Another one writes them, a user deletes them,
+// and they remain deleted when the first one continues.
 func TestChaosFrozenWhileFinalizing(t *testing.T) {
 	tr := begin(t, "frozen while finalizing, results deleted")
 	n := startNodes(t, tr, 2)
@@ -95,7 +95,7 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		heal := freezeNode(t, n, sender)
 		frozen := time.Now()
 		b = c.AwaitEnd(t, b.ID, 30*time.Second)
-		if time.Since(frozen) > nodeLease/2 { // the frozen one had it in hand
+		if time.Since(frozen) > nodeLease/2 { // the frozen daemon was writing it
 			tr.Tried++
 		}
 		sum := c.CheckOnce(t, b, lines)
@@ -116,14 +116,14 @@ func TestChaosFrozenWhileFinalizing(t *testing.T) {
 		if answer, err := thawed.Do("GET", "/v1/files/"+*b.OutputFileID, "", nil); err != nil ||
 			answer.Status != http.StatusNotFound {
 			tr.Doubled++
-			t.Errorf("the deleted result is back: status %d, %v", answer.Status, err)
+			t.Errorf("the deleted result exists again: status %d, %v", answer.Status, err)
 		}
 		if blobs, _ := filepath.Glob(filepath.Join(other.Data, "blobs",
 			"files", *b.OutputFileID+"*")); len(blobs) > 0 {
 			tr.Doubled++
-			t.Errorf("the deleted result's bytes are back: %v", blobs)
+			t.Errorf("the bytes of the deleted result exist again: %v", blobs)
 		}
 	}
 	tr.Resent = n.stub.Repeats()
-	t.Logf("the one with the files in hand was frozen %d times", tr.Tried)
+	t.Logf("the daemon that wrote the files was frozen %d times", tr.Tried)
 }

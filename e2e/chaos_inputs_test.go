@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// A deleted input's bytes stay for as long as any daemon's batch needs them: the one that ends a
-// batch of the file was frozen when another accepted a second one, and sweeps at its next start.
-func TestChaosNodesKeepInputs(t *testing.T) {
+// The bytes of a deleted input remain while a batch of any daemon needs them. The daemon that ends
+// the first batch of the file was frozen when another one accepted a second batch, and it sweeps at
+// its next start.
+func TestChaosNodesShareInputs(t *testing.T) {
 	tr := begin(t, "2 daemons, input deleted and swept by the other")
 	n := startNodes(t, tr, 2, "api.tuning.orphan_after=1m", "dispatch.tuning.poll_every=2s")
 	for round := range sized(2, 30) {
@@ -43,24 +44,24 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(method, path string) {
+		call := func(method, path string) {
 			if answer, err := c.Do(method, path, "", nil); err != nil ||
 				answer.Status != http.StatusOK {
 				t.Fatalf("%s %s: status %d, %v: %.200s", method, path, answer.Status, err,
 					answer.Body)
 			}
 		}
-		ask("POST", "/v1/batches/"+second.ID+"/pause")
-		ask("DELETE", "/v1/files/"+first.InputFileID)
+		call("POST", "/v1/batches/"+second.ID+"/pause")
+		call("DELETE", "/v1/files/"+first.InputFileID)
 		close(released)
 		heal()
 
 		c.CheckComplete(t, c.AwaitEnd(t, first.ID, 20*time.Second), lines)
 		age(t, n.any(0).Data)
 		n.daemons[sender].Restart()
-		// the start's sweep, which shows nowhere if it does nothing
+		// The sweep of the start has no visible effect if it removes nothing.
 		time.Sleep(500 * time.Millisecond)
-		ask("POST", "/v1/batches/"+second.ID+"/resume")
+		call("POST", "/v1/batches/"+second.ID+"/resume")
 		second = c.AwaitEnd(t, second.ID, 20*time.Second)
 		sum := c.CheckOnce(t, second, lines)
 		tr.Lost += sum.Lost
@@ -69,7 +70,7 @@ func TestChaosNodesKeepInputs(t *testing.T) {
 	}
 }
 
-// age makes all blobs old enough to be swept.
+// age makes all blobs old enough for the sweep.
 func age(t *testing.T, data string) {
 	t.Helper()
 	old := time.Now().Add(-25 * time.Hour)

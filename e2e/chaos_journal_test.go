@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Journals are damaged in every way while the daemon is down; what they lost is run again.
+// Journals are damaged in several ways while the daemon is down. Lines whose results are lost run
+// again.
 func TestChaosDamagedJournals(t *testing.T) {
 	random := seeded(t)
 	damages := map[string]func([]byte) []byte{

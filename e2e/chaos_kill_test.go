@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Users do all that the API offers while the daemon is killed at random moments, most of them
-// within an operation.
-func TestChaosKilledAtRandomMoments(t *testing.T) {
+// Users use the complete API while the daemon is killed at random times, mostly within an
+// operation.
+func TestChaosKilledAtRandomTimes(t *testing.T) {
 	tr := begin(t, "kill -9 at a random moment")
 	random := seeded(t)
 	stub := NewStub(t, "m")
@@ -66,7 +66,7 @@ func TestChaosKilledAtRandomMoments(t *testing.T) {
 		stub.Requests(), len(bodies))
 }
 
-// refuseMarked is the treatment of lines that are to be refused.
+// refuseMarked refuses the lines that are marked for it.
 func refuseMarked(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 	if !isRefused(string(body)) {
 		return false
@@ -78,9 +78,8 @@ func refuseMarked(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 	return true
 }
 
-// checkPromises fails the test unless all that was acknowledged to users is there, ended as it
-// should, and nothing else is. It returns the files that there are, and in how many batches each
-// body stands, by digest.
+// checkPromises fails the test unless exactly the acknowledged objects exist and have ended as
+// expected. It returns the existing files, and the number of batches with each body, by digest.
 func checkPromises(
 	t *testing.T, tr *Trial, d *Daemon, users []*user,
 ) (files map[string]bool, bodies map[string]int) {
@@ -140,7 +139,7 @@ func checkPromised(t *testing.T, tr *Trial, d *Daemon, p promised) (results []st
 	return results
 }
 
-// compare counts what was acknowledged and is not listed as lost, and what is listed beside as
+// compare counts acknowledged objects that are not listed as lost, and other listed objects as
 // doubled.
 func compare(
 	t *testing.T, tr *Trial, c *Client, kind string, acknowledged map[string]bool, listed []string,
@@ -150,7 +149,7 @@ func compare(
 	for _, id := range listed {
 		if there[id] = true; !acknowledged[id] {
 			tr.Doubled++
-			t.Errorf("%s %s is listed and was acknowledged to nobody%s", kind, id, about(c, id))
+			t.Errorf("%s %s is listed and was not acknowledged%s", kind, id, about(c, id))
 		}
 	}
 	for id := range acknowledged {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// writeLimit is how long a client may wait for an answer while nothing can be written.
+// writeLimit bounds how long a client waits for an answer while the database is locked.
 const writeLimit = 20 * time.Second
 
-// While another process holds the database's lock, clients are asked to come again; then everything
-// goes on.
+// While another process holds the lock of the database, writes get 503 with Retry-After. Afterwards
+// everything continues.
 func TestChaosLockedDatabase(t *testing.T) {
 	tr := begin(t, "database locked by another process")
 	stub := NewStub(t, "m")
@@ -56,7 +56,7 @@ func TestChaosLockedDatabase(t *testing.T) {
 			{"DELETE", "/v1/files/" + *done.OutputFileID, "", nil, 0},
 			{"DELETE", "/v1/batches/" + done.ID, "", nil, 0},
 		})
-		// longer than any write waits
+		// longer than the longest wait of a write
 		time.Sleep(time.Until(locked.Add(sized(22*time.Second, 50*time.Second))))
 		unlock()
 
@@ -71,7 +71,7 @@ func TestChaosLockedDatabase(t *testing.T) {
 		await(t, 10*time.Second, "that the daemon is ready", func() bool {
 			return readyz(admin) == nil
 		})
-		if tr.Tried == 1 { // a refused request left nothing behind
+		if tr.Tried == 1 { // a refused request has stored nothing
 			if files := listAll(t, c, "/v1/files?limit=100"); len(files) != 2*4 {
 				t.Errorf("there are %d files, want 8: %v", len(files), files)
 			}
@@ -86,7 +86,7 @@ func TestChaosLockedDatabase(t *testing.T) {
 	}
 }
 
-// request is sent while nothing can be written.
+// request is sent while the database is locked.
 type request struct {
 	method, path, kind string
 	body               []byte
@@ -98,8 +98,8 @@ func uploadOf(content string) request {
 	return request{"POST", "/v1/files", kind, form, 0}
 }
 
-// requestAll sends requests at once and fails the test unless each is answered in time, as it
-// should be.
+// requestAll sends requests concurrently. The test fails unless each is answered in time and as
+// expected.
 func requestAll(t *testing.T, c *Client, requests []request) {
 	t.Helper()
 	var all sync.WaitGroup

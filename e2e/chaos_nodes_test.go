@@ -12,7 +12,7 @@ import (
 const (
 	nodeLease     = 3 * time.Second
 	nodePerRunner = 20
-	// takeoverLimit is the lease and the time to notice and load.
+	// takeoverLimit is the lease plus the time to notice its end and load the batches.
 	takeoverLimit = nodeLease + 3*time.Second
 )
 
@@ -41,11 +41,11 @@ func startNodes(t *testing.T, tr *Trial, count int, set ...string) *nodes {
 	return n
 }
 
-// any is each daemon in turn.
+// any returns each daemon in turn.
 func (n *nodes) any(i int) *Daemon { return n.daemons[n.names[i%len(n.names)]] }
 
-// Several daemons on one store keep every limit that one would.
-func TestChaosNodesKeepEveryLimit(t *testing.T) {
+// Several daemons on one store respect every limit as one daemon does.
+func TestChaosNodesRespectLimits(t *testing.T) {
 	for _, count := range []int{2, 3} {
 		t.Run(fmt.Sprintf("%d daemons", count), func(t *testing.T) {
 			tr := begin(t, fmt.Sprintf("%d daemons, every limit", count))
@@ -77,14 +77,14 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 			}
 			narrow, narrower, tokens, failing, wide = all[0], all[1], all[2], all[3], all[4]
 			if most := n.stub.AttemptList(narrow.lines).Most(nil); most > 5 {
-				t.Errorf("%d lines of the batch with max_concurrency 5 were under way at once",
+				t.Errorf("%d lines of the batch with max_concurrency 5 were in flight at once",
 					most)
 			}
 			if most := n.stub.AttemptList(narrower.lines).Most(nil); most > 1 {
-				t.Errorf("%d lines of the batch with max_concurrency 1 were under way at once",
+				t.Errorf("%d lines of the batch with max_concurrency 1 were in flight at once",
 					most)
 			}
-			// What is under way when a limit is passed may finish.
+			// Lines in flight when a limit is reached may finish.
 			const tokensPerLine = 5
 			if used := tokens.batch.RequestCounts.Completed *
 				tokensPerLine; used > 1500+nodePerRunner*tokensPerLine ||
@@ -102,7 +102,7 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 				c.CheckComplete(t, l.batch, l.lines)
 			}
 			if most := n.stub.AttemptList(Lines{}).Most(nil); most > nodePerRunner {
-				t.Errorf("%d lines were under way at the runner with per_runner %d", most,
+				t.Errorf("%d lines were in flight at the runner with per_runner %d", most,
 					nodePerRunner)
 			}
 			if tr.Resent = n.stub.Repeats(); tr.Resent > 0 {
@@ -112,8 +112,8 @@ func TestChaosNodesKeepEveryLimit(t *testing.T) {
 	}
 }
 
-// refusedLines is how many lines of a batch the upstream refused. Lines that were not run stand in
-// the error file beside them.
+// refusedLines returns the number of lines of a batch that the runner refused. The error file also
+// has the lines that did not run.
 func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
 	t.Helper()
 	_, failed := c.Results(t, b)
@@ -125,7 +125,7 @@ func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
 	return refused
 }
 
-// The daemon that sends is killed or frozen, again and again, and another one goes on.
+// The sending daemon is killed or frozen repeatedly, and another one continues.
 func TestChaosNodesTakeOver(t *testing.T) {
 	for _, count := range []int{2, 3} {
 		for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (
@@ -186,13 +186,13 @@ func testTakeOver(
 		d.Client().CheckComplete(t, b, lines)
 		d.Verify(t, id)
 	}
-	// What was under way, and what was answered within the last group commit of a few milliseconds.
+	// Lines in flight, and lines answered within the last group commit of a few milliseconds.
 	tr.Resent = n.stub.Repeats()
 	if most := rounds * 3 * nodePerRunner; tr.Resent > most {
 		t.Errorf("%d lines were sent again in %d rounds, want at most %d", tr.Resent, rounds, most)
 	}
-	// A daemon that thaws may still write the requests that it had begun to; at no other time is
-	// the limit passed.
+	// A daemon that continues after a freeze may still write requests that it had begun to write.
+	// The limit is exceeded at no other time.
 	flights := n.stub.AttemptList(Lines{})
 	thawing := func(at time.Time) bool {
 		return slices.ContainsFunc(thawed, func(from time.Time) bool {
@@ -200,10 +200,10 @@ func testTakeOver(
 		})
 	}
 	if most := flights.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
-		t.Errorf("%d lines were under way at the runner with per_runner %d", most, nodePerRunner)
+		t.Errorf("%d lines were in flight at the runner with per_runner %d", most, nodePerRunner)
 	}
 	if most := flights.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
-		t.Errorf("%d lines were under way at the runner with per_runner %d when a daemon thawed",
+		t.Errorf("%d lines were in flight at the runner with per_runner %d when a daemon continued",
 			most, nodePerRunner)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostile makes lines end soon when their upstream never answers well.
+// hostile has settings by which lines end soon if their runner never answers correctly.
 func hostile(more ...string) []string {
 	return with(append([]string{"flowcontrol.fixed.per_runner=24", "dispatch.request_timeout=20s",
 		"dispatch.retry.attempts=2", "dispatch.retry.tuning.deaths=2",
@@ -18,17 +18,17 @@ func hostile(more ...string) []string {
 		"dispatch.tuning.breaker.base=5ms", "dispatch.tuning.breaker.max=20ms"}, more...)...)
 }
 
-// maxMemory keeps a daemon that fails a scenario from taking the machine with it.
+// maxMemory protects the machine from a daemon that fails a scenario.
 const maxMemory = 1 << 30
 
-// An upstream that breaks every rule harms its own lines at most.
-func TestChaosHostileUpstreams(t *testing.T) {
+// A runner that violates HTTP affects only its own lines.
+func TestChaosHostileRunners(t *testing.T) {
 	for _, h := range []struct {
 		name      string
 		lines     int
 		handler   RawHandler
-		completes bool // all lines must
-		most      int  // how often a line may be sent; default: with two attempts and two deaths, 3
+		completes bool // all lines must complete
+		most      int  // attempts allowed per line; default: 3, with two attempts and two deaths
 		set       string
 	}{
 		{name: "endless bodies", lines: sized(8, 24), handler: endlessBody,
@@ -55,7 +55,7 @@ func TestChaosHostileUpstreams(t *testing.T) {
 			completes: true},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			tr := begin(t, "upstream: "+h.name)
+			tr := begin(t, "runner: "+h.name)
 			bad, good := NewRawStub(t, "bad", h.handler), NewStub(t, "good")
 			good.MaxDelay = 5 * time.Millisecond
 			set := hostile()
@@ -66,11 +66,11 @@ func TestChaosHostileUpstreams(t *testing.T) {
 				NewDaemon(t, Options{Upstreams: []string{
 					bad.URL, good.URL}, Set: set, MaxMemory: maxMemory}))
 			c := d.Client()
-			lines, others := NewLines("hostile", "bad", h.lines), NewLines("neighbour", "good", 300)
+			lines, others := NewLines("hostile", "bad", h.lines), NewLines("other", "good", 300)
 			tr.Tried = h.lines
-			b, neighbour := c.Submit(t, lines.Content, ""), c.Submit(t, others.Content, "")
+			b, other := c.Submit(t, lines.Content, ""), c.Submit(t, others.Content, "")
 
-			c.CheckComplete(t, c.AwaitEnd(t, neighbour.ID, 20*time.Second), others)
+			c.CheckComplete(t, c.AwaitEnd(t, other.ID, 20*time.Second), others)
 			b = c.AwaitEnd(t, b.ID, time.Minute)
 			checkHostile(t, tr, d, bad, b, lines, cmp.Or(h.most, 3))
 			if h.completes {
@@ -88,8 +88,8 @@ func TestChaosHostileUpstreams(t *testing.T) {
 	}
 }
 
-// checkHostile checks that each line of a batch stands once in the result files, none with an
-// answer to another one, and that every request that the upstream saw was counted.
+// checkHostile checks that each line of a batch is in the result files once, none with the answer
+// to another line, and that every request that the runner received was counted.
 func checkHostile(
 	t *testing.T, tr *Trial, d *Daemon, bad *RawStub, b Batch, lines Lines, most int,
 ) {
@@ -124,7 +124,7 @@ func checkHostile(
 	}
 	tr.Resent = max(0, sent-len(lines.Bodies))
 	if int64(sent) > b.Tidefill.Attempts {
-		t.Errorf("the upstream got %d requests of %d lines, and attempts counts %d", sent,
+		t.Errorf("the runner received %d requests of %d lines, and attempts is %d", sent,
 			len(lines.Bodies), b.Tidefill.Attempts)
 	}
 	if oftenest > most {
@@ -132,9 +132,9 @@ func checkHostile(
 	}
 }
 
-// Names that an upstream invents cost no more than a few.
-func TestChaosUpstreamInventsModels(t *testing.T) {
-	tr := begin(t, "upstream: invented models in listings")
+// Model names that a runner invents take no more memory than a few.
+func TestChaosRunnerInventsModels(t *testing.T) {
+	tr := begin(t, "runner: invented models in listings")
 	bad := NewRawStub(t, "m", AnswerCorrectly)
 	var requested atomic.Int64
 	bad.List(func() string {
@@ -164,17 +164,17 @@ func TestChaosUpstreamInventsModels(t *testing.T) {
 		answer.Status != http.StatusOK || len(answer.Body) > 2*MiB {
 		t.Errorf("/v1/models: status %d, %d bytes, %v", answer.Status, len(answer.Body), err)
 	}
-	// The names of many seconds are far from noise: they took hundreds of megabytes.
+	// Without a limit, the names of a few seconds took hundreds of megabytes.
 	if peak := d.Peak(); peak > 256*MiB {
 		t.Errorf("the daemon used %d MiB", peak/MiB)
 	}
 }
 
-// A line that is always refused for load while its neighbours pass ends its batch all the same.
-func TestChaosALineIsAlwaysShed(t *testing.T) {
+// A batch ends although one of its lines is always shed while others succeed.
+func TestChaosLineAlwaysShed(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			tr := begin(t, fmt.Sprintf("upstream: one line always %d", status))
+			tr := begin(t, fmt.Sprintf("runner: one line always %d", status))
 			stub := NewStub(t, "m")
 			stub.MaxDelay = 5 * time.Millisecond
 			var sheds atomic.Int64
@@ -193,10 +193,10 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 			b := c.Submit(t, lines.Content, "")
 			deadline := time.Now().Add(30 * time.Second)
 			for n := 0; !b.Ended() && time.Now().Before(deadline); n++ {
-				neighbours := NewLines(fmt.Sprint("neighbours-", n), "m", 500)
+				rest := NewLines(fmt.Sprint("rest-", n), "m", 500)
 				c.CheckComplete(
-					t, c.AwaitEnd(t, c.Submit(t, neighbours.Content, "").ID, 20*time.Second),
-					neighbours)
+					t, c.AwaitEnd(t, c.Submit(t, rest.Content, "").ID, 20*time.Second),
+					rest)
 				var err error
 				if b, err = c.Batch(b.ID); err != nil {
 					t.Fatal(err)
@@ -205,7 +205,7 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 			tr.Tried = int(sheds.Load())
 			if !b.Ended() {
 				t.Fatalf(
-					"the line was shed %d times while its neighbours passed, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
+					"the line was shed %d times while others succeeded, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
 			}
 			sum := c.CheckOnce(t, b, lines)
 			tr.Lost, tr.Doubled = sum.Lost, sum.Doubled
@@ -218,9 +218,9 @@ func TestChaosALineIsAlwaysShed(t *testing.T) {
 	}
 }
 
-// An outage of everything costs no line an attempt.
-func TestChaosEverythingIsShedForAWhile(t *testing.T) {
-	tr := begin(t, "upstream: all lines 503 for a while")
+// A complete outage costs no attempts.
+func TestChaosEverythingShedForAWhile(t *testing.T) {
+	tr := begin(t, "runner: all lines 503 for a while")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 5 * time.Millisecond
 	var out atomic.Bool

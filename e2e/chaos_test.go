@@ -20,15 +20,14 @@ var (
 		"the seed of the random choices; default: a new one, which the test logs")
 )
 
-// maxPeak is the memory that a daemon may use whatever users and upstreams send. make chaos judges
-// by it; the bounded form runs beside other tests, with the race detector's leftovers and less
-// memory pressure, and judges behaviour alone.
+// maxPeak limits the memory of a daemon for any input of users and runners. Only make chaos checks
+// it: the short form runs beside other tests, partly with the race detector.
 const maxPeak = 128 * MiB
 
 var trials Trials
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // net/http reports there what hostile scenarios do to its clients
+	log.SetOutput(io.Discard) // net/http logs errors of hostile scenarios
 	status := Main(m)
 	if *chaos {
 		fmt.Println()
@@ -37,12 +36,12 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// begin begins the trial of a scenario, whose peak only make chaos judges.
+// begin starts the trial of a scenario. Only make chaos checks its peak of memory.
 func begin(t *testing.T, scenario string) *Trial {
 	return trials.Begin(t, scenario, sized[int64](0, maxPeak))
 }
 
-// sized chooses between the sizes of make test and make chaos.
+// sized returns the first value in make test and the second in make chaos.
 func sized[T any](bounded, full T) T {
 	if *chaos {
 		return full
@@ -50,8 +49,8 @@ func sized[T any](bounded, full T) T {
 	return bounded
 }
 
-// seeded is a source of randomness that a failing run can be repeated with: -seed or
-// TIDEFILL_E2E_SEED.
+// seeded returns a source of randomness whose seed it logs. -seed or TIDEFILL_E2E_SEED repeats a
+// run.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()

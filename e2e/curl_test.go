@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestCurlRunsABatch is what a user types who has no SDK at hand.
+// TestCurlRunsABatch runs a batch as a user without an SDK does.
 func TestCurlRunsABatch(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -31,7 +31,7 @@ func TestCurlRunsABatch(t *testing.T) {
 		}
 		return out
 	}
-	// Over a megabyte, so that curl asks first whether it may go on (Expect: 100-continue).
+	// Over a megabyte, so that curl sends Expect: 100-continue.
 	lines := NewLines("curl", "m", 8000)
 	input := writeInput(t, "requests.jsonl", lines.Content)
 	var f File
@@ -50,12 +50,12 @@ func TestCurlRunsABatch(t *testing.T) {
 		t.Fatalf("the batch is %s, %+v", b.Status, b.RequestCounts)
 	}
 	content := d.URL + "/v1/files/" + *b.OutputFileID + "/content"
-	whole := curl(nil, content)
-	if results := ParseResults(t, whole); len(results) != 8000 {
+	all := curl(nil, content)
+	if results := ParseResults(t, all); len(results) != 8000 {
 		t.Errorf("the output has %d lines", len(results))
 	}
-	if part := curl(nil, "--range", "100-299", content); string(part) != string(whole[100:300]) {
-		t.Errorf("bytes 100 to 299 came as %q", part)
+	if part := curl(nil, "--range", "100-299", content); string(part) != string(all[100:300]) {
+		t.Errorf("bytes 100 to 299 are %q", part)
 	}
 	events := curl(nil, "--no-buffer", "--max-time", "10", d.URL+"/v1/batches/"+b.ID+"/events")
 	if !strings.Contains(string(events), "completed") {
@@ -64,8 +64,8 @@ func TestCurlRunsABatch(t *testing.T) {
 	d.Verify(t, b.ID)
 }
 
-// TestTheCommandLineRunsABatch submits, watches, fetches and proves with the program itself.
-func TestTheCommandLineRunsABatch(t *testing.T) {
+// TestCommandLineRunsABatch submits, watches, fetches and verifies a batch with the program itself.
+func TestCommandLineRunsABatch(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "own=" + ownKey})
 	lines := NewLines("cli", "m", 40)
@@ -91,6 +91,6 @@ func TestTheCommandLineRunsABatch(t *testing.T) {
 	if out, status := d.Run("check",
 		writeInput(t, "bad.jsonl", []byte("{\n"+line("a")+"\n"+line("a")+"\n"))); status == 0 ||
 		!strings.Contains(out, "1") || !strings.Contains(out, "3") {
-		t.Errorf("check of a file with faults on lines 1 and 3: status %d\n%s", status, out)
+		t.Errorf("check of a file with errors on lines 1 and 3: status %d\n%s", status, out)
 	}
 }

@@ -187,7 +187,8 @@ func (d *Daemon) Restart() {
 	d.AwaitReady()
 }
 
-// Run runs another command of the program against the daemon and returns its output and exit status.
+// Run runs another command of the program against the daemon and returns its output and exit
+// status.
 func (d *Daemon) Run(args ...string) (output string, status int) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.Binary, args...)
@@ -204,8 +205,8 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 // Log returns the output of the processes so far.
 func (d *Daemon) Log() string { return d.log.String() }
 
-// freeAddress returns an address with a port below the ephemeral ports: a client of the machine could
-// otherwise take it between a kill and the next start.
+// freeAddress returns an address with a port below the ephemeral ports: a client of the machine
+// could otherwise take it between a kill and the next start.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// wantUnavailable fails the test unless the request was refused for want of a store, and says when
-// to come again.
+// wantUnavailable fails the test unless the request was refused because of the store, with
+// Retry-After.
 func wantUnavailable(t *testing.T, what string, err error) {
 	t.Helper()
 	refused := statusError{}
@@ -23,7 +23,7 @@ func wantUnavailable(t *testing.T, what string, err error) {
 	}
 }
 
-func TestADataDirectoryThatIsTakenAwayIsNoticed(t *testing.T) {
+func TestMissingDataDirectoryIsNoticed(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		takeAway func(t *testing.T, data string)
@@ -51,16 +51,16 @@ func TestADataDirectoryThatIsTakenAwayIsNoticed(t *testing.T) {
 			c := d.Client()
 			ready := "http://" + admin + "/readyz"
 			awaitStatus(t, ready, http.StatusOK)
-			lines := NewLines("gone", "m", 400)
+			lines := NewLines("missing", "m", 400)
 			b := c.Submit(t, lines.Content, "")
 			c.Await(t, b.ID, 10*time.Second, func(b Batch) bool {
 				return b.RequestCounts.Completed > 20
 			})
 
 			test.takeAway(t, d.Data)
-			if said := awaitStatus(t, ready, http.StatusServiceUnavailable); !strings.Contains(
-				said, d.Data) {
-				t.Errorf("readiness does not name the directory: %s", said)
+			if text := awaitStatus(t, ready, http.StatusServiceUnavailable); !strings.Contains(
+				text, d.Data) {
+				t.Errorf("readiness does not name the directory: %s", text)
 			}
 			_, err := c.Upload(lines.Content)
 			wantUnavailable(t, "an upload", err)
@@ -71,9 +71,9 @@ func TestADataDirectoryThatIsTakenAwayIsNoticed(t *testing.T) {
 				t.Errorf("a cancellation without a store: %d, %v", answer.Status, err)
 			}
 			if test.back == nil {
-				time.Sleep(2 * time.Second) // it looks every second
+				time.Sleep(2 * time.Second) // it checks every second
 				if left, err := os.ReadDir(d.Data); err == nil {
-					t.Errorf("the directory was made again, with %v", left)
+					t.Errorf("the directory was created again, with %v", left)
 				}
 				awaitStatus(t, ready, http.StatusServiceUnavailable)
 				return
@@ -93,7 +93,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// mounted is smallDisk for a test that unmounts it itself.
+// mounted mounts a small disk that the test unmounts itself.
 func mounted(t *testing.T, size int) string {
 	t.Helper()
 	dir := smallDisk(t, size)
@@ -106,7 +106,7 @@ func mounted(t *testing.T, size int) string {
 	return inner
 }
 
-func TestALockedDatabaseIsWaitedForAndThenA503(t *testing.T) {
+func TestLockedDatabase(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
@@ -129,7 +129,7 @@ func TestALockedDatabaseIsWaitedForAndThenA503(t *testing.T) {
 	}
 	writing.Wait()
 	if _, err := c.Batch(b.ID); err != nil {
-		t.Errorf("reading beside the lock: %v", err)
+		t.Errorf("a read during the lock: %v", err)
 	}
 	unlock()
 	c.CheckComplete(t, c.AwaitEnd(t, b.ID, 60*time.Second), lines)
@@ -139,8 +139,8 @@ func TestALockedDatabaseIsWaitedForAndThenA503(t *testing.T) {
 	}
 }
 
-// lockDatabase takes the lock that SQLite's writers take in WAL mode, as a process does that stands
-// still in the middle of a write.
+// lockDatabase takes the lock of SQLite's writers in WAL mode, as a process does that is frozen
+// during a write.
 func lockDatabase(t *testing.T, data string) (unlock func()) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(data, "tidefill.db-shm"), os.O_RDWR, 0)

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-func TestAnOutageOfTheUpstreamBurnsNoAttempts(t *testing.T) {
+func TestRunnerOutageCostsNoAttempts(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 10*time.Millisecond, 30*time.Millisecond
-	// With a single attempt, one that an outage burns fails its line.
+	// A line has one attempt, so an attempt that an outage costs fails the line.
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
 		Set: append([]string{"dispatch.retry.attempts=1"}, small...)})
 	c := d.Client()
@@ -37,7 +37,7 @@ func TestAnOutageOfTheUpstreamBurnsNoAttempts(t *testing.T) {
 	d.Verify(t, b.ID)
 }
 
-func TestAnUpstreamThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
+func TestRunnerDownAtTheStart(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.Down()
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
@@ -51,7 +51,7 @@ func TestAnUpstreamThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	c.CheckComplete(t, c.AwaitEnd(t, b.ID, 15*time.Second), lines)
 }
 
-func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
+func TestGarbageFailsOnlyItsLines(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
 		Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.retry.tuning.deaths=2"},
@@ -76,8 +76,8 @@ func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 	}
 	type treatment struct {
 		answer func(http.ResponseWriter)
-		status int  // in the error file; 0: a transport failure
-		once   bool // only the first time, so that the line completes
+		status int  // in the error file; 0: a transport error
+		once   bool // only for the first attempt, so that the line completes
 	}
 	refusal := "{\n \"error\": {\"message\":\"too long\",\"code\":1e400,\"ü\":\"\\u00fc\"}}"
 	treatments := map[string]treatment{
@@ -137,29 +137,29 @@ func TestGarbageFromTheUpstreamFailsItsLinesAlone(t *testing.T) {
 		want := treatments[r.CustomID]
 		switch {
 		case (r.Error == nil) == (r.Response == nil):
-			t.Errorf("%s: exactly one of error and response must be there: %+v", r.CustomID, r)
+			t.Errorf("%s: want either an error or a response: %+v", r.CustomID, r)
 		case want.once || want.answer == nil:
 			t.Errorf("%s failed: %+v", r.CustomID, r)
 		case want.status != 0 && (r.Response == nil || r.Response.StatusCode != want.status):
 			t.Errorf("%s: got %+v, want status %d", r.CustomID, r, want.status)
 		case want.status != 0 && r.Response.RequestID != "upstream-1":
-			t.Errorf("%s: the upstream's request id got lost: %q", r.CustomID, r.Response.RequestID)
+			t.Errorf("%s: the runner's request id is missing: %q", r.CustomID, r.Response.RequestID)
 		case want.status == 0 && r.Error == nil:
 			t.Errorf("%s: got %+v, want an error", r.CustomID, r)
 		}
 		if r.CustomID == "garbage-6" && !sameButForNewlines(string(r.Response.Body), refusal) {
-			t.Errorf("the refusal came as %s", r.Response.Body)
+			t.Errorf("the refusal is %s", r.Response.Body)
 		}
 	}
 }
 
-// sameButForNewlines compares bodies of which one had to become a single line.
+// sameButForNewlines compares two bodies, one of which was written as a single line.
 func sameButForNewlines(a, b string) bool {
 	flat := strings.NewReplacer("\n", "", " ", "")
 	return flat.Replace(a) == flat.Replace(b)
 }
 
-func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
+func TestSlowRunnerDoesNotDelayOthers(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		<-r.Context().Done()
 		return true
@@ -170,8 +170,8 @@ func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
 		d := NewDaemon(t, Options{Upstreams: []string{slow.URL, quick.URL}, Set: append(
 			[]string{"dispatch.cancel_grace=0s"}, small...)})
 		c := d.Client()
-		// The slow model's lines stand first, and are more than can be under way or looked ahead
-		// at.
+		// The slow model's lines are first, and are more than the limits of lines in flight and of
+		// look-ahead.
 		mixed := append(NewLines("a", "slow", 300).Content, NewLines("b", "quick", 300).Content...)
 		b := c.Submit(t, mixed, "")
 		other := NewLines("c", "quick", 100)
@@ -191,15 +191,15 @@ func TestASlowUpstreamHoldsNoOtherUp(t *testing.T) {
 		b := c.Submit(t, lines.Content, "")
 		c.CheckComplete(t, c.AwaitEnd(t, b.ID, 20*time.Second), lines)
 		if took := time.Since(began); took > 6*time.Second {
-			t.Errorf("600 lines took %v: the quick upstream waited for the slow one", took)
+			t.Errorf("600 lines took %v: the fast runner waited for the slow one", took)
 		}
 		if n := slow.Requests(); n > 24 {
-			t.Errorf("the slow upstream was given %d lines", n)
+			t.Errorf("the slow runner received %d lines", n)
 		}
 	})
 }
 
-func TestCountsNeverRunAheadOrBack(t *testing.T) {
+func TestCountsAreMonotonic(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = time.Millisecond, 10*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
@@ -208,7 +208,7 @@ func TestCountsNeverRunAheadOrBack(t *testing.T) {
 	id := c.Submit(t, lines.Content, "").ID
 	last := 0
 	b := c.Await(t, id, 30*time.Second, func(b Batch) bool {
-		// What the stub was asked afterwards is at least what was counted before.
+		// The requests received after the count are at least the completed lines of the count.
 		if n := b.RequestCounts.Completed; n < last || n > stub.Requests() {
 			t.Errorf("completed is %d after %d, with %d requests sent", n, last, stub.Requests())
 		}
@@ -218,7 +218,7 @@ func TestCountsNeverRunAheadOrBack(t *testing.T) {
 	c.CheckComplete(t, b, lines)
 }
 
-// smallDisk mounts a file system of a given size.
+// smallDisk mounts a file system of the given size.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -233,7 +233,7 @@ func smallDisk(t *testing.T, size int) string {
 	return dir
 }
 
-// fill writes until nothing more fits and returns what frees the room again.
+// fill writes until the disk is full and returns a function that frees the space.
 func fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
@@ -256,7 +256,7 @@ func fill(t *testing.T, dir string) (free func()) {
 	}
 }
 
-func TestAFullDiskPausesAndGoesOn(t *testing.T) {
+func TestFullDiskPausesBatches(t *testing.T) {
 	disk := smallDisk(t, 32<<20)
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
@@ -296,9 +296,9 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 		t.Errorf("files on the full disk: %v", ids)
 	}
 	before := stub.Requests()
-	time.Sleep(5 * time.Second) // longer than the lease, which can't be renewed
+	time.Sleep(5 * time.Second) // longer than the lease, which cannot be renewed
 	if n := stub.Requests() - before; n > 12 {
-		t.Errorf("%d lines were sent with nowhere to put their results", n)
+		t.Errorf("%d lines were sent although their results cannot be stored", n)
 	}
 	if b, err := c.Batch(b.ID); err != nil || b.Tidefill.Waiting == nil ||
 		!isAboutRoom(*b.Tidefill.Waiting) {
@@ -309,15 +309,15 @@ func TestAFullDiskPausesAndGoesOn(t *testing.T) {
 	c.CheckComplete(t, ended, lines)
 	d.Verify(t, b.ID)
 	if n := stub.Requests(); n > 1000+12 {
-		t.Errorf("%d requests for 1000 lines: what was answered was asked again", n)
+		t.Errorf("%d requests for 1000 lines: answered lines were sent again", n)
 	}
 	if left := orphans(t, d.Data, map[string]bool{ended.InputFileID: true,
 		*ended.OutputFileID: true}); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("not removed: %v", left)
 	}
 }
 
-func TestAStartOnAFullDiskServesAndWaits(t *testing.T) {
+func TestStartOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t, 16<<20)
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
@@ -342,7 +342,7 @@ func isAboutRoom(text string) bool {
 		strings.Contains(text, "room")
 }
 
-func TestAnEmulatedRunnerWithEveryFaultIsOutlived(t *testing.T) {
+func TestEmulatedRunnerWithEveryFault(t *testing.T) {
 	address := freeAddress(t)
 	emulator := startRunner(t, address, "--profile", "instant", "--model", "m",
 		"--faults", `{"too_many_requests":0.01,"unavailable":0.01,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)

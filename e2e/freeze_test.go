@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A dispatcher that stands still while it writes result files wakes up when another has long
-// written them and their user has deleted them. It must not bring them back.
-func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
+// A dispatcher that was frozen while it wrote result files must not create them again after another
+// one has written them and a user has deleted them.
+func TestFrozenProcessDoesNotRestoreDeletedResults(t *testing.T) {
 	stub := NewStub(t, "m")
 	large := strings.Repeat("0123456789abcdef", 4096)
 	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
@@ -68,7 +68,7 @@ func TestADeletedResultIsNotBroughtBackByAFrozenProcess(t *testing.T) {
 		}
 		if left, err := filepath.Glob(filepath.Join(data, "blobs",
 			"files", *ended.OutputFileID+"*")); err != nil || len(left) > 0 {
-			t.Errorf("round %d: bytes of the deleted output are back: %v, %v", round, left, err)
+			t.Errorf("round %d: bytes of the deleted output exist again: %v, %v", round, left, err)
 		}
 		quick.Kill()
 	}
@@ -93,7 +93,7 @@ func awaitResults(t *testing.T, data string) {
 }
 
 // frozeInWrite reports whether a process was stopped while it held the lock of the database, which
-// ends with its holder only.
+// only the process itself releases.
 func frozeInWrite(other *Daemon) bool {
 	c := other.Client()
 	c.HTTP.Timeout = 3 * time.Second

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// awaitStatus asks an address until it answers with the status, and returns the body.
+// awaitStatus repeats a request until the answer has the status, and returns the body.
 func awaitStatus(t *testing.T, url string, status int) string {
 	t.Helper()
 	c := &Client{URL: url, HTTP: &http.Client{Timeout: 5 * time.Second}}
@@ -26,7 +26,7 @@ func awaitStatus(t *testing.T, url string, status int) string {
 	return ""
 }
 
-// wantRoomRefused fails the test unless the request was refused for want of room.
+// wantDiskFull fails the test unless the request was refused because the disk is full.
 func wantDiskFull(t *testing.T, what string, err error) {
 	t.Helper()
 	refused := statusError{}
@@ -36,7 +36,7 @@ func wantDiskFull(t *testing.T, what string, err error) {
 	}
 }
 
-// fillAgain takes what has become free since fill.
+// fillAgain fills the space that has become free since fill.
 func fillAgain(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_WRONLY|os.O_APPEND, 0)
@@ -53,7 +53,7 @@ func fillAgain(t *testing.T, dir string) {
 	}
 }
 
-func TestAFullDiskCanBeEmptied(t *testing.T) {
+func TestFullDiskCanBeEmptied(t *testing.T) {
 	disk := smallDisk(t, 32<<20)
 	stub := NewStub(t, "m")
 	admin := freeAddress(t)
@@ -94,7 +94,7 @@ func TestAFullDiskCanBeEmptied(t *testing.T) {
 		wantDiskFull(t, "an upload", err)
 		_, err = c.CreateBatch(done.InputFileID, "")
 		wantDiskFull(t, "a batch", err)
-		for range 20 { // more than the room that happens to be left
+		for range 20 { // more than the free space
 			change("POST", "/v1/batches/"+runs+"/pause")
 			change("POST", "/v1/batches/"+runs+"/resume")
 		}

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// line is a batch line with a body of chat completions.
+// line returns a line of a batch with a body of chat completions.
 func line(customID string) string {
 	return fmt.Sprintf(
 		`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, customID)
 }
 
-func TestFaultyInputFilesFailTheBatchAndNameTheFault(t *testing.T) {
+func TestInvalidInputFilesFailTheBatch(t *testing.T) {
 	d, stub := newServed(t)
 	c := d.Client()
 	var tooMany bytes.Buffer
@@ -69,7 +69,7 @@ func TestFaultyInputFilesFailTheBatchAndNameTheFault(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f, err := c.Upload([]byte(test.content))
 			if err != nil {
-				t.Fatalf("the upload itself must be taken: %v", err)
+				t.Fatalf("the upload must be accepted: %v", err)
 			}
 			b, err := c.CreateBatch(f.ID, "")
 			if err != nil {
@@ -106,7 +106,7 @@ func orZero[T any](p *T) (zero T) {
 	return *p
 }
 
-func TestOddInputFilesRun(t *testing.T) {
+func TestUnusualInputFilesRun(t *testing.T) {
 	d, stub := newServed(t)
 	c := d.Client()
 	long := strings.Replace(line("long"), `"messages":[]`, `"messages":["`+strings.Repeat("x",
@@ -142,17 +142,17 @@ func TestOddInputFilesRun(t *testing.T) {
 	}
 }
 
-func TestTheLineLimitIsConfigurable(t *testing.T) {
+func TestLineLimit(t *testing.T) {
 	d, _ := newServed(t, "api.max_batch_lines=2")
 	c := d.Client()
 	three := []byte(line("a") + "\n" + line("b") + "\n" + line("c") + "\n")
 	b := c.AwaitEnd(t, c.Submit(t, three, "").ID, 10*time.Second)
 	if b.Status != "failed" || b.Errors.Data[0].Code != "too_many_tasks" {
-		t.Errorf("three lines of two: %s, %+v", b.Status, b.Errors)
+		t.Errorf("three lines with a limit of two: %s, %+v", b.Status, b.Errors)
 	}
 }
 
-func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
+func TestInvalidUploadsStoreNothing(t *testing.T) {
 	d, _ := newServed(t)
 	c := d.Client()
 	kind, good := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", []byte(line("a")))
@@ -223,12 +223,12 @@ func wantRefusal(t *testing.T, answer Answer, parameter string) {
 	}
 	if parameter != "" && strings.NewReplacer("[", ".", "]",
 		"").Replace(orZero(fault.Param)) != parameter {
-		t.Errorf("the fault names %q, want %q: %s", orZero(fault.Param), parameter, answer.Body)
+		t.Errorf("the error names %q, want %q: %s", orZero(fault.Param), parameter, answer.Body)
 	}
 }
 
-// wantNothingLeft waits until the daemon has noticed that clients are gone, and fails if it kept
-// anything of theirs.
+// wantNothingLeft waits until the daemon has noticed that clients have disconnected. The test fails
+// if files of theirs remain.
 func wantNothingLeft(t *testing.T, d *Daemon) {
 	t.Helper()
 	if ids := listAll(t, d.Client(), "/v1/files?limit=100"); len(ids) > 0 {
@@ -241,10 +241,10 @@ func wantNothingLeft(t *testing.T, d *Daemon) {
 			return
 		}
 	}
-	t.Errorf("left behind: %v", left)
+	t.Errorf("not removed: %v", left)
 }
 
-// filler is n bytes of blank lines, made as they are read.
+// filler is a reader of n bytes of blank lines.
 type filler struct{ left int64 }
 
 func (f *filler) Read(p []byte) (int, error) {
@@ -259,7 +259,7 @@ func (f *filler) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
+func TestUploadsOverTheLimitStoreNothing(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})
 	kind, frame := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", nil)
@@ -281,7 +281,7 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 			request.Header.Set("Content-Type", kind)
 			response, err := http.DefaultClient.Do(request)
 			if err != nil {
-				t.Fatalf("a client must get to read why: %v", err)
+				t.Fatalf("the client cannot read the refusal: %v", err)
 			}
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
@@ -295,7 +295,7 @@ func TestUploadsOverTheLimitAreRefusedAndLeaveNothing(t *testing.T) {
 			}
 		})
 	}
-	t.Run("just within", func(t *testing.T) {
+	t.Run("at the limit", func(t *testing.T) {
 		request, err := http.NewRequestWithContext(t.Context(), "POST", d.URL+"/v1/files",
 			io.MultiReader(bytes.NewReader(frame[:at]), &filler{size - 1}, bytes.NewReader(
 				frame[at:])))
@@ -378,7 +378,7 @@ func wantRefusedOrClosed(t *testing.T, connection net.Conn) {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	if timeout := (net.Error)(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		t.Error("the upload stands still and is not ended")
+		t.Error("the upload stalls and is not ended")
 	} else if err == nil {
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
@@ -477,7 +477,7 @@ func TestBadRequestsAreNeverServerErrors(t *testing.T) {
 	}
 }
 
-func TestBadConfigurationRefusesToStart(t *testing.T) {
+func TestInvalidConfigurationRefusesToStart(t *testing.T) {
 	binary := Binary(t)
 	d := &Daemon{Options: Options{Binary: binary}, t: t}
 	file := writeInput(t, "tidefill.yaml",
@@ -488,14 +488,14 @@ func TestBadConfigurationRefusesToStart(t *testing.T) {
 	}{
 		"an unknown key in the file": {[]string{"serve", "--config", file, "--upstream",
 			"http://127.0.0.1:1"}, "policy"},
-		"an unknown key on the line": {[]string{"serve", "--set", "dispatch.chunk_line=3",
+		"an unknown key in a flag": {[]string{"serve", "--set", "dispatch.tuning.chunk_line=3",
 			"--upstream", "http://127.0.0.1:1"}, "chunk_lines"},
 		"an unknown policy": {[]string{"serve", "--set", "flowcontrol.policy=magic",
 			"--upstream", "http://127.0.0.1:1"}, "aimd"},
 		"no upstream": {[]string{"serve"}, "--upstream"},
-		"an upstream that is no URL": {[]string{"serve", "--upstream", "gpu-1:8000"},
+		"an upstream that is not a URL": {[]string{"serve", "--upstream", "gpu-1:8000"},
 			"http://"},
-		"the world without keys": {[]string{"serve", "--listen", "0.0.0.0:0", "--upstream",
+		"an open address without keys": {[]string{"serve", "--listen", "0.0.0.0:0", "--upstream",
 			"http://127.0.0.1:1"}, "TIDEFILL_API_KEYS"},
 		"a value of another type": {[]string{"serve", "--set", "dispatch.tuning.chunk_lines=many",
 			"--upstream", "http://127.0.0.1:1"}, "dispatch.tuning.chunk_lines"},

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
+func TestTermDrains(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 100*time.Millisecond, 200*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
@@ -22,7 +22,7 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	b := c.Submit(t, lines.Content, "")
 	c.Await(t, b.ID, 10*time.Second, func(b Batch) bool { return b.RequestCounts.Completed > 10 })
 
-	// Some lines never end by themselves: they are cut off at the limit.
+	// Some lines never end: they are aborted at the limit.
 	var hanging atomic.Int64
 	stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		if rand.IntN(4) > 0 {
@@ -40,10 +40,10 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	}
 	took := time.Since(began)
 	if took < 900*time.Millisecond {
-		t.Errorf("it ended after %v, with lines under way that had 1s to finish", took)
+		t.Errorf("it ended after %v, with lines in flight that had 1s to finish", took)
 	}
 	if n := stub.InFlight(); n != 0 {
-		t.Errorf("%d lines are still under way", n)
+		t.Errorf("%d lines are still in flight", n)
 	}
 	stub.Intercept(nil)
 	answered := map[string]bool{}
@@ -62,7 +62,7 @@ func TestTermDrainsAndPutsTheRestBack(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+func TestSecondSignalEndsTheProcess(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		<-r.Context().Done()
@@ -79,18 +79,18 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			select {
 			case <-d.current().ended:
-				t.Fatal("the daemon did not wait for the lines under way")
+				t.Fatal("the daemon did not wait for the lines in flight")
 			default:
 			}
 			d.Signal(second)
 			if status := d.Wait(time.Second); status == 0 {
-				t.Error("a daemon that was cut off ended with status 0")
+				t.Error("an aborted daemon ended with status 0")
 			}
 		})
 	}
 }
 
-func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
+func TestTakeoverFromAFrozenNode(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 60*time.Millisecond
 	set := append([]string{"dispatch.tuning.lease_ttl=3s"}, small...)
@@ -108,10 +108,10 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	time.Sleep(700 * time.Millisecond)
 	freeze(t, frozen, other)
 	for id := range inputs {
-		c.AwaitEnd(t, id, 20*time.Second) // its lease runs out meanwhile
+		c.AwaitEnd(t, id, 20*time.Second) // its lease expires meanwhile
 	}
 	frozen.Signal(syscall.SIGCONT)
-	time.Sleep(500 * time.Millisecond) // for the late answers of the frozen one
+	time.Sleep(500 * time.Millisecond) // for the late answers of the frozen daemon
 	for id, lines := range inputs {
 		b, err := c.Batch(id)
 		if err != nil {
@@ -122,12 +122,12 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	}
 	extra := stub.Requests() - 2400
 	t.Logf("%d lines were sent again", extra)
-	// What the frozen one had under way, and what was answered within its last group commit. It
-	// must not, thawed, send lines that others have long taken over.
+	// Lines that the frozen daemon had in flight, and lines answered within its last group commit.
+	// When it continues, it must not send lines that others have taken over.
 	if most := 12 + 18; extra == 0 || extra > most {
 		t.Errorf("%d lines were sent again, want 1 to %d", extra, most)
 	}
-	// Both must go on serving.
+	// Both must continue to serve.
 	for _, d := range []*Daemon{frozen, other} {
 		lines := NewLines("after-"+d.Args[1], "m", 50)
 		b := d.Client().Submit(t, lines.Content, "")
@@ -135,8 +135,8 @@ func TestAnotherNodeTakesOverFromAFrozenOne(t *testing.T) {
 	}
 }
 
-// freeze stops a daemon at a moment when it isn't writing to the database: there it would hold the
-// lock that all processes share, and a lock of SQLite ends with its holder only.
+// freeze stops a daemon while it does not write to the database. Otherwise it would hold the lock
+// that all processes share, which only its holder releases.
 func freeze(t *testing.T, d, other *Daemon) {
 	t.Helper()
 	c := other.Client()
@@ -149,10 +149,10 @@ func freeze(t *testing.T, d, other *Daemon) {
 		d.Signal(syscall.SIGCONT)
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatal("the daemon writes to the database all the time")
+	t.Fatal("the daemon writes to the database permanently")
 }
 
-func TestTwoNodesMayNotShareAName(t *testing.T) {
+func TestNodeNamesAreUnique(t *testing.T) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})
 	out, status := d.Run("serve", "--listen", freeAddress(t), "--admin-listen", "",

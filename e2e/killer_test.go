@@ -49,7 +49,8 @@ func (k *killer) killOnce() {
 	}
 }
 
-// await waits for a random time or, mostly, for the beginning of an operation, rarely hit ones first.
+// await waits for a random time or, mostly, for the beginning of an operation, rarely hit ones
+// first.
 func (k *killer) await() (within string) {
 	if k.random.IntN(4) == 0 {
 		time.Sleep(time.Duration(k.random.ExpFloat64() * float64(250*time.Millisecond)))

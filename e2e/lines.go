@@ -13,8 +13,8 @@ type Lines struct {
 	Bodies  map[string]string // by custom_id
 }
 
-// NewLines returns n lines. Their bodies differ from line to line and between names, and have content
-// that re-encoding would change: large integers, escapes, spaces, key order, unknown keys.
+// NewLines returns n lines. Their bodies differ from line to line and between names, and have
+// content that re-encoding would change: large integers, escapes, spaces, key order, unknown keys.
 func NewLines(name, model string, n int) Lines {
 	var content bytes.Buffer
 	bodies := make(map[string]string, n)

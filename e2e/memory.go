@@ -14,8 +14,8 @@ const MiB = 1 << 20
 // Peak returns the highest resident memory of the daemon's processes so far, in bytes.
 func (d *Daemon) Peak() int64 { return d.readPeak(d.current()) }
 
-// readPeak updates the daemon's peak with VmHWM of a process, and returns it. It changes nothing if the
-// process has ended.
+// readPeak updates the daemon's peak with VmHWM of a process, and returns it. It changes nothing if
+// the process has ended.
 func (d *Daemon) readPeak(p *process) int64 {
 	peak := memoryOf(p.cmd.Process.Pid, "VmHWM")
 	d.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// endlessly writes a piece again and again, until the other side has closed or much was taken.
+// endlessly writes a piece repeatedly, until the other side has closed the connection or received
+// much.
 func endlessly(conn net.Conn, head, piece string) {
 	const most = 2 << 30
 	io.WriteString(conn, head)
@@ -29,7 +30,7 @@ const (
 	chunkedHead = okHead + "Transfer-Encoding: chunked\r\n\r\n"
 )
 
-// text is a chunk of a JSON text.
+// text is a piece of a JSON string.
 var text = "10000\r\n" + strings.Repeat("x", 64<<10) + "\r\n"
 
 func endlessBody(conn net.Conn, _ *http.Request, _ []byte) bool {
@@ -67,7 +68,7 @@ func endlessTrailer(conn net.Conn, _ *http.Request, _ []byte) bool {
 	return false
 }
 
-// large is a correct answer of many bytes.
+// large returns a correct answer of many bytes.
 func large(size int) RawHandler {
 	return func(conn net.Conn, _ *http.Request, _ []byte) bool {
 		const before, after = `{"a":"`, `"}`
@@ -85,7 +86,7 @@ func large(size int) RawHandler {
 	}
 }
 
-// drip gives a byte now and then.
+// drip sends single bytes at intervals.
 func drip(conn net.Conn, _ *http.Request, _ []byte) bool {
 	io.WriteString(conn, okHead+"Content-Length: 100000\r\n\r\n{\"a\":\"")
 	for {
@@ -106,20 +107,20 @@ func garbage(conn net.Conn, _ *http.Request, body []byte) bool {
 	return false
 }
 
-// nothing ends the connection once the request has come.
+// nothing closes the connection after the request.
 func nothing(net.Conn, *http.Request, []byte) bool { return false }
 
-// announced is an answer whose Content-Length is off by so much.
+// announced returns an answer whose Content-Length is wrong by the given number.
 func announced(off int) RawHandler {
 	return func(conn net.Conn, request *http.Request, body []byte) bool {
 		answer := completion("m", Digest(body))
 		fmt.Fprintf(conn, "%sX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", okHead,
 			request.Header.Get("X-Request-Id"), len(answer)+off, answer)
-		return off < 0 // the rest stands before the next answer
+		return off < 0 // the rest precedes the next answer
 	}
 }
 
-// stray answers correctly and then once more, unasked, as if to the next request.
+// stray answers correctly and then sends a second, unsolicited answer.
 func stray(conn net.Conn, request *http.Request, body []byte) bool {
 	if !AnswerCorrectly(conn, request, body) {
 		return false
@@ -130,7 +131,7 @@ func stray(conn net.Conn, request *http.Request, body []byte) bool {
 	return err == nil
 }
 
-// bomb is an answer that is small until it is unpacked.
+// bomb returns a small compressed answer that is large when decompressed.
 var bomb = sync.OnceValue(func() []byte {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -150,14 +151,14 @@ func gzipBomb(conn net.Conn, _ *http.Request, _ []byte) bool {
 	return err == nil
 }
 
-// inventedModel names another model in each answer.
+// inventedModel returns another model name in each answer.
 func inventedModel(conn net.Conn, request *http.Request, body []byte) bool {
 	digest := Digest(body)
 	_, err := io.WriteString(conn, rawAnswer(request, completion("invented-"+digest, digest)))
 	return err == nil
 }
 
-// some treats lines that have a word in their bodies, and the others politely.
+// some applies a handler to lines with a word in their bodies, and answers the others correctly.
 func some(word string, handler RawHandler) RawHandler {
 	return func(conn net.Conn, request *http.Request, body []byte) bool {
 		if bytes.Contains(body, []byte(word)) {

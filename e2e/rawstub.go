@@ -22,7 +22,8 @@ type RawStub struct {
 	open     map[net.Conn]bool
 }
 
-// RawHandler answers one request of a line. It reports whether the connection may serve another one.
+// RawHandler answers one request of a line. It reports whether the connection may serve another
+// one.
 type RawHandler func(conn net.Conn, request *http.Request, body []byte) (keep bool)
 
 // NewRawStub serves a model until the test ends.

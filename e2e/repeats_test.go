@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A line whose answer was sent within these times before a kill may be sent again. Stalls of the disk
-// do not count. A group commit collects for at most 50 ms, so most answers are durable within
+// A line whose answer was sent within these times before a kill may be sent again. Stalls of the
+// disk do not count. A group commit collects for at most 50 ms, so most answers are durable within
 // commitWindow; on a busy machine a few take up to busyWindow.
 const (
 	commitWindow = 60 * time.Millisecond
@@ -32,9 +32,9 @@ func (k kill) age(s Attempt, disk *Disk) time.Duration {
 	return k.begin.Sub(s.End) - disk.Stalled(s.End, k.begin)
 }
 
-// checkRepeats fails the test for every repeated attempt that no kill explains. batches has the number
-// of batches with a body, by digest: each may send it without a kill. It returns the number of
-// repeated attempts.
+// checkRepeats fails the test for every repeated attempt that no kill explains. batches has the
+// number of batches with a body, by digest: each may send it without a kill. It returns the number
+// of repeated attempts.
 func checkRepeats(
 	t *testing.T, ledger map[string][]Attempt, killed []kill, disk *Disk,
 	batches map[string]int,

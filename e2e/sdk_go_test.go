@@ -27,7 +27,7 @@ const (
 	foreignKey = "sk-foreign-0123456789abcdef"
 )
 
-// newServed is a daemon under the race detector with two tenants, before an instant stub.
+// newServed returns a daemon with the race detector and two tenants, and a stub without delay.
 func newServed(t *testing.T, set ...string) (*Daemon, *Stub) {
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{
@@ -86,7 +86,7 @@ func awaitSDK(t *testing.T, c *openai.Client, id string) *openai.Batch {
 	return nil
 }
 
-// reason is what the envelope of an SDK's error says.
+// reason returns the message of an SDK's error.
 func reason(err error) string {
 	if refused := (*openai.Error)(nil); errors.As(err, &refused) {
 		return refused.RawJSON()
@@ -165,7 +165,7 @@ func TestGoSDKRunsABatch(t *testing.T) {
 	var own struct{ Priority int }
 	if err := json.Unmarshal([]byte(created.JSON.ExtraFields["tidefill"].Raw()),
 		&own); err != nil || own.Priority != 3 {
-		t.Errorf("the extension says %s, want priority 3 (%v)",
+		t.Errorf("the extension is %s, want priority 3 (%v)",
 			created.JSON.ExtraFields["tidefill"].Raw(), err)
 	}
 
@@ -307,7 +307,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			wantError(t, err, 401, "invalid_api_key", "")
 		}
 	})
-	t.Run("what is another tenant's or nobody's", func(t *testing.T) {
+	t.Run("unknown ids and those of another tenant", func(t *testing.T) {
 		for _, id := range []string{done.ID, "batch_doesnotexist"} {
 			_, err := foreign.Batches.Get(ctx, id)
 			wantError(t, err, 404, "", "id")
@@ -325,7 +325,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			wantError(t, err, 400, "", "input_file_id")
 		}
 	})
-	t.Run("what a create gets wrong", func(t *testing.T) {
+	t.Run("invalid create requests", func(t *testing.T) {
 		for _, test := range []struct {
 			json        map[string]any
 			code, param string
@@ -350,7 +350,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			wantError(t, err, 400, test.code, test.param)
 		}
 	})
-	t.Run("a cancel that comes too late is not repeated", func(t *testing.T) {
+	t.Run("a late cancel is not repeated", func(t *testing.T) {
 		var requests atomic.Int64
 		counting := option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (
 			*http.Response, error) {
@@ -360,7 +360,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 		_, err := c.Batches.Cancel(ctx, done.ID, counting)
 		wantError(t, err, 409, "invalid_batch_status", "")
 		if requests.Load() != 1 {
-			t.Errorf("the SDK asked %d times", requests.Load())
+			t.Errorf("the SDK sent %d requests", requests.Load())
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {
@@ -408,7 +408,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a faulty input fails the batch and reaches no upstream", func(t *testing.T) {
+	t.Run("invalid input fails the batch and reaches no runner", func(t *testing.T) {
 		before := stub.Requests()
 		faulty := uploadSDK(
 			t, c, []byte(
@@ -441,10 +441,10 @@ func TestGoSDKErrorClasses(t *testing.T) {
 	})
 }
 
-func TestGoSDKRetriesMakeNoSecondBatch(t *testing.T) {
+func TestGoSDKRetriesCreateOneBatch(t *testing.T) {
 	d, _ := newServed(t)
 	ctx := t.Context()
-	// The answer to each first attempt gets lost on its way.
+	// The answer to each first attempt is lost.
 	var attempts atomic.Int64
 	c := sdk(d, ownKey, option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (
 		*http.Response, error) {
@@ -499,7 +499,7 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 	}
 	u := begin()
 	if u.Status != openai.UploadStatusPending || u.ExpiresAt != u.CreatedAt+3600 {
-		t.Errorf("begun %s", u.RawJSON())
+		t.Errorf("created %s", u.RawJSON())
 	}
 	cuts := []int{0, 1, len(lines.Content) / 3, len(lines.Content)} // in the middle of lines
 	ids := make([]string, len(cuts)-1)
@@ -520,7 +520,7 @@ func TestGoSDKUploadsInParts(t *testing.T) {
 	}
 	_, err := c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids[:2]})
 	if refused := (*openai.Error)(nil); !errors.As(err, &refused) || refused.StatusCode != 400 {
-		t.Errorf("completed with a part too few: %v %s", err, reason(err))
+		t.Errorf("completed with a missing part: %v %s", err, reason(err))
 	}
 	_, err = c.Uploads.Complete(ctx, u.ID, openai.UploadCompleteParams{PartIDs: ids,
 		Md5: param.NewOpt(strings.Repeat("0", 32))})

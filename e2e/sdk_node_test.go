@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// nodeModules installs the pinned SDK if that hasn't been done on this machine.
+// nodeModules installs the pinned SDK if it is not installed yet.
 var nodeModules = sync.OnceValue(func() error {
 	if _, err := os.Stat("node/node_modules/openai/package.json"); err == nil {
 		return nil
@@ -26,7 +26,7 @@ var nodeModules = sync.OnceValue(func() error {
 	return nil
 })
 
-// runNode runs a script of node/ against the daemon and decodes what it prints.
+// runNode runs a script of node/ against the daemon and decodes its output.
 func runNode(t *testing.T, d *Daemon, into any, script string, args ...string) {
 	t.Helper()
 	if err := nodeModules(); err != nil {
@@ -56,9 +56,9 @@ func writeInput(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-func TestNodeSDKUploadsInEveryShape(t *testing.T) {
+func TestNodeSDKUploadsInEveryForm(t *testing.T) {
 	d, _ := newServed(t)
-	// Over the high-water mark of streams, so that a chunked upload comes in several chunks.
+	// Over the high-water mark of streams, so that a chunked upload has several chunks.
 	lines := NewLines("node-upload", "m", 2000)
 	var shapes map[string]struct {
 		File    File
@@ -75,7 +75,7 @@ func TestNodeSDKUploadsInEveryShape(t *testing.T) {
 		}
 		if content, err := d.Client().Content(f.ID); err != nil ||
 			!bytes.Equal(content, lines.Content) {
-			t.Errorf("%s: %d bytes came back of %d, %v", shape, len(content), len(lines.Content),
+			t.Errorf("%s: %d bytes were returned of %d, %v", shape, len(content), len(lines.Content),
 				err)
 		}
 		if sent.Chunked {
@@ -186,15 +186,15 @@ func TestNodeSDKErrorClasses(t *testing.T) {
 		if !ok || got.Class != w.class || got.Status != w.status || got.Code != w.code ||
 			got.Param != w.param ||
 			got.Type != "invalid_request_error" || !got.HasRequestID || got.Requests != 1 {
-			t.Errorf("%s: got %+v, want %+v asked once", name, got, w)
+			t.Errorf("%s: got %+v, want %+v with one request", name, got, w)
 		}
 	}
 	if len(faults) != len(want) {
-		t.Errorf("the script met %d faults, want %d", len(faults), len(want))
+		t.Errorf("the script got %d errors, want %d", len(faults), len(want))
 	}
 }
 
-func TestNodeSDKRetriesMakeNoSecondFile(t *testing.T) {
+func TestNodeSDKRetriesCreateOneFile(t *testing.T) {
 	d, _ := newServed(t)
 	var counts struct{ Attempts, Files, Batches int }
 	runNode(t, d, &counts, "retries.mjs", writeInput(t, "input.jsonl", NewLines("retries",

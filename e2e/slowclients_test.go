@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// withOpenFiles is the program under another limit of open files.
+// withOpenFiles returns the program with another limit of open files.
 func withOpenFiles(t testing.TB, limit int) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "tidefill")
@@ -36,17 +36,17 @@ func dialDaemon(t testing.TB, d *Daemon) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// awaitClosed reads until the daemon closes the connection, which must happen within the limit.
+// awaitClosed reads until the daemon closes the connection, and returns an error after the limit.
 func awaitClosed(c net.Conn, limit time.Duration) error {
 	c.SetReadDeadline(time.Now().Add(limit))
 	_, err := io.Copy(io.Discard, c)
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-		return fmt.Errorf("the connection stays open for %v", limit)
+		return fmt.Errorf("the connection is still open after %v", limit)
 	}
 	return nil
 }
 
-// awaitOK asks until the answer is 200.
+// awaitOK repeats a request until the answer is 200.
 func awaitOK(t *testing.T, client *http.Client, url string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
@@ -60,12 +60,12 @@ func awaitOK(t *testing.T, client *http.Client, url string) {
 			return
 		}
 	}
-	t.Fatalf("%s never answers 200", url)
+	t.Fatalf("%s does not answer 200", url)
 }
 
-// TestHalfOpenRequestsLockNobodyOut holds 2,000 requests whose bodies never come, on all routes,
-// without a key and of the type that uploads have. The daemon may open 1,024 files.
-func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
+// TestHalfOpenRequests opens 2,000 requests without bodies, on all routes, without a key and with
+// the content type of uploads. The daemon may open 1,024 files. Other clients must be served.
+func TestHalfOpenRequests(t *testing.T) {
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{
 		Binary: withOpenFiles(t, 1024), Keys: ownKey, Upstreams: []string{NewStub(t, "m").URL},
@@ -111,7 +111,7 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("a client with a key was answered %v after the crowd had come", time.Since(began))
+	t.Logf("a client with a key was answered after %v", time.Since(began))
 	for _, c := range held {
 		if err := awaitClosed(c, 10*time.Second); err != nil {
 			t.Fatal(err)
@@ -119,9 +119,9 @@ func TestHalfOpenRequestsLockNobodyOut(t *testing.T) {
 	}
 }
 
-// TestSlowClientsAreCutOff sends uploads and reads answers a byte at a time, where the least is 4
-// KiB/s.
-func TestSlowClientsAreCutOff(t *testing.T) {
+// TestSlowClientsAreDisconnected sends uploads and reads answers byte by byte. The minimum rate is
+// 4 KiB/s.
+func TestSlowClientsAreDisconnected(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
 		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s"}})
 	content := NewLines("slow", "nobody", 100_000).Content
@@ -179,11 +179,11 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			}
 			rest, _ := io.Copy(io.Discard, answer.Body)
 			if total := got.Load() + rest; total == f.Bytes {
-				t.Errorf("%s: a reader of 10 bytes a second got all %d bytes", path, total)
+				t.Errorf("%s: a reader of 10 bytes per second got all %d bytes", path, total)
 			}
 		})
 	}
-	all.Go(func() { // an honest client on a thin line: 1 MB/s for twice the time
+	all.Go(func() { // a client above the minimum rate: 1 MB/s for twice the time
 		answer, err := http.Get(d.URL + "/v1/files/" + f.ID + "/content")
 		if err != nil {
 			t.Error(err)
@@ -195,7 +195,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			time.Until(began.Add(time.Duration(got) * time.Microsecond))) {
 			n, err := io.CopyN(io.Discard, answer.Body, 64<<10)
 			if got += n; err != nil {
-				t.Errorf("an honest reader was cut off after %d bytes: %v", got, err)
+				t.Errorf("a reader above the minimum rate was disconnected after %d bytes: %v", got, err)
 				return
 			}
 		}
@@ -203,9 +203,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	all.Wait()
 }
 
-// TestHalfClosedClientsAreAnswered sends a request and closes the sending side, as nc and some
-// proxies do.
-func TestHalfClosedClientsAreAnswered(t *testing.T) {
+// TestHalfClosedClients sends a request and closes the sending side, as nc and some proxies do.
+func TestHalfClosedClients(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL}})
 	f, err := d.Client().Upload(NewLines("half", "nobody", 100).Content)
 	if err != nil {
@@ -242,7 +241,7 @@ func TestHalfClosedClientsAreAnswered(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a stream notices", func(t *testing.T) {
+	t.Run("a stream ends", func(t *testing.T) {
 		b, err := d.Client().CreateBatch(f.ID, "")
 		if err != nil {
 			t.Fatal(err)

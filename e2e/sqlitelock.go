@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// LockDatabase takes the write lock of a data directory's database, as a process does that is frozen
-// within a transaction (BEGIN IMMEDIATE). Readers are not blocked. unlock releases it.
+// LockDatabase takes the write lock of a data directory's database, as a process does that is
+// frozen within a transaction (BEGIN IMMEDIATE). Readers are not blocked. unlock releases it.
 func LockDatabase(t testing.TB, data string) (unlock func()) {
 	t.Helper()
 	index, err := os.OpenFile(filepath.Join(data, "tidefill.db-shm"), os.O_RDWR, 0)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A streamed line's output is what it would have been without.
-func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
+// A streamed line has the same output as one that is not streamed.
+func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
 	bodies := map[string]func(i int) string{
 		"/v1/chat/completions": func(i int) string {
 			return fmt.Sprintf(
@@ -88,7 +88,7 @@ func TestStreamedLinesHaveTheOutputOfUnstreamedOnes(t *testing.T) {
 	}
 }
 
-// stripped is an answer without what differs between two sendings of one body.
+// stripped returns an answer without the fields that differ between two attempts.
 func stripped(t testing.TB, body []byte) any {
 	t.Helper()
 	unique := regexp.MustCompile(`"(id|item_id)":"[^"]*"|"created(_at)?":\d+|"cached_tokens":\d+`)
@@ -99,9 +99,9 @@ func stripped(t testing.TB, body []byte) any {
 	return v
 }
 
-// A daemon under a policy that heeds readings takes them from its runners and from a real
-// Prometheus, and lives on without either.
-func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
+// A daemon with a policy that uses readings gets them from its runners and from a real Prometheus,
+// and continues without either.
+func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
 	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
 		"--interactive-rps", "5")
 	prometheus, stop := startPrometheus(t, runner)
@@ -130,7 +130,7 @@ func TestReadingsComeFromRunnersAndPrometheus(t *testing.T) {
 	}
 	if log := d.Log(); !strings.Contains(log, "engine=vllm running=vllm:num_requests_running") ||
 		!strings.Contains(log, "reading interactive latencies") {
-		t.Errorf("what was resolved is not logged:\n%s", log)
+		t.Errorf("the resolved signals are not logged:\n%s", log)
 	}
 	stop()
 	await(t, 20*time.Second, "a failed query of Prometheus", func() bool {
@@ -187,7 +187,7 @@ func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	return url, stop
 }
 
-// await polls until something holds.
+// await polls until a condition holds.
 func await(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(
@@ -196,10 +196,10 @@ func await(t testing.TB, limit time.Duration, what string, holds func() bool) {
 			return
 		}
 	}
-	t.Fatalf("after %v it is not so: %s", limit, what)
+	t.Fatalf("not so after %v: %s", limit, what)
 }
 
-// metricsOf is the daemon's own metrics page.
+// metricsOf returns the daemon's metrics page.
 func metricsOf(t testing.TB, admin string) string {
 	t.Helper()
 	response, err := http.Get("http://" + admin + "/metrics")
@@ -214,7 +214,7 @@ func metricsOf(t testing.TB, admin string) string {
 	return string(page)
 }
 
-// gauge is the value of one series of that page; 0 if it isn't there.
+// gauge returns the value of a series of the page; 0: it does not exist.
 func gauge(t testing.TB, admin, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(metricsOf(t, admin)) {

@@ -37,8 +37,8 @@ type Attempt struct {
 	Node       string    // the daemon that sent it, by NodeHeader
 }
 
-// NodeHeader is a header that daemons send, as configured by upstreams[].headers, so that the stub can
-// distinguish them.
+// NodeHeader is a header that daemons send, as configured by upstreams[].headers, so that the stub
+// can distinguish them.
 const NodeHeader = "X-Node"
 
 // NewStub serves a model until the test ends.
@@ -65,8 +65,8 @@ func (s *Stub) Up(t testing.TB) {
 // Down aborts all requests in flight and refuses connections.
 func (s *Stub) Down() { s.server.Close() }
 
-// Intercept calls handle before the stub answers; handle reports whether it has answered. nil removes
-// it.
+// Intercept calls handle before the stub answers; handle reports whether it has answered. nil
+// removes it.
 func (s *Stub) Intercept(handle func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
 	if handle == nil {
 		s.handle.Store(nil)

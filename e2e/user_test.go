@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// user does all that the API offers, one thing after the other, through whatever befalls the
-// daemon, and keeps what was acknowledged.
+// user uses the complete API, one operation after the other, whatever happens to the daemon, and
+// records the acknowledged objects.
 type user struct {
 	name     string
 	c        *Client
@@ -29,17 +29,17 @@ type promised struct {
 	lines   Lines
 	ends    []string // the states in which it may end
 	deleted bool
-	results []string // of a deleted batch: its files, which stay
+	results []string // of a deleted batch: its files, which remain
 }
 
-// refusal stands in the names of lines of which the stub refuses about half.
+// refusal is in the names of lines of which the stub refuses about half.
 const refusal = "refused"
 
 func isRefused(body string) bool {
 	return strings.Contains(body, refusal) && Digest([]byte(body))[0]%2 == 0
 }
 
-// refusedOf are the lines that the stub refuses, as a retry has them.
+// refusedOf returns the lines that the stub refuses, as a retry has them.
 func refusedOf(lines Lines) Lines {
 	bodies := map[string]string{}
 	for id, body := range lines.Bodies {
@@ -54,7 +54,7 @@ func newUser(name string, c *Client, random *rand.Rand, announce func(string)) *
 	return &user{name: name, c: c, random: random, announce: announce, files: map[string]bool{}}
 }
 
-// act does one thing that users do, from the upload to the end of its batch.
+// act runs one of the user's activities, from the upload to the end of its batch.
 func (u *user) act(ctx context.Context) error {
 	actions := []func(
 		context.Context) error{u.runOne, u.runOfParts, u.pauseAndResume, u.cancel, u.expire, u.stop,
@@ -74,8 +74,8 @@ func (u *user) do(ctx context.Context, operation string, send func(tried int) er
 	return nil
 }
 
-// insist repeats what no daemon answered, or one asked to have sent again. Any other answer that is
-// no success ends it: a kill must not show as an error.
+// retry repeats a request without an answer or with a temporary error. Any other error fails it: a
+// kill must not cause an error.
 func retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -91,7 +91,7 @@ func retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// repeated forgives an answer to a request that was sent before and may have had its effect then.
+// repeated accepts an error of a repeated request whose first attempt may have succeeded.
 func repeated(err error, tried int, status int) error {
 	if refused := (statusError{}); tried > 1 && errors.As(err, &refused) &&
 		refused.answer.Status == status {
@@ -118,7 +118,7 @@ func (u *user) upload(ctx context.Context, lines Lines) (f File, err error) {
 	return f, err
 }
 
-// create makes a batch that may end in one of ends.
+// create creates a batch that may end in one of the given states.
 func (u *user) create(
 	ctx context.Context, file, extensions string, lines Lines, ends ...string,
 ) (b Batch, err error) {
@@ -143,7 +143,7 @@ func (u *user) submit(
 	return u.create(ctx, f.ID, extensions, lines, ends...)
 }
 
-// await polls a batch until holds says so or it has ended.
+// await polls a batch until holds returns true or it has ended.
 func (u *user) await(ctx context.Context, id string, holds func(Batch) bool) (b Batch, err error) {
 	finalizing := false
 	for {
@@ -172,7 +172,7 @@ func (u *user) runOne(ctx context.Context) error {
 	return err
 }
 
-// runMany is a batch of as many lines as there may be.
+// runMany runs a batch with the maximum number of lines.
 func (u *user) runMany(ctx context.Context, n int) error {
 	u.done++
 	b, err := u.submit(ctx, u.newLines("many", n), "", "completed")
@@ -213,7 +213,7 @@ func (u *user) runOfParts(ctx context.Context) error {
 	}
 	var completed struct{ File File }
 	first := ""
-	for range 1 + u.random.IntN(2) { // completing once more answers the same
+	for range 1 + u.random.IntN(2) { // a repeated completion gives the same answer
 		body := fmt.Sprintf(`{"part_ids":[%s]}`, strings.Join(parts, ","))
 		err := u.do(ctx, "assemble", func(int) error {
 			return u.c.json("POST", "/v1/uploads/"+upload.ID+"/complete",
@@ -272,7 +272,7 @@ func (u *user) cancel(ctx context.Context) error {
 	return err
 }
 
-// expire makes a batch with a deadline that comes while it runs.
+// expire creates a batch whose deadline passes while it runs.
 func (u *user) expire(ctx context.Context) error {
 	b, err := u.submit(ctx, u.newLines("expired", 1500), `{"deadline":"1s"}`, "expired",
 		"completed")
@@ -282,7 +282,7 @@ func (u *user) expire(ctx context.Context) error {
 	return err
 }
 
-// stop makes a batch that ends at a limit of its own.
+// stop creates a batch that ends at a limit of its own.
 func (u *user) stop(ctx context.Context) error {
 	b, err := u.submit(ctx, u.newLines(refusal, 200), `{"max_failed_lines":20}`, "failed")
 	if err == nil {
@@ -325,7 +325,7 @@ func (u *user) retry(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the input of a batch that runs, and the batch and its results once it has ended.
+// remove deletes the input of a running batch, and the batch and its results after its end.
 func (u *user) remove(ctx context.Context) error {
 	b, err := u.submit(ctx, u.newLines("removed", 50), "", "completed")
 	if err != nil {
@@ -369,16 +369,16 @@ func (u *user) post(batch, operation string) error {
 }
 
 func (u *user) delete(path string) error {
-	var gone struct{ Deleted bool }
-	return u.c.json("DELETE", path, "", nil, &gone)
+	var answer struct{ Deleted bool }
+	return u.c.json("DELETE", path, "", nil, &answer)
 }
 
-// ended forgives that a batch ended before it could be stopped.
+// ended accepts that a batch ended before it was stopped.
 func ended(err error) error {
 	return repeated(err, 2, http.StatusConflict)
 }
 
-// partForm is the body of one part of an upload.
+// partForm returns the body of one part of an upload.
 func partForm(content []byte) (contentType string, body []byte) {
 	kind, form := Form(nil, "part", content)
 	return kind, bytes.Replace(form, []byte(`name="file"`), []byte(`name="data"`), 1)
