@@ -38,10 +38,8 @@ type Page[T any] struct {
 
 // BatchLists finds batches.
 type BatchLists interface {
-	// ListBatches returns a page of a tenant's batches. ErrBadCursor: q.After is unknown.
-	ListBatches(ctx context.Context, tenant string, q BatchQuery) (Page[Batch], error)
-	// ListBatchIDs is ListBatches for callers that read the batches one by one, since a batch may
-	// be large.
+	// ListBatchIDs returns the ids of a page of a tenant's batches. Callers read the batches one by
+	// one, since a batch may be large. ErrBadCursor: q.After is unknown.
 	ListBatchIDs(ctx context.Context, tenant string, q BatchQuery) (Page[string], error)
 	// StaleBatches returns the ID and Tenant of up to limit terminal batches that ended before the
 	// given time, for retention.

@@ -103,7 +103,7 @@ func BenchmarkWithManyBatches(b *testing.B) {
 		b.Run("page of 20/"+test.name, func(b *testing.B) {
 			test.q.Limit = 20
 			for b.Loop() {
-				if _, err := db.ListBatches(b.Context(), "t", test.q); err != nil {
+				if _, err := db.ListBatchIDs(b.Context(), "t", test.q); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -111,7 +111,7 @@ func BenchmarkWithManyBatches(b *testing.B) {
 	}
 	b.Run("page of 100/newest", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := db.ListBatches(b.Context(), "t", store.BatchQuery{
+			if _, err := db.ListBatchIDs(b.Context(), "t", store.BatchQuery{
 				Limit: 100}); err != nil {
 				b.Fatal(err)
 			}

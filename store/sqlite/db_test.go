@@ -89,7 +89,7 @@ func TestProcessesOpenOneFileTogether(t *testing.T) {
 		})
 	}
 	running.Wait()
-	page, err := open(t, path, time.Now).ListBatches(ctx, "t", store.BatchQuery{})
+	page, err := open(t, path, time.Now).ListBatchIDs(ctx, "t", store.BatchQuery{})
 	if err != nil || len(page.Items) != handles*batches {
 		t.Errorf("got %d batches, %v, want %d", len(page.Items), err, handles*batches)
 	}
@@ -138,7 +138,7 @@ func TestFullDisk(t *testing.T) {
 	if err := db.CreateBatch(t.Context(), large); err != nil {
 		t.Errorf("create after space was freed: %v", err)
 	}
-	page, err := db.ListBatches(t.Context(), "t", store.BatchQuery{})
+	page, err := db.ListBatchIDs(t.Context(), "t", store.BatchQuery{})
 	if err != nil || len(page.Items) != stored {
 		t.Errorf("got %d batches, %v, want %d", len(page.Items), err, stored)
 	}
@@ -177,7 +177,7 @@ func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
 		})
 	}
 	writing.Wait()
-	if _, err := db.ListBatches(t.Context(), "t", store.BatchQuery{}); err != nil {
+	if _, err := db.ListBatchIDs(t.Context(), "t", store.BatchQuery{}); err != nil {
 		t.Errorf("read beside a foreign lock: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {

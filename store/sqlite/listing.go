@@ -40,26 +40,7 @@ var allStates = []store.State{
 	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
 }
 
-// ListBatches implements [store.Batches].
-func (db *DB) ListBatches(
-	ctx context.Context, tenant string, q store.BatchQuery,
-) (page store.Page[store.Batch], err error) {
-	err = db.snapshot(ctx, func(s *session) error {
-		positions, more, err := s.positions(ctx, tenant, q)
-		if err != nil {
-			return err
-		}
-		page.More = more
-		page.Items, err = columnAt(ctx, s, "doc", positions, decode[store.Batch])
-		return err
-	})
-	if err != nil {
-		return store.Page[store.Batch]{}, fmt.Errorf("list batches: %w", err)
-	}
-	return page, nil
-}
-
-// ListBatchIDs implements [store.Batches].
+// ListBatchIDs implements [store.BatchLists].
 func (db *DB) ListBatchIDs(
 	ctx context.Context, tenant string, q store.BatchQuery,
 ) (page store.Page[string], err error) {
@@ -69,9 +50,7 @@ func (db *DB) ListBatchIDs(
 			return err
 		}
 		page.More = more
-		page.Items, err = columnAt(ctx, s, "id", positions, func(id []byte) (string, error) {
-			return string(id), nil
-		})
+		page.Items, err = s.idsAt(ctx, positions)
 		return err
 	})
 	if err != nil {
@@ -272,11 +251,8 @@ func (l listing) args(state store.State, within span) []any {
 	return append(args, l.limit)
 }
 
-// columnAt reads a column of the batches at the positions, in the order of these.
-func columnAt[T any](
-	ctx context.Context, s *session, column string, positions []position,
-	read func([]byte) (T, error),
-) ([]T, error) {
+// idsAt returns the ids of the batches at the positions, in the order of these.
+func (s *session) idsAt(ctx context.Context, positions []position) ([]string, error) {
 	place := make(map[int64]int, len(positions))
 	seqs := make([]int64, len(positions))
 	for i, p := range positions {
@@ -286,17 +262,14 @@ func columnAt[T any](
 	if err != nil {
 		return nil, err
 	}
-	items := make([]T, len(positions))
-	var seq int64
-	var value sql.RawBytes
-	err = s.rows(
-		ctx, "SELECT seq, "+column+" FROM batches WHERE seq IN (SELECT value FROM json_each(?))",
+	ids := make([]string, len(positions))
+	err = s.rows(ctx, "SELECT seq, id FROM batches WHERE seq IN (SELECT value FROM json_each(?))",
 		[]any{list}, func(rows *sql.Rows) error {
-			if err := rows.Scan(&seq, &value); err != nil {
-				return err
-			}
-			items[place[seq]], err = read(value)
+			var seq int64
+			var id string
+			err := rows.Scan(&seq, &id)
+			ids[place[seq]] = id
 			return err
 		})
-	return items, err
+	return ids, err
 }

@@ -70,17 +70,13 @@ func batchesList(t *testing.T, m Store, _ *clock) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := drawQuery(rt, all[0].CreatedAt)
 		want := obviousList(all, q)
-		var listed []store.Batch
+		var listed []string
 		for page := q; ; {
-			p, err := m.ListBatches(t.Context(), "t1", page)
+			p, err := m.ListBatchIDs(t.Context(), "t1", page)
 			if err != nil {
 				rt.Fatalf("list %+v: %v", page, err)
 			}
 			listed = append(listed, p.Items...)
-			ids, err := m.ListBatchIDs(t.Context(), "t1", page)
-			if err != nil || ids.More != p.More || !slices.Equal(ids.Items, batchIDs(p.Items)) {
-				rt.Fatalf("list %+v: got the ids %v, %v of %v", page, ids, err, batchIDs(p.Items))
-			}
 			if !p.More {
 				break
 			}
@@ -88,13 +84,13 @@ func batchesList(t *testing.T, m Store, _ *clock) {
 				rt.Fatalf("list %+v: %d items on a page before the last, %d so far", page, len(
 					p.Items), len(listed))
 			}
-			page.After = listed[len(listed)-1].ID
+			page.After = listed[len(listed)-1]
 		}
-		if !slices.EqualFunc(listed, want, func(a, b store.Batch) bool { return a.ID == b.ID }) {
-			rt.Fatalf("list %+v:\ngot  %v\nwant %v", q, batchIDs(listed), batchIDs(want))
+		if !slices.Equal(listed, batchIDs(want)) {
+			rt.Fatalf("list %+v:\ngot  %v\nwant %v", q, listed, batchIDs(want))
 		}
 		if len(listed) > 0 {
-			wantEqual(t, "listed batch", listed[0], want[0])
+			wantEqual(t, "listed batch", got(m.Batch(t.Context(), "t1", listed[0]))(t), want[0])
 		}
 	})
 }
@@ -201,22 +197,22 @@ func batchesCursors(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	all := population(t, m, 20)
 	q := store.BatchQuery{Limit: 5}
-	page := got(m.ListBatches(ctx, "t1", q))(t)
-	q.After = page.Items[4].ID
-	want := batchIDs(got(m.ListBatches(ctx, "t1", q))(t).Items)
+	page := got(m.ListBatchIDs(ctx, "t1", q))(t)
+	q.After = page.Items[4]
+	want := got(m.ListBatchIDs(ctx, "t1", q))(t).Items
 
 	// Neither newcomers nor changes of the cursor's batch shift the next page.
 	late := newBatch("late", "t1")
 	late.CreatedAt = all[len(all)-1].CreatedAt
 	must(t, m.CreateBatch(ctx, late))
-	if b := page.Items[4]; !b.State.Terminal() {
+	if b := got(m.Batch(ctx, "t1", q.After))(t); !b.State.Terminal() {
 		b.State = store.Cancelled
 		got(m.UpdateBatch(ctx, b))(t)
 	}
-	wantEqual(t, "next page", batchIDs(got(m.ListBatches(ctx, "t1", q))(t).Items), want)
+	wantEqual(t, "next page", got(m.ListBatchIDs(ctx, "t1", q))(t).Items, want)
 
 	for _, cursor := range []string{"nowhere", "other-" + all[0].ID} {
-		_, err := m.ListBatches(ctx, "t1", store.BatchQuery{After: cursor, Limit: 1})
+		_, err := m.ListBatchIDs(ctx, "t1", store.BatchQuery{After: cursor, Limit: 1})
 		wantErr(t, "list after "+cursor, err, store.ErrBadCursor)
 	}
 }
