@@ -12,9 +12,9 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// crowd is a planner with 100,000 jobs of 1,000 tenants in one pool of 20 runners, and a driver
+// manyJobs is a planner with many jobs of 1,000 tenants in one pool of 20 runners, and a driver
 // that answers at once.
-type crowd struct {
+type manyJobs struct {
 	planner *Planner
 	now     time.Time
 	random  *rand.Rand
@@ -26,10 +26,10 @@ type crowd struct {
 	lines   []Line
 }
 
-func newCrowd(tb testing.TB, jobs int) *crowd {
+func newManyJobs(tb testing.TB, jobs int) *manyJobs {
 	deps := Deps{Scheduler: scheduler.DefaultConfig(), Random: rand.New(rand.NewPCG(1, 2))}
 	deps.Flow = flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 64})
-	c := &crowd{planner: newPlanner(tb, DefaultConfig(), deps), now: noon,
+	c := &manyJobs{planner: newPlanner(tb, DefaultConfig(), deps), now: noon,
 		random: rand.New(rand.NewPCG(3, 4))}
 	for slot := range 256 {
 		c.lines = append(c.lines, Line{Slot: slot, PromptTokens: 100 + slot, MaxTokens: 500})
@@ -44,9 +44,9 @@ func newCrowd(tb testing.TB, jobs int) *crowd {
 	return c
 }
 
-// batch draws a new batch: half a thousand lines to half a million, due in an hour to a week, or
-// whenever.
-func (c *crowd) batch() Batch {
+// batch returns a random batch of 500 to 500,000 lines, due in an hour to a week, or without a
+// deadline.
+func (c *manyJobs) batch() Batch {
 	c.jobs++
 	b := Batch{ID: fmt.Sprintf("batch-%06d", c.jobs), Tenant: fmt.Sprintf("tenant-%d",
 		c.random.IntN(1000)), Created: c.now, Priority: c.random.IntN(3)}
@@ -60,7 +60,7 @@ func (c *crowd) batch() Batch {
 	return b
 }
 
-func (c *crowd) step(ev Event) time.Duration {
+func (c *manyJobs) step(ev Event) time.Duration {
 	began := time.Now()
 	actions := c.planner.Step(c.now, ev)
 	took := time.Since(began)
@@ -72,7 +72,7 @@ func (c *crowd) step(ev Event) time.Duration {
 }
 
 // load answers all claims.
-func (c *crowd) load() (took []time.Duration) {
+func (c *manyJobs) load() (took []time.Duration) {
 	for ; c.head < len(c.claims); c.head++ {
 		took = append(took, c.step(Loaded{Key: c.claims[c.head], Chunk: c.chunk, Lines: c.lines,
 			More: true}))
@@ -82,7 +82,7 @@ func (c *crowd) load() (took []time.Duration) {
 	return took
 }
 
-func (c *crowd) finish(f *Finished) time.Duration {
+func (c *manyJobs) finish(f *Finished) time.Duration {
 	c.now = c.now.Add(time.Millisecond)
 	i := c.random.IntN(len(c.flights))
 	*f = Finished{Start: c.flights[i], Outcome: Succeeded, Status: 200, Latency: time.Second,
@@ -99,11 +99,11 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-// BenchmarkStep measures single steps with 100,000 jobs in one pool. Its goal is 50 µs at the 99th
+// BenchmarkStep measures single steps with 100,000 jobs in one pool. The aim is 50 µs at the 99th
 // percentile.
 func BenchmarkStep(b *testing.B) {
 	b.Run("Finished", func(b *testing.B) {
-		c := newCrowd(b, 100_000)
+		c := newManyJobs(b, 100_000)
 		var took []time.Duration
 		var f Finished
 		b.ReportAllocs()
@@ -114,7 +114,7 @@ func BenchmarkStep(b *testing.B) {
 		report(b, took)
 	})
 	b.Run("BatchPut", func(b *testing.B) {
-		c := newCrowd(b, 100_000)
+		c := newManyJobs(b, 100_000)
 		var took, gone []time.Duration
 		b.ReportAllocs()
 		for b.Loop() {
@@ -128,7 +128,7 @@ func BenchmarkStep(b *testing.B) {
 		b.ReportMetric(float64(gone[len(gone)*99/100].Nanoseconds()), "gone-p99-ns")
 	})
 	b.Run("Loaded", func(b *testing.B) { // a chunk of 256 lines
-		c := newCrowd(b, 100_000)
+		c := newManyJobs(b, 100_000)
 		var took []time.Duration
 		var f Finished
 		b.ReportAllocs()
@@ -142,12 +142,12 @@ func BenchmarkStep(b *testing.B) {
 	})
 }
 
-// TestStepCostDoesNotFollowTheNumberOfJobs compares a small crowd with one a hundred times larger.
-// The bound is lenient, because the machine may be busy; work proportional to the jobs would pass
-// it by far.
-func TestStepCostDoesNotFollowTheNumberOfJobs(t *testing.T) {
+// TestStepCostDoesNotDependOnTheNumberOfJobs compares a planner with one of a hundred times as many
+// jobs. The limit is generous, because the machine may be busy. Work proportional to the number of
+// jobs would exceed it by far.
+func TestStepCostDoesNotDependOnTheNumberOfJobs(t *testing.T) {
 	median := func(jobs int) time.Duration {
-		c := newCrowd(t, jobs)
+		c := newManyJobs(t, jobs)
 		var took []time.Duration
 		var f Finished
 		for range 2000 {
@@ -163,9 +163,9 @@ func TestStepCostDoesNotFollowTheNumberOfJobs(t *testing.T) {
 	}
 }
 
-// A line that ends and the one that starts in its place cost no memory of their own.
+// The end of a line and the start of the next one allocate no memory.
 func TestStepsDoNotAllocate(t *testing.T) {
-	c := newCrowd(t, 1000)
+	c := newManyJobs(t, 1000)
 	var f Finished
 	allocations := testing.AllocsPerRun(5000, func() {
 		c.finish(&f)

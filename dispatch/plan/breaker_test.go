@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each step happens at a time in milliseconds. A trial's end names its number; 0 is a line that was
-// under way before.
+// Each step is at a time in milliseconds. The end of a trial has its number; 0 is a line that was
+// in flight before.
 func TestBreaker(t *testing.T) {
 	type step struct {
 		at    int
@@ -24,15 +24,15 @@ func TestBreaker(t *testing.T) {
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {499, "", 0, 0},
 			{500, "", 0, 1},
 		}},
-		{"an answer between failures starts the count anew", []step{
+		{"an answer between failures resets the count", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "succeed", 0, any}, {0, "fail", 0, any},
 			{0, "fail", 0, any}, {0, "fail", 0, 0},
 		}},
-		{"lets one trial through", []step{
+		{"admits one trial", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {500, "start", 0, 0},
 			{9000, "", 0, 0},
 		}},
-		{"a good trial closes it", []step{
+		{"a successful trial closes it", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {500, "start", 0, 0},
 			{600, "succeed", 1, any},
 			// and the pause is short again
@@ -44,26 +44,26 @@ func TestBreaker(t *testing.T) {
 			{1500, "start", 0, 0}, {1500, "fail", 2, 0}, {3499, "", 0, 0}, {3500, "", 0, 1},
 			{3500, "start", 0, 0}, {3500, "fail", 3, 0}, {5499, "", 0, 0}, {5500, "", 0, 1},
 		}},
-		{"lines under way when it opened don't keep it open longer", []step{
+		{"lines in flight when it opened do not prolong the pause", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {400, "fail", 0, 0},
 			{500, "", 0, 1},
 		}},
-		{"nor are they taken for the trial", []step{
+		{"nor do they count as the trial", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {500, "start", 0, 0},
 			{600, "fail", 0, 0}, {600, "pass", 0, 0}, {9000, "", 0, 0}, {9000, "fail", 1, 0},
 			{10000, "", 0, 1},
 		}},
-		{"an answer to one of them closes it, and the trial is one of many then", []step{
+		{"an answer to one of them closes it, and the trial is an ordinary line then", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {500, "start", 0, 0},
 			{600, "succeed", 0, any},
 			{700, "fail", 1, any}, {700, "fail", 0, any}, {700, "fail", 0, 0},
 			{1200, "start", 0, 0}, {1300, "fail", 1, 0}, {1300, "pass", 1, 0}, {1400, "pass", 2, 1},
 		}},
-		{"a trial that tells nothing is followed by another", []step{
+		{"a trial that shows nothing is followed by another", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "fail", 0, 0}, {500, "start", 0, 0},
 			{600, "pass", 1, 1},
 		}},
-		{"the end of a line that tells nothing changes nothing", []step{
+		{"the end of a line that shows nothing changes nothing", []step{
 			{0, "fail", 0, any}, {0, "fail", 0, any}, {0, "pass", 0, any}, {0, "fail", 0, 0},
 			{500, "", 0, 1},
 		}},
@@ -77,7 +77,7 @@ func TestBreaker(t *testing.T) {
 				case "fail":
 					until, opened := b.fail(now, cfg, s.trial)
 					if opened && (!until.Equal(b.until) || b.admits(until) != 1) {
-						t.Errorf("step %d: says it may be tried at %v, lets through %d then", i,
+						t.Errorf("step %d: fail returns %v, but admits returns %d then", i,
 							until, b.admits(until))
 					}
 				case "succeed":
@@ -88,7 +88,7 @@ func TestBreaker(t *testing.T) {
 					b.start()
 				}
 				if got := b.admits(now); got != s.want {
-					t.Errorf("step %d (%s at %dms): lets %d through, want %d", i, s.do, s.at, got,
+					t.Errorf("step %d (%s at %dms): admits %d, want %d", i, s.do, s.at, got,
 						s.want)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// failer is what *testing.T and *rapid.T have in common.
+// failer is the common part of *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -31,27 +31,29 @@ func newPlanner(t failer, cfg Config, deps Deps) *Planner {
 	return p
 }
 
-// world drives a planner as the dispatcher does, knows what it may do, and checks after every step
-// that it did no other.
-type world struct {
+// testDriver drives a planner like the dispatcher. It tracks which actions are allowed, and checks
+// after every step that there were no others.
+type testDriver struct {
 	t    failer
 	cfg  Config
 	deps Deps
 	now  time.Time
 
 	planner *Planner
-	// is told the same and must answer the same, though its maps are iterated in another order
+	// twin gets the same events and must return the same actions, though its maps have another
+	// order
 	twin *Planner
 
 	batches  map[string]*fakeBatch
 	runners  map[string]*fakeRunner
 	claims   []JobKey // not answered
-	flights  []*flight
+	requests []*request
 	lines    map[lineID]*fakeLine // of living batches
 	wake     time.Time
 	hold     Reason
 	draining bool
-	// the policy is fifo without urgency and all batches are one tenant's: the next job is known
+	// fifo says that the policy is fifo without urgency and all batches are of one tenant, so that
+	// the next job is known
 	fifo     bool
 	recorded int
 }
@@ -75,39 +77,39 @@ type fakeBatch struct {
 type fakeRunner struct {
 	models []string // nil: gone
 	life   int
-	// What a breaker should know.
+	// Expected state of the breaker.
 	failures, openings int
 	open               bool
 	until              time.Time
-	trial              *flight
+	trial              *request
 	heldUntil          time.Time // Retry-After
-	sheds              int       // since an answer
+	sheds              int       // since the last answer
 }
 
 type fakeLine struct {
-	flying    bool
+	inFlight  bool
 	recorded  bool
 	tries     int
 	notBefore time.Time
 	prompt    int
 }
 
-type flight struct {
+type request struct {
 	Start
 	twin     Start
 	life     int
 	prompt   int
-	computed bool // a token of it, or of one started there later, has been seen
+	computed bool // it, or a request started there later, got a token
 	evicted  bool
 }
 
-func (f *flight) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
+func (f *request) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
 
-func newWorld(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config) *world {
+func newTestDriver(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config) *testDriver {
 	deps := func() Deps {
 		return Deps{Scheduler: sched, Flow: flow, Random: rand.New(rand.NewPCG(1, 2))}
 	}
-	return &world{
+	return &testDriver{
 		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()),
 		twin:    newPlanner(t, cfg, deps()),
 		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
@@ -115,31 +117,31 @@ func newWorld(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Con
 	}
 }
 
-// step feeds an event and checks what comes of it.
-func (w *world) step(ev Event) Verdict {
+// step passes an event to the planner and checks the actions.
+func (w *testDriver) step(ev Event) Verdict {
 	w.t.Helper()
 	got := w.planner.Step(w.now, ev)
 	twinEvent := ev
 	switch ev := ev.(type) {
 	case *FirstToken:
-		copied, f := *ev, w.flight(ev.Start)
+		copied, f := *ev, w.request(ev.Start)
 		copied.Start = f.twin
 		twinEvent = &copied
 		if w.runners[f.Runner].models != nil && w.runners[f.Runner].life == f.life {
 			w.computed(f)
 		}
 	case *Finished:
-		copied, f := *ev, w.flight(ev.Start)
+		copied, f := *ev, w.request(ev.Start)
 		copied.Start = f.twin
 		twinEvent = &copied
 		if ev.Outcome == Succeeded {
 			w.computed(f)
 		}
-		w.flights = slices.DeleteFunc(w.flights, func(x *flight) bool { return x == f })
+		w.requests = slices.DeleteFunc(w.requests, func(x *request) bool { return x == f })
 	}
 	twin := w.twin.Step(w.now, twinEvent)
 	if diff := cmp.Diff(plain(got), plain(twin)); diff != "" {
-		w.t.Fatalf("the same events brought other actions (-one +other):\n%s", diff)
+		w.t.Fatalf("the same events gave other actions (-planner +twin):\n%s", diff)
 	}
 	if f, ok := ev.(*Finished); ok && got.Verdict == Record {
 		if line := w.lines[lineID{f.Start.Key, f.Start.Chunk, f.Start.Slot}]; line != nil {
@@ -156,11 +158,11 @@ func (w *world) step(ev Event) Verdict {
 		w.t.Fatalf("after %T: Wake is %v, now is %v already", ev, got.Wake, w.now)
 	}
 	w.wake = got.Wake
-	w.checkAccounts()
+	w.checkCounts()
 	return got.Verdict
 }
 
-// plain is what a driver sees of actions.
+// plain returns the exported contents of actions.
 func plain(a Actions) []string {
 	all := []string{fmt.Sprint(a.Verdict, a.Wake.UTC())}
 	for _, s := range a.Start {
@@ -168,7 +170,7 @@ func plain(a Actions) []string {
 			lineID{s.Key, s.Chunk, s.Slot}, s.Runner, s.Attempt, s.Stream))
 	}
 	for _, s := range a.Evict {
-		all = append(all, fmt.Sprintf("recall %v from %s", lineID{s.Key, s.Chunk, s.Slot},
+		all = append(all, fmt.Sprintf("evict %v from %s", lineID{s.Key, s.Chunk, s.Slot},
 			s.Runner))
 	}
 	for _, c := range a.Claim {
@@ -177,45 +179,45 @@ func plain(a Actions) []string {
 	return all
 }
 
-// flight finds what a start has become.
-func (w *world) flight(s Start) *flight {
-	i := slices.IndexFunc(w.flights, func(f *flight) bool {
+// request returns the request of a start.
+func (w *testDriver) request(s Start) *request {
+	i := slices.IndexFunc(w.requests, func(f *request) bool {
 		return f.id() == lineID{s.Key, s.Chunk, s.Slot}
 	})
-	return w.flights[i]
+	return w.requests[i]
 }
 
-// computed notes that a line has brought a token: engines compute the prompts of a runner in the
-// order of their starts.
-func (w *world) computed(f *flight) {
-	for _, x := range w.flights {
+// computed marks the prompts up to that of f as computed: engines compute the prompts of a runner
+// in the order of their starts.
+func (w *testDriver) computed(f *request) {
+	for _, x := range w.requests {
 		if x.Runner == f.Runner && x.number <= f.number {
 			x.computed = true
 		}
 	}
 }
 
-// recalled checks that lines under way are recalled once each, the youngest first, as many as are
-// too many and no more.
-func (w *world) evicted(starts []Start) {
+// evicted checks that lines in flight are evicted once each, the youngest first, and only as many
+// as exceed the allowance.
+func (w *testDriver) evicted(starts []Start) {
 	w.t.Helper()
 	for _, s := range starts {
-		i := slices.IndexFunc(w.flights, func(f *flight) bool {
+		i := slices.IndexFunc(w.requests, func(f *request) bool {
 			return f.id() == lineID{s.Key, s.Chunk, s.Slot}
 		})
 		switch {
 		case i < 0:
-			w.t.Fatalf("%s %d.%d was recalled and is not under way", s.Key, s.Chunk, s.Slot)
-		case w.flights[i].evicted:
-			w.t.Fatalf("%v was recalled twice", w.flights[i].id())
-		case w.flights[i].Runner != s.Runner:
-			w.t.Fatalf("%v was recalled from %s, it is on %s", w.flights[i].id(), s.Runner,
-				w.flights[i].Runner)
+			w.t.Fatalf("%s %d.%d was evicted but is not in flight", s.Key, s.Chunk, s.Slot)
+		case w.requests[i].evicted:
+			w.t.Fatalf("%v was evicted twice", w.requests[i].id())
+		case w.requests[i].Runner != s.Runner:
+			w.t.Fatalf("%v was evicted from %s but is on %s", w.requests[i].id(), s.Runner,
+				w.requests[i].Runner)
 		}
-		w.flights[i].evicted = true
-		for _, f := range w.flights {
+		w.requests[i].evicted = true
+		for _, f := range w.requests {
 			if f.Runner == s.Runner && f.number > s.number && !f.evicted {
-				w.t.Fatalf("%v was recalled before %v, which is younger", w.flights[i].id(), f.id())
+				w.t.Fatalf("%v was evicted before %v, which is younger", w.requests[i].id(), f.id())
 			}
 		}
 	}
@@ -227,7 +229,7 @@ func (w *world) evicted(starts []Start) {
 			continue
 		}
 		left := 0
-		for _, f := range w.flights {
+		for _, f := range w.requests {
 			if f.Runner == id && !f.evicted {
 				left++
 			}
@@ -235,14 +237,14 @@ func (w *world) evicted(starts []Start) {
 		granted := w.grantedTo(id)
 		recalledHere := slices.ContainsFunc(starts, func(s Start) bool { return s.Runner == id })
 		if granted.Evict && left > granted.Lines || recalledHere && left != granted.Lines {
-			w.t.Fatalf("%s is left with %d lines, granted %+v", id, left, granted)
+			w.t.Fatalf("%s has %d lines left, the allowance is %+v", id, left, granted)
 		}
 	}
 }
 
-// started checks the starts of one step one by one, against the state that each one met, and that
-// nothing was left undone.
-func (w *world) started(starts, twins []Start) {
+// started checks each start of a step against the state before it, and that no further line could
+// start.
+func (w *testDriver) started(starts, twins []Start) {
 	w.t.Helper()
 	ready := map[JobKey]int{}
 	for _, j := range w.planner.byID {
@@ -253,10 +255,10 @@ func (w *world) started(starts, twins []Start) {
 		ready[s.Key]++
 	}
 	for i, s := range starts {
-		f := &flight{Start: s, twin: twins[i]}
+		f := &request{Start: s, twin: twins[i]}
 		line := w.lines[f.id()]
 		streamed := 0
-		for _, x := range w.flights {
+		for _, x := range w.requests {
 			if x.Runner == s.Runner && x.Stream {
 				streamed++
 			}
@@ -264,9 +266,9 @@ func (w *world) started(starts, twins []Start) {
 		b, r := w.batches[s.Key.Batch], w.runners[s.Runner]
 		switch {
 		case line == nil || b.gone:
-			w.t.Fatalf("%v was started, but is none of a living batch's loaded lines", f.id())
-		case line.flying || line.recorded:
-			w.t.Fatalf("%v was started though it is under way or done", f.id())
+			w.t.Fatalf("%v was started, but is no loaded line of a batch", f.id())
+		case line.inFlight || line.recorded:
+			w.t.Fatalf("%v was started though it is in flight or done", f.id())
 		case w.now.Before(line.notBefore):
 			w.t.Fatalf("%v was started at %v, its pause ends at %v", f.id(), w.now, line.notBefore)
 		case s.Attempt != line.tries+1:
@@ -279,59 +281,59 @@ func (w *world) started(starts, twins []Start) {
 		case !slices.Contains(r.models, s.Key.Model):
 			w.t.Fatalf("%v was started on %s, which serves %v", f.id(), s.Runner, r.models)
 		case s.Stream != (streamed < w.granted(s.Runner).Streams):
-			w.t.Fatalf("%v: streamed is %v beside %d others, wished are %d", f.id(), s.Stream,
+			w.t.Fatalf("%v: stream is %v with %d others, want %d streams", f.id(), s.Stream,
 				streamed, w.granted(s.Runner).Streams)
 		case w.prefilling(s.Runner) >= w.grantedTo(s.Runner).Prompt:
 			w.t.Fatalf("%v was started on %s, where %d prompt tokens wait already", f.id(),
 				s.Runner, w.prefilling(s.Runner))
-		case w.room(s.Runner) <= 0:
-			w.t.Fatalf("%v was started on %s, which has no room (%d under way, breaker %+v)",
-				f.id(), s.Runner, w.carries(s.Runner), *r)
+		case w.freeSlots(s.Runner) <= 0:
+			w.t.Fatalf("%v was started on %s, which has no free slot (%d in flight, breaker %+v)",
+				f.id(), s.Runner, w.linesOn(s.Runner), *r)
 		}
-		for _, other := range w.poolMates(s.Runner) {
-			here, there := w.roomOnRunner(s.Runner), w.roomOnRunner(other)
+		for _, other := range w.poolOf(s.Runner) {
+			here, there := w.freeOnRunner(s.Runner), w.freeOnRunner(other)
 			if there > here || there == here && other < s.Runner {
-				w.t.Fatalf("%v was started on %s, where %d more fit, instead of %s with %d", f.id(),
+				w.t.Fatalf("%v was started on %s, with %d free slots, instead of %s with %d", f.id(),
 					s.Runner, here, other, there)
 			}
 		}
 		could := w.candidates(r.models, ready)
 		if !slices.Contains(could, s.Key) {
-			w.t.Fatalf("%v was started, only %v may", f.id(), could)
+			w.t.Fatalf("%v was started, want one of %v", f.id(), could)
 		}
 		if w.fifo && could[0] != s.Key {
-			w.t.Fatalf("%v was started, the next is %v", f.id(), could[0])
+			w.t.Fatalf("%v was started, want %v", f.id(), could[0])
 		}
 		ready[s.Key]--
-		line.flying = true
+		line.inFlight = true
 		f.life, f.prompt = r.life, line.prompt
 		if r.open {
 			r.trial = f
 		}
-		w.flights = append(w.flights, f)
+		w.requests = append(w.requests, f)
 	}
 	if w.draining || w.hold != Flowing {
 		return
 	}
 	for _, id := range sortedKeys(w.runners) {
 		r := w.runners[id]
-		if r.models == nil || w.room(id) <= 0 {
+		if r.models == nil || w.freeSlots(id) <= 0 {
 			continue
 		}
 		if could := w.candidates(r.models, ready); len(could) > 0 {
-			w.t.Fatalf("%s has room for %d and %v has lines ready, but nothing was started", id,
-				w.room(id), could)
+			w.t.Fatalf("%s has %d free slots and %v has lines ready, but none was started", id,
+				w.freeSlots(id), could)
 		}
 	}
 }
 
-// candidates lists the jobs that may start a line in a pool, in the order of creation.
-func (w *world) candidates(models []string, ready map[JobKey]int) []JobKey {
+// candidates returns the jobs that may start a line in a pool, in the order of creation.
+func (w *testDriver) candidates(models []string, ready map[JobKey]int) []JobKey {
 	var keys []JobKey
 	for key, n := range ready {
 		b := w.batches[key.Batch]
 		if n > 0 && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 ||
-			w.batchCarries(b.ID) < b.MaxConcurrency) {
+			w.linesOf(b.ID) < b.MaxConcurrency) {
 			keys = append(keys, key)
 		}
 	}
@@ -344,20 +346,20 @@ func (w *world) candidates(models []string, ready map[JobKey]int) []JobKey {
 	return keys
 }
 
-// room is how many more lines may go to a runner now, its pool's own limit included.
-func (w *world) room(runner string) int {
+// freeSlots returns how many more lines may start on a runner, by its limit and that of its pool.
+func (w *testDriver) freeSlots(runner string) int {
 	carried := 0
-	for _, mate := range w.poolMates(runner) {
-		carried += w.carries(mate)
+	for _, other := range w.poolOf(runner) {
+		carried += w.linesOn(other)
 	}
-	return min(w.roomOnRunner(runner), w.granted(runner).Pool-carried)
+	return min(w.freeOnRunner(runner), w.granted(runner).Pool-carried)
 }
 
-func (w *world) granted(runner string) flowcontrol.Allowance {
+func (w *testDriver) granted(runner string) flowcontrol.Allowance {
 	return w.planner.runners[runner].pool.flow.Allowance(w.now)
 }
 
-func (w *world) grantedTo(runner string) flowcontrol.RunnerAllowance {
+func (w *testDriver) grantedTo(runner string) flowcontrol.RunnerAllowance {
 	for _, x := range w.granted(runner).Runners {
 		if x.Runner == runner {
 			return x
@@ -367,8 +369,8 @@ func (w *world) grantedTo(runner string) flowcontrol.RunnerAllowance {
 }
 
 // prefilling counts the prompt tokens on a runner that are not known to be computed.
-func (w *world) prefilling(runner string) (tokens int) {
-	for _, f := range w.flights {
+func (w *testDriver) prefilling(runner string) (tokens int) {
+	for _, f := range w.requests {
 		if f.Runner == runner && !f.computed {
 			tokens += f.prompt
 		}
@@ -376,11 +378,10 @@ func (w *world) prefilling(runner string) (tokens int) {
 	return tokens
 }
 
-// roomOnRunner is the least of what its controller grants a runner and what its breaker lets
-// through.
-func (w *world) roomOnRunner(runner string) int {
+// freeOnRunner returns how many more lines the allowance and the breaker of a runner admit.
+func (w *testDriver) freeOnRunner(runner string) int {
 	r, granted := w.runners[runner], w.grantedTo(runner)
-	room := granted.Lines - w.carries(runner)
+	freeSlots := granted.Lines - w.linesOn(runner)
 	switch {
 	case w.prefilling(runner) >= granted.Prompt:
 		return 0
@@ -389,13 +390,13 @@ func (w *world) roomOnRunner(runner string) int {
 	case r.open && (r.trial != nil || w.now.Before(r.until)):
 		return 0
 	case r.open:
-		return min(room, 1)
+		return min(freeSlots, 1)
 	}
-	return room
+	return freeSlots
 }
 
-func (w *world) carries(runner string) (n int) {
-	for _, f := range w.flights {
+func (w *testDriver) linesOn(runner string) (n int) {
+	for _, f := range w.requests {
 		if f.Runner == runner {
 			n++
 		}
@@ -403,8 +404,8 @@ func (w *world) carries(runner string) (n int) {
 	return n
 }
 
-func (w *world) batchCarries(batch string) (n int) {
-	for _, f := range w.flights {
+func (w *testDriver) linesOf(batch string) (n int) {
+	for _, f := range w.requests {
 		if f.Key.Batch == batch {
 			n++
 		}
@@ -412,28 +413,28 @@ func (w *world) batchCarries(batch string) (n int) {
 	return n
 }
 
-// poolMates are the runners that serve the same models, itself included.
-func (w *world) poolMates(runner string) (mates []string) {
+// poolOf returns the runners that serve the same models, itself included.
+func (w *testDriver) poolOf(runner string) (others []string) {
 	for id, r := range w.runners {
 		if r.models != nil && slices.Equal(r.models, w.runners[runner].models) {
-			mates = append(mates, id)
+			others = append(others, id)
 		}
 	}
-	slices.Sort(mates)
-	return mates
+	slices.Sort(others)
+	return others
 }
 
-// checkAccounts recounts slowly what the planner keeps account of.
-func (w *world) checkAccounts() {
+// checkCounts compares the planner's counters with a count of everything.
+func (w *testDriver) checkCounts() {
 	w.t.Helper()
 	p := w.planner
 	for _, j := range p.byID {
 		key := j.key
-		waiting, flying, claimed := 0, 0, 0
+		waiting, inFlight, claimed := 0, 0, 0
 		for id, line := range w.lines {
 			if id.key == key && !line.recorded {
-				if line.flying {
-					flying++
+				if line.inFlight {
+					inFlight++
 				} else {
 					waiting++
 				}
@@ -444,23 +445,23 @@ func (w *world) checkAccounts() {
 				claimed++
 			}
 		}
-		if j.ready.len()+j.retrying != waiting || j.inFlight != flying {
+		if j.ready.len()+j.retrying != waiting || j.inFlight != inFlight {
 			w.t.Fatalf(
-				"%v: %d ready, %d retrying, %d in flight; loaded and not done are %d, under way %d",
-				key, j.ready.len(), j.retrying, j.inFlight, waiting, flying)
+				"%v: %d ready, %d retrying, %d in flight; %d loaded and not done, %d in flight",
+				key, j.ready.len(), j.retrying, j.inFlight, waiting, inFlight)
 		}
 		if len(j.claims) != claimed || claimed > maxClaims {
-			w.t.Fatalf("%v: %d claims, %d of them not answered", key, len(j.claims), claimed)
+			w.t.Fatalf("%v: %d claims, want %d", key, len(j.claims), claimed)
 		}
 		expecting := 0
 		for _, c := range j.claims {
 			expecting += c.lines
 		}
 		if j.expecting != expecting {
-			w.t.Fatalf("%v: expects %d lines, its claims %d", key, j.expecting, expecting)
+			w.t.Fatalf("%v: expects %d lines, want %d", key, j.expecting, expecting)
 		}
-		if j.batch.inFlight != w.batchCarries(key.Batch) {
-			w.t.Fatalf("%s: %d in flight, counted %d", key.Batch, w.batchCarries(key.Batch),
+		if j.batch.inFlight != w.linesOf(key.Batch) {
+			w.t.Fatalf("%s: %d in flight, the planner counts %d", key.Batch, w.linesOf(key.Batch),
 				j.batch.inFlight)
 		}
 	}
@@ -482,12 +483,12 @@ func (w *world) checkAccounts() {
 			}
 		}
 		for _, r := range pool.runners {
-			inFlight += w.carries(r.id)
-			if r.inFlight != w.carries(r.id) {
-				w.t.Fatalf("runner %s: %d in flight, counted %d", r.id, w.carries(r.id), r.inFlight)
+			inFlight += w.linesOn(r.id)
+			if r.inFlight != w.linesOn(r.id) {
+				w.t.Fatalf("runner %s: %d in flight, the planner counts %d", r.id, w.linesOn(r.id), r.inFlight)
 			}
 			if r.lines.prefilling != w.prefilling(r.id) {
-				w.t.Fatalf("runner %s: %d prompt tokens wait, counted %d", r.id, w.prefilling(r.id),
+				w.t.Fatalf("runner %s: %d prompt tokens wait, the planner counts %d", r.id, w.prefilling(r.id),
 					r.lines.prefilling)
 			}
 		}
@@ -496,12 +497,12 @@ func (w *world) checkAccounts() {
 		if pool.promptTokens != prompt || pool.expected != expected ||
 			pool.expectedTokens != tokens || pool.inFlight != inFlight {
 			w.t.Fatalf(
-				"pool %v counts %d prompt tokens, %d expected, %d in flight; they are %d, %d, %d",
+				"pool %v counts %d prompt tokens, %d expected, %d in flight; want %d, %d, %d",
 				pool.models, pool.promptTokens, pool.expected, pool.inFlight, prompt, expected,
 				inFlight)
 		}
 	}
-	for _, pool := range w.twin.pools { // a snapshot lets the queue's time go on
+	for _, pool := range w.twin.pools { // a snapshot advances the time of a queue
 		pool.starts.Snapshot(w.now)
 		pool.loads.Snapshot(w.now)
 	}
@@ -515,23 +516,23 @@ func (w *world) checkAccounts() {
 	}
 }
 
-// checkOrder compares what a queue knows with what the planner knows.
-func (w *world) checkOrder(pool *pool, q *scheduler.Queue, offered func(*job) bool) {
+// checkOrder compares the jobs of a queue with those of the planner.
+func (w *testDriver) checkOrder(pool *pool, q *scheduler.Queue, offered func(*job) bool) {
 	w.t.Helper()
 	known := 0
-	for _, standing := range q.Snapshot(w.now) {
-		j := w.planner.byID[standing.Job.ID]
+	for _, position := range q.Snapshot(w.now) {
+		j := w.planner.byID[position.Job.ID]
 		switch {
 		case j == nil || !slices.Contains(j.pools, pool):
-			w.t.Fatalf("pool %v orders %s, which is not its job", pool.models, standing.Job.ID)
-		case standing.Parked == offered(j):
-			w.t.Fatalf("pool %v, %v: parked %v, offered %v", pool.models, j.key, standing.Parked,
+			w.t.Fatalf("pool %v has %s, which is not its job", pool.models, position.Job.ID)
+		case position.Parked == offered(j):
+			w.t.Fatalf("pool %v, %v: parked %v, offered %v", pool.models, j.key, position.Parked,
 				offered(j))
-		case math.Abs(standing.Job.Work-j.work) > 0.05*standing.Job.Work:
-			w.t.Fatalf("%v was ranked with %v of work left, has %v", j.key, standing.Job.Work,
+		case math.Abs(position.Job.Work-j.work) > 0.05*position.Job.Work:
+			w.t.Fatalf("%v was ranked with %v of work left, want %v", j.key, position.Job.Work,
 				j.work)
-		case j.batch.begun && !standing.Job.StartBy.IsZero():
-			w.t.Fatalf("%v is under way and still ranked by when it must start", j.key)
+		case j.batch.begun && !position.Job.StartBy.IsZero():
+			w.t.Fatalf("%v has started and is still ranked by StartBy", j.key)
 		}
 		known++
 	}
@@ -541,11 +542,11 @@ func (w *world) checkOrder(pool *pool, q *scheduler.Queue, offered func(*job) bo
 		}
 	}
 	if known != 0 {
-		w.t.Fatalf("pool %v orders %d jobs too many", pool.models, known)
+		w.t.Fatalf("pool %v has %d jobs too many", pool.models, known)
 	}
 }
 
-func (w *world) runnerUp(id string, models ...string) {
+func (w *testDriver) runnerUp(id string, models ...string) {
 	slices.Sort(models)
 	r := w.runners[id]
 	if r == nil {
@@ -553,20 +554,20 @@ func (w *world) runnerUp(id string, models ...string) {
 		w.runners[id] = r
 	}
 	if !slices.Equal(r.models, models) {
-		// its new pool's controller knows nothing of what it shed before
+		// the controller of its new pool does not know of earlier sheds
 		r.heldUntil, r.sheds = time.Time{}, 0
 	}
 	r.models = models
 	w.step(RunnerUp{Runner: id, Models: models})
 }
 
-func (w *world) runnerGone(id string) {
+func (w *testDriver) runnerGone(id string) {
 	w.runners[id] = &fakeRunner{life: w.runners[id].life + 1}
 	w.step(RunnerGone{Runner: id})
 }
 
-// put announces a new batch, whose chunks have the given sizes.
-func (w *world) put(b Batch, chunks map[string][]int) {
+// put adds a batch with chunks of the given sizes.
+func (w *testDriver) put(b Batch, chunks map[string][]int) {
 	wb := &fakeBatch{Batch: b, unclaimed: chunks}
 	w.batches[b.ID] = wb
 	for _, model := range sortedKeys(chunks) {
@@ -581,8 +582,8 @@ func (w *world) put(b Batch, chunks map[string][]int) {
 	w.step(BatchPut{Batch: b})
 }
 
-// change announces a batch's new limits.
-func (w *world) change(id string, change func(*Batch)) {
+// change changes a batch.
+func (w *testDriver) change(id string, change func(*Batch)) {
 	b := w.batches[id]
 	change(&b.Batch)
 	put := b.Batch
@@ -590,7 +591,7 @@ func (w *world) change(id string, change func(*Batch)) {
 	w.step(BatchPut{Batch: put})
 }
 
-func (w *world) batchGone(id string) {
+func (w *testDriver) batchGone(id string) {
 	w.batches[id].gone = true
 	for line := range w.lines {
 		if line.key.Batch == id {
@@ -600,20 +601,20 @@ func (w *world) batchGone(id string) {
 	w.step(BatchGone{Batch: id})
 }
 
-// firstToken tells that a streamed line has brought its first token.
-func (w *world) firstToken(f *flight) {
+// firstToken reports the first token of a streamed line.
+func (w *testDriver) firstToken(f *request) {
 	w.step(&FirstToken{Start: f.Start, Latency: time.Second})
 }
 
-// mood tells all pools that so many requests are running.
-func (w *world) mood(running float64) {
+// setGrant sets the lines that the policy variable grants to each runner of all pools.
+func (w *testDriver) setGrant(running float64) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, w.now)
 	r.Running = running
 	w.step(Reading{Reading: &r})
 }
 
-// load answers a claim with the job's next chunk, or says that there is none (any more).
-func (w *world) load(i, prompt int) {
+// load answers a claim with the job's next chunk, or with none if there is none.
+func (w *testDriver) load(i, prompt int) {
 	key := w.claims[i]
 	b := w.batches[key.Batch]
 	left := b.unclaimed[key.Model]
@@ -634,22 +635,21 @@ func (w *world) load(i, prompt int) {
 	w.step(ev)
 }
 
-func (w *world) loadNone(i int, more bool, again time.Duration) {
+func (w *testDriver) loadNone(i int, more bool, again time.Duration) {
 	key := w.claims[i]
 	w.claims = slices.Delete(w.claims, i, i+1)
 	w.step(Loaded{Key: key, More: more, Wait: again})
 }
 
-func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.Duration) {
+func (w *testDriver) finish(f *request, outcome Outcome, status int, retryAfter time.Duration) {
 	line, r := w.lines[f.id()], w.runners[f.Runner]
 	if r.models != nil && r.life == f.life {
 		w.report(r, f, outcome, retryAfter)
 	}
 	if line != nil {
-		line.flying = false
+		line.inFlight = false
 	}
-	// A line that is recorded stays recorded; one that is tried again may be started in the very
-	// step that says so.
+	// A recorded line stays recorded. One that is tried again may start in the same step.
 	if line != nil {
 		line.notBefore, line.tries = w.pauseOf(f, outcome, retryAfter, line.tries)
 	}
@@ -663,19 +663,19 @@ func (w *world) finish(f *flight, outcome Outcome, status int, retryAfter time.D
 			w.t.Fatalf("%v of a batch that is gone: verdict %d, want Return", f.id(), verdict)
 		}
 	case verdict == Return:
-		w.t.Fatalf("%v of a living batch was returned", f.id())
+		w.t.Fatalf("%v of a batch that is not gone was returned", f.id())
 	case verdict == Record:
 		switch outcome {
 		case Shed, Unreachable, Evicted:
 			w.t.Fatalf("%v was given up because of %v", f.id(), outcome)
 		}
 	case outcome == Succeeded:
-		w.t.Fatalf("%v succeeded and is to be tried again", f.id())
+		w.t.Fatalf("%v succeeded but is tried again", f.id())
 	}
 }
 
-func (w *world) pauseOf(
-	f *flight, outcome Outcome, retryAfter time.Duration, tries int,
+func (w *testDriver) pauseOf(
+	f *request, outcome Outcome, retryAfter time.Duration, tries int,
 ) (notBefore time.Time, charged int) {
 	switch outcome {
 	case Shed:
@@ -691,8 +691,8 @@ func (w *world) pauseOf(
 	return time.Time{}, tries
 }
 
-// heed is the breaker and the Retry-After of a runner, as the documents have them.
-func (w *world) report(r *fakeRunner, f *flight, outcome Outcome, retryAfter time.Duration) {
+// report updates the expected breaker and Retry-After of a runner.
+func (w *testDriver) report(r *fakeRunner, f *request, outcome Outcome, retryAfter time.Duration) {
 	wasTrial := r.trial == f
 	if wasTrial {
 		r.trial = nil
@@ -724,27 +724,27 @@ func (w *world) report(r *fakeRunner, f *flight, outcome Outcome, retryAfter tim
 	}
 }
 
-// pass lets time go by, ticking whenever the planner asked for it and never otherwise.
-func (w *world) pass(d time.Duration) {
+// pass lets time pass, with a Tick at each Wake and no other.
+func (w *testDriver) pass(d time.Duration) {
 	end := w.now.Add(d)
 	for !w.wake.IsZero() && !w.wake.After(end) {
 		w.now = w.wake
 		w.step(Tick{})
 	}
 	w.now = end
-	w.started(nil, nil) // nor did time make possible what nobody was woken for
+	w.started(nil, nil) // no start became possible without a Wake
 }
 
-// complete takes all obstacles away and answers everything well, until every line of every living
+// complete removes all obstacles and answers every request successfully, until every line of every
 // batch is recorded.
-func (w *world) complete() {
+func (w *testDriver) complete() {
 	w.t.Helper()
 	if w.hold != Flowing {
 		w.hold = Flowing
 		w.step(Hold{})
 	}
 	w.runnerUp("r1", "m1", "m2", "m3")
-	w.mood(101)
+	w.setGrant(101)
 	for _, id := range sortedKeys(w.batches) {
 		if b := w.batches[id]; !b.gone && b.Paused {
 			w.change(id, func(b *Batch) { b.Paused = false })
@@ -754,8 +754,8 @@ func (w *world) complete() {
 		switch {
 		case len(w.claims) > 0:
 			w.load(0, 100)
-		case len(w.flights) > 0:
-			w.finish(w.flights[0], Succeeded, 200, 0)
+		case len(w.requests) > 0:
+			w.finish(w.requests[0], Succeeded, 200, 0)
 		case !w.wake.IsZero():
 			w.now = w.wake
 			w.step(Tick{})
@@ -764,15 +764,15 @@ func (w *world) complete() {
 			return
 		}
 	}
-	w.t.Fatalf("no end: %d claims, %d flights, wake %v", len(w.claims), len(w.flights), w.wake)
+	w.t.Fatalf("no end: %d claims, %d requests, wake %v", len(w.claims), len(w.requests), w.wake)
 }
 
-func (w *world) checkComplete() {
+func (w *testDriver) checkComplete() {
 	w.t.Helper()
 	for id, b := range w.batches {
 		for model, chunks := range b.unclaimed {
 			if !b.gone && len(chunks) > 0 {
-				w.t.Fatalf("stalled: %s/%s has chunks nobody claims: %v", id, model, chunks)
+				w.t.Fatalf("stalled: %s/%s has unclaimed chunks: %v", id, model, chunks)
 			}
 		}
 	}

@@ -39,14 +39,15 @@ func TestExpectOutput(t *testing.T) {
 	}
 }
 
-// Lines under way show that answers are long before any has come, and never make the estimate less.
-func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
+// Lines in flight can show that answers are long before any has finished. They never reduce the
+// estimate.
+func TestExpectOutputUsesLinesInFlight(t *testing.T) {
 	p := &Planner{cfg: DefaultConfig(),
 		outputs: map[string]*outputMean{"m": {mean: 100, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}}
 	before := p.expectOutput(j, 0)
 	if j.measured() {
-		t.Error("a job of which no line has brought a token has shown something")
+		t.Error("measured is true before any token")
 	}
 	j.ages = ages{lines: 300}
 	for tokens := int64(0); tokens <= 700; tokens++ {
@@ -65,7 +66,8 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 	if got := p.expectOutput(j, 900); got != 900 {
 		t.Errorf("with a limit of 900: %v", got)
 	}
-	for range 5000 { // answers of 20 tokens, with the same under way: long lines among short ones
+	// answers of 20 tokens, and the same lines in flight: long lines among short ones
+	for range 5000 {
 		j.output.add(20)
 	}
 	if got := p.expectOutput(j, 0); got < 20 || got > 120 {
@@ -73,9 +75,8 @@ func TestExpectOutputCountsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// What is left of a job is counted anew as its answers turn out longer than those of its model, so
-// it never runs out before its lines.
-func TestWorkFollowsTheJobsOwnAnswers(t *testing.T) {
+// The work left of a job is estimated again when its answers are longer than those of its model.
+func TestWorkFollowsTheAnswersOfTheJob(t *testing.T) {
 	p := &Planner{cfg: DefaultConfig(),
 		outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}, lines: 1000}

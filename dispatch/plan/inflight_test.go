@@ -7,16 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An engine brings one token to each line that decodes, in each iteration; some lines are streamed,
-// and their gaps are all that is told. No line is ever taken for older than it is, and once nothing
-// new begins, only what came before a line's first report is missing.
+// In each iteration an engine produces one token for each line that decodes. Only the gaps of
+// streamed lines are reported. The estimated age of a line is never too high.
 func TestAgesAreNeverTooHigh(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type line struct {
-			job     *job
-			number  uint64
-			brought int64 // tokens
-			begun   bool
+			job    *job
+			number uint64
+			tokens int64 // tokens
+			begun  bool
 		}
 		var (
 			u       inFlightLines
@@ -33,13 +32,13 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 				truth, count := int64(0), int64(0)
 				for _, l := range lines {
 					if l.job == j {
-						truth += l.brought
+						truth += l.tokens
 						count++
 					}
 				}
 				if j.ages.tokens > truth || j.ages.lines > count || j.ages.tokens < 0 ||
 					j.ages.lines < 0 {
-					t.Fatalf("job %s: %d lines brought %d tokens, want at most %d and %d", j.id,
+					t.Fatalf("job %s: %d lines with %d tokens, want at most %d and %d", j.id,
 						j.ages.lines, j.ages.tokens, count, truth)
 				}
 			}
@@ -61,7 +60,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 							if l.begun && seen < streams {
 								seen++
 							}
-							l.brought++
+							l.tokens++
 							if !l.begun {
 								l.begun = true
 								u.answered(l.number)
@@ -90,7 +89,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 					u.detach()
 					for _, j := range jobs {
 						if j.ages != (ages{}) {
-							t.Fatalf("a runner that is gone still tells %+v", j.ages)
+							t.Fatalf("a runner that is gone still has ages %+v", j.ages)
 						}
 					}
 				}
@@ -103,7 +102,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 		}
 		for _, j := range jobs {
 			if j.ages != (ages{}) || len(u.decoding) != 0 {
-				t.Fatalf("job %s: %+v of lines that have all ended", j.id, j.ages)
+				t.Fatalf("job %s: ages %+v though all lines have ended", j.id, j.ages)
 			}
 		}
 	})

@@ -54,8 +54,8 @@ func TestLineQueueAgreesWithASlice(t *testing.T) {
 	})
 }
 
-// Memory follows what is held, not what has passed through.
-func TestLineQueueForgetsWhatLeft(t *testing.T) {
+// The memory of a queue depends on the lines that it holds, not on those that passed through.
+func TestLineQueueReleasesMemory(t *testing.T) {
 	var q lineQueue
 	for range 1000 {
 		q.push(line{})

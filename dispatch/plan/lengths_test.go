@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// answers are kinds of answers that jobs have.
+// answers are distributions of the lengths of answers.
 var answers = []struct {
 	name  string
 	draw  func(r *rand.Rand) float64
 	limit float64
 }{
-	{"all alike", func(*rand.Rand) float64 { return 300 }, 0},
-	{"nearly alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.1*r.NormFloat64()) }, 0},
-	{"alike", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.25*r.NormFloat64()) }, 0},
+	{"equal", func(*rand.Rand) float64 { return 300 }, 0},
+	{"nearly equal", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.1*r.NormFloat64()) }, 0},
+	{"similar", func(r *rand.Rand) float64 { return 1000 * math.Exp(0.25*r.NormFloat64()) }, 0},
 	{"various", func(r *rand.Rand) float64 { return 700 * math.Exp(0.5*r.NormFloat64()) }, 0},
 	{"essays", func(r *rand.Rand) float64 {
 		return min(6144, 1500*math.Exp(1.1*r.NormFloat64()))
@@ -40,11 +40,10 @@ var answers = []struct {
 	}, 0},
 }
 
-// A job's lines run on slots that open one after another; each that ends is followed by the next.
-// However the answers are and whenever one looks, hardly ever is the least more than the mean that
-// all will have.
-func TestLeastIsHardlyEverTooMuch(t *testing.T) {
-	const slots, stories, looks = 300, 60, 40
+// The lines of a job run on slots that open one after another. For all distributions, the lower
+// bound rarely exceeds the true mean.
+func TestLeastRarelyExceedsTheMean(t *testing.T) {
+	const slots, runs, checks = 300, 60, 40
 	for _, kind := range answers {
 		t.Run(kind.name, func(t *testing.T) {
 			truth, r := 0.0, rand.New(rand.NewPCG(1, 1))
@@ -52,8 +51,8 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 				truth += max(1, math.Round(kind.draw(r))) / 200_000
 			}
 			over, worst, last := 0, 0.0, 0.0
-			for story := range stories {
-				r := rand.New(rand.NewPCG(2, uint64(story)))
+			for scenario := range runs {
+				r := rand.New(rand.NewPCG(2, uint64(scenario)))
 				ramp := r.IntN(600)
 				var life lengths
 				type line struct{ from, tokens int64 }
@@ -63,8 +62,8 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 						max(1, math.Round(kind.draw(r))))}
 				}
 				until := int64(3 * truth)
-				for look := range int64(looks) {
-					now := until * (look + 1) / looks
+				for check := range int64(checks) {
+					now := until * (check + 1) / checks
 					life.running = life.running[:0]
 					for i := range running {
 						l := &running[i]
@@ -84,20 +83,19 @@ func TestLeastIsHardlyEverTooMuch(t *testing.T) {
 					last = least
 				}
 			}
-			if over > stories*looks/1000 || worst > 1.1 {
-				t.Errorf("the mean is %.0f; the least was more %d times in %d, by %.0f %% at worst",
-					truth, over, stories*looks, 100*(worst-1))
+			if over > runs*checks/1000 || worst > 1.1 {
+				t.Errorf("the mean is %.0f; least exceeded it %d times in %d, by up to %.0f %%",
+					truth, over, runs*checks, 100*(worst-1))
 			}
 			if truth > 100 && last < 0.2 {
 				t.Errorf(
-					"the mean is %.0f; of 300 lines for three times as long the least is only %.2f of that", truth, last)
+					"the mean is %.0f; least is only %.2f of it after three times as long with 300 lines", truth, last)
 			}
 		})
 	}
 }
 
-// What is under way only grows, and so does the least, as long as nothing but the answers so far is
-// looked at.
+// The lower bound grows with the ages of lines in flight.
 func TestLeastGrowsWithAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l lengths

@@ -10,11 +10,11 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-func lookAheadWorld(t *testing.T, lookAhead, tokens int) *world {
+func lookAheadDriver(t *testing.T, lookAhead, tokens int) *testDriver {
 	cfg := DefaultConfig()
 	cfg.LookAhead, cfg.LookAheadTokens = lookAhead, tokens
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 2})
-	w := newWorld(t, cfg, scheduler.DefaultConfig(), flow)
+	w := newTestDriver(t, cfg, scheduler.DefaultConfig(), flow)
 	w.runnerUp("r1", "m1")
 	return w
 }
@@ -27,24 +27,25 @@ func chunksOf(lines, n int) map[string][]int {
 	return map[string][]int{"m1": sizes}
 }
 
-// However many batches there are and however slow the store is, what is being read is bounded.
-func TestClaimsAreBounded(t *testing.T) {
+// The number of lines being read is limited, however many batches there are and however slow the
+// store is.
+func TestClaimsAreLimited(t *testing.T) {
 	const lookAhead = 8
-	w := lookAheadWorld(t, lookAhead, 1_000_000)
+	w := lookAheadDriver(t, lookAhead, 1_000_000)
 	for i := range 100 {
 		w.put(Batch{ID: fmt.Sprintf("b%03d", i), Created: noon}, chunksOf(4, 10))
 	}
 	if expected := w.planner.pools[0].expected; expected < 2*lookAhead ||
 		expected > 2*lookAhead+lookAhead/2 {
-		t.Errorf("%d lines are expected, want twice the look-ahead of %d", expected, lookAhead)
+		t.Errorf("%d lines expected, want about twice the look-ahead of %d", expected, lookAhead)
 	}
 }
 
-// Ready lines lie in memory: their weight is bounded, but for a chunk of each job whose turn came
-// while a slot was free.
-func TestReadyLinesAreBoundedByWeight(t *testing.T) {
+// The prompt tokens of ready lines are limited, except for a chunk of each job that was next while
+// a slot was free.
+func TestPromptTokensOfReadyLinesAreLimited(t *testing.T) {
 	const most, line = 1000, 100
-	w := lookAheadWorld(t, 1000, most)
+	w := lookAheadDriver(t, 1000, most)
 	for i := range 20 {
 		w.put(Batch{ID: fmt.Sprintf("b%03d", i), Created: noon}, chunksOf(4, 50))
 	}
@@ -55,21 +56,21 @@ func TestReadyLinesAreBoundedByWeight(t *testing.T) {
 		if tokens := w.planner.pools[0].promptTokens; tokens > 6*most {
 			t.Fatalf("lines of %d tokens are ready, want about %d", tokens, most)
 		}
-		w.finish(w.flights[0], Succeeded, 200, 0)
+		w.finish(w.requests[0], Succeeded, 200, 0)
 	}
 }
 
-// Where the ready lines weigh enough already, an urgent newcomer's are read all the same when a
+// If the ready lines have enough prompt tokens, those of an urgent new batch are still read when a
 // slot becomes free.
-func TestNewcomerIsReadInSpiteOfWeight(t *testing.T) {
-	w := lookAheadWorld(t, 8, 1)
+func TestUrgentBatchIsReadBeyondTheLimit(t *testing.T) {
+	w := lookAheadDriver(t, 8, 1)
 	w.put(Batch{ID: "large", Created: noon}, chunksOf(8, 10))
 	for len(w.claims) > 0 {
 		w.load(0, 1000)
 	}
 	w.put(Batch{ID: "urgent", Created: noon, Deadline: noon.Add(time.Minute)}, chunksOf(1, 1))
-	w.finish(w.flights[0], Succeeded, 200, 0)
+	w.finish(w.requests[0], Succeeded, 200, 0)
 	if len(w.claims) == 0 || w.claims[len(w.claims)-1].Batch != "urgent" {
-		t.Fatalf("claims %v, want the newcomer's", w.claims)
+		t.Fatalf("claims %v, want that of the urgent batch last", w.claims)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// A runner that lists other models at every look leaves nothing behind, and a batch whose model
-// stays among them runs on.
-func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
+// A runner whose models change all the time leaves nothing behind. A batch whose model remains is
+// not affected.
+func TestModelsThatChangeAreDropped(t *testing.T) {
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
 	now := time.Unix(1_000_000, 0)
@@ -38,7 +38,7 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 		id := fmt.Sprintf("batch-%d", i)
 		step(batch(id, odd))
 		step(Loaded{Key: JobKey{id, odd}, Lines: lines[:3], Chunk: i + 1})
-		for range 3 { // and one stays under way while the names change
+		for range 3 { // and one stays in flight while the names change
 			first := inFlightLines[0]
 			inFlightLines = inFlightLines[1:]
 			served++
@@ -49,7 +49,7 @@ func TestModelsThatComeAndGoAreForgotten(t *testing.T) {
 	}
 	if len(p.pools) > maxEmptyPools+1 || len(p.outputs) > maxEmptyPools+2 || len(p.byID) != 1 ||
 		len(p.runners) != 1 {
-		t.Errorf("%d pools, means of %d models, %d jobs and %d runners are kept", len(p.pools),
+		t.Errorf("%d pools, means of %d models, %d jobs and %d runners remain", len(p.pools),
 			len(p.outputs), len(p.byID), len(p.runners))
 	}
 	if n := len(p.byID["stays/stays"].pools); n > maxEmptyPools+1 {

@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		want       retryDecision
 	}{
 		{name: "success is the end", outcome: Succeeded, status: 200},
-		{name: "success is the end whatever came before", line: line{tries: 2, deaths: 4, waits: 9},
+		{name: "success is the end after any attempts", line: line{tries: 2, deaths: 4, waits: 9},
 			outcome: Succeeded, status: 200},
 
 		{name: "shed waits", outcome: Shed, status: 429, want: free(500 * ms)},
@@ -34,11 +34,11 @@ func TestJudge(t *testing.T) {
 			status: 503, want: free(4 * s)},
 		{name: "shed waits half a minute at most", line: line{waits: 60_000}, outcome: Shed,
 			status: 503, want: free(30 * s)},
-		{name: "shed line may go elsewhere before its runner is asked again", outcome: Shed,
+		{name: "a shed line may go to another runner before Retry-After", outcome: Shed,
 			status: 429, retryAfter: 60 * s, want: free(s / 2)},
-		{name: "shed waits no longer than it was asked to", line: line{waits: 9}, outcome: Shed,
+		{name: "shed waits at most Retry-After", line: line{waits: 9}, outcome: Shed,
 			status: 429, retryAfter: s, want: free(s)},
-		{name: "shed costs no attempt, not even the last", line: line{tries: 2, deaths: 4},
+		{name: "shed is not charged as an attempt, not even the last", line: line{tries: 2, deaths: 4},
 			outcome: Shed, status: 503, want: free(500 * ms)},
 
 		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed,
@@ -46,18 +46,18 @@ func TestJudge(t *testing.T) {
 		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed,
 			status: 503, want: retryDecision{pause: 500 * ms}},
 
-		{name: "an unreachable runner costs nothing", line: line{tries: 2, deaths: 4},
+		{name: "an unreachable runner is not charged", line: line{tries: 2, deaths: 4},
 			outcome: Unreachable, want: free(0)},
-		{name: "a recall costs nothing", line: line{tries: 2, deaths: 4}, outcome: Evicted,
+		{name: "an eviction is not charged", line: line{tries: 2, deaths: 4}, outcome: Evicted,
 			want: free(500 * ms)},
-		{name: "recalls again and again wait longer", line: line{waits: 2}, outcome: Evicted,
+		{name: "repeated evictions wait longer", line: line{waits: 2}, outcome: Evicted,
 			want: free(2 * s)},
 
-		{name: "a death is charged apart", line: line{tries: 2}, outcome: Died,
+		{name: "a death is charged separately", line: line{tries: 2}, outcome: Died,
 			want: retryDecision{again: true, chargedDeath: true, pause: 500 * ms}},
 		{name: "the last death but one", line: line{deaths: 3}, outcome: Died,
 			want: retryDecision{again: true, chargedDeath: true, pause: 4 * s}},
-		{name: "the line that kills is given up", line: line{deaths: 4}, outcome: Died,
+		{name: "a line with too many deaths is given up", line: line{deaths: 4}, outcome: Died,
 			want: retryDecision{chargedDeath: true, pause: 8 * s}},
 
 		{name: "a 500 is tried again", outcome: Failed, status: 500, want: try(500 * ms)},
@@ -78,15 +78,15 @@ func TestJudge(t *testing.T) {
 		{name: "a time-out counts", line: line{tries: 2}, outcome: TimedOut,
 			want: retryDecision{chargedTry: true, pause: 2 * s}},
 
-		{name: "a batch may want one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed,
+		{name: "a batch may have one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed,
 			status: 500, want: retryDecision{chargedTry: true, pause: 500 * ms}},
-		{name: "a batch may want more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7},
+		{name: "a batch may have more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7},
 			outcome: Failed, status: 500, want: try(30 * s)},
 		{name: "a batch may name its statuses", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
 			status: 501, want: try(500 * ms)},
-		{name: "and thereby drop the others", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
+		{name: "and no others", batch: Batch{RetryOn: []int{501}}, outcome: Failed,
 			status: 500, want: retryDecision{chargedTry: true, pause: 500 * ms}},
-		{name: "or want none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408,
+		{name: "or none", batch: Batch{RetryOn: []int{}}, outcome: Refused, status: 408,
 			want: retryDecision{chargedTry: true, pause: 500 * ms}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// TestPlannerKeepsItsWord feeds random legal events; world checks every step.
-func TestPlannerKeepsItsWord(t *testing.T) {
+// TestPlannerInvariants feeds random valid events. testDriver checks every step.
+func TestPlannerInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawDriver(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"runner up":    w.drawRunnerUp,
 			"runner gone":  w.drawRunnerGone,
@@ -31,7 +31,7 @@ func TestPlannerKeepsItsWord(t *testing.T) {
 			"finish one":   w.drawFinish,
 			"finish well":  w.drawFinishWell,
 			"hold":         w.drawHold,
-			"judge":        w.drawJudged,
+			"feasibility":  w.drawFeasibility,
 			"first token":  w.drawFirstToken,
 			"reading":      w.drawReading,
 			"reading more": w.drawReading,
@@ -44,7 +44,7 @@ func TestPlannerKeepsItsWord(t *testing.T) {
 // TestDrainStartsNothingMore drains in the middle of random events.
 func TestDrainStartsNothingMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawDriver(t)
 		w.runnerUp("r1", "m1", "m2", "m3")
 		actions := []func(
 			*rapid.T){w.drawBatch, w.drawLoad, w.drawFinish, w.drawPass, w.drawRunnerUp}
@@ -53,21 +53,21 @@ func TestDrainStartsNothingMore(t *testing.T) {
 		}
 		w.draining = true
 		w.step(Drain{})
-		for len(w.flights) > 0 {
+		for len(w.requests) > 0 {
 			w.drawFinish(t)
 		}
 		w.pass(time.Hour)
 		if !w.wake.IsZero() {
-			t.Fatalf("drained and still wants to be woken at %v", w.wake)
+			t.Fatalf("drained, but Wake is %v", w.wake)
 		}
 	})
 }
 
-// TestPoolsForgetWhatARunnerShed sends a runner from pool to pool and back. Wherever it comes, its
-// first shed there counts as its first.
-func TestPoolsForgetWhatARunnerShed(t *testing.T) {
+// TestShedsAreCountedPerPool moves a runner from pool to pool and back. In each pool its sheds are
+// counted from zero.
+func TestShedsAreCountedPerPool(t *testing.T) {
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
-	w := newWorld(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
+	w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
 	w.runnerUp("r1", "m1")
 	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m1": {8}})
 	w.load(0, 100)
@@ -75,12 +75,12 @@ func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 		for _, want := range []time.Duration{flowcontrol.PauseAfterShed,
 			2 * flowcontrol.PauseAfterShed} {
 			shed := w.now
-			w.finish(w.flights[0], Shed, 429, 0)
-			for len(w.flights) == 0 {
+			w.finish(w.requests[0], Shed, 429, 0)
+			for len(w.requests) == 0 {
 				w.pass(time.Millisecond)
 			}
 			if got := w.now.Sub(shed); got != want {
-				t.Errorf("serving %v, the runner rested for %v, want %v", w.runners["r1"].models,
+				t.Errorf("serving %v, the runner was paused for %v, want %v", w.runners["r1"].models,
 					got, want)
 			}
 		}
@@ -88,20 +88,20 @@ func TestPoolsForgetWhatARunnerShed(t *testing.T) {
 	}
 }
 
-// try does what an action does where it is possible.
-func (w *world) try(t *rapid.T, action func(*rapid.T)) {
-	if len(w.claims) == 0 || len(w.flights) == 0 || len(w.batches) == 0 {
+// try runs an action if it is possible.
+func (w *testDriver) try(t *rapid.T, action func(*rapid.T)) {
+	if len(w.claims) == 0 || len(w.requests) == 0 || len(w.batches) == 0 {
 		w.drawBatch(t)
 	}
-	if len(w.claims) > 0 && len(w.flights) == 0 {
+	if len(w.claims) > 0 && len(w.requests) == 0 {
 		w.load(0, 100)
 	}
-	if len(w.claims) > 0 && len(w.flights) > 0 {
+	if len(w.claims) > 0 && len(w.requests) > 0 {
 		action(t)
 	}
 }
 
-func drawWorld(t *rapid.T) *world {
+func drawDriver(t *rapid.T) *testDriver {
 	cfg := DefaultConfig()
 	cfg.LookAhead = rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "look ahead")
 	cfg.LookAheadTokens = rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(t, "look ahead tokens")
@@ -111,7 +111,7 @@ func drawWorld(t *rapid.T) *world {
 		sched.Policy, sched.Urgency = "fifo", scheduler.UrgencyNever
 	}
 	flow := flowcontrol.DefaultConfig()
-	flow.Policy = rapid.SampledFrom([]string{fixed.Name, aimd.Name, "moody"}).Draw(t, "flow")
+	flow.Policy = rapid.SampledFrom([]string{fixed.Name, aimd.Name, "variable"}).Draw(t, "flow")
 	flow = flow.With(fixed.Name, fixed.Config{
 		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"),
 		PerPool:   rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
@@ -120,7 +120,7 @@ func drawWorld(t *rapid.T) *world {
 	own.Start, own.PerRunner = 2, 6
 	flow = flow.With(aimd.Name, own)
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
-	w := newWorld(t, cfg, sched, flow)
+	w := newTestDriver(t, cfg, sched, flow)
 	w.fifo = fifo
 	for i := range rapid.IntRange(0, 3).Draw(t, "runners") {
 		w.runnerUp(fmt.Sprintf("r%d", i+1), "m1", "m2")
@@ -133,12 +133,12 @@ func drawWorld(t *rapid.T) *world {
 
 var modelSets = [][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m2", "m3"}}
 
-func (w *world) drawRunnerUp(t *rapid.T) {
+func (w *testDriver) drawRunnerUp(t *rapid.T) {
 	id := fmt.Sprintf("r%d", rapid.IntRange(1, 4).Draw(t, "runner"))
 	w.runnerUp(id, slices.Clone(rapid.SampledFrom(modelSets).Draw(t, "models"))...)
 }
 
-func (w *world) drawRunnerGone(t *rapid.T) {
+func (w *testDriver) drawRunnerGone(t *rapid.T) {
 	var up []string
 	for _, id := range sortedKeys(w.runners) {
 		if w.runners[id].models != nil {
@@ -151,9 +151,9 @@ func (w *world) drawRunnerGone(t *rapid.T) {
 	w.runnerGone(rapid.SampledFrom(up).Draw(t, "runner"))
 }
 
-func (w *world) drawBatch(t *rapid.T) {
+func (w *testDriver) drawBatch(t *rapid.T) {
 	if len(w.batches) >= 8 {
-		t.Skip("batches enough")
+		t.Skip("enough batches")
 	}
 	b := Batch{
 		ID: fmt.Sprintf("b%d", len(w.batches)), Tenant: "t",
@@ -179,7 +179,7 @@ func (w *world) drawBatch(t *rapid.T) {
 	w.put(b, chunks)
 }
 
-func (w *world) drawLiving(t *rapid.T) string {
+func (w *testDriver) drawLiving(t *rapid.T) string {
 	var living []string
 	for _, id := range sortedKeys(w.batches) {
 		if !w.batches[id].gone {
@@ -192,24 +192,24 @@ func (w *world) drawLiving(t *rapid.T) string {
 	return rapid.SampledFrom(living).Draw(t, "batch")
 }
 
-func (w *world) drawChange(t *rapid.T) {
+func (w *testDriver) drawChange(t *rapid.T) {
 	id := w.drawLiving(t)
 	paused, limit := rapid.Bool().Draw(t, "paused"), rapid.IntRange(0, 3).Draw(t, "max concurrency")
 	w.change(id, func(b *Batch) { b.Paused, b.MaxConcurrency = paused, limit })
 }
 
-func (w *world) drawBatchGone(t *rapid.T) {
+func (w *testDriver) drawBatchGone(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "seldom") > 0 {
-		t.Skip("batches live longer")
+		t.Skip("rare")
 	}
 	id := w.drawLiving(t)
 	w.batchGone(id)
-	if rapid.Bool().Draw(t, "stale news") {
-		w.change(id, func(*Batch) {}) // read before, told after
+	if rapid.Bool().Draw(t, "late change") {
+		w.change(id, func(*Batch) {}) // read before, reported after
 	}
 }
 
-func (w *world) drawLoad(t *rapid.T) {
+func (w *testDriver) drawLoad(t *rapid.T) {
 	if len(w.claims) == 0 {
 		t.Skip("no claim")
 	}
@@ -222,8 +222,8 @@ func (w *world) drawLoad(t *rapid.T) {
 	w.load(i, rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "prompt"))
 }
 
-// drawMoreChunks lets another dispatcher give up a chunk that it had.
-func (w *world) drawMoreChunks(t *rapid.T) {
+// drawMoreChunks releases a chunk of another dispatcher.
+func (w *testDriver) drawMoreChunks(t *rapid.T) {
 	id := w.drawLiving(t)
 	b := w.batches[id]
 	model := rapid.SampledFrom(sortedKeys(b.unclaimed)).Draw(t, "model")
@@ -233,11 +233,11 @@ func (w *world) drawMoreChunks(t *rapid.T) {
 	w.step(MoreChunks{Key: JobKey{id, model}})
 }
 
-func (w *world) drawFinish(t *rapid.T) {
-	if len(w.flights) == 0 {
-		t.Skip("nothing under way")
+func (w *testDriver) drawFinish(t *rapid.T) {
+	if len(w.requests) == 0 {
+		t.Skip("nothing in flight")
 	}
-	f := rapid.SampledFrom(w.flights).Draw(t, "flight")
+	f := rapid.SampledFrom(w.requests).Draw(t, "flight")
 	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut,
 		Unreachable, Unreachable, Died, Died, Evicted}).Draw(t, "outcome")
 	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500}[outcome]
@@ -249,25 +249,25 @@ func (w *world) drawFinish(t *rapid.T) {
 	w.finish(f, outcome, status, retryAfter)
 }
 
-func (w *world) drawFinishWell(t *rapid.T) {
-	if len(w.flights) == 0 {
-		t.Skip("nothing under way")
+func (w *testDriver) drawFinishWell(t *rapid.T) {
+	if len(w.requests) == 0 {
+		t.Skip("nothing in flight")
 	}
-	w.finish(rapid.SampledFrom(w.flights).Draw(t, "flight"), Succeeded, 200, 0)
+	w.finish(rapid.SampledFrom(w.requests).Draw(t, "flight"), Succeeded, 200, 0)
 }
 
-func (w *world) drawJudged(t *rapid.T) {
+func (w *testDriver) drawFeasibility(t *rapid.T) {
 	w.step(Feasibility{Batch: w.drawLiving(t), Infeasible: rapid.Bool().Draw(t, "infeasible")})
 }
 
-func (w *world) drawHold(t *rapid.T) {
+func (w *testDriver) drawHold(t *rapid.T) {
 	w.hold = rapid.SampledFrom([]Reason{Flowing, Flowing, DiskFull}).Draw(t, "hold")
 	w.step(Hold{Reason: w.hold})
 }
 
-func (w *world) drawFirstToken(t *rapid.T) {
-	var streamed []*flight
-	for _, f := range w.flights {
+func (w *testDriver) drawFirstToken(t *rapid.T) {
+	var streamed []*request
+	for _, f := range w.requests {
 		if f.Stream {
 			streamed = append(streamed, f)
 		}
@@ -278,8 +278,9 @@ func (w *world) drawFirstToken(t *rapid.T) {
 	w.firstToken(rapid.SampledFrom(streamed).Draw(t, "flight"))
 }
 
-// drawReading changes the mood of a moody pool or runner; the others pay no heed.
-func (w *world) drawReading(t *rapid.T) {
+// drawReading changes the grants of a pool or runner under the policy variable. Other policies
+// ignore it.
+func (w *testDriver) drawReading(t *rapid.T) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, w.now)
 	r.Running = float64(rapid.IntRange(0, 8).Draw(t, "running"))
 	ev := Reading{Model: rapid.SampledFrom([]string{"", "m1", "m3"}).Draw(t, "model"), Reading: &r}
@@ -294,7 +295,7 @@ func (w *world) drawReading(t *rapid.T) {
 	w.step(ev)
 }
 
-func (w *world) drawPass(t *rapid.T) {
+func (w *testDriver) drawPass(t *rapid.T) {
 	w.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, 600 * time.Millisecond,
 		10 * time.Second, 10 * time.Minute}).Draw(t, "time"))
 }

@@ -31,23 +31,23 @@ func TestRate(t *testing.T) {
 	now = run(&r, now, 300, 100)
 	near("after five minutes at 100", 100)
 	now = run(&r, now.Add(8*time.Hour), 1, 100)
-	near("after an idle night", 100)
+	near("after eight idle hours", 100)
 	run(&r, now, 180, 10)
 	near("after three minutes at 10", 10)
 }
 
-// A pool that had nothing to do for a night is as fast in the morning as it was in the evening.
-func TestRateRestsWithThePool(t *testing.T) {
-	w := lookAheadWorld(t, 8, 1_000_000)
+// Idle hours do not change the rate of a pool.
+func TestRateIgnoresIdleTime(t *testing.T) {
+	w := lookAheadDriver(t, 8, 1_000_000)
 	work := func(id string, lines int) {
 		w.put(Batch{ID: id, Created: noon}, chunksOf(lines, 1))
-		for len(w.claims)+len(w.flights) > 0 {
+		for len(w.claims)+len(w.requests) > 0 {
 			for len(w.claims) > 0 {
 				w.load(0, 100)
 			}
-			if len(w.flights) > 0 {
+			if len(w.requests) > 0 {
 				w.pass(time.Second)
-				w.finish(w.flights[0], Succeeded, 200, 0)
+				w.finish(w.requests[0], Succeeded, 200, 0)
 			}
 		}
 	}
@@ -57,6 +57,6 @@ func TestRateRestsWithThePool(t *testing.T) {
 	work("morning", 2)
 	morning := w.planner.pools[0].rate.perSecond()
 	if evening == 0 || math.Abs(morning-evening) > 0.2*evening {
-		t.Errorf("%v in the evening, %v in the morning", evening, morning)
+		t.Errorf("rate %v before the idle hours, %v after", evening, morning)
 	}
 }

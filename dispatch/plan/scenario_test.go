@@ -19,56 +19,56 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-var update = flag.Bool("update", false, "write what happens into testdata/*.txt as what should")
+var update = flag.Bool("update", false, "rewrite testdata/*.txt with the actual results")
 
-// TestStories plays the scripts in testdata. A line that begins with ">" is something that happens,
-// the indented lines below it are what the planner does about it, the rest is comment. The verbs
-// are those of story.do.
-func TestStories(t *testing.T) {
+// TestScenarios runs the scenarios in testdata. A row of text that begins with ">" is a command,
+// the indented rows below it are the resulting actions, and other rows are comments. The commands
+// are those of scenario.do.
+func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			written, err := os.ReadFile(file)
+			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			played := play(t, string(written))
+			got := runScenario(t, string(want))
 			if *update {
-				if err := os.WriteFile(file, []byte(played), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(string(written), played); diff != "" && !*update {
-				t.Errorf("the story goes otherwise (-written +played), -update rewrites it:\n%s",
+			if diff := cmp.Diff(string(want), got); diff != "" && !*update {
+				t.Errorf("the actions differ (-want +got); -update rewrites the file:\n%s",
 					diff)
 			}
 		})
 	}
 }
 
-// story is a planner in the hands of a script. There is no jitter: pauses are as short as can be.
-type story struct {
+// scenario runs a planner by a script. Pauses have no jitter.
+type scenario struct {
 	*testing.T
-	out     strings.Builder
-	now     time.Time
-	cfg     Config
-	deps    Deps
-	planner *Planner
-	flights map[string]Start
-	chunks  int
-	wake    time.Time
+	out      strings.Builder
+	now      time.Time
+	cfg      Config
+	deps     Deps
+	planner  *Planner
+	requests map[string]Start
+	chunks   int
+	wake     time.Time
 }
 
-// noJitter is a source of nothing but zeros.
+// noJitter is a source of zeros.
 type noJitter struct{}
 
 func (noJitter) Uint64() uint64 { return 0 }
 
-func play(t *testing.T, script string) string {
-	s := &story{T: t, now: noon, cfg: DefaultConfig(), flights: map[string]Start{}}
+func runScenario(t *testing.T, script string) string {
+	s := &scenario{T: t, now: noon, cfg: DefaultConfig(), requests: map[string]Start{}}
 	s.deps = Deps{Scheduler: scheduler.DefaultConfig(), Random: rand.New(noJitter{}),
 		Flow: flowcontrol.DefaultConfig().Select(fixed.Name, fixed.DefaultConfig())}
 	for line := range strings.Lines(script) {
@@ -83,8 +83,8 @@ func play(t *testing.T, script string) string {
 	return s.out.String()
 }
 
-// do plays one command: a verb, words, and options as key=value.
-func (s *story) do(fields []string) {
+// do runs one command: a verb, words, and options as key=value.
+func (s *scenario) do(fields []string) {
 	s.Helper()
 	options := map[string]string{}
 	var words []string
@@ -169,7 +169,7 @@ func (s *story) do(fields []string) {
 		s.step(Hold{Reason: Reason(strings.Join(words[1:], ""))})
 	case "drain":
 		s.step(Drain{})
-	case "wait": // wait DURATION, woken as asked for
+	case "wait": // wait DURATION, with a Tick at each Wake
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
 			s.Fatalf("%v: %v", fields, err)
@@ -185,31 +185,31 @@ func (s *story) do(fields []string) {
 			status.Retrying, status.Waiting)
 	case "pools":
 		for _, pool := range s.planner.Pools() {
-			s.say("%v: %d in flight of %d; why: %q", pool.Models, pool.InFlight, pool.Limit,
+			s.say("%v: %d in flight of %d; reason: %q", pool.Models, pool.InFlight, pool.Limit,
 				pool.Reason)
 			for _, r := range pool.Runners {
 				s.say("  %s: %d in flight of %d, breaker open: %v", r.ID, r.InFlight, r.Limit,
 					r.Open)
 			}
 		}
-	default: // OUTCOME LINE... [status=] [after=]: requests that ended
+	default: // OUTCOME LINE... [status=] [after=] [tokens=]: requests that ended
 		outcome := slices.Index(outcomeNames[:], verb)
 		if outcome < 0 {
-			s.Fatalf("%q is no verb", verb)
+			s.Fatalf("%q is no command", verb)
 		}
 		for _, name := range words[1:] {
-			start, flying := s.flights[name]
-			if !flying {
-				s.Fatalf("%v: %s is not under way", fields, name)
+			start, inFlight := s.requests[name]
+			if !inFlight {
+				s.Fatalf("%v: %s is not in flight", fields, name)
 			}
-			delete(s.flights, name)
+			delete(s.requests, name)
 			s.step(&Finished{Start: start, Outcome: Outcome(outcome), Status: number("status"),
 				RetryAfter: span("after"), OutputTokens: number("tokens")})
 		}
 	}
 }
 
-func (s *story) key(text string) JobKey {
+func (s *scenario) key(text string) JobKey {
 	batch, model, ok := strings.Cut(text, "/")
 	if !ok {
 		s.Fatalf("%q is no batch/model", text)
@@ -217,10 +217,10 @@ func (s *story) key(text string) JobKey {
 	return JobKey{batch, model}
 }
 
-func (s *story) step(ev Event) {
+func (s *scenario) step(ev Event) {
 	actions := s.planner.Step(s.now, ev)
 	if f, ok := ev.(*Finished); ok {
-		verdict := [...]string{Record: "record", Retry: "again", Return: "return"}[actions.Verdict]
+		verdict := [...]string{Record: "record", Retry: "retry", Return: "return"}[actions.Verdict]
 		s.say("%s %s", verdict, name(f.Start))
 	}
 	for _, start := range actions.Start {
@@ -229,37 +229,37 @@ func (s *story) step(ev Event) {
 			attempt = fmt.Sprintf(", attempt %d", start.Attempt)
 		}
 		s.say("start %s on %s%s", name(start), start.Runner, attempt)
-		if _, twice := s.flights[name(start)]; twice {
-			s.Errorf("%s is under way twice", name(start))
+		if _, twice := s.requests[name(start)]; twice {
+			s.Errorf("%s was started twice", name(start))
 		}
-		s.flights[name(start)] = start
+		s.requests[name(start)] = start
 	}
 	for _, claim := range actions.Claim {
 		s.say("claim %s/%s", claim.Key.Batch, claim.Key.Model)
 	}
 	s.wake = actions.Wake
 	if !s.wake.IsZero() && !s.wake.After(s.now) {
-		s.Fatalf("wants to be woken at %v, which is over at %v", s.wake.Sub(noon), s.now.Sub(noon))
+		s.Fatalf("Wake is %v, now is %v", s.wake.Sub(noon), s.now.Sub(noon))
 	}
 }
 
-// wait lets time go by. Only wakes that bring something about are told.
-func (s *story) wait(d time.Duration) {
+// wait lets time pass. It prints only wakes with actions.
+func (s *scenario) wait(d time.Duration) {
 	end := s.now.Add(d)
 	for !s.wake.IsZero() && !s.wake.After(end) {
 		from := s.out.Len()
 		s.now = s.wake
 		s.step(Tick{})
-		if told := s.out.String()[from:]; told != "" {
+		if output := s.out.String()[from:]; output != "" {
 			before := s.out.String()[:from]
 			s.out.Reset()
-			fmt.Fprintf(&s.out, "%s\tat %v\n%s", before, s.now.Sub(noon), told)
+			fmt.Fprintf(&s.out, "%s\tat %v\n%s", before, s.now.Sub(noon), output)
 		}
 	}
 	s.now = end
 }
 
-func (s *story) say(format string, args ...any) {
+func (s *scenario) say(format string, args ...any) {
 	fmt.Fprintf(&s.out, "\t"+format+"\n", args...)
 }
 
