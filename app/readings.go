@@ -11,7 +11,7 @@ func (a *App) newReader() (*telemetry.Reader, error) {
 	deps := telemetry.Deps{
 		SLO: a.cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
 		OnSample: func(s telemetry.Sample) {
-			a.dispatcher.Read(s.Runner, s.Model, s.Reading)
+			a.dispatcher.Observe(s.Runner, s.Model, s.Reading)
 			a.recording.latencies(s)
 		},
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with the
-// same result.
+// admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with
+// the same result.
 func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
 	if err := rc.cutIntoChunks(ctx, &b); err != nil {
 		switch {
@@ -96,15 +96,16 @@ func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
 }
 
 const (
-	// manyBatches is how many batches may have a chunk of full length in memory. Of more batches, new
-	// ones get shorter chunks.
+	// manyBatches is how many batches may have a chunk of full length in memory. Of more batches,
+	// new ones get shorter chunks.
 	manyBatches = 64
-	// leastLines is the length of the shortest chunks, since each chunk takes the store some writes.
+	// leastLines is the length of the shortest chunks, since each chunk takes the store some
+	// writes.
 	leastLines = 64
 )
 
-// chunkLines returns the limit of lines of a new batch's chunks. Batches that take turns hold a chunk
-// each, so the limit keeps their sum about constant.
+// chunkLines returns the limit of lines of a new batch's chunks. Batches that take turns hold a
+// chunk each, so the limit keeps their sum about constant.
 func chunkLines(most, batches int) int {
 	if batches <= manyBatches {
 		return most
@@ -157,8 +158,8 @@ func (src *source) each(fn func(l *sourceLine) error) error {
 	return nil
 }
 
-// cut makes chunks of successive lines of one model, within the limits. Canaries get chunks of their
-// own.
+// cut makes chunks of successive lines of one model, within the limits. Canaries get chunks of
+// their own.
 func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
 	var chunks []store.Chunk
 	var current store.Chunk

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// canaryGate holds all but a batch's first lines back until those are done. No chunk has lines of both
-// kinds, see cut.
+// canaryGate holds all but a batch's first lines back until those are done. No chunk has lines of
+// both kinds, see cut.
 type canaryGate struct {
 	until  int // lines at positions below this are canaries
 	passed bool
@@ -42,12 +42,13 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 		return ""
 	}
 	return fmt.Sprintf(
-		"%d of the %d canary lines failed, the limit is a share of %.3g (tidefill.canary.max_failed_ratio)",
+		"%d of the %d canary lines failed, the limit is a share of %.3g "+
+			"(tidefill.canary.max_failed_ratio)",
 		failed, lines, b.Options.CanaryMaxFailedRatio)
 }
 
-// canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or all
-// once enough canaries have succeeded. Zero: none.
+// canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or
+// all once enough canaries have succeeded. Zero: none.
 func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
 	r.mu.Lock()
 	gate, b := r.canary, r.batch

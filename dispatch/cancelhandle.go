@@ -7,8 +7,9 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
-// cancelHandle lets the loop cancel a request that a sender has in flight. A sender uses one context
-// for many requests, so canceling that context alone could hit the request after the one meant.
+// cancelHandle lets the loop cancel a request that a sender has in flight. A sender uses one
+// context for many requests, so canceling that context alone could hit the request after the one
+// meant.
 type cancelHandle struct {
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc // of the request in flight; nil: there is none

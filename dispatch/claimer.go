@@ -105,8 +105,8 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 }
 
 // claim claims a chunk of a model that this process leads. The chunk counts as held until it is
-// finished or abandoned. If the store's answer gets lost, the chunk is claimed but not held, and the
-// next claim returns it.
+// finished or abandoned. If the store's answer gets lost, the chunk is claimed but not held, and
+// the next claim returns it.
 func (cl *claimer) claim(
 	ctx context.Context, r *run, model string,
 ) (c store.Chunk, ok bool, err error) {
@@ -219,8 +219,8 @@ func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
 	return src, nil
 }
 
-// take opens the journal of a chunk that was just claimed, and reads the lines that have no result in
-// it.
+// take opens the journal of a chunk that was just claimed, and reads the lines that have no result
+// in it.
 func (cl *claimer) take(
 	ctx context.Context, r *run, src *source, claimed store.Chunk,
 ) (*chunk, []plan.Line, error) {
@@ -305,7 +305,8 @@ func (cl *claimer) hold(c *chunk) bool {
 // errStopped ends work on a batch whose lines may not start any more.
 var errStopped = errors.New("stopped")
 
-// reasonOf returns the reason that users see for a batch that waits because of an error of the store.
+// reasonOf returns the reason that users see for a batch that waits because of an error of the
+// store.
 func reasonOf(err error) plan.Reason {
 	if errors.Is(err, store.ErrNoSpace) {
 		return plan.DiskFull

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// recount counts the lines left of every batch and gives the planner the new counts. Each run counts
-// its results again before its next claim.
+// recount counts the lines left of every batch and gives the planner the new counts. Each run
+// counts its results again before its next claim.
 func (rc *reconciler) recount(ctx context.Context) error {
 	if err := rc.remaining.count(ctx); err != nil {
 		return err
@@ -67,7 +67,8 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 	return nil
 }
 
-// leftBehind counts the results in the journals of chunks that were claimed before and are not done.
+// leftBehind counts the results in the journals of chunks that were claimed before and are not
+// done.
 func (rc *reconciler) leftBehind(
 	ctx context.Context, chunks []store.Chunk,
 ) (map[int]store.Tally, error) {

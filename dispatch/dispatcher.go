@@ -127,10 +127,10 @@ func (d *Dispatcher) Nudge(batch string) {
 	}
 }
 
-// Read passes a reading of a runner's metrics to the planner. If runner is empty, it is a reading of
-// the gateway in front of the pools of a model, or of all pools if model is empty too. The reading
-// must not be changed any more.
-func (d *Dispatcher) Read(runner, model string, r *flowcontrol.Reading) {
+// Observe passes a reading of a runner's metrics to the planner. If runner is empty, it is a
+// reading of the gateway in front of the pools of a model, or of all pools if model is empty too.
+// The reading must not be changed any more.
+func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 	if s := d.current.Load(); s != nil {
 		s.loop.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}

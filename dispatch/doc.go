@@ -12,7 +12,7 @@
 //   - reconciler brings batches from state to state. It reads the stored batch and does the next
 //     thing that its state requires, so it can stop anywhere and do it again;
 //   - claimer claims chunks, reads their lines, and finishes chunks or gives them back;
-//   - loop is the one goroutine that owns the planner. All others send it messages through its inbox;
+//   - loop is the one goroutine that owns the planner. All others send messages to its inbox;
 //   - transport sends lines to runners, with a pool of goroutines;
 //   - recorder writes results to the chunks' journals, and counts them once they are durable;
 //   - progress publishes the state of pools and batches.

@@ -18,8 +18,9 @@ const (
 // checkDurability reports settings that the store is too slow for.
 func (c Config) checkDurability(d store.Durability) error {
 	if c.LeaseTTL < leaseCommits*d.Delay {
-		return fmt.Errorf("tuning.lease_ttl: is %v, must be at least %v: the store commits results "+
-			"every %v", c.LeaseTTL, leaseCommits*d.Delay, d.Delay)
+		return fmt.Errorf(
+			"tuning.lease_ttl: is %v, must be at least %v: the store commits results "+
+				"every %v", c.LeaseTTL, leaseCommits*d.Delay, d.Delay)
 	}
 	if c.Memory/3 < d.Bytes { // see newMemory
 		return fmt.Errorf("memory: is %d, must be at least %d: a third of it holds results until "+

@@ -24,7 +24,8 @@ func TestBoundsFollowTheDurabilityOfTheStore(t *testing.T) {
 		lease      time.Duration
 		want       string // part of the error; empty: none
 	}{
-		{store.Durability{Delay: 20 * time.Millisecond, Bytes: 1 << 20}, 3 << 20, 3 * time.Second, ""},
+		{store.Durability{Delay: 20 * time.Millisecond, Bytes: 1 << 20}, 3 << 20, 3 * time.Second,
+			""},
 		{store.Durability{Delay: time.Second, Bytes: 4 << 20}, 12 << 20, 4 * time.Second, ""},
 		{store.Durability{Delay: time.Second, Bytes: 4 << 20}, 12 << 20, 3 * time.Second,
 			"tuning.lease_ttl: is 3s, must be at least 4s"},

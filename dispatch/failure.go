@@ -74,6 +74,7 @@ func (a failure) shedTooOften() failure {
 	return failure{customID: a.customID, taken: a.taken, code: "shed_too_often",
 		message: fmt.Sprintf(
 			"this request was answered %d again and again while others of its model "+
-				"were served, more often than dispatch.retry.tuning.sheds allows; the last answer was %q",
+				"were served, more often than dispatch.retry.tuning.sheds allows; the last "+
+				"answer was %q",
 			a.status, a.body[:min(len(a.body), 200)])}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// largestInMemory is the size of the largest line that is held in memory, in bytes. Larger ones,
-	// and those for which memory is short, are read from the blob when they are sent.
+	// largestInMemory is the size of the largest line that is held in memory, in bytes. Larger
+	// ones, and those for which memory is short, are read from the blob when they are sent.
 	largestInMemory = 256 << 10
 	// readOver is the number of unused bytes that are cheaper to read than to skip.
 	readOver = 4 << 10

@@ -114,8 +114,8 @@ func (e *ending) write(ctx context.Context) error {
 	return nil
 }
 
-// conclude ends the batch and creates its files, in one step. It returns false if the batch has ended
-// already, or is to end in another state now.
+// conclude ends the batch and creates its files, in one step. It returns false if the batch has
+// ended already, or is to end in another state now.
 func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 	for {
 		b := e.ended()

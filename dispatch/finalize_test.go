@@ -171,7 +171,8 @@ func TestDeletedResultStaysDeleted(t *testing.T) {
 	}
 }
 
-// hidingStore hides a batch from a dispatcher, as if that had not polled since the batch was created.
+// hidingStore hides a batch from a dispatcher, as if that had not polled since the batch was
+// created.
 type hidingStore struct {
 	dispatch.Metadata
 	hidden atomic.Pointer[string]

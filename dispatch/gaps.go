@@ -23,8 +23,8 @@ type gapMeter struct {
 	events float64
 }
 
-// add adds the tokens of an event and the time since the event before. due reports that it returns an
-// event for the planner.
+// add adds the tokens of an event and the time since the event before. due reports that it returns
+// an event for the planner.
 func (m *gapMeter) add(
 	runner string, now time.Time, tokens int, after time.Duration,
 ) (sum plan.TokenGaps, due bool) {
@@ -44,8 +44,8 @@ func (m *gapMeter) add(
 	return sum, true
 }
 
-// learn adds the number of tokens of an answer and of the events in which they came. Servers may send
-// several tokens in an event, and report their number only at the end.
+// learn adds the number of tokens of an answer and of the events in which they came. Servers may
+// send several tokens in an event, and report their number only at the end.
 func (m *gapMeter) learn(tokens, events int) {
 	if tokens < 1 || events < 1 {
 		return

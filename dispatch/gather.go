@@ -24,8 +24,8 @@ type place struct {
 	failed bool
 }
 
-// gather reads the journals of all chunks. It fences those that are not done first, so that no other
-// process adds to them.
+// gather reads the journals of all chunks. It fences those that are not done first, so that no
+// other process adds to them.
 func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, error) {
 	chunks, err := rc.metadata.Chunks(ctx, b.ID)
 	if err != nil {
@@ -63,8 +63,8 @@ func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, err
 	return found, nil
 }
 
-// fence claims the chunks left of a batch that ends early and opens their journals, which then refuse
-// writers with an older claim.
+// fence claims the chunks left of a batch that ends early and opens their journals, which then
+// refuse writers with an older claim.
 func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: there is no older claim

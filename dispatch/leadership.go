@@ -11,15 +11,16 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// leadership holds which runners and models this process leads. Only the leader of a model claims its
-// chunks, and only the leader of a runner sends it lines, so the limits of batches and runners hold
-// over all processes that share a store.
+// leadership holds which runners and models this process leads. Only the leader of a model claims
+// its chunks, and only the leader of a runner sends it lines, so the limits of batches and runners
+// hold over all processes that share a store.
 //
-// A process leads all that its upstreams serve, or nothing: of processes with the same upstreams one
-// leads, and the others stand by. Processes whose upstreams overlap in part lead what no other has
-// led for a while.
+// A process leads all that its upstreams serve, or nothing: of processes with the same upstreams
+// one leads, and the others stand by. Processes whose upstreams overlap in part lead what no other
+// has led for a while.
 type leadership struct {
-	// claims is locked for reading while a chunk is claimed, so that no model is resigned meanwhile.
+	// claims is locked for reading while a chunk is claimed, so that no model is resigned
+	// meanwhile.
 	claims sync.RWMutex
 
 	mu      sync.Mutex

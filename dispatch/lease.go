@@ -53,7 +53,8 @@ func register(
 	return l, nil
 }
 
-// unregister ends all claims at once, so that other processes need not wait for the lease to expire.
+// unregister ends all claims at once, so that other processes need not wait for the lease to
+// expire.
 func (l *lease) unregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -170,9 +171,9 @@ func (l *lease) acquire(ctx context.Context, wanted []string) error {
 	if err != nil || len(others) > 0 {
 		return err
 	}
-	l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher leads "+
-		"the rest: give dispatchers that share a store the same upstreams, or upstreams that serve "+
-		"different models", "names", alone)
+	l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
+		"leads the rest: give dispatchers that share a store the same upstreams, or upstreams "+
+		"that serve different models", "names", alone)
 	return l.takeOver(ctx, epoch, alone)
 }
 

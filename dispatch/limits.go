@@ -10,8 +10,8 @@ import (
 // batch's, if that is smaller), so that one early failure does not stop a batch.
 const ratioSample = 100
 
-// exceeded returns the code of the batch's own limit that its results have passed, and a sentence for
-// the user; empty: none.
+// exceeded returns the code of the batch's own limit that its results have passed, and a sentence
+// for the user; empty: none.
 func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 	finished := t.Completed + t.Failed
 	switch {

@@ -6,9 +6,9 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only one
-// that uses them: all others send messages to its inbox. The messages are planner events and the
-// types below.
+// loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only
+// one that uses them: all others send messages to its inbox. The messages are planner events and
+// the types below.
 type loop struct {
 	planner *plan.Planner
 	inbox   *inbox
@@ -192,8 +192,8 @@ func (l *loop) evict(start *plan.Start) {
 	}
 }
 
-// finished takes a line back from its sender and records its failure if the planner decides so. A good
-// answer is in the journal already.
+// finished takes a line back from its sender and records its failure if the planner decides so. A
+// good answer is in the journal already.
 func (l *loop) finished(f *flight) {
 	delete(l.flights, flightKey{f.chunk, f.Start.Slot})
 	f.chunk.inFlight--

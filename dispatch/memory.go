@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// memory limits the bytes that dispatching holds. Its shares never wait for each other, so no use of
-// one can block another: lines that were read ahead are read again from their file, answers go to a
-// temporary file, and results wait for the disk.
+// memory limits the bytes that dispatching holds. Its shares never wait for each other, so no use
+// of one can block another: lines that were read ahead are read again from their file, answers go
+// to a temporary file, and results wait for the disk.
 type memory struct {
 	inputs  share // lines that were read ahead or are in flight
 	answers share // answers while they are read

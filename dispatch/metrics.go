@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,8 @@ type metrics struct {
 	seen    map[string]bool // runners with gauges; owned by the loop
 }
 
-// runnerMetrics holds the metrics of one runner, since a lookup by labels takes longer than counting.
+// runnerMetrics holds the metrics of one runner, since a lookup by labels takes longer than
+// counting.
 type runnerMetrics struct {
 	ends     [plan.Outcomes]prometheus.Counter
 	duration prometheus.Observer
@@ -42,53 +44,32 @@ type runnerMetrics struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_requests_total", Help: "Requests sent to runners, by outcome.",
-		}, []string{"runner", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tidefill_request_duration_seconds",
-			Help:    "Time from sending a line to the last byte of its answer.",
-			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
-		}, []string{"runner"}),
-		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tidefill_first_token_seconds",
-			Help:    "Time from sending a streamed line to its first token.",
-			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
-		}, []string{"runner"}),
-		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_streams_total",
-			Help: "Lines for whose answer a stream was requested: streamed; not_streamed, answered " +
-				"at once; failed; refused or not_understood, sent again without streaming.",
-		}, []string{"runner", "result"}),
-		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_lines_total", Help: "Lines whose result is durable.",
-		}, []string{"result"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_tokens_total",
-			Help: "Tokens of durable results, as reported in the usage of the answers.",
-		}, []string{"kind"}),
-		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidefill_batches_ended_total", Help: "Batches that ended, by final state.",
-		}, []string{"state"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_in_flight_lines", Help: "Batch lines in flight.",
-		}, []string{"runner"}),
-		limit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_allowance_lines", Help: "Batch lines that may be in flight.",
-		}, []string{"runner"}),
-		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_runner_breaker_open",
-			Help: "1 while the circuit breaker of the runner is open: no lines are sent to it.",
-		}, []string{"runner"}),
-		living: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_batches",
-			Help: "Batches that have not ended, by state; paused ones count as paused.",
-		}, []string{"state"}),
-		reason: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidefill_pool_limited",
-			Help: "1 for the reason why a pool starts no more lines now; flowing: lines start as " +
-				"others end.",
-		}, []string{"pool", "reason"}),
+		requests: counters("tidefill_requests_total", "Requests sent to runners, by outcome.",
+			"runner", "outcome"),
+		duration: seconds("tidefill_request_duration_seconds",
+			"Time from sending a line to the last byte of its answer.", 600),
+		first: seconds("tidefill_first_token_seconds",
+			"Time from sending a streamed line to its first token.", 120),
+		streams: counters("tidefill_streams_total",
+			"Lines for whose answer a stream was requested: "+
+				"streamed; not_streamed, answered at once; failed; refused or not_understood, sent "+
+				"again without streaming.", "runner", "result"),
+		lines: counters("tidefill_lines_total", "Lines whose result is durable.", "result"),
+		tokens: counters("tidefill_tokens_total",
+			"Tokens of durable results, as reported in the usage of the answers.", "kind"),
+		ends: counters("tidefill_batches_ended_total", "Batches that ended, by final state.",
+			"state"),
+		inFlight: gauges("tidefill_runner_in_flight_lines", "Batch lines in flight.", "runner"),
+		limit: gauges("tidefill_runner_allowance_lines", "Batch lines that may be in flight.",
+			"runner"),
+		open: gauges("tidefill_runner_breaker_open",
+			"1 while the circuit breaker of the runner is open: no lines are sent to it.",
+			"runner"),
+		living: gauges("tidefill_batches",
+			"Batches that have not ended, by state; paused ones count as paused.", "state"),
+		reason: gauges("tidefill_pool_limited",
+			"1 for the reason why a pool starts no more lines now; "+
+				"flowing: lines start as others end.", "pool", "reason"),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidefill_leads",
 			Help: "Runners and models that this process leads; 0 while it stands by.",
@@ -100,6 +81,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.leads)
 	}
 	return m
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+// seconds returns histograms by runner, with buckets up to a number of seconds.
+func seconds(name, help string, longest float64) *prometheus.HistogramVec {
+	all := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	n := slices.Index(all, longest) + 1
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: all[:n],
+	}, []string{"runner"})
 }
 
 func (m *metrics) finished(runner string, outcome plan.Outcome, latency time.Duration) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// order maps positions of a batch to line numbers. Chunks are ranges of positions. Most batches stay
-// in input order; the order of others is a blob of line numbers.
+// order maps positions of a batch to line numbers. Chunks are ranges of positions. Most batches
+// stay in input order; the order of others is a blob of line numbers.
 type order struct{ blob store.Blob } // nil: position and line number are equal
 
 func orderKey(batch string) string { return "batches/" + batch + "/order" }

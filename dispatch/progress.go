@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// progress publishes the state of pools and batches: in metrics, for the API of this process, and in
-// the store.
+// progress publishes the state of pools and batches: in metrics, for the API of this process, and
+// in the store.
 type progress struct {
 	store   Progress
 	owner   store.Owner
@@ -28,8 +28,8 @@ type progress struct {
 	failing atomic.Bool                       // the last post failed
 }
 
-// post publishes the state of pools and batches. The loop calls it, since only the loop may read the
-// planner. Another goroutine writes to the store, one post at a time.
+// post publishes the state of pools and batches. The loop calls it, since only the loop may read
+// the planner. Another goroutine writes to the store, one post at a time.
 func (p *progress) post(now time.Time, planner *plan.Planner) {
 	pools := planner.Pools()
 	p.pools.Store(&pools)

@@ -236,8 +236,8 @@ func (rc *reconciler) finalizeAs(
 // errMovedOn reports that a batch is past the state that a change is for.
 var errMovedOn = errors.New("the batch has moved on")
 
-// end brings a batch that starts no more lines to its end: it waits for all claims to end and writes
-// the result files.
+// end brings a batch that starts no more lines to its end: it waits for all claims to end and
+// writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 	r, _ := rc.runs.update(rc.tasks.ctx, b)
 	grace := rc.cfg.CancelGrace
@@ -248,7 +248,8 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 		return nil // the release of the last chunk enqueues the batch again
 	}
 	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {
-		// Canceled before it was cut into chunks: no claim can be open, but the lines are to be listed.
+		// Canceled before it was cut into chunks: no claim can be open, but the lines are to be
+		// listed.
 		if err := rc.cutIntoChunks(ctx, &b); err != nil {
 			return err
 		}

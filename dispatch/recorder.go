@@ -33,8 +33,8 @@ type recorder struct {
 	blockedChunks map[*chunk]bool // whose journals can't be written now
 }
 
-// recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before the
-// line is canceled, the line is sent again later.
+// recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
+// the line is canceled, the line is sent again later.
 func (rec *recorder) recordAnswer(
 	w *sender, f *flight, line *sourceLine, id string, got openai.Answer,
 ) {
@@ -140,8 +140,8 @@ func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) 
 }
 
 // appended counts a result that was appended to a journal. A batch with limits is stopped by its
-// results as they come, not only when they are durable, so that no requests but those in flight exceed
-// the limit.
+// results as they come, not only when they are durable, so that no requests but those in flight
+// exceed the limit.
 func (rec *recorder) appended(r *run, result store.Record) {
 	if !r.limited {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// remaining holds how many lines of each batch and model are left. They are counted when this process
-// starts or begins to lead, not as lines are done.
+// remaining holds how many lines of each batch and model are left. They are counted when this
+// process starts or begins to lead, not as lines are done.
 type remaining struct {
 	store Claims
 	lines atomic.Pointer[map[string]map[string]int] // by batch and model

@@ -66,8 +66,8 @@ func (w *resultFiles) writeLine(ctx context.Context, line int, good, bad *result
 	return w.copyResult(ctx, at, good, bad)
 }
 
-// mostOpen limits the journals that are open at once. Lines in input order need one at a time, grouped
-// ones several.
+// mostOpen limits the journals that are open at once. Lines in input order need one at a time,
+// grouped ones several.
 const mostOpen = 32
 
 // journal returns the open journal of a chunk.
@@ -78,7 +78,8 @@ func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, er
 	if len(w.open) == mostOpen {
 		w.close()
 	}
-	opened, err := w.end.rc.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID, Index: chunk})
+	opened, err := w.end.rc.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,
+		Index: chunk})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,8 @@ func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resul
 func leftover(b *store.Batch) (code, message string) {
 	switch b.Ending {
 	case store.Expired:
-		return "batch_expired", "This request could not be executed before the completion window expired."
+		return "batch_expired",
+			"This request could not be executed before the completion window expired."
 	case store.Failed:
 		return "batch_stopped", "This request was not executed because the batch was stopped: " +
 			b.Reason + "."
@@ -179,7 +181,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	}
 	now := time.Now()
 	f := &resultFile{blob: blob, size: &counter{to: blob}, file: store.File{
-		ID: id, Tenant: w.end.batch.Tenant, Purpose: "batch_output", Filename: w.end.batch.ID + "_" + kind +
+		ID: id, Tenant: w.end.batch.Tenant, Purpose: "batch_output", Filename: w.end.batch.ID +
+			"_" + kind +
 			".jsonl", CreatedAt: now, BlobKey: key,
 	}}
 	if life := w.end.batch.Options.OutputLife; life > 0 {
@@ -189,8 +192,8 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	return f, nil
 }
 
-// commit makes the bytes durable and adds the file to those that conclude creates. It drops an empty
-// file.
+// commit makes the bytes durable and adds the file to those that conclude creates. It drops an
+// empty file.
 func (w *resultFiles) commit(ctx context.Context, f *resultFile) (written bool, err error) {
 	if err := f.out.Flush(); err != nil {
 		return false, err

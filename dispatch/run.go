@@ -47,9 +47,10 @@ type run struct {
 	speed     speed
 	givenBack map[int]store.Chunk // unfinished ones with their tallies, for progress
 	lastPost  store.ProgressPost
-	stopping  bool        // it passed a limit of its own; the store is being notified
-	stopped   bool        // its lines may not start any more
-	blocked   plan.Reason // why its chunks can't be loaded or its state not advanced; Flowing: they can
+	stopping  bool // it passed a limit of its own; the store is being notified
+	stopped   bool // its lines may not start any more
+	// why its chunks can't be loaded or its state not advanced; Flowing: they can
+	blocked plan.Reason
 }
 
 // newRun returns a run of the batch whose requests end with ctx.

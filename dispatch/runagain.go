@@ -9,11 +9,12 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// runAgain moves a batch back to in_progress whose journals have lost results since their chunks were
-// done, by damage to the files. The lines that lost their results run again. Nothing else leads back
-// from finalizing.
+// runAgain moves a batch back to in_progress whose journals have lost results since their chunks
+// were done, by damage to the files. The lines that lost their results run again. Nothing else
+// leads back from finalizing.
 func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
-	rc.log.ErrorContext(ctx, "journals have lost results, running their lines again", "batch_id", id,
+	rc.log.ErrorContext(ctx, "journals have lost results, running their lines again",
+		"batch_id", id,
 		"chunks", len(lost))
 	for _, c := range lost {
 		if err := rc.metadata.ReopenChunk(ctx, c); err != nil {

@@ -65,7 +65,8 @@ func (d *Dispatcher) newSession(
 		remaining: &remaining{store: d.deps.Metadata}}
 	cl := &claimer{leaseTTL: d.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
 		journals: d.deps.Journals, owner: lease.owner, leading: lease.leading, log: log,
-		notify: inbox.put, runs: runs, tasks: tasks, memory: memory, loads: newQueue[*plan.JobKey](),
+		notify: inbox.put, runs: runs, tasks: tasks, memory: memory,
+		loads:    newQueue[*plan.JobKey](),
 		recorder: recorder, reconciler: rc}
 	recorder.finishChunk, recorder.stopIfOver = cl.finishLater, rc.stopIfOver
 	tr := newTransport(d.cfg.RequestTimeout, d.runners, recorder, &memory.answers, inbox.put)
@@ -76,7 +77,8 @@ func (d *Dispatcher) newSession(
 	lease.recount, lease.held = rc.recount, runs.heldModels
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
 	s := &session{
-		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: log, lease: lease, runs: runs, reconciler: rc, claimer: cl,
+		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: log,
+		lease: lease, runs: runs, reconciler: rc, claimer: cl,
 		transport: tr, progress: board, tasks: tasks, ready: d.ready.Store,
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: log},
@@ -84,7 +86,8 @@ func (d *Dispatcher) newSession(
 			expired: lease.expired, send: tr.submit, load: cl.enqueue, release: cl.releaseLater,
 			recordFailure: recorder.recordFailure, post: board.post,
 			postEvery: d.cfg.ProgressEvery,
-			chunks:    map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}, done: make(chan struct{})},
+			chunks:    map[chunkKey]*chunk{}, flights: map[flightKey]*flight{},
+			done: make(chan struct{})},
 	}
 	for _, u := range d.runners {
 		s.discover = append(s.discover, func(ctx context.Context) {
@@ -96,8 +99,8 @@ func (d *Dispatcher) newSession(
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
 func (d *Dispatcher) session(ctx context.Context) error {
-	// taking ends first: no more batches, chunks and lines. The loop and the requests in flight go on
-	// until they are drained.
+	// taking ends first: no more batches, chunks and lines. The loop and the requests in flight go
+	// on until they are drained.
 	taking, stopTaking := context.WithCancelCause(ctx)
 	defer stopTaking(nil)
 	s, err := d.newSession(ctx, stopTaking)

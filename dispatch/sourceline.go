@@ -39,8 +39,8 @@ func (l *sourceLine) setDamage(err error) error {
 	return err
 }
 
-// customID returns the line's custom_id as it is in the file, with quotes. For a damaged one it returns
-// a name for the line.
+// customID returns the line's custom_id as it is in the file, with quotes. For a damaged one it
+// returns a name for the line.
 func (l *sourceLine) customID() ([]byte, error) {
 	if l.object != nil {
 		return l.VerifiedID(l.CustomID(l.object)), nil

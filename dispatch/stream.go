@@ -59,8 +59,8 @@ const (
 	streamNotUnderstood = "not_understood" // the answer could not be assembled
 )
 
-// forStream returns the edits with those that make the answer a stream. ok is false if the line can't be
-// streamed: its url has no streams, or its body has stream options of its own.
+// forStream returns the edits with those that make the answer a stream. ok is false if the line
+// can't be streamed: its url has no streams, or its body has stream options of its own.
 func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 	parameters, ok := openai.StreamParameters(line.url())
 	if !ok || e.names("stream_options") {
@@ -83,9 +83,9 @@ func (e edits) names(member string) bool {
 	return e.defaults[member] != nil || e.overrides[member] != nil
 }
 
-// stream posts a line so that its tokens can be seen. done is false if the line must be posted again
-// without that: the request was refused, or its answer was not understood. Neither counts as an
-// attempt.
+// stream posts a line so that its tokens can be seen. done is false if the line must be posted
+// again without that: the request was refused, or its answer was not understood. Neither counts as
+// an attempt.
 func (t *transport) stream(
 	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
 ) (a openai.Answer, done bool, err error) {

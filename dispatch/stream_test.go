@@ -322,7 +322,7 @@ func TestEvictedLinesCountNoAttempt(t *testing.T) {
 	seen.Lock()
 	seen.evict = true
 	seen.Unlock()
-	d.Read("", "m", &flowcontrol.Reading{}) // makes the controller answer anew
+	d.Observe("", "m", &flowcontrol.Reading{}) // makes the controller answer anew
 	b := w.awaitEnd(id)
 	stop()
 	if b.State != store.Completed || b.Counts.Completed != 16 {

@@ -12,7 +12,8 @@ import (
 // sweepEvery is how often the sweeper runs.
 const sweepEvery = 5 * time.Minute
 
-// sweeper removes the journals of batches that ended more than store.JournalRetention ago, or are gone.
+// sweeper removes the journals of batches that ended more than store.JournalRetention ago, or are
+// gone.
 type sweeper struct {
 	metadata Metadata
 	journals Journals

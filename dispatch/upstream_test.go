@@ -80,8 +80,8 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// An upstream that invents other names in every answer costs a bounded amount of memory, here and on
-// the page of metrics.
+// An upstream that invents other names in every answer costs a bounded amount of memory, here and
+// on the page of metrics.
 func TestModelsOfAnUpstreamAreLimited(t *testing.T) {
 	var requests events
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,15 +13,15 @@ import (
 
 // Answer is the answer to a request. Send parses it once; callers need not look into its body.
 type Answer struct {
-	// Sent reports that the server may have received the request, since a part of it was written to a
-	// connection. It holds even if there is no answer.
+	// Sent reports that the server may have received the request, since a part of it was written to
+	// a connection. It holds even if there is no answer.
 	Sent       bool
 	Status     int    // of HTTP
 	RequestID  string // as the server sent it
 	RetryAfter time.Duration
 
-	// Body is a part of the scratch. Large, if not nil, holds the body of a good answer that does not
-	// fit in memory; the caller closes it.
+	// Body is a part of the scratch. Large, if not nil, holds the body of a good answer that does
+	// not fit in memory; the caller closes it.
 	Body  []byte
 	Large *Large
 
@@ -68,7 +68,8 @@ func (c *Client) readAnswer(
 	ctx context.Context, response *http.Response, scratch *Scratch, limit int64, a *Answer,
 ) error {
 	if response.ContentLength > limit {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, response.ContentLength, limit)
+		return fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, response.ContentLength,
+			limit)
 	}
 	body, complete, err := readInto(response, scratch, limit)
 	switch {

@@ -6,9 +6,9 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// chatFields describes the members of a chat.completion.chunk, in the order of a chat.completion. The
-// result equals the same server's answer without streaming, with two exceptions: members that would
-// be null may be missing, and refusal and logprobs, which the API requires, are null.
+// chatFields describes the members of a chat.completion.chunk, in the order of a chat.completion.
+// The result equals the same server's answer without streaming, with two exceptions: members that
+// would be null may be missing, and refusal and logprobs, which the API requires, are null.
 var chatFields = []field{
 	{name: "id"},
 	{name: "object"},

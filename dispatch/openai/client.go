@@ -1,8 +1,9 @@
 // Package openai sends lines to an OpenAI-compatible model server.
 //
-// A [Client] has connections of its own to one server, so that a slow server delays no other. Bodies
-// are sent and received byte for byte: no decoding, no compression, no redirects. An answer that is
-// a stream is assembled without decoding: strings and numbers stay as the server wrote them.
+// A [Client] has connections of its own to one server, so that a slow server delays no other.
+// Bodies are sent and received byte for byte: no decoding, no compression, no redirects. An answer
+// that is a stream is assembled without decoding: strings and numbers stay as the server wrote
+// them.
 //
 // [Client.Send] posts the request (post), over plain TCP or net/http ([transport]), and reads the
 // answer in one pass: into memory (readAnswer), into a file if it is large (Large.fill), or from a
@@ -94,8 +95,8 @@ type Request struct {
 	ID string
 	// Tenant is sent as Config.TenantHeader.
 	Tenant string
-	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not ask.
-	// A stream is assembled, so the Answer is the same as without streaming, or the error is
+	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not
+	// ask. A stream is assembled, so the Answer is the same as without streaming, or the error is
 	// ErrNotAssembled.
 	Watch *Watch
 }
@@ -162,8 +163,8 @@ func (c *Client) maxAnswer(path string) int64 {
 }
 
 // post sends the request and reads the head of the answer. A server may close an idle connection
-// just before it is used: as long as no byte was accepted, post tries the next one. After that nobody
-// knows what the server did with the request.
+// just before it is used: as long as no byte was accepted, post tries the next one. After that
+// nobody knows what the server did with the request.
 func (c *Client) post(
 	ctx context.Context, r Request, scratch *Scratch,
 ) (*http.Response, passage, error) {

@@ -11,8 +11,8 @@ var errMixedUp = errors.New(
 	"the answer has another request's id: the connection mixes answers up")
 
 // echo learns whether a server returns the request id that it receives. The first answer of a
-// connection shows that for certain. If all first answers returned it, a later answer with another id
-// belongs to another request.
+// connection shows that for certain. If all first answers returned it, a later answer with another
+// id belongs to another request.
 type echo struct{ state atomic.Int32 }
 
 const (
@@ -21,8 +21,8 @@ const (
 	echoNever // or not always: a gateway may have servers of both kinds
 )
 
-// foreign reports whether an answer with the id got does not belong to the request with the id sent.
-// reused reports that its connection had carried answers before.
+// foreign reports whether an answer with the id got does not belong to the request with the id
+// sent. reused reports that its connection had carried answers before.
 func (e *echo) foreign(sent, got string, reused bool) bool {
 	switch {
 	case got == "":

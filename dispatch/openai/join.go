@@ -17,8 +17,8 @@ type rule uint8
 
 const (
 	// agree: all chunks that have the member must have the same value, byte for byte. That is the
-	// rule of all members that no table names: a server's additions are kept if they come once or do
-	// not change. If they change, nobody knows whether the values add up or replace each other.
+	// rule of all members that no table names: a server's additions are kept if they come once or
+	// do not change. If they change, nobody knows whether the values add up or replace each other.
 	agree   rule = iota
 	first        // the first value counts
 	last         // the last one
@@ -207,7 +207,8 @@ func (j *joiner) addLeaf(v *value, piece []byte) error {
 		v.raw, v.known = v.raw[:0:0], filled
 		return j.keep(v, piece)
 	case filled && v.field.how == agree && !bytes.Equal(v.raw, piece):
-		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrNotAssembled, v.raw,
+		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrNotAssembled,
+			v.raw,
 			piece)
 	}
 	return nil

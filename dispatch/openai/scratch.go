@@ -2,8 +2,8 @@ package openai
 
 import "net/http"
 
-// Memory limits the bytes that answers take. It never waits: without memory an answer goes to a file,
-// and a stream is given up. It is safe for concurrent use.
+// Memory limits the bytes that answers take. It never waits: without memory an answer goes to a
+// file, and a stream is given up. It is safe for concurrent use.
 type Memory interface {
 	// Take takes bytes; false: there are not that many.
 	Take(bytes int64) bool

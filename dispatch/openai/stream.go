@@ -35,8 +35,8 @@ type Watch struct {
 	More func(tokens int, after time.Duration)
 }
 
-// StreamParameters returns the members of a body that make its answer a stream with the usage at its
-// end. ok is false for endpoints whose answers can't be streamed.
+// StreamParameters returns the members of a body that make its answer a stream with the usage at
+// its end. ok is false for endpoints whose answers can't be streamed.
 func StreamParameters(path string) (parameters map[string]string, ok bool) {
 	endpoint, known := batchfile.LookupEndpoint(path)
 	if !known || !endpoint.Streams {
@@ -53,7 +53,8 @@ const (
 	responsesPath = "/v1/responses"
 )
 
-// assembly makes the answer that the server would have given without streaming of a stream's events.
+// assembly makes the answer that the server would have given without streaming of a stream's
+// events.
 type assembly interface {
 	// add takes the next event and returns how many tokens it brought. It parses the event once.
 	add(event []byte) (tokens int, err error)

@@ -48,8 +48,8 @@ func newTransport(cfg Config, base *url.URL) transport {
 	return newNetTransport(cfg, dialer)
 }
 
-// netTransport is net/http's transport. That repeats requests without a body and those with GetBody.
-// The requests here have a body and no GetBody.
+// netTransport is net/http's transport. That repeats requests without a body and those with
+// GetBody. The requests here have a body and no GetBody.
 type netTransport struct{ http.Transport }
 
 func newNetTransport(cfg Config, dialer net.Dialer) *netTransport {

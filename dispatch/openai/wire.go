@@ -18,9 +18,9 @@ import (
 //
 // It replaces http.Transport because that has two goroutines for each connection, and switching
 // between three goroutines takes more CPU time than the rest of dispatching. With http.Transport a
-// process sends a third fewer lines per second for 55% more CPU time: 62% instead of 94% of the rate
-// of a bare client loop, and 40 instead of 26 µs of CPU per line, on two cores with 100 lines in
-// flight. To measure, with and without wire in newTransport:
+// process sends a third fewer lines per second for 55% more CPU time: 62% instead of 94% of the
+// rate of a bare client loop, and 40 instead of 26 µs of CPU per line, on two cores with 100 lines
+// in flight. To measure, with and without wire in newTransport:
 //
 //	go test -run - -bench AgainstBareLoop/100 -benchtime 4x ./dispatch
 //	go test -run - -bench Transports ./dispatch/openai
@@ -49,8 +49,8 @@ type wireConn struct {
 	idleSince time.Time // zero: it is new
 }
 
-// roundTrip implements [transport]. The connection returns to the pool when the body has been read to
-// its end.
+// roundTrip implements [transport]. The connection returns to the pool when the body has been read
+// to its end.
 func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
@@ -90,8 +90,8 @@ func (c *wireConn) exchange(
 		stop()
 		return nil, fmt.Errorf("%s: %w", t.host, sent)
 	}
-	// A server that refuses a long body may answer before it has all of it. Its answer explains more
-	// than the broken pipe.
+	// A server that refuses a long body may answer before it has all of it. Its answer explains
+	// more than the broken pipe.
 	answer, err := c.readHead(req)
 	if err != nil {
 		stop()
