@@ -29,7 +29,8 @@ func (a *App) registerStore() error {
 	return errors.Join(
 		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidefill_data_free_bytes",
-			Help: "Free space of the data directory's file system; -1 if the system does not report it.",
+			Help: "Free space of the data directory's file system; -1 if the system does not " +
+				"report it.",
 		}, func() float64 {
 			free, err := a.store.freeBytes()
 			if err != nil {
@@ -39,7 +40,8 @@ func (a *App) registerStore() error {
 		})),
 		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidefill_expiry_lag_seconds",
-			Help: "How far the time by which files, uploads and batches expire is behind the clock; " +
+			Help: "How far the time by which files, uploads and batches expire is behind the " +
+				"clock; " +
 				"above 0 while a jump of the clock is not confirmed.",
 		}, func() float64 { return a.clock.Lag().Seconds() })))
 }

@@ -61,19 +61,21 @@ func TestRecordingHasNoUserData(t *testing.T) {
 		}
 	}
 	runners, jobs, lines, latencies := 0, 0, 0, 0
-	header, err := recording.Read(cfg.Record, strings.NewReader(string(text)), func(e recording.Entry) error {
-		switch {
-		case e.Runner != nil:
-			runners++
-		case e.Job != nil && e.Job.Lines == 20 && e.Job.Deadline > 86_000 && e.Job.Most == 3:
-			jobs++
-		case e.Line != nil && e.Line.End == "succeeded" && e.Line.Output == 3 && e.Line.Prompt > 0:
-			lines++
-		case e.Latencies != nil:
-			latencies++
-		}
-		return nil
-	})
+	header, err := recording.Read(cfg.Record, strings.NewReader(string(text)),
+		func(e recording.Entry) error {
+			switch {
+			case e.Runner != nil:
+				runners++
+			case e.Job != nil && e.Job.Lines == 20 && e.Job.Deadline > 86_000 && e.Job.Most == 3:
+				jobs++
+			case e.Line != nil && e.Line.End == "succeeded" && e.Line.Output == 3 &&
+				e.Line.Prompt > 0:
+				lines++
+			case e.Latencies != nil:
+				latencies++
+			}
+			return nil
+		})
 	if err != nil || header.Policy != "aimd" {
 		t.Errorf("%v, header %+v", err, header)
 	}

@@ -17,7 +17,7 @@
 //	...
 //	names, err := c.Download(ctx, b, "results")
 //
-// An answer of the API with an error status is an *Error. Temporary tells whether a request may
+// An answer of the API with an error status is an *Error. Temporary reports whether a request may
 // succeed later.
 package client
 

@@ -42,7 +42,8 @@ func TestChaosSlowClients(t *testing.T) {
 		return "POST /v1/files HTTP/1.1\r\nHost: localhost\r\n" + key +
 			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n"
 	}
-	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n\r\n"
+	const file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n" +
+		"\r\n"
 	each := sized(100, 350)
 	slow := newIdlers(t)
 	for _, k := range []struct{ name, sent string }{

@@ -126,7 +126,8 @@ func TestChaosFullDisk(t *testing.T) {
 	}
 	if most := tr.Tried * 12; without > most {
 		t.Errorf(
-			"%d lines were sent again that had been answered before the disk was full, or by a daemon that went on; want at most %d", without, most)
+			"%d lines were sent again that had been answered before the disk was full, or by a "+
+				"daemon that went on; want at most %d", without, most)
 	}
 }
 

@@ -166,7 +166,8 @@ func testTakeOver(
 		begin := time.Now()
 		heal := hit(t, n, sender)
 		await(t, takeoverLimit, fmt.Sprintf("that another than %s sends", sender), func() bool {
-			others := slices.DeleteFunc(n.stub.AttemptList(Lines{}).After(begin), func(s Attempt) bool {
+			others := slices.DeleteFunc(n.stub.AttemptList(Lines{}).After(begin), func(
+				s Attempt) bool {
 				return s.Node == sender
 			})
 			return len(others) > 20

@@ -114,7 +114,8 @@ func checkHostile(
 	}
 	if tr.Lost+tr.Doubled+wrong > 0 {
 		t.Errorf(
-			"of %d lines %d are in no result file, %d more than once, %d with the answer to another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
+			"of %d lines %d are in no result file, %d more than once, %d with the answer to "+
+				"another", len(lines.Bodies), tr.Lost, tr.Doubled, wrong)
 	}
 	d.Verify(t, b.ID)
 	sent, oftenest := 0, 0
@@ -205,7 +206,8 @@ func TestChaosLineAlwaysShed(t *testing.T) {
 			tr.Tried = int(sheds.Load())
 			if !b.Ended() {
 				t.Fatalf(
-					"the line was shed %d times while others succeeded, and its batch is %s, %+v", sheds.Load(), b.Status, b.RequestCounts)
+					"the line was shed %d times while others succeeded, and its batch is %s, %+v",
+					sheds.Load(), b.Status, b.RequestCounts)
 			}
 			sum := c.CheckOnce(t, b, lines)
 			tr.Lost, tr.Doubled = sum.Lost, sum.Doubled

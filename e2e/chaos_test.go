@@ -13,7 +13,8 @@ import (
 
 var (
 	chaos = flag.Bool("chaos", false,
-		"run the fault suite in full, judge the peaks of memory, and print the table \"reliability\"")
+		"run the fault suite in full, judge the peaks of memory, and print the table "+
+			"\"reliability\"")
 	kills = flag.Int("kills", 60, "how often the daemon is killed at random moments")
 	// seedFlag repeats a run that failed.
 	seedFlag = flag.String("seed", os.Getenv("TIDEFILL_E2E_SEED"),

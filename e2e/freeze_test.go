@@ -25,7 +25,8 @@ func TestFrozenProcessDoesNotRestoreDeletedResults(t *testing.T) {
 	for round, frozen := 0, 0; frozen < 3; round++ {
 		if round == 20 {
 			t.Fatalf(
-				"in %d rounds the daemon was frozen between two writes to its database only %d times", round, frozen)
+				"in %d rounds the daemon was frozen between two writes to its database only %d "+
+					"times", round, frozen)
 		}
 		data := t.TempDir()
 		slow := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Data: data, Set: settings,

@@ -143,6 +143,7 @@ func AnswerCorrectly(conn net.Conn, request *http.Request, body []byte) (keep bo
 // rawAnswer returns a correct answer to a request.
 func rawAnswer(request *http.Request, body string) string {
 	return fmt.Sprintf(
-		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nContent-Length: "+
+			"%d\r\n\r\n%s",
 		request.Header.Get("X-Request-Id"), len(body), body)
 }

@@ -53,8 +53,10 @@ func checkRepeats(
 			if k < 0 {
 				if unexplained++; unexplained >= batches[digest] {
 					t.Errorf(
-						"line %.8s was sent again at %v without a reason: the attempt before was received at %v "+
-							"and answered at %v; last kill before %v; the disk stalled for %v since the answer", digest, clock(
+						"line %.8s was sent again at %v without a reason: the attempt before was "+
+							"received at %v "+
+							"and answered at %v; last kill before %v; the disk stalled for %v "+
+							"since the answer", digest, clock(
 							again.Begin), clock(before.Begin), clock(before.End),
 						lastBefore(killed, again.Begin), disk.Stalled(before.End, again.Begin))
 				}
@@ -80,7 +82,8 @@ func checkRepeats(
 		most = max(most, n)
 	}
 	t.Logf(
-		"%d lines were sent again, at most %d after a kill; the oldest of their answers was sent %v before it", repeats, most, oldest)
+		"%d lines were sent again, at most %d after a kill; the oldest of their answers was sent "+
+			"%v before it", repeats, most, oldest)
 	return repeats
 }
 

@@ -75,7 +75,8 @@ func TestNodeSDKUploadsInEveryForm(t *testing.T) {
 		}
 		if content, err := d.Client().Content(f.ID); err != nil ||
 			!bytes.Equal(content, lines.Content) {
-			t.Errorf("%s: %d bytes were returned of %d, %v", shape, len(content), len(lines.Content),
+			t.Errorf("%s: %d bytes were returned of %d, %v", shape, len(content),
+				len(lines.Content),
 				err)
 		}
 		if sent.Chunked {

@@ -143,9 +143,12 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for name, head := range map[string]string{
-		"a file":        "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x\r\n",
-		"a JSON body":   "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{",
-		"another route": "POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x",
+		"a file": "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+			"multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x\r\n",
+		"a JSON body": "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+			"application/json\r\nContent-Length: 100000\r\n\r\n{",
+		"another route": "POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+			"multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n--x",
 	} {
 		all.Go(func() {
 			c := dialDaemon(t, d)
@@ -195,7 +198,8 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 			time.Until(began.Add(time.Duration(got) * time.Microsecond))) {
 			n, err := io.CopyN(io.Discard, answer.Body, 64<<10)
 			if got += n; err != nil {
-				t.Errorf("a reader above the minimum rate was disconnected after %d bytes: %v", got, err)
+				t.Errorf("a reader above the minimum rate was disconnected after %d bytes: %v", got,
+					err)
 				return
 			}
 		}
@@ -216,7 +220,8 @@ func TestHalfClosedClients(t *testing.T) {
 		`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, f.ID)
 	post := func(path, kind, body string) string {
 		return fmt.Sprintf(
-			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, kind, len(body), body)
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"+
+				"%s", path, kind, len(body), body)
 	}
 	for name, request := range map[string]string{
 		"an upload":  post("/v1/files", kind, string(form)),

@@ -73,7 +73,8 @@ func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
 			}
 			d.Verify(t, id)
 		}
-		streamed := strings.Contains(metricsOf(t, admin), `tidefill_streams_total{result="streamed"`)
+		streamed := strings.Contains(metricsOf(t, admin),
+			`tidefill_streams_total{result="streamed"`)
 		if streamed != (policy == "headroom") {
 			t.Errorf("policy %s: answers were streamed: %v", policy, streamed)
 		}
@@ -119,7 +120,8 @@ func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
 	}{{target, "metrics", 3 * time.Second}, {target, "capabilities", 8 * time.Second},
 		{"m", "gateway", 5 * time.Second}} {
 		await(t, 30*time.Second, "a fresh reading of "+s.source, func() bool {
-			at := gauge(t, admin, fmt.Sprintf(`tidefill_reading_timestamp_seconds{source=%q,target=%q}`,
+			at := gauge(t, admin, fmt.Sprintf(
+				`tidefill_reading_timestamp_seconds{source=%q,target=%q}`,
 				s.source, s.target))
 			return time.Since(time.UnixMilli(int64(at*1000))) < s.age
 		})
@@ -159,7 +161,8 @@ func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	dir, address := t.TempDir(), freeAddress(t)
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf(
-		"scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
+		"scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: "+
+			"[%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

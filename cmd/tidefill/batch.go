@@ -36,10 +36,12 @@ batch end with status 0 if it completed, 4 if it completed and lines failed, 3 i
 		watchCommand(),
 		resultsCommand(),
 		actionCommand("cancel", "Stop a batch and keep its finished lines",
-			"Stop a batch. Lines in flight may finish. Finished lines keep their results; the others "+
+			"Stop a batch. Lines in flight may finish. Finished lines keep their results; the "+
+				"others "+
 				"are listed in the error file.", (*client.Client).Cancel),
 		actionCommand("pause", "Start no more lines of a batch until it is resumed",
-			"Start no more lines of a batch until it is resumed. Lines in flight finish. The deadline "+
+			"Start no more lines of a batch until it is resumed. Lines in flight finish. The "+
+				"deadline "+
 				"does not change.", (*client.Client).Pause),
 		actionCommand("resume", "Continue a paused batch", "Continue a paused batch.",
 			(*client.Client).Resume),
@@ -166,7 +168,8 @@ func describe(w io.Writer, b client.Batch) {
 		row("stopped", "%s", b.Tidefill.Reason)
 	}
 	if u := b.Usage; u != nil {
-		row("tokens", "%s in, %s out", humanize.Thousands(u.InputTokens), humanize.Thousands(u.OutputTokens))
+		row("tokens", "%s in, %s out", humanize.Thousands(u.InputTokens),
+			humanize.Thousands(u.OutputTokens))
 	}
 	for _, output := range b.Results() {
 		if output.OutputFileID != "" {

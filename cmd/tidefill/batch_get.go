@@ -47,8 +47,9 @@ func deleteCommand() *cobra.Command {
 	return remoteCommand(&cobra.Command{
 		Use:   "delete BATCH",
 		Short: "Delete an ended batch",
-		Long:  "Delete an ended batch. Its input and result files remain until they expire or are deleted.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Delete an ended batch. Its input and result files remain until they expire or are " +
+			"deleted.",
+		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
 		answer, err := c.DeleteBatch(ctx, args[0])
 		if err != nil {

@@ -143,7 +143,8 @@ func (c *check) print(name string, s batchfile.Summary) error {
 	if more := s.FaultCount - len(s.Faults); more > 0 {
 		fmt.Fprintf(w, "%s: %d more errors\n", name, more)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"), humanize.Bytes(s.Bytes),
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"),
+		humanize.Bytes(s.Bytes),
 		humanize.Count(s.FaultCount, "error"))
 	for _, m := range s.Models {
 		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),

@@ -40,7 +40,8 @@ the API, and print its progress and results. Then serve until Ctrl-C, so that yo
 			return usageErrorf("--speedup is %g; give more than 0", d.Speedup)
 		case !httpserver.IsLoopback(d.Listen):
 			return usageErrorf(
-				"--listen is %s; the demo requires no keys, so give it a loopback address", d.Listen)
+				"--listen is %s; the demo requires no keys, so give it a loopback address",
+				d.Listen)
 		}
 		settings, err := sets.parse()
 		if err != nil {

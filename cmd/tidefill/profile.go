@@ -68,8 +68,9 @@ func profileShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME|FILE",
 		Short: "Print a bundled or a fitted profile",
-		Long:  "Print a bundled profile, or one that profile fit has written, as the YAML that a simulation reads.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Print a bundled profile, or one that profile fit has written, as the YAML that a " +
+			"simulation reads.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := experiment.OpenProfile(args[0])
 			if err != nil {

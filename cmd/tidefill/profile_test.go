@@ -38,7 +38,8 @@ func TestProfileFit(t *testing.T) {
 	for _, want := range []string{
 		"mine: 400 iterations with a known time, 1 run, 1 to 90 decoding requests",
 		"second half of each run, fitted on the first: mean error 0.",
-		"warning: c1 and kv can't be distinguished", "warning: p1 can't be determined: no interval shows it",
+		"warning: c1 and kv can't be distinguished",
+		"warning: p1 can't be determined: no interval shows it",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
@@ -107,10 +108,12 @@ func TestProfileListAndShow(t *testing.T) {
 func TestProfileMistakes(t *testing.T) {
 	steps := stepsFile(t)
 	short := writeFile(t, "short.csv",
-		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,-3,,\n")
+		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\n"+
+			"run,2,9,0,-3,,\n")
 	strange := writeFile(t, "strange.csv", "time,tokens\n1,2\n")
 	empty := writeFile(t, "few.csv",
-		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\nrun,2,9,0,3,,\n")
+		"experiment,step,start_us,prefill_tokens,decode_tokens,gap_steps,gap_us\nrun,1,0,0,3,1,9\n"+
+			"run,2,9,0,3,,\n")
 	for _, test := range []struct {
 		name   string
 		args   []string

@@ -16,8 +16,9 @@ func TestProgressText(t *testing.T) {
 		Tidefill: client.Extensions{Rate: 31.46, ETA: 1065, Retrying: 2,
 			Waiting: "runners are busy"},
 	}
-	if got, want := progressText(running, now),
-		"119/300 (39%), 31.5 lines/s, ETA 1m05s, 1 failed, 2 retrying, waiting: runners are busy"; got != want {
+	want := "119/300 (39%), 31.5 lines/s, ETA 1m05s, 1 failed, 2 retrying, " +
+		"waiting: runners are busy"
+	if got := progressText(running, now); got != want {
 		t.Errorf("running: got %q, want %q", got, want)
 	}
 	ended := client.Batch{Status: "completed", Counts: client.Counts{Total: 3, Completed: 3},

@@ -54,11 +54,13 @@ signal ends the process at once and loses nothing either. SIGHUP reads the files
 		"`address` of health, metrics and profiles; empty: none")
 	flags.String("data", defaults.Data, "`directory` of files and results")
 	flags.String(
-		"node", "", "`name` of this daemon among those that share a store (default: the host's name)")
+		"node", "", "`name` of this daemon among those that share a store (default: the host's "+
+			"name)")
 	flags.String("log-level", "info", "`level`: debug, info, warn or error")
 	flags.Bool("insecure-no-auth", false, "serve anyone on a non-loopback address without keys")
 	flags.String(
-		"record", "", "record to this `FILE` what a simulation of this pool needs; no prompts, no names")
+		"record", "", "record to this `FILE` what a simulation of this pool needs; no prompts, no "+
+			"names")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()

@@ -17,7 +17,8 @@ func searchableScenario(t *testing.T) (file string, write func(rate string)) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "small.yaml")
 	return file, func(rate string) {
-		content := "name: small\nhorizon: 3m\npool: {profile: llama-8b-a100, replicas: 1}\ninteractive: {generator: conversation, rate: " + rate + "}\n" + backlog
+		content := "name: small\nhorizon: 3m\npool: {profile: llama-8b-a100, replicas: 1}\n" +
+			"interactive: {generator: conversation, rate: " + rate + "}\n" + backlog
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,8 @@ func TestSimulateCachesOracles(t *testing.T) {
 	write("1")
 	cache := filepath.Join(t.TempDir(), "cache")
 	simulate := func(more ...string) outcome {
-		return must(t, exitOK, append([]string{"simulate", file, "--policy", "headroom", "--oracles",
+		return must(t, exitOK, append([]string{"simulate", file, "--policy", "headroom",
+			"--oracles",
 			"--oracle-runs", "3", "--oracle-results", cache}, more...)...)
 	}
 	const quietAndPolicy, each = 2, 3
@@ -52,7 +54,8 @@ func TestSimulateCachesOracles(t *testing.T) {
 		t.Fatalf("%d runs, want all", runs)
 	}
 	if again := simulate(); runsOf(t, again) != quietAndPolicy || again.out != first.out {
-		t.Errorf("the second time, after %d runs:\n%s\nand the first time\n%s", runsOf(t, again), again.out,
+		t.Errorf("the second time, after %d runs:\n%s\nand the first time\n%s", runsOf(t, again),
+			again.out,
 			first.out)
 	}
 	if other := simulate("--set", "flowcontrol.slo.late=0.007"); runsOf(t,
@@ -104,7 +107,8 @@ func TestSimulateWritesReplays(t *testing.T) {
 	file, write := searchableScenario(t)
 	write("2")
 	out := filepath.Join(t.TempDir(), "report")
-	must(t, exitOK, "simulate", file, "--policy", "headroom", "--set", "flowcontrol.headroom.start=3",
+	must(t, exitOK, "simulate", file, "--policy", "headroom", "--set",
+		"flowcontrol.headroom.start=3",
 		"--oracles", "--oracle-runs", "9", "--out", out)
 	config := filepath.Join(out, "replay", "small-seed1-g.yaml")
 	content, err := os.ReadFile(config)

@@ -121,7 +121,8 @@ func simulated(t *testing.T, args ...string) figures {
 		args...)...).out), &result); err != nil {
 		t.Fatal(err)
 	}
-	if result.Version != 1 || len(result.Scenarios) != 1 || len(result.Scenarios[0].Policies) == 0 ||
+	if result.Version != 1 || len(result.Scenarios) != 1 ||
+		len(result.Scenarios[0].Policies) == 0 ||
 		len(result.Scenarios[0].Seeds) == 0 {
 		t.Fatalf("%+v", result)
 	}
@@ -315,10 +316,14 @@ func TestSimulateMistakes(t *testing.T) {
 			[]string{"write --set key.path=value"}},
 		{"unknown profile", []string{
 			writeFile(
-				t, "p.yaml", "name: p\npool: {profile: b300, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitUsage, []string{"p.yaml: pool.profile:", "neither a file nor a bundled profile"}},
+				t, "p.yaml", "name: p\npool: {profile: b300, replicas: 1}\ninteractive: "+
+					"{generator: conversation}\n")}, exitUsage, []string{"p.yaml: pool.profile:",
+			"neither a file nor a bundled profile"}},
 		{"pool too small", []string{
 			writeFile(
-				t, "c.yaml", "name: c\nhorizon: 5m\npool: {profile: llama-70b-a100, replicas: 1}\ninteractive: {generator: conversation}\n")}, exitError, []string{"c: without batch work", "raise pool.replicas (now 1)"}},
+				t, "c.yaml", "name: c\nhorizon: 5m\npool: {profile: llama-70b-a100, replicas: 1}\n"+
+					"interactive: {generator: conversation}\n")}, exitError,
+			[]string{"c: without batch work", "raise pool.replicas (now 1)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := must(t, test.status, append([]string{"simulate"}, test.args...)...)

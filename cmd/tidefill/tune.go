@@ -90,7 +90,8 @@ func (t *tuning) prepare(files []string, stderr io.Writer) (*experiment.Tuning, 
 	case len(t.params) == 0:
 		return nil, usageErrorf("nothing to search: give --param KEY=LOW:HIGH")
 	case t.seeds < 2 || t.seeds > 100:
-		return nil, usageErrorf("--seeds is %d, want 2 to 100: what is good on one seed may be luck",
+		return nil, usageErrorf(
+			"--seeds is %d, want 2 to 100: what is good on one seed may be luck",
 			t.seeds)
 	case t.budget < 4*t.seeds:
 		return nil, usageErrorf("--budget is %d, want at least four times --seeds", t.budget)

@@ -37,7 +37,8 @@ func TestMistakesAndErrors(t *testing.T) {
 			[]string{"/nowhere.jsonl: no such file"}},
 		{"no upstream", []string{"serve"}, exitError, []string{"no upstream", "--upstream URL"}},
 		{"faulty configuration", []string{"serve", "--config", bad}, exitError, []string{
-			"2 errors", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean flowcontrol.policy?",
+			"2 errors", "bad.yaml:2: unknown key flowcontrol.polcy; did you mean " +
+				"flowcontrol.policy?",
 			`bad.yaml:3: listen: "1" is not an address`,
 		}},
 		{"faulty flag", []string{"serve", "--upstream", "gpu-1"}, exitError,

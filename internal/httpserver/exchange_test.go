@@ -123,7 +123,8 @@ func TestBodies(t *testing.T) {
 				time.Sleep(test.every)
 			}
 			err := await(t, read, "the end of the body")
-			if test.complete && err != nil || !test.complete && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if test.complete && err != nil || !test.complete && !errors.Is(
+				err, os.ErrDeadlineExceeded) {
 				t.Errorf("the body was read with %v", err)
 			}
 			if !test.complete {

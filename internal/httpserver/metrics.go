@@ -17,7 +17,8 @@ func newMetrics(registerer prometheus.Registerer, connections *connections) (*me
 	m := &metrics{
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_refused_connections_total",
-			Help: "Refused connections and HTTP/2 requests, by the limit exceeded: total or address.",
+			Help: "Refused connections and HTTP/2 requests, by the limit exceeded: total or " +
+				"address.",
 		}, []string{"bound"}),
 		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_slow_transfers_total",

@@ -92,7 +92,8 @@ func (g *Guard) Resume(newest time.Time) {
 		g.origin = newest.Add(-elapsed)
 	case ahead < -g.cfg.MaxJump:
 		g.log.Warn(
-			"the clock is behind the newest time in the store; check the clock: until it is right, "+
+			"the clock is behind the newest time in the store; check the clock: until it is "+
+				"right, "+
 				"data expires late",
 			"now", wall, "newest", newest)
 	}
@@ -131,7 +132,8 @@ func (g *Guard) update(wall time.Time, elapsed time.Duration) time.Time {
 	if moved := origin.Sub(g.unconfirmed); g.unconfirmed.IsZero() || moved.Abs() > g.cfg.MaxJump {
 		g.unconfirmed, g.since = origin, elapsed
 		g.log.Warn(
-			"the clock jumped ahead, or the process did not run; files, uploads and batches expire "+
+			"the clock jumped ahead, or the process did not run; files, uploads and batches "+
+				"expire "+
 				"by the earlier time until the new one is confirmed",
 			"now", wall, "by", ahead.Round(time.Second), "confirm_after", g.cfg.ConfirmAfter)
 	}

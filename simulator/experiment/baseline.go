@@ -6,9 +6,9 @@ import (
 )
 
 // publishedPolicies lists the flow-control policies to compare with, each with its published
-// settings first. docs/flow-control.md describes them and names their sources. The policy unlimited is
-// not among them: against a pool that sheds load it retries thousands of times a second, and fixed
-// with 128 lines shows the effect on users.
+// settings first. docs/flow-control.md describes them and names their sources. The policy unlimited
+// is not among them: against a pool that sheds load it retries thousands of times a second, and
+// fixed with 128 lines shows the effect on users.
 var publishedPolicies = []struct {
 	policy   string
 	settings [][]string

@@ -85,7 +85,8 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 				into.Policies = append(into.Policies, report.Policy{Name: candidate.Name,
 					Flow: candidate.Family, Settings: candidate.Settings,
 					Baseline: candidate.Baseline, Runs: runs})
-				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress, outputs)...)
+				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress,
+					outputs)...)
 			}
 		}
 	}

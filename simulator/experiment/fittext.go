@@ -15,7 +15,8 @@ func (f FittedProfile) Text(out io.Writer) error {
 	r := f.result
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s: %s with a known time, %s, %d to %d decoding requests\n", f.File.Name,
-		humanize.Count(r.Error.Points, "iteration"), humanize.Count(f.observations.Runs, "run"), r.Requests[0],
+		humanize.Count(r.Error.Points, "iteration"), humanize.Count(f.observations.Runs, "run"),
+		r.Requests[0],
 		r.Requests[1])
 	fmt.Fprintf(w, "%s left without weight; context: %s; scheduler ahead by %d\n",
 		humanize.Count(r.Outliers, "outlier"), f.observations.Context, f.observations.Ahead)
@@ -23,7 +24,8 @@ func (f FittedProfile) Text(out io.Writer) error {
 		fmt.Fprintf(w, "%s used for the prefill in them\n", humanize.Count(r.Wide, "wider gap"))
 	}
 	if f.observations.Dropped > 0 {
-		fmt.Fprintf(w, "%s beyond what a fit needs left out\n", humanize.Count(f.observations.Dropped, "iteration"))
+		fmt.Fprintf(w, "%s beyond what a fit needs left out\n",
+			humanize.Count(f.observations.Dropped, "iteration"))
 	}
 	if err := f.coefficientsText(w); err != nil {
 		return err
@@ -69,7 +71,8 @@ func (f FittedProfile) rangesText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\ndecoding\tpoints\tmeasured\tlaw\terror\tp90\tbias\t")
 	for _, g := range f.result.Ranges {
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Measured, g.Predicted,
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%s\n", g.Text(), g.Error.Points, g.Measured,
+			g.Predicted,
 			errorText(g.Error))
 	}
 	fmt.Fprintf(t, "all\t%d\t\t\t%s\n", f.result.Error.Points, errorText(f.result.Error))

@@ -50,7 +50,8 @@ func (c *Comparison) runOracles(
 				k := slices.IndexFunc(c.Candidates, func(c Candidate) bool {
 					return c.Name == p.Name
 				})
-				seen = append(seen, oracle.PriorRun{Policy: c.Candidates[k].Policy, Result: p.Runs[n]})
+				seen = append(seen, oracle.PriorRun{Policy: c.Candidates[k].Policy,
+					Result: p.Runs[n]})
 			}
 			jobs = append(jobs, func(ctx context.Context) (err error) {
 				var bounds []oracle.Bound

@@ -209,7 +209,9 @@ func (t *Tuning) confirm(ctx context.Context, best search.Result) (Tuned, error)
 	}
 	return Tuned{
 		tuning: t, best: best, after: results[0],
-		searched:  change{t.objective(t.SearchSeeds, t.before), t.objective(t.SearchSeeds, results[0])},
-		confirmed: change{t.objective(t.ConfirmSeeds, t.before), t.objective(t.ConfirmSeeds, results[0])},
+		searched: change{t.objective(t.SearchSeeds, t.before),
+			t.objective(t.SearchSeeds, results[0])},
+		confirmed: change{t.objective(t.ConfirmSeeds, t.before),
+			t.objective(t.ConfirmSeeds, results[0])},
 	}, nil
 }
