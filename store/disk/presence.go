@@ -70,14 +70,13 @@ func (p *presence) inspect() error {
 		now, err := os.Stat(d.Name())
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return fmt.Errorf("%w: directory %s is missing: move it back, or restart with another one",
-				store.ErrUnavailable, d.Name())
+			return fmt.Errorf("%w: directory %s is missing: move it back, or restart with "+
+				"another one", store.ErrUnavailable, d.Name())
 		case err != nil:
 			return fmt.Errorf("%w: inspect directory %s: %w", store.ErrUnavailable, d.Name(), err)
 		case !os.SameFile(opened, now):
-			return fmt.Errorf(
-				"%w: directory %s is not the one that was opened; was it deleted or unmounted? Move it back, or restart",
-				store.ErrUnavailable, d.Name())
+			return fmt.Errorf("%w: directory %s is not the one that was opened; was it deleted or "+
+				"unmounted? Move it back, or restart", store.ErrUnavailable, d.Name())
 		}
 	}
 	return nil

@@ -95,9 +95,8 @@ func (r *reserve) release() bool {
 			"error", err)
 		return false
 	}
-	r.log.Warn(
-		"the disk is full: released the reserve, so that files can be deleted and batches be changed",
-		"path", r.path(), "bytes", r.ballast())
+	r.log.Warn("the disk is full: released the reserve, so that files can be deleted and batches "+
+		"be changed", "path", r.path(), "bytes", r.ballast())
 	return true
 }
 
@@ -118,9 +117,8 @@ func (r *reserve) restore() {
 	if full != r.full {
 		r.full = full
 		if full {
-			r.log.Warn(
-				"the disk is full except for the reserve: no new lines and no uploads until there is free space",
-				"free_bytes", s.free, "reserve_bytes", r.size)
+			r.log.Warn("the disk is full except for the reserve: no new lines and no uploads "+
+				"until there is free space", "free_bytes", s.free, "reserve_bytes", r.size)
 		} else {
 			r.log.Info("there is free space again", "free_bytes", s.free)
 		}

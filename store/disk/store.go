@@ -142,8 +142,8 @@ func (s *Store) inspect() {
 	s.missing = s.presence.check() != nil
 	switch {
 	case s.missing && !was:
-		s.opts.Logger.Error(
-			"the data directory is not the one that was opened; nothing is written until it is moved back", "error", s.presence.check())
+		s.opts.Logger.Error("the data directory is not the one that was opened; nothing is "+
+			"written until it is moved back", "error", s.presence.check())
 	case was && !s.missing:
 		s.opts.Logger.Info("the data directory is back", "data", s.dir)
 	}

@@ -63,7 +63,8 @@ func (s *session) createBatch(
 	if err != nil {
 		return err
 	}
-	err = s.row(ctx, `INSERT INTO batches (id, tenant, version, revision, state, created, due, ended, doc)
+	err = s.row(ctx, `INSERT INTO batches
+		(id, tenant, version, revision, state, created, due, ended, doc)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
 		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended,
 			doc}, &row.seq)
@@ -86,8 +87,8 @@ func (s *session) createBatch(
 func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, err error) {
 	err = db.read(ctx, func(s *session) error {
 		var doc []byte
-		err := s.row(
-			ctx, "SELECT p.doc FROM batches AS b LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?", []any{id}, &doc)
+		err := s.row(ctx, `SELECT p.doc FROM batches AS b
+			LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?`, []any{id}, &doc)
 		if err == nil && doc != nil {
 			p, err = decode[store.Parameters](doc)
 		}
@@ -138,10 +139,9 @@ func (s *session) updateBatch(
 	ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte,
 ) error {
 	var was batchRow
-	err := s.row(
-		ctx, "SELECT seq, version, state, created, due, ended FROM batches WHERE id = ? AND tenant = ?",
-		[]any{b.ID, b.Tenant}, &was.seq, &was.version, &was.state, &was.created, &was.due,
-		&was.ended)
+	err := s.row(ctx, `SELECT seq, version, state, created, due, ended FROM batches
+		WHERE id = ? AND tenant = ?`, []any{b.ID, b.Tenant},
+		&was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (s *session) updateBatch(
 		return err
 	}
 	row.seq = was.seq
-	err = s.exec(
-		ctx, "UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?, ended = ?, doc = ? WHERE seq = ?",
+	err = s.exec(ctx, `UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?,
+		ended = ?, doc = ? WHERE seq = ?`,
 		row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
 	if err != nil {
 		return err
@@ -247,8 +247,8 @@ func (db *DB) StaleBatches(
 	ctx context.Context, endedBefore time.Time, limit int,
 ) (batches []store.Batch, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.rows(
-			ctx, "SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?",
+		return s.rows(ctx, `SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ?
+			ORDER BY ended LIMIT ?`,
 			[]any{micros(endedBefore), limit}, func(rows *sql.Rows) error {
 				var b store.Batch
 				err := rows.Scan(&b.ID, &b.Tenant)
@@ -265,8 +265,8 @@ func (db *DB) StaleBatches(
 
 // encodeBatch truncates b's times and returns its columns and document.
 func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
-	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt, &b.ExpiredAt,
-		&b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
+	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
+		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
 	row := batchRow{
 		version: b.Version,
 		state:   b.State,

@@ -19,7 +19,8 @@ const holderLeased = `EXISTS (SELECT 1 FROM owners AS o
 // heldFor is the condition that chunk c is not free for an owner: its holder has a lease, and is
 // not that owner with a chunk that it does not list as held. Its arguments are those of
 // heldForArgs.
-const heldFor = holderLeased + ` AND NOT (c.node IS ? AND c.incarnation IS ? AND c.idx NOT IN (SELECT value FROM json_each(?)))`
+const heldFor = holderLeased + ` AND NOT (c.node IS ? AND c.incarnation IS ?
+	AND c.idx NOT IN (SELECT value FROM json_each(?)))`
 
 func (db *DB) heldForArgs(o store.Owner, held []int) ([]any, error) {
 	if held == nil {
@@ -38,8 +39,10 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 			return err
 		}
 		for _, c := range chunks {
-			err := s.exec(ctx, `INSERT INTO chunks (batch, idx, model, first, count, epoch, done, completed, failed, usage)
-				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB))`, batch, c.Index, c.Model, c.First, c.Count)
+			err := s.exec(ctx, `INSERT INTO chunks
+				(batch, idx, model, first, count, epoch, done, completed, failed, usage)
+				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB))`,
+				batch, c.Index, c.Model, c.First, c.Count)
 			if isOrphan(err) {
 				return store.ErrNotFound
 			}
@@ -90,8 +93,8 @@ func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) err
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	err = db.write(ctx, func(s *session) error {
-		return s.endClaim(ctx, o, c, "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true",
-			c.Tally.Completed, c.Tally.Failed, usage)
+		const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
+		return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
 	})
 	if err != nil {
 		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
@@ -113,8 +116,10 @@ func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) er
 // ReopenChunk implements [store.Claims].
 func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, `UPDATE chunks SET done = 0, node = NULL, incarnation = NULL, completed = 0, failed = 0, usage = CAST('{}' AS BLOB)
-			WHERE batch = ? AND idx = ? AND epoch = ? AND done AND EXISTS (SELECT 1 FROM batches WHERE id = batch AND ended = 0)`, c.Batch, c.Index, c.Epoch)
+		return s.exec(ctx, `UPDATE chunks SET done = 0, node = NULL, incarnation = NULL, completed = 0,
+				failed = 0, usage = CAST('{}' AS BLOB)
+			WHERE batch = ? AND idx = ? AND epoch = ? AND done
+				AND EXISTS (SELECT 1 FROM batches WHERE id = batch AND ended = 0)`, c.Batch, c.Index, c.Epoch)
 	})
 	if err != nil {
 		return fmt.Errorf("reopen chunk %d of batch %s: %w", c.Index, c.Batch, err)
@@ -126,8 +131,10 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 func (s *session) endClaim(
 	ctx context.Context, o store.Owner, c store.Chunk, change string, values ...any,
 ) error {
-	return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+` AND batch = ? AND idx = ? AND epoch = ?
-		AND node = ? AND incarnation = ? AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
+	return fencedUnlessOne(s.affect(ctx, "UPDATE chunks "+change+`
+		AND batch = ? AND idx = ? AND epoch = ?
+		AND node = ? AND incarnation = ?
+		AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = ? AND o.incarnation = ?)`,
 		append(values, c.Batch, c.Index, c.Epoch, o.Node, o.Incarnation, o.Node, o.Incarnation)...))
 }
 
@@ -154,7 +161,8 @@ func (db *DB) CountChunks(
 			return err
 		}
 		return s.row(ctx, `SELECT
-				count(*) FILTER (WHERE NOT done AND NOT held), count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
+				count(*) FILTER (WHERE NOT done AND NOT held),
+				count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
 			FROM (SELECT c.done AS done, (`+heldFor+`) AS held FROM chunks AS c WHERE c.batch = ?)`,
 			append(args, batch), &n.Free, &n.Claimed, &n.Done)
 	})
@@ -169,7 +177,8 @@ func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) 
 	left := map[string]map[string]int{}
 	err := db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT c.batch, c.model, sum(CASE WHEN c.done THEN 0 ELSE c.count END)
-			FROM batches AS b JOIN chunks AS c ON c.batch = b.id WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil,
+			FROM batches AS b JOIN chunks AS c ON c.batch = b.id
+			WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil,
 			func(rows *sql.Rows) error {
 				var batch, model string
 				var lines int

@@ -44,8 +44,8 @@ func encodeFile(f store.File) (row fileRow, err error) {
 }
 
 func (s *session) createFile(ctx context.Context, f fileRow) error {
-	err := s.exec(
-		ctx, "INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	err := s.exec(ctx, `INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc,
 		f.summary)
 	if isDuplicate(err) {

@@ -43,9 +43,8 @@ func (files identity) check() error {
 		case err != nil:
 			return fmt.Errorf("%w: inspect %s: %w", store.ErrUnavailable, f.path, err)
 		case !os.SameFile(f.opened, now):
-			return fmt.Errorf(
-				"%w: %s is not the file that was opened; was its directory replaced or unmounted? Move it back, or restart",
-				store.ErrUnavailable, f.path)
+			return fmt.Errorf("%w: %s is not the file that was opened; was its directory replaced "+
+				"or unmounted? Move it back, or restart", store.ErrUnavailable, f.path)
 		}
 	}
 	return nil

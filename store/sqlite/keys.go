@@ -26,14 +26,14 @@ func (db *DB) Remember(
 			return err
 		}
 		stored, fresh = value, true
-		err = s.exec(
-			ctx, "INSERT OR REPLACE INTO idempotency_keys (tenant, key, value, expires) VALUES (?, ?, ?, ?)",
-			tenant, key, value, micros(now.Add(ttl)))
+		err = s.exec(ctx, `INSERT OR REPLACE INTO idempotency_keys (tenant, key, value, expires)
+			VALUES (?, ?, ?, ?)`, tenant, key, value, micros(now.Add(ttl)))
 		if err != nil {
 			return err
 		}
 		return s.exec(ctx, `DELETE FROM idempotency_keys WHERE (tenant, key) IN
-			(SELECT tenant, key FROM idempotency_keys WHERE expires <= ? ORDER BY expires LIMIT ?)`, micros(now), sweptKeys)
+			(SELECT tenant, key FROM idempotency_keys WHERE expires <= ? ORDER BY expires LIMIT ?)`,
+			micros(now), sweptKeys)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("remember idempotency key: %w", err)

@@ -49,7 +49,8 @@ func (db *DB) Lead(
 			return err
 		}
 		return s.exec(
-			ctx, `INSERT OR REPLACE INTO leads (name, epoch, node, incarnation) SELECT value, ?, ?, ? FROM json_each(?)`,
+			ctx, `INSERT OR REPLACE INTO leads (name, epoch, node, incarnation)
+				SELECT value, ?, ?, ? FROM json_each(?)`,
 			epoch, o.Node, o.Incarnation, list)
 	})
 	if err != nil {
@@ -63,9 +64,8 @@ func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	list, err := jsonList(names)
 	if err == nil {
 		err = db.write(ctx, func(s *session) error {
-			return s.exec(
-				ctx, "DELETE FROM leads WHERE name IN (SELECT value FROM json_each(?)) AND node = ? AND incarnation = ?",
-				list, o.Node, o.Incarnation)
+			return s.exec(ctx, `DELETE FROM leads WHERE name IN (SELECT value FROM json_each(?))
+				AND node = ? AND incarnation = ?`, list, o.Node, o.Incarnation)
 		})
 	}
 	if err != nil {
@@ -85,12 +85,13 @@ type leader struct {
 func (s *session) leads(ctx context.Context, names string, now int64) (map[string]leader, error) {
 	led := map[string]leader{}
 	err := s.rows(ctx, `SELECT c.name, c.epoch, c.node, c.incarnation, `+holderLeased+`
-		FROM leads AS c WHERE c.name IN (SELECT value FROM json_each(?))`, []any{now, names}, func(rows *sql.Rows) error {
-		var name string
-		var l leader
-		err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.leased)
-		led[name] = l
-		return err
-	})
+		FROM leads AS c WHERE c.name IN (SELECT value FROM json_each(?))`, []any{now, names},
+		func(rows *sql.Rows) error {
+			var name string
+			var l leader
+			err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.leased)
+			led[name] = l
+			return err
+		})
 	return led, err
 }

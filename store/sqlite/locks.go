@@ -38,9 +38,8 @@ func (db *DB) Lock(
 // Unlock implements [store.Locks].
 func (db *DB) Unlock(ctx context.Context, o store.Owner, name string) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(
-			ctx, "UPDATE locks SET node = NULL, incarnation = NULL WHERE name = ? AND node = ? AND incarnation = ?",
-			name, o.Node, o.Incarnation)
+		return s.exec(ctx, `UPDATE locks SET node = NULL, incarnation = NULL
+			WHERE name = ? AND node = ? AND incarnation = ?`, name, o.Node, o.Incarnation)
 	})
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", name, err)
@@ -52,7 +51,8 @@ func (db *DB) Unlock(ctx context.Context, o store.Owner, name string) error {
 // ended.
 func (s *session) holdsLock(ctx context.Context, o store.Owner, name string, epoch int64) error {
 	var held bool
-	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM locks AS c WHERE name = ? AND epoch = ? AND node = ? AND incarnation = ?
+	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM locks AS c
+		WHERE name = ? AND epoch = ? AND node = ? AND incarnation = ?
 		AND EXISTS (SELECT 1 FROM owners AS o WHERE o.node = c.node AND o.incarnation = c.incarnation))`,
 		[]any{name, epoch, o.Node, o.Incarnation}, &held)
 	if err == nil && !held {

@@ -15,7 +15,8 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 	o := store.Owner{Node: node}
 	err := db.write(ctx, func(s *session) error {
 		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
-			ON CONFLICT (node) DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
+			ON CONFLICT (node)
+				DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
 			RETURNING incarnation`, []any{node, micros(db.now().Add(ttl))}, &o.Incarnation)
 	})
 	if err != nil {
@@ -40,9 +41,9 @@ func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 // Unregister implements [store.Owners]. It gives the node a next incarnation, which no process has.
 func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(
-			ctx, "UPDATE owners SET incarnation = incarnation + 1, lease_until = ? WHERE node = ? AND incarnation = ?",
-			micros(db.now()), o.Node, o.Incarnation) // Newest reads this time
+		// Newest reads the time.
+		return s.exec(ctx, `UPDATE owners SET incarnation = incarnation + 1, lease_until = ?
+			WHERE node = ? AND incarnation = ?`, micros(db.now()), o.Node, o.Incarnation)
 	})
 	if err != nil {
 		return fmt.Errorf("unregister node %s: %w", o.Node, err)

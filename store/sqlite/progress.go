@@ -31,8 +31,10 @@ func (db *DB) PostProgress(
 			return err
 		}
 		for batch, doc := range docs {
-			err := s.exec(ctx, `INSERT INTO progress (batch, node, incarnation, doc) SELECT id, ?, ?, ? FROM batches WHERE id = ?
-				ON CONFLICT (batch, node) DO UPDATE SET incarnation = excluded.incarnation, doc = excluded.doc`,
+			err := s.exec(ctx, `INSERT INTO progress (batch, node, incarnation, doc)
+				SELECT id, ?, ?, ? FROM batches WHERE id = ?
+				ON CONFLICT (batch, node)
+					DO UPDATE SET incarnation = excluded.incarnation, doc = excluded.doc`,
 				o.Node, o.Incarnation, doc, batch)
 			if err != nil {
 				return err

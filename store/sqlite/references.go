@@ -48,8 +48,8 @@ func (s *session) drop(ctx context.Context, expired, key string, now int64) (boo
 	if err != nil || referred {
 		return false, err
 	}
-	return true, s.exec(
-		ctx, "INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?) ON CONFLICT (blob) DO NOTHING", key, now)
+	return true, s.exec(ctx, `INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?)
+		ON CONFLICT (blob) DO NOTHING`, key, now)
 }
 
 // refer records with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict:
@@ -85,7 +85,8 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 	for _, in := range b.Inputs {
 		var found bool
 		err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM files AS f JOIN file_blobs AS r ON r.file = f.id
-			WHERE f.id = ? AND f.tenant = ? AND f.expires > ? AND r.blob = ?)`, []any{in.FileID, b.Tenant, now, in.BlobKey}, &found)
+			WHERE f.id = ? AND f.tenant = ? AND f.expires > ? AND r.blob = ?)`,
+			[]any{in.FileID, b.Tenant, now, in.BlobKey}, &found)
 		if err != nil {
 			return err
 		}
@@ -101,8 +102,8 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 				continue
 			}
 			// A batch may read a file more than once.
-			err = s.exec(
-				ctx, "INSERT INTO batch_blobs (blob, batch) VALUES (?, ?) ON CONFLICT (blob, batch) DO NOTHING", key, b.ID)
+			err = s.exec(ctx, `INSERT INTO batch_blobs (blob, batch) VALUES (?, ?)
+				ON CONFLICT (blob, batch) DO NOTHING`, key, b.ID)
 			if err != nil {
 				return err
 			}

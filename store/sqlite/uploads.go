@@ -66,9 +66,8 @@ func (db *DB) withExpiry(u store.Upload) store.Upload {
 // CountPending implements [store.Uploads].
 func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.row(
-			ctx, "SELECT count(*) FROM uploads WHERE state = 'pending' AND tenant = ? AND expires > ?",
-			[]any{tenant, micros(db.expiry())}, &n)
+		return s.row(ctx, `SELECT count(*) FROM uploads
+			WHERE state = 'pending' AND tenant = ? AND expires > ?`, []any{tenant, micros(db.expiry())}, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count pending uploads: %w", err)
@@ -133,7 +132,8 @@ func (db *DB) endUpload(
 func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Upload, err error) {
 	err = db.read(ctx, func(s *session) error {
 		uploads, err = documents[store.Upload](ctx, s, `SELECT doc FROM uploads
-			WHERE id IN (SELECT upload FROM parts) AND (state <> 'pending' OR expires <= ?) ORDER BY seq LIMIT ?`,
+			WHERE id IN (SELECT upload FROM parts) AND (state <> 'pending' OR expires <= ?)
+			ORDER BY seq LIMIT ?`,
 			micros(db.expiry()), limit)
 		return err
 	})
@@ -152,7 +152,8 @@ func (db *DB) PurgeUploads(
 ) (n int, err error) {
 	err = db.write(ctx, func(s *session) error {
 		purged, err := s.affect(ctx, `DELETE FROM uploads WHERE seq IN (SELECT seq FROM uploads AS u
-			WHERE expires < ? AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id) ORDER BY expires LIMIT ?)`,
+			WHERE expires < ? AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id)
+			ORDER BY expires LIMIT ?)`,
 			micros(expiredBefore), limit)
 		n = int(purged)
 		return err
