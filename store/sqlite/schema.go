@@ -31,8 +31,9 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		}
 		if version > len(migrations) {
-			return fmt.Errorf("schema version %d is newer than %d, the newest that this "+
-				"release knows; run the release that wrote the file, or a later one", version, len(migrations))
+			return fmt.Errorf("schema version %d is newer than %d, the newest that this release "+
+				"knows; run the release that wrote the file, or a later one", version,
+				len(migrations))
 		}
 		for ; version < len(migrations); version++ {
 			if err := s.script(ctx, migrations[version]); err != nil {
