@@ -17,20 +17,36 @@ const retryEvery = time.Second
 
 // claimer claims chunks for the loop and reads their lines, and finishes chunks or gives them back.
 type claimer struct {
-	leaseTTL   time.Duration
-	metadata   Metadata
-	blobs      Blobs
-	journals   Journals
-	owner      store.Owner
-	leading    *leadership
-	log        *slog.Logger
-	notify     func(message any) // sends to the loop
-	runs       *runs
-	tasks      *tasks
-	memory     *memory
-	recorder   *recorder
-	reconciler *reconciler
-	loads      *queue[*plan.JobKey] // one item for each claim that the planner wants
+	leaseTTL time.Duration
+	metadata Metadata
+	blobs    Blobs
+	journals Journals
+	owner    store.Owner
+	leading  *leadership
+	log      *slog.Logger
+	notify   func(message any) // sends to the loop
+	runs     *runs
+	tasks    *tasks
+	memory   *memory
+	lose     context.CancelCauseFunc // ends the session
+	results  chunkResults
+	batches  batchControl
+	loads    *queue[*plan.JobKey] // one item for each claim that the planner wants
+}
+
+// chunkResults is the part of the recorder that a claimer needs.
+type chunkResults interface {
+	committed(c *chunk, commit store.Commit)
+	unblock(c *chunk)
+}
+
+// batchControl is the part of the reconciler that a claimer needs.
+type batchControl interface {
+	enqueue(batch string)
+	count(ctx context.Context, r *run) error
+	stop(ctx context.Context, id, code, reason string) error
+	stopLater(id, code, reason string)
+	stopIfOver(r *run)
 }
 
 // enqueue has a chunk of the job claimed and read. The loop calls it.
@@ -59,7 +75,7 @@ func (cl *claimer) loadFailed(ctx context.Context, r *run, job *plan.JobKey, err
 		r.setBlocked(reasonOf(err))
 	}
 	if errors.Is(err, batchfile.ErrDamaged) {
-		cl.reconciler.stopLater(job.Batch, codeDamaged, damagedInput)
+		cl.batches.stopLater(job.Batch, codeDamaged, damagedInput)
 	}
 }
 
@@ -110,11 +126,11 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 func (cl *claimer) claim(
 	ctx context.Context, r *run, model string,
 ) (c store.Chunk, ok bool, err error) {
-	cl.leading.claims.RLock()
-	defer cl.leading.claims.RUnlock()
-	if !cl.leading.leadsModel(model) {
+	release, leads := cl.leading.hold(model)
+	if !leads {
 		return c, false, nil
 	}
+	defer release()
 	r.claiming.Lock()
 	defer r.claiming.Unlock()
 	claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, 1, r.heldIndexes())
@@ -136,7 +152,7 @@ func (cl *claimer) abandon(r *run, c store.Chunk) {
 	cl.tasks.start(func(ctx context.Context) {
 		cl.putBack(ctx, c)
 		if stopped { // the reconciler waits for this
-			cl.reconciler.queue.add(r.id)
+			cl.batches.enqueue(r.id)
 		}
 	})
 }
@@ -164,7 +180,7 @@ func (cl *claimer) nothingToClaim(
 	r.mu.Unlock()
 	switch {
 	case open == 0:
-		cl.reconciler.queue.add(r.id)
+		cl.batches.enqueue(r.id)
 	case own == 0 && anyOpen(chunks, job.Model):
 		// another process's claim, whose end is not announced
 		none.More, none.Wait = true, retryEvery
@@ -186,7 +202,7 @@ func anyOpen(chunks []store.Chunk, model string) bool {
 
 // open opens the batch's files at the first claim, and counts the results that the store has.
 func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
-	if err := cl.reconciler.count(ctx, r); err != nil {
+	if err := cl.batches.count(ctx, r); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -273,7 +289,7 @@ func (cl *claimer) openJournal(ctx context.Context, c *chunk) (done []bool, err 
 		}
 	}
 	c.journal, err = cl.journals.Open(ctx, c.ChunkID, c.Epoch, replay,
-		func(commit store.Commit) { cl.recorder.committed(c, commit) })
+		func(commit store.Commit) { cl.results.committed(c, commit) })
 	return done, err
 }
 
@@ -285,7 +301,7 @@ func (cl *claimer) hold(c *chunk) bool {
 	defer r.mu.Unlock()
 	if !r.stopped {
 		r.behind[c.Index] = c.tally
-		cl.reconciler.stopIfOver(r)
+		cl.batches.stopIfOver(r)
 	}
 	if r.stopped || r.stopping {
 		return false

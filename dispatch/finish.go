@@ -26,7 +26,7 @@ func (cl *claimer) finishUntilDone(ctx context.Context, c *chunk) {
 		case err == nil:
 			return
 		case isFenced(err):
-			cl.recorder.lose(err)
+			cl.lose(err)
 			return
 		case ctx.Err() != nil:
 			return
@@ -63,7 +63,7 @@ func (cl *claimer) finish(ctx context.Context, c *chunk) error {
 		}
 	}
 	if idle {
-		cl.reconciler.queue.add(c.Batch)
+		cl.batches.enqueue(c.Batch)
 	}
 	return nil
 }
@@ -123,9 +123,9 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	if !complete || err != nil { // whoever claims a complete one next finds it so
 		cl.putBack(ctx, c.Chunk)
 	}
-	cl.recorder.unblock(c)
+	cl.results.unblock(c)
 	r.giveBack(c)
-	cl.reconciler.queue.add(c.Batch)
+	cl.batches.enqueue(c.Batch)
 }
 
 // putBack releases a claim, and tries again until the store accepts it: the claim would not end by

@@ -19,8 +19,7 @@ import (
 // one leads, and the others stand by. Processes whose upstreams overlap in part lead what no other
 // has led for a while.
 type leadership struct {
-	// claims is locked for reading while a chunk is claimed, so that no model is resigned
-	// meanwhile.
+	// claims is locked for reading while a chunk is claimed, for writing while models are resigned.
 	claims sync.RWMutex
 
 	mu      sync.Mutex
@@ -99,6 +98,17 @@ func (l *leadership) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Sorted(maps.Keys(l.led))
+}
+
+// hold keeps this process from resigning any model until release is called. ok is false if it does
+// not lead the model.
+func (l *leadership) hold(model string) (release func(), ok bool) {
+	l.claims.RLock()
+	if !l.leadsModel(model) {
+		l.claims.RUnlock()
+		return nil, false
+	}
+	return l.claims.RUnlock, true
 }
 
 // leadsModel reports whether this process may claim chunks of the model.

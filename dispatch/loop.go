@@ -66,6 +66,11 @@ type flightKey struct {
 	slot  int
 }
 
+func newLoop(planner *plan.Planner, inbox *inbox, memory *memory, watcher Watcher) *loop {
+	return &loop{planner: planner, inbox: inbox, memory: memory, watcher: watcher,
+		chunks: map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}, done: make(chan struct{})}
+}
+
 // run processes messages until the loop is drained.
 func (l *loop) run() {
 	defer close(l.done)

@@ -72,6 +72,9 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 	}
 }
 
+// enqueue has a batch reconciled.
+func (rc *reconciler) enqueue(batch string) { rc.queue.add(batch) }
+
 // reconcile reads a batch and does the next thing that its state requires.
 func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	b, err := rc.metadata.Batch(ctx, "", id)

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // Workers of each kind. They wait for the store most of the time.
@@ -18,9 +16,9 @@ const (
 // settleTime bounds how long a shutdown waits for the store, unless the store needs longer.
 const settleTime = 5 * time.Second
 
-// session is the dispatcher's work under one registration with the store. It connects the parts,
-// starts them and stops them in order. Each part owns its state and knows the others only by the
-// functions that it was given.
+// session is the dispatcher's work under one registration with the store. It starts its parts and
+// stops them in order. Each part owns its state and has functions or small interfaces for what it
+// needs of the others, which newSession connects.
 type session struct {
 	drain      time.Duration
 	settling   time.Duration // limit of a shutdown's wait for the journals
@@ -36,65 +34,6 @@ type session struct {
 	discover   []func(ctx context.Context) // one for each upstream
 	tasks      *tasks
 	ready      func(bool)
-}
-
-// newSession registers with the store and connects the parts. lose ends the session.
-func (d *Dispatcher) newSession(
-	ctx context.Context, lose context.CancelCauseFunc,
-) (*session, error) {
-	planner, err := d.newPlanner()
-	if err != nil {
-		return nil, err
-	}
-	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
-	if err != nil {
-		return nil, err
-	}
-	var (
-		log    = lease.log
-		inbox  = newInbox()
-		runs   = newRuns()
-		memory = newMemory(d.cfg.Memory)
-		tasks  = newTasks(ctx)
-	)
-	recorder := &recorder{results: &memory.results, inputs: &memory.inputs, metrics: d.metrics,
-		log: log, notify: inbox.put, lose: lose, blockedChunks: map[*chunk]bool{}}
-	rc := &reconciler{cfg: d.cfg, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
-		journals: d.deps.Journals, owner: lease.owner, expiry: d.deps.Expiry, log: log,
-		metrics: d.metrics, notify: inbox.put, runs: runs, tasks: tasks, queue: newQueue[string](),
-		remaining: &remaining{store: d.deps.Metadata}}
-	cl := &claimer{leaseTTL: d.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
-		journals: d.deps.Journals, owner: lease.owner, leading: lease.leading, log: log,
-		notify: inbox.put, runs: runs, tasks: tasks, memory: memory,
-		loads:    newQueue[*plan.JobKey](),
-		recorder: recorder, reconciler: rc}
-	recorder.finishChunk, recorder.stopIfOver = cl.finishLater, rc.stopIfOver
-	tr := newTransport(d.cfg.RequestTimeout, d.runners, recorder, &memory.answers, inbox.put)
-	tr.log, tr.metrics = log, d.metrics
-	board := &progress{store: d.deps.Progress, owner: lease.owner, timeout: d.cfg.LeaseTTL,
-		leading: lease.leading, runs: runs, tasks: tasks, metrics: d.metrics, log: log}
-	lease.runners, lease.lose = len(d.runners), lose
-	lease.recount, lease.held = rc.recount, runs.heldModels
-	lease.notify = func(ev plan.Event) { inbox.put(ev) }
-	s := &session{
-		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: log,
-		lease: lease, runs: runs, reconciler: rc, claimer: cl,
-		transport: tr, progress: board, tasks: tasks, ready: d.ready.Store,
-		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
-			expiry: d.deps.Expiry, log: log},
-		loop: &loop{planner: planner, inbox: inbox, watcher: d.deps.Watcher, memory: memory,
-			expired: lease.expired, send: tr.submit, load: cl.enqueue, release: cl.releaseLater,
-			recordFailure: recorder.recordFailure, post: board.post,
-			postEvery: d.cfg.ProgressEvery,
-			chunks:    map[chunkKey]*chunk{}, flights: map[flightKey]*flight{},
-			done: make(chan struct{})},
-	}
-	for _, u := range d.runners {
-		s.discover = append(s.discover, func(ctx context.Context) {
-			u.watchModels(ctx, d.cfg, log, lease.leading.served)
-		})
-	}
-	return s, nil
 }
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.

@@ -18,21 +18,17 @@ type transport struct {
 	senders  *senders
 	runners  map[string]*runner
 	timeout  time.Duration // of one request
-	recorder *recorder
+	recorder answerRecorder
 	answers  *share // of memory
 	notify   func(message any)
 	log      *slog.Logger
 	metrics  *metrics
 }
 
-func newTransport(
-	timeout time.Duration, runners map[string]*runner, to *recorder, answers *share,
-	notify func(message any),
-) *transport {
-	t := &transport{runners: runners, timeout: timeout, recorder: to, answers: answers,
-		notify: notify}
-	t.senders = newSenders(answers, t.send)
-	return t
+// answerRecorder is the part of the recorder that a transport needs.
+type answerRecorder interface {
+	recordAnswer(w *sender, f *flight, line *sourceLine, id string, got openai.Answer)
+	customID(f *flight, line *sourceLine) (id []byte, ok bool)
 }
 
 // submit sends a line in another goroutine. Only the loop calls it.

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// shared holds what several parts of a session use.
+type shared struct {
+	owner  store.Owner
+	log    *slog.Logger
+	notify func(message any) // sends to the loop
+	lose   context.CancelCauseFunc
+	runs   *runs
+	tasks  *tasks
+	memory *memory
+}
+
+// newSession registers with the store and connects the parts. lose ends the session.
+func (d *Dispatcher) newSession(
+	ctx context.Context, lose context.CancelCauseFunc,
+) (*session, error) {
+	planner, err := d.newPlanner()
+	if err != nil {
+		return nil, err
+	}
+	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
+	if err != nil {
+		return nil, err
+	}
+	inbox := newInbox()
+	with := shared{owner: lease.owner, log: lease.log, notify: inbox.put, lose: lose,
+		runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(d.cfg.Memory)}
+	s := &session{
+		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
+		lease: lease, runs: with.runs, tasks: with.tasks, ready: d.ready.Store,
+		reconciler: d.newReconciler(with), progress: d.newProgress(with, lease.leading),
+		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
+			expiry: d.deps.Expiry, log: lease.log},
+	}
+	recorder := d.newRecorder(with)
+	s.claimer = d.newClaimer(with, lease.leading, recorder, s.reconciler)
+	recorder.finishChunk, recorder.stopIfOver = s.claimer.finishLater, s.reconciler.stopIfOver
+	s.transport = d.newTransport(with, recorder)
+	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
+	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
+	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
+		s.claimer.releaseLater
+	s.loop.post, s.loop.postEvery = s.progress.post, d.cfg.ProgressEvery
+	lease.runners, lease.lose = len(d.runners), lose
+	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
+	lease.notify = func(ev plan.Event) { inbox.put(ev) }
+	for _, u := range d.runners {
+		s.discover = append(s.discover, func(ctx context.Context) {
+			u.watchModels(ctx, d.cfg, lease.log, lease.leading.served)
+		})
+	}
+	return s, nil
+}
+
+func (d *Dispatcher) newReconciler(with shared) *reconciler {
+	return &reconciler{
+		cfg: d.cfg, metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,
+		expiry: d.deps.Expiry, metrics: d.metrics, queue: newQueue[string](),
+		remaining: &remaining{store: d.deps.Metadata},
+		owner:     with.owner, log: with.log, notify: with.notify, runs: with.runs,
+		tasks: with.tasks,
+	}
+}
+
+func (d *Dispatcher) newClaimer(
+	with shared, leading *leadership, results chunkResults, batches batchControl,
+) *claimer {
+	return &claimer{
+		leaseTTL: d.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
+		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](),
+		leading: leading, results: results, batches: batches,
+		owner: with.owner, log: with.log, notify: with.notify, lose: with.lose, runs: with.runs,
+		tasks: with.tasks, memory: with.memory,
+	}
+}
+
+func (d *Dispatcher) newRecorder(with shared) *recorder {
+	return &recorder{
+		results: &with.memory.results, inputs: &with.memory.inputs, metrics: d.metrics,
+		log: with.log, notify: with.notify, lose: with.lose, blockedChunks: map[*chunk]bool{},
+	}
+}
+
+func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
+	return &progress{
+		store: d.deps.Progress, timeout: d.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
+		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
+	}
+}
+
+func (d *Dispatcher) newTransport(with shared, to answerRecorder) *transport {
+	t := &transport{
+		timeout: d.cfg.RequestTimeout, runners: d.runners, metrics: d.metrics, recorder: to,
+		answers: &with.memory.answers, notify: with.notify, log: with.log,
+	}
+	t.senders = newSenders(t.answers, t.send)
+	return t
+}
