@@ -211,21 +211,4 @@ func (c *Client) DeleteBatch(ctx context.Context, id string) (json.RawMessage, e
 	return answer, nil
 }
 
-// Page is one page of a list.
-type Page[T any] struct {
-	Data []T  `json:"data"`
-	More bool `json:"has_more"`
-}
-
-// Batches returns a page of batches. The query has the API's parameters, such as limit, after and
-// status.
-func (c *Client) Batches(ctx context.Context, query url.Values) (Page[Batch], error) {
-	var page Page[Batch]
-	if err := c.call(ctx, request{method: http.MethodGet, path: "/v1/batches", query: query},
-		&page); err != nil {
-		return Page[Batch]{}, fmt.Errorf("list batches: %w", err)
-	}
-	return page, nil
-}
-
 func batchPath(id string) string { return "/v1/batches/" + url.PathEscape(id) }

@@ -24,7 +24,7 @@ func batchCommand() *cobra.Command {
 		Long: `Submit batches to a daemon and manage them.
 
 --server or TIDEFILL_SERVER is the daemon's URL, TIDEFILL_API_KEY the key. Over https the system's authorities are trusted, and
-those of --ca-file or TIDEFILL_CA_FILE. With --json, the API's answers are printed, one object a row. Commands that wait for a
+those of --ca-file or TIDEFILL_CA_FILE. With --json, the API's answers are printed, one object per row. Commands that wait for a
 batch end with status 0 if it completed, 4 if it completed and lines failed, 3 if it ended otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -75,7 +75,7 @@ func (r *remote) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.options.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"),
 		"the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
 	cmd.Flags().BoolVar(&r.json, "json", false,
-		"print the API's answer, one JSON object a row")
+		"print the API's answer, one JSON object per row")
 }
 
 func (r *remote) client() (*client.Client, error) {

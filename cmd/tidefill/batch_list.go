@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -86,44 +85,35 @@ func (f *batchFilter) query() url.Values {
 	return q
 }
 
-// list prints page after page, so that a listing of any length takes a page of memory.
+// list prints batches as they are received. It aligns the columns of some rows at a time, so that
+// memory does not grow with the length of the list.
 func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out io.Writer) error {
-	const largestPage = 100
-	q := f.query()
+	const alignedRows = 100
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if !r.json {
 		fmt.Fprintln(table, "BATCH\tSTATUS\tLINES\tDONE\tFAILED\tCREATED\tDUE\tMODEL")
 	}
-	for left := f.limit; ; {
-		size := largestPage
-		if f.limit > 0 {
-			size = min(size, left)
-		}
-		q.Set("limit", strconv.Itoa(size))
-		page, err := c.Batches(ctx, q)
+	rows := 0
+	for b, err := range c.AllBatches(ctx, f.query(), f.limit) {
 		if err != nil {
 			return err
 		}
-		for _, b := range page.Data {
-			if r.json {
-				if err := printJSON(out, b.Raw); err != nil {
-					return err
-				}
-				continue
+		if r.json {
+			if err := printJSON(out, b.Raw); err != nil {
+				return err
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", b.ID, statusText(b),
-				b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
-				humanize.Instant(b.ExpiresAt), modelText(b))
+			continue
 		}
-		if err := table.Flush(); err != nil {
-			return err
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", b.ID, statusText(b),
+			b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
+			humanize.Instant(b.ExpiresAt), modelText(b))
+		if rows++; rows%alignedRows == 0 {
+			if err := table.Flush(); err != nil {
+				return err
+			}
 		}
-		left -= len(page.Data)
-		if !page.More || len(page.Data) == 0 || f.limit > 0 && left <= 0 {
-			return nil
-		}
-		q.Set("after", page.Data[len(page.Data)-1].ID)
 	}
+	return table.Flush()
 }
 
 func statusText(b client.Batch) string {

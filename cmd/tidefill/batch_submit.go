@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -88,7 +84,7 @@ func (s *submission) run(
 		}
 	}
 	if s.endpoint == "" {
-		if s.endpoint, in, err = endpointOf(in); err != nil {
+		if s.endpoint, in, err = client.FirstEndpoint(in); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -148,27 +144,6 @@ func readMetadata(pairs []string) (map[string]string, error) {
 		metadata[key] = value
 	}
 	return metadata, nil
-}
-
-// endpointOf returns the url of the first line, and a reader of the input from its beginning.
-func endpointOf(in io.Reader) (endpoint string, all io.Reader, err error) {
-	buffered := bufio.NewReaderSize(in, 64<<10)
-	var read bytes.Buffer
-	for {
-		line, err := buffered.ReadBytes('\n')
-		read.Write(line)
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")))
-		if len(line) == 0 && err == nil {
-			continue
-		}
-		if err != nil && err != io.EOF {
-			return "", nil, err
-		}
-		var first struct{ URL string }
-		// The API reports a faulty first line with all other errors. It requires an endpoint.
-		_ = json.Unmarshal(line, &first)
-		return cmp.Or(first.URL, "/v1/chat/completions"), io.MultiReader(&read, buffered), nil
-	}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -32,7 +32,7 @@ docs/profiles.md lists, or recordings of serve --record under a policy that stre
 against outliers and is judged on iterations that it did not use. Coefficients that the measurements do not show are reported;
 they are taken from --prior, or are 0.`,
 		Example: `  tidefill profile fit steps.csv.gz --prior llama-70b-h100 --out profile.yaml --plot profile.svg
-  tidefill profile fit day.jsonl.2 day.jsonl.1 day.jsonl --prior llama-70b-h100 --out ours.yaml
+  tidefill profile fit recording.jsonl.2 recording.jsonl.1 recording.jsonl --prior llama-70b-h100 --out ours.yaml
   tidefill profile show profile.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

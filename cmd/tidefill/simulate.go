@@ -55,7 +55,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
   tidefill simulate s1.yaml --policy headroom --policy fixed,per_runner=16 --seeds 5 --out report
   tidefill simulate s1.yaml --config tidefill.yaml --baselines --oracles --json
   tidefill simulate s1.yaml --explain 20m
-  tidefill simulate --compare day.jsonl --profile ours.yaml`,
+  tidefill simulate --compare recording.jsonl --profile ours.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(s.recordings) > 0 {
 				return nil
