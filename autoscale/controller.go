@@ -40,6 +40,3 @@ func init() {
 	policies.Register("slack", newSlack)
 	policies.Register("static", newStatic)
 }
-
-// Policies lists the valid values of Config.Policy.
-func Policies() []string { return policies.Names() }

@@ -71,7 +71,7 @@ func clone(s State) State {
 // A decision is within the bounds, complete, and the same for the same state.
 func TestDecisionsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		policy := rapid.SampledFrom(Policies()).Draw(t, "policy")
+		policy := rapid.SampledFrom(policies.Names()).Draw(t, "policy")
 		cfg := DefaultConfig()
 		cfg.Policy = policy
 		s := drawState(t)

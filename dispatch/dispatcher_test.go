@@ -172,7 +172,7 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 	}, "http://"+addr)
 	id := w.submit(chatLines(50, "m"), nil)
 	w.await(id, "waiting for the upstream", func(store.Batch) bool {
-		return w.progress(id).Waiting == string(plan.UpstreamDown)
+		return w.progress(id).Waiting == string(plan.RunnersDown)
 	})
 	back := serveAt(t, addr, "m")
 	b := w.awaitEnd(id)

@@ -60,7 +60,7 @@ const (
 	Flowing        Reason = ""                 // nothing; lines are starting
 	NothingReady   Reason = "nothing_ready"    // no line waits
 	AtLimit        Reason = "at_limit"         // the allowance is used up
-	UpstreamDown   Reason = "upstream_down"    // no runner can be reached; the breaker retries
+	RunnersDown    Reason = "runners_down"     // no runner can be reached; the breaker retries
 	NoRunner       Reason = "no_runner"        // no runner serves the model
 	WaitingToRetry Reason = "waiting_to_retry" // all lines left wait for their next attempt
 	Paused         Reason = "paused"

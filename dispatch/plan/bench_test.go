@@ -172,7 +172,7 @@ func TestStepsDoNotAllocate(t *testing.T) {
 		c.load()
 	})
 	if len(c.flights) != 20*64 {
-		t.Errorf("%d lines under way, want 64 on each of 20 runners", len(c.flights))
+		t.Errorf("%d lines in flight, want 64 on each of 20 runners", len(c.flights))
 	}
 	if allocations > 0.5 {
 		t.Errorf("%v allocations per line, want next to none", allocations)

@@ -105,7 +105,9 @@ type request struct {
 
 func (f *request) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
 
-func newTestDriver(t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config) *testDriver {
+func newTestDriver(
+	t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config,
+) *testDriver {
 	deps := func() Deps {
 		return Deps{Scheduler: sched, Flow: flow, Random: rand.New(rand.NewPCG(1, 2))}
 	}
@@ -293,7 +295,8 @@ func (w *testDriver) started(starts, twins []Start) {
 		for _, other := range w.poolOf(s.Runner) {
 			here, there := w.freeOnRunner(s.Runner), w.freeOnRunner(other)
 			if there > here || there == here && other < s.Runner {
-				w.t.Fatalf("%v was started on %s, with %d free slots, instead of %s with %d", f.id(),
+				w.t.Fatalf("%v was started on %s, with %d free slots, instead of %s with %d",
+					f.id(),
 					s.Runner, here, other, there)
 			}
 		}
@@ -485,10 +488,12 @@ func (w *testDriver) checkCounts() {
 		for _, r := range pool.runners {
 			inFlight += w.linesOn(r.id)
 			if r.inFlight != w.linesOn(r.id) {
-				w.t.Fatalf("runner %s: %d in flight, the planner counts %d", r.id, w.linesOn(r.id), r.inFlight)
+				w.t.Fatalf("runner %s: %d in flight, the planner counts %d", r.id, w.linesOn(r.id),
+					r.inFlight)
 			}
 			if r.lines.prefilling != w.prefilling(r.id) {
-				w.t.Fatalf("runner %s: %d prompt tokens wait, the planner counts %d", r.id, w.prefilling(r.id),
+				w.t.Fatalf("runner %s: %d prompt tokens wait, the planner counts %d", r.id,
+					w.prefilling(r.id),
 					r.lines.prefilling)
 			}
 		}

@@ -139,7 +139,7 @@ type pendingClaim struct {
 	tokens int   // of their prompts, estimate
 }
 
-// mostClaims limits the claims of a job without an answer: enough to read ahead while the store is
+// maxClaims limits the claims of a job without an answer: enough to read ahead while the store is
 // slow, few enough to leave chunks to other dispatchers.
 const maxClaims = 3
 

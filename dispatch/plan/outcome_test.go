@@ -38,7 +38,8 @@ func TestJudge(t *testing.T) {
 			status: 429, retryAfter: 60 * s, want: free(s / 2)},
 		{name: "shed waits at most Retry-After", line: line{waits: 9}, outcome: Shed,
 			status: 429, retryAfter: s, want: free(s)},
-		{name: "shed is not charged as an attempt, not even the last", line: line{tries: 2, deaths: 4},
+		{name: "shed is not charged as an attempt, not even the last",
+			line:    line{tries: 2, deaths: 4},
 			outcome: Shed, status: 503, want: free(500 * ms)},
 
 		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed,

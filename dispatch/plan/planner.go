@@ -221,8 +221,8 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	}
 }
 
-// begin records that the first line of a batch has started, so StartBy is met and makes it urgent
-// no more.
+// begin records that the first line of a batch has started, so its StartBy is met and
+// no longer makes it urgent.
 func (p *Planner) begin(b *batchState) {
 	b.begun = true
 	if b.StartBy.IsZero() {

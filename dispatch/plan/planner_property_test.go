@@ -80,7 +80,8 @@ func TestShedsAreCountedPerPool(t *testing.T) {
 				w.pass(time.Millisecond)
 			}
 			if got := w.now.Sub(shed); got != want {
-				t.Errorf("serving %v, the runner was paused for %v, want %v", w.runners["r1"].models,
+				t.Errorf("serving %v, the runner was paused for %v, want %v",
+					w.runners["r1"].models,
 					got, want)
 			}
 		}

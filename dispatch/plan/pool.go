@@ -111,7 +111,7 @@ func (p *pool) limitReason(now time.Time) Reason {
 			return AtLimit
 		}
 	}
-	return UpstreamDown
+	return RunnersDown
 }
 
 func (p *pool) add(now time.Time, r *runner) {

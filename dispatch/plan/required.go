@@ -12,9 +12,9 @@ const (
 	// requireInterval is the least interval at which the lines that deadlines require are reported
 	// to flow control.
 	requireInterval = 10 * time.Second
-	// pressJobs limits the jobs evaluated per second for that.
+	// requireJobs limits the jobs evaluated per second for that.
 	requireJobs = 1000
-	// pressMargin multiplies the estimate of the work. timeReserve is the share of the time left
+	// workMargin multiplies the estimate of the work. timeReserve is the share of the time left
 	// that is kept free for the last lines.
 	workMargin  = 1.1
 	timeReserve = 0.05

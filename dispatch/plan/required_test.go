@@ -24,7 +24,8 @@ func TestRequiredLines(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"one", []*job{of("a", 100*hour, time.Hour)}, 1.1},
-		{"the first deadline decides", []*job{of("a", 300*hour, time.Hour), of("b", 100*hour, 10*time.Hour)},
+		{"the first deadline decides", []*job{of("a", 300*hour, time.Hour),
+			of("b", 100*hour, 10*time.Hour)},
 			3.3},
 		{"the sum decides", []*job{of("a", 100*hour, time.Hour), of("b", 500*hour, 2*time.Hour)},
 			3.3},

@@ -25,9 +25,9 @@ type shedRecord struct {
 }
 
 // count counts a shed of the line. It does not count in an outage, when other lines are shed too.
-// The last line of a model has no others to compare with. It counts then if others were answered
-// before, and only after the usual pause, whatever Retry-After says, so that an outage at the end
-// of a batch may last some minutes.
+// The last line of a model has no others to compare with. Its shed counts half if others were
+// answered before, and only after the usual pause, whatever Retry-After says. So an outage at the
+// end of a batch may last some minutes.
 func (s *shedRecord) count(now time.Time, n *tally, cfg RetryConfig) {
 	answered, shed := n.answered-s.before.answered, n.shed-s.before.shed
 	switch {

@@ -25,7 +25,8 @@ func init() {
 			prompt := cfg.Engine.MaxBatchedTokens
 			cfg.Policy = fixed.Name
 			inner, err := flowcontrol.New(cfg)
-			return &variable{Controller: inner, prompt: prompt, grants: map[string]int{}, all: 100}, err
+			return &variable{Controller: inner, prompt: prompt, grants: map[string]int{}, all: 100},
+				err
 		},
 	})
 }
