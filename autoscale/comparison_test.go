@@ -195,7 +195,8 @@ func TestFromZero(t *testing.T) {
 		}
 		q := runFluid(fromZero(seed), newController(t, named("queue_length")))
 		t.Logf(
-			"seed %d: %.1f replica-hours with %d starts, oracle %.1f, queue length %.1f with %d of %d met",
+			"seed %d: %.1f replica-hours with %d starts, oracle %.1f, "+
+				"queue length %.1f with %d of %d met",
 			seed, o.Hours, o.Starts, least.Hours, q.Hours, q.Met, len(s.Jobs))
 		// Each start takes three minutes and a drain one, which the oracle does without.
 		if spare := o.Hours - 1.05*least.Hours; spare > float64(o.Starts)*8/60 {

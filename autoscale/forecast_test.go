@@ -66,7 +66,8 @@ func TestForecastChangesToTheCurrentPrediction(t *testing.T) {
 	})
 	if f.useSeasonal() {
 		t.Errorf(
-			"the seasonal prediction is used after three hours of another day: %.2f expected in an hour",
+			"the seasonal prediction is used after three hours of another day: "+
+				"%.2f expected in an hour",
 			f.at(f.last.Add(time.Hour)))
 	}
 }

@@ -204,7 +204,9 @@ func TestSpot(t *testing.T) {
 		Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
 		t.Errorf(
-			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: their harvest costs more", a, b)
+			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: "+
+				"the harvest of spot costs more",
+			a, b)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/scheduler/schedulertest"
 )
 
-// BenchmarkQueue starts lines of 100,000 jobs of 1,000 tenants with Next, Charge and Put, while time
-// passes and jobs become urgent and late. It reports the 99th percentile too.
+// BenchmarkQueue starts lines of 100,000 jobs of 1,000 tenants with Next, Charge and Put, while
+// time passes and jobs become urgent and late. It reports the 99th percentile too.
 func BenchmarkQueue(b *testing.B) {
 	for _, policy := range []string{"slack", "expression"} {
 		b.Run(policy, func(b *testing.B) {

@@ -34,8 +34,8 @@ func ExampleRegister() {
 	// Output: many true
 }
 
-// The policy expression orders by an expression of the configuration: here a priority of 1 counts as
-// an hour of deadline.
+// The policy expression orders by an expression of the configuration: here a priority of 1 counts
+// as an hour of deadline.
 func ExampleNewPolicy_expression() {
 	cfg := scheduler.DefaultConfig()
 	cfg.Expression = "deadline_s - 3600 * priority"

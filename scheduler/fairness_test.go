@@ -107,7 +107,8 @@ func TestParkingGainsNothing(t *testing.T) {
 }
 
 // Tenant 0 is parked after each of its lines, like a job whose next chunk is being claimed, and is
-// offered again one line later. It could use half of the pool and is due a third, so it loses nothing.
+// offered again one line later. It could use half of the pool and is due a third, so it loses
+// nothing.
 func TestAPauseBetweenChunksCostsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newSharing(t, 3, 1)

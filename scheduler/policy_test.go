@@ -16,7 +16,8 @@ var noon = schedulertest.Noon
 func configOf(policy string) scheduler.Config {
 	cfg := scheduler.DefaultConfig()
 	cfg.Policy = policy
-	cfg.Expression = "latest_start_s - 3600 * priority - (tenant endsWith '-1' ? 600 : 0) + min(work, lines) / 1e6"
+	cfg.Expression = "latest_start_s - 3600 * priority " +
+		"- (tenant endsWith '-1' ? 600 : 0) + min(work, lines) / 1e6"
 	return cfg
 }
 

@@ -113,7 +113,8 @@ func (q *promQuery) histogram(
 	}
 	if chosen, logged := q.chosen[latency]; len(selectors) > 0 && (!logged || chosen != "") {
 		q.chosen[latency] = ""
-		q.log.WarnContext(ctx, "Prometheus has no interactive latencies; check telemetry.prometheus",
+		q.log.WarnContext(ctx,
+			"Prometheus has no interactive latencies; check telemetry.prometheus",
 			latency, selectors, "prometheus", q.cfg.URL)
 	}
 	return nil, nil
@@ -191,7 +192,8 @@ func (q *promQuery) query(ctx context.Context, expression string) (model.Vector,
 		return nil, fmt.Errorf("query %s: %s: %s", target, expression, reply.Error)
 	}
 	var v model.Vector
-	if err := json.Unmarshal(reply.Data.Result, &v); err != nil || reply.Data.ResultType != "vector" {
+	err = json.Unmarshal(reply.Data.Result, &v)
+	if err != nil || reply.Data.ResultType != "vector" {
 		return nil, fmt.Errorf("query %s: %s: the result is a %s, want a vector: %w", target,
 			expression, reply.Data.ResultType, err)
 	}

@@ -144,7 +144,8 @@ tgi_request_generated_tokens_count 2
 			got, found := builtIn(t).read(p, time.Unix(9, 0))
 			if diff := cmp.Diff(reading(flowcontrol.Metrics, c.want), got,
 				equalReadings); diff != "" || found.engine != c.engine {
-				t.Errorf("engine %q, want %q; reading (-want +got): %s", found.engine, c.engine, diff)
+				t.Errorf("engine %q, want %q; reading (-want +got): %s", found.engine, c.engine,
+					diff)
 			}
 			if !got.Sampled.Equal(time.Unix(9, 0)) {
 				t.Errorf("sampled %v, want the time of the read", got.Sampled)
@@ -175,9 +176,8 @@ func TestHistogramsOfAnEngineAreSummed(t *testing.T) {
 }
 
 func TestTimestampsOfThePageAreUsed(t *testing.T) {
-	p, err := parsePage(
-		[]byte(
-			"vllm:num_requests_running 3 5000\nvllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
+	p, err := parsePage([]byte("vllm:num_requests_running 3 5000\n"+
+		"vllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,17 +187,18 @@ func TestTimestampsOfThePageAreUsed(t *testing.T) {
 }
 
 func TestParseSignalsRefusesFaults(t *testing.T) {
+	const x = "- engine: x\n  prefixes: [x_]\n  signals: "
 	for text, want := range map[string]string{
-		"": "EOF",
-		"- engine: x\n  prefixes: [x_]\n  signals: {runing: [a]}":                                      "signals.running must be given",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], wating: [b]}":                        `"wating" is no signal`,
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b}']}":                                "no list of label",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=\"1\"']}":                           "no closing brace",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['a{b=~\"(\"}']}":                         "missing closing",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: ['1a']}":                                  "does not begin with the name of a metric",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: [{metric: a, label: [b]}]}":               `"label" is not one of metric`,
-		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}":                                      "signal not found",
-		"- engine: x\n  prefixes: [x_]\n  signals: {running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
+		"":                                         "EOF",
+		x + "{runing: [a]}":                        "signals.running must be given",
+		x + "{running: [a], wating: [b]}":          `"wating" is no signal`,
+		x + "{running: ['a{b}']}":                  "no list of label",
+		x + "{running: ['a{b=\"1\"']}":             "no closing brace",
+		x + "{running: ['a{b=~\"(\"}']}":           "missing closing",
+		x + "{running: ['1a']}":                    "does not begin with the name of a metric",
+		x + "{running: [{metric: a, label: [b]}]}": `"label" is not one of metric`,
+		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}": "signal not found",
+		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}":  "does not begin with",
 	} {
 		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			want) {
@@ -337,7 +338,8 @@ func TestReaderFollowsARunnerThatChanges(t *testing.T) {
 		"Authorization": {"Bearer k"}}})
 	for _, line := range []string{
 		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
-		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting missing=\"[kv_used",
+		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting " +
+			"missing=\"[kv_used",
 		"telemetry source recovered",
 		`engine=sglang running="sglang:num_running_reqs{priority=\"\"}"`,
 	} {
@@ -399,16 +401,17 @@ func TestASourceThatFailsIsReadLessOften(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer stop()
 				reads := 0
-				r.poll(
-					ctx, source{target: "r", kind: "metrics", every: time.Second, timeout: time.Second,
-						read: func(context.Context) ([]Sample, error) {
-							reads++
-							return nil, c.err
-						}})
+				s := source{target: "r", kind: "metrics", every: time.Second, timeout: time.Second}
+				s.read = func(context.Context) ([]Sample, error) {
+					reads++
+					return nil, c.err
+				}
+				r.poll(ctx, s)
 				if reads < c.least || reads > c.most {
 					t.Errorf("%d reads in ten minutes, want %d to %d", reads, c.least, c.most)
 				}
-				if n := strings.Count(seen.logged(), "source failed"); n > 1 || (n == 1) != (c.err != nil) {
+				n := strings.Count(seen.logged(), "source failed")
+				if n > 1 || (n == 1) != (c.err != nil) {
 					t.Errorf("the failure is logged %d times", n)
 				}
 			})
@@ -418,19 +421,21 @@ func TestASourceThatFailsIsReadLessOften(t *testing.T) {
 
 func TestAReadThatHangsTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler), OnSample: func(Sample) {}})
+		r, err := New(DefaultConfig(), Deps{
+			Logger: slog.New(slog.DiscardHandler), OnSample: func(Sample) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		reads := 0
-		r.poll(ctx, source{target: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second,
-			read: func(ctx context.Context) ([]Sample, error) {
-				reads++
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}})
+		s := source{target: "r", kind: "metrics", every: time.Second, timeout: 2 * time.Second}
+		s.read = func(ctx context.Context) ([]Sample, error) {
+			reads++
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		r.poll(ctx, s)
 		if reads < 8 {
 			t.Errorf("%d reads in a minute", reads)
 		}
@@ -576,11 +581,11 @@ func TestValidateNamesTheKey(t *testing.T) {
 }
 
 func FuzzPage(f *testing.F) {
-	f.Add(
-		"vllm:num_requests_running{a=\"b\"} 3 5000\n# TYPE x histogram\nx_bucket{le=\"1\"} 2\nx_sum 1\n")
+	f.Add("vllm:num_requests_running{a=\"b\"} 3 5000\n" +
+		"# TYPE x histogram\nx_bucket{le=\"1\"} 2\nx_sum 1\n")
 	f.Add("tgi_batch_current_size 1\ntgi_request_generated_tokens_sum NaN\n")
-	f.Add(
-		"vllm:num_requests_running 1\nvllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
+	f.Add("vllm:num_requests_running 1\n" +
+		"vllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
 	m := builtIn(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := parsePage([]byte(text), http.Header{})

@@ -63,8 +63,8 @@ func (n *name) UnmarshalYAML(node *yaml.Node) error {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if key := node.Content[i].Value; key != "metric" && key != "labels" && key != "times" {
-			return fmt.Errorf("line %d: %q is not one of metric, labels and times", node.Content[i].Line,
-				key)
+			return fmt.Errorf("line %d: %q is not one of metric, labels and times",
+				node.Content[i].Line, key)
 		}
 	}
 	type plain name

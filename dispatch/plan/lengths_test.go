@@ -89,7 +89,8 @@ func TestLeastRarelyExceedsTheMean(t *testing.T) {
 			}
 			if truth > 100 && last < 0.2 {
 				t.Errorf(
-					"the mean is %.0f; least is only %.2f of it after three times as long with 300 lines", truth, last)
+					"the mean is %.0f; least is only %.2f of it after three times as long "+
+						"with 300 lines", truth, last)
 			}
 		})
 	}

@@ -139,8 +139,8 @@ func (f *File) fail(err error) {
 func (f *File) begin() error {
 	if info, err := os.Stat(f.path); err == nil && info.Size() > 0 {
 		for n := maxOldFiles; n > 0; n-- {
-			if err := os.Rename(rotated(f.path, n-1), rotated(f.path, n)); err != nil && !errors.Is(err,
-				fs.ErrNotExist) {
+			err := os.Rename(rotated(f.path, n-1), rotated(f.path, n))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

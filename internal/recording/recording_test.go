@@ -190,7 +190,9 @@ func TestFilesAreLimitedAndReadableAlone(t *testing.T) {
 		for range 3 { // restarts
 			write(t, path, func(f *File) {
 				f.limit = 2000
-				f.SetPreamble(func() []Entry { return []Entry{{Runner: &Runner{ID: 1, Models: []int{1}}}} })
+				f.SetPreamble(func() []Entry {
+					return []Entry{{Runner: &Runner{ID: 1, Models: []int{1}}}}
+				})
 			}, func(f *File) {
 				for range 250 {
 					f.Put(line)
@@ -271,13 +273,19 @@ func TestFailedWritesLeaveNoPartialRow(t *testing.T) {
 	}
 }
 
+// headerText returns the first row of a recording.
+func headerText(version int) string {
+	return fmt.Sprintf(`{"tidefill_recording":%d,"began":"2026-01-01T00:00:00Z",`+
+		`"policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}`+"\n", version)
+}
+
 func TestReadErrorsNameTheRow(t *testing.T) {
-	header := `{"tidefill_recording":1,"began":"2026-01-01T00:00:00Z","policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n"
+	header := headerText(1)
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":        {"", "file:1: this is no recording"},
 		"another file": {`{"a":1}` + "\n", "file:1: this is no recording"},
 		"a later format": {
-			`{"tidefill_recording":9,"began":"2026-01-01T00:00:00Z","policy":"","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n", "file:1: the recording has format 9"},
+			headerText(9), "file:1: the recording has format 9"},
 		"no JSON": {header + "x\n", "file:2: invalid"},
 		"two entries a line": {header +
 			`{"t":1,"gaps":{"runner":1,"count":1,"took_s":1,"lines":1}} {}` + "\n",
@@ -316,7 +324,7 @@ func TestReadErrorsNameTheRow(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	header := `{"tidefill_recording":1,"began":"2026-01-01T00:00:00Z","policy":"fixed","slo_ttft_s":2,"slo_tpot_s":0.1}` + "\n"
+	header := headerText(1)
 	f.Add(header + `{"t":1,"reading":{"source":"metrics","running":1}}` + "\n" +
 		`{"t":2,"latencies":{"ttft":[[1,2],[-1,3]]}}` + "\n")
 	f.Add(header + `{"t":1,"line":{"job":1,"runner":1,"end":"x","took_s":1}}` + "\n")
