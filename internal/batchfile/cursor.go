@@ -131,8 +131,8 @@ type ArrayCursor struct {
 	at int // of the last element; -1: before the first
 }
 
-// Next moves the cursor to the next element. It skips the element before, unless the caller has read
-// it. After the last element the cursor is past the array.
+// Next moves the cursor to the next element. It skips the element before, unless the caller has
+// read it. After the last element the cursor is past the array.
 func (a *ArrayCursor) Next() bool {
 	c := a.c
 	if c.err != nil {

@@ -20,8 +20,8 @@ func (u *Usage) Add(other Usage) {
 }
 
 // ReadAnswer reads the body of an engine's answer in one pass. object reports whether the body is
-// exactly one JSON object. hasUsage reports whether it has a member "usage" that is an object, up to
-// the first fault.
+// exactly one JSON object. hasUsage reports whether it has a member "usage" that is an object, up
+// to the first fault.
 func ReadAnswer(body []byte) (usage Usage, hasUsage, object bool) {
 	c := NewCursor(body)
 	usage, hasUsage = c.Answer()
