@@ -294,7 +294,7 @@ func TestListFilters(t *testing.T) {
 
 // countingBoard counts the reads of progress.
 type countingBoard struct {
-	board Progress
+	board ProgressBoard
 	asked int
 }
 

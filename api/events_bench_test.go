@@ -16,7 +16,7 @@ import (
 // countingStore counts the reads of event streams.
 type countingStore struct {
 	Metadata
-	board Progress
+	board ProgressBoard
 	times atomic.Int64
 }
 

@@ -65,7 +65,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("api config: %w", err)
 	}
 	if !deps.Store.complete() {
-		return nil, errors.New("api needs all fields of its Store")
+		return nil, errors.New("api: a field of Store is not set")
 	}
 	deps.Logger = cmp.Or(deps.Logger, slog.New(slog.DiscardHandler)).With("component", "api")
 	if deps.Now == nil {

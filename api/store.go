@@ -12,7 +12,7 @@ import (
 // in its interfaces of the same names.
 type Store struct {
 	Metadata Metadata
-	Progress Progress
+	Progress ProgressBoard
 	Blobs    Blobs
 	Journals Journals
 }
@@ -21,15 +21,18 @@ func (s Store) complete() bool {
 	return s.Metadata != nil && s.Progress != nil && s.Blobs != nil && s.Journals != nil
 }
 
-// Metadata holds the records of files, uploads and batches.
+// Metadata holds the records of files, uploads, batches and chunks.
 type Metadata interface {
 	Files
 	Uploads
 	UploadParts
 	Batches
 	BatchLists
+	Changes
 	References
-	Chunks
+	Owners
+	Claims
+	Tallies
 	Keys
 }
 
@@ -76,6 +79,10 @@ type Batches interface {
 type BatchLists interface {
 	ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (store.Page[string], error)
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]store.Batch, error)
+}
+
+// Changes reports which batches have changed.
+type Changes interface {
 	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
 		next store.Cursor, err error)
 }
@@ -85,10 +92,18 @@ type References interface {
 	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
 }
 
-// Chunks reads the chunks of batches, whose journals hold the results, and who works on them.
-type Chunks interface {
+// Owners reports whose lease lasts.
+type Owners interface {
 	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
+}
+
+// Claims lists the chunks of batches, whose journals hold the results.
+type Claims interface {
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
+}
+
+// Tallies sums up done chunks.
+type Tallies interface {
 	SumDone(ctx context.Context, chunks map[string][]int) (map[string]store.DoneChunks, error)
 }
 
@@ -99,8 +114,8 @@ type Keys interface {
 	Forget(ctx context.Context, tenant, key string) error
 }
 
-// Progress reads the progress of running batches.
-type Progress interface {
+// ProgressBoard reads the progress of running batches.
+type ProgressBoard interface {
 	ProgressPosts(ctx context.Context, batches []string) (map[string][]store.ProgressPost, error)
 }
 

@@ -55,6 +55,9 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
+	if !deps.Store.complete() {
+		return nil, errors.New("dispatch: a field of Store is not set")
+	}
 	if err := cfg.checkDurability(deps.Journals.Durability()); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}

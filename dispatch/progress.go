@@ -14,7 +14,7 @@ import (
 // progress publishes the state of pools and batches: in metrics, for the API of this process, and
 // in the store.
 type progress struct {
-	store   Progress
+	store   ProgressBoard
 	owner   store.Owner
 	timeout time.Duration // of one post
 	leading *leadership

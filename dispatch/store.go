@@ -12,15 +12,21 @@ import (
 // guarantee, in its interfaces of the same names.
 type Store struct {
 	Metadata Metadata
-	Progress Progress
+	Progress ProgressBoard
 	Blobs    Blobs
 	Journals Journals
 	Spool    Spool // for answers that do not fit in memory
 }
 
+func (s Store) complete() bool {
+	return s.Metadata != nil && s.Progress != nil && s.Blobs != nil && s.Journals != nil &&
+		s.Spool != nil
+}
+
 // Metadata holds batches, and who works on what.
 type Metadata interface {
 	Batches
+	Changes
 	References
 	Owners
 	Claims
@@ -35,6 +41,10 @@ type Batches interface {
 	UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error)
 	FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
 		files []store.File) (store.Batch, error)
+}
+
+// Changes reports which batches have changed.
+type Changes interface {
 	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
 		next store.Cursor, err error)
 }
@@ -78,8 +88,8 @@ type Leads interface {
 	Resign(ctx context.Context, o store.Owner, names []string) error
 }
 
-// Progress takes the progress of running batches.
-type Progress interface {
+// ProgressBoard receives the progress of running batches.
+type ProgressBoard interface {
 	PostProgress(ctx context.Context, o store.Owner, posts map[string]store.ProgressPost) error
 }
 
