@@ -2,15 +2,13 @@ package runner
 
 import "time"
 
-// CapabilitiesPath serves [Capabilities]; a runner that is starting up or
-// shutting down answers 503.
+// CapabilitiesPath serves [Capabilities]. A runner that starts up or shuts down answers 503.
 const CapabilitiesPath = "/v1/capabilities"
 
-// CapabilitiesTTL is how long a reading may be served again, by the runner and
-// by whoever asks it.
+// CapabilitiesTTL is how long a response may be cached, by the runner and by its clients.
 const CapabilitiesTTL = 5 * time.Second
 
-// Capabilities is a runner's state and what it can do.
+// Capabilities is the state of a runner and what it can do.
 type Capabilities struct {
 	RunnerType   string    `json:"runnerType"`
 	RunnerID     string    `json:"runnerId"`
@@ -37,14 +35,14 @@ type LoadedModel struct {
 	GPUMemoryMB   int    `json:"gpuMemoryMB"`
 }
 
-// LoadingModel is on its way into GPU memory.
+// LoadingModel is being loaded into GPU memory.
 type LoadingModel struct {
 	ID       string  `json:"id"`
 	Progress float64 `json:"progress"` // 0 to 1
 	ETA      int     `json:"eta"`      // seconds
 }
 
-// Resources tells how full a runner is. Shares go from 0 to 1.
+// Resources is how full a runner is. Shares are from 0 to 1.
 type Resources struct {
 	GPUIDs             []int   `json:"gpuIds"`
 	GPUMemoryTotalMB   int     `json:"gpuMemoryTotalMB"`
@@ -55,7 +53,7 @@ type Resources struct {
 	KVCacheUtilization float64 `json:"kvCacheUtilization"`
 }
 
-// Queue tells of requests that wait. At MaxDepth the runner answers 503.
+// Queue describes the waiting requests. At MaxDepth the runner answers 503.
 type Queue struct {
 	Depth     int     `json:"depth"`
 	MaxDepth  int     `json:"maxDepth"`
@@ -63,7 +61,7 @@ type Queue struct {
 	P95WaitMs float64 `json:"p95WaitMs"`
 }
 
-// Features tells what kinds of request a runner takes.
+// Features lists the kinds of requests that a runner supports.
 type Features struct {
 	Streaming       bool `json:"streaming"`
 	PrefixCaching   bool `json:"prefixCaching"`
@@ -73,7 +71,7 @@ type Features struct {
 	FunctionCalling bool `json:"functionCalling"`
 }
 
-// Health is a runner's own word on itself.
+// Health is the health that a runner reports.
 type Health string
 
 const (
@@ -81,10 +79,10 @@ const (
 	Unhealthy Health = "unhealthy"
 )
 
-// HealthPath serves [HealthStatus], with 503 when the runner is not healthy.
+// HealthPath serves [HealthStatus], with 503 if the runner is not healthy.
 const HealthPath = "/health"
 
-// HealthStatus is the answer to a liveness check.
+// HealthStatus is the response to a liveness check.
 type HealthStatus struct {
 	Status       Health `json:"status"`
 	Uptime       int64  `json:"uptime"` // seconds

@@ -1,8 +1,6 @@
-// Package runner holds the wire types of the Model Runner API: what a model
-// server tells beside its OpenAI-compatible routes (capabilities, health), the
-// headers of an inference request and its answer, and the requests that load
-// and unload models.
+// Package runner defines the wire types of the Model Runner API: what a runner serves beside its
+// OpenAI-compatible routes (capabilities, health), the headers of an inference request and its
+// response, and the requests that load and unload models.
 //
-// Field names and meanings are the API's; durations are in the unit its names
-// give.
+// Field names and meanings are those of the API; durations are in the unit that the name states.
 package runner

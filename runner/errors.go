@@ -1,6 +1,6 @@
 package runner
 
-// Codes of errors by which a runner sheds load. Both come with Retry-After.
+// Codes of errors by which a runner sheds load. Both are sent with Retry-After.
 const (
 	CodeQueueFull   = "queue_full"          // 503
 	CodeRateLimited = "rate_limit_exceeded" // 429
@@ -11,8 +11,8 @@ type ErrorBody struct {
 	Error Error `json:"error"`
 }
 
-// Error is OpenAI's error object with what the Model Runner API adds to it when
-// the queue is full or a tenant's rate exceeded.
+// Error is OpenAI's error object with the fields that the Model Runner API adds when the queue is
+// full or a tenant's rate limit is exceeded.
 type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`

@@ -3,16 +3,16 @@ package runner
 // Headers of an inference request.
 const (
 	HeaderCacheMode = "X-Cache-Mode" // CacheMode
-	HeaderCacheTag  = "X-Cache-Tag"  // scopes cache entries; at most MaxCacheTag characters
+	HeaderCacheTag  = "X-Cache-Tag"  // scope of cache entries; at most MaxCacheTag characters
 	HeaderTenant    = "X-Tenant-ID"
 	HeaderPriority  = "X-Priority" // Priority
 )
 
-// Headers of an inference answer. When it is streamed they come with the first
-// token, and the GPU time, known only at the end, as a trailer.
+// Headers of an inference response. A streamed response sends them with the first token, and the
+// GPU time, which is known only at the end, as a trailer.
 const (
 	HeaderCacheHit          = "X-Cache-Hit"           // true or false
-	HeaderCacheTokensReused = "X-Cache-Tokens-Reused" // prompt tokens not computed again
+	HeaderCacheTokensReused = "X-Cache-Tokens-Reused" // prompt tokens found in the cache
 	HeaderQueueWaitMs       = "X-Queue-Wait-Ms"
 	HeaderGPUTimeMs         = "X-GPU-Time-Ms"
 )
@@ -20,7 +20,7 @@ const (
 // MaxCacheTag bounds the length of HeaderCacheTag.
 const MaxCacheTag = 64
 
-// CacheMode says how a request uses the prefix cache.
+// CacheMode is how a request uses the prefix cache.
 type CacheMode string
 
 const (
@@ -29,7 +29,7 @@ const (
 	CacheAuto   CacheMode = "auto"
 )
 
-// Priority places a request in the runner's queue.
+// Priority orders a request in the runner's queue.
 type Priority string
 
 const (

@@ -1,14 +1,13 @@
 package runner
 
-// Routes that change which models a runner holds. Each takes a signed operation
-// token.
+// Routes that change the models of a runner. Each requires a signed operation token.
 const (
-	LoadPath       = "/v1/models/load" // POST; GET LoadPath/{taskId} follows the task
+	LoadPath       = "/v1/models/load" // POST; GET LoadPath/{taskId} returns the task
 	UnloadPath     = "/v1/models/unload"
 	CacheFlushPath = "/v1/cache/flush"
 )
 
-// LoadRequest asks for a model to be loaded; the answer is 202 with a LoadTask.
+// LoadRequest asks for a model to be loaded; the response is 202 with a LoadTask.
 type LoadRequest struct {
 	ModelID           string `json:"modelId"`
 	Quantization      string `json:"quantization,omitempty"` // awq-4bit, gptq-4bit, fp16, bf16
@@ -27,7 +26,7 @@ const (
 	LoadFailed    LoadStatus = "failed"
 )
 
-// LoadTask is the progress or the outcome of loading a model.
+// LoadTask is the progress or the result of loading a model.
 type LoadTask struct {
 	TaskID          string     `json:"taskId"`
 	Status          LoadStatus `json:"status"`
@@ -45,14 +44,14 @@ type UnloadRequest struct {
 	VerifiedOpToken string `json:"verifiedOpToken"`
 }
 
-// Unloaded tells what unloading freed.
+// Unloaded is what unloading freed.
 type Unloaded struct {
 	ModelID          string `json:"modelId"`
 	GPUMemoryFreedMB int    `json:"gpuMemoryFreedMB"`
 	KVCacheFlushed   bool   `json:"kvCacheFlushed"`
 }
 
-// FlushScope says whose cache entries a FlushRequest removes.
+// FlushScope selects the cache entries that a FlushRequest removes.
 type FlushScope string
 
 const (
@@ -71,7 +70,7 @@ type FlushRequest struct {
 	VerifiedOpToken string     `json:"verifiedOpToken"`
 }
 
-// Flushed tells what a flush removed.
+// Flushed is what a flush removed.
 type Flushed struct {
 	Flushed        bool `json:"flushed"`
 	EntriesRemoved int  `json:"entriesRemoved"`

@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/runner"
 )
 
-// answer is what a request gets.
+// answer is the response to a request.
 type answer struct {
 	*inference
 	id        string // request id
@@ -34,8 +34,8 @@ func (a *answer) outputTokens() (sum int) {
 	return sum
 }
 
-// answer gets the answer and writes it. A failure is returned only when nothing
-// has been written; whole tells that all of the answer was.
+// answer generates the response and writes it. It returns a failure only if nothing has been
+// written; whole reports that the response is complete.
 func (s *Server) answer(
 	w http.ResponseWriter, r *http.Request, a *answer, to reply,
 ) (whole bool, f *failure) {
@@ -74,7 +74,7 @@ func (s *Server) answer(
 	return write(w, http.StatusOK, to.whole(a)), nil
 }
 
-// answerAtOnce writes the answer without an engine.
+// answerInstantly writes the response without an engine.
 func (s *Server) answerInstantly(w http.ResponseWriter, a *answer, to reply) bool {
 	s.instant.prompt.Add(uint64(a.promptTokens()))
 	s.instant.generated.Add(uint64(a.outputTokens()))
@@ -99,7 +99,7 @@ func (s *Server) answerInstantly(w http.ResponseWriter, a *answer, to reply) boo
 	return stream.close()
 }
 
-// finished waits for the end of all tickets and tells when the client sees it.
+// finished waits for the end of all tickets and returns when the client sees it.
 func (s *Server) finished(ctx context.Context, tickets []*ticket) (visible time.Time, f *failure) {
 	for _, t := range tickets {
 		for {
@@ -118,8 +118,8 @@ func (s *Server) finished(ctx context.Context, tickets []*ticket) (visible time.
 	return visible, nil
 }
 
-// stream sends each token when it becomes visible. Headers wait for the first,
-// since only then is known how long the request queued.
+// stream sends each token when it becomes visible. The headers are sent with the first token, since
+// only then the time in the queue is known.
 func (s *Server) stream(
 	w http.ResponseWriter, r *http.Request, a *answer, tickets []*ticket, to streamReply,
 ) (whole bool, f *failure) {
@@ -160,8 +160,7 @@ func (s *Server) stream(
 	return stream.close(), nil
 }
 
-// tellAdmission sets the headers about queue and cache and books the cached
-// tokens with the answer.
+// setAdmissionHeaders sets the headers about queue and cache and counts the cached tokens.
 func (s *Server) setAdmissionHeaders(w http.ResponseWriter, a *answer, tickets []*ticket) {
 	wait := time.Duration(0)
 	for _, t := range tickets {
@@ -177,7 +176,7 @@ func (s *Server) setAdmissionHeaders(w http.ResponseWriter, a *answer, tickets [
 	h.Set(runner.HeaderCacheTokensReused, strconv.Itoa(a.cached))
 }
 
-// gpuTime is the real time from the first admission to the last token.
+// gpuTime returns the real time from the first admission to the last token.
 func (s *Server) gpuTime(tickets []*ticket) string {
 	var from, to time.Time
 	for _, t := range tickets {

@@ -17,8 +17,8 @@ func (s *Server) getCapabilities(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, s.readCapabilities(time.Now()))
 }
 
-// readCapabilities is as old as runner.CapabilitiesTTL at most, and no younger
-// than it has to be: like a real runner's, it does not follow every change.
+// readCapabilities returns a response that is at most runner.CapabilitiesTTL old. It is cached for
+// that long on purpose: like a real runner's, it does not follow every change.
 func (s *Server) readCapabilities(now time.Time) []byte {
 	s.capabilitiesMu.Lock()
 	defer s.capabilitiesMu.Unlock()

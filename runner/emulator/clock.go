@@ -2,8 +2,7 @@ package emulator
 
 import "time"
 
-// clock is emulated time: it starts with real time and runs speedup times as
-// fast.
+// clock is emulated time: it starts with real time and runs speedup times as fast.
 type clock struct {
 	start   time.Time // real, with its monotonic reading
 	speedup float64
@@ -13,15 +12,15 @@ func (c clock) now() time.Time {
 	return c.start.Round(0).Add(time.Duration(float64(time.Since(c.start)) * c.speedup))
 }
 
-// until is the real time left to an emulated instant.
+// until returns the real time left to an emulated time.
 func (c clock) until(t time.Time) time.Duration { return c.real(t.Sub(c.now())) }
 
-// real is how long an emulated duration really takes.
+// real converts an emulated duration to a real one.
 func (c clock) real(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / c.speedup)
 }
 
-// emulated is how long a real duration is in emulated time.
+// emulated converts a real duration to an emulated one.
 func (c clock) emulated(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * c.speedup)
 }

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// draw is one length, at least 1.
+// draw draws a length, at least 1.
 func (l Lengths) draw(rng *rand.Rand) int {
 	tokens := l.Median * math.Exp(l.Sigma*rng.NormFloat64())
 	return max(1, min(l.Max, int(math.Min(tokens, math.MaxInt32))))

@@ -15,13 +15,13 @@ var (
 	errStopped   = errors.New("runner is not serving")
 )
 
-// plant drives an engine in real time. One goroutine (run) moves it on; any may
+// engineLoop drives an engine in real time. One goroutine (run) advances it; any goroutine may
 // submit.
 type engineLoop struct {
 	clock   clock
 	metrics *metrics
 	depth   int           // of the waiting queue, at which submit refuses
-	wake    chan struct{} // the engine began or was changed: look at its next end again
+	wake    chan struct{} // the engine has started or changed: read its next end again
 	stopped chan struct{} // closed when run returns
 
 	mu      sync.Mutex
@@ -30,7 +30,8 @@ type engineLoop struct {
 	tickets map[engine.ID]*ticket
 	serving bool
 	waits   waits
-	stall   func() time.Duration // asked before each iteration; real time
+	// called after each iteration; returns a time to stall, in real time
+	stall func() time.Duration
 }
 
 func newEngineLoop(c Config, e engine.Config, m *metrics, stall func() time.Duration) (*engineLoop, error) {
@@ -45,7 +46,7 @@ func newEngineLoop(c Config, e engine.Config, m *metrics, stall func() time.Dura
 	}, nil
 }
 
-// submit hands sequences to the engine, all or none.
+// submit hands all sequences to the engine, or none.
 func (l *engineLoop) submit(tickets []*ticket, requests []engine.Request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func (l *engineLoop) submit(tickets []*ticket, requests []engine.Request) error 
 	return nil
 }
 
-// cancel gives up what is left of the tickets.
+// cancel aborts those of the tickets that have not finished.
 func (l *engineLoop) cancel(tickets []*ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +99,7 @@ func (l *engineLoop) setPace(factor float64) {
 	l.engine.SetPace(l.clock.now(), factor)
 }
 
-// read is the state of the engine and of its queue.
+// read returns the state of the engine and of its queue.
 func (l *engineLoop) read() (engine.Snapshot, waits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +113,8 @@ func (l *engineLoop) notify() {
 	}
 }
 
-// run moves the engine on until ctx ends. A late timer delays no iteration: each
-// begins where the one before it ended.
+// run advances the engine until ctx ends. A late timer delays no iteration: each starts where the
+// one before it ended.
 func (l *engineLoop) run(ctx context.Context) {
 	l.mu.Lock()
 	l.serving = true
@@ -146,7 +147,7 @@ func (l *engineLoop) run(ctx context.Context) {
 	}
 }
 
-// deliver books the end of an iteration with the tickets.
+// deliver updates the tickets at the end of an iteration.
 func (l *engineLoop) deliver(it *engine.Iteration) {
 	for _, a := range it.Admitted {
 		if t := l.tickets[a.ID]; t != nil && t.admitted.IsZero() {

@@ -194,8 +194,8 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// With one slot taken, who waits at a better priority goes first whenever it
-// came: the streams' first tokens tell the order.
+// With one slot taken, a waiting request of a better priority is served first, whenever it
+// arrived: the streams' first tokens show the order.
 func TestPriorityOrdersTheQueue(t *testing.T) {
 	s, url := start(t, func(c *Config) { c.MaxSeqs, c.Speedup = 1, 1 })
 	stop := hold(t, s, url, 1)

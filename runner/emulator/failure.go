@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/runner"
 )
 
-// failure is an error as a client gets it.
+// failure is an error response.
 type failure struct {
 	status     int
 	body       runner.Error
@@ -26,7 +26,7 @@ func (f *failure) write(w http.ResponseWriter) {
 	writeJSON(w, f.status, runner.ErrorBody{Error: f.body})
 }
 
-// badRequest blames a parameter; an empty one blames the request as a whole.
+// badRequest refers to a parameter; an empty one means the request.
 func badRequest(param, format string, args ...any) *failure {
 	f := &failure{status: http.StatusBadRequest, body: runner.Error{
 		Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: "invalid_value",

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Faults is what goes wrong, and how often. Of the probabilities at most one
-// strikes a request, so their sum may not exceed 1. Durations are real time,
-// whatever the speedup; in JSON they are strings such as "1.5s".
+// Faults are the faults of a runner and their probabilities. At most one of the probabilities
+// applies to a request, so their sum may not exceed 1. Durations are real time, whatever the
+// speedup; in JSON they are strings such as "1.5s".
 type Faults struct {
 	TooManyRequests float64 `json:"too_many_requests,omitempty"` // probability of 429
 	Unavailable     float64 `json:"unavailable,omitempty"`       // probability of 503
-	// told with 429 and 503, in whole seconds rounded up; 0: not told
+	// sent with 429 and 503, in whole seconds rounded up; 0: not sent
 	RetryAfter  Duration `json:"retry_after,omitempty"`
 	ServerError float64  `json:"server_error,omitempty"` // probability of 500
 	// probability of a connection reset instead of an answer
 	Reset float64 `json:"reset,omitempty"`
-	Hang  float64 `json:"hang,omitempty"` // probability of silence
+	Hang  float64 `json:"hang,omitempty"` // probability of no response
 	// then the connection closes; 0: only when the client leaves
 	HangFor Duration `json:"hang_for,omitempty"`
 	// probability of 200 with a body that is not JSON
@@ -28,7 +28,7 @@ type Faults struct {
 	// probability of a connection closed halfway through the answer
 	Cut float64 `json:"cut,omitempty"`
 
-	Latency Duration `json:"latency,omitempty"` // added before each request is looked at
+	Latency Duration `json:"latency,omitempty"` // added before each request is read
 	Jitter  Duration `json:"jitter,omitempty"`  // added to that, uniform from 0 to this
 
 	Slow     float64  `json:"slow,omitempty"`      // iterations take this many times as long; 0: 1
@@ -36,24 +36,24 @@ type Faults struct {
 	StallFor Duration `json:"stall_for,omitempty"` // how long
 
 	RefuseModels []string `json:"refuse_models,omitempty"` // answered 404 and not listed
-	// for this long from now every connection but the admin's is closed at once
+	// for this long from now every connection except to the admin routes is closed at once
 	Down Duration `json:"down,omitempty"`
 }
 
-// Duration is a time.Duration that reads and writes itself as text.
+// Duration is a time.Duration that is text in JSON.
 type Duration time.Duration
 
-// MarshalText writes a duration as time.Duration does.
+// MarshalText formats a duration like time.Duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what time.ParseDuration reads.
+// UnmarshalText parses a duration like time.ParseDuration.
 func (d *Duration) UnmarshalText(b []byte) error {
 	parsed, err := time.ParseDuration(string(b))
 	*d = Duration(parsed)
 	return err
 }
 
-// Validate reports every fault of the faults at once.
+// Validate reports all errors at once.
 func (f Faults) Validate() error {
 	var faults []error
 	sum := 0.0
@@ -96,7 +96,7 @@ func (f Faults) Validate() error {
 	return errors.Join(faults...)
 }
 
-// fate is what befalls one request.
+// injected is the fault that is injected into one request.
 type injected int
 
 const (
@@ -110,7 +110,7 @@ const (
 	cut
 )
 
-// misfortune draws fates from the faults in force.
+// faultInjector draws faults from those configured.
 type faultInjector struct {
 	mu        sync.Mutex
 	faults    Faults
@@ -150,7 +150,7 @@ func (i *faultInjector) refuses(model string) bool {
 	return slices.Contains(i.faults.RefuseModels, model)
 }
 
-// request draws the fate of a request and how long to wait before meeting it.
+// draw returns the fault of a request and how long to wait before it.
 func (i *faultInjector) draw() (injected, time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -104,7 +104,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		t.Error("down, but answered")
 	}
 	if _, err := http.Get(url + "/metrics"); err == nil {
-		t.Error("down, but told metrics")
+		t.Error("down, but metrics are served")
 	}
 	if _, body := get(t, url+"/admin/faults"); body != `{"down":"1h0m0s"}` {
 		t.Errorf("in force: %s", body)
@@ -131,7 +131,7 @@ func TestFateFollowsSeedAndProbability(t *testing.T) {
 	for f, want := range map[injected]int{noFault: 4000, tooManyRequests: 1000, unavailable: 0,
 		serverError: 2000, cut: 3000} {
 		if got := fates[f]; got < want-200 || got > want+200 {
-			t.Errorf("fate %d: %d times of 10,000, want about %d", f, got, want)
+			t.Errorf("fault %d: %d times of 10,000, want about %d", f, got, want)
 		}
 	}
 	if _, again := draw(1); again != log {

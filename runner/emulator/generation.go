@@ -5,11 +5,10 @@ import (
 	"strconv"
 )
 
-// The bodies of generated text are put together by hand: ids are plain, words
-// need no escaping, and model names come as JSON. It keeps an instant answer as
-// cheap as a stub's.
+// The bodies of generated text are written without encoding/json: ids and words need no escaping,
+// and model names are JSON already. So an instant response is as cheap as a stub's.
 
-// usage is the usage object of chat and completion answers.
+// usage appends the usage object of chat and completion responses.
 func (a *answer) usage(b []byte) []byte {
 	prompt, output := a.promptTokens(), a.outputTokens()
 	return fmt.Appendf(
@@ -17,7 +16,7 @@ func (a *answer) usage(b []byte) []byte {
 		prompt, output, prompt+output, a.cached)
 }
 
-// head is the beginning of an object of chat and completion answers.
+// head appends the beginning of an object of chat and completion responses.
 func (a *answer) head(b []byte, prefix, object string) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(append(b, prefix...), a.id...)
@@ -36,7 +35,7 @@ func event(b []byte, add func([]byte) []byte) []byte {
 
 const done = "data: [DONE]\n\n"
 
-// usageEvent is the last event before the end, if it was asked for.
+// usageEvent appends the usage event before the end, if it was requested.
 func (a *answer) usageEvent(b []byte, prefix, object string) []byte {
 	if !a.StreamOptions.IncludeUsage {
 		return b

@@ -14,20 +14,19 @@ import (
 // maxBody bounds a request body, in bytes.
 const maxBody = 64 << 20
 
-// route is an inference route: how its body is read and its answer written.
+// route is an inference route: how its body is read and its response written.
 type route struct {
 	read  func(*inference) ([]prompt, *failure)
 	reply reply
 }
 
-// reply writes the answer of a route.
+// reply writes the response of a route.
 type reply interface {
-	// whole is the body of an answer that is not streamed.
+	// whole returns the body of a response that is not streamed.
 	whole(*answer) []byte
 }
 
-// streamReply writes an answer in server-sent events. Each method returns the
-// events it adds, ready to be sent.
+// streamReply writes a response as server-sent events. Each method returns the events to send.
 type streamReply interface {
 	reply
 	open(*answer) []byte
@@ -35,7 +34,7 @@ type streamReply interface {
 	close(*answer) []byte
 }
 
-// infer serves an inference request, or the fault that befalls it.
+// infer serves an inference request, or injects a fault.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 	id := r.Header.Get("X-Request-Id")
 	if !isPlainID(id) {
@@ -65,13 +64,13 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 	switch {
 	case whole:
 		entry.finish(http.StatusOK)
-	case f != nil && r.Context().Err() == nil: // somebody is left to tell
+	case f != nil && r.Context().Err() == nil: // the client is still there
 		f.write(w)
 		entry.finish(f.status)
 	}
 }
 
-// readBody reads a body into one allocation where its length is known.
+// readBody reads a body into one allocation if its length is known.
 func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, f *failure) {
 	var err error
 	if n := r.ContentLength; n >= 0 && n <= maxBody {
@@ -90,7 +89,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, f *failure) {
 	return nil, f
 }
 
-// plain says whether an id can stand in a header and in JSON as it is.
+// isPlainID reports whether an id needs no escaping in a header and in JSON.
 func isPlainID(id string) bool {
 	for _, c := range []byte(id) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' ||
@@ -101,7 +100,7 @@ func isPlainID(id string) bool {
 	return id != "" && len(id) <= 128
 }
 
-// sleep waits for d and says whether ctx let it.
+// sleep waits for d and reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,20 +10,19 @@ import (
 	"github.com/tidefill/tidefill/runner"
 )
 
-// meetFate draws the fate of a request and acts out what comes before the
-// answer. It returns the failure to answer with, if that is the fate, and the
-// writer to answer through. Where the fate is no answer at all it does not
-// return, but ends the handler as net/http lets one.
+// injectFault draws a request's fault and injects what happens before the response. It returns the
+// failure to respond with, if that is the fault, and the writer for the response. If there is no
+// response at all, it does not return but ends the handler with a panic that net/http recovers.
 func (s *Server) injectFault(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *failure) {
-	fate, wait := s.injector.draw()
+	fault, wait := s.injector.draw()
 	if wait > 0 && !sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)
 	}
-	if fate == noFault {
+	if fault == noFault {
 		return w, nil
 	}
 	faults := s.injector.current()
-	switch fate {
+	switch fault {
 	case tooManyRequests:
 		return w, shed(http.StatusTooManyRequests, runner.CodeRateLimited,
 			"Rate limit reached (injected fault).", time.Duration(faults.RetryAfter))
@@ -53,7 +52,7 @@ func (s *Server) injectFault(w http.ResponseWriter, r *http.Request) (http.Respo
 	return &cutWriter{ResponseWriter: w}, nil
 }
 
-// hangUp resets the connection and ends the handler.
+// resetConnection resets the connection and ends the handler.
 func resetConnection(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -64,10 +63,10 @@ func resetConnection(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// wholeEvents is how many events a stream gets out before it is cut.
+// eventsBeforeCut is how many events of a stream are sent before it is cut.
 const eventsBeforeCut = 9
 
-// cutWriter hangs up halfway through a body, or through an event of a stream.
+// cutWriter closes the connection in the middle of a body, or of an event of a stream.
 type cutWriter struct {
 	http.ResponseWriter
 	events int

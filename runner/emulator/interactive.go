@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// interact submits interactive requests until ctx ends. Arrivals are a Poisson
-// process at the highest rate, thinned to the rate of the moment.
+// generateInteractive submits interactive requests until ctx ends. Arrivals are a Poisson process
+// at the highest rate, thinned to the present rate.
 func (l *engineLoop) generateInteractive(ctx context.Context, load Interactive) {
 	rng := rand.New(rand.NewPCG(load.Seed, 1))
 	peak := load.RPS * (1 + load.Swing)
@@ -40,7 +40,7 @@ func (l *engineLoop) generateInteractive(ctx context.Context, load Interactive) 
 	}
 }
 
-// rate is in requests per emulated second.
+// rate returns requests per emulated second.
 func (i Interactive) rate(since time.Duration) float64 {
 	if i.Swing == 0 {
 		return i.RPS

@@ -9,16 +9,15 @@ import (
 	"sync"
 )
 
-// Ledger counts inference requests since the start or the last DELETE of
-// /admin/requests.
+// Ledger counts inference requests since the start or the last DELETE of /admin/requests.
 type Ledger struct {
 	Received  int `json:"received"`  // bodies read in full
-	Completed int `json:"completed"` // answered 200, to the last byte
+	Completed int `json:"completed"` // answered 200, completely
 	Shed      int `json:"shed"`      // answered 429 or 503
-	Failed    int `json:"failed"`    // any other end, a client that left included
+	Failed    int `json:"failed"`    // any other end, including clients that left
 	InFlight  int `json:"in_flight"`
 
-	// Only with Config.Record.
+	// bodies
 	Distinct         int    `json:"distinct"`           // bodies
 	Repeated         int    `json:"repeated"`           // bodies received more than once
 	CompletedTwice   int    `json:"completed_twice"`    // bodies completed more than once
@@ -36,7 +35,7 @@ type Body struct {
 
 type digest [sha256.Size]byte
 
-// ledger keeps the counts of a Ledger.
+// ledger updates the counts of a Ledger.
 type ledger struct {
 	mu     sync.Mutex
 	totals Ledger
@@ -49,15 +48,15 @@ func newLedger(record bool) *ledger {
 }
 
 // entry is one request in the ledger.
-type entry struct {
+type ledgerEntry struct {
 	ledger *ledger
 	body   *Body // nil without Config.Record
-	status int   // 0: no whole answer was given
+	status int   // 0: no complete response was sent
 }
 
-// receive opens the entry of a request; it must be closed.
-func (l *ledger) receive(body []byte) *entry {
-	e := &entry{ledger: l}
+// receive opens the entry of a request. It must be closed.
+func (l *ledger) receive(body []byte) *ledgerEntry {
+	e := &ledgerEntry{ledger: l}
 	var key digest
 	if l.record {
 		key = sha256.Sum256(body)
@@ -76,10 +75,10 @@ func (l *ledger) receive(body []byte) *entry {
 	return e
 }
 
-// settle notes that a whole answer was given.
-func (e *entry) finish(status int) { e.status = status }
+// finish records that a complete response was sent.
+func (e *ledgerEntry) finish(status int) { e.status = status }
 
-func (e *entry) close() {
+func (e *ledgerEntry) close() {
 	e.ledger.mu.Lock()
 	defer e.ledger.mu.Unlock()
 	totals := &e.ledger.totals
@@ -100,28 +99,28 @@ func (e *entry) close() {
 func (l *ledger) read(withBodies bool) Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	told := l.totals
-	told.Distinct = len(l.bodies)
+	counts := l.totals
+	counts.Distinct = len(l.bodies)
 	for _, b := range l.bodies {
 		if b.Received > 1 {
-			told.Repeated++
+			counts.Repeated++
 		}
 		if b.Completed > 0 {
-			told.DistinctComplete++
+			counts.DistinctComplete++
 		}
 		if b.Completed > 1 {
-			told.CompletedTwice++
+			counts.CompletedTwice++
 		}
-		told.MostReceived = max(told.MostReceived, b.Received)
+		counts.MostReceived = max(counts.MostReceived, b.Received)
 		if withBodies {
-			told.Bodies = append(told.Bodies, *b)
+			counts.Bodies = append(counts.Bodies, *b)
 		}
 	}
-	slices.SortFunc(told.Bodies, func(a, b Body) int { return cmp.Compare(a.SHA256, b.SHA256) })
-	return told
+	slices.SortFunc(counts.Bodies, func(a, b Body) int { return cmp.Compare(a.SHA256, b.SHA256) })
+	return counts
 }
 
-// forget starts the counts anew; requests in flight stay in flight.
+// reset resets the counts; requests in flight stay in flight.
 func (l *ledger) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

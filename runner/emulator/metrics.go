@@ -19,8 +19,8 @@ var (
 		240, 480, 960, 1920, 7680}
 )
 
-// metrics are vLLM's, by its names and labels, and some of the emulator's own
-// about its interactive traffic. Times are as a client of the runner sees them.
+// metrics are vLLM's, with its names and labels, and some of the emulator's own about its
+// interactive traffic. Times are as a client of the runner sees them.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -101,7 +101,7 @@ func (m *metrics) finish(t *ticket, c clock) {
 	}
 }
 
-// engineCollector turns a snapshot of the engine into vLLM's gauges and counters.
+// engineCollector converts a snapshot of the engine to vLLM's gauges and counters.
 type engineCollector struct {
 	read     func() engine.Snapshot
 	families []engineFamily

@@ -20,7 +20,7 @@ func (s *Server) model(id string) model {
 		OwnedBy: "tidefill", MaxModelLen: s.contextLength()}
 }
 
-// contextLength is in tokens.
+// contextLength returns the largest prompt plus output, in tokens.
 func (s *Server) contextLength() int {
 	switch {
 	case s.loop != nil:

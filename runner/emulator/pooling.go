@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Answers of the routes that read and do not write. Their sequences take one
-// pass through the engine; the result follows from the text's hash.
+// The routes below generate no text. Their sequences take one pass through the engine; the result
+// follows from the text's hash.
 
-// defaultDimensions is the length of an embedding when none is asked for.
+// defaultDimensions is the length of an embedding if the request does not set it.
 const defaultDimensions = 256
 
 type pooledUsage struct {
@@ -25,7 +25,7 @@ func (a *answer) pooledUsage() pooledUsage {
 	return pooledUsage{n, n}
 }
 
-// unit is the i-th number, 0 to 1, that a sequence's content decides.
+// unit returns the i-th number, 0 to 1, that follows from a sequence's content.
 func (q sequence) unit(i int) float64 {
 	return float64(mix(q.seed+uint64(i))>>11) / (1 << 53)
 }
@@ -62,7 +62,7 @@ func (embeddingReply) whole(a *answer) []byte {
 	return mustJSON(out)
 }
 
-// vector has length 1.
+// vector returns a vector of length 1.
 func (q sequence) vector(dimensions int) []float32 {
 	if dimensions == 0 {
 		dimensions = defaultDimensions

@@ -9,17 +9,17 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// bytesPerToken estimates tokens where there is no tokenizer.
+// bytesPerToken estimates tokens without a tokenizer.
 const bytesPerToken = 3.6
 
-// tokensPerPart is the size of a content part that is not text, such as an image.
+// tokensPerPart is the size of a content part other than text, such as an image.
 const tokensPerPart = 300
 
-// prompt is what a sequence is to read.
+// prompt is the input of a sequence.
 type prompt struct {
-	data  []byte // text, or token ids as eight bytes each
+	data  []byte // text, or token ids of eight bytes each
 	ids   bool
-	extra int // tokens beside the data
+	extra int // tokens in addition to the data
 }
 
 func (p prompt) tokens() int {
@@ -29,8 +29,7 @@ func (p prompt) tokens() int {
 	return max(1, int((float64(len(p.data))+bytesPerToken-1)/bytesPerToken)+p.extra)
 }
 
-// blocks hashes the prompt's full KV blocks; salt keeps scopes of the cache
-// apart.
+// blocks hashes the prompt's full KV blocks; salt separates scopes of the cache.
 func (p prompt) blocks(salt uint64) []engine.Hash {
 	bytesPerBlock := bytesPerToken * engine.BlockSize
 	if p.ids {
@@ -109,8 +108,8 @@ func (p *prompt) add(content json.RawMessage) error {
 var errInput = errors.New(
 	"must be a string, an array of strings, an array of token ids, or an array of such arrays")
 
-// inputs reads what completions, embeddings and moderations take: one input or
-// several, each text or token ids.
+// inputs reads the input of completions, embeddings and moderations: one input or several, each
+// text or token ids.
 func inputs(raw json.RawMessage) ([]prompt, error) {
 	switch firstByte(raw) {
 	case '"':
@@ -159,8 +158,8 @@ func inputs(raw json.RawMessage) ([]prompt, error) {
 	return all, nil
 }
 
-// unquote is the text of a valid JSON string. Most have no escapes and need no
-// second look.
+// unquote returns the text of a valid JSON string. Most have no escapes and are returned as they
+// are.
 func unquote(raw json.RawMessage) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -173,7 +172,7 @@ func unquote(raw json.RawMessage) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// first is the first byte of a JSON value, 0 if there is none.
+// firstByte returns the first byte of a JSON value; 0 if there is none.
 func firstByte(raw json.RawMessage) byte {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) > 0 {
 		return raw[0]

@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// body is what the routes read of a request; the rest is taken and ignored, as
-// an engine's sampling parameters do not change its timing.
+// body is what the routes read of a request. Other fields are ignored, since an engine's sampling
+// parameters do not change its timing.
 type body struct {
 	Model         string `json:"model"`
 	Stream        bool   `json:"stream"`
@@ -41,7 +41,7 @@ type body struct {
 	EncodingFormat      string `json:"encoding_format"`
 }
 
-// Why an answer ends.
+// Reasons why an output ends.
 const (
 	finishStop   = "stop"
 	finishLength = "length"
@@ -50,7 +50,7 @@ const (
 // maxSequences bounds how many sequences one request may ask for.
 const maxSequences = 2048
 
-// sequence is one prompt and the output it will get.
+// sequence is one prompt and its output.
 type sequence struct {
 	prompt prompt
 	tokens int    // of the prompt
@@ -59,17 +59,17 @@ type sequence struct {
 	finish string
 }
 
-// job is a request understood.
+// inference is a parsed request.
 type inference struct {
 	body
 	sequences []sequence
-	limit     int // of output tokens, as the request wants it; 0: none
+	limit     int // of output tokens, from the request; 0: none
 	priority  int
 	salt      uint64
 	caching   bool
 }
 
-// parse reads a body as the route does.
+// parse parses a body for the route.
 func (s *Server) parse(raw []byte, header http.Header, r route) (*inference, *failure) {
 	req := &inference{caching: true}
 	if err := json.Unmarshal(raw, &req.body); err != nil {
@@ -126,7 +126,7 @@ func (s *Server) parse(raw []byte, header http.Header, r route) (*inference, *fa
 	return req, nil
 }
 
-// draw decides how much is written: a log-normal length within the limits.
+// draw draws the length of the output, log-normal within the limits.
 func (q *sequence) draw(req *inference, lengths Lengths, room int) {
 	if req.limit > 0 {
 		room = min(room, req.limit)
@@ -142,7 +142,7 @@ func (q *sequence) draw(req *inference, lengths Lengths, room int) {
 	}
 }
 
-// priorities by header; the lower goes first, and 0 is interactive traffic's.
+// priorities by header; lower goes first, and 0 is that of interactive traffic.
 var priorities = map[runner.Priority]int{
 	"": 0, runner.PriorityHigh: -10, runner.PriorityNormal: 0, runner.PriorityLow: 10,
 }
@@ -198,7 +198,7 @@ func (req *inference) choices() (int, *failure) {
 	return *req.N, nil
 }
 
-// requests is the job as the engine takes it.
+// requests returns the engine's requests.
 func (req *inference) requests() []engine.Request {
 	all := make([]engine.Request, len(req.sequences))
 	for i, q := range req.sequences {

@@ -60,7 +60,7 @@ type outputDetails struct {
 
 func (a *answer) messageID() string { return "msg_" + a.id }
 
-// begun is the response before any output.
+// inProgress returns the response object before any output.
 func (a *answer) inProgress() responseObject {
 	r := responseObject{
 		ID: "resp_" + a.id, Object: "response", CreatedAt: a.created.Unix(), Status: "in_progress",
@@ -73,7 +73,7 @@ func (a *answer) inProgress() responseObject {
 	return r
 }
 
-// ended is the response with all of its output.
+// completed returns the response object with all of its output.
 func (a *answer) completed() responseObject {
 	r, q := a.inProgress(), a.sequences[0]
 	r.Status = "completed"
@@ -125,20 +125,20 @@ func (responseReply) close(a *answer) []byte {
 	return a.appendEvent(b, "response."+r.Status, map[string]any{"response": r})
 }
 
-// inPart are the fields of an event about the only part of the only message.
+// inPart returns the fields of an event about the only part of the only message.
 func (a *answer) inPart(key string, value any) map[string]any {
 	return map[string]any{"item_id": a.messageID(), "output_index": 0, "content_index": 0,
 		key: value}
 }
 
-// named appends an event with its type and number.
+// appendEvent appends an event with its type and number.
 func (a *answer) appendEvent(b []byte, name string, fields map[string]any) []byte {
 	fields["type"], fields["sequence_number"] = name, a.events
 	a.events++
 	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", name, mustJSON(fields))
 }
 
-// mustJSON encodes types of our own, which cannot fail.
+// mustJSON encodes types that cannot fail to encode.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Server is an emulated runner. Handler serves it; Run moves its engine on.
+// Server is an emulated runner. Handler serves it; Run advances its engine.
 type Server struct {
 	config   Config
 	log      *slog.Logger
-	models   map[string][]byte // served name to its JSON string
+	models   map[string][]byte // JSON string, by served name
 	mux      *http.ServeMux
 	metrics  *metrics
 	ledger   *ledger
@@ -38,8 +38,8 @@ type Server struct {
 	busyBefore     time.Duration // of the engine, at capabilitiesAt
 }
 
-// New builds a runner. With the profile Instant it serves at once; otherwise
-// inference answers 503 until Run is called.
+// New builds a runner. With the profile Instant it serves at once; otherwise inference requests are
+// answered 503 until Run is called.
 func New(c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("emulator configuration: %w", err)
@@ -114,8 +114,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Run serves until ctx ends; then requests under way are answered 503. It may be
-// called once.
+// Run serves until ctx ends; then requests in flight are answered 503. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.InfoContext(ctx, "runner started", "profile", s.config.Profile, "models", s.config.Models,
 		"speedup", s.config.Speedup)
@@ -133,16 +132,15 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// instantBlocks is the KV capacity claimed where there is no engine: more than
-// anyone fills.
+// instantBlocks is the KV capacity reported without an engine: more than is ever filled.
 const instantBlocks = 1 << 20
 
-// instantCounts is what an engine counts, when there is none.
+// instantCounts are an engine's counters, for the profile Instant.
 type instantCounts struct {
 	prompt, generated, finished atomic.Uint64
 }
 
-// Snapshot is the state of the engine.
+// Snapshot returns the state of the engine.
 func (s *Server) Snapshot() engine.Snapshot {
 	if s.loop != nil {
 		snapshot, _ := s.loop.read()
@@ -154,7 +152,7 @@ func (s *Server) Snapshot() engine.Snapshot {
 	}}
 }
 
-// serving says whether inference requests are taken.
+// serving reports whether inference requests are accepted.
 func (s *Server) serving() bool {
 	if s.loop == nil {
 		return true
@@ -180,7 +178,7 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.injector.current())
 }
 
-// postFaults replaces all faults: {} heals.
+// postFaults replaces all faults: {} removes them.
 func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 	var f Faults
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
@@ -198,8 +196,7 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, f)
 }
 
-// SetFaults replaces the faults in force; f must be valid. Faults.Down counts
-// from now.
+// SetFaults replaces the present faults; f must be valid. Faults.Down starts now.
 func (s *Server) SetFaults(f Faults) {
 	s.injector.set(f, time.Now())
 	s.applyPace(f)
@@ -224,5 +221,5 @@ func (s *Server) deleteRequests(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Requests tells what was received, as /admin/requests does with its bodies.
+// Requests returns what was received, like /admin/requests with bodies.
 func (s *Server) Requests() Ledger { return s.ledger.read(true) }

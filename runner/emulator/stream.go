@@ -6,7 +6,7 @@ import (
 
 const eventStream = "text/event-stream"
 
-// stream sends the events of one answer.
+// stream sends the events of one response.
 type stream struct {
 	w       http.ResponseWriter
 	flusher *http.ResponseController
@@ -33,7 +33,7 @@ func (s *stream) flush() {
 	}
 }
 
-// close ends the stream and says whether all of it was written.
+// close ends the stream and reports whether all of it was written.
 func (s *stream) close() bool {
 	s.write(s.reply.close(s.answer))
 	s.flush()

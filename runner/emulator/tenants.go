@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// defaultTenant names the rate of tenants that have none of their own.
+// defaultTenant names the limit of tenants without a limit of their own.
 const defaultTenant = "default"
 
-// tenants counts requests by tenant within the current minute.
+// tenants counts requests by tenant within the present minute.
 type tenants struct {
 	rates map[string]int
 
@@ -19,7 +19,7 @@ type tenants struct {
 
 func newTenants(rates map[string]int) *tenants { return &tenants{rates: rates} }
 
-// admit counts a request, or refuses it until the minute is over.
+// admit counts a request, or refuses it until the minute ends.
 func (t *tenants) admit(tenant string, now time.Time) *failure {
 	if len(t.rates) == 0 {
 		return nil

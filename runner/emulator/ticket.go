@@ -8,13 +8,13 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// ticket follows one sequence through the engine. Its fields belong to the
-// plant's lock until completion is set.
+// ticket follows one sequence through the engine. Its fields are guarded by the loop's lock until
+// completion is set.
 type ticket struct {
 	interactive bool
-	changed     chan struct{} // told of the end and, if streaming, of each token; capacity 1
+	changed     chan struct{} // notified of the end and, if streaming, of each token; capacity 1
 	streaming   bool
-	finish      string // why it will end; told when it has
+	finish      string // why it will end
 
 	id         engine.ID
 	prompt     int
@@ -34,11 +34,11 @@ func (t *ticket) notify() {
 	}
 }
 
-// progress is a look at a ticket.
+// progress is the state of a ticket.
 type progress struct {
 	tokens   int
 	done     bool
-	visible  time.Time // emulated instant at which a client sees the last of tokens
+	visible  time.Time // emulated time at which a client sees the last of tokens
 	admitted time.Time
 	cached   int
 }
@@ -52,8 +52,7 @@ func (l *engineLoop) progress(t *ticket) progress {
 	}
 }
 
-// change waits until something has happened to the request of t, or explains why
-// nothing will.
+// change waits until the request of t has changed, or returns why it will not.
 func (l *engineLoop) change(ctx context.Context, t *ticket) *failure {
 	select {
 	case <-t.changed:
@@ -65,7 +64,7 @@ func (l *engineLoop) change(ctx context.Context, t *ticket) *failure {
 	}
 }
 
-// wait sleeps until an emulated instant and says whether ctx let it.
+// wait waits until an emulated time and reports whether ctx has not ended.
 func (l *engineLoop) wait(ctx context.Context, t time.Time) bool {
 	d := l.clock.until(t)
 	return d <= 0 || sleep(ctx, d)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// waits remembers how long the last requests waited for admission.
+// waits records how long the last requests waited for admission.
 type waits struct {
 	recent [256]time.Duration
 	count  int
@@ -16,7 +16,7 @@ func (w *waits) add(d time.Duration) {
 	w.count++
 }
 
-// meanAndP95 are in milliseconds; 0 before anything was admitted.
+// meanAndP95 returns milliseconds; 0 before anything was admitted.
 func (w waits) meanAndP95() (mean, p95 float64) {
 	known := w.recent[:min(w.count, len(w.recent))]
 	if len(known) == 0 {
