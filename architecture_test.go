@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
 	"config": {"config", "api", "autoscale", "dispatch", "flowcontrol", "internal/httpserver",
-		"internal/wallclock", "scheduler", "telemetry"},
+		"internal/wallclock", "scheduler", "store", "telemetry"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.

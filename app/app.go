@@ -17,6 +17,7 @@ import (
 	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
+	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -27,7 +28,7 @@ type App struct {
 	log     *slog.Logger
 
 	clock      *wallclock.Guard
-	store      openedStore
+	store      *store.Backend
 	dispatcher *dispatch.Dispatcher
 	telemetry  *telemetry.Reader // nil: no policy uses readings, and nothing is recorded
 	recording  *recording        // nil: nothing is recorded
@@ -104,7 +105,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.dispatcher, err = dispatch.New(a.cfg.Dispatch, dispatch.Deps{
-		Store: a.store.dispatch,
+		Store: a.dispatchStore(),
 		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
@@ -117,7 +118,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: a.store.api,
+		Store: a.apiStore(),
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})

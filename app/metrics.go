@@ -32,7 +32,7 @@ func (a *App) registerStore() error {
 			Help: "Free space of the data directory's file system; -1 if the system does not " +
 				"report it.",
 		}, func() float64 {
-			free, err := a.store.freeBytes()
+			free, err := a.store.FreeBytes()
 			if err != nil {
 				return -1
 			}

@@ -29,15 +29,15 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if !a.dispatcher.Ready() {
 		r.Waiting = append(r.Waiting, "the dispatcher is taking over the batches in the store")
 	}
-	if err := a.store.available(); err != nil {
+	if err := a.store.Available(); err != nil {
 		r.Waiting = append(r.Waiting, err.Error())
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := a.store.status.Ping(ctx); err != nil {
+	if err := a.store.Records.Ping(ctx); err != nil {
 		r.Waiting = append(r.Waiting, "the store: "+err.Error())
 	}
-	if free, err := a.store.freeBytes(); err == nil {
+	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
 	}
 	r.Ready = len(r.Waiting) == 0

@@ -2,23 +2,12 @@ package app
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tidefill/tidefill/api"
-	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store"
 )
-
-// openedStore is the store that a backend has opened.
-type openedStore struct {
-	api       api.Store
-	dispatch  dispatch.Store
-	status    store.Status
-	available func() error           // reports why the medium can't be used
-	freeBytes func() (uint64, error) // free space of the medium
-}
 
 // openStore opens the store that the configuration selects, and the clock by which its files and
 // uploads expire.
@@ -27,19 +16,32 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.clock = wallclock.NewGuard(a.cfg.Clock, a.log)
-	switch backend := a.cfg.Store.Backend; backend {
-	case config.EmbeddedStore:
-		a.store, err = a.openEmbedded(ctx)
-	default: // the configuration was not validated
-		err = fmt.Errorf("open store: there is no backend %q", backend)
-	}
+	open, err := store.FindBackend(a.cfg.Store.Backend)
 	if err != nil {
 		return err
 	}
-	newest, err := a.store.status.Newest(ctx)
+	a.store, err = open(ctx, store.OpenOptions{
+		Directory: a.cfg.Data, Node: a.cfg.Node, ReserveBytes: a.cfg.Store.ReserveBytes,
+		LockWait: a.cfg.Store.LockWait, Expiry: a.clock.Expiry, Logger: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.onClose("store", a.store.Close)
+	newest, err := a.store.Records.Newest(ctx)
 	if err != nil {
 		return err
 	}
 	a.clock.Resume(newest)
 	return a.registerStore()
+}
+
+func (a *App) apiStore() api.Store {
+	return api.Store{Metadata: a.store.Records, Progress: a.store.Progress, Blobs: a.store.Blobs,
+		Journals: a.store.Journals}
+}
+
+func (a *App) dispatchStore() dispatch.Store {
+	return dispatch.Store{Metadata: a.store.Records, Progress: a.store.Progress,
+		Blobs: a.store.Blobs, Journals: a.store.Journals, Spool: a.store.Spool}
 }

@@ -79,7 +79,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"tidefill.yaml:4: shutdown.delay is -1s; set it to 0 or more",
 			}},
 		{name: "unknown store", file: "store: {backend: oracle}\n", want: []string{
-			`tidefill.yaml:1: store.backend: is "oracle", must be one of: embedded`}},
+			`tidefill.yaml:1: store.backend: unknown store backend "oracle"; there are embedded`}},
 		{name: "wrong kinds", file: "auth: {insecure_no_auth: maybe}\nlisten: [a]\n",
 			want: []string{
 				`tidefill.yaml:1: auth.insecure_no_auth is "maybe", not true or false`,

@@ -3,16 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/embedded"
 )
-
-// EmbeddedStore is the backend that keeps everything in the data directory: SQLite and files.
-const EmbeddedStore = "embedded"
-
-// stores are the backends that package app can open.
-var stores = []string{EmbeddedStore}
 
 // Store configures the store of files, batches and results.
 type Store struct {
@@ -39,16 +34,15 @@ type StoreTuning struct {
 
 // defaultStore returns the settings for a disk that other programs may fill.
 func defaultStore() Store {
-	return Store{Backend: EmbeddedStore, ReserveBytes: 64 << 20,
+	return Store{Backend: embedded.Name, ReserveBytes: 64 << 20,
 		StoreTuning: StoreTuning{LockWait: 5 * time.Second}}
 }
 
 // Validate reports every value that is out of range.
 func (s Store) Validate() error {
 	var faults []error
-	if !slices.Contains(stores, s.Backend) {
-		faults = append(faults, fmt.Errorf("backend: is %q, must be one of: %s", s.Backend,
-			strings.Join(stores, ", ")))
+	if _, err := store.FindBackend(s.Backend); err != nil {
+		faults = append(faults, fmt.Errorf("backend: %w", err))
 	}
 	if s.ReserveBytes < 0 {
 		faults = append(faults, fmt.Errorf("reserve_bytes: is %d, must be 0 or more",

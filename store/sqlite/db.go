@@ -63,23 +63,10 @@ type DB struct {
 	unposted unposted
 }
 
-var _ interface {
-	store.Files
-	store.Uploads
-	store.UploadParts
-	store.Batches
-	store.BatchLists
-	store.Changes
-	store.References
-	store.Owners
-	store.Claims
-	store.Tallies
-	store.Locks
-	store.Leads
-	store.ProgressBoard
-	store.Keys
-	store.Status
-} = (*DB)(nil)
+var (
+	_ store.Records       = (*DB)(nil)
+	_ store.ProgressBoard = (*DB)(nil)
+)
 
 // Open opens the database file at path and migrates its schema. It creates the file and its
 // directory if they do not exist.

@@ -29,23 +29,10 @@ type Store struct {
 	store.Status
 }
 
-// Backend is a backend that implements the complete contract of records.
+// Backend is a backend of all records and of progress.
 type Backend interface {
-	store.Files
-	store.Uploads
-	store.UploadParts
-	store.Batches
-	store.BatchLists
-	store.Changes
-	store.References
-	store.Owners
-	store.Claims
-	store.Tallies
-	store.Locks
-	store.Leads
+	store.Records
 	store.ProgressBoard
-	store.Keys
-	store.Status
 }
 
 // StoreOf returns the Store whose every field is b.

@@ -1,0 +1,66 @@
+// Package embedded is the store backend for one machine: a SQLite database and files, in one
+// directory. It registers itself under the name "embedded".
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/disk"
+	"github.com/tidefill/tidefill/store/sqlite"
+)
+
+// Name is the name of the backend in the configuration.
+const Name = "embedded"
+
+func init() { store.RegisterBackend(Name, open) }
+
+// open opens the directory, takes its lock for the node, and opens the database in it.
+func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error) {
+	var closers []func() error // the last one closes what was opened first
+	onClose := func(object string, close func() error) {
+		closers = append([]func() error{func() error {
+			if err := close(); err != nil {
+				return fmt.Errorf("close %s: %w", object, err)
+			}
+			return nil
+		}}, closers...)
+	}
+	closeAll := func() error {
+		var errs []error
+		for _, close := range closers {
+			errs = append(errs, close())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll())
+		}
+	}()
+	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: o.ReserveBytes,
+		Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	onClose("data directory", files.Close)
+	unlock, err := files.Lock(o.Node)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
+	}
+	onClose("node lock", unlock)
+	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, "tidefill.db"), sqlite.Options{
+		Expiry: o.Expiry, LockWait: o.LockWait, Space: files,
+	})
+	if err != nil {
+		return nil, err
+	}
+	onClose("database", db.Close)
+	return &store.Backend{
+		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
+		Available: files.Available, FreeBytes: files.FreeBytes, Close: closeAll,
+	}, nil
+}
