@@ -48,7 +48,8 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 	key, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
 		return principal{}, nil, unauthorized("",
-			"You didn't provide an API key. Send it in the Authorization header: 'Authorization: Bearer YOUR_KEY'.")
+			"You didn't provide an API key. Send it in the Authorization header: 'Authorization: "+
+				"Bearer YOUR_KEY'.")
 	}
 	found, ok := keys.find(key)
 	if !ok {

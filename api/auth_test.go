@@ -106,8 +106,8 @@ func TestLoadKeys(t *testing.T) {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
 	// as documented: printf %s k | sha256sum
-	if got, want := HashKey(
-		"k"), "sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"; got != want {
+	const want = "sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"
+	if got := HashKey("k"); got != want {
 		t.Errorf("got hash %s, want %s", got, want)
 	}
 }

@@ -84,7 +84,8 @@ func TestBatchActions(t *testing.T) {
 				return
 			}
 			b := answer.ok()
-			if b["status"] != test.want || b["tidefill"].(map[string]any)["paused"] != (test.action == "pause") {
+			paused := b["tidefill"].(map[string]any)["paused"]
+			if b["status"] != test.want || paused != (test.action == "pause") {
 				t.Errorf("got status %v, %v", b["status"], b["tidefill"])
 			}
 			if (b["cancelling_at"] != nil) != (test.want == "cancelling") {
@@ -195,7 +196,8 @@ func TestListPages(t *testing.T) {
 				walked = append(walked, b.(map[string]any)["id"].(string))
 			}
 			if page["object"] != "list" || len(data) > 3 ||
-				page["last_id"] != walked[len(walked)-1] || page["first_id"] != data[0].(map[string]any)["id"] {
+				page["last_id"] != walked[len(walked)-1] ||
+				page["first_id"] != data[0].(map[string]any)["id"] {
 				t.Fatalf("got page %v", page)
 			}
 			if page["has_more"] == false {

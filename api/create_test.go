@@ -460,7 +460,8 @@ func TestCreateKeepsMetadataAsGiven(t *testing.T) {
 		if diff := cmp.Diff(want, b["metadata"]); diff != "" {
 			t.Errorf("%s (-want +got): %s", given, diff)
 		}
-		if diff := cmp.Diff(want, s.get("/v1/batches/" + b["id"].(string)).ok()["metadata"]); diff != "" {
+		got := s.get("/v1/batches/" + b["id"].(string)).ok()["metadata"]
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s, retrieved (-want +got): %s", given, diff)
 		}
 	}

@@ -137,9 +137,9 @@ func (r duplicate) fault(opened []*lines, inputs []store.Input) (batchfile.Fault
 	}
 	return batchfile.Fault{
 		Code: batchfile.CodeDuplicateCustomID,
-		Message: fmt.Sprintf(
-			"File %s: the custom_id %q of this line is also that of line %d of file %s; make it unique, "+
-				"or set '%s.outputs': 'per_input'.", inputs[r.line.input].FileID, shortened(id), first.Row,
+		Message: fmt.Sprintf("File %s: the custom_id %q of this line is also that of line %d of "+
+			"file %s; make it unique, or set '%s.outputs': 'per_input'.",
+			inputs[r.line.input].FileID, shortened(id), first.Row,
 			inputs[r.first.input].FileID, extensionsKey),
 		Param: "custom_id",
 		Line:  int(line.Row),

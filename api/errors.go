@@ -107,7 +107,8 @@ func answerTo(err error) *httpError {
 	case errors.Is(err, store.ErrNoSpace):
 		return &httpError{
 			Status: http.StatusInsufficientStorage, Type: serverError, Code: "insufficient_storage",
-			Message:    "The server has no space left to store this. Nothing was stored; delete files or try again later.",
+			Message: "The server has no space left to store this. Nothing was stored; delete " +
+				"files or try again later.",
 			RetryAfter: 30 * time.Second,
 		}
 	case errors.Is(err, store.ErrUnavailable):
@@ -244,7 +245,8 @@ func isJSON(r *http.Request) bool {
 
 func notJSON(r *http.Request) *httpError {
 	e := invalid("", "unsupported_media_type",
-		"The body's Content-Type is %s; this URL accepts JSON. Send the header 'Content-Type: application/json' (with curl: -H 'Content-Type: application/json').",
+		"The body's Content-Type is %s; this URL accepts JSON. Send the header 'Content-Type: "+
+			"application/json' (with curl: -H 'Content-Type: application/json').",
 		quoted(r.Header.Get("Content-Type")))
 	e.Status = http.StatusUnsupportedMediaType
 	return e

@@ -148,7 +148,8 @@ func TestContentRanges(t *testing.T) {
 	path := "/v1/files/" + id + "/content"
 	complete := s.get(path)
 	etag := complete.header.Get("Etag")
-	if complete.body != content || complete.header.Get("Content-Length") != fmt.Sprint(len(content)) ||
+	if complete.body != content ||
+		complete.header.Get("Content-Length") != fmt.Sprint(len(content)) ||
 		etag == "" {
 		t.Errorf("got %q with header %v, want %q with its length and an ETag", complete.body,
 			complete.header, content)

@@ -201,10 +201,11 @@ func TestUploadOfBrokenForm(t *testing.T) {
 		field{name: "purpose", value: "batch"})
 	complete := body.String()
 	for name, c := range map[string]struct{ contentType, body string }{
-		"no content type":     {"", complete},
-		"JSON":                {"application/json", `{"purpose":"batch"}`},
-		"no boundary":         {"multipart/form-data", complete},
-		"endless boundary":    {"multipart/form-data; boundary=" + strings.Repeat("b", 71), complete},
+		"no content type": {"", complete},
+		"JSON":            {"application/json", `{"purpose":"batch"}`},
+		"no boundary":     {"multipart/form-data", complete},
+		"endless boundary": {"multipart/form-data; boundary=" + strings.Repeat("b", 71),
+			complete},
 		"wrong boundary":      {"multipart/form-data; boundary=other", complete},
 		"empty":               {contentType, ""},
 		"garbage":             {contentType, strings.Repeat("garbage\r\n", 10_000)},
@@ -371,7 +372,8 @@ func TestUploadFilenames(t *testing.T) {
 func TestUploadIsNotDecoded(t *testing.T) {
 	s := newService(t)
 	body := "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n" +
-		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
+		"--b\r\nContent-Disposition: form-data; name=\"file\"; " +
+		"filename=\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
 		"a=3Db\r\n--b-\r\n\r\n--\r\n--b--\r\n"
 	id := s.do("POST", "/v1/files", strings.NewReader(body),
 		"Content-Type", `multipart/form-data; boundary="b"`).ok()["id"].(string)

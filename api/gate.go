@@ -129,14 +129,16 @@ func (g *gate) refusal(tenant string) *httpError {
 			Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded",
 			RetryAfter: retryBusy,
 			Message: fmt.Sprintf(
-				"You have %d %s in progress, which is your share of what the server handles at once; try again when one has ended.", n, g.what),
+				"You have %d %s in progress, which is your share of what the server handles at "+
+					"once; try again when one has ended.", n, g.what),
 		}
 	}
 	return &httpError{
 		Status: http.StatusServiceUnavailable, Type: serverError,
 		Code: "busy", RetryAfter: retryBusy,
 		Message: fmt.Sprintf(
-			"The server has %d %s in progress, the most that it handles at once (%s); try again later.", g.busy,
+			"The server has %d %s in progress, the most that it handles at once (%s); try again "+
+				"later.", g.busy,
 			g.what, g.key),
 	}
 }

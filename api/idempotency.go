@@ -83,7 +83,8 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 		}
 		if first != c.Fingerprint {
 			return made, false, invalid("", "idempotency_key_reuse",
-				"This Idempotency-Key was used with another request body; use a new key for a new request.")
+				"This Idempotency-Key was used with another request body; use a new key for a "+
+					"new request.")
 		}
 		made, err = c.Load(ctx, id)
 		if !errors.Is(err, store.ErrNotFound) {
@@ -93,7 +94,8 @@ func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh b
 			s.now().Sub(at) < maxCreationTime {
 			return made, false, &httpError{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
-				Message:    "The first request with this Idempotency-Key is still being handled; send the request again in a moment.",
+				Message: "The first request with this Idempotency-Key is still being handled; " +
+					"send the request again in a moment.",
 				RetryAfter: time.Second,
 			}
 		}

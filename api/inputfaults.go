@@ -68,7 +68,8 @@ func (s *Server) findFaults(
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
 			Message: fmt.Sprintf(
-				"The files have %d requests together; the limit is %d. Split them into several batches.",
+				"The files have %d requests together; the limit is %d. Split them into several "+
+					"batches.",
 				b.Counts.Total, s.config.MaxBatchLines),
 		}}, 1)
 		return faults.list(), nil
@@ -77,14 +78,16 @@ func (s *Server) findFaults(
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyModels,
 			Message: fmt.Sprintf(
-				"The files name %d models together; the limit is %d. Split them into several batches.", len(b.Models), maxModels),
+				"The files name %d models together; the limit is %d. Split them into several "+
+					"batches.", len(b.Models), maxModels),
 		}}, 1)
 	}
 	if n := embeddings(b.Endpoint, files); n > maxEmbeddings {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
 			Message: fmt.Sprintf(
-				"The lines ask for %d embeddings; the limit is %d. Split them into several batches.",
+				"The lines ask for %d embeddings; the limit is %d. Split them into several "+
+					"batches.",
 				n, maxEmbeddings),
 		}}, 1)
 	}

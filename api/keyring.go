@@ -113,7 +113,8 @@ func ParseKeys(list string) (*Keyring, error) {
 				"the text before '=' is not the name of a tenant; write key or tenant=key")
 		case key == "" || key[0] == '=' || strings.ContainsAny(key, " \t\r\n"):
 			err = errors.New(
-				"the key is empty, contains a space, or ends in '=' without a tenant; write key or tenant=key")
+				"the key is empty, contains a space, or ends in '=' without a tenant; write key " +
+					"or tenant=key")
 		default:
 			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
 				tenant, roleUser}})

@@ -68,7 +68,8 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 	}
 	s.end(id, []string{`"a"`})
 	retried := s.retry(id, "").ok()
-	if got := retried["tidefill"].(map[string]any)["options"].(map[string]any)["overrides"]; got == nil {
+	options := retried["tidefill"].(map[string]any)["options"].(map[string]any)
+	if got := options["overrides"]; got == nil {
 		t.Errorf("the retry lost the overrides: %v", retried)
 	}
 }
@@ -143,7 +144,8 @@ func TestSlowReadersOfListings(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&during)
 		if held := int64(during.HeapAlloc) - int64(before.HeapAlloc); held > most {
-			t.Errorf("%s: %d clients that do not read take %d MiB, want less than %d", path, readers,
+			t.Errorf("%s: %d clients that do not read take %d MiB, want less than %d", path,
+				readers,
 				held>>20, most>>20)
 		}
 		close(release)

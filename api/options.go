@@ -99,7 +99,8 @@ func (s *Server) checkOptions(x extensions) error {
 		return nil
 	}
 	return invalid(extensionsKey, "invalid_value",
-		"Invalid '%s': it has %d bytes; the limit is %d. Write what differs from line to line into the lines.",
+		"Invalid '%s': it has %d bytes; the limit is %d. Write what differs from line to line "+
+			"into the lines.",
 		extensionsKey, len(x.Given), s.config.MaxOptionsBytes)
 }
 

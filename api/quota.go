@@ -144,7 +144,8 @@ func (q *quotaReservation) refused(used int64, ok bool, err error) error {
 		return nil
 	}
 	e := invalid("", "storage_quota_exceeded",
-		"The files and uploads of the tenant '%s' have %d bytes, including those in progress, and its quota is %d. "+
+		"The files and uploads of the tenant '%s' have %d bytes, including those in progress, "+
+			"and its quota is %d. "+
 			"Delete files, or ask the operator for a larger quota.", q.tenant, used,
 		q.limit.most)
 	e.Status, e.NoRetry = http.StatusRequestEntityTooLarge, true

@@ -157,7 +157,8 @@ func resultsGone(b store.Batch) *httpError {
 		Type:   invalidRequest,
 		Code:   "results_gone",
 		Message: fmt.Sprintf(
-			"The batch has ended and its results are no longer available here; read its result files (GET /v1/files/{id}/content): %s.",
+			"The batch has ended and its results are no longer available here; read its result "+
+				"files (GET /v1/files/{id}/content): %s.",
 			strings.Join(files, ", ")),
 	}
 }

@@ -329,7 +329,8 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 				t.Errorf("got keys %v, want those of a batch", keys)
 			}
 		case "progress":
-			got = append(got, fmt.Sprint("progress ", o["request_counts"].(map[string]any)["completed"]))
+			counts := o["request_counts"].(map[string]any)
+			got = append(got, fmt.Sprint("progress ", counts["completed"]))
 		case "reason":
 			got = append(got, fmt.Sprint("reason ", o["waiting"], " ", o["reason"]))
 		}

@@ -231,7 +231,8 @@ func inputGone(err error, fileID string) error {
 func inputDamaged(err error, fileID string) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		return invalid("input_file_id", "input_file_damaged",
-			"The input file %s was damaged on the server's disk, so its lines cannot be sent; upload it again. %v.", fileID, err)
+			"The input file %s was damaged on the server's disk, so its lines cannot be sent; "+
+				"upload it again. %v.", fileID, err)
 	}
 	return err
 }

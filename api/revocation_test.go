@@ -48,7 +48,8 @@ func TestRevokedKeysEndRequests(t *testing.T) {
 		strings.Repeat("content ", 100)
 	half := func(key string) *bufio.Reader {
 		head := fmt.Sprintf(
-			"POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n", key)
+			"POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+				"multipart/form-data; boundary=x\r\nContent-Length: 100000\r\n\r\n", key)
 		return bufio.NewReader(s.raw(head, []byte(form)))
 	}
 	leaked := half("leaked")

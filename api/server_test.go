@@ -96,7 +96,8 @@ func TestErrorsBecomeAnswers(t *testing.T) {
 				t.Errorf("got %d %s, want %d with %q and no secret", a.status, a.body, test.status,
 					test.says)
 			}
-			if code := a.object()["error"].(map[string]any)["code"]; code != any(test.code) && !(test.code == "" && code == nil) {
+			code := a.object()["error"].(map[string]any)["code"]
+			if code != any(test.code) && !(test.code == "" && code == nil) {
 				t.Errorf("got code %v, want %q", code, test.code)
 			}
 			if logged := strings.Contains(s.logs.String(),

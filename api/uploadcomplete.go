@@ -136,7 +136,8 @@ func (s *Server) join(
 	}
 	if want != nil && string(sum.Sum(nil)) != string(want) {
 		return u, invalid("md5", "invalid_value",
-			"The file's md5 is %x, which differs from the one in the request; upload the parts again.", sum.Sum(nil))
+			"The file's md5 is %x, which differs from the one in the request; upload the parts "+
+				"again.", sum.Sum(nil))
 	}
 	if err := in.finish(u.Purpose); err != nil {
 		return u, err
@@ -153,7 +154,8 @@ func (s *Server) join(
 	if errors.Is(err, store.ErrConflict) { // by a cancel, its expiry or another completion
 		return u, &httpError{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
-			Message: "The upload ended while it was being completed; send the request again to see its status.",
+			Message: "The upload ended while it was being completed; send the request again to " +
+				"see its status.",
 		}
 	}
 	return completed, err

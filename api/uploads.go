@@ -161,7 +161,8 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 		return err
 	}
 	e := invalid("", "too_many_uploads",
-		"You have %d pending uploads, which is the limit. Complete or cancel some; the others expire %v after their creation.",
+		"You have %d pending uploads, which is the limit. Complete or cancel some; the others "+
+			"expire %v after their creation.",
 		pending, s.config.UploadTimeout)
 	// a retry within seconds would not help
 	e.Status, e.NoRetry = http.StatusTooManyRequests, true
@@ -187,7 +188,8 @@ func (s *Server) openPart(ctx context.Context, u store.Upload) (partReservation,
 	}
 	if parts >= maxParts {
 		return partReservation{}, invalid("id", "too_many_parts",
-			"The upload '%s' has %d parts, which is the limit. Create a new upload and send larger parts.", u.ID, parts)
+			"The upload '%s' has %d parts, which is the limit. Create a new upload and send "+
+				"larger parts.", u.ID, parts)
 	}
 	return partReservation{upload: u, reservation: s.parts.open(u.ID, limit{
 		most: maxResends * u.Bytes,

@@ -107,7 +107,9 @@ func TestStreamsShareAWatch(t *testing.T) {
 // failingChanges is a store that fails to list changes.
 type failingChanges struct{ Metadata }
 
-func (failingChanges) ChangedBatches(context.Context, store.Cursor, int) ([]string, store.Cursor, error) {
+func (failingChanges) ChangedBatches(
+	context.Context, store.Cursor, int,
+) ([]string, store.Cursor, error) {
 	return nil, "", errors.New("disk failure")
 }
 

@@ -90,7 +90,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				"tidefill.yaml:3: node is set twice, first at tidefill.yaml:1; remove one"}},
 		{name: "one address for two listeners", file: "admin_listen: 127.0.0.1:8080\n",
 			want: []string{
-				"tidefill.yaml:1: admin_listen is 127.0.0.1:8080, the address of the API; give it one of its own"}},
+				"tidefill.yaml:1: admin_listen is 127.0.0.1:8080, the address of the API; give " +
+					"it one of its own"}},
 		{name: "not YAML", file: "a: [\n",
 			want: []string{"tidefill.yaml:1: did not find expected node content"}},
 		{name: "not a mapping", file: "- a\n",
@@ -107,7 +108,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				`tidefill.yaml:3: upstreams[1].url is "gpu-2", not a URL; write http://host:port`,
 			}},
 		{name: "sections' own faults",
-			file: "scheduler:\n  tuning: {guard_min: -1s}\nflowcontrol: {fixed: {per_runner: 0}}\n" +
+			file: "scheduler:\n  tuning: {guard_min: -1s}\n" +
+				"flowcontrol: {fixed: {per_runner: 0}}\n" +
 				"api:\n\n  tuning: {sweep_every: 0s}\n", want: []string{
 				"tidefill.yaml:6: api.tuning.sweep_every is 0s; set it above 0",
 				"tidefill.yaml:2: scheduler.tuning.guard_min: is -1s, must not be negative",

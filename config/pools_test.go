@@ -38,10 +38,12 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name)
 	}
 	if night.Policy != "headroom" || night.SLO != all.SLO || night.Shared ||
-		own(night).Tuning.Pace.Gain != 0.3 || own(night).Tuning.Pace.MaxGrowth != own(all).Tuning.Pace.MaxGrowth {
+		own(night).Tuning.Pace.Gain != 0.3 ||
+		own(night).Tuning.Pace.MaxGrowth != own(all).Tuning.Pace.MaxGrowth {
 		t.Errorf("night: %q, %+v, %+v", night.Policy, night.SLO, own(night))
 	}
-	if limit := flowcontrol.OwnConfig[fixed.Config](small, fixed.Name); small.Policy != fixed.Name ||
+	limit := flowcontrol.OwnConfig[fixed.Config](small, fixed.Name)
+	if small.Policy != fixed.Name ||
 		limit.PerRunner != 3 || !small.Shared {
 		t.Errorf("small: %q, %+v", small.Policy, limit)
 	}
@@ -53,7 +55,8 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(written),
-		"    night:\n      shared: false\n      headroom:\n        tuning:\n          pace:\n            gain: 0.3\n    small:") {
+		"    night:\n      shared: false\n      headroom:\n        tuning:\n          pace:\n    "+
+			"        gain: 0.3\n    small:") {
 		t.Errorf("more is written than the keys of the pools:\n%s", written)
 	}
 	again, err := config.Parse("written.yaml", written)
@@ -65,16 +68,20 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 func TestPoolsFaults(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
 		{"flowcontrol:\n  pools:\n    night: {hedroom: {}}",
-			"f.yaml:3: unknown key flowcontrol.pools.night.hedroom; did you mean flowcontrol.pools.night.headroom?"},
+			"f.yaml:3: unknown key flowcontrol.pools.night.hedroom; did you mean " +
+				"flowcontrol.pools.night.headroom?"},
 		{"flowcontrol:\n  pools:\n    night: {headroom: {streams: 0}}",
 			"f.yaml:3: flowcontrol.pools.night.headroom.streams: is 0, must be at least 1"},
 		{"flowcontrol:\n  pools:\n    night: {pools: {other: {}}}",
-			"f.yaml:3: flowcontrol.pools.night.pools cannot be nested; write it beside the other entries of the table that contains it"},
+			"f.yaml:3: flowcontrol.pools.night.pools cannot be nested; write it beside the other " +
+				"entries of the table that contains it"},
 		{"flowcontrol: {pools: [night]}",
 			"f.yaml:1: flowcontrol.pools is a list, not a table of names and values"},
 		{
-			"upstreams:\n- {url: http://a:1, models: [day, noon]}\nflowcontrol:\n  pools:\n    night: {policy: fixed}",
-			"f.yaml:5: flowcontrol.pools.night: no upstream serves a model of that name; they serve day, noon",
+			"upstreams:\n- {url: http://a:1, models: [day, noon]}\nflowcontrol:\n  pools:\n    " +
+				"night: {policy: fixed}",
+			"f.yaml:5: flowcontrol.pools.night: no upstream serves a model of that name; they " +
+				"serve day, noon",
 		},
 	} {
 		if _, err := config.Parse("f.yaml", []byte(test.file)); err == nil ||
@@ -85,7 +92,8 @@ func TestPoolsFaults(t *testing.T) {
 	// Upstreams without a list of models may serve any.
 	if _, err := config.Parse("f.yaml",
 		[]byte(
-			"upstreams: [{url: http://a:1, models: [day]}, {url: http://b:1}]\nflowcontrol: {pools: {night: {policy: fixed}}}")); err != nil {
+			"upstreams: [{url: http://a:1, models: [day]}, {url: http://b:1}]\nflowcontrol: "+
+				"{pools: {night: {policy: fixed}}}")); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // suggestion proposes a key in place of one that the section at path does not have: the same key in
-// a block called tuning, a key of the section or of its block that is spelled alike, the same key in
-// another section, or any key of the section. value is what was written for the unknown key.
+// a block called tuning, a key of the section or of its block that is spelled alike, the same key
+// in another section, or any key of the section. value is what was written for the unknown key.
 func (d *decoder) suggestion(key string, value *yaml.Node, path string,
 	section reflect.Value) string {
 	var siblings []string

@@ -25,30 +25,37 @@ const configurationIntroduction = `# Configuration
 
 <!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
 
-One YAML file, given with ` + "`--config`" + `; every key has a default, so the file holds only what differs. A single value can be given
-beside it, on any command that reads the configuration, as ` + "`--set key.path=value`" + ` in YAML's syntax, lists included:
-` + "`--set 'upstreams=[{url: http://gpu-1:8000}]'`" + `. Flags win over ` + "`--set`" + `, which wins over the file.
+One YAML file, given with ` + "`--config`" + `; every key has a default, so the file holds only what
+differs. A single value can be given beside it, on any command that reads the configuration, as
+` + "`--set key.path=value`" + ` in YAML's syntax, lists included:
+` + "`--set 'upstreams=[{url: http://gpu-1:8000}]'`" + `. Flags win over ` + "`--set`" + `, which
+wins over the file.
 
-Unknown keys and values that cannot be read are errors: the daemon does not start. ` + "`tidefill check FILE.yaml`" + ` reports all faults
-of a file, and prints the configuration that results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
+Unknown keys and values that cannot be read are errors: the daemon does not start.
+` + "`tidefill check FILE.yaml`" + ` reports all faults of a file, and prints the configuration that
+results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
 holds secrets: keys ending in ` + "`_env`" + ` name the environment variable that holds one.
 
-These are the keys that an operator sets. The constants of the program are keys too, in blocks called ` + "`tuning`" + `: [tuning.md](tuning.md).
+These are the keys that an operator sets. The constants of the program are keys too, in blocks
+called ` + "`tuning`" + `: [tuning.md](tuning.md).
 `
 
 const tuningIntroduction = `# Tuning
 
 <!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
 
-The constants of the program, as keys in blocks called ` + "`tuning`" + `. Their defaults suit every pool we know of; change one only
-for a reason that you have measured, with ` + "`tidefill simulate`" + ` for what decides about batch lines, and ` + "`tidefill tune`" + ` to search for a value.
-[configuration.md](configuration.md) has the keys that an operator sets and the syntax of the file.
+The constants of the program, as keys in blocks called ` + "`tuning`" + `. Their defaults suit every
+pool we know of; change one only for a reason that you have measured: with
+` + "`tidefill simulate`" + ` for what decides about batch lines, and with ` + "`tidefill tune`" + `
+to search for a value. [configuration.md](configuration.md) has the keys that an operator sets and
+the syntax of the file.
 `
 
 const simulationIntroduction = `
 # Keys of simulations only
 
-The commands ` + "`simulate` and `tune`" + ` read these besides all others. In a file for ` + "`serve` or `check`" + ` they are errors.
+The commands ` + "`simulate` and `tune`" + ` read these besides all others. In a file for
+` + "`serve` or `check`" + ` they are errors.
 `
 
 // Pages returns what renders each page from the module's source below a root, by file name.
