@@ -101,7 +101,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{"tidefill.yaml contains a second YAML document; remove one"}},
 		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n",
 			want: []string{
-				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" can't be a header's name: use letters, digits and '-'`,
+				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" is no valid header name: use letters, digits and '-'`,
 			}},
 		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n",
 			want: []string{
