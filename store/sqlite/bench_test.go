@@ -12,8 +12,8 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// crowd creates n batches of one tenant in one transaction; the last of ten thousand each live.
-func crowd(b *testing.B, path string, n int) {
+// createBatches creates n batches of one tenant in one transaction, one in eleven in progress.
+func createBatches(b *testing.B, path string, n int) {
 	db, err := sqlite.Open(b.Context(), path, sqlite.Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -51,7 +51,7 @@ func crowd(b *testing.B, path string, n int) {
 
 func BenchmarkWithManyBatches(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "tidefill.db")
-	crowd(b, path, 110_000)
+	createBatches(b, path, 110_000)
 	b.Run("open and load live batches", func(b *testing.B) {
 		for b.Loop() {
 			db, err := sqlite.Open(b.Context(), path, sqlite.Options{})

@@ -144,7 +144,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
+func TestWritesBehindALockOfAnotherProcessFailInTime(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "tidefill.db")
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{LockWait: wait})
@@ -170,7 +170,7 @@ func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
 			if !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("got %v, want %v", err, store.ErrUnavailable)
 			}
-			// One slice of busy_timeout may begin just before the end.
+			// One try of busy_timeout may start just before the end.
 			if waited := time.Since(began); waited > 4*wait {
 				t.Errorf("a write waited %v, want about %v", waited, wait)
 			}
@@ -189,7 +189,7 @@ func TestWritesBehindAForeignLockAllFailInTime(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsGoneTakesNoWrites(t *testing.T) {
+func TestAMissingDatabaseAcceptsNoWrites(t *testing.T) {
 	batch := store.Batch{ID: "b", Tenant: "t", State: store.Validating}
 	for what, takeAway := range map[string]func(dir string) error{
 		"its directory moved": func(dir string) error { return os.Rename(dir, dir+"-away") },

@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/store/sqlite"
 )
 
-func TestListingsWalkAlongIndexes(t *testing.T) {
+func TestListingsScanIndexes(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "tidefill.db"), time.Now)
 	for _, order := range [][2]string{{"created", "due"}, {"due", "created"}} {
 		for _, ascending := range []bool{true, false} {

@@ -17,7 +17,7 @@ type medium struct {
 	t       *testing.T
 	db      *sqlite.DB
 	full    bool
-	reserve int // pages to be had once
+	reserve int // pages that FreeReserve adds once
 }
 
 func (m *medium) CheckSpace() error {
@@ -61,7 +61,7 @@ func TestAFullDatabaseCanBeEmptied(t *testing.T) {
 	}
 
 	m.full, m.reserve = true, 200
-	// What adds to the database is refused and leaves the reserve alone.
+	// Writes that let the database grow are refused and do not use the reserve.
 	for what, err := range map[string]error{
 		"create a batch": db.CreateBatch(ctx,
 			store.Batch{ID: "b", Tenant: "t", State: store.Validating}),
