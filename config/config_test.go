@@ -249,3 +249,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// An operator can own about 80 keys. A constant belongs in a block called tuning.
+func TestOperatorKeysAreFew(t *testing.T) {
+	const most = 95
+	operator, tuning, policy := 0, 0, 0
+	for _, k := range config.Keys() {
+		switch {
+		case config.IsSection(k.Type):
+		case k.Policy:
+			policy++
+		case k.Tuning():
+			tuning++
+		default:
+			operator++
+		}
+	}
+	t.Logf("%d keys of operators, %d of tuning, %d of policies", operator, tuning, policy)
+	if operator > most {
+		t.Errorf("got %d keys that an operator sets, want at most %d", operator, most)
+	}
+}

@@ -21,6 +21,9 @@ type Key struct {
 	// Struct and Field identify the struct field of the key, for its doc comment.
 	Struct reflect.Type
 	Field  string
+	// Policy is set for the settings of a flow-control policy, which apply only while that policy
+	// is selected.
+	Policy bool
 }
 
 // Tuning reports whether the key is a constant that an operator has no reason to set: it is in a
@@ -58,11 +61,13 @@ func hasKey[Section any](key string) bool {
 func keysOf(defaults reflect.Value) []Key {
 	var keys []Key
 	// Elements of lists and maps have no defaults; a zero value has their keys.
-	var walk func(prefix string, v reflect.Value, defaults bool)
-	walk = func(prefix string, v reflect.Value, defaults bool) {
+	var walk func(prefix string, v reflect.Value, defaults, policy bool)
+	walk = func(prefix string, v reflect.Value, defaults, policy bool) {
 		for f := range fields(v) {
 			value := f.of(v)
-			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name}
+			// Policies are the only implementations with sections of their own.
+			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name,
+				Policy: policy || f.entry}
 			if defaults {
 				key.Default = value
 			}
@@ -70,15 +75,15 @@ func keysOf(defaults reflect.Value) []Key {
 			switch element, path := f.Type, key.Path; {
 			case f.overlay: // its keys are its section's
 			case IsSection(element):
-				walk(path, value, defaults)
+				walk(path, value, defaults, key.Policy)
 			case element.Kind() == reflect.Slice && IsSection(element.Elem()):
-				walk(path+"[]", reflect.Zero(element.Elem()), false)
+				walk(path+"[]", reflect.Zero(element.Elem()), false, key.Policy)
 			case element.Kind() == reflect.Map && IsSection(element.Elem()):
-				walk(path+".<name>", reflect.Zero(element.Elem()), false)
+				walk(path+".<name>", reflect.Zero(element.Elem()), false, key.Policy)
 			}
 		}
 	}
-	walk("", defaults, true)
+	walk("", defaults, true, false)
 	return keys
 }
 

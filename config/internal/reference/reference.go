@@ -36,19 +36,28 @@ Unknown keys and values that cannot be read are errors: the daemon does not star
 results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
 holds secrets: keys ending in ` + "`_env`" + ` name the environment variable that holds one.
 
-These are the keys that an operator sets. The constants of the program are keys too, in blocks
-called ` + "`tuning`" + `: [tuning.md](tuning.md).
+These are the keys that an operator sets. [tuning.md](tuning.md) has the others: the settings of each
+policy of flow control, and the constants of the program, which are in blocks called ` + "`tuning`" + `.
 `
 
 const tuningIntroduction = `# Tuning
 
 <!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
 
-The constants of the program, as keys in blocks called ` + "`tuning`" + `. Their defaults suit every
-pool we know of; change one only for a reason that you have measured: with
-` + "`tidefill simulate`" + ` for what decides about batch lines, and with ` + "`tidefill tune`" + `
-to search for a value. [configuration.md](configuration.md) has the keys that an operator sets and
-the syntax of the file.
+The settings of policies, and the constants of the program, which are keys in blocks called
+` + "`tuning`" + `. Their defaults suit every pool we know of; change one only for a reason that you
+have measured: with ` + "`tidefill simulate`" + ` for what decides about batch lines, and with
+` + "`tidefill tune`" + ` to search for a value. [configuration.md](configuration.md) has the keys
+that an operator sets and the syntax of the file.
+
+# Policies of flow control
+
+Each policy has settings of its own, below its name. They apply while ` + "`flowcontrol.policy`" + `
+selects it.
+`
+
+const constantsIntroduction = `
+# Constants of the program
 `
 
 const simulationIntroduction = `
@@ -70,14 +79,20 @@ func Pages() map[string]func(root string) ([]byte, error) {
 func configuration(root string) ([]byte, error) {
 	page := bytes.NewBufferString(configurationIntroduction)
 	err := render(page, root, config.Keys(),
-		func(key config.Key) bool { return !key.Tuning() })
+		func(key config.Key) bool { return !key.Tuning() && !key.Policy })
 	return page.Bytes(), err
 }
 
 // tuning renders the page about all other keys.
 func tuning(root string) ([]byte, error) {
 	page := bytes.NewBufferString(tuningIntroduction)
-	if err := render(page, root, config.Keys(), config.Key.Tuning); err != nil {
+	if err := render(page, root, config.Keys(),
+		func(key config.Key) bool { return key.Policy }); err != nil {
+		return nil, err
+	}
+	page.WriteString(constantsIntroduction)
+	if err := render(page, root, config.Keys(),
+		func(key config.Key) bool { return key.Tuning() && !key.Policy }); err != nil {
 		return nil, err
 	}
 	page.WriteString(simulationIntroduction)
