@@ -12,29 +12,32 @@ type Tuning struct {
 	Pace Pace `yaml:"pace"`
 	// TargetShare is the share of slo.tpot that iterations may take on average while prompts of
 	// batch lines lengthen them. A higher share harvests more and makes more interactive requests
-	// late. Requests that miss slo.tpot lower it.
+	// miss slo.tpot; those that do lower it.
 	TargetShare Level `yaml:"target_share"`
 	// DecodeShareStart is where the target share starts for iterations that only decoding lines
-	// lengthen. These cannot be shortened at once when interactive requests come. It then moves as
-	// TargetShare does; jobs whose work is half prompts get the middle of both. Default: 0.6.
+	// lengthen. A higher start harvests more at once and takes longer to yield, since such lines
+	// cannot be shortened when interactive requests come. It then moves as TargetShare does; jobs
+	// whose work is half prompts get the middle of both. Default: 0.6.
 	DecodeShareStart float64 `yaml:"decode_share_start"`
 	// PromptTokens is how many prompt tokens of batch lines may wait on a runner to be computed. A
-	// higher limit harvests more and makes first tokens of interactive requests later. Requests
-	// that miss slo.ttft lower it.
+	// higher limit harvests more and makes more interactive requests miss slo.ttft; those that do
+	// lower it.
 	PromptTokens Level `yaml:"prompt_tokens"`
-	// Fit decides how the engine's cost model is corrected by measurements.
+	// Fit decides how far measurements correct the engine's cost model.
 	Fit Fit `yaml:"fit"`
-	// Reserve is what stays free for interactive requests to come.
+	// Reserve is what stays free for interactive requests to come. A larger reserve harvests less
+	// and needs fewer evictions in a surge.
 	Reserve Reserve `yaml:"reserve"`
-	// Brake evicts lines while interactive requests suffer.
+	// Brake evicts lines while interactive requests suffer. Evictions waste the work done for these
+	// lines.
 	Brake Brake `yaml:"brake"`
 	// Staleness decides what happens to the allowance while nothing is heard of a runner: no token,
 	// no answer, no metrics that change.
 	Staleness Staleness `yaml:"staleness"`
-	// Deadlines bounds what deadlines may ask for.
+	// Deadlines limits what deadlines may claim from interactive requests.
 	Deadlines Deadlines `yaml:"deadlines"`
-	// Decrease is what a runner's lines are multiplied by when it sheds, above 0 and below 1.
-	// Default: 0.7, as for aimd.
+	// Decrease is what a runner's lines are multiplied by when it sheds, above 0 and below 1. A
+	// lower value sheds less and harvests less. Default: 0.7, as for aimd.
 	Decrease float64 `yaml:"decrease"`
 	// DecreaseEvery is the least time between two such decreases. Default: 2s, longer than a burst
 	// of refusals takes to arrive.
@@ -43,56 +46,60 @@ type Tuning struct {
 
 // Pace decides how fast a runner's lines and prompts follow the measured iteration time.
 type Pace struct {
-	// Gain is the share of the distance to the target that a runner's lines make up for in a
-	// second, above 0 and at most 1. Default: 0.1, since the effect of a line shows within a few
-	// seconds and the mean of one second is noisy.
+	// Gain decides how fast lines follow the target: the share of the distance that they make up
+	// for in a second, above 0 and at most 1. A higher gain uses idle capacity sooner and
+	// oscillates more. Default: 0.1, since the effect of a line shows within a few seconds and the
+	// mean of one second is noisy.
 	Gain float64 `yaml:"gain"`
-	// GainUnstreamed replaces Gain where iterations are known only from answers and metrics, which
-	// are late. Default: 0.03.
+	// GainUnstreamed replaces the gain while iterations are known only from answers and metrics,
+	// which are late. Default: 0.03.
 	GainUnstreamed float64 `yaml:"gain_unstreamed"`
-	// GainPerLife limits Gain to this share of the distance within the life of a line. Default:
-	// 0.5, because lines that run for minutes cannot be taken back when interactive requests come,
-	// and their number would oscillate if it moved faster.
+	// GainPerLife slows the gain down for lines that run long: it is the share of the distance that
+	// they make up for within their life. Default: 0.5, because lines that run for minutes cannot
+	// be taken back when interactive requests come.
 	GainPerLife float64 `yaml:"gain_per_life"`
-	// Window is how far the mean iteration time looks back that decides about lines. Default: 3s.
+	// Window is how far the mean iteration time looks back that decides about lines. A longer
+	// window is smoother and reacts later. Default: 3s.
 	Window time.Duration `yaml:"window"`
-	// MaxCredit is how much iteration time below the target a runner may save and spend on prompts
-	// later. Default: 150ms, about one prompt: more would be spent at once, and requests that
-	// decode then would wait for all of it.
+	// MaxCredit lets prompts come in larger bursts: it is how much iteration time below the target
+	// a runner may save and spend on prompts later. Default: 150ms, about one prompt: more would be
+	// spent at once, and requests that decode then would wait for all of it.
 	MaxCredit time.Duration `yaml:"max_credit"`
 	// MaxDebt is how much iteration time above the target is remembered, for which prompts wait.
 	// Default: 1s. After an interactive burst that took more, waiting longer helps nobody.
 	MaxDebt time.Duration `yaml:"max_debt"`
-	// MaxPrompts is how many lines' prompts may wait on a runner at once, at least 1. Default: 4,
-	// so that short prompts are spread evenly too.
+	// MaxPrompts is how many lines' prompts may wait on a runner at once, at least 1. A lower value
+	// spreads short prompts more evenly. Default: 4.
 	MaxPrompts int `yaml:"max_prompts"`
-	// MinPromptShare is the share of the time that prompts may take even where iterations are too
-	// long, 0 to 1. Default: 0.02. Without it, a runner that has many interactive requests for a
-	// while would lose all lines that cost little to start and much to run, and a router that looks
-	// at load would send it even more requests.
+	// MinPromptShare is the share of the time that prompts get even while iterations are too long,
+	// 0 to 1. Default: 0.02. With 0, a runner with many interactive requests would lose all lines
+	// that cost little to start and much to run, and a router that considers load would send it
+	// even more requests.
 	MinPromptShare float64 `yaml:"min_prompt_share"`
-	// MaxGrowth is the most by which a runner's lines grow in a second, as a share of themselves,
-	// besides one line. Default: 0.03, because lines cost more once they hold their context, which
-	// shows when they cannot be taken back any more.
+	// MaxGrowth limits how fast lines grow: the most in a second, as a share of themselves, besides
+	// one line. A lower value uses idle capacity later. Default: 0.03, because lines cost more once
+	// they hold their context, which shows when they cannot be taken back any more.
 	MaxGrowth float64 `yaml:"max_growth"`
-	// Lag is the life of a line at which lines that are yet to start, or to end, count half.
-	// Default: 30s.
+	// Lag is the life of a line at which lines that are yet to start, or to end, count half. A
+	// longer lag reacts less to them. Default: 30s.
 	Lag time.Duration `yaml:"lag"`
-	// MaxLineRatio is how many times the lines of the runner with the fewest a runner may carry, 1
-	// or more. Default: 1.25. A router that looks at load sends interactive requests to runners
-	// with few lines, which makes a difference grow.
+	// MaxLineRatio keeps runners alike: a runner may carry this many times the lines of the runner
+	// with the fewest, 1 or more. Default: 1.25. A router that considers load sends interactive
+	// requests to runners with few lines, which makes a difference grow.
 	MaxLineRatio float64 `yaml:"max_line_ratio"`
-	// MaxContextRatio is how many times the context tokens of the runner whose lines hold the least
-	// a runner's lines may hold when another one starts, 1 or more. Default: 1.5.
+	// MaxContextRatio keeps runners alike: another line starts only while a runner's lines hold
+	// less than this many times the context tokens of the runner whose lines hold the least, 1 or
+	// more. Default: 1.5.
 	MaxContextRatio float64 `yaml:"max_context_ratio"`
-	// CarriedRatio limits a runner's lines to this multiple, and to this part, of those that
-	// runners carry on average, above 1: lines that are allowed but not carried prove nothing.
-	// Default: 1.5.
+	// CarriedRatio keeps the allowance near the lines that runners carry on average: at most this
+	// multiple of them, and at least this part, above 1. A higher ratio starts more lines at once
+	// when a queue fills again. Default: 1.5, because lines that are allowed but not carried prove
+	// nothing.
 	CarriedRatio float64 `yaml:"carried_ratio"`
 }
 
-// Level bounds a value that late interactive requests control. It rises by Gain times the allowed
-// share for each request that was answered and falls by Gain for each that was late, as shares of
+// Level bounds a value that late interactive requests control. It rises by gain times the allowed
+// share for each request that was answered and falls by gain for each that was late, as shares of
 // itself, so that it settles where the share of late requests is the allowed one.
 type Level struct {
 	// Start is the value before any request was answered.
@@ -102,32 +109,35 @@ type Level struct {
 	// Max is the highest value.
 	Max float64 `yaml:"max"`
 	// Gain is the share by which a late request lowers the value. A small gain follows the traffic
-	// slowly, a large one every surge.
+	// slowly, a large one follows every surge.
 	Gain float64 `yaml:"gain"`
 	// FastRise is how many times faster the value rises while hundreds of requests with hardly a
-	// late one prove it far too low, 1 or more.
+	// late one prove it far too low, 1 or more. A higher value uses an idle pool sooner.
 	FastRise float64 `yaml:"fast_rise"`
 	// MaxFall is the most that one reading may take from the value, as a share: a single surge says
 	// little about the next hour.
 	MaxFall float64 `yaml:"max_fall"`
-	// Ease is the share by which the value is lowered in addition, for a time, for each multiple of
-	// the allowed share that was late within Window.
+	// Ease lowers the value further for a time while requests are late: by this share for each
+	// multiple of the allowed share that was late within the window. A higher value yields more in
+	// a surge.
 	Ease float64 `yaml:"ease"`
-	// MaxEase is the most by which Ease lowers the value, as a share.
+	// MaxEase is the most by which ease lowers the value, as a share.
 	MaxEase float64 `yaml:"max_ease"`
-	// Window is how long Ease counts a late request.
+	// Window is how long ease counts a late request.
 	Window time.Duration `yaml:"window"`
 	// BudgetShare is the part of slo.late that this value may use up, above 0 and at most 1.
 	BudgetShare float64 `yaml:"budget_share"`
 }
 
-// Fit decides how the engine's cost model is corrected by measurements.
+// Fit decides how far measurements correct the engine's cost model.
 type Fit struct {
 	// HalfLife is the number of measurements after which the evidence of older ones counts half, at
-	// least 1. Default: 3000, some minutes of a few runners.
+	// least 1. A lower value follows changes of the engine faster and is noisier. Default: 3000,
+	// some minutes of a few runners.
 	HalfLife int `yaml:"half_life"`
 	// MaxCorrection is the factor by which a coefficient may be corrected in either direction, at
-	// least 1. Default: 2. More is likely noise, and the feedback works without it.
+	// least 1. Raise it if the configured cost model is further off. Default: 2; more is likely
+	// noise, and the feedback works without it.
 	MaxCorrection float64 `yaml:"max_correction"`
 	// MaxCorrectionUnknown is the same for an engine without a cost model, for which one is guessed
 	// from the SLO. Default: 8.
@@ -136,23 +146,23 @@ type Fit struct {
 
 // Reserve is what stays free for interactive requests to come.
 type Reserve struct {
-	// KVUsed is the share of the KV cache that may be in use. Default: 0.85; above it, engines
-	// begin to preempt.
+	// KVUsed is the share of the KV cache that may be in use, all requests together. Default: 0.85;
+	// above it, engines begin to preempt.
 	KVUsed float64 `yaml:"kv_used"`
-	// KVGrowth multiplies the most KV tokens that interactive requests held within Window. Default:
-	// 1.3.
+	// KVGrowth is how much the KV tokens of interactive requests may grow before lines have to be
+	// evicted: a factor on the most that they held within the window. Default: 1.3.
 	KVGrowth float64 `yaml:"kv_growth"`
 	// KVDeviations is how many standard deviations above the mean the KV tokens of lines under way
 	// are assumed. Default: 2, because a few lines of very different lengths may all be long.
 	KVDeviations float64 `yaml:"kv_deviations"`
-	// Sequences is how many of the engine's sequences stay free beyond the most that interactive
-	// requests had within Window. Default: 16.
+	// Sequences is how many more requests at once interactive users may send than within the window
+	// and still find free sequences. Default: 16.
 	Sequences int `yaml:"sequences"`
-	// Window is how far back the most is looked for. Default: 1m, the time of an answer or two;
-	// other constants cover growth beyond it.
+	// Window is how far back the most KV tokens and requests are searched for. Default: 1m, the
+	// time of an answer or two.
 	Window time.Duration `yaml:"window"`
-	// LoadDeviations is how many standard deviations above the mean the interactive load is
-	// assumed in the cost model. Default: 1.
+	// LoadDeviations is how many standard deviations above the mean the interactive load is assumed
+	// in the cost model. Default: 1.
 	LoadDeviations float64 `yaml:"load_deviations"`
 }
 
@@ -161,8 +171,8 @@ type Reserve struct {
 type Brake struct {
 	// Above is the share of slo.tpot above which a runner's iterations are too long. Default: 1.15.
 	Above float64 `yaml:"above"`
-	// MaxOfLongest limits Above to this share of the longest possible iteration. Default: 0.92,
-	// because on an engine with small chunks no iteration is much longer than the SLO.
+	// MaxOfLongest lowers that limit for engines with small chunks, whose iterations are never much
+	// longer than the SLO: to this share of the longest possible iteration. Default: 0.92.
 	MaxOfLongest float64 `yaml:"max_of_longest"`
 	// PoolAbove is the share of slo.tpot above which the mean of all runners' iterations is too
 	// long. Default: 0.85.
@@ -170,7 +180,8 @@ type Brake struct {
 	// MinOwnShare is the share of slo.tpot that the batch lines running on a runner must cost for
 	// an eviction. Default: 0.02; if they cost less, ending them helps nobody.
 	MinOwnShare float64 `yaml:"min_own_share"`
-	// After is how long both signs must last. Default: 3s.
+	// After is how long both signs must last. A longer time wastes less and lets interactive
+	// requests suffer longer. Default: 3s.
 	After time.Duration `yaml:"after"`
 	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
 	EvictShare float64 `yaml:"evict_share"`
@@ -193,7 +204,7 @@ type Staleness struct {
 	// Default: 0.1.
 	MinShare float64 `yaml:"min_share"`
 	// BrokenLines is how many lines in a row must break for a runner to count as unreachable. It
-	// then carries 1 line every Retry. Default: 5.
+	// then carries 1 line at each retry. Default: 5.
 	BrokenLines int `yaml:"broken_lines"`
 	// Retry is how often an unreachable runner is tried. Default: 15s.
 	Retry time.Duration `yaml:"retry"`
@@ -201,12 +212,13 @@ type Staleness struct {
 	Recovery float64 `yaml:"recovery"`
 }
 
-// Deadlines bounds what deadlines may ask for.
+// Deadlines limits what deadlines may claim from interactive requests.
 type Deadlines struct {
 	// SafeShare is the share of a runner's safe lines up to which deadlines raise its lines above
-	// what the feedback grants. Prompts keep to the target all the same. Default: 0.1.
+	// what interactive latency allows. A higher share meets more deadlines and makes more
+	// interactive requests late. Prompts keep to the target all the same. Default: 0.1.
 	SafeShare float64 `yaml:"safe_share"`
-	// TargetFactor multiplies the target share while deadlines ask for more lines, 1 or more.
+	// TargetFactor multiplies the target share while deadlines require more lines, 1 or more.
 	// Default: 1, because interactive requests go first, whatever the deadline.
 	TargetFactor float64 `yaml:"target_factor"`
 }

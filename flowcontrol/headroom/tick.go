@@ -1,0 +1,80 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// tick is how often time passes for the controller.
+const tick = time.Second
+
+// Advance lets time pass, in steps of a second. Observe and Allowance call it.
+func (c *Controller) Advance(now time.Time) (changed bool) {
+	dt := now.Sub(c.ticked)
+	if len(c.roster.Members) == 0 || dt < tick {
+		return false
+	}
+	c.ticked = now
+	c.waste.fade(dt)
+	c.strain(now)
+	c.target.seePart(now, c.prefillPart())
+	ours, all, spent := 0.0, 0.0, 0.0
+	for _, m := range c.roster.Members {
+		r := m.State
+		ours += float64(r.own.lines)
+		all += float64(r.own.lines) + r.interactive.running.mean
+		spent += portable.Rounded(c.fit.perToken() * (r.own.computed - r.computed))
+		r.computed = r.own.computed
+		r.staleness.pass(now, min(dt, 10*time.Second), c.part(r), c.tuning.Staleness)
+		r.yield = min(1,
+			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
+		r.iterations.trickle = min(
+			r.iterations.trickle+portable.Rounded(c.tuning.Pace.MinPromptShare*milliseconds(dt)), 1)
+		c.updateBrake(now, r)
+		r.changed = true
+	}
+	time := milliseconds(dt) * float64(len(c.roster.Members))
+	c.ownShare.add(now, blameWindow, max(ours/max(all, 1), spent/time))
+	return true
+}
+
+// strain notes since when iterations of the pool as a whole are too long without the prompts of
+// batch lines: those can wait, and do.
+func (c *Controller) strain(now time.Time) {
+	sum, n := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		if it := &m.State.iterations; it.base.mean() > 0 && c.recent(now, it.seenAt) {
+			sum += it.base.mean()
+			n++
+		}
+	}
+	limit := c.tuning.Brake.PoolAbove * milliseconds(c.slo.TPOT)
+	if sum <= n*max(limit, c.targetTime()) {
+		c.strained = time.Time{}
+	} else if c.strained.IsZero() {
+		c.strained = now
+	}
+}
+
+// updateBrake evicts lines of a runner while interactive requests suffer from them. It takes two
+// signs: iterations are much too long on the runner, and interactive requests wait or are late; or
+// iterations are too long in all the pool, and the runner's lines are a good part of the reason.
+func (c *Controller) updateBrake(now time.Time, r *runner) {
+	if !c.shared {
+		return
+	}
+	cfg, objective := c.tuning.Brake, milliseconds(c.slo.TPOT)
+	above := cfg.Above * objective
+	if budget := c.engine.MaxBatchedTokens; budget > 0 {
+		longest := c.fit.perIteration() + portable.Rounded(c.fit.perToken()*float64(budget))
+		above = min(above, cfg.MaxOfLongest*longest)
+	}
+	it, in := &r.iterations, &r.interactive
+	here := it.all.mean() > above && c.recent(now, it.seenAt) &&
+		(in.waiting >= 1 && c.recent(now, in.seenAt) || c.recent(now, c.outcomes.lateFirst))
+	all := !c.strained.IsZero() && it.base.mean() > c.targetTime()
+	ours := float64(r.own.lines) * c.fit.perSequence()
+	signs := (here || all) && ours > cfg.MinOwnShare*objective
+	r.brake.update(now, signs, r.own.lines, c.waste.allows(cfg), cfg)
+}
