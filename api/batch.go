@@ -150,8 +150,8 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 		o.addProgress(b, p, now)
 	}
 	if total := o.RequestCounts.Total; total > 0 {
-		o.Tidefill.Progress = float64(o.RequestCounts.Completed+o.RequestCounts.Failed) / float64(
-			total)
+		ended := o.RequestCounts.Completed + o.RequestCounts.Failed
+		o.Tidefill.Progress = float64(ended) / float64(total)
 	}
 	return o
 }

@@ -194,8 +194,8 @@ func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {
-		s.log.WarnContext(
-			ctx, "journals of a deleted batch were not removed; the next sweep retries",
+		s.log.WarnContext(ctx,
+			"journals of a deleted batch were not removed; the next sweep retries",
 			"batch_id", b.ID, "tenant", b.Tenant, "error", err)
 	}
 	return writeJSON(w, deletedObject{ID: b.ID, Object: "batch", Deleted: true})

@@ -54,8 +54,8 @@ func decodeCursor(text, batchID string, chunks int) (cursor, error) {
 	c := make(cursor, 0, chunks)
 	if text != "" {
 		packed, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || len(packed) < 4 || binary.BigEndian.Uint32(packed) != crc32.ChecksumIEEE(
-			[]byte(batchID)) {
+		if err != nil || len(packed) < 4 ||
+			binary.BigEndian.Uint32(packed) != crc32.ChecksumIEEE([]byte(batchID)) {
 			return nil, errCursor
 		}
 		if c, err = c.unpack(packed[4:], chunks); err != nil {

@@ -35,13 +35,11 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err != nil || mediaType != "multipart/form-data":
-		return nil, invalid(
-			"", "", "The request's body must be a form; send it with 'Content-Type: "+
-				"multipart/form-data'.")
+		return nil, invalid("", "", "The request's body must be a form; "+
+			"send it with 'Content-Type: multipart/form-data'.")
 	case params["boundary"] == "" || len(params["boundary"]) > 70:
-		return nil, invalid(
-			"", "", "The Content-Type multipart/form-data must name its boundary, of 1 to 70 "+
-				"characters.")
+		return nil, invalid("", "", "The Content-Type multipart/form-data "+
+			"must name its boundary, of 1 to 70 characters.")
 	case r.ContentLength > limit+formOverhead:
 		return nil, tooLarge("The request has %d bytes; its file may have %d.", r.ContentLength,
 			limit)

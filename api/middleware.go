@@ -45,8 +45,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 				panic(fault)
 			}
 			s.log.ErrorContext(r.Context(), "request panicked", "request_id", requestID,
-				"method", r.Method, "route", routeOf(r), "panic", fault, "stack", string(
-					debug.Stack()))
+				"method", r.Method, "route", routeOf(r), "panic", fault,
+				"stack", string(debug.Stack()))
 			if out.code != 0 {
 				// the answer was partly sent: closing the connection is the only way to report it
 				panic(http.ErrAbortHandler)
@@ -83,9 +83,9 @@ func (s *Server) serve(h handler) http.Handler {
 		}
 		answer := answerTo(err)
 		if answer.Status >= 500 {
-			s.log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(
-				requestIDHeader),
-				"method", r.Method, "route", routeOf(r), "tenant", tenantOf(r.Context()),
+			s.log.WarnContext(r.Context(), "request failed",
+				"request_id", w.Header().Get(requestIDHeader), "method", r.Method, "route", routeOf(
+					r), "tenant", tenantOf(r.Context()),
 				"status", answer.Status, "error", err)
 		}
 		if out, ok := w.(*response); ok && out.code != 0 {

@@ -123,9 +123,8 @@ func readFileIDs(o *jsonObject, key string) []string {
 			return nil
 		}
 		if first, twice := seen[ids[i]]; twice {
-			o.wrongValue(at, "%s is the same file as %s[%d]; name each file once.", quoted(ids[i]),
-				key,
-				first)
+			o.wrongValue(at, "%s is the same file as %s[%d]; name each file once.",
+				quoted(ids[i]), key, first)
 			return nil
 		}
 		seen[ids[i]] = i

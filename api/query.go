@@ -98,10 +98,8 @@ func readStates(v url.Values) ([]store.State, error) {
 				}
 				state := store.State(name)
 				if !slices.Contains(states, state) {
-					return nil, invalid(
-						param, "invalid_value", "Invalid '%s': %s is not a status of a batch.",
-						param,
-						quoted(name))
+					return nil, invalid(param, "invalid_value",
+						"Invalid '%s': %s is not a status of a batch.", param, quoted(name))
 				}
 				if !slices.Contains(wanted, state) {
 					wanted = append(wanted, state)

@@ -27,10 +27,8 @@ func readWindow(o *jsonObject, key string) (given string, window time.Duration) 
 	}
 	window, err := parseDuration(given)
 	if err != nil || window < minWindow || window > maxWindow {
-		o.wrongValue(
-			key, "%s is not a completion window; use '24h', another duration from '1m' to '30d', "+
-				"or '%s'.",
-			quoted(given), bestEffort)
+		o.wrongValue(key, "%s is not a completion window; "+
+			"use '24h', another duration from '1m' to '30d', or '%s'.", quoted(given), bestEffort)
 		return given, 0
 	}
 	return given, window
@@ -90,9 +88,8 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 	d, err := parseDuration(text)
 	if err != nil {
 		return time.Time{}, fmt.Errorf(
-			"%s is neither a time (such as '2027-01-31T18:00:00Z') nor a duration from now (such "+
-				"as '90m')",
-			quoted(text))
+			"%s is neither a time (such as '2027-01-31T18:00:00Z') "+
+				"nor a duration from now (such as '90m')", quoted(text))
 	}
 	if d < time.Second {
 		return time.Time{}, errors.New("a duration from now must be at least '1s'")

@@ -149,9 +149,8 @@ func (c Config) Validate() error {
 	for i, u := range c.Upstreams {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
 			(err != nil || parsed.Host == "") {
-			refuse(
-				"upstreams[%d].metrics is %q, not a URL; write http://host:port/metrics, or none",
-				i, u.Metrics)
+			refuse("upstreams[%d].metrics is %q, not a URL; "+
+				"write http://host:port/metrics, or none", i, u.Metrics)
 		}
 		if err := u.CheckHeaders(); err != nil {
 			refuse("upstreams[%d].%v", i, err)

@@ -167,8 +167,8 @@ func structFields(v reflect.Value, index []int) iter.Seq[field] {
 			if key == "" {
 				key = strings.ToLower(f.Name)
 			}
-			if !yield(field{StructField: f, key: key, owner: t, overlay: f.Tag.Get(
-				"config") == "overlay"}) {
+			overlay := f.Tag.Get("config") == "overlay"
+			if !yield(field{StructField: f, key: key, owner: t, overlay: overlay}) {
 				return
 			}
 		}
