@@ -34,17 +34,17 @@ type Controller struct {
 	fit          costFit
 	outcomes     outcomes
 
-	lines   float64 // that a runner may have, by feedback
-	pressed float64 // that a runner would have to have, by deadlines
+	lines    float64 // lines that a runner may carry, by feedback
+	demanded float64 // lines that a runner would have to carry, by deadlines
 
-	// strained is since when iterations are too long in all the pool; zero: they are not.
-	strained time.Time
+	// tooLong is since when the pool's iterations are too long on average; zero: they are not.
+	tooLong time.Time
 	// ownShare is the share of the requests running in the pool that are batch lines, or the share
 	// of its time that their prompts take, if that is more.
 	ownShare spread
 	waste    waste
 
-	ticked  time.Time                     // when pass last did something
+	ticked  time.Time                     // when Advance last did something
 	granted []flowcontrol.RunnerAllowance // the last allowance's Runners
 }
 
@@ -80,7 +80,7 @@ func (c *Controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 	case o.Kind == flowcontrol.Read && o.Runner == "":
 		return c.readGateway(now, o.Reading) || changed
 	case o.Kind == flowcontrol.DeadlineDemand:
-		return c.press(o.Lines) || changed
+		return c.demand(o.Lines) || changed
 	}
 	m := c.roster.Find(o.Runner)
 	if m == nil {
@@ -108,13 +108,13 @@ func (c *Controller) leave(id string) bool {
 	return true
 }
 
-// press notes how many lines deadlines ask for.
-func (c *Controller) press(lines float64) (changed bool) {
-	pressed := lines / max(1, float64(len(c.roster.Members)))
-	if !(pressed >= 0) || pressed == c.pressed {
+// demand notes how many lines deadlines require.
+func (c *Controller) demand(lines float64) (changed bool) {
+	demanded := lines / max(1, float64(len(c.roster.Members)))
+	if !(demanded >= 0) || demanded == c.demanded {
 		return false
 	}
-	c.pressed = pressed
+	c.demanded = demanded
 	c.invalidate()
 	return true
 }

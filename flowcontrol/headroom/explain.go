@@ -21,7 +21,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value(), Unit: "tokens"},
 		{Name: "lines by feedback", Value: c.lines, Unit: "lines"},
 		{Name: "lines by cost model", Value: c.predictedLines(), Unit: "lines"},
-		{Name: "lines by deadlines", Value: c.pressed, Unit: "lines"},
+		{Name: "lines by deadlines", Value: c.demanded, Unit: "lines"},
 		{Name: "own share", Value: c.ownShare.mean},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
 		{Name: "line expected output", Value: c.sizes.expected, Unit: "tokens"},

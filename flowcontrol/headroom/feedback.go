@@ -1,7 +1,6 @@
 package headroom
 
 import (
-	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -18,7 +17,7 @@ func (c *Controller) targetTime() float64 {
 		return unsharedTarget * milliseconds(c.slo.TPOT)
 	}
 	target := c.target.value() * milliseconds(c.slo.TPOT)
-	if c.pressed > c.lines {
+	if c.demanded > c.lines {
 		target *= c.tuning.Deadlines.TargetFactor
 	}
 	return target
@@ -31,14 +30,13 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	// Lines that have just started will hold more context and lengthen iterations by that.
 	held := portable.Rounded(float64(r.own.lines) * mix.Context)
 	growth := portable.Rounded(model.KV * max(0, held-r.own.context))
-	// And the iterations meant are those of the lines that may run: lines that are still to start,
-	// or to end, will change them. If lines live shorter than it takes to show, they have.
+	// The target is for iterations with c.lines lines. Lines that are still to start, or to end,
+	// will change them, unless lines are so short that the measurement includes that already.
 	life := lifeOf(mix, r.iterations.all.mean())
 	growth += portable.Rounded(c.lagOf(life) * model.PerLine(mix) *
 		(c.lines - float64(r.own.lines)))
 	off := c.targetTime() - (r.iterations.all.mean() + growth)
-	// Lines that live long cannot be taken back for long: what is short beside their lives is left
-	// to the prompts.
+	// Lines that run long cannot be taken back soon. Prompts compensate for short differences.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
 	move := gain * seconds * off / model.PerLine(mix)
@@ -99,82 +97,7 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 
 // part returns a runner's part of the lines. A runner whose iterations are longer than the others'
 // starts fewer prompts and so carries fewer lines. It is granted as many all the same, since a
-// router that looks at load sends interactive requests to runners with few lines.
+// router that considers load sends interactive requests to runners with few lines.
 func (c *Controller) part(r *runner) float64 {
 	return min(max(c.lines*r.yield, 1), float64(c.cfg.PerRunner))
 }
-
-// fewest is what the runner with the fewest lines carries, and the one whose lines hold the least
-// context.
-type fewest struct{ lines, context float64 }
-
-func (c *Controller) fewest(now time.Time) fewest {
-	f := fewest{lines: math.Inf(1), context: math.Inf(1)}
-	for _, m := range c.roster.Members {
-		if r := m.State; r.comparable(m.Held(now)) {
-			f.lines = min(f.lines, float64(r.own.lines))
-			f.context = min(f.context, r.own.context)
-		}
-	}
-	return f
-}
-
-// anyDifference is by how many lines' context runners may differ in any case, and by half as many
-// lines: a few lines are never alike.
-const anyDifference = 8
-
-// bound returns how many lines a runner may carry for the pool's runners to stay alike. A router
-// that looks at load counts what lines hold, and old lines hold more than young ones: while a
-// runner holds much more than another, no more lines start there.
-func (f fewest) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
-	most := portable.Rounded(cfg.MaxLineRatio*f.lines) + anyDifference/2
-	if r.own.context > portable.Rounded(cfg.MaxContextRatio*f.context)+portable.Rounded(
-		anyDifference*mix.Context) {
-		most = min(most, float64(r.own.lines))
-	}
-	return most
-}
-
-// LineMix returns the sizes of batch lines, as far as they are known.
-func (c *Controller) LineMix() costmodel.Mix {
-	lines, context := 0.0, 0.0
-	for _, m := range c.roster.Members {
-		lines += float64(m.State.own.lines)
-		context += m.State.own.context
-	}
-	return c.sizes.mix(lines, context)
-}
-
-// lineKV returns how many KV tokens a line of a mix holds; 0 while no line has started.
-func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
-	if c.sizes.prompt <= 0 {
-		return lineKV{}
-	}
-	lines, ages := 0.0, 0.0
-	for _, m := range c.roster.Members {
-		own := &m.State.own
-		lines += float64(own.lines)
-		ages += max(0, own.context-portable.Rounded(float64(own.lines)*mix.Prompt))
-	}
-	return c.sizes.kv(mix, lines, ages)
-}
-
-// prefillPart returns the part that prompts have in what the lines that start now cost an engine.
-func (c *Controller) prefillPart() float64 {
-	model, mix := c.fit.fitted(), c.sizes.latest()
-	if mix.Prompt <= 0 || mix.Output <= 0 {
-		return 1
-	}
-	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output / model.PerLine(mix)
-}
-
-// lifeOf returns how many seconds a line runs if an iteration takes ms.
-func lifeOf(mix costmodel.Mix, ms float64) float64 { return mix.Output * ms / 1000 }
-
-// lagOf returns the share of what a line of that life does that shows only after a while, 0 to 1.
-func (c *Controller) lagOf(life float64) float64 {
-	return life / (life + c.tuning.Pace.Lag.Seconds())
-}
-
-// lag is that of lines as they are, at iterations as long as they may be.
-func (c *Controller) lag() float64 { return c.lagOf(lifeOf(c.LineMix(), c.targetTime())) }

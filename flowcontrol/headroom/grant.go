@@ -50,7 +50,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 	safe, reason := r.safe(now, c.lineKV(mix), c.engine, c.cfg)
 	lower(safe, reason)
 	g.Lines = max(g.Lines,
-		int(min(c.pressed, c.tuning.Deadlines.SafeShare*float64(safe))))
+		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
 	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {
 		lower(int(ceiling), reason)
 		if r.staleness.state == unreachable && now.Before(r.staleness.retry) {
@@ -92,7 +92,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 // that will be more.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
 	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.prompt, 1)
-	if !c.shared { // enough for two chunks, of fewer requests than engines shed at
+	if !c.shared { // enough for two chunks, but fewer requests than engines shed at
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting/2), time.Time{}
 	}

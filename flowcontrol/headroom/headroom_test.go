@@ -432,7 +432,7 @@ func TestHeldRunnersDoNotLimitOthers(t *testing.T) {
 }
 
 // While the lines of a runner hold much more context than those of another, no more start there: a
-// router that looks at load would send interactive requests to the other.
+// router that considers load would send interactive requests to the other.
 func TestRunnersStayAlikeInContext(t *testing.T) {
 	more := func(ratio float64) int {
 		cfg := config()

@@ -7,7 +7,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// observe takes over what happened at a runner.
+// observe updates the state by what happened at a runner. It returns whether the allowance may
+// differ.
 func (c *Controller) observe(
 	now time.Time, m *flowcontrol.Member[*runner], o flowcontrol.Observation,
 ) (changed bool) {
@@ -23,7 +24,7 @@ func (c *Controller) observe(
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		if o.OutputTokens > 1 && !c.recent(now, r.iterations.seenAt) &&
 			!c.recent(now, r.interactive.seenAt) {
-			// A mean over the line's life, waiting included: old, and too high rather than too low.
+			// This is a mean over the line's life, waiting included: late, and rather too high.
 			c.unstreamed(r, milliseconds(o.Latency)/float64(o.OutputTokens),
 				o.Latency/time.Duration(max(1, r.own.lines)))
 		}
@@ -112,7 +113,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		return false
 	}
 	if c.ownShare.mean < innocentShare {
-		// Late requests are not our doing while next to nothing of ours runs.
+		// Batch lines do not cause late requests while hardly any of them run.
 		c.outcomes.skip(g)
 		return true
 	}

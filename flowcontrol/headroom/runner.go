@@ -19,7 +19,7 @@ type runner struct {
 
 	// yield is the share of its lines that the runner keeps after sheds; 1: all.
 	yield   float64
-	lastCut time.Time // for a shed; zero: never
+	lastCut time.Time // when a shed last lowered yield; zero: never
 
 	computed float64 // own.computed at the last second
 
@@ -36,8 +36,8 @@ func newRunner(now time.Time, lines, prefilling int, cfg Tuning) *runner {
 	}
 }
 
-// cut lowers the runner's part of lines after a shed, once per DecreaseEvery: lines that are shed
-// together are one sign.
+// cut lowers the runner's part of lines after a shed, at most once per DecreaseEvery, because lines
+// that are shed together are one sign.
 func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < cfg.DecreaseEvery {
 		return
@@ -47,9 +47,9 @@ func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 	r.yield = max(min(r.yield, carried)*cfg.Decrease, 1/max(lines, 1))
 }
 
-// comparable reports whether only its iterations keep the runner from carrying more lines. One that
-// sheds, is not heard of, or is full of interactive requests carries few for reasons of its own,
-// and the others need not wait for it.
+// comparable reports whether only its iterations keep the runner from carrying more lines. A runner
+// that sheds, is not heard of, or is full of interactive requests carries few lines for another
+// reason, and the other runners need not wait for it.
 func (r *runner) comparable(held bool) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
 	return r.yield == 1 && !held && r.staleness.state == fresh && !full
@@ -62,7 +62,7 @@ func (r *runner) safe(
 ) (lines int, reason flowcontrol.Reason) {
 	lines, reason = cfg.PerRunner, flowcontrol.ReasonRunnerLimit
 	reserve := cfg.Tuning.Reserve
-	// The load may have grown since it was seen: by a deviation for each AgingAfter.
+	// The load may have grown since the last metrics: assume a deviation for each AgingAfter.
 	unseen := 0.0
 	if in := &r.interactive; !in.seenAt.IsZero() {
 		unseen = float64(now.Sub(in.seenAt)) / float64(cfg.Tuning.Staleness.AgingAfter)

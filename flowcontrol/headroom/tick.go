@@ -17,7 +17,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	}
 	c.ticked = now
 	c.waste.fade(dt)
-	c.strain(now)
+	c.checkPool(now)
 	c.target.seePart(now, c.prefillPart())
 	ours, all, spent := 0.0, 0.0, 0.0
 	for _, m := range c.roster.Members {
@@ -39,9 +39,9 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	return true
 }
 
-// strain notes since when iterations of the pool as a whole are too long without the prompts of
-// batch lines: those can wait, and do.
-func (c *Controller) strain(now time.Time) {
+// checkPool notes since when the pool's iterations are too long on average, even without the
+// prompts of batch lines: those wait in such a case.
+func (c *Controller) checkPool(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
 		if it := &m.State.iterations; it.base.mean() > 0 && c.recent(now, it.seenAt) {
@@ -51,15 +51,16 @@ func (c *Controller) strain(now time.Time) {
 	}
 	limit := c.tuning.Brake.PoolAbove * milliseconds(c.slo.TPOT)
 	if sum <= n*max(limit, c.targetTime()) {
-		c.strained = time.Time{}
-	} else if c.strained.IsZero() {
-		c.strained = now
+		c.tooLong = time.Time{}
+	} else if c.tooLong.IsZero() {
+		c.tooLong = now
 	}
 }
 
-// updateBrake evicts lines of a runner while interactive requests suffer from them. It takes two
-// signs: iterations are much too long on the runner, and interactive requests wait or are late; or
-// iterations are too long in all the pool, and the runner's lines are a good part of the reason.
+// updateBrake lets the brake evict lines of a runner while interactive requests suffer from them.
+// Two signs are needed: iterations on the runner are much too long, and interactive requests wait
+// or are late; or iterations are too long in all the pool, and on the runner too. In both cases the
+// runner's lines must be a considerable part of the reason.
 func (c *Controller) updateBrake(now time.Time, r *runner) {
 	if !c.shared {
 		return
@@ -73,7 +74,7 @@ func (c *Controller) updateBrake(now time.Time, r *runner) {
 	it, in := &r.iterations, &r.interactive
 	here := it.all.mean() > above && c.recent(now, it.seenAt) &&
 		(in.waiting >= 1 && c.recent(now, in.seenAt) || c.recent(now, c.outcomes.lateFirst))
-	all := !c.strained.IsZero() && it.base.mean() > c.targetTime()
+	all := !c.tooLong.IsZero() && it.base.mean() > c.targetTime()
 	ours := float64(r.own.lines) * c.fit.perSequence()
 	signs := (here || all) && ours > cfg.MinOwnShare*objective
 	r.brake.update(now, signs, r.own.lines, c.waste.allows(cfg), cfg)

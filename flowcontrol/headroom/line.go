@@ -1,0 +1,50 @@
+package headroom
+
+import (
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// LineMix returns the sizes of batch lines, as far as they are known.
+func (c *Controller) LineMix() costmodel.Mix {
+	lines, context := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		lines += float64(m.State.own.lines)
+		context += m.State.own.context
+	}
+	return c.sizes.mix(lines, context)
+}
+
+// lineKV returns how many KV tokens a line of a mix holds; 0 while no line has started.
+func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
+	if c.sizes.prompt <= 0 {
+		return lineKV{}
+	}
+	lines, ages := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		own := &m.State.own
+		lines += float64(own.lines)
+		ages += max(0, own.context-portable.Rounded(float64(own.lines)*mix.Prompt))
+	}
+	return c.sizes.kv(mix, lines, ages)
+}
+
+// prefillPart returns the part of prompts in the cost of the lines that start now.
+func (c *Controller) prefillPart() float64 {
+	model, mix := c.fit.fitted(), c.sizes.latest()
+	if mix.Prompt <= 0 || mix.Output <= 0 {
+		return 1
+	}
+	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output / model.PerLine(mix)
+}
+
+// lifeOf returns how many seconds a line runs if an iteration takes ms.
+func lifeOf(mix costmodel.Mix, ms float64) float64 { return mix.Output * ms / 1000 }
+
+// lagOf returns the share of the effect of a line with that life that shows only later, 0 to 1.
+func (c *Controller) lagOf(life float64) float64 {
+	return life / (life + c.tuning.Pace.Lag.Seconds())
+}
+
+// lag returns the lag of the current lines, if iterations take the target time.
+func (c *Controller) lag() float64 { return c.lagOf(lifeOf(c.LineMix(), c.targetTime())) }
