@@ -84,8 +84,8 @@ func (s *Server) serve(h handler) http.Handler {
 		answer := answerTo(err)
 		if answer.Status >= 500 {
 			s.log.WarnContext(r.Context(), "request failed",
-				"request_id", w.Header().Get(requestIDHeader), "method", r.Method, "route", routeOf(
-					r), "tenant", tenantOf(r.Context()),
+				"request_id", w.Header().Get(requestIDHeader), "method", r.Method,
+				"route", routeOf(r), "tenant", tenantOf(r.Context()),
 				"status", answer.Status, "error", err)
 		}
 		if out, ok := w.(*response); ok && out.code != 0 {
