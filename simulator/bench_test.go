@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The speed that is promised: a day of twelve replicas in a minute. Here four
-// hours of it, under the policy that looks at everything.
+// BenchmarkDay measures the simulation speed, which should be a day of twelve replicas in a minute.
+// It simulates four hours of that, with the policy that observes the most.
 func BenchmarkDay(b *testing.B) {
 	const part = 4 * time.Hour
 	s := bundled(b, "s1-steady.yaml", horizon(part), func(s *Setup) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Each class is judged by its own promise, and all together by each one's own.
+// Each class has its own SLO, and the total counts each request by its class's SLO.
 func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 	s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute), fixed(1))
 	s.Scenario.Interactive.Classes = []scenario.Class{
@@ -45,13 +45,13 @@ func TestClassesAreJudgedByTheirOwnPromise(t *testing.T) {
 	_, err = Run(s, silent)
 	unfit := new(UnfitError)
 	if !errors.As(err, &unfit) {
-		t.Fatalf("a class that can't attain its promise: %v", err)
+		t.Fatalf("a class that can't attain its SLO: %v", err)
 	}
 	s.Scenario.Interactive.Classes[0].Rate = 0.01
 	s.Scenario.Interactive.Classes[0].SLO.Attainment = 0.97
 	if _, err := Run(s, silent); err == nil || !strings.Contains(err.Error(),
 		`requests of class "agents"`) {
-		t.Errorf("a small class that can't attain its promise: %v", err)
+		t.Errorf("a small class that can't attain its SLO: %v", err)
 	}
 }
 

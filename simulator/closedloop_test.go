@@ -12,11 +12,11 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// crowd is a pool of one engine with users who wait for one another.
-func crowd(profile string, users scenario.Users) Setup {
+// closedLoop is a pool of one engine with users in a closed loop.
+func closedLoop(profile string, users scenario.Users) Setup {
 	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: 3}
 	s.Profile, _ = engine.ProfileNamed(profile)
-	s.Scenario.Name, s.Scenario.Horizon = "crowd", 10*time.Minute
+	s.Scenario.Name, s.Scenario.Horizon = "closed loop", 10*time.Minute
 	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas = profile, 1
 	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Users = "conversation", users
 	return s
@@ -25,8 +25,8 @@ func crowd(profile string, users scenario.Users) Setup {
 // A slower service is asked less, and by each user for the same things in the
 // same order.
 func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
-	told := func(pace float64) (asked [][]workload.Request, served int) {
-		s := crowd("llama-70b-a100", scenario.Users{})
+	run := func(pace float64) (asked [][]workload.Request, served int) {
+		s := closedLoop("llama-70b-a100", scenario.Users{})
 		s.Scenario.Interactive.Generator = scenario.None
 		sim, err := newSimulation(s, false)
 		if err != nil {
@@ -51,8 +51,8 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 		sim.run(sim.end)
 		return asked, sim.interactive.report().Requests
 	}
-	quick, many := told(1)
-	slow, few := told(4)
+	quick, many := run(1)
+	slow, few := run(4)
 	if few >= many || few < many/4 {
 		t.Errorf("a service four times slower is asked %d times, the other %d times", few, many)
 	}
@@ -67,8 +67,7 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 	}
 }
 
-// Users who find no place hang up, try again and give up, and each request is
-// judged once, whatever becomes of it.
+// Users who time out retry and give up, and each request is counted once.
 func TestImpatientUsers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		users := scenario.Users{
@@ -78,11 +77,12 @@ func TestImpatientUsers(t *testing.T) {
 			Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
 			Backoff: time.Duration(rapid.IntRange(0, 5).Draw(t, "backoff")) * time.Second,
 		}
-		s := crowd("llama-8b-a100", users)
+		s := closedLoop("llama-8b-a100", users)
 		s.Scenario.Pool.MaxSeqs = rapid.SampledFrom([]int{1, 4, 64}).Draw(t, "seqs")
 		if rapid.Bool().Draw(t, "loss") {
 			s.Scenario.Faults = []scenario.Fault{
-				{Kind: scenario.Crash, At: 5 * time.Minute, For: time.Minute, Lost: scenario.Missed}}
+				{Kind: scenario.Crash, At: 5 * time.Minute, For: time.Minute,
+					Lost: scenario.Missed}}
 		}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestImpatientUsers(t *testing.T) {
 			}
 		}
 	})
-	storm := crowd("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second,
+	storm := closedLoop("llama-8b-a100", scenario.Users{Count: 50, Think: time.Second,
 		Timeout: 2 * time.Second, Retries: 2})
 	storm.Scenario.Pool.MaxSeqs = 1
 	sim, _, err := simulate(storm, false, silent)

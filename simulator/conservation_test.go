@@ -12,10 +12,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// Every line is recorded once or still in the system at the end, and what was
-// harvested is what the recorded lines hold; on engines that shed, preempt,
-// refuse and expire, on replicas that die, come back, are drained and reclaimed.
-// No interactive request is lost sight of either.
+// Every line is recorded once or still in the system at the end, and the harvest is the sum of the
+// recorded lines, on engines that shed, preempt and refuse, with lines that expire, and on replicas
+// that crash, restart, are drained and reclaimed. No interactive request is lost either.
 func TestNoLineIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(
@@ -41,11 +40,11 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 				Lines:  rapid.IntRange(0, 2000).Draw(t, "lines"),
 			})
 		}
-		misfortune(t, &s.Scenario)
+		drawFaults(t, &s.Scenario)
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		sim, _, err := simulate(s, true, silent) // panics if a line goes a way it may not
+		sim, _, err := simulate(s, true, silent) // panics if a line makes a wrong transition
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,21 +55,21 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			for _, state := range j.lines {
 				count[state]++
 			}
-			told := jobs[i]
-			if count[lineRecorded] != told.Done+told.Failed ||
-				count[lineUnderWay] != told.InFlight || len(j.lines) > j.Lines {
-				t.Fatalf("job %+v, but its %d lines are %v", told, len(j.lines), count)
+			reported := jobs[i]
+			if count[lineRecorded] != reported.Done+reported.Failed ||
+				count[lineUnderWay] != reported.InFlight || len(j.lines) > j.Lines {
+				t.Fatalf("job %+v, but its %d lines are %v", reported, len(j.lines), count)
 			}
-			if all := told.Done+told.Failed == j.Lines; all != (told.Finished > 0) {
-				t.Fatalf("job %+v of %d lines: is it finished?", told, j.Lines)
+			if all := reported.Done+reported.Failed == j.Lines; all != (reported.Finished > 0) {
+				t.Fatalf("job %+v of %d lines: is it finished?", reported, j.Lines)
 			}
-			inFlight += told.InFlight
-			if told.Failed == 0 {
+			inFlight += reported.InFlight
+			if reported.Failed == 0 {
 				in, out := recorded(
 					j, s.Engine().Profile.KVTokens/engine.BlockSize*engine.BlockSize)
 				if in != j.input || out != j.output {
 					t.Fatalf("job %+v harvested %d + %d tokens, its recorded lines hold %d + %d",
-						told, j.input, j.output, in, out)
+						reported, j.input, j.output, in, out)
 				}
 			}
 			input, output = input+j.input, output+j.output
@@ -87,7 +86,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		if inside > inFlight {
 			t.Fatalf("%d lines are inside engines, %d under way", inside, inFlight)
 		}
-		stray := sim.strays()
+		outside := sim.linesOutsideEngines()
 		load := 0
 		for _, r := range sim.replicas {
 			load += r.inside
@@ -111,31 +110,31 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		}
 		for range 10 { // one way takes no longer than 3 s
 			sim.run(sim.now.Add(time.Second))
-			now := sim.strays()
-			maps.DeleteFunc(stray, func(a *attempt, _ bool) bool { return !now[a] })
+			now := sim.linesOutsideEngines()
+			maps.DeleteFunc(outside, func(a *attempt, _ bool) bool { return !now[a] })
 		}
-		for a := range stray {
+		for a := range outside {
 			t.Fatalf(
 				"line %d of job %s is on its way between daemon and %s, and has not arrived in 10 s", a.line, a.job.Name, a.start.Runner)
 		}
 	})
 }
 
-// strays are the lines under way that are in no engine.
-func (sim *simulation) strays() map[*attempt]bool {
-	strays := map[*attempt]bool{}
+// linesOutsideEngines returns the lines in flight that are in no engine.
+func (sim *simulation) linesOutsideEngines() map[*attempt]bool {
+	lines := map[*attempt]bool{}
 	for _, j := range sim.dispatcher.jobs {
 		for _, a := range j.attempts {
 			if req := sim.requests[a.id]; a.id == 0 || req == nil || req.line != a {
-				strays[a] = true
+				lines[a] = true
 			}
 		}
 	}
-	return strays
+	return lines
 }
 
 // misfortune draws what may befall replicas.
-func misfortune(t *rapid.T, s *scenario.Scenario) {
+func drawFaults(t *rapid.T, s *scenario.Scenario) {
 	p := &s.Pool
 	p.Discovery = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "discovery")
 	p.RouterView = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "router view")
@@ -153,7 +152,8 @@ func misfortune(t *rapid.T, s *scenario.Scenario) {
 	for range rapid.IntRange(0, 4).Draw(t, "faults") {
 		f := scenario.Fault{
 			At: time.Duration(rapid.IntRange(0, 239).Draw(t, "fault at")) * time.Second,
-			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Crash, scenario.Crash, scenario.Slow,
+			Kind: rapid.SampledFrom([]scenario.FaultKind{scenario.Crash, scenario.Crash,
+				scenario.Slow,
 				scenario.Stall, scenario.Flush}).Draw(t, "fault"),
 		}
 		if len(s.BatchPools) > 0 && rapid.Bool().Draw(t, "of spot") {
@@ -199,7 +199,8 @@ func TestDeadlines(t *testing.T) {
 	if r.Batch.Deadlines != 2 || r.Batch.Met != 1 {
 		t.Errorf("%d of %d deadlines met, want 1 of 2", r.Batch.Met, r.Batch.Deadlines)
 	}
-	want := map[string]JobOutcome{"easy": Finished, "hopeless": Expired, "open": Unfinished, "ahead": NotSubmitted}
+	want := map[string]JobOutcome{"easy": Finished, "hopeless": Expired, "open": Unfinished,
+		"ahead": NotSubmitted}
 	for _, j := range r.Jobs {
 		if j.Outcome != want[j.Name] {
 			t.Errorf("job %+v, want %s", j, want[j.Name])
@@ -207,7 +208,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Work lost to preemption is told.
+// Work lost to preemption is reported.
 func TestPreemptionIsWaste(t *testing.T) {
 	s := tiny(t, "0,1,1\n100,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "gen"})
 	s.Scenario.Pool.KVTokens = 8000

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // shortStory is one replica, little traffic and a job of a few lines.
-func shortStory() Setup {
+func shortScenario() Setup {
 	profile, _ := engine.ProfileNamed("llama-70b-a100")
 	s := Setup{Scenario: scenario.Default(), Profile: profile, Seed: 1, Policy: daemon()}
 	fixed(3)(&s)
@@ -31,7 +31,7 @@ func shortStory() Setup {
 	return s
 }
 
-func told(t *testing.T, r Result) string {
+func encodeJSON(t *testing.T, r Result) string {
 	t.Helper()
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func told(t *testing.T, r Result) string {
 
 func TestEventLog(t *testing.T) {
 	const golden = "testdata/short.log"
-	s := shortStory()
+	s := shortScenario()
 	var got bytes.Buffer
 	s.Outputs.Events = &got
 	watched := result(t, s)
@@ -59,13 +59,13 @@ func TestEventLog(t *testing.T) {
 		t.Errorf("event log (-want +got), -update rewrites it:\n%s", diff)
 	}
 	s.Outputs = Outputs{}
-	if diff := cmp.Diff(told(t, result(t, s)), told(t, watched)); diff != "" {
+	if diff := cmp.Diff(encodeJSON(t, result(t, s)), encodeJSON(t, watched)); diff != "" {
 		t.Errorf("watching has changed the run (-not watched +watched):\n%s", diff)
 	}
 }
 
 func TestExplain(t *testing.T) {
-	s := shortStory()
+	s := shortScenario()
 	var got bytes.Buffer
 	s.Outputs.Explain, s.Outputs.Moment = &got, 40*time.Second
 	result(t, s)
@@ -80,13 +80,13 @@ func TestExplain(t *testing.T) {
 	for line := range strings.Lines(got.String()) {
 		if at, err := strconv.ParseFloat(strings.TrimSpace(line[:min(10, len(line))]),
 			64); err == nil && (at < 35 || at > 45) {
-			t.Errorf("told of another time: %s", line)
+			t.Errorf("an event outside the window: %s", line)
 		}
 	}
 }
 
-func TestTape(t *testing.T) {
-	s := shortStory()
+func TestTimeline(t *testing.T) {
+	s := shortScenario()
 	s.Outputs.Timeline = true
 	r := result(t, s)
 	timeline := r.Timeline
@@ -107,12 +107,12 @@ func TestTape(t *testing.T) {
 	}
 	s.Outputs = Outputs{}
 	r.Timeline = nil
-	if diff := cmp.Diff(told(t, result(t, s)), told(t, r)); diff != "" {
-		t.Errorf("a tape has changed the run (-without +with):\n%s", diff)
+	if diff := cmp.Diff(encodeJSON(t, result(t, s)), encodeJSON(t, r)); diff != "" {
+		t.Errorf("a timeline has changed the run (-without +with):\n%s", diff)
 	}
 }
 
-func TestTapeStaysSmall(t *testing.T) {
+func TestTimelineStaysSmall(t *testing.T) {
 	for _, test := range []struct{ horizon, step time.Duration }{
 		{time.Minute, 10 * time.Second}, {2 * time.Hour, 10 * time.Second},
 		{2*time.Hour + time.Second, 20 * time.Second}, {24 * time.Hour, 2 * time.Minute},

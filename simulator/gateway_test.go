@@ -7,9 +7,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// A histogram with an edge at the promise counts what a gateway does that knows
-// the promise, and both count what the users got; an edge that lies elsewhere is
-// read by a share of its bucket.
+// A histogram with a bound at the objective counts the same late requests as a gateway that knows
+// the objective, and both count what the users got. A histogram whose bounds are far from the
+// objective is inaccurate.
 func TestGatewayCountsWhatUsersGet(t *testing.T) {
 	counted := func(kind scenario.Gateway, edges ...time.Duration) (ttft, tpot, late, slow float64,
 		users Interactive) {
@@ -35,12 +35,12 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 	ttft2, tpot2, late2, slow2, _ := counted(scenario.GatewayHistogram)
 	if ttft2 != ttft || tpot2 != tpot || late2 != late || slow2 != slow {
 		t.Errorf(
-			"a histogram with an edge at the promise says %v of %v late, %v of %v slow; counters say %v of %v, %v of %v", late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
+			"a histogram with a bound at the objective counts %v of %v late, %v of %v slow; counters say %v of %v, %v of %v", late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
 	}
 	if _, _, off, _, _ := counted(scenario.GatewayHistogram, 100*time.Millisecond,
 		5*time.Second); off < 2*late {
 		t.Errorf(
-			"a histogram with edges far from the promise says %v late, counters %v: want it misled",
+			"a histogram with bounds far from the objective counts %v late, counters %v, want a difference",
 			off, late)
 	}
 }

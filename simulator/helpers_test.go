@@ -19,7 +19,7 @@ import (
 // defaults.
 func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 	t.Helper()
-	told, err := scenario.Read("scenarios/"+name, scenario.Files{
+	sc, err := scenario.Read("scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
 		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)
@@ -28,7 +28,7 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Scenario: told, Seed: 1, Policy: daemon()}
+	s := Setup{Scenario: sc, Seed: 1, Policy: daemon()}
 	known := false
 	if s.Profile, known = engine.ProfileNamed(s.Scenario.Pool.Profile); !known {
 		t.Fatalf("%s: no profile %q", name, s.Scenario.Pool.Profile)
@@ -72,8 +72,9 @@ func silent(float64) error { return nil }
 func tiny(t testing.TB, trace string, jobs ...scenario.Job) Setup {
 	t.Helper()
 	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Profile: engine.Profile{
-		Name: "tiny", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000, MaxBatchedTokens: 64,
-		MaxSeqs: 8,
+		Name: "tiny", CostModel: costmodel.Model{C0: 10, C1: 1}, KVTokens: 10_000,
+		MaxBatchedTokens: 64,
+		MaxSeqs:          8,
 	}}
 	s.Scenario.Name, s.Scenario.Horizon, s.Scenario.Jobs = "tiny", 5*time.Minute, jobs
 	s.Scenario.Pool.Profile, s.Scenario.Pool.Replicas, s.Scenario.Pool.Noise = "tiny", 1, 0

@@ -7,10 +7,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// A job that nobody could do in time is told so within a minute, though its first answers take
-// longer, and takes nothing from one that comes later and is due later, which is told nothing of
-// the kind.
-func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
+// A job that no policy could finish in time is reported within a minute, though its first answers
+// take longer. It takes nothing from a feasible job that is submitted and due later.
+func TestInfeasibleJobsAreReportedSoonAndYield(t *testing.T) {
 	s := bundled(t, "s9-deadlines.yaml")
 	s.Scenario.Horizon = 100 * time.Minute
 	s.Scenario.Jobs = []scenario.Job{
@@ -24,7 +23,7 @@ func TestInfeasibleJobsAreToldSoonAndYield(t *testing.T) {
 	}
 	impossible, feasible := r.Jobs[0], r.Jobs[1]
 	if after := impossible.Flagged - impossible.Submitted; impossible.Flagged == 0 || after > 60 {
-		t.Errorf("told after %v seconds, want within 60", after)
+		t.Errorf("reported after %v seconds, want within 60", after)
 	}
 	if feasible.Flagged != 0 || feasible.Outcome != Finished {
 		t.Errorf("the feasible job is %s, flagged at %v", feasible.Outcome, feasible.Flagged)

@@ -17,9 +17,9 @@ func newTestUsers() *interactiveStats {
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
 // served is a request of 101 tokens of output.
-func served(s *interactiveStats, came time.Duration, input int, ttft, tpot time.Duration) {
-	first := at(came + ttft - engine.ServerDelay(1))
-	s.finished(&request{arrived: at(came), input: input, output: 101}, engine.Completion{
+func served(s *interactiveStats, arrived time.Duration, input int, ttft, tpot time.Duration) {
+	first := at(arrived + ttft - engine.ServerDelay(1))
+	s.finished(&request{arrived: at(arrived), input: input, output: 101}, engine.Completion{
 		Output: 101, FirstToken: first, Finished: first.Add(100*tpot - engine.ServerDelay(
 			101) + engine.ServerDelay(1)),
 	})

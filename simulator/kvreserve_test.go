@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// crowded is a pool whose KV caches interactive requests alone fill by half, and
-// lines of long answers beside them, which grow for minutes after they start.
-func crowded(t *testing.T, seed uint64) Result {
+// fullCaches is a pool whose KV caches are half full of interactive requests, with lines of long
+// answers, which grow for minutes after they start.
+func fullCaches(t *testing.T, seed uint64) Result {
 	return result(t, bundled(t, "s2-gen.yaml", horizon(30*time.Minute), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
 		s.Policy.Flow.Policy = "headroom"
@@ -15,10 +15,10 @@ func crowded(t *testing.T, seed uint64) Result {
 	}))
 }
 
-// Room is kept for what lines will hold, not for what those hold that ended first.
-func TestProbeLeavesRoomForLinesToGrow(t *testing.T) {
+// The reserve of KV cache follows what lines will hold, not what the first lines to end held.
+func TestHeadroomReservesKVForLinesToGrow(t *testing.T) {
 	for seed := range uint64(3) {
-		r := crowded(t, seed+1)
+		r := fullCaches(t, seed+1)
 		wasted := float64(r.Batch.Wasted) / float64(r.Batch.Wasted+r.Batch.Useful)
 		t.Logf("%.2f points, %.1f %% wasted, %d preemptions, %.2f Mtok", r.Loss, 100*wasted,
 			r.Batch.Preemptions, float64(r.Batch.Useful)/1e6)
@@ -29,15 +29,15 @@ func TestProbeLeavesRoomForLinesToGrow(t *testing.T) {
 	}
 }
 
-// A line may be recalled while the iteration runs at whose start it lost its place.
-func TestRecallOfPreempted(t *testing.T) {
+// A line may be evicted during the iteration at whose start it was preempted.
+func TestEvictionOfPreempted(t *testing.T) {
 	s := bundled(t, "s2-gen.yaml", horizon(time.Hour), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
 		s.Policy.Flow.Policy = "headroom"
 		s.Seed = 2
 	})
 	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Evictions == 0 {
-		t.Fatalf("%d preemptions, %d recalls: nothing is tried", r.Batch.Preemptions,
+		t.Fatalf("%d preemptions, %d evictions, want both above 0", r.Batch.Preemptions,
 			r.Batch.Evictions)
 	}
 }

@@ -35,8 +35,8 @@ func TestDrain(t *testing.T) {
 		name           string
 		trace          string
 		drain          scenario.Drain
-		paid           time.Duration // after the drain began; negative: nobody knows
-		recalled       bool
+		paid           time.Duration // after the drain began; negative: not known
+		evicted        bool
 		lost, requests int
 	}{
 		{"idle, and missed", "0,1,1\n200,1,1\n600,1,1\n", scenario.Drain{Batch: time.Minute,
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := tiny(t, test.trace)
-			if test.recalled {
+			if test.evicted {
 				s = tiny(t, test.trace, long)
 				s.Policy.Flow.Policy = "fixed"
 			}
@@ -69,11 +69,11 @@ func TestDrain(t *testing.T) {
 			if paid > limit+time.Second {
 				t.Errorf("paid for %v after the drain began, which may take %v", paid, limit)
 			}
-			if test.recalled != (sim.dispatcher.evictions > 0) || test.recalled != (sim.dispatcher.wasted > 0) {
+			if test.evicted != (sim.dispatcher.evictions > 0) || test.evicted != (sim.dispatcher.wasted > 0) {
 				t.Errorf("%d lines were given back, %d tokens are lost", sim.dispatcher.evictions,
 					sim.dispatcher.wasted)
 			}
-			if test.recalled && (paid < test.drain.Batch || paid > test.drain.Batch+time.Second) {
+			if test.evicted && (paid < test.drain.Batch || paid > test.drain.Batch+time.Second) {
 				t.Errorf("lines were given back after %v, want %v", paid, test.drain.Batch)
 			}
 			if u := sim.interactive.report(); u.Lost != test.lost || u.Requests != test.requests {
@@ -84,9 +84,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A replica that dies takes its requests with it: lines have died to the planner,
-// interactive requests are retried or missed. It comes back with another life.
-func TestDeath(t *testing.T) {
+// A replica that crashes loses its requests: the planner is notified of its lines, and interactive
+// requests are retried or missed. It restarts as a new replica.
+func TestCrash(t *testing.T) {
 	const trace = "0,1,1\n99.5,64,101\n130,64,11\n600,1,1\n"
 	for _, test := range []struct {
 		name           string
@@ -95,7 +95,7 @@ func TestDeath(t *testing.T) {
 		hours          time.Duration
 	}{
 		{"for good", scenario.Fault{Lost: scenario.Missed}, 2, 2, 100 * time.Second},
-		{"and nobody is left to retry on", scenario.Fault{For: time.Minute}, 2, 2,
+		{"and no replica is left to retry on", scenario.Fault{For: time.Minute}, 2, 2,
 			300 * time.Second},
 		{"and comes back in time for the second", scenario.Fault{For: 10 * time.Second,
 			Lost: scenario.Missed}, 2, 1, 300 * time.Second},
@@ -133,7 +133,7 @@ func TestDeath(t *testing.T) {
 			t.Errorf("%+v, want a TTFT of %v ms", u, want)
 		}
 	})
-	t.Run("lines die and are done elsewhere", func(t *testing.T) {
+	t.Run("lines fail and are done elsewhere", func(t *testing.T) {
 		s := tiny(t, "0,1,1\n600,1,1\n", scenario.Job{Name: "j", Kind: "bal", At: 95 * time.Second,
 			Lines: 60})
 		s.Scenario.Pool.Replicas = 2
@@ -155,7 +155,8 @@ func TestDeath(t *testing.T) {
 		sim.run(sim.end)
 		sum, jobs := sim.dispatcher.report()
 		if len(ends) == 0 || jobs[0].Done != 60 || sum.Wasted == 0 {
-			t.Errorf("%d lines died, %d of 60 are done, %d tokens wasted", len(ends), jobs[0].Done,
+			t.Errorf("%d lines failed, %d of 60 are done, %d tokens wasted", len(ends),
+				jobs[0].Done,
 				sum.Wasted)
 		}
 		if len(sim.dispatcher.replicas) != 1 {
@@ -235,7 +236,8 @@ func TestScaling(t *testing.T) {
 	s.Scenario.Horizon = 4 * time.Hour
 	s.Policy.Scale.Policy = ""
 	r := result(t, s)
-	if r.Jobs[0].Outcome != Finished || r.GPUHours <= 0 || r.GPUHours > 4 || r.NoBatchGPUHours != 0 {
+	if r.Jobs[0].Outcome != Finished || r.GPUHours <= 0 || r.GPUHours > 4 ||
+		r.NoBatchGPUHours != 0 {
 		t.Errorf("%+v for %v replica hours, %v without it", r.Jobs[0], r.GPUHours,
 			r.NoBatchGPUHours)
 	}
@@ -284,10 +286,10 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// One of two replicas dies under its lines and comes back.
-func TestStoryOfADeath(t *testing.T) {
+// One of two replicas crashes with lines in flight and restarts.
+func TestCrashLog(t *testing.T) {
 	const golden = "testdata/crash.log"
-	s := shortStory()
+	s := shortScenario()
 	s.Scenario.Name, s.Scenario.Pool.Replicas = "crash", 2
 	s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 24, 0
 	s.Scenario.Faults = []scenario.Fault{{At: 40 * time.Second, Kind: scenario.Crash,
@@ -309,15 +311,15 @@ func TestStoryOfADeath(t *testing.T) {
 	}
 }
 
-// Deaths, reclaims, starts and drains come the same each time.
-func TestLivesRepeat(t *testing.T) {
+// Crashes, reclaims, starts and drains are the same each time.
+func TestFaultsRepeat(t *testing.T) {
 	for _, file := range []string{"s7-runner-loss.yaml", "s10-two-pools.yaml",
 		"s17-closed-loop.yaml"} {
 		s := bundled(t, file, horizon(35*time.Minute), fixed(8))
 		for i := range s.Scenario.BatchPools {
 			s.Scenario.BatchPools[i].Replicas, s.Scenario.BatchPools[i].Reclaim = 6, 0.9
 		}
-		first, again := told(t, result(t, s)), told(t, result(t, s))
+		first, again := encodeJSON(t, result(t, s)), encodeJSON(t, result(t, s))
 		if diff := cmp.Diff(first, again); diff != "" {
 			t.Errorf("%s gives another result the second time:\n%s", file, diff)
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A real server (vLLM 0.15.1, Llama-2-70B on four H100), known to the simulator
-// by its profile, its arrival rates and its lengths alone, against the time per
-// output token that its clients saw. Batch work is not part of it.
+// A real server (vLLM 0.15.1, Llama-2-70B on four H100), described by its profile, arrival rates
+// and lengths alone, is compared with the time per output token that its clients measured. There is
+// no batch work.
 func TestTheMeasuredServerAsItsClientsSawIt(t *testing.T) {
 	const within = 0.08 // of the clients' mean
 	for _, run := range []struct {
@@ -22,9 +22,9 @@ func TestTheMeasuredServerAsItsClientsSawIt(t *testing.T) {
 		{20, 575, 248, 22.1},
 	} {
 		s := bundled(t, "s14-measured.yaml", func(s *Setup) {
-			told := &s.Scenario.Interactive
-			told.Rate, told.Surges, s.Scenario.Horizon = run.rate, nil, 20*time.Minute
-			told.Input.Median, told.Output.Median = run.prompt, run.reply
+			interactive := &s.Scenario.Interactive
+			interactive.Rate, interactive.Surges, s.Scenario.Horizon = run.rate, nil, 20*time.Minute
+			interactive.Input.Median, interactive.Output.Median = run.prompt, run.reply
 		})
 		q, err := RunNoBatch(s, silent)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSameSeedSameBytes(t *testing.T) {
-	told := func(seed uint64) string {
+	run := func(seed uint64) string {
 		s := bundled(t, "s1-steady.yaml", horizon(10*time.Minute))
 		s.Seed = seed
 		text, err := json.Marshal(result(t, s))
@@ -23,14 +23,14 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 		return string(text)
 	}
-	first := told(7)
+	first := run(7)
 	for range 2 {
-		if again := told(7); again != first {
-			t.Fatalf("the same seed told\n%s\nand\n%s", first, again)
+		if again := run(7); again != first {
+			t.Fatalf("the same seed gave\n%s\nand\n%s", first, again)
 		}
 	}
-	if told(8) == first {
-		t.Error("another seed told the same")
+	if run(8) == first {
+		t.Error("another seed gave the same")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestPoolTooSmallIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingToJudgeIsRefused(t *testing.T) {
+func TestScenarioWithoutRequestsIsRefused(t *testing.T) {
 	_, err := Run(tiny(t, "0,10,10\n299,10,10\n600,1,1\n"), silent)
 	if err == nil || !strings.Contains(err.Error(), "nothing to judge") {
 		t.Errorf("requests in the first and last minute only: %v", err)
@@ -166,7 +166,7 @@ func TestTimesAddUp(t *testing.T) {
 	}
 }
 
-// What the planner is told before an answer has no place for an answer's length.
+// The planner's inputs before an answer have no field for the answer's length.
 func TestPlannerCannotSeeOutputLengths(t *testing.T) {
 	var search func(t *testing.T, path string, typ reflect.Type)
 	search = func(t *testing.T, path string, typ reflect.Type) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Every bundled scenario must be fit to judge a policy: without batch work its
-// users get what they are promised, whatever the seed.
+// Every bundled scenario must be able to measure a policy: without batch work its users attain the
+// SLO on every seed.
 func TestScenariosAreValid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -22,10 +22,10 @@ func TestScenariosAreValid(t *testing.T) {
 	const (
 		seeds = 5
 		long  = 2 * time.Hour
-		// of a story that is the same from beginning to end; its first seed is told whole
+		// of a scenario that does not change with time; its first seed runs to the end
 		same = 20 * time.Minute
 	)
-	var told []scenario.Scenario // without what only batch work notices
+	var checked []scenario.Scenario // without what only batch work notices
 	for _, file := range files {
 		s := bundled(t, filepath.Base(file))
 		if g := s.Scenario.Goals; g.Loss == 0 && g.Deadlines == 0 {
@@ -34,22 +34,22 @@ func TestScenariosAreValid(t *testing.T) {
 		if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
 			bundled(t, beside) // it is there
 		}
-		quiet := withoutBatch(s.Scenario)
+		interactive := withoutBatch(s.Scenario)
 		known := false
-		for _, other := range told {
-			known = known || reflect.DeepEqual(other, quiet)
+		for _, other := range checked {
+			known = known || reflect.DeepEqual(other, interactive)
 		}
 		if known {
 			continue
 		}
-		told = append(told, quiet)
-		day := s.Scenario.Horizon > long
+		checked = append(checked, interactive)
+		longRun := s.Scenario.Horizon > long
 		for seed := range uint64(seeds) {
 			s.Seed = seed + 1
 			switch {
-			case day:
+			case longRun:
 				horizon(long)(&s)
-			case seed == 1 && uneventful(s.Scenario, same):
+			case seed == 1 && unchangedAfter(s.Scenario, same):
 				horizon(same)(&s)
 			}
 			q, err := RunNoBatch(s, silent)
@@ -64,8 +64,8 @@ func TestScenariosAreValid(t *testing.T) {
 	}
 }
 
-// uneventful says that nothing comes later than a time that has not come before.
-func uneventful(s scenario.Scenario, until time.Duration) bool {
+// unchangedAfter reports whether nothing about the scenario changes after a time.
+func unchangedAfter(s scenario.Scenario, until time.Duration) bool {
 	begins := s.Until(until)
 	begins.Horizon = s.Horizon
 	return reflect.DeepEqual(begins, s) && s.Interactive.Dispersion.VarMean == 0

@@ -41,20 +41,21 @@ func TestOverall(t *testing.T) {
 }
 
 func TestWorstLoss(t *testing.T) {
-	day := func(attained ...int) []minute {
+	minutes := func(attained ...int) []minute {
 		var all []minute
 		for _, n := range attained {
 			all = append(all, minute{judged: 10, attained: n})
 		}
 		return all
 	}
-	quiet := day(10, 10, 10, 10, 10, 10, 0, 10)
-	busy := day(10, 10, 10, 5, 10, 10, 0, 10)
-	// Five minutes of fifty requests lose five; the quiet day's own bad minute is nobody's fault.
-	if points, at := worstLoss(quiet, busy); math.Abs(points-10) > 1e-9 || at != time.Minute {
+	without := minutes(10, 10, 10, 10, 10, 10, 0, 10)
+	busy := minutes(10, 10, 10, 5, 10, 10, 0, 10)
+	// Five minutes of fifty requests lose five; the minute that is bad without batch work is not
+	// counted.
+	if points, at := worstLoss(without, busy); math.Abs(points-10) > 1e-9 || at != time.Minute {
 		t.Errorf("worst loss %v points at %s, want 10 at 1m", points, at)
 	}
-	if points, _ := worstLoss(day(10), day(9)); math.Abs(points-10) > 1e-9 {
+	if points, _ := worstLoss(minutes(10), minutes(9)); math.Abs(points-10) > 1e-9 {
 		t.Errorf("one minute lost %v points, want 10", points)
 	}
 }

@@ -17,40 +17,40 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// spy is a controller that notes all that it is told and grants what the test
-// says. The registry is of the whole program, so there is one for all tests.
-type spy struct {
-	granted   flowcontrol.Allowance
-	evictions []time.Duration // of the youngest line of each runner, in order
-	carried   map[string]int  // lines by runner
-	see       func(now time.Time, o flowcontrol.Observation)
+// recordingController records all observations and grants what the test sets. The registry is
+// global, so there is one such controller for all tests.
+type recordingController struct {
+	granted       flowcontrol.Allowance
+	evictions     []time.Duration // of the youngest line of each runner, in order
+	carried       map[string]int  // lines by runner
+	onObservation func(now time.Time, o flowcontrol.Observation)
 }
 
-// newSpy is asked anew for each test.
-var newSpy func() *spy
+// newController is set by each test.
+var newController func() *recordingController
 
 func init() {
 	flowcontrol.Register("spy", flowcontrol.Factory{
 		Needs: flowcontrol.Needs{Readings: true, Streams: true},
 		New: func(flowcontrol.Config) (flowcontrol.Controller, error) {
-			return newSpy(), nil
+			return newController(), nil
 		},
 	})
 }
 
-func (*spy) Name() string { return "spy" }
+func (*recordingController) Name() string { return "spy" }
 
-func (s *spy) Observe(now time.Time, o flowcontrol.Observation) bool {
+func (s *recordingController) Observe(now time.Time, o flowcontrol.Observation) bool {
 	s.carried[o.Runner] = o.InFlight
 	if o.Kind == flowcontrol.RunnerJoined {
 		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{Runner: o.Runner,
 			Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
 	}
-	s.see(now, o)
+	s.onObservation(now, o)
 	return o.Kind == flowcontrol.RunnerJoined
 }
 
-func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
+func (s *recordingController) Allowance(now time.Time) flowcontrol.Allowance {
 	a := s.granted
 	a.Runners = slices.Clone(a.Runners)
 	a.Until = time.Time{}
@@ -71,31 +71,32 @@ func (s *spy) Allowance(now time.Time) flowcontrol.Allowance {
 
 // spied sets the policy of a setup to a spy that grants lines and streams, and
 // that sees with see.
-func spied(
+func withRecorder(
 	s *Setup, lines, streams int, evictions []time.Duration,
 	see func(time.Time, flowcontrol.Observation),
 ) {
 	s.Policy.Flow.Policy = "spy"
-	newSpy = func() *spy {
-		return &spy{granted: flowcontrol.Allowance{Pool: lines, Streams: streams}, evictions: evictions,
-			carried: map[string]int{}, see: see}
+	newController = func() *recordingController {
+		return &recordingController{granted: flowcontrol.Allowance{Pool: lines, Streams: streams},
+			evictions: evictions,
+			carried:   map[string]int{}, onObservation: see}
 	}
 }
 
 // record returns what a controller gets in a run, a row for each event.
 func record(t *testing.T, s Setup, lines, streams int, evictions ...time.Duration) string {
 	t.Helper()
-	var told strings.Builder
-	spied(&s, lines, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
-		told.WriteString(observed(now, o))
+	var text strings.Builder
+	withRecorder(&s, lines, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
+		text.WriteString(observationText(now, o))
 	})
 	sim, _, err := simulate(s, true, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&told, "wasted %d, evictions %d, preemptions %d\n", sim.dispatcher.wasted,
+	fmt.Fprintf(&text, "wasted %d, evictions %d, preemptions %d\n", sim.dispatcher.wasted,
 		sim.dispatcher.evictions, sim.dispatcher.preemptions)
-	return told.String()
+	return text.String()
 }
 
 var kinds = map[flowcontrol.Kind]string{
@@ -106,7 +107,7 @@ var kinds = map[flowcontrol.Kind]string{
 	flowcontrol.TokenGaps:  "gaps", flowcontrol.Read: "read",
 }
 
-func observed(now time.Time, o flowcontrol.Observation) string {
+func observationText(now time.Time, o flowcontrol.Observation) string {
 	if o.Kind == flowcontrol.DeadlineDemand {
 		return "" // the planner's own, no signal of the plant
 	}
@@ -125,12 +126,12 @@ func observed(now time.Time, o flowcontrol.Observation) string {
 		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency,
 			o.InFlight, o.Prefilling)
 	case flowcontrol.Read:
-		text += " " + shown(o.Reading)
+		text += " " + readingText(o.Reading)
 	}
 	return text + "\n"
 }
 
-func shown(r *flowcontrol.Reading) string {
+func readingText(r *flowcontrol.Reading) string {
 	text := [...]string{flowcontrol.Metrics: "engine", flowcontrol.Capabilities: "capabilities",
 		flowcontrol.Gateway: "gateway"}[r.Source]
 	text += fmt.Sprintf(" of %.4f:", r.Sampled.Sub(epoch).Seconds())
@@ -150,7 +151,7 @@ func shown(r *flowcontrol.Reading) string {
 	return text
 }
 
-// What a policy is told, told as small stories that can be checked by hand.
+// The observations of a policy, in small scenarios that can be checked by hand.
 func TestSignals(t *testing.T) {
 	// An engine of 10 ms an iteration and 1 ms a token, one of whose users comes
 	// every ten seconds for a prompt of 20 and an answer of 11 tokens.
@@ -243,9 +244,9 @@ func TestSignals(t *testing.T) {
 }
 
 // Whatever the faults, no reading is from the future, counters only grow but for
-// resets, gaps are of the size that the engine's law allows, and the same seed
-// tells the same.
-func TestSignalsAreHonest(t *testing.T) {
+// resets, gaps are of the size that the engine's cost model allows, and the same seed
+// gives the same.
+func TestSignalsAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: rapid.Uint64().Draw(
 			t, "seed")}
@@ -294,10 +295,10 @@ func TestSignalsAreHonest(t *testing.T) {
 			evictions = append(evictions, time.Duration(at)*7*time.Second)
 		}
 		streams := rapid.IntRange(0, 4).Draw(t, "streams")
-		told := func(check func(time.Time, flowcontrol.Observation)) string {
+		run := func(check func(time.Time, flowcontrol.Observation)) string {
 			var all strings.Builder
-			spied(&s, 6, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
-				all.WriteString(observed(now, o))
+			withRecorder(&s, 6, streams, evictions, func(now time.Time, o flowcontrol.Observation) {
+				all.WriteString(observationText(now, o))
 				check(now, o)
 			})
 			if _, _, err := simulate(s, true, silent); err != nil {
@@ -307,10 +308,10 @@ func TestSignalsAreHonest(t *testing.T) {
 		}
 		last := map[string]*flowcontrol.Reading{}
 		shrunk := map[string]int{}
-		first := told(func(now time.Time, o flowcontrol.Observation) {
+		first := run(func(now time.Time, o flowcontrol.Observation) {
 			switch o.Kind {
 			case flowcontrol.Read:
-				r, key := o.Reading, o.Runner+shown(o.Reading)[:3]
+				r, key := o.Reading, o.Runner+readingText(o.Reading)[:3]
 				if r.Sampled.After(now.Add(-m.Delay)) {
 					t.Fatalf("at %v a reading of %v", now, r.Sampled)
 				}
@@ -318,7 +319,7 @@ func TestSignalsAreHonest(t *testing.T) {
 					if r.Sampled.Before(before.Sampled) && !lies {
 						t.Fatalf("reading of %v after that of %v", r.Sampled, before.Sampled)
 					}
-					if shrank(before, r) {
+					if decreased(before, r) {
 						shrunk[key]++
 					}
 				}
@@ -343,13 +344,13 @@ func TestSignalsAreHonest(t *testing.T) {
 				t.Fatalf("counters of %s shrank %d times, with %d resets", key, n, resets)
 			}
 		}
-		if again := told(func(time.Time, flowcontrol.Observation) {}); again != first {
-			t.Fatalf("the same seed told\n%s\nand\n%s", first, again)
+		if again := run(func(time.Time, flowcontrol.Observation) {}); again != first {
+			t.Fatalf("the same seed gave\n%s\nand\n%s", first, again)
 		}
 	})
 }
 
-func shrank(before, now *flowcontrol.Reading) bool {
+func decreased(before, now *flowcontrol.Reading) bool {
 	const rounding = 1e-6 // of interpolated counts
 	for _, c := range [][2]float64{
 		{before.PromptTokens, now.PromptTokens}, {before.CachedTokens, now.CachedTokens},

@@ -11,11 +11,11 @@ import (
 )
 
 // shaped is a setup whose interactive traffic is bent.
-func shaped(t testing.TB, rate float64, bend func(*scenario.Scenario)) Setup {
+func shaped(t testing.TB, rate float64, change func(*scenario.Scenario)) Setup {
 	t.Helper()
 	s := Setup{Scenario: scenario.Default(), Policy: daemon(), Seed: 3}
 	s.Scenario.Interactive.Generator, s.Scenario.Interactive.Rate = "conversation", rate
-	bend(&s.Scenario)
+	change(&s.Scenario)
 	return s
 }
 
@@ -42,7 +42,7 @@ func near(t testing.TB, what string, got, want, tolerance float64) {
 	}
 }
 
-func TestTrafficIsBent(t *testing.T) {
+func TestTrafficIsTransformed(t *testing.T) {
 	const m = time.Minute
 	poisson := scenario.Dispersion{VarMean: 1, Window: 10 * time.Second}
 	t.Run("surges", func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestTrafficIsBent(t *testing.T) {
 			s.Interactive.Dispersion = poisson
 		})
 		calm, _ := counted(t, s, 0, 20*m)
-		crowd, _ := counted(t, s, 20*m, 30*m)
-		near(t, "the surge's rate over that before", crowd/calm*2, 3, 0.05)
+		surge, _ := counted(t, s, 20*m, 30*m)
+		near(t, "the surge's rate over that before", surge/calm*2, 3, 0.05)
 		near(t, "the rate before", calm/1200, 20, 0.03)
 	})
 	t.Run("dispersion", func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestTrafficIsBent(t *testing.T) {
 	})
 }
 
-// A trace is told once as it was, or made into a day, which says so.
-func TestTraceOrDay(t *testing.T) {
+// A trace is played back once or resampled, and the summary says which.
+func TestTraceOrResampled(t *testing.T) {
 	s := tiny(t, "0,10,10\n100,20,10\n200,30,10\n300,40,10\n400,50,10\n")
 	h, err := s.SummarizeTraffic()
 	if err != nil {
@@ -165,7 +165,7 @@ func TestTraceOrDay(t *testing.T) {
 }
 
 // Another trace takes the place of any scenario's traffic.
-func TestReplay(t *testing.T) {
+func TestWithTraffic(t *testing.T) {
 	s := bundled(t, "s15-drift.yaml")
 	rate := s.Scenario.Interactive.Rate
 	own := tiny(t, "0,10,10\n1,20,10\n2,30,10\n")
@@ -209,15 +209,14 @@ func TestShapeThatWasNotRead(t *testing.T) {
 	}
 }
 
-// Jobs that come by themselves come in order, before their time is over, and are
-// the same for every policy.
+// Jobs of a stream are in order, within the horizon, and the same each time.
 func TestJobStream(t *testing.T) {
 	s := shaped(t, 1, func(s *scenario.Scenario) {
 		s.Horizon = 24 * time.Hour
 		s.Jobs = []scenario.Job{{Name: "own", Kind: "bal", At: 12 * time.Hour, Lines: 3}}
 		s.JobStream.PerHour, s.JobStream.Until = 3, 20*time.Hour
 	})
-	told := func() (names []string) {
+	list := func() (names []string) {
 		jobs, err := s.Jobs()
 		if err != nil {
 			t.Fatal(err)
@@ -235,11 +234,11 @@ func TestJobStream(t *testing.T) {
 			names = append(names, j.Name)
 		}
 	}
-	names := told()
+	names := list()
 	if n := len(names); n < 40 || n > 85 {
 		t.Errorf("%d jobs in 20 hours, want about 61", n)
 	}
-	if strings.Join(names, " ") != strings.Join(told(), " ") ||
+	if strings.Join(names, " ") != strings.Join(list(), " ") ||
 		!strings.Contains(strings.Join(names, " "), "own") {
 		t.Errorf("jobs are %v", names)
 	}
