@@ -12,6 +12,8 @@ package batchfile
 // The input is hostile. FuzzValid compares the functions here with encoding/json.Valid on any
 // bytes. FuzzLine compares the scanner with encoding/json on lines. FuzzChunks, FuzzPieces and
 // FuzzObjectScanner compare the variants for input in pieces with those for input in memory.
+// FuzzCursor compares Cursor with the functions here, FuzzMembers compares Members with
+// encoding/json.
 
 import (
 	"encoding/binary"
