@@ -40,7 +40,7 @@ func init() {
 	})
 }
 
-// weekend keeps its runners in a Roster, which also does the pauses after sheds.
+// weekend keeps its runners in a Roster, which respects Retry-After and pauses after sheds.
 type weekend struct {
 	cfg    WeekendConfig
 	roster flowcontrol.Roster[struct{}]
@@ -49,23 +49,8 @@ type weekend struct {
 func (*weekend) Name() string { return "weekend" }
 
 func (w *weekend) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
-	switch o.Kind {
-	case flowcontrol.RunnerJoined:
-		return w.roster.Join(o.Runner, struct{}{})
-	case flowcontrol.RunnerLeft:
-		return w.roster.Leave(o.Runner)
-	}
-	m := w.roster.Find(o.Runner)
-	if m == nil {
-		return false
-	}
-	switch o.Kind {
-	case flowcontrol.Answered:
-		m.Answered()
-	case flowcontrol.Shed:
-		return m.Hold(now, o.RetryAfter)
-	}
-	return false
+	_, changed = w.roster.Observe(now, o, struct{}{})
+	return changed
 }
 
 func (w *weekend) Allowance(now time.Time) flowcontrol.Allowance {

@@ -85,6 +85,29 @@ func (r *Roster[S]) Leave(id string) bool {
 	return joined
 }
 
+// Observe does what most policies do with an observation: runners join, with the state fresh, and
+// leave; an answer ends a series of sheds, and a shed holds the runner. It returns whether that
+// changed the allowance, and the runner for what else the policy does with the observation; nil if
+// the runner has just joined, has left, or is unknown.
+func (r *Roster[S]) Observe(now time.Time, o Observation, fresh S) (m *Member[S], changed bool) {
+	switch o.Kind {
+	case RunnerJoined:
+		return nil, r.Join(o.Runner, fresh)
+	case RunnerLeft:
+		return nil, r.Leave(o.Runner)
+	}
+	if m = r.Find(o.Runner); m == nil {
+		return nil, false
+	}
+	switch o.Kind {
+	case Answered:
+		m.Answered()
+	case Shed:
+		changed = m.Hold(now, o.RetryAfter)
+	}
+	return m, changed
+}
+
 // Allowance grants each runner the lines that grant returns, or none while it is held, and shares
 // out the pool's limit where that is less. The reason says why a runner's lines are not more.
 func (r *Roster[S]) Allowance(

@@ -44,25 +44,18 @@ func newController(cfg Config) *controller {
 func (*controller) Name() string { return Name }
 
 func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
-	switch o.Kind {
-	case flowcontrol.RunnerJoined:
-		return c.roster.Join(o.Runner, runner{limit: min(c.cfg.Start, c.cfg.PerRunner)})
-	case flowcontrol.RunnerLeft:
-		return c.roster.Leave(o.Runner)
-	}
-	m := c.roster.Find(o.Runner)
+	m, changed := c.roster.Observe(now, o, runner{limit: min(c.cfg.Start, c.cfg.PerRunner)})
 	if m == nil {
-		return false
+		return changed
 	}
+	// A broken line is no sign of load; the breaker of dispatch counts those.
 	switch o.Kind {
 	case flowcontrol.Answered:
-		m.Answered()
 		return m.State.grow(o.InFlight+1, c.cfg)
 	case flowcontrol.Shed:
-		held := m.Hold(now, o.RetryAfter)
-		return m.State.cut(now, c.cfg) || held
+		return m.State.cut(now, c.cfg) || changed
 	}
-	return false // a broken line is no sign of load; the breaker of dispatch counts those
+	return changed
 }
 
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {

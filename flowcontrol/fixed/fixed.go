@@ -49,23 +49,8 @@ func newController(name string, cfg Config) *controller {
 func (c *controller) Name() string { return c.name }
 
 func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
-	switch o.Kind {
-	case flowcontrol.RunnerJoined:
-		return c.roster.Join(o.Runner, struct{}{})
-	case flowcontrol.RunnerLeft:
-		return c.roster.Leave(o.Runner)
-	}
-	m := c.roster.Find(o.Runner)
-	if m == nil {
-		return false
-	}
-	switch o.Kind {
-	case flowcontrol.Answered:
-		m.Answered()
-	case flowcontrol.Shed:
-		return m.Hold(now, o.RetryAfter)
-	}
-	return false
+	_, changed = c.roster.Observe(now, o, struct{}{})
+	return changed
 }
 
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {

@@ -36,26 +36,13 @@ func newController(cfg Config) *controller {
 func (*controller) Name() string { return Name }
 
 func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
-	switch o.Kind {
-	case flowcontrol.RunnerJoined:
-		return c.roster.Join(o.Runner, slope{limit: float64(c.cfg.Initial),
-			due: now.Add(c.cfg.Tuning.Window)})
-	case flowcontrol.RunnerLeft:
-		return c.roster.Leave(o.Runner)
+	m, changed := c.roster.Observe(now, o, slope{limit: float64(c.cfg.Initial),
+		due: now.Add(c.cfg.Tuning.Window)})
+	if m == nil || o.Kind != flowcontrol.Answered {
+		return changed
 	}
-	m := c.roster.Find(o.Runner)
-	if m == nil {
-		return false
-	}
-	switch o.Kind {
-	case flowcontrol.Answered:
-		m.Answered()
-		before := int(m.State.limit)
-		return m.State.answered(now, o, c.cfg) != before
-	case flowcontrol.Shed: // Gradient2 ignores refusals; Retry-After is respected all the same
-		return m.Hold(now, o.RetryAfter)
-	}
-	return false
+	before := int(m.State.limit)
+	return m.State.answered(now, o, c.cfg) != before
 }
 
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {

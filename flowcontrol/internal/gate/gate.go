@@ -16,8 +16,8 @@ const (
 	ReasonNoMetrics flowcontrol.Reason = "no_metrics" // no recent reading shows the pool's load
 )
 
-// PromLookback is how old a sample may be for a query of Prometheus to show it, which is where the
-// published gates look.
+// PromLookback is how old a sample may be for a query of Prometheus to return it. The published
+// gates query Prometheus.
 const PromLookback = 5 * time.Minute
 
 // AsyncWorkers is how many requests llm-d-async carries in a pool at once, by default.
@@ -25,12 +25,12 @@ const AsyncWorkers = 64
 
 // Gate follows the load of a pool.
 type Gate struct {
-	// Refused says that a line was shed since the load was last seen, so that the load is believed
-	// to be higher than that.
+	// Refused says that a line was shed since the last reading, so that the load is assumed to be
+	// higher than that reading says.
 	Refused bool
 
 	roster flowcontrol.Roster[load]
-	stale  time.Duration // a reading this old is not used any more
+	maxAge time.Duration // a reading this old is not used any more
 }
 
 // load is that of a runner as its metrics showed it.
@@ -40,8 +40,8 @@ type load struct {
 	level   float64 // 1: the runner is full
 }
 
-// New returns a gate that uses no reading of the age stale or older.
-func New(stale time.Duration) Gate { return Gate{stale: stale} }
+// New returns a gate that uses no reading of maxAge or older.
+func New(maxAge time.Duration) Gate { return Gate{maxAge: maxAge} }
 
 // Runners returns how many runners the pool has.
 func (g *Gate) Runners() int { return len(g.roster.Members) }
@@ -51,25 +51,16 @@ func (g *Gate) Runners() int { return len(g.roster.Members) }
 func (g *Gate) Observe(
 	now time.Time, o flowcontrol.Observation, level func(*flowcontrol.Reading) float64,
 ) (changed bool) {
-	switch o.Kind {
-	case flowcontrol.RunnerJoined:
-		return g.roster.Join(o.Runner, load{})
-	case flowcontrol.RunnerLeft:
-		return g.roster.Leave(o.Runner)
-	}
-	m := g.roster.Find(o.Runner)
+	m, changed := g.roster.Observe(now, o, load{})
 	if m == nil {
-		return false
+		return changed
 	}
 	switch o.Kind {
-	case flowcontrol.Answered:
-		m.Answered()
 	case flowcontrol.Shed:
-		held := m.Hold(now, o.RetryAfter)
 		_, seen, _ := g.Mean(now)
 		closes := seen && !g.Refused
 		g.Refused = g.Refused || seen
-		return held || closes
+		return changed || closes
 	case flowcontrol.Read:
 		if l := level(o.Reading); !math.IsNaN(l) {
 			m.State = load{known: true, sampled: o.Reading.Sampled, level: l}
@@ -77,7 +68,7 @@ func (g *Gate) Observe(
 			return true
 		}
 	}
-	return false
+	return changed
 }
 
 // Mean returns the load of the pool, over the runners whose load is known, and when the first of
@@ -85,7 +76,7 @@ func (g *Gate) Observe(
 func (g *Gate) Mean(now time.Time) (level float64, seen bool, until time.Time) {
 	fresh := 0
 	for _, m := range g.roster.Members {
-		end := m.State.sampled.Add(g.stale)
+		end := m.State.sampled.Add(g.maxAge)
 		if !m.State.known || !now.Before(end) {
 			continue
 		}
