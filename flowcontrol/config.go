@@ -48,8 +48,8 @@ type SLO struct {
 
 // Engine is what is known of an inference engine beforehand. Zero values are unknown.
 type Engine struct {
-	// CostModel predicts the time of its iterations. All zero: unknown, and only feedback counts.
-	// Default: unknown.
+	// CostModel predicts the time of the engine's iterations; tidefill profile fit measures it. All
+	// zero: unknown, and policies rely on feedback alone. Default: unknown.
 	CostModel costmodel.Model `yaml:"cost_model"`
 	// KVTokens is how many tokens its KV cache holds. 0: unknown. Default: 0.
 	KVTokens int `yaml:"kv_tokens"`

@@ -6,28 +6,28 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config bounds additive increase and multiplicative decrease.
+// Config is the configuration of the policy aimd.
 type Config struct {
-	// Start is a new runner's number of lines, at least 1; more than PerRunner counts as that.
+	// Start is a new runner's limit, in lines, at least 1; more than per_runner counts as that.
 	// Default: 16, few enough for any engine that serves more than one user, many enough that a
 	// large one is well used within its first minutes.
 	Start int `yaml:"start"`
-	// Min is how few lines sheds leave a runner, at least 1. Default: 1, so that every runner is
-	// still tried and none gets more than it takes.
+	// Min is the limit that sheds leave a runner at least, at least 1. Default: 1, so that every
+	// runner is still tried and none gets more than it takes.
 	Min int `yaml:"min"`
-	// PerRunner is how many lines a runner carries at most, at least 1. An engine that queues
-	// instead of shedding gets that many in the end. Default: 128, half of the 256 sequences that
-	// vLLM runs at once by default.
+	// PerRunner limits how many lines a runner carries, at least 1. An engine that queues instead
+	// of shedding gets that many in the end. Default: 128, half of the 256 sequences that vLLM runs
+	// at once by default.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many lines the pool carries at most, shared out between its runners. 0: no
-	// limit. Default: 0.
+	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
 	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
 	// them shed. At least 1. Default: 1.
 	Increase int `yaml:"increase"`
-	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1; Min
-	// lines always remain. Default: 0.7, as TCP CUBIC: with steps of Increase it loses less of a
-	// good level than 0.5 and still frees a third at once.
+	// Decrease is what a runner's limit is multiplied by when it sheds, above 0 and below 1. A
+	// lower value sheds less and harvests less. Default: 0.7, as in TCP CUBIC: it loses less of a
+	// good limit than 0.5 and still frees a third at once.
 	Decrease float64 `yaml:"decrease"`
 	// DecreaseEvery is the least time between two decreases of a runner, because lines that are
 	// shed together are one sign. 0: every shed counts. Default: 2s, longer than a burst of

@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
 )
 
-// Config is the configuration of a dispatch budget, with llm-d-async's names and defaults.
+// Config is the configuration of the policy budget, with llm-d-async's names and defaults.
 type Config struct {
 	// MaxConcurrency is how many requests a runner is assumed to hold, at least 1. Default: 100, as
 	// in llm-d's scheduler.
@@ -20,7 +20,7 @@ type Config struct {
 	Load Load `yaml:"load"`
 	// Fallback is the free share while no load is known, 0 to 1. Default: 0, which starts nothing.
 	Fallback float64 `yaml:"fallback"`
-	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of
+	// PerPool limits how many lines the pool carries. 0: no limit. Default: 64, the workers of
 	// llm-d-async.
 	PerPool int `yaml:"per_pool"`
 	// MaxAge is the age from which a reading is no longer used. Default: 5m, how far back a query

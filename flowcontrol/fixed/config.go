@@ -2,14 +2,14 @@ package fixed
 
 import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
 
-// Config sets the numbers of lines by hand.
+// Config is the configuration of the policy fixed.
 type Config struct {
-	// PerRunner is how many batch lines each runner carries at most, at least 1. Default: 64, a
-	// quarter of the 256 sequences that vLLM runs at once by default, so that interactive requests
-	// find free sequences.
+	// PerRunner limits how many batch lines each runner carries, at least 1. Default: 64, a quarter
+	// of the 256 sequences that vLLM runs at once by default, so that interactive requests find
+	// free sequences.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many lines the pool carries at most, shared out between its runners. 0: no
-	// limit. Default: 0.
+	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
 }
 

@@ -6,16 +6,16 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config is the configuration of Gradient2, with Netflix's defaults.
+// Config is the configuration of the policy gradient, with Netflix's names and defaults.
 type Config struct {
-	// Initial is a runner's limit at first, at least Min and at most Max. Default: 20.
+	// Initial is a runner's limit at first, from min to max. Default: 20.
 	Initial int `yaml:"initial"`
-	// Min is the least it falls to, at least 1. Default: 20.
+	// Min is the lowest limit, at least 1. Default: 20.
 	Min int `yaml:"min"`
-	// Max is the most it grows to. Default: 200.
+	// Max is the highest limit. Default: 200.
 	Max int `yaml:"max"`
-	// PerPool is how many lines the pool carries at most, shared out between its runners; 0: no
-	// limit. Default: 0.
+	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
 	// Tolerance is by how much latency may exceed its long-term mean before the limit falls, at
 	// least 1. Default: 1.5.

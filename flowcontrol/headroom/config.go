@@ -9,11 +9,11 @@ type Config struct {
 	// Start is how many lines a runner carries before anything is known of it, at least 1. Default:
 	// 2, one to be streamed and one to measure that a second costs little.
 	Start int `yaml:"start"`
-	// PerRunner is how many lines a runner carries at most, at least 1. Default: 512, more than
+	// PerRunner limits how many lines a runner carries, at least 1. Default: 512, more than
 	// engines run at once; if it is known what the engine can run, that is the limit.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many lines the pool carries at most, shared out between its runners. 0: no
-	// limit. Default: 0.
+	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
+	// Default: 0.
 	PerPool int `yaml:"per_pool"`
 	// Streams is how many lines of a runner are streamed, at least 1. Default: 512, all: every
 	// first token shows at once that a prompt is computed and that the next may start. With fewer,

@@ -8,8 +8,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
 )
 
-// Config is the configuration of a threshold on the pool's load, with the names and defaults of
-// llm-d.
+// Config is the configuration of the policy saturation, with llm-d's names and defaults.
 type Config struct {
 	// Threshold is the load from which nothing starts, above 0 and at most 1. Default: 0.8, as in
 	// llm-d-async; 0.5 is the cautious setting.
@@ -23,10 +22,10 @@ type Config struct {
 	// Fallback is the load while none is known, 0 or more. Default: 0, which starts as many lines
 	// as the limits allow, as llm-d-async does.
 	Fallback float64 `yaml:"fallback"`
-	// PerRunner is how many lines a runner carries at most, at least 1. Default: 256, what vLLM
+	// PerRunner limits how many lines a runner carries, at least 1. Default: 256, what vLLM
 	// runs at once by default; more would only wait there.
 	PerRunner int `yaml:"per_runner"`
-	// PerPool is how many lines the pool carries at most; 0: no limit. Default: 64, the workers of
+	// PerPool limits how many lines the pool carries. 0: no limit. Default: 64, the workers of
 	// llm-d-async.
 	PerPool int `yaml:"per_pool"`
 	// MaxAge is the age from which a reading is no longer used. Default: 5m, how far back a query

@@ -6,10 +6,10 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config is a timetable.
+// Config is the configuration of the policy schedule, a timetable.
 type Config struct {
 	// Begin is the instant that the rows count from. Default: midnight UTC of 1 January 1970, so
-	// that with Every 24h they are times of day.
+	// that rows are times of day while every is 24h.
 	Begin time.Time `yaml:"begin"`
 	// Every is the time after which the timetable starts again. 0: never, its last row stays.
 	// Default: 24h.
@@ -28,8 +28,8 @@ type Row struct {
 	// starts. 0: any number.
 	PromptTokens int `yaml:"prompt_tokens"`
 	// TargetShare is the share of slo.tpot that iterations shall take. The number of lines follows
-	// it as with the policy headroom, up to Lines. 0: Lines is the number, however long iterations
-	// take.
+	// it as with the policy headroom, up to lines. 0: as many lines run as lines says, however long
+	// iterations take.
 	TargetShare float64 `yaml:"target_share"`
 }
 
