@@ -2,15 +2,15 @@ package fit
 
 import "github.com/tidefill/tidefill/costmodel"
 
-// Split divides observations into those that are fitted and those that are predicted.
-type Split struct {
+// split divides observations into those that are fitted and those that are predicted.
+type split struct {
 	Name  string
 	Train func(Observation) bool
 }
 
-// Splits: the second half checks whether a cost model extrapolates, the twentieths whether it
+// splits: the second half checks whether a cost model extrapolates, the twentieths whether it
 // interpolates.
-var Splits = []Split{
+var splits = []split{
 	{"second half of each run, fitted on the first", func(o Observation) bool {
 		return 2*o.At < o.Length
 	}},
@@ -34,7 +34,7 @@ type HeldOut struct {
 func CrossValidate(obs Observations, opt Options) []HeldOut {
 	opt.Resamples = -1
 	var held []HeldOut
-	for _, split := range Splits {
+	for _, split := range splits {
 		train, test := obs, []Observation{}
 		train.All = nil
 		h := HeldOut{Split: split.Name}
@@ -56,8 +56,8 @@ func CrossValidate(obs Observations, opt Options) []HeldOut {
 		case len(test) == 0:
 			h.Fault = "no iterations to judge on"
 		default:
-			h.CostModel, h.Error, h.Ranges = r.CostModel, Evaluate(r.CostModel, test),
-				EvaluateRanges(r.CostModel, test)
+			h.CostModel, h.Error, h.Ranges = r.CostModel, evaluate(r.CostModel, test),
+				evaluateRanges(r.CostModel, test)
 		}
 		held = append(held, h)
 	}

@@ -8,7 +8,6 @@
 //	Fit              coefficients by non-negative least squares on the relative error,
 //	                 robust against outliers; the knee by scan; terms that the data
 //	                 can't distinguish are held at the prior's value or at zero
-//	Evaluate         the error of a cost model on observations
 //	CrossValidate    the error of the method on iterations it has not seen
 //	Plot             cost model against measurements, as SVG
 //

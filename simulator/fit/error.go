@@ -29,8 +29,8 @@ type Range struct {
 // rangeEnds are the largest numbers of requests of the ranges.
 var rangeEnds = []int{8, 16, 24, 32, 40, 48, 56, 72, 96, 112, 128, 192, 256, 384, 512, math.MaxInt}
 
-// Evaluate returns the error of a cost model on observations.
-func Evaluate(l costmodel.Model, obs []Observation) Error {
+// evaluate returns the error of a cost model on observations.
+func evaluate(l costmodel.Model, obs []Observation) Error {
 	e := Error{Points: len(obs)}
 	sizes := make([]float64, len(obs))
 	for i, o := range obs {
@@ -43,9 +43,9 @@ func Evaluate(l costmodel.Model, obs []Observation) Error {
 	return e
 }
 
-// EvaluateRanges is Evaluate by number of decoding requests; ranges without iterations are left
+// evaluateRanges is evaluate by number of decoding requests; ranges without iterations are left
 // out.
-func EvaluateRanges(l costmodel.Model, obs []Observation) []Range {
+func evaluateRanges(l costmodel.Model, obs []Observation) []Range {
 	var ranges []Range
 	from := 0
 	for _, to := range rangeEnds {
@@ -59,7 +59,7 @@ func EvaluateRanges(l costmodel.Model, obs []Observation) []Range {
 		}
 		if len(within) > 0 {
 			ranges = append(ranges, Range{from, to, quantile(times, 0.5), quantile(predicted, 0.5),
-				Evaluate(l, within)})
+				evaluate(l, within)})
 		}
 		from = to + 1
 	}

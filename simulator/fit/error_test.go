@@ -18,13 +18,13 @@ func TestJudge(t *testing.T) {
 	for i, ms := range []float64{10, 12.5, 8, 10, 10, 10, 10, 10, 10, 5} {
 		obs = append(obs, Observation{Time: ms, Steps: 1, Work: Work{Decoding: 10 * i}})
 	}
-	e := Evaluate(law, obs)
+	e := evaluate(law, obs)
 	if e.Points != 10 || math.Abs(e.Mean-0.145) > 1e-9 || math.Abs(e.Bias-0.105) > 1e-9 ||
 		math.Abs(e.P90-0.325) > 1e-9 {
 		t.Errorf("error %+v, want mean 0.145, bias 0.105, p90 0.325", e)
 	}
 	points := 0
-	for _, r := range EvaluateRanges(law, obs) {
+	for _, r := range evaluateRanges(law, obs) {
 		points += r.Error.Points
 		if r.From > r.To || r.Predicted != 10 {
 			t.Errorf("range %+v", r)

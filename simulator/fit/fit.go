@@ -99,7 +99,7 @@ func Fit(obs Observations, opt Options) (Result, error) {
 			max(r.Requests[1], o.Work.Decoding)}
 	}
 	r.Noise = noise(exact, r.CostModel)
-	r.Error, r.Ranges = Evaluate(r.CostModel, exact), EvaluateRanges(r.CostModel, exact)
+	r.Error, r.Ranges = evaluate(r.CostModel, exact), evaluateRanges(r.CostModel, exact)
 	r.Coefficients = coefficients(r.CostModel, st, opt.Prior.CostModel)
 	if opt.Resamples > 0 {
 		r.bootstrap(all, opt)

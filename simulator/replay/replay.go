@@ -74,15 +74,15 @@ func (b *Builder) since(at float64) time.Duration {
 	return time.Duration((at - b.Summary.From) * float64(time.Second))
 }
 
-// MinLength is the shortest recording that can be simulated: a run's first and last minute are not
+// minLength is the shortest recording that can be simulated: a run's first and last minute are not
 // counted.
-const MinLength = 3 * time.Minute
+const minLength = 3 * time.Minute
 
 // Check reports why the recording can't be simulated.
 func (b *Builder) Check() error {
-	if length := b.Length(); length < MinLength {
+	if length := b.Length(); length < minLength {
 		return fmt.Errorf("the recording spans %s; a comparison takes at least %s",
-			length.Round(time.Second), MinLength)
+			length.Round(time.Second), minLength)
 	}
 	if len(b.runners) == 0 {
 		return errors.New(

@@ -94,7 +94,7 @@ func (s *Scenario) view(id string) scenarioView {
 		Scenario: s, ID: id, Figures: s.summaryTable(asked), Goals: s.goalsTable(asked),
 		Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
 		Spread:  spreadTable(asked),
-		Traffic: s.Traffic.Lines(),
+		Traffic: s.Traffic.sentences(),
 		Summary: fmt.Sprintf("%s hours, %s of %s, cost model %s; %s.",
 			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),

@@ -31,7 +31,7 @@ func (s *Scenario) text(w io.Writer) {
 	if s.About != "" {
 		fmt.Fprintln(w, s.About)
 	}
-	for _, line := range s.Traffic.Lines() {
+	for _, line := range s.Traffic.sentences() {
 		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)

@@ -45,8 +45,8 @@ func TrafficOf(h simulator.TrafficSummary) *Traffic {
 	return t
 }
 
-// Lines describes the traffic in sentences.
-func (t *Traffic) Lines() []string {
+// sentences describes the traffic in sentences.
+func (t *Traffic) sentences() []string {
 	if t == nil {
 		return nil
 	}

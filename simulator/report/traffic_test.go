@@ -22,7 +22,7 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 			Dispersion: dispersion(1.2, 2, 6)},
 		Source: &workload.Statistics{Dispersion: dispersion(1.4, 4, 16)},
 	}
-	got := strings.Join(TrafficOf(h).Lines(), "\n")
+	got := strings.Join(TrafficOf(h).sentences(), "\n")
 	for _, want := range []string{
 		"345 requests, 4.10 a second (requested: 4.00), 3 overlaid copies of the trace",
 		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 simulated, 0.6, 1.0, 3.0 of it around the requested rate",
@@ -33,11 +33,11 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 		}
 	}
 	h.Copies = 0
-	if got := TrafficOf(h).Lines()[0]; !strings.Contains(got, "played back once") {
+	if got := TrafficOf(h).sentences()[0]; !strings.Contains(got, "played back once") {
 		t.Error(got)
 	}
 	h.Source = nil
-	if lines := TrafficOf(h).Lines(); lines != nil {
+	if lines := TrafficOf(h).sentences(); lines != nil {
 		t.Errorf("a generator's traffic is like nothing but itself: %q", lines)
 	}
 }

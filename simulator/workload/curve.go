@@ -49,8 +49,8 @@ func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve,
 	return c, nil
 }
 
-// Flat returns the constant curve 1.
-func Flat() *Curve {
+// flat returns the constant curve 1.
+func flat() *Curve {
 	return &Curve{at: []time.Duration{0}, value: []float64{1}, period: time.Hour}
 }
 
@@ -72,12 +72,12 @@ func (c *Curve) At(t time.Duration) float64 {
 	return interpolate(c.value[last], c.value[next%len(c.value)], share)
 }
 
-// Max returns the highest multiple.
-func (c *Curve) Max() float64 { return slices.Max(c.value) }
+// highest returns the highest multiple.
+func (c *Curve) highest() float64 { return slices.Max(c.value) }
 
-// Cut returns a part of the curve as a curve of its own, with mean 1 again: a day of a week. It may
+// cut returns a part of the curve as a curve of its own, with mean 1 again: a day of a week. It may
 // jump where it repeats.
-func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
+func (c *Curve) cut(from, length time.Duration) (*Curve, error) {
 	if from < 0 || length <= 0 || from+length > c.period {
 		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from,
 			c.period)
@@ -94,8 +94,8 @@ func (c *Curve) Cut(from, length time.Duration) (*Curve, error) {
 	return NewCurve(at, value, length)
 }
 
-// MeanUntil returns the mean from 0 to a time, which may exceed the period.
-func (c *Curve) MeanUntil(length time.Duration) float64 {
+// meanUntil returns the mean from 0 to a time, which may exceed the period.
+func (c *Curve) meanUntil(length time.Duration) float64 {
 	whole := length / c.period
 	full := portable.Rounded(float64(whole) * c.period.Seconds()) // the mean over a period is 1
 	return (full + c.area(length%c.period)) / length.Seconds()

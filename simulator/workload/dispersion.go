@@ -21,8 +21,8 @@ type Dispersion struct {
 	AroundRate float64
 }
 
-// Tally counts arrivals. Use NewTally.
-type Tally struct {
+// tally counts arrivals.
+type tally struct {
 	expected func(time.Duration) float64
 	windows  []window
 	arrivals int
@@ -30,17 +30,17 @@ type Tally struct {
 	output   int
 }
 
-// NewTally counts against an expected rate, in requests a second.
-func NewTally(expected func(time.Duration) float64) *Tally {
-	t := &Tally{expected: expected, windows: make([]window, len(Windows))}
+// newTally counts against an expected rate, in requests a second.
+func newTally(expected func(time.Duration) float64) *tally {
+	t := &tally{expected: expected, windows: make([]window, len(Windows))}
 	for i, length := range Windows {
 		t.windows[i].length = length
 	}
 	return t
 }
 
-// Add counts an arrival, which is not before the last.
-func (t *Tally) Add(a Arrival) {
+// add counts an arrival, which is not before the last.
+func (t *tally) add(a Arrival) {
 	t.arrivals++
 	t.input += a.Input
 	t.output += a.Output
@@ -51,9 +51,9 @@ func (t *Tally) Add(a Arrival) {
 	}
 }
 
-// Close returns what was counted from 0 to the end. The last window of each length counts only if
+// close returns what was counted from 0 to the end. The last window of each length counts only if
 // it is complete.
-func (t *Tally) Close(end time.Duration) Statistics {
+func (t *tally) close(end time.Duration) Statistics {
 	s := Statistics{Requests: t.arrivals, Span: end, Rate: float64(t.arrivals) / end.Seconds()}
 	if t.arrivals > 0 {
 		s.MeanInput = float64(t.input) / float64(t.arrivals)
@@ -82,11 +82,11 @@ func (t *Trace) Statistics() Statistics {
 
 // Measure reads a stream up to an end and returns its statistics against an expected rate.
 func Measure(s Stream, end time.Duration, expected func(time.Duration) float64) Statistics {
-	t := NewTally(expected)
+	t := newTally(expected)
 	for a := range All(Until(s, end)) {
-		t.Add(a)
+		t.add(a)
 	}
-	return t.Close(end)
+	return t.close(end)
 }
 
 // window sums up the counts of consecutive windows.

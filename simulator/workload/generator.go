@@ -33,7 +33,7 @@ type Generator struct {
 // NewGenerator validates the configuration.
 func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	if cfg.Shape == nil {
-		cfg.Shape = Flat()
+		cfg.Shape = flat()
 	}
 	if cfg.Rate == 0 {
 		cfg.Rate = cfg.Population.Rate

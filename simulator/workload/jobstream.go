@@ -80,7 +80,7 @@ func DefaultJobs(seed Seed, perHour float64) JobsConfig {
 // Generate yields jobs without end.
 func Generate(cfg JobsConfig) (Jobs, error) {
 	if cfg.Shape == nil {
-		cfg.Shape = Flat()
+		cfg.Shape = flat()
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("jobs %q: %w", cfg.Name, err)

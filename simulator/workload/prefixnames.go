@@ -10,9 +10,9 @@ const (
 	copyBits  = 41
 )
 
-// Namespace separates the prefixes of a stream from those of streams with other numbers, from 0 to
+// namespace separates the prefixes of a stream from those of streams with other numbers, from 0 to
 // 255, so that two services share none.
-func Namespace(s Stream, number int) Stream { return offsetPrefixes(s, uint64(number)<<spaceBits) }
+func namespace(s Stream, number int) Stream { return offsetPrefixes(s, uint64(number)<<spaceBits) }
 
 func offsetPrefixes(s Stream, offset uint64) Stream {
 	if offset == 0 {

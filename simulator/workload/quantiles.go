@@ -15,14 +15,14 @@ type Quantiles struct {
 	log   []float64 // of the values
 }
 
-// Quantile is a value and the share of lengths that do not exceed it.
-type Quantile struct {
+// quantile is a value and the share of lengths that do not exceed it.
+type quantile struct {
 	Share float64
 	Value float64
 }
 
-// NewQuantiles takes a table from the smallest value (share 0) to the largest (share 1).
-func NewQuantiles(table ...Quantile) (Quantiles, error) {
+// newQuantiles takes a table from the smallest value (share 0) to the largest (share 1).
+func newQuantiles(table ...quantile) (Quantiles, error) {
 	var q Quantiles
 	for i, row := range table {
 		if !(row.Value >= 1 && row.Value <= maxTokens) {
@@ -60,11 +60,11 @@ func (q Quantiles) draw(rng *rand.Rand) int {
 // and 99 %, and the largest.
 func quantiles(values ...float64) Quantiles {
 	at := []float64{0, 0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1}
-	table := make([]Quantile, len(values))
+	table := make([]quantile, len(values))
 	for i, v := range values {
-		table[i] = Quantile{at[i], v}
+		table[i] = quantile{at[i], v}
 	}
-	q, err := NewQuantiles(table...)
+	q, err := newQuantiles(table...)
 	if err != nil {
 		panic(err)
 	}

@@ -41,11 +41,11 @@ const (
 
 // Read reads a complete trace, plain or gzipped. An error has the name and the line.
 func Read(name string, format Format, r io.Reader) (*Trace, error) {
-	return Collect(name, Scan(name, format, r))
+	return Collect(name, scan(name, format, r))
 }
 
-// Scan reads a trace request by request, and ends with the first error.
-func Scan(name string, format Format, r io.Reader) iter.Seq2[Arrival, error] {
+// scan reads a trace request by request, and ends with the first error.
+func scan(name string, format Format, r io.Reader) iter.Seq2[Arrival, error] {
 	src, err := open(name, r)
 	if err != nil {
 		return failed(err)

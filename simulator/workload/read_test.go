@@ -145,7 +145,7 @@ func TestMooncakeSpreadsWithinTicks(t *testing.T) {
 		text.WriteString(mooncakeRow(ms))
 	}
 	var got []time.Duration
-	for a, err := range Scan("f", Mooncake, strings.NewReader(text.String())) {
+	for a, err := range scan("f", Mooncake, strings.NewReader(text.String())) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,11 +238,11 @@ func FuzzReadCurve(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if mean := c.MeanUntil(c.Period()); math.Abs(mean-1) > 1e-9 {
+		if mean := c.meanUntil(c.Period()); math.Abs(mean-1) > 1e-9 {
 			t.Fatalf("mean is %v", mean)
 		}
 		for i := range 10 {
-			if v := c.At(c.Period() * time.Duration(i) / 9); !(v >= 0) || v > c.Max()*(1+1e-12) {
+			if v := c.At(c.Period() * time.Duration(i) / 9); !(v >= 0) || v > c.highest()*(1+1e-12) {
 				t.Fatalf("value %v", v)
 			}
 		}

@@ -52,7 +52,7 @@ const maxCopies = 1 << 15
 // NewResampledTrace validates the configuration.
 func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	if cfg.Shape == nil {
-		cfg.Shape = Flat()
+		cfg.Shape = flat()
 	}
 	switch {
 	case cfg.Trace == nil || cfg.Trace.Len() == 0:
@@ -66,7 +66,7 @@ func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 			cfg.Length)
 	}
 	// A rate that is a whole number of copies but for rounding is taken as whole.
-	copies := math.Ceil(cfg.Rate*cfg.Shape.Max()/cfg.Trace.Rate() - 1e-9)
+	copies := math.Ceil(cfg.Rate*cfg.Shape.highest()/cfg.Trace.Rate() - 1e-9)
 	if copies > maxCopies {
 		return nil, fmt.Errorf(
 			"resampled trace %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
@@ -163,7 +163,7 @@ func (d *ResampledTrace) Fidelity() Fidelity {
 	result := Measure(d.Arrivals(), d.cfg.Length, d.Rate)
 	return Fidelity{
 		Copies:    d.copies,
-		Requested: d.cfg.Rate * d.cfg.Shape.MeanUntil(d.cfg.Length),
+		Requested: d.cfg.Rate * d.cfg.Shape.meanUntil(d.cfg.Length),
 		Measured:  result.Rate,
 		Source:    d.cfg.Trace.Statistics(),
 		Result:    result,

@@ -65,7 +65,7 @@ func TestDayIsTheTraceRotatedNeverStretched(t *testing.T) {
 func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	tr, _ := azureTrace(t)
 	week := curveFile(t, "m_small_rps")
-	shape, err := week.Cut(24*time.Hour, 24*time.Hour)
+	shape, err := week.cut(24*time.Hour, 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 		Seed: 1,
 		Name: "chat"})
 	h := day.Fidelity()
-	if want := int(math.Ceil(8 * shape.Max() / tr.Rate())); h.Copies != want {
+	if want := int(math.Ceil(8 * shape.highest() / tr.Rate())); h.Copies != want {
 		t.Errorf("%d copies, want %d", h.Copies, want)
 	}
 	if math.Abs(h.Requested-8) > 1e-6 || math.Abs(h.Measured/h.Requested-1) > 0.01 {
@@ -157,8 +157,8 @@ func TestCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Areas 20, 60 and, back to the first over another 20 s, 20: mean 2.
-	if c.Period() != 50*time.Second || c.Max() != 2 {
-		t.Errorf("period %v, maximum %v", c.Period(), c.Max())
+	if c.Period() != 50*time.Second || c.highest() != 2 {
+		t.Errorf("period %v, maximum %v", c.Period(), c.highest())
 	}
 	for s, want := range map[int]float64{0: 0, 5: 1, 10: 2, 20: 1.5, 30: 1, 40: 0.5, 50: 0, 55: 1,
 		-10: 0.5} {
@@ -166,10 +166,10 @@ func TestCurve(t *testing.T) {
 			t.Errorf("at %d s: %v, want %v", s, got, want)
 		}
 	}
-	if got := c.MeanUntil(60 * time.Second); math.Abs(got-1) > 1e-12 {
+	if got := c.meanUntil(60 * time.Second); math.Abs(got-1) > 1e-12 {
 		t.Errorf("mean over 60 s is %v, want 1", got)
 	}
-	cut, err := c.Cut(5*time.Second, 15*time.Second)
+	cut, err := c.cut(5*time.Second, 15*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +180,8 @@ func TestCurve(t *testing.T) {
 			t.Errorf("cut at %d s is %v of its beginning, want %v", s, got, want)
 		}
 	}
-	if math.Abs(cut.MeanUntil(cut.Period())-1) > 1e-9 {
-		t.Errorf("cut has mean %v", cut.MeanUntil(cut.Period()))
+	if math.Abs(cut.meanUntil(cut.Period())-1) > 1e-9 {
+		t.Errorf("cut has mean %v", cut.meanUntil(cut.Period()))
 	}
 }
 

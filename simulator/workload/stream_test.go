@@ -225,7 +225,7 @@ func TestUntilDoesNotPullBeyond(t *testing.T) {
 
 func TestNamespaceSharesNothingAndLeavesTheSourceAlone(t *testing.T) {
 	tr := small(t, 4, time.Minute)
-	a, b := collect(Namespace(tr.Arrivals(), 0)), collect(Namespace(tr.Arrivals(), 7))
+	a, b := collect(namespace(tr.Arrivals(), 0)), collect(namespace(tr.Arrivals(), 7))
 	for i := range a {
 		if a[i].Prefix[0] != uint64(i) || b[i].Prefix[0] != uint64(i)+7<<spaceBits {
 			t.Errorf("names %v and %v", a[i].Prefix, b[i].Prefix)
