@@ -90,7 +90,7 @@ func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
 		return err
 	}
 	if err := rc.metadata.AddChunks(ctx, b.ID, chunks); err != nil {
-		return fmt.Errorf("lay out batch %s: %w", b.ID, err)
+		return fmt.Errorf("add chunks of batch %s: %w", b.ID, err)
 	}
 	return nil
 }

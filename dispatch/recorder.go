@@ -79,26 +79,29 @@ func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) 
 
 var resultTail = []byte(batchfile.ResultTail)
 
-// appendSmall appends a result once memory is free for it. The journal refuses it only if the claim
-// is lost, and that ends the session.
+// appendSmall appends a result once memory is free for it.
 func (rec *recorder) appendSmall(c *chunk, r store.Record) error {
 	size := sizeOf(&r)
 	if err := rec.results.wait(c.run.ctx, size); err != nil {
 		return err
 	}
-	rec.append(c, r, size)
-	return nil
+	return rec.append(c, r, size)
 }
 
-// append appends a result for which memory was taken.
-func (rec *recorder) append(c *chunk, r store.Record, size int64) {
+// append appends a result for which memory was taken. If the journal refuses it, the claim is lost,
+// and that ends the session, unless the run has ended while the journal waited.
+func (rec *recorder) append(c *chunk, r store.Record, size int64) error {
 	c.volatile.Add(size)
 	if err := c.journal.Append(c.run.ctx, r); err != nil {
 		c.settled(rec.results, size)
-		rec.lose(fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
-		return
+		err = fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err)
+		if isFenced(err) || c.run.ctx.Err() == nil {
+			rec.lose(err)
+		}
+		return err
 	}
 	rec.appended(c.run, r)
+	return nil
 }
 
 func sizeOf(r *store.Record) int64 {
@@ -171,8 +174,9 @@ func (rec *recorder) recordFailure(f *flight) {
 		})}
 	size := sizeOf(&record)
 	rec.results.force(size)
-	rec.append(f.chunk, record, size)
-	rec.recorded(line)
+	if rec.append(f.chunk, record, size) == nil {
+		rec.recorded(line)
+	}
 }
 
 // committed receives from a chunk's journal that results are durable, or why they are not yet. The

@@ -13,7 +13,7 @@ const (
 	loaders     = 8 // chunks claimed and read at once
 )
 
-// settleTime bounds how long a shutdown waits for the store, unless the store needs longer.
+// settleTime limits how long a shutdown waits for the store, unless the store needs longer.
 const settleTime = 5 * time.Second
 
 // session is the dispatcher's work under one registration with the store. It starts its parts and
