@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -11,20 +12,30 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
+// admitter cuts new batches into chunks.
+type admitter struct {
+	metadata   Metadata
+	blobs      Blobs
+	runs       *runs
+	log        *slog.Logger
+	chunkLines int   // limit of a chunk's lines
+	chunkBytes int64 // limit of their bytes
+}
+
 // admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with
 // the same result.
-func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
-	if err := rc.cutIntoChunks(ctx, &b); err != nil {
+func (a *admitter) admit(ctx context.Context, b store.Batch) error {
+	if err := a.cutIntoChunks(ctx, &b); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return rc.failInput(ctx, b, "invalid_input_file",
+			return a.failInput(ctx, b, "invalid_input_file",
 				"the input file was deleted before the batch started", err)
 		case errors.Is(err, batchfile.ErrDamaged):
-			return rc.failInput(ctx, b, codeDamaged, damagedInput, err)
+			return a.failInput(ctx, b, codeDamaged, damagedInput, err)
 		}
 		return err
 	}
-	_, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errMovedOn
 		}
@@ -34,7 +45,6 @@ func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
 	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("start batch %s: %w", b.ID, err)
 	}
-	rc.queue.add(b.ID)
 	return nil
 }
 
@@ -42,10 +52,10 @@ func (rc *reconciler) admit(ctx context.Context, b store.Batch) error {
 const damagedInput = "an input file was damaged on the server's disk; upload it again"
 
 // failInput fails a batch whose input can't be read, before any line has run.
-func (rc *reconciler) failInput(
+func (a *admitter) failInput(
 	ctx context.Context, b store.Batch, code, message string, cause error,
 ) error {
-	_, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errMovedOn
 		}
@@ -57,39 +67,39 @@ func (rc *reconciler) failInput(
 		return nil
 	}
 	if err == nil {
-		rc.log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
+		a.log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
 			"error", cause)
 	}
 	return err
 }
 
 // cutIntoChunks decides the order of a batch's lines and cuts it into chunks.
-func (rc *reconciler) cutIntoChunks(ctx context.Context, b *store.Batch) error {
-	src, err := openSource(ctx, rc.blobs, b)
+func (a *admitter) cutIntoChunks(ctx context.Context, b *store.Batch) error {
+	src, err := openSource(ctx, a.blobs, b)
 	if err != nil {
 		return err
 	}
 	defer src.close()
 	src.order.close()
 	src.order = order{} // one that was interrupted may have left an order; make it again
-	numbers, err := rc.orderLines(src, b)
+	numbers, err := a.orderLines(src, b)
 	if err != nil {
 		return err
 	}
 	if numbers != nil {
-		if err := writeOrder(ctx, rc.blobs, b.ID, numbers); err != nil {
+		if err := writeOrder(ctx, a.blobs, b.ID, numbers); err != nil {
 			return fmt.Errorf("write order of batch %s: %w", b.ID, err)
 		}
-		if src.order, err = openOrder(ctx, rc.blobs, b.ID); err != nil {
+		if src.order, err = openOrder(ctx, a.blobs, b.ID); err != nil {
 			return err
 		}
 	}
-	lines := chunkLines(rc.cfg.ChunkLines, rc.runs.len())
-	chunks, err := cut(src, b, lines, rc.cfg.ChunkBytes)
+	lines := chunkLines(a.chunkLines, a.runs.len())
+	chunks, err := cut(src, b, lines, a.chunkBytes)
 	if err != nil {
 		return err
 	}
-	if err := rc.metadata.AddChunks(ctx, b.ID, chunks); err != nil {
+	if err := a.metadata.AddChunks(ctx, b.ID, chunks); err != nil {
 		return fmt.Errorf("add chunks of batch %s: %w", b.ID, err)
 	}
 	return nil
@@ -114,7 +124,7 @@ func chunkLines(most, batches int) int {
 }
 
 // orderLines returns the line number of every position; nil if the lines stay in input order.
-func (rc *reconciler) orderLines(src *source, b *store.Batch) ([]uint32, error) {
+func (a *admitter) orderLines(src *source, b *store.Batch) ([]uint32, error) {
 	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
 		return nil, nil
 	}

@@ -62,13 +62,22 @@ func (d *Dispatcher) newSession(
 }
 
 func (d *Dispatcher) newReconciler(with shared) *reconciler {
-	return &reconciler{
-		cfg: d.cfg, metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,
-		expiry: d.deps.Expiry, metrics: d.metrics, queue: newQueue[string](),
+	rc := &reconciler{
+		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
+		pollEvery: d.cfg.PollEvery, cancelGrace: d.cfg.CancelGrace, queue: newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata},
 		owner:     with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		tasks: with.tasks,
 	}
+	rc.admitter = &admitter{
+		metadata: d.deps.Metadata, blobs: d.deps.Blobs, runs: with.runs, log: with.log,
+		chunkLines: d.cfg.ChunkLines, chunkBytes: d.cfg.ChunkBytes,
+	}
+	rc.finalizer = &finalizer{
+		metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,
+		owner: with.owner, log: with.log, metrics: d.metrics, enqueueAfter: rc.queue.addAfter,
+	}
+	return rc
 }
 
 func (d *Dispatcher) newClaimer(

@@ -10,7 +10,8 @@
 //   - lease renews the registration, and acquires the leadership of runners and models, so that
 //     processes that share a store never fill the same runner twice;
 //   - reconciler brings batches from state to state. It reads the stored batch and does the next
-//     thing that its state requires, so it can stop anywhere and do it again;
+//     thing that its state requires, so it can stop anywhere and do it again. Its first step,
+//     cutting into chunks, is the admitter's; its last, writing the result files, the finalizer's;
 //   - claimer claims chunks, reads their lines, and finishes chunks or gives them back;
 //   - loop is the one goroutine that owns the planner. All others send messages to its inbox;
 //   - transport sends lines to runners, with a pool of goroutines;
@@ -21,7 +22,7 @@
 //
 // From the input file to the output file:
 //
-//	reconciler.admit           orders the batch's lines and cuts them into chunks   admit.go
+//	admitter.admit             orders the batch's lines and cuts them into chunks   admit.go
 //	claimer.load               claims a chunk and reads its lines                   claimer.go
 //	loop.start                 gives a line that the planner starts to a sender     loop.go
 //	transport.send             calls request, which posts it, as a stream or not    transport.go
@@ -30,7 +31,7 @@
 //	loop.finished              reports to the planner; records a failure            loop.go
 //	recorder.committed         counts the result when it is durable                 recorder.go
 //	claimer.finish             marks the chunk done after its last result           finish.go
-//	reconciler.finalize        calls gather, which finds all results, and           finalize.go
+//	finalizer.finalize         calls gather, which finds all results, and           finalize.go
 //	resultFiles.write          writes them to the output file in input order        resultfiles.go
 //
 // # What a crash leaves

@@ -4,50 +4,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
 
+// finalizer writes the result files of batches that start no more lines, and ends them.
+type finalizer struct {
+	metadata Metadata
+	blobs    Blobs
+	journals Journals
+	owner    store.Owner
+	log      *slog.Logger
+	metrics  *metrics
+	// enqueueAfter has a batch reconciled after a time.
+	enqueueAfter func(batch string, wait time.Duration)
+}
+
 // finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
 // the same files are written again, with the same ids. The names of blobs contain the epoch of the
 // lock, and the files' rows are created together with the end, so a process that was suspended
 // meanwhile replaces nothing and restores nothing.
-func (rc *reconciler) finalize(ctx context.Context, r *run, b store.Batch) error {
-	if err := rc.tryResult(ctx, b.ID); err != nil {
+func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error {
+	if err := fz.tryResult(ctx, b.ID); err != nil {
 		return err
 	}
 	lock := "finalize/" + b.ID
-	epoch, ok, err := rc.metadata.Lock(ctx, rc.owner, lock)
+	epoch, ok, err := fz.metadata.Lock(ctx, fz.owner, lock)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		rc.queue.addAfter(b.ID, retryEvery)
+		fz.enqueueAfter(b.ID, retryEvery)
 		return nil
 	}
-	defer rc.metadata.Unlock(context.WithoutCancel(ctx), rc.owner, lock)
+	defer fz.metadata.Unlock(context.WithoutCancel(ctx), fz.owner, lock)
 	read := b
-	if b, err = rc.metadata.Batch(ctx, "", b.ID); err != nil {
+	if b, err = fz.metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
 	}
 	// another process came first, or a user canceled the batch
 	if b.State != read.State || b.Ending != read.Ending {
-		rc.queue.add(b.ID)
+		fz.enqueueAfter(b.ID, 0)
 		return nil
 	}
-	return rc.finalizeLocked(ctx, &ending{rc: rc, batch: b, lock: lock, epoch: epoch}, r)
+	return fz.finalizeLocked(ctx, &ending{fz: fz, batch: b, lock: lock, epoch: epoch}, r)
 }
 
-func (rc *reconciler) finalizeLocked(ctx context.Context, e *ending, r *run) error {
+func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *run) error {
 	b := e.batch
-	found, err := rc.gather(ctx, &b)
+	found, err := fz.gather(ctx, &b)
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
 	}
 	if b.Ending == store.Completed && len(found.lost) > 0 {
-		return rc.runAgain(ctx, b.ID, found.lost)
+		return fz.runAgain(ctx, b.ID, found.lost)
 	}
 	found.attempts += r.unrecorded.Load()
 	e.found, e.counts.Total = found, b.Counts.Total
@@ -60,14 +73,14 @@ func (rc *reconciler) finalizeLocked(ctx context.Context, e *ending, r *run) err
 		e.discard(context.WithoutCancel(ctx))
 		return err
 	}
-	rc.dropInputs(ctx, &b)
-	return rc.blobs.Delete(ctx, orderKey(b.ID))
+	fz.dropInputs(ctx, &b)
+	return fz.blobs.Delete(ctx, orderKey(b.ID))
 }
 
 // tryResult returns why no result file can be written now, on a full disk for example, before
 // anything is locked, claimed or fenced for it.
-func (rc *reconciler) tryResult(ctx context.Context, batch string) error {
-	w, err := rc.blobs.Create(ctx, orderKey(batch))
+func (fz *finalizer) tryResult(ctx context.Context, batch string) error {
+	w, err := fz.blobs.Create(ctx, orderKey(batch))
 	if err != nil {
 		return err
 	}
@@ -76,7 +89,7 @@ func (rc *reconciler) tryResult(ctx context.Context, batch string) error {
 
 // ending writes the result files of one batch and ends it.
 type ending struct {
-	rc      *reconciler
+	fz      *finalizer
 	batch   store.Batch // as read under the lock
 	lock    string
 	epoch   int64
@@ -89,7 +102,7 @@ type ending struct {
 // write writes all result files.
 func (e *ending) write(ctx context.Context) error {
 	b := &e.batch
-	src, err := openSource(ctx, e.rc.blobs, b)
+	src, err := openSource(ctx, e.fz.blobs, b)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, batchfile.ErrDamaged) {
 		return err
 	}
@@ -119,23 +132,23 @@ func (e *ending) write(ctx context.Context) error {
 func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 	for {
 		b := e.ended()
-		_, err = e.rc.metadata.FinishBatch(ctx, e.rc.owner, e.lock, e.epoch, b, e.files)
+		_, err = e.fz.metadata.FinishBatch(ctx, e.fz.owner, e.lock, e.epoch, b, e.files)
 		if err == nil {
-			e.rc.metrics.ended(b.State)
-			e.rc.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
+			e.fz.metrics.ended(b.State)
+			e.fz.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
 				"completed", e.counts.Completed, "failed", e.counts.Failed)
-			e.rc.queue.add(b.ID)
+			e.fz.enqueueAfter(b.ID, 0)
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return false, fmt.Errorf("end batch %s: %w", b.ID, err)
 		}
 		// Another change came first: of the metadata, for example, or a cancellation.
-		if b, err = e.rc.metadata.Batch(ctx, "", b.ID); err != nil {
+		if b, err = e.fz.metadata.Batch(ctx, "", b.ID); err != nil {
 			return false, err
 		}
 		if b.State != e.batch.State || b.Ending != e.batch.Ending {
-			e.rc.queue.add(b.ID)
+			e.fz.enqueueAfter(b.ID, 0)
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files
@@ -173,8 +186,8 @@ func (e *ending) discard(ctx context.Context) {
 	for i, f := range e.files {
 		keys[i] = f.BlobKey
 	}
-	if err := store.RemoveBlobs(ctx, e.rc.metadata, e.rc.blobs, "", keys...); err != nil {
-		e.rc.log.WarnContext(ctx, "could not remove unused result files",
+	if err := store.RemoveBlobs(ctx, e.fz.metadata, e.fz.blobs, "", keys...); err != nil {
+		e.fz.log.WarnContext(ctx, "could not remove unused result files",
 			"batch_id", e.batch.ID, "error", err)
 	}
 }

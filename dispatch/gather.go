@@ -26,18 +26,18 @@ type place struct {
 
 // gather reads the journals of all chunks. It fences those that are not done first, so that no
 // other process adds to them.
-func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, error) {
-	chunks, err := rc.metadata.Chunks(ctx, b.ID)
+func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, error) {
+	chunks, err := fz.metadata.Chunks(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := rc.fence(ctx, b); err != nil {
+	if err := fz.fence(ctx, b); err != nil {
 		return nil, err
 	}
 	found := &results{at: make([]place, b.Counts.Total)}
 	for _, c := range chunks {
 		missing := c.Count
-		err := rc.journals.Read(ctx, c.ChunkID,
+		err := fz.journals.Read(ctx, c.ChunkID,
 			func(rec store.Record, at store.Location) error {
 				if int(rec.Line) >= len(found.at) {
 					return fmt.Errorf("journal of chunk %d has a result of line %d of %d", c.Index,
@@ -65,18 +65,18 @@ func (rc *reconciler) gather(ctx context.Context, b *store.Batch) (*results, err
 
 // fence claims the chunks left of a batch that ends early and opens their journals, which then
 // refuse writers with an older claim.
-func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
+func (fz *finalizer) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: there is no older claim
 	}
 	for _, m := range b.Models {
-		claimed, err := rc.metadata.ClaimChunks(ctx, rc.owner, b.ID, m.Model, 1<<30, nil)
+		claimed, err := fz.metadata.ClaimChunks(ctx, fz.owner, b.ID, m.Model, 1<<30, nil)
 		if err != nil {
 			return err
 		}
 		for i, c := range claimed {
-			if err := rc.fenceChunk(ctx, c); err != nil {
-				return errors.Join(err, rc.release(context.WithoutCancel(ctx), claimed[i:]))
+			if err := fz.fenceChunk(ctx, c); err != nil {
+				return errors.Join(err, fz.release(context.WithoutCancel(ctx), claimed[i:]))
 			}
 		}
 	}
@@ -84,18 +84,18 @@ func (rc *reconciler) fence(ctx context.Context, b *store.Batch) error {
 }
 
 // release releases what fence has claimed, so that the next try can claim it.
-func (rc *reconciler) release(ctx context.Context, claimed []store.Chunk) error {
+func (fz *finalizer) release(ctx context.Context, claimed []store.Chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	var faults []error
 	for _, c := range claimed {
-		faults = append(faults, rc.metadata.ReleaseChunk(ctx, rc.owner, c))
+		faults = append(faults, fz.metadata.ReleaseChunk(ctx, fz.owner, c))
 	}
 	return errors.Join(faults...)
 }
 
-func (rc *reconciler) fenceChunk(ctx context.Context, c store.Chunk) error {
-	j, err := rc.journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+func (fz *finalizer) fenceChunk(ctx context.Context, c store.Chunk) error {
+	j, err := fz.journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
 		func(store.Commit) {})
 	if err != nil {
 		return err
@@ -103,5 +103,5 @@ func (rc *reconciler) fenceChunk(ctx context.Context, c store.Chunk) error {
 	if err := j.Close(ctx); err != nil {
 		return err
 	}
-	return rc.metadata.ReleaseChunk(ctx, rc.owner, c)
+	return fz.metadata.ReleaseChunk(ctx, fz.owner, c)
 }

@@ -15,22 +15,22 @@ import (
 // its chunks, and only the leader of a runner sends it lines, so the limits of batches and runners
 // hold over all processes that share a store.
 //
-// A process leads all that its upstreams serve, or nothing: of processes with the same upstreams
-// one leads, and the others stand by. Processes whose upstreams overlap in part lead what no other
+// A process leads all that its runners serve, or nothing: of processes with the same runners
+// one leads, and the others stand by. Processes whose runners overlap in part lead what no other
 // has led for a while.
 type leadership struct {
 	// claims is locked for reading while a chunk is claimed, for writing while models are resigned.
 	claims sync.RWMutex
 
 	mu      sync.Mutex
-	seen    map[*runner][]string // models by upstream, as last listed
-	silent  map[*runner]bool     // upstreams that were asked and have not answered yet
+	seen    map[*runner][]string // models by runner, as last listed
+	silent  map[*runner]bool     // runners that were asked and have not answered yet
 	led     map[string]bool      // names of runners and models
 	up      map[string][]string  // models by runner, as announced to the planner
 	others  map[string]string    // other leaders of wanted names, as of the last try
 	free    map[string]time.Time // since when wanted names have no leader
 	started time.Time
-	changed chan struct{} // capacity 1: the models of an upstream have changed
+	changed chan struct{} // capacity 1: the models of a runner have changed
 }
 
 func newLeadership(now time.Time) *leadership {
@@ -41,7 +41,7 @@ func newLeadership(now time.Time) *leadership {
 	}
 }
 
-// firstAnswers limits how long a process that starts waits for its upstreams to list their models
+// firstAnswers limits how long a process that starts waits for its runners to list their models
 // before it acquires leadership.
 const firstAnswers = time.Second
 
@@ -57,7 +57,7 @@ func runnerName(u *runner) string {
 
 func modelName(model string) string { return "model/" + model }
 
-// served notes which models an upstream serves. None: it did not answer, and may never have.
+// served notes which models a runner serves. None: it did not answer, and may never have.
 func (l *leadership) served(u *runner, models []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,11 +76,11 @@ func (l *leadership) served(u *runner, models []string) {
 	}
 }
 
-// wanted lists the names of the upstreams and their models, sorted; none until all have been asked.
-func (l *leadership) wanted(now time.Time, upstreams int) []string {
+// wanted lists the names of the runners and their models, sorted; none until all have been asked.
+func (l *leadership) wanted(now time.Time, runners int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.seen)+len(l.silent) < upstreams && now.Sub(l.started) < firstAnswers {
+	if len(l.seen)+len(l.silent) < runners && now.Sub(l.started) < firstAnswers {
 		return nil
 	}
 	names := map[string]bool{}

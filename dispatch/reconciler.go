@@ -16,20 +16,21 @@ import (
 // state requires. Every step can be interrupted and done again, by a retry, by a restart or by
 // another process.
 type reconciler struct {
-	cfg      Config
-	metadata Metadata
-	blobs    Blobs
-	journals Journals
-	owner    store.Owner
-	expiry   func() time.Time // the time by which batches expire
-	log      *slog.Logger
-	metrics  *metrics
+	metadata    Metadata
+	journals    Journals
+	owner       store.Owner
+	expiry      func() time.Time // the time by which batches expire
+	pollEvery   time.Duration
+	cancelGrace time.Duration // for lines in flight of a batch that is canceled or stopped
+	log         *slog.Logger
 
 	notify    func(message any) // sends to the loop
 	runs      *runs
 	tasks     *tasks
 	remaining *remaining
 	queue     *queue[string] // batches to reconcile
+	admitter  *admitter      // its first step
+	finalizer *finalizer     // its last step
 }
 
 // poll enqueues batches that are new or changed: all of them first, then those that changed since.
@@ -67,7 +68,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(rc.cfg.PollEvery):
+		case <-time.After(rc.pollEvery):
 		}
 	}
 }
@@ -85,7 +86,9 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	if err == nil {
 		switch {
 		case b.State == store.Validating:
-			err = rc.admit(ctx, b)
+			if err = rc.admitter.admit(ctx, b); err == nil {
+				rc.queue.add(id)
+			}
 		case b.State == store.InProgress:
 			err = rc.advance(ctx, b)
 		case b.State.Terminal():
@@ -243,7 +246,7 @@ var errMovedOn = errors.New("the batch has moved on")
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 	r, _ := rc.runs.update(rc.tasks.ctx, b)
-	grace := rc.cfg.CancelGrace
+	grace := rc.cancelGrace
 	if b.Ending == store.Expired || b.Ending == store.Completed {
 		grace = 0
 	}
@@ -253,7 +256,7 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {
 		// Canceled before it was cut into chunks: no claim can be open, but the lines are to be
 		// listed.
-		if err := rc.cutIntoChunks(ctx, &b); err != nil {
+		if err := rc.admitter.cutIntoChunks(ctx, &b); err != nil {
 			return err
 		}
 	}
@@ -265,5 +268,5 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 		rc.queue.addAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
-	return rc.finalize(ctx, r, b)
+	return rc.finalizer.finalize(ctx, r, b)
 }

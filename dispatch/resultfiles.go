@@ -78,7 +78,7 @@ func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, er
 	if len(w.open) == mostOpen {
 		w.close()
 	}
-	opened, err := w.end.rc.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,
+	opened, err := w.end.fz.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,
 		Index: chunk})
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
 	key := "files/" + id + "." + strconv.FormatInt(w.end.epoch, 10)
-	blob, err := w.end.rc.blobs.Create(ctx, key)
+	blob, err := w.end.fz.blobs.Create(ctx, key)
 	if err != nil {
 		return nil, err
 	}

@@ -12,16 +12,16 @@ import (
 // runAgain moves a batch back to in_progress whose journals have lost results since their chunks
 // were done, by damage to the files. The lines that lost their results run again. Nothing else
 // leads back from finalizing.
-func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
-	rc.log.ErrorContext(ctx, "journals have lost results, running their lines again",
+func (fz *finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
+	fz.log.ErrorContext(ctx, "journals have lost results, running their lines again",
 		"batch_id", id,
 		"chunks", len(lost))
 	for _, c := range lost {
-		if err := rc.metadata.ReopenChunk(ctx, c); err != nil {
+		if err := fz.metadata.ReopenChunk(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, err := store.Modify(ctx, rc.metadata, "", id, func(b *store.Batch) error {
+	_, err := store.Modify(ctx, fz.metadata, "", id, func(b *store.Batch) error {
 		if b.State != store.Finalizing || b.Ending != store.Completed {
 			return errMovedOn
 		}
@@ -31,6 +31,6 @@ func (rc *reconciler) runAgain(ctx context.Context, id string, lost []store.Chun
 	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("move batch %s back to in_progress: %w", id, err)
 	}
-	rc.queue.add(id)
+	fz.enqueueAfter(id, 0)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
-// runner is an upstream with its client and the models that it serves.
+// runner is a configured upstream with its client and the models that it serves.
 type runner struct {
 	Upstream
 	name    string
@@ -53,7 +53,7 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 		since: map[string]time.Time{}}, nil
 }
 
-// setModels sets the models that the upstream serves.
+// setModels sets the models that the runner serves.
 func (u *runner) setModels(models []string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +68,7 @@ func (u *runner) setModels(models []string, now time.Time) {
 	u.streams.forget(since)
 }
 
-// watchModels asks the upstream again and again which models it serves, and reports each answer.
+// watchModels asks the runner again and again which models it serves, and reports each answer.
 // After a failure it keeps the models that it had: the breaker decides whether it is used.
 func (u *runner) watchModels(
 	ctx context.Context, cfg Config, log *slog.Logger, report func(u *runner, models []string),
@@ -104,16 +104,16 @@ func (u *runner) askModels(
 	u.mu.Unlock()
 	if err != nil {
 		if !was && ctx.Err() == nil {
-			log.WarnContext(ctx, "could not list the models of an upstream, trying again",
+			log.WarnContext(ctx, "could not list the models of a runner, trying again",
 				"runner", u.name, "error", err)
 		}
 		return nil, false
 	}
 	if was {
-		log.InfoContext(ctx, "an upstream lists its models again", "runner", u.name)
+		log.InfoContext(ctx, "a runner lists its models again", "runner", u.name)
 	}
 	if list.Cut && !wasCut {
-		log.WarnContext(ctx, "an upstream lists more models than are used, or longer names; name "+
+		log.WarnContext(ctx, "a runner lists more models than are used, or longer names; name "+
 			"those to use in upstreams[].models, or raise dispatch.tuning.max_models",
 			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}

@@ -31,7 +31,7 @@ type session struct {
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
-	discover   []func(ctx context.Context) // one for each upstream
+	discover   []func(ctx context.Context) // one for each runner
 	tasks      *tasks
 	ready      func(bool)
 }
