@@ -70,7 +70,7 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 		"headers":       {URL: "http://h", Headers: map[string]string{"X-Ok": "a\nb"}},
 	} {
 		_, err := dispatch.New(dispatch.DefaultConfig(), dispatch.Deps{
-			Store:     dispatch.Store{Journals: newWorld(t).disk.Journals()},
+			Store:     newWorld(t).store(),
 			Upstreams: []dispatch.Upstream{u}, Scheduler: scheduler.DefaultConfig(),
 			Flow: flowcontrol.DefaultConfig(), Logger: slog.Default(),
 		})

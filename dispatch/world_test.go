@@ -64,14 +64,19 @@ func newWorld(t testing.TB) *world {
 // deps are those of a dispatcher without upstreams.
 func (w *world) deps(node string) dispatch.Deps {
 	return dispatch.Deps{
-		Store: dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
-			Journals: w.disk.Journals(), Spool: w.disk},
+		Store:     w.store(),
 		Node:      node,
 		Scheduler: scheduler.DefaultConfig(),
 		Flow:      flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 16}),
 		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
 			Level: slog.LevelInfo})),
 	}
+}
+
+// store is the world's store as a dispatcher gets it.
+func (w *world) store() dispatch.Store {
+	return dispatch.Store{Metadata: w.meta, Progress: w.meta, Blobs: w.disk.Blobs(),
+		Journals: w.disk.Journals(), Spool: w.disk}
 }
 
 // dispatcher starts one; stop ends it as a SIGTERM would and waits for it.
