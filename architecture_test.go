@@ -1,5 +1,5 @@
-// Package tidefill_test checks the rules that hold between the packages of the module: which of them
-// are pure, and which may import which.
+// Package tidefill_test checks the rules that hold between the packages of the module: which of
+// them are pure, and which may import which.
 package tidefill_test
 
 import (
@@ -62,7 +62,9 @@ var mayImport = map[string][]string{
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
-var anywhere = []string{"internal/portable", "internal/humanize", "internal/registry", "internal/suggest"}
+var anywhere = []string{
+	"internal/portable", "internal/humanize", "internal/registry", "internal/suggest",
+}
 
 func TestCorePackagesArePure(t *testing.T) {
 	forbidden := map[string][]string{
@@ -143,8 +145,8 @@ func owner(path string) string {
 	return best
 }
 
-// sources parses the Go files below a directory, tests and conformance suites left out, by their path
-// from the module's root.
+// sources parses the Go files below a directory, tests and conformance suites left out, by their
+// path from the module's root.
 func sources(t *testing.T, dir string) map[string]*ast.File {
 	t.Helper()
 	root := os.DirFS(".")

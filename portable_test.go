@@ -77,8 +77,8 @@ func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, use := range unportable.FindAll(source, -1) {
-				t.Errorf(
-					"%s uses %s, whose last bits differ between processors; use package portable", file, use)
+				t.Errorf("%s uses %s, whose last bits differ between processors; "+
+					"use package portable", file, use)
 			}
 		}
 	}

@@ -52,8 +52,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			"Time from sending a streamed line to its first token.", 120),
 		streams: counters("tidefill_streams_total",
 			"Lines for whose answer a stream was requested: "+
-				"streamed; not_streamed, answered at once; failed; refused or not_understood, sent "+
-				"again without streaming.", "runner", "result"),
+				"streamed; not_streamed, answered at once; failed; refused or not_understood, "+
+				"sent again without streaming.", "runner", "result"),
 		lines: counters("tidefill_lines_total", "Lines whose result is durable.", "result"),
 		tokens: counters("tidefill_tokens_total",
 			"Tokens of durable results, as reported in the usage of the answers.", "kind"),

@@ -263,7 +263,8 @@ func TestFailuresWithAndWithoutStream(t *testing.T) {
 	up := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(
-			rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: %s\n\ndata: [DONE]\n\n", body)
+			rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"+
+				"data: %s\n\ndata: [DONE]\n\n", body)
 	}, "m")
 	_, stop := w.dispatcher("a", watch(), up.URL)
 	id := w.submit(chatLines(1, "m"), nil)

@@ -89,9 +89,11 @@ func TestStreamsAreAssembled(t *testing.T) {
 			`{"id":"c","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"ab","logprobs":{"text_offset":[0,1],"token_logprobs":[-1,null],"tokens":["a","b"],"top_logprobs":[{"a":-1},null]},"finish_reason":"length","stop_reason":7}],"usage":{"completion_tokens":2}}`,
 		},
 		"responses": {"/v1/responses",
-			"event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"r\",\"output\":[]}}\n\n" +
+			"event: response.created\ndata: {\"type\":\"response.created\"," +
+				"\"response\":{\"id\":\"r\",\"output\":[]}}\n\n" +
 				"data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n" +
-				"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\", \"output\":[{\"text\":\"a\"}],\"usage\":{\"output_tokens\":1}}}\n\n",
+				"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\", " +
+				"\"output\":[{\"text\":\"a\"}],\"usage\":{\"output_tokens\":1}}}\n\n",
 			`{"id":"r", "output":[{"text":"a"}],"usage":{"output_tokens":1}}`,
 		},
 	} {

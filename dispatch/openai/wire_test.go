@@ -314,7 +314,8 @@ func TestWireDoesNotReuseUnreadConnections(t *testing.T) {
 			}
 			body, _ := io.ReadAll(r.Body)
 			fmt.Fprintf(
-				c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%sHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", len(body), body)
+				c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"+
+					"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", len(body), body)
 		}
 	})
 	c := clientOf(t, url)

@@ -298,7 +298,8 @@ func TestBrakeEvictsLines(t *testing.T) {
 	s.run(15 * time.Second)
 	if got := len(s.lines); got > before/2 {
 		t.Errorf(
-			"%d lines before the surge, %d after 15 s of it: they live for a minute and are not evicted", before, got)
+			"%d lines before the surge, %d after 15 s of it: they live for a minute and are not "+
+				"evicted", before, got)
 	}
 }
 

@@ -34,7 +34,9 @@ type engineLoop struct {
 	stall func() time.Duration
 }
 
-func newEngineLoop(c Config, e engine.Config, m *metrics, stall func() time.Duration) (*engineLoop, error) {
+func newEngineLoop(
+	c Config, e engine.Config, m *metrics, stall func() time.Duration,
+) (*engineLoop, error) {
 	eng, err := engine.New(e, rand.New(rand.NewPCG(c.Seed, 0)))
 	if err != nil {
 		return nil, err

@@ -13,7 +13,9 @@ import (
 // injectFault draws a request's fault and injects what happens before the response. It returns the
 // failure to respond with, if that is the fault, and the writer for the response. If there is no
 // response at all, it does not return but ends the handler with a panic that net/http recovers.
-func (s *Server) injectFault(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *failure) {
+func (s *Server) injectFault(
+	w http.ResponseWriter, r *http.Request,
+) (http.ResponseWriter, *failure) {
 	fault, wait := s.injector.draw()
 	if wait > 0 && !sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)

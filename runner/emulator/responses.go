@@ -107,7 +107,8 @@ func (responseReply) open(a *answer) []byte {
 		Role: "assistant", Content: []outputText{}}
 	b := a.appendEvent(nil, "response.created", map[string]any{"response": a.inProgress()})
 	b = a.appendEvent(b, "response.in_progress", map[string]any{"response": a.inProgress()})
-	b = a.appendEvent(b, "response.output_item.added", map[string]any{"output_index": 0, "item": item})
+	b = a.appendEvent(b, "response.output_item.added",
+		map[string]any{"output_index": 0, "item": item})
 	return a.appendEvent(b, "response.content_part.added", a.inPart("part", newOutputText("")))
 }
 
@@ -121,7 +122,8 @@ func (responseReply) close(a *answer) []byte {
 	item := r.Output[0]
 	b := a.appendEvent(nil, "response.output_text.done", a.inPart("text", item.Content[0].Text))
 	b = a.appendEvent(b, "response.content_part.done", a.inPart("part", item.Content[0]))
-	b = a.appendEvent(b, "response.output_item.done", map[string]any{"output_index": 0, "item": item})
+	b = a.appendEvent(b, "response.output_item.done",
+		map[string]any{"output_index": 0, "item": item})
 	return a.appendEvent(b, "response."+r.Status, map[string]any{"response": r})
 }
 

@@ -16,15 +16,17 @@ const (
 // columns finds lines of Go files that are longer than maxColumns. Exempt are
 //   - lines within raw string literals, whose content must not change (SQL, examples),
 //   - comments that consist of one word, which can't be divided (a URL),
-//   - directives (//go:embed), which must stand on one line.
+//   - directives (//go:embed), which must stand on one line,
+//   - the expected output of an example.
 func columns(r *repository) (findings []string) {
 	for path, text := range r.files(".go") {
 		raw := rawLines(path, text)
-		number := 0
+		number, output := 0, false
 		for row := range strings.Lines(text) {
 			number++
 			row = strings.TrimSuffix(row, "\n")
-			if n := width(row); n > maxColumns && !raw[number] && !indivisible(row) {
+			output = outputRow(row, output)
+			if n := width(row); n > maxColumns && !raw[number] && !output && !indivisible(row) {
 				findings = append(findings, fmt.Sprintf("%s:%d: %d columns", path, number, n))
 			}
 		}
@@ -41,6 +43,15 @@ func width(row string) int {
 func indivisible(row string) bool {
 	text, comment := strings.CutPrefix(strings.TrimSpace(row), "//")
 	return comment && (strings.HasPrefix(text, "go:") || len(strings.Fields(text)) == 1)
+}
+
+// outputRow reports whether a row belongs to the expected output of an example. before says whether
+// the row before did.
+func outputRow(row string, before bool) bool {
+	text, comment := strings.CutPrefix(strings.TrimSpace(row), "//")
+	text = strings.ToLower(strings.TrimSpace(text))
+	return comment && (before || strings.HasPrefix(text, "output:") ||
+		strings.HasPrefix(text, "unordered output:"))
 }
 
 // rawLines returns the numbers of the rows that hold a part of a raw string literal.

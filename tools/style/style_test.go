@@ -16,7 +16,8 @@ func TestColumns(t *testing.T) {
 			"//go:generate " + long + "\n" +
 			"const a = `" + long + "\n" + long + "`\n" +
 			strings.Repeat("\t", 25) + "\n" +
-			strings.Repeat("\t", 25) + " \n", // row 9
+			strings.Repeat("\t", 25) + " \n" + // row 9
+			"// Output:\n// " + long + "\n",
 		},
 	}
 	want := []string{"a.go:3: 123 columns", "a.go:9: 101 columns"}
