@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// rule filled how the values that a member has in the chunks become its value in the answer.
+// rule determines how the values of a member in the chunks become its value in the answer.
 type rule uint8
 
 const (
@@ -41,14 +41,14 @@ type field struct {
 
 func (f *field) answerName() string { return cmp.Or(f.as, f.name) }
 
-// value is the value of a member, as far as the chunks have brought it.
+// value is the value of a member in the chunks so far.
 type value struct {
 	field   *field
 	name    string  // of a member that no table names
 	raw     []byte  // of leaves; of texts and lists without quotes and brackets
 	known   bool    // raw holds more than null or an empty string
-	opened  bool    // a text, list or object has come, perhaps an empty one
-	members []value // of an object: those of the table in its order, then others as they came
+	opened  bool    // a chunk had a text, list or object, perhaps an empty one
+	members []value // of an object: those of the table in its order, then the others
 	items   []value // of an indexed array, by index
 	index   int     // in such an array
 }
@@ -75,7 +75,7 @@ func newJoiner(fields []field, memory *streamMemory) *joiner {
 	return j
 }
 
-// object is an object to which nothing has come yet.
+// object returns an object without values.
 func object(of *field) value {
 	v := value{field: of, members: make([]value, len(of.of))}
 	for i := range of.of {
@@ -184,7 +184,7 @@ func (j *joiner) addElement(v *value, piece []byte) error {
 	return j.keep(v, piece)
 }
 
-// open makes an empty value of what was at most null.
+// open makes a value empty that was absent or null.
 func (v *value) open() {
 	if !v.opened {
 		v.opened, v.raw = true, nil
@@ -208,8 +208,7 @@ func (j *joiner) addLeaf(v *value, piece []byte) error {
 		return j.keep(v, piece)
 	case filled && v.field.how == agree && !bytes.Equal(v.raw, piece):
 		return fmt.Errorf("%w: it is %.40s in one chunk and %.40s in another", ErrNotAssembled,
-			v.raw,
-			piece)
+			v.raw, piece)
 	}
 	return nil
 }
@@ -234,20 +233,22 @@ func (j *joiner) addItem(v *value, c *batchfile.Cursor, depth int) error {
 		item := object(v.field)
 		item.index = index
 		v.items = slices.Insert(v.items, i, item)
-		// its bytes too, so that empty elements take memory
-		start := *c
-		if err := j.weigh(1+len(v.field.of), len(start.Skip())); err != nil {
+		if err := j.weigh(1+len(v.field.of), 0); err != nil {
 			return err
 		}
 		if depth > 0 && j.item == 0 {
 			j.grew = true // a tool is called
 		}
 	}
-	return j.addMembers(&v.items[i], c, depth+1)
+	from := c.At()
+	if err := j.addMembers(&v.items[i], c, depth+1); err != nil || found {
+		return err
+	}
+	return j.weigh(0, c.At()-from) // the bytes of a new element count even if it is empty
 }
 
-// indexOf reads the member "index" of the object at the cursor. Servers send it first, or close to
-// that, so little is read twice.
+// indexOf reads the member "index" of the object at the cursor. Servers send it first, or nearly so,
+// so little is read twice.
 func indexOf(c batchfile.Cursor) (int, error) {
 	for o := c.Object(); o.Next(); {
 		if string(o.Key()) == "index" {
