@@ -177,7 +177,7 @@ func TestPlannerCannotSeeOutputLengths(t *testing.T) {
 			for i := range typ.NumField() {
 				f := typ.Field(i)
 				if strings.Contains(strings.ToLower(f.Name), "output") {
-					t.Errorf("%s.%s tells of output", path, f.Name)
+					t.Errorf("%s.%s has an output", path, f.Name)
 				}
 				if f.IsExported() && strings.Contains(f.Type.String(), "plan.") {
 					search(t, path+"."+f.Name, f.Type)

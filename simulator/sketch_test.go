@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sketch tells what the sorted list would, to a part in two thousand, however
+// A sketch gives the same quantiles as a sorted list, to a part in two thousand, however
 // the times were split before.
 func TestSketchIsAsGoodAsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

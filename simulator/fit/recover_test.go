@@ -137,7 +137,7 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 			if math.Abs(r.Noise-test.day.noise) > 0.2*test.day.noise {
 				t.Errorf("noise is %g, want %g", r.Noise, test.day.noise)
 			}
-			// The first iteration of each of four runs may hold a chunk that no row tells of.
+			// The first iteration of each of four runs may hold a chunk that no row shows.
 			if r.Error.Mean > test.day.noise+0.005 || math.Abs(r.Error.Bias) > 0.005 {
 				t.Errorf("error %+v with noise %g", r.Error, test.day.noise)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// small is a pool that a test can tell many times.
-func small(t *testing.T, kind string, change func(*scenario.Scenario)) simulator.Setup {
+// smallPool is a pool that a test can simulate many times.
+func smallPool(t *testing.T, kind string, change func(*scenario.Scenario)) simulator.Setup {
 	t.Helper()
 	profile, ok := engine.ProfileNamed("llama-70b-a100")
 	if !ok {
@@ -30,7 +30,7 @@ func small(t *testing.T, kind string, change func(*scenario.Scenario)) simulator
 	return simulator.Setup{Scenario: s, Profile: profile, Seed: 1}
 }
 
-func quietly(t *testing.T, s simulator.Setup) simulator.NoBatch {
+func runNoBatch(t *testing.T, s simulator.Setup) simulator.NoBatch {
 	t.Helper()
 	q, err := simulator.RunNoBatch(s, func(float64) error { return nil })
 	if err != nil {
@@ -42,7 +42,7 @@ func quietly(t *testing.T, s simulator.Setup) simulator.NoBatch {
 // newTestStoker has a backlog of bal lines and an hour.
 func newTestStoker(t *testing.T, kind string, tempo Pacing) *lineFiller {
 	t.Helper()
-	s := small(t, kind, func(s *scenario.Scenario) { s.Horizon = time.Hour })
+	s := smallPool(t, kind, func(s *scenario.Scenario) { s.Horizon = time.Hour })
 	lines, err := newBacklog(s)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestStokerGivesWhatTheStreamInTheGreatestHurryCanSpare(t *testing.T) {
 }
 
 func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) {
+	s := smallPool(t, "bal", func(s *scenario.Scenario) {
 		s.Jobs = []scenario.Job{
 			{Name: "later", Kind: "score", Lines: 2, Window: 9 * time.Minute},
 			{Name: "sooner", Kind: "score", Lines: 1, Window: 5 * time.Minute},
@@ -180,12 +180,12 @@ func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
 	}
 }
 
-// E harvests more than any cap that costs as little, for every kind of line, and tells the same
+// E harvests more than any cap that costs as little, for every kind of line, and gives the same
 // twice.
 func TestEngineBeatsFixedCaps(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "mix"} {
-		s := small(t, kind, nil)
-		noBatch := quietly(t, s)
+		s := smallPool(t, kind, nil)
+		noBatch := runNoBatch(t, s)
 		found, err := Engine(s, noBatch, Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 		if kind == "bal" {
 			if again, err := Engine(s, noBatch, Budget{Runs: 8}); err != nil ||
 				!cmp.Equal(again, found) {
-				t.Errorf("told again: %+v, %v, want %+v", again, err, found)
+				t.Errorf("again: %+v, %v, want %+v", again, err, found)
 			}
 		}
 		for _, lines := range []int{1, 4, 16, 32, 64} {
@@ -214,15 +214,15 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 }
 
 func TestEngineKeepsToItsBudget(t *testing.T) {
-	s := small(t, "score", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
+	s := smallPool(t, "score", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	var shares []float64
-	if _, err := Engine(s, quietly(t, s), Budget{Runs: 3, Progress: func(share float64) error {
+	if _, err := Engine(s, runNoBatch(t, s), Budget{Runs: 3, Progress: func(share float64) error {
 		shares = append(shares, share)
 		return nil
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []float64{1. / 3, 2. / 3, 1}; !cmp.Equal(shares, want) {
-		t.Errorf("told %v, want %v", shares, want)
+		t.Errorf("got %v, want %v", shares, want)
 	}
 }

@@ -67,8 +67,8 @@ func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
 // Nobody from inside the engines gets beyond what flows, but for the margin.
 func TestFluidStandsAboveTheEngine(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "score-shared", "mix"} {
-		s := small(t, kind, nil)
-		found, err := Engine(s, quietly(t, s), Budget{Runs: 8})
+		s := smallPool(t, kind, nil)
+		found, err := Engine(s, runNoBatch(t, s), Budget{Runs: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestFluidStandsAboveTheEngine(t *testing.T) {
 }
 
 func TestFluidDoesNotGoBeyondWhatThereIs(t *testing.T) {
-	s := small(t, "score", func(s *scenario.Scenario) {
+	s := smallPool(t, "score", func(s *scenario.Scenario) {
 		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20},
 			{Name: "after", Kind: "bal", At: time.Hour, Lines: 1000}}
 	})

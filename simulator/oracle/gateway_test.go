@@ -16,9 +16,9 @@ import (
 // does from inside, and G knows the day.
 func TestOraclesStandAbovePolicies(t *testing.T) {
 	for _, kind := range []string{"bal", "score"} {
-		s := small(t, kind, nil)
+		s := smallPool(t, kind, nil)
 		s.Policy = defaultPolicy()
-		noBatch := quietly(t, s)
+		noBatch := runNoBatch(t, s)
 		var seen []PriorRun
 		for _, change := range []func(*simulator.Policy){
 			func(p *simulator.Policy) { p.Flow.Policy = "headroom" },
@@ -51,14 +51,14 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		}
 		for _, found := range []Finding{gateway, engine} {
 			if same, err := found.Reproduces(s, noBatch); err != nil || !same {
-				t.Errorf("%s: told again, oracle %s's best comes out otherwise: %v", kind,
+				t.Errorf("%s: oracle %s's best does not reproduce: %v", kind,
 					found.Bound.Name, err)
 			}
 			other := s
 			other.Profile.CostModel.C0 *= 1.001
 			if same, err := found.Reproduces(other, noBatch); err != nil || same {
 				t.Errorf(
-					"%s: told again on another engine, oracle %s's best comes out the same: %v",
+					"%s: oracle %s's best reproduces on another engine: %v",
 					kind, found.Bound.Name, err)
 			}
 		}
@@ -67,9 +67,9 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 
 // A run that no schedule beats is the floor, and the note says so.
 func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
+	s := smallPool(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	s.Policy = defaultPolicy()
-	noBatch := quietly(t, s)
+	noBatch := runNoBatch(t, s)
 	miracle := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "model" })
 	miracle.Result.Flow, miracle.Result.Batch = "miracle", simulator.Batch{Useful: 1e9, Work: 5}
 	for loss, floor := range map[float64]bool{1: true, 1.01: false} {
@@ -87,14 +87,14 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 }
 
 // However few runs there are, what a policy was seen to do is where the search begins, and what it
-// did can be told from its tape.
+// did can be read from its timeline.
 func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) {
+	s := smallPool(t, "bal", func(s *scenario.Scenario) {
 		s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 12*time.Minute, 3, 1.2
 		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Crash, Replicas: []int{1}}}
 	})
 	s.Policy = defaultPolicy()
-	noBatch := quietly(t, s)
+	noBatch := runNoBatch(t, s)
 	probe := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
 	g := newGatewaySearch(s, noBatch, Budget{Runs: 2})
 	if err := g.run([]PriorRun{probe}); err != nil {
@@ -118,21 +118,21 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	}
 }
 
-func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) { s.Horizon = 4 * time.Minute })
+func TestGatewayRepeatsWithinItsBudget(t *testing.T) {
+	s := smallPool(t, "bal", func(s *scenario.Scenario) { s.Horizon = 4 * time.Minute })
 	s.Policy = defaultPolicy()
-	noBatch := quietly(t, s)
+	noBatch := runNoBatch(t, s)
 	search := func() *gatewaySearch {
-		told := 0
+		reports := 0
 		g := newGatewaySearch(s, noBatch, Budget{Runs: 40, Progress: func(float64) error {
-			told++
+			reports++
 			return nil
 		}})
 		if err := g.run(nil); err != nil {
 			t.Fatal(err)
 		}
-		if g.runs != 40 || told != 40 {
-			t.Errorf("%d runs, told %d times, want 40", g.runs, told)
+		if g.runs != 40 || reports != 40 {
+			t.Errorf("%d runs, %d reports of progress, want 40", g.runs, reports)
 		}
 		return g
 	}
@@ -145,12 +145,12 @@ func TestGatewayTellsTheSameTwiceWithinItsBudget(t *testing.T) {
 
 // Where all the work there is can be done, there is nothing to search for.
 func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
-	s := small(t, "score", func(s *scenario.Scenario) {
+	s := smallPool(t, "score", func(s *scenario.Scenario) {
 		s.Horizon = 5 * time.Minute
 		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20}}
 	})
 	s.Policy = defaultPolicy()
-	noBatch := quietly(t, s)
+	noBatch := runNoBatch(t, s)
 	runs := 0
 	budget := Budget{Runs: 100, Progress: func(float64) error { runs++; return nil }}
 	engine, err := Engine(s, noBatch, budget)
@@ -169,7 +169,7 @@ func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestEngineBoundsNothingWhereReplicasFollowPolicies(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) { s.Pool.Min, s.Pool.Max = 1, 3 })
+	s := smallPool(t, "bal", func(s *scenario.Scenario) { s.Pool.Min, s.Pool.Max = 1, 3 })
 	found, err := Engine(s, simulator.NoBatch{}, Budget{Runs: 1})
 	bound := found.Bound
 	if err != nil || bound.Useful != 0 || bound.Note == "" {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestGPUHours(t *testing.T) {
-	s := small(t, "bal", func(s *scenario.Scenario) {
+	s := smallPool(t, "bal", func(s *scenario.Scenario) {
 		s.Horizon = 2 * time.Hour
 		s.Pool.Max = 6
 		s.Jobs = []scenario.Job{
@@ -24,7 +24,7 @@ func TestGPUHours(t *testing.T) {
 		}
 	})
 	s.Policy.Flow = flowcontrol.DefaultConfig()
-	noBatch := quietly(t, s)
+	noBatch := runNoBatch(t, s)
 	if got, want := len(noBatch.Paid), 12; got != want {
 		t.Fatalf("%d slots are paid for, want %d", got, want)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// policyRun tells the scenario with a policy.
+// policyRun simulates the scenario with a policy.
 func policyRun(
 	t *testing.T, s simulator.Setup, noBatch simulator.NoBatch, change func(*simulator.Policy),
 ) simulator.Result {
@@ -28,7 +28,7 @@ func defaultPolicy() simulator.Policy {
 		Plan: plan.DefaultConfig(), ChunkLines: 100}
 }
 
-// watched is the run with the policy that it was told with.
+// watched returns the run and its policy.
 func watched(
 	t *testing.T, s simulator.Setup, noBatch simulator.NoBatch, change func(*simulator.Policy),
 ) PriorRun {

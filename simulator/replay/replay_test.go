@@ -10,9 +10,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// tell builds a day of ten minutes on two runners: 2 interactive requests a second on the first (5
+// record adds ten minutes to a recording on two runners: 2 interactive requests a second on the first (5
 // in the second half), prompts of 300 tokens and answers of 100, and a job of ours on both.
-func tell(b *Builder) {
+func record(b *Builder) {
 	nan := recording.Number(math.NaN())
 	var requests, prompt, output [3]float64
 	add := func(at float64, e recording.Entry) { e.At = at; b.Add(e) }
@@ -48,7 +48,7 @@ func tell(b *Builder) {
 
 func TestInteractiveRequestsAreWhatIsNotOurs(t *testing.T) {
 	var b Builder
-	tell(&b)
+	record(&b)
 	if err := b.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestInteractiveRequestsAreWhatIsNotOurs(t *testing.T) {
 
 func TestJobsHaveTheirOwnLines(t *testing.T) {
 	var b Builder
-	tell(&b)
+	record(&b)
 	jobs := b.Jobs()
 	if len(jobs) != 2 || jobs[0].Name != "job-7" || jobs[0].At != 5*time.Second ||
 		jobs[0].Window != time.Hour || jobs[0].Lines != 1000 || jobs[1].Lines != 10 {
@@ -122,7 +122,7 @@ func TestWhatCantBeReplayed(t *testing.T) {
 
 func TestAPoolWithoutUsersHasNoTraffic(t *testing.T) {
 	var b Builder
-	tell(&b)
+	record(&b)
 	delete(b.runners, 1)
 	if trace, err := b.Traffic(1); err != nil || trace != nil {
 		t.Errorf("got %v, %v", trace, err)

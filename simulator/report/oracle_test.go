@@ -21,7 +21,7 @@ import (
 // bundled is one of the project's scenarios, under the daemon's defaults.
 func bundled(t *testing.T, name string) simulator.Setup {
 	t.Helper()
-	told, err := scenario.Read("../scenarios/"+name, scenario.Files{
+	sc, err := scenario.Read("../scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
 		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)
@@ -31,14 +31,14 @@ func bundled(t *testing.T, name string) simulator.Setup {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	s := simulator.Setup{Scenario: told, Seed: 1, Policy: simulator.Policy{
+	s := simulator.Setup{Scenario: sc, Seed: 1, Policy: simulator.Policy{
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,
 	}}
 	s.Policy.Flow.Policy = "headroom"
 	var known bool
-	if s.Profile, known = engine.ProfileNamed(told.Pool.Profile); !known {
-		t.Fatalf("%s: no profile %q", name, told.Pool.Profile)
+	if s.Profile, known = engine.ProfileNamed(sc.Pool.Profile); !known {
+		t.Fatalf("%s: no profile %q", name, sc.Pool.Profile)
 	}
 	return s
 }
@@ -47,21 +47,21 @@ func bundled(t *testing.T, name string) simulator.Setup {
 func judged(t *testing.T, s simulator.Setup, mistaken string) report.Scenario {
 	t.Helper()
 	silent := func(float64) error { return nil }
-	quiet, err := simulator.RunNoBatch(s, silent)
+	noBatch, err := simulator.RunNoBatch(s, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := report.Scenario{Name: s.Scenario.Name, Hours: s.Scenario.Horizon.Hours(),
-		Seeds: []report.Seed{{Seed: s.Seed, NoBatch: quiet.Interactive}}}
-	told.SetGoals(s.Scenario.Goals)
+	sc := report.Scenario{Name: s.Scenario.Name, Hours: s.Scenario.Horizon.Hours(),
+		Seeds: []report.Seed{{Seed: s.Seed, NoBatch: noBatch.Interactive}}}
+	sc.SetGoals(s.Scenario.Goals)
 	run := func(name string, baseline bool, edit func(*flowcontrol.Config)) {
 		at := s
 		edit(&at.Policy.Flow)
-		result, err := simulator.RunAgainst(quiet, at, silent)
+		result, err := simulator.RunAgainst(noBatch, at, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told.Policies = append(told.Policies, report.Policy{Name: name, Flow: at.Policy.Flow.Policy,
+		sc.Policies = append(sc.Policies, report.Policy{Name: name, Flow: at.Policy.Flow.Policy,
 			Baseline: baseline, Runs: []simulator.Result{result}})
 	}
 	run("sound", false, func(*flowcontrol.Config) {})
@@ -69,7 +69,7 @@ func judged(t *testing.T, s simulator.Setup, mistaken string) report.Scenario {
 	run("fixed", true, func(c *flowcontrol.Config) {
 		*c = c.Select(fixed.Name, fixed.Config{PerRunner: 8})
 	})
-	all := report.Report{Scenarios: []report.Scenario{told}}
+	all := report.Report{Scenarios: []report.Scenario{sc}}
 	all.Judge()
 	return all.Scenarios[0]
 }
@@ -135,18 +135,18 @@ func TestReportShowsMistakes(t *testing.T) {
 			s.Scenario.Horizon = 20 * time.Minute
 			s.Scenario.Goals = scenario.Goals{Loss: 1, Worst5Minutes: 5, HarvestOfCap: 1}
 			test.edit(&s)
-			told := judged(t, s, test.mistaken)
-			t.Logf("loss: sound %.2f, mistaken %.2f points", told.Policies[0].Loss.Worst,
-				told.Policies[1].Loss.Worst)
-			for _, g := range told.Policies[0].Goals {
+			result := judged(t, s, test.mistaken)
+			t.Logf("loss: sound %.2f, mistaken %.2f points", result.Policies[0].Loss.Worst,
+				result.Policies[1].Loss.Worst)
+			for _, g := range result.Policies[0].Goals {
 				if !g.Met {
 					t.Errorf("sound: %s is %v, asked %v", g.Name, g.Figure, g.Bound)
 				}
 			}
-			if goals := told.Policies[1].Goals; !slices.ContainsFunc(
+			if goals := result.Policies[1].Goals; !slices.ContainsFunc(
 				goals, func(g report.Goal) bool { return !g.Met }) {
 				t.Errorf("mistaken, and every goal is met: %+v; sound %+v", goals,
-					told.Policies[0].Goals)
+					result.Policies[0].Goals)
 			}
 		})
 	}

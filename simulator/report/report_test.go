@@ -36,7 +36,7 @@ func policy(name string, runs ...simulator.Result) report.Policy {
 	return report.Policy{Name: name, Flow: law, Baseline: more, Runs: runs}
 }
 
-func story(
+func scenarioWith(
 	name string, goals scenario.Goals, bounds []oracle.Bound, policies ...report.Policy,
 ) report.Scenario {
 	s := report.Scenario{Name: name, File: name + ".yaml", Hours: 1, Policies: policies}
@@ -99,13 +99,13 @@ func TestGoals(t *testing.T) {
 		{"GPU hours for batch work", scenario.Goals{BatchGPUHours: 1.05},
 			[]simulator.Result{run(1, 30, 0)}, 1.25, false},
 	} {
-		told := judge(story("s", test.goals, bounds,
+		goals := judge(scenarioWith("s", test.goals, bounds,
 			policy("headroom", test.runs...))).Scenarios[0].Policies[0].Goals
-		if len(told) != 1 {
-			t.Errorf("%s: %d goals judged", test.name, len(told))
+		if len(goals) != 1 {
+			t.Errorf("%s: %d goals judged", test.name, len(goals))
 			continue
 		}
-		g := told[0]
+		g := goals[0]
 		if figure := float64(g.Figure); g.Met != test.met ||
 			!(math.Abs(figure-test.figure) < 1e-9 || math.IsNaN(figure) &&
 				math.IsNaN(test.figure)) {
@@ -130,7 +130,7 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 			r.GPUHours = 8.5
 		}), []string{"ORACLE LP"}},
 	} {
-		aloud := judge(story("s", scenario.Goals{}, bounds,
+		aloud := judge(scenarioWith("s", scenario.Goals{}, bounds,
 			policy("headroom", test.run))).Scenarios[0].Warnings
 		if len(aloud) != len(test.want) {
 			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
@@ -158,7 +158,7 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 	} {
 		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g},
 			{Name: "F", Useful: test.f, Margin: 0.05}}
-		aloud := judge(story("s", scenario.Goals{}, bounds,
+		aloud := judge(scenarioWith("s", scenario.Goals{}, bounds,
 			policy("headroom", run(1, 30, 0)))).Scenarios[0].Warnings
 		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) ||
 			(got == "") != (test.want == "") || len(aloud) > 1 {
@@ -169,10 +169,10 @@ func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
 
 func TestBestSettings(t *testing.T) {
 	stories := []report.Scenario{
-		story("light", scenario.Goals{}, nil, policy("headroom", run(1, 40, 0)),
+		scenarioWith("light", scenario.Goals{}, nil, policy("headroom", run(1, 40, 0)),
 			policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)),
 			policy("fixed n=32", run(1, 50, 9))),
-		story("heavy", scenario.Goals{}, nil, policy("headroom", run(1, 30, 0)),
+		scenarioWith("heavy", scenario.Goals{}, nil, policy("headroom", run(1, 30, 0)),
 			policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)),
 			policy("fixed n=32", run(1, 15, 40))),
 	}
@@ -228,11 +228,11 @@ func drawn() report.Report {
 		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300,
 			Outcome: simulator.Expired}, {Name: "endless", Kind: "gen"}}
 	})
-	one := story(evil, scenario.Goals{Loss: 1, Deadlines: 1},
+	one := scenarioWith(evil, scenario.Goals{Loss: 1, Deadlines: 1},
 		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
 		policy("headroom", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	one.About = evil
-	other := story("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50), run(2, 28, 0.7)),
+	other := scenarioWith("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50), run(2, 28, 0.7)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	return judge(one, other)
 }

@@ -12,7 +12,7 @@ import (
 
 // traceFile reads a recorded trace where this checkout or TIDEFILL_TRACES has the
 // files, or else what a fixture writes, which has the same columns and much the
-// same statistics. It tells which.
+// same statistics. It reports which.
 func traceFile(t testing.TB, name string, fixture func() []byte) (data []byte, recorded bool) {
 	t.Helper()
 	folder := os.Getenv("TIDEFILL_TRACES")

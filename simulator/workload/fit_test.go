@@ -83,7 +83,7 @@ func TestPopulationsFitThePublished(t *testing.T) {
 	}
 }
 
-// reused tells which share of prefix names was seen before in a trace, and which
+// reused returns which share of prefix names was seen before in a trace, and which
 // share of prompts repeats more than its first.
 func reused(t *Trace) (blocks, turns float64) {
 	seen := map[uint64]bool{}

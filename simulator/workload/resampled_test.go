@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// small is a trace of few requests that can be told apart by their lengths.
-func small(t rapid.TB, n int, span time.Duration) *Trace {
+// distinctTrace is a trace of few requests with different lengths.
+func distinctTrace(t rapid.TB, n int, span time.Duration) *Trace {
 	tr := &Trace{name: "small", span: span}
 	for i := range n {
 		tr.arrivals = append(tr.arrivals, Arrival{
@@ -23,22 +23,22 @@ func small(t rapid.TB, n int, span time.Duration) *Trace {
 	return tr
 }
 
-func TestDayIsTheTraceRotatedNeverStretched(t *testing.T) {
+func TestResampledTraceIsRotatedNeverStretched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "requests")
-		tr := small(t, n, 30*time.Second)
+		tr := distinctTrace(t, n, 30*time.Second)
 		copies := rapid.IntRange(1, 4).Draw(t, "copies")
-		day, err := NewResampledTrace(ResampleConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
+		resampled, err := NewResampledTrace(ResampleConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
 			Length: 3 * tr.Span(), Seed: Seed(rapid.Uint64().Draw(t, "seed"))})
-		if err != nil || day.Copies() != copies {
-			t.Fatalf("%d copies, want %d; %v", day.Copies(), copies, err)
+		if err != nil || resampled.Copies() != copies {
+			t.Fatalf("%d copies, want %d; %v", resampled.Copies(), copies, err)
 		}
-		// At a multiple of the trace's rate nothing is thinned out: each copy tells
+		// At a multiple of the trace's rate nothing is thinned out: each copy has
 		// each request once a tile, with its own lengths.
-		told := map[[3]int]int{}
+		count := map[[3]int]int{}
 		offset := map[[2]int]time.Duration{}
 		last := time.Duration(0)
-		for a := range All(day.Arrivals()) {
+		for a := range All(resampled.Arrivals()) {
 			if a.At < last || a.At >= 3*tr.Span() {
 				t.Fatalf("at %v after %v", a.At, last)
 			}
@@ -49,15 +49,15 @@ func TestDayIsTheTraceRotatedNeverStretched(t *testing.T) {
 			if a.Input != source.Input || a.Output != source.Output || a.Segment != source.Segment {
 				t.Fatalf("request %d became %+v", i, a)
 			}
-			told[[3]int{copy, tile, i}]++
+			count[[3]int{copy, tile, i}]++
 			turned := (a.At%tr.Span() - source.At + tr.Span()) % tr.Span()
 			if first, seen := offset[[2]int{copy, tile}]; seen && first != turned {
 				t.Fatalf("copy %d, tile %d is rotated by %v and by %v", copy, tile, first, turned)
 			}
 			offset[[2]int{copy, tile}] = turned
 		}
-		if len(told) != 3*copies*n {
-			t.Fatalf("%d different requests were told, want %d", len(told), 3*copies*n)
+		if len(count) != 3*copies*n {
+			t.Fatalf("%d different requests, want %d", len(count), 3*copies*n)
 		}
 	})
 }
@@ -69,10 +69,10 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour,
+	resampled := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 8, Length: 24 * time.Hour,
 		Seed: 1,
 		Name: "chat"})
-	h := day.Fidelity()
+	h := resampled.Fidelity()
 	if want := int(math.Ceil(8 * shape.highest() / tr.Rate())); h.Copies != want {
 		t.Errorf("%d copies, want %d", h.Copies, want)
 	}
@@ -84,7 +84,7 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 		keep := h.Measured / (float64(h.Copies) * tr.Rate())
 		thinned := 1 + keep*(source.VarMean-1)
 		t.Logf(
-			"over %-5v source %.2f, day %.2f, day around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
+			"over %-5v source %.2f, resampled %.2f, resampled around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
 		if result.AroundRate < 1 || math.Abs(result.AroundRate/thinned-1) > 0.25 {
 			t.Errorf("over %v: dispersion around the rate is %v, want about %v", source.Window,
 				result.AroundRate, thinned)
@@ -96,13 +96,13 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 			h.Result.MeanInput, h.Result.MeanOutput)
 	}
 	hours := make([]float64, 24)
-	for a := range All(day.Arrivals()) {
+	for a := range All(resampled.Arrivals()) {
 		hours[a.At/time.Hour] += 1.0 / 3600
 	}
 	for hour, got := range hours {
 		want := 0.0
 		for minute := range 60 {
-			want += day.Rate(time.Duration(hour)*time.Hour+time.Duration(minute)*time.Minute) / 60
+			want += resampled.Rate(time.Duration(hour)*time.Hour+time.Duration(minute)*time.Minute) / 60
 		}
 		if math.Abs(got/want-1) > 0.1 {
 			t.Errorf("hour %d has %.2f requests a second, want about %.2f", hour, got, want)
@@ -112,11 +112,11 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 
 func TestReuseStaysWithinACopy(t *testing.T) {
 	tr, _ := mooncakeTrace(t)
-	day := newDay(t, ResampleConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute,
+	resampled := newDay(t, ResampleConfig{Trace: tr, Rate: 2 * tr.Rate(), Length: 30 * time.Minute,
 		Seed: 3})
-	crowd := day.Independent(0)
+	crowd := resampled.Independent(0)
 	seen := map[uint64]map[uint64]bool{}
-	for a := range All(Merge(day.Arrivals(), crowd)) {
+	for a := range All(Merge(resampled.Arrivals(), crowd)) {
 		for _, id := range a.Prefix {
 			low := id & (1<<copyBits - 1)
 			if seen[low] == nil {
@@ -132,7 +132,7 @@ func TestReuseStaysWithinACopy(t *testing.T) {
 }
 
 func TestNewDayRefuses(t *testing.T) {
-	tr := small(t, 3, time.Minute)
+	tr := distinctTrace(t, 3, time.Minute)
 	for _, c := range []struct {
 		cfg  ResampleConfig
 		want string
@@ -246,7 +246,7 @@ func TestShapesFitThePublished(t *testing.T) {
 	}
 	if low, high := slices.Min(mean), slices.Max(mean); math.Abs(low-0.62) > 0.06 ||
 		math.Abs(high-1.47) > 0.1 || mean[4] > 0.72 || mean[20] < 1.35 {
-		t.Errorf("hours of the day: %s", fmt.Sprint(mean))
+		t.Errorf("hours of the resampled: %s", fmt.Sprint(mean))
 	}
 }
 

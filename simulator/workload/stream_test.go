@@ -224,7 +224,7 @@ func TestUntilDoesNotPullBeyond(t *testing.T) {
 }
 
 func TestNamespaceSharesNothingAndLeavesTheSourceAlone(t *testing.T) {
-	tr := small(t, 4, time.Minute)
+	tr := distinctTrace(t, 4, time.Minute)
 	a, b := collect(namespace(tr.Arrivals(), 0)), collect(namespace(tr.Arrivals(), 7))
 	for i := range a {
 		if a[i].Prefix[0] != uint64(i) || b[i].Prefix[0] != uint64(i)+7<<spaceBits {
@@ -233,7 +233,7 @@ func TestNamespaceSharesNothingAndLeavesTheSourceAlone(t *testing.T) {
 	}
 }
 
-// The same bytes on any machine: sums over everything a stream tells.
+// The same bytes on any machine: sums over everything in a stream.
 func TestStreamsAreTheSameEverywhere(t *testing.T) {
 	until := 20 * time.Minute
 	shape := Diurnal(1, dice(5))
@@ -289,12 +289,12 @@ func TestStreamsAreToldTheSameAgain(t *testing.T) {
 	other := generator(t, LongConversation(), 2)
 	hour := func(s Stream) uint64 { return digest(Until(s, time.Hour)) }
 	if first, again := hour(g.Arrivals()), hour(g.Arrivals()); first != again {
-		t.Error("the same generator told two hours")
+		t.Error("the same generator gave two results")
 	}
 	if hour(g.Arrivals()) == hour(other.Arrivals()) ||
 		hour(g.Arrivals()) == hour(g.Independent(0)) ||
 		hour(g.Independent(0)) == hour(g.Independent(1)) {
-		t.Error("two generators told the same hour")
+		t.Error("two generators gave the same result")
 	}
 }
 
