@@ -92,12 +92,12 @@ flowcontrol:
 	fmt.Println(c.Allowance(a.Until).Runners[0].Lines, "lines then")
 
 	// Keys that the policy does not have are errors.
-	_, err = config.Parse("tidefill.yaml", []byte("flowcontrol: {weekend: {wekday: 3}}"))
+	_, err = config.Parse("f.yaml", []byte("flowcontrol: {weekend: {wekday: 3}}"))
 	fmt.Println(err)
 	// Output:
 	// 4 lines until 2026-03-14 00:00:00
 	// 100 lines then
-	// tidefill.yaml:1: unknown key flowcontrol.weekend.wekday; did you mean flowcontrol.weekend.weekday?
+	// f.yaml:1: unknown key flowcontrol.weekend.wekday; did you mean flowcontrol.weekend.weekday?
 }
 
 // The conformance suite shows what a policy forgot.

@@ -8,7 +8,8 @@
 //   - Each runner's prompts are paced so that its mean iteration takes a target share of the TPOT
 //     objective: iterations below that earn time, prompts spend it.
 //   - The pool's lines follow the same target, more slowly. A cost model of the engine, corrected
-//     by measurements, predicts what a line costs, and the step when runners join or leave.
+//     by measurements, predicts what a line costs, and how far the number of lines has to move when
+//     runners join or leave.
 //   - The target share, and the prompt tokens that may wait, follow the shares of interactive
 //     requests that were late.
 //   - KV cache and sequences are reserved for interactive requests.

@@ -297,9 +297,8 @@ func TestBrakeEvictsLines(t *testing.T) {
 	s.interactive, s.promptRate = 60, 3400
 	s.run(15 * time.Second)
 	if got := len(s.lines); got > before/2 {
-		t.Errorf(
-			"%d lines before the surge, %d after 15 s of it: they live for a minute and are not "+
-				"evicted", before, got)
+		t.Errorf("%d lines before the surge, %d after 15 s of it: they live for a minute, and the "+
+			"brake did not evict them", before, got)
 	}
 }
 
