@@ -69,7 +69,7 @@ func parseInstant(raw json.RawMessage, now time.Time) (at time.Time, err error) 
 	if isNumber(raw) {
 		seconds, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
-			return time.Time{}, errors.New("Unix seconds must be an integer")
+			return time.Time{}, errors.New("a time in Unix seconds must be an integer")
 		}
 		if seconds < 0 || seconds > latestInstant {
 			return time.Time{}, errors.New(
