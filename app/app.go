@@ -33,7 +33,7 @@ type App struct {
 	telemetry  *telemetry.Reader // nil: no policy uses readings, and nothing is recorded
 	recording  *recording        // nil: nothing is recorded
 	api        *api.Server
-	keyless    bool // the API asks for no key
+	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files
 
 	server, admin *httpserver.Server
@@ -42,7 +42,7 @@ type App struct {
 	listener, adminListener net.Listener
 	draining                atomic.Bool
 
-	closers []func() error // the last one closes what was opened first
+	closers []func() error // in the order of opening; Close runs them in reverse
 }
 
 // New opens the store and listens. cfg must be valid, as config.Load returns it.

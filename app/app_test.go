@@ -21,9 +21,9 @@ func start(t *testing.T) *app.App {
 	return a
 }
 
-// ask sends a request and returns the status of the answer. header has pairs of names and values,
+// send sends a request and returns the status of the answer. header has pairs of names and values,
 // Host among them.
-func ask(t *testing.T, method, url, body string, header ...string) (status int) {
+func send(t *testing.T, method, url, body string, header ...string) (status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -45,7 +45,7 @@ func ask(t *testing.T, method, url, body string, header ...string) (status int) 
 
 func get(t *testing.T, url string) (status int) {
 	t.Helper()
-	return ask(t, http.MethodGet, url, "")
+	return send(t, http.MethodGet, url, "")
 }
 
 func TestAdminRoutes(t *testing.T) {

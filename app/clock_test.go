@@ -18,7 +18,7 @@ import (
 	"github.com/tidefill/tidefill/store/sqlite"
 )
 
-// leaveExpiring stores a file as a daemon did that last ran ten days ago. It expired since.
+// leaveExpiring stores a file as of ten days ago. It has expired since.
 func leaveExpiring(t *testing.T, data string) (id string) {
 	t.Helper()
 	past := time.Now().Add(-10 * 24 * time.Hour)
@@ -71,7 +71,7 @@ func metric(t *testing.T, a *app.App, name string) float64 {
 	return value
 }
 
-func TestAStartLongAfterTheLastOneExpiresNothingAtOnce(t *testing.T) {
+func TestLongStopExpiresNothingAtOnce(t *testing.T) {
 	data := t.TempDir()
 	id := leaveExpiring(t, data)
 	cfg := apptest.Config(data, apptest.StartRunner(t, nil))

@@ -49,9 +49,8 @@ func (a *App) newServers() (err error) {
 	}
 	if a.cfg.AdminListen != "" && !httpserver.IsLoopback(a.cfg.AdminListen) {
 		a.log.Warn(
-			"admin_listen is reached from other machines and asks for no key: metrics and "+
-				"profiles show what the daemon does; keep it inside by a firewall or network "+
-				"policy",
+			"other machines reach admin_listen, which requires no key: metrics and profiles show "+
+				"what the daemon does; restrict access by a firewall or network policy",
 			"admin_listen", a.cfg.AdminListen)
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestWebPagesCannotUseAKeylessDaemon(t *testing.T) {
 		{"a client", "GET", a.URL() + "/v1/files", nil, 200},
 		{"a health check", "GET", a.AdminURL() + "/readyz", []string{"Host", "10.1.2.3:8081"}, 200},
 	} {
-		if got := ask(t, test.method, test.url, "{}", test.header...); got != test.want {
+		if got := send(t, test.method, test.url, "{}", test.header...); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestHostsAreUncheckedWithKeys(t *testing.T) {
 	}
 	a, _ := apptest.Start(t, apptest.Config(t.TempDir(), apptest.StartRunner(t, nil)),
 		app.Options{Keys: keys})
-	if got := ask(t, "GET", a.URL()+"/v1/files", "", "Host", "tidefill.example.com",
+	if got := send(t, "GET", a.URL()+"/v1/files", "", "Host", "tidefill.example.com",
 		"Authorization", "Bearer secret"); got != 200 {
 		t.Errorf("got %d", got)
 	}
@@ -84,7 +84,7 @@ func TestKeysFileIsReadAgain(t *testing.T) {
 	signals := make(chan os.Signal)
 	a, _ := apptest.Start(t, cfg, app.Options{Reload: signals})
 	status := func(key string) int {
-		return ask(t, http.MethodGet, a.URL()+"/v1/files", "", "Authorization", "Bearer "+key)
+		return send(t, http.MethodGet, a.URL()+"/v1/files", "", "Authorization", "Bearer "+key)
 	}
 	if got := status("old-secret"); got != 200 {
 		t.Fatalf("got %d", got)

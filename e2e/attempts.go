@@ -11,18 +11,18 @@ type AttemptList []Attempt
 
 // AttemptList returns the attempts of lines; all attempts if lines has no bodies.
 func (s *Stub) AttemptList(lines Lines) AttemptList {
-	var flights AttemptList
+	var attempts AttemptList
 	ledger := s.Ledger()
 	if len(lines.Bodies) == 0 {
 		for _, attempts := range ledger {
-			flights = append(flights, attempts...)
+			attempts = append(attempts, attempts...)
 		}
 	}
 	for _, body := range lines.Bodies {
-		flights = append(flights, ledger[Digest([]byte(body))]...)
+		attempts = append(attempts, ledger[Digest([]byte(body))]...)
 	}
-	slices.SortFunc(flights, func(a, b Attempt) int { return a.Begin.Compare(b.Begin) })
-	return flights
+	slices.SortFunc(attempts, func(a, b Attempt) int { return a.Begin.Compare(b.Begin) })
+	return attempts
 }
 
 // Most returns the highest number of requests in flight at once, at the times for which during

@@ -194,16 +194,16 @@ func testTakeOver(
 	}
 	// A daemon that continues after a freeze may still write requests that it had begun to write.
 	// The limit is exceeded at no other time.
-	flights := n.stub.AttemptList(Lines{})
+	attempts := n.stub.AttemptList(Lines{})
 	thawing := func(at time.Time) bool {
 		return slices.ContainsFunc(thawed, func(from time.Time) bool {
 			return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second))
 		})
 	}
-	if most := flights.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
+	if most := attempts.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
 		t.Errorf("%d lines were in flight at the runner with per_runner %d", most, nodePerRunner)
 	}
-	if most := flights.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
+	if most := attempts.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
 		t.Errorf("%d lines were in flight at the runner with per_runner %d when a daemon continued",
 			most, nodePerRunner)
 	}

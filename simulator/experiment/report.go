@@ -46,8 +46,8 @@ func (s *Scenario) newReport(seeds []uint64) report.Scenario {
 		percent := 100 * fit.Error.Mean
 		r.Profile.MeanError = &percent
 	}
-	if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
-		r.ComparedWith = filepath.Clean(scenario.ResolvePath(s.File, beside))
+	if other := s.Scenario.Goals.ComparedWith.Scenario; other != "" {
+		r.ComparedWith = filepath.Clean(scenario.ResolvePath(s.File, other))
 	}
 	for _, seed := range seeds {
 		r.Seeds = append(r.Seeds, report.Seed{Seed: seed})

@@ -55,8 +55,8 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 			continue
 		}
 		all = append(all, s)
-		if beside := s.Scenario.Goals.ComparedWith.Scenario; beside != "" {
-			files = append(files, scenario.ResolvePath(file, beside))
+		if other := s.Scenario.Goals.ComparedWith.Scenario; other != "" {
+			files = append(files, scenario.ResolvePath(file, other))
 		}
 	}
 	return all, errors.Join(errs...)
@@ -142,7 +142,7 @@ func (s *Scenario) readTrace() (err error) {
 	if in.Trace == "" {
 		return nil
 	}
-	s.Trace, err = readBeside(s, in.Trace, func(r io.Reader) (*workload.Trace, error) {
+	s.Trace, err = readResolved(s, in.Trace, func(r io.Reader) (*workload.Trace, error) {
 		return workload.Read(in.Trace, in.Format, r)
 	})
 	return err
@@ -153,14 +153,14 @@ func (s *Scenario) readShape() (err error) {
 	if !file {
 		return nil
 	}
-	s.Shape, err = readBeside(s, name, func(r io.Reader) (*workload.Curve, error) {
+	s.Shape, err = readResolved(s, name, func(r io.Reader) (*workload.Curve, error) {
 		return workload.ReadCurve(name, r, s.Scenario.Interactive.ShapeColumn)
 	})
 	return err
 }
 
-// readBeside reads a file in the scenario's directory and records its hash.
-func readBeside[T any](s *Scenario, name string, read func(io.Reader) (T, error)) (T, error) {
+// readResolved reads a file in the scenario's directory and records its hash.
+func readResolved[T any](s *Scenario, name string, read func(io.Reader) (T, error)) (T, error) {
 	in, err := os.Open(scenario.ResolvePath(s.File, name))
 	if err != nil {
 		var none T
