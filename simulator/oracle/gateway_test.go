@@ -95,25 +95,25 @@ func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
 	})
 	s.Policy = defaultPolicy()
 	noBatch := runNoBatch(t, s)
-	probe := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
+	prior := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
 	g := newGatewaySearch(s, noBatch, Budget{Runs: 2})
-	if err := g.run([]PriorRun{probe}); err != nil {
+	if err := g.run([]PriorRun{prior}); err != nil {
 		t.Fatal(err)
 	}
 	own, imitation := g.tried[0], g.tried[1]
-	if own.useful != float64(probe.Result.Batch.Useful) || own.family != byLate || g.runs != 2 {
+	if own.useful != float64(prior.Result.Batch.Useful) || own.family != byLate || g.runs != 2 {
 		t.Errorf("the first of %d runs is %+v, want what was seen", g.runs, own.trial)
 	}
 	if imitation.family != byTime || len(imitation.level) != g.windows ||
 		imitation.useful < own.useful/2 {
-		t.Errorf("what probe did harvests %v of its %v", imitation.useful, own.useful)
+		t.Errorf("what headroom did harvests %v of its %v", imitation.useful, own.useful)
 	}
-	found, err := Gateway(s, noBatch, []PriorRun{probe}, Budget{Runs: 2})
+	found, err := Gateway(s, noBatch, []PriorRun{prior}, Budget{Runs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := probe.Result; r.Loss <= MaxLoss && found.Bound.Useful < float64(r.Batch.Useful) {
-		t.Errorf("G is %+v, and probe harvested %d at %.2f points", found.Bound, r.Batch.Useful,
+	if r := prior.Result; r.Loss <= MaxLoss && found.Bound.Useful < float64(r.Batch.Useful) {
+		t.Errorf("G is %+v, and headroom harvested %d at %.2f points", found.Bound, r.Batch.Useful,
 			r.Loss)
 	}
 }
