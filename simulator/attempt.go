@@ -22,7 +22,8 @@ type attempt struct {
 // send starts a line's way to its runner.
 func (d *dispatcher) send(s plan.Start) {
 	sim := d.sim
-	a := &attempt{start: s, job: d.byName[s.Key.Batch], line: s.Chunk*d.chunk + s.Slot, sent: sim.now}
+	a := &attempt{start: s, job: d.byName[s.Key.Batch], line: s.Chunk*d.chunk + s.Slot,
+		sent: sim.now}
 	a.job.move(a.line, lineReady, lineUnderWay)
 	a.job.attempts[a.line] = a
 	a.job.inFlight++

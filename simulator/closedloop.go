@@ -85,7 +85,8 @@ func (u *user) think(from time.Time) {
 // send sends a try of the request.
 func (u *user) send() {
 	sim := u.sim
-	req := &request{arrived: u.asked, class: u.class, input: u.content.Input, output: u.content.Output,
+	req := &request{arrived: u.asked, class: u.class, input: u.content.Input,
+		output:  u.content.Output,
 		content: u.content, user: u}
 	u.tries++
 	u.current = req

@@ -69,7 +69,8 @@ func boundsOr(given, usual []time.Duration, objective time.Duration) []time.Dura
 var (
 	// These are the histogram bounds of the endpoint picker of the Kubernetes Gateway API inference
 	// extension, up to two minutes.
-	ttftBounds = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000,
+	ttftBounds = milliseconds(5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000,
+		4000,
 		5000, 6000, 8000, 10_000,
 		15_000, 20_000, 30_000, 45_000, 60_000, 120_000)
 	tpotBounds = milliseconds(0.5, 2.05, 5, 10, 20, 40, 60, 80, 100, 125, 150, 200, 300, 400, 500,

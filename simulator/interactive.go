@@ -20,7 +20,8 @@ type interactiveStats struct {
 }
 
 func newInteractiveStats(sc scenario.Scenario) *interactiveStats {
-	s := &interactiveStats{from: epoch.Add(scenario.Edge), to: epoch.Add(sc.Horizon - scenario.Edge),
+	s := &interactiveStats{from: epoch.Add(scenario.Edge),
+		to:     epoch.Add(sc.Horizon - scenario.Edge),
 		byName: map[string]int{}}
 	for i, c := range sc.Interactive.All() {
 		s.classes = append(s.classes, s.newClass(c.Name, c.SLO))
@@ -48,8 +49,9 @@ func (s *interactiveStats) firstToken(r *replica, req *request) {
 	s.overload.waited(r, req.sent, req.first, slo)
 	if g := s.gateway; g != nil {
 		seen := req.first.Add(engine.ServerDelay(1))
-		g.observe(seen, &g.ttft[req.class], seen.Sub(req.sent), seen.Sub(req.arrived) > slo.FirstToken(
-			req.input))
+		g.observe(seen, &g.ttft[req.class], seen.Sub(req.sent),
+			seen.Sub(req.arrived) > slo.FirstToken(
+				req.input))
 	}
 }
 

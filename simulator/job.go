@@ -97,8 +97,9 @@ func (j *job) move(line int, from, to lineState) {
 
 // report sums up the harvest and the jobs.
 func (d *dispatcher) report() (Batch, []Job) {
-	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds, Evictions: d.evictions,
-		Work: d.work / 1000}
+	sum := Batch{Wasted: d.wasted, Preemptions: d.preemptions, Sheds: d.sheds,
+		Evictions: d.evictions,
+		Work:      d.work / 1000}
 	jobs := make([]Job, 0, len(d.jobs))
 	horizon := d.sim.setup.Scenario.Horizon
 	for _, j := range d.jobs {

@@ -149,7 +149,9 @@ func (r *replica) crash(lost scenario.Lost) {
 	}
 	r.end()
 	if sim.dispatcher != nil {
-		sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Discovery), func() { sim.dispatcher.runnerGone(r) })
+		sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Discovery), func() {
+			sim.dispatcher.runnerGone(r)
+		})
 	}
 	for _, req := range flights {
 		switch {

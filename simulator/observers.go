@@ -77,7 +77,8 @@ func (w observers) served(now time.Time, req *request, c engine.Completion) {
 	if w.recorder == nil {
 		return
 	}
-	s := ServedRequest{Runner: req.replica.name, Batch: req.line != nil, TTFT: c.FirstToken.Sub(req.arrived)}
+	s := ServedRequest{Runner: req.replica.name, Batch: req.line != nil,
+		TTFT: c.FirstToken.Sub(req.arrived)}
 	if !req.sent.IsZero() {
 		s.TTFT = c.FirstToken.Sub(req.sent)
 	}

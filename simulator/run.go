@@ -46,7 +46,8 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return NoBatch{}, fmt.Errorf(
-			"%s: no interactive request comes between the first and the last minute, so there is nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
+			"%s: no interactive request comes between the first and the last minute, so there is "+
+				"nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
 		return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
@@ -119,8 +120,10 @@ func (e *UnfitError) Error() string {
 		of = fmt.Sprintf("requests of class %q", e.Class)
 	}
 	return fmt.Sprintf(
-		"%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, %d tpot, %d are too long); "+
-			"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another trace), or loosen interactive.slo",
+		"%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, "+
+			"%d tpot, %d are too long); "+
+			"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another "+
+			"trace), or loosen interactive.slo",
 		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT,
 		e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }

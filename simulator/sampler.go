@@ -89,7 +89,8 @@ func (r *sampler) sample() {
 	put(&t.Allowance, allowance)
 	t.Reason = append(t.Reason, why)
 	t.steering(sim.dispatcher.planner.Terms(sim.now))
-	if samples := int(sim.setup.Scenario.Horizon / r.step); len(t.At)%(samples/maxPredictions+1) == 0 || sim.now.Equal(sim.end) {
+	samples := int(sim.setup.Scenario.Horizon / r.step)
+	if len(t.At)%(samples/maxPredictions+1) == 0 || sim.now.Equal(sim.end) {
 		r.predictFinishes()
 	}
 }

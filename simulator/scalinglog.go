@@ -78,7 +78,8 @@ func (e *explainer) writeScaling(write func(format string, args ...any)) {
 		write("  a replica harvests %.4g ms of work a second, %.3g of what the cost model "+
 			"predicts; a start takes %.0f s", t.Harvest, t.Share, t.ColdStart.Seconds())
 		if !t.Binding.IsZero() {
-			write("  the deadline at %.0f s needs the most replicas", t.Binding.Sub(epoch).Seconds())
+			write("  the deadline at %.0f s needs the most replicas",
+				t.Binding.Sub(epoch).Seconds())
 		}
 		if !t.LatestStart.IsZero() {
 			write("  the next replica must be requested by %.0f s", t.LatestStart.Sub(

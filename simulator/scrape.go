@@ -33,7 +33,8 @@ func (d *dispatcher) startScraping(r *replica) {
 	if r.pool.name != "" {
 		number = -1 // faults of metrics count the first pool's
 	}
-	d.addTarget(&scrapeTarget{kind: scenario.EngineSource, replica: r, number: number, read: r.metrics})
+	d.addTarget(&scrapeTarget{kind: scenario.EngineSource, replica: r, number: number,
+		read: r.metrics})
 	if ttl := d.sim.setup.Scenario.Metrics.Capabilities; ttl > 0 {
 		kept := flowcontrol.Reading{}
 		d.addTarget(&scrapeTarget{kind: scenario.CapabilitiesSource, replica: r, number: number,
@@ -120,9 +121,11 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 		counter *float64
 		zero    float64
 	}{
-		{&r.PromptTokens, s.counterBase.PromptTokens}, {&r.CachedTokens, s.counterBase.CachedTokens},
+		{&r.PromptTokens, s.counterBase.PromptTokens},
+		{&r.CachedTokens, s.counterBase.CachedTokens},
 		{&r.OutputTokens, s.counterBase.OutputTokens},
-		{&r.Preemptions, s.counterBase.Preemptions}, {&r.TTFT.Requests, s.counterBase.TTFT.Requests},
+		{&r.Preemptions, s.counterBase.Preemptions},
+		{&r.TTFT.Requests, s.counterBase.TTFT.Requests},
 		{&r.TTFT.Late, s.counterBase.TTFT.Late},
 		{&r.TPOT.Requests, s.counterBase.TPOT.Requests}, {&r.TPOT.Late, s.counterBase.TPOT.Late},
 	} {

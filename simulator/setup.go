@@ -126,7 +126,8 @@ func (s Setup) Check() error {
 	cfg := s.Engine()
 	if cfg.Profile.KVTokens == 0 {
 		return errors.New(
-			"pool.kv_tokens must be given: the profile does not know how many tokens fit into the KV cache")
+			"pool.kv_tokens must be given: the profile does not know how many tokens fit into " +
+				"the KV cache")
 	}
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("engine of the pool: %w", err)
@@ -135,7 +136,8 @@ func (s Setup) Check() error {
 		cfg := s.BatchEngine(b)
 		if cfg.Profile.KVTokens == 0 {
 			return fmt.Errorf(
-				"batch_pools %q: kv_tokens must be given: the profile does not know how many tokens fit into the KV cache", b.Name)
+				"batch_pools %q: kv_tokens must be given: the profile does not know how many "+
+					"tokens fit into the KV cache", b.Name)
 		}
 		if err := cfg.Validate(); err != nil {
 			return fmt.Errorf("batch_pools %q: engine of the pool: %w", b.Name, err)
@@ -143,7 +145,8 @@ func (s Setup) Check() error {
 	}
 	if s.Scenario.Interactive.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {
 		return fmt.Errorf(
-			"horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give interactive.rate (the trace's is %.3g a second) to have it repeated",
+			"horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give "+
+				"interactive.rate (the trace's is %.3g a second) to have it repeated",
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
 	}
 	// Both refuse what the fields allow one by one.

@@ -142,18 +142,21 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 		for i, x := range t.Surges {
 			surges[i] = workload.Surge{From: x.At, Length: x.For, Factor: x.Factor}
 		}
-		if stream, err = workload.AddSurges(stream, base.independent, cause("surges"), surges...); err != nil {
+		if stream, err = workload.AddSurges(stream, base.independent, cause("surges"),
+			surges...); err != nil {
 			return nil, err
 		}
 	}
 	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, s.requestedRate(base), base.meanRate, d.Window, d.VarMean,
+		if stream, err = workload.Retime(stream, s.requestedRate(base), base.meanRate, d.Window,
+			d.VarMean,
 			cause("dispersion")); err != nil {
 			return nil, err
 		}
 	}
 	if t.Input.Median > 0 || t.Output.Median > 0 {
-		stream = workload.RedrawLengths(stream, t.Input.Workload(), t.Output.Workload(), cause("lengths"))
+		stream = workload.RedrawLengths(stream, t.Input.Workload(), t.Output.Workload(),
+			cause("lengths"))
 	}
 	if g := t.Growth; g.Factor > 0 {
 		stream = workload.ScalePrompts(stream, workload.Ramp{From: g.From, To: g.To, Before: 1,
@@ -163,7 +166,8 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 		stream = workload.SharePrefixes(stream, p.Share, max(1, p.Groups), cause("prefixes"))
 	}
 	if c := t.ColdCache; c.Share > 0 {
-		stream = workload.DropPrefixes(stream, workload.Ramp{From: c.From, To: c.To, After: c.Share},
+		stream = workload.DropPrefixes(stream, workload.Ramp{From: c.From, To: c.To,
+			After: c.Share},
 			cause("chill"))
 	}
 	return workload.Until(stream, s.Scenario.Horizon), nil
@@ -206,7 +210,8 @@ func (s Setup) SummarizeTraffic() (TrafficSummary, error) {
 	if err != nil {
 		return TrafficSummary{}, err
 	}
-	summary := TrafficSummary{Rate: s.meanRate(base), Result: workload.Measure(stream, s.Scenario.Horizon,
+	summary := TrafficSummary{Rate: s.meanRate(base), Result: workload.Measure(stream,
+		s.Scenario.Horizon,
 		s.requestedRate(base))}
 	if s.Trace != nil {
 		statistics := s.Trace.Statistics()

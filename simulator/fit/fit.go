@@ -81,7 +81,8 @@ func Fit(obs Observations, opt Options) (Result, error) {
 	r.tiePrefill(opt.Prior.CostModel)
 	if obs.Context == ContextBlocks {
 		r.Warnings = append(r.Warnings,
-			"context is counted in KV blocks in use, which is too little where requests share prefixes: "+
+			"context is counted in KV blocks in use, which is too little where requests share "+
+				"prefixes: "+
 				"record context_tokens, or give the mean context of a decoding request")
 	}
 	for i, o := range all {
@@ -118,10 +119,12 @@ func checkSufficient(all []Observation) error {
 	switch {
 	case exact < minPoints:
 		return fmt.Errorf(
-			"%d iterations with a known time can't bear a fit, at least %d are needed: record longer, or more rows with gap_steps 1", exact, minPoints)
+			"%d iterations with a known time can't bear a fit, at least %d are needed: record "+
+				"longer, or more rows with gap_steps 1", exact, minPoints)
 	case len(counts) < minCounts:
 		return fmt.Errorf(
-			"all iterations decode nearly the same number of requests (%d different numbers, at least %d are needed): record at several loads", len(counts), minCounts)
+			"all iterations decode nearly the same number of requests (%d different numbers, at "+
+				"least %d are needed): record at several loads", len(counts), minCounts)
 	}
 	return nil
 }
@@ -136,14 +139,16 @@ func (r *Result) tiePrefill(prior costmodel.Model) {
 	if prior.C0 == 0 {
 		if r.CostModel.C2 < 0 {
 			r.Warnings = append(r.Warnings,
-				"a prefill token is priced as a decoding one, which is too cheap: give a prior, or measure prefill")
+				"a prefill token is priced as a decoding one, which is too cheap: give a prior, "+
+					"or measure prefill")
 		}
 		return
 	}
 	total := prior.C1 + prior.C2 + prior.P1
 	r.CostModel.P1 = max(0, total-r.CostModel.C1-r.CostModel.C2)
 	r.Warnings = append(r.Warnings, fmt.Sprintf(
-		"since the slope beyond the knee is fitted, p1 becomes %.4g instead: a prefill token costs the prior's %.4g in all", r.CostModel.P1, total))
+		"since the slope beyond the knee is fitted, p1 becomes %.4g instead: a prefill token "+
+			"costs the prior's %.4g in all", r.CostModel.P1, total))
 }
 
 func coefficients(l costmodel.Model, st structure, prior costmodel.Model) []Coefficient {

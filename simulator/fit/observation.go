@@ -159,7 +159,8 @@ func (o *Observations) addRun(steps []Step, meanContext float64) {
 		}
 		switch {
 		case s.GapSteps == 1:
-		case s.GapSteps > 1 && s.GapSteps <= wideGap && s.PrefillTokens >= chunkInWideGap*(s.GapSteps-1):
+		case s.GapSteps > 1 && s.GapSteps <= wideGap &&
+			s.PrefillTokens >= chunkInWideGap*(s.GapSteps-1):
 			// the chunk of s is computed within the gap, whether ahead or not
 			w = o.work(s, meanContext)
 		default:

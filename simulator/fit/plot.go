@@ -54,31 +54,37 @@ func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) err
 
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(
-		w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12" fill="%s" role="img">`+"\n",
+		w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12" fill="%s" role="img">`+
+			"\n",
 		plotWidth, plotHeight, plotWidth, plotHeight, inkText)
 	fmt.Fprintf(w, "<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
 		html.EscapeString(title))
 	fmt.Fprintf(w, "<text x=\"%d\" y=\"22\" font-size=\"15\">%s</text>\n", plotLeft,
 		html.EscapeString(title))
 	fmt.Fprintf(
-		w, "<circle cx=\"%d\" cy=\"36\" r=\"2.5\" fill=\"%s\"/><text x=\"%d\" y=\"40\">%d measured iterations</text>\n", plotLeft+4, inkPoint, plotLeft+12, len(points))
+		w, "<circle cx=\"%d\" cy=\"36\" r=\"2.5\" fill=\"%s\"/><text x=\"%d\" y=\"40\">%d "+
+			"measured iterations</text>\n", plotLeft+4, inkPoint, plotLeft+12, len(points))
 	fmt.Fprintf(
-		w, "<path d=\"M%d 36h18\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%d\" y=\"40\">cost model at %.0f tokens of context a request</text>\n",
+		w, "<path d=\"M%d 36h18\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%d\" y=\"40\">cost "+
+			"model at %.0f tokens of context a request</text>\n",
 		plotLeft+190, inkLaw, plotLeft+214, quantile(contexts, 0.5))
 	for _, v := range xs {
 		fmt.Fprintf(
-			w, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
+			w, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/><text x=\"%.1f\" y=\"%d\" "+
+				"text-anchor=\"middle\">%g</text>\n",
 			x(v), y(0), y(ceiling), inkGo, x(v), plotHeight-plotBottom+16, v)
 	}
 	for _, v := range ys {
 		fmt.Fprintf(
-			w, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"%s\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+			w, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"%s\"/><text x=\"%d\" y=\"%.1f\" "+
+				"text-anchor=\"end\">%g</text>\n",
 			x(0), y(v), x(right), inkGo, plotLeft-6, y(v)+4, v)
 	}
 	fmt.Fprintf(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">decoding requests</text>\n",
 		x(right/2), plotHeight-14)
 	fmt.Fprintf(
-		w, "<text transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">milliseconds per iteration</text>\n", y(ceiling/2))
+		w, "<text transform=\"translate(16 %.1f) rotate(-90)\" "+
+			"text-anchor=\"middle\">milliseconds per iteration</text>\n", y(ceiling/2))
 	every := (len(points) + plotPoints - 1) / plotPoints
 	fmt.Fprintf(w, "<g fill=\"%s\" fill-opacity=\"0.4\">\n", inkPoint)
 	for i, o := range points {

@@ -92,10 +92,12 @@ func (r *RecordingReader) Observations() (Observations, error) {
 	switch {
 	case gaps == 0:
 		return obs, errors.New(
-			"the recording has no token gaps, so the time of iterations is not known: record with a policy that streams lines, such as headroom")
+			"the recording has no token gaps, so the time of iterations is not known: record " +
+				"with a policy that streams lines, such as headroom")
 	case len(obs.All) == 0:
 		return obs, errors.New(
-			"no reading of the recording has running requests, KV cache and prompt tokens while lines were streamed; check the daemon's log for what it reads from the runners")
+			"no reading of the recording has running requests, KV cache and prompt tokens while " +
+				"lines were streamed; check the daemon's log for what it reads from the runners")
 	}
 	obs.thin()
 	return obs, nil

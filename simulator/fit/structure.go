@@ -43,7 +43,8 @@ func choose(
 		switch n := activeIntervals(all, t, noKnee); {
 		case t == perContext && source == ContextMean: // each request counts the same
 			st.note(
-				"c1 and kv can't be distinguished, the context being a mean by request: %s, and c1 answers for what that gets wrong. Record context_tokens",
+				"c1 and kv can't be distinguished, the context being a mean by request: %s, and "+
+					"c1 answers for what that gets wrong. Record context_tokens",
 				heldText(t, prior))
 		case n >= minActive:
 			st.active = append(st.active, t)
@@ -74,7 +75,8 @@ func choose(
 	}
 	if mayBend && math.IsInf(st.knee, 1) {
 		st.note(
-			"c2 and n0 can't be determined: no bend shows between %.0f and %.0f tokens an iteration; %s. %s",
+			"c2 and n0 can't be determined: no bend shows between %.0f and %.0f tokens an "+
+				"iteration; %s. %s",
 			fewestTokens(all), mostTokens(all), heldText(perTokenBeyond, prior),
 			howToMeasure[perTokenBeyond])
 	}
@@ -83,11 +85,13 @@ func choose(
 
 // howToMeasure says which measurement determines a term.
 var howToMeasure = [terms]string{
-	perToken:         "Measure few and many requests at the same total of context",
-	perTokenBeyond:   "Measure iterations of more tokens, with the same prefill",
-	perContext:       "Measure the same number of requests with short and with long contexts",
-	perPrompt:        "Measure prefill chunks (prefix cache off) beside few and many decoding requests",
-	perPromptSquared: "Measure prefill chunks of several sizes, and late chunks of long prompts, with their context in prefill_context",
+	perToken:       "Measure few and many requests at the same total of context",
+	perTokenBeyond: "Measure iterations of more tokens, with the same prefill",
+	perContext:     "Measure the same number of requests with short and with long contexts",
+	perPrompt: "Measure prefill chunks (prefix cache off) beside few and many decoding " +
+		"requests",
+	perPromptSquared: "Measure prefill chunks of several sizes, and late chunks of long prompts, " +
+		"with their context in prefill_context",
 }
 
 func heldText(t term, prior costmodel.Model) string {
@@ -167,7 +171,8 @@ func (st *structure) holdCollinear(
 		}
 		twin := st.active[s.factor.mostCollinear(i)]
 		st.note(
-			"%s and %s can't be distinguished (variance inflation %s): %s, and %s answers for what that gets wrong. %s",
+			"%s and %s can't be distinguished (variance inflation %s): %s, and %s answers for "+
+				"what that gets wrong. %s",
 			twin, a, times(st.inflation[a]), heldText(a, prior), twin, howToMeasure[a])
 		st.active = slices.Delete(slices.Clone(st.active), i, i+1)
 		return a, true

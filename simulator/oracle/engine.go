@@ -75,12 +75,14 @@ func runFilled(s simulator.Setup, noBatch simulator.NoBatch, t Pacing) (trial, e
 		model := h.Engine.Profile.CostModel
 		return &lineFiller{
 			pacing: t, model: model, slo: h.Objective, epoch: simulator.Epoch(), backlog: lines,
-			pace: time.Duration(model.C0 * float64(time.Millisecond)), cached: map[engine.Hash]bool{},
+			pace:   time.Duration(model.C0 * float64(time.Millisecond)),
+			cached: map[engine.Hash]bool{},
 		}
 	}, func(float64) error { return nil })
 	return trial{
 		useful: lines.useful, work: lines.work / 1000,
-		loss: 100 * (noBatch.Interactive.Attainment - users.Attainment), exhausted: lines.exhausted(),
+		loss:      100 * (noBatch.Interactive.Attainment - users.Attainment),
+		exhausted: lines.exhausted(),
 	}, err
 }
 

@@ -182,7 +182,8 @@ func (f fluid) lines(l load) float64 {
 	if math.IsInf(f.tpot, 1) {
 		present = 0
 	}
-	alone := portable.Exp(-present) // probability that none is present that long, for Poisson arrivals
+	alone := portable.Exp(
+		-present) // probability that none is present that long, for Poisson arrivals
 	return portable.Rounded(bound*(1-alone)) +
 		portable.Rounded(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
 }

@@ -114,8 +114,9 @@ func scheduleOf(
 		from, to := time.Duration(w)*window, time.Duration(w+1)*window
 		mean := timeline.Mean(timeline.TargetShare, from, to)
 		if t.family == byLines {
-			mean = timeline.Mean(timeline.InFlight, from, to) / max(1, timeline.Mean(timeline.Ready, from,
-				to))
+			mean = timeline.Mean(timeline.InFlight, from, to) / max(1,
+				timeline.Mean(timeline.Ready, from,
+					to))
 		}
 		if known(mean) {
 			level = mean

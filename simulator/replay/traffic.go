@@ -89,7 +89,9 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	}
 	if marks < 2 {
 		return nil, errors.New(
-			"the recording does not have how many requests the engines served: record for a minute or more, from engines that export a histogram of TTFT and counters of tokens")
+			"the recording does not have how many requests the engines served: record for a " +
+				"minute or more, from engines that export a histogram of TTFT and counters of " +
+				"tokens")
 	}
 	var sum interval
 	for _, s := range stretches {

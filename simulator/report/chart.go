@@ -53,7 +53,8 @@ func (c chart) figure() figure {
 		low, high, mean := span(line.values)
 		if !math.IsNaN(high) {
 			most = max(most, high)
-			values = append(values, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(round3(low)),
+			values = append(values, fmt.Sprintf("%s %s to %s, mean %s", line.name, short(
+				round3(low)),
 				short(round3(high)), short(round3(mean))))
 		}
 	}

@@ -50,11 +50,13 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late),
 		chartWidth, height)
 	d.label(chartLeft, 16, "legend", "start",
-		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: end of the run")
+		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: "+
+			"end of the run")
 	x := axis(d, end, barNames, height-chartBottom)
 	for i, j := range jobs {
 		y := float64(chartTop + barRow*i)
-		outcome := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted), minutes(j.Deadline),
+		outcome := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted),
+			minutes(j.Deadline),
 			j.Outcome)
 		if j.Finished > 0 {
 			outcome += " at " + minutes(j.Finished)
@@ -74,10 +76,12 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 			class = "open"
 		}
 		if until > j.Submitted {
-			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class, outcome)
+			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class,
+				outcome)
 		}
 		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
-		row := []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), "–", "–", minutes(j.Finished),
+		row := []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), "–",
+			"–", minutes(j.Finished),
 			string(j.Outcome)}
 		if run.Timeline != nil {
 			if k := slices.IndexFunc(run.Timeline.Predictions, func(p simulator.Prediction) bool {

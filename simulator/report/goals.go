@@ -40,7 +40,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	share, note = s.ofCap(p)
 	atLeast("harvest, times the best fixed cap", g.HarvestOfCap, share, note)
 	share, note = r.comparedHarvest(s, p)
-	atLeast("harvest, share of that in "+g.ComparedWith.Scenario, g.ComparedWith.Harvest, share, note)
+	atLeast("harvest, share of that in "+g.ComparedWith.Scenario, g.ComparedWith.Harvest, share,
+		note)
 	if g.Deadlines > 0 {
 		share, note = math.NaN(), "no feasible deadline falls within the run"
 		if p.Feasible > 0 {

@@ -199,8 +199,10 @@ func jobsTable(p *Policy) table {
 
 func spreadTable(asked []*Policy) table {
 	t := table{
-		Caption: "With the engine's cost model at the edges of what was measured: all coefficients at their 5 % or 95 % bounds",
-		Head:    []string{"policy", "cost model", "loss, points", "harvest relative to the profile"},
+		Caption: "With the engine's cost model at the edges of what was measured: all " +
+			"coefficients at their 5 % or 95 % bounds",
+		Head: []string{"policy", "cost model", "loss, points",
+			"harvest relative to the profile"},
 	}
 	for _, p := range asked {
 		for _, e := range p.Spread {

@@ -92,7 +92,9 @@ func (s *Scenario) bestOf(flow string) *Policy {
 }
 
 func (s *Scenario) singleBest(flow string) *Policy {
-	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Flow == flow && p.BestOverall })
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool {
+		return p.Flow == flow && p.BestOverall
+	})
 	if i < 0 {
 		return nil
 	}

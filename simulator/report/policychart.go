@@ -32,7 +32,8 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	about := fmt.Sprintf("%d policies; no policy keeps the loss below a point", len(s.Policies))
 	if cheapest != "" {
 		about = fmt.Sprintf(
-			"%d policies; of those that cost at most a point on every seed, %s harvests most, %s million tokens an hour", len(s.Policies), cheapest, fixed(least, 1))
+			"%d policies; of those that cost at most a point on every seed, %s harvests most, %s "+
+				"million tokens an hour", len(s.Policies), cheapest, fixed(least, 1))
 	}
 	d := newDrawing(id, f.Caption, about, chartWidth, height)
 	ys := ticks(most * 1.05)
@@ -45,7 +46,8 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 		low = max(-edge, min(low, float64(p.Loss.Mean)))
 	}
 	x := func(v float64) float64 {
-		return chartLeft + portable.Rounded((min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
+		return chartLeft + portable.Rounded(
+			(min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
 	}
 	d.rect(x(1), chartTop, x(edge)-x(1), bottom-chartTop, "beyond", "more than a point of loss")
 	for _, v := range ys {

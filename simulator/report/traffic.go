@@ -68,7 +68,8 @@ func (t *Traffic) sentences() []string {
 		fmt.Sprintf("Interactive traffic: %d requests, %s a second (requested: %s), %s.",
 			t.Requests, fixed(t.Rate, 2), fixed(t.Asked, 2), how),
 		fmt.Sprintf(
-			"Variance of arrivals over their mean at %s s: %s in the trace, %s simulated, %s of it around the requested rate.",
+			"Variance of arrivals over their mean at %s s: %s in the trace, %s simulated, %s of "+
+				"it around the requested rate.",
 			strings.Join(windows, ", "), strings.Join(source, ", "), strings.Join(result, ", "),
 			strings.Join(around, ", ")),
 	}

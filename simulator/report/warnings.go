@@ -24,20 +24,24 @@ func (s *Scenario) collectWarnings() {
 				for _, j := range run.Jobs {
 					if j.Flagged > 0 && j.Outcome == simulator.Finished {
 						say(
-							"FALSE ALARM: %s reported %s infeasible at %s and finished it in time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+							"FALSE ALARM: %s reported %s infeasible at %s and finished it in "+
+								"time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
 					}
 				}
 			}
 			for _, b := range s.Seeds[i].Oracles {
 				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
 					say(
-						"ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+						"ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of "+
+							"loss on seed %d; a bound that is beaten is a bug of the oracle",
 						b.Name, p.Name, percent(float64(run.Batch.Useful)/b.Useful), millions(
 							b.Useful), fixed(run.Loss, 2), run.Seed)
 				}
 				if p.Feasible == p.Met && b.UndercutBy(gpuHours(&run)) {
 					say(
-						"ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
+						"ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the "+
+							"bound is %s, on seed %d; a bound that is beaten is a bug of the "+
+							"oracle",
 						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
 				}
 			}
@@ -54,7 +58,8 @@ func (s *Scenario) compareOracles(seed Seed) {
 			lesser.Loss) {
 			s.Warnings = append(s.Warnings,
 				fmt.Sprintf(
-					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of loss on seed %d; a bound that is beaten is a bug of the oracle",
+					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of "+
+						"loss on seed %d; a bound that is beaten is a bug of the oracle",
 					greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(
 						greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
 		}

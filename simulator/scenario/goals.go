@@ -59,7 +59,8 @@ func (g Goals) validate() error {
 	all.check(g.FlaggedWithin >= 0 && g.FlaggedWithin <= time.Hour,
 		"goals.flagged_within is %s, want 0 for no goal or up to 1h", g.FlaggedWithin)
 	all.check((g.ComparedWith.Scenario == "") == (g.ComparedWith.Harvest == 0),
-		"goals.compared_with has scenario %q and harvest %v; give both or neither", g.ComparedWith.Scenario,
+		"goals.compared_with has scenario %q and harvest %v; give both or neither",
+		g.ComparedWith.Scenario,
 		g.ComparedWith.Harvest)
 	return errors.Join(all...)
 }

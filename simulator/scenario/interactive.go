@@ -44,7 +44,8 @@ func (i Interactive) validate() error {
 		all.check(false, "interactive.trace is given beside interactive.generator; keep one")
 	case i.Generator == None:
 		all.check(i.Rate == 0 && i.Shape == "" && i.Traffic.unmodified(),
-			"interactive.generator is none, so there is no traffic to describe; remove the other keys of interactive but slo")
+			"interactive.generator is none, so there is no traffic to describe; remove the other "+
+				"keys of interactive but slo")
 	case i.Generator != "":
 		_, err := workload.LookupPopulation(i.Generator)
 		all.check(err == nil, "interactive.generator: %w", err)
@@ -58,7 +59,8 @@ func (i Interactive) validate() error {
 		i.Rate, maxRate)
 	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 &&
 		i.timeIndependent(),
-		"interactive.users ask when they will, so there is a generator for their requests, and no trace, rate, shape, dispersion, surges, growth or cold_cache")
+		"interactive.users ask when they will, so there is a generator for their requests, and "+
+			"no trace, rate, shape, dispersion, surges, growth or cold_cache")
 	all.add("interactive.users", i.Users.validate())
 	all.add("interactive.slo", i.SLO.validate())
 	return errors.Join(append(all, i.validateClasses())...)

@@ -116,7 +116,8 @@ func (s Scenario) maxReplicas(pool string) (most int, ok bool) {
 func (p Pool) validate() error {
 	var all problems
 	all.check(
-		p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile list) or a fitted file")
+		p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile "+
+			"list) or a fitted file")
 	all.add("pool", p.Scaled.validate(p.Replicas))
 	all.check(p.Scheduling == engine.ByPriority || p.Scheduling == engine.FirstCome,
 		"pool.scheduling is %q, want %q or %q", p.Scheduling, engine.ByPriority, engine.FirstCome)
@@ -140,9 +141,11 @@ func (p Pool) validate() error {
 	for _, factor := range []struct {
 		key    string
 		factor float64
-	}{{"c0", p.CostModelError.C0}, {"kv", p.CostModelError.KV}, {"prefill", p.CostModelError.Prefill}} {
+	}{{"c0", p.CostModelError.C0}, {"kv", p.CostModelError.KV},
+		{"prefill", p.CostModelError.Prefill}} {
 		all.check(factor.factor >= 0 && factor.factor <= 100,
-			"pool.cost_model_error.%s is %v, want 0 for the engine's own or a factor up to 100", factor.key,
+			"pool.cost_model_error.%s is %v, want 0 for the engine's own or a factor up to 100",
+			factor.key,
 			factor.factor)
 	}
 	return errors.Join(all...)

@@ -77,7 +77,8 @@ func (s Scenario) Validate() error {
 	var all problems
 	all.check(s.Name != "", "name is empty; results are called by it")
 	all.check(s.Horizon > 2*Edge && s.Horizon <= maxHorizon,
-		"horizon is %s, want more than %s, since the first and last minute are not counted, and at most %s", s.Horizon, 2*Edge, maxHorizon)
+		"horizon is %s, want more than %s, since the first and last minute are not counted, and "+
+			"at most %s", s.Horizon, 2*Edge, maxHorizon)
 	return errors.Join(append(all,
 		s.Pool.validate(), s.Interactive.validate(), s.Interactive.Traffic.validate(
 			s.Interactive.Generator != "", s.Horizon),

@@ -56,7 +56,8 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	for _, s := range cfg.Population.RateComponents {
 		if !(s.Variance >= 0 && s.Variance <= 1e3) || s.Memory <= 0 {
 			return nil, fmt.Errorf(
-				"generator %q: rate component of variance %v and memory %v: want a variance of 0 or more and a memory above 0", cfg.Name,
+				"generator %q: rate component of variance %v and memory %v: want a variance of 0 "+
+					"or more and a memory above 0", cfg.Name,
 				s.Variance, s.Memory)
 		}
 	}

@@ -125,7 +125,8 @@ func (cfg JobsConfig) validate() error {
 	if cfg.Min < 1 || cfg.Max < cfg.Min || !(cfg.Median >= 1 && cfg.Median <= maxTokens) ||
 		!(cfg.Sigma >= 0 && cfg.Sigma <= 10) {
 		return fmt.Errorf(
-			"lines about %v with sigma %v from %d to %d: want a median and bounds from 1 on, and a sigma from 0 to 10",
+			"lines about %v with sigma %v from %d to %d: want a median and bounds from 1 on, and "+
+				"a sigma from 0 to 10",
 			cfg.Median, cfg.Sigma, cfg.Min, cfg.Max)
 	}
 	kinds, windows := 0.0, 0.0

@@ -31,7 +31,8 @@ func newQuantiles(table ...quantile) (Quantiles, error) {
 		}
 		if i > 0 && (!(row.Share > table[i-1].Share) || row.Value < table[i-1].Value) {
 			return q, fmt.Errorf(
-				"quantile table: share %v with value %v follows %v with %v: want shares that increase and values that do not fall",
+				"quantile table: share %v with value %v follows %v with %v: want shares that "+
+					"increase and values that do not fall",
 				row.Share, row.Value, table[i-1].Share, table[i-1].Value)
 		}
 		q.share = append(q.share, row.Share)

@@ -29,7 +29,8 @@ func scanCSV(src *source, known []string) iter.Seq2[Arrival, error] {
 		}
 		if err == nil && rows.has("prefix_id") != rows.has("prefix_tokens") {
 			err = src.errorf(
-				"the columns prefix_id and prefix_tokens go together; add the other or drop this one")
+				"the columns prefix_id and prefix_tokens go together; add the other or drop this " +
+					"one")
 		}
 		if err != nil {
 			yield(Arrival{}, err)

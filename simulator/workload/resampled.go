@@ -41,9 +41,11 @@ type ResampledTrace struct {
 // ResampleNotes are what a reader of results should know of such traffic.
 var ResampleNotes = []string{
 	"the daily curve and the mix of token lengths come from different services",
-	"thinning moves the variance of counts towards that of a Poisson process; compare it with the source's",
+	"thinning moves the variance of counts towards that of a Poisson process; compare it with " +
+		"the source's",
 	"there is no weekly pattern beyond what the rate curve holds",
-	"requests that share a tick of the trace are spread over it uniformly, so nothing is known of bursts within a tick",
+	"requests that share a tick of the trace are spread over it uniformly, so nothing is known " +
+		"of bursts within a tick",
 }
 
 // maxCopies bounds the memory and the number of name spaces for prefixes.
@@ -69,7 +71,8 @@ func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	copies := math.Ceil(cfg.Rate*cfg.Shape.highest()/cfg.Trace.Rate() - 1e-9)
 	if copies > maxCopies {
 		return nil, fmt.Errorf(
-			"resampled trace %q: %g requests a second need %g copies of trace %s, want at most %d; use a busier trace",
+			"resampled trace %q: %g requests a second need %g copies of trace %s, want at most "+
+				"%d; use a busier trace",
 			cfg.Name, cfg.Rate, copies, cfg.Trace.Name(), maxCopies)
 	}
 	return &ResampledTrace{cfg: cfg, copies: max(1, int(copies))}, nil
