@@ -75,6 +75,7 @@ type chunks struct {
 	hasUsage bool
 	counted  int64 // tokens that the usage of chunks has counted so far
 	ended    bool
+	chunk    parsedChunk // the last one
 }
 
 func newChunks(fields []field, memory *streamMemory) *chunks {
@@ -90,7 +91,8 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 		return 0, fmt.Errorf("%w: an event follows its end", ErrNotAssembled)
 	}
 	c.joiner.grew = false
-	chunk := parsedChunk{chunks: c, cursor: batchfile.NewCursor(event)}
+	chunk := &c.chunk
+	*chunk = parsedChunk{chunks: c, cursor: batchfile.NewCursor(event)}
 	for o := chunk.cursor.Object(); o.Next(); {
 		chunk.member(event, o.Key())
 	}
