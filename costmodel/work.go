@@ -22,6 +22,10 @@ func (m Model) LineWork(prompt, output int) float64 {
 // starts jobs and replicas early, which is the safe side.
 const AssumedRate = 500
 
+// AssumedOutputTokens is the number of tokens that an answer is assumed to have while no answer of
+// its model is known.
+const AssumedOutputTokens = 256
+
 // Estimate counts work without a Model. Planning and ordering compare jobs of any model with it, so
 // it has to be about right in its ratios, not in its scale. Start from DefaultEstimate.
 type Estimate struct {
@@ -42,7 +46,7 @@ type Estimate struct {
 
 // DefaultEstimate returns the costs of Llama-2-70B on four A100.
 func DefaultEstimate() Estimate {
-	return Estimate{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: 256,
+	return Estimate{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: AssumedOutputTokens,
 		AssumedRate: AssumedRate}
 }
 

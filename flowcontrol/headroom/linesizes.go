@@ -33,8 +33,8 @@ const (
 	// otherKind is how many times longer than the answered ones lines must be expected to be to
 	// count as another kind: means of a hundred answers differ by less.
 	otherKind = 1.5
-	// assumedOutput is the output assumed of a line before any was seen, as in plan.CostConfig.
-	assumedOutput = 256
+	// assumedOutput is the output assumed of a line before any was seen.
+	assumedOutput = costmodel.AssumedOutputTokens
 	// assumedTail is the output assumed of lines while few have ended: those that end first are the
 	// short ones.
 	assumedTail = 1024
