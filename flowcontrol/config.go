@@ -2,6 +2,7 @@ package flowcontrol
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -75,8 +76,11 @@ func DefaultConfig() Config {
 // Validate reports every fault with the path of its field.
 func (c Config) Validate() error {
 	var all faults.List
-	if _, err := policies.Get(c.Policy); err != nil {
+	if f, err := policies.Get(c.Policy); err != nil {
 		all.Add("policy", "%w", err)
+	} else if own := c.Settings[c.Policy]; reflect.TypeOf(own) != reflect.TypeOf(f.Default) {
+		all.Add("policy", "the settings of %s are a %T, want a %T; start from DefaultConfig",
+			c.Policy, own, f.Default)
 	}
 	if c.SLO.TTFT <= 0 || c.SLO.TPOT <= 0 {
 		all.Add("slo", "ttft %v and tpot %v must be positive", c.SLO.TTFT, c.SLO.TPOT)

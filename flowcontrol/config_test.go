@@ -26,16 +26,17 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	for field, spoil := range map[string]func(*flowcontrol.Config){
-		"policy: ":             func(c *flowcontrol.Config) { c.Policy = "" },
-		"slo: ":                func(c *flowcontrol.Config) { c.SLO.TTFT = 0 },
-		"slo.late: ":           func(c *flowcontrol.Config) { c.SLO.Late = 0 },
-		"engine.cost_model.c0": func(c *flowcontrol.Config) { c.Engine.CostModel.C0 = -1 },
-		"engine.cost_model.c2": func(c *flowcontrol.Config) { c.Engine.CostModel.C2 = -1 },
-		"engine.kv_tokens: ":   func(c *flowcontrol.Config) { c.Engine.KVTokens = -1 },
-		"engine.max_seqs: ":    func(c *flowcontrol.Config) { c.Engine.MaxSeqs = -1 },
+		"policy: unknown policy": func(c *flowcontrol.Config) { c.Policy = "" },
+		"slo: ":                  func(c *flowcontrol.Config) { c.SLO.TTFT = 0 },
+		"slo.late: ":             func(c *flowcontrol.Config) { c.SLO.Late = 0 },
+		"engine.cost_model.c0":   func(c *flowcontrol.Config) { c.Engine.CostModel.C0 = -1 },
+		"engine.cost_model.c2":   func(c *flowcontrol.Config) { c.Engine.CostModel.C2 = -1 },
+		"engine.kv_tokens: ":     func(c *flowcontrol.Config) { c.Engine.KVTokens = -1 },
+		"engine.max_seqs: ":      func(c *flowcontrol.Config) { c.Engine.MaxSeqs = -1 },
 		"engine.max_batched_tokens: ": func(c *flowcontrol.Config) {
 			c.Engine.MaxBatchedTokens = -1
 		},
+		"policy: the settings of aimd": func(c *flowcontrol.Config) { c.Settings = nil },
 		"fixed.per_runner: ": func(c *flowcontrol.Config) {
 			*c = c.With(fixed.Name, fixed.Config{})
 		},
