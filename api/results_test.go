@@ -128,7 +128,7 @@ func (w *work) follow(after string, limit int) (ids []string, a answer) {
 	return ids, a
 }
 
-func TestResultsTellEachLineOnce(t *testing.T) {
+func TestResultsReportEachLineOnce(t *testing.T) {
 	s := newService(t, diskJournals(t))
 	const lines = 100
 	w := s.run(lines, 7)

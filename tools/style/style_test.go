@@ -29,7 +29,7 @@ func TestColumns(t *testing.T) {
 func TestWords(t *testing.T) {
 	r := &repository{
 		paths: []string{"CHANGELOG.md", "a.go"},
-		text:  map[string]string{"CHANGELOG.md": "told", "a.go": "// Untold\n// It is Told.\n"},
+		text:  map[string]string{"CHANGELOG.md": "told", "a.go": "// Untold\n// isTold\n"},
 	}
 	got := words(r)
 	if len(got) != 1 || !strings.HasPrefix(got[0], `a.go:2: "Told"`) {

@@ -9,19 +9,26 @@ import (
 // replaced maps words that we don't use to what to write instead. docs/architecture.md has the
 // glossary.
 var replaced = map[string]string{
-	"tell":       "run, simulate, report, configure, record, notify or distinguish",
-	"tells":      "reports, shows, distinguishes",
-	"told":       "run, simulated, reported, configured, recorded or notified",
-	"telling":    "running, reporting",
+	"contestant": "candidate",
+	"deeds":      "driver",
+	"doubt":      "staleness or uncertainty",
+	"heed":       "respect or use",
+	"keeper":     "reconciler",
+	"learnt":     "learned",
 	"reins":      "cancel handle",
 	"shelf":      "cache",
-	"contestant": "candidate",
-	"stoker":     "a technical name",
+	"stoker":     "filler",
+	"tell":       "run, simulate, report, configure, record, notify or distinguish",
+	"telling":    "running, simulating, reporting",
+	"tells":      "reports, shows, distinguishes",
+	"theta":      "target share",
+	"told":       "run, simulated, reported, configured, recorded or notified",
 }
 
-var word = regexp.MustCompile(`[A-Za-z]+`)
+// word matches a word of a text or of an identifier in mixed caps.
+var word = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// words finds words that the glossary replaces, in comments, code, configuration and pages.
+// words finds words that the glossary replaces, in comments, identifiers, configuration and pages.
 // CHANGELOG.md is exempt, because it lists old names, and so is this program.
 func words(r *repository) (findings []string) {
 	for path, text := range r.files(".go", ".md", ".yaml", ".yml") {
