@@ -62,7 +62,8 @@ func TestClassesOfATrace(t *testing.T) {
 		{Name: "b", SLO: scenario.SLO{TTFT: time.Millisecond}}}
 	trace, err := workload.Read("trace.csv", workload.CSV,
 		strings.NewReader(
-			"t_s,input_tokens,output_tokens,class\n0,1,1,\n100,10,5,a\n110,10,5,b\n120,10,5,\n600,1,1,b\n"))
+			"t_s,input_tokens,output_tokens,class\n0,1,1,\n100,10,5,a\n110,10,5,b\n120,10,5,\n"+
+				"600,1,1,b\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		}
 		for a := range outside {
 			t.Fatalf(
-				"line %d of job %s is on its way between daemon and %s, and has not arrived in 10 s", a.line, a.job.Name, a.start.Runner)
+				"line %d of job %s has been on its way to or from %s for 10 s", a.line, a.job.Name,
+				a.start.Runner)
 		}
 	})
 }

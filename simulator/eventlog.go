@@ -15,6 +15,7 @@ import (
 // and the allowances whenever they change:
 //
 //	12.345  finished night/17 on replica-0: succeeded 200, 707 in, 5 out → record; start night/44
+//	        on replica-0
 //	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
 //
 // A line of a job is named by its number, from 0. Observations without a consequence are left out,

@@ -70,7 +70,8 @@ func TestExplain(t *testing.T) {
 	s.Outputs.Explain, s.Outputs.Moment = &got, 40*time.Second
 	result(t, s)
 	for _, want := range []string{
-		"--- state at 40.000 s\npool model: 3 lines in flight, 3 allowed (runner_limit); limited by: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
+		"--- state at 40.000 s\npool model: 3 lines in flight, 3 allowed (runner_limit); limited " +
+			"by: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
 		"job night: ", "due at 90 s", "finished night/",
 	} {
 		if !strings.Contains(got.String(), want) {

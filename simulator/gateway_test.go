@@ -35,12 +35,15 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 	ttft2, tpot2, late2, slow2, _ := counted(scenario.GatewayHistogram)
 	if ttft2 != ttft || tpot2 != tpot || late2 != late || slow2 != slow {
 		t.Errorf(
-			"a histogram with a bound at the objective counts %v of %v late, %v of %v slow; counters say %v of %v, %v of %v", late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
+			"a histogram with a bound at the objective counts %v of %v late, %v of %v slow; "+
+				"counters say %v of %v, %v of %v",
+			late2, ttft2, slow2, tpot2, late, ttft, slow, tpot)
 	}
 	if _, _, off, _, _ := counted(scenario.GatewayHistogram, 100*time.Millisecond,
 		5*time.Second); off < 2*late {
 		t.Errorf(
-			"a histogram with bounds far from the objective counts %v late, counters %v, want a difference",
+			"a histogram with bounds far from the objective counts %v late, counters %v, want a "+
+				"difference",
 			off, late)
 	}
 }

@@ -69,7 +69,8 @@ func TestDrain(t *testing.T) {
 			if paid > limit+time.Second {
 				t.Errorf("paid for %v after the drain began, which may take %v", paid, limit)
 			}
-			if test.evicted != (sim.dispatcher.evictions > 0) || test.evicted != (sim.dispatcher.wasted > 0) {
+			if test.evicted != (sim.dispatcher.evictions > 0) ||
+				test.evicted != (sim.dispatcher.wasted > 0) {
 				t.Errorf("%d lines were given back, %d tokens are lost", sim.dispatcher.evictions,
 					sim.dispatcher.wasted)
 			}

@@ -65,7 +65,8 @@ func TestFixedCapsOrder(t *testing.T) {
 	}
 	if r := flood(); r.Loss < 90 || r.Interactive.TTFT.P99 > 10_000 {
 		t.Errorf(
-			"without a limit the loss is %.2f points, want nearly all; TTFT p99 is %.0f ms, though interactive requests go first", r.Loss, r.Interactive.TTFT.P99)
+			"without a limit the loss is %.2f points, want nearly all; TTFT p99 is %.0f ms, "+
+				"though interactive requests go first", r.Loss, r.Interactive.TTFT.P99)
 	}
 	first := flood(func(s *Setup) { s.Scenario.Pool.Scheduling = engine.FirstCome })
 	if first.Interactive.TTFT.P99 < 60_000 ||

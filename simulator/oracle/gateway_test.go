@@ -22,7 +22,9 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 		var seen []PriorRun
 		for _, change := range []func(*simulator.Policy){
 			func(p *simulator.Policy) { p.Flow.Policy = "headroom" },
-			func(p *simulator.Policy) { p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8}) },
+			func(p *simulator.Policy) {
+				p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8})
+			},
 			func(p *simulator.Policy) { p.Flow.Policy = "model" },
 		} {
 			seen = append(seen, watched(t, s, noBatch, change))

@@ -55,6 +55,6 @@ func TestGPUHours(t *testing.T) {
 	if fixed, err := GPUHours(s, noBatch); err != nil || fixed.GPUHours != 0 ||
 		len(fixed.Infeasible) == 0 {
 		t.Errorf(
-			"of a pool that stands still %+v (%v), want which deadlines are infeasible and no hours", fixed, err)
+			"fixed pool: %+v (%v), want infeasible deadlines and no hours", fixed, err)
 	}
 }

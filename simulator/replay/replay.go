@@ -86,8 +86,7 @@ func (b *Builder) Check() error {
 	}
 	if len(b.runners) == 0 {
 		return errors.New(
-			"the recording has neither metrics of runners nor lines, so there is nothing to " +
-				"compare")
+			"the recording has neither metrics of runners nor lines: nothing to compare")
 	}
 	return nil
 }

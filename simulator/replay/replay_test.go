@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// record adds ten minutes to a recording on two runners: 2 interactive requests a second on the first (5
+// record adds ten minutes on two runners: 2 interactive requests a second on the first (5
 // in the second half), prompts of 300 tokens and answers of 100, and a job of ours on both.
 func record(b *Builder) {
 	nan := recording.Number(math.NaN())

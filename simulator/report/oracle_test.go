@@ -43,7 +43,7 @@ func bundled(t *testing.T, name string) simulator.Setup {
 	return s
 }
 
-// judged runs the policy and a mistaken one, beside a fixed cap, and returns the report on all three.
+// judged runs the policy, a mistaken one and a fixed cap, and returns the report on all three.
 func judged(t *testing.T, s simulator.Setup, mistaken string) report.Scenario {
 	t.Helper()
 	silent := func(float64) error { return nil }

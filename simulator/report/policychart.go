@@ -46,8 +46,8 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 		low = max(-edge, min(low, float64(p.Loss.Mean)))
 	}
 	x := func(v float64) float64 {
-		return chartLeft + portable.Rounded(
-			(min(max(v, low), edge)-low)/(edge-low)*(chartWidth-chartLeft-chartRight-8))
+		const width = chartWidth - chartLeft - chartRight - 8
+		return chartLeft + portable.Rounded((min(max(v, low), edge)-low)/(edge-low)*width)
 	}
 	d.rect(x(1), chartTop, x(edge)-x(1), bottom-chartTop, "beyond", "more than a point of loss")
 	for _, v := range ys {

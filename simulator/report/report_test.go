@@ -56,7 +56,8 @@ func judge(stories ...report.Scenario) report.Report {
 func TestGoals(t *testing.T) {
 	due := func(name string, fate simulator.JobOutcome, flagged float64) func(*simulator.Result) {
 		return func(r *simulator.Result) {
-			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Submitted: 100, Deadline: 3000, Outcome: fate,
+			r.Jobs = append(r.Jobs, simulator.Job{Name: name, Submitted: 100, Deadline: 3000,
+				Outcome: fate,
 				Flagged: flagged})
 		}
 	}
@@ -230,9 +231,11 @@ func drawn() report.Report {
 	})
 	one := scenarioWith(evil, scenario.Goals{Loss: 1, Deadlines: 1},
 		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
-		policy("headroom", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
+		policy("headroom", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0),
+			run(2, 12, 0)))
 	one.About = evil
-	other := scenarioWith("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50), run(2, 28, 0.7)),
+	other := scenarioWith("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50),
+		run(2, 28, 0.7)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	return judge(one, other)
 }
@@ -336,7 +339,8 @@ func TestResultIsJSON(t *testing.T) {
 	}
 	p := back.Scenarios[0].Policies[0]
 	if back.Version != report.Version || *p.Score.Mean != 1.45 ||
-		p.Runs[0].Timeline.TTFT.P99[3] != nil || *p.Runs[0].Timeline.TTFT.P99[4] != 4 || len(p.Goals) != 2 {
+		p.Runs[0].Timeline.TTFT.P99[3] != nil || *p.Runs[0].Timeline.TTFT.P99[4] != 4 ||
+		len(p.Goals) != 2 {
 		t.Errorf("read back: %+v", back)
 	}
 }

@@ -171,8 +171,8 @@ func jobsText(w io.Writer, p *Policy) {
 		return
 	}
 	fmt.Fprintf(
-		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tIN "+
-			"FLIGHT\tOUTCOME\tFINISHED\tDEADLINE\n", p.Name, p.Runs[0].Seed)
+		w, "\nJOB (%s, seed %d)\tKIND\tLINES\tANSWERED\tREFUSED\tIN FLIGHT\tOUTCOME\tFINISHED\t"+
+			"DEADLINE\n", p.Name, p.Runs[0].Seed)
 	for i, j := range p.Runs[0].Jobs {
 		if i == maxJobs {
 			fmt.Fprintf(w, "and %d more, in result.json\n", len(p.Runs[0].Jobs)-i)
@@ -195,8 +195,8 @@ func (p *Policy) spreadText(w io.Writer) {
 
 func (r *Report) overallText(w io.Writer) {
 	fmt.Fprintln(
-		w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST "+
-			"SINGLE CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
+		w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST SINGLE "+
+			"CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
 	for _, o := range r.Overall {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score), 3),
 			fixed(float64(o.WorstLoss), 2), fixed(float64(o.OfCaps), 2),

@@ -81,8 +81,8 @@ func allowance(id string, t *simulator.Timeline) figure {
 	}
 	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
 	x := func(i int) float64 {
-		return chartLeft + portable.Rounded(
-			float64(i)/float64(max(1, len(t.Reason)))*(chartWidth-chartLeft-chartRight))
+		const width = chartWidth - chartLeft - chartRight
+		return chartLeft + portable.Rounded(float64(i)/float64(max(1, len(t.Reason)))*width)
 	}
 	for i := 0; i < len(t.Reason); {
 		end := i

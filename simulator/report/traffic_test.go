@@ -25,7 +25,8 @@ func TestTrafficSaysHowItWasMade(t *testing.T) {
 	got := strings.Join(TrafficOf(h).sentences(), "\n")
 	for _, want := range []string{
 		"345 requests, 4.10 a second (requested: 4.00), 3 overlaid copies of the trace",
-		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 simulated, 0.6, 1.0, 3.0 of it around the requested rate",
+		"at 1, 10, 60 s: 1.4, 4.0, 16.0 in the trace, 1.2, 2.0, 6.0 simulated, 0.6, 1.0, 3.0 of " +
+			"it around the requested rate",
 		"Note: " + workload.ResampleNotes[0],
 	} {
 		if !strings.Contains(got, want) {

@@ -59,8 +59,8 @@ func (i Interactive) validate() error {
 		i.Rate, maxRate)
 	all.check(i.Users.Count == 0 || i.Trace == "" && i.Generator != None && i.Rate == 0 &&
 		i.timeIndependent(),
-		"interactive.users ask when they will, so there is a generator for their requests, and "+
-			"no trace, rate, shape, dispersion, surges, growth or cold_cache")
+		"interactive.users ask when they will, so there is a generator for their requests, and no "+
+			"trace, rate, shape, dispersion, surges, growth or cold_cache")
 	all.add("interactive.users", i.Users.validate())
 	all.add("interactive.slo", i.SLO.validate())
 	return errors.Join(append(all, i.validateClasses())...)

@@ -13,7 +13,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-const least = "name: x\npool: {profile: llama-8b-a100, replicas: 1}\ninteractive: {generator: conversation}\n"
+const least = "name: x\npool: {profile: llama-8b-a100, replicas: 1}\ninteractive: {generator: " +
+	"conversation}\n"
 
 func read(content string) (scenario.Scenario, error) {
 	s := scenario.Default()
@@ -48,7 +49,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"nothing left to judge", least + "horizon: 2m\n",
 			[]string{"x.yaml:4: horizon is 2m0s, want more than 2m0s"}},
 		{
-			"several", "name: x\npool:\n  profile: p\n  replicas: -1\n  noise: 3\n  network: -1s\ninteractive:\n  generator: chat\n  rate: -2\n  slo:\n    ttft: 0s\n    attainment: 0.5\n", []string{
+			"several", "name: x\npool:\n  profile: p\n  replicas: -1\n  noise: 3\n  network: " +
+				"-1s\ninteractive:\n  generator: chat\n  rate: -2\n  slo:\n    ttft: 0s\n    " +
+				"attainment: 0.5\n", []string{
 				"x.yaml:4: pool.replicas is -1", "x.yaml:5: pool.noise is 3",
 				"x.yaml:6: pool.network is -1s",
 				`x.yaml:8: interactive.generator: unknown population "chat"`,
@@ -57,7 +60,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:12: interactive.slo.attainment is 0.5, want 0.97 to 1",
 			}},
 		{
-			"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  trace: a.csv\n", []string{
+			"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +
+				"generator: conversation\n  trace: a.csv\n", []string{
 				"x.yaml:5: interactive.trace is given beside interactive.generator; keep one"}},
 		{
 			"trace without a format",
@@ -65,14 +69,17 @@ func TestFaultsAreNamed(t *testing.T) {
 			[]string{
 				`interactive.format is "", want one of ["azure" "mooncake" "csv"]`}},
 		{
-			"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
+			"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: " +
+				"gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
 				`x.yaml:6: jobs[1].name is "a", like that of a job above`,
 				`x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
 				"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s",
 				"x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
 			}},
 		{
-			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_buckets: [2s, 1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, from: 1m, replicas: [7],\n     to: 2m}\n", []string{
+			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_buckets: [2s, " +
+				"1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, " +
+				"from: 1m, replicas: [7],\n     to: 2m}\n", []string{
 				"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period",
 				`x.yaml:6: metrics.gateway is "cloud"`,
 				"x.yaml:7: metrics.ttft_buckets[1] is 1s", "metrics.ttft_buckets is of a histogram",
@@ -83,12 +90,16 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:10: metrics.faults[1].replicas holds 7; the pool has replicas 0 to 0",
 			}},
 		{
-			"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
+			"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: " +
+				"conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
 				"interactive.users ask when they will", "interactive.users.think is 0s",
 				"x.yaml:8: interactive.users.retries is 2, but without a timeout nobody retries",
 			}},
 		{
-			"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: 1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: {ttft: 2h}}\n", []string{
+			"classes", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: " +
+				"conversation\n  classes:\n  - {rate: -1, generator: chat}\n  - {name: a, rate: " +
+				"1}\n  - {name: a,\n     generator: conversation, users: {think: 1s}, slo: " +
+				"{ttft: 2h}}\n", []string{
 				"interactive.classes[0].name is empty",
 				`x.yaml:6: interactive.classes[0].generator: unknown population "chat"`,
 				"x.yaml:6: interactive.classes[0].rate is -1",
@@ -101,15 +112,22 @@ func TestFaultsAreNamed(t *testing.T) {
 			"name: x\npool: {profile: p, replicas: 0}\ninteractive: {generator: none}\n",
 			[]string{"x.yaml:2: pool.replicas is 0 and max is 0, so there will never be one"}},
 		{
-			"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
+			"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  " +
+				"max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
 				"x.yaml:5: pool.min is 3, above max, which is 2",
 				"x.yaml:4: pool.replicas is 5, want min to max, 3 to 2",
 				"x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
 			}},
 		{
-			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\ninteractive: {generator: none}\n", []string{"x.yaml:3: pool.min is 3, but without max the number of replicas is fixed"}},
+			"min without max", "name: x\npool: {profile: p, replicas: 5,\n  min: 3}\n" +
+				"interactive: {generator: none}\n", []string{
+				"x.yaml:3: pool.min is 3, but without max the number of replicas is fixed",
+			}},
 		{
-			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: -1s}\n  cost_model_error: {kv: -2}\n  router_view: 2m\n  discovery: -1s\ninteractive: {generator: none}\n", []string{
+			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    " +
+				"median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: " +
+				"-1s}\n  cost_model_error: {kv: -2}\n  router_view: 2m\n  discovery: -1s\n" +
+				"interactive: {generator: none}\n", []string{
 				"x.yaml:6: pool.start.median is 10m0s, want min to max, 1m0s to 5m0s",
 				"x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2",
 				"x.yaml:9: pool.start.fail is NaN",
@@ -117,13 +135,16 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
 			}},
 		{
-			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
+			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   " +
+				"replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
 				`x.yaml:6: batch_pools[1].name is "a", like that of a pool above`,
 				"x.yaml:7: batch_pools[1].replicas is -1",
 				"x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
 			}},
 		{
-			"faults", least + "faults:\n- {at: 1h, kind: crash}\n- {kind: explode}\n- {kind: slow}\n- {kind: crash, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- {kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
+			"faults", least + "faults:\n- {at: 1h, kind: crash}\n- {kind: explode}\n- {kind: " +
+				"slow}\n- {kind: crash, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- " +
+				"{kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
 				"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s",
 				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush"]`,
 				"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0",
@@ -134,7 +155,11 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:10: faults[4].replicas holds 1; the pool has replicas 0 to 0",
 			}},
 		{
-			"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: 0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: 2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  cold_cache: {from: 10m, to: 2h, share: -1}\n", []string{
+			"traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: " +
+				"conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: " +
+				"0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: " +
+				"2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  cold_cache: {from: 10m, " +
+				"to: 2h, share: -1}\n", []string{
 				"interactive.shape_column is empty; name the column of rates.csv",
 				"x.yaml:7: interactive.surges[0].for is 20m0s",
 				"x.yaml:7: interactive.surges[0].factor is 0.5",
@@ -146,14 +171,18 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:12: interactive.cold_cache.share is -1",
 			}},
 		{
-			"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
+			"a trace's lengths", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +
+				"trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
 				"x.yaml:6: interactive.input is of a generator; a trace has its own lengths",
 				"x.yaml:7: interactive.shape_column is of a file of rates",
 			}},
 		{
-			"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is none, so there is no traffic to describe"}},
+			"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +
+				"generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is " +
+				"none, so there is no traffic to describe"}},
 		{
-			"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: 60000}}\n", []string{
+			"job stream", least + "job_stream: {per_hour: -1, until: 2h, lines: {median: 0, max: " +
+				"60000}}\n", []string{
 				"x.yaml:4: job_stream.per_hour is -1",
 				"x.yaml:4: job_stream.until is 2h0m0s, but there are no jobs",
 				"x.yaml:4: job_stream.until is 2h0m0s, want 0 to the horizon",
@@ -163,7 +192,8 @@ func TestFaultsAreNamed(t *testing.T) {
 			"jobs: [{name: job-3, kind: bal}]\njob_stream: {per_hour: 1}\n",
 			[]string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
 		{
-			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged_within: -1s, compared_with: {scenario: y.yaml}}\n", []string{
+			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged_within: -1s, " +
+				"compared_with: {scenario: y.yaml}}\n", []string{
 				"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5",
 				"x.yaml:4: goals.flagged_within is -1s",
 				`x.yaml:4: goals.compared_with has scenario "y.yaml" and harvest 0`,
@@ -171,7 +201,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n",
 			[]string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
 		{
-			"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: {generator: conversation, rate: .nan}\n", []string{
+			"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: " +
+				"{generator: conversation, rate: .nan}\n", []string{
 				"pool.noise is NaN", "interactive.rate is NaN"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,8 +223,11 @@ func TestFaultsAreNamed(t *testing.T) {
 // replaced, and what it shows is its own.
 func TestBase(t *testing.T) {
 	files := map[string]string{
-		"dir/a.yaml":      "name: a\nabout: first\npool: {profile: p, replicas: 2, noise: 0.5}\ninteractive: {generator: conversation}\njobs: [{name: x, kind: bal}, {name: y, kind: gen}]\n",
-		"dir/b.yaml":      "base: a.yaml\nname: b\npool: {replicas: 3}\njobs: [{name: z, kind: gen}]\n",
+		"dir/a.yaml": "name: a\nabout: first\npool: {profile: p, replicas: 2, noise: 0.5}\n" +
+			"interactive: {generator: conversation}\njobs: [{name: x, kind: bal}, {name: y, " +
+			"kind: gen}]\n",
+		"dir/b.yaml": "base: a.yaml\nname: b\npool: {replicas: 3}\njobs: [{name: z, kind: " +
+			"gen}]\n",
 		"dir/c.yaml":      "base: b.yaml\nname: c\nhorizon: 2h\n",
 		"dir/nameless":    "base: a.yaml\nhorizon: 2h\n",
 		"dir/broken":      "base: a.yaml\nname: d\npool: {replicas: -3}\n",
@@ -255,7 +289,8 @@ metrics: {faults: [{kind: absent, from: 30m, to: 40m}]}
 	}
 	in := short.Interactive
 	if len(short.Faults) != 1 || len(in.Surges) != 1 || in.Surges[0].For != 9*time.Minute ||
-		in.Growth.Factor != 0 || in.ColdCache.Share != 1 || short.JobStream.Until != 10*time.Minute {
+		in.Growth.Factor != 0 || in.ColdCache.Share != 1 ||
+		short.JobStream.Until != 10*time.Minute {
 		t.Errorf("the first ten minutes are %+v", short)
 	}
 	if len(s.Faults) != 2 || len(s.Interactive.Surges) != 2 {
@@ -288,16 +323,22 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Add(least + "jobs: [{name: a, kind: gen, at: 1d, window: 1h, lines: 3}]\n")
 	f.Add(
-		least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, kind: crash, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, factor: 1.8}]\njob_stream: {per_hour: 3}\n")
+		least + "batch_pools: [{name: s, max: 3, reclaim: 0.05, price: .4}]\nfaults: [{at: 1m, " +
+			"kind: crash, replicas: [0], for: 1m}, {at: 2m, kind: slow, pool: s, for: 1s, " +
+			"factor: 1.8}]\njob_stream: {per_hour: 3}\n")
 	f.Add(
 		least[:len(
-			least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: {var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, cold_cache: {to: 1m, share: 1}}\n")
+			least)-2] + ", shape: diurnal, surges: [{at: 1m, for: 1m, factor: 3}], dispersion: " +
+			"{var_mean: 70, window: 10s}, growth: {to: 1h, factor: 2}, prefix: {share: .9}, " +
+			"cold_cache: {to: 1m, share: 1}}\n")
 	f.Add(least[:len(least)-2] + ", slo: {ttft: 1h, ttft_per_1k: 1h}}\n")
 	f.Add(
 		least[:len(
-			least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: [{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
+			least)-2] + ", users: {count: 9, think: 1s, timeout: 2s, retries: 3}, classes: " +
+			"[{name: b, generator: conversation, slo: {tpot: 1s}}]}\n")
 	f.Add(
-		least + "metrics: {period: 1s, ttft_buckets: [1s, 2s], gateway: histogram, faults: [{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
+		least + "metrics: {period: 1s, ttft_buckets: [1s, 2s], gateway: histogram, faults: " +
+			"[{kind: frozen, replicas: [0], from: 1m, to: 2m}]}\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		s, err := read(content)
 		if err != nil {

@@ -110,8 +110,8 @@ func (t Traffic) validate(generated bool, horizon time.Duration) error {
 	}
 	_, file := t.ShapeFile()
 	all.check(file || t.ShapeColumn == "",
-		"interactive.shape_column is of a file of rates, and interactive.shape names none; "+
-			"remove it")
+		"interactive.shape_column is of a file of rates, and interactive.shape names none; remove "+
+			"it")
 	all.check(!file || t.ShapeColumn != "",
 		"interactive.shape_column is empty; name the column of %s, or write %s or %s as the shape",
 		t.Shape, Diurnal, Wandering)

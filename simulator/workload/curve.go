@@ -26,8 +26,8 @@ func NewCurve(at []time.Duration, rate []float64, period time.Duration) (*Curve,
 	}
 	if at[0] != 0 || period <= at[len(at)-1] {
 		return nil, fmt.Errorf(
-			"rate curve from %v to %v with period %v: want it to begin at 0 and to end before "+
-				"its period", at[0], at[len(at)-1], period)
+			"rate curve from %v to %v with period %v: want it to begin at 0 and to end before its "+
+				"period", at[0], at[len(at)-1], period)
 	}
 	for i := range at {
 		if i > 0 && at[i] <= at[i-1] {

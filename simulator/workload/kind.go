@@ -49,8 +49,8 @@ func (k Kind) Validate() error {
 			if !(l.Median >= 1 && l.Median <= maxTokens) || !(l.Sigma >= 0 && l.Sigma <= 10) ||
 				l.Max < 0 {
 				return fmt.Errorf(
-					"job kind %q: part %d: length %+v: want a median from 1, a sigma from 0 to "+
-						"10 and no negative bound", k.Name, i+1, l)
+					"job kind %q: part %d: length %+v: want a median from 1, a sigma from 0 to 10 "+
+						"and no negative bound", k.Name, i+1, l)
 			}
 		}
 		if !(p.Weight >= 0 && p.Weight <= maxRate) || !(p.Shared >= 0 && p.Shared <= 1) {

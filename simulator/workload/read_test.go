@@ -242,7 +242,8 @@ func FuzzReadCurve(f *testing.F) {
 			t.Fatalf("mean is %v", mean)
 		}
 		for i := range 10 {
-			if v := c.At(c.Period() * time.Duration(i) / 9); !(v >= 0) || v > c.highest()*(1+1e-12) {
+			v := c.At(c.Period() * time.Duration(i) / 9)
+			if !(v >= 0) || v > c.highest()*(1+1e-12) {
 				t.Fatalf("value %v", v)
 			}
 		}

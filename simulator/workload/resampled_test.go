@@ -28,7 +28,8 @@ func TestResampledTraceIsRotatedNeverStretched(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "requests")
 		tr := distinctTrace(t, n, 30*time.Second)
 		copies := rapid.IntRange(1, 4).Draw(t, "copies")
-		resampled, err := NewResampledTrace(ResampleConfig{Trace: tr, Rate: float64(copies) * tr.Rate(),
+		resampled, err := NewResampledTrace(ResampleConfig{Trace: tr, Rate: float64(
+			copies) * tr.Rate(),
 			Length: 3 * tr.Span(), Seed: Seed(rapid.Uint64().Draw(t, "seed"))})
 		if err != nil || resampled.Copies() != copies {
 			t.Fatalf("%d copies, want %d; %v", resampled.Copies(), copies, err)
@@ -84,7 +85,9 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 		keep := h.Measured / (float64(h.Copies) * tr.Rate())
 		thinned := 1 + keep*(source.VarMean-1)
 		t.Logf(
-			"over %-5v source %.2f, resampled %.2f, resampled around its rate %.2f, thinning alone would leave %.2f", source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
+			"over %-5v source %.2f, resampled %.2f, resampled around its rate %.2f, thinning "+
+				"alone would leave %.2f",
+			source.Window, source.VarMean, result.VarMean, result.AroundRate, thinned)
 		if result.AroundRate < 1 || math.Abs(result.AroundRate/thinned-1) > 0.25 {
 			t.Errorf("over %v: dispersion around the rate is %v, want about %v", source.Window,
 				result.AroundRate, thinned)
@@ -102,7 +105,8 @@ func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
 	for hour, got := range hours {
 		want := 0.0
 		for minute := range 60 {
-			want += resampled.Rate(time.Duration(hour)*time.Hour+time.Duration(minute)*time.Minute) / 60
+			want += resampled.Rate(time.Duration(hour)*time.Hour+time.Duration(
+				minute)*time.Minute) / 60
 		}
 		if math.Abs(got/want-1) > 0.1 {
 			t.Errorf("hour %d has %.2f requests a second, want about %.2f", hour, got, want)

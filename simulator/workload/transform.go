@@ -166,8 +166,8 @@ func Retime(
 	if !(target >= 1 && target <= maxTarget) || window <= 0 ||
 		!(reference > 0 && reference <= maxRate) {
 		return nil, fmt.Errorf(
-			"retime to variance/mean %v over windows of %v at %v requests a second: want a "+
-				"target from 1 to %g, a window and a rate above 0",
+			"retime to variance/mean %v over windows of %v at %v requests a second: want a target "+
+				"from 1 to %g, a window and a rate above 0",
 			target, window, reference, float64(maxTarget))
 	}
 	variance := (target - 1) / (reference * window.Seconds())

@@ -75,7 +75,8 @@ func played(p Problem, n []float64) bool {
 		for can > 0 {
 			next := -1
 			for i, j := range p.Jobs {
-				if left[i] > 1e-6 && j.Release <= float64(h)*3600 && (next < 0 || j.Due < p.Jobs[next].Due) {
+				if left[i] > 1e-6 && j.Release <= float64(h)*3600 &&
+					(next < 0 || j.Due < p.Jobs[next].Due) {
 					next = i
 				}
 			}
