@@ -364,3 +364,14 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	fmt.Fprint(io.Discard, f.size)
 }
+
+// Outcomes have the names of version 1 of the format.
+func TestOutcomesHaveTheNamesOfTheFormat(t *testing.T) {
+	want := []string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
+		"unreachable", "died", "recalled"}
+	for o := range plan.Outcomes {
+		if got := endOf(plan.Outcome(o)); got != want[o] {
+			t.Errorf("outcome %d is recorded as %q, want %q", o, got, want[o])
+		}
+	}
+}
