@@ -68,18 +68,20 @@ func (it *iterations) gaps(
 	if quiet {
 		it.quietAt = now
 	}
-	// The cost model subtracts what prompts took only while it cannot be measured for long: a wrong
-	// model would confirm itself. A prompt is known to be computed after its time was reported, so
-	// the rest may be negative once.
+	// The base is measured while no prompt of a batch line is computed. If that has not happened
+	// for a window, the cost of the prompts is subtracted, as the cost model has it. Always doing
+	// so would let a wrong model confirm itself. A prompt is known to be computed only after its
+	// time was reported, so a single rest may be negative.
 	if quiet || now.Sub(it.quietAt) > cfg.Window {
 		it.base.add(cfg.Window, fromMilliseconds(ms), n,
 			ms-portable.Rounded(covered*token*computed))
 	}
-	// No batch line decoded in the rest of the time, so nothing shows what our prompts cost there.
+	// No batch line decoded in the rest of the period, so its iterations are estimated from the
+	// base and from the prompts of batch lines.
 	count := n + max(0, elapsed-ms-portable.Rounded((1-covered)*token*computed))/it.atBase(fit)
 	it.all.add(cfg.Window, fromMilliseconds(elapsed), count, elapsed)
 
-	// What was estimated since the last report is replaced by what is known now.
+	// The measurement replaces what prompts() has assumed since the last report.
 	it.credit += portable.Rounded(count*target) - elapsed
 	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), milliseconds(cfg.MaxCredit))
 	it.seenAt, it.accounted = now, own.computed
@@ -94,9 +96,9 @@ func (it *iterations) gaps(
 	return fromMilliseconds(elapsed), true
 }
 
-// measured returns a measurement for the fit once enough time has come together. Times with prompts
-// of batch lines and times without are apart: pacing keeps their mean where it should be, whatever
-// a prompt costs, so the mean of both shows nothing about that.
+// measured returns a measurement for the fit once it covers enough time. Times with prompts of
+// batch lines and times without are measured apart: pacing keeps the mean of both at the target,
+// whatever a prompt costs, so that mean shows nothing about the cost.
 func (it *iterations) measured() (m measurement, ok bool) {
 	for _, of := range []*measurement{&it.quiet, &it.busy} {
 		if fromMilliseconds(of.time) >= fitAfter {
@@ -127,7 +129,7 @@ func (it *iterations) atBase(fit *costFit) float64 {
 // prompts returns how many prompt tokens may wait on the runner when another line starts, limit at
 // most, so that iterations keep to the target, and when that will be more. A prompt spends credit,
 // iterations below the target earn it. So prompts follow each other as evenly as interactive ones
-// allow, and none starts while those that did take their time.
+// allow, and none starts while earlier ones still have to be paid for.
 func (it *iterations) prompts(
 	now time.Time, limit, target float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (tokens float64, more time.Time) {

@@ -14,8 +14,8 @@ type lineSizes struct {
 	expected float64
 	// Of the last few starts.
 	latestPrompt, latestOutput float64
-	// context is how many tokens a line holds, over those that run at one time, of which long ones
-	// are more likely met. square is the mean of its square.
+	// context is how many tokens a line holds on average, over the lines that run at one time. Long
+	// lines have a larger weight there than in all lines. square is the mean of its square.
 	context, square float64
 
 	started, seen int // within the means
@@ -28,10 +28,10 @@ const (
 	// latestWindow is the number of starts that show what starts now, few enough for a pool of one
 	// runner to notice another kind of job at once.
 	latestWindow = 20
-	// sizesKnown is the number of answers from which the means are believed.
+	// sizesKnown is the number of answers from which the means are reliable.
 	sizesKnown = 30
-	// otherKind is how many times longer than the answered ones lines must be expected to be to
-	// count as another kind: means of a hundred answers differ by less.
+	// otherKind is the ratio of expected to answered output from which lines count as another kind:
+	// means of a hundred answers differ by less.
 	otherKind = 1.5
 	// assumedOutput is the output assumed of a line before any was seen.
 	assumedOutput = costmodel.AssumedOutputTokens
@@ -40,7 +40,7 @@ const (
 	assumedTail = 1024
 )
 
-// started adds a line that starts, with its prompt and the expected output; 0: nothing is known of
+// start adds a line that starts, with its prompt and the expected output; 0: nothing is known of
 // its job yet, and the line may be long.
 func (s *lineSizes) start(prompt, output int) {
 	if prompt <= 0 {
