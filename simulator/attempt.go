@@ -24,7 +24,7 @@ func (d *dispatcher) send(s plan.Start) {
 	sim := d.sim
 	a := &attempt{start: s, job: d.byName[s.Key.Batch], line: s.Chunk*d.chunk + s.Slot,
 		sent: sim.now}
-	a.job.move(a.line, lineReady, lineUnderWay)
+	a.job.move(a.line, lineReady, lineInFlight)
 	a.job.attempts[a.line] = a
 	a.job.inFlight++
 	sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Network), func() { d.arrive(a) })
@@ -119,14 +119,14 @@ func (d *dispatcher) finish(a *attempt, f *plan.Finished) {
 	a.finished = true
 	// The planner may start the line again before it returns its verdict, so the line is ready
 	// first.
-	j.move(a.line, lineUnderWay, lineReady)
+	j.move(a.line, lineInFlight, lineReady)
 	j.inFlight--
 	delete(j.attempts, a.line)
 	if f.Outcome == plan.Shed {
 		d.sheds++
 	}
 	verdict := d.step(f)
-	// An answer is kept though its batch be over, as the dispatcher keeps it.
+	// Like the dispatcher, record an answer although its batch has ended.
 	kept := verdict == plan.Record || verdict == plan.Return && (f.Outcome == plan.Succeeded ||
 		f.Outcome == plan.Refused)
 	if !kept {

@@ -57,7 +57,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			}
 			reported := jobs[i]
 			if count[lineRecorded] != reported.Done+reported.Failed ||
-				count[lineUnderWay] != reported.InFlight || len(j.lines) > j.Lines {
+				count[lineInFlight] != reported.InFlight || len(j.lines) > j.Lines {
 				t.Fatalf("job %+v, but its %d lines are %v", reported, len(j.lines), count)
 			}
 			if all := reported.Done+reported.Failed == j.Lines; all != (reported.Finished > 0) {

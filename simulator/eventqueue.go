@@ -47,7 +47,7 @@ func (a *eventQueue) next(by time.Time) (at time.Time, do func(), ok bool) {
 	}
 	first, last := h[0], len(h)-1
 	moved := h[last]
-	h[last] = event{} // lets go of what the entry holds
+	h[last] = event{} // for the garbage collector
 	a.events = h[:last]
 	h = a.events
 	for i := 0; last > 0; {

@@ -53,8 +53,8 @@ func newGateway(m scenario.Metrics, objectives []scenario.SLO) *gateway {
 	return g
 }
 
-// boundsOr returns the given bounds, or else the usual ones with the objective among them: who has
-// an SLO has a bucket bound there.
+// boundsOr returns the given bounds, or else the usual ones with the objective among them: a
+// gateway with an SLO has a bucket bound there.
 func boundsOr(given, usual []time.Duration, objective time.Duration) []time.Duration {
 	if len(given) > 0 {
 		return given

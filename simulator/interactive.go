@@ -57,7 +57,7 @@ func (s *interactiveStats) firstToken(r *replica, req *request) {
 
 func (s *interactiveStats) finished(req *request, c engine.Completion) {
 	class := s.classes[req.class]
-	tpot := time.Duration(0) // of a single token there is none
+	tpot := time.Duration(0) // 0 for a single token
 	if c.Output > 1 {
 		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
 		tpot = rest / time.Duration(c.Output-1)
@@ -141,7 +141,7 @@ func (s *interactiveStats) endOfRun(req *request, end time.Time) {
 		held = class.firstToken(req, req.first.Sub(req.arrived)+engine.ServerDelay(1))
 		age = end.Sub(req.first)
 	}
-	// Its tokens would have to be here by now, all of them.
+	// To meet the objective, all of its tokens would have to be there by now.
 	if req.output > 1 && age/time.Duration(req.output-1) > class.slo.TPOT {
 		class.missedTPOT++
 		held = false

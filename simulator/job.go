@@ -32,7 +32,7 @@ type lineState uint8
 
 const (
 	lineReady lineState = iota // held by the planner, now or for a later attempt
-	lineUnderWay
+	lineInFlight
 	lineRecorded
 )
 

@@ -20,5 +20,5 @@ type request struct {
 	judged        bool // counted already, and leaving the engine
 	// of an interactive request, in case another replica must serve it
 	content workload.Request
-	user    *user // of a closed loop; nil: the request has no user who waits
+	user    *user // of a closed loop; nil: of an open stream
 }

@@ -118,7 +118,7 @@ const (
 	Finished     JobOutcome = "finished"
 	Expired      JobOutcome = "expired"
 	Unfinished   JobOutcome = "unfinished"    // the run ended first
-	NotSubmitted JobOutcome = "not_submitted" // the run ended before it came
+	NotSubmitted JobOutcome = "not_submitted" // the run ended before it was submitted
 )
 
 // Job is how one batch fared.

@@ -46,8 +46,8 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return NoBatch{}, fmt.Errorf(
-			"%s: no interactive request comes between the first and the last minute, so there is "+
-				"nothing to judge; raise horizon or interactive.rate", s.Scenario.Name)
+			"%s: no interactive request arrives between the first and last minute, so there is "+
+				"nothing to measure; raise horizon or interactive.rate", s.Scenario.Name)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
 		return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,

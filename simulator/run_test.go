@@ -95,7 +95,7 @@ func TestPoolTooSmallIsRefused(t *testing.T) {
 
 func TestScenarioWithoutRequestsIsRefused(t *testing.T) {
 	_, err := Run(tiny(t, "0,10,10\n299,10,10\n600,1,1\n"), silent)
-	if err == nil || !strings.Contains(err.Error(), "nothing to judge") {
+	if err == nil || !strings.Contains(err.Error(), "nothing to measure") {
 		t.Errorf("requests in the first and last minute only: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func (sim *simulation) nextArrival() {
 
 // arrive sends an interactive request for the first time.
 func (sim *simulation) arrive(a workload.Arrival) {
-	class := sim.interactive.byName[a.Class] // what the scenario does not know is of the first
+	class := sim.interactive.byName[a.Class] // unknown classes count as the first
 	sim.send(&request{arrived: sim.now, class: class, input: a.Input, output: a.Output,
 		content: a.Request})
 }

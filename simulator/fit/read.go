@@ -208,7 +208,7 @@ func (r *stepReader) row(record []string) Step {
 	return s
 }
 
-// whole parses a count. Tools with missing values write counts as floats, so 5.0 is 5.
+// parseCount parses a count. Tools with missing values write counts as floats, so 5.0 is 5.
 func parseCount(text string) (int64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	switch {

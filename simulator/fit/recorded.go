@@ -151,7 +151,7 @@ func (x *recordedRunner) window(
 	from, to, mean float64,
 ) (o Observation, kvTokens, running float64, ok bool) {
 	first, last := x.at(from), x.at(to)
-	// a restart begins the counter anew
+	// a restart resets the counter
 	if mean <= 0 || first == nil || last == nil || last.prefilled < first.prefilled {
 		return o, 0, 0, false
 	}

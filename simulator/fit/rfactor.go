@@ -177,7 +177,7 @@ func (t *rFactor) nonNegative() []float64 {
 				break
 			}
 			x[blocking], free[blocking] = 0, false
-			useless[enter] = useless[enter] || blocking == enter // rounding had let it in
+			useless[enter] = useless[enter] || blocking == enter // it was freed only by rounding
 		}
 	}
 	for j := range x {

@@ -38,8 +38,8 @@ func (s *Scenario) collectWarnings() {
 							b.Useful), fixed(run.Loss, 2), run.Seed)
 				}
 				if p.Feasible == p.Met && b.UndercutBy(gpuHours(&run)) {
-					say("ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the bound "+
-						"is %s, on seed %d; a bound that is beaten is a bug of the oracle",
+					say("ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the "+
+						"bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
 						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
 				}
 			}

@@ -24,7 +24,7 @@ const (
 	// are spread over it, uniformly, by a fixed seed.
 	Mooncake Format = "mooncake"
 	// CSV is our own: a header, then t_s (seconds, from any beginning, never going
-	// back), input_tokens and output_tokens (whole, at least 1), and if wanted
+	// back), input_tokens and output_tokens (integers, at least 1), and optionally
 	// class (of traffic), prefix_id (any text: requests that share it share a
 	// prefix; empty for none) with prefix_tokens (how much of the prompt that is).
 	CSV Format = "csv"

@@ -67,7 +67,7 @@ func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 		return nil, fmt.Errorf("resampled trace %q: length is %v, want a time above 0", cfg.Name,
 			cfg.Length)
 	}
-	// A rate that is a whole number of copies but for rounding is taken as whole.
+	// The tolerance is for a rate that is an integer number of copies except for rounding.
 	copies := math.Ceil(cfg.Rate*cfg.Shape.highest()/cfg.Trace.Rate() - 1e-9)
 	if copies > maxCopies {
 		return nil, fmt.Errorf(
