@@ -247,8 +247,8 @@ func (j *joiner) addItem(v *value, c *batchfile.Cursor, depth int) error {
 	return j.weigh(0, c.At()-from) // the bytes of a new element count even if it is empty
 }
 
-// indexOf reads the member "index" of the object at the cursor. Servers send it first, or nearly so,
-// so little is read twice.
+// indexOf reads the member "index" of the object at the cursor. Servers send it first, or nearly
+// so, so little is read twice.
 func indexOf(c batchfile.Cursor) (int, error) {
 	for o := c.Object(); o.Next(); {
 		if string(o.Key()) == "index" {

@@ -63,7 +63,7 @@ func TestReadStepsReportsErrors(t *testing.T) {
 	}
 }
 
-func TestManyFaultsAreNotAllTold(t *testing.T) {
+func TestManyFaultsAreNotAllReported(t *testing.T) {
 	_, err := ReadSteps("f.csv", strings.NewReader(head+strings.Repeat("a,1,0,0,-3,1,5\n", 1000)))
 	if n := strings.Count(err.Error(), "\n") + 1; n != maxFaults {
 		t.Errorf("%d errors reported, want %d", n, maxFaults)

@@ -17,7 +17,7 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nan := recording.Number(math.NaN())
 	var all []recording.Entry
-	var at, lookAt, toldAt, loadAt, gapTime, prompts float64
+	var at, readAt, reportedAt, loadAt, gapTime, prompts float64
 	var decoding, gaps int
 	var held, rate float64
 	for at < 60*minutes {
@@ -35,18 +35,18 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 		took := Observation{Steps: 1, Work: w}.Predict(law) / 1000 * math.Exp(
 			0.03*rng.NormFloat64())
 		at, gaps, gapTime = at+took, gaps+1, gapTime+took
-		if at >= lookAt {
-			lookAt = at + 0.95 + 0.1*rng.Float64()
+		if at >= readAt {
+			readAt = at + 0.95 + 0.1*rng.Float64()
 			all = append(all, recording.Entry{At: at + 0.01, Reading: &recording.Reading{
 				Source: "metrics", Runner: 1, Age: 0.01, Running: recording.Number(
 					decoding), KVUsed: recording.Number(w.Context / 400_000), KVTokens: 400_000,
 				PromptTokens: recording.Number(prompts + 16), CachedTokens: 16, Waiting: nan,
 			}})
 		}
-		if at >= toldAt+1 {
+		if at >= reportedAt+1 {
 			all = append(all, recording.Entry{At: at + 0.02, Gaps: &recording.Gaps{
 				Runner: 1, Count: gaps, Took: gapTime, Lines: decoding}})
-			toldAt, gaps, gapTime = at, 0, 0
+			reportedAt, gaps, gapTime = at, 0, 0
 		}
 	}
 	return all
@@ -89,7 +89,7 @@ func TestARecordingGivesBackTheLaw(t *testing.T) {
 	}
 }
 
-func TestWhatARecordingCantTell(t *testing.T) {
+func TestWhatARecordingDoesNotShow(t *testing.T) {
 	var r RecordingReader
 	if _, err := r.Observations(); err == nil || !strings.Contains(err.Error(), "no token gaps") {
 		t.Errorf("nothing: %v", err)

@@ -169,7 +169,7 @@ func TestOutliersDoNotMove(t *testing.T) {
 	}
 }
 
-func TestTermsThatDataCannotTell(t *testing.T) {
+func TestTermsThatDataCannotDetermine(t *testing.T) {
 	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 1, C1: 0.001, C2: 0.002,
 		N0: 500,
 		KV: 5e-5, P1: 0.01, P2: 2e-6}}

@@ -39,8 +39,8 @@ func runNoBatch(t *testing.T, s simulator.Setup) simulator.NoBatch {
 	return q
 }
 
-// newTestStoker has a backlog of bal lines and an hour.
-func newTestStoker(t *testing.T, kind string, tempo Pacing) *lineFiller {
+// newTestFiller has a backlog of bal lines and an hour.
+func newTestFiller(t *testing.T, kind string, tempo Pacing) *lineFiller {
 	t.Helper()
 	s := smallPool(t, kind, func(s *scenario.Scenario) { s.Horizon = time.Hour })
 	lines, err := newBacklog(s)
@@ -56,9 +56,9 @@ func newTestStoker(t *testing.T, kind string, tempo Pacing) *lineFiller {
 }
 
 // An iteration takes no longer than it may, and holds no more than there is room for.
-func TestStokerKeepsToItsLimits(t *testing.T) {
+func TestFillerKeepsToItsLimits(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "score-shared", "mix"} {
-		s := newTestStoker(t, kind, Pacing{0.9, 0, 90})
+		s := newTestFiller(t, kind, Pacing{0.9, 0, 90})
 		now := simulator.Epoch()
 		for i := range 3000 {
 			free := engine.Scheduled{Tokens: 12, Context: 9000, Pace: 1, FreeTokens: 500,
@@ -99,8 +99,8 @@ func TestStokerKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-func TestStokerGivesWhatTheStreamInTheGreatestHurryCanSpare(t *testing.T) {
-	s := newTestStoker(t, "bal", Pacing{1, 0, 1000})
+func TestFillerGivesWhatTheMostUrgentStreamCanSpare(t *testing.T) {
+	s := newTestFiller(t, "bal", Pacing{1, 0, 1000})
 	now := simulator.Epoch()
 	stream := func(output, produced int, ago time.Duration) engine.Stream {
 		return engine.Stream{FirstToken: now.Add(-ago), Prompt: 100, Output: output,

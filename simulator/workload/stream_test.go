@@ -284,7 +284,7 @@ func digest(s Stream) uint64 {
 	return h.Sum64()
 }
 
-func TestStreamsAreToldTheSameAgain(t *testing.T) {
+func TestStreamsRepeat(t *testing.T) {
 	g := generator(t, LongConversation(), 1)
 	other := generator(t, LongConversation(), 2)
 	hour := func(s Stream) uint64 { return digest(Until(s, time.Hour)) }

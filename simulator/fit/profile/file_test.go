@@ -72,7 +72,7 @@ func TestAFittedProfileRunsAnEngine(t *testing.T) {
 	}
 }
 
-func TestReadingTellsFaults(t *testing.T) {
+func TestReadReportsFaults(t *testing.T) {
 	text, err := fitted().YAML()
 	if err != nil {
 		t.Fatal(err)
