@@ -200,7 +200,8 @@ func testTakeOver(
 			return at.After(from.Add(-500*time.Millisecond)) && at.Before(from.Add(time.Second))
 		})
 	}
-	if most := attempts.Most(func(at time.Time) bool { return !thawing(at) }); most > nodePerRunner {
+	steady := func(at time.Time) bool { return !thawing(at) }
+	if most := attempts.Most(steady); most > nodePerRunner {
 		t.Errorf("%d lines were in flight at the runner with per_runner %d", most, nodePerRunner)
 	}
 	if most := attempts.Most(thawing); most > nodePerRunner+nodePerRunner/2 {
