@@ -135,7 +135,7 @@ func events(t testing.TB, body string) (data []string) {
 	return data
 }
 
-func TestStreamSaysTheSame(t *testing.T) {
+func TestStreamEqualsPlainResponse(t *testing.T) {
 	for name, profile := range map[string]string{"instant": Instant, "engine": "llama-8b-a100"} {
 		for path, body := range map[string]string{
 			"/v1/chat/completions": hello[:len(hello)-1] + `,"n":2`,

@@ -255,7 +255,7 @@ func TestRateOfInteractiveLoadSwings(t *testing.T) {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-func TestRequestsUnderWayAreRefusedWhenRunEnds(t *testing.T) {
+func TestRequestsInFlightAreRefusedWhenRunEnds(t *testing.T) {
 	c := DefaultConfig()
 	s, err := New(c)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 	}
 }
 
-func TestFateFollowsSeedAndProbability(t *testing.T) {
+func TestFaultsFollowSeedAndProbability(t *testing.T) {
 	faults := Faults{TooManyRequests: 0.1, ServerError: 0.2, Cut: 0.3}
 	draw := func(seed uint64) (fates [cut + 1]int, log string) {
 		i := newFaultInjector(faults, seed, time.Time{})

@@ -244,7 +244,7 @@ func TestModelsAndHealth(t *testing.T) {
 	}
 }
 
-func TestCapabilitiesAreReadEveryFiveSeconds(t *testing.T) {
+func TestCapabilitiesAreCachedForTheirTTL(t *testing.T) {
 	s, url := start(t)
 	resp, body := get(t, url+runner.CapabilitiesPath)
 	c := decode[runner.Capabilities](t, body)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 )
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	law := costmodel.Model{C0: 10}
 	var obs []Observation
 	for i, ms := range []float64{10, 12.5, 8, 10, 10, 10, 10, 10, 10, 5} {
@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 }
 
 // A law that holds in the first half and not in the second must be found out.
-func TestCrossValidationSeesWhatWasNotFitted(t *testing.T) {
+func TestCrossValidationUsesUnfittedData(t *testing.T) {
 	steps := rich(func(d *day) { d.prefill = 0 }).record()
 	obs, err := Observe(steps, 0, AheadUnknown)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestManyFaultsAreNotAllReported(t *testing.T) {
 	}
 }
 
-func TestReadingWhatWasWritten(t *testing.T) {
+func TestReadStepsReadsBack(t *testing.T) {
 	want := rich(func(d *day) { d.steps = 50 }).record()
 	plain := asCSV(want)
 	var zipped bytes.Buffer

@@ -52,7 +52,7 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 	return all
 }
 
-func TestARecordingGivesBackTheLaw(t *testing.T) {
+func TestRecordingRecoversTheCostModel(t *testing.T) {
 	law := costmodel.Model{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
 	for seed := range uint64(3) {
 		var r RecordingReader

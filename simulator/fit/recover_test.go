@@ -97,7 +97,7 @@ func rich(edit func(*day)) day {
 	return d
 }
 
-func TestKnownLawsAreRecovered(t *testing.T) {
+func TestKnownCostModelsAreRecovered(t *testing.T) {
 	tests := []struct {
 		name string
 		day  day
@@ -148,7 +148,7 @@ func TestKnownLawsAreRecovered(t *testing.T) {
 	}
 }
 
-func TestOutliersDoNotMove(t *testing.T) {
+func TestOutliersDoNotMoveTheFit(t *testing.T) {
 	steps := rich(nil).record()
 	rng := rand.New(rand.NewPCG(7, 7))
 	for i := range steps {
@@ -231,7 +231,7 @@ func TestTermsThatDataCannotDetermine(t *testing.T) {
 	}
 }
 
-func TestPrefillKeepsItsPrice(t *testing.T) {
+func TestPrefillKeepsItsCost(t *testing.T) {
 	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 15, C1: 0.02, C2: 0.035,
 		N0: 120,
 		P1: 0.005}}
@@ -269,7 +269,7 @@ func TestOrderAndSeed(t *testing.T) {
 	}
 }
 
-func TestDataThatCannotBearAFit(t *testing.T) {
+func TestInsufficientDataIsRefused(t *testing.T) {
 	few := rich(func(d *day) { d.steps = 30 }).record()
 	alike := rich(func(d *day) { d.most = 2 }).record()
 	apart := rich(nil).record()

@@ -40,7 +40,7 @@ func runNoBatch(t *testing.T, s simulator.Setup) simulator.NoBatch {
 }
 
 // newTestFiller has a backlog of bal lines and an hour.
-func newTestFiller(t *testing.T, kind string, tempo Pacing) *lineFiller {
+func newTestFiller(t *testing.T, kind string, pacing Pacing) *lineFiller {
 	t.Helper()
 	s := smallPool(t, kind, func(s *scenario.Scenario) { s.Horizon = time.Hour })
 	lines, err := newBacklog(s)
@@ -48,7 +48,7 @@ func newTestFiller(t *testing.T, kind string, tempo Pacing) *lineFiller {
 		t.Fatal(err)
 	}
 	return &lineFiller{
-		pacing: tempo, model: s.Profile.CostModel, slo: func(engine.ID) scenario.SLO {
+		pacing: pacing, model: s.Profile.CostModel, slo: func(engine.ID) scenario.SLO {
 			return s.Scenario.Interactive.SLO
 		}, epoch: simulator.Epoch(), backlog: lines,
 		pace: 50 * time.Millisecond, cached: map[engine.Hash]bool{},
@@ -112,7 +112,7 @@ func TestFillerGivesWhatTheMostUrgentStreamCanSpare(t *testing.T) {
 		streams []engine.Stream
 		want    float64
 	}{
-		{"nobody", nil, 1000},
+		{"no streams", nil, 1000},
 		{"new", []engine.Stream{stream(101, 1, 0)}, each},
 		{"ahead", []engine.Stream{stream(101, 51, 3*time.Second)}, (100*each - 3000) / 50},
 		{"behind", []engine.Stream{stream(101, 51, 6*time.Second)}, (100*each - 6000) / 50},
@@ -136,12 +136,12 @@ func TestFillerGivesWhatTheMostUrgentStreamCanSpare(t *testing.T) {
 	}
 }
 
-func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
+func TestBacklogTakesEarliestDeadlineThatFits(t *testing.T) {
 	s := smallPool(t, "bal", func(s *scenario.Scenario) {
 		s.Jobs = []scenario.Job{
 			{Name: "later", Kind: "score", Lines: 2, Window: 9 * time.Minute},
 			{Name: "sooner", Kind: "score", Lines: 1, Window: 5 * time.Minute},
-			{Name: "to come", Kind: "score", At: time.Minute, Lines: 1, Window: time.Minute},
+			{Name: "later job", Kind: "score", At: time.Minute, Lines: 1, Window: time.Minute},
 			{Name: "long", Kind: "gen", Lines: 100},
 		}
 	})
@@ -158,7 +158,7 @@ func TestBacklogHandsOutWhatIsDueFirstAndCanEnd(t *testing.T) {
 	const pace = 50 * time.Millisecond
 	for _, step := range []struct {
 		now  time.Duration
-		left []int // later, sooner, long, to come
+		left []int // later, sooner, long, later job
 	}{
 		{0, []int{2, 0, 100, 1}}, {time.Second, []int{1, 0, 100, 1}},
 		{time.Minute, []int{1, 0, 100, 0}}, {time.Minute, []int{0, 0, 100, 0}},
@@ -213,7 +213,7 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 	}
 }
 
-func TestEngineKeepsToItsBudget(t *testing.T) {
+func TestEngineKeepsItsBudget(t *testing.T) {
 	s := smallPool(t, "score", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	var shares []float64
 	if _, err := Engine(s, runNoBatch(t, s), Budget{Runs: 3, Progress: func(share float64) error {

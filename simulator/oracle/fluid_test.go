@@ -20,14 +20,14 @@ func a100(t *testing.T) engine.Config {
 
 func TestFluidFillsAnIteration(t *testing.T) {
 	cfg := a100(t)
-	law := cfg.Profile.CostModel
+	model := cfg.Profile.CostModel
 	mix := meanLine{input: 700, output: 200, computed: 700, context: 800}
 	f := fluid{cfg: cfg, mix: mix, tpot: 100}
 	l := load{requests: 1, computed: 1000, output: 200, held: 200 * 1100}
 	lines := f.running(l, 100)
 	tokens := 20 + lines + 100 + lines*3.5
-	took := law.C0 + law.C1*tokens + law.C2*(tokens-law.N0) + law.KV*(22_000+800*lines) +
-		(law.P1+law.P2*350)*3.5*lines + law.P1*100
+	took := model.C0 + model.C1*tokens + model.C2*(tokens-model.N0) + model.KV*(22_000+800*lines) +
+		(model.P1+model.P2*350)*3.5*lines + model.P1*100
 	if math.Abs(took-100) > 0.01 {
 		t.Errorf("%.2f lines take %.3f ms, want 100", lines, took)
 	}
@@ -65,7 +65,7 @@ func TestFluidIsBoundedBySlotsMemoryAndBudget(t *testing.T) {
 }
 
 // Nobody from inside the engines gets beyond what flows, but for the margin.
-func TestFluidStandsAboveTheEngine(t *testing.T) {
+func TestFluidBoundsTheEngine(t *testing.T) {
 	for _, kind := range []string{"bal", "gen", "score", "score-shared", "mix"} {
 		s := smallPool(t, kind, nil)
 		found, err := Engine(s, runNoBatch(t, s), Budget{Runs: 8})
@@ -87,7 +87,7 @@ func TestFluidStandsAboveTheEngine(t *testing.T) {
 	}
 }
 
-func TestFluidDoesNotGoBeyondWhatThereIs(t *testing.T) {
+func TestFluidIsBoundedByTheLines(t *testing.T) {
 	s := smallPool(t, "score", func(s *scenario.Scenario) {
 		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20},
 			{Name: "after", Kind: "bal", At: time.Hour, Lines: 1000}}

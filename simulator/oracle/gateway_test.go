@@ -13,8 +13,8 @@ import (
 )
 
 // E is above G, and G above every policy that keeps to the loss, for they do from outside what E
-// does from inside, and G knows the day.
-func TestOraclesStandAbovePolicies(t *testing.T) {
+// does from inside, and G knows the future.
+func TestOraclesBoundPolicies(t *testing.T) {
 	for _, kind := range []string{"bal", "score"} {
 		s := smallPool(t, kind, nil)
 		s.Policy = defaultPolicy()
@@ -68,7 +68,7 @@ func TestOraclesStandAbovePolicies(t *testing.T) {
 }
 
 // A run that no schedule beats is the floor, and the note says so.
-func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
+func TestGatewayIsAtLeastThePriorRuns(t *testing.T) {
 	s := smallPool(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	s.Policy = defaultPolicy()
 	noBatch := runNoBatch(t, s)
@@ -90,7 +90,7 @@ func TestGatewayTakesNoLessThanWasSeen(t *testing.T) {
 
 // However few runs there are, what a policy was seen to do is where the search begins, and what it
 // did can be read from its timeline.
-func TestGatewayBeginsWithWhatPoliciesDid(t *testing.T) {
+func TestGatewayStartsFromPriorRuns(t *testing.T) {
 	s := smallPool(t, "bal", func(s *scenario.Scenario) {
 		s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 12*time.Minute, 3, 1.2
 		s.Faults = []scenario.Fault{{At: 5 * time.Minute, Kind: scenario.Crash, Replicas: []int{1}}}
@@ -146,7 +146,7 @@ func TestGatewayRepeatsWithinItsBudget(t *testing.T) {
 }
 
 // Where all the work there is can be done, there is nothing to search for.
-func TestOraclesStopWhenNothingIsLeft(t *testing.T) {
+func TestOraclesStopWhenAllWorkIsDone(t *testing.T) {
 	s := smallPool(t, "score", func(s *scenario.Scenario) {
 		s.Horizon = 5 * time.Minute
 		s.Jobs = []scenario.Job{{Name: "few", Kind: "score", Lines: 20}}

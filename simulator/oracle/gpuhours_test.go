@@ -44,7 +44,7 @@ func TestGPUHours(t *testing.T) {
 	}
 	if b.BatchGPUHours < 0.5 || b.BatchGPUHours > 5 ||
 		math.Abs(b.GPUHours-noBatch.GPUHours-b.BatchGPUHours) > 1e-6 {
-		t.Errorf("%+v beside %v on the quiet day", b, noBatch.GPUHours)
+		t.Errorf("%+v beside %v without batch work", b, noBatch.GPUHours)
 	}
 	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4},
 		MaxBatchedTokens: 2048}}

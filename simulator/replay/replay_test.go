@@ -46,7 +46,7 @@ func record(b *Builder) {
 	}
 }
 
-func TestInteractiveRequestsAreWhatIsNotOurs(t *testing.T) {
+func TestInteractiveRequestsAreTheRemainder(t *testing.T) {
 	var b Builder
 	record(&b)
 	if err := b.Check(); err != nil {
@@ -102,7 +102,7 @@ func TestJobsHaveTheirOwnLines(t *testing.T) {
 	}
 }
 
-func TestWhatCantBeReplayed(t *testing.T) {
+func TestRecordingsThatCannotBeReplayed(t *testing.T) {
 	var b Builder
 	if err := b.Check(); err == nil || !strings.Contains(err.Error(), "at least 3m") {
 		t.Errorf("nothing: %v", err)

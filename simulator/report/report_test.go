@@ -32,8 +32,8 @@ func run(seed uint64, millions, loss float64, edit ...func(*simulator.Result)) s
 }
 
 func policy(name string, runs ...simulator.Result) report.Policy {
-	law, _, more := strings.Cut(name, " ")
-	return report.Policy{Name: name, Flow: law, Baseline: more, Runs: runs}
+	flow, _, more := strings.Cut(name, " ")
+	return report.Policy{Name: name, Flow: flow, Baseline: more, Runs: runs}
 }
 
 func scenarioWith(
@@ -115,7 +115,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-func TestBeatenOraclesAreSaidAloud(t *testing.T) {
+func TestBeatenOraclesAreWarnedOf(t *testing.T) {
 	bounds := []oracle.Bound{{Name: "E", Useful: 40e6}, {Name: "F", Useful: 40e6, Margin: 0.05},
 		{Name: "LP", GPUHours: 9}}
 	for _, test := range []struct {
@@ -147,7 +147,7 @@ func TestBeatenOraclesAreSaidAloud(t *testing.T) {
 
 // An oracle that can do less than another attains what it says, and proves the other wrong if that
 // is more.
-func TestOraclesThatBeatOneAnotherAreSaidAloud(t *testing.T) {
+func TestOraclesThatBeatOneAnotherAreWarnedOf(t *testing.T) {
 	for _, test := range []struct {
 		g, e, f float64
 		want    string
@@ -205,27 +205,27 @@ func TestBestSettings(t *testing.T) {
 // drawn is a report with everything in it, and names that mean harm.
 func drawn() report.Report {
 	const evil = `<script>alert("x")</script>&'`
-	tape := &simulator.Timeline{Every: 10}
+	timeline := &simulator.Timeline{Every: 10}
 	for i := range 30 {
 		v := float64(i)
 		put := func(s *simulator.Series, v float64) { *s = append(*s, v) }
-		put(&tape.At, 10*v+10)
+		put(&timeline.At, 10*v+10)
 		for _, s := range []*simulator.Series{
-			&tape.Attainment, &tape.TTFT.P50, &tape.TTFT.P99, &tape.TPOT.P50, &tape.TPOT.P99,
-			&tape.Running, &tape.Waiting, &tape.KVUsed,
-			&tape.InFlight, &tape.Allowance, &tape.Harvest, &tape.Wanted, &tape.Ready,
-			&tape.Starting,
+			&timeline.Attainment, &timeline.TTFT.P50, &timeline.TTFT.P99, &timeline.TPOT.P50, &timeline.TPOT.P99,
+			&timeline.Running, &timeline.Waiting, &timeline.KVUsed,
+			&timeline.InFlight, &timeline.Allowance, &timeline.Harvest, &timeline.Wanted, &timeline.Ready,
+			&timeline.Starting,
 		} {
 			put(s, v)
 		}
-		tape.Reason = append(tape.Reason, []plan.Reason{"", "shed", evil}[i/10])
+		timeline.Reason = append(timeline.Reason, []plan.Reason{"", "shed", evil}[i/10])
 	}
-	tape.TTFT.P99[3] = math.NaN()
-	tape.Iteration = []simulator.ReplicaSeries{{Replica: evil, Values: tape.Running}}
-	tape.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120},
+	timeline.TTFT.P99[3] = math.NaN()
+	timeline.Iteration = []simulator.ReplicaSeries{{Replica: evil, Values: timeline.Running}}
+	timeline.Predictions = []simulator.Prediction{{Job: evil, At: simulator.Series{60, 120},
 		Finish: simulator.Series{math.NaN(), 280}}}
 	first := run(1, 30, 0.5, func(r *simulator.Result) {
-		r.Timeline = tape
+		r.Timeline = timeline
 		r.Jobs = []simulator.Job{{Name: evil, Kind: "bal", Lines: 10, Deadline: 300,
 			Outcome: simulator.Expired}, {Name: "endless", Kind: "gen"}}
 	})
@@ -240,7 +240,7 @@ func drawn() report.Report {
 	return judge(one, other)
 }
 
-func TestPageStandsAlone(t *testing.T) {
+func TestPageNeedsNoNetwork(t *testing.T) {
 	r := drawn()
 	var out bytes.Buffer
 	if err := r.HTML(&out); err != nil {
@@ -276,7 +276,7 @@ func TestPageStandsAlone(t *testing.T) {
 	ids := map[string]int{}
 	for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(text, -1) {
 		if ids[m[1]]++; ids[m[1]] > 1 {
-			t.Errorf("id %s stands twice", m[1])
+			t.Errorf("id %s occurs twice", m[1])
 		}
 	}
 	for _, m := range regexp.MustCompile(
@@ -345,7 +345,7 @@ func TestResultIsJSON(t *testing.T) {
 	}
 }
 
-func TestTextHidesNothing(t *testing.T) {
+func TestTextIsComplete(t *testing.T) {
 	r := drawn()
 	var out bytes.Buffer
 	if err := r.Text(&out); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-func TestTrafficSaysHowItWasMade(t *testing.T) {
+func TestTrafficDescribesItsSource(t *testing.T) {
 	dispersion := func(values ...float64) (all []workload.Dispersion) {
 		for _, v := range values {
 			all = append(all, workload.Dispersion{VarMean: v, AroundRate: v / 2})

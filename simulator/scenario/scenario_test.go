@@ -22,7 +22,7 @@ func read(content string) (scenario.Scenario, error) {
 	return s, err
 }
 
-func TestTheLeastIsEnough(t *testing.T) {
+func TestMinimalScenario(t *testing.T) {
 	s, err := read(least)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:7: interactive.shape_column is of a file of rates",
 			}},
 		{
-			"traffic of nobody", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +
+			"no traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +
 				"generator: none\n  rate: 3\n", []string{"x.yaml:4: interactive.generator is " +
 				"none, so there is no traffic to describe"}},
 		{
@@ -396,7 +396,7 @@ func TestExamplesAreRead(t *testing.T) {
 	}
 }
 
-// Every key stands in the documentation.
+// Every key is documented.
 func TestKeysAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/scenarios.md")
 	if err != nil {

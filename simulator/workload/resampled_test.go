@@ -63,7 +63,7 @@ func TestResampledTraceIsRotatedNeverStretched(t *testing.T) {
 	})
 }
 
-func TestDayFollowsItsShapeAndSaysHowItDiffers(t *testing.T) {
+func TestResampledTraceFollowsItsShape(t *testing.T) {
 	tr, _ := azureTrace(t)
 	week := curveFile(t, "m_small_rps")
 	shape, err := week.cut(24*time.Hour, 24*time.Hour)
@@ -135,7 +135,7 @@ func TestReuseStaysWithinACopy(t *testing.T) {
 	}
 }
 
-func TestNewDayRefuses(t *testing.T) {
+func TestNewResampledTraceRefuses(t *testing.T) {
 	tr := distinctTrace(t, 3, time.Minute)
 	for _, c := range []struct {
 		cfg  ResampleConfig

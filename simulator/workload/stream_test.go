@@ -97,7 +97,7 @@ func TestOneNameCoversDifferentLengths(t *testing.T) {
 	}
 }
 
-func TestFlashMultipliesTrafficInItsSpan(t *testing.T) {
+func TestAddSurgesMultipliesTrafficInItsSpan(t *testing.T) {
 	base := generator(t, Conversation(), 1)
 	surges := []Surge{
 		{From: 10 * time.Minute, Length: 20 * time.Minute, Factor: 3},
@@ -179,7 +179,7 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 	}
 }
 
-func TestDriftShareAndChill(t *testing.T) {
+func TestScaleShareAndDropPrefixes(t *testing.T) {
 	grow := Ramp{From: 10 * time.Second, To: 20 * time.Second, Before: 1, After: 2.5}
 	cold := Ramp{From: 30 * time.Second, To: 30 * time.Second, Before: 0, After: 1}
 	s := DropPrefixes(SharePrefixes(ScalePrompts(steady(time.Second, 40, ""), grow), 0.5, 2,
