@@ -33,7 +33,7 @@ setup: ## Install the Debian and npm packages that the tests need.
 	./tools/setup
 
 .PHONY: check
-check: links ## Check format, vet, lint and links.
+check: columns words links ## Check format, line length, words, links, vet and lint.
 	@unformatted="$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go'))"; \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
