@@ -211,9 +211,11 @@ func drawn() report.Report {
 		put := func(s *simulator.Series, v float64) { *s = append(*s, v) }
 		put(&timeline.At, 10*v+10)
 		for _, s := range []*simulator.Series{
-			&timeline.Attainment, &timeline.TTFT.P50, &timeline.TTFT.P99, &timeline.TPOT.P50, &timeline.TPOT.P99,
+			&timeline.Attainment, &timeline.TTFT.P50, &timeline.TTFT.P99,
+			&timeline.TPOT.P50, &timeline.TPOT.P99,
 			&timeline.Running, &timeline.Waiting, &timeline.KVUsed,
-			&timeline.InFlight, &timeline.Allowance, &timeline.Harvest, &timeline.Wanted, &timeline.Ready,
+			&timeline.InFlight, &timeline.Allowance, &timeline.Harvest,
+			&timeline.Wanted, &timeline.Ready,
 			&timeline.Starting,
 		} {
 			put(s, v)
