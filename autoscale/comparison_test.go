@@ -38,9 +38,9 @@ type candidate struct {
 	hours, met, late float64
 }
 
-// TestThreeDays prints the table of docs/scaling.md and checks the goals of the slack policy: hours
-// within 1.03 of the oracle's with the same interactive scaler, those for batches within 1.05, no
-// more than KEDA's queue length asks for, and every feasible deadline met.
+// TestThreeDays prints the table of docs/designs/scaling.md and checks the goals of the slack
+// policy: hours within 1.03 of the oracle's with the same interactive scaler, those for batches
+// within 1.05, no more than KEDA's queue length asks for, and every feasible deadline met.
 //
 //	go test ./autoscale -run TestThreeDays -v -seeds 6
 func TestThreeDays(t *testing.T) {

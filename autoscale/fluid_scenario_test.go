@@ -13,10 +13,10 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// threeDays is the scenario of docs/scaling.md: a day to learn, then three days of chat traffic at
-// a mean of 14 requests a second with a regular daily curve (irregular if surprising), on 70B
-// models on A100, and 20 batches due in 1, 4 or 24 hours. The batches have tokens thousand million
-// tokens together, prompts included.
+// threeDays is the scenario of docs/designs/scaling.md: a day to learn, then three days of chat
+// traffic at a mean of 14 requests a second with a regular daily curve (irregular if surprising),
+// on 70B models on A100, and 20 batches due in 1, 4 or 24 hours. The batches have tokens thousand
+// million tokens together, prompts included.
 func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	const days, mean = 4, 14
 	rng := func(cause string) *rand.Rand { return workload.Seed(seed).Rand("three days/" + cause) }
