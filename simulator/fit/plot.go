@@ -24,6 +24,8 @@ const (
 // decoding requests, as an SVG without scripts or fonts of its own. The model's line has the median
 // context per request of the measurements. Iterations above the frame are drawn as triangles at its
 // edge.
+//
+// It is written by hand for the reasons given in package simulator/report (see drawing).
 func Plot(out io.Writer, title string, l costmodel.Model, obs []Observation) error {
 	var points []Observation
 	var times, contexts []float64
