@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,64 +52,80 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: "+
 			"end of the run")
 	x := axis(d, end, barNames, height-chartBottom)
+	bars := jobBars{drawing: d, run: run, x: x, end: end}
 	for i, j := range jobs {
 		y := float64(chartTop + barRow*i)
-		outcome := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted),
-			minutes(j.Deadline),
-			j.Outcome)
-		if j.Finished > 0 {
-			outcome += " at " + minutes(j.Finished)
-		}
-		d.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
-		d.rect(x(j.Submitted), y+4, x(j.Deadline)-x(j.Submitted), barRow-9, "bar", outcome)
-		class := "done"
-		if j.Outcome == simulator.Expired {
-			class = "late"
-		}
-		until := cmp.Or(j.Finished, run.Hours*3600)
-		switch {
-		case j.Finished > 0:
-		case j.Outcome == simulator.Expired:
-			until = j.Deadline
-		default:
-			class = "open"
-		}
-		if until > j.Submitted {
-			d.rect(x(j.Submitted), y+8, x(min(until, end))-x(j.Submitted), barRow-17, class,
-				outcome)
-		}
-		d.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
-		row := []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), "–",
-			"–", minutes(j.Finished),
-			string(j.Outcome)}
-		if run.Timeline != nil {
-			if k := slices.IndexFunc(run.Timeline.Predictions, func(p simulator.Prediction) bool {
-				return p.Job == j.Name
-			}); k >= 0 {
-				p := run.Timeline.Predictions[k]
-				known := 0
-				for n, finish := range p.Finish {
-					if math.IsNaN(finish) {
-						continue
-					}
-					if known == 0 {
-						row[3] = minutes(finish)
-					}
-					known++
-					row[4] = minutes(finish)
-					if finish <= end {
-						d.add(
-							`<circle cx="%s" cy="%s" r="2" class="prediction"><title>predicted at %s to finish at %s</title></circle>`,
-							num(x(finish)), num(y+barRow-4), minutes(p.At[n]), minutes(finish))
-					}
-				}
-			}
-		}
-		f.Rows = append(f.Rows, row)
+		bars.draw(j, y)
+		first, last := bars.predictions(j, y)
+		f.Rows = append(f.Rows, []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), first,
+			last, minutes(j.Finished), string(j.Outcome)})
 	}
 	d.line(x(run.Hours*3600), chartTop, x(run.Hours*3600), height-chartBottom, "limit")
 	f.Drawing = d.end()
 	return f, true
+}
+
+// jobBars draws the rows of jobs.
+type jobBars struct {
+	*drawing
+	run *simulator.Result
+	x   func(seconds float64) float64
+	end float64 // of the axis, in seconds
+}
+
+// draw draws the bar of a job and, in it, its time until it finished or expired.
+func (b jobBars) draw(j simulator.Job, y float64) {
+	title := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted),
+		minutes(j.Deadline), j.Outcome)
+	if j.Finished > 0 {
+		title += " at " + minutes(j.Finished)
+	}
+	x := b.x
+	b.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
+	b.rect(x(j.Submitted), y+4, x(j.Deadline)-x(j.Submitted), barRow-9, "bar", title)
+	class, until := "done", j.Finished
+	if j.Outcome == simulator.Expired {
+		class = "late"
+	}
+	switch {
+	case j.Finished > 0:
+	case j.Outcome == simulator.Expired:
+		until = j.Deadline
+	default:
+		class, until = "open", b.run.Hours*3600
+	}
+	if until > j.Submitted {
+		b.rect(x(j.Submitted), y+8, x(min(until, b.end))-x(j.Submitted), barRow-17, class, title)
+	}
+	b.line(x(j.Deadline), y+1, x(j.Deadline), y+barRow-2, "due")
+}
+
+// predictions draws when the job was predicted to finish. It returns the first and the last
+// prediction; a dash: there is none.
+func (b jobBars) predictions(j simulator.Job, y float64) (first, last string) {
+	first, last = "–", "–"
+	if b.run.Timeline == nil {
+		return first, last
+	}
+	all := b.run.Timeline.Predictions
+	k := slices.IndexFunc(all, func(p simulator.Prediction) bool { return p.Job == j.Name })
+	if k < 0 {
+		return first, last
+	}
+	for n, finish := range all[k].Finish {
+		if math.IsNaN(finish) {
+			continue
+		}
+		if last = minutes(finish); first == "–" {
+			first = last
+		}
+		if finish <= b.end {
+			b.add(`<circle cx="%s" cy="%s" r="2" class="prediction">`+
+				`<title>predicted at %s to finish at %s</title></circle>`,
+				num(b.x(finish)), num(y+barRow-4), minutes(all[k].At[n]), minutes(finish))
+		}
+	}
+	return first, last
 }
 
 func clipped(text string, most int) string {

@@ -75,25 +75,29 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	for _, p := range s.Policies {
 		harvest := float64(p.Useful.Mean) / 1e6 / s.Hours
 		loss, worst := float64(p.Loss.Mean), float64(p.Loss.Worst)
-		title := fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name,
-			fixed(harvest, 2), fixed(loss, 2), fixed(worst, 2))
-		d.line(x(loss), y(harvest), x(worst), y(harvest), "whisker")
-		class, r := "dot other", "4"
-		if !p.Baseline {
-			class, r = "dot ours", "6"
-		}
-		d.add(`<circle cx="%s" cy="%s" r="%s" class="%s"><title>%s</title></circle>`, num(x(loss)),
-			num(y(harvest)), r, class, escape(title))
-		if !p.Baseline || p.BestHere {
-			anchor, at := "start", x(loss)+9
-			if x(loss) > chartWidth*0.7 {
-				anchor, at = "end", x(loss)-9
-			}
-			d.label(at, y(harvest)+4, "legend", anchor, p.Name)
-		}
+		d.policy(p, fmt.Sprintf("%s: %s M an hour, loss %s points, worst seed %s", p.Name,
+			fixed(harvest, 2), fixed(loss, 2), fixed(worst, 2)), x(loss), x(worst), y(harvest))
 		f.Rows = append(f.Rows, []string{p.Name, fixed(loss, 2), fixed(worst, 2), fixed(harvest, 2),
 			fixed(float64(p.Score.Mean), 3)})
 	}
 	f.Drawing = d.end()
 	return f, true
+}
+
+// policy draws a policy as a dot, with a line from its mean loss to that of its worst seed.
+func (d *drawing) policy(p Policy, title string, mean, worst, y float64) {
+	d.line(mean, y, worst, y, "whisker")
+	class, r := "dot other", "4"
+	if !p.Baseline {
+		class, r = "dot ours", "6"
+	}
+	d.add(`<circle cx="%s" cy="%s" r="%s" class="%s"><title>%s</title></circle>`, num(mean), num(y),
+		r, class, escape(title))
+	if !p.Baseline || p.BestHere {
+		anchor, at := "start", mean+9
+		if mean > chartWidth*0.7 {
+			anchor, at = "end", mean-9
+		}
+		d.label(at, y+4, "legend", anchor, p.Name)
+	}
 }
