@@ -51,7 +51,7 @@ func TestFlowConfigFillsInThePool(t *testing.T) {
 	}
 }
 
-// A pool that no interactive users come to is not shared, unless its own entry says otherwise.
+// A pool without interactive traffic is not shared, unless its own entry sets it.
 func TestFlowConfigOfPoolsWithoutUsers(t *testing.T) {
 	s := bundled(t, "s10-two-pools.yaml")
 	cfg := s.flowConfig()

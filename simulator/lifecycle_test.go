@@ -127,7 +127,7 @@ func TestCrash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first begins anew half a second late: 64 tokens in one iteration, after the 500 ms.
+		// The first starts again half a second late: 64 tokens in one iteration, after the 500 ms.
 		want := 500 + 10 + 64 + 16 + 0.05
 		if u := sim.interactive.report(); u.Lost != 0 || u.Requests != 2 ||
 			math.Abs(u.TTFT.P99-want) > 0.01 {
@@ -229,7 +229,7 @@ func TestColdStart(t *testing.T) {
 }
 
 // A pool asked for more replicas has them after their cold starts, and pays from
-// the time they were asked for; asked for fewer, it lets some go.
+// the time they were asked for; with fewer, it drains some.
 func TestScaling(t *testing.T) {
 	s := bundled(t, "s11-from-zero.yaml")
 	s.Scenario.Jobs = []scenario.Job{{Name: "j", Kind: "score", At: 10 * time.Minute,
@@ -247,8 +247,8 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// A router whose view is old still knows what it has sent itself, so it spreads
-// requests that come together.
+// A router whose view is old adds what it has sent itself, so it spreads
+// requests that arrive together.
 func TestRouterView(t *testing.T) {
 	trace := "0,1,1\n"
 	for range 8 {
@@ -269,7 +269,7 @@ func TestRouterView(t *testing.T) {
 }
 
 // What the provider takes back is asked for again where the number of replicas
-// stands still.
+// is fixed.
 func TestReclaim(t *testing.T) {
 	s := tiny(t, "0,1,1\n200,1,1\n600,1,1\n")
 	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50,

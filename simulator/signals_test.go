@@ -153,7 +153,7 @@ func readingText(r *flowcontrol.Reading) string {
 
 // The observations of a policy, in small scenarios that can be checked by hand.
 func TestSignals(t *testing.T) {
-	// An engine of 10 ms an iteration and 1 ms a token, one of whose users comes
+	// An engine of 10 ms an iteration and 1 ms a token, one of whose users sends a request
 	// every ten seconds for a prompt of 20 and an answer of 11 tokens.
 	trace := ""
 	for at := range 60 {
@@ -173,7 +173,7 @@ func TestSignals(t *testing.T) {
 		evictions      []time.Duration
 		edit           func(*Setup)
 	}{
-		// Gaps come every plan.GapsInterval while the one streamed line decodes.
+		// Gaps are reported every plan.GapsInterval while the one streamed line decodes.
 		{name: "stream", jobs: []scenario.Job{{Name: "j", Kind: "score", Lines: 6,
 			At: 5 * time.Second}}, lines: 2, streams: 1, edit: quick},
 		{name: "long-stream", jobs: []scenario.Job{{Name: "j", Kind: "gen", Lines: 1,

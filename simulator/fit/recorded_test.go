@@ -11,8 +11,8 @@ import (
 )
 
 // recordDay invents what a daemon would record of an engine with a known law: its load changes
-// every half minute, prompts come at random, readings and reports of token gaps come about once a
-// second.
+// every half minute, prompts arrive at random, and there are readings and reports of token gaps
+// about once a second.
 func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.Entry {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nan := recording.Number(math.NaN())

@@ -12,8 +12,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// E is above G, and G above every policy that keeps to the loss, for they do from outside what E
-// does from inside, and G knows the future.
+// E bounds G, since G controls from outside what E controls from inside. G bounds every policy
+// within the allowed loss, since G knows the future.
 func TestOraclesBoundPolicies(t *testing.T) {
 	for _, kind := range []string{"bal", "score"} {
 		s := smallPool(t, kind, nil)
@@ -67,7 +67,7 @@ func TestOraclesBoundPolicies(t *testing.T) {
 	}
 }
 
-// A run that no schedule beats is the floor, and the note says so.
+// A run that no schedule beats is the bound, and the note names it.
 func TestGatewayIsAtLeastThePriorRuns(t *testing.T) {
 	s := smallPool(t, "bal", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	s.Policy = defaultPolicy()

@@ -145,7 +145,7 @@ func TestBeatenOraclesAreWarnedOf(t *testing.T) {
 	}
 }
 
-// An oracle that can do less than another attains what it says, and proves the other wrong if that
+// A bound of an oracle with fewer means is attained, so it proves another oracle wrong if that
 // is more.
 func TestOraclesThatBeatOneAnotherAreWarnedOf(t *testing.T) {
 	for _, test := range []struct {

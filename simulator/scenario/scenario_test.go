@@ -219,7 +219,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
-// A scenario says what differs from its base; values of sections are laid over, lists
+// A scenario has only what differs from its base; values of sections are merged, lists
 // replaced, and what it shows is its own.
 func TestBase(t *testing.T) {
 	files := map[string]string{

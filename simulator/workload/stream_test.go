@@ -147,7 +147,7 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Not to the end, which comes sooner the busier it was.
+			// Not to the end, which is earlier the busier the source was.
 			got += Measure(s, tr.Span()*2/3, rate).Dispersion[1].AroundRate / seeds
 		}
 		t.Logf("target %v: %.2f", target, got)

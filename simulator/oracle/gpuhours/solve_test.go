@@ -9,7 +9,7 @@ import (
 )
 
 // story draws a tiny problem: hours of few replicas, and jobs between full hours. With unit gains
-// its least cost is a whole number of replica-hours, because conditions over intervals make an
+// its least cost is an integer number of replica-hours, because conditions over intervals make an
 // integral program.
 func story(rng *rand.Rand, unit bool) Problem {
 	var p Problem
@@ -64,7 +64,7 @@ func brute(p Problem, grid float64) (float64, bool) {
 	return best, found
 }
 
-// played lets the jobs run, the earliest deadline first, hour by hour.
+// played runs the jobs, earliest deadline first, hour by hour.
 func played(p Problem, n []float64) bool {
 	left := make([]float64, len(p.Jobs))
 	for i, j := range p.Jobs {
