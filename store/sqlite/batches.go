@@ -52,7 +52,7 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 		if err := s.createBatch(ctx, b, row, doc, parameters); err != nil || row.ended != 0 {
 			return err
 		}
-		return s.referToInputs(ctx, b, micros(db.expiry()))
+		return s.addInputReferences(ctx, b, micros(db.expiry()))
 	})
 }
 

@@ -54,7 +54,8 @@ func (s *session) createFile(ctx context.Context, f fileRow) error {
 	if err != nil {
 		return err
 	}
-	return s.refer(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID, f.BlobKey,
+	return s.addReferences(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID,
+		f.BlobKey,
 		f.IndexKey)
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// sweptDrops is the number of old drops that a new one removes. It is above one, so that their
-// number falls.
-const sweptDrops = 8
+// oldDropsPerCall is the maximum number of expired rows of dropped_blobs that one call of DropBlobs
+// deletes. It is above one, so that rows are deleted faster than they are added.
+const oldDropsPerCall = 8
 
 // DropBlobs implements [store.References].
 func (db *DB) DropBlobs(
@@ -22,17 +22,17 @@ func (db *DB) DropBlobs(
 			if key == "" {
 				continue
 			}
-			drop, err := s.drop(ctx, expired, key, micros(now))
+			ok, err := s.dropBlob(ctx, expired, key, micros(now))
 			if err != nil {
 				return err
 			}
-			if drop {
+			if ok {
 				dropped = append(dropped, key)
 			}
 		}
 		return s.exec(ctx, `DELETE FROM dropped_blobs WHERE blob IN
 			(SELECT blob FROM dropped_blobs WHERE dropped <= ? ORDER BY dropped LIMIT ?)`,
-			micros(now.Add(-store.DroppedRetention)), sweptDrops)
+			micros(now.Add(-store.DroppedRetention)), oldDropsPerCall)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop blobs: %w", err)
@@ -40,26 +40,27 @@ func (db *DB) DropBlobs(
 	return dropped, nil
 }
 
-// drop marks a blob as dropped if nothing refers to it, and reports whether it did.
-func (s *session) drop(ctx context.Context, expired, key string, now int64) (bool, error) {
-	var referred bool
+// dropBlob marks a blob as dropped unless a batch or a file other than expired refers to it, and
+// reports whether the blob is dropped now.
+func (s *session) dropBlob(ctx context.Context, expired, key string, now int64) (bool, error) {
+	var inUse bool
 	err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM file_blobs WHERE blob = ? AND file <> ?)
-		OR EXISTS (SELECT 1 FROM batch_blobs WHERE blob = ?)`, []any{key, expired, key}, &referred)
-	if err != nil || referred {
+		OR EXISTS (SELECT 1 FROM batch_blobs WHERE blob = ?)`, []any{key, expired, key}, &inUse)
+	if err != nil || inUse {
 		return false, err
 	}
 	return true, s.exec(ctx, `INSERT INTO dropped_blobs (blob, dropped) VALUES (?, ?)
 		ON CONFLICT (blob) DO NOTHING`, key, now)
 }
 
-// refer records with an insert of (blob, holder) that the holder refers to the blobs. ErrConflict:
-// one of them was dropped.
-func (s *session) refer(ctx context.Context, insert, holder string, keys ...string) error {
+// addReferences records that a file or a batch, the holder, refers to the blobs. insert is the
+// statement that adds a row of (blob, holder). It returns ErrConflict if one of the blobs is dropped.
+func (s *session) addReferences(ctx context.Context, insert, holder string, keys ...string) error {
 	for _, key := range keys {
 		if key == "" {
 			continue
 		}
-		dropped, err := s.dropped(ctx, key)
+		dropped, err := s.isDropped(ctx, key)
 		if err == nil && dropped {
 			err = fmt.Errorf("blob %s was dropped: %w", key, store.ErrConflict)
 		}
@@ -73,15 +74,15 @@ func (s *session) refer(ctx context.Context, insert, holder string, keys ...stri
 	return nil
 }
 
-func (s *session) dropped(ctx context.Context, key string) (dropped bool, err error) {
+func (s *session) isDropped(ctx context.Context, key string) (dropped bool, err error) {
 	err = s.row(ctx, "SELECT EXISTS (SELECT 1 FROM dropped_blobs WHERE blob = ?)", []any{key},
 		&dropped)
 	return dropped, err
 }
 
-// referToInputs records that the batch refers to its inputs. ErrNotFound: the file of one, or its
-// bytes, are missing.
-func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) error {
+// addInputReferences records that the batch refers to the blobs of its inputs. It returns
+// ErrNotFound if an input file does not exist, is expired, or has a dropped blob.
+func (s *session) addInputReferences(ctx context.Context, b store.Batch, now int64) error {
 	for _, in := range b.Inputs {
 		var found bool
 		err := s.row(ctx, `SELECT EXISTS (SELECT 1 FROM files AS f JOIN file_blobs AS r ON r.file = f.id
@@ -91,7 +92,7 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 			return err
 		}
 		for _, key := range []string{in.BlobKey, in.IndexKey} {
-			dropped, err := s.dropped(ctx, key)
+			dropped, err := s.isDropped(ctx, key)
 			if err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ func (s *session) referToInputs(ctx context.Context, b store.Batch, now int64) e
 			if key == "" {
 				continue
 			}
-			// A batch may read a file more than once.
+			// A batch may list a file more than once.
 			err = s.exec(ctx, `INSERT INTO batch_blobs (blob, batch) VALUES (?, ?)
 				ON CONFLICT (blob, batch) DO NOTHING`, key, b.ID)
 			if err != nil {

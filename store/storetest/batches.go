@@ -18,7 +18,7 @@ func newBatch(id, tenant string) store.Batch {
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-func batchesKeep(t *testing.T, m Store, c *clock) {
+func batchesAreStored(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	b := newBatch("b1", "t1")
 	b.CreatedAt = c.Now().In(time.FixedZone("west", -3600))
@@ -66,7 +66,7 @@ func batchesKeep(t *testing.T, m Store, c *clock) {
 	wantErr(t, "update another tenant's batch", err, store.ErrNotFound)
 }
 
-func batchesComeWithFiles(t *testing.T, m Store, _ *clock) {
+func batchesAreCreatedWithFiles(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b1", "t"), newFile("f1", "t"), newFile("f2", "t")))
 	for _, id := range []string{"f1", "f2"} {
@@ -84,7 +84,7 @@ func batchesComeWithFiles(t *testing.T, m Store, _ *clock) {
 	wantErr(t, "load the batch of a file that was refused", err, store.ErrNotFound)
 }
 
-func batchesUpdate(t *testing.T, m Store, c *clock) {
+func batchesAreUpdated(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))
 	first := got(m.Batch(ctx, "t", "b"))(t)
@@ -109,7 +109,7 @@ func batchesUpdate(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "batch after the error", got(m.Batch(ctx, "t", "b"))(t), second)
 }
 
-func batchesFreeze(t *testing.T, m Store, c *clock) {
+func terminalBatchesDoNotChange(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	for _, state := range []store.State{store.Completed, store.Failed, store.Expired,
 		store.Cancelled} {
@@ -143,7 +143,7 @@ func batchesFreeze(t *testing.T, m Store, c *clock) {
 	}
 }
 
-func batchesStale(t *testing.T, m Store, c *clock) {
+func batchesBecomeStale(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	start := c.Now()
 	for i, state := range []store.State{store.Completed, store.Failed, store.Expired,
@@ -177,7 +177,7 @@ func batchesStale(t *testing.T, m Store, c *clock) {
 	}
 }
 
-func batchesRace(t *testing.T, m Store, _ *clock) {
+func concurrentUpdatesConflict(t *testing.T, m Store, _ *clock) {
 	const writers, changes = 6, 15
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))

@@ -38,7 +38,7 @@ func touch(t testing.TB, m Store, id string, change func(*store.Batch)) {
 func pause(b *store.Batch)    { b.Paused = !b.Paused }
 func complete(b *store.Batch) { b.State = store.Completed }
 
-func changesFollow(t *testing.T, m Store, _ *clock) {
+func changesAreFollowed(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	for i := range 6 {
 		must(t, m.CreateBatch(ctx, newBatch(fmt.Sprintf("b%d", i), fmt.Sprintf("t%d", i%2))))
@@ -71,7 +71,7 @@ func changesFollow(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "changes after a deletion", ids, []string{"b7"})
 }
 
-func changesOfNothing(t *testing.T, m Store, _ *clock) {
+func changesOfEmptyStore(t *testing.T, m Store, _ *clock) {
 	ids, start, err := m.ChangedBatches(t.Context(), "", 10)
 	must(t, err)
 	wantEqual(t, "changes of an empty store", ids, nil)
@@ -84,13 +84,14 @@ func changesOfNothing(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "changes", ids, []string{"b"})
 }
 
-func changesBadCursor(t *testing.T, m Store, _ *clock) {
+func unknownCursorsAreRefused(t *testing.T, m Store, _ *clock) {
 	_, _, err := m.ChangedBatches(t.Context(), "no cursor of this store", 10)
 	wantErr(t, "changes after an unknown cursor", err, store.ErrBadCursor)
 }
 
-// changesRace follows the changes while many writers commit: none may be missed.
-func changesRace(t *testing.T, m Store, _ *clock) {
+// concurrentChangesAreSeen reads the changes while many writers commit, and checks that it misses
+// none.
+func concurrentChangesAreSeen(t *testing.T, m Store, _ *clock) {
 	const writers, each = 4, 40
 	ctx := t.Context()
 	_, after, err := m.ChangedBatches(ctx, "", 1)

@@ -45,7 +45,7 @@ func indexes(chunks []store.Chunk) (list []int) {
 	return list
 }
 
-func chunksLayout(t *testing.T, m Store, _ *clock) {
+func chunksAreAddedOnce(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b", 3)
 	must(t, m.AddChunks(ctx, "b", newChunks("b", "other", 9)))
@@ -75,7 +75,7 @@ func chunksLayout(t *testing.T, m Store, _ *clock) {
 	}
 }
 
-func chunksOrder(t *testing.T, m Store, _ *clock) {
+func chunksAreClaimedInOrder(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))
 	chunks := newChunks("b", "even", 13)
@@ -121,7 +121,7 @@ func chunksOrder(t *testing.T, m Store, _ *clock) {
 		store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
 }
 
-func chunksReopened(t *testing.T, m Store, _ *clock) {
+func chunksAreReopened(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b", 2)
 	o := got(m.Register(ctx, "n", time.Minute))(t)
@@ -158,7 +158,7 @@ func chunksReopened(t *testing.T, m Store, _ *clock) {
 		store.ChunkCounts{Free: 1, Done: 1})
 }
 
-func chunksSummed(t *testing.T, m Store, _ *clock) {
+func doneChunksAreSummed(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b", 3)
 	addBatch(t, m, "none", 2)
@@ -177,7 +177,7 @@ func chunksSummed(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "no batches", sums, map[string]store.DoneChunks{})
 }
 
-func ownersLive(t *testing.T, m Store, c *clock) {
+func ownersLiveWithLease(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	first := got(m.Register(ctx, "a", time.Minute))(t)
 	second := got(m.Register(ctx, "b", time.Hour))(t)
@@ -198,7 +198,7 @@ func ownersLive(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "none asked for", len(got(m.LiveOwners(ctx, nil))(t)), 0)
 }
 
-func chunksRace(t *testing.T, m Store, _ *clock) {
+func concurrentClaims(t *testing.T, m Store, _ *clock) {
 	const chunks, owners = 60, 4
 	ctx := t.Context()
 	addBatch(t, m, "b", chunks)
@@ -234,7 +234,7 @@ func chunksRace(t *testing.T, m Store, _ *clock) {
 		store.ChunkCounts{Done: chunks})
 }
 
-func chunksFree(t *testing.T, m Store, c *clock) {
+func chunksOfEndedOwners(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	other := got(m.Register(ctx, "other", time.Hour))(t)
 	for _, test := range []struct {
@@ -296,7 +296,7 @@ func chunksFree(t *testing.T, m Store, c *clock) {
 	})
 }
 
-func locksRace(t *testing.T, m Store, c *clock) {
+func concurrentLocks(t *testing.T, m Store, c *clock) {
 	const owners = 5
 	ctx := t.Context()
 	var highest int64
@@ -351,14 +351,14 @@ func locksRace(t *testing.T, m Store, c *clock) {
 	}
 }
 
-func chunksOfNoBatch(t *testing.T, m Store, _ *clock) {
+func chunksNeedBatch(t *testing.T, m Store, _ *clock) {
 	wantErr(t, "add chunks to a missing batch",
 		m.AddChunks(t.Context(), "gone", newChunks("gone", "m", 1)), store.ErrNotFound)
 }
 
-// chunksLostTrackOf is about claims whose answer never reached the owner, or that it failed to give
-// back.
-func chunksLostTrackOf(t *testing.T, m Store, _ *clock) {
+// chunksAreClaimedAgain tests claims whose answer never reached the owner, and claims that the
+// owner failed to release.
+func chunksAreClaimedAgain(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b", 4)
 	o := got(m.Register(ctx, "n", time.Minute))(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// claimsModel runs the same random operations on the backend and on a slow, obvious model of it,
-// and compares them.
-func claimsModel(t *testing.T, m Store, c *clock) {
+// claimsAgreeWithModel runs the same random operations on the backend and on a slow, simple model
+// of it, and compares the results.
+func claimsAgreeWithModel(t *testing.T, m Store, c *clock) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++

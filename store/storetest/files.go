@@ -15,7 +15,7 @@ func newFile(id, tenant string) store.File {
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), BlobKey: "files/" + id}
 }
 
-func filesKeep(t *testing.T, m Store, c *clock) {
+func filesAreStored(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f := newFile("f1", "t1")
 	f.Filename = "<a> & \"b\" ü\x00.jsonl"
@@ -40,7 +40,7 @@ func filesKeep(t *testing.T, m Store, c *clock) {
 	wantErr(t, "load deleted file", err, store.ErrNotFound)
 }
 
-func filesList(t *testing.T, m Store, _ *clock) {
+func filesAreListed(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	var all, outputs []string
 	for i := range 11 {
@@ -100,7 +100,7 @@ func listFiles(t *testing.T, m Store, q store.FileQuery) (ids []string) {
 	}
 }
 
-func filesListWithoutSummaries(t *testing.T, m Store, c *clock) {
+func filesAreListedWithoutSummaries(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	for _, id := range []string{"f1", "f2", "f3"} {
 		f := newFile(id, "t")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func keysOnce(t *testing.T, m Store, c *clock) {
+func keysAreStoredOnce(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	remember := func(tenant, key, value string, want string, wantFresh bool) {
 		t.Helper()

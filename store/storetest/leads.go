@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-func leadsExclusive(t *testing.T, m Store, c *clock) {
+func namesHaveOneLeader(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	a := got(m.Register(ctx, "a", time.Minute))(t)
 	b := got(m.Register(ctx, "b", time.Hour))(t)
@@ -63,9 +63,9 @@ func leadsExclusive(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "no names", len(others), 0)
 }
 
-// leadsRace has owners request overlapping sets of names at once: each name ends with one leader,
-// and an owner leads a complete set or nothing.
-func leadsRace(t *testing.T, m Store, _ *clock) {
+// concurrentLeaders lets owners request overlapping sets of names concurrently. Afterwards each
+// name has one leader, and each owner leads all names of its set or none.
+func concurrentLeaders(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	sets := [][]string{{"x", "y"}, {"y", "z"}, {"z", "x"}, {"x", "y", "z"}}
 	for round := range 5 {

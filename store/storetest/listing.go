@@ -52,7 +52,7 @@ func population(t *testing.T, m Store, n int) []store.Batch {
 	return all
 }
 
-func batchesList(t *testing.T, m Store, _ *clock) {
+func batchesAreListed(t *testing.T, m Store, _ *clock) {
 	all := population(t, m, 120)
 	// Some change what they are found by.
 	for i := 0; i < len(all); i += 7 {
@@ -193,7 +193,7 @@ func batchIDs(batches []store.Batch) []string {
 	return ids
 }
 
-func batchesCursors(t *testing.T, m Store, _ *clock) {
+func batchCursorsStayValid(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	all := population(t, m, 20)
 	q := store.BatchQuery{Limit: 5}

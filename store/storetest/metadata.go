@@ -29,7 +29,7 @@ type Store struct {
 	store.Status
 }
 
-// Backend is a backend of all records and of progress.
+// Backend stores all records and the progress of batches.
 type Backend interface {
 	store.Records
 	store.ProgressBoard
@@ -55,95 +55,96 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
 }
 
-// TestFiles runs the suite for Files. It uses it and, for UsedBytes, Uploads, UploadParts and
-// Batches.
+// TestFiles runs the suite for Files. It uses Files and, for UsedBytes, Uploads,
+// UploadParts and Batches.
 func TestFiles(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"files are stored", filesKeep},
-		{"files are listed page by page", filesList},
-		{"files are listed without summaries", filesListWithoutSummaries},
+		{"files are stored", filesAreStored},
+		{"files are listed page by page", filesAreListed},
+		{"files are listed without summaries", filesAreListedWithoutSummaries},
 		{"files expire", filesExpire},
-		{"usage follows files and parts", usageFollowsRows},
+		{"used bytes include files and parts", usageCountsFilesAndParts},
 	})
 }
 
-// TestUploads runs the suite for Uploads and UploadParts. It uses these and Files.
+// TestUploads runs the suite for Uploads and UploadParts. It uses both and Files.
 func TestUploads(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"uploads end once", uploadsEnd},
-		{"uploads take parts while pending", uploadsParts},
-		{"uploads are counted while pending", uploadsCount},
-		{"uploads are purged when they are over", uploadsPurge},
+		{"uploads end once", uploadsEndOnce},
+		{"uploads take parts while pending", uploadsTakeParts},
+		{"uploads are counted while pending", uploadsAreCounted},
+		{"uploads are purged when they are over", uploadsArePurged},
 	})
 }
 
-// TestBatches runs the suite for Batches and BatchLists. It uses these and Files, References,
+// TestBatches runs the suite for Batches and BatchLists. It uses both, and Files, References,
 // Owners, Claims and Locks.
 func TestBatches(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"batches are stored", batchesKeep},
-		{"batches are created with files in one step", batchesComeWithFiles},
-		{"batches are changed by compare and set", batchesUpdate},
-		{"terminal batches do not change", batchesFreeze},
-		{"concurrent updates of batches conflict", batchesRace},
-		{"batches are finished by the holder of their lock", batchesFinish},
-		{"batches are stale after their retention", batchesStale},
-		{"batches are listed in any order under any filter", batchesList},
-		{"batches' cursors survive changes", batchesCursors},
-		{"ended contexts end methods", contextsEnd},
+		{"batches are stored", batchesAreStored},
+		{"batches are created with files in one step", batchesAreCreatedWithFiles},
+		{"batches are changed by compare and set", batchesAreUpdated},
+		{"terminal batches do not change", terminalBatchesDoNotChange},
+		{"concurrent updates of batches conflict", concurrentUpdatesConflict},
+		{"batches are finished by the holder of their lock", batchesAreFinished},
+		{"batches are stale after their retention", batchesBecomeStale},
+		{"batches are listed in any order under any filter", batchesAreListed},
+		{"cursors of lists of batches stay valid after changes", batchCursorsStayValid},
+		{"methods return the error of a canceled context", canceledContextsEndMethods},
 	})
 }
 
 // TestChanges runs the suite for Changes. It uses Batches and Changes.
 func TestChanges(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"changes are followed by cursor", changesFollow},
-		{"changes of an empty store have a cursor", changesOfNothing},
-		{"unknown cursors are refused", changesBadCursor},
-		{"no change is missed while many are committed", changesRace},
+		{"changes are followed by cursor", changesAreFollowed},
+		{"changes of an empty store have a cursor", changesOfEmptyStore},
+		{"unknown cursors are refused", unknownCursorsAreRefused},
+		{"no change is missed while many are committed", concurrentChangesAreSeen},
 	})
 }
 
-// TestReferences runs the suite for References. It uses it and Files and Batches.
+// TestReferences runs the suite for References. It uses References, Files and Batches.
 func TestReferences(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"references hold blobs", referencesHold},
-		{"references to dropped blobs are refused", referencesRefuse},
-		{"references exclude drops", referencesRace},
+		{"blobs with references are not dropped", referencesKeepBlobs},
+		{"references to dropped blobs are refused", referencesToDroppedBlobs},
+		{"a blob is either referred to or dropped", concurrentReferencesAndDrops},
 	})
 }
 
-// TestClaims runs the suite for Owners, Claims and Tallies. It uses these, Batches and Locks.
+// TestClaims runs the suite for Owners, Claims and Tallies. It uses the three, Batches and
+// Locks.
 func TestClaims(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"chunks are added once", chunksLayout},
-		{"chunks need a batch", chunksOfNoBatch},
-		{"chunks are claimed lowest first", chunksOrder},
-		{"chunks can be reopened", chunksReopened},
-		{"done chunks are summed up", chunksSummed},
-		{"owners are live while their lease lasts", ownersLive},
-		{"chunks are claimed by one owner each", chunksRace},
-		{"chunks are free after the end of their owner", chunksFree},
-		{"chunks can be claimed again by an owner that did not get the answer", chunksLostTrackOf},
-		{"claims agree with the obvious model", claimsModel},
+		{"chunks are added once", chunksAreAddedOnce},
+		{"chunks need a batch", chunksNeedBatch},
+		{"chunks are claimed lowest first", chunksAreClaimedInOrder},
+		{"chunks can be reopened", chunksAreReopened},
+		{"done chunks are summed up", doneChunksAreSummed},
+		{"owners are live while their lease lasts", ownersLiveWithLease},
+		{"chunks are claimed by one owner each", concurrentClaims},
+		{"chunks are free after the end of their owner", chunksOfEndedOwners},
+		{"an owner that missed the answer can claim chunks again", chunksAreClaimedAgain},
+		{"claims agree with a simple model", claimsAgreeWithModel},
 	})
 }
 
-// TestLocks runs the suite for Locks and Leads. It uses these and Owners.
+// TestLocks runs the suite for Locks and Leads. It uses both and Owners.
 func TestLocks(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"locks have one holder", locksRace},
-		{"names have one leader", leadsExclusive},
-		{"concurrent leaders exclude each other", leadsRace},
+		{"locks have one holder", concurrentLocks},
+		{"names have one leader", namesHaveOneLeader},
+		{"concurrent leaders exclude each other", concurrentLeaders},
 	})
 }
 
-// TestProgress runs the suite for ProgressBoard. It uses it and Batches, Owners, Claims and
+// TestProgress runs the suite for ProgressBoard. It uses ProgressBoard, Batches, Owners, Claims and
 // Tallies.
 func TestProgress(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"progress adds up", progressAdds},
-		{"progress is that of a node's newest owner", progressOfNewest},
+		{"progress is summed", progressIsSummed},
+		{"progress is that of a node's newest owner", progressOfNewestOwner},
 		{"a finished chunk counts once", finishedChunkCountsOnce},
 	})
 }
@@ -151,15 +152,15 @@ func TestProgress(t *testing.T, open Open) {
 // TestKeys runs the suite for Keys. It uses Keys.
 func TestKeys(t *testing.T, open Open) {
 	run(t, open, []test{
-		{"keys are remembered once", keysOnce},
+		{"the first value of a key is stored", keysAreStoredOnce},
 	})
 }
 
-// TestStatus runs the suite for Status. It uses it and Files, Batches and Owners.
+// TestStatus runs the suite for Status. It uses Status, Files, Batches and Owners.
 func TestStatus(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"a store answers", storeAnswers},
-		{"the newest time is found", newestFound},
+		{"the newest stored time is returned", newestTimeIsReturned},
 	})
 }
 
@@ -178,7 +179,7 @@ func run(t *testing.T, open Open, tests []test) {
 	}
 }
 
-func contextsEnd(t *testing.T, m Store, _ *clock) {
+func canceledContextsEndMethods(t *testing.T, m Store, _ *clock) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.CreateBatch(ctx, newBatch("b", "t")); !errors.Is(err, context.Canceled) {
@@ -187,5 +188,5 @@ func contextsEnd(t *testing.T, m Store, _ *clock) {
 	if _, err := m.Batch(ctx, "t", "b"); !errors.Is(err, context.Canceled) {
 		t.Errorf("load batch: got %v, want %v", err, context.Canceled)
 	}
-	must(t, m.CreateBatch(t.Context(), newBatch("b", "t"))) // nothing was left under way
+	must(t, m.CreateBatch(t.Context(), newBatch("b", "t"))) // the canceled call has no effect
 }

@@ -52,7 +52,7 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	count("after another owner has posted the chunk too", 25, 3)
 }
 
-func progressAdds(t *testing.T, m Store, c *clock) {
+func progressIsSummed(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b1", 2)
 	addBatch(t, m, "b2", 1)
@@ -104,7 +104,7 @@ func progressAdds(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "progress of nothing", readProgress(t, m), map[string]store.Progress{})
 }
 
-func progressOfNewest(t *testing.T, m Store, _ *clock) {
+func progressOfNewestOwner(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	addBatch(t, m, "b", 1)
 	old := got(m.Register(ctx, "n", time.Minute))(t)

@@ -17,10 +17,11 @@ func newInput(t *testing.T, m Store, id string) (store.File, store.Batch) {
 	f := newFile(id, "t")
 	f.IndexKey = f.BlobKey + ".index"
 	must(t, m.CreateFile(t.Context(), f))
-	return f, reading(f, "batch-of-"+id)
+	return f, batchOf(f, "batch-of-"+id)
 }
 
-func reading(f store.File, id string) store.Batch {
+// batchOf returns a batch whose only input is the file.
+func batchOf(f store.File, id string) store.Batch {
 	b := newBatch(id, f.Tenant)
 	b.Inputs = []store.Input{{FileID: f.ID, BlobKey: f.BlobKey, IndexKey: f.IndexKey, Lines: 1}}
 	return b
@@ -33,14 +34,14 @@ func wantDropped(
 	dropped := got(m.DropBlobs(t.Context(), expired, keys...))(t)
 	slices.Sort(dropped)
 	if !slices.Equal(dropped, want) {
-		t.Errorf("%s: dropped %q, want %q", what, dropped, want)
+		t.Errorf("drop blobs %s: got %q, want %q", what, dropped, want)
 	}
 }
 
-func referencesHold(t *testing.T, m Store, c *clock) {
+func referencesKeepBlobs(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f, first := newInput(t, m, "in")
-	second := reading(f, "second")
+	second := batchOf(f, "second")
 	second.Inputs = append(second.Inputs, second.Inputs[0]) // twice
 	keys := []string{f.BlobKey, f.IndexKey, ""}
 	wantDropped(t, m, "of a file", "", keys)
@@ -74,15 +75,15 @@ func referencesHold(t *testing.T, m Store, c *clock) {
 	wantDropped(t, m, "of a purged file", "", []string{old.BlobKey}, old.BlobKey)
 }
 
-func referencesRefuse(t *testing.T, m Store, c *clock) {
+func referencesToDroppedBlobs(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	f, b := newInput(t, m, "in")
 
-	stranger := reading(f, "stranger")
+	stranger := batchOf(f, "stranger")
 	stranger.Tenant = "other"
 	wantErr(t, "create a batch of another tenant's file", m.CreateBatch(ctx, stranger),
 		store.ErrNotFound)
-	swapped := reading(f, "swapped")
+	swapped := batchOf(f, "swapped")
 	swapped.Inputs[0].BlobKey = "files/another"
 	wantErr(t, "create a batch of other bytes", m.CreateBatch(ctx, swapped), store.ErrNotFound)
 	refused := b
@@ -107,7 +108,7 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	old, late2 := newFile("old", "t"), newBatch("late", "t")
 	old.ExpiresAt = c.Now().Add(time.Minute)
 	must(t, m.CreateFile(ctx, old))
-	late2.Inputs = reading(old, "").Inputs
+	late2.Inputs = batchOf(old, "").Inputs
 	wantDropped(t, m, "for a file", "old", []string{old.BlobKey}, old.BlobKey)
 	wantErr(t, "create a batch of dropped bytes", m.CreateBatch(ctx, late2), store.ErrNotFound)
 	c.advance(time.Hour)
@@ -121,9 +122,9 @@ func referencesRefuse(t *testing.T, m Store, c *clock) {
 	must(t, m.CreateFile(ctx, late))
 }
 
-// referencesRace runs creations and deletions concurrently: either the batch is created and its
-// input stays, or the bytes are dropped.
-func referencesRace(t *testing.T, m Store, _ *clock) {
+// concurrentReferencesAndDrops creates a batch and deletes its input file concurrently. Either the
+// batch is created and its input remains, or the bytes are dropped.
+func concurrentReferencesAndDrops(t *testing.T, m Store, _ *clock) {
 	ctx := t.Context()
 	for round := range 40 {
 		f, b := newInput(t, m, fmt.Sprintf("in-%d", round))
@@ -147,7 +148,7 @@ func referencesRace(t *testing.T, m Store, _ *clock) {
 	}
 }
 
-func batchesFinish(t *testing.T, m Store, c *clock) {
+func batchesAreFinished(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	const lock = "finalize"
 	f, b := newInput(t, m, "in")

@@ -9,7 +9,7 @@ import (
 
 func storeAnswers(t *testing.T, m Store, _ *clock) { must(t, m.Ping(t.Context())) }
 
-func newestFound(t *testing.T, m Store, c *clock) {
+func newestTimeIsReturned(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	if newest := got(m.Newest(ctx))(t); !newest.IsZero() {
 		t.Errorf("got %v of an empty store", newest)

@@ -21,7 +21,7 @@ func newPart(upload string, n int) store.Part {
 		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-func uploadsEnd(t *testing.T, m Store, c *clock) {
+func uploadsEndOnce(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	u := newUpload(c, "u")
 	must(t, m.CreateUpload(ctx, u))
@@ -63,7 +63,7 @@ func uploadsEnd(t *testing.T, m Store, c *clock) {
 		store.ErrConflict)
 }
 
-func uploadsParts(t *testing.T, m Store, c *clock) {
+func uploadsTakeParts(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	wantErr(t, "add a part to no upload", m.AddPart(ctx, newPart("nothing", 1)), store.ErrNotFound)
 	want := map[string][]store.Part{}
@@ -106,7 +106,7 @@ func uploadsParts(t *testing.T, m Store, c *clock) {
 	}
 }
 
-func uploadsCount(t *testing.T, m Store, c *clock) {
+func uploadsAreCounted(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	pending := func(want int) {
 		t.Helper()
@@ -128,7 +128,7 @@ func uploadsCount(t *testing.T, m Store, c *clock) {
 	pending(1) // b has expired
 }
 
-func uploadsPurge(t *testing.T, m Store, c *clock) {
+func uploadsArePurged(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	for _, id := range []string{"done", "late", "parted"} {
 		must(t, m.CreateUpload(ctx, newUpload(c, id)))
@@ -152,7 +152,7 @@ func uploadsPurge(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "purged without parts", got(m.PurgeUploads(ctx, after, 10))(t), 1)
 }
 
-func usageFollowsRows(t *testing.T, m Store, c *clock) {
+func usageCountsFilesAndParts(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	used := func(after string, want int64) {
 		t.Helper()
