@@ -54,7 +54,8 @@ func (s *session) dropBlob(ctx context.Context, expired, key string, now int64) 
 }
 
 // addReferences records that a file or a batch, the holder, refers to the blobs. insert is the
-// statement that adds a row of (blob, holder). It returns ErrConflict if one of the blobs is dropped.
+// statement that adds a row of (blob, holder). It returns ErrConflict if one of the blobs is
+// dropped.
 func (s *session) addReferences(ctx context.Context, insert, holder string, keys ...string) error {
 	for _, key := range keys {
 		if key == "" {
