@@ -20,7 +20,7 @@ func (s fluidScenario) problem(owned capacity) (gpuhours.Problem, error) {
 	pool := s.Pools[0]
 	for i := range int(s.Length / slotLength) {
 		rate := s.Rate(s.Warm + time.Duration(i)*slotLength + slotLength/2)
-		c := gpuhours.Cell{Seconds: slotLength.Seconds(), Rates: make([]float64, pool.Max+1)}
+		c := gpuhours.Period{Seconds: slotLength.Seconds(), Rates: make([]float64, pool.Max+1)}
 		if pool.Interactive.Served {
 			c.Need = float64(min(replicasNeeded(pool, rate), pool.Max))
 		} else {
@@ -38,7 +38,7 @@ func (s fluidScenario) problem(owned capacity) (gpuhours.Problem, error) {
 				c.Rates[n] = working * s.Achieved * harvestRate(pool, rate/working)
 			}
 		}
-		p.Cells = append(p.Cells, c)
+		p.Periods = append(p.Periods, c)
 	}
 	for _, j := range s.Jobs {
 		p.Jobs = append(p.Jobs, gpuhours.Job{Release: (j.At - s.Warm).Seconds(),

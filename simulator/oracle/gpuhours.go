@@ -14,113 +14,139 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// feasibleShare is the share of the capacity with which a deadline must be met to count as
+// feasibleShare is the share of the pool's capacity that must suffice for a deadline to count as
 // feasible.
 const feasibleShare = 0.97
 
-// GPUHours is oracle LP: the fewest replica-hours that meet every feasible deadline within the run,
-// if the replicas that the interactive scaler pays for without batch work are paid for in any case,
-// and the engines do as much batch work as oracle F computes. It knows all of the future, and its
-// replicas start and end at once. It determines which deadlines are feasible for any pool; it
-// counts hours only where a policy decides about them.
+// GPUHours is oracle LP, a linear program. It computes the fewest replica-hours that meet every
+// feasible deadline within the run.
+//
+// It knows the future, and its replicas start and end at once. The replicas that the interactive
+// scaler pays for without batch work are paid for in any case. Engines do as much batch work as
+// oracle F computes. Which deadlines are feasible is determined for any pool; hours are computed
+// only if the number of replicas of a pool is not fixed.
 func GPUHours(s simulator.Setup, noBatch simulator.NoBatch) (Bound, error) {
 	b := Bound{Name: "LP", Margin: fluidMargin}
 	p, names, err := newProblem(s, noBatch)
-	if err != nil || len(p.Jobs) == 0 {
-		return b, err
-	}
-	can, err := gpuhours.Feasible(p, feasibleShare)
 	if err != nil {
 		return b, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
 	}
-	i := -1
-	p.Jobs = slices.DeleteFunc(p.Jobs, func(gpuhours.Job) bool { i++; return !can[i] })
-	for i, name := range names {
-		if !can[i] {
-			b.Infeasible = append(b.Infeasible, name)
+	if len(p.Jobs) == 0 {
+		return b, nil
+	}
+	feasible, err := gpuhours.Feasible(p, feasibleShare)
+	if err != nil {
+		return b, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
+	}
+	jobs := p.Jobs
+	p.Jobs = nil
+	for i, job := range jobs {
+		if feasible[i] {
+			p.Jobs = append(p.Jobs, job)
+		} else {
+			b.Infeasible = append(b.Infeasible, names[i])
 		}
 	}
 	b.Note = fmt.Sprintf("%d deadlines, %d feasible, in slots of %v", len(names), len(p.Jobs),
 		simulator.PaidSlot)
-	if s.Scenario.Pool.Max == 0 && !slices.ContainsFunc(s.Scenario.BatchPools,
-		func(p scenario.BatchPool) bool { return p.Max > 0 }) {
+	if !isScaled(s.Scenario) {
 		return b, nil
 	}
-	least, err := gpuhours.Solve(p)
+	solution, err := gpuhours.Solve(p)
 	if err != nil && !errors.Is(err, gpuhours.ErrInfeasible) {
 		return b, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
 	}
 	if err == nil {
-		b.GPUHours, b.BatchGPUHours = least.Hours, least.Bought
+		b.GPUHours, b.BatchGPUHours = solution.Hours, solution.Bought
 	}
 	return b, nil
 }
 
-// newProblem states a scenario for the LP. Work is in seconds of a replica of the first pool
-// without interactive traffic.
+// isScaled reports whether the number of replicas of any pool may change.
+func isScaled(s scenario.Scenario) bool {
+	return s.Pool.Max > 0 || slices.ContainsFunc(s.BatchPools,
+		func(p scenario.BatchPool) bool { return p.Max > 0 })
+}
+
+// newProblem returns the linear program of a scenario, and the name of each job in it. Work is in
+// seconds of a replica of the first pool without interactive traffic. The problem is empty if such
+// a replica can do no batch work.
 func newProblem(
 	s simulator.Setup, noBatch simulator.NoBatch,
 ) (p gpuhours.Problem, names []string, err error) {
-	fault := func(err error) (gpuhours.Problem, []string, error) {
-		return p, nil, fmt.Errorf("oracle LP of %s: %w", s.Scenario.Name, err)
-	}
 	mix, _, err := jobMix(s)
 	if err != nil {
-		return fault(err)
+		return p, nil, err
 	}
 	loads, err := interactive(s)
 	if err != nil {
-		return fault(err)
+		return p, nil, err
 	}
-	pool := s.Scenario.Pool
-	shared := fluid{cfg: s.Engine(), mix: mix, tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() *
-		1000}
-	alone := shared.lines(load{})
-	if alone == 0 {
+	shared := fluid{cfg: s.Engine(), mix: mix,
+		tpot: s.Scenario.Interactive.SLO.TPOT.Seconds() * 1000}
+	unloaded := shared.lines(load{})
+	if unloaded == 0 {
 		return p, nil, nil
 	}
+	p.Periods = newPeriods(s, noBatch, loads, shared, unloaded)
+	p.Jobs, names, err = newJobs(s, shared.tpot)
+	return p, names, err
+}
+
+// newPeriods returns a period for each slot of noBatch.Paid. shared computes the lines per second
+// of a replica of the first pool; unloaded is that number without interactive traffic.
+func newPeriods(
+	s simulator.Setup, noBatch simulator.NoBatch, loads []load, shared fluid, unloaded float64,
+) (periods []gpuhours.Period) {
+	pool := s.Scenario.Pool
 	most := max(pool.Replicas, pool.Max)
 	for i := range int((s.Scenario.Horizon + simulator.PaidSlot - 1) / simulator.PaidSlot) {
 		begin := time.Duration(i) * simulator.PaidSlot
 		span := min(simulator.PaidSlot, s.Scenario.Horizon-begin)
-		traffic := mean(loads, begin, span)
-		c := gpuhours.Cell{Seconds: span.Seconds(), Need: min(noBatch.Paid[i], float64(most)),
+		traffic := meanLoad(loads, begin, span)
+		p := gpuhours.Period{Seconds: span.Seconds(), Need: min(noBatch.Paid[i], float64(most)),
 			Rates: []float64{0}}
 		for n := 1; n <= most; n++ {
-			c.Rates = append(c.Rates, float64(n)*shared.lines(traffic.dividedBy(float64(n)))/alone)
+			p.Rates = append(p.Rates,
+				float64(n)*shared.lines(traffic.dividedBy(float64(n)))/unloaded)
 		}
 		if pool.Max == 0 {
-			c.Need = float64(most)
+			p.Need = float64(most)
 		}
 		for _, b := range s.Scenario.BatchPools {
-			beside := fluid{cfg: s.BatchEngine(b), mix: mix, tpot: math.Inf(1)}
-			c = c.WithPool(max(b.Replicas, b.Max), beside.lines(load{})/alone)
+			engine := fluid{cfg: s.BatchEngine(b), mix: shared.mix, tpot: math.Inf(1)}
+			p = p.WithPool(max(b.Replicas, b.Max), engine.lines(load{})/unloaded)
 		}
-		p.Cells = append(p.Cells, c)
+		periods = append(periods, p)
 	}
-	jobs, err := s.Jobs()
+	return periods
+}
+
+// newJobs returns the jobs with a deadline within the run, and their names. tpot is the objective
+// in milliseconds.
+func newJobs(s simulator.Setup, tpot float64) (jobs []gpuhours.Job, names []string, err error) {
+	arrivals, err := s.Jobs()
 	if err != nil {
-		return fault(err)
+		return nil, nil, err
 	}
 	for {
-		j, ok := jobs.Next()
+		j, ok := arrivals.Next()
 		if !ok {
-			return p, names, nil
+			return jobs, names, nil
 		}
-		due, dated := j.Deadline()
-		if !dated || due > s.Scenario.Horizon {
+		due, hasDeadline := j.Deadline()
+		if !hasDeadline || due > s.Scenario.Horizon {
 			continue
 		}
-		work := float64(j.Lines) / (fluid{cfg: s.Engine(), mix: kindMix(s, j),
-			tpot: shared.tpot}).lines(load{})
-		p.Jobs = append(p.Jobs, gpuhours.Job{Release: j.At.Seconds(), Due: due.Seconds(),
-			Work: work})
+		unloaded := fluid{cfg: s.Engine(), mix: jobMeanLine(s, j), tpot: tpot}
+		jobs = append(jobs, gpuhours.Job{Release: j.At.Seconds(), Due: due.Seconds(),
+			Work: float64(j.Lines) / unloaded.lines(load{})})
 		names = append(names, j.Name)
 	}
 }
 
-// mean returns the load a second over a period.
-func mean(loads []load, begin, span time.Duration) load {
+// meanLoad returns the mean load per second from begin on, over span.
+func meanLoad(loads []load, begin, span time.Duration) load {
 	var sum load
 	from, to := int(begin/fluidWindow), min(int((begin+span)/fluidWindow), len(loads))
 	for _, l := range loads[from:to] {
@@ -132,8 +158,8 @@ func mean(loads []load, begin, span time.Duration) load {
 	return sum.dividedBy(span.Seconds())
 }
 
-// kindMix returns the mean line of a job.
-func kindMix(s simulator.Setup, j *workload.Job) meanLine {
+// jobMeanLine returns the mean line of a job.
+func jobMeanLine(s simulator.Setup, j *workload.Job) meanLine {
 	var m meanLine
 	n := min(j.Lines, sampledLines)
 	known := map[uint64]bool{}

@@ -9,30 +9,32 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// Problem is the scenario. Times are seconds from its beginning.
+// Problem describes the pool and the jobs of a scenario. Times are seconds from the scenario's
+// beginning.
 type Problem struct {
-	Cells []Cell
-	Jobs  []Job
+	Periods []Period // in order, without gaps, from time 0
+	Jobs    []Job
 }
 
-// Cell is a period of constant load and harvest.
-type Cell struct {
+// Period is a length of time during which load and harvest are constant.
+type Period struct {
 	Seconds float64
-	// Need is the replicas that are paid for in any case.
+	// Need is the number of replicas that are paid for even without batch work.
 	Need float64
-	// Rates is the batch work a second with 0, 1, 2 … replicas in total, up to the largest number;
-	// it is linear in between. Need is within that range.
+	// Rates[n] is the batch work done per second with n replicas in total. The rate of a number
+	// between n and n+1 is interpolated. Need is at most len(Rates)-1.
 	Rates []float64
 }
 
-// WithPool adds replicas of another kind, each with the same rate, none of them needed.
-func (c Cell) WithPool(most int, rate float64) Cell {
+// WithPool returns the period with up to count further replicas, each of which does rate of batch
+// work per second. None of them counts for Need.
+func (c Period) WithPool(count int, rate float64) Period {
 	var gains []float64
 	need := int(math.Ceil(c.Need))
 	for n := need + 1; n < len(c.Rates); n++ {
 		gains = append(gains, c.Rates[n]-c.Rates[n-1])
 	}
-	for range most {
+	for range count {
 		gains = append(gains, rate)
 	}
 	slices.SortFunc(gains, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -43,16 +45,18 @@ func (c Cell) WithPool(most int, rate float64) Cell {
 	return c
 }
 
-// Job is released and due at once. Work is in the unit of Rates times seconds.
+// Job is work that may start at Release and must end by Due. Work is in the unit of Rates times
+// seconds.
 type Job struct{ Release, Due, Work float64 }
 
-// Validate reports what is wrong with the problem.
+// Validate returns an error for the first period or job that is invalid.
 func (p Problem) Validate() error {
 	end := 0.0
-	for i, c := range p.Cells {
+	for i, c := range p.Periods {
 		if !(c.Seconds > 0) || len(c.Rates) == 0 || !(c.Need >= 0) ||
 			c.Need > float64(len(c.Rates)-1) {
-			return fmt.Errorf("cell %d: %v seconds, %v needed of at most %d replicas", i, c.Seconds,
+			return fmt.Errorf("period %d: %v seconds, %v needed of at most %d replicas", i,
+				c.Seconds,
 				c.Need, len(c.Rates)-1)
 		}
 		end += c.Seconds
@@ -67,21 +71,24 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// segment is the time between two instants at which work is released or due.
+// segment is the time between two consecutive instants at which work is released or due.
 type segment struct {
 	from, to float64
-	free     float64 // harvest of the replicas that are needed anyway
-	offers   []offer // the best first
+	free     float64 // harvest of the needed replicas, which costs nothing more
+	offers   []offer // further harvest, the highest gain first
 }
 
-// offer is harvest that can be bought: the gain of each replica-second, up to a number of them.
-type offer struct{ gain, most float64 }
+// offer is harvest that can be bought with further replicas.
+type offer struct {
+	gain    float64 // batch work done per replica-second bought
+	seconds float64 // replica-seconds that can be bought at most
+}
 
-// gainTolerance is how much offers of a segment may differ, relative to the best, to count as equal
-// to it. It makes the result too low by at most that share of what is bought.
+// gainTolerance is the relative difference of gains below which offers of a segment are merged. The
+// merged offer has the higher gain, so the replica-hours bought are too low by at most this share.
 const gainTolerance = 0.001
 
-// segments divides the time at every release and deadline.
+// segments divides the time at every release and every deadline.
 func (p Problem) segments() []segment {
 	var at []float64
 	for _, j := range p.Jobs {
@@ -94,7 +101,7 @@ func (p Problem) segments() []segment {
 		list = append(list, segment{from: at[i], to: at[i+1]})
 	}
 	begin, s := 0.0, 0
-	for _, c := range p.Cells {
+	for _, c := range p.Periods {
 		end := begin + c.Seconds
 		for s < len(list) && list[s].to <= begin {
 			s++
@@ -110,24 +117,26 @@ func (p Problem) segments() []segment {
 	return list
 }
 
-// add adds some seconds of a cell.
-func (s *segment) add(c Cell, seconds float64) {
+// add adds the harvest of some seconds of a period to the segment.
+func (s *segment) add(c Period, seconds float64) {
 	if seconds <= 0 {
 		return
 	}
 	s.free += portable.Rounded(c.rate(c.Need) * seconds)
-	// Replicas beyond the need, best first: gains that grow with the number are levelled, which is
-	// what mixing two numbers gives.
+	// Offer the replicas beyond the need one by one. Where a replica gains more than the one before
+	// it, both become one offer with their mean gain: alternating between the smaller and the
+	// larger number of replicas gives that mean.
 	var steps []offer
 	for n := c.Need; n < float64(len(c.Rates)-1); {
 		next := math.Floor(n) + 1
 		steps = append(steps, offer{gain: (c.rate(next) - c.rate(n)) / (next - n),
-			most: (next - n) * seconds})
+			seconds: (next - n) * seconds})
 		n = next
 		for k := len(steps) - 1; k > 0 && steps[k].gain > steps[k-1].gain; k-- {
 			a, b := steps[k-1], steps[k]
-			steps[k-1] = offer{(portable.Rounded(a.gain*a.most) + portable.Rounded(b.gain*b.most)) /
-				(a.most + b.most), a.most + b.most}
+			both := a.seconds + b.seconds
+			steps[k-1] = offer{gain: (portable.Rounded(a.gain*a.seconds) +
+				portable.Rounded(b.gain*b.seconds)) / both, seconds: both}
 			steps = steps[:k]
 		}
 	}
@@ -138,8 +147,8 @@ func (s *segment) add(c Cell, seconds float64) {
 	}
 }
 
-// rate returns the harvest a second with n replicas.
-func (c Cell) rate(n float64) float64 {
+// rate returns the harvest per second with n replicas.
+func (c Period) rate(n float64) float64 {
 	i := min(int(n), len(c.Rates)-1)
 	if i == len(c.Rates)-1 {
 		return c.Rates[i]
@@ -147,12 +156,13 @@ func (c Cell) rate(n float64) float64 {
 	return c.Rates[i] + portable.Rounded((c.Rates[i+1]-c.Rates[i])*(n-float64(i)))
 }
 
+// merge sorts the offers by gain and merges those that differ by less than gainTolerance.
 func (s *segment) merge() {
 	slices.SortFunc(s.offers, func(a, b offer) int { return cmp.Compare(b.gain, a.gain) })
 	var merged []offer
 	for _, o := range s.offers {
 		if n := len(merged); n > 0 && o.gain >= merged[n-1].gain*(1-gainTolerance) {
-			merged[n-1].most += o.most
+			merged[n-1].seconds += o.seconds
 			continue
 		}
 		merged = append(merged, o)
@@ -160,13 +170,14 @@ func (s *segment) merge() {
 	s.offers = merged
 }
 
-// condition states that what is released from one instant on and due until another must fit.
+// condition requires that the segments from index from up to, not including, to provide enough
+// harvest for the jobs that are both released and due within them.
 type condition struct {
-	from, to int // stretches, to not included
-	work     float64
+	from, to int     // indices of segments
+	work     float64 // of these jobs
 }
 
-// conditions returns the conditions of the jobs, for every release and every deadline.
+// conditions returns a condition for every pair of a release and a later deadline.
 func conditions(list []segment, jobs []Job) []condition {
 	var all []condition
 	for a := range list {
@@ -182,7 +193,7 @@ func conditions(list []segment, jobs []Job) []condition {
 				}
 			}
 			if due {
-				all = append(all, condition{a, b + 1, work})
+				all = append(all, condition{from: a, to: b + 1, work: work})
 			}
 		}
 	}

@@ -12,23 +12,23 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// ErrInfeasible reports that not even all replicas meet every deadline. Feasible returns which
-// deadlines can be met.
+// ErrInfeasible is returned if the largest number of replicas does not meet every deadline.
+// Feasible returns which deadlines can be met.
 var ErrInfeasible = errors.New("not every deadline can be met")
 
-// Solution is the least that meets every deadline.
+// Solution is the smallest number of replica-hours that meets every deadline.
 type Solution struct {
-	// Hours are all replica-hours, Bought those beyond the need.
-	Hours, Bought float64
+	Hours  float64 // all replica-hours
+	Bought float64 // those beyond Period.Need
 }
 
-// Solve returns the cheapest solution.
+// Solve returns the solution with the fewest replica-hours, or ErrInfeasible.
 func Solve(p Problem) (Solution, error) {
 	if err := p.Validate(); err != nil {
 		return Solution{}, err
 	}
 	var s Solution
-	for _, c := range p.Cells {
+	for _, c := range p.Periods {
 		s.Hours += c.Need * c.Seconds / 3600
 	}
 	list := p.segments()
@@ -42,8 +42,8 @@ func Solve(p Problem) (Solution, error) {
 }
 
 // Feasible reports for each job whether its deadline can be met. Jobs are accepted in the order of
-// their release, each if all those accepted so far can be met by replicas that do a share of their
-// rates.
+// their release. A job is accepted if all replicas, at the given share of their rates, can meet its
+// deadline and those of all jobs accepted before.
 func Feasible(p Problem, share float64) ([]bool, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -56,47 +56,49 @@ func Feasible(p Problem, share float64) ([]bool, error) {
 		return cmp.Or(cmp.Compare(p.Jobs[a].Release, p.Jobs[b].Release),
 			cmp.Compare(p.Jobs[a].Due, p.Jobs[b].Due))
 	})
-	taken := Problem{Cells: p.Cells}
-	can := make([]bool, len(p.Jobs))
+	accepted := Problem{Periods: p.Periods}
+	feasible := make([]bool, len(p.Jobs))
 	for _, i := range order {
-		taken.Jobs = append(taken.Jobs, p.Jobs[i])
-		if can[i] = taken.fits(share); !can[i] {
-			taken.Jobs = taken.Jobs[:len(taken.Jobs)-1]
+		accepted.Jobs = append(accepted.Jobs, p.Jobs[i])
+		if feasible[i] = accepted.fits(share); !feasible[i] {
+			accepted.Jobs = accepted.Jobs[:len(accepted.Jobs)-1]
 		}
 	}
-	return can, nil
+	return feasible, nil
 }
 
 // fits reports whether all replicas, at a share of their rates, meet every deadline.
 func (p Problem) fits(share float64) bool {
 	list := p.segments()
 	for _, c := range conditions(list, p.Jobs) {
-		most := 0.0
+		capacity := 0.0
 		for _, s := range list[c.from:c.to] {
-			most += s.free
+			capacity += s.free
 			for _, o := range s.offers {
-				most += portable.Rounded(o.gain * o.most)
+				capacity += portable.Rounded(o.gain * o.seconds)
 			}
 		}
-		if c.work > share*most*(1+1e-9) {
+		if c.work > share*capacity*(1+1e-9) {
 			return false
 		}
 	}
 	return true
 }
 
-// program is the linear program in units near one: replica-hours, and the work that the best offer
-// brings in an hour.
+// program is the linear program. It counts in units in which values are near one: replica-hours,
+// and the work of one hour of the best offer.
 type program struct {
-	unit       float64
+	unit       float64 // work of one hour of the best offer
 	conditions []condition
 	short      []float64  // for each condition: the work beyond the free harvest
 	variables  []variable // what can be bought
 }
 
+// variable is the number of replica-hours bought of an offer.
 type variable struct {
-	segment    int
-	gain, most float64
+	segment int     // index of the offer's segment
+	gain    float64 // work per replica-hour, in the program's unit
+	most    float64 // upper bound, in replica-hours
 }
 
 func newProgram(list []segment, conditions []condition) *program {
@@ -108,7 +110,8 @@ func newProgram(list []segment, conditions []condition) *program {
 	}
 	for i, s := range list {
 		for _, o := range s.offers {
-			p.variables = append(p.variables, variable{i, o.gain * 3600 / p.unit, o.most / 3600})
+			p.variables = append(p.variables, variable{segment: i,
+				gain: o.gain * 3600 / p.unit, most: o.seconds / 3600})
 		}
 	}
 	for _, c := range conditions {
@@ -120,7 +123,7 @@ func newProgram(list []segment, conditions []condition) *program {
 			continue
 		}
 		if p.unit == 0 {
-			p.unit = 1 // nothing is for sale
+			p.unit = 1 // no segment has offers
 		}
 		p.conditions = append(p.conditions, c)
 		p.short = append(p.short, short/p.unit)
@@ -128,22 +131,23 @@ func newProgram(list []segment, conditions []condition) *program {
 	return p
 }
 
-// tolerance is by how much a solution may violate a condition, in replica-hours.
+// tolerance is the amount by which a solution may violate a condition, in replica-hours.
 const tolerance = 1e-7
 
-// solve adds the conditions that a solution violates until there are none.
+// solve returns the fewest replica-hours to buy. It starts without any condition, and adds those
+// that the solution violates until it violates none.
 func (p *program) solve() (float64, error) {
 	inUse, bounded := make([]bool, len(p.conditions)), make([]bool, len(p.variables))
 	for i := range p.conditions {
-		most := 0.0
+		capacity := 0.0
 		for k, v := range p.variables {
 			if p.counts(i, k) {
-				most += portable.Rounded(v.gain * v.most)
+				capacity += portable.Rounded(v.gain * v.most)
 			}
 		}
-		if p.short[i] > most+tolerance {
+		if p.short[i] > capacity+tolerance {
 			return 0, fmt.Errorf("%w: %.3g replica-hours are missing", ErrInfeasible,
-				p.short[i]-most)
+				p.short[i]-capacity)
 		}
 	}
 	x := make([]float64, len(p.variables))
@@ -162,20 +166,20 @@ func (p *program) solve() (float64, error) {
 	}
 }
 
-// tighten puts the most violated conditions in use, and the violated bounds; false: none is
-// violated.
+// tighten adds the most violated conditions to those in use, and all violated upper bounds. It
+// returns false if x violates none.
 func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
-	found := false
+	added := false
 	for i, v := range p.variables {
 		if !bounded[i] && x[i] > v.most+tolerance {
-			bounded[i], found = true, true
+			bounded[i], added = true, true
 		}
 	}
-	type breach struct {
+	type violation struct {
 		condition int
 		by        float64
 	}
-	var broken []breach
+	var violated []violation
 	for i := range p.conditions {
 		got := 0.0
 		for k, v := range p.variables {
@@ -184,26 +188,26 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 			}
 		}
 		if by := p.short[i] - got; !inUse[i] && by > tolerance {
-			broken = append(broken, breach{i, by})
+			violated = append(violated, violation{i, by})
 		}
 	}
-	slices.SortFunc(broken, func(a, b breach) int {
+	slices.SortFunc(violated, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.condition, b.condition))
 	})
 	const atOnce = 5
-	for _, b := range broken[:min(atOnce, len(broken))] {
-		inUse[b.condition], found = true, true
+	for _, b := range violated[:min(atOnce, len(violated))] {
+		inUse[b.condition], added = true, true
 	}
-	return found
+	return added
 }
 
-// artificialCost is the cost of an hour of artificial harvest, in hours bought. It makes an initial
-// solution possible.
+// artificialCost is the cost of the artificial variables that make up the initial solution, in
+// replica-hours per unit of work. It is so high that the final solution contains none of them.
 const artificialCost = 1e4
 
 // simplex solves the program with the conditions and bounds in use. Its columns are the offers that
-// a condition counts (the others stay unbought), a surplus for each condition, and for each row an
-// initial basis: artificial harvest, or the slack of a bound.
+// a condition counts (nothing is bought of the others), a surplus for each condition, and for each
+// row an initial basis: artificial harvest, or the slack of a bound.
 func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	conditions, bounds := chosen(inUse), chosen(bounded)
 	var offers []int
@@ -233,7 +237,8 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 		b[len(conditions)+r] = p.variables[k].most
 	}
 	for column := range offers {
-		// Equal costs make many answers equally good, among which the simplex loses its way.
+		// With equal costs, many solutions are equally good, and the simplex method may not end.
+		// Small differences of the costs prevent that.
 		cost[column] = 1 + 1e-7*float64(column)/float64(len(offers))
 	}
 	_, found, err := lp.Simplex(cost, a, b, 1e-10, basis)
@@ -253,13 +258,13 @@ func (p *program) simplex(inUse, bounded []bool) ([]float64, error) {
 	return x, nil
 }
 
-// counts reports whether an offer counts for a condition.
+// counts reports whether the harvest of an offer counts for a condition.
 func (p *program) counts(condition, offer int) bool {
 	c, v := p.conditions[condition], p.variables[offer]
 	return v.segment >= c.from && v.segment < c.to
 }
 
-// chosen lists the indices that are true.
+// chosen returns the indices of the flags that are set.
 func chosen(flags []bool) []int {
 	var list []int
 	for i, f := range flags {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// story draws a tiny problem: hours of few replicas, and jobs between full hours. With unit gains
-// its least cost is an integer number of replica-hours, because conditions over intervals make an
-// integral program.
-func story(rng *rand.Rand, unit bool) Problem {
+// randomProblem returns a small problem: hours of few replicas, and jobs between full hours. With
+// unit gains its least cost is an integer number of replica-hours, because conditions over
+// intervals make an integral program.
+func randomProblem(rng *rand.Rand, unit bool) Problem {
 	var p Problem
 	hours := 2 + rng.IntN(3)
 	for range hours {
 		most := 1 + rng.IntN(3)
-		c := Cell{Seconds: 3600, Need: float64(rng.IntN(most + 1)), Rates: []float64{0}}
+		c := Period{Seconds: 3600, Need: float64(rng.IntN(most + 1)), Rates: []float64{0}}
 		gain := 1 + rng.Float64()
 		for n := range most {
 			if unit {
@@ -26,7 +26,7 @@ func story(rng *rand.Rand, unit bool) Problem {
 			}
 			c.Rates = append(c.Rates, c.Rates[n]+gain)
 		}
-		p.Cells = append(p.Cells, c)
+		p.Periods = append(p.Periods, c)
 	}
 	for range 1 + rng.IntN(4) {
 		from := rng.IntN(hours)
@@ -44,19 +44,20 @@ func story(rng *rand.Rand, unit bool) Problem {
 // brute tries every number of replicas on a grid in every hour.
 func brute(p Problem, grid float64) (float64, bool) {
 	best, found := math.Inf(1), false
-	n := make([]float64, len(p.Cells))
+	n := make([]float64, len(p.Periods))
 	var try func(i int, hours float64)
 	try = func(i int, hours float64) {
 		if hours >= best {
 			return
 		}
 		if i == len(n) {
-			if played(p, n) {
+			if meetsDeadlines(p, n) {
 				best, found = hours, true
 			}
 			return
 		}
-		for n[i] = p.Cells[i].Need; n[i] <= float64(len(p.Cells[i].Rates)-1)+1e-9; n[i] += grid {
+		for n[i] = p.Periods[i].Need; n[i] <= float64(
+			len(p.Periods[i].Rates)-1)+1e-9; n[i] += grid {
 			try(i+1, hours+n[i])
 		}
 	}
@@ -64,15 +65,16 @@ func brute(p Problem, grid float64) (float64, bool) {
 	return best, found
 }
 
-// played runs the jobs, earliest deadline first, hour by hour.
-func played(p Problem, n []float64) bool {
+// meetsDeadlines runs the jobs hour by hour, earliest deadline first, with n[h] replicas in hour h,
+// and reports whether it meets every deadline.
+func meetsDeadlines(p Problem, n []float64) bool {
 	left := make([]float64, len(p.Jobs))
 	for i, j := range p.Jobs {
 		left[i] = j.Work
 	}
-	for h, c := range p.Cells {
-		can := c.rate(n[h]) * 3600
-		for can > 0 {
+	for h, c := range p.Periods {
+		capacity := c.rate(n[h]) * 3600
+		for capacity > 0 {
 			next := -1
 			for i, j := range p.Jobs {
 				if left[i] > 1e-6 && j.Release <= float64(h)*3600 &&
@@ -83,9 +85,9 @@ func played(p Problem, n []float64) bool {
 			if next < 0 {
 				break
 			}
-			did := math.Min(can, left[next])
-			left[next] -= did
-			can -= did
+			done := math.Min(capacity, left[next])
+			left[next] -= done
+			capacity -= done
 		}
 		for i, j := range p.Jobs {
 			if j.Due <= float64(h+1)*3600 && left[i] > 1e-6 {
@@ -99,7 +101,7 @@ func played(p Problem, n []float64) bool {
 func TestSolveAgainstBruteForce(t *testing.T) {
 	solved := 0
 	for seed := range uint64(3000) {
-		p := story(rand.New(rand.NewPCG(seed, 1)), true)
+		p := randomProblem(rand.New(rand.NewPCG(seed, 1)), true)
 		want, feasible := brute(p, 1)
 		got, err := Solve(p)
 		if feasible != (err == nil) {
@@ -117,14 +119,14 @@ func TestSolveAgainstBruteForce(t *testing.T) {
 		}
 	}
 	if solved < 1000 {
-		t.Errorf("only %d stories were feasible", solved)
+		t.Errorf("only %d problems were feasible", solved)
 	}
 }
 
 func TestSolveBoundsTheGrid(t *testing.T) {
 	const grid = 0.25
 	for seed := range uint64(300) {
-		p := story(rand.New(rand.NewPCG(seed, 2)), false)
+		p := randomProblem(rand.New(rand.NewPCG(seed, 2)), false)
 		got, err := Solve(p)
 		want, feasible := brute(p, grid)
 		if err != nil {
@@ -134,7 +136,7 @@ func TestSolveBoundsTheGrid(t *testing.T) {
 			continue
 		}
 		if feasible && (got.Hours > want+1e-6 || want > got.Hours*(1+gainTolerance)+grid*float64(
-			len(p.Cells))) {
+			len(p.Periods))) {
 			t.Fatalf("seed %d: %v hours, brute force on a grid of %v finds %v", seed, got.Hours,
 				grid, want)
 		}
@@ -143,10 +145,10 @@ func TestSolveBoundsTheGrid(t *testing.T) {
 
 func TestFeasible(t *testing.T) {
 	p := Problem{
-		Cells: []Cell{{Seconds: 7200, Rates: []float64{0, 1}}},
+		Periods: []Period{{Seconds: 7200, Rates: []float64{0, 1}}},
 		Jobs: []Job{
 			{Release: 0, Due: 7200, Work: 3600},
-			// alone it could be met, and would then crowd out the first
+			// could be met alone, but not together with the first
 			{Release: 600, Due: 4200, Work: 3600},
 			{Release: 1200, Due: 7200, Work: 3000},
 		},
@@ -156,20 +158,20 @@ func TestFeasible(t *testing.T) {
 		t.Errorf("feasible %v (%v), want the first and the last", got, err)
 	}
 	if got, _ := Feasible(p, 0.9); got[2] {
-		t.Errorf("with nine tenths the last is feasible, and can't be")
+		t.Errorf("the last deadline is feasible with 0.9 of the rates, want infeasible")
 	}
 }
 
 func TestValidate(t *testing.T) {
-	good := Cell{Seconds: 60, Rates: []float64{0, 1}}
+	good := Period{Seconds: 60, Rates: []float64{0, 1}}
 	for name, p := range map[string]Problem{
-		"no time":        {Cells: []Cell{{Rates: []float64{0}}}},
-		"no rates":       {Cells: []Cell{{Seconds: 1}}},
-		"need too high":  {Cells: []Cell{{Seconds: 1, Need: 2, Rates: []float64{0, 1}}}},
-		"due first":      {Cells: []Cell{good}, Jobs: []Job{{Release: 10, Due: 10, Work: 1}}},
-		"due after end":  {Cells: []Cell{good}, Jobs: []Job{{Due: 61, Work: 1}}},
-		"nothing to do":  {Cells: []Cell{good}, Jobs: []Job{{Due: 60}}},
-		"infinite needs": {Cells: []Cell{{Seconds: 1, Need: math.Inf(1), Rates: []float64{0}}}},
+		"no time":        {Periods: []Period{{Rates: []float64{0}}}},
+		"no rates":       {Periods: []Period{{Seconds: 1}}},
+		"need too high":  {Periods: []Period{{Seconds: 1, Need: 2, Rates: []float64{0, 1}}}},
+		"due first":      {Periods: []Period{good}, Jobs: []Job{{Release: 10, Due: 10, Work: 1}}},
+		"due after end":  {Periods: []Period{good}, Jobs: []Job{{Due: 61, Work: 1}}},
+		"nothing to do":  {Periods: []Period{good}, Jobs: []Job{{Due: 60}}},
+		"infinite needs": {Periods: []Period{{Seconds: 1, Need: math.Inf(1), Rates: []float64{0}}}},
 	} {
 		if _, err := Solve(p); err == nil {
 			t.Errorf("%s: no error", name)
@@ -177,19 +179,19 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A story of three days with 20 jobs takes well under the seconds that it may.
+// The test checks that a problem of three days with 20 jobs is solved within seconds.
 func TestSolveIsFast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	var p Problem
 	for range 432 {
-		c := Cell{Seconds: 600, Need: float64(8 + rng.IntN(10)), Rates: []float64{0}}
+		c := Period{Seconds: 600, Need: float64(8 + rng.IntN(10)), Rates: []float64{0}}
 		load := 0.3 * rng.Float64()
 		for n := range 25 {
 			// An engine's harvest is close to straight in its load, with a bend.
 			c.Rates = append(c.Rates, max(0, float64(n+1)-load*c.Need-max(
 				0, 0.2*(c.Need-float64(n)))))
 		}
-		p.Cells = append(p.Cells, c)
+		p.Periods = append(p.Periods, c)
 	}
 	for range 20 {
 		from, hours := rng.Float64()*48, []float64{1, 4, 24}[rng.IntN(3)]
