@@ -8,49 +8,53 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// LineWork returns the work of a request of the given numbers of tokens, in milliseconds of engine
-// iteration, so that requests with long prompts and requests with long answers can be compared. It
-// leaves out C0, which all requests of an iteration share.
+// LineWork returns the work of a request with the given numbers of prompt and output tokens, in
+// milliseconds of engine iteration. It makes requests with long prompts and requests with long
+// answers comparable. It leaves out C0, the fixed time of an iteration, because all requests of an
+// iteration share it. While the answer grows, a request has on average half of its output as
+// context.
 func (m Model) LineWork(prompt, output int) float64 {
 	in, out := float64(prompt), float64(output)
 	decode := m.C1 + portable.Rounded(m.KV*(in+portable.Rounded(out/2)))
 	return portable.Rounded(m.PromptToken(in)*in) + portable.Rounded(decode*out)
 }
 
-// AssumedRate is the work that an engine is assumed to do per second, in milliseconds of iteration,
-// as long as nothing is known of it. An engine that never rests does 1,000. Assuming too little
-// starts jobs and replicas early, which is the safe side.
+// AssumedRate is the work that an engine is assumed to do per second, in milliseconds of engine
+// iteration, until its rate is measured. An engine that is never idle does 1,000. A value that is
+// too low starts jobs and replicas too early, which is safe; one that is too high starts them too
+// late.
 const AssumedRate = 500
 
-// AssumedOutputTokens is the number of tokens that an answer is assumed to have while no answer of
-// its model is known.
+// AssumedOutputTokens is the number of tokens that an answer is assumed to have until the first
+// answer of its model was received.
 const AssumedOutputTokens = 256
 
-// Estimate counts work without a Model. Planning and ordering compare jobs of any model with it, so
-// it has to be about right in its ratios, not in its scale. Start from DefaultEstimate.
+// Estimate estimates work from fixed costs per token, without a Model. Planning and ordering only
+// compare the work of jobs, so the ratio of the two costs matters more than their scale. Start from
+// DefaultEstimate.
 type Estimate struct {
 	// PromptToken is the work of one prompt token, in milliseconds of engine iteration, above 0.
-	// Default: 0.19, a 70B model on four A100.
+	// Default: 0.19, measured for a 70B model on four A100.
 	PromptToken float64 `yaml:"prompt_token"`
 	// OutputToken is the work of one output token, in milliseconds of engine iteration, above 0.
-	// Default: 0.15, of the same model.
+	// Default: 0.15, measured for the same model.
 	OutputToken float64 `yaml:"output_token"`
-	// OutputTokens is the assumed length of an answer while no answer of the model has been seen,
-	// at least 1. Default: 256.
+	// OutputTokens is the assumed length of an answer, in tokens, until the first answer of the
+	// model was received, at least 1. Default: 256.
 	OutputTokens int `yaml:"output_tokens"`
-	// AssumedRate is the assumed work per second of a pool whose rate is not known yet, above 0.
-	// One engine does at most 1,000 (milliseconds of iteration per second). Too low a value starts
-	// jobs early, which is the safe side. Default: 500, half an engine.
+	// AssumedRate is the assumed work per second of a pool whose rate is not measured yet, above 0.
+	// One engine does at most 1,000 (milliseconds of engine iteration per second). A value that is
+	// too low starts jobs too early, which is safe. Default: 500, half of an engine.
 	AssumedRate float64 `yaml:"assumed_rate"`
 }
 
-// DefaultEstimate returns the costs of Llama-2-70B on four A100.
+// DefaultEstimate returns the estimate for Llama-2-70B on four A100.
 func DefaultEstimate() Estimate {
 	return Estimate{PromptToken: 0.19, OutputToken: 0.15, OutputTokens: AssumedOutputTokens,
 		AssumedRate: AssumedRate}
 }
 
-// Validate reports every fault with the name of its field.
+// Validate reports every invalid field with its name.
 func (e Estimate) Validate() error {
 	var faults []error
 	positive := func(name string, x float64) {
@@ -68,7 +72,8 @@ func (e Estimate) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Work returns the work of the given numbers of tokens, in milliseconds of engine iteration.
+// Work returns the work of the given numbers of prompt and output tokens, in milliseconds of engine
+// iteration.
 func (e Estimate) Work(prompt, output float64) float64 {
 	return portable.Rounded(e.PromptToken*prompt) + portable.Rounded(e.OutputToken*output)
 }

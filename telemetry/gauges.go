@@ -42,8 +42,8 @@ func (g *gauges) sampled(s source, sample Sample) {
 
 func (g *gauges) failed(s source) { g.failures.WithLabelValues(s.target, s.kind).Inc() }
 
-// resolved publishes the metrics that a runner's signals are read from.
-func (g *gauges) resolved(runner string, found resolved) {
+// setUsed publishes the metrics that a runner's signals are read from.
+func (g *gauges) setUsed(runner string, found usedMetrics) {
 	g.signals.DeletePartialMatch(prometheus.Labels{"runner": runner})
 	for signal, metric := range found.names {
 		if metric != "" {

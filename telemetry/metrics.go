@@ -11,12 +11,12 @@ import (
 
 // metrics reads the metrics page of a runner.
 type metrics struct {
-	runner     Runner
-	client     *http.Client
-	signals    signalMap
-	log        *slog.Logger
-	onResolved func(resolved)
-	known      *resolved // by the last read; nil: none yet
+	runner   Runner
+	client   *http.Client
+	signals  signalMap
+	log      *slog.Logger
+	onChange func(usedMetrics)
+	known    *usedMetrics // by the last read; nil: none yet
 }
 
 func (m *metrics) read(ctx context.Context) ([]Sample, error) {
@@ -34,7 +34,7 @@ func (m *metrics) read(ctx context.Context) ([]Sample, error) {
 		return nil, fmt.Errorf("parse %s: %w", m.runner.Metrics, err)
 	}
 	r, found := m.signals.read(p, taken)
-	m.logResolved(ctx, found)
+	m.logChange(ctx, found)
 	if found.engine == "" {
 		return nil, fmt.Errorf(
 			"read %s: it has the metrics of no engine in the signal map (telemetry.signals): %w",
@@ -45,13 +45,14 @@ func (m *metrics) read(ctx context.Context) ([]Sample, error) {
 	return []Sample{sample}, nil
 }
 
-// logResolved logs the names of the metrics that signals are read from, if they have changed.
-func (m *metrics) logResolved(ctx context.Context, found resolved) {
+// logChange logs the metrics that signals are read from, and calls onChange, if they have changed
+// since the last read.
+func (m *metrics) logChange(ctx context.Context, found usedMetrics) {
 	if m.known != nil && m.known.engine == found.engine && maps.Equal(m.known.names, found.names) {
 		return
 	}
 	m.known = &found
-	m.onResolved(found)
+	m.onChange(found)
 	if found.engine == "" {
 		return
 	}

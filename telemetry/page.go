@@ -18,7 +18,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// page holds the series of a metrics page by the name of their metric.
+// page holds the samples of a metrics page by the name of their metric.
 type page map[model.LabelValue]model.Vector
 
 // parsePage parses a metrics page in the exposition formats of Prometheus. Samples without a
@@ -41,53 +41,56 @@ func parsePage(body []byte, header http.Header) (page, error) {
 	}
 }
 
-// resolved lists the metrics of a page that its signals are read from.
-type resolved struct {
-	engine string            // empty: unknown
-	prefix string            // of the names of its metrics
-	names  map[string]string // by signal
+// usedMetrics lists the metrics of a page that the signals are read from.
+type usedMetrics struct {
+	engine string            // that the page belongs to; empty: unknown
+	prefix string            // of the engine's metrics on the page
+	names  map[string]string // of the metrics, by signal
 }
 
-// Histograms are keys of a signal map beside the signals. They count all requests of an engine,
-// batch lines included, so policies do not use them.
+// These keys of engine.Signals name the latency histograms. Histograms include the latencies of
+// batch lines, so policies do not use them; they are only recorded.
 const (
 	ttftHistogram = "ttft"
 	tpotHistogram = "tpot"
 )
 
-// read returns the signals of a page. Their time is the oldest timestamp of a sample on the page,
-// or at, if the page has no timestamps.
-func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, resolved) {
+// read reads the signals of a page that was received at the given time. It uses the first engine
+// and prefix for which the page has the signal running; usedMetrics is empty if there is none. The
+// reading's time is the oldest timestamp of its samples, or the time of receipt if that is older or
+// the samples have no timestamps.
+func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, usedMetrics) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, at)
 	for _, e := range m {
 		for _, prefix := range e.Prefixes {
-			found := resolved{engine: e.Engine, prefix: prefix, names: map[string]string{}}
+			found := usedMetrics{engine: e.Engine, prefix: prefix, names: map[string]string{}}
 			for _, s := range signals {
 				for i := range e.Signals[s.name] {
-					n := &e.Signals[s.name][i]
-					if value, stamped, ok := n.value(p, prefix, s.mean); ok {
+					source := &e.Signals[s.name][i]
+					if value, stamped, ok := source.value(p, prefix, s.mean); ok {
 						*s.field(&r) = value
-						found.names[s.name] = prefix + n.metric.String()
+						found.names[s.name] = prefix + source.selector.String()
 						if !stamped.IsZero() && stamped.Before(r.Sampled) {
 							r.Sampled = stamped
 						}
 						break
 					}
 				}
-				if s.name == "running" && found.names[s.name] == "" {
+				if s.name == runningSignal && found.names[s.name] == "" {
 					break // the page of another engine
 				}
 			}
-			if found.names["running"] != "" {
+			if found.names[runningSignal] != "" {
 				return r, found
 			}
 		}
 	}
-	return r, resolved{}
+	return r, usedMetrics{}
 }
 
-// latencies returns the latency histograms of a page that read has resolved. Nil: it has none.
-func (m signalMap) latencies(p page, found resolved) (ttft, tpot []flowcontrol.Bucket) {
+// latencies returns the latency histograms of a page, for the engine that read has found. Nil: the
+// page has none.
+func (m signalMap) latencies(p page, found usedMetrics) (ttft, tpot []flowcontrol.Bucket) {
 	for _, e := range m {
 		if e.Engine == found.engine {
 			return e.histogram(p, found.prefix, ttftHistogram),
@@ -97,14 +100,15 @@ func (m signalMap) latencies(p page, found resolved) (ttft, tpot []flowcontrol.B
 	return nil, nil
 }
 
-// histogram returns the sum of the series of the first name that the page has.
+// histogram returns the histogram of the first metric listed under key that the page has. It adds
+// up the series of the metric.
 func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket) {
 	for i := range e.Signals[key] {
-		n := &e.Signals[key][i]
+		source := &e.Signals[key][i]
 		counts := map[float64]float64{}
-		for _, sample := range p[model.LabelValue(prefix+n.metric.name+"_bucket")] {
+		for _, sample := range p[model.LabelValue(prefix+source.selector.name+"_bucket")] {
 			if upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]),
-				64); err == nil && n.metric.matches(sample.Metric) {
+				64); err == nil && source.selector.matches(sample.Metric) {
 				counts[upper] += float64(sample.Value)
 			}
 		}
@@ -118,18 +122,22 @@ func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket) 
 	return nil
 }
 
-// value returns the value of a page under this name. Values that are negative or no finite number
-// count as missing.
-func (n *name) value(p page, prefix string, mean bool) (value float64, stamped time.Time, ok bool) {
-	value, stamped, ok = n.series(p, prefix, n.metric, n.Labels, mean)
-	if !ok || n.Times == "" {
+// value reads the metric from a page, as the sum of its series or as their mean. Values that are
+// negative or not finite count as missing. The timestamp is the oldest of the series; zero: none.
+func (m *metric) value(
+	p page, prefix string, mean bool,
+) (value float64, stamped time.Time, ok bool) {
+	value, stamped, ok = aggregate(p, prefix, m.selector, m.Labels, mean)
+	if !ok || m.Factor == "" {
 		return value, stamped, ok
 	}
-	factor, _, ok := n.series(p, prefix, n.times, nil, true)
+	factor, _, ok := aggregate(p, prefix, m.factor, nil, true)
 	return value * factor, stamped, ok && !math.IsInf(value*factor, 1)
 }
 
-func (n *name) series(
+// aggregate returns the sum of the selected series, or their mean, and their oldest timestamp. If
+// labels are given, the value of a series is the product of these labels.
+func aggregate(
 	p page, prefix string, s selector, labels []string, mean bool,
 ) (sum float64, stamped time.Time, ok bool) {
 	count := 0.0
@@ -156,7 +164,7 @@ func (n *name) series(
 	return sum, stamped, count > 0 && !math.IsInf(sum, 1)
 }
 
-// product multiplies the values of labels. It returns NaN if one is no number.
+// product returns the product of the values of labels, or NaN if one is not a number.
 func product(metric model.Metric, labels []string) float64 {
 	value := 1.0
 	for _, label := range labels {

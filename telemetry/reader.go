@@ -95,7 +95,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	for _, to := range r.deps.Runners {
 		if to.Metrics != "" {
 			m := &metrics{runner: to, client: client, signals: r.signals, log: r.log,
-				onResolved: func(found resolved) { r.gauges.resolved(to.Name, found) }}
+				onChange: func(found usedMetrics) { r.gauges.setUsed(to.Name, found) }}
 			start(source{target: to.Name, kind: "metrics", every: r.cfg.Every,
 				timeout: r.cfg.Timeout, read: m.read})
 		}

@@ -191,7 +191,7 @@ func TestParseSignalsRefusesFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                         "EOF",
 		x + "{runing: [a]}":                        "signals.running must be given",
-		x + "{running: [a], wating: [b]}":          `"wating" is no signal`,
+		x + "{running: [a], wating: [b]}":          `"wating" is not a signal`,
 		x + "{running: ['a{b}']}":                  "no list of label",
 		x + "{running: ['a{b=\"1\"']}":             "no closing brace",
 		x + "{running: ['a{b=~\"(\"}']}":           "missing closing",

@@ -20,13 +20,13 @@ var builtInSignals []byte
 // signal is a value that is read from a metrics page.
 type signal struct {
 	name  string
-	mean  bool // takes the mean of several series; else their sum
+	mean  bool // whether the value is the mean of several series, or else their sum
 	field func(*flowcontrol.Reading) *float64
 }
 
 // signals lists all signals in the order in which they are logged.
 var signals = []signal{
-	{"running", false, func(r *flowcontrol.Reading) *float64 { return &r.Running }},
+	{runningSignal, false, func(r *flowcontrol.Reading) *float64 { return &r.Running }},
 	{"waiting", false, func(r *flowcontrol.Reading) *float64 { return &r.Waiting }},
 	{"kv_used", true, func(r *flowcontrol.Reading) *float64 { return &r.KVUsed }},
 	{"kv_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.KVTokens }},
@@ -36,29 +36,33 @@ var signals = []signal{
 	{"preemptions", false, func(r *flowcontrol.Reading) *float64 { return &r.Preemptions }},
 }
 
+// runningSignal is the signal that every engine must have. A page with it belongs to the engine.
+const runningSignal = "running"
+
 // engine maps the signals of one kind of engine to metrics.
 type engine struct {
-	Engine   string            `yaml:"engine"`
-	Prefixes []string          `yaml:"prefixes"`
-	Signals  map[string][]name `yaml:"signals"`
+	Engine   string              `yaml:"engine"`
+	Prefixes []string            `yaml:"prefixes"`
+	Signals  map[string][]metric `yaml:"signals"`
 }
 
-// name is one metric that a signal can be read from.
-type name struct {
+// metric is a metric that a signal can be read from.
+type metric struct {
 	Metric string `yaml:"metric"`
 	// Labels names labels whose values are multiplied to give the value of the signal. Empty: the
 	// value of the series is used.
 	Labels []string `yaml:"labels"`
-	// Times names a metric that the value is multiplied by. Empty: none.
-	Times string `yaml:"times"`
+	// Factor names a metric that the value is multiplied by. Empty: none.
+	Factor string `yaml:"times"`
 
-	metric, times selector
+	selector selector // of Metric
+	factor   selector // of Factor
 }
 
 // UnmarshalYAML accepts a string as the name of the metric.
-func (n *name) UnmarshalYAML(node *yaml.Node) error {
+func (m *metric) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
-		n.Metric = node.Value
+		m.Metric = node.Value
 		return nil
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -67,8 +71,8 @@ func (n *name) UnmarshalYAML(node *yaml.Node) error {
 				node.Content[i].Line, key)
 		}
 	}
-	type plain name
-	return node.Decode((*plain)(n))
+	type plain metric
+	return node.Decode((*plain)(m))
 }
 
 // signalMap lists the engines in the order in which they are tried.
@@ -101,7 +105,7 @@ func parseSignals(text []byte) (signalMap, error) {
 		return nil, errors.New("it lists no engine")
 	}
 	for _, e := range m {
-		if e.Engine == "" || len(e.Prefixes) == 0 || len(e.Signals["running"]) == 0 {
+		if e.Engine == "" || len(e.Prefixes) == 0 || len(e.Signals[runningSignal]) == 0 {
 			return nil, fmt.Errorf("engine %q: engine, prefixes and signals.running must be given",
 				e.Engine)
 		}
@@ -109,7 +113,7 @@ func parseSignals(text []byte) (signalMap, error) {
 			if !slices.ContainsFunc(signals, func(s signal) bool {
 				return s.name == key
 			}) && key != ttftHistogram && key != tpotHistogram {
-				return nil, fmt.Errorf("engine %s: %q is no signal", e.Engine, key)
+				return nil, fmt.Errorf("engine %s: %q is not a signal", e.Engine, key)
 			}
 			for i := range e.Signals[key] {
 				if err := e.Signals[key][i].parse(); err != nil {
@@ -121,9 +125,9 @@ func parseSignals(text []byte) (signalMap, error) {
 	return m, nil
 }
 
-func (n *name) parse() (err error) {
-	if n.metric, err = parseSelector(n.Metric); err == nil && n.Times != "" {
-		n.times, err = parseSelector(n.Times)
+func (m *metric) parse() (err error) {
+	if m.selector, err = parseSelector(m.Metric); err == nil && m.Factor != "" {
+		m.factor, err = parseSelector(m.Factor)
 	}
 	return err
 }

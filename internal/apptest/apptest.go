@@ -17,8 +17,8 @@ import (
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
-// StartRunner serves an emulated runner of the model m until the test ends. A nil edit leaves its
-// configuration as it is: every request is answered at once.
+// StartRunner serves an emulated runner of the model "m" until the test ends. By default it answers
+// every request at once; edit, if not nil, changes its configuration.
 func StartRunner(t *testing.T, edit func(*emulator.Config)) (url string) {
 	t.Helper()
 	c := emulator.DefaultConfig()
@@ -36,10 +36,12 @@ func StartRunner(t *testing.T, edit func(*emulator.Config)) (url string) {
 	return server.URL
 }
 
-// Config returns the configuration of a daemon on free ports that drains for a tenth of a second.
-func Config(data string, upstreams ...string) config.Config {
+// Config returns the configuration of a daemon on free ports, with its data in the given directory.
+// Requests in progress have 100 ms to finish when it stops.
+func Config(directory string, upstreams ...string) config.Config {
 	cfg := config.Default()
-	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", data, "test"
+	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", directory,
+		"test"
 	cfg.Shutdown.Drain = 100 * time.Millisecond
 	for _, url := range upstreams {
 		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: url})
@@ -47,8 +49,8 @@ func Config(data string, upstreams ...string) config.Config {
 	return cfg
 }
 
-// Start runs a daemon and returns it when it is ready. It ends with stop or with the test, which
-// fails if the daemon ends with an error.
+// Start runs a daemon and returns it when it is ready. The daemon runs until stop is called or the
+// test ends. If it returns an error, the test fails.
 func Start(t *testing.T, cfg config.Config, options app.Options) (a *app.App, stop func()) {
 	t.Helper()
 	ready := make(chan struct{})
@@ -66,7 +68,7 @@ func Start(t *testing.T, cfg config.Config, options app.Options) (a *app.App, st
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("daemon ended with: %v", err)
+			t.Errorf("run the daemon: %v", err)
 		}
 	})
 	select {
@@ -74,12 +76,12 @@ func Start(t *testing.T, cfg config.Config, options app.Options) (a *app.App, st
 		t.Cleanup(stop)
 	case err := <-ended:
 		cancel()
-		t.Fatalf("daemon ended before it was ready: %v", err)
+		t.Fatalf("the daemon stopped before it was ready: %v", err)
 	}
 	return a, stop
 }
 
-// BatchFile returns a batch file of n lines for the model m.
+// BatchFile returns a batch file of n lines for the model "m".
 func BatchFile(n int) string {
 	var b strings.Builder
 	for i := range n {

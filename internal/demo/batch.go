@@ -17,7 +17,7 @@ import (
 	"github.com/tidefill/tidefill/internal/humanize"
 )
 
-// runBatch runs the sample batch through the API, as any client does.
+// runBatch submits the sample batch through the API, waits for its end and downloads its results.
 func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, error) {
 	fmt.Fprintf(d.Out, "tidefill serves at %s, in front of %d emulated runners (a 70B model on "+
 		"four A100 each, %gx real time)\nthat have interactive traffic of their own. "+
@@ -64,10 +64,13 @@ func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, err
 		}
 	}
 	if !d.Once {
-		d.suggest(daemon, b, input)
+		d.printNextCommands(daemon, b, input)
 	}
 	return b, nil
 }
+
+// printedAnswers is the number of answers that printAnswers prints.
+const printedAnswers = 3
 
 // printAnswers prints the first answers of an output file.
 func (d *Demo) printAnswers(name string) error {
@@ -78,7 +81,7 @@ func (d *Demo) printAnswers(name string) error {
 	defer f.Close()
 	results := json.NewDecoder(f)
 	fmt.Fprintln(d.Out)
-	for range 3 {
+	for range printedAnswers {
 		var line struct {
 			CustomID string `json:"custom_id"`
 			Response struct {
@@ -103,11 +106,11 @@ func (d *Demo) printAnswers(name string) error {
 	return nil
 }
 
-// shortened returns a text as one row of at most n letters.
+// shortened returns a text without line breaks, cut off after n characters.
 func shortened(text string, n int) string {
-	letters := []rune(strings.Join(strings.Fields(text), " "))
-	if len(letters) <= n {
-		return string(letters)
+	characters := []rune(strings.Join(strings.Fields(text), " "))
+	if len(characters) <= n {
+		return string(characters)
 	}
-	return string(letters[:n-1]) + "…"
+	return string(characters[:n-1]) + "…"
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/client"
 )
 
-// suggest prints what to try with the running daemon.
-func (d *Demo) suggest(daemon *app.App, b client.Batch, input string) {
+// printNextCommands prints commands to try with the running daemon.
+func (d *Demo) printNextCommands(daemon *app.App, b client.Batch, input string) {
 	command := "tidefill"
 	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") {
 		command = "go run ./cmd/tidefill"
