@@ -62,25 +62,41 @@ func withPath(known []Key, path string) string {
 	return ""
 }
 
-// withName returns a key of any section that has the name, or a key of the same top-level section
-// that has the name of the first key below value, or "".
+// withName returns a key of any section that has the name. If there is none, the name is that of a
+// section that was renamed: withName returns the only key below path that has the name of the first
+// key within value. It returns "" if no key or several have that name.
 func withName(known []Key, name string, value *yaml.Node, path string) string {
-	names := []string{name}
+	if found := withTail(known, name); len(found) > 0 {
+		return found[0]
+	}
+	below := slices.DeleteFunc(slices.Clone(known), func(k Key) bool {
+		return !strings.HasPrefix(k.Path, path+".")
+	})
+	var names []string
 	for value != nil && value.Kind == yaml.MappingNode && len(value.Content) > 0 {
 		names = append(names, value.Content[0].Value)
 		value = value.Content[1]
 	}
-	top, _, _ := strings.Cut(path, ".")
 	for i := range names {
-		tail := "." + strings.Join(names[i:], ".")
-		for _, k := range known {
-			in, _, _ := strings.Cut(k.Path, ".")
-			if strings.HasSuffix("."+withoutTuning(k.Path), tail) && (i == 0 || in == top) {
-				return k.Path
+		if found := withTail(below, strings.Join(names[i:], ".")); len(found) > 0 {
+			if len(found) > 1 {
+				return ""
 			}
+			return found[0]
 		}
 	}
 	return ""
+}
+
+// withTail returns the keys whose paths end with the names in tail, but for blocks called tuning.
+func withTail(known []Key, tail string) []string {
+	var found []string
+	for _, k := range known {
+		if strings.HasSuffix("."+withoutTuning(k.Path), "."+tail) {
+			found = append(found, k.Path)
+		}
+	}
+	return found
 }
 
 func withoutTuning(path string) string { return strings.ReplaceAll(path, ".tuning.", ".") }
