@@ -199,8 +199,11 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 	var all []experiment.Candidate
 	for _, text := range policies {
 		made, err := cfg.Candidate(text)
+		if err != nil && text != "" {
+			err = fmt.Errorf("--policy %s: %w", text, err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("--policy %s: %w", text, err)
+			return nil, err
 		}
 		if slices.ContainsFunc(all, func(c experiment.Candidate) bool {
 			return c.Name == made.Name
