@@ -14,39 +14,43 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 	"github.com/tidefill/tidefill/flowcontrol/gradient"
 	"github.com/tidefill/tidefill/flowcontrol/headroom"
+	"github.com/tidefill/tidefill/flowcontrol/model"
 	"github.com/tidefill/tidefill/flowcontrol/saturation"
 	"github.com/tidefill/tidefill/flowcontrol/schedule"
 )
 
 // limited returns a policy's own configuration with limits that the suite checks. Without metrics
-// it has to start at least one line on a runner.
-func limited(policy string, limits flowcontroltest.Limits) flowcontrol.PolicyConfig {
+// it has to start at least one line on a runner. It reports false for a policy that it does not
+// know, and returns the defaults.
+func limited(policy string, limits flowcontroltest.Limits) (flowcontrol.PolicyConfig, bool) {
 	switch own := flowcontrol.DefaultConfig().Settings[policy].(type) {
 	case fixed.Config:
 		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
-		return own
+		return own, true
 	case aimd.Config:
 		own.PerRunner, own.PerPool, own.Start = limits.PerRunner, limits.PerPool, 4
-		return own
+		return own, true
 	case headroom.Config:
 		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
-		return own
+		return own, true
 	case budget.Config:
 		own.MaxConcurrency, own.PerPool, own.Fallback = limits.PerRunner, limits.PerPool, 1
-		return own
+		return own, true
 	case saturation.Config:
 		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
-		return own
+		return own, true
 	case gradient.Config:
 		own.Min, own.Initial, own.Max = 1, min(4, limits.PerRunner), limits.PerRunner
 		own.PerPool = limits.PerPool
-		return own
+		return own, true
 	case schedule.Config:
 		own.Rows = []schedule.Row{{Lines: limits.PerRunner},
 			{At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
-		return own
+		return own, true
+	case model.Config: // its limits are those of headroom
+		return own, true
 	default:
-		return own
+		return own, false
 	}
 }
 
@@ -59,6 +63,11 @@ func TestPoliciesKeepTheContract(t *testing.T) {
 			all = []flowcontroltest.Limits{{}}
 		case "unlimited":
 			all = []flowcontroltest.Limits{{PerRunner: 4096}}
+		default:
+			// The test of its own package checks the limits of such a policy.
+			if _, known := limited(policy, all[0]); !known {
+				all = []flowcontroltest.Limits{{PerRunner: 4096}}
+			}
 		}
 		for _, limits := range all {
 			t.Run(fmt.Sprintf("%s %+v", policy, limits), func(t *testing.T) {
@@ -66,10 +75,11 @@ func TestPoliciesKeepTheContract(t *testing.T) {
 				cfg.Engine.CostModel = costmodel.Model{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
 				// model and schedule go by the limits of headroom too.
 				if limits.PerRunner > 0 {
-					cfg = cfg.With(headroom.Name, limited(headroom.Name, limits))
+					own, _ := limited(headroom.Name, limits)
+					cfg = cfg.With(headroom.Name, own)
 				}
 				cfg.Policy = policy
-				if own := limited(policy, limits); own != nil {
+				if own, _ := limited(policy, limits); own != nil {
 					cfg = cfg.With(policy, own)
 				}
 				flowcontroltest.TestController(t, limits, flowcontrol.NeedsOf(policy),
