@@ -1,4 +1,4 @@
-// Meets one error after the other and tells how the SDK shows it, and how often it asked.
+// Requests one error after the other and prints how the SDK reports it, and how often it sent a request.
 import fs from "node:fs";
 import { ended, newClient, print } from "./client.mjs";
 
