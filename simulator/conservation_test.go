@@ -147,7 +147,7 @@ func drawFaults(t *rapid.T, s *scenario.Scenario) {
 		p.Max = p.Replicas + 2
 	}
 	if rapid.Bool().Draw(t, "spot") {
-		s.BatchPools = []scenario.BatchPool{{Name: "spot", Scaled: scenario.Scaled{
+		s.BatchPools = []scenario.BatchPool{{Name: "spot", Scaling: scenario.Scaling{
 			Max: 3, Price: 0.4, Reclaim: 0.999}}}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "faults") {

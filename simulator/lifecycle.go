@@ -64,7 +64,7 @@ func (r *replica) serve() {
 	if sim.setup.newFiller != nil {
 		sim.queue.add(sim.now, r.wakeFiller)
 	}
-	if share := r.pool.scaled.Reclaim; share > 0 {
+	if share := r.pool.scaling.Reclaim; share > 0 {
 		hours := portable.Exponential(sim.setup.seed().Rand("reclaim "+r.cause)) / -portable.Log(
 			1-share)
 		if left := sim.end.Sub(sim.now); hours < left.Hours() {
@@ -208,7 +208,7 @@ func (r *replica) reclaim() {
 	if r.phase != ready && r.phase != draining {
 		return
 	}
-	replace := r.phase == ready && r.pool.scaled.Max == 0
+	replace := r.phase == ready && r.pool.scaling.Max == 0
 	r.crash(scenario.Retried)
 	if replace {
 		r.pool.add().start()

@@ -273,7 +273,7 @@ func TestRouterView(t *testing.T) {
 func TestReclaim(t *testing.T) {
 	s := tiny(t, "0,1,1\n200,1,1\n600,1,1\n")
 	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "spot", Replicas: 50,
-		Scaled: scenario.Scaled{Reclaim: 0.5, Price: 1}}}
+		Scaling: scenario.Scaling{Reclaim: 0.5, Price: 1}}}
 	s.Scenario.Horizon = 9 * time.Minute
 	s.Scenario.Pool.Start = scenario.Start{Median: time.Second, Min: time.Second,
 		Max: time.Second}

@@ -22,11 +22,11 @@ const (
 // pool is replicas of one kind. The first pool shares the interactive traffic; the others serve
 // batch lines alone.
 type pool struct {
-	sim    *simulation
-	name   string // empty: the first
-	models []string
-	engine engine.Config
-	scaled scenario.Scaled
+	sim     *simulation
+	name    string // empty: the first
+	models  []string
+	engine  engine.Config
+	scaling scenario.Scaling
 
 	replicas []*replica // that exist, by number
 	numbers  int        // how many numbers have been given out
@@ -43,10 +43,10 @@ type pool struct {
 func newPools(sim *simulation) error {
 	s := sim.setup.Scenario
 	sim.pools = []*pool{{models: sim.setup.firstModels(), engine: sim.setup.Engine(),
-		scaled: s.Pool.Scaled, wanted: s.Pool.Replicas}}
+		scaling: s.Pool.Scaling, wanted: s.Pool.Replicas}}
 	for _, b := range s.BatchPools {
 		sim.pools = append(sim.pools, &pool{name: b.Name, models: batchModels(b),
-			engine: sim.setup.BatchEngine(b), scaled: b.Scaled, wanted: b.Replicas})
+			engine: sim.setup.BatchEngine(b), scaling: b.Scaling, wanted: b.Replicas})
 	}
 	for _, x := range sim.pools {
 		x.sim, x.builds = sim, map[int]int{}

@@ -21,7 +21,7 @@ func (sim *simulation) uses() []PoolUse {
 			begun = sim.setup.Scenario.BatchPools[i-1].Replicas
 		}
 		uses = append(uses, PoolUse{Name: cmp.Or(x.name, "pool"), Hours: x.hours(),
-			Cost: x.scaled.Price * x.hours(), Started: x.starts - begun})
+			Cost: x.scaling.Price * x.hours(), Started: x.starts - begun})
 	}
 	return uses
 }

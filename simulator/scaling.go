@@ -43,7 +43,7 @@ func newScaling(sim *simulation) *scaling {
 // judge.
 func (s *scaling) begin() error {
 	sim := s.sim
-	scaled := slices.ContainsFunc(sim.pools, func(x *pool) bool { return x.scaled.Max > 0 })
+	scaled := slices.ContainsFunc(sim.pools, func(x *pool) bool { return x.scaling.Max > 0 })
 	dated := sim.dispatcher != nil && slices.ContainsFunc(sim.dispatcher.jobs, func(j *job) bool {
 		return j.Window > 0
 	})
@@ -128,7 +128,7 @@ func (s *scaling) flagged(job string) time.Duration {
 func (s *scaling) apply(w autoscale.Wanted) {
 	x := s.sim.pool(w.Pool)
 	s.setClosed(x, w.Closed)
-	if x.scaled.Max == 0 {
+	if x.scaling.Max == 0 {
 		return
 	}
 	named := func(name string) *replica {
@@ -149,7 +149,7 @@ func (s *scaling) apply(w autoscale.Wanted) {
 			r.drain()
 		}
 	}
-	x.wanted = min(max(w.Replicas, x.scaled.Min), x.scaled.Max)
+	x.wanted = min(max(w.Replicas, x.scaling.Min), x.scaling.Max)
 	for x.count(starting)+x.count(ready) < x.wanted {
 		x.add().start()
 	}

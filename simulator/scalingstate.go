@@ -58,12 +58,12 @@ func (s *scaling) state() autoscale.State {
 	for i, x := range s.sim.pools {
 		flow := s.flow.For(x.models)
 		p := autoscale.Pool{
-			ID: x.name, Min: x.scaled.Min, Max: x.scaled.Max, Price: x.scaled.Price,
-			Reclaim: x.scaled.Reclaim,
+			ID: x.name, Min: x.scaling.Min, Max: x.scaling.Max, Price: x.scaling.Price,
+			Reclaim: x.scaling.Reclaim,
 			Engine:  flow.Engine, SLO: flow.SLO, BatchOnly: flow.UnsharedIterations(),
 			Lines: lines, Harvested: x.work,
 		}
-		if x.scaled.Max == 0 {
+		if x.scaling.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted
 		}
 		if i == 0 && s.sim.setup.Scenario.Interactive.Generator != scenario.None {

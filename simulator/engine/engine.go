@@ -30,7 +30,7 @@ type Engine struct {
 	busy   bool
 	report Iteration
 	ends   []time.Duration // since report.Start, of each iteration of the run
-	noise  []float64       // drawn and not yet used; a run that is cut leaves some
+	noise  []float64       // drawn and not yet used; some remain after a truncated run
 
 	filler    Filler // nil: none
 	scheduled Scheduled
@@ -82,7 +82,7 @@ func (e *Engine) Submit(now time.Time, r Request) error {
 	e.byID[r.ID] = s
 	e.waiting.add(s)
 	e.pending += s.known
-	e.cut(now)
+	e.truncateRun(now)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (e *Engine) Abort(now time.Time, id ID) bool {
 	if s == nil || s.aborted {
 		return false
 	}
-	e.cut(now)
+	e.truncateRun(now)
 	if s.slot >= 0 {
 		e.waiting.remove(s)
 		e.forget(s)
@@ -113,19 +113,19 @@ func (e *Engine) Has(id ID) bool { return e.byID[id] != nil }
 // SetPace multiplies the time of iterations that begin after now by a factor.
 func (e *Engine) SetPace(now time.Time, factor float64) {
 	e.pace = factor
-	e.cut(now)
+	e.truncateRun(now)
 }
 
 // Stall adds d to the next iteration that begins after now.
 func (e *Engine) Stall(now time.Time, d time.Duration) {
 	e.stall += d
-	e.cut(now)
+	e.truncateRun(now)
 }
 
 // FlushCache removes the blocks that no request uses from the prefix cache, and returns their
 // number.
 func (e *Engine) FlushCache(now time.Time) int {
-	e.cut(now)
+	e.truncateRun(now)
 	return e.kv.flush()
 }
 

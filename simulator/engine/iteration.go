@@ -23,7 +23,7 @@ type Iteration struct {
 // Loss is a request that released its KV blocks before it was done.
 type Loss struct {
 	ID ID
-	// Tokens is the number of tokens computed for it since it was last admitted that are not even
+	// Tokens is the number of tokens that were computed for it since its last admission and are not
 	// in the prefix cache.
 	Tokens int
 }
@@ -52,7 +52,7 @@ func (e *Engine) Begin(now time.Time) (end time.Time, busy bool) {
 	if len(e.report.Preempted) == 0 {
 		e.admit(now, budget)
 	}
-	e.plan()
+	e.planRun()
 	if idle && !e.filled {
 		return time.Time{}, false
 	}
@@ -85,11 +85,10 @@ func (e *Engine) End() *Iteration {
 	return it
 }
 
-// Advance completes everything that ends by now and begins the next iteration, like an engine that
-// always works while it has requests. It passes each report to see. Call it before Submit or Abort
-// at the same instant, so that what ends then has ended, and afterwards, so that an idle engine
-// begins.
-func (e *Engine) Advance(now time.Time, see func(*Iteration)) {
+// Advance completes the iterations that end by now, passes each of them to report, and begins the
+// next one if there are requests. Call it before Submit and Abort, to complete the iterations that
+// end at the same instant, and after them, to begin an iteration if the engine was idle.
+func (e *Engine) Advance(now time.Time, report func(*Iteration)) {
 	at := now
 	for {
 		if e.busy {
@@ -97,7 +96,7 @@ func (e *Engine) Advance(now time.Time, see func(*Iteration)) {
 				return
 			}
 			at = e.report.End
-			see(e.End())
+			report(e.End())
 		}
 		if _, busy := e.Begin(at); !busy {
 			return

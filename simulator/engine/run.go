@@ -8,9 +8,12 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// plan computes the time of the scheduled iteration, and of those that can follow without any other
-// change.
-func (e *Engine) plan() {
+// A run is a sequence of iterations in which the same requests decode. Computing it at once saves
+// the events between its iterations. If the engine's state changes before its end, truncateRun
+// shortens it.
+
+// planRun computes the times of the scheduled iteration and of those that can follow it in one run.
+func (e *Engine) planRun() {
 	model := e.cfg.Profile.CostModel
 	requests, prefilling, tokens, context, prefill := 0, 0, 0, 0, 0.0
 	for _, s := range e.running {
@@ -30,7 +33,7 @@ func (e *Engine) plan() {
 	}
 	steps := 1
 	switch {
-	case e.filler != nil: // which decides for each iteration
+	case e.filler != nil: // the run has one iteration, since the filler chooses work for each
 		requests, tokens, context, prefill = e.fill(e.report.Start, requests, tokens, context,
 			prefill)
 	case prefilling == 0 && len(e.report.Preempted) == 0 && e.stall == 0:
@@ -55,23 +58,23 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// runLength returns how many iterations with decoding only can follow each other before a request
-// ends or no block is free. No waiting request can be admitted meanwhile, because the free memory
-// only shrinks.
+// runLength returns the number of iterations of a run: until the first request ends, or until no
+// block may be free, at most MaxRun. No waiting request can be admitted before, because the free
+// memory only shrinks.
 func (e *Engine) runLength() int {
 	steps := e.cfg.MaxRun
 	for _, s := range e.running {
 		steps = min(steps, s.Output-s.produced)
 	}
-	for steps > 1 && e.growth(steps) > e.kv.available() {
+	for steps > 1 && e.newBlocks(steps) > e.kv.available() {
 		steps /= 2
 	}
 	return max(steps, 1)
 }
 
-// growth returns how many blocks the running requests need in addition to decode for a number of
-// iterations.
-func (e *Engine) growth(steps int) int {
+// newBlocks returns the number of blocks that the running requests need, beyond those they have, to
+// decode for the given number of iterations.
+func (e *Engine) newBlocks(steps int) int {
 	blocks := 0
 	for _, s := range e.running {
 		blocks += max(0, blocksFor(s.computed+steps)-s.blocks())
@@ -79,6 +82,7 @@ func (e *Engine) growth(steps int) int {
 	return blocks
 }
 
+// noiseAt returns the noise of the iteration with index i in the run, a factor of its time.
 func (e *Engine) noiseAt(i int) float64 {
 	if e.cfg.Noise == 0 {
 		return 1
@@ -90,8 +94,8 @@ func (e *Engine) noiseAt(i int) float64 {
 	return e.noise[i]
 }
 
-// done returns how many iterations of the present run have ended by now.
-func (e *Engine) done(now time.Time) int {
+// endedIterations returns how many iterations of the present run have ended by now.
+func (e *Engine) endedIterations(now time.Time) int {
 	elapsed := now.Sub(e.report.Start)
 	n, found := slices.BinarySearch(e.ends, elapsed)
 	if found {
@@ -100,12 +104,12 @@ func (e *Engine) done(now time.Time) int {
 	return min(n, len(e.ends))
 }
 
-// cut ends the present run with the iteration in progress at now.
-func (e *Engine) cut(now time.Time) {
+// truncateRun ends the present run with the iteration that is in progress now.
+func (e *Engine) truncateRun(now time.Time) {
 	if !e.busy || len(e.ends) == 1 {
 		return
 	}
-	steps := min(e.done(now)+1, len(e.ends))
+	steps := min(e.endedIterations(now)+1, len(e.ends))
 	e.ends = e.ends[:steps]
 	e.report.Steps = e.report.Steps[:steps]
 	e.report.End = e.report.Start.Add(e.ends[steps-1])

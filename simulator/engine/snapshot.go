@@ -39,13 +39,13 @@ func (e *Engine) Snapshot(now time.Time) Snapshot {
 	if !e.busy || len(e.ends) == 1 {
 		return s
 	}
-	done := e.done(now)
+	done := e.endedIterations(now)
 	if done == 0 {
 		return s
 	}
 	s.Iterations += uint64(done)
 	s.Busy += e.ends[done-1]
 	s.GeneratedTokens += uint64(done * len(e.running))
-	s.KVBlocksUsed += e.growth(min(done+1, len(e.ends)))
+	s.KVBlocksUsed += e.newBlocks(min(done+1, len(e.ends)))
 	return s
 }

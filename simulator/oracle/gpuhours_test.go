@@ -46,7 +46,7 @@ func TestGPUHours(t *testing.T) {
 		math.Abs(b.GPUHours-noBatch.GPUHours-b.BatchGPUHours) > 1e-6 {
 		t.Errorf("%+v beside %v without batch work", b, noBatch.GPUHours)
 	}
-	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaled: scenario.Scaled{Max: 4},
+	s.Scenario.BatchPools = []scenario.BatchPool{{Name: "beside", Scaling: scenario.Scaling{Max: 4},
 		MaxBatchedTokens: 2048}}
 	if beside, err := GPUHours(s, noBatch); err != nil || beside.BatchGPUHours > b.BatchGPUHours {
 		t.Errorf("with another pool %+v (%v), without %+v", beside, err, b)

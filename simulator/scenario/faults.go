@@ -70,7 +70,7 @@ func (s Scenario) validateFaults() error {
 			path, Crash)
 		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed,
 			"%s.lost is %q, want %q or %q", path, f.Lost, Retried, Missed)
-		most, ok := s.maxReplicas(f.Pool)
+		most, ok := s.largestPoolSize(f.Pool)
 		all.check(
 			ok, "%s.pool is %q, want nothing for the shared pool or the name of one of batch_pools",
 			path, f.Pool)

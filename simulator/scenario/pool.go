@@ -8,77 +8,81 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Pool is the replicas that serve the interactive traffic.
+// Pool describes the replicas that serve the interactive traffic.
 type Pool struct {
 	// Profile is the name of a bundled profile, or a file that profile fit has written, relative to
 	// the scenario's folder.
 	Profile string `yaml:"profile"`
-	// Replicas is how many engines there are at the beginning, all of them ready.
+	// Replicas is the number of replicas at the beginning. All of them are ready.
 	Replicas int `yaml:"replicas"`
-	Scaled   `yaml:",inline"`
-	// Scheduling is the engine's queue order: priority (interactive first) or fcfs.
+	Scaling  `yaml:",inline"`
+	// Scheduling is the order of the engine's queue: priority (interactive requests first) or fcfs
+	// (first come, first served).
 	Scheduling engine.Scheduling `yaml:"scheduling"`
 	// PrefixCaching reuses the KV blocks of prompts with the same beginning.
 	PrefixCaching bool `yaml:"prefix_caching"`
-	// Noise is the standard deviation of the logarithm of an iteration's time.
+	// Noise is the standard deviation of the logarithm of an iteration's time. 0: no noise.
 	Noise float64 `yaml:"noise"`
 	// KVTokens, MaxBatchedTokens and MaxSeqs are the engine's limits. 0: the profile's.
 	KVTokens         int `yaml:"kv_tokens"`
 	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 	MaxSeqs          int `yaml:"max_seqs"`
-	// ShedAbove is the number of waiting requests from which an engine answers batch lines with
-	// 503. 0: it queues without end.
+	// ShedAbove is the number of waiting requests at which an engine begins to answer batch lines
+	// with 503. 0: never.
 	ShedAbove int `yaml:"shed_above"`
 	// Network is the latency of a batch line to the engine, and of its answer back.
 	Network time.Duration `yaml:"network"`
-	// RouterView is how old the router's view of the replicas' load may be. 0: it sees the present.
+	// RouterView is the maximum age of the load by which the router chooses a replica. 0: it uses
+	// the present load.
 	RouterView time.Duration `yaml:"router_view"`
-	// Discovery is how long it takes until the daemon knows that a replica has started or is lost.
+	// Discovery is the time from the start or the loss of a replica until the daemon detects it.
 	Discovery time.Duration `yaml:"discovery"`
-	// Start is the time of cold starts.
+	// Start is the duration of cold starts.
 	Start Start `yaml:"start"`
-	// Drain bounds the time of draining.
+	// Drain limits the duration of draining.
 	Drain Drain `yaml:"drain"`
-	// CostModelError is the error of the cost model that policies are configured with.
+	// CostModelError makes the cost model in the policies' configuration wrong.
 	CostModelError CostModelError `yaml:"cost_model_error"`
 }
 
-// Scaled bounds the number of replicas and states their price.
-type Scaled struct {
-	// Min and Max bound the number of replicas that the autoscale policy may ask for. Max 0: the
-	// number is fixed.
+// Scaling limits the number of replicas and sets their price.
+type Scaling struct {
+	// Min and Max limit the number of replicas that the autoscale policy may set. Max 0: the number
+	// is fixed.
 	Min int `yaml:"min"`
 	Max int `yaml:"max"`
-	// Price of a replica for an hour, in any currency.
+	// Price is the price of a replica for an hour, in any currency.
 	Price float64 `yaml:"price"`
-	// Reclaim is the share of replicas that the provider takes back in an hour, without notice. 0:
+	// Reclaim is the share of the replicas that the provider removes per hour, without notice. 0:
 	// none.
 	Reclaim float64 `yaml:"reclaim"`
 }
 
-// Start is the time of a cold start: log-normal, bounded by Min and Max.
+// Start is the distribution of the duration of a cold start: log-normal, limited by Min and Max.
 type Start struct {
 	Median time.Duration `yaml:"median"`
-	Sigma  float64       `yaml:"sigma"`
-	Min    time.Duration `yaml:"min"`
-	Max    time.Duration `yaml:"max"`
-	// NewNode is the share of starts that wait for a new node, and NodeTime how much longer those
-	// take.
-	NewNode  float64       `yaml:"new_node"`
+	// Sigma is the standard deviation of the logarithm of the duration.
+	Sigma float64       `yaml:"sigma"`
+	Min   time.Duration `yaml:"min"`
+	Max   time.Duration `yaml:"max"`
+	// NewNode is the share of starts that first wait for a new node.
+	NewNode float64 `yaml:"new_node"`
+	// NodeTime is the additional duration of these starts.
 	NodeTime time.Duration `yaml:"node_time"`
-	// Fail is the share of starts that fail once, and are tried again from the beginning.
+	// Fail is the share of starts that fail once and begin again.
 	Fail float64 `yaml:"fail"`
 }
 
-// Drain is how long a draining replica waits for requests to end.
+// Drain sets how long a draining replica waits for its requests.
 type Drain struct {
-	// Batch lines that take longer are evicted, interactive requests cut off.
-	Batch       time.Duration `yaml:"batch"`
+	// Batch is the time after which batch lines are evicted.
+	Batch time.Duration `yaml:"batch"`
+	// Interactive is the time after which interactive requests are aborted.
 	Interactive time.Duration `yaml:"interactive"`
 }
 
-// CostModelError multiplies coefficients of the engine's cost model, for a policy that is
-// configured with a wrong one. 0: no error.
+// CostModelError holds the factors by which coefficients of the engine's cost model are multiplied
+// in the policies' configuration. 0: the coefficient is not changed.
 type CostModelError struct {
 	C0 float64 `yaml:"c0"`
 	KV float64 `yaml:"kv"`
@@ -86,22 +90,23 @@ type CostModelError struct {
 	Prefill float64 `yaml:"prefill"`
 }
 
-// BatchPool is a further pool, which serves batch lines alone. Its engines are those of the first
-// pool except for the keys given here.
+// BatchPool describes a further pool, which serves only batch lines. What it does not set is as in
+// Scenario.Pool, the first pool.
 type BatchPool struct {
 	Name string `yaml:"name"`
-	// Profile; empty: the first pool's.
+	// Profile is the profile of its engines. Empty: the first pool's.
 	Profile  string `yaml:"profile"`
 	Replicas int    `yaml:"replicas"`
-	Scaled   `yaml:",inline"`
+	Scaling  `yaml:",inline"`
 	// KVTokens, MaxBatchedTokens and MaxSeqs are the engine's limits. 0: the first pool's.
 	KVTokens         int `yaml:"kv_tokens"`
 	MaxBatchedTokens int `yaml:"max_batched_tokens"`
 	MaxSeqs          int `yaml:"max_seqs"`
 }
 
-// maxReplicas returns the largest number of replicas of a pool; false: there is no such pool.
-func (s Scenario) maxReplicas(pool string) (most int, ok bool) {
+// largestPoolSize returns the largest number of replicas that a pool may have. Empty name: the
+// first pool. ok is false if there is no such pool.
+func (s Scenario) largestPoolSize(pool string) (most int, ok bool) {
 	if pool == "" {
 		return max(s.Pool.Replicas, s.Pool.Max), true
 	}
@@ -118,7 +123,7 @@ func (p Pool) validate() error {
 	all.check(
 		p.Profile != "", "pool.profile is empty; name a bundled profile (see tidefill profile "+
 			"list) or a fitted file")
-	all.add("pool", p.Scaled.validate(p.Replicas))
+	all.add("pool", p.Scaling.validate(p.Replicas))
 	all.check(p.Scheduling == engine.ByPriority || p.Scheduling == engine.FirstCome,
 		"pool.scheduling is %q, want %q or %q", p.Scheduling, engine.ByPriority, engine.FirstCome)
 	all.check(p.Noise >= 0 && p.Noise <= 1, "pool.noise is %v, want 0 to 1", p.Noise)
@@ -151,22 +156,23 @@ func (p Pool) validate() error {
 	return errors.Join(all...)
 }
 
-func (s Scaled) validate(replicas int) error {
+func (s Scaling) validate(replicas int) error {
 	var all problems
 	all.check(replicas >= 0 && replicas <= maxReplicas, "replicas is %d, want 0 to %d", replicas,
 		maxReplicas)
 	all.check(replicas != 0 || s.Max > 0,
-		"replicas is %d and max is %d, so there will never be one; raise either", replicas, s.Max)
+		"replicas is %d and max is %d, so the pool never has a replica; set either above 0",
+		replicas, s.Max)
 	all.check(s.Max >= 0 && s.Max <= maxReplicas,
 		"max is %d, want 0 for a fixed number or up to %d", s.Max, maxReplicas)
 	all.check(s.Min >= 0, "min is %d, want 0 or more", s.Min)
-	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, above max, which is %d", s.Min, s.Max)
+	all.check(s.Max == 0 || s.Min <= s.Max, "min is %d, want at most max, %d", s.Min, s.Max)
 	all.check(s.Max > 0 || s.Min == 0,
 		"min is %d, but without max the number of replicas is fixed; set both", s.Min)
 	all.check(s.Max == 0 || replicas >= s.Min && replicas <= s.Max,
 		"replicas is %d, want min to max, %d to %d", replicas, s.Min, s.Max)
 	all.check(s.Price >= 0 && s.Price <= 1e6, "price is %v, want 0 to 1000000", s.Price)
-	all.check(s.Reclaim >= 0 && s.Reclaim < 1, "reclaim is %v, want a share an hour, 0 to below 1",
+	all.check(s.Reclaim >= 0 && s.Reclaim < 1, "reclaim is %v, want a share per hour, 0 to below 1",
 		s.Reclaim)
 	return errors.Join(all...)
 }
@@ -174,7 +180,7 @@ func (s Scaled) validate(replicas int) error {
 func (s Start) validate() error {
 	var all problems
 	all.check(s.Min >= 0 && s.Min <= s.Median && s.Median <= s.Max && s.Max <= 24*time.Hour,
-		"median is %s, want min to max, %s to %s, in a day", s.Median, s.Min, s.Max)
+		"median is %s, want min to max, %s to %s, and max at most 24h", s.Median, s.Min, s.Max)
 	all.check(s.Median > 0, "median is %s, want above 0", s.Median)
 	all.check(s.Sigma >= 0 && s.Sigma <= 5, "sigma is %v, want 0 to 5", s.Sigma)
 	all.check(s.NewNode >= 0 && s.NewNode <= 1, "new_node is %v, want a share, 0 to 1", s.NewNode)
@@ -190,9 +196,10 @@ func validateBatchPools(pools []BatchPool) error {
 	for i, p := range pools {
 		path := fmt.Sprintf("batch_pools[%d]", i)
 		all.check(p.Name != "", "%s.name is empty", path)
-		all.check(!names[p.Name], "%s.name is %q, like that of a pool above", path, p.Name)
+		all.check(!names[p.Name], "%s.name is %q, the name of another pool; give it another", path,
+			p.Name)
 		names[p.Name] = true
-		all.add(path, p.Scaled.validate(p.Replicas))
+		all.add(path, p.Scaling.validate(p.Replicas))
 		all.check(p.KVTokens >= 0, "%s.kv_tokens is %d, want 0 for the first pool's or more", path,
 			p.KVTokens)
 		all.check(p.MaxBatchedTokens >= 0,

@@ -110,11 +110,11 @@ func TestFaultsAreNamed(t *testing.T) {
 			}},
 		{"a pool without a replica",
 			"name: x\npool: {profile: p, replicas: 0}\ninteractive: {generator: none}\n",
-			[]string{"x.yaml:2: pool.replicas is 0 and max is 0, so there will never be one"}},
+			[]string{"x.yaml:2: pool.replicas is 0 and max is 0, so the pool never has a replica"}},
 		{
 			"a pool out of bounds", "name: x\npool:\n  profile: p\n  replicas: 5\n  min: 3\n  " +
 				"max: 2\n  price: -1\n  reclaim: 1\ninteractive: {generator: none}\n", []string{
-				"x.yaml:5: pool.min is 3, above max, which is 2",
+				"x.yaml:5: pool.min is 3, want at most max, 2",
 				"x.yaml:4: pool.replicas is 5, want min to max, 3 to 2",
 				"x.yaml:7: pool.price is -1", "x.yaml:8: pool.reclaim is 1",
 			}},
@@ -137,7 +137,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{
 			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   " +
 				"replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
-				`x.yaml:6: batch_pools[1].name is "a", like that of a pool above`,
+				`x.yaml:6: batch_pools[1].name is "a", the name of another pool`,
 				"x.yaml:7: batch_pools[1].replicas is -1",
 				"x.yaml:7: batch_pools[1].kv_tokens is -1", "batch_pools[2].name is empty",
 			}},

@@ -1,9 +1,9 @@
 // Package search finds good parameters of a policy by simulation, with the Nelder-Mead method of
-// gonum. The method suits the problem: trials are few and expensive, their values are noisy, there
-// are few parameters, and their effects are smooth.
+// gonum. The method suits the problem: a trial is expensive and its value is noisy, there are few
+// parameters, and the value changes smoothly with each of them.
 //
-// Every point is tried on all seeds, because one that is good on a single seed is often lucky. What
-// is tried follows from the arguments alone.
+// Every point is tried on all seeds, because a good value on a single seed is often chance. The
+// same arguments give the same trials.
 package search
 
 import (
@@ -20,20 +20,20 @@ import (
 // Dimension is the range of one parameter.
 type Dimension struct {
 	Low, High float64
-	// Log spreads values evenly by ratio instead of by difference; then Low is above 0.
+	// Log selects a logarithmic scale. Low must then be above 0.
 	Log bool
 }
 
-// at returns the value at a share of the way from Low to High.
-func (d Dimension) at(share float64) float64 {
+// value returns the value at a position of the range: 0 is Low, 1 is High.
+func (d Dimension) value(share float64) float64 {
 	if d.Log {
 		return d.Low * portable.Exp(share*portable.Log(d.High/d.Low))
 	}
 	return d.Low + portable.Rounded(share*(d.High-d.Low))
 }
 
-// share is the inverse of at. A value outside the range is moved to its end.
-func (d Dimension) share(value float64) float64 {
+// position is the inverse of value. A value outside the range is moved to its end.
+func (d Dimension) position(value float64) float64 {
 	value = min(max(value, d.Low), d.High)
 	if d.Log {
 		return portable.Log(value/d.Low) / portable.Log(d.High/d.Low)
@@ -41,25 +41,27 @@ func (d Dimension) share(value float64) float64 {
 	return (value - d.Low) / (d.High - d.Low)
 }
 
-// Evaluate returns how good each point is on the first so many seeds; more is better.
+// Evaluate returns the value of each point, measured on the given number of seeds. Higher is
+// better. The seeds must be the same in every call.
 type Evaluate func(points [][]float64, seeds int) ([]float64, error)
 
-// Options bound a search.
+// Options limit a search.
 type Options struct {
-	// Budget is how many times a point may be tried on a seed, at least 4 Seeds.
+	// Budget is the maximum number of simulations. Trying a point takes one for each seed. At least
+	// 4 times Seeds.
 	Budget int
-	// Seeds is how many seeds each point is tried on, at least 2.
+	// Seeds is the number of seeds on which each point is tried, at least 2.
 	Seeds int
 }
 
 const (
-	// minSeeds is the fewest seeds on which a point is tried.
+	// minSeeds is the minimum of Options.Seeds.
 	minSeeds = 2
 	// firstStep is the distance of the first points from the start, as a share of each range.
 	firstStep = 0.25
-	// patience times the number of dimensions is how many steps without an improvement above
-	// minImprovement end a search.
-	patience       = 10
+	// stalledSteps, times the number of dimensions, is the number of consecutive steps without an
+	// improvement of at least minImprovement after which a search ends.
+	stalledSteps   = 10
 	minImprovement = 1e-4
 )
 
@@ -67,18 +69,18 @@ const (
 type Result struct {
 	Point []float64
 	Value float64
-	// Spent is how much of the budget was used.
+	// Spent is the number of simulations used of the budget.
 	Spent int
 }
 
-// Maximize searches from a start, which is tried first. So the result is never worse than the start
-// on the seeds of the search.
+// Maximize searches for the point with the highest value, beginning at start. Since it tries start
+// first, the result is at least as good as start on the seeds of the search.
 func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) (Result, error) {
 	if err := check(space, start, o); err != nil {
 		return Result{}, err
 	}
 	s := &searcher{space: space, options: o, evaluate: evaluate, best: trial{value: math.Inf(-1)}}
-	simplex, err := s.first(start)
+	simplex, err := s.firstSimplex(start)
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,15 +89,18 @@ func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) 
 			return Result{}, err
 		}
 	}
-	return Result{Point: s.point(s.best.shares), Value: s.best.value, Spent: s.spent}, nil
+	return Result{Point: s.point(s.best.position), Value: s.best.value, Spent: s.spent}, nil
 }
 
 func check(space []Dimension, start []float64, o Options) error {
 	if len(space) == 0 || len(start) != len(space) {
-		return fmt.Errorf("search: %d dimensions and a start of %d", len(space), len(start))
+		return fmt.Errorf(
+			"search: %d dimensions and a start of %d values, want as many of each, at "+
+				"least one", len(space), len(start))
 	}
 	if o.Seeds < minSeeds {
-		return fmt.Errorf("search: %d seeds, want at least %d: a result on one seed may be luck",
+		return fmt.Errorf(
+			"search: %d seeds, want at least %d: a good result on one seed may be chance",
 			o.Seeds, minSeeds)
 	}
 	if o.Budget < 4*o.Seeds {
@@ -118,46 +123,50 @@ type searcher struct {
 	best     trial
 }
 
-// trial is a point, as shares of the ranges, and its value.
+// trial is a point that was tried.
 type trial struct {
-	shares []float64
-	value  float64
+	position []float64 // in each dimension, from 0 to 1
+	value    float64
 }
 
+// trialsLeft returns the number of points that the rest of the budget allows.
 func (s *searcher) trialsLeft() int { return (s.options.Budget - s.spent) / s.options.Seeds }
 
-func (s *searcher) point(shares []float64) []float64 {
-	point := make([]float64, len(shares))
+func (s *searcher) point(position []float64) []float64 {
+	point := make([]float64, len(position))
 	for i, d := range s.space {
-		point[i] = d.at(shares[i])
+		point[i] = d.value(position[i])
 	}
 	return point
 }
 
-// fold mirrors a share that lies outside of 0 to 1 into that range. The method knows no bounds. If
-// such a point were moved to the nearest end instead, the value would not change beyond it, and a
-// search that starts at an end would stay there.
-func fold(share float64) float64 { return math.Abs(share - 2*math.Round(share/2)) }
+// fold mirrors a position outside of 0 to 1 into that range, since the Nelder-Mead method has no
+// bounds. If the position were moved to the nearest end instead, the value would not change beyond
+// the end, and a search that starts at an end would not leave it.
+func fold(position float64) float64 {
+	return math.Abs(position - 2*math.Round(position/2))
+}
 
-// try evaluates points, folded into their ranges, as many as the budget allows.
-func (s *searcher) try(points ...[]float64) ([]trial, error) {
-	points = points[:min(len(points), s.trialsLeft())]
-	trials := make([]trial, len(points))
-	values := make([][]float64, len(points))
-	for i, p := range points {
-		trials[i].shares = slices.Clone(p)
-		for k, share := range p {
-			trials[i].shares[k] = fold(share)
+// try evaluates the points at the given positions, folded into their ranges. If the budget does not
+// allow all of them, it evaluates the first ones.
+func (s *searcher) try(positions ...[]float64) ([]trial, error) {
+	positions = positions[:min(len(positions), s.trialsLeft())]
+	trials := make([]trial, len(positions))
+	points := make([][]float64, len(positions))
+	for i, position := range positions {
+		trials[i].position = slices.Clone(position)
+		for k, x := range position {
+			trials[i].position[k] = fold(x)
 		}
-		values[i] = s.point(trials[i].shares)
+		points[i] = s.point(trials[i].position)
 	}
 	s.spent += len(points) * s.options.Seeds
-	found, err := s.evaluate(values, s.options.Seeds)
+	values, err := s.evaluate(points, s.options.Seeds)
 	if err != nil {
 		return nil, err
 	}
 	for i := range trials {
-		trials[i].value = found[i]
+		trials[i].value = values[i]
 		if trials[i].value > s.best.value {
 			s.best = trials[i]
 		}
@@ -165,35 +174,35 @@ func (s *searcher) try(points ...[]float64) ([]trial, error) {
 	return trials, nil
 }
 
-// first tries the start and, for each dimension, a point a step away.
-func (s *searcher) first(start []float64) ([]trial, error) {
+// firstSimplex tries the start and, for each dimension, a point at the distance firstStep from it.
+func (s *searcher) firstSimplex(start []float64) ([]trial, error) {
 	origin := make([]float64, len(s.space))
 	for i, d := range s.space {
-		origin[i] = d.share(start[i])
+		origin[i] = d.position(start[i])
 	}
-	points := [][]float64{origin}
+	positions := [][]float64{origin}
 	for i := range origin {
 		p := slices.Clone(origin)
 		if p[i] += firstStep; p[i] > 1 {
 			p[i] -= 2 * firstStep
 		}
-		points = append(points, p)
+		positions = append(positions, p)
 	}
-	return s.try(points...)
+	return s.try(positions...)
 }
 
-// improve runs the Nelder-Mead method from the first points until the budget is spent or no step
-// helps.
+// improve runs the Nelder-Mead method from the first points. It ends when the budget is spent or
+// the value no longer improves. gonum minimizes, so values are negated.
 func (s *searcher) improve(simplex []trial) error {
 	method := &optimize.NelderMead{}
 	for _, t := range simplex {
-		method.InitialVertices = append(method.InitialVertices, t.shares)
+		method.InitialVertices = append(method.InitialVertices, t.position)
 		method.InitialValues = append(method.InitialValues, -t.value)
 	}
 	var failure error
 	problem := optimize.Problem{
-		Func: func(shares []float64) float64 {
-			trials, err := s.try(shares)
+		Func: func(position []float64) float64 {
+			trials, err := s.try(position)
 			if err != nil || len(trials) == 0 {
 				failure = err
 				return math.Inf(1)
@@ -207,10 +216,10 @@ func (s *searcher) improve(simplex []trial) error {
 			return optimize.NotTerminated, nil
 		},
 	}
-	_, err := optimize.Minimize(problem, simplex[0].shares, &optimize.Settings{
+	_, err := optimize.Minimize(problem, simplex[0].position, &optimize.Settings{
 		FuncEvaluations: s.trialsLeft(),
 		Converger: &optimize.FunctionConverge{Absolute: minImprovement,
-			Iterations: patience * len(s.space)},
+			Iterations: stalledSteps * len(s.space)},
 	}, method)
 	return err
 }
