@@ -13,18 +13,18 @@ import (
 )
 
 func TestEvaluate(t *testing.T) {
-	law := costmodel.Model{C0: 10}
+	costModel := costmodel.Model{C0: 10}
 	var obs []Observation
 	for i, ms := range []float64{10, 12.5, 8, 10, 10, 10, 10, 10, 10, 5} {
 		obs = append(obs, Observation{Time: ms, Steps: 1, Work: Work{Decoding: 10 * i}})
 	}
-	e := evaluate(law, obs)
+	e := evaluate(costModel, obs)
 	if e.Points != 10 || math.Abs(e.Mean-0.145) > 1e-9 || math.Abs(e.Bias-0.105) > 1e-9 ||
 		math.Abs(e.P90-0.325) > 1e-9 {
 		t.Errorf("error %+v, want mean 0.145, bias 0.105, p90 0.325", e)
 	}
 	points := 0
-	for _, r := range evaluateRanges(law, obs) {
+	for _, r := range evaluateRanges(costModel, obs) {
 		points += r.Error.Points
 		if r.From > r.To || r.Predicted != 10 {
 			t.Errorf("range %+v", r)
@@ -35,9 +35,9 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// A law that holds in the first half and not in the second must be found out.
+// A cost model that holds in the first half and not in the second must be found out.
 func TestCrossValidationUsesUnfittedData(t *testing.T) {
-	steps := rich(func(d *day) { d.prefill = 0 }).record()
+	steps := rich(func(d *syntheticTrace) { d.prefill = 0 }).record()
 	obs, err := Observe(steps, 0, AheadUnknown)
 	if err != nil {
 		t.Fatal(err)

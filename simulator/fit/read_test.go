@@ -27,7 +27,8 @@ func TestReadStepsReportsErrors(t *testing.T) {
 		{"a negative number", head + "a,1,0,0,-3,1,5\n", []string{
 			`f.csv:2: decode_tokens "-3" is negative`}},
 		{"no number", head + "a,1,0,0,many,1,5\na,2,,0,1,1,5\n", []string{
-			`f.csv:2: decode_tokens "many" is not a number`, `f.csv:3: start_us "" is not a number`}},
+			`f.csv:2: decode_tokens "many" is not a number`,
+			`f.csv:3: start_us "" is not a number`}},
 		{"no whole number", head + "a,1,0,0.5,3,1,5\n", []string{
 			`f.csv:2: prefill_tokens "0.5" is not a whole number`}},
 		{"not a number at all", head + "a,1,NaN,0,3,1,5\na,2,0,Inf,3,1,5\n", []string{
@@ -71,7 +72,7 @@ func TestManyFaultsAreNotAllReported(t *testing.T) {
 }
 
 func TestReadStepsReadsBack(t *testing.T) {
-	want := rich(func(d *day) { d.steps = 50 }).record()
+	want := rich(func(d *syntheticTrace) { d.steps = 50 }).record()
 	plain := asCSV(want)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
@@ -85,7 +86,7 @@ func TestReadStepsReadsBack(t *testing.T) {
 		"with Windows' line ends": strings.ReplaceAll(string(plain), "\n", "\r\n"),
 		"in another order":        strings.Join(lines, ""),
 	} {
-		got, err := ReadSteps("day", strings.NewReader(in))
+		got, err := ReadSteps("trace", strings.NewReader(in))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -105,7 +106,7 @@ func FuzzReadSteps(f *testing.F) {
 	f.Add([]byte(head + "a,1.0,0,70,3,2,5\nb,2,5,0,4,0,0\n"))
 	f.Add([]byte("\x1f\x8b"))
 	f.Add([]byte("experiment,\"step\n"))
-	f.Add(asCSV(rich(func(d *day) { d.steps = 60 }).record()))
+	f.Add(asCSV(rich(func(d *syntheticTrace) { d.steps = 60 }).record()))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		steps, err := ReadSteps("f.csv", bytes.NewReader(content))
 		if err != nil {
@@ -122,7 +123,7 @@ func FuzzReadSteps(f *testing.F) {
 		if l := r.CostModel; !(l.C0 >= 0 && l.C1 >= 0 && l.C1+l.C2 >= -1e-12 && l.KV >= 0 &&
 			l.P1 >= 0 &&
 			l.P2 >= 0) {
-			t.Fatalf("law %+v", l)
+			t.Fatalf("cost model %+v", l)
 		}
 	})
 }

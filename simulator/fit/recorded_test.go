@@ -10,10 +10,10 @@ import (
 	"github.com/tidefill/tidefill/internal/recording"
 )
 
-// recordDay invents what a daemon would record of an engine with a known law: its load changes
-// every half minute, prompts arrive at random, and there are readings and reports of token gaps
-// about once a second.
-func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.Entry {
+// syntheticRecording invents what a daemon would record of an engine with a known cost model: its
+// load changes every half minute, prompts arrive at random, and there are readings and reports of
+// token gaps about once a second.
+func syntheticRecording(costModel costmodel.Model, seed uint64, minutes float64) []recording.Entry {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	nan := recording.Number(math.NaN())
 	var all []recording.Entry
@@ -32,7 +32,7 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 			all = append(all, recording.Entry{At: at, Line: &recording.Line{
 				Job: 1, Runner: 1, Prompt: w.Prefill + 16, Cached: 16}})
 		}
-		took := Observation{Steps: 1, Work: w}.Predict(law) / 1000 * math.Exp(
+		took := Observation{Steps: 1, Work: w}.Predict(costModel) / 1000 * math.Exp(
 			0.03*rng.NormFloat64())
 		at, gaps, gapTime = at+took, gaps+1, gapTime+took
 		if at >= readAt {
@@ -53,10 +53,10 @@ func recordDay(law costmodel.Model, seed uint64, minutes float64) []recording.En
 }
 
 func TestRecordingRecoversTheCostModel(t *testing.T) {
-	law := costmodel.Model{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
+	costModel := costmodel.Model{C0: 18, C1: 0.05, C2: 0.09, N0: 64, KV: 0.00006, P1: 0.02}
 	for seed := range uint64(3) {
 		var r RecordingReader
-		for _, e := range recordDay(law, seed, 60) {
+		for _, e := range syntheticRecording(costModel, seed, 60) {
 			r.Add(e)
 		}
 		obs, err := r.Observations()
@@ -81,7 +81,7 @@ func TestRecordingRecoversTheCostModel(t *testing.T) {
 			if w.Prefill > 0 {
 				limit = 0.15 // when within its second a prompt was computed isn't seen
 			}
-			if off := o.Predict(got.CostModel)/o.Predict(law) - 1; math.Abs(off) > limit {
+			if off := o.Predict(got.CostModel)/o.Predict(costModel) - 1; math.Abs(off) > limit {
 				t.Errorf("seed %d: %+v is off by %.1f %%: fitted %+v", seed, w, 100*off,
 					got.CostModel)
 			}
@@ -94,7 +94,7 @@ func TestWhatARecordingDoesNotShow(t *testing.T) {
 	if _, err := r.Observations(); err == nil || !strings.Contains(err.Error(), "no token gaps") {
 		t.Errorf("nothing: %v", err)
 	}
-	all := recordDay(costmodel.Model{C0: 20, C1: 0.1}, 1, 5)
+	all := syntheticRecording(costmodel.Model{C0: 20, C1: 0.1}, 1, 5)
 	for _, e := range all {
 		if e.Gaps != nil {
 			r.Add(e)

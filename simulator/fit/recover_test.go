@@ -17,20 +17,20 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// day is an invented recording: consecutive steps of an engine with a known law.
-type day struct {
-	law     costmodel.Model
-	noise   float64
-	steps   int
-	most    int     // decoding requests
-	context float64 // mean per request; 0: drawn anew for each step
-	prefill float64 // share of steps with a chunk
-	before  bool    // chunks follow computed context
-	ahead   Ahead
-	seed    uint64
+// syntheticTrace is an invented recording: consecutive steps of an engine with a known cost model.
+type syntheticTrace struct {
+	costModel costmodel.Model
+	noise     float64
+	steps     int
+	most      int     // decoding requests
+	context   float64 // mean per request; 0: drawn anew for each step
+	prefill   float64 // share of steps with a chunk
+	before    bool    // chunks follow computed context
+	ahead     Ahead
+	seed      uint64
 }
 
-func (d day) record() []Step {
+func (d syntheticTrace) record() []Step {
 	rng := rand.New(rand.NewPCG(d.seed, 0))
 	var steps []Step
 	work := make([]Work, d.steps)
@@ -49,7 +49,7 @@ func (d day) record() []Step {
 		}
 		work[i] = w
 		steps = append(steps, Step{
-			File: "day", Line: i + 2, Run: fmt.Sprint("run", i*4/d.steps), Number: int64(i),
+			File: "trace", Line: i + 2, Run: fmt.Sprint("run", i*4/d.steps), Number: int64(i),
 			PrefillTokens: int64(w.Prefill), PrefillReqs: int64(w.Chunks), DecodeTokens: int64(
 				w.Decoding), Running: int64(w.Decoding + w.Chunks),
 			Context: int64(w.Context), PrefillContext: int64(w.Before), KVBlocksUsed: -1,
@@ -59,7 +59,7 @@ func (d day) record() []Step {
 	at := int64(0)
 	for i := range steps {
 		computed := work[max(0, i-int(d.ahead))]
-		ms := Observation{Steps: 1, Work: computed}.Predict(d.law) * math.Exp(
+		ms := Observation{Steps: 1, Work: computed}.Predict(d.costModel) * math.Exp(
 			d.noise*rng.NormFloat64())
 		steps[i].Start, steps[i].Gap, steps[i].GapSteps = at, int64(math.Round(1000*ms)), 1
 		at += steps[i].Gap
@@ -88,9 +88,10 @@ func fitted(t interface {
 
 var known = costmodel.Model{C0: 15, C1: 0.03, C2: 0.05, N0: 100, KV: 5e-5, P1: 0.01, P2: 2e-6}
 
-func rich(edit func(*day)) day {
-	d := day{law: known, noise: 0.01, steps: 800, most: 200, prefill: 0.4, before: true,
-		ahead: AheadOne, seed: 1}
+func rich(edit func(*syntheticTrace)) syntheticTrace {
+	d := syntheticTrace{costModel: known, noise: 0.01, steps: 800, most: 200, prefill: 0.4,
+		before: true,
+		ahead:  AheadOne, seed: 1}
 	if edit != nil {
 		edit(&d)
 	}
@@ -99,29 +100,29 @@ func rich(edit func(*day)) day {
 
 func TestKnownCostModelsAreRecovered(t *testing.T) {
 	tests := []struct {
-		name string
-		day  day
+		name  string
+		trace syntheticTrace
 	}{
 		{"scheduler ahead", rich(nil)},
-		{"scheduler not ahead", rich(func(d *day) { d.ahead = AheadNone })},
-		{"small batches dearer", rich(func(d *day) {
-			d.law.C1, d.law.C2, d.law.N0 = 0.1, -0.06, 60
+		{"scheduler not ahead", rich(func(d *syntheticTrace) { d.ahead = AheadNone })},
+		{"small batches dearer", rich(func(d *syntheticTrace) {
+			d.costModel.C1, d.costModel.C2, d.costModel.N0 = 0.1, -0.06, 60
 		})},
-		{"another engine", rich(func(d *day) {
-			d.law = costmodel.Model{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02,
+		{"another engine", rich(func(d *syntheticTrace) {
+			d.costModel = costmodel.Model{C0: 6, C1: 0.02, C2: 0.03, N0: 128, KV: 2e-4, P1: 0.02,
 				P2: 5e-6}
 		})},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r, obs := fitted(t, test.day.record(), Options{Resamples: 20, Seed: 1})
-			if obs.Ahead != test.day.ahead {
-				t.Errorf("scheduler found to be %d ahead, want %d", obs.Ahead, test.day.ahead)
+			r, obs := fitted(t, test.trace.record(), Options{Resamples: 20, Seed: 1})
+			if obs.Ahead != test.trace.ahead {
+				t.Errorf("scheduler found to be %d ahead, want %d", obs.Ahead, test.trace.ahead)
 			}
 			for _, c := range r.Coefficients {
-				want := test.day.law.N0
+				want := test.trace.costModel.N0
 				if i := slices.Index(termNames[:], c.Name); i >= 0 {
-					want = valueOf(test.day.law, term(i))
+					want = valueOf(test.trace.costModel, term(i))
 				}
 				if c.Origin != FromData {
 					t.Errorf("%s is from %s", c.Name, c.Origin)
@@ -134,12 +135,12 @@ func TestKnownCostModelsAreRecovered(t *testing.T) {
 					t.Errorf("%s has the error %g", c.Name, c.Error)
 				}
 			}
-			if math.Abs(r.Noise-test.day.noise) > 0.2*test.day.noise {
-				t.Errorf("noise is %g, want %g", r.Noise, test.day.noise)
+			if math.Abs(r.Noise-test.trace.noise) > 0.2*test.trace.noise {
+				t.Errorf("noise is %g, want %g", r.Noise, test.trace.noise)
 			}
 			// The first iteration of each of four runs may hold a chunk that no row shows.
-			if r.Error.Mean > test.day.noise+0.005 || math.Abs(r.Error.Bias) > 0.005 {
-				t.Errorf("error %+v with noise %g", r.Error, test.day.noise)
+			if r.Error.Mean > test.trace.noise+0.005 || math.Abs(r.Error.Bias) > 0.005 {
+				t.Errorf("error %+v with noise %g", r.Error, test.trace.noise)
 			}
 			if len(r.Warnings) > 0 {
 				t.Errorf("warnings: %q", r.Warnings)
@@ -174,32 +175,32 @@ func TestTermsThatDataCannotDetermine(t *testing.T) {
 		N0: 500,
 		KV: 5e-5, P1: 0.01, P2: 2e-6}}
 	tests := []struct {
-		name string
-		day  day
-		held []string // terms not from the data
-		want string   // of the warnings
+		name  string
+		trace syntheticTrace
+		held  []string // terms not from the data
+		want  string   // of the warnings
 	}{
-		{"one context", rich(func(d *day) {
+		{"one context", rich(func(d *syntheticTrace) {
 			d.context, d.prefill = 700, 0
 		}), []string{"kv", "p1", "p2"}, "c1 and kv can't be distinguished"},
-		{"no prefill", rich(func(d *day) {
+		{"no prefill", rich(func(d *syntheticTrace) {
 			d.prefill = 0
 		}), []string{"p1", "p2"}, "p1 can't be determined: no interval shows it"},
-		{"hardly any prefill", rich(func(d *day) {
+		{"hardly any prefill", rich(func(d *syntheticTrace) {
 			d.prefill = 0.003
 		}), []string{"p1", "p2"}, "p1 can't be determined: only"},
-		{"below the knee", rich(func(d *day) {
+		{"below the knee", rich(func(d *syntheticTrace) {
 			d.most, d.prefill = 90, 0
 		}), []string{"c2", "n0", "p1", "p2"}, "no bend shows between 1 and 90 tokens"},
-		{"decoding below the knee", rich(func(d *day) {
-			d.most, d.law.N0, d.law.C2 = 16, 16, 0.1
+		{"decoding below the knee", rich(func(d *syntheticTrace) {
+			d.most, d.costModel.N0, d.costModel.C2 = 16, 16, 0.1
 			d.prefill = 0.5
 		}), []string{"p1"}, "p1 can't be distinguished"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			for _, prior := range []engine.Profile{{}, prior} {
-				r, _ := fitted(t, test.day.record(), Options{Resamples: 20, Prior: prior})
+				r, _ := fitted(t, test.trace.record(), Options{Resamples: 20, Prior: prior})
 				origin := FromZero
 				if prior.Name != "" {
 					origin = FromPrior
@@ -235,7 +236,9 @@ func TestPrefillKeepsItsCost(t *testing.T) {
 	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 15, C1: 0.02, C2: 0.035,
 		N0: 120,
 		P1: 0.005}}
-	d := rich(func(d *day) { d.law.C1, d.law.C2, d.law.N0, d.prefill = 0.1, -0.06, 60, 0 })
+	d := rich(func(d *syntheticTrace) {
+		d.costModel.C1, d.costModel.C2, d.costModel.N0, d.prefill = 0.1, -0.06, 60, 0
+	})
 	r, _ := fitted(t, d.record(), Options{Resamples: -1, Prior: prior})
 	if got := r.CostModel.C1 + r.CostModel.C2 + r.CostModel.P1; math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("a prefill token costs %g ms, want the prior's 0.06", got)
@@ -244,7 +247,7 @@ func TestPrefillKeepsItsCost(t *testing.T) {
 
 func TestOrderAndSeed(t *testing.T) {
 	for seed := range uint64(2) {
-		steps := rich(func(d *day) { d.steps, d.seed = 200, seed }).record()
+		steps := rich(func(d *syntheticTrace) { d.steps, d.seed = 200, seed }).record()
 		shuffled := slices.Clone(steps)
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled), func(i, j int) {
 			shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
@@ -270,8 +273,8 @@ func TestOrderAndSeed(t *testing.T) {
 }
 
 func TestInsufficientDataIsRefused(t *testing.T) {
-	few := rich(func(d *day) { d.steps = 30 }).record()
-	alike := rich(func(d *day) { d.most = 2 }).record()
+	few := rich(func(d *syntheticTrace) { d.steps = 30 }).record()
+	alike := rich(func(d *syntheticTrace) { d.most = 2 }).record()
 	apart := rich(nil).record()
 	for i := range apart {
 		apart[i].GapSteps = 0

@@ -29,8 +29,8 @@ func measured(t *testing.T) []Step {
 	return steps
 }
 
-// The goal: a law fitted on the first half of each run is within 5 % of the iterations of the
-// second, which ran at twice to thrice the load. It must hold without a prior, since one of the
+// The goal: a cost model fitted on the first half of each run is within 5 % of the iterations of
+// the second, which ran at twice to thrice the load. It must hold without a prior, since one of the
 // bundled ones has seen this recording.
 func TestMeasuredEngine(t *testing.T) {
 	steps := measured(t)

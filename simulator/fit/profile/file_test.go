@@ -68,7 +68,7 @@ func TestAFittedProfileRunsAnEngine(t *testing.T) {
 	}
 	if want := (costmodel.Model{C0: 15.1235, C1: 0.0588606, C2: -0.0588606, N0: 36,
 		KV: 4.9e-5}); p.CostModel != want || p.MaxSeqs != 128 || !p.Measured {
-		t.Errorf("profile %+v, want the law %+v", p, want)
+		t.Errorf("profile %+v, want the cost model %+v", p, want)
 	}
 }
 
