@@ -29,7 +29,7 @@ func listCommand() *cobra.Command {
 	flags.StringSliceVar(&filter.status, "status", nil, "only these `states`")
 	flags.StringVar(&filter.model, "model", "", "only those with lines for this `model`")
 	flags.StringVar(&filter.meta, "meta", "", "only those with this metadata `key or key=value`")
-	flags.StringVar(&filter.sort, "sort", "", "`created_at` or deadline")
+	flags.StringVar(&filter.sort, "sort", "", "order by this `field`: created_at or deadline")
 	flags.BoolVar(&filter.ascending, "ascending", false, "earliest first")
 	for _, name := range []string{"created-after", "created-before", "deadline-after",
 		"deadline-before"} {

@@ -64,7 +64,7 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 		"run this many `times` faster than real time")
 	flags.Uint64Var(&c.Seed, "seed", c.Seed, "`seed` of answers, their lengths and the noise")
 	flags.Float64Var(&c.Interactive.RPS, "interactive-rps", 0,
-		"interactive requests of its own per emulated `second`")
+		"interactive `requests` of its own per emulated second")
 	flags.Float64Var(&c.Interactive.Swing, "interactive-swing", c.Interactive.Swing,
 		"how far that rate rises and falls, 0 to 1")
 	flags.Float64Var(&c.Interactive.Period, "interactive-period", c.Interactive.Period,

@@ -47,7 +47,7 @@ the geometric mean over scenarios counts. docs/tune-a-policy.md describes the se
 		"search `KEY=LOW:HIGH`; durations have units, integers stay integers, "+
 			":log at the end spaces values by ratio; may be repeated")
 	flags.IntVar(&t.budget, "budget", 200,
-		"how `many` times all scenarios may run, each time with one setting and one seed")
+		"number of `runs`, each of all scenarios with one setting and one seed")
 	flags.IntVar(&t.seeds, "seeds", 3,
 		"search with this `number` of seeds, at least 2; as many others confirm the result")
 	flags.Uint64Var(&t.seed, "seed", 1, "the first seed")
