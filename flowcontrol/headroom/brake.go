@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// brake evicts lines of a runner while interactive requests suffer from them.
+// brake lowers the number of lines of a runner while they harm interactive requests.
 type brake struct {
-	since time.Time // when the signs appeared; zero: they are not there
-	until time.Time // when the lines may grow again; zero: they may
-	keep  int       // lines, until then
+	since time.Time // when harm was first observed; zero: there is none now
+	until time.Time // when the number of lines may grow again; zero: now
+	keep  int       // maximum number of lines until then
 }
 
-// update notes whether the signs are there now: that interactive requests suffer on the runner, and
-// that its lines are a part of the reason. mayEvict is false while evictions have wasted too much.
-func (b *brake) update(now time.Time, signs bool, lines int, mayEvict bool, cfg Brake) {
-	if !signs {
+// update records whether the runner's lines harm interactive requests now. mayEvict is false while
+// evictions have wasted too much work.
+func (b *brake) update(now time.Time, harm bool, lines int, mayEvict bool, cfg Brake) {
+	if !harm {
 		b.since = time.Time{}
 		return
 	}
@@ -32,5 +32,5 @@ func (b *brake) update(now time.Time, signs bool, lines int, mayEvict bool, cfg 
 	b.keep, b.until = keep, now.Add(cfg.Hold)
 }
 
-// evicts reports whether lines are to be ended now.
+// evicts reports whether lines have to be evicted now.
 func (b *brake) evicts() bool { return !b.since.IsZero() }

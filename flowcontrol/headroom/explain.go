@@ -38,14 +38,14 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 			terms = append(terms, flowcontrol.Term{Runner: m.ID, Name: name, Value: value,
 				Unit: unit})
 		}
-		safe, _ := r.safe(now, c.lineKV(mix), c.engine, c.cfg)
+		safe, _ := r.safeLines(now, c.lineKV(mix), c.engine, c.cfg)
 		tokens, _ := c.prompts(now, r)
 		add("iteration", r.iterations.all.mean(), "ms")
 		add("iteration without batch prompts", r.iterations.base.mean(), "ms")
 		add("token gaps age", age(now, r.iterations.seenAt), "s")
 		add("prompt credit", r.iterations.credit, "ms")
 		add("prompt tokens allowed", tokens, "tokens")
-		add("lines by feedback", c.part(r), "lines")
+		add("lines by feedback", c.linesByFeedback(r), "lines")
 		add("safe lines", float64(safe), "lines")
 		add("lines by staleness", r.staleness.ceiling, "lines")
 		add("knowledge", float64(r.staleness.state), "state")

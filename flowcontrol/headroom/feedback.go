@@ -95,9 +95,10 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 		PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
 }
 
-// part returns a runner's part of the lines. A runner whose iterations are longer than the others'
-// starts fewer prompts and so carries fewer lines. It is granted as many all the same, since a
-// router that considers load sends interactive requests to runners with few lines.
-func (c *Controller) part(r *runner) float64 {
+// linesByFeedback returns how many lines a runner may carry by feedback. A runner with longer
+// iterations than the others starts fewer prompts, so it carries fewer lines. The number of lines
+// granted to it is nevertheless the same, since a router that balances by load sends more
+// interactive requests to a runner with fewer lines.
+func (c *Controller) linesByFeedback(r *runner) float64 {
 	return min(max(c.lines*r.yield, 1), float64(c.cfg.PerRunner))
 }

@@ -15,11 +15,11 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 	if len(c.roster.Members) > 0 {
 		until = c.ticked.Add(tick)
 	}
-	fewest := c.fewest(now)
+	least := c.leastLoad(now)
 	for _, m := range c.roster.Members {
 		r := m.State
 		if r.changed || !r.due.IsZero() && !r.due.After(now) {
-			c.grant(now, m, fewest)
+			c.grant(now, m, least)
 		}
 		c.granted = append(c.granted, r.granted)
 		if !r.due.IsZero() && r.due.Before(until) {
@@ -31,56 +31,15 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 	return a
 }
 
-// grant computes a runner's part of the allowance.
-func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest fewest) {
+// grant computes the allowance of a runner. It sets due if the allowance changes at a later time
+// without an observation.
+func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], least leastLoad) {
 	r := m.State
 	r.changed, r.due = false, time.Time{}
-	mix := c.LineMix()
-	g := flowcontrol.RunnerAllowance{Runner: m.ID, Reason: ReasonTokenTime,
-		Lines: int(min(c.part(r), fewest.bound(r, mix, c.tuning.Pace)) + 0.5)}
-	if mean := r.iterations.all.mean(); mean == 0 ||
-		r.own.lines < g.Lines && mean < c.targetTime() {
-		g.Reason = flowcontrol.ReasonLearning
-	}
-	lower := func(lines int, reason flowcontrol.Reason) {
-		if lines < g.Lines {
-			g.Lines, g.Reason = lines, reason
-		}
-	}
-	safe, reason := r.safe(now, c.lineKV(mix), c.engine, c.cfg)
-	lower(safe, reason)
-	g.Lines = max(g.Lines,
-		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
-	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {
-		lower(int(ceiling), reason)
-		if r.staleness.state == unreachable && now.Before(r.staleness.retry) {
-			r.due = r.staleness.retry
-		}
-	}
-	tokens, more := c.prompts(now, r)
-	g.Prompt = int(math.Ceil(tokens))
-	switch {
-	case r.own.lines >= g.Lines || r.own.prefilling < g.Prompt:
-	case tokens >= c.promptTokens.value():
-		g.Reason = flowcontrol.ReasonPrompt
-	default:
-		g.Reason = ReasonTokenTime
-		if !more.IsZero() {
-			r.due = more
-		}
-	}
-	if now.Before(r.brake.until) {
-		lower(r.brake.keep, ReasonBrake)
-		if r.brake.evicts() {
-			g.Evict = g.Lines >= r.brake.keep
-			g.Prompt = 0
-			g.Reason = ReasonBrake
-		}
-	}
-	if now.Before(r.kvPressure.until) {
-		lower(r.kvPressure.keep, ReasonKV)
-		g.Evict = g.Evict || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
-	}
+	g := flowcontrol.RunnerAllowance{Runner: m.ID}
+	c.grantLines(now, r, least, &g)
+	c.grantPrompts(now, r, &g)
+	r.restrict(now, &g)
 	if m.Held(now) {
 		g.Lines, g.Evict = 0, false
 		r.due, g.Reason = m.HeldUntil()
@@ -88,11 +47,76 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], fewest
 	r.granted = g
 }
 
-// prompts returns how many prompt tokens may wait on a runner when another line starts, and when
-// that will be more.
+// grantLines sets the number of lines: that of the feedback, raised for deadlines, within what is
+// safe for the runner.
+func (c *Controller) grantLines(
+	now time.Time, r *runner, least leastLoad, g *flowcontrol.RunnerAllowance,
+) {
+	mix := c.LineMix()
+	g.Lines = int(min(c.linesByFeedback(r), least.bound(r, mix, c.tuning.Pace)) + 0.5)
+	g.Reason = ReasonTokenTime
+	if mean := r.iterations.all.mean(); mean == 0 ||
+		r.own.lines < g.Lines && mean < c.targetTime() {
+		g.Reason = flowcontrol.ReasonLearning
+	}
+	safe, reason := r.safeLines(now, c.lineKV(mix), c.engine, c.cfg)
+	lower(g, safe, reason)
+	g.Lines = max(g.Lines,
+		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
+	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {
+		lower(g, int(ceiling), reason)
+		if r.staleness.state == unreachable && now.Before(r.staleness.retry) {
+			r.due = r.staleness.retry
+		}
+	}
+}
+
+// grantPrompts sets the number of prompt tokens. It replaces the reason if prompts, not the number
+// of lines, prevent the next start.
+func (c *Controller) grantPrompts(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
+	tokens, more := c.prompts(now, r)
+	g.Prompt = int(math.Ceil(tokens))
+	if r.own.lines >= g.Lines || r.own.prefilling < g.Prompt {
+		return
+	}
+	if tokens >= c.promptTokens.value() {
+		g.Reason = flowcontrol.ReasonPrompt
+		return
+	}
+	g.Reason = ReasonTokenTime
+	if !more.IsZero() {
+		r.due = more
+	}
+}
+
+// restrict lowers the allowance, and evicts lines, while the brake or KV pressure require it.
+func (r *runner) restrict(now time.Time, g *flowcontrol.RunnerAllowance) {
+	if now.Before(r.brake.until) {
+		lower(g, r.brake.keep, ReasonBrake)
+		if r.brake.evicts() {
+			g.Evict = g.Lines >= r.brake.keep
+			g.Prompt = 0
+			g.Reason = ReasonBrake
+		}
+	}
+	if now.Before(r.kvPressure.until) {
+		lower(g, r.kvPressure.keep, ReasonKV)
+		g.Evict = g.Evict || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
+	}
+}
+
+// lower reduces the number of lines for a reason; a number that is already lower remains.
+func lower(g *flowcontrol.RunnerAllowance, lines int, reason flowcontrol.Reason) {
+	if lines < g.Lines {
+		g.Lines, g.Reason = lines, reason
+	}
+}
+
+// prompts returns the number of prompt tokens waiting on a runner below which another line may
+// start, and when that number grows; zero: not with time alone.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
 	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.prompt, 1)
-	if !c.shared { // enough for two chunks, but fewer requests than engines shed at
+	if !c.shared { // enough for two chunks, but fewer requests than make engines shed
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting/2), time.Time{}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// runner is what the controller knows of a runner.
+// runner is the controller's state of one runner.
 type runner struct {
 	own         ownLoad
 	iterations  iterations
@@ -17,14 +17,14 @@ type runner struct {
 	brake       brake
 	kvPressure  kvPressure
 
-	// yield is the share of its lines that the runner keeps after sheds; 1: all.
+	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64
 	lastCut time.Time // when a shed last lowered yield; zero: never
 
 	computed float64 // own.computed at the last second
 
 	granted flowcontrol.RunnerAllowance
-	due     time.Time // when time alone changes granted; zero: never
+	due     time.Time // when granted changes without an observation; zero: never
 	changed bool      // granted must be computed again
 }
 
@@ -36,8 +36,8 @@ func newRunner(now time.Time, lines, prefilling int, cfg Tuning) *runner {
 	}
 }
 
-// cut lowers the runner's part of lines after a shed, at most once per DecreaseEvery, because lines
-// that are shed together are one sign.
+// cut lowers the runner's share of lines after a shed, at most once per DecreaseEvery, because
+// lines that are shed together have one cause.
 func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < cfg.DecreaseEvery {
 		return
@@ -47,17 +47,18 @@ func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 	r.yield = max(min(r.yield, carried)*cfg.Decrease, 1/max(lines, 1))
 }
 
-// comparable reports whether only its iterations keep the runner from carrying more lines. A runner
-// that sheds, is not heard of, or is full of interactive requests carries few lines for another
-// reason, and the other runners need not wait for it.
+// comparable reports whether nothing but the time of its iterations limits the runner's lines. A
+// runner that sheds, has stale metrics, or is full of interactive requests carries few lines for
+// another reason, so it does not limit the other runners.
 func (r *runner) comparable(held bool) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
 	return r.yield == 1 && !held && r.staleness.state == fresh && !full
 }
 
-// safe returns how many lines the runner may carry whatever asks for more, and the reason. kv is
-// the size of lines; its mean is 0 while that is unknown.
-func (r *runner) safe(
+// safeLines returns how many lines the runner can carry without a lack of slots or KV cache, and
+// which of them limits the number. Neither feedback nor deadlines may exceed it. kv is the size of
+// lines; its mean is 0 while that is unknown.
+func (r *runner) safeLines(
 	now time.Time, kv lineKV, engine flowcontrol.Engine, cfg Config,
 ) (lines int, reason flowcontrol.Reason) {
 	lines, reason = cfg.PerRunner, flowcontrol.ReasonRunnerLimit

@@ -26,7 +26,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		all += float64(r.own.lines) + r.interactive.running.mean
 		spent += portable.Rounded(c.fit.perToken() * (r.own.computed - r.computed))
 		r.computed = r.own.computed
-		r.staleness.pass(now, min(dt, 10*time.Second), c.part(r), c.tuning.Staleness)
+		r.staleness.pass(now, min(dt, 10*time.Second), c.linesByFeedback(r), c.tuning.Staleness)
 		r.yield = min(1,
 			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
 		r.iterations.trickle = min(
@@ -76,6 +76,6 @@ func (c *Controller) updateBrake(now time.Time, r *runner) {
 		(in.waiting >= 1 && c.recent(now, in.seenAt) || c.recent(now, c.outcomes.lateFirst))
 	all := !c.tooLong.IsZero() && it.base.mean() > c.targetTime()
 	ours := float64(r.own.lines) * c.fit.perSequence()
-	signs := (here || all) && ours > cfg.MinOwnShare*objective
-	r.brake.update(now, signs, r.own.lines, c.waste.allows(cfg), cfg)
+	harm := (here || all) && ours > cfg.MinOwnShare*objective
+	r.brake.update(now, harm, r.own.lines, c.waste.allows(cfg), cfg)
 }
