@@ -33,9 +33,9 @@ type Start struct {
 	line   line
 	job    *job
 	runner *runner
-	life   uint32 // of the runner
-	trial  uint32 // of the runner's breaker; 0: none
-	near   tally  // of the model, at the start
+	life   uint32 // runner.life when the line started
+	trial  uint32 // number of the trial of the runner's breaker; 0: not a trial
+	tally  tally  // of the model, when the line started
 }
 
 // Claim requests the next chunk of a job.

@@ -34,7 +34,7 @@ type Demand struct {
 func (p *Planner) Demand() []Demand {
 	p.updateLengths()
 	var all []Demand
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		if j.lines == 0 {
 			continue
 		}

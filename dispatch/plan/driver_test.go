@@ -249,7 +249,7 @@ func (w *testDriver) evicted(starts []Start) {
 func (w *testDriver) started(starts, twins []Start) {
 	w.t.Helper()
 	ready := map[JobKey]int{}
-	for _, j := range w.planner.byID {
+	for _, j := range w.planner.jobs {
 		key := j.key
 		ready[key] = j.ready.len()
 	}
@@ -431,7 +431,7 @@ func (w *testDriver) poolOf(runner string) (others []string) {
 func (w *testDriver) checkCounts() {
 	w.t.Helper()
 	p := w.planner
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		key := j.key
 		waiting, inFlight, claimed := 0, 0, 0
 		for id, line := range w.lines {
@@ -470,7 +470,7 @@ func (w *testDriver) checkCounts() {
 	}
 	for _, pool := range p.pools {
 		prompt, expected, tokens, inFlight := 0, 0, 0, 0
-		for _, j := range p.byID {
+		for _, j := range p.jobs {
 			serves := slices.Contains(pool.models, j.key.Model)
 			if slices.Contains(j.pools, pool) != serves {
 				w.t.Fatalf("job %v in pool %v: %v", j.key, pool.models, !serves)
@@ -526,7 +526,7 @@ func (w *testDriver) checkOrder(pool *pool, q *scheduler.Queue, offered func(*jo
 	w.t.Helper()
 	known := 0
 	for _, position := range q.Snapshot(w.now) {
-		j := w.planner.byID[position.Job.ID]
+		j := w.planner.jobs[position.Job.ID]
 		switch {
 		case j == nil || !slices.Contains(j.pools, pool):
 			w.t.Fatalf("pool %v has %s, which is not its job", pool.models, position.Job.ID)
@@ -541,7 +541,7 @@ func (w *testDriver) checkOrder(pool *pool, q *scheduler.Queue, offered func(*jo
 		}
 		known++
 	}
-	for _, j := range w.planner.byID {
+	for _, j := range w.planner.jobs {
 		if slices.Contains(j.pools, pool) {
 			known--
 		}

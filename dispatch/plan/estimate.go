@@ -55,7 +55,7 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 
 // updateLengths updates the ages of the lines in flight and the lower bounds of their jobs.
 func (p *Planner) updateLengths() {
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		clear(j.lengths.running)
 	}
 	for _, r := range p.runners {
@@ -65,7 +65,7 @@ func (p *Planner) updateLengths() {
 			}
 		}
 	}
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		if j.measured() {
 			j.least = j.lengths.least(j.limitMean)
 		}

@@ -80,7 +80,7 @@ func TestWorkFollowsTheAnswersOfTheJob(t *testing.T) {
 	p := &Planner{cfg: DefaultConfig(),
 		outputs: map[string]*outputMean{"m": {mean: 10, seen: 1000}}}
 	j := &job{key: JobKey{Model: "m"}, lines: 1000}
-	j.describe(ModelLines{Lines: 1000, PromptTokens: 50_000})
+	j.setMeans(ModelLines{Lines: 1000, PromptTokens: 50_000})
 	before := p.workLeft(j)
 	for range 100 {
 		j.lines--

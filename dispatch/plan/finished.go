@@ -32,7 +32,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	var sheds shedRecord
 	switch f.Outcome {
 	case Succeeded, Refused, Failed, Garbled:
-		j.near.answered++
+		j.tally.answered++
 	case Shed:
 		sheds = p.shed(now, s)
 	}

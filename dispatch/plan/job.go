@@ -88,7 +88,7 @@ type job struct {
 
 	longest int                   // answer, in tokens
 	sheds   map[lineAt]shedRecord // of lines without a result
-	near    *modelTally           // of the model
+	tally   *modelTally           // of the model, shared with its other jobs
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim

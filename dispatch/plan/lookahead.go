@@ -13,7 +13,7 @@ func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
 		if !ok {
 			return
 		}
-		j := p.byID[id]
+		j := p.jobs[id]
 		have := j.ready.len() + j.expecting
 		if !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
 			return

@@ -42,9 +42,9 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	p.dropEmptyPools()
 }
 
-// mostEmptyPools limits the pools without a runner. Such pools are kept, with what was measured, in
-// case their runners return. Runners whose model names change all the time must not add pools
-// forever.
+// maxEmptyPools limits the number of pools without a runner. Such pools are kept, with what was
+// measured, in case their runners return. Runners whose model names change all the time must not
+// add pools forever.
 const maxEmptyPools = 8
 
 // dropEmptyPools drops the pools that have been empty for longest. Their jobs join pools of their
@@ -71,7 +71,7 @@ func (p *Planner) dropEmptyPools() {
 func (p *Planner) dropPool(i int) {
 	dropped := p.pools[i]
 	p.pools = slices.Delete(p.pools, i, i+1)
-	for _, j := range p.byID { // in any order, which changes nothing
+	for _, j := range p.jobs { // in any order, which changes nothing
 		if at := slices.Index(j.pools, dropped); at >= 0 {
 			j.pools = slices.Delete(j.pools, at, at+1)
 		}
@@ -91,7 +91,7 @@ func (p *Planner) dropOutputs(model string) {
 			return
 		}
 	}
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		if j.key.Model == model {
 			return
 		}
@@ -113,7 +113,7 @@ func (p *Planner) poolOf(models []string) *pool {
 	made.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
-		if j := p.byID[id]; slices.Contains(models, j.key.Model) {
+		if j := p.jobs[id]; slices.Contains(models, j.key.Model) {
 			p.join(j, made)
 		}
 	}
@@ -131,8 +131,8 @@ func must[T any](build func() (T, error)) T {
 
 // jobIDs returns the IDs of all jobs in order, because decisions must not depend on map order.
 func (p *Planner) jobIDs() []string {
-	ids := make([]string, 0, len(p.byID))
-	for id := range p.byID {
+	ids := make([]string, 0, len(p.jobs))
+	for id := range p.jobs {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -153,6 +153,6 @@ func (p *Planner) join(j *job, pool *pool) {
 	j.pools = append(j.pools, pool)
 	pool.promptTokens += j.ready.promptTokens()
 	pool.put(j)
-	offer(pool.starts, j.id, j.inStarts)
-	offer(pool.loads, j.id, j.inLoads)
+	setOffered(pool.starts, j.id, j.inStarts)
+	setOffered(pool.loads, j.id, j.inLoads)
 }

@@ -47,12 +47,12 @@ func TestModelsThatChangeAreDropped(t *testing.T) {
 		}
 		step(BatchGone{Batch: id})
 	}
-	if len(p.pools) > maxEmptyPools+1 || len(p.outputs) > maxEmptyPools+2 || len(p.byID) != 1 ||
+	if len(p.pools) > maxEmptyPools+1 || len(p.outputs) > maxEmptyPools+2 || len(p.jobs) != 1 ||
 		len(p.runners) != 1 {
 		t.Errorf("%d pools, means of %d models, %d jobs and %d runners remain", len(p.pools),
-			len(p.outputs), len(p.byID), len(p.runners))
+			len(p.outputs), len(p.jobs), len(p.runners))
 	}
-	if n := len(p.byID["stays/stays"].pools); n > maxEmptyPools+1 {
+	if n := len(p.jobs["stays/stays"].pools); n > maxEmptyPools+1 {
 		t.Errorf("the job is in %d pools", n)
 	}
 	if served != 600 {

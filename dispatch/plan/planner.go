@@ -15,24 +15,24 @@ type Planner struct {
 	cfg      Config
 	newQueue func() (*scheduler.Queue, error)
 	newFlow  func(models []string) (flowcontrol.Controller, error)
-	random   *rand.Rand // jitter of retry pauses
+	random   *rand.Rand // for the jitter of retry pauses
 
-	pools   []*pool // by key
-	runners map[string]*runner
-	batches map[string]*batchState
-	byID    map[string]*job
+	pools   []*pool                // ordered by key
+	runners map[string]*runner     // by ID, also removed ones that still have lines in flight
+	batches map[string]*batchState // by ID
+	jobs    map[string]*job        // by ID
 	outputs map[string]*outputMean // by model
 	tallies map[string]*modelTally // by model
 	timers  timers
 
-	starts    uint64    // so far
-	requireAt time.Time // when required lines are reported next
-	hold      Reason
-	draining  bool
-	out       Actions
+	starts       uint64    // number of starts so far
+	nextRequired time.Time // when to report next how many lines deadlines require
+	hold         Reason    // from the last Hold
+	draining     bool      // since Drain
+	out          Actions   // of the present Step
 }
 
-// Deps are what a Planner is built from.
+// Deps holds the configurations of the parts of a Planner, and its source of randomness.
 type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
@@ -54,11 +54,11 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		random:  deps.Random,
 		runners: map[string]*runner{},
 		batches: map[string]*batchState{},
-		byID:    map[string]*job{},
+		jobs:    map[string]*job{},
 		outputs: map[string]*outputMean{},
 		tallies: map[string]*modelTally{},
 	}
-	// Build both once for their errors, so that pools can be added later without any.
+	// Check both configurations now, so that building a pool later cannot return an error.
 	if _, err := p.newQueue(); err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
@@ -81,7 +81,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	case BatchGone:
 		p.batchGone(ev.Batch)
 	case Feasibility:
-		p.judged(ev)
+		p.setFeasibility(ev)
 	case Loaded:
 		p.loaded(now, ev)
 	case MoreChunks:
@@ -106,7 +106,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		panic(fmt.Sprintf("plan: unknown event %T", ev))
 	}
 	p.fire(now)
-	p.require(now)
+	p.reportRequired(now)
 	for _, pool := range p.pools {
 		p.fill(now, pool)
 	}
@@ -126,7 +126,7 @@ func (p *Planner) job(key JobKey) *job {
 	return nil
 }
 
-// fire applies the timers whose time has come.
+// fire executes the timers that are due.
 func (p *Planner) fire(now time.Time) {
 	for {
 		t, ok := p.timers.due(now)
@@ -134,8 +134,8 @@ func (p *Planner) fire(now time.Time) {
 			return
 		}
 		switch {
-		case t.runner != nil: // fill starts the trial
-		case t.job.gone:
+		case t.runner != nil: // fill starts a trial line on the runner
+		case t.job.gone: // nothing is left to do
 		case t.retry:
 			t.job.retrying--
 			p.requeue(t.job, t.line)
@@ -152,7 +152,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		pool.waitReason = Draining
 		return
 	}
-	// even while starts are held, so that lines that harm interactive requests are evicted
+	// Get the allowance even while starts are held, because it may evict lines.
 	pool.refresh(now, &p.out)
 	if p.hold != Flowing {
 		pool.waitReason = p.hold
@@ -166,7 +166,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		if !ok {
 			break
 		}
-		p.start(now, pool, r, p.byID[id])
+		p.start(now, pool, r, p.jobs[id])
 		r = pool.mostFree(now)
 	}
 	p.claimAhead(now, pool, slots)
@@ -180,26 +180,18 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	}
 }
 
+// start starts the next ready line of a job on a runner.
 func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	l := j.ready.pop()
 	p.countReady(j, -int(l.prompt))
 	output := p.expectOutput(j, float64(l.max))
 	work := p.cfg.Cost.Work(float64(l.prompt), output)
 	l.work = float32(work)
-	if pool.inFlight == 0 {
-		pool.rate.resume(now)
-	}
-	j.inFlight++
-	j.batch.inFlight++
-	r.inFlight++
-	pool.inFlight++
-	pool.starts.Charge(j.id, work)
-	pool.loads.Charge(j.id, work)
-	p.starts++
+	p.countStart(now, pool, r, j, work)
 	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
 		Stream: r.lines.streamed < pool.streams, number: p.starts,
-		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), near: j.near.tally,
+		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), tally: j.tally.tally,
 	}
 	r.lines.add(&s)
 	p.out.Start = append(p.out.Start, s)
@@ -221,8 +213,22 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	}
 }
 
-// begin records that the first line of a batch has started, so its StartBy is met and
-// no longer makes it urgent.
+// countStart counts a started line of the given work as in flight.
+func (p *Planner) countStart(now time.Time, pool *pool, r *runner, j *job, work float64) {
+	if pool.inFlight == 0 {
+		pool.rate.resume(now)
+	}
+	j.inFlight++
+	j.batch.inFlight++
+	r.inFlight++
+	pool.inFlight++
+	pool.starts.Charge(j.id, work)
+	pool.loads.Charge(j.id, work)
+	p.starts++
+}
+
+// begin records that the first line of a batch has started. Its StartBy is met and no longer makes
+// it urgent.
 func (p *Planner) begin(b *batchState) {
 	b.begun = true
 	if b.StartBy.IsZero() {
@@ -233,24 +239,25 @@ func (p *Planner) begin(b *batchState) {
 	}
 }
 
-// offer adds the job to the queues of its pools, or removes it, by whether it has a line to start
-// or a chunk to claim.
+// offer updates in which queues of its pools the job is offered: in starts if it has a line to
+// start, in loads if it has a line to start or a chunk to claim.
 func (p *Planner) offer(now time.Time, j *job) {
 	starts := !j.gone && j.startable()
 	loads := starts || !j.gone && j.claimable(now) &&
 		j.ready.len()+j.expecting < j.enough(p.cfg.LookAhead)
 	for _, pool := range j.pools {
 		if starts != j.inStarts {
-			offer(pool.starts, j.id, starts)
+			setOffered(pool.starts, j.id, starts)
 		}
 		if loads != j.inLoads {
-			offer(pool.loads, j.id, loads)
+			setOffered(pool.loads, j.id, loads)
 		}
 	}
 	j.inStarts, j.inLoads = starts, loads
 }
 
-func offer(q *scheduler.Queue, id string, offered bool) {
+// setOffered parks a job in a queue, or unparks it.
+func setOffered(q *scheduler.Queue, id string, offered bool) {
 	if offered {
 		q.Unpark(id)
 	} else {
@@ -264,6 +271,7 @@ func (p *Planner) offerAll(now time.Time, b *batchState) {
 	}
 }
 
+// rank puts the job at its present place in the queues of its pools.
 func (p *Planner) rank(j *job) {
 	j.ranked = j.work
 	for _, pool := range j.pools {
@@ -272,36 +280,45 @@ func (p *Planner) rank(j *job) {
 }
 
 func (p *Planner) batchPut(now time.Time, b Batch) {
-	state := p.batches[b.ID]
-	if state == nil && len(b.Models) == 0 {
-		return // a late change of a batch that is gone
+	switch state := p.batches[b.ID]; {
+	case state != nil:
+		p.updateBatch(now, state, b)
+	case len(b.Models) > 0:
+		p.addBatch(now, b)
+	default: // a late change of a batch that is gone
 	}
-	if state == nil {
-		state = &batchState{Batch: b}
-		p.batches[b.ID] = state
-		for _, m := range b.Models {
-			key := JobKey{Batch: b.ID, Model: m.Model}
-			j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
-				more: m.Lines > 0}
-			j.describe(m)
-			p.openTally(j)
-			j.work = p.workLeft(j)
-			j.ranked = j.work
-			state.jobs = append(state.jobs, j)
-			p.byID[j.id] = j
-			p.assign(now, j)
-		}
-		return
+}
+
+// addBatch adds a batch with a job for each of its models.
+func (p *Planner) addBatch(now time.Time, b Batch) {
+	state := &batchState{Batch: b}
+	p.batches[b.ID] = state
+	for _, m := range b.Models {
+		key := JobKey{Batch: b.ID, Model: m.Model}
+		j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
+			more: m.Lines > 0}
+		j.setMeans(m)
+		p.openTally(j)
+		j.work = p.workLeft(j)
+		j.ranked = j.work
+		state.jobs = append(state.jobs, j)
+		p.jobs[j.id] = j
+		p.assign(now, j)
 	}
-	models := b.Models
+}
+
+// updateBatch changes the properties of a batch. b.Models corrects the work left of the models that
+// it lists; the models of a batch stay the same.
+func (p *Planner) updateBatch(now time.Time, state *batchState, b Batch) {
+	changed := b.Models
 	b.Models = state.Models
 	state.Batch = b
 	for _, j := range state.jobs {
-		if i := slices.IndexFunc(models, func(m ModelLines) bool {
+		if i := slices.IndexFunc(changed, func(m ModelLines) bool {
 			return m.Model == j.key.Model
 		}); i >= 0 {
-			j.lines = models[i].Lines
-			j.describe(models[i])
+			j.lines = changed[i].Lines
+			j.setMeans(changed[i])
 			j.work = p.workLeft(j)
 		}
 		p.rank(j)
@@ -309,7 +326,8 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 	}
 }
 
-func (p *Planner) judged(ev Feasibility) {
+// setFeasibility records whether a batch can meet its deadline, which changes its rank.
+func (p *Planner) setFeasibility(ev Feasibility) {
 	if b := p.batches[ev.Batch]; b != nil && b.infeasible != ev.Infeasible {
 		b.infeasible = ev.Infeasible
 		for _, j := range b.jobs {
@@ -318,8 +336,8 @@ func (p *Planner) judged(ev Feasibility) {
 	}
 }
 
-// describe sets the means of the lines left.
-func (j *job) describe(m ModelLines) {
+// setMeans computes the mean prompt and the mean token limit of the lines left.
+func (j *job) setMeans(m ModelLines) {
 	if m.Lines > 0 {
 		j.promptMean = float64(m.PromptTokens) / float64(m.Lines)
 		j.limitMean = float64(m.MaxTokens) / float64(m.Lines)
@@ -347,7 +365,7 @@ func (p *Planner) batchGone(id string) {
 		}
 		j.dropClaims()
 		p.closeTally(j)
-		delete(p.byID, j.id)
+		delete(p.jobs, j.id)
 		p.dropOutputs(j.key.Model)
 	}
 }
@@ -356,17 +374,17 @@ func (p *Planner) batchGone(id string) {
 // step: while there are free slots, every line that can start has started.
 func (p *Planner) wake() time.Time {
 	var next time.Time
-	sooner := func(t time.Time) {
+	use := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
 	}
-	sooner(p.timers.next())
+	use(p.timers.next())
 	if p.draining {
 		return next
 	}
 	for _, pool := range p.pools {
-		sooner(pool.until)
+		use(pool.until)
 	}
 	return next
 }

@@ -20,14 +20,15 @@ const (
 	timeReserve = 0.05
 )
 
-// require reports to flow control how many lines each pool must have in flight to meet its
+// reportRequired reports to flow control how many lines each pool must have in flight to meet its
 // deadlines: for each deadline, the work due until then divided by the time left and by the work
 // per second of a line.
-func (p *Planner) require(now time.Time) {
-	if now.Before(p.requireAt) {
+func (p *Planner) reportRequired(now time.Time) {
+	if now.Before(p.nextRequired) {
 		return
 	}
-	p.requireAt = now.Add(max(requireInterval, time.Duration(len(p.byID))*time.Second/requireJobs))
+	p.nextRequired = now.Add(max(requireInterval,
+		time.Duration(len(p.jobs))*time.Second/requireJobs))
 	p.recount()
 	for _, pool := range p.pools {
 		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand,
@@ -41,7 +42,7 @@ func (p *Planner) require(now time.Time) {
 func (p *Planner) recount() {
 	p.updateLengths()
 	for _, id := range p.jobIDs() {
-		if j := p.byID[id]; j.ages.tokens > 0 {
+		if j := p.jobs[id]; j.ages.tokens > 0 {
 			j.work = p.workLeft(j)
 			p.rankIfChanged(j)
 		}
@@ -51,7 +52,7 @@ func (p *Planner) recount() {
 // due returns the jobs of a pool that have a feasible deadline, the earliest first.
 func (p *Planner) due(pool *pool) []*job {
 	var due []*job
-	for _, j := range p.byID {
+	for _, j := range p.jobs {
 		if j.lines > 0 && !j.batch.Paused && !j.batch.infeasible && !j.batch.Deadline.IsZero() &&
 			slices.Contains(j.pools, pool) {
 			due = append(due, j)

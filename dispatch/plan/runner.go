@@ -12,9 +12,9 @@ import (
 type runner struct {
 	id       string
 	models   []string
-	pool     *pool // nil: gone
-	life     uint32
-	inFlight int // lines, those of earlier lives included
+	pool     *pool  // nil: gone
+	life     uint32 // number of times that the runner was removed
+	inFlight int    // lines, those of earlier lives included
 	lines    inFlightLines
 	granted  flowcontrol.RunnerAllowance
 	breaker  breaker

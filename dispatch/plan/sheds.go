@@ -52,9 +52,9 @@ func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 	j, at := s.job, lineAt{s.line.chunk, s.line.slot}
 	record := j.sheds[at]
 	if record.half == 0 {
-		record.before = s.near
+		record.before = s.tally
 	}
-	record.count(now, &j.near.tally, p.cfg.Retry)
+	record.count(now, &j.tally.tally, p.cfg.Retry)
 	if j.sheds == nil {
 		j.sheds = map[lineAt]shedRecord{}
 	}
@@ -64,17 +64,17 @@ func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 
 // openTally gives a new job the tally of its model.
 func (p *Planner) openTally(j *job) {
-	j.near = p.tallies[j.key.Model]
-	if j.near == nil {
-		j.near = &modelTally{}
-		p.tallies[j.key.Model] = j.near
+	j.tally = p.tallies[j.key.Model]
+	if j.tally == nil {
+		j.tally = &modelTally{}
+		p.tallies[j.key.Model] = j.tally
 	}
-	j.near.jobs++
+	j.tally.jobs++
 }
 
 // closeTally releases the tally of a job that is gone.
 func (p *Planner) closeTally(j *job) {
-	if j.near.jobs--; j.near.jobs == 0 {
+	if j.tally.jobs--; j.tally.jobs == 0 {
 		delete(p.tallies, j.key.Model)
 	}
 }
