@@ -24,7 +24,7 @@ the API, and print its progress and results. Then serve until Ctrl-C, so that yo
 		"end when the batch has ended, with the exit status of batch submit --wait")
 	cmd.Flags().IntVar(&d.Lines, "lines", 300, "how many lines the sample batch has")
 	cmd.Flags().StringVar(&d.Data, "data", "",
-		"`directory` for all data (default: a temporary one, removed at the end, but not with --once)")
+		"`directory` for all data (default: a temporary one; only --once keeps it)")
 	cmd.Flags().StringVar(&d.Listen, "listen", "127.0.0.1:8080",
 		"`address` of the API; another port if it is taken")
 	cmd.Flags().StringVar(&d.AdminListen, "admin-listen", "127.0.0.1:8081",
