@@ -142,7 +142,7 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tenant, id := tenantOf(r.Context()), newID(batchPrefix)
-	b, _, err := once(r.Context(), s, creation[store.Batch]{
+	b, _, err := createOnce(r.Context(), s, creation[store.Batch]{
 		Key:         key,
 		Fingerprint: fingerprint("batch", string(body)),
 		ID:          id,

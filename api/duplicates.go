@@ -24,7 +24,8 @@ func (s *Server) duplicateIDs(
 	for i, input := range inputs {
 		if opened[i], err = openLines(ctx, s.blobs, input.BlobKey, input.IndexKey,
 			input.Lines); err != nil {
-			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, inputDamaged(err, input.FileID))
+			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, damagedInputError(
+				err, input.FileID))
 		}
 		defer opened[i].Close()
 	}

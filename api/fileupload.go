@@ -189,7 +189,7 @@ func (s *Server) createFile(
 	c.Load = func(ctx context.Context, id string) (store.File, error) {
 		return s.meta.File(ctx, f.Tenant, id)
 	}
-	kept, fresh, err := once(ctx, s, c)
+	kept, fresh, err := createOnce(ctx, s, c)
 	if err != nil || !fresh {
 		err = errors.Join(err, in.remove(ctx))
 	}

@@ -34,7 +34,7 @@ func idempotencyKeyOf(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// creation describes how once creates or finds the object of a POST.
+// creation describes how createOnce creates or finds the object of a POST.
 type creation[T any] struct {
 	Key         string // the request's Idempotency-Key; empty: always create
 	Fingerprint string // of the request's body
@@ -50,9 +50,11 @@ type creation[T any] struct {
 // object was deleted.
 const maxCreationTime = 10 * time.Second
 
-// once creates the object, or returns the one that an earlier request with the same key has
+// createOnce creates the object, or returns the one that an earlier request with the same key has
 // created. fresh reports whether it was created now.
-func once[T any](ctx context.Context, s *Server, c creation[T]) (made T, fresh bool, err error) {
+func createOnce[T any](
+	ctx context.Context, s *Server, c creation[T],
+) (made T, fresh bool, err error) {
 	if c.Key == "" {
 		made, err = c.Create(ctx)
 		return made, true, err

@@ -122,7 +122,7 @@ func (s *Server) fileFaults(
 	}
 	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey, valid)
 	if err != nil {
-		return nil, 0, inputDamaged(err, file.ID)
+		return nil, 0, damagedInputError(err, file.ID)
 	}
 	defer lines.Close()
 	mismatched, err := batchfile.MismatchedLines(lines.index, endpoint, maxFaults)

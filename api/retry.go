@@ -34,29 +34,30 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if !b.State.Terminal() {
 		return wrongStatus("retry", &b)
 	}
-	kept, err := s.options(r.Context(), b)
+	options, err := s.options(r.Context(), b)
 	if err != nil {
 		return err
 	}
 	now := s.now()
-	d, err := readRetryDraft(b, kept, body, now)
+	d, err := readRetryDraft(b, options, body, now)
 	if err == nil {
 		err = s.checkOptions(d.extensions)
 	}
 	if err != nil {
 		return err
 	}
-	// Wait before the Idempotency-Key is stored, so that the time from it to the batch is short.
+	// Wait for the gate before the Idempotency-Key is stored, so that little time passes between
+	// storing the key and storing the batch.
 	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
 	id := newID(batchPrefix)
-	retried, _, err := once(r.Context(), s, creation[store.Batch]{
+	retried, _, err := createOnce(r.Context(), s, creation[store.Batch]{
 		Key:         key,
 		Fingerprint: fingerprint("retry", b.ID, string(body)),
 		ID:          id,
 		Create: func(ctx context.Context) (store.Batch, error) {
-			return s.submitFailed(ctx, b, id, d, now)
+			return s.submitRetry(ctx, b, id, d, now)
 		},
 		Load: func(ctx context.Context, id string) (store.Batch, error) {
 			return s.meta.Batch(ctx, b.Tenant, id)
@@ -68,8 +69,8 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.writeBatch(r.Context(), w, retried)
 }
 
-// readRetryDraft reads the request as a create request. What it leaves out is taken from b and from
-// options, the `tidefill` object of b.
+// readRetryDraft reads the body like that of a create request. Members that the body does not have
+// are taken from b and from options, the `tidefill` object of b.
 func readRetryDraft(
 	b store.Batch, options json.RawMessage, body []byte, now time.Time,
 ) (draft, error) {
@@ -83,9 +84,8 @@ func readRetryDraft(
 	if !o.has("completion_window") {
 		o.members["completion_window"] = jsonText(b.Window)
 	}
-	kept, replaced := b.Options.OutputLife, o.has("output_expires_after")
 	if !o.has(extensionsKey) && options != nil {
-		if o.members[extensionsKey], err = keptExtensions(options, now); err != nil {
+		if o.members[extensionsKey], err = retryExtensions(options, now); err != nil {
 			return draft{}, fmt.Errorf("read the options of batch %s: %w", b.ID, err)
 		}
 	}
@@ -98,19 +98,20 @@ func readRetryDraft(
 	if metadata := readMetadata(o, "metadata"); metadata != nil {
 		d.Metadata = metadata
 	}
-	if d.Options.OutputLife = readExpiry(o, "output_expires_after"); !replaced {
-		d.Options.OutputLife = kept
+	d.Options.OutputLife = b.Options.OutputLife
+	if o.has("output_expires_after") {
+		d.Options.OutputLife = readExpiry(o, "output_expires_after")
 	}
-	// Lines of different inputs with separate results may have the same custom_id, so their results
-	// stay separate.
+	// If b has results for each input, lines of different inputs may have the same custom_id. Then
+	// the retry has results for each input too.
 	d.Options.OutputPerInput = b.Options.OutputPerInput
 	d.Options.RetryOf = b.ID
 	return d, o.finish()
 }
 
-// keptExtensions returns a batch's `tidefill` object for its retry, without the inputs and without
-// times in the past. Durations are counted from now.
-func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
+// retryExtensions returns the `tidefill` object of a batch for its retry. It leaves out the inputs
+// and times in the past. Durations are counted from now.
+func retryExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
 	members, err := decodeMembers(given)
 	if err != nil {
 		return nil, err
@@ -124,9 +125,9 @@ func keptExtensions(given json.RawMessage, now time.Time) (json.RawMessage, erro
 	return json.Marshal(members)
 }
 
-// submitFailed creates the input files of the retry, one for each input of b with failed lines, and
+// submitRetry creates the input files of the retry, one for each input of b with failed lines, and
 // submits the batch. The files become visible together with the batch. After an error, none remain.
-func (s *Server) submitFailed(
+func (s *Server) submitRetry(
 	ctx context.Context, b store.Batch, id string, d draft, now time.Time,
 ) (retried store.Batch, err error) {
 	var made []store.File
@@ -170,6 +171,7 @@ func (s *Server) submitFailed(
 	return s.submit(ctx, newBatch(b.Tenant, id, d, made, now), made, made...)
 }
 
+// retryName returns the name of the retry's input file with the given index.
 func retryName(b store.Batch, input int) string {
 	if len(b.Inputs) == 1 {
 		return "retry-of-" + b.ID + ".jsonl"
@@ -177,22 +179,21 @@ func retryName(b store.Batch, input int) string {
 	return fmt.Sprintf("retry-of-%s-%d.jsonl", b.ID, input+1)
 }
 
-// copyFailed copies the failed lines of one input byte for byte into a file that has no record yet.
-// It returns the zero File if none have failed.
+// copyFailed copies the failed lines of one input byte for byte into a new file, whose record is
+// not stored yet. It returns the zero File if no line of the input has failed.
 func (s *Server) copyFailed(
 	ctx context.Context, quota *quotaReservation, tenant string, input store.Input,
-	failed failedInInput,
-	name string,
+	failed failedInInput, name string,
 ) (store.File, error) {
 	if !failed.has() {
 		return store.File{}, nil
 	}
 	if _, err := s.meta.File(ctx, tenant, input.FileID); err != nil {
-		return store.File{}, inputGone(err, input.FileID)
+		return store.File{}, inputError(err, input.FileID)
 	}
 	from, err := openLines(ctx, s.blobs, input.BlobKey, input.IndexKey, input.Lines)
 	if err != nil {
-		return store.File{}, inputGone(err, input.FileID)
+		return store.File{}, inputError(err, input.FileID)
 	}
 	defer from.Close()
 	id := newID(filePrefix)
@@ -208,9 +209,9 @@ func (s *Server) copyFailed(
 	case errOverLimit: // the limit was higher when the input was uploaded
 		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
 	default:
-		return store.File{}, inputGone(err, input.FileID)
+		return store.File{}, inputError(err, input.FileID)
 	}
-	if in.size == 0 { // the failed ids belong to a later input
+	if in.size == 0 { // all failed lines left belong to later inputs
 		return store.File{}, nil
 	}
 	if err := in.finish(purposeBatch); err != nil {
@@ -219,16 +220,19 @@ func (s *Server) copyFailed(
 	return s.commitFile(ctx, in, store.File{ID: id, Purpose: purposeBatch, Filename: name}, 0)
 }
 
-func inputGone(err error, fileID string) error {
+// inputError converts an error of reading an input file to the API's error if the file was deleted
+// or damaged, and returns other errors as they are.
+func inputError(err error, fileID string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return invalid("input_file_id", "input_file_gone",
 			"The input file %s was deleted, so its lines cannot be sent again.", fileID)
 	}
-	return inputDamaged(err, fileID)
+	return damagedInputError(err, fileID)
 }
 
-// inputDamaged returns the answer to a request that needs lines that were damaged on disk.
-func inputDamaged(err error, fileID string) error {
+// damagedInputError converts an error of reading an input file to the API's error if the file was
+// damaged, and returns other errors as they are.
+func damagedInputError(err error, fileID string) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		return invalid("input_file_id", "input_file_damaged",
 			"The input file %s was damaged on the server's disk, so its lines cannot be sent; "+
@@ -237,23 +241,23 @@ func inputDamaged(err error, fileID string) error {
 	return err
 }
 
-// sequenceReader reads the pieces of a sequence one after the other. It asks for the next piece
-// only after it has copied the previous one.
+// sequenceReader reads a sequence of byte slices as one stream. It requests a slice only after the
+// previous one was copied, so the sequence may use its memory again.
 type sequenceReader struct {
-	next func() ([]byte, error, bool)
-	rest []byte
+	next func() ([]byte, error, bool) // as from iter.Pull2
+	rest []byte                       // of the last slice, not yet copied
 }
 
 func (r *sequenceReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		piece, err, more := r.next()
+		next, err, more := r.next()
 		if !more {
 			return 0, io.EOF
 		}
 		if err != nil {
 			return 0, err
 		}
-		r.rest = piece
+		r.rest = next
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]

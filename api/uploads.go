@@ -94,7 +94,7 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 	u.State = store.UploadPending
 	u.CreatedAt = s.now()
 	u.ExpiresAt = u.CreatedAt.Add(s.config.UploadTimeout)
-	made, _, err := once(ctx, s, creation[store.Upload]{
+	made, _, err := createOnce(ctx, s, creation[store.Upload]{
 		Key:         key,
 		Fingerprint: fingerprint("upload", string(body)),
 		ID:          u.ID,
