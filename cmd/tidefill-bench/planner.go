@@ -12,45 +12,48 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// benchPlanner measures each step of a planner with many jobs, with the events of a busy
-// dispatcher: lines end, some shed or broken; claims are answered; batches come and go.
+// benchPlanner measures the duration of Planner.Step with many jobs. The events are those of a busy
+// dispatcher: lines end, a few of them shed or with a runner that died, claims are answered, and
+// batches are added and removed.
 func benchPlanner(ctx context.Context, l *lab) ([]figure, error) {
-	what := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
-	middle := figure{What: what + ", median", Unit: "µs"}
-	high := figure{What: what + ", p99", Unit: "µs", Goal: atMost(50)}
+	name := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
+	median := figure{What: name + ", median", Unit: "µs"}
+	p99 := figure{What: name + ", p99", Unit: "µs", Goal: atMost(50)}
 	for run := range l.runs {
 		l.logf("planner: run %d of %d", run+1, l.runs)
-		steps, err := plannerSteps(ctx, l.sizes.plannerJobs, l.sizes.plannerSteps)
+		steps, err := measureSteps(ctx, l.sizes.plannerJobs, l.sizes.plannerSteps)
 		if err != nil {
 			return nil, err
 		}
-		middle.Values = append(middle.Values, percentile(steps, 0.5))
-		high.Values = append(high.Values, percentile(steps, 0.99))
-		high.Detail = fmt.Sprintf("p99.9 %s µs", number(percentile(steps, 0.999)))
+		median.Values = append(median.Values, percentile(steps, 0.5))
+		p99.Values = append(p99.Values, percentile(steps, 0.99))
+		p99.Detail = fmt.Sprintf("p99.9 %s µs", number(percentile(steps, 0.999)))
 	}
-	return []figure{middle, high}, nil
+	return []figure{median, p99}, nil
 }
 
 const (
 	plannerRunners = 8
 	plannerTenants = 50
-	chunkLines     = 64
+	chunkLines     = 64 // number of lines of a chunk
 )
 
-// plannerDriver answers a planner as a dispatcher would, in virtual time.
+// plannerDriver sends events to a planner and executes its actions as a dispatcher does, but in
+// virtual time and without requests.
 type plannerDriver struct {
 	planner  *plan.Planner
 	random   *rand.Rand
 	now      time.Time
 	inFlight []plan.Start
-	claims   []plan.JobKey
-	chunks   int
-	starts   int
-	batches  int
+	claims   []plan.JobKey // not yet answered
+	chunks   int           // number of chunks loaded so far
+	starts   int           // number of lines started so far
+	batches  int           // number of batches added so far
 }
 
-// plannerSteps adds all jobs, and then returns the duration of each step in microseconds.
-func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
+// measureSteps builds a planner with the given number of jobs, and returns the durations of the
+// given number of steps, in microseconds.
+func measureSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 	flow := flowcontrol.DefaultConfig()
 	flow.Policy = fixed.Name
 	random := rand.New(rand.NewPCG(1, 2))
@@ -64,29 +67,30 @@ func plannerSteps(ctx context.Context, jobs, steps int) ([]float64, error) {
 		d.step(plan.RunnerUp{Runner: fmt.Sprintf("runner-%d", i), Models: []string{model}})
 	}
 	for range jobs {
-		d.putBatch()
+		d.step(plan.BatchPut{Batch: d.newBatch()})
 	}
-	took := make([]float64, 0, steps)
-	for len(took) < steps {
+	durations := make([]float64, 0, steps)
+	for len(durations) < steps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		d.now = d.now.Add(time.Millisecond)
-		event := d.next()
-		begun := time.Now()
+		event := d.nextEvent()
+		begin := time.Now()
 		actions := d.planner.Step(d.now, event)
-		took = append(took, microseconds(time.Since(begun)))
+		durations = append(durations, microseconds(time.Since(begin)))
 		d.apply(actions)
 	}
 	if d.starts < steps/2 {
 		return nil, fmt.Errorf("the planner started only %d lines in %d steps",
 			d.starts, steps)
 	}
-	return took, nil
+	return durations, nil
 }
 
 func (d *plannerDriver) step(event plan.Event) { d.apply(d.planner.Step(d.now, event)) }
 
+// apply records the lines that were started and the chunks that were claimed.
 func (d *plannerDriver) apply(a plan.Actions) {
 	d.inFlight = append(d.inFlight, a.Start...)
 	d.starts += len(a.Start)
@@ -95,11 +99,7 @@ func (d *plannerDriver) apply(a plan.Actions) {
 	}
 }
 
-// putBatch adds a new batch with one job.
-func (d *plannerDriver) putBatch() {
-	d.step(plan.BatchPut{Batch: d.newBatch()})
-}
-
+// newBatch returns a random batch with one job.
 func (d *plannerDriver) newBatch() plan.Batch {
 	d.batches++
 	lines := 1 + d.random.IntN(2000)
@@ -113,14 +113,15 @@ func (d *plannerDriver) newBatch() plan.Batch {
 
 func batchID(n int) string { return fmt.Sprintf("batch-%07d", n) }
 
-// next returns the next event, in most cases the end of a line.
-func (d *plannerDriver) next() plan.Event {
+// nextEvent returns the answer to a claim, if one is open, or else a random event, in most cases
+// the end of a line.
+func (d *plannerDriver) nextEvent() plan.Event {
 	chance := d.random.IntN(1000)
 	switch {
 	case len(d.claims) > 0:
 		key := d.claims[0]
 		d.claims = d.claims[1:]
-		return d.load(key)
+		return d.loadChunk(key)
 	case chance < 5:
 		return plan.BatchPut{Batch: d.newBatch()}
 	case chance < 10:
@@ -145,7 +146,8 @@ func (d *plannerDriver) next() plan.Event {
 	return &finished
 }
 
-func (d *plannerDriver) load(key plan.JobKey) plan.Event {
+// loadChunk returns the answer to a claim: a full chunk.
+func (d *plannerDriver) loadChunk(key plan.JobKey) plan.Event {
 	d.chunks++
 	loaded := plan.Loaded{Key: key, Chunk: d.chunks, More: true}
 	for slot := range chunkLines {

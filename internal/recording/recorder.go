@@ -9,23 +9,24 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// Sink receives entries. It must not block.
+// Sink receives the entries of a recording. Put must not block.
 type Sink interface{ Put(Entry) }
 
-// Recorder converts events to entries.
+// Recorder converts events of the planner to entries of a recording. It replaces the names of
+// runners, models and jobs by numbers. It may be used concurrently.
 type Recorder struct {
-	began time.Time
+	began time.Time // start of the recording, to which the times of entries are relative
 	sink  Sink
 
-	mu      sync.Mutex
-	last    float64 // time of the last entry
-	runners numbers
-	models  numbers
-	jobs    map[plan.JobKey]int
-	serving map[int][]int // by runner
-	lines   map[int]int   // in flight, by runner
-	first   map[lineKey]time.Duration
-	written map[[2]int]time.Time // last latencies, by runner and model
+	mu         sync.Mutex
+	last       float64 // time of the last entry, in seconds
+	runners    numbers
+	models     numbers
+	jobs       map[plan.JobKey]int
+	serving    map[int][]int             // numbers of the models of a runner
+	inFlight   map[int]int               // number of lines in flight on a runner
+	firstToken map[lineKey]time.Duration // latency, of lines in flight
+	latencies  map[[2]int]time.Time      // last entry of Latencies, by runner and model
 }
 
 // lineKey identifies a line in flight.
@@ -34,20 +35,20 @@ type lineKey struct {
 	chunk, slot int
 }
 
-// latenciesEvery is the interval at which histograms are written. They are long, and only
-// differences over minutes are used.
-const latenciesEvery = 10 * time.Second
+// latenciesInterval is the minimum interval between two entries of latency histograms. Histograms
+// are large, and only their changes over minutes are used.
+const latenciesInterval = 10 * time.Second
 
-// NewRecorder returns a Recorder that writes to a sink.
+// NewRecorder returns a Recorder that writes to a sink. began is the start of the recording.
 func NewRecorder(began time.Time, sink Sink) *Recorder {
 	return &Recorder{
 		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{},
-		lines: map[int]int{},
-		first: map[lineKey]time.Duration{}, written: map[[2]int]time.Time{},
+		inFlight: map[int]int{}, firstToken: map[lineKey]time.Duration{},
+		latencies: map[[2]int]time.Time{},
 	}
 }
 
-// numbers assigns numbers to names, from 1 on in the order of their first use.
+// numbers assigns a number to each name, counting from 1 in the order of first use.
 type numbers map[string]int
 
 func (n *numbers) of(name string) int {
@@ -63,11 +64,11 @@ func (n *numbers) of(name string) int {
 }
 
 // Step records an event of the planner and its actions.
-func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
+func (r *Recorder) Step(now time.Time, ev plan.Event, actions plan.Actions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range did.Start {
-		r.lines[r.runners.of(did.Start[i].Runner)]++
+	for i := range actions.Start {
+		r.inFlight[r.runners.of(actions.Start[i].Runner)]++
 	}
 	switch ev := ev.(type) {
 	case plan.RunnerUp:
@@ -77,13 +78,13 @@ func (r *Recorder) Step(now time.Time, ev plan.Event, did plan.Actions) {
 	case plan.BatchPut:
 		r.batch(now, ev.Batch)
 	case *plan.FirstToken:
-		r.first[keyOf(&ev.Start)] = ev.Latency
+		r.firstToken[keyOf(&ev.Start)] = ev.Latency
 	case *plan.Finished:
 		r.finished(now, ev)
 	case plan.TokenGaps:
 		runner := r.runners.of(ev.Runner)
 		r.put(now, Entry{Gaps: &Gaps{Runner: runner, Count: ev.Gaps, Took: seconds(ev.Time),
-			Lines: r.lines[runner]}})
+			Lines: r.inFlight[runner]}})
 	case plan.Reading:
 		reading := newReading(ev.Reading, now)
 		if ev.Runner != "" {
@@ -109,33 +110,35 @@ func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []f
 	} else if model != "" {
 		l.Model = r.models.of(model)
 	}
-	of := [2]int{l.Runner, l.Model}
-	if last, known := r.written[of]; known && now.Sub(last) < latenciesEvery {
+	key := [2]int{l.Runner, l.Model}
+	if last, known := r.latencies[key]; known && now.Sub(last) < latenciesInterval {
 		return
 	}
-	r.written[of] = now
+	r.latencies[key] = now
 	r.put(now, Entry{Latencies: &l})
 }
 
+// put writes an entry. Concurrent events may arrive slightly out of order, but the times of entries
+// never decrease.
 func (r *Recorder) put(now time.Time, e Entry) {
-	// concurrent events may arrive slightly out of order
 	r.last = max(r.last, seconds(now.Sub(r.began)))
 	e.At = r.last
 	r.sink.Put(e)
 }
 
+// runner records the models of a runner, if they have changed.
 func (r *Recorder) runner(now time.Time, name string, models []string) {
 	id := r.runners.of(name)
-	var serves []int
+	var serving []int
 	for _, m := range models {
-		serves = append(serves, r.models.of(m))
+		serving = append(serving, r.models.of(m))
 	}
-	slices.Sort(serves)
-	if slices.Equal(r.serving[id], serves) {
+	slices.Sort(serving)
+	if slices.Equal(r.serving[id], serving) {
 		return
 	}
-	r.serving[id] = serves
-	r.put(now, Entry{Runner: &Runner{ID: id, Models: serves}})
+	r.serving[id] = serving
+	r.put(now, Entry{Runner: &Runner{ID: id, Models: serving}})
 }
 
 // batch records the jobs of a batch once, when it is added.
@@ -156,6 +159,7 @@ func (r *Recorder) batch(now time.Time, b plan.Batch) {
 	}
 }
 
+// job returns an entry with the number and the model of a job.
 func (r *Recorder) job(key plan.JobKey) Job {
 	id, known := r.jobs[key]
 	if !known {
@@ -171,15 +175,16 @@ func (r *Recorder) finished(now time.Time, f *plan.Finished) {
 	key := keyOf(&f.Start)
 	l := Line{
 		Job: r.job(f.Start.Key).ID, Runner: r.runners.of(f.Start.Runner), End: endOf(f.Outcome),
-		Took: seconds(f.Latency), First: seconds(r.first[key]),
+		Took: seconds(f.Latency), First: seconds(r.firstToken[key]),
 		Prompt: f.InputTokens, Cached: f.CachedTokens, Output: f.OutputTokens,
 	}
-	delete(r.first, key)
-	r.lines[l.Runner] = max(0, r.lines[l.Runner]-1)
+	delete(r.firstToken, key)
+	r.inFlight[l.Runner] = max(0, r.inFlight[l.Runner]-1)
 	r.put(now, Entry{Line: &l})
 }
 
-// endOf returns the name of an outcome in a recording. The format names evicted lines recalled.
+// endOf returns the name of an outcome in a recording. The file format calls evicted lines
+// "recalled".
 func endOf(o plan.Outcome) string {
 	if o == plan.Evicted {
 		return "recalled"
@@ -187,8 +192,8 @@ func endOf(o plan.Outcome) string {
 	return o.String()
 }
 
-// Preamble returns the entries that a file in the middle of a recording begins with, so that it can
-// be read alone: the models of each runner.
+// Preamble returns the entries at the beginning of each further file of a recording: the models of
+// each runner. With them a file can be read without the files before it.
 func (r *Recorder) Preamble() (all []Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

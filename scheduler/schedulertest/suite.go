@@ -15,11 +15,12 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// Noon is the time around which the times of Jobs lie.
+// Noon is the reference time of Jobs and the present time of the tests.
 var Noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// Jobs returns n jobs with and without deadline, start time, measured rate and work. Many of them
-// differ only in their ID. The same seed gives the same jobs. All deadlines are after Noon.
+// Jobs returns n random jobs. Some have no deadline, no start time, no measured rate or no work.
+// Many have the same creation time and priority. Jobs are created at most 20 minutes before Noon;
+// deadlines are after it. The same seed gives the same jobs.
 func Jobs(seed uint64, n int) []scheduler.Job {
 	random := rand.New(rand.NewPCG(seed, 0))
 	jobs := make([]scheduler.Job, n)
@@ -50,10 +51,10 @@ func Jobs(seed uint64, n int) []scheduler.Job {
 	return jobs
 }
 
-// TestPolicy tests the policy that cfg names, alone and in a queue.
+// TestPolicy tests the policy cfg.Policy, alone and in a queue.
 func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	t.Helper()
-	cfg.Urgency = scheduler.UrgencyNever // so that only the policy orders
+	cfg.Urgency = scheduler.UrgencyNever // only the policy determines the order
 	cfg.Queues = nil
 	jobs := Jobs(1, 500)
 	for i := range jobs {
@@ -61,29 +62,29 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	}
 
 	t.Run("its name is that of its registration", func(t *testing.T) {
-		if got := build(t, cfg).Name(); got != cfg.Policy {
+		if got := newPolicy(t, cfg).Name(); got != cfg.Policy {
 			t.Errorf("Name() = %q, want %q", got, cfg.Policy)
 		}
 	})
 
 	t.Run("a rank depends on the job alone", func(t *testing.T) {
-		policy, ranks := build(t, cfg), map[string]float64{}
+		policy, ranks := newPolicy(t, cfg), map[string]float64{}
 		for _, j := range jobs {
 			ranks[j.ID] = policy.Rank(j)
 		}
 		for _, j := range slices.Backward(jobs) {
 			if got := policy.Rank(j); !same(got, ranks[j.ID]) {
-				t.Errorf("rank of %s: %v, later %v", j.ID, ranks[j.ID], got)
+				t.Errorf("rank of %s: first %v, then %v", j.ID, ranks[j.ID], got)
 			}
-			if got := build(t, cfg).Rank(j); !same(got, ranks[j.ID]) {
+			if got := newPolicy(t, cfg).Rank(j); !same(got, ranks[j.ID]) {
 				t.Errorf("rank of %s: %v, by a new policy %v", j.ID, ranks[j.ID], got)
 			}
 		}
 	})
 
 	t.Run("a rank does not depend on the clock", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { // advances the clock of the bubble without waiting
-			policy, ranks := build(t, cfg), map[string]float64{}
+		synctest.Test(t, func(t *testing.T) { // time is virtual, so Sleep returns at once
+			policy, ranks := newPolicy(t, cfg), map[string]float64{}
 			for _, j := range jobs {
 				ranks[j.ID] = policy.Rank(j)
 			}
@@ -97,9 +98,9 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	})
 
 	t.Run("a rank is a number for every job", func(t *testing.T) {
-		policy := build(t, cfg)
+		policy := newPolicy(t, cfg)
 		for _, j := range append(slices.Clone(jobs), scheduler.Job{},
-			scheduler.Job{ID: "bare", Created: Noon}) {
+			scheduler.Job{ID: "only-created", Created: Noon}) {
 			if rank := policy.Rank(j); math.IsNaN(rank) {
 				t.Errorf("rank of %+v is not a number", j)
 			}
@@ -107,14 +108,14 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	})
 
 	t.Run("the order is total and by rank, age and ID", func(t *testing.T) {
-		policy := build(t, cfg)
+		policy := newPolicy(t, cfg)
 		want := slices.Clone(jobs)
 		slices.SortFunc(want, func(a, b scheduler.Job) int {
 			return cmp.Or(cmp.Compare(policy.Rank(a), policy.Rank(b)), a.Created.Compare(
 				b.Created), strings.Compare(a.ID, b.ID))
 		})
 		for seed := range uint64(3) {
-			got := drain(t, fill(t, cfg, shuffled(seed, jobs)))
+			got := drain(t, newQueue(t, cfg, shuffled(seed, jobs)))
 			for i := range want {
 				if got[i] != want[i].ID {
 					t.Fatalf("insertion order %d, place %d: got %s, want %s", seed, i, got[i],
@@ -125,7 +126,7 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 	})
 
 	t.Run("a job is ranked again by Put", func(t *testing.T) {
-		q := fill(t, cfg, jobs)
+		q := newQueue(t, cfg, jobs)
 		changed := shuffled(7, jobs)
 		for i := range changed { // each job gets the properties of another
 			id := changed[i].ID
@@ -133,11 +134,11 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 			changed[i].ID = id
 			q.Put(changed[i])
 		}
-		equal(t, drain(t, q), drain(t, fill(t, cfg, changed)))
+		wantOrder(t, drain(t, q), drain(t, newQueue(t, cfg, changed)))
 	})
 
 	t.Run("parked jobs are not offered and return to their place", func(t *testing.T) {
-		q := fill(t, cfg, jobs)
+		q := newQueue(t, cfg, jobs)
 		for _, j := range jobs[:300] {
 			q.Park(j.ID)
 		}
@@ -150,24 +151,24 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 		for _, j := range jobs[:200] {
 			q.Unpark(j.ID)
 		}
-		equal(t, drain(t, q), drain(
-			t, fill(t, cfg, append(slices.Clone(jobs[:200]), jobs[300:]...))))
+		wantOrder(t, drain(t, q), drain(
+			t, newQueue(t, cfg, append(slices.Clone(jobs[:200]), jobs[300:]...))))
 	})
 
 	t.Run("removed jobs are gone", func(t *testing.T) {
-		q := fill(t, cfg, jobs)
+		q := newQueue(t, cfg, jobs)
 		for _, j := range jobs[:250] {
 			q.Remove(j.ID)
 			q.Remove(j.ID)
 			q.Unpark(j.ID)
 		}
-		equal(t, drain(t, q), drain(t, fill(t, cfg, jobs[250:])))
+		wantOrder(t, drain(t, q), drain(t, newQueue(t, cfg, jobs[250:])))
 	})
 }
 
 func same(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
-func build(t *testing.T, cfg scheduler.Config) scheduler.Policy {
+func newPolicy(t *testing.T, cfg scheduler.Config) scheduler.Policy {
 	t.Helper()
 	policy, err := scheduler.NewPolicy(cfg.Policy, cfg)
 	if err != nil {
@@ -176,7 +177,8 @@ func build(t *testing.T, cfg scheduler.Config) scheduler.Policy {
 	return policy
 }
 
-func fill(t *testing.T, cfg scheduler.Config, jobs []scheduler.Job) *scheduler.Queue {
+// newQueue returns a queue with the jobs.
+func newQueue(t *testing.T, cfg scheduler.Config, jobs []scheduler.Job) *scheduler.Queue {
 	t.Helper()
 	q, err := scheduler.NewQueue(cfg)
 	if err != nil {
@@ -188,14 +190,15 @@ func fill(t *testing.T, cfg scheduler.Config, jobs []scheduler.Job) *scheduler.Q
 	return q
 }
 
-// drain removes all jobs in the order of Next.
+// drain removes all jobs in the order in which Next returns them, and returns their IDs. It fails
+// if a second call of Next returns another job than the first.
 func drain(t *testing.T, q *scheduler.Queue) []string {
 	t.Helper()
 	var ids []string
 	for {
 		id, ok := q.Next(Noon)
 		if again, _ := q.Next(Noon); again != id {
-			t.Fatalf("Next returns %s, and %s when called again", id, again)
+			t.Fatalf("Next returns %s, and %s in a second call", id, again)
 		}
 		if !ok {
 			return ids
@@ -213,7 +216,7 @@ func shuffled(seed uint64, jobs []scheduler.Job) []scheduler.Job {
 	return jobs
 }
 
-func equal(t *testing.T, got, want []string) {
+func wantOrder(t *testing.T, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("order differs:\ngot  %v\nwant %v", got, want)
