@@ -42,7 +42,7 @@ type Config struct {
 	Record string `yaml:"record"`
 
 	Store Store `yaml:"store"`
-	// Clock limits the trust in the wall clock, by which files, uploads and batches expire.
+	// Clock limits how far the wall clock is trusted. Files, uploads and batches expire by it.
 	Clock wallclock.Config `yaml:"clock"`
 
 	Log  Log  `yaml:"log"`
@@ -54,7 +54,8 @@ type Config struct {
 	TLS httpserver.TLSConfig `yaml:"tls"`
 	// Upstreams lists the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
-	// API limits what users may send and sets how long it is kept. Sizes are in bytes.
+	// API limits what users may send and sets how long files and batches are kept. Sizes are in
+	// bytes.
 	API api.Config `yaml:"api"`
 	// Scheduler sets how jobs are ordered.
 	Scheduler scheduler.Config `yaml:"scheduler"`
@@ -87,8 +88,8 @@ type Auth struct {
 
 // Shutdown sets how long the daemon takes to stop.
 type Shutdown struct {
-	// Delay sets the time between reporting not ready and refusing connections, in which load
-	// balancers can direct traffic elsewhere.
+	// Delay sets the time between reporting not ready and refusing connections. During it, load
+	// balancers can direct traffic to other daemons.
 	Delay time.Duration `yaml:"delay"`
 	// Drain limits the time in which requests in progress, to runners and from users, may finish.
 	// Then they are aborted; their lines are sent again later, and the aborted attempt does not
@@ -116,53 +117,53 @@ func Default() Config {
 	}
 }
 
-// Validate reports every fault, each with the path of its key in front.
+// Validate reports every fault with the path of its key.
 func (c Config) Validate() error {
 	var faults []error
-	refuse := func(format string, args ...any) {
+	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf(format, args...))
 	}
 
 	if err := checkAddress(c.Listen); err != nil {
-		refuse("listen: %w", err)
+		fault("listen: %w", err)
 	}
 	if c.AdminListen != "" {
 		if err := checkAddress(c.AdminListen); err != nil {
-			refuse("admin_listen: %w", err)
+			fault("admin_listen: %w", err)
 		} else if c.AdminListen == c.Listen && !hasPortZero(c.Listen) {
-			refuse("admin_listen is %s, the address of the API; give it one of its own",
+			fault("admin_listen is %s, the address of the API; give it one of its own",
 				c.AdminListen)
 		}
 	}
 	if c.Data == "" {
-		refuse("data is empty; name the directory for files and results")
+		fault("data is empty; set it to the directory for files and results")
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
-		refuse("log.format is %q, not text or json", c.Log.Format)
+		fault("log.format is %q, not text or json", c.Log.Format)
 	}
 	if c.Shutdown.Delay < 0 {
-		refuse("shutdown.delay is %s; set it to 0 or more", c.Shutdown.Delay)
+		fault("shutdown.delay is %s; set it to 0 or more", c.Shutdown.Delay)
 	}
 	if c.Shutdown.Drain < 0 {
-		refuse("shutdown.drain is %s; set it to 0 or more", c.Shutdown.Drain)
+		fault("shutdown.drain is %s; set it to 0 or more", c.Shutdown.Drain)
 	}
 	for i, u := range c.Upstreams {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
 			(err != nil || parsed.Host == "") {
-			refuse("upstreams[%d].metrics is %q, not a URL; "+
+			fault("upstreams[%d].metrics is %q, not a URL; "+
 				"write http://host:port/metrics, or none", i, u.Metrics)
 		}
 		if err := u.CheckHeaders(); err != nil {
-			refuse("upstreams[%d].%v", i, err)
+			fault("upstreams[%d].%v", i, err)
 		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
 			parsed.Scheme != "http" && parsed.Scheme != "https" {
-			refuse("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)
+			fault("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
 		if listed, complete := c.servedModels(); complete && !slices.Contains(listed, name) {
-			refuse("flowcontrol.pools.%s: no upstream serves a model of that name; they serve %s",
+			fault("flowcontrol.pools.%s: no upstream serves a model of that name; they serve %s",
 				name, strings.Join(listed, ", "))
 		}
 	}
@@ -180,7 +181,7 @@ func (c Config) Validate() error {
 }
 
 // servedModels returns the models that the upstreams are configured to serve. complete is false if
-// an upstream is asked for its models instead.
+// the models of an upstream are not configured; the daemon requests them from the upstream.
 func (c Config) servedModels() (listed []string, complete bool) {
 	for _, u := range c.Upstreams {
 		if len(u.Models) == 0 {
@@ -192,7 +193,7 @@ func (c Config) servedModels() (listed []string, complete bool) {
 	return slices.Compact(listed), len(listed) > 0
 }
 
-// section puts the path of a section in front of its faults.
+// section prepends the path of a section to each of its faults.
 func section(path string, err error) error {
 	var faults []error
 	for _, fault := range Faults(err) {
@@ -201,7 +202,7 @@ func section(path string, err error) error {
 	return errors.Join(faults...)
 }
 
-// NodeName returns the configured node, or the host's name.
+// NodeName returns Node, or the host's name if Node is empty.
 func (c Config) NodeName() (string, error) {
 	host, err := os.Hostname()
 	if c.Node == "" && err != nil {

@@ -158,7 +158,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{"--set node.name: node is a table, not a text"}},
 		{name: "bad setting", sets: []string{"data="},
 			want: []string{
-				"--set data: data is empty; name the directory for files and results"}},
+				"--set data: data is empty; set it to the directory for files and results"}},
 		{name: "setting without a value", sets: []string{"data"},
 			want: []string{"--set data: write --set key.path=value"}},
 		{name: "unreadable level", sets: []string{"log.level=loud"},

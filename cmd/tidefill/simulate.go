@@ -15,26 +15,26 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// simulation is one run of the command.
+// simulation holds the flags of the command.
 type simulation struct {
 	settings   settings
-	config     string
+	config     string // file
 	policies   []string
 	baselines  bool
 	oracles    bool
 	oracleRuns int
-	cache      string
+	cache      string // directory of the results of oracles
 	seed       uint64
 	seeds      int
-	trace      string
-	format     string
-	out        string
+	trace      string // file of interactive traffic
+	format     string // of the trace
+	out        string // directory of the report
 	json       bool
 	events     bool
-	explain    string
+	explain    string // time, as for config.ParseDuration
 
-	recordings []string // to compare with
-	profile    string   // of the recorded pool
+	recordings []string // files to compare with
+	profile    string   // of the engines of the recorded pool
 }
 
 func simulateCommand() *cobra.Command {
@@ -80,17 +80,18 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 		"try this flow-control `policy`, with settings of its own after commas "+
 			"(fixed,per_runner=16); repeat it to compare (default: the configuration's)")
 	flags.StringVar(&s.config, "config", "",
-		"read the policies' settings from this `file`, as serve does "+
+		"read the policies' settings from this `file`, a configuration of the daemon "+
 			"(default: the daemon's defaults)")
 	flags.BoolVar(&s.baselines, "baselines", false,
 		"compare with published policies, each with its published and with its best settings")
 	flags.BoolVar(&s.oracles, "oracles", false,
 		"search for the best result that any policy could have reached")
 	flags.IntVar(&s.oracleRuns, "oracle-runs", 60,
-		"how many `times` an oracle may run a scenario of one hour; a longer one fewer times")
+		"maximum `number` of simulations by an oracle for a scenario of one hour; "+
+			"for a longer scenario it is lower in proportion")
 	flags.StringVar(&s.cache, "oracle-results", "",
-		"cache the results of oracles in this `DIR`, and search again only if the cached result "+
-			"is stale (default: the directory oracles in --out)")
+		"cache the results of oracles in this `DIR`, and search again only if a cached result "+
+			"does not match its inputs (default: the directory oracles in --out)")
 	flags.Uint64Var(&s.seed, "seed", 1, "the first `seed` of everything random")
 	flags.IntVar(&s.seeds, "seeds", 1,
 		"run this `number` of seeds, from --seed on, and report mean and worst")
@@ -105,10 +106,10 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 		"print only why the first policy decided as it did around this `time` of the first seed, "+
 			"such as 20m")
 	flags.StringArrayVar(&s.recordings, "compare", nil,
-		"simulate this recorded `FILE` and print how far off the simulation is; "+
-			"repeat it for files of one start, the oldest first")
+		"simulate this recorded `FILE` and print the error of the simulation; repeat it for all "+
+			"files that one start of the daemon has written, the oldest first")
 	flags.StringVar(&s.profile, "profile", "",
-		"with --compare: a bundled profile or `FILE` of the recorded engines")
+		"with --compare: the profile of the recorded engines, a bundled one or a `FILE`")
 	s.settings.register(cmd)
 }
 
@@ -141,7 +142,7 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	return result.Text(out)
 }
 
-// comparison checks the flags and reads all files.
+// comparison checks the flags, reads the scenarios and returns the comparison to run.
 func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.Comparison, error) {
 	switch {
 	case s.seeds < 1 || s.seeds > 1000:
@@ -186,7 +187,7 @@ func (s *simulation) configuration() (experiment.Configuration, error) {
 	return experiment.Configuration{File: s.config, Settings: given}, err
 }
 
-// candidates builds the policies of the flags: those of --policy, then the baselines.
+// candidates returns the policies to compare: those of --policy, then the baselines.
 func (s *simulation) candidates() ([]experiment.Candidate, error) {
 	cfg, err := s.configuration()
 	if err != nil {
@@ -198,7 +199,7 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 	}
 	var all []experiment.Candidate
 	for _, text := range policies {
-		made, err := cfg.Candidate(text)
+		candidate, err := cfg.Candidate(text)
 		if err != nil && text != "" {
 			err = fmt.Errorf("--policy %s: %w", text, err)
 		}
@@ -206,11 +207,11 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(c experiment.Candidate) bool {
-			return c.Name == made.Name
+			return c.Name == candidate.Name
 		}) {
-			return nil, usageErrorf("--policy %s is given twice", made.Name)
+			return nil, usageErrorf("--policy %s is given twice", candidate.Name)
 		}
-		all = append(all, made)
+		all = append(all, candidate)
 	}
 	if s.baselines {
 		return cfg.Baselines(all, policies[0])
@@ -218,7 +219,7 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 	return all, nil
 }
 
-// compareRecording simulates a recording and prints the measures of both.
+// compareRecording simulates a recording and prints the recorded and the simulated measures.
 func (s *simulation) compareRecording(
 	ctx context.Context, scenarios []string, out, stderr io.Writer,
 ) error {

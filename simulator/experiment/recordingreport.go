@@ -14,18 +14,19 @@ import (
 
 // RecordingReport holds the measures of a recording and of its simulation.
 type RecordingReport struct {
-	Recordings []string          `json:"recordings"`
-	Seconds    float64           `json:"seconds"`
-	Runners    int               `json:"runners"`
-	Policy     string            `json:"policy"`
-	Profile    string            `json:"profile"`
+	Recordings []string `json:"recordings"` // files
+	Seconds    float64  `json:"seconds"`    // length of the recording
+	Runners    int      `json:"runners"`
+	Policy     string   `json:"policy"`
+	Profile    string   `json:"profile"`
+	// whether the profile was fitted to measurements
 	Calibrated bool              `json:"calibrated"`
 	Seed       uint64            `json:"seed"`
 	Notes      []string          `json:"notes,omitempty"`
 	Figures    []RecordingFigure `json:"figures"`
 }
 
-// RecordingFigure is one measure. A value is nil if it is unknown.
+// RecordingFigure is one measure. Unknown values are nil.
 type RecordingFigure struct {
 	Name      string   `json:"name"`
 	Unit      string   `json:"unit,omitempty"`
@@ -35,6 +36,7 @@ type RecordingFigure struct {
 	Error *float64 `json:"error"`
 }
 
+// addFigures adds a figure for each measure of the two summaries.
 func (r *RecordingReport) addFigures(recorded, simulated *recording.Summary) {
 	known := func(v float64) *float64 {
 		if math.IsNaN(v) {
@@ -42,12 +44,12 @@ func (r *RecordingReport) addFigures(recorded, simulated *recording.Summary) {
 		}
 		return &v
 	}
-	other := simulated.Figures()
+	simulatedFigures := simulated.Figures()
 	for i, f := range recorded.Figures() {
 		figure := RecordingFigure{Name: f.Name, Unit: f.Unit, Recorded: known(f.Value),
-			Simulated: known(other[i].Value)}
+			Simulated: known(simulatedFigures[i].Value)}
 		if f.Value > 0 {
-			figure.Error = known(other[i].Value/f.Value - 1)
+			figure.Error = known(simulatedFigures[i].Value/f.Value - 1)
 		}
 		r.Figures = append(r.Figures, figure)
 	}
@@ -55,25 +57,25 @@ func (r *RecordingReport) addFigures(recorded, simulated *recording.Summary) {
 
 // Text writes the report as a table.
 func (r *RecordingReport) Text(out io.Writer) error {
-	calibrated := "not calibrated"
+	calibration := "not calibrated"
 	if r.Calibrated {
-		calibrated = "fitted"
+		calibration = "calibrated"
 	}
 	fmt.Fprintf(out, "%s of %s, policy %s, profile %s (%s), seed %d\n\n",
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Second),
-		humanize.Count(r.Runners, "runner"), r.Policy, r.Profile, calibrated, r.Seed)
+		humanize.Count(r.Runners, "runner"), r.Policy, r.Profile, calibration, r.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\trecorded\tsimulated\terror\t")
 	for _, f := range r.Figures {
 		if f.Recorded == nil && f.Simulated == nil {
 			continue
 		}
-		off := "-"
+		relative := "-"
 		if f.Error != nil {
-			off = fmt.Sprintf("%+.1f %%", 100**f.Error)
+			relative = fmt.Sprintf("%+.1f %%", 100**f.Error)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", f.Name, f.valueText(f.Recorded),
-			f.valueText(f.Simulated), off)
+			f.valueText(f.Simulated), relative)
 	}
 	if err := t.Flush(); err != nil {
 		return err
