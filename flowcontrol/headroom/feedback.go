@@ -8,7 +8,7 @@ import (
 )
 
 // unsharedTarget is the share of the TPOT objective that iterations may take in a pool without
-// interactive requests: more than an engine ever needs.
+// interactive requests. It is so high that it never limits an engine.
 const unsharedTarget = 100
 
 // targetTime returns how long iterations may take on average, in milliseconds.
@@ -23,11 +23,11 @@ func (c *Controller) targetTime() float64 {
 	return target
 }
 
-// follow moves the pool's lines towards the target, by what was measured on one of its runners over
-// a period.
+// follow changes the number of lines per runner so that iterations approach the target time, by
+// what was measured on one runner over a period.
 func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	mix, model := c.LineMix(), c.fit.fitted()
-	// Lines that have just started will hold more context and lengthen iterations by that.
+	// Lines that have just started will hold more context, which lengthens iterations.
 	held := portable.Rounded(float64(r.own.lines) * mix.Context)
 	growth := portable.Rounded(model.KV * max(0, held-r.own.context))
 	// The target is for iterations with c.lines lines. Lines that are still to start, or to end,
@@ -36,17 +36,18 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	growth += portable.Rounded(c.lagOf(life) * model.PerLine(mix) *
 		(c.lines - float64(r.own.lines)))
 	off := c.targetTime() - (r.iterations.all.mean() + growth)
-	// Lines that run long cannot be taken back soon. Prompts compensate for short differences.
+	// The number of long lines cannot be reduced soon. Prompts compensate for short deviations.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
 	move := gain * seconds * off / model.PerLine(mix)
 	c.lines += min(move, seconds*(1+portable.Rounded(c.tuning.Pace.MaxGrowth*c.lines))) /
 		float64(len(c.roster.Members))
-	c.bound()
+	c.boundLines()
 }
 
-// bound keeps the lines near those that run: lines that are allowed but not carried prove nothing.
-func (c *Controller) bound() {
+// boundLines keeps the number of lines near the number in flight, since a higher number is not
+// tested by measurements.
+func (c *Controller) boundLines() {
 	carried := 0.0
 	for _, m := range c.roster.Members {
 		carried += float64(m.State.own.lines)
@@ -57,8 +58,8 @@ func (c *Controller) bound() {
 	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner))
 }
 
-// resized moves the lines to the load that each runner will have once there are more runners, or
-// fewer, to share it: by as much as the cost model predicts, since feedback would take its time.
+// resized adapts the number of lines per runner after the number of runners has changed, which
+// changes the interactive load of each. It uses the cost model, because feedback takes too long.
 // Other changes of load are slow enough for feedback.
 func (c *Controller) resized(from, to int) {
 	c.invalidate()
@@ -72,7 +73,7 @@ func (c *Controller) resized(from, to int) {
 	after := costmodel.Load{Running: l.Running * scale, Context: l.Context * scale,
 		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
 	c.lines *= max(1, model.Lines(after, mix, target)) / max(1, model.Lines(l, mix, target))
-	c.bound()
+	c.boundLines()
 }
 
 // load returns the mean interactive load of a runner, each figure some deviations above its mean;

@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// interactive is what interactive requests do on a runner: what its metrics show, less the batch
-// lines there.
+// interactive estimates the load of interactive requests on a runner: the load that the runner's
+// metrics show, minus that of its batch lines.
 type interactive struct {
 	seenAt     time.Time           // Sampled of the last metrics that changed; zero: none
 	counters   flowcontrol.Reading // the last one
@@ -31,7 +31,7 @@ func newInteractive(window time.Duration) interactive {
 // busyTokens is how many output tokens of batch lines an engine's counters must show.
 const busyTokens = 32
 
-// shown is what metrics show besides the load of interactive requests.
+// shown holds what metrics show besides the load of interactive requests.
 type shown struct {
 	preempted bool // the engine preempted a request since the metrics before
 	// iteration is the time of an iteration by the engine's counters, in milliseconds over a
@@ -40,9 +40,9 @@ type shown struct {
 	period    time.Duration
 }
 
-// read takes over metrics of the engine, whose KV cache holds configured tokens if they do not say
-// otherwise. It returns false for metrics that do not change: their source hangs, whatever time it
-// gives.
+// read updates the estimate from metrics of the engine. configured is the capacity of the KV cache
+// in tokens, used if the metrics do not report it. It returns false if the metrics have not
+// changed, because their source then reports old values.
 func (in *interactive) read(
 	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int,
 ) (s shown, ok bool) {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// kvPressure limits a runner's lines while its KV cache holds more than it should: none start, and
-// if the engine preempts or soon will, the youngest are evicted, which have the least to lose. A
-// preemption by the engine loses more.
+// kvPressure limits a runner's lines while its KV cache is too full. No line starts. If the engine
+// preempts requests or is about to, the youngest lines are evicted, because the least work is lost
+// with them. A preemption by the engine loses more.
 type kvPressure struct {
 	keep  int // lines
 	evict bool
 	until time.Time
 }
 
-// update takes over metrics: used is the share of a cache of capacity tokens that is in use,
-// preempted whether the engine preempted a request. mayEvict is false while evictions have wasted
-// too much.
+// update updates the limit from metrics. used is the share of the cache's capacity tokens that is
+// in use, preempted reports whether the engine preempted a request. mayEvict is false while
+// evictions have wasted too much.
 func (p *kvPressure) update(
 	now time.Time, own *ownLoad, used, capacity float64, preempted, mayEvict bool, cfg Tuning,
 ) {

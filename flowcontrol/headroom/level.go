@@ -24,10 +24,10 @@ type level struct {
 }
 
 const (
-	// riseWindow is how far back requests prove that a level is far too low.
+	// riseWindow is the time over which requests show that a level is far too low.
 	riseWindow = 5 * time.Minute
-	// riseBelow is the part of the allowed late requests below which they prove it: at the right
-	// level so few are seen once in a hundred times.
+	// riseBelow is the part of the allowed late requests below which the level is far too low. At
+	// the right level, so few occur by chance in one of a hundred cases.
 	riseBelow = 0.35
 )
 
@@ -62,11 +62,11 @@ func (l *level) update(now time.Time, requests, late, part, haste float64) {
 	l.rest = min(max(l.rest*(1+portable.Rounded(part*move)), l.cfg.Min), l.cfg.Max)
 }
 
-// lateShare returns the share of the recent requests that were late. It counts in as many requests
-// in time as it takes for one to be allowed to be late, since that one proves nothing.
+// lateShare returns the share of the recent requests that were late. It adds 1/allowed requests
+// that were in time, since a single late request is no evidence.
 func (l *level) lateShare() float64 { return l.late / (l.requests + 1/l.allowed) }
 
-// fix sets the level for good.
+// fix sets the level, which then stays constant.
 func (l *level) fix(value float64) { l.rest, l.fixed = value, true }
 
 // value returns the level as it is now.

@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// observe updates the state by what happened at a runner. It returns whether the allowance may
-// differ.
+// observe updates the state from an observation of a runner. It reports whether the allowance may
+// have changed.
 func (c *Controller) observe(
 	now time.Time, m *flowcontrol.Member[*runner], o flowcontrol.Observation,
 ) (changed bool) {
@@ -19,17 +19,18 @@ func (c *Controller) observe(
 		r.iterations.trickle -= portable.Rounded(c.fit.perToken() * float64(o.PromptTokens))
 	case flowcontrol.Answered:
 		m.Answered()
-		r.staleness.hear(now)
+		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		if o.OutputTokens > 1 && !c.recent(now, r.iterations.seenAt) &&
 			!c.recent(now, r.interactive.seenAt) {
-			// This is a mean over the line's life, waiting included: late, and rather too high.
+			// This is a mean over the line's time in the runner, including the time of waiting. It
+			// is late, and rather too high.
 			c.unstreamed(r, milliseconds(o.Latency)/float64(o.OutputTokens),
 				o.Latency/time.Duration(max(1, r.own.lines)))
 		}
 	case flowcontrol.FirstToken, flowcontrol.TokenGaps:
-		r.staleness.hear(now)
+		r.staleness.observed(now)
 	case flowcontrol.Shed:
 		m.Hold(now, o.RetryAfter)
 		r.cut(now, c.lines, c.tuning)
@@ -43,7 +44,7 @@ func (c *Controller) observe(
 		if o.Reading.Source != flowcontrol.Metrics || !c.readMetrics(now, r, o.Reading) {
 			return false
 		}
-		r.staleness.hear(o.Reading.Sampled)
+		r.staleness.observed(o.Reading.Sampled)
 	default:
 		return false
 	}
@@ -57,12 +58,13 @@ func (c *Controller) observe(
 	return true
 }
 
-// recent reports whether something was seen within AgingAfter.
+// recent reports whether the time is at most AgingAfter ago.
 func (c *Controller) recent(now, at time.Time) bool {
 	return !at.IsZero() && now.Sub(at) <= c.tuning.Staleness.AgingAfter
 }
 
-// readMetrics takes over an engine's metrics; false if they show nothing new.
+// readMetrics updates the state from an engine's metrics. It returns false if they show nothing
+// new.
 func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Reading) bool {
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {
@@ -78,13 +80,14 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	return true
 }
 
-// unstreamed takes over an iteration time that was not seen token by token.
+// unstreamed updates the state from an iteration time that was computed from a line's latency or
+// from the engine's counters, not from token gaps.
 func (c *Controller) unstreamed(r *runner, ms float64, period time.Duration) {
 	r.iterations.unstreamed(ms, period, c.tuning.Pace)
 	c.follow(r, min(period, 5*time.Second), c.tuning.Pace.GainUnstreamed)
 }
 
-// tokenGaps takes over n gaps between tokens, which took ms milliseconds.
+// tokenGaps updates the state from n gaps between tokens, which took ms milliseconds together.
 func (c *Controller) tokenGaps(now time.Time, r *runner, n, ms float64) {
 	period, ok := r.iterations.gaps(now, n, ms, c.targetTime(), &r.own, &c.fit, c.tuning.Pace)
 	if !ok {
@@ -107,7 +110,7 @@ func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 	c.fit.add(decoding, tokens, mean)
 }
 
-// readGateway takes over how interactive requests fared.
+// readGateway updates the levels from the gateway's counts of late interactive requests.
 func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed bool) {
 	if !c.outcomes.newer(g) {
 		return false
@@ -119,7 +122,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	}
 	if requests, late, ok := c.outcomes.ttft.since(g.TTFT); ok {
 		c.promptTokens.update(now, requests, late, 1, 1)
-		c.outcomes.sign(now, requests, late)
+		c.outcomes.recordLate(now, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
 		c.target.update(now, requests, late, c.lag())

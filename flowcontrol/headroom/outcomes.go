@@ -6,7 +6,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// outcomes follows how interactive requests fared.
+// outcomes counts the interactive requests of the pool and those of them that were late.
 type outcomes struct {
 	ttft, tpot lateness
 	at         time.Time // Sampled of the last reading
@@ -15,15 +15,16 @@ type outcomes struct {
 }
 
 const (
-	// innocentShare is the share of a pool below which batch lines are not blamed for late
-	// requests, over blameWindow: requests that are answered have felt the load for that long.
+	// If batch lines are a smaller share of the pool's requests than innocentShare, late requests
+	// are not attributed to them. The share is averaged over blameWindow, because requests that are
+	// answered now were in the pool for about that time.
 	innocentShare = 0.05
 	blameWindow   = 30 * time.Second
-	// lateSign is the share of late first tokens that is a sign for the brake.
+	// lateSign is the share of late first tokens above which the brake may be applied.
 	lateSign = 0.05
 )
 
-// newer reports whether a reading is newer than the last one, and notes its time.
+// newer reports whether a reading is newer than the last one, and records its time.
 func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 	if !g.Sampled.After(o.at) {
 		return false
@@ -32,14 +33,14 @@ func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 	return true
 }
 
-// skip leaves a reading's requests out of account.
+// skip ignores the requests of a reading.
 func (o *outcomes) skip(g *flowcontrol.Reading) {
 	o.ttft.since(g.TTFT)
 	o.tpot.since(g.TPOT)
 }
 
-// sign notes whether many first tokens were late.
-func (o *outcomes) sign(now time.Time, requests, late float64) {
+// recordLate records the time if many first tokens were late.
+func (o *outcomes) recordLate(now time.Time, requests, late float64) {
 	if late > max(lateSign*requests, 1) {
 		o.lateFirst = now
 	}

@@ -8,7 +8,7 @@ const (
 	ReasonSlots       flowcontrol.Reason = "slots"       // the engine's other sequences stay free
 	ReasonKV          flowcontrol.Reason = "kv"          // the rest of the KV cache stays free
 	ReasonBrake       flowcontrol.Reason = "brake"       // interactive requests suffer
-	ReasonAging       flowcontrol.Reason = "aging"       // nothing was heard of the runner lately
-	ReasonStale       flowcontrol.Reason = "stale"       // nothing was heard of it for longer
+	ReasonAging       flowcontrol.Reason = "aging"       // no recent observation of the runner
+	ReasonStale       flowcontrol.Reason = "stale"       // no observation of it for longer
 	ReasonUnreachable flowcontrol.Reason = "unreachable" // lines break there
 )

@@ -8,50 +8,50 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// knowledge says how well a runner is known.
+// knowledge is the state of the information on a runner.
 //
-//	     something is heard            silence of AgingAfter        silence of StaleAfter
+//	     an observation           none for AgingAfter        none for StaleAfter
 //	FRESH ◄──────────────── any   FRESH ──────────────────► AGING ──────────────────► STALE
 //	any ── BrokenLines lines broken in a row ──► UNREACHABLE
 type knowledge uint8
 
-// The states, the best first.
+// The states, from the most recent information to none.
 const (
 	fresh       knowledge = iota + 1
-	aging                 // the lines no longer grow
-	stale                 // they shrink to a small share
-	unreachable           // one line every now and then
+	aging                 // the number of lines no longer grows
+	stale                 // the number of lines shrinks to a small share
+	unreachable           // one trial line at a time, with pauses
 )
 
-// staleness bounds a runner's lines while nothing is heard of it. It shrinks the bound slowly and
-// raises it slowly afterwards.
+// staleness limits a runner's lines while there are no observations of it. It lowers the limit
+// slowly, and raises it slowly afterwards.
 type staleness struct {
-	state   knowledge
-	heard   time.Time // of the runner, for the last time
-	broken  int       // lines in a row
-	retry   time.Time // when an unreachable runner may be tried
-	ceiling float64   // lines at most; infinite once fresh has lasted
-	good    float64   // lines when the state was last fresh
-	samples int       // heard since the state is fresh again
+	state        knowledge
+	lastObserved time.Time // time of the last observation
+	broken       int       // number of consecutive lines without an answer
+	retry        time.Time // when an unreachable runner may be tried
+	ceiling      float64   // maximum number of lines; infinite after a time of state fresh
+	good         float64   // number of lines when the state was last fresh
+	samples      int       // number of observations since the state is fresh again
 }
 
-// recovered is how many times something must be heard before the ceiling rises.
+// recovered is the number of observations after which the ceiling rises.
 const recovered = 3
 
 func newStaleness(now time.Time) staleness {
-	return staleness{state: fresh, heard: now, ceiling: math.Inf(1)}
+	return staleness{state: fresh, lastObserved: now, ceiling: math.Inf(1)}
 }
 
-// hear notes a sign of life that dates from a time.
-func (s *staleness) hear(at time.Time) {
-	if at.After(s.heard) {
-		s.heard = at
+// observed records an observation of the runner that was made at the given time.
+func (s *staleness) observed(at time.Time) {
+	if at.After(s.lastObserved) {
+		s.lastObserved = at
 	}
 	s.broken = 0
 	s.samples++
 }
 
-// lineBroke notes a line without an answer.
+// lineBroke records a line that ended without an answer.
 func (s *staleness) lineBroke(now time.Time, cfg Staleness) {
 	s.broken++
 	if s.broken >= cfg.BrokenLines {
@@ -59,10 +59,10 @@ func (s *staleness) lineBroke(now time.Time, cfg Staleness) {
 	}
 }
 
-// pass lets dt pass. lines is what the feedback would grant.
+// pass updates the limit after dt has passed. lines is what the feedback would grant.
 func (s *staleness) pass(now time.Time, dt time.Duration, lines float64, cfg Staleness) {
 	was := s.state
-	switch age := now.Sub(s.heard); {
+	switch age := now.Sub(s.lastObserved); {
 	case s.broken >= cfg.BrokenLines:
 		s.state = unreachable
 	case age > cfg.StaleAfter:
@@ -88,7 +88,7 @@ func (s *staleness) pass(now time.Time, dt time.Duration, lines float64, cfg Sta
 	}
 }
 
-// bound returns how many lines are left, and the reason if that is fewer than otherwise.
+// bound returns the maximum number of lines, and the reason to report if it limits them.
 func (s *staleness) bound(now time.Time) (lines float64, reason flowcontrol.Reason) {
 	switch s.state {
 	case unreachable:

@@ -28,19 +28,19 @@ func newTargetShare(cfg Tuning, late float64) targetShare {
 	return targetShare{prefill: newLevel(cfg.TargetShare, late), decode: newLevel(decode, late)}
 }
 
-// seePart notes the part that prompts have in the cost of the batch work.
+// seePart records the share of prompts in the cost of the batch work.
 func (t *targetShare) seePart(now time.Time, part float64) { t.part.add(now, kindWindow, part) }
 
-// between returns the value that lies as far between the two as the part of prompts says.
-func (t *targetShare) between(decode, prefill float64) float64 {
+// interpolate interpolates between two values by the share of prompts in the cost.
+func (t *targetShare) interpolate(decode, prefill float64) float64 {
 	return decode + portable.Rounded(t.part.mean*(prefill-decode))
 }
 
 // value returns the target share as it is now.
-func (t *targetShare) value() float64 { return t.between(t.decode.value(), t.prefill.value()) }
+func (t *targetShare) value() float64 { return t.interpolate(t.decode.value(), t.prefill.value()) }
 
-// rest returns the value that the target share returns to when late requests are forgotten.
-func (t *targetShare) rest() float64 { return t.between(t.decode.rest, t.prefill.rest) }
+// rest returns the target share without the temporary reduction after late requests.
+func (t *targetShare) rest() float64 { return t.interpolate(t.decode.rest, t.prefill.rest) }
 
 // update moves both levels by requests that were answered and those of them that were late. Each
 // level counts by the square of its part: a level with a small part is hardly tested, and a long
@@ -53,7 +53,7 @@ func (t *targetShare) update(now time.Time, requests, late, lag float64) {
 	t.decode.update(now, requests, late, decode*decode, 1-lag)
 }
 
-// fix sets both levels for good.
+// fix sets both levels, which then stay constant.
 func (t *targetShare) fix(value float64) {
 	t.prefill.fix(value)
 	t.decode.fix(value)

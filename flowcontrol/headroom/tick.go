@@ -6,10 +6,10 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// tick is how often time passes for the controller.
+// tick is the interval at which the controller updates its estimates.
 const tick = time.Second
 
-// Advance lets time pass, in steps of a second. Observe and Allowance call it.
+// Advance updates the estimates up to now, in steps of a second. Observe and Allowance call it.
 func (c *Controller) Advance(now time.Time) (changed bool) {
 	dt := now.Sub(c.ticked)
 	if len(c.roster.Members) == 0 || dt < tick {
@@ -39,8 +39,8 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	return true
 }
 
-// checkPool notes since when the pool's iterations are too long on average, even without the
-// prompts of batch lines: those wait in such a case.
+// checkPool records since when the pool's iterations are too long on average. Prompts of batch
+// lines do not count, since they wait in this case.
 func (c *Controller) checkPool(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
@@ -57,10 +57,10 @@ func (c *Controller) checkPool(now time.Time) {
 	}
 }
 
-// updateBrake lets the brake evict lines of a runner while interactive requests suffer from them.
-// Two signs are needed: iterations on the runner are much too long, and interactive requests wait
-// or are late; or iterations are too long in all the pool, and on the runner too. In both cases the
-// runner's lines must be a considerable part of the reason.
+// updateBrake applies the brake of a runner while its lines harm interactive requests. One of two
+// conditions must hold: iterations on the runner are much too long, and interactive requests wait
+// or are late; or iterations are too long on average in the pool and on the runner. In both cases
+// the runner's lines must cause a considerable part of the time.
 func (c *Controller) updateBrake(now time.Time, r *runner) {
 	if !c.shared {
 		return

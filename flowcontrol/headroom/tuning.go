@@ -31,8 +31,8 @@ type Tuning struct {
 	// Brake evicts lines while interactive requests suffer. Evictions waste the work done for these
 	// lines.
 	Brake Brake `yaml:"brake"`
-	// Staleness decides what happens to the allowance while nothing is heard of a runner: no token,
-	// no answer, no metrics that change.
+	// Staleness sets how the allowance shrinks while there are no observations of a runner: no
+	// token, no answer, no metrics that change.
 	Staleness Staleness `yaml:"staleness"`
 	// Deadlines limits what deadlines may claim from interactive requests.
 	Deadlines Deadlines `yaml:"deadlines"`
@@ -192,7 +192,7 @@ type Brake struct {
 	Hold time.Duration `yaml:"hold"`
 }
 
-// Staleness decides what happens to the allowance while nothing is heard of a runner.
+// Staleness sets how the allowance shrinks while there are no observations of a runner.
 type Staleness struct {
 	// AgingAfter is the silence after which a runner's lines no longer grow. Default: 15s.
 	AgingAfter time.Duration `yaml:"aging_after"`

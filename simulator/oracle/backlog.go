@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// backlog hands out the lines of a scenario's jobs: of the jobs submitted so far, the one with the
-// earliest deadline, its lines in order.
+// backlog returns the lines of a scenario's jobs one by one. It chooses the job with the earliest
+// deadline of those submitted so far, and returns its lines in order.
 type backlog struct {
 	model    costmodel.Model
 	jobs     []*jobLines // in order of submission
@@ -29,7 +29,7 @@ type jobLines struct {
 	skipped []int
 }
 
-// line is a line in the engine. Its length is known: oracles may know it.
+// line is a line in the engine. The length of its answer is known to the oracle.
 type line struct {
 	prompt, output int
 	prefix         []engine.Hash
@@ -119,7 +119,7 @@ func (b *backlog) exhausted() bool {
 	return b.finished == lines
 }
 
-// done counts an answered line.
+// done counts a line as answered.
 func (b *backlog) done(l *line) {
 	b.finished++
 	b.useful += float64(l.prompt + l.output)

@@ -154,14 +154,14 @@ func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	const none = 1e9
 	spare, unread := none, 0
 	least := s.model.C0 + s.model.C1
-	var hurry time.Duration // of the prompt that must be read first
+	var urgent time.Duration // time left for the most urgent prompt
 	for i := range it.Streams {
 		q := &it.Streams[i]
 		slo := s.slo(q.ID)
 		if q.FirstToken.IsZero() {
 			due := q.Submitted.Add(slo.FirstToken(q.Prompt) - engine.ServerDelay(1)).Sub(now)
-			if unread += q.Uncomputed; hurry == 0 || due < hurry {
-				hurry = due
+			if unread += q.Uncomputed; urgent == 0 || due < urgent {
+				urgent = due
 			}
 			continue
 		}
@@ -171,13 +171,13 @@ func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 		each := slo.TPOT - (engine.ServerDelay(1) - engine.ServerDelay(0))
 		due := q.FirstToken.Add(time.Duration(q.Output-1) * each).Sub(now)
 		ms := due.Seconds() * 1000 / float64(q.Output-q.Produced)
-		if ms >= least { // else it is late whatever is done
+		if ms >= least { // otherwise it is late in any case
 			spare = min(spare, ms)
 		}
 	}
-	if unread > 0 && hurry > 0 {
+	if unread > 0 && urgent > 0 {
 		iterations := 1 + (unread-1)/max(1, it.FreeTokens+it.Tokens-len(it.Streams))
-		spare = min(spare, hurry.Seconds()*1000/float64(iterations))
+		spare = min(spare, urgent.Seconds()*1000/float64(iterations))
 	}
 	return min(max(s.pacing.Margin*spare, s.pacing.Min), s.pacing.Max)
 }

@@ -15,8 +15,9 @@ type walker struct {
 	size float64
 }
 
-// walk continues walkers in turn, one from the best schedule and one from the best settings of the
-// policy headroom. The one that is well behind moves every fourth time.
+// walk continues two walkers in turn: one from the best schedule, and one from the best settings of
+// the policy headroom. A walker with a much lower value than the other makes only every fourth
+// step.
 func (g *gatewaySearch) walk() error {
 	var walkers []*walker
 	for _, of := range [][]family{{byTime, byLines}, {byLate}} {
@@ -101,7 +102,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 				t.level[w] *= factor
 			}
 		}
-	default: // how lines and prompts are led to where they shall be
+	default: // the constants of the control loops for lines and prompts
 		g.perturb(&t.base.Flow, t.family == byLate, 1+portable.Rounded(sign*min(0.4, 8*size)))
 	}
 	for w := range t.level {
