@@ -16,13 +16,13 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.clock = wallclock.NewGuard(a.cfg.Clock, a.log)
-	open, err := store.FindBackend(a.cfg.Store.Backend)
+	backend, err := store.FindBackend(a.cfg.Store.Backend)
 	if err != nil {
 		return err
 	}
-	a.store, err = open(ctx, store.OpenOptions{
-		Directory: a.cfg.Data, Node: a.cfg.Node, ReserveBytes: a.cfg.Store.ReserveBytes,
-		LockWait: a.cfg.Store.LockWait, Expiry: a.clock.Expiry, Logger: a.log,
+	a.store, err = backend.Open(ctx, store.OpenOptions{
+		Config: a.cfg.Store.Settings[a.cfg.Store.Backend], Directory: a.cfg.Data,
+		Node: a.cfg.Node, Expiry: a.clock.Expiry, Logger: a.log,
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // Key is one key of the configuration.
@@ -65,9 +67,10 @@ func keysOf(defaults reflect.Value) []Key {
 	walk = func(prefix string, v reflect.Value, defaults, policy bool) {
 		for f := range fields(v) {
 			value := f.of(v)
-			// Policies are the only implementations with sections of their own.
+			policy := policy || f.entry &&
+				v.FieldByIndex(f.Index).Type() == reflect.TypeFor[flowcontrol.Settings]()
 			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name,
-				Policy: policy || f.entry}
+				Policy: policy}
 			if defaults {
 				key.Default = value
 			}

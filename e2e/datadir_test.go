@@ -110,7 +110,7 @@ func TestLockedDatabase(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
-		Set: append([]string{"store.tuning.lock_wait=1s"}, small...)})
+		Set: append([]string{"store.embedded.tuning.lock_wait=1s"}, small...)})
 	c := d.Client()
 	lines := NewLines("locked", "m", 300)
 	b := c.Submit(t, lines.Content, "")

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/registry"
@@ -41,30 +43,63 @@ type Backend struct {
 	Close func() error
 }
 
+// BackendConfig is the configuration of one backend: a struct whose fields have yaml tags and doc
+// comments. The documentation of configuration keys is generated from both.
+type BackendConfig interface {
+	// Validate reports every fault. Each begins with the path of its field, such as "dsn: ".
+	Validate() error
+}
+
 // OpenOptions configures the opening of a backend.
 type OpenOptions struct {
+	// Config is the backend's own configuration, of the type of BackendFactory.Default.
+	Config BackendConfig
 	// Directory holds all data of the embedded backend, and temporary files of every backend.
 	Directory string
 	// Node is the name of this process. Two processes under one name are an error.
 	Node string
-	// ReserveBytes is the space on the file system of Directory that is left free.
-	ReserveBytes int64
-	// LockWait limits how long a write waits for another process.
-	LockWait time.Duration
 	// Expiry is the clock by which files and uploads expire.
 	Expiry func() time.Time
 	Logger *slog.Logger
 }
 
-// Opener opens a backend.
-type Opener func(ctx context.Context, options OpenOptions) (*Backend, error)
+// BackendFactory opens one kind of backend.
+type BackendFactory struct {
+	// Default is the backend's configuration with its default values. It is a struct (not a
+	// pointer). The configuration file has it below store, under the backend's name.
+	Default BackendConfig
+	// Open opens the backend. It is called with a valid configuration.
+	Open func(ctx context.Context, options OpenOptions) (*Backend, error)
+}
 
-var backends = registry.New[Opener]("store backend")
+var backends = registry.New[BackendFactory]("store backend")
 
-// RegisterBackend makes a backend available to the key store.backend of the configuration. Packages
-// of backends call it when they are initialized.
-func RegisterBackend(name string, open Opener) { backends.Register(name, open) }
+// RegisterBackend makes a backend available to the key store.backend of the configuration. Call it
+// from an init function. It panics if the name is empty or taken, or if Default is not a struct,
+// since these are mistakes of the program.
+func RegisterBackend(name string, f BackendFactory) {
+	if f.Default == nil || reflect.TypeOf(f.Default).Kind() != reflect.Struct {
+		panic(fmt.Sprintf("register store backend %q: Default is a %T, not a struct", name,
+			f.Default))
+	}
+	backends.Register(name, f)
+}
 
 // FindBackend returns the backend that was registered under the name. The error of an unknown name
 // lists the known ones.
-func FindBackend(name string) (Opener, error) { return backends.Get(name) }
+func FindBackend(name string) (BackendFactory, error) { return backends.Get(name) }
+
+// BackendSettings holds the configuration of every registered backend by the backend's name, also
+// of those that are not selected. It is shared between copies of a configuration: do not change it.
+type BackendSettings map[string]BackendConfig
+
+// DefaultBackendSettings returns the defaults of every registered backend.
+func DefaultBackendSettings() BackendSettings {
+	all := BackendSettings{}
+	for _, name := range backends.Names() {
+		if f, err := backends.Get(name); err == nil {
+			all[name] = f.Default
+		}
+	}
+	return all
+}

@@ -16,10 +16,17 @@ import (
 // Name is the name of the backend in the configuration.
 const Name = "embedded"
 
-func init() { store.RegisterBackend(Name, open) }
+func init() {
+	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open})
+}
 
 // open opens the directory, takes its lock for the node, and opens the database in it.
 func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error) {
+	cfg, ok := o.Config.(Config)
+	if !ok {
+		return nil, fmt.Errorf("open the embedded store: its configuration is a %T, want a %T",
+			o.Config, cfg)
+	}
 	var closers []func() error // the last one closes what was opened first
 	onClose := func(object string, close func() error) {
 		closers = append([]func() error{func() error {
@@ -41,7 +48,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 			err = errors.Join(err, closeAll())
 		}
 	}()
-	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: o.ReserveBytes,
+	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
 		Logger: o.Logger})
 	if err != nil {
 		return nil, err
@@ -53,7 +60,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	}
 	onClose("node lock", unlock)
 	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, "tidefill.db"), sqlite.Options{
-		Expiry: o.Expiry, LockWait: o.LockWait, Space: files,
+		Expiry: o.Expiry, LockWait: cfg.LockWait, Space: files,
 	})
 	if err != nil {
 		return nil, err

@@ -10,11 +10,13 @@ import (
 )
 
 func TestOpenIsExclusiveForANode(t *testing.T) {
-	open, err := store.FindBackend(embedded.Name)
+	backend, err := store.FindBackend(embedded.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := store.OpenOptions{Directory: t.TempDir(), Node: "a", Expiry: time.Now}
+	open := backend.Open
+	options := store.OpenOptions{Config: backend.Default, Directory: t.TempDir(),
+		Node: "a", Expiry: time.Now}
 	first, err := open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
