@@ -13,7 +13,7 @@ import (
 
 // benchAnswers measures the peak memory of a daemon while upstreams send more than fits into
 // memory, in a new process for each kind. Batches must end, and small answers must pass slow ones.
-func benchAnswers(ctx context.Context, l *lab) ([]figure, error) {
+func benchAnswers(ctx context.Context, l *environment) ([]figure, error) {
 	up, err := l.startHostile(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ type hostility struct {
 
 // peakWith runs a batch of lines that are answered as h says, and normal ones beside them, in a new
 // daemon.
-func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64, error) {
+func (l *environment) peakWith(ctx context.Context, up *upstream, h hostility) (float64, error) {
 	data, err := l.newDir("answers")
 	if err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (l *lab) peakWith(ctx context.Context, up *upstream, h hostility) (float64,
 
 // embed starts a batch of embeddings that the upstream answers as kind says.
 func (d *daemon) embed(
-	ctx context.Context, l *lab, kind string, size, lines int,
+	ctx context.Context, l *environment, kind string, size, lines int,
 ) (id string, err error) {
 	path := filepath.Join(l.dir, "embed-"+kind+".jsonl")
 	f, err := os.Create(path)

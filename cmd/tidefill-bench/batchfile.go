@@ -11,7 +11,7 @@ import (
 
 // writeBatchFile creates a batch file of chat lines, each of lineLength bytes with its newline, and
 // returns its path.
-func (l *lab) writeBatchFile(name string, lines, lineLength int) (path string, err error) {
+func (l *environment) writeBatchFile(name string, lines, lineLength int) (path string, err error) {
 	path = filepath.Join(l.dir, name)
 	f, err := os.Create(path)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 
 // TestEveryBenchmark runs every benchmark on a small scale and checks that it returns figures.
 func TestEveryBenchmark(t *testing.T) {
-	l, err := newLab(t.Context(), t.TempDir(), t.Output())
+	l, err := newEnvironment(t.Context(), t.TempDir(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type daemon struct {
 }
 
 // startDaemon starts a daemon and waits until it is ready. Settings are key=value, as for --set.
-func (l *lab) startDaemon(
+func (l *environment) startDaemon(
 	ctx context.Context, data, upstreamURL string, settings ...string,
 ) (*daemon, error) {
 	listen, err := freeAddress()

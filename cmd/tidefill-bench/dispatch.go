@@ -15,7 +15,7 @@ const warmUp = 2000
 
 // benchDispatch compares a batch with the bare loop: the same bodies, at the same concurrency, to
 // the same upstream.
-func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
+func benchDispatch(ctx context.Context, l *environment) ([]figure, error) {
 	path, err := l.writeBatchFile("dispatch.jsonl", l.sizes.dispatchLines, dispatchLineBytes)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
 
 	var figures []figure
 	for _, concurrency := range l.sizes.concurrencies {
-		c := comparison{lab: l, up: up, bare: bare, concurrency: concurrency,
+		c := comparison{environment: l, up: up, bare: bare, concurrency: concurrency,
 			lines: l.sizes.dispatchLines}
 		if err := c.run(ctx, path, warmPath); err != nil {
 			return nil, fmt.Errorf("at concurrency %d: %w", concurrency, err)
@@ -50,7 +50,7 @@ func benchDispatch(ctx context.Context, l *lab) ([]figure, error) {
 
 // comparison measures the daemon and the bare loop at one concurrency.
 type comparison struct {
-	*lab
+	*environment
 	up          *upstream
 	bare        loop
 	concurrency int
@@ -91,7 +91,8 @@ func (c *comparison) run(ctx context.Context, path, warmPath string) error {
 	if err := d.complete(ctx, warm); err != nil {
 		return err
 	}
-	profiled := d.profileCPU(ctx, c.lab, fmt.Sprintf("dispatch-%d", c.concurrency), 10*time.Second)
+	profiled := d.profileCPU(ctx, c.environment, fmt.Sprintf("dispatch-%d", c.concurrency),
+		10*time.Second)
 	for i := range c.runs {
 		c.logf("dispatch at concurrency %d: run %d of %d", c.concurrency, i+1, c.runs)
 		theirs, err := c.measure(ctx, c.bare.process, func() error {

@@ -76,7 +76,7 @@ func endlessHeader(w http.ResponseWriter) {
 }
 
 // startHostile starts a hostile upstream in a separate process.
-func (l *lab) startHostile(ctx context.Context) (*upstream, error) {
+func (l *environment) startHostile(ctx context.Context) (*upstream, error) {
 	p, err := l.startRole(ctx, "hostile")
 	if err != nil {
 		return nil, fmt.Errorf("start hostile upstream: %w", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // benchListing measures pages of batches with every filter on a store with many batches.
-func benchListing(ctx context.Context, l *lab) ([]figure, error) {
+func benchListing(ctx context.Context, l *environment) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func post(client *http.Client, url string, body []byte) error {
 // loop is the bare loop in a separate process.
 type loop struct{ *process }
 
-func (l *lab) startLoop(ctx context.Context, path string) (loop, error) {
+func (l *environment) startLoop(ctx context.Context, path string) (loop, error) {
 	p, err := l.startRole(ctx, "loop", path)
 	if err != nil {
 		return loop{}, fmt.Errorf("start bare loop: %w", err)

@@ -29,7 +29,7 @@ import (
 type benchmark struct {
 	name  string
 	limit time.Duration // of all its runs
-	run   func(context.Context, *lab) ([]figure, error)
+	run   func(context.Context, *environment) ([]figure, error)
 }
 
 var benchmarks = []benchmark{
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if *runs < 1 {
 		return fmt.Errorf("--runs is %d, must be at least 1", *runs)
 	}
-	l, err := newLab(ctx, *dir, stderr)
+	l, err := newEnvironment(ctx, *dir, stderr)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return err
 }
 
-func measure(ctx context.Context, l *lab, chosen []benchmark) ([]figure, error) {
+func measure(ctx context.Context, l *environment, chosen []benchmark) ([]figure, error) {
 	var all []figure
 	for _, b := range chosen {
 		begun := time.Now()
@@ -130,7 +130,7 @@ func measure(ctx context.Context, l *lab, chosen []benchmark) ([]figure, error) 
 	return all, nil
 }
 
-func measureOne(ctx context.Context, l *lab, b benchmark) ([]figure, error) {
+func measureOne(ctx context.Context, l *environment, b benchmark) ([]figure, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit,
 		fmt.Errorf("took longer than its limit of %v", b.limit))
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 
 // benchMemory measures the peak memory of a daemon while a batch runs, for batches of several
 // sizes: in a process that also takes the upload, and in one that only runs the batch.
-func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
+func benchMemory(ctx context.Context, l *environment) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func benchMemory(ctx context.Context, l *lab) ([]figure, error) {
 
 // peaks runs the file as a batch twice, in two processes on the same data.
 func peaks(
-	ctx context.Context, l *lab, up *upstream, path string, lines int,
+	ctx context.Context, l *environment, up *upstream, path string, lines int,
 ) (withUpload, without float64, err error) {
 	data, err := l.newDir("memory")
 	if err != nil {

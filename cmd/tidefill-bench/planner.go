@@ -15,7 +15,7 @@ import (
 // benchPlanner measures the duration of Planner.Step with many jobs. The events are those of a busy
 // dispatcher: lines end, a few of them shed or with a runner that died, claims are answered, and
 // batches are added and removed.
-func benchPlanner(ctx context.Context, l *lab) ([]figure, error) {
+func benchPlanner(ctx context.Context, l *environment) ([]figure, error) {
 	name := fmt.Sprintf("Planner step with %s jobs", grouped(l.sizes.plannerJobs))
 	median := figure{What: name + ", median", Unit: "µs"}
 	p99 := figure{What: name + ", p99", Unit: "µs", Goal: atMost(50)}

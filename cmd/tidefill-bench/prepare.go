@@ -25,7 +25,7 @@ const (
 // prepareStore creates a data directory with many ended and many waiting batches. Half of the
 // waiting ones are paused, half need a model that no runner serves. It is created once; each daemon
 // finds it as the one before left it.
-func (l *lab) prepareStore(ctx context.Context) (string, error) {
+func (l *environment) prepareStore(ctx context.Context) (string, error) {
 	if l.prepared != "" {
 		return l.prepared, nil
 	}
@@ -54,14 +54,14 @@ func (l *lab) prepareStore(ctx context.Context) (string, error) {
 
 // scratchDir returns a directory in memory if the system has one, because each batch is a
 // transaction, and a sync is free there.
-func (l *lab) scratchDir() (string, error) {
+func (l *environment) scratchDir() (string, error) {
 	if dir, err := os.MkdirTemp("/dev/shm", "tidefill-bench-"); err == nil {
 		return dir, nil
 	}
 	return l.newDir("scratch")
 }
 
-func (l *lab) fill(ctx context.Context, path string) (err error) {
+func (l *environment) fill(ctx context.Context, path string) (err error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return err

@@ -41,7 +41,9 @@ func runRole(role string) error {
 }
 
 // startRole starts this binary in one of the roles of runRole.
-func (l *lab) startRole(ctx context.Context, role string, args ...string) (*process, error) {
+func (l *environment) startRole(
+	ctx context.Context, role string, args ...string,
+) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 // profileCPU writes a CPU profile of the next length of the daemon, if profiles are requested. The
 // caller must call wait.
 func (d *daemon) profileCPU(
-	ctx context.Context, l *lab, name string, length time.Duration,
+	ctx context.Context, l *environment, name string, length time.Duration,
 ) (wait func() error) {
 	if l.profiles == "" {
 		return func() error { return nil }
@@ -28,14 +28,14 @@ func (d *daemon) profileCPU(
 }
 
 // profileHeap writes a heap profile of the daemon, if profiles are requested.
-func (d *daemon) profileHeap(ctx context.Context, l *lab, name string) error {
+func (d *daemon) profileHeap(ctx context.Context, l *environment, name string) error {
 	if l.profiles == "" {
 		return nil
 	}
 	return d.writeProfile(ctx, l, name+"-heap", "heap")
 }
 
-func (d *daemon) writeProfile(ctx context.Context, l *lab, name, query string) (err error) {
+func (d *daemon) writeProfile(ctx context.Context, l *environment, name, query string) (err error) {
 	r, err := http.NewRequestWithContext(ctx, "GET", d.admin+"/debug/pprof/"+query, nil)
 	if err != nil {
 		return err

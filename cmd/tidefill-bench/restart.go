@@ -8,7 +8,7 @@ import (
 
 // benchRestart measures how long a daemon takes to be ready on a store with many batches, and to
 // send the first line of a new batch. Every process but the first starts after a kill.
-func benchRestart(ctx context.Context, l *lab) ([]figure, error) {
+func benchRestart(ctx context.Context, l *environment) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,9 @@ type restartTimes struct {
 	idle          float64       // share of a core used without work
 }
 
-func restart(ctx context.Context, l *lab, up *upstream, data, path string) (restartTimes, error) {
+func restart(
+	ctx context.Context, l *environment, up *upstream, data, path string,
+) (restartTimes, error) {
 	if err := up.clear(ctx); err != nil {
 		return restartTimes{}, err
 	}

@@ -21,7 +21,7 @@ jobs:
 
 // benchSimulate simulates a day of twelve replicas, without and with batch work, in one process as
 // users run it, and then two days.
-func benchSimulate(ctx context.Context, l *lab) ([]figure, error) {
+func benchSimulate(ctx context.Context, l *environment) ([]figure, error) {
 	once := l.sizes.simulated
 	duration := figure{What: fmt.Sprintf("Simulate %s of 12 replicas, twice", once), Unit: "s",
 		Goal: atMost(60)}
@@ -54,7 +54,7 @@ type simulated struct {
 	peak      int64 // bytes
 }
 
-func (l *lab) simulate(ctx context.Context, horizon time.Duration) (simulated, error) {
+func (l *environment) simulate(ctx context.Context, horizon time.Duration) (simulated, error) {
 	file := filepath.Join(l.dir, "simulate.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, simulatedPool, horizon), 0o600); err != nil {
 		return simulated{}, err

@@ -34,7 +34,9 @@ func (s sink) write(body io.Reader) (err error) {
 }
 
 // startSink starts a sink in a separate process.
-func (l *lab) startSink(ctx context.Context, path string) (p *process, url string, err error) {
+func (l *environment) startSink(
+	ctx context.Context, path string,
+) (p *process, url string, err error) {
 	if p, err = l.startRole(ctx, "sink", path); err != nil {
 		return nil, "", fmt.Errorf("start sink: %w", err)
 	}

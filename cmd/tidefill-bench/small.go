@@ -8,7 +8,7 @@ import (
 
 // benchSmall measures many small batches, each with a file of its own, with the default
 // configuration.
-func benchSmall(ctx context.Context, l *lab) ([]figure, error) {
+func benchSmall(ctx context.Context, l *environment) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func benchSmall(ctx context.Context, l *lab) ([]figure, error) {
 	return []figure{f}, nil
 }
 
-func smallBatches(ctx context.Context, l *lab, up *upstream) (time.Duration, error) {
+func smallBatches(ctx context.Context, l *environment, up *upstream) (time.Duration, error) {
 	data, err := l.newDir("small")
 	if err != nil {
 		return 0, err

@@ -12,7 +12,7 @@ const settle = 250 * time.Millisecond
 
 // benchStart measures the time until the first line of a new batch is at the upstream, for a small
 // and a large batch. It does not repeat for runs, because it creates several batches anyway.
-func benchStart(ctx context.Context, l *lab) ([]figure, error) {
+func benchStart(ctx context.Context, l *environment) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func benchStart(ctx context.Context, l *lab) ([]figure, error) {
 
 // startTimes creates batches, one after the other, and cancels each after its first line.
 func startTimes(
-	ctx context.Context, l *lab, d *daemon, up *upstream, file string,
+	ctx context.Context, l *environment, d *daemon, up *upstream, file string,
 ) ([]float64, error) {
 	var times []float64
 	for range l.sizes.starts {

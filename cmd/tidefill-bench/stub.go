@@ -90,7 +90,7 @@ type upstream struct {
 	url string
 }
 
-func (l *lab) startUpstream(ctx context.Context) (*upstream, error) {
+func (l *environment) startUpstream(ctx context.Context) (*upstream, error) {
 	p, err := l.startRole(ctx, "stub")
 	if err != nil {
 		return nil, fmt.Errorf("start upstream: %w", err)

@@ -9,7 +9,7 @@ import (
 
 // benchUpload compares an upload with one to a handler that only writes and syncs, on the same
 // disk.
-func benchUpload(ctx context.Context, l *lab) ([]figure, error) {
+func benchUpload(ctx context.Context, l *environment) ([]figure, error) {
 	path, err := l.writeBatchFile("upload.jsonl", l.sizes.uploadLines, lineBytes)
 	if err != nil {
 		return nil, err

@@ -56,12 +56,13 @@ func (l *lengths) add(tokens int) {
 }
 
 const (
-	// enoughAlive is how many lines must have reached an age for their ends there to be used.
+	// enoughAlive is the number of lines that must have reached an age before the share of them
+	// that end there is used.
 	enoughAlive = 50
 	// enoughEnded is how many lines must have ended in the last octave for an extrapolation from
 	// it. Answers of equal length all end together and show nothing before.
 	enoughEnded = 16
-	// mostSpeedup is how many times faster older lines may end than those observed.
+	// mostSpeedup is the maximum rate at which older lines end, as a multiple of the observed rate.
 	mostSpeedup = 3
 )
 

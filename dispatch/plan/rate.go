@@ -7,8 +7,8 @@ import (
 )
 
 // rate measures the work per second of a pool, as an exponential mean over half a minute. Times
-// without a line in flight do not count. Otherwise a pool would seem slow, and every large job
-// urgent, after an idle night.
+// without a line in flight do not count. Otherwise the rate would be too low after an idle time,
+// and every large job would be urgent.
 type rate struct {
 	work    float64
 	seconds float64 // in which it was done; both decay alike
@@ -34,7 +34,7 @@ func (r *rate) add(now time.Time, work float64) {
 	r.work += work
 }
 
-// perSecond returns the rate. 0: too little is known.
+// perSecond returns the rate. 0: there are too few measurements.
 func (r *rate) perSecond() float64 {
 	if r.seconds < rateKnown {
 		return 0

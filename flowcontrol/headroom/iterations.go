@@ -109,8 +109,8 @@ func (it *iterations) measured() (m measurement, ok bool) {
 	return m, false
 }
 
-// unstreamed adds an iteration time that was not seen token by token. It counts half, because it is
-// late and no more than an estimate.
+// unstreamed adds an iteration time that was estimated without token gaps. It counts half, because
+// it is late and inexact.
 func (it *iterations) unstreamed(ms float64, period time.Duration, cfg Pace) {
 	count := portable.Rounded(milliseconds(period) / ms / 2)
 	time := portable.Rounded(count * ms)
@@ -126,19 +126,20 @@ func (it *iterations) atBase(fit *costFit) float64 {
 	return max(1, fit.perIteration())
 }
 
-// prompts returns how many prompt tokens may wait on the runner when another line starts, limit at
-// most, so that iterations keep to the target, and when that will be more. A prompt spends credit,
-// iterations below the target earn it. So prompts follow each other as evenly as interactive ones
-// allow, and none starts while earlier ones still have to be paid for.
+// prompts returns the number of waiting prompt tokens below which another line may start, at most
+// limit, and when that number grows. It keeps iterations at the target on average: iterations
+// shorter than the target add credit, and prompts use it. So prompts are spread evenly over time,
+// and none starts until there is credit for it.
 func (it *iterations) prompts(
 	now time.Time, limit, target float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (tokens float64, more time.Time) {
 	base, token := it.atBase(fit), fit.perToken()
 	silence := now.Sub(it.seenAt)
 	if it.seenAt.IsZero() || silence > maxSilence {
-		return limit, time.Time{} // nothing is known: one after the other
+		// without recent measurements only the number of tokens is limited
+		return limit, time.Time{}
 	}
-	// The price of a token is its time, in which no iteration earns anything.
+	// price is the credit that a token uses: its time, and the credit not earned in that time.
 	price := token * target / base
 	earn := target/base - 1 // per millisecond
 	credit := it.credit + portable.Rounded(milliseconds(silence)*earn) -

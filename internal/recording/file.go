@@ -20,8 +20,9 @@ const (
 	flushEvery  = time.Second
 	// bufferBytes is the size at which the buffer is written.
 	bufferBytes = 64 << 10
-	// queued is how many entries may wait for the disk. Further ones are dropped and counted.
-	queued = 8192
+	// queueLength is the maximum number of entries that wait to be written. Further entries are
+	// dropped and counted.
+	queueLength = 8192
 )
 
 // File writes entries to a file, and rotates it when it is full.
@@ -46,7 +47,7 @@ func OpenFile(path string, header Header, log *slog.Logger) (*File, error) {
 	header.Version = Version
 	f := &File{
 		path: path, header: header, limit: fileBytes, log: log.With("component", "recording"),
-		queue:    make(chan Entry, queued),
+		queue:    make(chan Entry, queueLength),
 		preamble: func() []Entry { return nil },
 	}
 	if err := f.begin(); err != nil {

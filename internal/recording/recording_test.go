@@ -228,7 +228,7 @@ func TestDroppedEntriesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := Entry{Line: &Line{Job: 1, Runner: 1, End: "succeeded"}}
-	for range queued + 7 { // Run has not started
+	for range queueLength + 7 { // Run has not started
 		f.Put(line)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -237,9 +237,9 @@ func TestDroppedEntriesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, entries := readAll(t, path)
-	if len(entries) != queued || entries[0].Lost != 7 {
+	if len(entries) != queueLength || entries[0].Lost != 7 {
 		t.Errorf("%d entries, the first says that %d were lost; want %d and 7", len(entries),
-			entries[0].Lost, queued)
+			entries[0].Lost, queueLength)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// lab holds what benchmarks share: a temporary directory, the binary under test, and how much work
-// to do.
-type lab struct {
+// environment holds what benchmarks share: a temporary directory, the binary under test, and how
+// much work to do.
+type environment struct {
 	dir      string
 	binary   string
 	runs     int
@@ -65,12 +65,12 @@ var fullSizes = sizes{
 	idle:           3 * time.Second,
 }
 
-func newLab(ctx context.Context, parent string, stderr io.Writer) (*lab, error) {
+func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {
 	dir, err := os.MkdirTemp(parent, "tidefill-bench-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{dir: dir, binary: filepath.Join(dir, "tidefill"), stderr: stderr}
+	l := &environment{dir: dir, binary: filepath.Join(dir, "tidefill"), stderr: stderr}
 	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary,
 		"github.com/tidefill/tidefill/cmd/tidefill")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -81,9 +81,12 @@ func newLab(ctx context.Context, parent string, stderr io.Writer) (*lab, error) 
 	return l, nil
 }
 
-func (l *lab) close() error { return os.RemoveAll(l.dir) }
+func (l *environment) close() error { return os.RemoveAll(l.dir) }
 
-func (l *lab) logf(format string, args ...any) { fmt.Fprintf(l.stderr, format+"\n", args...) }
+func (l *environment) logf(format string, args ...any) {
+	fmt.Fprintf(l.stderr, format+"\n",
+		args...)
+}
 
 // newDir creates a new directory.
-func (l *lab) newDir(name string) (string, error) { return os.MkdirTemp(l.dir, name+"-") }
+func (l *environment) newDir(name string) (string, error) { return os.MkdirTemp(l.dir, name+"-") }
