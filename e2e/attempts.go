@@ -14,8 +14,8 @@ func (s *Stub) AttemptList(lines Lines) AttemptList {
 	var attempts AttemptList
 	ledger := s.Ledger()
 	if len(lines.Bodies) == 0 {
-		for _, attempts := range ledger {
-			attempts = append(attempts, attempts...)
+		for _, ofBody := range ledger {
+			attempts = append(attempts, ofBody...)
 		}
 	}
 	for _, body := range lines.Bodies {
