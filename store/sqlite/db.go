@@ -114,10 +114,10 @@ func (db *DB) start(ctx context.Context, path string) error {
 	if err := db.writer.open(ctx, db.pool); err != nil {
 		return err
 	}
-	if err := db.migrate(ctx); err != nil {
+	if err := db.readers.open(ctx, db.pool); err != nil {
 		return err
 	}
-	if err := db.readers.open(ctx, db.pool); err != nil {
+	if err := db.migrate(ctx); err != nil {
 		return err
 	}
 	var err error

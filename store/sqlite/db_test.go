@@ -268,3 +268,45 @@ func TestADamagedDatabaseIsUnavailable(t *testing.T) {
 		t.Errorf("list files of a damaged database: got %v, want %v", err, store.ErrUnavailable)
 	}
 }
+
+func TestOpensWhileAnotherProcessHoldsTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tidefill.db")
+	first, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	exec := holdLock(t, path)
+	second, err := sqlite.Open(t.Context(), path, sqlite.Options{LockWait: time.Millisecond})
+	if err != nil {
+		t.Fatalf("open a current file whose lock is taken: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	exec("ROLLBACK")
+}
+
+// holdLock takes the lock of the database as a suspended process does, and returns what executes
+// statements in the same session.
+func holdLock(t *testing.T, path string) (exec func(statement string)) {
+	t.Helper()
+	pool, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	session, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	exec = func(statement string) {
+		t.Helper()
+		if _, err := session.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	exec("BEGIN IMMEDIATE")
+	return exec
+}

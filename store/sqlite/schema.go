@@ -23,8 +23,17 @@ var (
 // those that were applied.
 var migrations = []string{schema1, schema2, schema3, schema4, schema5}
 
-// migrate applies the missing migrations. Processes that open a new file together do so in turn.
+// migrate applies the missing migrations. Processes that open a new file together do so in turn. If
+// none is missing it does not write, so that a process can start while another one, which may be
+// suspended, holds the lock of the file.
 func (db *DB) migrate(ctx context.Context) error {
+	var version int
+	err := db.read(ctx, func(s *session) error {
+		return s.row(ctx, "PRAGMA user_version", nil, &version)
+	})
+	if err == nil && version == len(migrations) {
+		return nil
+	}
 	return db.write(ctx, func(s *session) error {
 		var version int
 		if err := s.row(ctx, "PRAGMA user_version", nil, &version); err != nil {
