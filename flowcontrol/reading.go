@@ -27,6 +27,15 @@ type Reading struct {
 	PromptTokens, CachedTokens float64
 	OutputTokens               float64
 	Preemptions                float64
+	// TokenGaps counts the gaps between consecutive tokens of all requests, and TokenGapTime is how
+	// many seconds they took together. Each request that decodes has one gap in each iteration.
+	TokenGaps, TokenGapTime float64
+	// GapTimes is the histogram of these gaps, in seconds; empty: absent.
+	GapTimes []Bucket
+
+	// PromptLengths and AnswerLengths are histograms of the tokens of requests that have been
+	// answered; empty: absent. Those of an engine include batch lines, those of a gateway do not.
+	PromptLengths, AnswerLengths []Bucket
 
 	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with
 	// batch lines and are not for these fields.
@@ -54,7 +63,7 @@ func NoReading(source Source, sampled time.Time) Reading {
 	unknown := Attainment{nan, nan}
 	return Reading{
 		Source: source, Sampled: sampled, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan,
-		PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan, TTFT: unknown,
-		TPOT: unknown,
+		PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan, TokenGaps: nan,
+		TokenGapTime: nan, TTFT: unknown, TPOT: unknown,
 	}
 }

@@ -11,6 +11,9 @@ type Config struct {
 	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
 	// Default: 0.
 	PerPool int `yaml:"per_pool"`
+	// Runners is how many runners of a pool carry lines, the first by name; the others stay free
+	// for interactive requests. 0: all. Default: 0.
+	Runners int `yaml:"runners"`
 }
 
 // DefaultConfig returns the defaults.
@@ -21,5 +24,6 @@ func (c Config) Validate() error {
 	var all faults.List
 	all.AtLeast("per_runner", c.PerRunner, 1)
 	all.AtLeast("per_pool", c.PerPool, 0)
+	all.AtLeast("runners", c.Runners, 0)
 	return all.Err()
 }

@@ -38,11 +38,12 @@ func init() {
 type controller struct {
 	name   string
 	lines  int // of a runner
+	used   int // runners that carry lines; 0: all
 	roster flowcontrol.Roster[struct{}]
 }
 
 func newController(name string, cfg Config) *controller {
-	return &controller{name: name, lines: cfg.PerRunner,
+	return &controller{name: name, lines: cfg.PerRunner, used: cfg.Runners,
 		roster: flowcontrol.Roster[struct{}]{PerPool: cfg.PerPool}}
 }
 
@@ -54,7 +55,14 @@ func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 }
 
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
+	carry := len(c.roster.Members)
+	if c.used > 0 {
+		carry = min(carry, c.used)
+	}
 	return c.roster.Allowance(now, func(*flowcontrol.Member[struct{}]) (int, flowcontrol.Reason) {
+		if carry--; carry < 0 {
+			return 0, flowcontrol.ReasonRunnerLimit
+		}
 		return c.lines, flowcontrol.ReasonRunnerLimit
 	})
 }

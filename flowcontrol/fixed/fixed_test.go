@@ -85,3 +85,16 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"per_pool: ":   func(c *fixed.Config) { c.PerPool = -1 },
 	})
 }
+
+func TestFixedLeavesRunnersFree(t *testing.T) {
+	p := flowcontroltest.NewPool(t, flowcontrol.DefaultConfig().Select(fixed.Name,
+		fixed.Config{PerRunner: 6, Runners: 2}))
+	p.Join("c", "a", "b")
+	var lines []int
+	for _, r := range p.Allowance(p.Now).Runners {
+		lines = append(lines, r.Lines)
+	}
+	if fmt.Sprint(lines) != "[6 6 0]" {
+		t.Errorf("lines are %v, want 6 on the first two runners", lines)
+	}
+}
