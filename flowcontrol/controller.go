@@ -28,8 +28,9 @@ type Observation struct {
 	// InFlight is how many batch lines the runner carries after this event.
 	InFlight int
 	// Prefilling is how many prompt tokens of batch lines the runner was sent and, as far as known,
-	// has not computed yet. A first token shows that its line's prompt is computed, and those of
-	// all lines sent there before it.
+	// must compute and has not computed yet. Tokens that are expected in its prefix cache do not
+	// count. A first token shows that its line's prompt is computed, and those of all lines sent
+	// there before it.
 	Prefilling int
 	// Latency is the time from start to answer. For Answered; for FirstToken, from start to that
 	// token; for Evicted, from start to its end.
@@ -44,7 +45,7 @@ type Observation struct {
 	// their first tokens on, long before their answers.
 	PromptTokens, OutputTokens int
 	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or
-	// unknown. For Answered.
+	// unknown. For Answered, and as an estimate for Started and FirstToken.
 	CachedTokens int
 	// Gaps is how many gaps between tokens of one stream were seen since the last such event, and
 	// GapTime how long they took together. One gap is one iteration of the engine: streams of one

@@ -31,6 +31,7 @@ type Start struct {
 
 	number uint64 // of the start, increasing
 	line   line
+	cached int32 // tokens of its prompt that are expected in the runner's prefix cache
 	job    *job
 	runner *runner
 	life   uint32 // runner.life when the line started

@@ -56,6 +56,17 @@ type testDriver struct {
 	// the next job is known
 	fifo     bool
 	recorded int
+	// cached is how many of the 100 prompt tokens of each answer are cached.
+	cached   int
+	answered map[JobKey]int
+	warm     map[warmRunner]bool
+}
+
+// warmRunner is a runner that has computed a prompt of a job in that life.
+type warmRunner struct {
+	key    JobKey
+	runner string
+	life   int
 }
 
 type lineID struct {
@@ -99,6 +110,7 @@ type request struct {
 	twin     Start
 	life     int
 	prompt   int
+	uncached int  // tokens of the prompt
 	computed bool // it, or a request started there later, got a token
 	evicted  bool
 }
@@ -115,7 +127,7 @@ func newTestDriver(
 		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()),
 		twin:    newPlanner(t, cfg, deps()),
 		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
-		lines: map[lineID]*fakeLine{},
+		lines: map[lineID]*fakeLine{}, answered: map[JobKey]int{}, warm: map[warmRunner]bool{},
 	}
 }
 
@@ -138,6 +150,7 @@ func (w *testDriver) step(ev Event) Verdict {
 		twinEvent = &copied
 		if ev.Outcome == Succeeded {
 			w.computed(f)
+			w.answered[f.Key]++
 		}
 		w.requests = slices.DeleteFunc(w.requests, func(x *request) bool { return x == f })
 	}
@@ -197,6 +210,22 @@ func (w *testDriver) computed(f *request) {
 			x.computed = true
 		}
 	}
+	w.warm[warmRunner{f.Key, f.Runner, f.life}] = true
+}
+
+// expectCached checks how many prompt tokens of a start are expected in the prefix cache, and
+// returns it.
+func (w *testDriver) expectCached(f *request) int {
+	w.t.Helper()
+	got, want := int(f.cached), 0
+	if w.answered[f.Key] >= cachedAnswers && w.warm[warmRunner{f.Key, f.Runner, f.life}] {
+		want = f.prompt * w.cached / 100
+	}
+	if got > want || got < want-1 { // deviations of equal shares may be a little above zero
+		w.t.Fatalf("%v on %s: %d of %d prompt tokens are expected in the cache, want %d", f.id(),
+			f.Runner, got, f.prompt, want)
+	}
+	return got
 }
 
 // evicted checks that lines in flight are evicted once each, the youngest first, and only as many
@@ -310,6 +339,7 @@ func (w *testDriver) started(starts, twins []Start) {
 		ready[s.Key]--
 		line.inFlight = true
 		f.life, f.prompt = r.life, line.prompt
+		f.uncached = f.prompt - w.expectCached(f)
 		if r.open {
 			r.trial = f
 		}
@@ -371,11 +401,11 @@ func (w *testDriver) grantedTo(runner string) flowcontrol.RunnerAllowance {
 	return flowcontrol.RunnerAllowance{}
 }
 
-// prefilling counts the prompt tokens on a runner that are not known to be computed.
+// prefilling counts the prompt tokens on a runner that must be computed and are not known to be.
 func (w *testDriver) prefilling(runner string) (tokens int) {
 	for _, f := range w.requests {
 		if f.Runner == runner && !f.computed {
-			tokens += f.prompt
+			tokens += f.uncached
 		}
 	}
 	return tokens
@@ -660,7 +690,7 @@ func (w *testDriver) finish(f *request, outcome Outcome, status int, retryAfter 
 	}
 	verdict := w.step(&Finished{
 		Start: f.Start, Outcome: outcome, Status: status, RetryAfter: retryAfter,
-		Latency: time.Second, InputTokens: 100, OutputTokens: 50,
+		Latency: time.Second, InputTokens: 100, CachedTokens: w.cached, OutputTokens: 50,
 	})
 	switch {
 	case w.batches[f.Key.Batch].gone:

@@ -15,6 +15,10 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	r.inFlight--
 	if f.Outcome == Succeeded {
 		r.lines.answered(s.number)
+		if s.life == r.life {
+			j.cached.computedOn(r)
+		}
+		j.cached.add(f.InputTokens, f.CachedTokens)
 	}
 	r.lines.remove(s.number)
 	switch {

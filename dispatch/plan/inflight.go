@@ -15,7 +15,7 @@ import (
 // not streamed.
 type inFlightLines struct {
 	lines      []inFlightLine
-	prefilling int // tokens of prompts that are not known to be computed
+	prefilling int // tokens of prompts that must be computed and are not known to be
 	streamed   int
 	evicted    int // cancelled, without Finished yet
 
@@ -35,7 +35,7 @@ type inFlightLine struct {
 	number      uint64 // of its Start
 	job         *job
 	chunk, slot int32
-	prompt      int32
+	uncached    int32 // tokens of its prompt to compute
 	streamed    bool
 	computed    bool // its prompt was
 	evicted     bool
@@ -46,10 +46,10 @@ type inFlightLine struct {
 
 func (u *inFlightLines) add(s *Start) {
 	u.lines = append(u.lines, inFlightLine{
-		number: s.number, job: s.job, chunk: s.line.chunk, slot: s.line.slot, prompt: s.line.prompt,
-		streamed: s.Stream,
+		number: s.number, job: s.job, chunk: s.line.chunk, slot: s.line.slot,
+		uncached: s.line.prompt - s.cached, streamed: s.Stream,
 	})
-	u.prefilling += int(s.line.prompt)
+	u.prefilling += int(s.line.prompt - s.cached)
 	if s.Stream {
 		u.streamed++
 	}
@@ -75,7 +75,7 @@ func (u *inFlightLines) answered(number uint64) {
 
 func (u *inFlightLines) compute(l *inFlightLine) {
 	l.computed = true
-	u.prefilling -= int(l.prompt)
+	u.prefilling -= int(l.uncached)
 }
 
 // of returns the entry of a job. Runners have lines of few jobs at a time.

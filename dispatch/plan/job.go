@@ -84,6 +84,7 @@ type job struct {
 	output                outputMean // of lines answered here
 	ages                  ages       // of those in flight
 	lengths               lengths
+	cached                cachedShare
 	least                 float64 // lower bound of a line's mean output tokens, by lengths
 
 	longest int                   // answer, in tokens

@@ -191,12 +191,13 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
 		Stream: r.lines.streamed < pool.streams, number: p.starts,
-		line: l, job: j, runner: r, life: r.life, trial: r.breaker.start(), tally: j.tally.tally,
+		line: l, cached: int32(j.cached.of(int(l.prompt), r)), job: j, runner: r, life: r.life,
+		trial: r.breaker.start(), tally: j.tally.tally,
 	}
 	r.lines.add(&s)
 	p.out.Start = append(p.out.Start, s)
 	o := r.observation(flowcontrol.Started)
-	o.PromptTokens = int(l.prompt)
+	o.PromptTokens, o.CachedTokens = int(l.prompt), int(s.cached)
 	if j.measured() {
 		o.OutputTokens = int(output)
 	}

@@ -123,6 +123,7 @@ func drawDriver(t *rapid.T) *testDriver {
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
 	w := newTestDriver(t, cfg, sched, flow)
 	w.fifo = fifo
+	w.cached = rapid.SampledFrom([]int{0, 30, 95}).Draw(t, "cached")
 	for i := range rapid.IntRange(0, 3).Draw(t, "runners") {
 		w.runnerUp(fmt.Sprintf("r%d", i+1), "m1", "m2")
 	}

@@ -14,8 +14,9 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 		return
 	}
 	r.lines.answered(s.number)
+	s.job.cached.computedOn(r)
 	o := r.observation(flowcontrol.FirstToken)
-	o.Latency, o.PromptTokens = ev.Latency, int(s.line.prompt)
+	o.Latency, o.PromptTokens, o.CachedTokens = ev.Latency, int(s.line.prompt), int(s.cached)
 	r.pool.observe(now, o)
 }
 
