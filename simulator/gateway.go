@@ -13,16 +13,20 @@ import (
 // lines are not part of its counters.
 type gateway struct {
 	ttft, tpot []latencyMeter // by class of traffic
+	// of answered requests
+	prompts, answers lengthMeter
 	// measurements that lie in the future
 	pending []observation
 }
 
-// observation is a latency that the gateway has measured at a time.
+// observation is what the gateway has measured at a time.
 type observation struct {
 	at      time.Time
-	meter   *latencyMeter
+	meter   *latencyMeter // nil: no latency
 	latency time.Duration
 	late    bool
+	// prompt and answer are the tokens of a request that is answered; 0: it is not.
+	prompt, answer int
 }
 
 // latencyMeter counts latencies against one objective: exactly, or in a histogram if it has bounds.
@@ -38,7 +42,7 @@ func newGateway(m scenario.Metrics, objectives []scenario.SLO) *gateway {
 	if m.Gateway == scenario.GatewayOff {
 		return nil
 	}
-	g := &gateway{}
+	g := &gateway{prompts: newLengthMeter(1 << 20), answers: newLengthMeter(1 << 13)}
 	for _, slo := range objectives {
 		ttft, tpot := latencyMeter{objective: slo.TTFT}, latencyMeter{objective: slo.TPOT}
 		if m.Gateway == scenario.GatewayHistogram {
@@ -86,10 +90,8 @@ func milliseconds(ms ...float64) []time.Duration {
 	return all
 }
 
-// observe schedules a measurement that is complete at a time.
-func (g *gateway) observe(at time.Time, m *latencyMeter, took time.Duration, late bool) {
-	g.pending = append(g.pending, observation{at: at, meter: m, latency: took, late: late})
-}
+// observe schedules a measurement that is complete at its time.
+func (g *gateway) observe(o observation) { g.pending = append(g.pending, o) }
 
 // catchUp counts the measurements that are complete by now.
 func (g *gateway) catchUp(now time.Time) {
@@ -97,7 +99,13 @@ func (g *gateway) catchUp(now time.Time) {
 		if o.at.After(now) {
 			return false
 		}
-		o.meter.add(o.latency, o.late)
+		if o.meter != nil {
+			o.meter.add(o.latency, o.late)
+		}
+		if o.answer > 0 {
+			g.prompts.add(o.prompt)
+			g.answers.add(o.answer)
+		}
 		return true
 	})
 }
@@ -140,5 +148,7 @@ func (g *gateway) reading(now time.Time) flowcontrol.Reading {
 	}
 	r := flowcontrol.NoReading(flowcontrol.Gateway, now)
 	r.TTFT, r.TPOT = sum(g.ttft), sum(g.tpot)
+	r.PromptLengths = buckets(g.prompts.bounds, g.prompts.counts)
+	r.AnswerLengths = buckets(g.answers.bounds, g.answers.counts)
 	return r
 }

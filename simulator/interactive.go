@@ -49,9 +49,8 @@ func (s *interactiveStats) firstToken(r *replica, req *request) {
 	s.overload.waited(r, req.sent, req.first, slo)
 	if g := s.gateway; g != nil {
 		seen := req.first.Add(engine.ServerDelay(1))
-		g.observe(seen, &g.ttft[req.class], seen.Sub(req.sent),
-			seen.Sub(req.arrived) > slo.FirstToken(
-				req.input))
+		g.observe(observation{at: seen, meter: &g.ttft[req.class], latency: seen.Sub(req.sent),
+			late: seen.Sub(req.arrived) > slo.FirstToken(req.input)})
 	}
 }
 
@@ -61,10 +60,14 @@ func (s *interactiveStats) finished(req *request, c engine.Completion) {
 	if c.Output > 1 {
 		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
 		tpot = rest / time.Duration(c.Output-1)
-		if g := s.gateway; g != nil {
-			g.observe(c.Finished.Add(engine.ServerDelay(c.Output)), &g.tpot[req.class], tpot,
-				tpot > class.slo.TPOT)
+	}
+	if g := s.gateway; g != nil {
+		seen := observation{at: c.Finished.Add(engine.ServerDelay(c.Output)), prompt: req.input,
+			answer: c.Output}
+		if tpot > 0 {
+			seen.meter, seen.latency, seen.late = &g.tpot[req.class], tpot, tpot > class.slo.TPOT
 		}
+		g.observe(seen)
 	}
 	if m := s.minute(req); m != nil {
 		ttft := c.FirstToken.Sub(req.arrived) + engine.ServerDelay(1)

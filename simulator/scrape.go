@@ -125,12 +125,16 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 		{&r.CachedTokens, s.counterBase.CachedTokens},
 		{&r.OutputTokens, s.counterBase.OutputTokens},
 		{&r.Preemptions, s.counterBase.Preemptions},
+		{&r.TokenGaps, s.counterBase.TokenGaps}, {&r.TokenGapTime, s.counterBase.TokenGapTime},
 		{&r.TTFT.Requests, s.counterBase.TTFT.Requests},
 		{&r.TTFT.Late, s.counterBase.TTFT.Late},
 		{&r.TPOT.Requests, s.counterBase.TPOT.Requests}, {&r.TPOT.Late, s.counterBase.TPOT.Late},
 	} {
 		*c.counter -= c.zero
 	}
+	subtract(r.GapTimes, s.counterBase.GapTimes)
+	subtract(r.PromptLengths, s.counterBase.PromptLengths)
+	subtract(r.AnswerLengths, s.counterBase.AnswerLengths)
 	s.last = &r
 	return s.last
 }
@@ -145,8 +149,8 @@ func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
 	return ""
 }
 
-// metrics returns what the engine's own metrics show. Its latency histograms are left out, since
-// they mix batch lines with interactive requests.
+// metrics returns what the engine's own metrics show. Its histograms of TTFT and TPOT are left out,
+// since they mix batch lines with interactive requests.
 func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	s := r.engine.Snapshot(now)
 	seen := flowcontrol.NoReading(flowcontrol.Metrics, now)
@@ -154,6 +158,12 @@ func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	seen.KVUsed, seen.KVTokens = s.KVUtilization(), float64(s.KVBlocks*engine.BlockSize)
 	seen.PromptTokens, seen.CachedTokens = float64(s.PromptTokens), float64(s.PrefixHits)
 	seen.OutputTokens, seen.Preemptions = float64(s.GeneratedTokens), float64(s.Preemptions)
+	gaps := r.engine.TokenGaps(now)
+	seen.TokenGaps, seen.TokenGapTime = float64(gaps.Count), gaps.Time.Seconds()
+	seen.GapTimes = buckets(gapBounds, gaps.Buckets[:])
+	prompts, answers := r.engine.PromptLengths(), r.engine.AnswerLengths()
+	seen.PromptLengths = buckets(prompts.Bounds, prompts.Counts)
+	seen.AnswerLengths = buckets(answers.Bounds, answers.Counts)
 	return seen
 }
 

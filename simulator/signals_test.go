@@ -141,11 +141,24 @@ func readingText(r *flowcontrol.Reading) string {
 	}{
 		{"running", r.Running}, {"waiting", r.Waiting}, {"kv", r.KVUsed}, {"of", r.KVTokens},
 		{"prompt", r.PromptTokens}, {"cached", r.CachedTokens},
-		{"output", r.OutputTokens}, {"preemptions", r.Preemptions}, {"ttft", r.TTFT.Requests},
+		{"output", r.OutputTokens}, {"preemptions", r.Preemptions}, {"gaps", r.TokenGaps},
+		{"of", r.TokenGapTime}, {"ttft", r.TTFT.Requests},
 		{"late", r.TTFT.Late}, {"tpot", r.TPOT.Requests}, {"late", r.TPOT.Late},
 	} {
 		if !math.IsNaN(v.value) {
 			text += fmt.Sprintf(" %s %.4g", v.name, v.value)
+		}
+	}
+	for _, h := range []struct {
+		name    string
+		buckets []flowcontrol.Bucket
+	}{{"gap", r.GapTimes}, {"prompts", r.PromptLengths}, {"answers", r.AnswerLengths}} {
+		below := 0.0
+		for _, b := range h.buckets {
+			if b.Count > below {
+				text += fmt.Sprintf(", %s to %.4g: %v", h.name, b.Upper, b.Count-below)
+			}
+			below = b.Count
 		}
 	}
 	return text
@@ -311,6 +324,7 @@ func TestSignalsAreConsistent(t *testing.T) {
 		first := run(func(now time.Time, o flowcontrol.Observation) {
 			switch o.Kind {
 			case flowcontrol.Read:
+				checkHistograms(t, o.Reading)
 				r, key := o.Reading, o.Runner+readingText(o.Reading)[:3]
 				if r.Sampled.After(now.Add(-m.Delay)) {
 					t.Fatalf("at %v a reading of %v", now, r.Sampled)
@@ -350,6 +364,29 @@ func TestSignalsAreConsistent(t *testing.T) {
 	})
 }
 
+// checkHistograms compares histograms with the counters of the same things.
+func checkHistograms(t *rapid.T, r *flowcontrol.Reading) {
+	count := func(buckets []flowcontrol.Bucket) float64 { return buckets[len(buckets)-1].Count }
+	switch r.Source {
+	case flowcontrol.Metrics:
+		if got := count(r.GapTimes); got != r.TokenGaps {
+			t.Fatalf("%v gaps in the histogram, %v counted", got, r.TokenGaps)
+		}
+		if mean := r.TokenGapTime / r.TokenGaps; mean < 0.01 || mean > 1 {
+			t.Fatalf("%v gaps in %v s", r.TokenGaps, r.TokenGapTime)
+		}
+		fallthrough
+	case flowcontrol.Gateway:
+		if p, a := count(r.PromptLengths), count(r.AnswerLengths); p != a {
+			t.Fatalf("%v prompts and %v answers", p, a)
+		}
+	case flowcontrol.Capabilities:
+		if len(r.GapTimes)+len(r.PromptLengths)+len(r.AnswerLengths) > 0 {
+			t.Fatalf("histograms from capabilities: %+v", r)
+		}
+	}
+}
+
 func decreased(before, now *flowcontrol.Reading) bool {
 	const rounding = 1e-6 // of interpolated counts
 	for _, c := range [][2]float64{
@@ -358,9 +395,18 @@ func decreased(before, now *flowcontrol.Reading) bool {
 		{before.Preemptions, now.Preemptions}, {before.TTFT.Requests, now.TTFT.Requests},
 		{before.TTFT.Late, now.TTFT.Late},
 		{before.TPOT.Requests, now.TPOT.Requests}, {before.TPOT.Late, now.TPOT.Late},
+		{before.TokenGaps, now.TokenGaps}, {before.TokenGapTime, now.TokenGapTime},
 	} {
 		if c[1] < c[0]-rounding {
 			return true
+		}
+	}
+	for _, h := range [][2][]flowcontrol.Bucket{{before.GapTimes, now.GapTimes},
+		{before.PromptLengths, now.PromptLengths}, {before.AnswerLengths, now.AnswerLengths}} {
+		for i, b := range h[0] {
+			if h[1][i].Upper != b.Upper || h[1][i].Count < b.Count {
+				return true
+			}
 		}
 	}
 	return false

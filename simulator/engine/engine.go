@@ -30,13 +30,19 @@ type Engine struct {
 	busy   bool
 	report Iteration
 	ends   []time.Duration // since report.Start, of each iteration of the run
-	noise  []float64       // drawn and not yet used; some remain after a truncated run
+	// Of the present iteration: the requests that decode in it, and when the previous one ended.
+	decoding    uint64
+	previousEnd time.Time
+	noise       []float64 // drawn and not yet used; some remain after a truncated run
 
 	filler    Filler // nil: none
 	scheduled Scheduled
 	filled    bool // the filler has added to the present iteration
 
 	counters Counters
+	gaps     TokenGaps
+	prompts  Lengths // of finished requests
+	answers  Lengths
 	pending  int // known tokens that are not computed, of waiting and running requests
 }
 
@@ -49,8 +55,8 @@ func New(cfg Config, rng *rand.Rand) (*Engine, error) {
 	if limit := blocks * BlockSize; cfg.MaxModelLen == 0 || cfg.MaxModelLen > limit {
 		cfg.MaxModelLen = limit
 	}
-	return &Engine{cfg: cfg, rng: rng, kv: newMemory(blocks), pace: 1, byID: map[ID]*sequence{}},
-		nil
+	return &Engine{cfg: cfg, rng: rng, kv: newMemory(blocks), pace: 1, byID: map[ID]*sequence{},
+		prompts: newLengths(cfg.MaxModelLen), answers: newLengths(cfg.MaxModelLen)}, nil
 }
 
 // MaxModelLen returns the limit of prompt plus output of a request, in tokens.

@@ -547,7 +547,7 @@ func TestRunsEqualSteps(t *testing.T) {
 				}
 			}
 			feed(t, e, all, onIteration, func(now time.Time) {
-				lines = append(lines, fmt.Sprintf("%+v", e.Snapshot(now)))
+				lines = append(lines, fmt.Sprintf("%+v %+v", e.Snapshot(now), e.TokenGaps(now)))
 			})
 			return lines
 		}

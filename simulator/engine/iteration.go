@@ -71,6 +71,7 @@ func (e *Engine) End() *Iteration {
 	e.noise = append(e.noise[:0], e.noise[min(steps, len(e.noise)):]...)
 	e.counters.Iterations += uint64(steps)
 	e.counters.Busy += it.End.Sub(it.Start)
+	e.addGaps(&e.gaps, steps)
 
 	for _, s := range e.running {
 		if s.scheduled > 0 {
@@ -106,6 +107,7 @@ func (e *Engine) Advance(now time.Time, report func(*Iteration)) {
 
 func (e *Engine) reset(now time.Time) {
 	it := &e.report
+	e.previousEnd = it.End
 	*it = Iteration{
 		Start: now, Steps: it.Steps[:0], Admitted: it.Admitted[:0], Preempted: it.Preempted[:0],
 		Produced: it.Produced[:0], First: it.First[:0], Finished: it.Finished[:0],
@@ -152,6 +154,8 @@ func (e *Engine) applyPrefill(s *sequence) {
 		s.firstToken = e.report.End
 		e.counters.PromptTokens += uint64(s.Prompt)
 		e.report.First = append(e.report.First, s.ID)
+	} else {
+		e.gaps.add(1, e.report.End.Sub(s.lastToken))
 	}
 }
 
@@ -164,6 +168,8 @@ func (e *Engine) leave() {
 			e.report.Aborted = append(e.report.Aborted, s.loss())
 		case s.produced >= s.Output:
 			e.counters.Finished++
+			e.prompts.add(s.Prompt)
+			e.answers.add(s.produced)
 			e.report.Finished = append(e.report.Finished, s.completion(e.report.End))
 		default:
 			return false

@@ -53,6 +53,7 @@ type sequence struct {
 	submitted   time.Time
 	admitted    time.Time
 	firstToken  time.Time
+	lastToken   time.Time // before its last preemption
 }
 
 func (s *sequence) blocks() int { return s.shared + s.private }

@@ -16,6 +16,7 @@ import (
 func (e *Engine) planRun() {
 	model := e.cfg.Profile.CostModel
 	requests, prefilling, tokens, context, prefill := 0, 0, 0, 0, 0.0
+	e.decoding = 0
 	for _, s := range e.running {
 		if s.prefilling {
 			prefilling++
@@ -29,6 +30,7 @@ func (e *Engine) planRun() {
 			prefill += model.Prefill(costmodel.Chunk{Tokens: s.scheduled, Context: s.computed})
 		} else {
 			context += s.known
+			e.decoding++
 		}
 	}
 	steps := 1

@@ -53,6 +53,9 @@ func (e *Engine) preempt(index int) *sequence {
 	e.report.Preempted = append(e.report.Preempted, s.loss())
 	e.kv.release(s)
 	e.pending += s.computed
+	if !s.prefilling {
+		s.lastToken = e.previousEnd
+	}
 	s.computed, s.scheduled, s.prefilling = 0, 0, true
 	s.preemptions++
 	e.counters.Preemptions++
