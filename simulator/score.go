@@ -8,38 +8,63 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-const (
-	// freeLoss is how many points of attainment batch work may cost before its harvest counts for
-	// less.
-	freeLoss = 1
-	// lossToZero is how many further points reduce the score to 0.
-	lossToZero = 2
-	// missedDeadlineScore is the highest overall score of a policy that misses a feasible deadline.
-	missedDeadlineScore = 0.8
-)
+// MaxLoss is how many points of attainment batch work may cost. A run that costs more is unsafe.
+const MaxLoss = 1
 
-// Score returns a run's harvest as a share of the best possible, reduced for what it costs
-// interactive users beyond one point of attainment; at three points it is 0. It is NaN if the best
-// is not known.
+// missedDeadlineScore is the highest overall score of a policy that misses a feasible deadline.
+const missedDeadlineScore = 0.8
+
+// Score returns a safe run's harvest as a share of the best possible; it is NaN if the best is not
+// known. An unsafe run scores below 0, whatever it harvests: minus the points of its loss beyond
+// MaxLoss. So no unsafe run scores above a safe one.
 func Score(harvest, best, loss float64) float64 {
-	if !(best > 0) {
+	switch {
+	case loss > MaxLoss:
+		return MaxLoss - loss
+	case !(best > 0):
 		return math.NaN()
 	}
-	share := harvest / best
-	if loss <= freeLoss {
-		return share
+	return harvest / best
+}
+
+// MeanScore returns the mean over the seeds of a scenario. If one of the runs is unsafe, safe ones
+// count as 0, so that a harvest does not offset what another seed costs.
+func MeanScore(scores []float64) float64 {
+	if mean, unsafe := unsafeMean(scores); unsafe {
+		return mean
 	}
-	return share * max(0, 1-portable.Rounded((loss-freeLoss)/lossToZero))
+	sum := 0.0
+	for _, s := range scores {
+		sum += s
+	}
+	return sum / float64(len(scores))
 }
 
 // Overall returns the geometric mean of a policy's scores over scenarios, at most 0.8 if it missed
-// a feasible deadline. Unknown scores are left out; the result is NaN if none is known.
+// a feasible deadline. If a scenario's score is negative, it is the mean of the scores instead, and
+// safe scenarios count as 0. Unknown scores are left out; the result is NaN if none is known.
 func Overall(scores []float64, missedFeasible bool) float64 {
+	if mean, unsafe := unsafeMean(scores); unsafe {
+		return mean
+	}
 	overall := GeometricMean(scores)
 	if missedFeasible && overall > missedDeadlineScore {
 		return missedDeadlineScore
 	}
 	return overall
+}
+
+// unsafeMean returns the mean of the scores with those above 0 as 0, and whether one is negative.
+// It leaves out unknown scores.
+func unsafeMean(scores []float64) (mean float64, unsafe bool) {
+	sum, n := 0.0, 0
+	for _, s := range scores {
+		if !math.IsNaN(s) {
+			sum += min(s, 0)
+			n++
+		}
+	}
+	return sum / float64(max(1, n)), sum < 0
 }
 
 // GeometricMean leaves out unknown values; it is NaN if none is known. It takes the root by

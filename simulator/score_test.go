@@ -2,14 +2,15 @@ package simulator
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
 
 func TestScore(t *testing.T) {
 	for _, test := range []struct{ harvest, best, loss, want float64 }{
-		{80, 100, -0.2, 0.8}, {80, 100, 1, 0.8}, {80, 100, 2, 0.4}, {80, 100, 3, 0},
-		{80, 100, 50, 0}, {120, 100, 0, 1.2}, {0, 100, 0, 0},
+		{80, 100, -0.2, 0.8}, {80, 100, 1, 0.8}, {120, 100, 0, 1.2}, {0, 100, 0, 0},
+		{80, 100, 1.5, -0.5}, {500, 100, 2, -1}, {80, 100, 51, -50}, {80, 0, 2, -1},
 	} {
 		if got := Score(test.harvest, test.best, test.loss); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("Score(%v of %v at %v points) = %v, want %v", test.harvest, test.best,
@@ -18,6 +19,45 @@ func TestScore(t *testing.T) {
 	}
 	if got := Score(80, 0, 0); !math.IsNaN(got) {
 		t.Errorf("Score without a best is %v", got)
+	}
+}
+
+// However much an unsafe run harvests, and however little a safe one, it scores less.
+func TestUnsafeNeverScoresAboveSafe(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		best := 1 + 100*rng.Float64()
+		safe := Score(best*rng.Float64()*float64(rng.IntN(2)), best, 2*rng.Float64()-1)
+		one := 1 + 30*rng.Float64()*rng.Float64() + 1e-9
+		other := one + 30*rng.Float64() + 1e-9
+		unsafe := Score(10*best*rng.Float64(), best, one)
+		worse := Score(10*best*rng.Float64(), best, other)
+		if !(unsafe < safe && worse < unsafe) {
+			t.Fatalf("a safe run scores %v, %v points %v, %v points %v", safe, one, unsafe, other,
+				worse)
+		}
+		if mean := MeanScore([]float64{safe, unsafe}); !(mean < 0) {
+			t.Fatalf("the mean of %v and %v is %v, want less than 0", safe, unsafe, mean)
+		}
+		if overall := Overall([]float64{10 * safe, unsafe}, false); !(overall < 0) {
+			t.Fatalf("%v and %v are %v over all, want less than 0", 10*safe, unsafe, overall)
+		}
+	}
+}
+
+func TestMeanScore(t *testing.T) {
+	for _, test := range []struct {
+		scores []float64
+		want   float64
+	}{
+		{[]float64{0.5, 0.7}, 0.6}, {[]float64{0.5, -0.2}, -0.1}, {[]float64{-1, -0.5}, -0.75},
+	} {
+		if got := MeanScore(test.scores); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("MeanScore(%v) = %v, want %v", test.scores, got, test.want)
+		}
+	}
+	if got := MeanScore([]float64{0.5, math.NaN()}); !math.IsNaN(got) {
+		t.Errorf("the mean of an unknown score is %v", got)
 	}
 }
 
@@ -32,9 +72,11 @@ func TestOverall(t *testing.T) {
 		{[]float64{0.9, 0}, false, 0}, {[]float64{1, 1}, true, 0.8},
 		{[]float64{0.9, nan, 0.4}, true, 0.6}, {[]float64{2, 8, 4}, false, 4},
 		{[]float64{nan}, false, nan}, {nil, true, nan},
+		{[]float64{0.9, -0.3, 0.9}, false, -0.1}, {[]float64{-4, -2}, true, -3},
+		{[]float64{-4, nan}, false, -4},
 	} {
 		got := Overall(test.scores, test.missed)
-		if math.Abs(got-test.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(test.want) {
+		if math.IsNaN(got) != math.IsNaN(test.want) || math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("Overall(%v, %v) = %v, want %v", test.scores, test.missed, got, test.want)
 		}
 	}

@@ -1,5 +1,7 @@
 package oracle
 
+import "github.com/tidefill/tidefill/simulator"
+
 // Bound is the best that an oracle found for one scenario and seed. Results are stated as shares of
 // it.
 type Bound struct {
@@ -30,7 +32,7 @@ type Bound struct {
 }
 
 // MaxLoss is how many points of loss a bound may cost, the same as a policy.
-const MaxLoss = 1
+const MaxLoss = simulator.MaxLoss
 
 // BeatenBy reports whether a run harvested more than the bound at a loss that the bound was allowed
 // too. Then the oracle is wrong.

@@ -58,9 +58,12 @@ func (s *Scenario) figures() {
 			return float64(r.Batch.Wasted) / float64(max(1, r.Batch.Wasted+r.Batch.Useful))
 		})
 		p.GPUHours = over(math.Max, gpuHours)
-		p.Score = p.over(math.Min, func(i int) float64 {
-			return simulator.Score(float64(p.Runs[i].Batch.Useful), best[i], p.Runs[i].Loss)
-		})
+		scores := make([]float64, len(p.Runs))
+		for i, run := range p.Runs {
+			scores[i] = simulator.Score(float64(run.Batch.Useful), best[i], run.Loss)
+		}
+		p.Score = p.over(math.Min, func(i int) float64 { return scores[i] })
+		p.Score.Mean = Number(simulator.MeanScore(scores))
 		p.shares(s.Seeds)
 		p.deadlines(s.Seeds)
 	}
@@ -216,7 +219,7 @@ func (r *Report) markBest() {
 	}
 	best := map[string]string{} // name, by flow-control policy
 	result := func(name string) (score, loss float64) {
-		return simulator.GeometricMean(single[name].score), slices.Max(single[name].loss)
+		return simulator.Overall(single[name].score, false), slices.Max(single[name].loss)
 	}
 	for _, name := range names {
 		flow, _, _ := strings.Cut(name, " ")
@@ -227,7 +230,7 @@ func (r *Report) markBest() {
 		}
 		score, loss := result(name)
 		other, otherLoss := result(previous)
-		if score > other || score == other && loss < otherLoss {
+		if betterScore(score, loss, other, otherLoss) {
 			best[flow] = name
 		}
 	}
@@ -241,8 +244,21 @@ func (r *Report) markBest() {
 
 // better orders settings of a policy: by score, then by how little they cost interactive users.
 func better(a, b *Policy) bool {
-	if a.Score.Mean != b.Score.Mean && a.Score.Mean.Known() {
-		return !b.Score.Mean.Known() || a.Score.Mean > b.Score.Mean
+	return betterScore(float64(a.Score.Mean), float64(a.Loss.Worst), float64(b.Score.Mean),
+		float64(b.Loss.Worst))
+}
+
+// betterScore reports whether the first score and loss are better. A score that is not known is not
+// unsafe, so it is above the negative ones and below all others.
+func betterScore(score, loss, other, otherLoss float64) bool {
+	rank := func(score float64) float64 {
+		if math.IsNaN(score) {
+			return -math.SmallestNonzeroFloat64
+		}
+		return score
 	}
-	return a.Loss.Worst < b.Loss.Worst
+	if a, b := rank(score), rank(other); a != b {
+		return a > b
+	}
+	return loss < otherLoss
 }

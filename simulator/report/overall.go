@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 )
 
 func (r *Report) overall() {
@@ -47,6 +46,9 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 		}
 		o.Scenarios++
 		o.Missed += p.Feasible - p.Met
+		if p.unsafe() {
+			o.Unsafe++
+		}
 		scores = append(scores, float64(p.Score.Mean))
 		if !o.WorstLoss.Known() || p.Loss.Worst > o.WorstLoss {
 			o.WorstLoss = p.Loss.Worst
@@ -66,10 +68,12 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 	return o
 }
 
-// harvestOver returns a policy's harvest relative to another's; NaN if the other's is 0 or costs
-// too much attainment.
+// unsafe reports whether the policy costs too much attainment on one of the seeds.
+func (p *Policy) unsafe() bool { return float64(p.Loss.Worst) > simulator.MaxLoss }
+
+// harvestOver returns a policy's harvest relative to another's; NaN if the other's is 0 or unsafe.
 func harvestOver(p, other *Policy) float64 {
-	if other == nil || float64(other.Loss.Mean) > oracle.MaxLoss {
+	if other == nil || other.unsafe() {
 		return math.NaN()
 	}
 	return ratio(float64(p.Useful.Mean), float64(other.Useful.Mean))

@@ -81,11 +81,12 @@ type Seed struct {
 // Overall is how a policy fared over all scenarios.
 type Overall struct {
 	Name string `json:"name"`
-	// Score is the geometric mean over scenarios, at most 0.8 if a feasible deadline was missed;
-	// NaN: not known.
+	// Score is defined by simulator.Overall; NaN: not known.
 	Score     Number `json:"score"`
 	Scenarios int    `json:"scenarios"`
-	Missed    int    `json:"feasible_deadlines_missed"`
+	// Unsafe counts the scenarios in which the loss exceeds what is allowed on one of the seeds.
+	Unsafe int `json:"unsafe_scenarios"`
+	Missed int `json:"feasible_deadlines_missed"`
 	// WorstLoss is the largest loss of any scenario and seed, in points.
 	WorstLoss Number `json:"worst_loss_points"`
 	// OfCaps is the geometric mean of the harvest relative to the best fixed cap of each scenario;

@@ -202,6 +202,41 @@ func TestBestSettings(t *testing.T) {
 	}
 }
 
+// One seed in which a policy is unsafe, or one scenario, ranks it below all that are safe.
+func TestUnsafePoliciesRankBelowSafeOnes(t *testing.T) {
+	r := judge(
+		scenarioWith("a", scenario.Goals{HarvestOfCap: 1}, nil,
+			policy("headroom", run(1, 40, 0), run(2, 40, 0)),
+			policy("fixed n=1", run(1, 1, 0), run(2, 1, 0.2)),
+			policy("fixed n=8", run(1, 30, 0.9), run(2, 30, 1.05)),
+			policy("fixed n=9", run(1, 35, 0.9), run(2, 35, 1.04))),
+		scenarioWith("b", scenario.Goals{HarvestOfCap: 1}, nil, policy("headroom", run(1, 40, 3)),
+			policy("fixed n=8", run(1, 30, 1.6)), policy("fixed n=9", run(1, 31, 1.7))))
+	for _, p := range r.Scenarios[0].Policies {
+		if p.Baseline && p.BestHere != (p.Name == "fixed n=1") {
+			t.Errorf("%s, score %v: best here %v, want n=1", p.Name, p.Score, p.BestHere)
+		}
+	}
+	goal := func(i int) report.Goal { return r.Scenarios[i].Policies[0].Goals[0] }
+	if g := goal(0); g.Figure != 40 {
+		t.Errorf("compared with the best cap: %+v, want 40 times that of one line", g)
+	}
+	if g := goal(1); g.Met || !math.IsNaN(float64(g.Figure)) {
+		t.Errorf("no cap is safe, and the goal is %+v", g)
+	}
+	for _, o := range r.Overall {
+		want := map[string]struct {
+			score  float64
+			unsafe int
+		}{"headroom": {-1, 1}, "fixed n=1": {1. / 40, 0}, "fixed n=8": {(-0.025 - 0.6) / 2, 2},
+			"fixed n=9": {(-0.02 - 0.7) / 2, 2}, "fixed, best of each scenario": {-0.3, 1}}[o.Name]
+		if math.Abs(float64(o.Score)-want.score) > 1e-9 || o.Unsafe != want.unsafe {
+			t.Errorf("%s: score %v, unsafe in %d, want %v, %d", o.Name, o.Score, o.Unsafe,
+				want.score, want.unsafe)
+		}
+	}
+}
+
 // drawn is a report with everything in it, and names that mean harm.
 func drawn() report.Report {
 	const evil = `<script>alert("x")</script>&'`

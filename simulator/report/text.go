@@ -195,11 +195,11 @@ func (p *Policy) spreadText(w io.Writer) {
 
 func (r *Report) overallText(w io.Writer) {
 	fmt.Fprintln(
-		w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tOF THE BEST CAPS\tOF THE BEST SINGLE "+
-			"CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
+		w, "\nOVER ALL SCENARIOS\tSCORE\tWORST LOSS, POINTS\tUNSAFE IN\tOF THE BEST CAPS\t"+
+			"OF THE BEST SINGLE CAP\tDEADLINES MISSED\tGOALS MET\tSCENARIOS")
 	for _, o := range r.Overall {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score), 3),
-			fixed(float64(o.WorstLoss), 2), fixed(float64(o.OfCaps), 2),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\n", o.Name, fixed(float64(o.Score),
+			3), fixed(float64(o.WorstLoss), 2), o.Unsafe, fixed(float64(o.OfCaps), 2),
 			fixed(float64(o.OfCap), 2), o.Missed, o.GoalsText(), o.Scenarios)
 	}
 }
