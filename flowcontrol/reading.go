@@ -40,6 +40,8 @@ type Reading struct {
 	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with
 	// batch lines and are not for these fields.
 	TTFT, TPOT Attainment
+	// FirstTokenTimes is the histogram of TTFT, in seconds; empty: the source only counts.
+	FirstTokenTimes []Bucket
 }
 
 // Attainment counts the requests that had a time measured, and those of them for which it exceeded

@@ -123,6 +123,14 @@ func (m *latencyMeter) attained() flowcontrol.Attainment {
 	if len(m.bounds) == 0 {
 		return flowcontrol.Attainment{Requests: m.counts[0], Late: m.late}
 	}
+	return flowcontrol.Attained(m.buckets(), m.objective.Seconds())
+}
+
+// buckets returns the histogram, cumulative as Prometheus shows it; nil if there is none.
+func (m *latencyMeter) buckets() []flowcontrol.Bucket {
+	if len(m.bounds) == 0 {
+		return nil
+	}
 	buckets, sum := make([]flowcontrol.Bucket, 0, len(m.counts)), 0.0
 	for i, n := range m.counts {
 		upper := math.Inf(1)
@@ -132,7 +140,7 @@ func (m *latencyMeter) attained() flowcontrol.Attainment {
 		sum += n
 		buckets = append(buckets, flowcontrol.Bucket{Upper: upper, Count: sum})
 	}
-	return flowcontrol.Attained(buckets, m.objective.Seconds())
+	return buckets
 }
 
 // reading returns the gateway's counters at a time, over all classes.

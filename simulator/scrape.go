@@ -135,6 +135,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 	subtract(r.GapTimes, s.counterBase.GapTimes)
 	subtract(r.PromptLengths, s.counterBase.PromptLengths)
 	subtract(r.AnswerLengths, s.counterBase.AnswerLengths)
+	subtract(r.FirstTokenTimes, s.counterBase.FirstTokenTimes)
 	s.last = &r
 	return s.last
 }

@@ -56,7 +56,7 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 		}
 		r := flowcontrol.NoReading(flowcontrol.Gateway, sampled)
 		if inFirst {
-			r.TTFT = first.Attainment
+			r.TTFT, r.FirstTokenTimes = first.Attainment, first.buckets
 		}
 		if inEach {
 			r.TPOT = each.Attainment

@@ -501,10 +501,13 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 		// a third of 80 to 95 lies above 2 s
 		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10}
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
+		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: 80}, {Upper: 2.5, Count: 95},
+			{Upper: math.Inf(1), Count: 100}}
 	})
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000095000)
 		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
+		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 2, Count: 3}, {Upper: math.Inf(1), Count: 3}}
 	})
 	if len(got[0].TTFT) != 3 || len(got[0].TPOT) != 2 || len(got[1].TTFT) != 2 {
 		t.Errorf("histograms are %+v", got)
