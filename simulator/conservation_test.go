@@ -29,6 +29,9 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		pool.KVTokens = rapid.SampledFrom([]int{3000, 16_000, 400_000}).Draw(t, "kv")
 		pool.Network = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond,
 			2 * time.Second}).Draw(t, "network")
+		pool.Router = rapid.SampledFrom([]scenario.Router{scenario.LeastWork,
+			scenario.LeastRequests, scenario.RoundRobin, scenario.PrefixAffinity}).Draw(t, "router")
+		pool.RouterView = rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(t, "view")
 		s.Policy.ChunkLines = rapid.SampledFrom([]int{1, 7, 1024}).Draw(t, "chunk")
 		s.Policy.Flow.Policy = rapid.SampledFrom([]string{"aimd", "fixed"}).Draw(t, "policy")
 		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {

@@ -27,6 +27,7 @@ type simulation struct {
 	serving     map[string]*replica    // by name, including those that drain
 	requests    map[engine.ID]*request // inside the engines
 	lastID      engine.ID
+	lastRouted  int // number of the replica that got the last interactive request
 	traffic     workload.Stream
 	interactive *interactiveStats
 	scaling     *scaling
@@ -35,7 +36,7 @@ type simulation struct {
 
 func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 	sim := &simulation{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon),
-		requests: map[engine.ID]*request{}, serving: map[string]*replica{}}
+		requests: map[engine.ID]*request{}, serving: map[string]*replica{}, lastRouted: -1}
 	sim.interactive = newInteractiveStats(s.Scenario)
 	sim.scaling = newScaling(sim)
 	if err := newPools(sim); err != nil {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -32,6 +33,8 @@ type Pool struct {
 	ShedAbove int `yaml:"shed_above"`
 	// Network is the latency of a batch line to the engine, and of its answer back.
 	Network time.Duration `yaml:"network"`
+	// Router is how the router chooses a replica for an interactive request.
+	Router Router `yaml:"router"`
 	// RouterView is the maximum age of the load by which the router chooses a replica. 0: it uses
 	// the present load.
 	RouterView time.Duration `yaml:"router_view"`
@@ -134,6 +137,8 @@ func (p Pool) validate() error {
 	all.check(p.ShedAbove >= 0, "pool.shed_above is %d, want 0 for never or more", p.ShedAbove)
 	all.check(p.Network >= 0 && p.Network <= time.Minute, "pool.network is %s, want 0 to %s",
 		p.Network, time.Minute)
+	all.check(slices.Contains(routers, p.Router), "pool.router is %q, want one of %q", p.Router,
+		routers)
 	all.check(p.RouterView >= 0 && p.RouterView <= time.Minute,
 		"pool.router_view is %s, want 0 to %s", p.RouterView, time.Minute)
 	all.check(p.Discovery >= 0 && p.Discovery <= time.Hour, "pool.discovery is %s, want 0 to %s",

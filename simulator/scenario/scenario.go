@@ -47,7 +47,7 @@ func Default() Scenario {
 	return Scenario{
 		Horizon: time.Hour,
 		Pool: Pool{
-			Scheduling: engine.ByPriority, PrefixCaching: true, Noise: 0.01,
+			Scheduling: engine.ByPriority, PrefixCaching: true, Noise: 0.01, Router: LeastWork,
 			Network: 20 * time.Millisecond, Discovery: 5 * time.Second,
 			// A 70B model on a node that has its image; the bounds are those seen.
 			Start: Start{Median: 150 * time.Second, Sigma: 0.25, Min: time.Minute,

@@ -127,12 +127,13 @@ func TestFaultsAreNamed(t *testing.T) {
 			"starts and drains", "name: x\npool:\n  profile: p\n  replicas: 1\n  start:\n    " +
 				"median: 10m\n    sigma: -1\n    new_node: 2\n    fail: .nan\n  drain: {batch: " +
 				"-1s}\n  cost_model_error: {kv: -2}\n  router_view: 2m\n  discovery: -1s\n" +
-				"interactive: {generator: none}\n", []string{
+				"  router: random\ninteractive: {generator: none}\n", []string{
 				"x.yaml:6: pool.start.median is 10m0s, want min to max, 1m0s to 5m0s",
 				"x.yaml:7: pool.start.sigma is -1", "x.yaml:8: pool.start.new_node is 2",
 				"x.yaml:9: pool.start.fail is NaN",
 				"x.yaml:10: pool.drain.batch is -1s", "x.yaml:11: pool.cost_model_error.kv is -2",
 				"x.yaml:12: pool.router_view is 2m0s", "x.yaml:13: pool.discovery is -1s",
+				`x.yaml:14: pool.router is "random", want one of ["least-work" "least-requests"`,
 			}},
 		{
 			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   " +

@@ -66,3 +66,14 @@ func (r Request) Blocks(dst []uint64, size int) []uint64 {
 	}
 	return dst
 }
+
+// Affinity returns the weight of a place for prompts with this beginning; false: the prompt has no
+// named one. Prompts that go to the place with the largest weight meet those with the same
+// beginning, and few of them move when places are added or removed. The first segment does not
+// count where there are more, since it is often a system prompt that all share.
+func (r Request) Affinity(place int) (weight uint64, ok bool) {
+	if len(r.Prefix) == 0 {
+		return 0, false
+	}
+	return mix(r.Prefix[min(1, len(r.Prefix)-1)] + mix(uint64(place))), true
+}

@@ -1,0 +1,19 @@
+package scenario
+
+// Router is how the router chooses a replica for an interactive request.
+type Router string
+
+// The routers.
+const (
+	// LeastWork chooses the replica with the fewest tokens to compute, and a little for those held.
+	LeastWork Router = "least-work"
+	// LeastRequests chooses the replica with the fewest requests, batch lines included.
+	LeastRequests Router = "least-requests"
+	// RoundRobin chooses one after another.
+	RoundRobin Router = "round-robin"
+	// PrefixAffinity chooses the same replica for prompts with the same beginning, unless it has
+	// clearly more work than another.
+	PrefixAffinity Router = "prefix-affinity"
+)
+
+var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity}
