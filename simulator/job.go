@@ -45,7 +45,8 @@ func (d *dispatcher) submit(j *job) {
 	} else {
 		left.PromptTokens = promptTokens(j, j.Lines)
 	}
-	batch := plan.Batch{ID: j.Name, Created: d.sim.now, Models: []plan.ModelLines{left}}
+	batch := plan.Batch{ID: j.Name, Tenant: j.Tenant, Created: d.sim.now,
+		Models: []plan.ModelLines{left}}
 	if deadline, ok := j.Deadline(); ok {
 		batch.Window, batch.Deadline = j.Window, epoch.Add(deadline)
 		d.sim.queue.add(batch.Deadline, func() { d.close(j) })

@@ -90,7 +90,7 @@ func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }
 func (s Setup) Jobs() (workload.Jobs, error) {
 	list := make([]workload.Job, 0, len(s.Scenario.Jobs))
 	for _, j := range s.Scenario.Jobs {
-		kind, err := workload.LookupKind(j.Kind)
+		kind, err := j.LineKind()
 		if err != nil {
 			return nil, fmt.Errorf("job %q: %w", j.Name, err)
 		}
@@ -98,8 +98,8 @@ func (s Setup) Jobs() (workload.Jobs, error) {
 		if lines == 0 {
 			lines = workload.Backlog
 		}
-		list = append(list, workload.Job{Name: j.Name, At: j.At, Window: j.Window, Lines: lines,
-			Kind: kind})
+		list = append(list, workload.Job{Name: j.Name, Tenant: j.Tenant, At: j.At,
+			Window: j.Window, Lines: lines, Kind: kind})
 	}
 	listed, err := workload.List(s.seed(), append(list, s.ExtraJobs...)...)
 	if stream := s.Scenario.JobStream; err == nil && stream.PerHour > 0 {

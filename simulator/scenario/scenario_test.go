@@ -70,11 +70,18 @@ func TestFaultsAreNamed(t *testing.T) {
 				`interactive.format is "", want one of ["azure" "mooncake" "csv"]`}},
 		{
 			"jobs", least + "jobs:\n- {name: a, kind: bal}\n- {name: a, kind: ball}\n- {kind: " +
-				"gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n", []string{
+				"gen, at: -1s,\n   window: -1s,\n   lines: 50001}\n- {name: b}\n- {name: c, " +
+				"kind: bal, shared: 0.5}\n- {name: d, input: {median: 5}}\n- name: e\n  input: " +
+				"{sigma: 1}\n  output: {median: 3, max: -1}\n  shared: 1.5\n", []string{
 				`x.yaml:6: jobs[1].name is "a", like that of a job above`,
 				`x.yaml:6: jobs[1].kind: unknown job kind "ball"`,
 				"jobs[2].name is empty", "x.yaml:7: jobs[2].at is -1s",
 				"x.yaml:8: jobs[2].window is -1s", "x.yaml:9: jobs[2].lines is 50001",
+				"jobs[3].kind is empty; name one, or give input and output",
+				`jobs[4].kind is "bal", which has lengths of its own`,
+				"jobs[5].kind is empty; name one, or give input and output",
+				"jobs[6].input.median is 0", "jobs[6].output.max is -1",
+				"x.yaml:16: jobs[6].shared is 1.5",
 			}},
 		{
 			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_buckets: [2s, " +

@@ -12,6 +12,7 @@ import (
 // Job is a batch that a user submits.
 type Job struct {
 	Name   string
+	Tenant string        // that submits it
 	At     time.Duration // since the beginning
 	Window time.Duration // from then to its deadline; 0: no deadline
 	Lines  int           // Backlog: without end
