@@ -20,6 +20,7 @@ type user struct {
 	config scenario.Users
 	rng    *rand.Rand
 	stream workload.Stream
+	bursts *workload.Bursts // in which all users think faster; nil: there are none
 
 	content workload.Request
 	asked   time.Time
@@ -30,6 +31,10 @@ type user struct {
 // startUsers starts the closed loops.
 func (sim *simulation) startUsers() ([]*user, error) {
 	var all []*user
+	bursts, err := sim.setup.bursts()
+	if err != nil {
+		return nil, err
+	}
 	for number, c := range sim.setup.Scenario.Interactive.All() {
 		for i := range c.Users.Count {
 			name := fmt.Sprintf("interactive %s user %d", c.Name, i)
@@ -39,6 +44,9 @@ func (sim *simulation) startUsers() ([]*user, error) {
 			}
 			someone := &user{sim: sim, class: number, config: c.Users, stream: requests,
 				rng: sim.setup.seed().Rand(name + "/thinking")}
+			if number == 0 { // bursts are those of the first class
+				someone.bursts = bursts
+			}
 			someone.think(epoch)
 			all = append(all, someone)
 		}
@@ -72,7 +80,11 @@ func (s Setup) generate(c scenario.Class, name string) (workload.Stream, error) 
 // think schedules the next request, some time after an instant.
 func (u *user) think(from time.Time) {
 	pause := time.Duration(portable.Exponential(u.rng) * float64(u.config.Think))
-	u.sim.queue.add(from.Add(pause), func() {
+	at := from.Add(pause)
+	if u.bursts != nil {
+		at = epoch.Add(u.bursts.After(from.Sub(epoch), pause))
+	}
+	u.sim.queue.add(at, func() {
 		next, ok := u.stream.Next()
 		if !ok {
 			return

@@ -67,6 +67,35 @@ func TestSlowServiceLowersTheLoadOfAClosedLoop(t *testing.T) {
 	}
 }
 
+// In a burst all users think faster, and as much slower between bursts.
+func TestBurstsOfAClosedLoop(t *testing.T) {
+	s := closedLoop("llama-70b-h100", scenario.Users{Count: 300, Think: 150 * time.Second})
+	s.Scenario.Horizon = time.Hour
+	counts := func(bursts scenario.Bursts) (all int, most int) {
+		s.Scenario.Interactive.Bursts = bursts
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		sim, err := newSimulation(s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sim.now.Before(sim.end) {
+			before := int(sim.lastID)
+			sim.run(sim.now.Add(10 * time.Second))
+			all, most = int(sim.lastID), max(most, int(sim.lastID)-before)
+		}
+		return all, most
+	}
+	calm, calmMost := counts(scenario.Bursts{})
+	all, most := counts(scenario.Bursts{Factor: 20, Length: 15 * time.Second,
+		Gap: 3 * time.Minute})
+	near(t, "requests with bursts", float64(all), float64(calm), 0.25)
+	if most < 2*calmMost {
+		t.Errorf("at most %d requests in ten seconds with bursts, %d without", most, calmMost)
+	}
+}
+
 // Users who time out retry and give up, and each request is counted once.
 func TestImpatientUsers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

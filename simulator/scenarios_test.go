@@ -68,7 +68,8 @@ func TestScenariosAreValid(t *testing.T) {
 func unchangedAfter(s scenario.Scenario, until time.Duration) bool {
 	begins := s.Until(until)
 	begins.Horizon = s.Horizon
-	return reflect.DeepEqual(begins, s) && s.Interactive.Dispersion.VarMean == 0
+	return reflect.DeepEqual(begins, s) && s.Interactive.Dispersion.VarMean == 0 &&
+		s.Interactive.Bursts.Factor == 0
 }
 
 func withoutBatch(s scenario.Scenario) scenario.Scenario {

@@ -72,8 +72,12 @@ func (s Setup) trafficBase() (trafficBase, error) {
 }
 
 func (s Setup) resample(shape *workload.Curve, rate float64) (*workload.ResampledTrace, error) {
+	length := s.Scenario.Horizon
+	if b := s.Scenario.Interactive.Bursts; b.Factor > 1 {
+		length = time.Duration(b.Factor * float64(length)) // they may need more requests
+	}
 	return workload.NewResampledTrace(workload.ResampleConfig{
-		Trace: s.Trace, Shape: shape, Rate: rate, Length: s.Scenario.Horizon, Seed: s.seed(),
+		Trace: s.Trace, Shape: shape, Rate: rate, Length: length, Seed: s.seed(),
 		Name: "interactive",
 	})
 }
@@ -147,10 +151,8 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 			return nil, err
 		}
 	}
-	if d := t.Dispersion; d.VarMean > 0 {
-		if stream, err = workload.Retime(stream, s.requestedRate(base), base.meanRate, d.Window,
-			d.VarMean,
-			cause("dispersion")); err != nil {
+	if base.rate != nil && (t.Dispersion.VarMean > 0 || t.Bursts.Factor > 0) {
+		if stream, err = s.retime(stream, base); err != nil {
 			return nil, err
 		}
 	}
@@ -171,6 +173,33 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 			cause("chill"))
 	}
 	return workload.Until(stream, s.Scenario.Horizon), nil
+}
+
+// retime draws new times for requests.
+func (s Setup) retime(stream workload.Stream, base trafficBase) (workload.Stream, error) {
+	bursts, err := s.bursts()
+	if err != nil {
+		return nil, err
+	}
+	t := workload.Timing{Rate: s.requestedRate(base), Reference: base.meanRate, VarMean: 1,
+		Window: poissonWindow, Bursts: bursts}
+	if d := s.Scenario.Interactive.Dispersion; d.VarMean > 0 {
+		t.VarMean, t.Window = d.VarMean, d.Window
+	}
+	return workload.Retime(stream, t, s.seed().Rand("dispersion"))
+}
+
+// poissonWindow is for how long the rate of bursts without dispersion is taken from the shape at
+// once.
+const poissonWindow = time.Second
+
+// bursts returns the scenario's, the same with each call; nil: there are none.
+func (s Setup) bursts() (*workload.Bursts, error) {
+	b := s.Scenario.Interactive.Bursts
+	if b.Factor == 0 {
+		return nil, nil
+	}
+	return workload.NewBursts(b.Factor, b.Length, b.Gap, s.seed().Rand("bursts"))
 }
 
 // requestedRate returns the rate with surges, in requests a second.
@@ -239,11 +268,11 @@ func (s Setup) meanRate(base trafficBase) float64 {
 
 // WithTraffic adapts the scenario to a trace that replaces its own traffic. Its rate, shape and
 // surges stay; the lengths and the closed loop of a generator are removed. A trace that is too
-// short to be played back once is repeated at its own rate.
+// short to be played back once, or gets bursts, is repeated at its own rate.
 func (s Setup) WithTraffic() Setup {
 	in := &s.Scenario.Interactive
 	in.Input, in.Output, in.Users = scenario.Length{}, scenario.Length{}, scenario.Users{}
-	if in.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {
+	if in.Verbatim() && (s.Trace.Span() < s.Scenario.Horizon || in.Bursts.Factor > 0) {
 		in.Rate = s.Trace.Rate()
 	}
 	return s

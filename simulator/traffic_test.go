@@ -67,6 +67,59 @@ func TestTrafficIsTransformed(t *testing.T) {
 		near(t, "variance over mean at 10 s", h.Result.Dispersion[1].VarMean, 70, 0.1)
 		near(t, "the rate", h.Result.Rate, 20, 0.05)
 	})
+	t.Run("bursts", func(t *testing.T) {
+		s := shaped(t, 4, func(s *scenario.Scenario) {
+			s.Horizon = 10 * time.Hour
+			s.Interactive.Bursts = scenario.Bursts{Factor: 12, Length: 10 * time.Second,
+				Gap: 2 * time.Minute}
+		})
+		h, err := s.SummarizeTraffic()
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "the rate", h.Result.Rate, 4, 0.08)
+		// The rate's own variance is share x (1 - share) of the squared difference.
+		const share, between = 10. / 130, 1 / (1 + 11*10./130)
+		of := 4 * share * (1 - share) * (11 * between) * (11 * between)
+		near(t, "variance over mean at 1 s", h.Result.Dispersion[0].VarMean, 1+of, 0.2)
+		s.Scenario.Interactive.Surges = []scenario.Surge{{At: 5 * time.Hour, For: 5 * time.Hour,
+			Factor: 3}}
+		s.Scenario.Interactive.Dispersion = scenario.Dispersion{VarMean: 3, Window: time.Second}
+		before, _ := counted(t, s, 0, 5*time.Hour)
+		surge, _ := counted(t, s, 5*time.Hour, 10*time.Hour)
+		near(t, "the surge's rate over that before", surge/before, 3, 0.15)
+		if again, _ := counted(t, s, 0, 5*time.Hour); again != before {
+			t.Errorf("the same seed gave %v requests and %v", before, again)
+		}
+	})
+	t.Run("bursts of a trace", func(t *testing.T) {
+		s := tiny(t, "0,20,5\n1,20,5\n2,20,5\n")
+		s.Scenario.Horizon = time.Hour
+		s.Scenario.Interactive.Bursts = scenario.Bursts{Factor: 30, Length: 30 * time.Second,
+			Gap: 5 * time.Minute}
+		s = s.WithTraffic()
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		last, most := time.Duration(0), 0
+		for seed := range uint64(10) { // some have many requests more than the mean
+			s.Seed = seed
+			stream, err := s.firstClassTraffic()
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := 0
+			for a := range workload.All(stream) {
+				last = max(last, a.At)
+				count++
+			}
+			most = max(most, count)
+		}
+		if most < 4500 || last < time.Hour-5*time.Minute {
+			t.Errorf("at most %d requests, the last at %v; want more than the trace's 3600 in an "+
+				"hour", most, last)
+		}
+	})
 	t.Run("diurnal", func(t *testing.T) {
 		s := shaped(t, 4, func(s *scenario.Scenario) {
 			s.Horizon, s.Interactive.Shape = 24*time.Hour, scenario.Diurnal

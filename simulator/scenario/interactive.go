@@ -61,6 +61,8 @@ func (i Interactive) validate() error {
 		i.timeIndependent(),
 		"interactive.users ask when they will, so there is a generator for their requests, and no "+
 			"trace, rate, shape, dispersion, surges, growth or cold_cache")
+	all.check(i.Bursts == Bursts{} || !i.Verbatim(),
+		"interactive.bursts is given, but the trace keeps its own times; give interactive.rate")
 	all.add("interactive.users", i.Users.validate())
 	all.add("interactive.slo", i.SLO.validate())
 	return errors.Join(append(all, i.validateClasses())...)

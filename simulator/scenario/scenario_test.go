@@ -167,7 +167,10 @@ func TestFaultsAreNamed(t *testing.T) {
 				"conversation\n  shape: rates.csv\n  surges:\n  - {at: 50m, for: 20m, factor: " +
 				"0.5}\n  dispersion: {var_mean: 0.5}\n  input: {sigma: 1}\n  growth: {from: " +
 				"2h, to: 1h, factor: 2}\n  prefix: {share: 2}\n  cold_cache: {from: 10m, " +
-				"to: 2h, share: -1}\n", []string{
+				"to: 2h, share: -1}\n  bursts: {factor: 1, " +
+				"gap: 48h}\n", []string{
+				"x.yaml:13: interactive.bursts.factor is 1, want above 1 and at most 64",
+				"interactive.bursts.length is 0s", "x.yaml:13: interactive.bursts.gap is 48h0m0s",
 				"interactive.shape_column is empty; name the column of rates.csv",
 				"x.yaml:7: interactive.surges[0].for is 20m0s",
 				"x.yaml:7: interactive.surges[0].factor is 0.5",
@@ -183,6 +186,12 @@ func TestFaultsAreNamed(t *testing.T) {
 				"trace: a.csv\n  format: csv\n  input: {median: 5}\n  shape_column: a\n", []string{
 				"x.yaml:6: interactive.input is of a generator; a trace has its own lengths",
 				"x.yaml:7: interactive.shape_column is of a file of rates",
+			}},
+		{
+			"bursts of a trace that is played back", "name: x\npool: {profile: p, replicas: 1}\n" +
+				"interactive:\n  trace: a.csv\n  format: csv\n  bursts: {factor: 2, length: 1s, " +
+				"gap: 1m}\n", []string{
+				"x.yaml:6: interactive.bursts is given, but the trace keeps its own times",
 			}},
 		{
 			"no traffic", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +

@@ -19,6 +19,9 @@ type Traffic struct {
 	Surges []Surge `yaml:"surges"`
 	// Dispersion replaces the times of the requests by those of another process with the same rate.
 	Dispersion Dispersion `yaml:"dispersion"`
+	// Bursts are random periods with a multiple of the traffic. They replace the times of the
+	// requests too, and let users of a closed loop think faster.
+	Bursts Bursts `yaml:"bursts"`
 	// Input and Output are the tokens of a generator's requests. Default: those of the traffic that
 	// it was fitted to.
 	Input  Length `yaml:"input"`
@@ -47,6 +50,16 @@ type Dispersion struct {
 	// times are unchanged; 1: a Poisson process.
 	VarMean float64       `yaml:"var_mean"`
 	Window  time.Duration `yaml:"window"`
+}
+
+// Bursts are exponential periods with more traffic, after exponential pauses. The mean rate over
+// both stays that of the scenario.
+type Bursts struct {
+	// Factor of the rate in a burst, relative to that between bursts. 0: no bursts.
+	Factor float64 `yaml:"factor"`
+	// Length is the mean of a burst, and Gap that of the pause before one.
+	Length time.Duration `yaml:"length"`
+	Gap    time.Duration `yaml:"gap"`
 }
 
 // Surge is a period with more traffic.
@@ -94,7 +107,7 @@ func (t Traffic) ShapeFile() (name string, ok bool) {
 // unmodified reports whether requests stay as they are.
 func (t Traffic) unmodified() bool {
 	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} &&
-		len(t.Surges) == 0 &&
+		t.Bursts == Bursts{} && len(t.Surges) == 0 &&
 		t.Growth == Growth{} && t.Prefix == Prefix{} && t.ColdCache == ColdCache{}
 }
 
@@ -120,6 +133,14 @@ func (t Traffic) validate(generated bool, horizon time.Duration) error {
 			"interactive.dispersion.var_mean is %v, want 1 (no memory) to 10000", d.VarMean)
 		all.check(d.Window >= 100*time.Millisecond && d.Window <= time.Hour,
 			"interactive.dispersion.window is %s, want 100ms to 1h", d.Window)
+	}
+	if b := t.Bursts; b != (Bursts{}) {
+		all.check(b.Factor > 1 && b.Factor <= maxFactor,
+			"interactive.bursts.factor is %v, want above 1 and at most %d", b.Factor, maxFactor)
+		all.check(b.Length >= 100*time.Millisecond && b.Length <= 24*time.Hour,
+			"interactive.bursts.length is %s, want 100ms to 24h", b.Length)
+		all.check(b.Gap >= 100*time.Millisecond && b.Gap <= 24*time.Hour,
+			"interactive.bursts.gap is %s, want 100ms to 24h", b.Gap)
 	}
 	for i, s := range t.Surges {
 		path := fmt.Sprintf("interactive.surges[%d]", i)

@@ -13,6 +13,7 @@ type cox struct {
 	rate       func(time.Duration) float64 // requests a second, at the middle of a step
 	step       time.Duration
 	multiplier func() float64 // of the rate, for the next step; mean 1
+	bursts     *Bursts        // multiply the rate too; nil: there are none
 	rng        *rand.Rand
 
 	begin, end time.Duration // of the step
@@ -29,11 +30,20 @@ const maxSilentSteps = 1 << 22
 func (c *cox) next() (time.Duration, bool) {
 	need := portable.Exponential(c.rng) // of the integral of the rate
 	for {
-		if left := portable.Rounded(c.current * (c.end - c.now).Seconds()); left > need {
-			c.now += time.Duration(need / c.current * 1e9)
+		rate, end := c.current, c.end
+		if c.bursts != nil {
+			multiplier, until := c.bursts.at(c.now)
+			rate, end = portable.Rounded(rate*multiplier), min(end, until)
+		}
+		if left := portable.Rounded(rate * (end - c.now).Seconds()); left > need {
+			c.now += time.Duration(need / rate * 1e9)
 			return c.now, true
 		} else {
 			need -= left
+		}
+		if end < c.end {
+			c.now = end
+			continue
 		}
 		c.begin, c.end, c.now = c.end, c.end+c.step, c.end
 		c.current = c.rate(c.begin+c.step/2) * c.multiplier()

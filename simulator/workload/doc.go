@@ -9,8 +9,8 @@
 // - a [Generator] fitted to published statistics ([Conversation], [LongConversation]), which needs
 // no file;
 //
-// and is then transformed by functions from stream to stream: [AddSurges], [Retime],
-// [ScalePrompts], [SharePrefixes], [DropPrefixes], [Label], [Merge], [Until], [Merge].
+// and is then transformed by functions from stream to stream: [AddSurges], [Retime]
+// (with [Bursts]), [ScalePrompts], [SharePrefixes], [DropPrefixes], [Label], [Merge], [Until].
 //
 // Batch work is a list or a stream of jobs ([List], [Generate]). A line of a job is a pure function
 // of the job and the line's number ([Job.Line]), so a job of any length needs no memory, and lines

@@ -143,7 +143,8 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 		got := 0.0
 		const seeds = 60
 		for seed := range uint64(seeds) {
-			s, err := Retime(tr.Arrivals(), rate, tr.Rate(), 10*time.Second, target, dice(seed))
+			s, err := Retime(tr.Arrivals(), Timing{Rate: rate, Reference: tr.Rate(),
+				Window: 10 * time.Second, VarMean: target}, dice(seed))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +156,8 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 			t.Errorf("variance/mean is %.2f, want %v", got, target)
 		}
 	}
-	whole, err := Retime(tr.Arrivals(), rate, tr.Rate(), 10*time.Second, 70, dice(1))
+	whole, err := Retime(tr.Arrivals(), Timing{Rate: rate, Reference: tr.Rate(),
+		Window: 10 * time.Second, VarMean: 70}, dice(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +167,12 @@ func TestRetimeReachesItsTarget(t *testing.T) {
 	}) {
 		t.Error("the requests, or their order, are not those of the source")
 	}
-	if _, err := Retime(tr.Arrivals(), rate, 1, time.Second, 0.5, dice(1)); err == nil {
+	if _, err := Retime(tr.Arrivals(), Timing{Rate: rate, Reference: 1, Window: time.Second,
+		VarMean: 0.5}, dice(1)); err == nil {
 		t.Error("a target below 1 was taken")
 	}
-	none, err := Retime(tr.Arrivals(), func(time.Duration) float64 {
-		return 0
-	}, 1, time.Second, 1, dice(1))
+	none, err := Retime(tr.Arrivals(), Timing{Rate: func(time.Duration) float64 { return 0 },
+		Reference: 1, Window: time.Second, VarMean: 1}, dice(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,8 @@ func TestStreamsAreTheSameEverywhere(t *testing.T) {
 	}
 	tr := trace(t, "hour", Until(generator(t, LongConversation(), 3).Arrivals(), until))
 	day := newDay(t, ResampleConfig{Trace: tr, Shape: shape, Rate: 5, Length: until, Seed: 8})
-	retimed, err := Retime(chat.Arrivals(), chat.Rate, 9, 10*time.Second, 70, dice(6))
+	retimed, err := Retime(chat.Arrivals(), Timing{Rate: chat.Rate, Reference: 9,
+		Window: 10 * time.Second, VarMean: 70}, dice(6))
 	if err != nil {
 		t.Fatal(err)
 	}

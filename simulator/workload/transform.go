@@ -154,28 +154,35 @@ func DropPrefixes(s Stream, cold Ramp, rng *rand.Rand) Stream {
 	})
 }
 
-// Retime gives the requests of a stream, in their order, the times of another process: a Poisson
-// process whose rate is the given one, in requests a second, multiplied in each window by an
-// independent gamma variable with mean 1, so that the variance of counts over windows is target
-// times their mean where the rate is that of reference. The source's own times and dispersion are
-// lost. A target of 1 is a Poisson process; values below 1 are not possible.
-func Retime(
-	s Stream, rate func(time.Duration) float64, reference float64, window time.Duration,
-	target float64, rng *rand.Rand,
-) (Stream, error) {
-	if !(target >= 1 && target <= maxTarget) || window <= 0 ||
-		!(reference > 0 && reference <= maxRate) {
+// Timing is a random process of arrival times: a Poisson process whose rate is random too.
+type Timing struct {
+	// Rate in requests a second, on average over the other fields.
+	Rate func(time.Duration) float64
+	// The rate is multiplied in each Window by an independent gamma variable with mean 1, so that
+	// the variance of counts over windows is VarMean times their mean where the rate is Reference.
+	// VarMean 1: by none.
+	Window             time.Duration
+	VarMean, Reference float64
+	// Bursts multiply the rate too. Nil: there are none.
+	Bursts *Bursts
+}
+
+// Retime gives the requests of a stream, in their order, the times of another process. The source's
+// own times and dispersion are lost. A VarMean below 1 is not possible.
+func Retime(s Stream, t Timing, rng *rand.Rand) (Stream, error) {
+	if !(t.VarMean >= 1 && t.VarMean <= maxTarget) || t.Window <= 0 ||
+		!(t.Reference > 0 && t.Reference <= maxRate) {
 		return nil, fmt.Errorf(
 			"retime to variance/mean %v over windows of %v at %v requests a second: want a target "+
 				"from 1 to %g, a window and a rate above 0",
-			target, window, reference, float64(maxTarget))
+			t.VarMean, t.Window, t.Reference, float64(maxTarget))
 	}
-	variance := (target - 1) / (reference * window.Seconds())
+	variance := (t.VarMean - 1) / (t.Reference * t.Window.Seconds())
 	pace := func() float64 { return 1 }
 	if variance > 0 {
 		pace = func() float64 { return gamma(rng, 1/variance) }
 	}
-	clock := &cox{rate: rate, step: window, multiplier: pace, rng: rng}
+	clock := &cox{rate: t.Rate, step: t.Window, multiplier: pace, bursts: t.Bursts, rng: rng}
 	return Func(func() (Arrival, bool) {
 		a, ok := s.Next()
 		if ok {
