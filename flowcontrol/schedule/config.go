@@ -24,6 +24,8 @@ type Row struct {
 	At time.Duration `yaml:"at"`
 	// Lines is how many a runner carries at most; 0: none.
 	Lines int `yaml:"lines"`
+	// Runners is how many runners carry lines, the first by name; the others carry none. 0: all.
+	Runners int `yaml:"runners"`
 	// PromptTokens is how many prompt tokens of batch lines may wait on a runner when another line
 	// starts. 0: any number.
 	PromptTokens int `yaml:"prompt_tokens"`
@@ -51,9 +53,9 @@ func (c Config) Validate() error {
 			all.Add("rows", "row %d is at %v, must be later than the one before", i+1, row.At)
 		case c.Every > 0 && row.At >= c.Every:
 			all.Add("rows", "row %d is at %v, must be less than every, %v", i+1, row.At, c.Every)
-		case row.Lines < 0 || row.PromptTokens < 0:
-			all.Add("rows", "row %d has lines %d and prompt_tokens %d, must not be negative", i+1,
-				row.Lines, row.PromptTokens)
+		case row.Lines < 0 || row.Runners < 0 || row.PromptTokens < 0:
+			all.Add("rows", "row %d has lines %d, runners %d and prompt_tokens %d, must not be "+
+				"negative", i+1, row.Lines, row.Runners, row.PromptTokens)
 		case !(row.TargetShare >= 0 && row.TargetShare <= 2):
 			all.Add("rows", "row %d has target_share %v, must be from 0 to 2", i+1,
 				row.TargetShare)

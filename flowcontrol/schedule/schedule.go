@@ -55,8 +55,13 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 		if row.TargetShare == 0 {
 			c.grants = append(c.grants, flowcontrol.RunnerAllowance{Runner: id, Lines: row.Lines,
 				Prompt: c.promptTokens(), Reason: flowcontrol.ReasonRunnerLimit})
-		} else if g := &c.grants[i]; g.Lines > row.Lines {
-			g.Lines, g.Reason = row.Lines, flowcontrol.ReasonRunnerLimit
+		}
+		lines := row.Lines
+		if row.Runners > 0 && i >= row.Runners {
+			lines = 0
+		}
+		if g := &c.grants[i]; g.Lines > lines {
+			g.Lines, g.Reason = lines, flowcontrol.ReasonRunnerLimit
 		}
 	}
 	a := c.Replace(now, c.grants)

@@ -76,6 +76,20 @@ func TestWithoutRepetitionStays(t *testing.T) {
 	}
 }
 
+func TestRowsLeaveRunnersFree(t *testing.T) {
+	for _, share := range []float64{0, 0.9} {
+		p := pool(t, func(c *schedule.Config) {
+			c.Rows = []schedule.Row{{Lines: 4, Runners: 2, TargetShare: share}}
+		})
+		p.Join("c", "a", "b")
+		if a, b, c := p.Of("a").Lines, p.Of("b").Lines, p.Of("c").Lines; a == 0 || b == 0 ||
+			c != 0 {
+			t.Errorf("with target share %v: %d, %d and %d lines, want some on the first two alone",
+				share, a, b, c)
+		}
+	}
+}
+
 func TestConfigFaultsNameTheirField(t *testing.T) {
 	rows := func(rows ...schedule.Row) func(*schedule.Config) {
 		return func(c *schedule.Config) { c.Rows = rows }
@@ -88,6 +102,7 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 				schedule.Row{At: time.Hour}),
 			"rows: row 1 is at 24h":        rows(schedule.Row{At: 24 * time.Hour}),
 			"rows: row 1 has lines":        rows(schedule.Row{Lines: -1}),
+			"rows: row 1 has lines 0, r":   rows(schedule.Row{Runners: -1}),
 			"rows: row 1 has target_share": rows(schedule.Row{TargetShare: 3}),
 		})
 }

@@ -6,7 +6,7 @@ import (
 
 // SearchVersion identifies the searches of E and G. It changes when they find other results for the
 // same scenario, so that cached results are not reused.
-const SearchVersion = 2
+const SearchVersion = 3
 
 // Finding is the result of a search, and how to reproduce it.
 type Finding struct {

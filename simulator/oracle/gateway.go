@@ -16,14 +16,16 @@ import (
 // Gateway is oracle G: the best known harvest that can be reached from outside the engines, with
 // the daemon's own actuators, by repeating the same scenario. It starts from prior runs and
 // searches for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed
-// loss: how long iterations may take, or how many lines a runner carries, and how many prompt
-// tokens may wait, by window of time; and for the best constants of the policy headroom. Its bound
-// is at least the best of the prior runs.
+// loss: how long iterations may take, or how many lines a runner carries, how many runners carry
+// lines, and how many prompt tokens may wait, by window of time; for the best constants of the
+// policy headroom; and for the best static setting. Its bound is at least that and the best of the
+// prior runs.
 func Gateway(
 	s simulator.Setup, noBatch simulator.NoBatch, prior []PriorRun, budget Budget,
 ) (Finding, error) {
 	g := newGatewaySearch(s, noBatch, budget)
-	if err := g.run(prior); err != nil {
+	g.prior = prior
+	if err := g.run(); err != nil {
 		return Finding{}, fmt.Errorf("oracle G of %s: %w", s.Scenario.Name, err)
 	}
 	b := Bound{
@@ -34,8 +36,11 @@ func Gateway(
 		return Finding{Bound: b}.AtLeast(prior), nil
 	}
 	what := fmt.Sprintf("%s set over %d windows of %v", g.best.family, len(g.best.level), g.window)
-	if g.best.family == byLate {
+	switch g.best.family {
+	case byLate:
 		what = "late share and constants of headroom, set for the run"
+	case byStatic:
+		what = g.best.setting().String()
 	}
 	b.Note = fmt.Sprintf("%s, from %s, best of %d runs", what, g.best.from, g.runs)
 	policy := g.best.policy(g.window)
@@ -60,7 +65,9 @@ func (f Finding) AtLeast(prior []PriorRun) Finding {
 type gatewaySearch struct {
 	setup   simulator.Setup
 	noBatch simulator.NoBatch
+	prior   []PriorRun
 	budget  Budget
+	runners int // of the first pool, at most
 	rng     *rand.Rand
 	window  time.Duration
 	windows int
@@ -77,22 +84,23 @@ func newGatewaySearch(s simulator.Setup, noBatch simulator.NoBatch, budget Budge
 	window := max(20*time.Second, (s.Scenario.Horizon / maxWindows).Round(time.Second))
 	return &gatewaySearch{
 		setup: s, noBatch: noBatch, budget: budget, window: window,
+		runners: max(s.Scenario.Pool.Replicas, s.Scenario.Pool.Max),
 		windows: int((s.Scenario.Horizon + window - 1) / window),
 		rng:     rand.New(rand.NewPCG(s.Seed, 0x6a7e)),
 	}
 }
 
-// constant returns a schedule with the same settings in all windows.
+// constant returns a schedule with the same settings in all windows, on all runners.
 func (g *gatewaySearch) constant(f family, level, prompt float64) schedule {
 	times := g.windows
-	if f == byLate {
+	if f == byLate || f == byStatic {
 		times = 1
 	}
 	return schedule{
 		family: f, base: g.setup.Policy, from: "a constant level",
 		level: slices.Repeat([]float64{level}, times), prompt: slices.Repeat([]float64{prompt},
 			times),
-	}
+	}.on(0)
 }
 
 // try runs a schedule, unless the budget is spent or nothing can be gained.
@@ -142,11 +150,17 @@ func trialOf(r simulator.Result) trial {
 // errSpent ends a search because its budget is spent or nothing can be gained. It is no failure.
 var errSpent = fmt.Errorf("the budget is spent")
 
-func (g *gatewaySearch) run(prior []PriorRun) error {
-	g.adopt(prior)
-	for _, step := range []func() error{func() error {
-		return g.imitate(prior)
-	}, g.uniform, g.unreserved, g.equalize, g.walk} {
+func (g *gatewaySearch) run() error {
+	g.adopt()
+	// What a prior run did is worth imitating if it was nearly safe. If none was, the first task is
+	// to find anything safe.
+	steps := []func() error{g.imitate, g.staticFloor}
+	if !slices.ContainsFunc(g.prior, func(run PriorRun) bool {
+		return trialOf(run.Result).value() > 0
+	}) {
+		slices.Reverse(steps)
+	}
+	for _, step := range append(steps, g.uniform, g.pauses, g.unreserved, g.equalize, g.walk) {
 		if err := step(); err == errSpent {
 			return nil
 		} else if err != nil {
@@ -157,8 +171,8 @@ func (g *gatewaySearch) run(prior []PriorRun) error {
 }
 
 // adopt takes prior runs of the policy headroom as tried: they are starting points at no cost.
-func (g *gatewaySearch) adopt(prior []PriorRun) {
-	for _, run := range prior {
+func (g *gatewaySearch) adopt() {
+	for _, run := range g.prior {
 		if _, is := run.Policy.Flow.Selected().(headroom.Config); is {
 			t := g.constant(byLate, run.Policy.Flow.SLO.Late, maxPrompt)
 			t.base, t.from = run.Policy, "a prior run of headroom"
@@ -169,15 +183,22 @@ func (g *gatewaySearch) adopt(prior []PriorRun) {
 
 // imitate makes a schedule of what the best prior run did, and scales it to where the loss is just
 // allowed.
-func (g *gatewaySearch) imitate(prior []PriorRun) error {
-	if len(prior) == 0 {
+func (g *gatewaySearch) imitate() error {
+	if len(g.prior) == 0 {
 		return nil
 	}
-	best := prior[0]
-	for _, run := range prior[1:] {
+	best := g.prior[0]
+	for _, run := range g.prior[1:] {
 		if trialOf(run.Result).value() > trialOf(best.Result).value() {
 			best = run
 		}
+	}
+	low, high := 0.7, 1.5
+	if trialOf(best.Result).value() == 0 { // far too much
+		low, high = 0.1, 1
+	}
+	if static, is := g.staticOf(best.Policy); is {
+		return g.scale(g.likeStatic(static), low, high, 4)
 	}
 	timeline := best.Result.Timeline
 	if timeline == nil {
@@ -192,7 +213,14 @@ func (g *gatewaySearch) imitate(prior []PriorRun) error {
 		return nil
 	}
 	t.from = "what " + best.Policy.Flow.Policy + " did"
-	return g.scale(t, 0.7, 1.5, 4)
+	return g.scale(t, low, high, 4)
+}
+
+// likeStatic returns the schedule that does the same as a static setting.
+func (g *gatewaySearch) likeStatic(s StaticSetting) schedule {
+	t := g.constant(byLines, float64(s.Lines), maxPrompt).on(s.Runners)
+	t.from = "the best of static settings"
+	return t
 }
 
 // scale searches for the factor at which the loss is just allowed, by bisection.
@@ -212,24 +240,40 @@ func (g *gatewaySearch) scale(t schedule, low, high float64, times int) error {
 	return nil
 }
 
-// uniform searches for the constant level at which the loss is just allowed, in all families and
-// with several bounds on prompts, on up to three eighths of the budget.
+// uniform searches for the constant level at which the loss is just allowed, in all families, with
+// several bounds on prompts, and on as many runners as the best static setting has, on up to half
+// of the budget.
 func (g *gatewaySearch) uniform() error {
+	half := g.budget.Runs / 2
+	packed := 0
+	if setting, some := g.bestSafeStatic(); some {
+		packed = setting.Runners
+		t := g.likeStatic(setting)
+		times := 3
+		if t.level[0] < 3 {
+			times = 1 // there is no level between
+		}
+		if g.runs < half {
+			if err := g.scale(t, 1, 1.5, times); err != nil {
+				return err
+			}
+		}
+	}
 	for _, try := range []struct {
 		family    family
+		runners   int
 		low, high float64
 		prompt    float64
 		times     int
 	}{
-		{byLate, minLate, maxLate, maxPrompt, 5},
-		{byTime, 0.4, 1.2, 1024, 5},
-		{byLines, 1, 256, maxPrompt, 6},
-		{byTime, 0.4, 1.2, 4096, 5},
-		{byLines, 1, 256, 512, 6},
+		{byLate, 0, minLate, maxLate, maxPrompt, 5},
+		{byTime, packed, minShare, 1.2, 1024, 5},
+		{byTime, 0, minShare, 1.2, 4096, 5},
+		{byLines, packed, 1, 256, 512, 6},
 	} {
 		times := try.times
 		for low, high := try.low, try.high; times > 0; times-- {
-			if g.runs >= 3*g.budget.Runs/8 {
+			if g.runs >= half {
 				return nil
 			}
 			level := (low + high) / 2
@@ -239,7 +283,7 @@ func (g *gatewaySearch) uniform() error {
 			case byLate:
 				level = math.Sqrt(low * high)
 			}
-			t := g.constant(try.family, level, try.prompt)
+			t := g.constant(try.family, level, try.prompt).on(try.runners)
 			if err := g.try(&t); err != nil {
 				return err
 			}

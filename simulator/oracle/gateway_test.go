@@ -99,7 +99,8 @@ func TestGatewayStartsFromPriorRuns(t *testing.T) {
 	noBatch := runNoBatch(t, s)
 	prior := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
 	g := newGatewaySearch(s, noBatch, Budget{Runs: 2})
-	if err := g.run([]PriorRun{prior}); err != nil {
+	g.prior = []PriorRun{prior}
+	if err := g.run(); err != nil {
 		t.Fatal(err)
 	}
 	own, imitation := g.tried[0], g.tried[1]
@@ -130,7 +131,7 @@ func TestGatewayRepeatsWithinItsBudget(t *testing.T) {
 			reports++
 			return nil
 		}})
-		if err := g.run(nil); err != nil {
+		if err := g.run(); err != nil {
 			t.Fatal(err)
 		}
 		if g.runs != 40 || reports != 40 {

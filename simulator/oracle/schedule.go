@@ -22,22 +22,34 @@ const (
 	// byLate is no schedule but the policy headroom, with its target share of late requests and its
 	// constants, set for all of the run.
 	byLate family = "late share"
+	// byStatic is no schedule but the policy fixed: a cap on the lines of some runners.
+	byStatic family = "static setting"
 )
 
 // schedule is a candidate and its result.
 type schedule struct {
 	family family
 	// base is the policy that it changes.
-	base   simulator.Policy
-	from   string    // its origin, for the note
-	level  []float64 // by window: share of the TPOT objective, or lines; for byLate the share, once
-	prompt []float64 // by window: tokens
+	base simulator.Policy
+	from string // its origin, for the note
+	// level is, by window, a share of the TPOT objective, or lines; 0: no lines. For byLate the
+	// share and for byStatic the lines, once.
+	level   []float64
+	prompt  []float64 // by window: tokens
+	runners []int     // by window: how many carry lines; 0: all
 	trial
 	late []int // interactive requests that missed an objective, by minute of their arrival
 }
 
 func (t schedule) clone() schedule {
 	t.level, t.prompt = slices.Clone(t.level), slices.Clone(t.prompt)
+	t.runners = slices.Clone(t.runners)
+	return t
+}
+
+// on returns the schedule on so many runners; 0: all.
+func (t schedule) on(runners int) schedule {
+	t.runners = slices.Repeat([]int{runners}, len(t.level))
 	return t
 }
 
@@ -59,8 +71,12 @@ const (
 	minLate, maxLate     = 0.0005, 0.1
 )
 
-// clamp moves a window's settings into their bounds.
+// clamp moves a window's settings into their bounds. A pause remains one.
 func (t schedule) clamp(w int) {
+	t.prompt[w] = min(max(t.prompt[w], minPrompt), maxPrompt)
+	if t.level[w] == 0 {
+		return
+	}
 	least, most := minShare, maxShare
 	switch t.family {
 	case byLines:
@@ -69,29 +85,66 @@ func (t schedule) clamp(w int) {
 		least, most = minLate, maxLate
 	}
 	t.level[w] = min(max(t.level[w], least), most)
-	t.prompt[w] = min(max(t.prompt[w], minPrompt), maxPrompt)
+}
+
+// meanLevel returns the mean level of the windows with lines; the lowest one if there are none.
+func (t schedule) meanLevel() float64 {
+	sum, n := 0.0, 0
+	for _, level := range t.level {
+		if level > 0 {
+			sum += level
+			n++
+		}
+	}
+	switch {
+	case n > 0:
+		return sum / float64(n)
+	case t.family == byTime:
+		return minShare
+	}
+	return 1
 }
 
 // policy returns the policy that follows the schedule.
 func (t schedule) policy(window time.Duration) simulator.Policy {
 	p := t.base
-	if t.family == byLate {
+	switch t.family {
+	case byLate:
 		p.Flow.Policy, p.Flow.SLO.Late = headroom.Name, t.level[0]
 		return p
+	case byStatic:
+		return t.setting().Policy(p)
 	}
 	p.Flow = p.Flow.Select(timetable.Name, timetable.Config{Begin: simulator.Epoch(),
 		Rows: t.rows(window)})
 	return p
 }
 
+// sameLines reports whether the schedule sets the same numbers of lines as another, and all else is
+// the same too.
+func (t schedule) sameLines(other schedule) bool {
+	return t.family == byLines && slices.Equal(t.runners, other.runners) &&
+		slices.Equal(t.prompt, other.prompt) &&
+		slices.EqualFunc(t.level, other.level, func(a, b float64) bool {
+			return math.Round(a) == math.Round(b)
+		})
+}
+
+// setting returns the setting of a schedule of the family byStatic.
+func (t schedule) setting() StaticSetting {
+	return StaticSetting{Lines: int(t.level[0]), Runners: t.runners[0]}
+}
+
 func (t schedule) rows(window time.Duration) []timetable.Row {
 	rows := make([]timetable.Row, len(t.level))
 	for i, level := range t.level {
 		rows[i] = timetable.Row{At: time.Duration(i) * window,
-			PromptTokens: int(math.Round(t.prompt[i]))}
-		if t.family == byTime {
+			PromptTokens: int(math.Round(t.prompt[i])), Runners: t.runners[i]}
+		switch {
+		case level == 0: // no lines
+		case t.family == byTime:
 			rows[i].TargetShare, rows[i].Lines = math.Round(level*1e4)/1e4, maxLines
-		} else {
+		default:
 			rows[i].Lines = int(math.Round(level))
 		}
 	}
@@ -130,7 +183,7 @@ func scheduleOf(
 		t.level, t.prompt = append(t.level, level), append(t.prompt, prompt)
 		t.clamp(w)
 	}
-	return t, true
+	return t.on(0), true
 }
 
 // lateIn returns the late requests per minute at the time of a window, including a minute before

@@ -39,11 +39,6 @@ type StaticRun struct {
 // safe reports whether the run costs no more than a policy may.
 func (r StaticRun) safe() bool { return r.Result.Loss <= MaxLoss }
 
-// over reports whether the run harvests more than another.
-func (r StaticRun) over(other StaticRun) bool {
-	return r.Result.Batch.Useful > other.Result.Batch.Useful
-}
-
 // BestStatic searches for the static setting with the largest harvest at an allowed loss, for a
 // pool of some runners whose engines run up to maxSeqs requests at once. It calls run for each
 // setting that it tries. The zero StaticRun means that no setting harvests anything safely. An error
@@ -56,7 +51,14 @@ func (r StaticRun) over(other StaticRun) bool {
 func BestStatic(
 	runners, maxSeqs int, run func(StaticSetting) (simulator.Result, error),
 ) (StaticRun, error) {
-	s := staticSearch{caps: staticCaps(maxSeqs), run: run}
+	return bestStaticAbove(0, runners, maxSeqs, run)
+}
+
+// bestStaticAbove is BestStatic for settings that harvest more than a number of tokens.
+func bestStaticAbove(
+	floor int64, runners, maxSeqs int, run func(StaticSetting) (simulator.Result, error),
+) (StaticRun, error) {
+	s := staticSearch{caps: staticCaps(maxSeqs), floor: floor, run: run}
 	for n, used := range staticRunners(runners) {
 		if err := s.onRunners(used, n == 0); err != nil || s.done {
 			return s.best, err
@@ -88,11 +90,17 @@ func staticCaps(most int) []int {
 }
 
 type staticSearch struct {
-	caps []int
-	run  func(StaticSetting) (simulator.Result, error)
-	best StaticRun
-	safe int  // so many of the caps are safe on the runners tried last, and so on fewer
-	done bool // what remains can't harvest more
+	caps  []int
+	floor int64 // tokens that a setting must exceed
+	run   func(StaticSetting) (simulator.Result, error)
+	best  StaticRun
+	safe  int  // so many of the caps are safe on the runners tried last, and so on fewer
+	done  bool // what remains can't harvest more
+}
+
+// gains reports whether a run harvests more than the best.
+func (s *staticSearch) gains(r StaticRun) bool {
+	return r.Result.Batch.Useful > max(s.floor, s.best.Result.Batch.Useful)
 }
 
 // onRunners searches for the largest safe cap on some runners, by bisection. A cap that harvests no
@@ -101,14 +109,16 @@ func (s *staticSearch) onRunners(used int, all bool) error {
 	low, high := s.safe, len(s.caps) // caps below low are too low, those from high on are not safe
 	next := (low + high) / 2
 	if !all {
-		// What the most lines harvest bounds all settings with as many runners or fewer.
-		high--
-		top, err := s.try(used, high)
-		if err != nil || s.done {
-			return err
-		}
-		if s.done = top.safe() || !top.over(s.best); s.done {
-			return nil
+		if s.floor > 0 || s.best.Setting.Lines > 0 {
+			// What the most lines harvest bounds all settings with as many runners or fewer.
+			high--
+			top, err := s.try(used, high)
+			if err != nil || s.done {
+				return err
+			}
+			if s.done = top.safe() || !s.gains(top); s.done {
+				return nil
+			}
 		}
 		// Often the cost depends on the lines in all, and the first cap that can gain anything is
 		// not safe.
@@ -125,7 +135,7 @@ func (s *staticSearch) onRunners(used int, all bool) error {
 		switch {
 		case tried.safe():
 			low, s.safe = next+1, next+1
-		case !tried.over(s.best):
+		case !s.gains(tried):
 			low = next + 1
 		default:
 			high = next
@@ -143,7 +153,7 @@ func (s *staticSearch) try(used, index int) (StaticRun, error) {
 	if tried.Result, err = s.run(tried.Setting); err != nil {
 		return tried, err
 	}
-	if tried.safe() && tried.over(s.best) {
+	if tried.safe() && s.gains(tried) {
 		s.best = tried
 		s.done = trialOf(tried.Result).exhausted
 	}

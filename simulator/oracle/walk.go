@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -63,7 +65,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	t := at.clone()
 	up := 1 + portable.Rounded(size*(0.5+portable.Rounded(g.rng.Float64())))
 	sign := float64(2*g.rng.IntN(2) - 1)
-	kind := g.rng.IntN(8)
+	kind := g.rng.IntN(10)
 	if t.family == byLate {
 		kind = [...]int{2, 5, 5, 5}[g.rng.IntN(4)]
 	}
@@ -102,13 +104,45 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 				t.level[w] *= factor
 			}
 		}
+	case 8: // a pause, or the end of one
+		from, to := g.randomSpan()
+		level := 0.0
+		if slices.Max(t.level[from:to]) == 0 {
+			level = t.meanLevel()
+		}
+		for w := from; w < to; w++ {
+			t.level[w] = level
+		}
+	case 9: // fewer runners for a while, or more
+		from, to := g.randomSpan()
+		for w := from; w < to; w++ {
+			t.runners[w] = g.otherRunners(t.runners[w], sign > 0)
+		}
 	default: // the constants of the control loops for lines and prompts
 		g.perturb(&t.base.Flow, t.family == byLate, 1+portable.Rounded(sign*min(0.4, 8*size)))
+	}
+	if t.sameLines(at) { // the change was less than a line
+		from, to := g.randomSpan()
+		for w := from; w < to; w++ {
+			t.level[w] = max(0, math.Round(t.level[w])+sign)
+		}
 	}
 	for w := range t.level {
 		t.clamp(w)
 	}
 	return t
+}
+
+// otherRunners returns twice as many runners, or half as many; 0 is all.
+func (g *gatewaySearch) otherRunners(used int, more bool) int {
+	used = cmp.Or(used, g.runners)
+	if !more {
+		return max(1, used/2)
+	}
+	if used *= 2; used >= g.runners {
+		return 0
+	}
+	return used
 }
 
 // perturb multiplies one of the constants of the policy headroom by a factor that leaves a valid
