@@ -44,7 +44,8 @@ func (d *dispatcher) arrive(a *attempt) {
 		return
 	}
 	content := a.job.Line(a.line)
-	req := &request{arrived: sim.now, input: content.Input, output: content.Output, line: a}
+	req := &request{arrived: sim.now, sent: sim.now, input: content.Input, output: content.Output,
+		line: a}
 	a.id = sim.newID()
 	if err := r.submit(a.id, req, content, priorityBatch); err != nil {
 		sim.checkTooLong(req, err)

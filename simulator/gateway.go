@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// gateway measures the latencies of interactive requests as a gateway before the pool would. Batch
-// lines are not part of its counters.
+// gateway measures the latencies of interactive requests as a gateway before the pool would.
 type gateway struct {
+	// lines reports whether batch lines pass through it and are counted, as the first class.
+	lines      bool
 	ttft, tpot []latencyMeter // by class of traffic
 	// of answered requests
 	prompts, answers lengthMeter
@@ -42,10 +44,11 @@ func newGateway(m scenario.Metrics, objectives []scenario.SLO) *gateway {
 	if m.Gateway == scenario.GatewayOff {
 		return nil
 	}
-	g := &gateway{prompts: newLengthMeter(1 << 20), answers: newLengthMeter(1 << 13)}
+	g := &gateway{lines: m.Gateway == scenario.GatewayContaminated,
+		prompts: newLengthMeter(1 << 20), answers: newLengthMeter(1 << 13)}
 	for _, slo := range objectives {
 		ttft, tpot := latencyMeter{objective: slo.TTFT}, latencyMeter{objective: slo.TPOT}
-		if m.Gateway == scenario.GatewayHistogram {
+		if m.Gateway.HasBuckets() {
 			ttft.bounds, tpot.bounds = boundsOr(m.TTFTBuckets, ttftBounds, slo.TTFT),
 				boundsOr(m.TPOTBuckets, tpotBounds, slo.TPOT)
 		}
@@ -88,6 +91,39 @@ func milliseconds(ms ...float64) []time.Duration {
 		all[i] = time.Duration(m * float64(time.Millisecond))
 	}
 	return all
+}
+
+// counts reports whether a request is one that the gateway counts. A nil gateway counts none.
+func (g *gateway) counts(req *request) bool {
+	return g != nil && (req.line == nil || g.lines && req.replica.pool.name == "")
+}
+
+// firstToken measures the first token of a request. A late one is known to a gateway that knows the
+// objective.
+func (g *gateway) firstToken(req *request, slo scenario.SLO) {
+	seen := req.first.Add(engine.ServerDelay(1))
+	g.observe(observation{at: seen, meter: &g.ttft[req.class], latency: seen.Sub(req.sent),
+		late: seen.Sub(req.arrived) > slo.FirstToken(req.input)})
+}
+
+// finished measures the answer of a request.
+func (g *gateway) finished(req *request, c engine.Completion, slo scenario.SLO) {
+	seen := observation{at: c.Finished.Add(engine.ServerDelay(c.Output)), prompt: req.input,
+		answer: c.Output}
+	if tpot := timePerToken(c); tpot > 0 {
+		seen.meter, seen.latency, seen.late = &g.tpot[req.class], tpot, tpot > slo.TPOT
+	}
+	g.observe(seen)
+}
+
+// timePerToken returns the mean time between the tokens of an answer as a client sees it; 0: it has
+// a single one.
+func timePerToken(c engine.Completion) time.Duration {
+	if c.Output < 2 {
+		return 0
+	}
+	rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
+	return rest / time.Duration(c.Output-1)
 }
 
 // observe schedules a measurement that is complete at its time.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -45,5 +46,43 @@ func TestGatewayCountsWhatUsersGet(t *testing.T) {
 			"a histogram with bounds far from the objective counts %v late, counters %v, want a "+
 				"difference",
 			off, late)
+	}
+}
+
+// A contaminated gateway counts batch lines with interactive requests.
+func TestContaminatedGatewayCountsLines(t *testing.T) {
+	read := func(kind scenario.Gateway, pool string) (flowcontrol.Reading, int) {
+		s := bundled(t, "s1-steady.yaml", horizon(5*time.Minute), fixed(10))
+		s.Scenario.Metrics.Gateway = kind
+		if pool != "" {
+			s.Scenario.BatchPools = []scenario.BatchPool{{Name: pool, Replicas: 1}}
+		}
+		sim, _, err := simulate(s, true, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finished := 0
+		for _, x := range sim.pools[0].replicas {
+			finished += int(x.engine.Snapshot(sim.end).Finished)
+		}
+		return sim.interactive.gateway.reading(sim.end), finished
+	}
+	answered := func(r flowcontrol.Reading) float64 {
+		return r.AnswerLengths[len(r.AnswerLengths)-1].Count
+	}
+	alone, _ := read(scenario.GatewayHistogram, "")
+	all, finished := read(scenario.GatewayContaminated, "")
+	if a := answered(all); a < float64(finished)-50 || a > float64(finished) ||
+		a < 1.2*answered(alone) {
+		t.Errorf("%v answers are counted, %v of them interactive, of %d", a, answered(alone),
+			finished)
+	}
+	if all.TTFT.Requests <= alone.TTFT.Requests || all.TPOT.Requests <= alone.TPOT.Requests {
+		t.Errorf("with lines %+v and %+v, without %+v and %+v", all.TTFT, all.TPOT, alone.TTFT,
+			alone.TPOT)
+	}
+	// Lines of a further pool do not pass through the gateway.
+	if spot, first := read(scenario.GatewayContaminated, "spot"); answered(spot) > float64(first) {
+		t.Errorf("%v answers are counted, of %d in the pool", answered(spot), first)
 	}
 }

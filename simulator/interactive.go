@@ -47,28 +47,11 @@ func (s *interactiveStats) minute(req *request) *minute {
 func (s *interactiveStats) firstToken(r *replica, req *request) {
 	slo := s.classes[req.class].slo
 	s.overload.waited(r, req.sent, req.first, slo)
-	if g := s.gateway; g != nil {
-		seen := req.first.Add(engine.ServerDelay(1))
-		g.observe(observation{at: seen, meter: &g.ttft[req.class], latency: seen.Sub(req.sent),
-			late: seen.Sub(req.arrived) > slo.FirstToken(req.input)})
-	}
 }
 
 func (s *interactiveStats) finished(req *request, c engine.Completion) {
 	class := s.classes[req.class]
-	tpot := time.Duration(0) // 0 for a single token
-	if c.Output > 1 {
-		rest := c.Finished.Sub(c.FirstToken) + engine.ServerDelay(c.Output) - engine.ServerDelay(1)
-		tpot = rest / time.Duration(c.Output-1)
-	}
-	if g := s.gateway; g != nil {
-		seen := observation{at: c.Finished.Add(engine.ServerDelay(c.Output)), prompt: req.input,
-			answer: c.Output}
-		if tpot > 0 {
-			seen.meter, seen.latency, seen.late = &g.tpot[req.class], tpot, tpot > class.slo.TPOT
-		}
-		g.observe(seen)
-	}
+	tpot := timePerToken(c)
 	if m := s.minute(req); m != nil {
 		ttft := c.FirstToken.Sub(req.arrived) + engine.ServerDelay(1)
 		held := class.firstToken(req, ttft)

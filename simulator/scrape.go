@@ -33,9 +33,12 @@ func (d *dispatcher) startScraping(r *replica) {
 	if r.pool.name != "" {
 		number = -1 // faults of metrics count the first pool's
 	}
-	d.addTarget(&scrapeTarget{kind: scenario.EngineSource, replica: r, number: number,
-		read: r.metrics})
-	if ttl := d.sim.setup.Scenario.Metrics.Capabilities; ttl > 0 {
+	m := d.sim.setup.Scenario.Metrics
+	if m.Engine {
+		d.addTarget(&scrapeTarget{kind: scenario.EngineSource, replica: r, number: number,
+			read: r.metrics})
+	}
+	if ttl := m.Capabilities; ttl > 0 {
 		kept := flowcontrol.Reading{}
 		d.addTarget(&scrapeTarget{kind: scenario.CapabilitiesSource, replica: r, number: number,
 			read: func(now time.Time) flowcontrol.Reading {

@@ -280,7 +280,9 @@ func TestSignalsAreConsistent(t *testing.T) {
 		m.Capabilities = rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t,
 			"capabilities")
 		m.Gateway = rapid.SampledFrom([]scenario.Gateway{scenario.GatewayHistogram,
-			scenario.GatewayCounters, scenario.GatewayOff}).Draw(t, "gateway")
+			scenario.GatewayContaminated, scenario.GatewayCounters, scenario.GatewayOff}).Draw(t,
+			"gateway")
+		m.Engine = rapid.Float64().Draw(t, "engine metrics") < 0.8
 		resets, lies := 0, false
 		for range rapid.IntRange(0, 3).Draw(t, "faults") {
 			f := scenario.MetricsFault{
@@ -290,6 +292,9 @@ func TestSignalsAreConsistent(t *testing.T) {
 				Source: rapid.SampledFrom([]scenario.MetricsSource{
 					"", scenario.EngineSource, scenario.GatewaySource}).Draw(t, "source"),
 				From: time.Duration(rapid.IntRange(0, 170).Draw(t, "from")) * time.Second,
+			}
+			if f.Source == scenario.EngineSource && !m.Engine {
+				f.Source = ""
 			}
 			lies = lies || f.Kind == scenario.Restamped
 			if f.Kind == scenario.Reset {
@@ -325,6 +330,9 @@ func TestSignalsAreConsistent(t *testing.T) {
 			switch o.Kind {
 			case flowcontrol.Read:
 				checkHistograms(t, o.Reading)
+				if o.Reading.Source == flowcontrol.Metrics && !m.Engine {
+					t.Fatal("a reading of an engine without metrics")
+				}
 				r, key := o.Reading, o.Runner+readingText(o.Reading)[:3]
 				if r.Sampled.After(now.Add(-m.Delay)) {
 					t.Fatalf("at %v a reading of %v", now, r.Sampled)

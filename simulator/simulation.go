@@ -123,6 +123,9 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 	if sim.dispatcher != nil {
 		sim.dispatcher.observers.served(sim.now, req, c)
 	}
+	if g := sim.interactive.gateway; g.counts(req) {
+		g.finished(req, c, sim.interactive.classes[req.class].slo)
+	}
 	if req.line == nil {
 		sim.scaling.served(req, c)
 		sim.interactive.finished(req, c)
@@ -133,6 +136,9 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 
 // firstToken counts a request's first token.
 func (sim *simulation) firstToken(r *replica, req *request) {
+	if g := sim.interactive.gateway; g.counts(req) {
+		g.firstToken(req, sim.interactive.classes[req.class].slo)
+	}
 	if req.line == nil {
 		sim.interactive.firstToken(r, req)
 	} else if req.line.start.Stream {

@@ -15,8 +15,11 @@ type Metrics struct {
 	Jitter time.Duration `yaml:"jitter"`
 	// Delay is the time until a sample reaches the policy.
 	Delay time.Duration `yaml:"delay"`
+	// Engine reports whether the policy observes the engines' metrics.
+	Engine bool `yaml:"engine"`
 	// Gateway is what the gateway before the pool shows of interactive requests: histogram
-	// (interpolated within buckets), counters (of requests later than their own objective) or off.
+	// (interpolated within buckets), contaminated (a histogram that counts batch lines too),
+	// counters (of requests later than their own objective) or off.
 	Gateway Gateway `yaml:"gateway"`
 	// TTFTBuckets and TPOTBuckets are the upper bounds of the histograms' buckets. Empty: those of
 	// the endpoint picker of the Gateway API inference extension, and the SLO.
@@ -34,10 +37,14 @@ type Gateway string
 
 // The kinds of gateways.
 const (
-	GatewayHistogram Gateway = "histogram"
-	GatewayCounters  Gateway = "counters"
-	GatewayOff       Gateway = "off"
+	GatewayHistogram    Gateway = "histogram"
+	GatewayContaminated Gateway = "contaminated"
+	GatewayCounters     Gateway = "counters"
+	GatewayOff          Gateway = "off"
 )
+
+// HasBuckets reports whether it shows a histogram.
+func (g Gateway) HasBuckets() bool { return g == GatewayHistogram || g == GatewayContaminated }
 
 // MetricsFault is a source that fails for a while.
 type MetricsFault struct {
@@ -80,13 +87,13 @@ func (f MetricsFault) Affects(source MetricsSource, replica int) bool {
 
 func defaultMetrics() Metrics {
 	return Metrics{Period: 5 * time.Second, Jitter: time.Second, Delay: 20 * time.Millisecond,
-		Gateway: GatewayHistogram}
+		Engine: true, Gateway: GatewayHistogram}
 }
 
 var (
 	faultsOfMetrics  = []MetricsFaultKind{Absent, Frozen, Restamped, Reset}
 	sourcesOfMetrics = []MetricsSource{"", EngineSource, GatewaySource, CapabilitiesSource}
-	gateways         = []Gateway{GatewayHistogram, GatewayCounters, GatewayOff}
+	gateways         = []Gateway{GatewayHistogram, GatewayContaminated, GatewayCounters, GatewayOff}
 )
 
 func (m Metrics) validate(horizon time.Duration, replicas int) error {
@@ -104,7 +111,7 @@ func (m Metrics) validate(horizon time.Duration, replicas int) error {
 		key   string
 		edges []time.Duration
 	}{{"ttft_buckets", m.TTFTBuckets}, {"tpot_buckets", m.TPOTBuckets}} {
-		all.check(len(h.edges) == 0 || m.Gateway == GatewayHistogram,
+		all.check(len(h.edges) == 0 || m.Gateway.HasBuckets(),
 			"metrics.%s is of a histogram, and metrics.gateway is %s; remove it", h.key, m.Gateway)
 		for i, e := range h.edges {
 			all.check(e > 0 && e <= 24*time.Hour && (i == 0 || e > h.edges[i-1]),
@@ -118,6 +125,8 @@ func (m Metrics) validate(horizon time.Duration, replicas int) error {
 		all.check(slices.Contains(sourcesOfMetrics, f.Source),
 			"%s.source is %q, want nothing for all or one of %q", path, f.Source,
 			sourcesOfMetrics[1:])
+		all.check(f.Source != EngineSource || m.Engine,
+			"%s.source is engine, but metrics.engine is off; remove one of them", path)
 		all.check(f.Source != GatewaySource || len(f.Replicas) == 0,
 			"%s.replicas is given, but the gateway has none; remove it", path)
 		for _, n := range f.Replicas {

@@ -86,7 +86,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		{
 			"metrics", least + "metrics:\n  period: 1ms\n  gateway: cloud\n  ttft_buckets: [2s, " +
 				"1s]\n  faults:\n  - {kind: broken, source: moon, from: 2h}\n  - {kind: reset, " +
-				"from: 1m, replicas: [7],\n     to: 2m}\n", []string{
+				"from: 1m, replicas: [7],\n     to: 2m}\n  - {kind: reset, source: engine}\n  " +
+				"engine: off\n", []string{
+				"x.yaml:12: metrics.faults[2].source is engine, but metrics.engine is off",
 				"x.yaml:5: metrics.period is 1ms", "metrics.jitter is 1s, want 0 to the period",
 				`x.yaml:6: metrics.gateway is "cloud"`,
 				"x.yaml:7: metrics.ttft_buckets[1] is 1s", "metrics.ttft_buckets is of a histogram",
