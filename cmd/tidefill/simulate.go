@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,7 @@ type simulation struct {
 	json       bool
 	events     bool
 	explain    string // time, as for config.ParseDuration
+	random     randomPools
 
 	recordings []string // files to compare with
 	profile    string   // of the engines of the recorded pool
@@ -40,7 +42,7 @@ type simulation struct {
 func simulateCommand() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
-		Use:   "simulate SCENARIO.yaml... | --compare RECORDING [SCENARIO.yaml]",
+		Use:   "simulate SCENARIO.yaml... | --random N | --compare RECORDING [SCENARIO.yaml]",
 		Short: "Try policies on a simulated pool, faster than real time",
 		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report the effect on interactive users
 and on batches. Each scenario runs without batch work and with each policy, with the same arrivals; the difference is the cost of
@@ -50,20 +52,31 @@ With --compare, simulate what serve --record has recorded, with the recorded pol
 with the recorded one. The pool is that of the scenario, if one is given; otherwise the cost model of its engines is --profile, or
 is fitted to the recording.
 
+With --random, run a policy on pools drawn at random and compare it with the best safe static setting of each. docs/random-pools.md
+says what is drawn and how to read the report.
+
 The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
 		Example: `  tidefill simulate simulator/scenarios/s1-steady.yaml
   tidefill simulate s1.yaml --policy headroom --policy fixed,per_runner=16 --seeds 5 --out report
   tidefill simulate s1.yaml --config tidefill.yaml --baselines --oracles --json
   tidefill simulate s1.yaml --explain 20m
+  tidefill simulate --random 100 --seed 1 --out study
+  tidefill simulate --random 1 --only 17 --explain 12m
   tidefill simulate --compare recording.jsonl --profile ours.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(s.recordings) > 0 {
+			switch {
+			case s.random.count != 0:
+				return cobra.NoArgs(cmd, args)
+			case len(s.recordings) > 0:
 				return nil
 			}
 			return cobra.MinimumNArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(s.recordings) > 0 {
+			switch {
+			case s.random.count != 0:
+				return s.runRandom(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			case len(s.recordings) > 0:
 				return s.compareRecording(cmd.Context(), args, cmd.OutOrStdout(),
 					cmd.ErrOrStderr())
 			}
@@ -110,6 +123,7 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 			"files that one start of the daemon has written, the oldest first")
 	flags.StringVar(&s.profile, "profile", "",
 		"with --compare: the profile of the recorded engines, a bundled one or a `FILE`")
+	s.random.registerFlags(flags)
 	s.settings.register(cmd)
 }
 
@@ -119,10 +133,9 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 		return err
 	}
 	if s.explain != "" {
-		moment, err := config.ParseDuration(s.explain)
-		if err != nil || moment < 0 {
-			return usageErrorf("--explain is %q; write a time from the beginning, such as 20m or "+
-				"90s", s.explain)
+		moment, err := s.explainMoment()
+		if err != nil {
+			return err
 		}
 		return c.Explain(ctx, moment, out)
 	}
@@ -140,6 +153,16 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 		return printJSON(out, result)
 	}
 	return result.Text(out)
+}
+
+// explainMoment reads --explain.
+func (s *simulation) explainMoment() (time.Duration, error) {
+	moment, err := config.ParseDuration(s.explain)
+	if err != nil || moment < 0 {
+		return 0, usageErrorf("--explain is %q; write a time from the beginning, such as 20m or "+
+			"90s", s.explain)
+	}
+	return moment, nil
 }
 
 // comparison checks the flags, reads the scenarios and returns the comparison to run.

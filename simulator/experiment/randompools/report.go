@@ -1,0 +1,156 @@
+package randompools
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidefill/tidefill/simulator"
+)
+
+// Report is how a policy did on random pools.
+type Report struct {
+	Policy string  `json:"policy"`
+	Family string  `json:"family"`
+	Seed   uint64  `json:"seed"`
+	Hours  float64 `json:"hours"` // of each pool
+	// Command repeats a pool; its number follows.
+	Command       string   `json:"command"`
+	WithReference bool     `json:"with_reference"`
+	All           Summary  `json:"all"`
+	Groups        []Group  `json:"groups"`
+	Records       []Record `json:"records"` // by number
+}
+
+// Group is the pools with the same value of a dimension.
+type Group struct {
+	Dimension string `json:"dimension"`
+	Value     string `json:"value"`
+	Summary
+}
+
+// Summary is the distribution of losses and harvests of some pools. Shares are of all of them,
+// unless a field says otherwise.
+type Summary struct {
+	Pools int `json:"pools"`
+	// MeanLoss and MaxLoss are in points.
+	MeanLoss float64 `json:"mean_loss_points"`
+	MaxLoss  float64 `json:"max_loss_points"`
+	// Over05, Over1 and Over2 are the shares with a loss above so many points.
+	Over05 float64 `json:"share_above_0.5"`
+	Over1  float64 `json:"share_above_1"`
+	Over2  float64 `json:"share_above_2"`
+	// Over10In5Minutes is the share that lose above ten points in some five minutes; Max5Minutes is
+	// the largest such loss.
+	Over10In5Minutes float64 `json:"share_above_10_in_5_minutes"`
+	Max5Minutes      float64 `json:"max_5_minutes_loss_points"`
+	// Compared is the number of pools whose reference harvests something. HarvestRatio is the
+	// geometric mean of the harvest relative to it, of SafeRatio only where the policy is safe too.
+	// WellEnough is the share of compared pools where the policy is safe and harvests at least 0.9
+	// of it.
+	Compared     int     `json:"compared_pools"`
+	HarvestRatio float64 `json:"harvest_ratio"`
+	SafeRatio    float64 `json:"harvest_ratio_where_safe"`
+	WellEnough   float64 `json:"share_safe_with_0.9_of_harvest"`
+	// NothingStatic is the number of pools where no static setting is safe; the policy harvests
+	// something there and is safe in Harvested of them.
+	NothingStatic int `json:"pools_without_safe_static_setting"`
+	Harvested     int `json:"of_those_harvested_safely"`
+	// Harvest is the sum, in useful tokens.
+	Harvest int64 `json:"harvest_tokens"`
+}
+
+// summarize fills in the summaries.
+func (r *Report) summarize() {
+	r.All, r.Groups = summaryOf(r.Records), nil
+	if len(r.Records) == 0 {
+		return
+	}
+	for i, d := range r.Records[0].Dimensions {
+		byValue := map[string][]Record{}
+		var values []string
+		for _, record := range r.Records {
+			value := record.Dimensions[i].Value
+			if byValue[value] == nil {
+				values = append(values, value)
+			}
+			byValue[value] = append(byValue[value], record)
+		}
+		slices.SortFunc(values, func(a, b string) int {
+			return cmp.Compare(summaryOf(byValue[b]).MeanLoss, summaryOf(byValue[a]).MeanLoss)
+		})
+		for _, value := range values {
+			r.Groups = append(r.Groups, Group{d.Name, value, summaryOf(byValue[value])})
+		}
+	}
+}
+
+func summaryOf(records []Record) Summary {
+	s := Summary{Pools: len(records)}
+	if len(records) == 0 {
+		return s
+	}
+	var ratios, safeRatios []float64
+	var over05, over1, over2, over10, well int
+	s.MaxLoss, s.Max5Minutes = records[0].Loss, records[0].WorstLoss
+	count := func(n *int, yes bool) {
+		if yes {
+			*n++
+		}
+	}
+	for _, r := range records {
+		s.MeanLoss += r.Loss / float64(len(records))
+		s.MaxLoss, s.Max5Minutes = max(s.MaxLoss, r.Loss), max(s.Max5Minutes, r.WorstLoss)
+		count(&over05, r.Loss > 0.5)
+		count(&over1, !r.safe())
+		count(&over2, r.Loss > 2)
+		count(&over10, r.WorstLoss > worstLimit)
+		s.Harvest += r.Harvest
+		if ratio, known := r.ratio(); known {
+			ratios = append(ratios, ratio)
+			if r.safe() {
+				safeRatios = append(safeRatios, ratio)
+			}
+			count(&well, r.safe() && ratio >= wellEnough)
+		} else if r.Reference != nil {
+			s.NothingStatic++
+			count(&s.Harvested, r.safe() && r.Harvest > 0)
+		}
+	}
+	share := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
+	s.Over05, s.Over1, s.Over2 = share(over05, s.Pools), share(over1, s.Pools),
+		share(over2, s.Pools)
+	s.Over10In5Minutes = share(over10, s.Pools)
+	s.Compared, s.WellEnough = len(ratios), share(well, len(ratios))
+	if len(ratios) > 0 {
+		s.HarvestRatio = simulator.GeometricMean(ratios)
+	}
+	if len(safeRatios) > 0 {
+		s.SafeRatio = simulator.GeometricMean(safeRatios)
+	}
+	return s
+}
+
+// worst is how many pools the report lists with the largest losses and the smallest harvests.
+const worst = 10
+
+// worstByLoss returns the pools with the largest losses.
+func (r *Report) worstByLoss() []Record {
+	sorted := slices.SortedStableFunc(slices.Values(r.Records), func(a, b Record) int {
+		return cmp.Compare(b.Loss, a.Loss)
+	})
+	return sorted[:min(worst, len(sorted))]
+}
+
+// worstByHarvest returns the pools with the smallest harvests relative to their references.
+func (r *Report) worstByHarvest() []Record {
+	compared := slices.DeleteFunc(slices.Clone(r.Records), func(record Record) bool {
+		_, known := record.ratio()
+		return !known
+	})
+	slices.SortStableFunc(compared, func(a, b Record) int {
+		x, _ := a.ratio()
+		y, _ := b.ratio()
+		return cmp.Compare(x, y)
+	})
+	return compared[:min(worst, len(compared))]
+}

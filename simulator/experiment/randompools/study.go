@@ -1,0 +1,195 @@
+package randompools
+
+import (
+	"context"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/oracle"
+	"github.com/tidefill/tidefill/simulator/random"
+)
+
+// Study judges a policy on random pools.
+type Study struct {
+	Source    random.Source
+	Numbers   []int // of the pools, each above 0
+	Candidate experiment.Candidate
+	// NoReference leaves out the search for the best static setting.
+	NoReference bool
+	// Workers is how many pools run at a time, at least 1.
+	Workers int
+	// Dir keeps pools, references and results. Empty: nothing is kept.
+	Dir string
+	// Command repeats a pool; its number follows.
+	Command string
+	Log     io.Writer // takes progress; nil: none
+
+	code       string // version of what is stored
+	pools      *store[storedPool]
+	references *store[Reference]
+	results    *store[Outcome]
+	progress   *progress
+}
+
+// storedPool is a pool without the traffic that it replays.
+type storedPool struct{ random.Pool }
+
+// Run returns the report of all pools.
+func (s *Study) Run(ctx context.Context) (*Report, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	report := &Report{Policy: s.Candidate.Name, Family: s.Source.Family.Name, Seed: s.Source.Seed,
+		Hours: s.Source.Horizon.Hours(), Command: s.Command, WithReference: !s.NoReference,
+		Records: make([]Record, len(s.Numbers))}
+	s.progress = newProgress(s.Log, len(s.Numbers))
+	defer s.progress.stop()
+	if err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) (err error) {
+		report.Records[i], err = s.judge(ctx, pool)
+		s.progress.finished()
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	report.summarize()
+	return report, nil
+}
+
+// open reads what is kept in the directory.
+func (s *Study) open() (err error) {
+	if s.code, err = probeResults(); err != nil {
+		return err
+	}
+	if s.pools, err = openStore[storedPool](s.Dir, "pools.jsonl"); err != nil {
+		return err
+	}
+	if s.references, err = openStore[Reference](s.Dir, "references.jsonl"); err != nil {
+		return err
+	}
+	s.results, err = openStore[Outcome](s.Dir, "results.jsonl")
+	return err
+}
+
+// each draws the pools in parallel and calls do with each and its index.
+func (s *Study) each(
+	ctx context.Context, do func(ctx context.Context, i int, pool random.Pool) error,
+) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, s.Workers))
+	for i, number := range s.Numbers {
+		if within.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			pool, err := s.draw(number)
+			if err != nil {
+				return err
+			}
+			return do(within, i, pool)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (s *Study) draw(number int) (random.Pool, error) {
+	s.progress.at(number, "draw")
+	var traces []string
+	for _, t := range s.Source.Traces {
+		traces = append(traces, t.File)
+	}
+	key, err := keyOf(s.code, s.Source.Seed, s.Source.Family.Name, s.Source.Horizon, traces, number)
+	if err != nil {
+		return random.Pool{}, err
+	}
+	if stored, ok := s.pools.get(key); ok {
+		pool := stored.Pool
+		for _, t := range s.Source.Traces {
+			if t.File == pool.Scenario.Interactive.Trace {
+				pool.Trace = t.Content
+			}
+		}
+		return pool, nil
+	}
+	pool, err := s.Source.Draw(number)
+	if err != nil {
+		return pool, err
+	}
+	stored := storedPool{pool}
+	stored.Trace = nil
+	return pool, s.pools.put(key, stored)
+}
+
+// judge runs the policy on a pool and searches for the reference.
+func (s *Study) judge(ctx context.Context, pool random.Pool) (Record, error) {
+	record := newRecord(pool)
+	var err error
+	if record.Outcome, err = s.outcome(ctx, pool); err != nil || s.NoReference {
+		return record, err
+	}
+	reference, err := s.reference(ctx, pool)
+	record.Reference = &reference
+	return record, err
+}
+
+func (s *Study) outcome(ctx context.Context, pool random.Pool) (Outcome, error) {
+	program, err := programHash()
+	if err != nil {
+		return Outcome{}, err
+	}
+	key, err := keyOf(program, pool.Scenario, pool.Seed, s.Candidate.Policy)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if stored, ok := s.results.get(key); ok {
+		return stored, nil
+	}
+	s.progress.at(pool.Number, s.Candidate.Name)
+	setup := pool.Setup()
+	setup.Policy = s.Candidate.Policy
+	r, err := simulator.RunAgainst(pool.NoBatch, setup, until(ctx))
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := newOutcome(r)
+	return o, s.results.put(key, o)
+}
+
+// reference returns the best static setting that is safe.
+func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, error) {
+	key, err := keyOf(s.code, pool.Scenario, pool.Seed)
+	if err != nil {
+		return Reference{}, err
+	}
+	if stored, ok := s.references.get(key); ok {
+		return stored, nil
+	}
+	base, err := staticPolicy()
+	if err != nil {
+		return Reference{}, err
+	}
+	setup, runs := pool.Setup(), 0
+	best, err := oracle.BestStatic(pool.Scenario.Pool.Replicas, setup.Engine().Profile.MaxSeqs,
+		func(static oracle.StaticSetting) (simulator.Result, error) {
+			s.progress.at(pool.Number, static.String())
+			runs++
+			setup.Policy = static.Policy(base)
+			return simulator.RunAgainst(pool.NoBatch, setup, until(ctx))
+		})
+	if err != nil {
+		return Reference{}, err
+	}
+	r := Reference{Lines: best.Setting.Lines, Runners: best.Setting.Runners,
+		Harvest: best.Result.Batch.Useful, Loss: best.Result.Loss, Runs: runs}
+	return r, s.references.put(key, r)
+}
+
+// until returns a progress function that ends a run with its context.
+func until(ctx context.Context) simulator.Progress {
+	return func(float64) error { return ctx.Err() }
+}

@@ -1,0 +1,241 @@
+package random
+
+import (
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// Distributions are those of all properties of a scenario.
+type Distributions struct {
+	// Pool.
+
+	// Runners of the pool. The skew makes half of the pools have 4 or fewer and the mean about 8:
+	// most deployments of a model are small, and a large pool takes long to simulate.
+	Runners Range
+	// Profiles of engines, by their bundled names, equally likely.
+	Profiles []string
+	// KnownCostModel is the share of pools whose policy is configured with the engines' own cost
+	// model. Otherwise each part of it is wrong by a factor from CostModelError: profiles composed
+	// from timings of operators have been off by up to 1.6 from whole engines.
+	KnownCostModel float64
+	CostModelError Range
+	// ChunkBudgets are values of max_num_batched_tokens: vLLM's defaults over time are 512, 2,048
+	// and 8,192; 256 is the least that engines are tuned to for short gaps between tokens.
+	ChunkBudgets []int
+	// MaxSeqs are values of max_num_seqs; 0: the profile's. vLLM's default is 256, and operators
+	// lower it.
+	MaxSeqs []int
+	// FullKV is the share of pools with the profile's KV capacity. The others have a part of it from
+	// KVPart: other memory shares, longer model weights, other processes on the GPU.
+	FullKV float64
+	KVPart Range
+	// ByPriority is the share of pools whose engines order their queue by priority.
+	ByPriority float64
+	// PrefixCaching is the share of pools with a prefix cache, which is on by default in vLLM.
+	PrefixCaching float64
+	// Shed is from how many waiting requests engines refuse batch lines; 0: never.
+	Shed []int
+	// CurrentView is the share of routers that see the present load. The view of the others is as
+	// old as RouterView says, in seconds: an endpoint picker polls metrics each 50 ms to 10 s.
+	CurrentView float64
+	RouterView  Range
+
+	// Interactive traffic.
+
+	// Arrivals are the kinds of arrivals, with their weights.
+	Arrivals []Weighted[Arrivals]
+	// Utilization is the interactive load as a share of the largest that the engines can carry by
+	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last it is the load of
+	// a burst.
+	Utilization Range
+	// PeakOverMean of bursts, and their BurstScale in seconds. Pools that broke the policy had
+	// bursts of 5 to 13 times the mean within seconds.
+	PeakOverMean Range
+	BurstScale   Range
+	// Think is the mean time to think of users in a closed loop, in seconds.
+	Think Range
+	// Prompt and Answer are the median tokens of requests: classification of 50 tokens to documents
+	// of 20,000, labels of 10 tokens to essays of 1,000. The sigmas are those of the logarithm; the
+	// public conversation traces have 0.9 to 1.5 for prompts and 0.7 to 1.2 for answers.
+	Prompt, PromptSigma Range
+	Answer, AnswerSigma Range
+	// OwnPrompts is the share of pools whose prompts share nothing. Of the others' prompts a part
+	// from SharedPart is common to one of Groups groups: system prompts, tools, documents.
+	OwnPrompts float64
+	SharedPart Range
+	Groups     Range
+
+	// Objectives.
+
+	// Objectives are how objectives were chosen, with their weights.
+	Objectives []Weighted[Objectives]
+	// TTFT and TPOT are objectives as multiples of the 99th percentile without batch work, from
+	// tight to loose.
+	TTFT, TPOT Range
+	// MisfitTTFT and MisfitTPOT are the same for objectives that do not fit the engine: so loose
+	// that nothing can be late. Each of the two is misfit in half of the cases, and else tight.
+	MisfitTTFT, MisfitTPOT Range
+
+	// What a policy can observe.
+
+	// Period of the metrics, in seconds; the jitter is up to a fifth of it.
+	Period Range
+	// Gateways are what a gateway shows of interactive requests, with their weights.
+	Gateways []Weighted[scenario.Gateway]
+
+	// Batch work.
+
+	// SingleJob is the share of scenarios with one endless backlog. The others have as many jobs as
+	// Jobs says, one after another, the last endless.
+	SingleJob float64
+	Jobs      Range
+	// Kinds of jobs, equally likely.
+	Kinds []string
+}
+
+// Any is the mixture of everything, each property independent of the others.
+func Any() Distributions {
+	return Distributions{
+		Runners:        Range{Low: 1, High: 64, Log: true, Skew: 1.9},
+		Profiles:       profileNames(),
+		KnownCostModel: 0.5,
+		CostModelError: Range{Low: 0.6, High: 1.6, Log: true},
+		ChunkBudgets:   []int{256, 512, 1024, 2048, 4096, 8192},
+		MaxSeqs:        []int{0, 0, 0, 32, 64, 128, 256},
+		FullKV:         0.6,
+		KVPart:         Range{Low: 0.1, High: 1, Log: true},
+		ByPriority:     0.7,
+		PrefixCaching:  0.75,
+		Shed:           []int{0, 5, 5, 20},
+		CurrentView:    0.4,
+		RouterView:     Range{Low: 0.05, High: 10, Log: true},
+
+		Arrivals: []Weighted[Arrivals]{{Poisson, 25}, {Bursts, 35}, {Days, 10}, {ClosedLoop, 10},
+			{Conversations, 10}, {Replay, 10}},
+		Utilization:  Range{Low: 0.04, High: 0.8, Log: true},
+		PeakOverMean: Range{Low: 2, High: 15, Log: true},
+		BurstScale:   Range{Low: 1, High: 600, Log: true},
+		Think:        Range{Low: 5, High: 120, Log: true},
+		Prompt:       Range{Low: 50, High: 20_000, Log: true},
+		PromptSigma:  Range{Low: 0.2, High: 1.2},
+		Answer:       Range{Low: 10, High: 1000, Log: true},
+		AnswerSigma:  Range{Low: 0.2, High: 1.2},
+		OwnPrompts:   0.4,
+		SharedPart:   Range{Low: 0.1, High: 0.95},
+		Groups:       Range{Low: 1, High: 200, Log: true},
+
+		Objectives: []Weighted[Objectives]{{Relative, 75}, {Standard, 10}, {Misfit, 15}},
+		TTFT:       Range{Low: 1.1, High: 6, Log: true},
+		TPOT:       Range{Low: 1.1, High: 4, Log: true},
+		MisfitTTFT: Range{Low: 10, High: 50, Log: true},
+		MisfitTPOT: Range{Low: 5, High: 20, Log: true},
+
+		Period: Range{Low: 0.25, High: 30, Log: true},
+		Gateways: []Weighted[scenario.Gateway]{{scenario.GatewayHistogram, 55},
+			{scenario.GatewayCounters, 20}, {scenario.GatewayOff, 25}},
+
+		SingleJob: 0.5,
+		Jobs:      Range{Low: 2, High: 5},
+		Kinds:     []string{"gen", "score", "score-shared", "bal", "mix"},
+	}
+}
+
+// Family is Any with some distributions narrowed to a kind of pools.
+type Family struct {
+	Name   string
+	About  string
+	narrow func(*Distributions)
+}
+
+// Distributions returns those of the family.
+func (f Family) Distributions() Distributions {
+	d := Any()
+	if f.narrow != nil {
+		f.narrow(&d)
+	}
+	return d
+}
+
+var families = []Family{
+	{Name: "any", About: "everything, each property independent of the others"},
+	{"steady", "Poisson arrivals of chat, moderately busy", func(d *Distributions) {
+		d.Arrivals = []Weighted[Arrivals]{{Poisson, 1}}
+		d.Utilization = Range{Low: 0.2, High: 0.7}
+		d.Prompt, d.Answer = Range{Low: 200, High: 2000, Log: true}, Range{Low: 100, High: 400,
+			Log: true}
+		d.Objectives = []Weighted[Objectives]{{Relative, 1}}
+	}},
+	{"bursty", "bursts of 5 to 15 times the mean within seconds", func(d *Distributions) {
+		d.Arrivals = []Weighted[Arrivals]{{Bursts, 1}}
+		d.PeakOverMean, d.BurstScale = Range{Low: 5, High: 15, Log: true}, Range{Low: 1, High: 60,
+			Log: true}
+	}},
+	{"short-answers", "answers of 10 to 50 tokens", func(d *Distributions) {
+		d.Answer = Range{Low: 10, High: 50, Log: true}
+		d.ownLengths()
+	}},
+	{"long-prompts", "prompts of 5,000 to 20,000 tokens", func(d *Distributions) {
+		d.Prompt = Range{Low: 5000, High: 20_000, Log: true}
+		d.ownLengths()
+	}},
+	{"idle", "pools that carry 2 to 10 % of what they can", func(d *Distributions) {
+		d.Utilization = Range{Low: 0.02, High: 0.1, Log: true}
+		d.Runners.Low = 2
+	}},
+	{"small-chunk", "chunk budgets of 256 and 512 tokens", func(d *Distributions) {
+		d.ChunkBudgets = []int{256, 512}
+	}},
+	{"shared-prefix", "prompts, also of batch lines, that are mostly shared",
+		func(d *Distributions) {
+			d.PrefixCaching, d.OwnPrompts = 1, 0
+			d.SharedPart = Range{Low: 0.6, High: 0.95}
+			d.Kinds = []string{"score-shared"}
+			d.ownLengths()
+			d.Arrivals = without(d.Arrivals, ClosedLoop)
+		}},
+	{"misfit-slo", "objectives that do not fit the engine", func(d *Distributions) {
+		d.Objectives = []Weighted[Objectives]{{Misfit, 1}}
+	}},
+	{"days", "a day and a night in each run", func(d *Distributions) {
+		d.Arrivals = []Weighted[Arrivals]{{Days, 1}}
+	}},
+	{"closed-loop", "users who wait for their answers", func(d *Distributions) {
+		d.Arrivals = []Weighted[Arrivals]{{ClosedLoop, 1}}
+	}},
+}
+
+// ownLengths leaves out arrivals whose lengths are not drawn.
+func (d *Distributions) ownLengths() {
+	d.Arrivals = without(without(d.Arrivals, Conversations), Replay)
+}
+
+// Arrivals is a kind of interactive arrivals.
+type Arrivals string
+
+// The kinds of arrivals. Replay needs traces; it is Conversations without any.
+const (
+	Poisson       Arrivals = "poisson"
+	Bursts        Arrivals = "bursts"
+	Days          Arrivals = "days"
+	ClosedLoop    Arrivals = "closed-loop"
+	Conversations Arrivals = "conversations" // long prompts that repeat their history
+	Replay        Arrivals = "replay"
+)
+
+// Objectives is how the objectives of a scenario were chosen.
+type Objectives string
+
+// The ways to choose objectives.
+const (
+	Relative Objectives = "relative" // to the latencies without batch work
+	Standard Objectives = "standard" // 2 s and 100 ms, whatever the engine
+	Misfit   Objectives = "misfit"   // far from what the engine does
+)
+
+func profileNames() []string {
+	var names []string
+	for _, p := range engine.Profiles() {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -1,0 +1,155 @@
+package random
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+const (
+	// maxLowered is how often the rate of a scenario is lowered before another is drawn, and
+	// lowered what remains of it.
+	maxLowered = 6
+	lowered    = 0.75
+	// loosened is by how much objectives are loosened, once, before the rate is lowered.
+	loosened = 1.15
+)
+
+// fit sets objectives that the pool attains without batch work, and lowers the rate where it does
+// not. It fills in the pool; ok is false if the scenario remains invalid.
+func (d *draft) fit(pool *Pool) (ok bool, err error) {
+	chosen, tooOften := false, false
+	for range maxLowered {
+		if !chosen && d.objectives != Standard {
+			alone, err := d.alone(pool)
+			if err != nil {
+				return false, err
+			}
+			if d.overloaded(alone) {
+				if tooOften = !d.lower(); tooOften {
+					return false, nil
+				}
+				continue
+			}
+			d.setObjectives(alone)
+			chosen = true
+		}
+		for _, again := range []bool{false, true} {
+			if again {
+				if d.objectives == Standard {
+					break
+				}
+				d.loosen()
+			}
+			if ok, err = d.attains(pool); ok || err != nil {
+				return ok, err
+			}
+		}
+		if !d.lower() {
+			return false, nil
+		}
+	}
+	return false, nil
+}
+
+// fill completes the pool from the draft.
+func (d *draft) fill(pool *Pool) {
+	pool.Scenario, pool.Trace, pool.Dimensions = d.scenario, d.trace, d.dimensions()
+	pool.Scenario.About = d.about()
+}
+
+// attains runs the scenario without batch work.
+func (d *draft) attains(pool *Pool) (ok bool, err error) {
+	d.fill(pool)
+	pool.Tried++
+	pool.NoBatch, err = simulator.RunNoBatch(pool.Setup(), noProgress)
+	if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// alone runs the scenario without batch work and without objectives.
+func (d *draft) alone(pool *Pool) (simulator.Interactive, error) {
+	d.scenario.Interactive.SLO = scenario.SLO{TTFT: time.Hour, TPOT: time.Hour, Attainment: 0.97}
+	ok, err := d.attains(pool)
+	if !ok {
+		return simulator.Interactive{}, err
+	}
+	return pool.NoBatch.Interactive, nil
+}
+
+func noProgress(float64) error { return nil }
+
+// overloaded reports whether requests wait much longer than their own prompts take, or were not
+// served. A loose objective would make a scenario of it that no operator runs.
+func (d *draft) overloaded(alone simulator.Interactive) bool {
+	served := alone.Requests - alone.Refused - alone.Lost
+	if float64(served) < 0.997*float64(alone.Requests+alone.Undecided/2) || served == 0 {
+		return true
+	}
+	in := d.scenario.Interactive
+	long := d.demand.prompt
+	if in.Input.Median > 0 {
+		long = in.Input.Median * portable.Exp(2.33*in.Input.Sigma) // the 99th percentile
+	}
+	own := portable.Rounded(d.profile.CostModel.PromptToken(long)*long) +
+		portable.Rounded(20*d.profile.CostModel.C0)
+	return alone.TTFT.P99 > 2000+portable.Rounded(4*own)
+}
+
+// setObjectives sets objectives relative to the latencies without batch work.
+func (d *draft) setObjectives(alone simulator.Interactive) {
+	in := d.scenario.Interactive
+	prompt := d.demand.prompt
+	if in.Input.Median > 0 {
+		prompt = in.Input.Median
+	}
+	// A prompt that is longer than usual may take its own time longer.
+	perToken := d.profile.CostModel.PromptToken(prompt)
+	d.scenario.Interactive.SLO = scenario.SLO{
+		TTFT:       milliseconds(d.slack.ttft * alone.TTFT.P99),
+		TTFTPrompt: int(roundedUp(2*prompt, 2)),
+		TTFTPer1K:  milliseconds(1000 * perToken),
+		TPOT:       milliseconds(d.slack.tpot * max(alone.TPOT.P99, d.profile.CostModel.C0)),
+		Attainment: 0.99,
+	}
+}
+
+func (d *draft) loosen() {
+	slo := &d.scenario.Interactive.SLO
+	slo.TTFT = milliseconds(loosened * slo.TTFT.Seconds() * 1000)
+	slo.TPOT = milliseconds(loosened * slo.TPOT.Seconds() * 1000)
+}
+
+// lower lowers the rate. It returns false if too few requests would be left.
+func (d *draft) lower() bool {
+	rate := lowered * d.rate
+	if rate < d.leastRate() {
+		return false
+	}
+	d.setRate(rate)
+	return true
+}
+
+// milliseconds returns a duration with two significant digits, rounded up as an operator would.
+func milliseconds(ms float64) time.Duration {
+	return time.Duration(math.Round(roundedUp(ms, 2)*1000)) * time.Microsecond
+}
+
+func roundedUp(x float64, digits int) float64 {
+	y := significant(x, digits)
+	if y < x {
+		// One unit of the last digit more.
+		text := strconv.FormatFloat(y, 'e', digits-1, 64)
+		exponent, _ := strconv.Atoi(text[len(text)-3:])
+		unit, _ := strconv.ParseFloat("1e"+strconv.Itoa(exponent-digits+1), 64)
+		y = significant(y+unit, digits)
+	}
+	return y
+}

@@ -1,0 +1,91 @@
+package random
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+// Source draws the pools of a family, by number.
+type Source struct {
+	Seed    uint64
+	Family  Family
+	Horizon time.Duration
+	// Traces are recorded traffic to replay, if there is any.
+	Traces []Trace
+}
+
+// Trace is a recorded file and its content.
+type Trace struct {
+	File    string
+	Format  workload.Format
+	Content *workload.Trace
+}
+
+// Pool is a scenario that was drawn, with its run without batch work.
+type Pool struct {
+	Number   int
+	Scenario scenario.Scenario
+	// Seed of its runs.
+	Seed       uint64
+	Trace      *workload.Trace // that the scenario names; nil: none
+	Dimensions []Dimension
+	// Drawn is how many scenarios were drawn until one was valid, and Tried how many runs without
+	// batch work that took.
+	Drawn, Tried int
+	NoBatch      simulator.NoBatch
+}
+
+// Dimension is a property of a pool by which results are grouped.
+type Dimension struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Setup returns the input of the pool's runs; the policy is open.
+func (p Pool) Setup() simulator.Setup {
+	s := simulator.Setup{Scenario: p.Scenario, Seed: p.Seed, Trace: p.Trace}
+	s.Profile, _ = engine.ProfileNamed(p.Scenario.Pool.Profile)
+	return s
+}
+
+// maxSeedNumber is how many numbers have seeds of their own for each seed of a source.
+const maxSeedNumber = 100_000
+
+// RunSeed returns the seed of the runs of a number.
+func (s Source) RunSeed(number int) uint64 { return s.Seed*maxSeedNumber + uint64(number) }
+
+// maxDrawn is how many scenarios are drawn for a number before its family is given up.
+const maxDrawn = 50
+
+// Draw returns the pool of a number, which is above 0.
+func (s Source) Draw(number int) (Pool, error) {
+	pool := Pool{Number: number, Seed: s.RunSeed(number)}
+	for pool.Drawn < maxDrawn {
+		d := s.draft(number, pool.Drawn)
+		pool.Drawn++
+		ok, err := d.fit(&pool)
+		if err != nil {
+			return Pool{}, fmt.Errorf("draw scenario %d of family %s: %w", number, s.Family.Name,
+				err)
+		}
+		if ok {
+			return pool, nil
+		}
+	}
+	return Pool{}, fmt.Errorf("draw scenario %d of family %s: none of %d scenarios attains its "+
+		"objectives without batch work", number, s.Family.Name, maxDrawn)
+}
+
+// Sketch returns the scenario of a number as it is drawn first, with the default objectives. It
+// takes no run, and the scenario may miss its objectives without batch work.
+func (s Source) Sketch(number int) Pool {
+	d := s.draft(number, 0)
+	pool := Pool{Number: number, Seed: s.RunSeed(number)}
+	d.fill(&pool)
+	return pool
+}
