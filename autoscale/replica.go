@@ -18,7 +18,7 @@ type replica struct {
 }
 
 func newReplica(p *Pool, cfg *HarvestConfig, burst float64) replica {
-	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.TPOT)}
+	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.WithUsual().TPOT)}
 	if p.BatchOnly && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
 		p.Engine.CostModel.Known() {
 		r.target = math.Inf(1)
@@ -55,7 +55,7 @@ func (r replica) interactiveCapacity(burst float64) float64 {
 	if !p.Engine.CostModel.Known() {
 		return 0
 	}
-	objective := milliseconds(p.SLO.TPOT)
+	objective := milliseconds(p.SLO.WithUsual().TPOT)
 	fits := func(rate float64) bool {
 		load := r.load(rate, objective)
 		return p.Engine.CostModel.Lines(load, costmodel.Mix{Prompt: 1, Output: 1},

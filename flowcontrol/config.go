@@ -1,6 +1,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -34,17 +35,39 @@ type Config struct {
 	Pools map[string]Config `yaml:"pools" config:"overlay"`
 }
 
-// SLO holds the service level objectives of interactive requests.
+// SLO holds the service level objectives of interactive requests. TTFT and TPOT are absolute
+// objectives. If neither is configured, Slowdown is the objective.
 type SLO struct {
-	// TTFT is the longest time to the first token. Default: 2s.
+	// TTFT is the longest time to the first token. 0: none. Default: 2s.
 	TTFT time.Duration `yaml:"ttft"`
-	// TPOT is the longest mean time between a request's further tokens. Default: 100ms, which a
-	// reader does not notice.
+	// TPOT is the longest mean time between a request's further tokens. 0: none. Default: 100ms,
+	// which a reader does not notice.
 	TPOT time.Duration `yaml:"tpot"`
+	// Slowdown is the objective if ttft and tpot are both 0: interactive iterations and first
+	// tokens take at most so many times as long as they would without batch lines, above 1 and at
+	// most 10. The policy schedule and scaling need an absolute objective, and use 2s and 100ms
+	// where none is configured. Default: 1.15.
+	Slowdown float64 `yaml:"slowdown"`
 	// Late is the share of interactive requests that batch work may make miss TTFT or TPOT, above 0
 	// and at most 0.1. Default: 0.006, which keeps the share of missed requests within half a
 	// percentage point of that without batch work under steady traffic.
 	Late float64 `yaml:"late"`
+}
+
+// Relative reports whether no absolute objective is configured, so that Slowdown is the objective.
+func (s SLO) Relative() bool { return s.TTFT == 0 && s.TPOT == 0 }
+
+// usualTTFT and usualTPOT are the objectives of DefaultConfig, and those of WithUsual.
+const (
+	usualTTFT = 2 * time.Second
+	usualTPOT = 100 * time.Millisecond
+)
+
+// WithUsual returns the SLO with usual absolute objectives in the place of those that are not
+// configured, for policies that can't do without.
+func (s SLO) WithUsual() SLO {
+	s.TTFT, s.TPOT = cmp.Or(s.TTFT, usualTTFT), cmp.Or(s.TPOT, usualTPOT)
+	return s
 }
 
 // Engine is what is known of an inference engine beforehand. Zero values are unknown.
@@ -67,7 +90,7 @@ const defaultPolicy = "aimd"
 func DefaultConfig() Config {
 	return Config{
 		Policy:   defaultPolicy,
-		SLO:      SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond, Late: 0.006},
+		SLO:      SLO{TTFT: usualTTFT, TPOT: usualTPOT, Slowdown: 1.15, Late: 0.006},
 		Shared:   true,
 		Settings: defaultSettings(),
 	}
@@ -82,8 +105,10 @@ func (c Config) Validate() error {
 		all.Add("policy", "the settings of %s are a %T, want a %T; start from DefaultConfig",
 			c.Policy, own, f.Default)
 	}
-	if c.SLO.TTFT <= 0 || c.SLO.TPOT <= 0 {
-		all.Add("slo", "ttft %v and tpot %v must be positive", c.SLO.TTFT, c.SLO.TPOT)
+	all.NotNegative("slo.ttft", c.SLO.TTFT)
+	all.NotNegative("slo.tpot", c.SLO.TPOT)
+	if !(c.SLO.Slowdown > 1 && c.SLO.Slowdown <= 10) {
+		all.Add("slo.slowdown", "is %v, must be above 1 and at most 10", c.SLO.Slowdown)
 	}
 	if !(c.SLO.Late > 0 && c.SLO.Late <= 0.1) {
 		all.Add("slo.late", "is %v, must be above 0 and at most 0.1", c.SLO.Late)

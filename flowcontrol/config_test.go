@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
@@ -27,7 +28,10 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 	}
 	for field, spoil := range map[string]func(*flowcontrol.Config){
 		"policy: unknown policy": func(c *flowcontrol.Config) { c.Policy = "" },
-		"slo: ":                  func(c *flowcontrol.Config) { c.SLO.TTFT = 0 },
+		"slo.ttft: ":             func(c *flowcontrol.Config) { c.SLO.TTFT = -1 },
+		"slo.tpot: ":             func(c *flowcontrol.Config) { c.SLO.TPOT = -1 },
+		"slo.slowdown: is 1,":    func(c *flowcontrol.Config) { c.SLO.Slowdown = 1 },
+		"slo.slowdown: is 11,":   func(c *flowcontrol.Config) { c.SLO.Slowdown = 11 },
 		"slo.late: ":             func(c *flowcontrol.Config) { c.SLO.Late = 0 },
 		"engine.cost_model.c0":   func(c *flowcontrol.Config) { c.Engine.CostModel.C0 = -1 },
 		"engine.cost_model.c2":   func(c *flowcontrol.Config) { c.Engine.CostModel.C2 = -1 },
@@ -45,6 +49,26 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		spoil(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("got %v, want a fault of %s", err, field)
+		}
+	}
+}
+
+// Objectives are optional: one of them alone is absolute, none is relative.
+func TestObjectivesAreOptional(t *testing.T) {
+	for _, test := range []struct {
+		ttft, tpot time.Duration
+		relative   bool
+	}{{0, 0, true}, {time.Second, 0, false}, {0, time.Millisecond, false}} {
+		cfg := flowcontrol.DefaultConfig()
+		cfg.SLO.TTFT, cfg.SLO.TPOT = test.ttft, test.tpot
+		if err := cfg.Validate(); err != nil || cfg.SLO.Relative() != test.relative {
+			t.Errorf("%v and %v: %v, relative %v, want %v", test.ttft, test.tpot, err,
+				cfg.SLO.Relative(), test.relative)
+		}
+		usual := cfg.SLO.WithUsual()
+		if usual.Relative() || usual.TTFT == 0 || usual.TPOT == 0 ||
+			test.ttft > 0 && usual.TTFT != test.ttft || test.tpot > 0 && usual.TPOT != test.tpot {
+			t.Errorf("%v and %v with usual ones: %+v", test.ttft, test.tpot, usual)
 		}
 	}
 }

@@ -39,6 +39,7 @@ type Reading struct {
 
 	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with
 	// batch lines and are not for these fields.
+	// They are unknown without an absolute objective to count late requests against.
 	TTFT, TPOT Attainment
 	// FirstTokenTimes is the histogram of TTFT, in seconds; empty: the source only counts.
 	FirstTokenTimes []Bucket

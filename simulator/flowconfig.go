@@ -33,12 +33,15 @@ func (s Setup) flowConfig() flowcontrol.Config {
 }
 
 // withPoolFacts returns cfg with what is known of a pool: the strictest SLO of all classes of
-// traffic, and the engine's limits and cost model. The cost model is that of the first pool, with
+// traffic, none if the scenario withholds it, and the engine's limits and cost model. The cost model is that of the first pool, with
 // the scenario's errors.
 func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
 	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
 	for _, c := range s.Scenario.Interactive.All() {
 		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
+	}
+	if s.Scenario.Interactive.SLOWithheld {
+		slo.TTFT, slo.TPOT = 0, 0
 	}
 	if cfg.SLO.TTFT == defaults.TTFT {
 		cfg.SLO.TTFT = slo.TTFT
@@ -61,11 +64,15 @@ func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flow
 }
 
 // objectives returns the SLOs that the daemon counts late requests against, by class of traffic:
-// the scenario's; for the first class, those that the policy's configuration sets.
+// the scenario's, none if it withholds them; for the first class, those that the policy's
+// configuration sets.
 func (s Setup) objectives() []scenario.SLO {
 	cfg, defaults := s.Policy.Flow.SLO, flowcontrol.DefaultConfig().SLO
 	var all []scenario.SLO
 	for _, c := range s.Scenario.Interactive.All() {
+		if s.Scenario.Interactive.SLOWithheld {
+			c.SLO.TTFT, c.SLO.TPOT = 0, 0
+		}
 		all = append(all, c.SLO)
 	}
 	if cfg.TTFT != defaults.TTFT {

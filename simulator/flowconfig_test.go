@@ -1,12 +1,14 @@
 package simulator
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	fixedpolicy "github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/schedule"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -48,6 +50,52 @@ func TestFlowConfigFillsInThePool(t *testing.T) {
 	if got := s.objectives(); got[0].TPOT != 50*time.Millisecond || got[0].TTFT != time.Second ||
 		got[1].TPOT != 60*time.Millisecond {
 		t.Errorf("late is counted against %+v", got)
+	}
+}
+
+// A scenario can keep the objectives from the policy. What the configuration sets is known.
+func TestFlowConfigWithholdsTheObjectives(t *testing.T) {
+	s := bundled(t, "s1-steady.yaml")
+	s.Scenario.Interactive.SLOWithheld = true
+	if cfg := s.flowConfig(); !cfg.SLO.Relative() || cfg.Validate() != nil {
+		t.Errorf("the SLO is %+v, want none", cfg.SLO)
+	}
+	if got := s.objectives(); got[0].TTFT != 0 || got[0].TPOT != 0 {
+		t.Errorf("late is counted against %+v", got)
+	}
+	s.Policy.Flow.SLO.TPOT = 50 * time.Millisecond
+	if cfg := s.flowConfig(); cfg.SLO.TPOT != 50*time.Millisecond || cfg.SLO.TTFT != 0 {
+		t.Errorf("the SLO is %+v, want a TPOT of 50ms alone", cfg.SLO)
+	}
+	if got := s.objectives(); got[0].TTFT != 0 || got[0].TPOT != 50*time.Millisecond {
+		t.Errorf("late is counted against %+v", got)
+	}
+}
+
+// Without objectives a gateway knows of no late request, and every policy still runs.
+func TestPoliciesRunWithoutObjectives(t *testing.T) {
+	for _, kind := range []scenario.Gateway{scenario.GatewayHistogram, scenario.GatewayCounters} {
+		g := newGateway(scenario.Metrics{Gateway: kind}, []scenario.SLO{{}})
+		g.ttft[0].add(time.Hour, true)
+		g.tpot[0].add(time.Hour, true)
+		if r := g.reading(epoch); !math.IsNaN(r.TTFT.Late) || !math.IsNaN(r.TPOT.Requests) {
+			t.Errorf("%s: reads %+v and %+v, want unknown", kind, r.TTFT, r.TPOT)
+		}
+	}
+	for _, policy := range []string{"aimd", "budget", "fixed", "gradient", "headroom", "model",
+		"saturation", "schedule"} {
+		s := bundled(t, "s1-steady.yaml")
+		s.Scenario.Horizon, s.Scenario.Interactive.SLOWithheld = 4*time.Minute, true
+		s.Policy.Flow = s.Policy.Flow.With(schedule.Name, schedule.Config{Begin: epoch,
+			Rows: []schedule.Row{{Lines: 100, TargetShare: 0.7}}})
+		s.Policy.Flow.Policy = policy
+		r, err := Run(s, func(float64) error { return nil })
+		if err != nil || r.Batch.Useful == 0 {
+			t.Errorf("%s harvests %d tokens, %v", policy, r.Batch.Useful, err)
+		}
+		if (policy == "model" || policy == "schedule") && r.Loss > MaxLoss {
+			t.Errorf("%s loses %.2f points", policy, r.Loss)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func boundsOr(given, usual []time.Duration, objective time.Duration) []time.Dura
 		return given
 	}
 	at, found := slices.BinarySearch(usual, objective)
-	if found {
+	if found || objective == 0 {
 		return usual
 	}
 	return slices.Insert(slices.Clone(usual), at, objective)
@@ -156,7 +156,10 @@ func (m *latencyMeter) add(took time.Duration, late bool) {
 
 // attained returns what the daemon would read from the meter.
 func (m *latencyMeter) attained() flowcontrol.Attainment {
-	if len(m.bounds) == 0 {
+	switch {
+	case m.objective == 0:
+		return flowcontrol.Attainment{Requests: math.NaN(), Late: math.NaN()}
+	case len(m.bounds) == 0:
 		return flowcontrol.Attainment{Requests: m.counts[0], Late: m.late}
 	}
 	return flowcontrol.Attained(m.buckets(), m.objective.Seconds())

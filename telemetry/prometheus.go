@@ -152,9 +152,14 @@ func (q *promQuery) attain(buckets, times model.Vector, limit time.Duration) map
 		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int {
 			return cmp.Compare(a.Upper, b.Upper)
 		})
-		if a := flowcontrol.Attained(h, limit.Seconds()); known && !math.IsNaN(a.Requests) {
-			all[m] = attained{a, at, h}
+		a := flowcontrol.Attained(h, limit.Seconds())
+		if !known || math.IsNaN(a.Requests) {
+			continue
 		}
+		if limit == 0 { // without an objective none is late, nor in time
+			a = flowcontrol.Attainment{Requests: math.NaN(), Late: math.NaN()}
+		}
+		all[m] = attained{a, at, h}
 	}
 	return all
 }

@@ -518,6 +518,27 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	}
 }
 
+// Without objectives nothing counts as late, and the histograms are read all the same.
+func TestLatenciesWithoutObjectives(t *testing.T) {
+	cfg := DefaultConfig().Prometheus
+	cfg.URL = fakePrometheus(t,
+		[2]string{"timestamp(inference_objective_request_ttft",
+			`[{"metric":{"model_name":"a"},"value":[1700000100,"1700000090"]}]`},
+		[2]string{"(inference_objective_request_ttft_seconds_bucket", "[" + strings.Join([]string{
+			bucket("a", "1", 80), bucket("a", "+Inf", 100)}, ",") + "]"},
+	)
+	q := promQuery{cfg: cfg, client: http.DefaultClient, log: slog.New(slog.DiscardHandler),
+		chosen: map[string]string{}}
+	got, err := q.read(t.Context())
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%+v, %v; want one sample", got, err)
+	}
+	r := got[0].Reading
+	if !math.IsNaN(r.TTFT.Requests) || !math.IsNaN(r.TTFT.Late) || len(r.FirstTokenTimes) != 2 {
+		t.Errorf("TTFT is %+v of %v, want unknown", r.TTFT, r.FirstTokenTimes)
+	}
+}
+
 func TestPrometheusWithoutDataGivesNoSamples(t *testing.T) {
 	cfg := quick()
 	for name, c := range map[string]struct{ url, want string }{

@@ -5,7 +5,8 @@ import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
 // Config is the configuration of the policy model. The start, the limits and the reserves are those
 // of the policy headroom.
 type Config struct {
-	// TargetShare is the share of slo.tpot that iterations shall take, above 0 and at most 2.
+	// TargetShare is the share of slo.tpot that iterations shall take, above 0 and at most 2. Where
+	// the objective is relative, they take slo.slowdown times as long as without lines instead.
 	// Default: 0.8, which leaves the prompts of others their part.
 	TargetShare float64 `yaml:"target_share"`
 	// PromptTokens is how many prompt tokens of batch lines may wait on a runner when another line

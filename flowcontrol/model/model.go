@@ -22,9 +22,11 @@ func init() {
 		Default: DefaultConfig(),
 		Needs:   flowcontrol.Needs{Readings: true, Streams: true, CostModel: true},
 		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
-			return &controller{cfg: flowcontrol.OwnConfig[Config](cfg, Name),
-				model: cfg.Engine.CostModel, tpot: cfg.SLO.TPOT,
-				Controller: headroom.New(cfg)}, nil
+			c := &controller{cfg: flowcontrol.OwnConfig[Config](cfg, Name),
+				model: cfg.Engine.CostModel, slo: cfg.SLO}
+			cfg.SLO = cfg.SLO.WithUsual()
+			c.Controller = headroom.New(cfg)
+			return c, nil
 		},
 	})
 }
@@ -32,7 +34,7 @@ func init() {
 type controller struct {
 	cfg   Config
 	model costmodel.Model
-	tpot  time.Duration
+	slo   flowcontrol.SLO
 	*headroom.Controller
 	changed bool
 	grants  []flowcontrol.RunnerAllowance // in the order of Runners
@@ -62,8 +64,7 @@ func (c *controller) grant(r headroom.Runner, mix costmodel.Mix) flowcontrol.Run
 	g := flowcontrol.RunnerAllowance{Runner: r.ID, Lines: r.Start, Prompt: c.cfg.PromptTokens,
 		Reason: flowcontrol.ReasonLearning}
 	if r.Known {
-		tpot := float64(c.tpot) / float64(time.Millisecond)
-		lines := c.model.Lines(r.Load, mix, c.cfg.TargetShare*tpot)
+		lines := c.model.Lines(r.Load, mix, c.target(r.Load, mix))
 		g.Lines, g.Reason = int(max(lines, 0)), headroom.ReasonTokenTime
 	}
 	if r.Safe < g.Lines {
@@ -73,4 +74,14 @@ func (c *controller) grant(r headroom.Runner, mix costmodel.Mix) flowcontrol.Run
 		g.Reason = flowcontrol.ReasonPrompt
 	}
 	return g
+}
+
+// target returns how long iterations beside a load may take, in milliseconds: a share of the TPOT
+// objective or, if the objective is relative, a multiple of their time without lines.
+func (c *controller) target(load costmodel.Load, mix costmodel.Mix) float64 {
+	if c.slo.Relative() {
+		return c.slo.Slowdown * c.model.MeanIteration(load, mix, 0)
+	}
+	tpot := float64(c.slo.WithUsual().TPOT) / float64(time.Millisecond)
+	return c.cfg.TargetShare * tpot
 }

@@ -20,6 +20,7 @@ func init() {
 		Default: DefaultConfig(),
 		Needs:   flowcontrol.Needs{Readings: true, Streams: true},
 		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			cfg.SLO = cfg.SLO.WithUsual()
 			return &controller{cfg: flowcontrol.OwnConfig[Config](cfg, Name), current: -1,
 				Controller: headroom.New(cfg)}, nil
 		},

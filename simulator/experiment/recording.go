@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -175,9 +176,10 @@ func (r *RecordingReport) replace(
 		recorded.Length(), nil, 0, nil
 	sc.Pool.Replicas, sc.Pool.Max = recorded.Runners(), 0
 	slo := sc.Interactive.SLO
-	slo.TTFT, slo.TPOT = time.Duration(header.TTFT*float64(time.Second)),
-		time.Duration(header.TPOT*float64(time.Second))
-	sc.Interactive = scenario.Interactive{Generator: scenario.None, SLO: slo}
+	slo.TTFT = cmp.Or(time.Duration(header.TTFT*float64(time.Second)), slo.TTFT)
+	slo.TPOT = cmp.Or(time.Duration(header.TPOT*float64(time.Second)), slo.TPOT)
+	sc.Interactive = scenario.Interactive{Generator: scenario.None, SLO: slo,
+		SLOWithheld: header.TTFT == 0 && header.TPOT == 0}
 	if traffic != nil {
 		sc.Interactive.Generator, sc.Interactive.Trace, sc.Interactive.Format = "", traffic.Name(),
 			workload.CSV

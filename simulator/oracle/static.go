@@ -41,8 +41,8 @@ func (r StaticRun) safe() bool { return r.Result.Loss <= MaxLoss }
 
 // BestStatic searches for the static setting with the largest harvest at an allowed loss, for a
 // pool of some runners whose engines run up to maxSeqs requests at once. It calls run for each
-// setting that it tries. The zero StaticRun means that no setting harvests anything safely. An error
-// of run ends the search; the best so far is returned with it.
+// setting that it tries. The zero StaticRun means that no setting harvests anything safely. An
+// error of run ends the search; the best so far is returned with it.
 //
 // It relies on more lines on as many runners harvesting more and costing more, likewise as many
 // lines on more runners, and on no more lines in all harvesting no more on fewer runners. It needs

@@ -24,6 +24,9 @@ type Interactive struct {
 	// Users make the generator's requests a closed loop.
 	Users Users `yaml:"users"`
 	SLO   SLO   `yaml:"slo"`
+	// SLOWithheld keeps the objectives of all classes from the policy, as where an operator has not
+	// configured any; runs are judged by them all the same.
+	SLOWithheld bool `yaml:"slo_withheld"`
 	// Classes are further traffic, each with an SLO of its own.
 	Classes []Class `yaml:"classes"`
 }
