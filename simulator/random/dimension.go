@@ -1,6 +1,7 @@
 package random
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -11,13 +12,13 @@ import (
 // dimensions returns the properties by which results are grouped, each in a few classes.
 func (d *draft) dimensions() []Dimension {
 	pool, in, m := d.scenario.Pool, d.scenario.Interactive, d.scenario.Metrics
-	router := "current"
+	view := "current"
 	if pool.RouterView > 0 {
-		router = class(pool.RouterView.Seconds(), "view ", " s", 1, 5)
+		view = class(pool.RouterView.Seconds(), "", " s", 1, 5)
 	}
 	arrivals := string(d.arrivals)
 	if d.arrivals == Bursts {
-		arrivals = "bursts " + class(d.burst.Seconds(), "", " s", 5, 60)
+		arrivals = "bursts " + class(in.Bursts.Length.Seconds(), "", " s", 5, 60)
 	}
 	model := "known"
 	if pool.CostModelError.C0 > 0 {
@@ -37,7 +38,11 @@ func (d *draft) dimensions() []Dimension {
 	}
 	kinds := "several"
 	if len(d.scenario.Jobs) == 1 {
-		kinds = d.scenario.Jobs[0].Kind
+		kinds = cmp.Or(d.scenario.Jobs[0].Kind, "own lengths")
+	}
+	gateway := string(m.Gateway)
+	if !m.Engine {
+		gateway += ", no engine"
 	}
 	return []Dimension{
 		{"runners", class(float64(pool.Replicas), "", "", 1, 4, 16)},
@@ -45,7 +50,8 @@ func (d *draft) dimensions() []Dimension {
 		{"cost model", model},
 		{"chunk budget", fmt.Sprint(pool.MaxBatchedTokens)},
 		{"queue", queue},
-		{"router", router},
+		{"router", string(pool.Router)},
+		{"router view", view},
 		{"arrivals", arrivals},
 		{"load", class(d.rate/d.capacity, "", "", 0.05, 0.15, 0.4)},
 		{"requests/s", class(d.rate, "", "", 1, 5)},
@@ -54,7 +60,7 @@ func (d *draft) dimensions() []Dimension {
 		{"cached", cached},
 		{"objectives", string(d.objectives)},
 		{"metrics", class(m.Period.Seconds(), "", " s", 1, 5)},
-		{"gateway", string(m.Gateway)},
+		{"gateway", gateway},
 		{"jobs", kinds},
 	}
 }

@@ -35,6 +35,8 @@ type Distributions struct {
 	PrefixCaching float64
 	// Shed is from how many waiting requests engines refuse batch lines; 0: never.
 	Shed []int
+	// Routers are how interactive requests are routed, with their weights.
+	Routers []Weighted[scenario.Router]
 	// CurrentView is the share of routers that see the present load. The view of the others is as
 	// old as RouterView says, in seconds: an endpoint picker polls metrics each 50 ms to 10 s.
 	CurrentView float64
@@ -48,10 +50,15 @@ type Distributions struct {
 	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last it is the load of
 	// a burst.
 	Utilization Range
-	// PeakOverMean of bursts, and their BurstScale in seconds. Pools that broke the policy had
-	// bursts of 5 to 13 times the mean within seconds.
+	// PeakOverMean is the rate in bursts, BurstScale their mean length in seconds, InBursts the share
+	// of requests that come in them. Pools that broke the policy had bursts of 5 to 13 times the mean
+	// within seconds.
 	PeakOverMean Range
 	BurstScale   Range
+	InBursts     Range
+	// DayOverMean is the rate at the busiest time of a day, over its mean; 1.5 to 2.5 in the published
+	// rates of model services.
+	DayOverMean Range
 	// Think is the mean time to think of users in a closed loop, in seconds.
 	Think Range
 	// Prompt and Answer are the median tokens of requests: classification of 50 tokens to documents
@@ -82,6 +89,8 @@ type Distributions struct {
 	Period Range
 	// Gateways are what a gateway shows of interactive requests, with their weights.
 	Gateways []Weighted[scenario.Gateway]
+	// EngineMetrics is the share of pools whose engines show metrics.
+	EngineMetrics float64
 
 	// Batch work.
 
@@ -89,8 +98,19 @@ type Distributions struct {
 	// Jobs says, one after another, the last endless.
 	SingleJob float64
 	Jobs      Range
-	// Kinds of jobs, equally likely.
-	Kinds []string
+	// JobSize is the work of a job that ends, relative to what a third of the engines' time does
+	// until the next job. Tenants are equally likely.
+	JobSize Range
+	Tenants []string
+	// BundledKind is the share of jobs of one of the bundled Kinds, equally likely. The others have
+	// lengths of their own: median tokens of prompts and answers, one range of sigmas, and a shared
+	// part unless they are one of the OwnLines.
+	BundledKind            float64
+	Kinds                  []string
+	LinePrompt, LineAnswer Range
+	LineSigma              Range
+	OwnLines               float64
+	LineShared             Range
 }
 
 // Any is the mixture of everything, each property independent of the others.
@@ -107,14 +127,18 @@ func Any() Distributions {
 		ByPriority:     0.7,
 		PrefixCaching:  0.75,
 		Shed:           []int{0, 5, 5, 20},
-		CurrentView:    0.4,
-		RouterView:     Range{Low: 0.05, High: 10, Log: true},
+		Routers: []Weighted[scenario.Router]{{scenario.LeastWork, 30}, {scenario.LeastRequests, 25},
+			{scenario.RoundRobin, 20}, {scenario.PrefixAffinity, 25}},
+		CurrentView: 0.4,
+		RouterView:  Range{Low: 0.05, High: 10, Log: true},
 
 		Arrivals: []Weighted[Arrivals]{{Poisson, 25}, {Bursts, 35}, {Days, 10}, {ClosedLoop, 10},
 			{Conversations, 10}, {Replay, 10}},
 		Utilization:  Range{Low: 0.04, High: 0.8, Log: true},
 		PeakOverMean: Range{Low: 2, High: 15, Log: true},
 		BurstScale:   Range{Low: 1, High: 600, Log: true},
+		InBursts:     Range{Low: 0.3, High: 0.8},
+		DayOverMean:  Range{Low: 1.5, High: 2.5},
 		Think:        Range{Low: 5, High: 120, Log: true},
 		Prompt:       Range{Low: 50, High: 20_000, Log: true},
 		PromptSigma:  Range{Low: 0.2, High: 1.2},
@@ -131,12 +155,22 @@ func Any() Distributions {
 		MisfitTPOT: Range{Low: 5, High: 20, Log: true},
 
 		Period: Range{Low: 0.25, High: 30, Log: true},
-		Gateways: []Weighted[scenario.Gateway]{{scenario.GatewayHistogram, 55},
-			{scenario.GatewayCounters, 20}, {scenario.GatewayOff, 25}},
+		Gateways: []Weighted[scenario.Gateway]{{scenario.GatewayHistogram, 45},
+			{scenario.GatewayContaminated, 15}, {scenario.GatewayCounters, 15},
+			{scenario.GatewayOff, 25}},
+		EngineMetrics: 0.85,
 
-		SingleJob: 0.5,
-		Jobs:      Range{Low: 2, High: 5},
-		Kinds:     []string{"gen", "score", "score-shared", "bal", "mix"},
+		SingleJob:   0.5,
+		Jobs:        Range{Low: 2, High: 5},
+		JobSize:     Range{Low: 0.3, High: 1.5},
+		Tenants:     []string{"research", "search", "support"},
+		BundledKind: 0.6,
+		Kinds:       []string{"gen", "score", "score-shared", "bal", "mix"},
+		LinePrompt:  Range{Low: 30, High: 8000, Log: true},
+		LineAnswer:  Range{Low: 2, High: 2000, Log: true},
+		LineSigma:   Range{Low: 0, High: 1.1},
+		OwnLines:    0.5,
+		LineShared:  Range{Low: 0.1, High: 0.95},
 	}
 }
 
@@ -189,9 +223,10 @@ var families = []Family{
 		func(d *Distributions) {
 			d.PrefixCaching, d.OwnPrompts = 1, 0
 			d.SharedPart = Range{Low: 0.6, High: 0.95}
-			d.Kinds = []string{"score-shared"}
+			d.Kinds, d.OwnLines = []string{"score-shared"}, 0
+			d.LineShared = Range{Low: 0.5, High: 0.95}
 			d.ownLengths()
-			d.Arrivals = without(d.Arrivals, ClosedLoop)
+			d.Arrivals = without(d.Arrivals, ClosedLoop) // whose prompts share nothing
 		}},
 	{"misfit-slo", "objectives that do not fit the engine", func(d *Distributions) {
 		d.Objectives = []Weighted[Objectives]{{Misfit, 1}}

@@ -27,11 +27,10 @@ type draft struct {
 	arrivals    Arrivals
 	utilization float64
 	demand      demand
-	rate        float64       // requests a second, the mean
-	capacity    float64       // of the pool
-	cachedShare float64       // of prompts
-	peak        float64       // of bursts and days, over the mean
-	burst       time.Duration // length of a burst
+	rate        float64 // requests a second, the mean
+	capacity    float64 // of the pool
+	cachedShare float64 // of prompts
+	peak        float64 // of bursts and days, over the mean
 
 	objectives Objectives
 	slack      struct{ ttft, tpot float64 } // factors of the objectives
@@ -91,7 +90,8 @@ func (d *draft) drawEngine() {
 	pool.PrefixCaching = chance(d.random("prefix caching"), d.PrefixCaching)
 	pool.ShedAbove = pick(d.random("shed"), d.Shed)
 	rng = d.random("router")
-	if current := chance(rng, d.CurrentView); !current {
+	pool.Router = choose(rng, d.Routers)
+	if current := chance(rng, d.CurrentView); !current && pool.Router != scenario.RoundRobin {
 		pool.RouterView = seconds(d.RouterView.draw(rng))
 	}
 }
@@ -165,7 +165,7 @@ const (
 	mostRate      = 25 // a second
 )
 
-// lasting is the time from which a burst cannot be queued, so that the pool must carry it.
+// lasting is the length from which a burst cannot be queued, so that the pool must carry it.
 const lasting = 5 * time.Second
 
 func (d *draft) drawRate() {
@@ -176,20 +176,15 @@ func (d *draft) drawRate() {
 		pool.Replicas = max(1, int(most))
 	}
 	d.capacity = one * float64(pool.Replicas)
-	rng := d.random("bursts")
-	in := &d.scenario.Interactive
-	scale := time.Duration(0)
+	lasts := false // the pool must carry the peak
 	switch d.arrivals {
 	case Bursts:
-		d.peak, scale = significant(d.PeakOverMean.draw(rng), 2), seconds(d.BurstScale.draw(rng))
-		d.burst = min(scale, d.scenario.Horizon/6)
-		in.Dispersion.Window = min(d.burst, lasting)
+		lasts = d.drawBursts()
 	case Days:
-		d.peak, scale = significant(Range{Low: 1.5, High: 2.5}.draw(rng), 2),
-			d.scenario.Horizon
+		d.peak, lasts = significant(d.DayOverMean.draw(d.random("days")), 2), true
 	}
 	d.rate = d.utilization * d.capacity
-	if scale >= lasting {
+	if lasts {
 		d.rate /= d.peak
 	}
 	d.setRate(min(max(d.rate, d.leastRate()), mostRate))
@@ -208,16 +203,6 @@ func (d *draft) setRate(rate float64) {
 	switch d.arrivals {
 	case Poisson:
 		in.Dispersion = scenario.Dispersion{VarMean: 1, Window: 10 * time.Second}
-	case Bursts:
-		if d.burst >= lasting {
-			in.Dispersion = scenario.Dispersion{VarMean: 1, Window: 10 * time.Second}
-			d.setBursts()
-			break
-		}
-		// The rate varies like a gamma variable, whose 99.5th percentile is about 1 + 3 deviations.
-		deviation := (d.peak - 1) / 3
-		in.Dispersion.VarMean = min(1e4, significant(
-			1+portable.Rounded(d.rate*in.Dispersion.Window.Seconds()*deviation*deviation), 3))
 	case Days:
 		in.Dispersion = scenario.Dispersion{VarMean: 1, Window: 10 * time.Second}
 		d.setDay()
@@ -232,27 +217,26 @@ func (d *draft) setRate(rate float64) {
 	}
 }
 
-// inBursts is the share of all requests that come in bursts.
-const inBursts = 0.6
-
-// setBursts spreads bursts over the run, at random times.
-func (d *draft) setBursts() {
-	in := &d.scenario.Interactive
-	in.Surges = nil
-	time := inBursts / d.peak // the share of time in bursts
-	quiet := (1 - inBursts) / (1 - time)
-	in.Rate = significant(d.rate*quiet, 3)
-	n := max(1, int(math.Round(time*float64(d.scenario.Horizon)/float64(d.burst))))
-	rng := d.random("burst times")
-	for i := range n {
-		late := 0.8 * rng.Float64() * (1 - time)
-		at := (float64(i) + 0.1 + portable.Rounded(late)) / float64(n)
-		start := part(d.scenario.Horizon, at)
-		in.Surges = append(in.Surges, scenario.Surge{At: start,
-			For:    min(d.burst, d.scenario.Horizon-start),
-			Factor: significant(min(d.peak/quiet, 64), 3)})
-	}
+// drawBursts draws bursts, of which a run has two or more in the mean. It reports whether they last
+// so long that the pool must carry them.
+func (d *draft) drawBursts() (last bool) {
+	rng := d.random("bursts")
+	d.peak = significant(d.PeakOverMean.draw(rng), 3)
+	requests := min(d.InBursts.draw(rng), 0.5*(1+1/d.peak)) // in bursts, as a share of all
+	time := requests / d.peak                               // in bursts, as a share of the run
+	quiet := (1 - requests) / (1 - time)                    // rate between bursts over the mean
+	length := min(d.BurstScale.draw(rng), time*d.scenario.Horizon.Seconds()/2)
+	d.scenario.Interactive.Bursts = scenario.Bursts{
+		Factor: significant(min(d.peak/quiet, mostFactor), 3),
+		Length: max(seconds(length), shortest), Gap: seconds(length * (1 - time) / time)}
+	return d.scenario.Interactive.Bursts.Length >= lasting
 }
+
+// The limits of bursts in scenarios.
+const (
+	mostFactor = 64
+	shortest   = 100 * time.Millisecond
+)
 
 // levelHalfWidths are half the time that a cosine spends above each of six levels, as shares of its
 // period: acos(2l-1)/2π for the levels l of 1/12, 3/12 and so on.
@@ -306,31 +290,48 @@ func (d *draft) drawMetrics() {
 	m.Period, m.Jitter = seconds(period), seconds(period*rng.Float64()/5)
 	m.Jitter = min(m.Jitter, m.Period)
 	m.Gateway = choose(d.random("gateway"), d.Gateways)
+	m.Engine = chance(d.random("engine metrics"), d.EngineMetrics)
 }
 
 func (d *draft) drawJobs() {
 	rng := d.random("jobs")
 	if chance(rng, d.SingleJob) {
-		d.scenario.Jobs = []scenario.Job{{Name: "backlog", Kind: pick(rng, d.Kinds)}}
+		d.scenario.Jobs = []scenario.Job{d.drawJob(rng, "backlog")}
 		return
 	}
 	n := int(math.Round(d.Jobs.draw(rng)))
 	at := time.Duration(0)
 	for i := range n {
-		j := scenario.Job{Name: "job " + strconv.Itoa(i+1), Kind: pick(rng, d.Kinds), At: at}
+		j := d.drawJob(rng, "job "+strconv.Itoa(i+1))
+		j.At, j.Tenant = at, pick(rng, d.Tenants)
 		gap := part(d.scenario.Horizon, rng.Float64()/float64(n))
-		if i < n-1 {
-			j.Lines = d.linesFor(j.Kind, gap.Seconds()*Range{Low: 0.3, High: 1.3}.draw(rng))
+		if busy := gap.Seconds() * d.JobSize.draw(rng); i < n-1 {
+			j.Lines = d.linesFor(j, busy)
 		}
 		at += gap
 		d.scenario.Jobs = append(d.scenario.Jobs, j)
 	}
 }
 
-// linesFor returns how many lines of a kind keep the pool busy for some seconds at a third of its
-// engines' time.
-func (d *draft) linesFor(kind string, busy float64) int {
-	k, err := workload.LookupKind(kind)
+// drawJob draws the lines of a job, whose longest an engine can hold.
+func (d *draft) drawJob(rng *rand.Rand, name string) scenario.Job {
+	j := scenario.Job{Name: name}
+	if bundled := chance(rng, d.BundledKind); bundled {
+		j.Kind = pick(rng, d.Kinds)
+		return j
+	}
+	kv := float64(d.profile.KVTokens)
+	j.Input = drawLength(rng, d.LinePrompt, d.LineSigma, longestPrompt*kv)
+	j.Output = drawLength(rng, d.LineAnswer, d.LineSigma, longestAnswer*kv)
+	if own := chance(rng, d.OwnLines); !own {
+		j.Shared = significant(d.LineShared.draw(rng), 2)
+	}
+	return j
+}
+
+// linesFor returns how many lines of a job take a third of the engines' time for some seconds.
+func (d *draft) linesFor(j scenario.Job, busy float64) int {
+	k, err := j.LineKind()
 	if err != nil {
 		panic(err) // the kinds are ours
 	}

@@ -113,13 +113,17 @@ func (d *draft) setObjectives(alone simulator.Interactive) {
 	// A prompt that is longer than usual may take its own time longer.
 	perToken := d.profile.CostModel.PromptToken(prompt)
 	d.scenario.Interactive.SLO = scenario.SLO{
-		TTFT:       milliseconds(d.slack.ttft * alone.TTFT.P99),
+		TTFT: milliseconds(min(d.slack.ttft*alone.TTFT.P99,
+			max(longestTTFT, d.Distributions.TTFT.Low*alone.TTFT.P99))),
 		TTFTPrompt: int(roundedUp(2*prompt, 2)),
 		TTFTPer1K:  milliseconds(1000 * perToken),
 		TPOT:       milliseconds(d.slack.tpot * max(alone.TPOT.P99, d.profile.CostModel.C0)),
 		Attainment: 0.99,
 	}
 }
+
+// longestTTFT bounds objectives that are loose, in milliseconds: nobody promises more than a minute.
+const longestTTFT = 60_000
 
 func (d *draft) loosen() {
 	slo := &d.scenario.Interactive.SLO
