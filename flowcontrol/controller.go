@@ -33,7 +33,7 @@ type Observation struct {
 	// there before it.
 	Prefilling int
 	// Latency is the time from start to answer. For Answered; for FirstToken, from start to that
-	// token; for Evicted, from start to its end.
+	// token, or to when metrics showed its prompt computed; for Evicted, from start to its end.
 	Latency time.Duration
 	// RetryAfter is how long the runner asked not to be sent more; 0: it named no time, which
 	// counts as PauseAfterShed. More than LongestHold counts as that. For Shed.
@@ -71,7 +71,7 @@ const (
 	Shed                           // it refused a line because of load: 429 or 503
 	Broken                         // a line got no answer: transport error, another 5xx
 	Evicted                        // we ended a line; says nothing about the runner
-	FirstToken                     // a streamed line brought its first token
+	FirstToken                     // a line brought its first token, or its prompt was computed
 	TokenGaps                      // streamed lines brought further tokens
 	Read                           // a reading of its metrics, or of the pool's, has arrived
 	DeadlineDemand                 // deadlines of the pool's jobs require lines

@@ -60,6 +60,7 @@ type testDriver struct {
 	cached   int
 	answered map[JobKey]int
 	warm     map[warmRunner]bool
+	metered  map[string]bool // runners that had a reading with Waiting
 }
 
 // warmRunner is a runner that has computed a prompt of a job in that life.
@@ -128,6 +129,7 @@ func newTestDriver(
 		twin:    newPlanner(t, cfg, deps()),
 		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
 		lines: map[lineID]*fakeLine{}, answered: map[JobKey]int{}, warm: map[warmRunner]bool{},
+		metered: map[string]bool{},
 	}
 }
 
@@ -164,6 +166,7 @@ func (w *testDriver) step(ev Event) Verdict {
 			w.recorded++
 		}
 	}
+	w.settled()
 	w.evicted(got.Evict)
 	w.started(got.Start, twin.Start)
 	for _, c := range got.Claim {
@@ -211,6 +214,35 @@ func (w *testDriver) computed(f *request) {
 		}
 	}
 	w.warm[warmRunner{f.Key, f.Runner, f.life}] = true
+}
+
+// settled marks the prompts that the planner takes for computed because of metrics. Which these are
+// is tested elsewhere; here, that streamed lines are not among them.
+func (w *testDriver) settled() {
+	w.t.Helper()
+	for _, id := range sortedKeys(w.metered) {
+		r := w.planner.runners[id]
+		if r == nil {
+			continue
+		}
+		var youngest *request
+		for i := range r.lines.lines {
+			l := &r.lines.lines[i]
+			x := slices.IndexFunc(w.requests, func(f *request) bool { return f.number == l.number })
+			if x < 0 || !l.computed || w.requests[x].computed {
+				continue
+			}
+			youngest = w.requests[x]
+			if r.lines.streams && youngest.Stream && !youngest.evicted &&
+				youngest.life == w.runners[id].life {
+				w.t.Fatalf("%v is streamed and counts as computed by metrics", youngest.id())
+			}
+			youngest.computed = true
+		}
+		if youngest != nil && youngest.life == w.runners[id].life {
+			w.warm[warmRunner{youngest.Key, id, youngest.life}] = true
+		}
+	}
 }
 
 // expectCached checks how many prompt tokens of a start are expected in the prefix cache, and

@@ -14,7 +14,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.batch.inFlight--
 	r.inFlight--
 	if f.Outcome == Succeeded {
-		r.lines.answered(s.number)
+		r.lines.succeeded(now, s.number)
 		if s.life == r.life {
 			j.cached.computedOn(r)
 		}

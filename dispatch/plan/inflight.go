@@ -12,7 +12,7 @@ import (
 // inFlightLines holds the lines in flight on a runner, in the order of their starts, and estimates
 // which prompts were computed. An engine takes requests of the same priority in order, so a first
 // token or an answer shows that all earlier prompts were computed too, also those of lines that are
-// not streamed.
+// not streamed. Of these, metrics show more; see settle.
 type inFlightLines struct {
 	lines      []inFlightLine
 	prefilling int // tokens of prompts that must be computed and are not known to be
@@ -21,8 +21,13 @@ type inFlightLines struct {
 
 	// clock counts the tokens of a line that decodes all the time. It only grows.
 	clock    int64
-	ticked   time.Time // last update of clock
+	ticked   time.Time // up to when clock counts
 	decoding []decoding
+
+	sample          sample // the last one of the engine's metrics
+	admitted        admitted
+	tickedByMetrics bool // the last update of clock was by metrics
+	streams         bool // streamed lines bring tokens before their answers, by the last one
 }
 
 // decoding counts the lines of a job whose age is known. All of them get one token per iteration.
@@ -33,21 +38,25 @@ type decoding struct {
 
 type inFlightLine struct {
 	number      uint64 // of its Start
+	sent        time.Time
 	job         *job
 	chunk, slot int32
+	prompt      int32
 	uncached    int32 // tokens of its prompt to compute
 	streamed    bool
-	computed    bool // its prompt was
+	spoke       bool      // its first token was reported
+	computed    bool      // its prompt was
+	computedAt  time.Time // or shortly before
 	evicted     bool
 	decoding    bool  // its age is known
 	detached    bool  // its runner was removed meanwhile
 	since       int64 // clock at age 0
 }
 
-func (u *inFlightLines) add(s *Start) {
+func (u *inFlightLines) add(now time.Time, s *Start) {
 	u.lines = append(u.lines, inFlightLine{
-		number: s.number, job: s.job, chunk: s.line.chunk, slot: s.line.slot,
-		uncached: s.line.prompt - s.cached, streamed: s.Stream,
+		number: s.number, sent: now, job: s.job, chunk: s.line.chunk, slot: s.line.slot,
+		prompt: s.line.prompt, uncached: s.line.prompt - s.cached, streamed: s.Stream,
 	})
 	u.prefilling += int(s.line.prompt - s.cached)
 	if s.Stream {
@@ -63,19 +72,35 @@ func (u *inFlightLines) find(number uint64) (int, bool) {
 
 // answered marks the prompt of a line that got a token as computed, and those of the lines before
 // it.
-func (u *inFlightLines) answered(number uint64) {
+func (u *inFlightLines) answered(now time.Time, number uint64) {
 	i, found := u.find(number)
 	if !found {
 		return
 	}
 	for ; i >= 0 && !u.lines[i].computed; i-- {
-		u.compute(&u.lines[i])
+		u.compute(now, &u.lines[i])
 	}
 }
 
-func (u *inFlightLines) compute(l *inFlightLine) {
-	l.computed = true
+func (u *inFlightLines) compute(now time.Time, l *inFlightLine) {
+	l.computed, l.computedAt = true, now
 	u.prefilling -= int(l.uncached)
+}
+
+// firstToken records the first token of a streamed line.
+func (u *inFlightLines) firstToken(now time.Time, number uint64) {
+	if i, found := u.find(number); found {
+		u.lines[i].spoke, u.streams = true, true
+	}
+	u.answered(now, number)
+}
+
+// succeeded records the answer of a line. Drivers do not stream every line that they could.
+func (u *inFlightLines) succeeded(now time.Time, number uint64) {
+	if i, found := u.find(number); found && u.lines[i].streamed && !u.lines[i].spoke {
+		u.streams = false
+	}
+	u.answered(now, number)
 }
 
 // of returns the entry of a job. Runners have lines of few jobs at a time.
@@ -89,17 +114,23 @@ func (u *inFlightLines) of(j *job) *decoding {
 	return &u.decoding[len(u.decoding)-1]
 }
 
-// tick adds the iterations of an engine to the ages of all lines that decode, one token each. Their
-// number is that of the gaps, limited by the time since the last report, because the gaps of
-// several streams are the same iterations. Lines that began to decode in that time are counted from
-// the next report on, so that no age is too high.
+// tick adds the iterations that streams have shown to the ages of lines. Their number is that of
+// the gaps, limited by the time since the last report, because the gaps of several streams are the
+// same iterations.
 func (u *inFlightLines) tick(now time.Time, gaps int, took time.Duration) {
 	passed := min(now.Sub(u.ticked), max(2*GapsInterval, took/time.Duration(gaps)))
-	u.ticked = now
+	u.ticked, u.tickedByMetrics = now, false
 	tokens := int64(gaps)
 	if took > passed {
 		tokens = int64(portable.Rounded(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
 	}
+	u.advance(tokens)
+}
+
+// advance adds iterations of the engine to the ages of all lines that decode, one token each. Lines
+// that have begun to decode meanwhile are counted from the next report on, so that no age is too
+// high.
+func (u *inFlightLines) advance(tokens int64) {
 	u.clock += tokens
 	for _, d := range u.decoding {
 		d.job.ages.tokens += tokens * d.lines
@@ -107,7 +138,7 @@ func (u *inFlightLines) tick(now time.Time, gaps int, took time.Duration) {
 	// Prompts are computed in the order of the lines, so the lines that have just begun to decode
 	// are the last of those computed.
 	for i := len(u.lines) - 1; i >= 0 && !u.lines[i].decoding && !u.lines[i].detached; i-- {
-		if l := &u.lines[i]; l.computed {
+		if l := &u.lines[i]; l.computed && !l.computedAt.After(u.ticked) {
 			l.decoding, l.since = true, u.clock
 			l.job.ages.lines++
 			u.of(l.job).lines++
@@ -129,8 +160,10 @@ func (u *inFlightLines) forget(l *inFlightLine) {
 	}
 }
 
-// detach removes all ages, because tokens of a runner that was removed are not reported.
+// detach removes all ages, because tokens of a runner that was removed are not reported, and what
+// metrics have shown of it.
 func (u *inFlightLines) detach() {
+	u.sample, u.admitted, u.streams = sample{}, admitted{}, false
 	for i := range u.lines {
 		u.forget(&u.lines[i])
 		u.lines[i].detached = true
@@ -146,7 +179,7 @@ func (u *inFlightLines) remove(number uint64) {
 	l := &u.lines[i]
 	u.forget(l)
 	if !l.computed {
-		u.compute(l)
+		u.prefilling -= int(l.uncached)
 	}
 	if l.streamed {
 		u.streamed--

@@ -48,7 +48,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 				number++
 				l := &line{job: rapid.SampledFrom(jobs).Draw(t, "job"), number: number}
 				lines = append(lines, l)
-				u.add(&Start{number: number, job: l.job, Stream: true})
+				u.add(now, &Start{number: number, job: l.job, Stream: true})
 			},
 			"iterate": func(t *rapid.T) {
 				for range rapid.IntRange(1, 5).Draw(t, "reports") {
@@ -63,7 +63,7 @@ func TestAgesAreNeverTooHigh(t *testing.T) {
 							l.tokens++
 							if !l.begun {
 								l.begun = true
-								u.answered(l.number)
+								u.answered(now, l.number)
 							}
 						}
 						gaps += seen
@@ -114,8 +114,8 @@ func TestAgesCountIterationsOnce(t *testing.T) {
 		var u inFlightLines
 		j := &job{id: "j"}
 		now := noon
-		u.add(&Start{number: 1, job: j, Stream: true})
-		u.answered(1)
+		u.add(now, &Start{number: 1, job: j, Stream: true})
+		u.answered(now, 1)
 		u.tick(now, 1, 50*time.Millisecond)
 		for range 400 {
 			now = now.Add(GapsInterval)

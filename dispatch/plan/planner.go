@@ -135,6 +135,7 @@ func (p *Planner) fire(now time.Time) {
 		}
 		switch {
 		case t.runner != nil: // fill starts a trial line on the runner
+			p.promptsComputed(now, t.runner)
 		case t.job.gone: // nothing is left to do
 		case t.retry:
 			t.job.retrying--
@@ -194,7 +195,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 		line: l, cached: int32(j.cached.of(int(l.prompt), r)), job: j, runner: r, life: r.life,
 		trial: r.breaker.start(), tally: j.tally.tally,
 	}
-	r.lines.add(&s)
+	r.lines.add(now, &s)
 	p.out.Start = append(p.out.Start, s)
 	o := r.observation(flowcontrol.Started)
 	o.PromptTokens, o.CachedTokens = int(l.prompt), int(s.cached)

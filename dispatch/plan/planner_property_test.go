@@ -290,6 +290,11 @@ func (w *testDriver) drawReading(t *rapid.T) {
 		ev = Reading{Runner: fmt.Sprintf("r%d", rapid.IntRange(1, 5).Draw(t, "runner")),
 			Reading: &r}
 	}
+	if ev.Runner != "" && rapid.Bool().Draw(t, "waiting is known") {
+		w.metered[ev.Runner] = true
+		r.Waiting = float64(rapid.IntRange(0, 3).Draw(t, "waiting"))
+		r.OutputTokens = w.now.Sub(noon).Seconds()
+	}
 	if rapid.Bool().Draw(t, "gaps instead") {
 		w.step(TokenGaps{Runner: ev.Runner, Gaps: int(r.Running), Time: time.Second})
 		return

@@ -13,7 +13,7 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 	if s.life != r.life || r.pool == nil {
 		return
 	}
-	r.lines.answered(s.number)
+	r.lines.firstToken(now, s.number)
 	s.job.cached.computedOn(r)
 	o := r.observation(flowcontrol.FirstToken)
 	o.Latency, o.PromptTokens, o.CachedTokens = ev.Latency, int(s.line.prompt), int(s.cached)
@@ -29,6 +29,26 @@ func (p *Planner) tokenGaps(now time.Time, ev TokenGaps) {
 	}
 }
 
+// promptsComputed reports to flow control which prompts were computed by now, as far as metrics
+// show it, as a first token of the youngest of these lines. It sets a timer for the next.
+func (p *Planner) promptsComputed(now time.Time, r *runner) {
+	if r.pool == nil {
+		return
+	}
+	if l := r.lines.settle(now); l != nil {
+		if !l.detached {
+			l.job.cached.computedOn(r)
+		}
+		o := r.observation(flowcontrol.FirstToken)
+		o.Latency, o.PromptTokens = now.Sub(l.sent), int(l.prompt)
+		o.CachedTokens = int(l.prompt - l.uncached)
+		r.pool.observe(now, o)
+	}
+	if at := r.lines.settlesAt(); at.After(now) {
+		p.timers.set(timer{at: at, runner: r})
+	}
+}
+
 // reading passes a reading to the pool of its runner, or to all pools of its model.
 func (p *Planner) reading(now time.Time, ev Reading) {
 	if ev.Runner != "" {
@@ -36,6 +56,10 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 			o := r.observation(flowcontrol.Read)
 			o.Reading = ev.Reading
 			r.pool.observe(now, o)
+			if ev.Source == flowcontrol.Metrics {
+				r.lines.read(now, ev.Reading)
+				p.promptsComputed(now, r)
+			}
 		}
 		return
 	}

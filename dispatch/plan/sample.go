@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// sample is what a reading of an engine's metrics counted, to be compared with the next one. A
+// counter that the engine does not have is NaN.
+type sample struct {
+	at                            time.Time
+	prompt, output, gaps, gapTime float64
+}
+
+func sampleOf(m *flowcontrol.Reading) sample {
+	return sample{at: m.Sampled, prompt: m.PromptTokens, output: m.OutputTokens, gaps: m.TokenGaps,
+		gapTime: m.TokenGapTime}
+}
+
+// progress says how a sample compares with an earlier one.
+type progress uint8
+
+const (
+	// still: it is not newer, or no counter has grown. A source that hangs repeats its values, also
+	// with new times.
+	still progress = iota
+	// advanced: it is newer, and a counter has grown.
+	advanced
+	// restarted: a counter is lower than before, or there was no sample before.
+	restarted
+)
+
+func (s sample) since(before sample) progress {
+	switch {
+	case before.at.IsZero():
+		return restarted
+	case !s.at.After(before.at):
+		return still
+	}
+	grown := still
+	for _, c := range [...][2]float64{
+		{before.prompt, s.prompt}, {before.output, s.output}, {before.gaps, s.gaps},
+		{before.gapTime, s.gapTime},
+	} {
+		switch { // comparisons with NaN are false
+		case c[1] < c[0]:
+			return restarted
+		case c[1] > c[0]:
+			grown = advanced
+		}
+	}
+	return grown
+}
