@@ -29,6 +29,7 @@ type metrics struct {
 	open     *prometheus.GaugeVec
 	living   *prometheus.GaugeVec
 	reason   *prometheus.GaugeVec
+	warning  *prometheus.GaugeVec
 	leads    prometheus.Gauge
 
 	runners sync.Map        // *runnerMetrics by name
@@ -70,6 +71,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		reason: gauges("tidefill_pool_limited",
 			"1 for the reason why a pool starts no more lines now; "+
 				"flowing: lines start as others end.", "pool", "reason"),
+		warning: gauges("tidefill_pool_warning",
+			"1 for what flow control warns of now: what is probably wrong with the pool or its "+
+				"configuration. The log has the text.", "pool", "warning"),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidefill_leads",
 			Help: "Runners and models that this process leads; 0 while it stands by.",
@@ -78,7 +82,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
-			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.leads)
+			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.warning, m.leads)
 	}
 	return m
 }
@@ -167,12 +171,16 @@ func poolLabel(models []string) string {
 func (m *metrics) pools(pools []plan.PoolStatus) {
 	here := map[string]bool{}
 	m.reason.Reset()
+	m.warning.Reset()
 	for _, p := range pools {
 		why := string(p.Reason)
 		if p.Reason == plan.Flowing {
 			why = "flowing"
 		}
 		m.reason.WithLabelValues(poolLabel(p.Models), why).Set(1)
+		for _, w := range p.Warnings {
+			m.warning.WithLabelValues(poolLabel(p.Models), w.Code).Set(1)
+		}
 		for _, r := range p.Runners {
 			here[r.ID] = true
 			m.seen[r.ID] = true

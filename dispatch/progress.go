@@ -26,14 +26,20 @@ type progress struct {
 	pools   atomic.Pointer[[]plan.PoolStatus] // as last published
 	posting atomic.Bool                       // a post is being written
 	failing atomic.Bool                       // the last post failed
+
+	warnings poolWarnings // owned by the loop
 }
 
 // post publishes the state of pools and batches. The loop calls it, since only the loop may read
 // the planner. Another goroutine writes to the store, one post at a time.
 func (p *progress) post(now time.Time, planner *plan.Planner) {
 	pools := planner.Pools()
+	for i, warnings := range planner.Warnings(now) {
+		pools[i].Warnings = warnings
+	}
 	p.pools.Store(&pools)
 	p.metrics.pools(pools)
+	p.warnings.log(p.log, pools)
 	if !p.posting.CompareAndSwap(false, true) {
 		return // the store is slow; the next post covers this one
 	}

@@ -13,6 +13,7 @@ type dispatcher struct {
 	planner   *plan.Planner
 	chunk     int // lines
 	observers observers
+	warnings  []PolicyWarning
 	replicas  map[string]*replica
 	jobs      []*job
 	byName    map[string]*job
@@ -42,6 +43,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 			d.runnerUp(r)
 		}
 		d.scrapeGateway(sim.interactive.gateway)
+		d.watchWarnings()
 	})
 	for {
 		handed, ok := jobs.Next()

@@ -33,8 +33,8 @@ func (s Setup) flowConfig() flowcontrol.Config {
 }
 
 // withPoolFacts returns cfg with what is known of a pool: the strictest SLO of all classes of
-// traffic, none if the scenario withholds it, and the engine's limits and cost model. The cost model is that of the first pool, with
-// the scenario's errors.
+// traffic, none if the scenario withholds it, and the engine's limits and cost model. The cost
+// model is that of the first pool, with the scenario's errors.
 func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
 	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
 	for _, c := range s.Scenario.Interactive.All() {

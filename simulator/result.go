@@ -26,6 +26,8 @@ type Result struct {
 	NoBatchGPUHours float64 `json:"no_batch_gpu_hours"`
 	// Pools are the hours and costs of each pool.
 	Pools []PoolUse `json:"pools"`
+	// Warnings are the policy's.
+	Warnings []PolicyWarning `json:"warnings,omitempty"`
 	// Timeline is nil unless Setup.Outputs asked for it.
 	Timeline *Timeline `json:"timeline,omitempty"`
 

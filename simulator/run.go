@@ -93,6 +93,7 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 		Timeline: timeline, minutes: busy.interactive.all().minutes,
 	}
 	r.Batch, r.Jobs = busy.dispatcher.report()
+	r.Warnings = busy.dispatcher.warnings
 	return r, nil
 }
 

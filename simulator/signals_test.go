@@ -24,6 +24,14 @@ type recordingController struct {
 	evictions     []time.Duration // of the youngest line of each runner, in order
 	carried       map[string]int  // lines by runner
 	onObservation func(now time.Time, o flowcontrol.Observation)
+	warn          func(now time.Time) []flowcontrol.Warning // nil: never
+}
+
+func (s *recordingController) Warnings(now time.Time) []flowcontrol.Warning {
+	if s.warn == nil {
+		return nil
+	}
+	return s.warn(now)
 }
 
 // newController is set by each test.

@@ -92,6 +92,8 @@ type PoolStatus struct {
 	Reason   Reason
 	// Granted is why flow control allows no more lines.
 	Granted flowcontrol.Reason
+	// Warnings are the controller's. Planner.Pools leaves them out, because it is called often.
+	Warnings []flowcontrol.Warning
 }
 
 // RunnerStatus is the state of a runner.
@@ -133,6 +135,17 @@ func (p *Planner) Terms(now time.Time) [][]flowcontrol.Term {
 	for i, pool := range p.pools {
 		if e, explains := pool.flow.(flowcontrol.Explainer); explains {
 			all[i] = e.Explain(now)
+		}
+	}
+	return all
+}
+
+// Warnings returns what the controllers of the pools warn of, in the order of Pools.
+func (p *Planner) Warnings(now time.Time) [][]flowcontrol.Warning {
+	all := make([][]flowcontrol.Warning, len(p.pools))
+	for i, pool := range p.pools {
+		if w, warns := pool.flow.(flowcontrol.Warner); warns {
+			all[i] = w.Warnings(now)
 		}
 	}
 	return all

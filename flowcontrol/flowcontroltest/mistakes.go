@@ -11,12 +11,20 @@ import (
 // reports and checks detect them.
 type Mistake func(flowcontrol.Controller) flowcontrol.Controller
 
-// wrapped passes everything on to a controller. It explains what the controller explains.
+// wrapped passes everything on to a controller. It explains what the controller explains, and warns
+// of what the controller warns of.
 type wrapped struct{ flowcontrol.Controller }
 
 func (w wrapped) Explain(now time.Time) []flowcontrol.Term {
 	if e, ok := w.Controller.(flowcontrol.Explainer); ok {
 		return e.Explain(now)
+	}
+	return nil
+}
+
+func (w wrapped) Warnings(now time.Time) []flowcontrol.Warning {
+	if warner, ok := w.Controller.(flowcontrol.Warner); ok {
+		return warner.Warnings(now)
 	}
 	return nil
 }

@@ -264,6 +264,13 @@ func (r *run) check(changed bool) {
 	r.t.Helper()
 	a := r.controller.Allowance(r.now)
 	a.Runners = slices.Clone(a.Runners)
+	if w, warns := r.controller.(flowcontrol.Warner); warns {
+		for _, warning := range w.Warnings(r.now) {
+			if warning.Code == "" || warning.Text == "" {
+				r.t.Fatalf("warning %+v, want a code and a text", warning)
+			}
+		}
+	}
 	if again := r.controller.Allowance(r.now); !reflect.DeepEqual(a, again) {
 		r.t.Fatalf("allowance %+v, asked again %+v", a, again)
 	}

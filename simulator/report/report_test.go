@@ -202,6 +202,19 @@ func TestBestSettings(t *testing.T) {
 	}
 }
 
+func TestPoliciesWarnInTheReport(t *testing.T) {
+	warned := func(r *simulator.Result) {
+		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",
+			From: 180, Minutes: 4}}
+	}
+	said := judge(scenarioWith("s", scenario.Goals{}, nil, policy("headroom", run(3, 10, 0, warned)),
+		policy("fixed n=1", run(3, 10, 0, warned)))).Scenarios[0].Warnings
+	if want := "POLICY WARNING, headroom, seed 3, slow: in pool chat, from 3.0 min: too slow"; len(
+		said) != 1 || said[0] != want {
+		t.Errorf("warnings are %q, want %q", said, want)
+	}
+}
+
 // One seed in which a policy is unsafe, or one scenario, ranks it below all that are safe.
 func TestUnsafePoliciesRankBelowSafeOnes(t *testing.T) {
 	r := judge(

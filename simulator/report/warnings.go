@@ -21,6 +21,10 @@ func (s *Scenario) collectWarnings() {
 		for i, run := range p.Runs {
 			if !p.Baseline {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
+				for _, w := range run.Warnings {
+					say("POLICY WARNING, %s, seed %d, %s: in pool %s, from %s: %s", p.Name,
+						run.Seed, w.Code, w.Pool, minutes(w.From), w.Text)
+				}
 				for _, j := range run.Jobs {
 					if j.Flagged > 0 && j.Outcome == simulator.Finished {
 						say(
