@@ -57,6 +57,9 @@ func TestRouters(t *testing.T) {
 			want: []int{0, 1, 2, 0, 1}},
 		{name: "not where a request is", router: scenario.LeastRequests, trace: busy,
 			want: []int{0, 1, 2, 1, 2}},
+		{name: "where the fewest requests are, whatever the work", router: scenario.LeastRequests,
+			trace: "0,5000,5,,\n1,20,2000,,\n2,20,2000,,\n3,20,5,,\n170,20,5,,\n",
+			want:  []int{0, 1, 2, 0, 1}},
 		{name: "in turn, whatever the work", router: scenario.RoundRobin, trace: busy,
 			want: []int{0, 1, 2, 0, 1}},
 		// The view of time 0 has no work, and what was sent there since.
