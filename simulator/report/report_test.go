@@ -207,7 +207,8 @@ func TestPoliciesWarnInTheReport(t *testing.T) {
 		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",
 			From: 180, Minutes: 4}}
 	}
-	said := judge(scenarioWith("s", scenario.Goals{}, nil, policy("headroom", run(3, 10, 0, warned)),
+	said := judge(scenarioWith("s", scenario.Goals{}, nil,
+		policy("headroom", run(3, 10, 0, warned)),
 		policy("fixed n=1", run(3, 10, 0, warned)))).Scenarios[0].Warnings
 	if want := "POLICY WARNING, headroom, seed 3, slow: in pool chat, from 3.0 min: too slow"; len(
 		said) != 1 || said[0] != want {
