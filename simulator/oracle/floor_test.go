@@ -63,7 +63,7 @@ func TestGatewayFindsTheOnlySafeSetting(t *testing.T) {
 			continue
 		}
 		if own, is := found.Policy.Flow.Selected().(fixed.Config); !is || own.PerRunner != 1 ||
-			own.Runners != 1 || !strings.Contains(found.Bound.Note, "1 lines on each of 1") {
+			own.Runners != 1 || !strings.Contains(found.Bound.Note, "1 line on one runner") {
 			t.Errorf("found %+v, %s", found.Policy.Flow.Selected(), found.Bound.Note)
 		}
 	}

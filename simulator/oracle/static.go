@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -27,7 +28,11 @@ func (s StaticSetting) Policy(base simulator.Policy) simulator.Policy {
 }
 
 func (s StaticSetting) String() string {
-	return fmt.Sprintf("%d lines on each of %d runners", s.Lines, s.Runners)
+	lines := humanize.Count(s.Lines, "line")
+	if s.Runners == 1 {
+		return lines + " on one runner"
+	}
+	return fmt.Sprintf("%s on each of %d runners", lines, s.Runners)
 }
 
 // StaticRun is a setting and the result of its run.

@@ -71,9 +71,10 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 // unsafe reports whether the policy costs too much attainment on one of the seeds.
 func (p *Policy) unsafe() bool { return float64(p.Loss.Worst) > simulator.MaxLoss }
 
-// harvestOver returns a policy's harvest relative to another's; NaN if the other's is 0 or unsafe.
+// harvestOver returns a policy's harvest relative to another's; NaN if either is unsafe, or the
+// other's is 0.
 func harvestOver(p, other *Policy) float64 {
-	if other == nil || other.unsafe() {
+	if other == nil || p.unsafe() || other.unsafe() {
 		return math.NaN()
 	}
 	return ratio(float64(p.Useful.Mean), float64(other.Useful.Mean))

@@ -90,8 +90,8 @@ type Overall struct {
 	// WorstLoss is the largest loss of any scenario and seed, in points.
 	WorstLoss Number `json:"worst_loss_points"`
 	// OfCaps is the geometric mean of the harvest relative to the best fixed cap of each scenario;
-	// OfCap, relative to the best single one. NaN: none was run, or none keeps within the allowed
-	// loss.
+	// OfCap, relative to the best single one. Scenarios in which either is unsafe are left out.
+	// NaN: none remains.
 	OfCaps   Number `json:"harvest_of_best_caps"`
 	OfCap    Number `json:"harvest_of_best_single_cap"`
 	GoalsMet int    `json:"goals_met"`

@@ -76,6 +76,8 @@ func TestGoals(t *testing.T) {
 		{"TTFT", scenario.Goals{TTFT: 1.15}, []simulator.Result{run(1, 30, 0)}, 1.1, true},
 		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95},
 			[]simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
+		{"the harvest of an unsafe run", scenario.Goals{HarvestOfGateway: 0.5},
+			[]simulator.Result{run(1, 40, 0), run(2, 40, 1.1)}, math.NaN(), false},
 		{"an oracle not asked", scenario.Goals{HarvestOfEngine: 0.5},
 			[]simulator.Result{run(1, 40, 0)}, math.NaN(), false},
 		{"no cap run", scenario.Goals{HarvestOfCap: 1.25}, []simulator.Result{run(1, 40, 0)},
