@@ -36,10 +36,7 @@ func (s Setup) flowConfig() flowcontrol.Config {
 // traffic, none if the scenario withholds it, and the engine's limits and cost model. The cost
 // model is that of the first pool, with the scenario's errors.
 func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
-	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.SLO
-	for _, c := range s.Scenario.Interactive.All() {
-		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
-	}
+	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.StrictestSLO()
 	if s.Scenario.Interactive.SLOWithheld {
 		slo.TTFT, slo.TPOT = 0, 0
 	}

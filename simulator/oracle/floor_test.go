@@ -93,7 +93,7 @@ func TestGatewayIsAtLeastTheBestStaticSetting(t *testing.T) {
 		"short prompts, mostly idle": smallPool(t, "score", func(s *scenario.Scenario) {
 			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 4*time.Minute, 5, 0.6
 			s.Pool.MaxBatchedTokens, s.Pool.MaxSeqs = 512, 32
-			s.Interactive.SLO.TPOT = 70 * time.Millisecond
+			s.Interactive.SLO.TPOT, s.Interactive.SLOWithheld = 70*time.Millisecond, true
 		}),
 		"bursts": smallPool(t, "mix", func(s *scenario.Scenario) {
 			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 4*time.Minute, 3, 0.9
@@ -121,6 +121,9 @@ func TestGatewayIsAtLeastTheBestStaticSetting(t *testing.T) {
 			if b := found.Bound; b.Loss > MaxLoss || b.Useful < float64(best.Result.Batch.Useful) {
 				t.Errorf("%s, %d prior runs: G harvests %.0f at %.2f points (%s), and %v %d", name,
 					len(seen), b.Useful, b.Loss, b.Note, best.Setting, best.Result.Batch.Useful)
+			}
+			if same, err := found.Reproduces(s, noBatch); err != nil || !same {
+				t.Errorf("%s, %d prior runs: the best does not reproduce: %v", name, len(seen), err)
 			}
 		}
 	}

@@ -82,6 +82,10 @@ const maxWindows = 60
 
 func newGatewaySearch(s simulator.Setup, noBatch simulator.NoBatch, budget Budget) *gatewaySearch {
 	window := max(20*time.Second, (s.Scenario.Horizon / maxWindows).Round(time.Second))
+	if s.Scenario.Interactive.SLOWithheld { // an oracle knows what it is judged by
+		slo, of := s.Scenario.Interactive.StrictestSLO(), &s.Policy.Flow.SLO
+		of.TTFT, of.TPOT = slo.TTFT, slo.TPOT
+	}
 	return &gatewaySearch{
 		setup: s, noBatch: noBatch, budget: budget, window: window,
 		runners: max(s.Scenario.Pool.Replicas, s.Scenario.Pool.Max),

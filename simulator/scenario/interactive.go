@@ -37,6 +37,15 @@ const None = "none"
 // Verbatim reports whether the trace is played back once, unchanged in time.
 func (i Interactive) Verbatim() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }
 
+// StrictestSLO returns the lowest TTFT and TPOT of all classes of traffic.
+func (i Interactive) StrictestSLO() SLO {
+	slo := i.SLO
+	for _, c := range i.All() {
+		slo.TTFT, slo.TPOT = min(slo.TTFT, c.SLO.TTFT), min(slo.TPOT, c.SLO.TPOT)
+	}
+	return slo
+}
+
 func (i Interactive) validate() error {
 	var all problems
 	switch {
