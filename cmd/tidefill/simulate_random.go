@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +29,11 @@ type randomPools struct {
 	noReference bool
 	workers     int
 	write       string // directory
+	minimize    int    // number of a pool; 0: none
 }
+
+// defaultHorizon is long enough for several bursts and short enough to run hundreds of pools.
+const defaultHorizon = "30m"
 
 // tracesVariable names the directory of traces if --traces is not given.
 const tracesVariable = "TIDEFILL_TRACES"
@@ -46,7 +49,7 @@ func (r *randomPools) registerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.family, "family", names[0],
 		"with --random: the `family` of the pools: "+strings.Join(names, ", "))
 	flags.IntSliceVar(&r.only, "only", nil, "with --random: run these `numbers` only")
-	flags.StringVar(&r.horizon, "horizon", "30m", "with --random: the simulated `time` of a pool")
+	flags.StringVar(&r.horizon, "horizon", defaultHorizon, "with --random: the simulated `time` of a pool")
 	flags.StringVar(&r.traces, "traces", "",
 		"with --random: replay the traces azure* and mooncake* in this `DIR` in some pools "+
 			"(default: $"+tracesVariable+", or none)")
@@ -56,6 +59,9 @@ func (r *randomPools) registerFlags(flags *pflag.FlagSet) {
 		"with --random: run this `number` of pools at a time")
 	flags.StringVar(&r.write, "write", "",
 		"with --random: write the scenarios into this `DIR` and run nothing")
+	flags.IntVar(&r.minimize, "minimize", 0,
+		"with --random: simplify the scenario of this `number` as long as the policy loses more "+
+			"than a point, and print it")
 }
 
 // study checks the flags and returns the study to run.
@@ -68,6 +74,8 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 			r.horizon)
 	case r.count < 1 || r.count > 10_000:
 		return nil, usageErrorf("--random is %d, want 1 to 10000", r.count)
+	case r.minimize < 0:
+		return nil, usageErrorf("--minimize is %d; numbers begin at 1", r.minimize)
 	case r.workers < 1:
 		return nil, usageErrorf("--jobs is %d, want at least 1", r.workers)
 	case len(s.policies) > 1:
@@ -92,7 +100,7 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		Source:    random.Source{Seed: s.seed, Family: family, Horizon: horizon, Traces: traces},
 		Numbers:   slices.Clone(r.only),
 		Candidate: candidates[0], NoReference: r.noReference, Workers: r.workers, Dir: s.out,
-		Command: s.repeat(), Log: stderr,
+		Command: s.repeat(), Flags: s.policyFlags(), Log: stderr,
 	}
 	if len(r.only) == 0 {
 		for number := range r.count {
@@ -109,22 +117,34 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 
 // repeat returns the command that runs one pool; its number follows.
 func (s *simulation) repeat() string {
-	words := []string{"tidefill simulate --random 1 --seed", strconv.FormatUint(s.seed, 10),
-		"--family", s.random.family, "--horizon", s.random.horizon}
-	add := func(flag, value string) {
-		if value != "" {
-			words = append(words, flag, value)
-		}
+	r := &s.random
+	command := fmt.Sprintf("tidefill simulate --random 1 --seed %d", s.seed)
+	if r.family != random.Families()[0].Name {
+		command += " --family " + r.family
 	}
+	if r.horizon != defaultHorizon {
+		command += " --horizon " + r.horizon
+	}
+	command += s.policyFlags()
+	if r.traces != "" {
+		command += " --traces " + r.traces
+	}
+	return command + " --only"
+}
+
+// policyFlags returns the flags that choose the policy, each after a space.
+func (s *simulation) policyFlags() string {
+	var flags strings.Builder
 	for _, p := range s.policies {
-		add("--policy", p)
+		fmt.Fprintf(&flags, " --policy %s", p)
 	}
-	add("--config", s.config)
+	if s.config != "" {
+		fmt.Fprintf(&flags, " --config %s", s.config)
+	}
 	for _, set := range s.settings.given {
-		add("--set", "'"+set+"'")
+		fmt.Fprintf(&flags, " --set '%s'", set)
 	}
-	add("--traces", s.random.traces)
-	return strings.Join(append(words, "--only"), " ")
+	return flags.String()
 }
 
 func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error {
@@ -135,6 +155,8 @@ func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error
 	switch {
 	case s.random.write != "":
 		return study.WriteScenarios(ctx, s.random.write)
+	case s.random.minimize != 0:
+		return study.Minimize(ctx, s.random.minimize, out)
 	case s.explain != "":
 		moment, err := s.explainMoment()
 		if err != nil {

@@ -23,9 +23,9 @@ type Study struct {
 	Workers int
 	// Dir keeps pools, references and results. Empty: nothing is kept.
 	Dir string
-	// Command repeats a pool; its number follows.
-	Command string
-	Log     io.Writer // takes progress; nil: none
+	// Command repeats a pool; its number follows. Flags are those of the policy, each after a space.
+	Command, Flags string
+	Log            io.Writer // takes progress; nil: none
 
 	code       string // version of what is stored
 	pools      *store[storedPool]

@@ -37,7 +37,6 @@ func (r *Report) Text(out io.Writer) error {
 		b.WriteString("\nSmallest harvests relative to the best static setting\n")
 		r.writeRecords(&b, r.worstByHarvest())
 	}
-	fmt.Fprintf(&b, "\nTo repeat a pool: %s NUMBER\n", r.Command)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -89,6 +88,9 @@ func (r *Report) writeRecords(b *strings.Builder, records []Record) {
 		fmt.Fprintf(table, "\t%s\n", record.About)
 	}
 	table.Flush()
+	for _, record := range records {
+		fmt.Fprintf(b, "  %s %d\n", r.Command, record.Number)
+	}
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }

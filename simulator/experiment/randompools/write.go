@@ -23,16 +23,16 @@ func (s *Study) WriteScenarios(ctx context.Context, dir string) error {
 		return err
 	}
 	return s.each(ctx, func(_ context.Context, _ int, pool random.Pool) error {
-		return writeScenario(filepath.Join(dir, pool.Scenario.Name+".yaml"), pool)
+		return s.writeScenario(filepath.Join(dir, pool.Scenario.Name+".yaml"), pool)
 	})
 }
 
-func writeScenario(file string, pool random.Pool) error {
+func (s *Study) writeScenario(file string, pool random.Pool) error {
 	text, err := experiment.ScenarioYAML(pool.Scenario)
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# tidefill simulate %s --seed %d\n", file, pool.Seed)
+	head := fmt.Sprintf("# tidefill simulate %s --seed %d%s\n", file, pool.Seed, s.Flags)
 	return os.WriteFile(file, append([]byte(head), text...), 0o666)
 }
 

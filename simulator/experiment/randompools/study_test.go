@@ -1,0 +1,182 @@
+package randompools
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/random"
+)
+
+// study returns a study of some short pools with the policy fixed.
+func study(t *testing.T, dir, policy string, numbers ...int) *Study {
+	t.Helper()
+	family, err := random.LookupFamily("idle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidate, err := experiment.Configuration{}.Candidate(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Study{Source: random.Source{Seed: 2, Family: family, Horizon: 6 * time.Minute},
+		Numbers: numbers, Candidate: candidate, Workers: 2, Dir: dir, Command: "repeat"}
+}
+
+func run(t *testing.T, s *Study) *Report {
+	t.Helper()
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func lines(t *testing.T, dir, name string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(content))
+}
+
+func TestAStudyContinues(t *testing.T) {
+	dir := t.TempDir()
+	whole := run(t, study(t, "", "fixed,per_runner=4", 1, 2, 3))
+	run(t, study(t, dir, "fixed,per_runner=4", 1))
+	if diff := cmp.Diff(whole, run(t, study(t, dir, "fixed,per_runner=4", 1, 2, 3))); diff != "" {
+		t.Errorf("in two parts the report differs (-at once +in parts):\n%s", diff)
+	}
+	for _, name := range []string{"pools.jsonl", "references.jsonl", "results.jsonl"} {
+		before := lines(t, dir, name)
+		run(t, study(t, dir, "fixed,per_runner=4", 3, 2, 1))
+		if after := lines(t, dir, name); len(after) != len(before) {
+			t.Errorf("%s grows although everything is there", name)
+		}
+	}
+}
+
+// The reference must not depend on the policy that is compared with it.
+func TestAnotherPolicyHasTheSameReference(t *testing.T) {
+	dir := t.TempDir()
+	one := run(t, study(t, dir, "fixed,per_runner=4", 1))
+	kept := lines(t, dir, "references.jsonl")
+	other := run(t, study(t, dir, "fixed,per_runner=64", 1))
+	if diff := cmp.Diff(one.Records[0].Reference, other.Records[0].Reference); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(kept, lines(t, dir, "references.jsonl")); diff != "" {
+		t.Errorf("another policy searches again:\n%s", diff)
+	}
+	if n := len(lines(t, dir, "results.jsonl")); n != 2 {
+		t.Errorf("%d results, want one of each policy", n)
+	}
+	if one.Records[0].Harvest == other.Records[0].Harvest {
+		t.Error("both policies harvest the same")
+	}
+}
+
+func TestALineThatWasCutOffIsIgnored(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStore[Reference](dir, "x.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.put("a", Reference{Lines: 1}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "x.jsonl")
+	content, _ := os.ReadFile(file)
+	if err := os.WriteFile(file, append(content, `{"key":"b","val`...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openStore[Reference](dir, "x.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.put("c", Reference{Lines: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openStore[Reference](dir, "x.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	a, hasA := s.get("a")
+	_, hasB := s.get("b")
+	c, hasC := s.get("c")
+	if !hasA || hasB || !hasC || a.Lines != 1 || c.Lines != 3 {
+		t.Errorf("a %v %v, b %v, c %v %v", a, hasA, hasB, c, hasC)
+	}
+}
+
+func TestWrittenScenariosRunAlike(t *testing.T) {
+	dir := t.TempDir()
+	s := study(t, "", "fixed,per_runner=4", 1, 2, 3, 4)
+	s.NoReference = true
+	any, _ := random.LookupFamily("any")
+	s.Source.Family = any
+	want := run(t, s)
+	if err := s.WriteScenarios(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range want.Records {
+		file := filepath.Join(dir, "random-any-2-"+string(rune('0'+record.Number))+".yaml")
+		scenarios, err := experiment.OpenScenarios([]string{file}, experiment.Trace{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := experiment.Comparison{Scenarios: scenarios, Seeds: []uint64{record.RunSeed},
+			Candidates: []experiment.Candidate{s.Candidate}}
+		got, err := c.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(record.Outcome, newOutcome(got.Scenarios[0].Policies[0].Runs[0])); diff != "" {
+			t.Errorf("%s (-random +file):\n%s", file, diff)
+		}
+	}
+}
+
+func TestMinimizingShrinks(t *testing.T) {
+	s := study(t, "", "fixed,per_runner=256", 1, 2, 3, 4, 5, 6)
+	s.NoReference = true
+	number := 0
+	for _, record := range run(t, s).Records {
+		if record.Loss > 1 {
+			number = record.Number
+		} else if err := s.Minimize(t.Context(), record.Number, &bytes.Buffer{}); err == nil {
+			t.Errorf("pool %d is safe and is minimized", record.Number)
+		}
+	}
+	if number == 0 {
+		t.Fatal("256 lines are safe everywhere")
+	}
+	var out bytes.Buffer
+	if err := s.Minimize(t.Context(), number, &out); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "minimized.yaml")
+	if err := os.WriteFile(file, out.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	scenarios, err := experiment.OpenScenarios([]string{file}, experiment.Trace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := experiment.Comparison{Scenarios: scenarios, Seeds: []uint64{s.Source.RunSeed(number)},
+		Candidates: []experiment.Candidate{s.Candidate}}
+	result, err := c.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := scenarios[0].Scenario.Pool
+	if loss := result.Scenarios[0].Policies[0].Runs[0].Loss; loss <= 1 || pool.RouterView != 0 ||
+		len(scenarios[0].Scenario.Jobs) != 1 {
+		t.Errorf("minimized, it loses %v points:\n%s", loss, out.String())
+	}
+}
