@@ -51,6 +51,12 @@ type Prometheus struct {
 	// TPOT selects in the same way the histogram of a request's mean time per output token after
 	// the first.
 	TPOT []string `yaml:"tpot"`
+	// PromptLengths selects in the same way the histogram of the prompt tokens of interactive
+	// requests, AnswerLengths that of their output tokens. Empty: they are not read. Default: the
+	// histograms of llm-d's endpoint picker.
+	PromptLengths []string `yaml:"prompt_lengths"`
+	// AnswerLengths selects the histogram of output tokens; see prompt_lengths.
+	AnswerLengths []string `yaml:"answer_lengths"`
 	// ModelLabel names the label that holds the model, with the name that lines use. Empty: all
 	// pools use the sum over all models. Default: model_name.
 	ModelLabel string `yaml:"model_label"`
@@ -82,6 +88,10 @@ func DefaultConfig() Config {
 				"inference_objective_request_ttft_seconds" + interactive},
 			TPOT: []string{"llm_d_epp_request_streaming_tpot_seconds" + interactive,
 				"inference_objective_request_streaming_tpot_seconds" + interactive},
+			PromptLengths: []string{"llm_d_epp_request_input_tokens" + interactive,
+				"inference_objective_input_tokens" + interactive},
+			AnswerLengths: []string{"llm_d_epp_request_output_tokens" + interactive,
+				"inference_objective_output_tokens" + interactive},
 		},
 	}
 }
@@ -121,14 +131,17 @@ func (c Config) Validate() error {
 	if len(p.TTFT)+len(p.TPOT) == 0 {
 		refuse("prometheus.ttft: is empty and so is tpot; name a histogram in one of them")
 	}
-	for i, text := range p.TTFT {
-		if _, err := parseSelector(text); err != nil {
-			refuse("prometheus.ttft[%d]: %w", i, err)
-		}
-	}
-	for i, text := range p.TPOT {
-		if _, err := parseSelector(text); err != nil {
-			refuse("prometheus.tpot[%d]: %w", i, err)
+	for _, list := range []struct {
+		key       string
+		selectors []string
+	}{
+		{"ttft", p.TTFT}, {"tpot", p.TPOT}, {"prompt_lengths", p.PromptLengths},
+		{"answer_lengths", p.AnswerLengths},
+	} {
+		for i, text := range list.selectors {
+			if _, err := parseSelector(text); err != nil {
+				refuse("prometheus.%s[%d]: %w", list.key, i, err)
+			}
 		}
 	}
 	if p.ModelLabel != "" && !isName(p.ModelLabel) {

@@ -65,6 +65,13 @@ func (m *metrics) logChange(ctx context.Context, found usedMetrics) {
 			missing = append(missing, s.name)
 		}
 	}
+	for _, h := range histograms {
+		if name := found.names[h.name]; name != "" {
+			attributes = append(attributes, h.name, name)
+		} else {
+			missing = append(missing, h.name)
+		}
+	}
 	if len(missing) > 0 {
 		attributes = append(attributes, "missing", missing)
 	}

@@ -80,9 +80,13 @@ func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, usedMetrics)
 					break // the page of another engine
 				}
 			}
-			if found.names[runningSignal] != "" {
-				return r, found
+			if found.names[runningSignal] == "" {
+				continue
 			}
+			for _, h := range histograms {
+				*h.field(&r), found.names[h.name] = e.histogram(p, prefix, h.name)
+			}
+			return r, found
 		}
 	}
 	return r, usedMetrics{}
@@ -93,16 +97,17 @@ func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, usedMetrics)
 func (m signalMap) latencies(p page, found usedMetrics) (ttft, tpot []flowcontrol.Bucket) {
 	for _, e := range m {
 		if e.Engine == found.engine {
-			return e.histogram(p, found.prefix, ttftHistogram),
-				e.histogram(p, found.prefix, tpotHistogram)
+			ttft, _ = e.histogram(p, found.prefix, ttftHistogram)
+			tpot, _ = e.histogram(p, found.prefix, tpotHistogram)
+			return ttft, tpot
 		}
 	}
 	return nil, nil
 }
 
-// histogram returns the histogram of the first metric listed under key that the page has. It adds
-// up the series of the metric.
-func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket) {
+// histogram returns the histogram of the first metric listed under key that the page has, and the
+// name of the metric. It adds up the series of the metric.
+func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket, name string) {
 	for i := range e.Signals[key] {
 		source := &e.Signals[key][i]
 		counts := map[float64]float64{}
@@ -116,10 +121,10 @@ func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket) 
 			h = append(h, flowcontrol.Bucket{Upper: upper, Count: counts[upper]})
 		}
 		if h != nil {
-			return h
+			return h, prefix + source.selector.String()
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // value reads the metric from a page, as the sum of its series or as their mean. Values that are

@@ -20,14 +20,14 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// promQuery queries a Prometheus server for the latencies of interactive requests.
+// promQuery queries a Prometheus server for the latencies and lengths of interactive requests.
 type promQuery struct {
 	cfg    Prometheus
 	slo    flowcontrol.SLO
 	client *http.Client
 	header http.Header
 	log    *slog.Logger
-	chosen map[string]string // by latency (ttft, tpot): the selector that returned data last
+	chosen map[string]string // by the key of selectors: the one that returned data last
 }
 
 // attained is the histogram of one model, and how many requests met the SLO.
@@ -46,43 +46,53 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	prompts, err := q.histogram(ctx, "prompt_lengths", q.cfg.PromptLengths, 0)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := q.histogram(ctx, "answer_lengths", q.cfg.AnswerLengths, 0)
+	if err != nil {
+		return nil, err
+	}
 	var samples []Sample
-	for _, m := range modelsOf(ttft, tpot) {
-		first, inFirst := ttft[m]
-		each, inEach := tpot[m]
-		sampled := first.sampled
-		if !inFirst || inEach && each.sampled.Before(sampled) {
-			sampled = each.sampled
+	for _, m := range modelsOf(ttft, tpot, prompts, answers) {
+		r := flowcontrol.NoReading(flowcontrol.Gateway, time.Time{})
+		use := func(all map[string]attained) attained {
+			h, known := all[m]
+			if known && (r.Sampled.IsZero() || h.sampled.Before(r.Sampled)) {
+				r.Sampled = h.sampled
+			}
+			return h
 		}
-		r := flowcontrol.NoReading(flowcontrol.Gateway, sampled)
-		if inFirst {
+		first, each := use(ttft), use(tpot)
+		if first.buckets != nil {
 			r.TTFT, r.FirstTokenTimes = first.Attainment, first.buckets
 		}
-		if inEach {
+		if each.buckets != nil {
 			r.TPOT = each.Attainment
 		}
+		r.PromptLengths, r.AnswerLengths = use(prompts).buckets, use(answers).buckets
 		samples = append(samples,
 			Sample{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
 	}
 	return samples, nil
 }
 
-// modelsOf returns the models of either map, sorted.
-func modelsOf(a, b map[string]attained) (models []string) {
-	for m := range a {
-		models = append(models, m)
-	}
-	for m := range b {
-		models = append(models, m)
+// modelsOf returns the models of all maps, sorted.
+func modelsOf(all ...map[string]attained) (models []string) {
+	for _, each := range all {
+		for m := range each {
+			models = append(models, m)
+		}
 	}
 	slices.Sort(models)
 	return slices.Compact(models)
 }
 
-// histogram queries the first of the selectors that has counted a request, by model. latency is
-// ttft or tpot, limit its objective.
+// histogram queries the first of the selectors that has counted a request, by model. name is the
+// key of the selectors. limit is the objective, 0 if there is none.
 func (q *promQuery) histogram(
-	ctx context.Context, latency string, selectors []string, limit time.Duration,
+	ctx context.Context, name string, selectors []string, limit time.Duration,
 ) (map[string]attained, error) {
 	for _, text := range selectors {
 		s, err := parseSelector(text)
@@ -104,20 +114,31 @@ func (q *promQuery) histogram(
 		if err != nil {
 			return nil, err
 		}
-		if q.chosen[latency] != text {
-			q.chosen[latency] = text
-			q.log.InfoContext(ctx, "reading interactive latencies", latency, text, "limit", limit,
+		if q.chosen[name] != text {
+			q.chosen[name] = text
+			q.log.InfoContext(ctx, "reading interactive "+whatOf(name), name, text, "limit", limit,
 				"prometheus", q.cfg.URL)
 		}
 		return q.attain(buckets, times, limit), nil
 	}
-	if chosen, logged := q.chosen[latency]; len(selectors) > 0 && (!logged || chosen != "") {
-		q.chosen[latency] = ""
-		q.log.WarnContext(ctx,
-			"Prometheus has no interactive latencies; check telemetry.prometheus",
-			latency, selectors, "prometheus", q.cfg.URL)
+	if chosen, logged := q.chosen[name]; len(selectors) > 0 && (!logged || chosen != "") {
+		q.chosen[name] = ""
+		level := slog.LevelWarn
+		if whatOf(name) == "lengths" { // not every gateway has them
+			level = slog.LevelInfo
+		}
+		q.log.Log(ctx, level, "Prometheus has no interactive "+whatOf(name)+
+			"; check telemetry.prometheus", name, selectors, "prometheus", q.cfg.URL)
 	}
 	return nil, nil
+}
+
+// whatOf says what a key of selectors is about.
+func whatOf(name string) string {
+	if strings.HasSuffix(name, "_lengths") {
+		return "lengths"
+	}
+	return "latencies"
 }
 
 // andModel returns the model label with a comma before it, to follow another label. Empty: there is

@@ -111,7 +111,7 @@ func (r *Reader) Run(ctx context.Context) error {
 		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, client: client, header: header,
 			log: r.log, chosen: map[string]string{}}
 		start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
-			timeout: 4 * r.cfg.Prometheus.Timeout, read: p.read})
+			timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
 	}
 	<-ctx.Done()
 	return nil

@@ -34,6 +34,14 @@ func reading(source flowcontrol.Source, change func(*flowcontrol.Reading)) flowc
 	return r
 }
 
+// buckets returns a histogram of pairs of an edge and a count.
+func buckets(pairs ...float64) (h []flowcontrol.Bucket) {
+	for i := 0; i < len(pairs); i += 2 {
+		h = append(h, flowcontrol.Bucket{Upper: pairs[i], Count: pairs[i+1]})
+	}
+	return h
+}
+
 func builtIn(t testing.TB) signalMap {
 	t.Helper()
 	m, err := loadSignals("")
@@ -68,7 +76,32 @@ vllm:prefix_cache_hits_total{engine="0"} 7
 vllm:generation_tokens_total{engine="0"} 11
 vllm:num_preemptions_total{engine="0"} 0
 vllm:time_to_first_token_seconds_bucket{le="+Inf"} 5
+# TYPE vllm:inter_token_latency_seconds histogram
+vllm:inter_token_latency_seconds_bucket{engine="0",le="0.1"} 15
+vllm:inter_token_latency_seconds_bucket{engine="0",le="0.05"} 10
+vllm:inter_token_latency_seconds_bucket{engine="0",le="+Inf"} 20
+vllm:inter_token_latency_seconds_sum{engine="0"} 0.75
+vllm:inter_token_latency_seconds_count{engine="0"} 20
+vllm:inter_token_latency_seconds_bucket{engine="1",le="0.05"} 1
+vllm:inter_token_latency_seconds_bucket{engine="1",le="0.1"} 1
+vllm:inter_token_latency_seconds_bucket{engine="1",le="+Inf"} 1
+vllm:inter_token_latency_seconds_sum{engine="1"} 0.25
+vllm:inter_token_latency_seconds_count{engine="1"} 1
+vllm:time_per_output_token_seconds_sum 99
+vllm:time_per_output_token_seconds_count 99
+# TYPE vllm:request_prompt_tokens histogram
+vllm:request_prompt_tokens_bucket{engine="0",le="1.0"} 0
+vllm:request_prompt_tokens_bucket{engine="0",le="+Inf"} 4
+vllm:request_prompt_tokens_sum{engine="0"} 400
+vllm:request_prompt_tokens_count{engine="0"} 4
+# TYPE vllm:request_generation_tokens histogram
+vllm:request_generation_tokens_bucket{engine="0",le="50.0"} 3
+vllm:request_generation_tokens_bucket{engine="0",le="+Inf"} 4
 `, "vllm", func(r *flowcontrol.Reading) {
+			r.TokenGaps, r.TokenGapTime = 21, 1
+			r.GapTimes = buckets(0.05, 11, 0.1, 16, math.Inf(1), 21)
+			r.PromptLengths = buckets(1, 0, math.Inf(1), 4)
+			r.AnswerLengths = buckets(50, 3, math.Inf(1), 4)
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 7, 2, 0.5, 24_000
 			r.PromptTokens, r.CachedTokens, r.OutputTokens, r.Preemptions = 1.5e6, 7, 11, 0
 		}},
@@ -78,7 +111,13 @@ ray_vllm_num_requests_waiting 1
 ray_vllm_gpu_cache_usage_perc 0.9
 ray_vllm_cache_config_info{block_size="16",num_gpu_blocks="None"} 1
 ray_vllm_generation_tokens_total NaN
-`, "vllm", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.KVUsed = 3, 1, 0.9 }},
+ray_vllm_time_per_output_token_seconds_bucket{le="+Inf"} 3
+ray_vllm_time_per_output_token_seconds_sum 0.3
+ray_vllm_time_per_output_token_seconds_count 3
+`, "vllm", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.KVUsed = 3, 1, 0.9
+			r.TokenGaps, r.TokenGapTime, r.GapTimes = 3, 0.3, buckets(math.Inf(1), 3)
+		}},
 		"sglang": {`
 sglang:num_running_reqs 5
 sglang:num_queue_reqs 6
@@ -89,7 +128,16 @@ sglang:prompt_tokens_total 2
 sglang:generation_tokens_total 3
 sglang:realtime_tokens_total{mode="decode"} 4
 sglang:realtime_tokens_total{mode="prefill_compute"} 9
+sglang:inter_token_latency_seconds_bucket{le="+Inf"} 50
+sglang:inter_token_latency_seconds_sum 2
+sglang:inter_token_latency_seconds_count 50
+sglang:prompt_tokens_histogram_bucket{le="100.0"} 7
+sglang:prompt_tokens_histogram_bucket{le="+Inf"} 8
+sglang:generation_tokens_histogram_bucket{le="+Inf"} 8
 `, "sglang", func(r *flowcontrol.Reading) {
+			r.TokenGaps, r.TokenGapTime = 50, 2
+			r.PromptLengths = buckets(100, 7, math.Inf(1), 8)
+			r.AnswerLengths = buckets(math.Inf(1), 8)
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 6, 0.4, 70_000
 			r.CachedTokens, r.PromptTokens, r.OutputTokens = 1, 2, 4
 		}},
@@ -101,6 +149,12 @@ sglang:num_queue_reqs{model_name="m",priority=""} 6
 sglang:num_queue_reqs{model_name="m",priority="0"} 6
 sglang:num_retracted_requests_total{model_name="m",priority=""} 8
 `, "sglang", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.Preemptions = 5, 6, 8 }},
+		"sglang under ray": {`
+ray_sglang_num_running_reqs 5
+ray_sglang_token_usage 0.5
+ray_sglang_inter_token_latency_seconds_sum 100
+ray_sglang_inter_token_latency_seconds_count 50
+`, "sglang-ray", func(r *flowcontrol.Reading) { r.Running, r.KVUsed = 5, 0.5 }},
 		"tensorrt-llm": {`
 trtllm_num_requests_running 5
 trtllm_num_requests_waiting 0
@@ -111,6 +165,8 @@ trtllm_prompt_tokens_total 100
 trtllm_prompt_cached_tokens_total 40
 trtllm_prompt_cache_hit_tokens_total{cache_level="0",cache_tier="gpu"} 41
 trtllm_prompt_cached_tokens_per_request_sum 42
+trtllm_time_per_output_token_seconds_sum 3
+trtllm_time_per_output_token_seconds_count 4
 `, "tensorrt-llm", func(r *flowcontrol.Reading) {
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 0, 0.5, 6400
 			r.PromptTokens, r.CachedTokens = 100, 40
@@ -132,7 +188,12 @@ tgi_request_generated_tokens_bucket{le="10"} 1
 tgi_request_generated_tokens_bucket{le="+Inf"} 2
 tgi_request_generated_tokens_sum 44
 tgi_request_generated_tokens_count 2
-`, "tgi", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.OutputTokens = 2, 1, 44 }},
+tgi_request_input_length_bucket{le="+Inf"} 2
+`, "tgi", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.OutputTokens = 2, 1, 44
+			r.AnswerLengths = buckets(10, 1, math.Inf(1), 2)
+			r.PromptLengths = buckets(math.Inf(1), 2)
+		}},
 		"something else": {"go_goroutines 7\nvllm:num_requests_waiting 3\n",
 			"", func(*flowcontrol.Reading) {}},
 	} {
@@ -488,16 +549,25 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 				"b", "2", 3), bucket("b", "+Inf", 3), bucket("c", "+Inf", 3)}, ",") + "]"},
 		[2]string{"(llm_d_epp_request_streaming_tpot_seconds_bucket", "[" + strings.Join([]string{
 			bucket("a", "0.1", 50), bucket("a", "+Inf", 60)}, ",") + "]"},
+		[2]string{"timestamp(llm_d_epp_request_input_tokens", "[" + at("a", 1700000085) + "," +
+			at("d", 1700000070) + "]"},
+		[2]string{"timestamp(inference_objective_output_tokens", "[" + at("a", 1700000079) + "]"},
+		[2]string{"(llm_d_epp_request_input_tokens_bucket", "[" + strings.Join([]string{
+			bucket("a", "128", 5), bucket("a", "+Inf", 100), bucket("d", "+Inf", 2)}, ",") + "]"},
+		[2]string{"(inference_objective_output_tokens_bucket", "[" + strings.Join([]string{
+			bucket("a", "16", 40), bucket("a", "+Inf", 90)}, ",") + "]"},
 	)
 	seen := newCollector()
-	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) >= 4 })
-	got := seen.of(flowcontrol.Gateway)[:2]
+	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) >= 6 })
+	got := seen.of(flowcontrol.Gateway)[:3]
 	want := []Sample{
-		{Model: "a", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000080000)}},
-		{Model: "b", Reading: &flowcontrol.Reading{Sampled: time.UnixMilli(1700000095000)}},
+		{Model: "a", Reading: &flowcontrol.Reading{}}, {Model: "b", Reading: &flowcontrol.Reading{}},
+		{Model: "d", Reading: &flowcontrol.Reading{}},
 	}
 	*want[0].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
-		r.Sampled = time.UnixMilli(1700000080000)
+		r.Sampled = time.UnixMilli(1700000079000) // the oldest of all histograms
+		r.PromptLengths = buckets(128, 5, math.Inf(1), 100)
+		r.AnswerLengths = buckets(16, 40, math.Inf(1), 90)
 		// a third of 80 to 95 lies above 2 s
 		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10}
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
@@ -508,6 +578,10 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 		r.Sampled = time.UnixMilli(1700000095000)
 		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
 		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 2, Count: 3}, {Upper: math.Inf(1), Count: 3}}
+	})
+	*want[2].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
+		r.Sampled = time.UnixMilli(1700000070000)
+		r.PromptLengths = buckets(math.Inf(1), 2)
 	})
 	if len(got[0].TTFT) != 3 || len(got[0].TPOT) != 2 || len(got[1].TTFT) != 2 {
 		t.Errorf("histograms are %+v", got)
@@ -572,6 +646,12 @@ func TestValidateNamesTheKey(t *testing.T) {
 		},
 		"prometheus.tpot[0]": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.TPOT = "http://p", []string{""}
+		},
+		"prometheus.prompt_lengths[0]": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.PromptLengths = "http://p", []string{"a{"}
+		},
+		"prometheus.answer_lengths[1]": func(c *Config) {
+			c.Prometheus.URL, c.Prometheus.AnswerLengths = "http://p", []string{"a", ""}
 		},
 		"prometheus.ttft: is": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.TTFT, c.Prometheus.TPOT = "http://p", nil, nil

@@ -34,6 +34,32 @@ var signals = []signal{
 	{"cached_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.CachedTokens }},
 	{"output_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.OutputTokens }},
 	{"preemptions", false, func(r *flowcontrol.Reading) *float64 { return &r.Preemptions }},
+	{"token_gaps", false, func(r *flowcontrol.Reading) *float64 { return &r.TokenGaps }},
+	{"token_gap_time", false, func(r *flowcontrol.Reading) *float64 { return &r.TokenGapTime }},
+}
+
+// histogram is a distribution that is read from a metrics page.
+type histogram struct {
+	name  string
+	field func(*flowcontrol.Reading) *[]flowcontrol.Bucket
+}
+
+// histograms lists the distributions that policies use, in the order in which they are logged.
+var histograms = []histogram{
+	{"gap_times", func(r *flowcontrol.Reading) *[]flowcontrol.Bucket { return &r.GapTimes }},
+	{"prompt_lengths", func(r *flowcontrol.Reading) *[]flowcontrol.Bucket {
+		return &r.PromptLengths
+	}},
+	{"answer_lengths", func(r *flowcontrol.Reading) *[]flowcontrol.Bucket {
+		return &r.AnswerLengths
+	}},
+}
+
+// isSignal reports whether a signal map may have the key.
+func isSignal(key string) bool {
+	return key == ttftHistogram || key == tpotHistogram ||
+		slices.ContainsFunc(signals, func(s signal) bool { return s.name == key }) ||
+		slices.ContainsFunc(histograms, func(h histogram) bool { return h.name == key })
 }
 
 // runningSignal is the signal that every engine must have. A page with it belongs to the engine.
@@ -110,9 +136,7 @@ func parseSignals(text []byte) (signalMap, error) {
 				e.Engine)
 		}
 		for _, key := range slices.Sorted(maps.Keys(e.Signals)) {
-			if !slices.ContainsFunc(signals, func(s signal) bool {
-				return s.name == key
-			}) && key != ttftHistogram && key != tpotHistogram {
+			if !isSignal(key) {
 				return nil, fmt.Errorf("engine %s: %q is not a signal", e.Engine, key)
 			}
 			for i := range e.Signals[key] {

@@ -69,9 +69,21 @@ func TestMetricsAreVLLMs(t *testing.T) {
 		"vllm:time_to_first_token_seconds": 1, "vllm:inter_token_latency_seconds": 100,
 		"vllm:e2e_request_latency_seconds": 1,
 		"vllm:request_queue_time_seconds":  1, "vllm:request_time_per_output_token_seconds": 1,
+		"vllm:request_prompt_tokens": 1, "vllm:request_generation_tokens": 1,
 	} {
 		if got := value(t, families, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	for name, want := range map[string]float64{
+		"vllm:request_prompt_tokens": 100, "vllm:request_generation_tokens": 101,
+	} {
+		h := families[name].Metric[0].Histogram
+		if got := h.GetSampleSum(); got != want {
+			t.Errorf("%s has the sum %v, want %v", name, got, want)
+		}
+		if last := h.Bucket[len(h.Bucket)-2].GetUpperBound(); last != 20_000 {
+			t.Errorf("%s has edges up to %v, want 20000", name, last)
 		}
 	}
 	for name, f := range families {

@@ -19,6 +19,9 @@ var (
 		240, 480, 960, 1920, 7680}
 )
 
+// longestModel is the context length by which lengths are counted if the configuration has none.
+const longestModel = 1 << 20
+
 // metrics are vLLM's, with its names and labels, and some of the emulator's own about its
 // interactive traffic. Times are as a client of the runner sees them.
 type metrics struct {
@@ -29,6 +32,8 @@ type metrics struct {
 	request    prometheus.Histogram
 	queue      prometheus.Histogram
 	perToken   prometheus.Histogram
+	prompt     prometheus.Histogram // tokens
+	answer     prometheus.Histogram // tokens
 	success    *prometheus.CounterVec
 
 	interactiveFirstToken prometheus.Histogram
@@ -36,7 +41,7 @@ type metrics struct {
 	interactiveShed       prometheus.Counter
 }
 
-func newMetrics(model string) *metrics {
+func newMetrics(model string, modelLen int) *metrics {
 	labels := prometheus.Labels{"model_name": model, "engine": "0"}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help,
@@ -54,6 +59,10 @@ func newMetrics(model string) *metrics {
 			"Histogram of time spent in WAITING phase for request.", requestBuckets),
 		perToken: histogram("vllm:request_time_per_output_token_seconds",
 			"Histogram of time per output token of a request in seconds.", tokenGapBuckets),
+		prompt: histogram("vllm:request_prompt_tokens", "Number of prefill tokens processed.",
+			engine.LengthBounds(modelLen)),
+		answer: histogram("vllm:request_generation_tokens",
+			"Number of generation tokens processed.", engine.LengthBounds(modelLen)),
 		success: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vllm:request_success_total", Help: "Count of successfully processed requests.",
 			ConstLabels: labels,
@@ -72,8 +81,8 @@ func newMetrics(model string) *metrics {
 	for _, reason := range []string{finishStop, finishLength} {
 		m.success.WithLabelValues(reason)
 	}
-	m.registry.MustRegister(m.firstToken, m.tokenGap, m.request, m.queue, m.perToken, m.success,
-		m.interactiveFirstToken, m.interactivePerToken, m.interactiveShed)
+	m.registry.MustRegister(m.firstToken, m.tokenGap, m.request, m.queue, m.perToken, m.prompt,
+		m.answer, m.success, m.interactiveFirstToken, m.interactivePerToken, m.interactiveShed)
 	return m
 }
 
@@ -90,6 +99,8 @@ func (m *metrics) gap(d time.Duration) { m.tokenGap.Observe(d.Seconds()) }
 
 func (m *metrics) finish(t *ticket, c clock) {
 	m.success.WithLabelValues(t.finish).Inc()
+	m.prompt.Observe(float64(t.prompt))
+	m.answer.Observe(float64(t.tokens))
 	m.request.Observe(c.real(t.lastToken.Sub(t.submitted) + engine.ServerDelay(t.tokens)).Seconds())
 	if t.tokens < 2 {
 		return

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, log: c.Logger.With("component", "emulator"), models: map[string][]byte{},
-		mux: http.NewServeMux(), metrics: newMetrics(c.Models[0]), ledger: newLedger(c.Record),
+		mux: http.NewServeMux(), metrics: newMetrics(c.Models[0], cmp.Or(c.MaxModelLen, longestModel)), ledger: newLedger(c.Record),
 		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
 	s.injector = newFaultInjector(c.Faults, c.Seed, s.started)

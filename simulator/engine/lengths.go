@@ -10,18 +10,23 @@ type Lengths struct {
 	Counts []uint64
 }
 
-// newLengths returns an empty histogram with vLLM's bucket edges: 1, 2, 5, 10, 20, 50 and so on up
-// to a model's context length.
-func newLengths(modelLen int) Lengths {
-	var bounds []float64
+// LengthBounds returns the bucket edges of vLLM's histograms of tokens: 1, 2, 5, 10, 20, 50 and so
+// on up to a model's context length.
+func LengthBounds(modelLen int) (bounds []float64) {
 	for power := 1; ; power *= 10 {
 		for _, digit := range [...]int{1, 2, 5} {
 			if digit*power > modelLen {
-				return Lengths{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+				return bounds
 			}
 			bounds = append(bounds, float64(digit*power))
 		}
 	}
+}
+
+// newLengths returns an empty histogram for a model of that context length.
+func newLengths(modelLen int) Lengths {
+	bounds := LengthBounds(modelLen)
+	return Lengths{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 }
 
 func (l *Lengths) add(tokens int) {
