@@ -48,7 +48,7 @@ func TestGatewayFindsTheOnlySafeSetting(t *testing.T) {
 	prior := watched(t, s, noBatch, func(p *simulator.Policy) {
 		p.Flow = p.Flow.Select(fixed.Name, fixed.Config{PerRunner: 2})
 	})
-	for _, budget := range []int{8, 30} {
+	for _, budget := range []int{8, 20} {
 		found, err := Gateway(s, noBatch, []PriorRun{prior}, Budget{Runs: budget})
 		if err != nil {
 			t.Fatal(err)
@@ -88,15 +88,15 @@ func TestGatewayPausesWhereNothingIsSafeAllTheTime(t *testing.T) {
 func TestGatewayIsAtLeastTheBestStaticSetting(t *testing.T) {
 	for name, s := range map[string]simulator.Setup{
 		"few sequences": fewSequences(t, func(s *scenario.Scenario) {
-			s.Interactive.Rate = 0.1
+			s.Horizon, s.Interactive.Rate = 12*time.Minute, 0.1
 		}),
 		"short prompts, mostly idle": smallPool(t, "score", func(s *scenario.Scenario) {
-			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 4*time.Minute, 5, 0.6
+			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 3*time.Minute, 5, 0.6
 			s.Pool.MaxBatchedTokens, s.Pool.MaxSeqs = 512, 32
 			s.Interactive.SLO.TPOT, s.Interactive.SLOWithheld = 70*time.Millisecond, true
 		}),
 		"bursts": smallPool(t, "mix", func(s *scenario.Scenario) {
-			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 4*time.Minute, 3, 0.9
+			s.Horizon, s.Pool.Replicas, s.Interactive.Rate = 3*time.Minute, 3, 0.9
 			s.Pool.MaxSeqs = 64
 			s.Interactive.Dispersion = scenario.Dispersion{VarMean: 4, Window: 20 * time.Second}
 		}),
@@ -114,7 +114,7 @@ func TestGatewayIsAtLeastTheBestStaticSetting(t *testing.T) {
 		}
 		prior := watched(t, s, noBatch, func(p *simulator.Policy) { p.Flow.Policy = "headroom" })
 		for _, seen := range [][]PriorRun{nil, {prior}} {
-			found, err := Gateway(s, noBatch, seen, Budget{Runs: 16})
+			found, err := Gateway(s, noBatch, seen, Budget{Runs: 14})
 			if err != nil {
 				t.Fatal(err)
 			}
