@@ -82,6 +82,8 @@ type Distributions struct {
 	// MisfitTTFT and MisfitTPOT are the same for objectives that do not fit the engine: so loose
 	// that nothing can be late. Each of the two is misfit in half of the cases, and else tight.
 	MisfitTTFT, MisfitTPOT Range
+	// Withheld is the share of pools whose policy is not configured with the objectives.
+	Withheld float64
 
 	// What a policy can observe.
 
@@ -230,6 +232,13 @@ var families = []Family{
 		}},
 	{"misfit-slo", "objectives that do not fit the engine", func(d *Distributions) {
 		d.Objectives = []Weighted[Objectives]{{Misfit, 1}}
+	}},
+	{"no-slo", "objectives that the policy is not configured with", func(d *Distributions) {
+		d.Withheld = 1
+		d.Objectives = []Weighted[Objectives]{{Relative, 1}}
+		// Without objectives a policy keeps iterations and first tokens within 1.15 of what they are
+		// without batch work; what is tighter cannot be kept.
+		d.TTFT.Low, d.TPOT.Low = 1.3, 1.3
 	}},
 	{"days", "a day and a night in each run", func(d *Distributions) {
 		d.Arrivals = []Weighted[Arrivals]{{Days, 1}}

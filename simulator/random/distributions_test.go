@@ -117,6 +117,7 @@ func TestFamiliesAreNarrow(t *testing.T) {
 					return j.Kind == "" && j.Shared < 0.5
 				})
 		},
+		"no-slo":      func(s scenario.Scenario) bool { return s.Interactive.SLOWithheld },
 		"days":        func(s scenario.Scenario) bool { return len(s.Interactive.Surges) == 6 },
 		"closed-loop": func(s scenario.Scenario) bool { return s.Interactive.Users.Count > 0 },
 	} {

@@ -27,6 +27,7 @@ type draft struct {
 	arrivals    Arrivals
 	utilization float64
 	demand      demand
+	longPrompt  float64 // the 99th percentile of prompts
 	rate        float64 // requests a second, the mean
 	capacity    float64 // of the pool
 	cachedShare float64 // of prompts
@@ -102,31 +103,38 @@ const (
 	longestAnswer = 0.2
 )
 
-// longRequests is the KV capacity that engines need for recorded traffic with prompts of more than
-// 100,000 tokens.
+// longRequests is the KV capacity that engines need for generated conversations, whose prompts have
+// more than 100,000 tokens.
 const longRequests = 200_000
 
 func (d *draft) drawTraffic() {
 	rng := d.random("arrivals")
 	d.arrivals = choose(rng, d.Arrivals)
-	if d.arrivals == Replay && len(d.source.Traces) == 0 {
+	var fitting []Trace
+	for _, t := range d.source.Traces {
+		if 2*t.longest() <= d.profile.KVTokens {
+			fitting = append(fitting, t)
+		}
+	}
+	if d.arrivals == Replay && len(fitting) == 0 {
 		d.arrivals = Conversations
 	}
-	if d.arrivals == Conversations && d.profile.KVTokens < longRequests ||
-		d.arrivals == Replay && d.profile.KVTokens < longRequests {
+	if d.arrivals == Conversations && d.profile.KVTokens < longRequests {
 		d.arrivals = Poisson
 	}
 	in := &d.scenario.Interactive
 	switch d.arrivals {
 	case Replay:
-		t := d.source.Traces[rng.IntN(len(d.source.Traces))]
+		t := pick(rng, fitting)
 		in.Trace, in.Format, d.trace = t.File, t.Format, t.Content
 		s := t.Content.Statistics()
 		d.demand = demand{prompt: s.MeanInput, computed: s.MeanInput, answer: s.MeanOutput}
+		d.longPrompt = t.longPrompt()
 		return
 	case Conversations:
 		in.Generator = workload.LongConversation().Name
 		d.demand = demand{prompt: 12_000, computed: 12_000, answer: 340}
+		d.longPrompt = 85_000
 		return
 	}
 	in.Generator = workload.Conversation().Name
@@ -134,6 +142,7 @@ func (d *draft) drawTraffic() {
 	in.Input = drawLength(d.random("prompt"), d.Prompt, d.PromptSigma, longestPrompt*kv)
 	in.Output = drawLength(d.random("answer"), d.Answer, d.AnswerSigma, longestAnswer*kv)
 	d.demand = demand{prompt: meanLength(in.Input), answer: meanLength(in.Output)}
+	d.longPrompt = in.Input.Median * portable.Exp(2.33*in.Input.Sigma)
 	rng = d.random("prefix")
 	if own := chance(rng, d.OwnPrompts); !own && d.arrivals != ClosedLoop {
 		in.Prefix = scenario.Prefix{Share: significant(d.SharedPart.draw(rng), 2),
@@ -268,6 +277,7 @@ func (d *draft) drawArrivals() {
 func (d *draft) drawObjectives() {
 	rng := d.random("objectives")
 	d.objectives = choose(rng, d.Distributions.Objectives)
+	d.scenario.Interactive.SLOWithheld = chance(d.random("withheld"), d.Withheld)
 	d.slack.ttft, d.slack.tpot = d.TTFT.draw(rng), d.TPOT.draw(rng)
 	loose, tight := [2]float64{d.MisfitTTFT.draw(rng), d.MisfitTPOT.draw(rng)},
 		[2]float64{d.TTFT.Low, d.TPOT.Low}

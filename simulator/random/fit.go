@@ -113,11 +113,7 @@ func (d *draft) overloaded(alone simulator.Interactive) bool {
 	if float64(served) < 0.997*float64(alone.Requests+alone.Undecided/2) || served == 0 {
 		return true
 	}
-	in := d.scenario.Interactive
-	long := d.demand.prompt
-	if in.Input.Median > 0 {
-		long = in.Input.Median * portable.Exp(2.33*in.Input.Sigma) // the 99th percentile
-	}
+	long := d.longPrompt
 	own := portable.Rounded(d.profile.CostModel.PromptToken(long)*long) +
 		portable.Rounded(20*d.profile.CostModel.C0)
 	return alone.TTFT.P99 > 2000+portable.Rounded(4*own)

@@ -2,6 +2,7 @@ package random
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/simulator"
@@ -9,6 +10,10 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
+
+// Version is increased when the same number becomes another pool, so that stored pools are drawn
+// again.
+const Version = 3
 
 // Source draws the pools of a family, by number.
 type Source struct {
@@ -24,6 +29,25 @@ type Trace struct {
 	File    string
 	Format  workload.Format
 	Content *workload.Trace
+}
+
+// longest returns the most tokens of a request.
+func (t Trace) longest() int {
+	longest := 0
+	for a := range workload.All(t.Content.Arrivals()) {
+		longest = max(longest, a.Input+a.Output)
+	}
+	return longest
+}
+
+// longPrompt returns the 99th percentile of prompts.
+func (t Trace) longPrompt() float64 {
+	var prompts []int
+	for a := range workload.All(t.Content.Arrivals()) {
+		prompts = append(prompts, a.Input)
+	}
+	slices.Sort(prompts)
+	return float64(prompts[len(prompts)*99/100])
 }
 
 // Pool is a scenario that was drawn, with its run without batch work.

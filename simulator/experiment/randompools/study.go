@@ -102,7 +102,8 @@ func (s *Study) draw(number int) (random.Pool, error) {
 	for _, t := range s.Source.Traces {
 		traces = append(traces, t.File)
 	}
-	key, err := keyOf(s.code, s.Source.Seed, s.Source.Family.Name, s.Source.Horizon, traces, number)
+	key, err := keyOf(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
+		s.Source.Horizon, traces, number)
 	if err != nil {
 		return random.Pool{}, err
 	}
