@@ -561,7 +561,8 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) >= 6 })
 	got := seen.of(flowcontrol.Gateway)[:3]
 	want := []Sample{
-		{Model: "a", Reading: &flowcontrol.Reading{}}, {Model: "b", Reading: &flowcontrol.Reading{}},
+		{Model: "a", Reading: &flowcontrol.Reading{}},
+		{Model: "b", Reading: &flowcontrol.Reading{}},
 		{Model: "d", Reading: &flowcontrol.Reading{}},
 	}
 	*want[0].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
@@ -577,7 +578,7 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000095000)
 		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
-		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 2, Count: 3}, {Upper: math.Inf(1), Count: 3}}
+		r.FirstTokenTimes = buckets(2, 3, math.Inf(1), 3)
 	})
 	*want[2].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000070000)

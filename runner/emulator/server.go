@@ -53,7 +53,8 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, log: c.Logger.With("component", "emulator"), models: map[string][]byte{},
-		mux: http.NewServeMux(), metrics: newMetrics(c.Models[0], cmp.Or(c.MaxModelLen, longestModel)), ledger: newLedger(c.Record),
+		mux: http.NewServeMux(), ledger: newLedger(c.Record),
+		metrics: newMetrics(c.Models[0], cmp.Or(c.MaxModelLen, longestModel)),
 		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
 	s.injector = newFaultInjector(c.Faults, c.Seed, s.started)
