@@ -134,10 +134,12 @@ type DeadlineTuning struct {
 	// Surplus is the share of the work that free harvest may do beyond its estimate. Running
 	// replicas are kept for work that would have to be bought even then. Default: 0.20.
 	Surplus float64 `yaml:"surplus"`
-	// UnknownFactor is by how much the work of a job may exceed its estimate as long as fewer than
-	// Sample of its lines were answered, or fewer than are in flight, of which the short ones
-	// finish first. One replica is started early enough to measure it. Default: 6, the ratio of the
-	// longest kind of answer of a service to the mean of all.
+	// UnknownFactor is by how much the work of a job may exceed its estimate, at least, as long as
+	// fewer than Sample of its lines were answered, or fewer than are in flight, of which the short
+	// ones finish first. Answers of an unseen job may also be as long as half their limit, as 3,072
+	// tokens without one, or half as long again as those of any job of the model. One replica is
+	// started early enough to measure it. Default: 6, the ratio of the longest kind of answer of a
+	// service to the mean of all.
 	UnknownFactor float64 `yaml:"unknown_factor"`
 	// Sample is the number of answered lines of a job from which its estimate is trusted. Default:
 	// 50.

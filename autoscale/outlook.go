@@ -216,23 +216,53 @@ func (o *outlook) mustMeasure(lead float64) bool {
 	for i := range list {
 		list[i].lost = list[i].lost && !o.uncertain(list[i])
 	}
-	measured := o.patience + lead + portable.Rounded(cfg.UnknownFactor*o.lineTime)
+	measured := o.patience + lead + o.measureTime()
 	return any && !newDemand(list, o.lastLine, 1+cfg.Uncertainty, lead).metBy(
 		o.future, 0, o.surge(), measured)
 }
 
-// pessimistic returns the tasks with the work of uncertain ones multiplied by UnknownFactor. any
-// says that there are uncertain ones.
+// measureTime returns how long it takes to measure the lines of uncertain tasks if they are as long
+// as they may be.
+func (o *outlook) measureTime() float64 {
+	took := o.cfg.Deadline.UnknownFactor * o.lineTime
+	for _, t := range o.tasks {
+		if o.uncertain(t) {
+			took = max(took, portable.Rounded(t.job.MostOutput*o.tokenTime))
+		}
+	}
+	return took
+}
+
+// pessimistic returns the tasks with the most work that uncertain ones may have, as the pools do it
+// at the expected rate. any says that there are uncertain ones.
 func (o *outlook) pessimistic() (list []task, any bool) {
 	list = slices.Clone(o.tasks)
 	for i, t := range list {
 		if o.uncertain(t) {
 			j := *t.job
-			j.Work *= o.cfg.Deadline.UnknownFactor
+			j.Work = max(o.slower(t.job)*j.Most, j.Work*o.cfg.Deadline.UnknownFactor)
 			list[i].job, any = &j, true
 		}
 	}
 	return list, any
+}
+
+// slower returns by how much replicas do the work of a job at a lower rate than expected if its
+// lines are as long as they may be: fewer long lines fit in the KV cache. At least 1.
+func (o *outlook) slower(j *Job) float64 {
+	if j.MostOutput <= 0 || j.Lines <= 0 {
+		return 1
+	}
+	factor := 1.0
+	for _, p := range o.future.pools {
+		pool := *p.pool
+		pool.Lines.Mix.Output, pool.Lines.Work = j.MostOutput, j.Most/float64(j.Lines)
+		long := newReplica(&pool, &o.cfg.Harvest, o.cfg.Forecast.Burst)
+		if rate := long.rate(0); rate > 0 {
+			factor = max(factor, p.replica.rate(0)/rate)
+		}
+	}
+	return factor
 }
 
 // uncertain reports whether the work of a task may be much more than its estimate: few of its lines

@@ -61,6 +61,20 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 		{"unknown lines with time left", State{Pools: []Pool{batchPool(4)},
 			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{0}, ReasonNone},
+		{"lines that may be long", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+				Work: hours(0.1), Most: hours(15.6)}}}, []int{1}, ReasonLearning},
+		{"lines that may be long, with time left", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+				Work: hours(0.1), Most: hours(15.6)}}}, []int{0}, ReasonNone},
+		{"lines that may take as long to measure", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000}}}, []int{1},
+			ReasonLearning},
+		{"lines that are known not to be long", State{Pools: []Pool{batchPool(4)},
+			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000, Answered: 50}}},
+			[]int{0}, ReasonNone},
 		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)},
 			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
@@ -297,5 +311,28 @@ func TestShrinkSlowly(t *testing.T) {
 	l.run(noon.Add(3 * time.Hour))
 	if before > 8 {
 		t.Errorf("still %d after hours of a quarter of the traffic", before)
+	}
+}
+
+// Long lines take more of the KV cache, so replicas do their work more slowly, and one is started
+// earlier to measure them.
+func TestLongLinesAreSlower(t *testing.T) {
+	slower := func(kv, output int) float64 {
+		p, cfg := batchPool(4), DefaultConfig()
+		p.Engine.KVTokens = kv
+		p.BatchOnly = true
+		o := outlook{cfg: &cfg, future: &future{pools: []poolFuture{{pool: &p,
+			replica: newReplica(&p, &cfg.Harvest, 1)}}}}
+		const lines = 1000
+		return o.slower(&Job{Lines: lines, MostOutput: float64(output),
+			Most: lines * (200 + 0.15*float64(output))})
+	}
+	if got := slower(0, 0); got != 1 {
+		t.Errorf("lines of unknown length are %v times slower, want 1", got)
+	}
+	short, long, many := slower(440_000, 255), slower(440_000, 8000), slower(4_000_000, 8000)
+	if long < 1.3*short || many >= long {
+		t.Errorf("lines of 255 tokens are %v times slower, of 8000 %v, with more KV %v", short,
+			long, many)
 	}
 }

@@ -35,6 +35,9 @@ type Job struct {
 	// Least is a certain lower bound of Work. A deadline that even this much work misses is
 	// reported as infeasible. 0: nothing is certain, and nothing is reported.
 	Least float64
+	// Most is an upper estimate of Work as long as few lines were answered, and MostOutput the mean
+	// output tokens of a line by it. 0: Work times DeadlineTuning.UnknownFactor.
+	Most, MostOutput float64
 	// Longest is the number of tokens of the longest answer so far. 0: unknown. The last lines may
 	// take as long.
 	Longest int

@@ -41,6 +41,7 @@ func (s *scaling) state() autoscale.State {
 			state.Jobs = append(state.Jobs, autoscale.Job{
 				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
 				Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
+				Most: d.Most, MostOutput: d.MostOutput,
 				Longest: d.Longest, Answered: d.Answered, InFlight: d.InFlight,
 			})
 			n := float64(d.Lines)

@@ -20,6 +20,9 @@ type Demand struct {
 	// Least is a lower bound of Work, from the lengths of answered lines and of those in flight.
 	// Before any are known it is the time of the prompts.
 	Least float64
+	// Most is the work if lines are as long as an unseen job's may be, and MostOutput their output
+	// tokens. They approach Work and Output until 50 lines are answered.
+	Most, MostOutput float64
 	// Prompt and Output are the mean tokens of a line. Output is an estimate.
 	Prompt, Output float64
 	// Longest is the number of tokens of the job's longest answer so far. Its last lines may take
@@ -39,12 +42,14 @@ func (p *Planner) Demand() []Demand {
 			continue
 		}
 		b := &j.batch.Batch
+		most := p.mostOutput(j)
 		d := Demand{
 			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
 			Deadline: b.Deadline, Paused: b.Paused,
 			Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
 			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
-			InFlight: j.inFlight,
+			InFlight: j.inFlight, MostOutput: most,
+			Most: float64(j.lines) * p.cfg.Cost.Work(j.promptMean, most),
 		}
 		if j.batch.begun {
 			d.StartBy = time.Time{}

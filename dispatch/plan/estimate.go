@@ -6,6 +6,8 @@ import "github.com/tidefill/tidefill/internal/portable"
 type outputMean struct {
 	mean float64
 	seen int
+	// longest is the greatest mean of a job of the model that has trustedAnswers.
+	longest float64
 }
 
 // outputMemory is the number of answers over which the mean is taken: several times the lines in
@@ -22,6 +24,20 @@ func (o *outputMean) add(tokens int) {
 // modelWeight is the weight of the mean of a model, in answers of the job. Jobs of one model may
 // differ as much as a yes or no and an essay, so the weight is small.
 const modelWeight = 8
+
+const (
+	// trustedAnswers is the number of answers of a job from which its estimate is no guess.
+	trustedAnswers = 50
+	// unseenFactor is how many times as long as assumed for a first job the answers of an unseen
+	// job may be, as long as those of a service's longest kind compared with the mean of all.
+	unseenFactor = 12
+	// unseenGrowth is how many times as long as those of the model's job with the longest answers
+	// they may be.
+	unseenGrowth = 1.5
+	// unseenShare is the share of their limit that the answers of an unseen job may reach. Limits
+	// are set with a margin.
+	unseenShare = 0.5
+)
 
 // ages counts the lines in flight whose tokens so far are known, and these tokens.
 type ages struct{ lines, tokens int64 }
@@ -51,6 +67,25 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 		expected = min(expected, limit)
 	}
 	return expected
+}
+
+// mostOutput returns how long the answers of a job may be on average, as far as is known. Jobs of
+// one model may differ by a factor of hundreds, so before trustedAnswers it does not depend on what
+// the model answered last.
+func (p *Planner) mostOutput(j *job) float64 {
+	expected := p.expectOutput(j, j.limitMean)
+	if j.output.seen >= trustedAnswers {
+		return expected
+	}
+	most := max(float64(unseenFactor*p.cfg.Cost.OutputTokens), unseenShare*j.limitMean)
+	if o := p.outputs[j.key.Model]; o != nil {
+		most = max(most, unseenGrowth*o.longest)
+	}
+	if j.limitMean > 0 {
+		most = min(most, j.limitMean)
+	}
+	unseen := 1 - float64(j.output.seen)/trustedAnswers
+	return expected + portable.Rounded(unseen*max(0, most-expected))
 }
 
 // updateLengths updates the ages of the lines in flight and the lower bounds of their jobs.

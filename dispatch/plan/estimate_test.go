@@ -3,6 +3,10 @@ package plan
 import (
 	"math"
 	"testing"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/scheduler"
 )
 
 func TestExpectOutput(t *testing.T) {
@@ -101,5 +105,63 @@ func TestOutputMeanFollowsChange(t *testing.T) {
 	}
 	if o.mean > 150 || o.mean < 100 {
 		t.Errorf("long after the answers became short, the mean is %v, want nearly 100", o.mean)
+	}
+}
+
+// An unseen job may be long whatever its model answered last. Its own answers decide soon.
+func TestMostOutput(t *testing.T) {
+	p := &Planner{cfg: DefaultConfig(),
+		outputs: map[string]*outputMean{"m": {mean: 5, seen: 5000, longest: 5}}}
+	most := func(what string, j *job, least, most float64) {
+		t.Helper()
+		if got := p.mostOutput(j); got < least || got > most {
+			t.Errorf("%s: %v tokens, want %v to %v", what, got, least, most)
+		}
+	}
+	unseen := func(limit float64) *job { return &job{key: JobKey{Model: "m"}, limitMean: limit} }
+	most("after short answers", unseen(0), 12*256, 12*256)
+	most("with a low limit", unseen(100), 100, 100)
+	most("with a high limit", unseen(30_000), 15_000, 15_000)
+	p.outputs["m"].longest = 4000
+	most("after a job of long answers", unseen(0), 6000, 6000)
+	most("after long answers, with a limit", unseen(5000), 5000, 5000)
+	p.cfg.Cost.OutputTokens = 1
+	p.outputs = map[string]*outputMean{}
+	most("of a model without answers, by another assumption", unseen(0), 12, 12)
+
+	p.cfg.Cost.OutputTokens = 256
+	j := unseen(0)
+	last := p.mostOutput(j)
+	for range trustedAnswers {
+		j.output.add(5)
+		got := p.mostOutput(j)
+		if got >= last {
+			t.Fatalf("after %d answers of 5 tokens: %v, want less than %v", j.output.seen, got,
+				last)
+		}
+		last = got
+	}
+	most("after 50 answers", j, p.expectOutput(j, 0), p.expectOutput(j, 0))
+}
+
+// The longest mean of a job is that of many answers.
+func TestLongestJobOfAModel(t *testing.T) {
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 64})
+	w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
+	w.runnerUp("r1", "m")
+	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m": {100}})
+	w.load(0, 10)
+	for i := range 100 {
+		if got := w.planner.outputs["m"]; i == trustedAnswers-1 && got.longest != 0 {
+			t.Errorf("after %d answers the longest job has %v tokens", i, got.longest)
+		}
+		w.finish(w.requests[0], Succeeded, 200, 0)
+		if d := w.planner.Demand(); len(d) == 1 && (d[0].Most < d[0].Work ||
+			d[0].Answered >= trustedAnswers && d[0].Most != d[0].Work) {
+			t.Fatalf("after %d answers %+v", i+1, d[0])
+		}
+	}
+	if got := w.planner.outputs["m"].longest; math.Abs(got-50) > 1e-9 {
+		t.Errorf("the longest job has %v tokens, want 50", got)
 	}
 }

@@ -108,6 +108,9 @@ func (p *Planner) complete(now time.Time, j *job, l line, f *Finished) {
 			p.outputs[j.key.Model] = o
 		}
 		o.add(f.OutputTokens)
+		if j.output.seen >= trustedAnswers {
+			o.longest = max(o.longest, j.output.mean)
+		}
 	}
 	j.work = p.workLeft(j)
 	if r := f.Start.runner; r.pool != nil {
