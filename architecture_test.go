@@ -24,7 +24,8 @@ var corePackages = []string{
 
 // drivers lists packages below a core package that are not core, with the reason.
 var drivers = map[string]string{
-	"simulator/experiment":             "it spreads runs over processors, reads files and reports progress",
+	"simulator/experiment": "it spreads runs over processors, reads files and reports " +
+		"progress",
 	"simulator/experiment/randompools": "it spreads runs over processors and keeps results",
 }
 

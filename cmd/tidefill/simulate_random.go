@@ -27,6 +27,7 @@ type randomPools struct {
 	horizon     string // as for config.ParseDuration
 	traces      string // directory
 	noReference bool
+	oracles     int // how many pools
 	workers     int
 	write       string // directory
 	minimize    int    // number of a pool; 0: none
@@ -49,12 +50,16 @@ func (r *randomPools) registerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.family, "family", names[0],
 		"with --random: the `family` of the pools: "+strings.Join(names, ", "))
 	flags.IntSliceVar(&r.only, "only", nil, "with --random: run these `numbers` only")
-	flags.StringVar(&r.horizon, "horizon", defaultHorizon, "with --random: the simulated `time` of a pool")
+	flags.StringVar(&r.horizon, "horizon", defaultHorizon,
+		"with --random: the simulated `time` of a pool")
 	flags.StringVar(&r.traces, "traces", "",
 		"with --random: replay the traces azure* and mooncake* in this `DIR` in some pools "+
 			"(default: $"+tracesVariable+", or none)")
 	flags.BoolVar(&r.noReference, "no-reference", false,
 		"with --random: do not search for the best static setting")
+	flags.IntVar(&r.oracles, "oracle-sample", 0,
+		"with --random: also compare this `number` of pools, the first ones, with oracle G, which "+
+			"may spend --oracle-runs on each")
 	flags.IntVarP(&r.workers, "jobs", "j", runtime.GOMAXPROCS(0),
 		"with --random: run this `number` of pools at a time")
 	flags.StringVar(&r.write, "write", "",
@@ -76,13 +81,17 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		return nil, usageErrorf("--random is %d, want 1 to 10000", r.count)
 	case r.minimize < 0:
 		return nil, usageErrorf("--minimize is %d; numbers begin at 1", r.minimize)
+	case r.oracles < 0 || s.oracleRuns < 1:
+		return nil, usageErrorf("--oracle-sample is %d and --oracle-runs %d, want at least 0 and 1",
+			r.oracles, s.oracleRuns)
 	case r.workers < 1:
 		return nil, usageErrorf("--jobs is %d, want at least 1", r.workers)
 	case len(s.policies) > 1:
 		return nil, usageErrorf("--random takes one --policy; there are %d", len(s.policies))
 	case s.baselines || s.oracles || s.events || s.trace != "" || s.seeds != 1:
 		return nil, usageErrorf(
-			"--random goes without --baselines, --oracles, --events, --trace and --seeds")
+			"--random goes without --baselines, --oracles, --events, --trace and --seeds; " +
+				"--oracle-sample compares with oracle G")
 	}
 	family, err := random.LookupFamily(r.family)
 	if err != nil {
@@ -100,6 +109,7 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		Source:    random.Source{Seed: s.seed, Family: family, Horizon: horizon, Traces: traces},
 		Numbers:   slices.Clone(r.only),
 		Candidate: candidates[0], NoReference: r.noReference, Workers: r.workers, Dir: s.out,
+		Oracles: r.oracles, OracleRuns: s.oracleRuns,
 		Command: s.repeat(), Flags: s.policyFlags(), Log: stderr,
 	}
 	if len(r.only) == 0 {

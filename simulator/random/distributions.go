@@ -25,8 +25,8 @@ type Distributions struct {
 	// MaxSeqs are values of max_num_seqs; 0: the profile's. vLLM's default is 256, and operators
 	// lower it.
 	MaxSeqs []int
-	// FullKV is the share of pools with the profile's KV capacity. The others have a part of it from
-	// KVPart: other memory shares, longer model weights, other processes on the GPU.
+	// FullKV is the share of pools with the profile's KV capacity. The others have a part of it
+	// from KVPart: other memory shares, longer model weights, other processes on the GPU.
 	FullKV float64
 	KVPart Range
 	// ByPriority is the share of pools whose engines order their queue by priority.
@@ -50,14 +50,14 @@ type Distributions struct {
 	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last it is the load of
 	// a burst.
 	Utilization Range
-	// PeakOverMean is the rate in bursts, BurstScale their mean length in seconds, InBursts the share
-	// of requests that come in them. Pools that broke the policy had bursts of 5 to 13 times the mean
-	// within seconds.
+	// PeakOverMean is the rate in bursts, BurstScale their mean length in seconds, InBursts the
+	// share of requests that come in them. Pools that broke the policy had bursts of 5 to 13 times
+	// the mean within seconds.
 	PeakOverMean Range
 	BurstScale   Range
 	InBursts     Range
-	// DayOverMean is the rate at the busiest time of a day, over its mean; 1.5 to 2.5 in the published
-	// rates of model services.
+	// DayOverMean is the rate at the busiest time of a day, over its mean: about 1.5 in the
+	// published rates of a large model service, and more where users live in one time zone.
 	DayOverMean Range
 	// Think is the mean time to think of users in a closed loop, in seconds.
 	Think Range
@@ -236,8 +236,8 @@ var families = []Family{
 	{"no-slo", "objectives that the policy is not configured with", func(d *Distributions) {
 		d.Withheld = 1
 		d.Objectives = []Weighted[Objectives]{{Relative, 1}}
-		// Without objectives a policy keeps iterations and first tokens within 1.15 of what they are
-		// without batch work; what is tighter cannot be kept.
+		// Without objectives a policy keeps iterations and first tokens within 1.15 times what
+		// they are without batch work; what is tighter cannot be kept.
 		d.TTFT.Low, d.TPOT.Low = 1.3, 1.3
 	}},
 	{"days", "a day and a night in each run", func(d *Distributions) {

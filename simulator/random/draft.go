@@ -156,7 +156,8 @@ func (d *draft) drawTraffic() {
 
 // drawLength draws a distribution of lengths whose longest fits into a number of tokens.
 func drawLength(rng *rand.Rand, median, sigma Range, most float64) scenario.Length {
-	l := scenario.Length{Median: significant(median.draw(rng), 2), Sigma: significant(sigma.draw(rng), 2)}
+	l := scenario.Length{Median: significant(median.draw(rng), 2),
+		Sigma: significant(sigma.draw(rng), 2)}
 	l.Median = min(l.Median, significant(most/3, 2))
 	l.Max = int(min(significant(l.Median*portable.Exp(3*l.Sigma), 2), most))
 	return l

@@ -138,7 +138,8 @@ func (d *draft) setObjectives(alone simulator.Interactive) {
 	}
 }
 
-// longestTTFT bounds objectives that are loose, in milliseconds: nobody promises more than a minute.
+// longestTTFT bounds objectives that are loose, in milliseconds: nobody promises more than a
+// minute.
 const longestTTFT = 60_000
 
 func (d *draft) loosen() {

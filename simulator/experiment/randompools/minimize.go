@@ -48,7 +48,8 @@ func (s *Study) Minimize(ctx context.Context, number int, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "# %s loses %.2f points here.\n# tidefill simulate FILE --seed %d%s\n%s",
+	_, err = fmt.Fprintf(out, "# %s loses %.2f points here.\n"+
+		"# tidefill simulate FILE --seed %d%s\n%s",
 		s.Candidate.Name, loss, pool.Seed, s.Flags, text)
 	return err
 }
@@ -77,8 +78,8 @@ func (s *Study) simplify(
 	return pool, "", 0, nil
 }
 
-// leastRequests is how many interactive requests a minimized scenario has at least, so that its loss
-// is not that of one or two.
+// leastRequests is how many interactive requests a minimized scenario has at least, so that its
+// loss is not that of one or two.
 const leastRequests = 200
 
 // unsafe runs the policy. A pool with too few requests, or one that misses its objectives without

@@ -16,6 +16,8 @@ type Record struct {
 	Outcome
 	// Reference is nil if none was searched.
 	Reference *Reference `json:"reference,omitempty"`
+	// Oracle is the harvest of oracle G, in tokens. 0: it was not searched, or harvests nothing.
+	Oracle int64 `json:"oracle_g_tokens,omitempty"`
 }
 
 // Outcome is what a policy did to a pool.

@@ -55,6 +55,10 @@ type Summary struct {
 	// something there and is safe in Harvested of them.
 	NothingStatic int `json:"pools_without_safe_static_setting"`
 	Harvested     int `json:"of_those_harvested_safely"`
+	// WithOracle is the number of pools where oracle G harvests something and the policy is safe.
+	// OracleRatio is the geometric mean of the harvest relative to it.
+	WithOracle  int     `json:"pools_with_oracle"`
+	OracleRatio float64 `json:"harvest_of_oracle_g"`
 	// Harvest is the sum, in useful tokens.
 	Harvest int64 `json:"harvest_tokens"`
 }
@@ -89,7 +93,7 @@ func summaryOf(records []Record) Summary {
 	if len(records) == 0 {
 		return s
 	}
-	var ratios, safeRatios []float64
+	var ratios, safeRatios, oracleRatios []float64
 	var over05, over1, over2, over10, well int
 	s.MaxLoss, s.Max5Minutes = records[0].Loss, records[0].WorstLoss
 	count := func(n *int, yes bool) {
@@ -105,6 +109,10 @@ func summaryOf(records []Record) Summary {
 		count(&over2, r.Loss > 2)
 		count(&over10, r.WorstLoss > worstLimit)
 		s.Harvest += r.Harvest
+		if r.Oracle > 0 && r.safe() {
+			oracleRatios = append(oracleRatios, max(leastRatio, float64(r.Harvest)/
+				float64(r.Oracle)))
+		}
 		if ratio, known := r.ratio(); known {
 			ratios = append(ratios, ratio)
 			if r.safe() {
@@ -115,6 +123,10 @@ func summaryOf(records []Record) Summary {
 			s.NothingStatic++
 			count(&s.Harvested, r.safe() && r.Harvest > 0)
 		}
+	}
+	s.WithOracle = len(oracleRatios)
+	if len(oracleRatios) > 0 {
+		s.OracleRatio = simulator.GeometricMean(oracleRatios)
 	}
 	share := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 	s.Over05, s.Over1, s.Over2 = share(over05, s.Pools), share(over1, s.Pools),

@@ -18,11 +18,15 @@ type Study struct {
 	Candidate experiment.Candidate
 	// NoReference leaves out the search for the best static setting.
 	NoReference bool
+	// Oracles is how many of the pools, the first ones, are also compared with oracle G, which may
+	// spend OracleRuns runs on each.
+	Oracles, OracleRuns int
 	// Workers is how many pools run at a time, at least 1.
 	Workers int
 	// Dir keeps pools, references and results. Empty: nothing is kept.
 	Dir string
-	// Command repeats a pool; its number follows. Flags are those of the policy, each after a space.
+	// Command repeats a pool; its number follows. Flags are those of the policy, each after a
+	// space.
 	Command, Flags string
 	Log            io.Writer // takes progress; nil: none
 
@@ -30,6 +34,7 @@ type Study struct {
 	pools      *store[storedPool]
 	references *store[Reference]
 	results    *store[Outcome]
+	oracles    *store[int64] // harvests
 	progress   *progress
 }
 
@@ -47,7 +52,7 @@ func (s *Study) Run(ctx context.Context) (*Report, error) {
 	s.progress = newProgress(s.Log, len(s.Numbers))
 	defer s.progress.stop()
 	if err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) (err error) {
-		report.Records[i], err = s.judge(ctx, pool)
+		report.Records[i], err = s.judge(ctx, pool, i < s.Oracles)
 		s.progress.finished()
 		return err
 	}); err != nil {
@@ -68,7 +73,10 @@ func (s *Study) open() (err error) {
 	if s.references, err = openStore[Reference](s.Dir, "references.jsonl"); err != nil {
 		return err
 	}
-	s.results, err = openStore[Outcome](s.Dir, "results.jsonl")
+	if s.results, err = openStore[Outcome](s.Dir, "results.jsonl"); err != nil {
+		return err
+	}
+	s.oracles, err = openStore[int64](s.Dir, "oracles.jsonl")
 	return err
 }
 
@@ -125,15 +133,22 @@ func (s *Study) draw(number int) (random.Pool, error) {
 	return pool, s.pools.put(key, stored)
 }
 
-// judge runs the policy on a pool and searches for the reference.
-func (s *Study) judge(ctx context.Context, pool random.Pool) (Record, error) {
+// judge runs the policy on a pool and searches for what to compare it with.
+func (s *Study) judge(ctx context.Context, pool random.Pool, withOracle bool) (Record, error) {
 	record := newRecord(pool)
 	var err error
-	if record.Outcome, err = s.outcome(ctx, pool); err != nil || s.NoReference {
+	if record.Outcome, err = s.outcome(ctx, pool); err != nil {
 		return record, err
 	}
-	reference, err := s.reference(ctx, pool)
-	record.Reference = &reference
+	if !s.NoReference {
+		reference, err := s.reference(ctx, pool)
+		if record.Reference = &reference; err != nil {
+			return record, err
+		}
+	}
+	if withOracle {
+		record.Oracle, err = s.oracle(ctx, pool, record)
+	}
 	return record, err
 }
 

@@ -136,7 +136,8 @@ func TestWrittenScenariosRunAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(record.Outcome, newOutcome(got.Scenarios[0].Policies[0].Runs[0])); diff != "" {
+		result := got.Scenarios[0].Policies[0].Runs[0]
+		if diff := cmp.Diff(record.Outcome, newOutcome(result)); diff != "" {
 			t.Errorf("%s (-random +file):\n%s", file, diff)
 		}
 	}

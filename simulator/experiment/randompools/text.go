@@ -29,6 +29,10 @@ func (r *Report) Text(out io.Writer) error {
 		fmt.Fprintf(&b, "  no static safe    %d pools; the policy harvests safely in %d of them\n",
 			a.NothingStatic, a.Harvested)
 	}
+	if a.WithOracle > 0 {
+		fmt.Fprintf(&b, "  of oracle G       geometric mean %.3f of %d pools where the policy "+
+			"is safe\n", a.OracleRatio, a.WithOracle)
+	}
 	b.WriteString("\n")
 	r.writeGroups(&b)
 	b.WriteString("\nLargest losses\n")

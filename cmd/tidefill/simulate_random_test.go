@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/simulator/experiment/randompools"
+)
+
+// The command that the report prints must give the same pool the same result.
+func TestRandomPoolsCanBeRepeated(t *testing.T) {
+	judge := func(args ...string) (r randompools.Report) {
+		t.Helper()
+		got := command(t, append([]string{"simulate", "--horizon", "6m", "--family", "idle",
+			"--seed", "2", "--policy", "fixed,per_runner=8", "--no-reference", "--json"},
+			args...)...)
+		if err := json.Unmarshal([]byte(got.out), &r); err != nil {
+			t.Fatalf("%v: %s", err, got.errors)
+		}
+		return r
+	}
+	all := judge("--random", "3")
+	if len(all.Records) != 3 || !strings.HasSuffix(all.Command, "tidefill simulate --random 1 "+
+		"--seed 2 --family idle --horizon 6m --policy fixed,per_runner=8 --only") {
+		t.Fatalf("%d pools, repeated by %s", len(all.Records), all.Command)
+	}
+	one := judge("--random", "1", "--only", "3")
+	if one.Records[0].Outcome != all.Records[2].Outcome {
+		t.Errorf("alone pool 3 has %+v, among others %+v", one.Records[0].Outcome,
+			all.Records[2].Outcome)
+	}
+}
+
+func TestWrittenRandomPoolSaysHowToRunIt(t *testing.T) {
+	dir := t.TempDir()
+	if got := command(t, "simulate", "--random", "1", "--horizon", "6m", "--only", "3", "--policy",
+		"fixed,per_runner=8", "--set", "flowcontrol.slo.tpot=90ms", "--write",
+		dir); got.status != exitOK {
+		t.Fatal(got.errors)
+	}
+	file := filepath.Join(dir, "random-any-1-3.yaml")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# tidefill simulate " + file + " --seed 100003 --policy fixed,per_runner=8 --set " +
+		"'flowcontrol.slo.tpot=90ms'\n"
+	if !strings.HasPrefix(string(content), want) {
+		t.Errorf("%s begins otherwise than %q:\n%s", file, want, content)
+	}
+}
