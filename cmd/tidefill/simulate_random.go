@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -157,6 +158,10 @@ func (s *simulation) policyFlags() string {
 	return flags.String()
 }
 
+// rareGC is the garbage collector's target while pools run. They hold some megabytes each, and make
+// garbage with every request; this takes a fifth of the time away.
+const rareGC = 400
+
 func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error {
 	study, err := s.study(stderr)
 	if err != nil {
@@ -173,6 +178,9 @@ func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error
 			return err
 		}
 		return study.Explain(ctx, moment, out)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(rareGC)
 	}
 	began := time.Now()
 	report, err := study.Run(ctx)
