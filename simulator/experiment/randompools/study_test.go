@@ -181,3 +181,26 @@ func TestMinimizingShrinks(t *testing.T) {
 		t.Errorf("minimized, it loses %v points:\n%s", loss, out.String())
 	}
 }
+
+// The oracle's result serves other policies, and is no less than what a safe one harvests.
+func TestTheOracleIsKept(t *testing.T) {
+	dir := t.TempDir()
+	with := func(policy string) *Report {
+		s := study(t, dir, policy, 9, 6)
+		s.Oracles, s.OracleRuns = 1, 30
+		return run(t, s)
+	}
+	one := with("fixed,per_runner=4")
+	kept := lines(t, dir, "oracles.jsonl")
+	other := with("fixed,per_runner=1")
+	if diff := cmp.Diff(kept, lines(t, dir, "oracles.jsonl")); diff != "" {
+		t.Errorf("another policy searches again:\n%s", diff)
+	}
+	first := one.Records[0]
+	if first.Oracle < first.Reference.Harvest || first.safe() && first.Oracle < first.Harvest {
+		t.Errorf("oracle G harvests less than others: %+v, %+v", first, first.Reference)
+	}
+	if one.Records[1].Oracle != 0 || other.Records[0].Oracle == 0 {
+		t.Error("only the first pool was to be compared")
+	}
+}
