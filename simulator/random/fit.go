@@ -106,6 +106,10 @@ func (d *draft) served(pool *Pool) (result simulator.Interactive, ok bool, err e
 
 func noProgress(float64) error { return nil }
 
+// longestTTFT bounds first tokens, and objectives for them, in milliseconds: nobody promises more
+// than a minute.
+const longestTTFT = 60_000
+
 // overloaded reports whether requests wait much longer than their own prompts take, or were not
 // served. A loose objective would make a scenario of it that no operator runs.
 func (d *draft) overloaded(alone simulator.Interactive) bool {
@@ -116,7 +120,7 @@ func (d *draft) overloaded(alone simulator.Interactive) bool {
 	long := d.longPrompt
 	own := portable.Rounded(d.profile.CostModel.PromptToken(long)*long) +
 		portable.Rounded(20*d.profile.CostModel.C0)
-	return alone.TTFT.P99 > 2000+portable.Rounded(4*own)
+	return alone.TTFT.P99 > min(2000+portable.Rounded(2*own), longestTTFT)
 }
 
 // setObjectives sets objectives relative to the latencies without batch work.
@@ -137,10 +141,6 @@ func (d *draft) setObjectives(alone simulator.Interactive) {
 		Attainment: 0.99,
 	}
 }
-
-// longestTTFT bounds objectives that are loose, in milliseconds: nobody promises more than a
-// minute.
-const longestTTFT = 60_000
 
 func (d *draft) loosen() {
 	slo := &d.scenario.Interactive.SLO
