@@ -30,7 +30,7 @@ type Observation struct {
 	// Prefilling is how many prompt tokens of batch lines the runner was sent and, as far as known,
 	// must compute and has not computed yet. Tokens that are expected in its prefix cache do not
 	// count. A first token shows that its line's prompt is computed, and those of all lines sent
-	// there before it.
+	// there before it. Without streams and metrics, prompts cease to count after some seconds.
 	Prefilling int
 	// Latency is the time from start to answer. For Answered; for FirstToken, from start to that
 	// token, or to when metrics showed its prompt computed; for Evicted, from start to its end.

@@ -18,11 +18,11 @@ const (
 	// arrivalTime is how long a line may take to be counted by its engine: the network, and the
 	// text of its prompt made tokens.
 	arrivalTime = 100 * time.Millisecond
-	// plausiblePrefill is the rate in tokens per second at which an engine computes at least the
-	// prompt that is next, and plausibleIteration the time of an iteration. Large models on few
-	// GPUs are the slowest.
-	plausiblePrefill   = 4000
-	plausibleIteration = 100 * time.Millisecond
+	// calmFor is how long after a sample without waiting requests lines are expected not to wait.
+	calmFor = 2500 * time.Millisecond
+	// blindTime is how long lines are expected to wait at most on an engine that shows nothing. It
+	// sets the pace of prompts there, which is safe if it is slow.
+	blindTime = 2 * time.Second
 	// longestDelay is the age above which a reading is not used. What it shows still holds, but
 	// policies would take the news for a sign of life.
 	longestDelay = 30 * time.Second
@@ -34,6 +34,12 @@ func (u *inFlightLines) read(now time.Time, m *flowcontrol.Reading) {
 	before, grown := u.sample, s.since(u.sample)
 	if grown != still {
 		u.sample = s
+	}
+	if grown == restarted || math.IsNaN(s.waiting) {
+		u.sample.waiting = math.NaN() // not calm, and still crowded if it was
+		if before.waiting > 0 {
+			u.sample.waiting = before.waiting
+		}
 	}
 	if grown != advanced || now.Sub(s.at) > longestDelay {
 		return
@@ -78,39 +84,81 @@ func (u *inFlightLines) inside(m *flowcontrol.Reading) int {
 // counts reports whether metrics of the engine say something about the line.
 func (l *inFlightLine) counts() bool { return !l.detached && !l.evicted }
 
-// settle marks the prompts that must be computed by now, and returns the youngest such line; nil:
-// there is no new one. An engine works on the prompt that it has admitted last, so the prompts of
-// all lines before are computed by the end of an iteration, and that one after the time that its
-// tokens take. Streams are more exact: where lines bring tokens one by one, no prompt from the
-// first streamed line without a token on is taken for computed.
+// settle marks the prompts that must be computed by now, and returns the youngest of these lines
+// for which metrics show it; nil: there is none. Streams are more exact: where lines bring tokens
+// one by one, no prompt from the first streamed line without a token on is taken for computed.
 func (u *inFlightLines) settle(now time.Time) (youngest *inFlightLine) {
-	i, found := u.find(u.admitted.number)
-	if !found || now.Before(u.settlesAt()) {
-		i--
+	u.next = time.Time{}
+	k := len(u.lines) // of the first line that is not certain
+	for k > 0 && !u.lines[k-1].certain() {
+		k--
 	}
-	for k := range u.lines[:i+1] {
+	var before time.Time
+	if k > 0 {
+		before = u.lines[k-1].computedAt
+	}
+	for ; k < len(u.lines); k++ {
 		l := &u.lines[k]
-		if l.computed {
-			continue
-		}
 		if l.streamed && u.streams && l.counts() {
 			break
 		}
-		u.compute(now, l)
-		youngest = l
+		at, how := u.readyAt(l, before)
+		if !l.computed && (how == unknown || at.After(now)) {
+			u.next = at
+			break
+		}
+		if !l.computed {
+			u.compute(now, l)
+			if l.presumed = true; how != assumed {
+				youngest = l
+			}
+		}
+		if l.number <= u.admitted.number && !at.After(now) {
+			l.presumed, l.computedAt = false, now
+		}
+		before = l.computedAt
 	}
 	return youngest
 }
 
-// settlesAt returns when the prompt of the youngest admitted line must be computed. Zero: it has
-// ended or is known to be computed.
-func (u *inFlightLines) settlesAt() time.Time {
-	i, found := u.find(u.admitted.number)
-	if !found || u.lines[i].computed {
-		return time.Time{}
+// evidence says how it is known that a prompt is computed.
+type evidence uint8
+
+const (
+	unknown evidence = iota
+	shown            // by metrics
+	assumed          // because engines do not take longer
+)
+
+// readyAt returns when the prompt of a line must be computed. before is when that of the line
+// before it was.
+//
+// An engine works on the prompt that it has admitted last, so the prompts of all lines before are
+// computed by the end of an iteration, and that one after the time that its tokens take. A line
+// that was sent shortly after a sample without waiting requests is admitted when it arrives.
+// Without such a sample, lines may wait for some time; if requests waited, for any time.
+func (u *inFlightLines) readyAt(l *inFlightLine, before time.Time) (time.Time, evidence) {
+	took := u.prefill.took(l.prompt, l.uncached)
+	switch {
+	case l.number < u.admitted.number:
+		return u.admitted.at, shown
+	case l.number == u.admitted.number:
+		return u.admitted.at.Add(plausibleIteration + took), shown
+	case u.sample.waiting > 0 && l.sent.Sub(u.sample.at) < longestDelay:
+		return time.Time{}, unknown
 	}
-	return u.admitted.at.Add(plausibleIteration +
-		time.Duration(u.lines[i].uncached)*(time.Second/plausiblePrefill))
+	after := func(wait time.Duration) time.Time {
+		at := l.sent.Add(wait)
+		if at.Before(before) {
+			at = before
+		}
+		return at.Add(took)
+	}
+	at := after(arrivalTime + plausibleIteration)
+	if u.sample.waiting == 0 && at.Sub(u.sample.at) <= calmFor {
+		return at, shown
+	}
+	return after(blindTime), assumed
 }
 
 // tickByMetrics adds the iterations between two samples to the ages of lines, if no stream has

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
@@ -131,6 +132,12 @@ func TestMetricsShowWhatIsComputed(t *testing.T) {
 					known += int(l.uncached)
 					continue
 				}
+				if l.presumed {
+					if wait := e.now.Sub(l.sent); wait < arrivalTime+plausibleIteration {
+						t.Fatalf("line %d is presumed to be computed after %v", l.number, wait)
+					}
+					continue
+				}
 				if r == nil || !r.computed && r.admittedAt.IsZero() {
 					t.Fatalf("line %d counts as computed and waits", l.number)
 				}
@@ -216,10 +223,15 @@ func TestMetricsShowPromptsSoon(t *testing.T) {
 		t.Errorf("the ages of %d lines sum up to %d tokens, want %d", e.job.ages.lines, got,
 			20*2*57*58/2)
 	}
-	if at := e.lines.settlesAt(); at.IsZero() {
-		t.Errorf("no time is known at which the last prompt is computed")
-	} else if l := e.lines.settle(at); l == nil || l.number != 118 {
-		t.Errorf("at that time the youngest prompt computed is %+v, want line 118", l)
+	for e.lines.settle(e.now); e.lines.prefilling > 0; {
+		at := e.lines.next
+		if !at.After(e.now) || at.Sub(e.now) > time.Second {
+			t.Fatalf("the next prompt is computed in %v", at.Sub(e.now))
+		}
+		e.now = at
+		if l := e.lines.settle(at); l == nil {
+			t.Fatalf("none is computed then")
+		}
 	}
 }
 
@@ -260,9 +272,12 @@ func TestReadingsThatShowNothingNew(t *testing.T) {
 	} {
 		var u inFlightLines
 		j := &job{id: "j"}
-		before := flowcontrol.NoReading(flowcontrol.Metrics, noon.Add(-10*time.Second))
-		before.Running, before.Waiting, before.PromptTokens, before.OutputTokens = 3, 3, 1000, 100
-		before.TokenGaps, before.TokenGapTime = 50, 2
+		first := flowcontrol.NoReading(flowcontrol.Metrics, noon.Add(-11*time.Second))
+		first.Running, first.Waiting, first.PromptTokens, first.OutputTokens = 3, 3, 1000, 99
+		first.TokenGaps, first.TokenGapTime = 50, 2
+		u.read(first.Sampled, &first)
+		before := first
+		before.Sampled, before.OutputTokens = noon.Add(-10*time.Second), 100
 		u.read(before.Sampled, &before)
 		for i := range uint64(3) {
 			u.add(noon.Add(-20*time.Second), &Start{number: i + 1, job: j, line: line{prompt: 100}})
@@ -411,5 +426,114 @@ func TestMetricsWarmNoFormerLife(t *testing.T) {
 	}
 	if len(w.planner.jobs["b/m"].cached.warm) != 0 {
 		t.Error("a prompt of an earlier life shows the cache of this one warm")
+	}
+}
+
+// Without streams and metrics, prompts are taken for computed one after another, after a time that
+// is long. That is no sign of life, and no line has an age by it.
+func TestPromptsOfAnEngineThatShowsNothing(t *testing.T) {
+	u, j := inFlightLines{}, &job{id: "j"}
+	for i := range uint64(2) {
+		u.add(noon, &Start{number: i + 1, job: j, line: line{prompt: plausiblePrefill}})
+	}
+	for _, step := range []struct {
+		at         time.Duration
+		prefilling int
+		next       time.Duration
+	}{
+		{0, 2 * plausiblePrefill, blindTime + time.Second},
+		{blindTime, 2 * plausiblePrefill, blindTime + time.Second},
+		{blindTime + time.Second, plausiblePrefill, blindTime + 2*time.Second},
+		{blindTime + 2*time.Second, 0, 0},
+	} {
+		if l := u.settle(noon.Add(step.at)); l != nil {
+			t.Errorf("after %v line %d is shown to be computed", step.at, l.number)
+		}
+		next := time.Duration(0)
+		if !u.next.IsZero() {
+			next = u.next.Sub(noon)
+		}
+		if u.prefilling != step.prefilling || next != step.next {
+			t.Errorf("after %v %d tokens wait and the next after %v, want %d and %v", step.at,
+				u.prefilling, next, step.prefilling, step.next)
+		}
+	}
+	u.advance(10)
+	if u.advance(10); j.ages != (ages{}) {
+		t.Errorf("lines of which nothing is known have the ages %+v", j.ages)
+	}
+	u.answered(noon.Add(5*time.Second), 1)
+	if u.prefilling != 0 || !u.lines[0].certain() || u.lines[1].certain() {
+		t.Errorf("after an answer %d tokens wait, lines are certain: %v and %v", u.prefilling,
+			u.lines[0].certain(), u.lines[1].certain())
+	}
+	u.add(noon, &Start{number: 3, job: j, line: line{prompt: plausiblePrefill}})
+	u.answered(noon.Add(9*time.Second), 2)
+	if u.settle(noon.Add(9 * time.Second)); !u.next.Equal(noon.Add(10 * time.Second)) {
+		t.Errorf("after the prompt before was computed, the next is after %v", u.next.Sub(noon))
+	}
+}
+
+// Prompts of a runner that shows nothing hold starts back for some seconds, not until an answer.
+func TestStartsOnAnEngineThatShowsNothing(t *testing.T) {
+	flow := flowcontrol.DefaultConfig()
+	flow.Policy = "variable"
+	flow = flow.With(fixed.Name, fixed.Config{PerRunner: 20})
+	flow.Engine.MaxBatchedTokens = 1 // so each prompt fills what may wait
+	w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
+	w.runnerUp("r1", "m")
+	w.put(Batch{ID: "b", Created: noon}, map[string][]int{"m": {20}})
+	w.load(0, 400)
+	for _, want := range []int{1, 2, 3, 4} {
+		if len(w.requests) != want {
+			t.Fatalf("after %v %d lines were started, want %d", w.now.Sub(noon), len(w.requests),
+				want)
+		}
+		w.pass(blindTime + 100*time.Millisecond)
+	}
+}
+
+// Lines that were sent shortly after nobody waited are admitted when they arrive; those sent while
+// requests wait are not, until a sample shows them inside.
+func TestLinesSentAfterASample(t *testing.T) {
+	sent := noon.Add(time.Second)
+	for _, test := range []struct {
+		name       string
+		waiting    float64
+		after      time.Duration // from the sample
+		prefilling int
+	}{
+		{"nobody waited", 0, 1200 * time.Millisecond, 100},
+		{"nobody waited, and there was time", 0, 1300 * time.Millisecond, 0},
+		{"one waited", 1, 20 * time.Second, 100},
+		{"nothing is known of those that wait", math.NaN(), 1300 * time.Millisecond, 100},
+		{"nothing is known, and there was time", math.NaN(), 4 * time.Second, 0},
+	} {
+		var u inFlightLines
+		r := flowcontrol.NoReading(flowcontrol.Metrics, noon.Add(-time.Second))
+		r.OutputTokens = 1
+		u.read(r.Sampled, &r)
+		r.Sampled, r.OutputTokens, r.Waiting = noon, 2, test.waiting
+		u.read(noon, &r)
+		u.add(sent, &Start{number: 1, job: &job{id: "j"}, line: line{prompt: 100}})
+		u.settle(noon.Add(test.after))
+		if u.prefilling != test.prefilling {
+			t.Errorf("%s: after %v %d tokens wait, want %d", test.name, test.after, u.prefilling,
+				test.prefilling)
+		}
+	}
+}
+
+// The cost model of an engine sets how long a prompt takes.
+func TestPrefillByTheCostModel(t *testing.T) {
+	p := prefill{flowcontrol.Engine{MaxBatchedTokens: 512,
+		CostModel: costmodel.Model{C0: 33, C1: 0.1, C2: 0.1}}}
+	// 0.2 ms each, and 33 ms for each 512 of them
+	if got, want := p.took(1000, 500), 172*time.Millisecond; got.Round(
+		time.Millisecond) != want.Round(time.Millisecond) {
+		t.Errorf("500 tokens take %v, want %v", got, want)
+	}
+	if got := (prefill{}).took(1000, plausiblePrefill); got != time.Second {
+		t.Errorf("on an unknown engine %d tokens take %v, want 1s", plausiblePrefill, got)
 	}
 }

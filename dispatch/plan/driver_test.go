@@ -216,31 +216,33 @@ func (w *testDriver) computed(f *request) {
 	w.warm[warmRunner{f.Key, f.Runner, f.life}] = true
 }
 
-// settled marks the prompts that the planner takes for computed because of metrics. Which these are
-// is tested elsewhere; here, that streamed lines are not among them.
+// settled marks the prompts that the planner takes for computed because of metrics or of the time
+// that has passed. Which metrics show is tested elsewhere; here, that streamed lines are not among
+// them, and that time is needed without metrics.
 func (w *testDriver) settled() {
 	w.t.Helper()
-	for _, id := range sortedKeys(w.metered) {
+	for _, id := range sortedKeys(w.planner.runners) {
 		r := w.planner.runners[id]
-		if r == nil {
-			continue
-		}
-		var youngest *request
 		for i := range r.lines.lines {
 			l := &r.lines.lines[i]
-			x := slices.IndexFunc(w.requests, func(f *request) bool { return f.number == l.number })
-			if x < 0 || !l.computed || w.requests[x].computed {
+			at := slices.IndexFunc(w.requests, func(f *request) bool {
+				return f.number == l.number
+			})
+			if at < 0 || !l.computed || w.requests[at].computed {
 				continue
 			}
-			youngest = w.requests[x]
-			if r.lines.streams && youngest.Stream && !youngest.evicted &&
-				youngest.life == w.runners[id].life {
-				w.t.Fatalf("%v is streamed and counts as computed by metrics", youngest.id())
+			x := w.requests[at]
+			x.computed = true
+			here := x.life == w.runners[id].life
+			if r.lines.streams && x.Stream && !x.evicted && here {
+				w.t.Fatalf("%v is streamed and counts as computed without a token", x.id())
 			}
-			youngest.computed = true
-		}
-		if youngest != nil && youngest.life == w.runners[id].life {
-			w.warm[warmRunner{youngest.Key, id, youngest.life}] = true
+			if wait := w.now.Sub(l.sent); !w.metered[id] && wait < blindTime {
+				w.t.Fatalf("%v counts as computed after %v without metrics", x.id(), wait)
+			}
+			if life, warm := l.job.cached.warm[r]; warm && life == r.life && here && w.metered[id] {
+				w.warm[warmRunner{x.Key, id, x.life}] = true
+			}
 		}
 	}
 }

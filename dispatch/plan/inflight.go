@@ -24,10 +24,13 @@ type inFlightLines struct {
 	ticked   time.Time // up to when clock counts
 	decoding []decoding
 
+	prefill         prefill
 	sample          sample // the last one of the engine's metrics
 	admitted        admitted
-	tickedByMetrics bool // the last update of clock was by metrics
-	streams         bool // streamed lines bring tokens before their answers, by the last one
+	next            time.Time // when the next prompt must be computed; zero: not known
+	timer           time.Time // the last one set for it
+	tickedByMetrics bool      // the last update of clock was by metrics
+	streams         bool      // streamed lines bring tokens before their answers, by the last one
 }
 
 // decoding counts the lines of a job whose age is known. All of them get one token per iteration.
@@ -47,6 +50,7 @@ type inFlightLine struct {
 	spoke       bool      // its first token was reported
 	computed    bool      // its prompt was
 	computedAt  time.Time // or shortly before
+	presumed    bool      // that it was computed is likely, not certain
 	evicted     bool
 	decoding    bool  // its age is known
 	detached    bool  // its runner was removed meanwhile
@@ -77,10 +81,17 @@ func (u *inFlightLines) answered(now time.Time, number uint64) {
 	if !found {
 		return
 	}
-	for ; i >= 0 && !u.lines[i].computed; i-- {
-		u.compute(now, &u.lines[i])
+	for ; i >= 0 && !u.lines[i].certain(); i-- {
+		if l := &u.lines[i]; l.computed {
+			l.presumed, l.computedAt = false, now
+		} else {
+			u.compute(now, l)
+		}
 	}
 }
+
+// certain reports whether the prompt of a line is known to be computed.
+func (l *inFlightLine) certain() bool { return l.computed && !l.presumed }
 
 func (u *inFlightLines) compute(now time.Time, l *inFlightLine) {
 	l.computed, l.computedAt = true, now
@@ -138,7 +149,7 @@ func (u *inFlightLines) advance(tokens int64) {
 	// Prompts are computed in the order of the lines, so the lines that have just begun to decode
 	// are the last of those computed.
 	for i := len(u.lines) - 1; i >= 0 && !u.lines[i].decoding && !u.lines[i].detached; i-- {
-		if l := &u.lines[i]; l.computed && !l.computedAt.After(u.ticked) {
+		if l := &u.lines[i]; l.certain() && !l.computedAt.After(u.ticked) {
 			l.decoding, l.since = true, u.clock
 			l.job.ages.lines++
 			u.of(l.job).lines++

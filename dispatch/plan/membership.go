@@ -109,7 +109,7 @@ func (p *Planner) poolOf(models []string) *pool {
 		return p.pools[i]
 	}
 	made := &pool{key: key, models: models, starts: must(p.newQueue), loads: must(p.newQueue),
-		stale: true}
+		stale: true, prefill: prefill{p.flow.For(models).Engine}}
 	made.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {

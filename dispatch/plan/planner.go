@@ -15,6 +15,7 @@ type Planner struct {
 	cfg      Config
 	newQueue func() (*scheduler.Queue, error)
 	newFlow  func(models []string) (flowcontrol.Controller, error)
+	flow     flowcontrol.Config
 	random   *rand.Rand // for the jitter of retry pauses
 
 	pools   []*pool                // ordered by key
@@ -51,6 +52,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		newFlow: func(models []string) (flowcontrol.Controller, error) {
 			return flowcontrol.New(deps.Flow.For(models))
 		},
+		flow:    deps.Flow,
 		random:  deps.Random,
 		runners: map[string]*runner{},
 		batches: map[string]*batchState{},
@@ -203,6 +205,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 		o.OutputTokens = int(output)
 	}
 	pool.observe(now, o)
+	p.promptsComputed(now, r)
 	pool.refresh(now, &p.out)
 	if !j.batch.begun {
 		p.begin(j.batch)

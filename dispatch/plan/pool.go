@@ -21,6 +21,7 @@ type pool struct {
 	starts     *scheduler.Queue
 	loads      *scheduler.Queue
 	flow       flowcontrol.Controller
+	prefill    prefill
 
 	inFlight int // of its runners
 	limit    int // sum of the lines granted to its runners
@@ -119,7 +120,7 @@ func (p *pool) add(now time.Time, r *runner) {
 		return cmp.Compare(x.id, id)
 	})
 	p.runners = slices.Insert(p.runners, i, r)
-	r.pool = p
+	r.pool, r.lines.prefill = p, p.prefill
 	p.inFlight += r.inFlight
 	p.observe(now, r.observation(flowcontrol.RunnerJoined))
 	p.stale = true

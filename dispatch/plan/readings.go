@@ -44,8 +44,9 @@ func (p *Planner) promptsComputed(now time.Time, r *runner) {
 		o.CachedTokens = int(l.prompt - l.uncached)
 		r.pool.observe(now, o)
 	}
-	if at := r.lines.settlesAt(); at.After(now) {
-		p.timers.set(timer{at: at, runner: r})
+	if u := &r.lines; u.next.After(now) && (!u.timer.After(now) || u.next.Before(u.timer)) {
+		u.timer = u.next
+		p.timers.set(timer{at: u.next, runner: r})
 	}
 }
 

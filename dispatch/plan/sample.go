@@ -11,11 +11,12 @@ import (
 type sample struct {
 	at                            time.Time
 	prompt, output, gaps, gapTime float64
+	waiting                       float64 // requests, no counter
 }
 
 func sampleOf(m *flowcontrol.Reading) sample {
 	return sample{at: m.Sampled, prompt: m.PromptTokens, output: m.OutputTokens, gaps: m.TokenGaps,
-		gapTime: m.TokenGapTime}
+		gapTime: m.TokenGapTime, waiting: m.Waiting}
 }
 
 // progress says how a sample compares with an earlier one.
