@@ -21,18 +21,62 @@ func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, err
 	if err != nil {
 		return Reference{}, err
 	}
-	setup, runs := pool.Setup(), 0
-	best, err := oracle.BestStatic(pool.Scenario.Pool.Replicas, setup.Engine().Profile.MaxSeqs,
-		func(static oracle.StaticSetting) (simulator.Result, error) {
-			s.progress.at(pool.Number, static.String())
-			runs++
-			setup.Policy = static.Policy(base)
-			return simulator.RunAgainst(pool.NoBatch, setup, until(ctx))
-		})
+	setup := pool.Setup()
+	search := staticSearch{run: func(static oracle.StaticSetting) (simulator.Result, error) {
+		s.progress.at(pool.Number, static.String())
+		setup.Policy = static.Policy(base)
+		return simulator.RunAgainst(pool.NoBatch, setup, until(ctx))
+	}}
+	r, err := search.best(pool.Scenario.Pool.Replicas, setup.Engine().Profile.MaxSeqs)
 	if err != nil {
 		return Reference{}, err
 	}
-	r := Reference{Lines: best.Setting.Lines, Runners: best.Setting.Runners,
-		Harvest: best.Result.Batch.Useful, Loss: best.Result.Loss, Runs: runs}
 	return r, s.references.put(key, r)
+}
+
+// oftenRefused is how often a line is refused in the mean where more lines harvest nothing more.
+const oftenRefused = 4
+
+// staticSearch searches for the best static setting. It does not run settings with more lines than
+// engines accept: there refused lines are sent again and again, which takes long to simulate and
+// harvests nothing.
+type staticSearch struct {
+	run func(oracle.StaticSetting) (simulator.Result, error)
+
+	accepted int // so many lines of a runner are enough to be refused; 0: not known
+	results  map[oracle.StaticSetting]simulator.Result
+}
+
+func (s *staticSearch) best(runners, maxSeqs int) (Reference, error) {
+	s.results = map[oracle.StaticSetting]simulator.Result{}
+	best, err := oracle.BestStatic(runners, maxSeqs, s.try)
+	if err != nil {
+		return Reference{}, err
+	}
+	return Reference{Lines: s.bounded(best.Setting).Lines, Runners: best.Setting.Runners,
+		Harvest: best.Result.Batch.Useful, Loss: best.Result.Loss, Runs: len(s.results)}, nil
+}
+
+// bounded returns the setting with no more lines than engines accept.
+func (s *staticSearch) bounded(static oracle.StaticSetting) oracle.StaticSetting {
+	if s.accepted > 0 {
+		static.Lines = min(static.Lines, s.accepted)
+	}
+	return static
+}
+
+func (s *staticSearch) try(static oracle.StaticSetting) (simulator.Result, error) {
+	static = s.bounded(static)
+	if known, ok := s.results[static]; ok {
+		return known, nil
+	}
+	r, err := s.run(static)
+	if err != nil {
+		return r, err
+	}
+	s.results[static] = r
+	if r.Batch.Sheds > oftenRefused*r.Batch.Lines {
+		s.accepted = static.Lines
+	}
+	return r, nil
 }
