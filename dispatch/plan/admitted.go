@@ -143,7 +143,7 @@ func (u *inFlightLines) readyAt(l *inFlightLine, before time.Time) (time.Time, e
 	case l.number < u.admitted.number:
 		return u.admitted.at, shown
 	case l.number == u.admitted.number:
-		return u.admitted.at.Add(plausibleIteration + took), shown
+		return u.admitted.at.Add(u.iteration() + took), shown
 	case u.sample.waiting > 0 && l.sent.Sub(u.sample.at) < longestDelay:
 		return time.Time{}, unknown
 	}
@@ -154,7 +154,7 @@ func (u *inFlightLines) readyAt(l *inFlightLine, before time.Time) (time.Time, e
 		}
 		return at.Add(took)
 	}
-	at := after(arrivalTime + plausibleIteration)
+	at := after(arrivalTime + u.iteration())
 	if u.sample.waiting == 0 && at.Sub(u.sample.at) <= calmFor {
 		return at, shown
 	}
@@ -170,6 +170,7 @@ func (u *inFlightLines) tickByMetrics(before, s sample) {
 	if !(gaps >= 1 && took > 0) {
 		return
 	}
+	u.gap = seconds(took / gaps)
 	if u.streamed > 0 && !u.tickedByMetrics && s.at.Sub(u.ticked) < 2*GapsInterval {
 		return
 	}
@@ -186,6 +187,14 @@ func (u *inFlightLines) tickByMetrics(before, s sample) {
 	tokens = max(0, min(tokens, math.Floor(gaps/float64(max(1, decoding)))))
 	u.ticked, u.tickedByMetrics = from.Add(seconds(portable.Rounded(tokens*gap))), true
 	u.advance(int64(tokens))
+}
+
+// iteration returns how long an iteration takes, by the last gaps between tokens.
+func (u *inFlightLines) iteration() time.Duration {
+	if u.gap > 0 {
+		return u.gap
+	}
+	return plausibleIteration
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

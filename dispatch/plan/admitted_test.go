@@ -133,7 +133,7 @@ func TestMetricsShowWhatIsComputed(t *testing.T) {
 					continue
 				}
 				if l.presumed {
-					if wait := e.now.Sub(l.sent); wait < arrivalTime+plausibleIteration {
+					if wait := e.now.Sub(l.sent); wait < arrivalTime+e.iteration {
 						t.Fatalf("line %d is presumed to be computed after %v", l.number, wait)
 					}
 					continue
@@ -521,6 +521,26 @@ func TestLinesSentAfterASample(t *testing.T) {
 			t.Errorf("%s: after %v %d tokens wait, want %d", test.name, test.after, u.prefilling,
 				test.prefilling)
 		}
+	}
+}
+
+// The gaps between tokens are the times of iterations.
+func TestIterationsAreMeasured(t *testing.T) {
+	var u inFlightLines
+	if u.iteration() != plausibleIteration {
+		t.Errorf("unknown iterations take %v", u.iteration())
+	}
+	readAt(&u, noon, noon, 1000)
+	readAt(&u, noon.Add(time.Second), noon.Add(time.Second), 1100)
+	if u.iteration() != 50*time.Millisecond {
+		t.Errorf("iterations take %v by metrics, want 50ms", u.iteration())
+	}
+	u.tick(noon.Add(2*time.Second), 4, 120*time.Millisecond)
+	if u.iteration() != 30*time.Millisecond {
+		t.Errorf("iterations take %v by streams, want 30ms", u.iteration())
+	}
+	if u.detach(); u.iteration() != plausibleIteration {
+		t.Errorf("iterations of a runner that is gone take %v", u.iteration())
 	}
 }
 

@@ -25,7 +25,8 @@ type inFlightLines struct {
 	decoding []decoding
 
 	prefill         prefill
-	sample          sample // the last one of the engine's metrics
+	gap             time.Duration // mean of the last gaps between tokens; 0: unknown
+	sample          sample        // the last one of the engine's metrics
 	admitted        admitted
 	next            time.Time // when the next prompt must be computed; zero: not known
 	timer           time.Time // the last one set for it
@@ -129,6 +130,7 @@ func (u *inFlightLines) of(j *job) *decoding {
 // the gaps, limited by the time since the last report, because the gaps of several streams are the
 // same iterations.
 func (u *inFlightLines) tick(now time.Time, gaps int, took time.Duration) {
+	u.gap = took / time.Duration(gaps)
 	passed := min(now.Sub(u.ticked), max(2*GapsInterval, took/time.Duration(gaps)))
 	u.ticked, u.tickedByMetrics = now, false
 	tokens := int64(gaps)
@@ -174,7 +176,7 @@ func (u *inFlightLines) forget(l *inFlightLine) {
 // detach removes all ages, because tokens of a runner that was removed are not reported, and what
 // metrics have shown of it.
 func (u *inFlightLines) detach() {
-	u.sample, u.admitted, u.streams = sample{}, admitted{}, false
+	u.sample, u.admitted, u.streams, u.gap = sample{}, admitted{}, false, 0
 	for i := range u.lines {
 		u.forget(&u.lines[i])
 		u.lines[i].detached = true

@@ -13,7 +13,8 @@ type prefill struct{ engine flowcontrol.Engine }
 
 const (
 	// plausiblePrefill is the rate in tokens per second that an unknown engine attains: large
-	// models on few GPUs are the slowest. plausibleIteration is the time of an iteration.
+	// models on few GPUs are the slowest. plausibleIteration is the time of an iteration where no
+	// gaps between tokens are known.
 	plausiblePrefill   = 4000
 	plausibleIteration = 100 * time.Millisecond
 	// prefillMargin is by how much longer a prompt may take than by the cost model, because other
