@@ -41,8 +41,9 @@ type Reading struct {
 	// batch lines and are not for these fields.
 	// They are unknown without an absolute objective to count late requests against.
 	TTFT, TPOT Attainment
-	// FirstTokenTimes is the histogram of TTFT, in seconds; empty: the source only counts.
-	FirstTokenTimes []Bucket
+	// FirstTokenTimes and TokenTimes are the histograms of TTFT and TPOT, in seconds; empty: the
+	// source only counts.
+	FirstTokenTimes, TokenTimes []Bucket
 }
 
 // Attainment counts the requests that had a time measured, and those of them for which it exceeded

@@ -195,6 +195,7 @@ func (g *gateway) reading(now time.Time) flowcontrol.Reading {
 	}
 	r := flowcontrol.NoReading(flowcontrol.Gateway, now)
 	r.TTFT, r.TPOT = sum(g.ttft), sum(g.tpot)
+	r.FirstTokenTimes, r.TokenTimes = g.ttft[0].buckets(), g.tpot[0].buckets()
 	r.PromptLengths = buckets(g.prompts.bounds, g.prompts.counts)
 	r.AnswerLengths = buckets(g.answers.bounds, g.answers.counts)
 	return r

@@ -139,6 +139,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 	subtract(r.PromptLengths, s.counterBase.PromptLengths)
 	subtract(r.AnswerLengths, s.counterBase.AnswerLengths)
 	subtract(r.FirstTokenTimes, s.counterBase.FirstTokenTimes)
+	subtract(r.TokenTimes, s.counterBase.TokenTimes)
 	s.last = &r
 	return s.last
 }

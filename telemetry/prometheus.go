@@ -69,7 +69,7 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 			r.TTFT, r.FirstTokenTimes = first.Attainment, first.buckets
 		}
 		if each.buckets != nil {
-			r.TPOT = each.Attainment
+			r.TPOT, r.TokenTimes = each.Attainment, each.buckets
 		}
 		r.PromptLengths, r.AnswerLengths = use(prompts).buckets, use(answers).buckets
 		samples = append(samples,

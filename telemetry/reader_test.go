@@ -574,6 +574,8 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
 		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: 80}, {Upper: 2.5, Count: 95},
 			{Upper: math.Inf(1), Count: 100}}
+		r.TokenTimes = []flowcontrol.Bucket{{Upper: 0.1, Count: 50},
+			{Upper: math.Inf(1), Count: 60}}
 	})
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000095000)
