@@ -57,12 +57,12 @@ func TestController(
 		}
 	})
 
-	t.Run("a new runner may start something at once", func(t *testing.T) {
+	t.Run("a new runner may start something soon", func(t *testing.T) {
 		c := build()
 		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
 			t.Error("joining changes nothing")
 		}
-		a := c.Allowance(Noon)
+		a := c.Allowance(opened(t, c))
 		if starts := a.Runners[0].Lines > 0 && a.Pool > 0; starts != (limits.PerRunner > 0) {
 			t.Errorf("got %+v with %+v, want at least one line unless none may start", a, limits)
 		}
@@ -110,11 +110,12 @@ func TestController(
 	t.Run("a shed without retry-after is followed by a pause", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r"})
-		if a := c.Allowance(Noon); a.Runners[0].Lines != 0 || !a.Until.After(Noon) {
+		now := opened(t, c)
+		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r"})
+		if a := c.Allowance(now); a.Runners[0].Lines != 0 || !a.Until.After(now) {
 			t.Errorf("got %+v, want a pause with an end", a)
 		}
-		if a := c.Allowance(Noon.Add(flowcontrol.PauseAfterShed)); limits.PerRunner > 0 &&
+		if a := c.Allowance(now.Add(flowcontrol.PauseAfterShed)); limits.PerRunner > 0 &&
 			a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v, want lines again after the pause", a)
 		}
@@ -177,6 +178,24 @@ func TestController(
 			t.Error("an unknown kind changes something")
 		}
 	})
+}
+
+// opened returns when a pool that was new at Noon, and of which nothing is observed, may start
+// something, or when it is clear that it never will. A policy may watch the pool for a minute
+// before, in which it has to say that it is learning and when to ask again.
+func opened(t *testing.T, c flowcontrol.Controller) time.Time {
+	t.Helper()
+	now := Noon
+	for {
+		a := c.Allowance(now)
+		if r := a.Runners[0]; r.Lines > 0 || r.Reason != flowcontrol.ReasonLearning {
+			return now
+		}
+		if !a.Until.After(now) || a.Until.After(Noon.Add(time.Minute)) {
+			t.Fatalf("got %+v at %v, want lines within a minute of noon", a, now)
+		}
+		now = a.Until
+	}
 }
 
 // run is a pool that starts what it is allowed to, with runners that join, leave, shed, break and
