@@ -71,7 +71,7 @@ func TestPoolsFaults(t *testing.T) {
 			"f.yaml:3: unknown key flowcontrol.pools.night.hedroom; did you mean " +
 				"flowcontrol.pools.night.headroom?"},
 		{"flowcontrol:\n  pools:\n    night: {headroom: {streams: 0}}",
-			"f.yaml:3: flowcontrol.pools.night.headroom.streams: is 0, must be at least 1"},
+			"f.yaml:3: flowcontrol.pools.night.headroom.streams: is \"0\", want off, some or all"},
 		{"flowcontrol:\n  pools:\n    night: {pools: {other: {}}}",
 			"f.yaml:3: flowcontrol.pools.night.pools cannot be nested; write it beside the other " +
 				"entries of the table that contains it"},

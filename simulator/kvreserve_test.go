@@ -3,6 +3,8 @@ package simulator
 import (
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 )
 
 // fullCaches is a pool whose KV caches are half full of interactive requests, with lines of long
@@ -29,11 +31,15 @@ func TestHeadroomReservesKVForLinesToGrow(t *testing.T) {
 	}
 }
 
-// A line may be evicted during the iteration at whose start it was preempted.
+// A line may be evicted during the iteration at whose start it was preempted. Without a reserve,
+// engines preempt.
 func TestEvictionOfPreempted(t *testing.T) {
 	s := bundled(t, "s2-gen.yaml", horizon(time.Hour), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
-		s.Policy.Flow.Policy = "headroom"
+		own := headroom.DefaultConfig()
+		reserve := &own.Tuning.Reserve
+		reserve.KVUsed, reserve.KVGrowth, reserve.KVDeviations = 1, 1, 0
+		s.Policy.Flow = s.Policy.Flow.Select(headroom.Name, own)
 		s.Seed = 2
 	})
 	if r := result(t, s); r.Batch.Preemptions == 0 || r.Batch.Evictions == 0 {

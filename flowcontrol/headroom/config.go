@@ -1,6 +1,9 @@
 package headroom
 
 import (
+	"slices"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
@@ -15,17 +18,42 @@ type Config struct {
 	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
 	// Default: 0.
 	PerPool int `yaml:"per_pool"`
-	// Streams is how many lines of a runner are streamed, at least 1. Default: 512, all: every
-	// first token shows at once that a prompt is computed and that the next may start. With fewer,
-	// starts wait for the answers of lines that are not streamed.
-	Streams int `yaml:"streams"`
+	// Streams says which lines are streamed, which shows the time of iterations as they happen: off
+	// (none; requests go out as users wrote them, and metrics show the time), some (a few on each
+	// runner) or all. Default: all, which shows the time of every iteration and harvests the most.
+	Streams Streams `yaml:"streams"`
 	// Tuning holds the constants of the policy.
 	Tuning Tuning `yaml:"tuning"`
 }
 
+// Streams says which lines are streamed.
+type Streams string
+
+// The values of Streams.
+const (
+	StreamsOff  Streams = "off"
+	StreamsSome Streams = "some"
+	StreamsAll  Streams = "all"
+)
+
+// someStreams is how many lines of a runner are streamed with StreamsSome: enough for one to decode
+// at any time.
+const someStreams = 4
+
+// perRunner returns how many lines of a runner are streamed.
+func (s Streams) perRunner() int {
+	switch s {
+	case StreamsAll:
+		return flowcontrol.NoLimit
+	case StreamsSome:
+		return someStreams
+	}
+	return 0
+}
+
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	return Config{Start: 2, PerRunner: 512, Streams: 512, Tuning: defaultTuning()}
+	return Config{Start: 2, PerRunner: 512, Streams: StreamsAll, Tuning: defaultTuning()}
 }
 
 // Validate reports every fault with the path of its field.
@@ -34,7 +62,9 @@ func (c Config) Validate() error {
 	all.AtLeast("start", c.Start, 1)
 	all.AtLeast("per_runner", c.PerRunner, 1)
 	all.AtLeast("per_pool", c.PerPool, 0)
-	all.AtLeast("streams", c.Streams, 1)
+	if !slices.Contains([]Streams{StreamsOff, StreamsSome, StreamsAll}, c.Streams) {
+		all.Add("streams", "is %q, want off, some or all", c.Streams)
+	}
 	all.AddAll("tuning", c.Tuning.validate())
 	return all.Err()
 }

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -28,11 +29,35 @@ type Controller struct {
 	shared bool
 	roster flowcontrol.Roster[*runner]
 
+	// What is known of batch lines and of the engines.
+	sizes lineSizes
+	fit   costFit
+	alone alone
+
+	// What is known of interactive requests.
+	outcomes outcomes
+	virtual  virtualOutcomes
+	quiet    quiet
+	first    firstTokens
+	tokens   tokenTimes
+	answers  answerLengths
+	// engineAnswers stands in for a gateway that does not show the lengths of answers.
+	engineAnswers       engineLengths
+	gatewayShowsAnswers bool
+	objective           time.Duration // of first tokens; see firstObjective
+	slots               slotDemand
+	kvDemand            shares  // the part of the KV cache that interactive requests want
+	kvWanted            float64 // the part that hardly any request wanted more than
+
+	// What batch work may use.
 	target       targetShare
 	promptTokens level
-	sizes        lineSizes
-	fit          costFit
-	outcomes     outcomes
+	// promptShare is the part of the time that prompts of batch lines may take; 0: not known yet.
+	promptShare float64
+	packing     packing
+
+	began     time.Time // when the pool got its first runner
+	carriedAt time.Time // when lines last ran in the pool
 
 	lines    float64 // lines that a runner may carry, by feedback
 	demanded float64 // lines that a runner would have to carry, by deadlines
@@ -53,7 +78,7 @@ func New(cfg flowcontrol.Config) *Controller {
 	own := flowcontrol.OwnConfig[Config](cfg, Name)
 	model, correction := cfg.Engine.CostModel, own.Tuning.Fit.MaxCorrection
 	if !model.Known() {
-		model = guessedModel(milliseconds(cfg.SLO.TPOT))
+		model = guessedModel(milliseconds(cfg.SLO.WithUsual().TPOT))
 		correction = own.Tuning.Fit.MaxCorrectionUnknown
 	}
 	return &Controller{
@@ -62,7 +87,10 @@ func New(cfg flowcontrol.Config) *Controller {
 		target:       newTargetShare(own.Tuning, cfg.SLO.Late),
 		promptTokens: newLevel(own.Tuning.PromptTokens, cfg.SLO.Late),
 		fit:          newCostFit(model, correction, own.Tuning.Fit.HalfLife),
+		first:        firstTokens{slowdown: usualSlowdown},
+		tokens:       tokenTimes{room: math.Inf(1)},
 		lines:        float64(own.Start),
+		answers:      answerLengths{lengths: assumedLengths},
 	}
 }
 
@@ -95,6 +123,9 @@ func (c *Controller) join(now time.Time, o flowcontrol.Observation) bool {
 	}
 	if len(c.roster.Members) == 1 {
 		c.ticked = now
+		if c.began.IsZero() {
+			c.began, c.carriedAt = now, now.Add(-quietAfter)
+		}
 	}
 	c.resized(len(c.roster.Members)-1, len(c.roster.Members))
 	return true

@@ -46,7 +46,7 @@ func (c *Controller) Runners(now time.Time) []Runner {
 		of := Runner{ID: m.ID, Lines: r.own.lines, Prefilling: r.own.prefilling,
 			Start: c.cfg.Start, Load: in.load(c.tuning.Reserve.LoadDeviations),
 			Known: !in.seenAt.IsZero() && now.Sub(in.seenAt) < c.tuning.Staleness.StaleAfter}
-		of.Safe, of.SafeReason = r.safeLines(now, kv, c.engine, c.cfg)
+		of.Safe, of.SafeReason = r.safeLines(now, kv, c.slots, c.kvWanted, c.engine, c.cfg)
 		all = append(all, of)
 	}
 	return all

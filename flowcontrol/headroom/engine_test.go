@@ -17,6 +17,7 @@ type engine struct {
 	now                     time.Time
 	prompt, output          int
 	interactive, promptRate float64 // requests that run, prompt tokens a second
+	kvTokens                float64 // what the KV cache holds
 	noMetrics, silent       bool    // no metrics; nothing at all is observed
 
 	lines    []line
@@ -34,12 +35,16 @@ type line struct{ waits, left float64 } // prompt tokens before its first token,
 
 func newEngine(t *testing.T, cfg flowcontrol.Config) *engine {
 	s := &engine{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
-		interactive: 15, promptRate: 900}
+		interactive: 15, promptRate: 900, kvTokens: 400_000}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 	return s
 }
 
-const moment = 250 * time.Millisecond
+const (
+	moment = 250 * time.Millisecond
+	// interactiveContext is how many KV tokens an interactive request holds.
+	interactiveContext = 1000
+)
 
 // run simulates a period.
 func (s *engine) run(d time.Duration) {
@@ -78,6 +83,7 @@ func (s *engine) step() {
 	s.queue -= prefill
 	s.computed += prefill + s.promptRate/1000*ms
 	s.produced += iterations * (s.interactive + float64(len(s.lines)))
+	decodes := slices.ContainsFunc(s.lines, func(l line) bool { return l.waits <= 0 })
 	for i := range s.lines {
 		if l := &s.lines[i]; l.waits > 0 {
 			if l.waits -= prefill; l.waits <= 0 {
@@ -94,7 +100,9 @@ func (s *engine) step() {
 		s.report(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt,
 			OutputTokens: s.output, Latency: 20 * time.Second})
 	}
-	if s.gaps += iterations; len(s.lines) > 0 && s.gaps >= 1 {
+	if s.gaps += iterations; !decodes {
+		s.gaps = 0 // no line shows them
+	} else if s.gaps >= 1 {
 		complete := math.Floor(s.gaps)
 		s.report(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(complete),
 			GapTime: time.Duration(float64(moment) * complete / iterations)})
@@ -130,6 +138,8 @@ func (s *engine) read() {
 	}
 	g := flowcontrol.NoReading(flowcontrol.Gateway, s.now)
 	g.TPOT, g.TTFT = s.late, flowcontrol.Attainment{Requests: s.late.Requests}
+	g.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 0.2}, {Upper: 0.4, Count: s.late.Requests},
+		{Upper: 2, Count: s.late.Requests}, {Upper: math.Inf(1), Count: s.late.Requests}}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
 	if !s.noMetrics {
 		r := s.reading()
@@ -140,7 +150,11 @@ func (s *engine) read() {
 func (s *engine) reading() flowcontrol.Reading {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
 	r.Running, r.Waiting = s.interactive+float64(len(s.lines)), 0
-	r.KVTokens, r.KVUsed = 400_000, (s.interactive*1000+float64(len(s.lines)*600))/400_000
+	held := s.interactive * interactiveContext
+	for _, l := range s.lines {
+		held += float64(s.prompt+s.output) - l.left
+	}
+	r.KVTokens, r.KVUsed = s.kvTokens, min(1, held/s.kvTokens)
 	r.PromptTokens, r.CachedTokens, r.OutputTokens = s.computed, 0, s.produced
 	return r
 }

@@ -12,17 +12,33 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	model, mix := c.fit.fitted(), c.LineMix()
 	terms := []flowcontrol.Term{
 		{Name: flowcontrol.TermTargetShare, Value: c.target.value()},
-		{Name: "target share at rest", Value: c.target.rest()},
-		{Name: "target share of prefill", Value: c.target.prefill.value()},
-		{Name: "target share of decode", Value: c.target.decode.value()},
+		{Name: "target share of prefill", Value: c.target.prefill.value},
+		{Name: "target share of decode", Value: c.target.decode.value},
 		{Name: "prefill part of cost", Value: c.target.part.mean},
-		{Name: "late TPOT", Value: c.target.prefill.lateShare()},
 		{Name: "target iteration", Value: c.targetTime(), Unit: "ms"},
-		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value(), Unit: "tokens"},
+		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value, Unit: "tokens"},
 		{Name: "lines by feedback", Value: c.lines, Unit: "lines"},
 		{Name: "lines by cost model", Value: c.predictedLines(), Unit: "lines"},
 		{Name: "lines by deadlines", Value: c.demanded, Unit: "lines"},
 		{Name: "own share", Value: c.ownShare.mean},
+		{Name: "virtual late", Value: c.virtual.lateShare.share()},
+		{Name: "virtual innocent", Value: c.virtual.innocentShare.share()},
+		{Name: "real late", Value: c.virtual.real.share()},
+		{Name: "real requests", Value: c.virtual.real.all},
+		{Name: "answers", Value: c.answers.lengths[1]},
+		{Name: "quiet TTFT", Value: c.quiet.ttft()},
+		{Name: "quiet TPOT", Value: c.quiet.tpot()},
+		{Name: "alone", Value: c.alone.iteration.mean(), Unit: "ms"},
+		{Name: "lines by room", Value: c.linesByRoom()},
+		{Name: "packed runners", Value: float64(c.packing.runners), Unit: "runners"},
+		{Name: "best packed", Value: float64(c.bestPacked()), Unit: "runners"},
+		{Name: "token time allowed", Value: c.tokens.room, Unit: "ms"},
+		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
+		{Name: "prompt share", Value: c.promptShare},
+		{Name: "slowdown", Value: c.poolSlowdown()},
+		{Name: "slowdown allowed", Value: c.allowedSlowdown()},
+		{Name: "target with prompts", Value: c.promptTarget(), Unit: "ms"},
+		{Name: "interactive prompt", Value: c.first.prompts.mean(), Unit: "tokens"},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
 		{Name: "line expected output", Value: c.sizes.expected, Unit: "tokens"},
 		{Name: "line output", Value: mix.Output, Unit: "tokens"},
@@ -38,13 +54,14 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 			terms = append(terms, flowcontrol.Term{Runner: m.ID, Name: name, Value: value,
 				Unit: unit})
 		}
-		safe, _ := r.safeLines(now, c.lineKV(mix), c.engine, c.cfg)
+		safe, _ := r.safeLines(now, c.lineKV(mix), c.slots, c.kvWanted, c.engine, c.cfg)
 		tokens, _ := c.prompts(now, r)
 		add("iteration", r.iterations.all.mean(), "ms")
 		add("iteration without batch prompts", r.iterations.base.mean(), "ms")
 		add("token gaps age", age(now, r.iterations.seenAt), "s")
 		add("prompt credit", r.iterations.credit, "ms")
 		add("prompt tokens allowed", tokens, "tokens")
+		add("lines by first tokens", c.linesByFirstTokens(r), "lines")
 		add("lines by feedback", c.linesByFeedback(r), "lines")
 		add("safe lines", float64(safe), "lines")
 		add("lines by staleness", r.staleness.ceiling, "lines")

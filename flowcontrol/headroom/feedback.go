@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -14,14 +15,54 @@ const unsharedTarget = 100
 // targetTime returns how long iterations may take on average, in milliseconds.
 func (c *Controller) targetTime() float64 {
 	if !c.shared {
-		return unsharedTarget * milliseconds(c.slo.TPOT)
+		return unsharedTarget * c.objectiveTime()
 	}
-	target := c.target.value() * milliseconds(c.slo.TPOT)
+	target := c.targetTimeAt(c.target.value())
 	if c.demanded > c.lines {
 		target *= c.tuning.Deadlines.TargetFactor
 	}
 	return target
 }
+
+// targetTimeAt returns how long iterations may take if they may use this share of what is left
+// between their time without batch work and the objective.
+func (c *Controller) targetTimeAt(share float64) float64 {
+	objective := c.objectiveTime()
+	if c.target.fixed() {
+		return share * objective
+	}
+	alone := c.alone.iteration.mean()
+	if alone <= 0 {
+		alone = c.fit.perIteration()
+	}
+	// The pool serves its users without batch work, so longer iterations are a mistake.
+	alone = min(alone, mostAlone*objective)
+	if c.slo.Relative() { // nothing shows which requests are late
+		share = relativeShare
+	}
+	room := portable.Rounded(share * max(0, objective-alone))
+	if c.slo.TPOT == 0 {
+		return alone + room
+	}
+	return alone + min(room, c.tokens.room)
+}
+
+// linesByRoom returns how many lines a runner may carry by the cost model, generously, to use the
+// target time.
+func (c *Controller) linesByRoom() float64 {
+	if !c.shared || c.target.fixed() || c.alone.iteration.mean() <= 0 {
+		return math.Inf(1)
+	}
+	left := c.targetTime() - min(c.alone.iteration.mean(), mostAlone*c.objectiveTime())
+	return generous * max(0, left) / max(c.fit.fitted().PerLine(c.LineMix()), 1e-3)
+}
+
+const (
+	generous  = 2
+	mostAlone = 0.9
+	// relativeShare is the target share with a relative objective.
+	relativeShare = 0.9
+)
 
 // follow changes the number of lines per runner so that iterations approach the target time, by
 // what was measured on one runner over a period.
@@ -48,14 +89,18 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 // boundLines keeps the number of lines near the number in flight, since a higher number is not
 // tested by measurements.
 func (c *Controller) boundLines() {
-	carried := 0.0
+	carried, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
-		carried += float64(m.State.own.lines)
+		if m.State.packed == 0 {
+			carried += float64(m.State.own.lines)
+			n++
+		}
 	}
-	carried /= max(1, float64(len(c.roster.Members)))
+	carried /= max(1, n)
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
-	c.lines = max(c.lines, carried/ratio-start, 1)
-	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner))
+	c.lines = max(c.lines, carried/ratio-start, 0)
+	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner),
+		c.linesByRoom())
 }
 
 // resized adapts the number of lines per runner after the number of runners has changed, which
@@ -67,8 +112,7 @@ func (c *Controller) resized(from, to int) {
 	if !seen || from == 0 || to == 0 {
 		return
 	}
-	model, mix, target := c.fit.fitted(), c.LineMix(),
-		c.target.rest()*milliseconds(c.slo.TPOT)
+	model, mix, target := c.fit.fitted(), c.LineMix(), c.targetTimeAt(c.target.value())
 	scale := float64(from) / float64(to)
 	after := costmodel.Load{Running: l.Running * scale, Context: l.Context * scale,
 		PromptRate: l.PromptRate * scale, PromptMean: l.PromptMean}
@@ -101,5 +145,5 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 // granted to it is nevertheless the same, since a router that balances by load sends more
 // interactive requests to a runner with fewer lines.
 func (c *Controller) linesByFeedback(r *runner) float64 {
-	return min(max(c.lines*r.yield, 1), float64(c.cfg.PerRunner))
+	return min(max(c.lines*r.yield, min(c.lines, 1)), float64(c.cfg.PerRunner))
 }

@@ -4,7 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Allowance implements flowcontrol.Controller.
@@ -16,6 +18,7 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 		until = c.ticked.Add(tick)
 	}
 	least := c.leastLoad(now)
+	c.shareExtra()
 	for _, m := range c.roster.Members {
 		r := m.State
 		if r.changed || !r.due.IsZero() && !r.due.After(now) {
@@ -27,7 +30,7 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 		}
 	}
 	a := flowcontrol.Pooled(c.granted, c.roster.PerPool)
-	a.Streams, a.Until = c.cfg.Streams, until
+	a.Streams, a.Until = c.cfg.Streams.perRunner(), until
 	return a
 }
 
@@ -53,13 +56,33 @@ func (c *Controller) grantLines(
 	now time.Time, r *runner, least leastLoad, g *flowcontrol.RunnerAllowance,
 ) {
 	mix := c.LineMix()
-	g.Lines = int(min(c.linesByFeedback(r), least.bound(r, mix, c.tuning.Pace)) + 0.5)
+	if r.packed > 0 {
+		g.Lines, g.Reason = int(r.packed), ReasonPacked
+		c.grantSafe(now, r, mix, g)
+		return
+	}
+	g.Lines = int(min(c.linesByFeedback(r)+r.extra, least.bound(r, mix, c.tuning.Pace)))
+	if c.watching(now) {
+		g.Lines, g.Reason = 0, flowcontrol.ReasonLearning
+		return
+	}
 	g.Reason = ReasonTokenTime
 	if mean := r.iterations.all.mean(); mean == 0 ||
 		r.own.lines < g.Lines && mean < c.targetTime() {
 		g.Reason = flowcontrol.ReasonLearning
 	}
-	safe, reason := r.safeLines(now, c.lineKV(mix), c.engine, c.cfg)
+	if c.shared {
+		lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
+	}
+	c.grantSafe(now, r, mix, g)
+}
+
+// grantSafe lowers the lines to what the runner can hold, and raises them for deadlines up to a
+// share of that.
+func (c *Controller) grantSafe(
+	now time.Time, r *runner, mix costmodel.Mix, g *flowcontrol.RunnerAllowance,
+) {
+	safe, reason := r.safeLines(now, c.lineKV(mix), c.slots, c.kvWanted, c.engine, c.cfg)
 	lower(g, safe, reason)
 	g.Lines = max(g.Lines,
 		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
@@ -76,10 +99,13 @@ func (c *Controller) grantLines(
 func (c *Controller) grantPrompts(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
 	tokens, more := c.prompts(now, r)
 	g.Prompt = int(math.Ceil(tokens))
+	if r.packed == 0 && c.limitsPrompts() && r.budget <= 0 {
+		g.Prompt, tokens, more = 0, 0, time.Time{}
+	}
 	if r.own.lines >= g.Lines || r.own.prefilling < g.Prompt {
 		return
 	}
-	if tokens >= c.promptTokens.value() {
+	if tokens >= c.promptTokens.value {
 		g.Reason = flowcontrol.ReasonPrompt
 		return
 	}
@@ -115,11 +141,28 @@ func lower(g *flowcontrol.RunnerAllowance, lines int, reason flowcontrol.Reason)
 // prompts returns the number of prompt tokens waiting on a runner below which another line may
 // start, and when that number grows; zero: not with time alone.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
-	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.prompt, 1)
-	if !c.shared { // enough for two chunks, but fewer requests than make engines shed
+	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.compute, 1)
+	// Enough for two chunks, but fewer requests than make engines shed.
+	if !c.shared || r.packed > 0 {
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting/2), time.Time{}
 	}
-	return r.iterations.prompts(now, min(c.promptTokens.value(), waiting), c.targetTime(), &r.own,
+	return r.iterations.prompts(now, min(c.promptTokens.value, waiting), c.promptTarget(), &r.own,
 		&c.fit, c.tuning.Pace)
+}
+
+// shareExtra rounds the lines of runners so that their sum is about right: the first runners by ID
+// carry one more than the others.
+func (c *Controller) shareExtra() {
+	n := len(c.roster.Members)
+	more := int(portable.Rounded((c.lines-math.Floor(c.lines))*float64(n)) + 0.5)
+	for i, m := range c.roster.Members {
+		extra := 0.0
+		if i < more {
+			extra = 1 - (c.lines - math.Floor(c.lines))
+		}
+		if m.State.extra != extra {
+			m.State.extra, m.State.changed = extra, true
+		}
+	}
 }

@@ -87,7 +87,7 @@ func TestIterationsKeepToTheTarget(t *testing.T) {
 // More interactive requests leave fewer lines, and the lines recover when the requests end.
 func TestLinesYieldToInteractiveRequests(t *testing.T) {
 	s := newEngine(t, config())
-	s.run(10 * time.Minute)
+	s.run(5 * time.Minute) // so few lines that the surge makes nothing late, which would lower them
 	before := len(s.lines)
 	s.interactive, s.promptRate = 45, 2400
 	s.run(2 * time.Minute)
@@ -101,23 +101,33 @@ func TestLinesYieldToInteractiveRequests(t *testing.T) {
 	}
 }
 
+// Interactive requests keep their sequences and their part of the KV cache, whatever the latency
+// permits.
 func TestAllowanceStaysSafe(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := config()
 		cfg.Engine.MaxSeqs = rapid.IntRange(8, 200).Draw(rt, "sequences")
-		cfg.Engine.KVTokens = rapid.IntRange(5_000, 400_000).Draw(rt, "kv")
+		cfg.Engine.KVTokens = rapid.IntRange(10_000, 400_000).Draw(rt, "kv")
 		s := newEngine(t, cfg)
+		s.kvTokens = float64(cfg.Engine.KVTokens)
 		s.prompt, s.output = rapid.IntRange(10, 3000).Draw(rt, "prompt"),
 			rapid.IntRange(2, 500).Draw(rt, "output")
 		s.interactive = float64(rapid.IntRange(0, 6).Draw(rt, "interactive"))
 		s.run(2 * time.Minute)
-		slots := max(1, cfg.Engine.MaxSeqs-int(math.Min(16, float64(cfg.Engine.MaxSeqs)/2)))
-		for range 100 {
+		slots := cfg.Engine.MaxSeqs - int(s.interactive)
+		free := own(cfg).Tuning.Reserve.KVUsed*s.kvTokens - s.interactive*interactiveContext
+		// What interactive requests hold is an estimate, for which a third more is reserved.
+		kv := 1.05 * max(0, free) / float64(s.prompt+s.output/2)
+		// Allowances are computed again after a second.
+		var safe [time.Second / moment]float64
+		for i := range 100 {
 			s.step()
 			g := s.granted()
-			if g.Lines > slots || float64(g.Lines) > max(1, s.term(t, "safe lines")) {
-				rt.Fatalf("%d lines are granted, %d sequences are free, %v safe", g.Lines, slots,
-					s.term(t, "safe lines"))
+			safe[i%len(safe)] = s.term(t, "safe lines")
+			if g.Lines > slots || float64(g.Lines) > kv ||
+				i >= len(safe) && float64(g.Lines) > slices.Max(safe[:]) {
+				rt.Fatalf("%+v, but %d sequences are free, KV cache for %.1f lines, %v were safe",
+					g, slots, kv, safe)
 			}
 			if g.Reason == flowcontrol.ReasonNone {
 				rt.Fatal("no reason")
@@ -126,7 +136,10 @@ func TestAllowanceStaysSafe(t *testing.T) {
 	})
 }
 
-// The same run with more interactive requests in every reading never grants more lines.
+// After the same run, a reading with more interactive requests never grants more lines, but for one
+// that a mean may be rounded by: sequences and KV cache are reserved for all but a share of the
+// requests, and a reading with more of them counts more. What requests show over time is another
+// matter: the more are in time, the more is known to be safe.
 func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := config()
@@ -136,40 +149,54 @@ func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 		one, other := newController(t, cfg), newController(t, cfg)
 		now := noon
 		more := rapid.Float64Range(0, 40).Draw(rt, "more")
-		feed := func(o flowcontrol.Observation, reading *flowcontrol.Reading) {
-			for i, c := range []flowcontrol.Controller{one, other} {
-				if reading != nil {
-					r := *reading
-					r.Running += float64(i) * more
-					r.KVUsed = min(1, r.KVUsed+float64(i)*more/400)
-					o.Reading = &r
-				}
-				c.Observe(now, o)
+		feed := func(o flowcontrol.Observation) {
+			one.Observe(now, o)
+			if o.Reading != nil {
+				r := *o.Reading
+				o.Reading = &r
 			}
+			other.Observe(now, o)
 		}
-		feed(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}, nil)
+		read := func(lines int) flowcontrol.Reading {
+			r := flowcontrol.NoReading(flowcontrol.Metrics, now)
+			r.Running, r.KVUsed, r.Waiting = float64(lines+rapid.IntRange(0, 20).Draw(
+				rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
+			return r
+		}
+		feed(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 		lines := 0
-		for range 200 {
+		gaps := func() {
 			now = now.Add(300 * time.Millisecond)
-			a, b := one.Allowance(now).Runners[0], other.Allowance(now).Runners[0]
-			if b.Lines > a.Lines {
-				rt.Fatalf("%+v, beside %v requests more %+v", a, more, b)
-			}
-			if lines < b.Lines {
-				lines++
-				feed(flowcontrol.Observation{
-					Kind: flowcontrol.Started, Runner: "r", InFlight: lines, PromptTokens: 300},
-					nil)
-			}
 			gap := time.Duration(rapid.IntRange(30, 120).Draw(rt, "gap")) * time.Millisecond
 			feed(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r", InFlight: lines,
-				Gaps: 4, GapTime: 4 * gap}, nil)
-			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
-				r := flowcontrol.NoReading(flowcontrol.Metrics, now)
-				r.Running, r.KVUsed, r.Waiting = float64(lines+rapid.IntRange(0, 20).Draw(
-					rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
-				feed(flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r"}, &r)
+				Gaps: 4, GapTime: 4 * gap})
+		}
+		for range rapid.IntRange(20, 200).Draw(rt, "moments") {
+			gaps()
+			if lines < other.Allowance(now).Runners[0].Lines {
+				lines++
+				feed(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
+					InFlight: lines, PromptTokens: 300})
 			}
+			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
+				r := read(lines)
+				feed(flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			}
+		}
+		less := read(lines)
+		greater := less
+		greater.Running += more
+		greater.KVUsed = min(1, greater.KVUsed+more/400)
+		one.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
+			Reading: &less})
+		other.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
+			Reading: &greater})
+		for range 10 {
+			a, b := one.Allowance(now).Runners[0], other.Allowance(now).Runners[0]
+			if b.Lines > a.Lines+1 {
+				rt.Fatalf("%+v, beside %v requests more %+v", a, more, b)
+			}
+			gaps()
 		}
 	})
 }
@@ -238,7 +265,7 @@ func TestOwnLoadIsSubtracted(t *testing.T) {
 func TestSilenceShrinksTheAllowance(t *testing.T) {
 	cfg := config()
 	s := newEngine(t, cfg)
-	s.run(10 * time.Minute)
+	s.run(5 * time.Minute) // so few lines that nothing is late when prompts are not paced
 	good := s.granted().Lines
 	s.silent = true
 	s.run(own(cfg).Tuning.Staleness.AgingAfter + 2*time.Second)
@@ -347,8 +374,8 @@ func TestLinesFillAPoolThatIsNotShared(t *testing.T) {
 		s.run(20 * time.Minute)
 		return len(s.lines)
 	}
-	most := config().Engine.MaxSeqs - own(config()).Tuning.Reserve.Sequences
-	if shared, alone := lines(true), lines(false); alone < most-2 || alone > most ||
+	most := config().Engine.MaxSeqs // less what metrics seem to show of others
+	if shared, alone := lines(true), lines(false); alone < most*19/20 || alone > most ||
 		shared > most/2 {
 		t.Errorf("%d lines in a shared pool, %d in one that is not, of %d", shared, alone, most)
 	}
@@ -377,8 +404,11 @@ func TestAnotherKindOfJobStartsLow(t *testing.T) {
 	prompts := s.term(t, "target iteration")
 	s.prompt, s.output = 50, 1500
 	s.run(20 * time.Second) // few lines have ended
-	if lines := s.term(t, "target iteration"); lines > 0.8*prompts {
-		t.Errorf("the target is %.1f ms with long lines, was %.1f ms with prompts", lines, prompts)
+	// The target share is of the time that iterations take beyond those without batch lines.
+	alone := s.term(t, "alone")
+	if lines := s.term(t, "target iteration"); lines-alone > 0.8*(prompts-alone) {
+		t.Errorf("the target is %.1f ms with long lines, was %.1f ms with prompts, alone %.1f ms",
+			lines, prompts, alone)
 	}
 	longest := 0.0
 	for range 240 {
@@ -447,7 +477,7 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 		start := func(runner string) {
 			carried[runner]++
 			observe(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner,
-				PromptTokens: 20, OutputTokens: 2000})
+				PromptTokens: 20, OutputTokens: 6000})
 			observe(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner,
 				PromptTokens: 20})
 		}
@@ -468,7 +498,7 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 		for range before {
 			carried["young"]--
 			observe(flowcontrol.Observation{Kind: flowcontrol.Answered,
-				Runner: "young", PromptTokens: 20, OutputTokens: 2000})
+				Runner: "young", PromptTokens: 20, OutputTokens: 6000})
 		}
 		for range before {
 			start("young")
@@ -484,13 +514,14 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 	}
 }
 
-// While nothing is late, the target share does not take an hour to rise.
+// While nothing is late, the target share does not take an hour to rise, once a few hundred
+// requests were counted.
 func TestTargetShareRisesFastWhileNothingIsLate(t *testing.T) {
 	cfg := config()
 	set(&cfg, func(c *headroom.Config) { c.Tuning.TargetShare.FastRise = 1 })
 	slow, fast := newEngine(t, cfg), newEngine(t, config())
-	slow.run(4 * time.Minute)
-	fast.run(4 * time.Minute)
+	slow.run(10 * time.Minute)
+	fast.run(10 * time.Minute)
 	start := own(config()).Tuning.TargetShare.Start
 	if a, b := slow.term(t, "target share of prefill")/start-1,
 		fast.term(t, "target share of prefill")/start-1; b < 2*a {
@@ -511,6 +542,7 @@ func TestMistakesShow(t *testing.T) {
 		change(s)
 		return s
 	}
+	var before float64 // target share
 	for _, test := range []struct {
 		name    string
 		mistake flowcontroltest.Mistake
@@ -523,6 +555,9 @@ func TestMistakesShow(t *testing.T) {
 				return math.Abs(got/want-1) / 0.15
 			}},
 		{"staleness ignored", flowcontroltest.StalenessIgnored, func(s *engine) {
+			for s.mean > s.term(t, "target iteration") {
+				s.step() // to the last moment before the silence, in which more lines fit
+			}
 			s.silent = true
 			s.run(10 * time.Minute)
 		},
@@ -533,12 +568,15 @@ func TestMistakesShow(t *testing.T) {
 		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*engine) {},
 			func(s *engine) float64 { return s.term(t, "interactive running") / 20 }},
 		{"lateness hidden", flowcontroltest.LatenessHidden, func(s *engine) {
-			for range 10 {
+			before = s.term(t, flowcontrol.TermTargetShare)
+			for range 30 {
 				s.late.Late += 10
 				s.late.Requests += 10
 				s.run(5 * time.Second)
 			}
-		}, func(s *engine) float64 { return s.term(t, flowcontrol.TermTargetShare) / 0.6 }},
+		}, func(s *engine) float64 {
+			return s.term(t, flowcontrol.TermTargetShare) / (0.95 * before)
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sound := test.measure(grown(nil, test.change))
@@ -581,7 +619,7 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 	flowcontroltest.TestFaults(t, headroom.DefaultConfig(), map[string]func(*headroom.Config){
 		"start: ":      func(c *headroom.Config) { c.Start = 0 },
 		"per_runner: ": func(c *headroom.Config) { c.PerRunner = 0 },
-		"streams: ":    func(c *headroom.Config) { c.Streams = 0 },
+		"streams: ":    func(c *headroom.Config) { c.Streams = "few" },
 		"tuning.pace.gain: ": tuning(func(t *headroom.Tuning) {
 			t.Pace.Gain = math.NaN()
 		}),

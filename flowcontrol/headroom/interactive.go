@@ -19,13 +19,13 @@ type interactive struct {
 	context    spread              // KV tokens
 	promptRate spread              // tokens per second
 	waiting    float64             // requests, at seenAt
-	slotsPeak  peak                // requests that run or wait
+	demand     float64             // requests that run or wait
 	kvPeak     peak                // KV tokens
 	kvTokens   float64             // what the KV cache holds; 0: metrics do not say
 }
 
 func newInteractive(window time.Duration) interactive {
-	return interactive{slotsPeak: peak{window: window}, kvPeak: peak{window: window}}
+	return interactive{kvPeak: peak{window: window}}
 }
 
 // busyTokens is how many output tokens of batch lines an engine's counters must show.
@@ -36,8 +36,12 @@ type shown struct {
 	preempted bool // the engine preempted a request since the metrics before
 	// iteration is the time of an iteration by the engine's counters, in milliseconds over a
 	// period; 0: the counters do not show it.
-	iteration float64
-	period    time.Duration
+	iteration  float64
+	iterations float64 // how many there were
+	period     time.Duration
+	// kvHeld is how many KV tokens interactive requests hold, if kvShown.
+	kvHeld  float64
+	kvShown bool
 }
 
 // read updates the estimate from metrics of the engine. configured is the capacity of the KV cache
@@ -69,7 +73,7 @@ func (in *interactive) read(
 		ours := max(0, then.lines-min(then.waiting, max(m.Waiting, 0)))
 		running := max(0, m.Running-ours)
 		in.running.add(m.Sampled, window, running)
-		in.slotsPeak.add(now, running+in.waiting)
+		in.demand = running + in.waiting
 	}
 	if m.KVTokens > 0 {
 		in.kvTokens = m.KVTokens
@@ -87,11 +91,20 @@ func (in *interactive) read(
 		seconds := m.Sampled.Sub(at).Seconds()
 		in.promptRate.add(m.Sampled, window, max(0, computed-(then.computed-past.computed))/seconds)
 	}
-	if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 &&
+	gaps, took := m.TokenGaps-before.TokenGaps, 1000*(m.TokenGapTime-before.TokenGapTime)
+	if !at.IsZero() && gaps > 0 && took > 0 {
+		s.period = m.Sampled.Sub(at)
+		s.iteration = took / gaps
+		s.iterations = min(gaps, milliseconds(s.period)/s.iteration)
+	} else if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 &&
 		m.Running > 0 {
 		// Each running request gets one token of an iteration.
 		s.period = m.Sampled.Sub(at)
 		s.iteration = milliseconds(s.period) * m.Running / produced
+		s.iterations = milliseconds(s.period) / s.iteration
+	}
+	if s.kvShown = m.KVUsed >= 0 && in.capacity(configured) > 0; s.kvShown {
+		s.kvHeld = max(0, portable.Rounded(m.KVUsed*in.capacity(configured))-then.context)
 	}
 	s.preempted = !at.IsZero() && m.Preemptions > before.Preemptions
 	return s, true

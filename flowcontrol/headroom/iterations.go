@@ -11,15 +11,16 @@ import (
 type iterations struct {
 	seenAt time.Time // of the last token gaps; zero: none
 	// all is the mean over Pace.Window, base the same without the prompts of batch lines.
-	all, base meanTime
-	quietAt   time.Time // of the last gaps without such a prompt
+	all, base   meanTime
+	fromMetrics bool          // the gaps are those of all requests, as the engine counts them
+	every       time.Duration // between two readings of them
+	quietAt     time.Time     // of the last gaps without such a prompt
 
 	// Measurements with and without prompts of batch lines that the fit has not used yet.
 	quiet, busy measurement
 
 	credit    float64 // time saved for prompts at seenAt
 	accounted float64 // ownLoad.computed up to which prompts are accounted for
-	trickle   float64 // time that prompts may take in any case
 }
 
 // measurement is some iterations, the time that they took together, and the prompt tokens of batch
@@ -42,7 +43,7 @@ const (
 func (it *iterations) gaps(
 	now time.Time, n, ms, target float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (period time.Duration, ok bool) {
-	since := milliseconds(maxSilence)
+	since := milliseconds(it.silence())
 	if !it.seenAt.IsZero() {
 		since = min(since, milliseconds(now.Sub(it.seenAt)))
 	}
@@ -52,11 +53,11 @@ func (it *iterations) gaps(
 	elapsed := ms
 	if ms > 1.5*since { // a report may include a gap or two from before the last
 		n, ms, elapsed = n*since/ms, since, since
-	} else if !it.seenAt.IsZero() && now.Sub(it.seenAt) <= maxSilence {
+	} else if !it.seenAt.IsZero() && now.Sub(it.seenAt) <= it.silence() {
 		elapsed = max(ms, since)
 	}
 	computed := own.computed - it.accounted
-	if now.Sub(it.seenAt) > maxSilence {
+	if now.Sub(it.seenAt) > it.silence() {
 		computed = 0 // in a time without gaps
 	}
 	covered := ms / elapsed
@@ -94,6 +95,11 @@ func (it *iterations) gaps(
 	m.time += elapsed
 	m.prompted += computed
 	return fromMilliseconds(elapsed), true
+}
+
+// silence is how long the time since the last gaps counts as if it went on as before.
+func (it *iterations) silence() time.Duration {
+	return max(maxSilence, it.every*5/2)
 }
 
 // measured returns a measurement for the fit once it covers enough time. Times with prompts of
@@ -135,7 +141,7 @@ func (it *iterations) prompts(
 ) (tokens float64, more time.Time) {
 	base, token := it.atBase(fit), fit.perToken()
 	silence := now.Sub(it.seenAt)
-	if it.seenAt.IsZero() || silence > maxSilence {
+	if it.seenAt.IsZero() || silence > it.silence() {
 		// without recent measurements only the number of tokens is limited
 		return limit, time.Time{}
 	}
@@ -149,10 +155,7 @@ func (it *iterations) prompts(
 	if credit > owed {
 		return min(credit/price, limit), time.Time{}
 	}
-	if it.trickle > 0 && own.prefilling == 0 {
-		return 1, time.Time{}
-	}
-	end := it.seenAt.Add(maxSilence + 1)
+	end := it.seenAt.Add(it.silence() + 1)
 	if earn > 0 {
 		if wait := fromMilliseconds((owed - credit) / earn); wait < end.Sub(now) {
 			end = now.Add(max(wait, 5*time.Millisecond))

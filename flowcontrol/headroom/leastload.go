@@ -15,7 +15,7 @@ type leastLoad struct{ lines, context float64 }
 func (c *Controller) leastLoad(now time.Time) leastLoad {
 	least := leastLoad{lines: math.Inf(1), context: math.Inf(1)}
 	for _, m := range c.roster.Members {
-		if r := m.State; r.comparable(m.Held(now)) {
+		if r := m.State; r.packed == 0 && r.comparable(m.Held(now)) {
 			least.lines = min(least.lines, float64(r.own.lines))
 			least.context = min(least.context, r.own.context)
 		}

@@ -24,7 +24,7 @@ func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
 	for _, m := range c.roster.Members {
 		own := &m.State.own
 		lines += float64(own.lines)
-		ages += max(0, own.context-portable.Rounded(float64(own.lines)*mix.Prompt))
+		ages += max(0, own.context-portable.Rounded(float64(own.lines)*c.sizes.prompt))
 	}
 	return c.sizes.kv(mix, lines, ages)
 }

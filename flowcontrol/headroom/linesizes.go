@@ -10,6 +10,8 @@ import (
 // lineSizes estimates the sizes of batch lines: means over the last hundred answers.
 type lineSizes struct {
 	prompt, output float64 // tokens
+	// compute is the part of the prompt that is not expected in a prefix cache.
+	compute float64
 	// expected is the output of lines that started, as the planner predicts it from their jobs.
 	expected float64
 	// Of the last few starts.
@@ -42,7 +44,7 @@ const (
 
 // start adds a line that starts, with its prompt and the expected output; 0: nothing is known of
 // its job yet, and the line may be long.
-func (s *lineSizes) start(prompt, output int) {
+func (s *lineSizes) start(prompt, cached, output int) {
 	if prompt <= 0 {
 		return
 	}
@@ -51,9 +53,10 @@ func (s *lineSizes) start(prompt, output int) {
 	}
 	s.started = min(s.started+1, sizesWindow)
 	s.prompt += (float64(prompt) - s.prompt) / float64(s.started)
+	s.compute += (float64(max(1, prompt-cached)) - s.compute) / float64(s.started)
 	s.expected += (float64(output) - s.expected) / float64(s.started)
 	few := float64(min(s.started, latestWindow))
-	s.latestPrompt += (float64(prompt) - s.latestPrompt) / few
+	s.latestPrompt += (float64(max(1, prompt-cached)) - s.latestPrompt) / few
 	s.latestOutput += (float64(output) - s.latestOutput) / few
 }
 
@@ -100,6 +103,8 @@ func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
 	if s.expected > otherKind*mix.Output {
 		mix.Output, mix.Context = s.expected, max(mix.Context, mix.Prompt+s.expected)
 	}
+	mix.Context = mix.MeanContext()
+	mix.Prompt = s.compute
 	return mix
 }
 
@@ -123,7 +128,7 @@ func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
 	tail = min(tail, assumedTail+portable.Rounded(4*ages/max(lines, 1)))
 	// Of answers that end at any time, those under way are as old as the mean answer is long, and
 	// differ as much.
-	kv.mean += portable.Rounded(young * max(0, mix.Prompt+tail-kv.mean))
+	kv.mean += portable.Rounded(young * max(0, s.prompt+tail-kv.mean))
 	kv.deviation += portable.Rounded(young * max(0, tail-kv.deviation))
 	return kv
 }

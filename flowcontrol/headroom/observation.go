@@ -15,12 +15,14 @@ func (c *Controller) observe(
 	r := m.State
 	switch o.Kind {
 	case flowcontrol.Started:
-		c.sizes.start(o.PromptTokens, o.OutputTokens)
-		r.iterations.trickle -= portable.Rounded(c.fit.perToken() * float64(o.PromptTokens))
+		c.carriedAt = now
+		r.budget -= promptBudget(c.promptTime() * float64(o.PromptTokens-o.CachedTokens))
+		c.sizes.start(o.PromptTokens, o.CachedTokens, o.OutputTokens)
 	case flowcontrol.Answered:
 		m.Answered()
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
+		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		if o.OutputTokens > 1 && !c.recent(now, r.iterations.seenAt) &&
 			!c.recent(now, r.interactive.seenAt) {
@@ -52,6 +54,7 @@ func (c *Controller) observe(
 		r.own.observe(now, o, &c.sizes)
 	}
 	if o.Kind == flowcontrol.TokenGaps {
+		r.iterations.fromMetrics, r.iterations.every = false, 0
 		c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.GapTime))
 	}
 	r.changed = true
@@ -66,16 +69,29 @@ func (c *Controller) recent(now, at time.Time) bool {
 // readMetrics updates the state from an engine's metrics. It returns false if they show nothing
 // new.
 func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Reading) bool {
+	before := r.interactive.counters.AnswerLengths
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {
 		return false
+	}
+	if seqs := float64(c.engine.MaxSeqs); r.packed == 0 && seqs > 0 && m.Running >= 0 {
+		c.slots.see(now, r.interactive.demand, seqs)
+	}
+	if c.engineAnswers.read(before, m.AnswerLengths); !c.gatewayShowsAnswers {
+		c.answers.read(c.engineAnswers.interactive())
+	}
+	if s.kvShown && r.packed == 0 {
+		asked := s.kvHeld + portable.Rounded(r.interactive.waiting*c.first.prompts.mean())
+		c.kvDemand.fade(now)
+		c.kvDemand.add(asked/r.interactive.capacity(c.engine.KVTokens), r.interactive.demand+0.05)
 	}
 	if capacity := r.interactive.capacity(c.engine.KVTokens); m.KVUsed >= 0 && capacity > 0 {
 		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted,
 			c.waste.allows(c.tuning.Brake), c.tuning)
 	}
-	if s.iteration > 0 && !c.recent(now, r.iterations.seenAt) {
-		c.unstreamed(r, s.iteration, s.period)
+	if s.iteration > 0 && (r.iterations.fromMetrics || now.Sub(r.iterations.seenAt) > maxSilence) {
+		r.iterations.fromMetrics, r.iterations.every = true, s.period
+		c.tokenGaps(now, r, s.iterations, portable.Rounded(s.iterations*s.iteration))
 	}
 	return true
 }
@@ -89,10 +105,15 @@ func (c *Controller) unstreamed(r *runner, ms float64, period time.Duration) {
 
 // tokenGaps updates the state from n gaps between tokens, which took ms milliseconds together.
 func (c *Controller) tokenGaps(now time.Time, r *runner, n, ms float64) {
-	period, ok := r.iterations.gaps(now, n, ms, c.targetTime(), &r.own, &c.fit, c.tuning.Pace)
+	computed := r.own.computed - r.iterations.accounted
+	period, ok := r.iterations.gaps(now, n, ms, c.promptTarget(), &r.own, &c.fit, c.tuning.Pace)
 	if !ok {
 		return
 	}
+	if r.packed > 0 {
+		return
+	}
+	c.countVirtual(now, r, n, ms/n, max(0, computed))
 	if m, ok := r.iterations.measured(); ok {
 		c.correct(now, r, m)
 	}
@@ -102,7 +123,7 @@ func (c *Controller) tokenGaps(now time.Time, r *runner, n, ms float64) {
 // correct corrects the cost model by a measurement.
 func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 	mean, tokens := m.time/m.iterations, m.prompted/m.iterations
-	decoding := r.own.decoding(c.sizes.prompt)
+	decoding := r.own.decoding(c.sizes.compute)
 	if in := &r.interactive; c.recent(now, in.seenAt) {
 		decoding += in.running.mean
 		tokens += in.promptRate.mean * mean / 1000
@@ -115,18 +136,54 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	if !c.outcomes.newer(g) {
 		return false
 	}
+	c.tokens.read(now, g.TokenTimes, c.addedTime())
+	objective := c.firstObjective()
+	c.first.read(now, g.FirstTokenTimes, objective, c.poolSlowdown())
+	ttft := g.TTFT
+	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
+		ttft = flowcontrol.Attained(g.FirstTokenTimes, objective.Seconds())
+	}
+	if objective != c.objective {
+		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, lateness{}, lateness{}
+		c.quiet.first.share = fadingShare{}
+	}
+	c.first.prompts.read(now, g.Sampled, g.TTFT.Requests, c.promptRate())
+	c.gatewayShowsAnswers = len(g.AnswerLengths) > 0
+	c.answers.read(g.AnswerLengths)
+	c.quiet.read(now, g, ttft, c.withoutUs(now))
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.
-		c.outcomes.skip(g)
+		if requests, _, ok := c.outcomes.ttft.since(ttft); ok && c.promptTokens.value <
+			c.tuning.PromptTokens.Start {
+			c.promptTokens.update(now, requests, 0, 1, 1)
+		}
+		if requests, _, ok := c.outcomes.tpot.since(g.TPOT); ok {
+			// What was late before must not count for ever.
+			c.virtual.real.add(now, realWindow, requests, 0)
+		}
 		return true
 	}
-	if requests, late, ok := c.outcomes.ttft.since(g.TTFT); ok {
-		c.promptTokens.update(now, requests, late, 1, 1)
+	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+		charged := max(0, late-portable.Rounded(requests*c.quiet.ttft()))
+		c.promptTokens.update(now, requests, charged, 1, 1)
 		c.outcomes.recordLate(now, requests, late)
+		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
-		c.target.update(now, requests, late, c.lag())
+		c.virtual.real.add(now, realWindow, requests, late)
+		c.virtual.realRequests += requests
+		c.virtual.realLate += max(0, late-portable.Rounded(requests*c.quiet.tpot()))
+		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()
 	return true
+}
+
+// promptRate returns how many prompt tokens of interactive requests are computed in a second.
+func (c *Controller) promptRate() float64 {
+	rate := 0.0
+	for _, m := range c.roster.Members {
+		rate += m.State.interactive.promptRate.mean
+	}
+	return rate
 }

@@ -11,7 +11,8 @@ type outcomes struct {
 	ttft, tpot lateness
 	at         time.Time // Sampled of the last reading
 	// lateFirst is when many first tokens were late for the last time.
-	lateFirst time.Time
+	lateFirst  time.Time
+	recentLate fadingShare // requests of the last minutes that were late
 }
 
 const (
@@ -33,15 +34,19 @@ func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 	return true
 }
 
-// skip ignores the requests of a reading.
-func (o *outcomes) skip(g *flowcontrol.Reading) {
-	o.ttft.since(g.TTFT)
-	o.tpot.since(g.TPOT)
-}
-
 // recordLate records the time if many first tokens were late.
 func (o *outcomes) recordLate(now time.Time, requests, late float64) {
 	if late > max(lateSign*requests, 1) {
 		o.lateFirst = now
 	}
 }
+
+// harm reports whether clearly more requests were late within the last minutes than without us.
+func (o *outcomes) harm(usual float64) bool {
+	return o.recentLate.some >= 4 && o.recentLate.share() > usual+clearHarm
+}
+
+const (
+	clearHarm    = 0.01
+	recentWindow = 2 * time.Minute
+)

@@ -15,8 +15,9 @@ type ownLoad struct {
 	computed   float64 // prompt tokens known to be computed so far; only grows
 	output     float64 // tokens produced so far; only grows
 
-	past [128]ownSample // a ring, of samples at least sampleEvery apart
-	last int
+	latest ownSample      // after the last observation
+	past   [128]ownSample // a ring, of samples at least sampleEvery apart
+	last   int
 }
 
 // sampleEvery is how finely the past is known: metrics are those of a moment, and lines start and
@@ -40,7 +41,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	before := l.prefilling
 	switch o.Kind {
 	case flowcontrol.Started:
-		before += o.PromptTokens
+		before += o.PromptTokens - o.CachedTokens
 		l.context += float64(o.PromptTokens)
 		fallthrough
 	case flowcontrol.FirstToken, flowcontrol.Answered:
@@ -48,7 +49,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	}
 	switch o.Kind {
 	case flowcontrol.TokenGaps:
-		decoded := portable.Rounded(float64(o.Gaps) * l.decoding(sizes.prompt))
+		decoded := portable.Rounded(float64(o.Gaps) * l.decoding(sizes.compute))
 		l.context += decoded
 		l.output += decoded
 	case flowcontrol.Answered:
@@ -59,23 +60,27 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	l.lines, l.prefilling = o.InFlight, o.Prefilling
 	l.context = max(l.context, float64(l.lines)*min(sizes.prompt, 1))
 	// Tokens that were never observed to leave must not count for ever.
-	if most := sizes.prompt + portable.Rounded(3*max(sizes.output, assumedOutput)); l.context >
-		float64(l.lines)*most {
-		l.context = float64(l.lines) * most
+	longest := 3 * max(sizes.output, sizes.expected, sizes.latestOutput, assumedOutput)
+	if most := float64(l.lines) * (sizes.prompt + portable.Rounded(longest)); l.context > most {
+		l.context = most
+	}
+	l.latest = ownSample{
+		at: now, lines: float64(l.lines), context: l.context, computed: l.computed,
+		output:  l.output,
+		waiting: float64(l.prefilling) / max(sizes.compute, 1),
 	}
 	if now.Sub(l.past[l.last].at) >= sampleEvery {
 		l.last = (l.last + 1) % len(l.past)
-		l.past[l.last] = ownSample{
-			at: now, lines: float64(l.lines), context: l.context, computed: l.computed,
-			output:  l.output,
-			waiting: float64(l.prefilling) / max(sizes.prompt, 1),
-		}
+		l.past[l.last] = l.latest
 	}
 }
 
 // at returns the load at an instant, to be subtracted from what metrics showed then; the oldest
 // known one if the instant is too long ago.
 func (l *ownLoad) at(t time.Time) ownSample {
+	if !l.latest.at.After(t) { // the ring may lack the end of a line, and nothing has come since
+		return l.latest
+	}
 	oldest := ownSample{}
 	for i := range l.past {
 		entry := &l.past[(l.last+len(l.past)-i)%len(l.past)]

@@ -4,6 +4,8 @@ import "github.com/tidefill/tidefill/flowcontrol"
 
 // Reasons of the policy headroom.
 const (
+	ReasonPacked      flowcontrol.Reason = "packed"
+	ReasonFirstToken  flowcontrol.Reason = "first_token"
 	ReasonTokenTime   flowcontrol.Reason = "token_time"  // iterations take as long as they may
 	ReasonSlots       flowcontrol.Reason = "slots"       // the engine's other sequences stay free
 	ReasonKV          flowcontrol.Reason = "kv"          // the rest of the KV cache stays free

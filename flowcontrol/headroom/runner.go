@@ -12,6 +12,7 @@ import (
 type runner struct {
 	own         ownLoad
 	iterations  iterations
+	virtual     virtualAnswers
 	interactive interactive
 	staleness   staleness
 	brake       brake
@@ -21,7 +22,14 @@ type runner struct {
 	yield   float64
 	lastCut time.Time // when a shed last lowered yield; zero: never
 
+	extra    float64 // makes the lines by feedback a whole number
 	computed float64 // own.computed at the last second
+
+	packedAt time.Time
+	visits   spread  // interactive requests while it is packed
+	packed   float64 // lines of a packed runner; 0: it is not packed
+
+	budget promptBudget
 
 	granted flowcontrol.RunnerAllowance
 	due     time.Time // when granted changes without an observation; zero: never
@@ -59,7 +67,8 @@ func (r *runner) comparable(held bool) bool {
 // which of them limits the number. Neither feedback nor deadlines may exceed it. kv is the size of
 // lines; its mean is 0 while that is unknown.
 func (r *runner) safeLines(
-	now time.Time, kv lineKV, engine flowcontrol.Engine, cfg Config,
+	now time.Time, kv lineKV, slots slotDemand, kvWanted float64, engine flowcontrol.Engine,
+	cfg Config,
 ) (lines int, reason flowcontrol.Reason) {
 	lines, reason = cfg.PerRunner, flowcontrol.ReasonRunnerLimit
 	reserve := cfg.Tuning.Reserve
@@ -68,20 +77,27 @@ func (r *runner) safeLines(
 	if in := &r.interactive; !in.seenAt.IsZero() {
 		unseen = float64(now.Sub(in.seenAt)) / float64(cfg.Tuning.Staleness.AgingAfter)
 	}
-	if seqs := engine.MaxSeqs; seqs > 0 {
-		requests := r.interactive.slotsPeak.most(now) +
-			portable.Rounded(unseen*math.Sqrt(r.interactive.running.variance))
-		// An engine of few sequences keeps at most half of them free.
-		kept := min(float64(reserve.Sequences), float64(seqs)/2)
-		if slots := max(1, int(float64(seqs)-requests-kept)); slots < lines {
-			lines, reason = slots, ReasonSlots
+	if seqs := float64(engine.MaxSeqs); seqs > 0 {
+		needed := r.interactive.demand
+		if r.packed == 0 {
+			needed = max(slots.quantile, needed)
+		}
+		needed += portable.Rounded(unseen * math.Sqrt(r.interactive.running.variance))
+		// Requests that wait for a moment are still in time.
+		left := seqs - needed/(1+slots.patience)
+		if free := max(0, int(left)); free < lines {
+			lines, reason = free, ReasonSlots
 		}
 	}
 	if capacity := r.interactive.capacity(engine.KVTokens); capacity > 0 && kv.mean > 0 {
-		held := portable.Rounded(reserve.KVGrowth*r.interactive.kvPeak.most(now)) +
-			portable.Rounded(unseen*math.Sqrt(r.interactive.context.variance))
+		held := portable.Rounded(reserve.KVGrowth * r.interactive.kvPeak.most(now))
+		if r.packed == 0 {
+			held = max(held, kvWanted*capacity) / (1 + slots.patience)
+		}
+		held +=
+			portable.Rounded(unseen * math.Sqrt(r.interactive.context.variance))
 		free := portable.Rounded(reserve.KVUsed*capacity) - held
-		if fitting := max(1, int(kv.fitting(free, reserve.KVDeviations))); fitting < lines {
+		if fitting := max(0, int(kv.fitting(free, reserve.KVDeviations))); fitting < lines {
 			lines, reason = fitting, ReasonKV
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// targetShare is the share of the TPOT objective that iterations may take on average.
+// targetShare is the share that batch work may use of what is left between the time of iterations
+// without it and the TPOT objective.
 //
 // It consists of two levels: one for iterations that prompts of batch lines lengthen, which stop at
 // once when interactive prompts come, and a lower one for iterations that only decoding lines
@@ -36,11 +37,8 @@ func (t *targetShare) interpolate(decode, prefill float64) float64 {
 	return decode + portable.Rounded(t.part.mean*(prefill-decode))
 }
 
-// value returns the target share as it is now.
-func (t *targetShare) value() float64 { return t.interpolate(t.decode.value(), t.prefill.value()) }
-
-// rest returns the target share without the temporary reduction after late requests.
-func (t *targetShare) rest() float64 { return t.interpolate(t.decode.rest, t.prefill.rest) }
+// value returns the target share.
+func (t *targetShare) value() float64 { return t.interpolate(t.decode.value, t.prefill.value) }
 
 // update moves both levels by requests that were answered and those of them that were late. Each
 // level counts by the square of its part: a level with a small part is hardly tested, and a long
@@ -58,3 +56,6 @@ func (t *targetShare) fix(value float64) {
 	t.prefill.fix(value)
 	t.decode.fix(value)
 }
+
+// fixed reports whether the levels stay constant.
+func (t *targetShare) fixed() bool { return t.prefill.fixed }

@@ -29,11 +29,28 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r.staleness.pass(now, min(dt, 10*time.Second), c.linesByFeedback(r), c.tuning.Staleness)
 		r.yield = min(1,
 			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
-		r.iterations.trickle = min(
-			r.iterations.trickle+portable.Rounded(c.tuning.Pace.MinPromptShare*milliseconds(dt)), 1)
 		c.updateBrake(now, r)
+		r.budget.pass(milliseconds(dt), max(c.promptShare, minPromptShare), c.promptCost())
 		r.changed = true
 	}
+	if ours > 0 {
+		c.carriedAt = now
+	}
+	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
+		c.slots.update(seqs, 2*c.slo.Late, c.answers.mean(), c.targetTime(),
+			milliseconds(c.firstObjective()))
+	}
+	c.kvWanted = c.kvDemand.threshold(2 * c.slo.Late)
+	c.tokens.room = c.tokens.allowed(c.objectiveTime(), c.tuning.TokenTimes*c.slo.Late)
+	c.updateTarget(now)
+	c.updateAlone(now)
+	c.first.slowdown = c.first.allowed(c.tuning.FirstTokens * c.slo.Late)
+	c.updatePromptShare()
+	c.boundLines()
+	c.probe(now)
+	c.updatePacking(now, dt)
+	running := (all - ours) / float64(len(c.roster.Members))
+	c.virtual.running.add(now, virtualWindow, running)
 	time := milliseconds(dt) * float64(len(c.roster.Members))
 	c.ownShare.add(now, blameWindow, max(ours/max(all, 1), spent/time))
 	return true
@@ -44,12 +61,13 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 func (c *Controller) checkPool(now time.Time) {
 	sum, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
-		if it := &m.State.iterations; it.base.mean() > 0 && c.recent(now, it.seenAt) {
+		r := m.State
+		if it := &r.iterations; r.packed == 0 && it.base.mean() > 0 && c.recent(now, it.seenAt) {
 			sum += it.base.mean()
 			n++
 		}
 	}
-	limit := c.tuning.Brake.PoolAbove * milliseconds(c.slo.TPOT)
+	limit := c.tuning.Brake.PoolAbove * c.objectiveTime()
 	if sum <= n*max(limit, c.targetTime()) {
 		c.tooLong = time.Time{}
 	} else if c.tooLong.IsZero() {
@@ -62,10 +80,10 @@ func (c *Controller) checkPool(now time.Time) {
 // or are late; or iterations are too long on average in the pool and on the runner. In both cases
 // the runner's lines must cause a considerable part of the time.
 func (c *Controller) updateBrake(now time.Time, r *runner) {
-	if !c.shared {
+	if !c.shared || r.packed > 0 {
 		return
 	}
-	cfg, objective := c.tuning.Brake, milliseconds(c.slo.TPOT)
+	cfg, objective := c.tuning.Brake, c.objectiveTime()
 	above := cfg.Above * objective
 	if budget := c.engine.MaxBatchedTokens; budget > 0 {
 		longest := c.fit.perIteration() + portable.Rounded(c.fit.perToken()*float64(budget))

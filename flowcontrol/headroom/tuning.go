@@ -10,19 +10,28 @@ import (
 type Tuning struct {
 	// Pace decides how fast a runner's lines and prompts follow the measured iteration time.
 	Pace Pace `yaml:"pace"`
-	// TargetShare is the share of slo.tpot that iterations may take on average while prompts of
-	// batch lines lengthen them. A higher share harvests more and makes more interactive requests
-	// miss slo.tpot; those that do lower it.
+	// TargetShare is the share that batch work may use of what is left between the time of
+	// iterations without it and slo.tpot, while prompts of batch lines lengthen iterations. A
+	// higher share harvests more and makes more interactive requests miss slo.tpot; those that do
+	// lower it.
 	TargetShare Level `yaml:"target_share"`
 	// DecodeShareStart is where the target share starts for iterations that only decoding lines
 	// lengthen. A higher start harvests more at once and takes longer to yield, since such lines
 	// cannot be shortened when interactive requests come. It then moves as TargetShare does; jobs
-	// whose work is half prompts get the middle of both. Default: 0.6.
+	// whose work is half prompts get the middle of both. Default: 0.35.
 	DecodeShareStart float64 `yaml:"decode_share_start"`
 	// PromptTokens is how many prompt tokens of batch lines may wait on a runner to be computed. A
 	// higher limit harvests more and makes more interactive requests miss slo.ttft; those that do
 	// lower it.
 	PromptTokens Level `yaml:"prompt_tokens"`
+	// FirstTokens is the part of slo.late that may become late because lines, and the same again
+	// because prompts, delay first tokens, by the distribution of first tokens. A higher part
+	// harvests more. Default: 0.4.
+	FirstTokens float64 `yaml:"first_tokens"`
+	// TokenTimes is how many times slo.late may become late by the distribution of the mean times
+	// between tokens, which is coarse and therefore allows more than the target share. A higher
+	// value harvests more. Default: 2.
+	TokenTimes float64 `yaml:"token_times"`
 	// Fit decides how far measurements correct the engine's cost model.
 	Fit Fit `yaml:"fit"`
 	// Reserve is what stays free for interactive requests to come. A larger reserve harvests less
@@ -71,11 +80,6 @@ type Pace struct {
 	// MaxPrompts is how many lines' prompts may wait on a runner at once, at least 1. A lower value
 	// spreads short prompts more evenly. Default: 4.
 	MaxPrompts int `yaml:"max_prompts"`
-	// MinPromptShare is the share of the time that prompts get even while iterations are too long,
-	// 0 to 1. Default: 0.02. With 0, a runner with many interactive requests would lose all lines
-	// that cost little to start and much to run, and a router that considers load would send it
-	// even more requests.
-	MinPromptShare float64 `yaml:"min_prompt_share"`
 	// MaxGrowth limits how fast lines grow: the most in a second, as a share of themselves, besides
 	// one line. A lower value uses idle capacity later. Default: 0.03, because lines cost more once
 	// they hold their context, which shows when they cannot be taken back any more.
@@ -117,14 +121,6 @@ type Level struct {
 	// MaxFall is the most that one reading may take from the value, as a share: a single surge says
 	// little about the next hour.
 	MaxFall float64 `yaml:"max_fall"`
-	// Ease lowers the value further for a time while requests are late: by this share for each
-	// multiple of the allowed share that was late within the window. A higher value yields more in
-	// a surge.
-	Ease float64 `yaml:"ease"`
-	// MaxEase is the most by which ease lowers the value, as a share.
-	MaxEase float64 `yaml:"max_ease"`
-	// Window is how long ease counts a late request.
-	Window time.Duration `yaml:"window"`
 	// BudgetShare is the part of slo.late that this value may use up, above 0 and at most 1.
 	BudgetShare float64 `yaml:"budget_share"`
 }
@@ -155,9 +151,6 @@ type Reserve struct {
 	// KVDeviations is how many standard deviations above the mean the KV tokens of lines under way
 	// are assumed. Default: 2, because a few lines of very different lengths may all be long.
 	KVDeviations float64 `yaml:"kv_deviations"`
-	// Sequences is how many more requests at once interactive users may send than within the window
-	// and still find free sequences. Default: 16.
-	Sequences int `yaml:"sequences"`
 	// Window is how far back the most KV tokens and requests are searched for. Default: 1m, the
 	// time of an answer or two.
 	Window time.Duration `yaml:"window"`
@@ -228,17 +221,18 @@ func defaultTuning() Tuning {
 		Pace: Pace{
 			Gain: 0.1, GainUnstreamed: 0.03, GainPerLife: 0.5, Window: 3 * time.Second,
 			MaxCredit: 150 * time.Millisecond, MaxDebt: time.Second, MaxPrompts: 4,
-			MinPromptShare: 0.02, MaxGrowth: 0.03, Lag: 30 * time.Second, MaxLineRatio: 1.25,
+			MaxGrowth: 0.03, Lag: 30 * time.Second, MaxLineRatio: 1.25,
 			MaxContextRatio: 1.5, CarriedRatio: 1.5,
 		},
-		TargetShare: Level{Start: 0.75, Min: 0.4, Max: 1, Gain: 0.007, FastRise: 8, MaxFall: 0.03,
-			Ease: 0.1, MaxEase: 0.4, Window: time.Minute, BudgetShare: 0.75},
-		DecodeShareStart: 0.6,
-		PromptTokens: Level{Start: 1024, Min: 256, Max: 4096, Gain: 0.05, FastRise: 1,
-			MaxFall: 0.1, Ease: 0.1, MaxEase: 0.7, Window: time.Minute, BudgetShare: 0.25},
+		TargetShare: Level{Start: 0.58, Min: 0.002, Max: 1.1, Gain: 0.007, FastRise: 8,
+			MaxFall: 0.03, BudgetShare: 0.6},
+		DecodeShareStart: 0.35,
+		PromptTokens: Level{Start: 1024, Min: 16, Max: 4096, Gain: 0.02, FastRise: 1,
+			MaxFall: 0.1, BudgetShare: 0.4},
+		FirstTokens: 0.4, TokenTimes: 2,
 		Fit: Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
-		Reserve: Reserve{KVUsed: 0.85, KVGrowth: 1.3, KVDeviations: 2, Sequences: 16,
-			Window: time.Minute, LoadDeviations: 1},
+		Reserve: Reserve{KVUsed: 0.85, KVGrowth: 1.3, KVDeviations: 2, Window: time.Minute,
+			LoadDeviations: 1},
 		Brake: Brake{
 			Above: 1.15, MaxOfLongest: 0.92, PoolAbove: 0.85, MinOwnShare: 0.02,
 			After: 3 * time.Second, EvictShare: 0.3, MaxWaste: 0.015, Hold: 30 * time.Second,
@@ -255,9 +249,11 @@ func defaultTuning() Tuning {
 func (t Tuning) validate() error {
 	var all faults.List
 	all.AddAll("pace", t.Pace.validate())
-	all.AddAll("target_share", t.TargetShare.validate(0.01, 2))
+	all.AddAll("target_share", t.TargetShare.validate(0.001, 2))
 	all.Within("decode_share_start", t.DecodeShareStart, 0.01, 2)
 	all.AddAll("prompt_tokens", t.PromptTokens.validate(1, 1<<20))
+	all.Within("first_tokens", t.FirstTokens, 0, 1000)
+	all.Within("token_times", t.TokenTimes, 0, 1000)
 	all.AddAll("fit", t.Fit.validate())
 	all.AddAll("reserve", t.Reserve.validate())
 	all.AddAll("brake", t.Brake.validate())
@@ -278,7 +274,6 @@ func (p Pace) validate() error {
 	all.Positive("max_credit", p.MaxCredit)
 	all.Positive("max_debt", p.MaxDebt)
 	all.AtLeast("max_prompts", p.MaxPrompts, 1)
-	all.Within("min_prompt_share", p.MinPromptShare, 0, 1)
 	all.Within("max_growth", p.MaxGrowth, 0, 100)
 	all.Positive("lag", p.Lag)
 	all.Within("max_line_ratio", p.MaxLineRatio, 1, 1000)
@@ -295,9 +290,6 @@ func (l Level) validate(least, most float64) error {
 	all.Within("gain", l.Gain, 0, 1)
 	all.Within("fast_rise", l.FastRise, 1, 100)
 	all.Within("max_fall", l.MaxFall, 0, 0.9)
-	all.Within("ease", l.Ease, 0, 10)
-	all.Within("max_ease", l.MaxEase, 0, 0.9)
-	all.Positive("window", l.Window)
 	all.Within("budget_share", l.BudgetShare, 0.01, 1)
 	return all.Err()
 }
@@ -315,7 +307,6 @@ func (r Reserve) validate() error {
 	all.Within("kv_used", r.KVUsed, 0.01, 1)
 	all.Within("kv_growth", r.KVGrowth, 1, 100)
 	all.Within("kv_deviations", r.KVDeviations, 0, 10)
-	all.AtLeast("sequences", r.Sequences, 0)
 	all.Positive("window", r.Window)
 	all.Within("load_deviations", r.LoadDeviations, 0, 10)
 	return all.Err()

@@ -158,9 +158,8 @@ func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor flo
 			&t.Brake.PoolAbove}
 		if loops {
 			target, prompt := &t.TargetShare, &t.PromptTokens
-			times = append(times, &target.Window, &prompt.Window)
-			shares = append(shares, &target.Gain, &target.Ease, &target.MaxEase, &target.MaxFall,
-				&target.Max, &target.BudgetShare, &prompt.Gain)
+			shares = append(shares, &target.Gain, &target.MaxFall, &target.Max,
+				&target.BudgetShare, &prompt.Gain, &t.FirstTokens, &t.TokenTimes)
 		}
 		if i := g.rng.IntN(len(times) + len(shares)); i < len(times) {
 			*times[i] = max(time.Millisecond, time.Duration(float64(*times[i])*factor).Round(

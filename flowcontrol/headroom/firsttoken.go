@@ -1,0 +1,106 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// firstTokens estimates how long first tokens of interactive requests would take without batch
+// work, and from that by how much batch work may delay them.
+type firstTokens struct {
+	alone shares // relative to the objective
+	last  []flowcontrol.Bucket
+	// slowdown is by what factor first tokens may be delayed, by their distribution.
+	slowdown float64
+	prompts  interactivePrompts
+}
+
+const (
+	// fewFirstTokens are too few to show anything.
+	fewFirstTokens = 20
+	// usualSlowdown is by what factor first tokens may be delayed while it is not known how long
+	// they take.
+	usualSlowdown = 1.15
+	// shortestShare bounds what a distribution allows: first tokens below a tenth of the objective
+	// show little about a pool with much more load.
+	shortestShare = 0.1
+)
+
+// read takes over the histogram of a gateway. slowdown is the present estimate of how many times
+// as long first tokens take with batch work.
+func (f *firstTokens) read(
+	now time.Time, buckets []flowcontrol.Bucket, objective time.Duration, slowdown float64,
+) {
+	before := f.last
+	f.last = buckets
+	if len(before) != len(buckets) || len(before) == 0 {
+		return
+	}
+	f.alone.fade(now)
+	scale := portable.Rounded(objective.Seconds() * slowdown)
+	from, counted := 0.0, 0.0
+	for i, b := range buckets {
+		n := b.Count - before[i].Count - counted
+		if n < 0 || b.Upper != before[i].Upper {
+			return // the counters have started again
+		}
+		to := b.Upper
+		if math.IsInf(to, 1) {
+			to = 2 * max(from, 1)
+		}
+		if n > 0 {
+			f.alone.spread(from/scale, to/scale, n)
+		}
+		counted += n
+		from = b.Upper
+	}
+}
+
+// allowed returns by what factor first tokens may be delayed so that no more than a share of them
+// is late because of it.
+func (f *firstTokens) allowed(share float64) float64 {
+	if f.alone.total < fewFirstTokens {
+		return usualSlowdown
+	}
+	return min(mostSlowdown, 1/max(f.alone.threshold(share), shortestShare))
+}
+
+// endangered returns which share of first tokens would be late if they took longer by a share of
+// the objective. While that is not known, most are assumed to take a small part of the objective.
+func (f *firstTokens) endangered(by float64) float64 {
+	if f.alone.total < fewFirstTokens {
+		by = min(by, 1)
+		return by * by
+	}
+	return f.alone.between(1 - by)
+}
+
+// interactivePrompts estimates the mean prompt of interactive requests, in tokens to compute.
+type interactivePrompts struct {
+	requests      float64 // counted by the gateway at the last reading
+	at            time.Time
+	tokens, count spread
+}
+
+// read takes over how many requests a gateway has counted. rate is how many prompt tokens of
+// interactive requests the pool's runners compute in a second.
+func (p *interactivePrompts) read(now, sampled time.Time, requests, rate float64) {
+	n, since := requests-p.requests, sampled.Sub(p.at)
+	first := p.at.IsZero()
+	p.requests, p.at = requests, sampled
+	if tokens := rate * since.Seconds(); !first && n > 0 && tokens > 0 {
+		p.tokens.add(now, time.Minute, tokens)
+		p.count.add(now, time.Minute, n)
+	}
+}
+
+// mean returns the mean prompt, or an assumed one.
+func (p *interactivePrompts) mean() float64 {
+	if p.count.mean <= 0 {
+		return typicalContext
+	}
+	return p.tokens.mean / p.count.mean
+}

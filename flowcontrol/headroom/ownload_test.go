@@ -1,0 +1,50 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Lines of a job whose answers are far longer than those of the jobs before hold what they were
+// seen to produce. What they hold is subtracted from metrics: the rest counts as interactive for
+// half an hour.
+func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
+	own, sizes, now := ownLoad{}, lineSizes{}, noon
+	for range 200 { // a job of short answers
+		sizes.start(60, 0, 8)
+		sizes.answer(60, 8)
+	}
+	const lines, produced = 20, 2500
+	for i := range lines {
+		sizes.start(60, 0, 4500)
+		own.observe(now, flowcontrol.Observation{
+			Kind: flowcontrol.Started, InFlight: i + 1, PromptTokens: 60}, &sizes)
+	}
+	for range produced {
+		now = now.Add(30 * time.Millisecond)
+		own.observe(now, flowcontrol.Observation{
+			Kind: flowcontrol.TokenGaps, InFlight: lines, Gaps: 1}, &sizes)
+	}
+	if want := float64(lines * (60 + produced)); own.context != want {
+		t.Errorf("%d lines hold %v tokens, want %v", lines, own.context, want)
+	}
+}
+
+// A line that ends soon after it started is not subtracted from later metrics.
+func TestShortLinesAreGone(t *testing.T) {
+	own, sizes := ownLoad{}, lineSizes{}
+	sizes.start(2500, 0, 2)
+	own.observe(noon, flowcontrol.Observation{
+		Kind: flowcontrol.Started, InFlight: 1, PromptTokens: 2500}, &sizes)
+	during, end := noon.Add(sampleEvery/4), noon.Add(sampleEvery/2)
+	own.observe(end, flowcontrol.Observation{
+		Kind: flowcontrol.Answered, PromptTokens: 2500, OutputTokens: 2}, &sizes)
+	if was := own.at(during); was.lines != 1 || was.context != 2500 {
+		t.Errorf("%v lines with %v tokens while one ran", was.lines, was.context)
+	}
+	if is := own.at(end.Add(5 * time.Second)); is.lines != 0 || is.context != 0 {
+		t.Errorf("%v lines with %v tokens seconds after the last", is.lines, is.context)
+	}
+}

@@ -1,0 +1,175 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// packing decides how many runners carry as many batch lines as fit, whatever that does to their
+// iterations. It pays where the router sends interactive requests to runners with less load: then
+// full runners harm nobody, and the others are free. Whether the router does so shows in the
+// interactive requests on a runner whose lines grow.
+type packing struct {
+	runners int       // the first runners that are packed
+	changed time.Time // when that was decided
+	until   time.Time // no runner is packed before; after a trial that failed
+	pause   time.Duration
+}
+
+const (
+	// packEvery is the least time between two decisions: about what a runner takes to fill.
+	packEvery = 90 * time.Second
+	// packHistory is how long the pool's load must have been observed.
+	packHistory = 5 * time.Minute
+	// packGain is how much more must be harvested for another runner to be packed.
+	packGain = 2
+	// packGrowth is by how much lines grow on a runner that is filled, as a share in a second.
+	packGrowth = 0.04
+	// avoided is the share of the interactive requests of a mean runner up to which a runner counts
+	// as avoided by the router.
+	avoided = 0.25
+	// visitWindow is how far back the interactive requests on a packed runner are averaged.
+	visitWindow = 30 * time.Second
+	// rounding is how many interactive requests may be an error of our own count.
+	rounding = 0.02
+	// manyMore is by how many lines, and by twice, a packed runner must exceed the others for it to
+	// show whether the router avoids it.
+	manyMore = 8
+	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
+	// with each failure.
+	firstPause = 5 * time.Minute
+)
+
+// updatePacking decides again how many runners are packed, and how many lines these carry. It is
+// called every second.
+func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
+	p := &c.packing
+	switch {
+	case !c.mayPack(now):
+		p.runners = 0
+	case p.runners > 0 && c.outcomes.harm(c.quiet.tpot()+c.quiet.ttft()):
+		p.giveUp(now, 0)
+	case now.Sub(p.changed) >= packEvery && !now.Before(p.until):
+		if best := c.bestPacked(); best > p.runners {
+			p.runners, p.changed = p.runners+1, now
+		} else if best < p.runners {
+			p.runners, p.changed = p.runners-1, now
+		}
+	}
+	mean := 0.0
+	for _, m := range c.roster.Members {
+		mean += m.State.interactive.running.mean
+	}
+	mean /= float64(len(c.roster.Members))
+	for i, m := range c.roster.Members {
+		if r := m.State; i >= p.runners || !c.pack(now, dt, r, portable.Rounded(avoided*mean)) {
+			r.packed = 0
+			if i < p.runners {
+				p.giveUp(now, i)
+			}
+		}
+	}
+}
+
+// giveUp leaves some runners packed, and no more for a while.
+func (p *packing) giveUp(now time.Time, runners int) {
+	p.runners, p.changed = runners, now
+	p.pause = max(firstPause, 2*p.pause)
+	p.until = now.Add(p.pause)
+}
+
+// pack lets the lines of a packed runner grow. few is how many interactive requests a runner has
+// that the router avoids. It returns false if this one is not avoided although its lines are many.
+func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float64) bool {
+	if r.packed == 0 {
+		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
+	}
+	r.visits.add(now, visitWindow, r.interactive.running.mean)
+	if r.visits.mean > few+rounding {
+		return r.visits.mean <= 2*few+rounding || now.Sub(r.packedAt) <= packEvery ||
+			r.packed <= portable.Rounded(2*c.lines)+manyMore
+	}
+	if float64(r.own.lines) >= r.packed-2 { // else it has not filled what it has
+		r.packed += portable.Rounded(dt.Seconds() * (1 + portable.Rounded(packGrowth*r.packed)))
+	}
+	r.packed = min(r.packed, float64(c.cfg.PerRunner))
+	return true
+}
+
+// mayPack reports whether it can be seen what packing does.
+func (c *Controller) mayPack(now time.Time) bool {
+	members := c.roster.Members
+	if !c.shared || c.target.fixed() || len(members) < 2 || c.outcomes.at.IsZero() ||
+		c.alone.iteration.age < packHistory.Seconds() {
+		return false
+	}
+	for _, m := range members {
+		if !c.recent(now, m.State.interactive.seenAt) {
+			return false
+		}
+	}
+	return true
+}
+
+// bestPacked returns with how many packed runners the cost model expects the most tokens.
+func (c *Controller) bestPacked() int {
+	model, mix := c.fit.fitted(), c.LineMix()
+	n := len(c.roster.Members)
+	best, most := c.packing.runners, c.harvestWith(model, mix, c.packing.runners)
+	if c.packing.runners == 0 {
+		most *= packGain
+	}
+	for k := 0; k < n; k++ {
+		if h := c.harvestWith(model, mix, k); h > most {
+			best, most = k, h
+		}
+	}
+	return best
+}
+
+// harvestWith returns how many tokens a millisecond the pool's lines get if k runners are packed.
+func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int) float64 {
+	n := float64(len(c.roster.Members))
+	packed := float64(k)
+	free := n - packed
+	// c.alone is that of the runners which are free now.
+	base := c.fit.perIteration()
+	more := (n - float64(c.packing.runners)) / free
+	alone := base + portable.Rounded(max(0, c.alone.iteration.mean()-base)*more)
+	objective := c.objectiveTime()
+	// In bursts, the others carry all that comes.
+	peak := (portable.Rounded(c.alone.shares.quantile(0.01)*objective) - base) * more
+	if k > 0 && peak > packedLoad*(objective-base) {
+		return 0
+	}
+	per := model.PerLine(mix)
+	lines := max(0, c.target.value()*(objective-alone)) / per
+	if c.lines > 0 { // what feedback has found beside it
+		lines = min(lines, 1.5*c.lines)
+	}
+	full := c.fullLines()
+	rate := func(lines, alone float64) float64 {
+		return lines / (alone + portable.Rounded(lines*per))
+	}
+	return portable.Rounded(packed*rate(full, base)) + portable.Rounded(free*rate(lines, alone))
+}
+
+// packedLoad is how much of what is left below the objective interactive requests may use on the
+// runners that are not packed.
+const packedLoad = 0.7
+
+// fullLines returns how many lines a packed runner carries.
+func (c *Controller) fullLines() float64 {
+	full := float64(c.cfg.PerRunner)
+	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
+		full = min(full, 0.95*seqs)
+	}
+	kv := c.lineKV(c.LineMix())
+	reserve, first := c.tuning.Reserve, &c.roster.Members[0].State.interactive
+	if capacity := first.capacity(c.engine.KVTokens); capacity > 0 && kv.mean > 0 {
+		full = min(full, kv.fitting(reserve.KVUsed*capacity, reserve.KVDeviations))
+	}
+	return full
+}

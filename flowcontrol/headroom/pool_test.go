@@ -1,0 +1,41 @@
+package headroom
+
+import (
+	"testing"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
+)
+
+var noon = flowcontroltest.Noon
+
+// newPool returns the controller of a pool with some runners, and its runners.
+func newPool(
+	t *testing.T, change func(*flowcontrol.Config), ids ...string,
+) (c *Controller, runners []*runner) {
+	t.Helper()
+	cfg := flowcontrol.DefaultConfig()
+	cfg.Policy = Name
+	cfg.Engine = flowcontrol.Engine{
+		CostModel: costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04},
+		KVTokens:  400_000, MaxSeqs: 256, MaxBatchedTokens: 2048,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c = New(cfg)
+	for _, id := range ids {
+		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: id})
+	}
+	for _, m := range c.roster.Members {
+		runners = append(runners, m.State)
+	}
+	return c, runners
+}
+
+// near reports whether two values differ by no more than a hundredth.
+func near(got, want float64) bool { return got >= 0.99*want && got <= 1.01*want }

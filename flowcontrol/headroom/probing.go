@@ -1,0 +1,18 @@
+package headroom
+
+import "time"
+
+// probeAfter is how long a pool carries no line before one is tried, if nothing else shows how its
+// iterations are.
+const probeAfter = 30 * time.Second
+
+// probe lets one line start in a pool that has carried none for a while, because without it nothing
+// would be observed any more.
+func (c *Controller) probe(now time.Time) {
+	if now.Sub(c.carriedAt) < probeAfter || c.watching(now) {
+		return
+	}
+	if n := float64(len(c.roster.Members)); c.lines*n < 1 {
+		c.lines = 1 / n
+	}
+}

@@ -1,0 +1,71 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// mostPromptShare is the part of the time that prompts may take where they harm nobody.
+const mostPromptShare = 0.95
+
+// minPromptShare lets a prompt start now and then, so that something is observed.
+const minPromptShare = 1e-5
+
+// updatePromptShare sets which part of the time prompts of batch lines may take. An interactive
+// request that arrives within it waits for the rest of such a prompt.
+func (c *Controller) updatePromptShare() {
+	if c.slo.Relative() {
+		c.promptShare = min(c.slo.Slowdown-1, mostPromptShare)
+		return
+	}
+	rest := c.promptCost() / milliseconds(c.firstObjective())
+	// The rest is between nothing and all of a prompt, or of a longer one.
+	harm := (c.first.endangered(rest/4) + c.first.endangered(rest) + c.first.endangered(2*rest)) / 3
+	allowed := c.tuning.FirstTokens * c.slo.Late * c.trustInFirstTokens()
+	c.promptShare = min(allowed/max(harm, 1e-6), mostPromptShare)
+}
+
+// limitsPrompts reports whether prompts may take only a part of the time.
+func (c *Controller) limitsPrompts() bool {
+	return c.shared && !c.target.fixed() && c.promptShare > 0 && c.promptShare < mostPromptShare
+}
+
+// promptTarget returns how long iterations may take on average with the prompts of batch lines, in
+// milliseconds.
+func (c *Controller) promptTarget() float64 {
+	target := c.targetTime()
+	if c.alone.now > 0 && c.limitsPrompts() && !c.slo.Relative() {
+		target = min(target, c.alone.withLines/(1-c.promptShare))
+	}
+	return target
+}
+
+// promptTime returns how long a token of a prompt is computed if the prompt is alone in its chunks,
+// in milliseconds.
+func (c *Controller) promptTime() float64 {
+	iteration := c.alone.now
+	if iteration <= 0 {
+		iteration = c.fit.perIteration()
+	}
+	return c.fit.perToken() + iteration/c.chunk()
+}
+
+// promptCost returns how long the prompt of a mean line is computed, in milliseconds.
+func (c *Controller) promptCost() float64 {
+	return portable.Rounded(c.sizes.compute * c.promptTime())
+}
+
+// promptBudget is the time that prompts of a runner may take from now on, in milliseconds.
+type promptBudget float64
+
+// maxPromptPause is how long a prompt keeps others from starting at most, in milliseconds.
+const maxPromptPause = float64(2 * time.Minute / time.Millisecond)
+
+// pass adds the share of ms milliseconds. What is saved is bounded by about one prompt.
+func (b *promptBudget) pass(ms, share, prompt float64) {
+	most := max(prompt, portable.Rounded(share*1000))
+	*b = promptBudget(math.Max(-share*maxPromptPause,
+		min(float64(*b)+portable.Rounded(share*ms), most)))
+}

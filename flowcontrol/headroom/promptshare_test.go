@@ -1,0 +1,100 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Prompts take their share of the time, in whatever pieces.
+func TestPromptBudgetKeepsTheRate(t *testing.T) {
+	const share, seconds = 0.1, 1000
+	for _, prompt := range []float64{20, 150, 3000} {
+		var b promptBudget
+		spent := 0.0
+		for range seconds {
+			for b.pass(1000, share, prompt); b > 0; b -= promptBudget(prompt) {
+				spent += prompt
+			}
+		}
+		if want := share * seconds * 1000; spent < want-prompt || spent > want+2*prompt {
+			t.Errorf("prompts of %v ms take %v ms, want %v", prompt, spent, want)
+		}
+	}
+}
+
+// Idle time is not saved for more than a prompt.
+func TestPromptBudgetSavesOnePrompt(t *testing.T) {
+	var b promptBudget
+	for range 1000 {
+		b.pass(1000, 0.1, 400)
+	}
+	if b != 400 {
+		t.Errorf("%v ms are saved, want those of a prompt, 400", b)
+	}
+}
+
+// A prompt that was far longer than the others keeps them waiting for minutes, not hours.
+func TestPauseAfterALongPromptIsBounded(t *testing.T) {
+	const share = 0.01
+	b := promptBudget(-3.6e6)
+	seconds := 0
+	for ; b <= 0 && seconds < 10_000; seconds++ {
+		b.pass(1000, share, 100)
+	}
+	if most := int(maxPromptPause/1000) + 2; seconds > most || seconds < most-3 {
+		t.Errorf("the next prompt waits %d s, want %d", seconds, most)
+	}
+}
+
+// What is in a prefix cache costs nothing.
+func TestCachedPromptsAreCheap(t *testing.T) {
+	cost := func(cached int) (budget, prompt float64, waiting int) {
+		c, runners := newPool(t, nil, "r")
+		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
+			InFlight: 1, Prefilling: 1000 - cached, PromptTokens: 1000, CachedTokens: cached})
+		return -float64(runners[0].budget), c.promptCost(), runners[0].own.prefilling
+	}
+	budget, prompt, _ := cost(0)
+	cheapBudget, cheapPrompt, waiting := cost(900)
+	if !near(cheapBudget, budget/10) || !near(cheapPrompt, prompt/10) || waiting != 100 {
+		t.Errorf("with a tenth to compute, a prompt takes %v of %v ms, the mean one %v of %v ms, "+
+			"%d tokens wait", cheapBudget, budget, cheapPrompt, prompt, waiting)
+	}
+}
+
+// Where most first tokens have time to spare, prompts take more of the runners' time than where
+// they are near the objective.
+func TestPromptShareFollowsFirstTokens(t *testing.T) {
+	share := func(near float64) float64 {
+		c, _ := newPool(t, nil, "r")
+		c.sizes.start(1000, 0, 100)
+		c.first.alone.fade(noon)
+		c.first.alone.add(0.2, 1000-near)
+		c.first.alone.add(0.97, near)
+		c.updatePromptShare()
+		return c.promptShare
+	}
+	if idle, tight := share(0), share(300); idle != mostPromptShare || tight > 0.1 {
+		t.Errorf("prompts may take %v of the time, %v if many first tokens are nearly late", idle,
+			tight)
+	}
+}
+
+// A runner whose prompts have used up their time starts no more.
+func TestNoPromptBeyondTheBudget(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	c.began = noon.Add(-time.Hour)
+	c.sizes.start(1000, 0, 100)
+	c.promptShare = 0.1
+	for _, test := range []struct {
+		budget promptBudget
+		starts bool
+	}{{-50, false}, {50, true}} {
+		runners[0].budget, runners[0].changed = test.budget, true
+		if g := c.Allowance(noon).Runners[0]; (g.Prompt > 0) != test.starts || g.Lines == 0 {
+			t.Errorf("%+v with %v ms left for prompts", g, test.budget)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package headroom
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// quiet holds which share of interactive requests is late without batch work, as seen while there
+// was hardly any.
+type quiet struct {
+	first, each struct {
+		seen  lateness
+		share fadingShare
+	}
+	last  []flowcontrol.Bucket
+	times firstTokenTimes
+	usual float64 // seconds in which nearly all first tokens come; 0: unknown
+}
+
+// firstTokenTimes is a histogram of first tokens, cumulative.
+type firstTokenTimes []flowcontrol.Bucket
+
+// add adds what a source counted between two readings.
+func (f *firstTokenTimes) add(before, now []flowcontrol.Bucket) {
+	last := len(now) - 1
+	if last < 0 || len(before) != len(now) || now[last].Count < before[last].Count {
+		return
+	}
+	if len(*f) != len(now) {
+		*f = slices.Clone(now)
+		for i := range *f {
+			(*f)[i].Count = 0
+		}
+	}
+	for i := range *f {
+		(*f)[i].Count += max(0, now[i].Count-before[i].Count)
+	}
+}
+
+// quantile returns a quantile in seconds, interpolated; 0 with few requests.
+func (f firstTokenTimes) quantile(q float64) float64 {
+	if len(f) == 0 || f[len(f)-1].Count < 30 {
+		return 0
+	}
+	rank, from, below := q*f[len(f)-1].Count, 0.0, 0.0
+	for _, b := range f {
+		if b.Count >= rank {
+			if math.IsInf(b.Upper, 1) {
+				return 2 * from
+			}
+			part := (portable.Rounded(rank) - below) / max(b.Count-below, 1e-9)
+			return from + portable.Rounded((b.Upper-from)*part)
+		}
+		from, below = b.Upper, b.Count
+	}
+	return from
+}
+
+// firstObjective returns the objective for first tokens. One that the pool misses by itself more
+// often than a few times in a hundred is not what its users can be promised: long prompts have more
+// time than the objective says, or it is a mistake.
+func (c *Controller) firstObjective() time.Duration {
+	usual := time.Duration(c.quiet.usual * float64(time.Second))
+	if configured := c.slo.WithUsual().TTFT; usual <= configured {
+		return configured
+	}
+	return time.Duration(portable.Rounded(1.25 * float64(usual)))
+}
+
+const quietMemory = 6 * time.Hour
+
+func (q *quiet) read(
+	now time.Time, g *flowcontrol.Reading, first flowcontrol.Attainment, alone bool,
+) {
+	if alone {
+		q.times.add(q.last, g.FirstTokenTimes)
+		q.usual = q.times.quantile(0.985)
+	}
+	q.last = g.FirstTokenTimes
+	if n, late, ok := q.first.seen.since(first); ok && alone {
+		q.first.share.add(now, quietMemory, n, late)
+	}
+	if n, late, ok := q.each.seen.since(g.TPOT); ok && alone {
+		q.each.share.add(now, quietMemory, n, late)
+	}
+}
+
+func innocent(f *fadingShare) float64 {
+	const assumed, requests = 0.001, 100
+	share := (f.some + assumed*requests) / (f.all + requests)
+	return share + portable.Rounded(0.5*math.Sqrt(share/(f.all+requests)))
+}
+
+func (q *quiet) ttft() float64 { return innocent(&q.first.share) }
+func (q *quiet) tpot() float64 { return innocent(&q.each.share) }
+
+const (
+	// quietAfter is how long the pool must have been without batch lines before requests count:
+	// those that are answered now were there for about that time.
+	quietAfter = 10 * time.Second
+	// quietStart is how long at most the policy only watches a pool that it does not know.
+	quietStart = time.Minute
+	// firstReading is how long it waits for a gateway to show itself.
+	firstReading = 5 * time.Second
+	// quietRequests is how many requests it wants to see in that time.
+	quietRequests = 60
+)
+
+// watching reports whether no line may start yet, because it is not known how the pool does
+// without batch work. A pool of which no gateway shows the requests is not watched.
+func (c *Controller) watching(now time.Time) bool {
+	if !c.shared || c.target.fixed() || c.began.IsZero() ||
+		now.Sub(c.began) > quietStart {
+		return false
+	}
+	if c.outcomes.at.IsZero() {
+		return now.Sub(c.began) < firstReading
+	}
+	return c.quiet.first.share.all < quietRequests
+}
+
+// withoutUs reports whether no batch line has run in the pool for a while.
+func (c *Controller) withoutUs(now time.Time) bool {
+	return now.Sub(c.carriedAt) > quietAfter
+}

@@ -1,0 +1,133 @@
+package headroom
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// gateway reports requests to a controller, a second later with each call.
+type gateway struct {
+	*Controller
+	now    time.Time
+	counts [4]float64 // first tokens within 1 s, 2 s, 4 s, all
+}
+
+var firstTokenEdges = [4]float64{1, 2, 4, math.Inf(1)}
+
+// report counts so many more requests with their first tokens within a second, and others within
+// four.
+func (g *gateway) report(soon, late float64) {
+	g.now = g.now.Add(time.Second)
+	r := flowcontrol.NoReading(flowcontrol.Gateway, g.now)
+	for i, n := range []float64{soon, soon, soon + late, soon + late} {
+		g.counts[i] += n
+		r.FirstTokenTimes = append(r.FirstTokenTimes,
+			flowcontrol.Bucket{Upper: firstTokenEdges[i], Count: g.counts[i]})
+	}
+	r.TTFT = flowcontrol.Attained(r.FirstTokenTimes, g.slo.TTFT.Seconds())
+	r.TPOT = flowcontrol.Attainment{Requests: g.counts[3]}
+	g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &r})
+}
+
+func newGateway(t *testing.T) *gateway {
+	c, _ := newPool(t, nil, "r")
+	return &gateway{Controller: c, now: noon}
+}
+
+// Requests that are late without batch work are not charged when it runs.
+func TestLatenessOfTheQuietPoolIsNotCharged(t *testing.T) {
+	level := func(quiet float64) float64 {
+		c, _ := newPool(t, nil, "r")
+		now, all, late := noon, 0.0, 0.0
+		for i := range 400 {
+			now = now.Add(time.Second)
+			all += 10
+			if i < 200 {
+				late += 10 * quiet
+			} else { // lines run, and a twentieth is late
+				late += 0.5
+				c.carriedAt, c.ownShare.mean = now, 0.5
+			}
+			r := flowcontrol.NoReading(flowcontrol.Gateway, now)
+			r.TTFT = flowcontrol.Attainment{Requests: all, Late: late}
+			c.readGateway(now, &r)
+		}
+		return c.promptTokens.value / c.tuning.PromptTokens.Start
+	}
+	if sound, slow := level(0), level(0.05); sound > 0.5 || slow < 0.95 {
+		t.Errorf("the prompt tokens went to %v where lateness is new, to %v where it is not", sound,
+			slow)
+	}
+}
+
+// An objective that the pool misses by itself is not the one that its users can be promised.
+func TestFirstObjectiveOfASlowPool(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		soon, late float64
+		least      time.Duration
+	}{
+		{"in time", 20, 0, 2 * time.Second},
+		{"a tenth late", 18, 2, 3 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := newGateway(t)
+			for range 20 {
+				g.report(test.soon, test.late)
+			}
+			if got := g.firstObjective(); got < test.least || got > 5*time.Second ||
+				test.late == 0 && got != g.slo.TTFT {
+				t.Errorf("the objective is %v", got)
+			}
+			if got := g.quiet.ttft(); got > 0.02 {
+				t.Errorf("a share of %v misses even that without batch work", got)
+			}
+		})
+	}
+	// What comes late while batch lines run shows nothing about the pool alone.
+	g := newGateway(t)
+	for range 20 {
+		g.carriedAt = g.now
+		g.report(10, 10)
+	}
+	if got := g.firstObjective(); got != g.slo.TTFT {
+		t.Errorf("the objective is %v because batch work made requests late", got)
+	}
+}
+
+// A new pool is watched until it is known, and never for long.
+func TestWatching(t *testing.T) {
+	lines := func(c *Controller, now time.Time) int { return c.Allowance(now).Runners[0].Lines }
+	c, _ := newPool(t, nil, "r")
+	if lines(c, noon.Add(firstReading-tick)) > 0 || lines(c, noon.Add(firstReading)) == 0 {
+		t.Error("a pool without a gateway is watched for some seconds")
+	}
+	g := newGateway(t)
+	g.report(1, 0)
+	for range 8 {
+		g.report(5, 0)
+	}
+	if lines(g.Controller, g.now) > 0 {
+		t.Errorf("lines start after 40 requests, want %d", quietRequests)
+	}
+	for range 5 {
+		g.report(5, 0)
+	}
+	if lines(g.Controller, g.now) == 0 {
+		t.Errorf("no line starts after 65 requests, want %d", quietRequests)
+	}
+	g = newGateway(t)
+	for range 61 { // a request each quarter of a minute
+		g.report(0.05, 0)
+	}
+	if lines(g.Controller, g.now) == 0 {
+		t.Errorf("no line starts after %v", g.now.Sub(noon))
+	}
+	c, _ = newPool(t, func(c *flowcontrol.Config) { c.Shared = false }, "r")
+	if lines(c, noon) == 0 {
+		t.Error("a pool without users is watched")
+	}
+}

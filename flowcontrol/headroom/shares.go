@@ -1,0 +1,80 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// shares is the distribution of a latency relative to its objective, over the interactive requests
+// of the last half hour. 1 is the objective.
+type shares struct {
+	bins  [shareBins]float64
+	total float64
+	at    time.Time
+}
+
+const (
+	shareBins   = 100
+	shareMost   = 2.0 // values above count as that
+	shareMemory = 30 * time.Minute
+)
+
+// fade lets older values count less.
+func (s *shares) fade(now time.Time) {
+	if !s.at.IsZero() {
+		keep := 1 - weight(now.Sub(s.at), shareMemory)
+		for i := range s.bins {
+			s.bins[i] *= keep
+		}
+		s.total *= keep
+	}
+	s.at = now
+}
+
+// add counts a value with a weight.
+func (s *shares) add(value, weight float64) {
+	weight = portable.Rounded(weight)
+	i := int(value * (shareBins / shareMost))
+	s.bins[min(max(i, 0), shareBins-1)] += weight
+	s.total += weight
+}
+
+// spread counts values that are evenly spread between two bounds.
+func (s *shares) spread(from, to, weight float64) {
+	const parts = 8
+	for i := range parts {
+		s.add(from+portable.Rounded((to-from)*(float64(i)+0.5)/parts), weight/parts)
+	}
+}
+
+// threshold returns the value below the objective above which, up to the objective, lie no more
+// than the given share of all values. Values above the objective do not count: they exceed it
+// whatever is added to them. 1: the share lies at once below the objective.
+func (s *shares) threshold(share float64) float64 {
+	left := share * s.total
+	const objective = shareBins / shareMost
+	for i := int(objective) - 1; i >= 0; i-- {
+		if s.bins[i] > left {
+			return (float64(i) + 1 - left/s.bins[i]) / objective
+		}
+		left -= s.bins[i]
+	}
+	return 0
+}
+
+// between returns the share of all values from a value up to the objective.
+func (s *shares) between(from float64) float64 {
+	const objective = shareBins / shareMost
+	sum := 0.0
+	for i := int(objective) - 1; i >= 0; i-- {
+		low := float64(i) / objective
+		if low >= from {
+			sum += s.bins[i]
+			continue
+		}
+		sum += portable.Rounded(s.bins[i] * max(0, (low+1/objective-from)*objective))
+		break
+	}
+	return sum / max(s.total, 1e-9)
+}

@@ -1,0 +1,85 @@
+package headroom
+
+import "github.com/tidefill/tidefill/internal/portable"
+
+// assumedChunk is how many tokens an iteration computes at most, if that is not configured.
+const assumedChunk = 2048
+
+// chunk returns how many tokens an iteration computes at most.
+func (c *Controller) chunk() float64 {
+	if n := c.engine.MaxBatchedTokens; n > 0 {
+		return float64(n)
+	}
+	return assumedChunk
+}
+
+// passes returns in how many iterations the prompt of an interactive request is computed beside
+// requests that decode, each of which takes a token of every iteration.
+func (c *Controller) passes(decoding float64) float64 {
+	chunk := c.chunk()
+	return max(1, c.first.prompts.mean()/max(chunk-decoding, chunk/16))
+}
+
+// slowdown estimates how many times as long a first token takes on a runner with some lines and
+// waiting prompt tokens as without them. alone is how long its iterations take without them. A
+// request waits for half an iteration, and then for those in which its prompt is computed.
+func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) float64 {
+	running, token := in.running.mean, c.fit.perToken()
+	prompt := portable.Rounded(c.first.prompts.mean() * token)
+	with := alone + portable.Rounded(lines*c.fit.perSequence())
+	before := portable.Rounded((0.5+c.passes(running))*alone) + prompt
+	after := portable.Rounded((0.5+c.passes(running+lines))*with) + prompt +
+		portable.Rounded(waiting*token)
+	return after / before
+}
+
+// poolSlowdown returns the mean slowdown of first tokens on the pool's runners.
+func (c *Controller) poolSlowdown() float64 {
+	sum, n := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		r := m.State
+		if r.packed > 0 {
+			continue
+		}
+		weight := max(r.interactive.running.mean, 0.01)
+		sum += portable.Rounded(weight * c.slowdown(&r.interactive, c.timeAlone(r),
+			float64(r.own.lines), float64(r.own.prefilling)))
+		n += weight
+	}
+	if n == 0 {
+		return 1
+	}
+	return max(1, sum/n)
+}
+
+// allowedSlowdown returns by what factor first tokens may be delayed now.
+func (c *Controller) allowedSlowdown() float64 {
+	if c.slo.Relative() {
+		return c.slo.Slowdown
+	}
+	return 1 + portable.Rounded((c.first.slowdown-1)*c.trustInFirstTokens())
+}
+
+// trustInFirstTokens returns how much more or less than the distribution says late first tokens
+// have proven to be allowed.
+func (c *Controller) trustInFirstTokens() float64 {
+	return c.promptTokens.value / c.tuning.PromptTokens.Start
+}
+
+// linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.
+func (c *Controller) linesByFirstTokens(r *runner) float64 {
+	allowed, alone := c.allowedSlowdown(), c.timeAlone(r)
+	low, high := 0.0, float64(c.cfg.PerRunner)
+	if c.slowdown(&r.interactive, alone, high, 0) <= allowed {
+		return high
+	}
+	for range 8 { // to within two lines of 512
+		lines := (low + high) / 2
+		if c.slowdown(&r.interactive, alone, lines, 0) <= allowed {
+			low = lines
+		} else {
+			high = lines
+		}
+	}
+	return low
+}

@@ -1,0 +1,170 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// answerLengths holds a few lengths that stand for the answers of interactive requests, in tokens
+// after the first. Each stands for the same share of them.
+type answerLengths struct {
+	lengths [virtualLengths]float64
+	known   bool
+}
+
+const virtualLengths = 4
+
+// assumedLengths stand for the answers while no histogram shows them: about those of chat.
+var assumedLengths = [virtualLengths]float64{10, 30, 80, 250}
+
+// read takes over a histogram of the tokens of answers. All answers so far count.
+func (a *answerLengths) read(buckets []flowcontrol.Bucket) {
+	if len(buckets) < 2 {
+		return
+	}
+	total := buckets[len(buckets)-1].Count
+	if total < 20 {
+		return
+	}
+	i, from, below := 0, 0.0, 0.0
+	for k := range a.lengths {
+		rank := total * (float64(k) + 0.5) / virtualLengths
+		for i < len(buckets)-2 && buckets[i].Count < rank {
+			from, below = buckets[i].Upper, buckets[i].Count
+			i++
+		}
+		in := max(buckets[i].Count-below, 1e-9)
+		part := min(1, (portable.Rounded(rank)-below)/in)
+		a.lengths[k] = max(2, from+portable.Rounded(part*(buckets[i].Upper-from))-1)
+	}
+	a.known = true
+}
+
+// virtualAnswers counts virtual requests on a runner: the mean time of consecutive iterations, as
+// many as an answer has tokens.
+type virtualAnswers struct {
+	under [virtualLengths]struct{ iterations, time, alone float64 }
+}
+
+// add adds iterations that took ms on average, and would take alone without batch lines. It calls
+// each for every answer that is complete.
+func (v *virtualAnswers) add(
+	n, ms, alone float64, lengths *[virtualLengths]float64, each func(mean, alone, share float64),
+) {
+	for i := range v.under {
+		u := &v.under[i]
+		u.iterations += n
+		u.time += portable.Rounded(n * ms)
+		u.alone += portable.Rounded(n * alone)
+		if u.iterations < lengths[i] {
+			continue
+		}
+		// All answers that end within these iterations felt the same.
+		share := u.iterations / lengths[i]
+		each(u.time/u.iterations, u.alone/u.iterations, share)
+		*u = struct{ iterations, time, alone float64 }{}
+	}
+}
+
+// virtualOutcomes counts virtual requests of the pool, and those of them that were late.
+type virtualOutcomes struct {
+	requests, late float64 // since the last update of levels; late because of batch lines
+
+	// Shares of the last minutes.
+	lateShare, innocentShare fadingShare
+	// Share of real requests that were late.
+	real fadingShare
+	// Real requests since the last update of levels, and those that were late because of batch
+	// lines.
+	realRequests, realLate float64
+	// mean number of interactive requests that run on a runner
+	running spread
+}
+
+// fadingShare is the share of some requests in all, in which older ones fade with time.
+type fadingShare struct {
+	all, some float64
+	at        time.Time
+}
+
+func (f *fadingShare) add(now time.Time, window time.Duration, all, some float64) {
+	if !f.at.IsZero() {
+		keep := 1 - weight(now.Sub(f.at), window)
+		f.all *= keep
+		f.some *= keep
+	}
+	f.at = now
+	f.all += all
+	f.some += some
+}
+
+func (f *fadingShare) share() float64 {
+	if f.all <= 0 {
+		return 0
+	}
+	return f.some / f.all
+}
+
+const (
+	virtualWindow = 10 * time.Minute
+	realWindow    = 20 * time.Minute
+)
+
+// countVirtual adds iterations of a runner to its virtual answers. ms is what they took on average.
+func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed float64) {
+	own := portable.Rounded(float64(r.own.lines)*c.fit.perSequence()) +
+		portable.Rounded(c.fit.perToken()*computed)/n
+	alone := max(min(ms, c.fit.perIteration()), ms-own)
+	objective := c.objectiveTime()
+	weight := 1.0
+	if in := &r.interactive; c.recent(now, in.seenAt) && c.virtual.running.mean > 0 {
+		weight = in.running.mean / min(1, c.virtual.running.mean)
+	}
+	o := &c.virtual
+	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
+		w := portable.Rounded(min(share, 3) * weight / virtualLengths)
+		late, innocent := 0.0, 0.0
+		switch {
+		case alone > objective:
+			innocent = w
+		case mean > objective:
+			late = w
+		}
+		o.requests += w
+		o.late += late
+		o.lateShare.add(now, virtualWindow, w, late)
+		o.innocentShare.add(now, virtualWindow, w, innocent)
+	})
+}
+
+// updateTarget moves the target share by the virtual requests since the last call, corrected by
+// the real ones.
+func (c *Controller) updateTarget(now time.Time) {
+	o := &c.virtual
+	n, late := o.requests, o.late
+	o.requests, o.late = 0, 0
+	if n <= 0 || c.slo.TPOT == 0 {
+		return
+	}
+	if enough := 1 / c.slo.Late; o.real.all > 0 {
+		trust := min(1, o.real.all/enough)
+		off := o.real.share() - c.quiet.tpot() - o.lateShare.share()
+		late = max(0, late+portable.Rounded(trust*n*off))
+	}
+	// Real requests count at least as much as virtual ones.
+	n, late = max(n, o.realRequests), max(late, o.realLate)
+	o.realRequests, o.realLate = 0, 0
+	c.target.update(now, n, late, c.lag())
+	c.invalidate()
+}
+
+// mean returns the mean length.
+func (a *answerLengths) mean() float64 {
+	sum := 0.0
+	for _, n := range a.lengths {
+		sum += n
+	}
+	return sum / virtualLengths
+}
