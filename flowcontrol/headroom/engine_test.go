@@ -18,6 +18,7 @@ type engine struct {
 	prompt, output          int
 	interactive, promptRate float64 // requests that run, prompt tokens a second
 	kvTokens                float64 // what the KV cache holds
+	objective               float64 // milliseconds a token above which requests are late
 	noMetrics, silent       bool    // no metrics; nothing at all is observed
 
 	lines    []line
@@ -35,7 +36,8 @@ type line struct{ waits, left float64 } // prompt tokens before its first token,
 
 func newEngine(t *testing.T, cfg flowcontrol.Config) *engine {
 	s := &engine{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
-		interactive: 15, promptRate: 900, kvTokens: 400_000}
+		interactive: 15, promptRate: 900, kvTokens: 400_000,
+		objective: float64(cfg.SLO.WithUsual().TPOT) / float64(time.Millisecond)}
 	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
 	return s
 }
@@ -110,7 +112,7 @@ func (s *engine) step() {
 	}
 	s.felt += (s.mean - s.felt) / 20
 	s.late.Requests += 5 * moment.Seconds()
-	if s.felt > 100 {
+	if s.felt > s.objective {
 		s.late.Late += 5 * moment.Seconds()
 	}
 	if s.now.Sub(s.readAt) >= 5*time.Second {

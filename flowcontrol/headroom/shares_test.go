@@ -2,11 +2,12 @@ package headroom
 
 import "testing"
 
-// mostInTime is a distribution of which nine tenths are well below the objective, a tenth is just
-// below it, and some are above.
+// mostInTime is a distribution of which most are well below the objective, some are just below it,
+// and some are above.
 func mostInTime() (s shares) {
 	s.fade(noon)
-	s.add(0.3, 90)
+	s.add(0.3, 80)
+	s.add(0.7, 10)
 	s.add(0.9, 10)
 	s.add(1.5, 20)
 	return s
@@ -17,7 +18,8 @@ func TestThresholdLeavesAShareAbove(t *testing.T) {
 	for _, test := range []struct{ requests, want float64 }{
 		{0, 0.92},  // nothing may lie between: the end of the bin of the highest
 		{5, 0.91},  // half of that bin
-		{10, 0.32}, // all of it, and none of the next
+		{10, 0.72}, // all of it, and none of the next
+		{15, 0.71}, // half of the next
 		{100, 0},
 	} {
 		if got := s.threshold(test.requests / 120); !near(got+1, test.want+1) {
@@ -29,7 +31,7 @@ func TestThresholdLeavesAShareAbove(t *testing.T) {
 func TestBetweenEndsAtTheObjective(t *testing.T) {
 	s := mostInTime()
 	for _, test := range []struct{ from, requests float64 }{
-		{0, 100}, {0.5, 10}, {0.9, 10}, {0.91, 5}, {0.95, 0},
+		{0, 100}, {0.5, 20}, {0.9, 10}, {0.91, 5}, {0.95, 0},
 	} {
 		if got := 120 * s.between(test.from); !near(got+1, test.requests+1) {
 			t.Errorf("%v requests from %v on, want %v", got, test.from, test.requests)
@@ -41,7 +43,7 @@ func TestSharesFade(t *testing.T) {
 	s := mostInTime()
 	s.fade(noon.Add(10 * shareMemory))
 	s.add(0.7, 60) // more than is left of all before
-	if got := s.between(0.6); got < 0.8 {
+	if got := s.between(0.6); got < 0.8 || got > 1 {
 		t.Errorf("a share of %v is new, want nearly all", got)
 	}
 	if got := s.quantile(0.5); !near(got, 0.72) {
