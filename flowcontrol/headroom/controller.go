@@ -38,9 +38,11 @@ type Controller struct {
 	outcomes outcomes
 	virtual  virtualOutcomes
 	quiet    quiet
-	first    firstTokens
-	tokens   tokenTimes
-	answers  answerLengths
+	// Late first tokens, and late requests by the time between their tokens.
+	lateFirst, lateTokens excess
+	first                 firstTokens
+	tokens                tokenTimes
+	answers               answerLengths
 	// engineAnswers stands in for a gateway that does not show the lengths of answers.
 	engineAnswers       engineLengths
 	gatewayShowsAnswers bool

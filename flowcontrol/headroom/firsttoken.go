@@ -69,11 +69,11 @@ func (f *firstTokens) allowed(share float64) float64 {
 }
 
 // endangered returns which share of first tokens would be late if they took longer by a share of
-// the objective. While that is not known, most are assumed to take a small part of the objective.
+// the objective. While that is not known, few are assumed to take a large part of the objective.
 func (f *firstTokens) endangered(by float64) float64 {
 	if f.alone.total < fewFirstTokens {
 		by = min(by, 1)
-		return by * by
+		return by * by * by
 	}
 	return f.alone.between(1 - by)
 }

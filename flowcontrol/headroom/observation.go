@@ -164,7 +164,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		return true
 	}
 	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
-		charged := max(0, late-portable.Rounded(requests*c.quiet.ttft()))
+		charged := c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft()))
 		c.promptTokens.update(now, requests, charged, 1, 1)
 		c.outcomes.recordLate(now, requests, late)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
@@ -172,7 +172,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
 		c.virtual.real.add(now, realWindow, requests, late)
 		c.virtual.realRequests += requests
-		c.virtual.realLate += max(0, late-portable.Rounded(requests*c.quiet.tpot()))
+		c.virtual.realLate += c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()

@@ -34,9 +34,6 @@ const (
 	visitWindow = 30 * time.Second
 	// rounding is how many interactive requests may be an error of our own count.
 	rounding = 0.02
-	// manyMore is by how many lines, and by twice, a packed runner must exceed the others for it to
-	// show whether the router avoids it.
-	manyMore = 8
 	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
 	// with each failure.
 	firstPause = 5 * time.Minute
@@ -81,15 +78,14 @@ func (p *packing) giveUp(now time.Time, runners int) {
 }
 
 // pack lets the lines of a packed runner grow. few is how many interactive requests a runner has
-// that the router avoids. It returns false if this one is not avoided although its lines are many.
+// that the router avoids. It returns false if this one is not avoided.
 func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float64) bool {
 	if r.packed == 0 {
 		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
 	}
 	r.visits.add(now, visitWindow, r.interactive.running.mean)
 	if r.visits.mean > few+rounding {
-		return r.visits.mean <= 2*few+rounding || now.Sub(r.packedAt) <= packEvery ||
-			r.packed <= portable.Rounded(2*c.lines)+manyMore
+		return r.visits.mean <= 2*few+rounding || now.Sub(r.packedAt) <= packEvery
 	}
 	if float64(r.own.lines) >= r.packed-2 { // else it has not filled what it has
 		r.packed += portable.Rounded(dt.Seconds() * (1 + portable.Rounded(packGrowth*r.packed)))
